@@ -1,0 +1,71 @@
+// base: what every room may use and what knows nothing of graphs. This file: errors.
+//
+// An error is a fact, where it happened, and what to do. Inner code throws the bare fact with
+// fail(); each layer on the way out adds its place with Error::at(). Style of a fact:
+// "MatMul: inner dimensions differ: A [8,384] x B [512,384]".
+#pragma once
+
+#include <exception>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace amp {
+
+// Process exit codes: part of the command line's contract.
+enum class Exit : int {
+  ok = 0,
+  internal = 1,      // a bug of ours
+  usage = 2,         // flags, configuration, paths the user named
+  model = 3,         // the model file is malformed or unsafe
+  unsupported = 4,   // the model is valid, this program cannot train it
+  data = 5,          // training or validation data
+  checkpoint = 6,    // no usable checkpoint
+  storage = 7,       // writing failed
+  numerical = 8,     // training diverged
+  memory = 9,
+  distributed = 10,
+  locked = 11,       // another process holds the output directory
+  gate = 12,         // a quality gate (--require) was missed
+  stopped = 75,      // stopped on request, a durable checkpoint exists
+};
+
+class Error : public std::exception {
+ public:
+  Error(Exit exit, std::string id, std::string fact, std::string hint = {});
+
+  // Adds one layer of context, innermost first: "in node '/encoder/MatMul'".
+  Error& at(std::string where);
+
+  Exit exit() const { return exit_; }
+  const std::string& id() const { return id_; }      // "E_DATA_COLUMN"
+  const std::string& fact() const { return fact_; }
+  const std::string& hint() const { return hint_; }
+  const std::vector<std::string>& where() const { return where_; }
+  const char* what() const noexcept override { return text_.c_str(); }  // fact / where / hint, one per line
+
+ private:
+  void render();
+  Exit exit_;
+  std::string id_, fact_, hint_, text_;
+  std::vector<std::string> where_;
+};
+
+// Joins its arguments with operator<<: cat("found ", n, " rows").
+template <class... A>
+std::string cat(const A&... a) {
+  std::ostringstream s;
+  (s << ... << a);
+  return s.str();
+}
+
+[[noreturn]] void fail(Exit exit, std::string id, std::string fact, std::string hint = {});
+
+// For conditions that only a bug of ours can break.
+[[noreturn]] void bug(std::string fact);
+inline void check(bool ok, std::string_view fact) {
+  if (!ok) bug(std::string(fact));
+}
+
+}  // namespace amp

@@ -1,0 +1,47 @@
+#include "base/host_tensor.h"
+
+#include <cstdlib>
+#include <new>
+
+#include "base/error.h"
+
+namespace amp {
+
+void type_mismatch(DType have, DType want) { bug(cat("tensor is ", name_of(have), ", code asked for ", name_of(want))); }
+
+HostTensor HostTensor::empty(DType dtype, Dims dims) {
+  const int64_t bytes = checked_mul(amp::numel(dims), size_of(dtype));
+  void* p = std::aligned_alloc(64, static_cast<size_t>((bytes + 127) / 64 * 64));
+  if (!p) throw std::bad_alloc();
+  return HostTensor(dtype, std::move(dims), std::shared_ptr<const void>(p, [](const void* q) { std::free(const_cast<void*>(q)); }), p);
+}
+
+HostTensor HostTensor::zeros(DType dtype, Dims dims) {
+  HostTensor t = empty(dtype, std::move(dims));
+  std::memset(t.mutable_data(), 0, static_cast<size_t>(t.bytes()));
+  return t;
+}
+
+HostTensor HostTensor::cast(DType to) const {
+  if (to == dtype_) return *this;
+  HostTensor t = empty(to, dims_);
+  convert(dtype_, bytes_, to, t.mutable_data(), numel_);
+  return t;
+}
+
+HostTensor HostTensor::reshaped(Dims dims) const {
+  check(amp::numel(dims) == numel_, "reshaped: element count differs");
+  return HostTensor(dtype_, std::move(dims), owner_, bytes_);
+}
+
+std::vector<int64_t> HostTensor::to_ints() const {
+  const HostTensor t = cast(DType::i64);
+  return {t.as<int64_t>(), t.as<int64_t>() + numel_};
+}
+
+std::vector<double> HostTensor::to_doubles() const {
+  const HostTensor t = cast(DType::f64);
+  return {t.as<double>(), t.as<double>() + numel_};
+}
+
+}  // namespace amp

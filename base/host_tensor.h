@@ -1,0 +1,69 @@
+// A tensor in host memory that is never changed once made: a model's weights and constants, a batch's columns.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/shape.h"
+
+namespace amp {
+
+class HostTensor {
+ public:
+  HostTensor() = default;
+  // Views bytes that owner keeps alive. bytes must hold numel(dims) elements.
+  HostTensor(DType dtype, Dims dims, std::shared_ptr<const void> owner, const void* bytes)
+      : dtype_(dtype), dims_(std::move(dims)), numel_(amp::numel(dims_)), owner_(std::move(owner)), bytes_(bytes) {}
+
+  // Uninitialised, 64-byte aligned; fill through mutable_data() before sharing it.
+  static HostTensor empty(DType dtype, Dims dims);
+  static HostTensor zeros(DType dtype, Dims dims);
+  template <class T>
+  static HostTensor of(Dims dims, const std::vector<T>& values);
+  template <class T>
+  static HostTensor scalar(T v) { return of<T>({}, std::vector<T>{v}); }
+
+  explicit operator bool() const { return bytes_ != nullptr; }
+  DType dtype() const { return dtype_; }
+  const Dims& dims() const { return dims_; }
+  int64_t rank() const { return static_cast<int64_t>(dims_.size()); }
+  int64_t numel() const { return numel_; }
+  int64_t bytes() const { return numel_ * size_of(dtype_); }
+  const void* data() const { return bytes_; }
+  void* mutable_data() { return const_cast<void*>(bytes_); }
+  template <class T> const T* as() const;           // checked: DTypeOf<T> must be dtype()
+  template <class T> T* as_mutable() { return const_cast<T*>(as<T>()); }
+
+  HostTensor cast(DType to) const;                  // itself when the type is the same
+  HostTensor reshaped(Dims dims) const;             // same bytes, same numel
+  std::vector<int64_t> to_ints() const;             // any integer or bool type
+  std::vector<double> to_doubles() const;           // any type
+
+ private:
+  DType dtype_ = DType::f32;
+  Dims dims_;
+  int64_t numel_ = 0;
+  std::shared_ptr<const void> owner_;
+  const void* bytes_ = nullptr;
+};
+
+void type_mismatch(DType have, DType want);
+
+template <class T>
+const T* HostTensor::as() const {
+  if (dtype_ != DTypeOf<T>::value) type_mismatch(dtype_, DTypeOf<T>::value);
+  return static_cast<const T*>(bytes_);
+}
+
+template <class T>
+HostTensor HostTensor::of(Dims dims, const std::vector<T>& values) {
+  HostTensor t = empty(DTypeOf<T>::value, std::move(dims));
+  T* p = t.as_mutable<T>();
+  for (size_t i = 0; i < values.size() && static_cast<int64_t>(i) < t.numel(); ++i) p[i] = values[i];
+  return t;
+}
+
+}  // namespace amp

@@ -1,0 +1,110 @@
+#include "base/text.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace amp {
+
+bool glob_match(std::string_view pattern, std::string_view name) {
+  size_t p = 0, n = 0, star = std::string_view::npos, star_n = 0;
+  while (n < name.size()) {
+    bool ok = false;
+    size_t next = p + 1;
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      star_n = n;
+      continue;
+    }
+    if (p < pattern.size() && pattern[p] == '[' && pattern.find(']', p + 1) != std::string_view::npos) {
+      const size_t end = pattern.find(']', p + 1);
+      ok = pattern.substr(p + 1, end - p - 1).find(name[n]) != std::string_view::npos;
+      next = end + 1;
+    } else if (p < pattern.size()) {
+      ok = pattern[p] == '?' || pattern[p] == name[n];
+    }
+    if (ok) {
+      p = next;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++star_n;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+static size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t up = row[j];
+      row[j] = std::min({up + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = up;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string nearest(std::string_view name, std::span<const std::string> candidates) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
+  for (const std::string& c : candidates) {
+    if (c.size() > name.size() + best_distance || name.size() > c.size() + best_distance) continue;
+    const size_t d = edit_distance(name, c);
+    if (d < best_distance) {
+      best_distance = d;
+      best = c;
+    }
+  }
+  return best;
+}
+
+std::string printable(std::string_view name) {
+  std::string out;
+  for (const char c : name.substr(0, 200)) {
+    const auto u = static_cast<unsigned char>(c);
+    if (u < 0x20 || u == 0x7f) {
+      char buffer[8];
+      std::snprintf(buffer, sizeof buffer, "\\x%02x", u);
+      out += buffer;
+    } else {
+      out += c;
+    }
+  }
+  if (name.size() > 200) out += "...";
+  return out;
+}
+
+std::string join(std::span<const std::string> parts, std::string_view separator) {
+  std::string out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i) out += separator;
+    out += parts[i];
+  }
+  return out;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> out;
+  size_t start = 0;
+  while (true) {
+    const size_t end = text.find(separator, start);
+    out.emplace_back(text.substr(start, end == std::string_view::npos ? end : end - start));
+    if (end == std::string_view::npos) return out;
+    start = end + 1;
+  }
+}
+
+std::string with_thousands(int64_t n) {
+  std::string s = std::to_string(n);
+  for (auto i = static_cast<int64_t>(s.size()) - 3; i > (n < 0 ? 1 : 0); i -= 3) s.insert(static_cast<size_t>(i), ",");
+  return s;
+}
+
+}  // namespace amp

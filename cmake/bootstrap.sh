@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs the system packages and builds the pinned third-party libraries once, into a cache
+# keyed by version and compiler. Prints the install prefix as its last line.
+#   ONNX_AMP_DEPS      cache folder            (default ~/.cache/onnx-amp-finetune)
+#   ONNX_AMP_SKIP_APT  1: install no packages  (they are there already)
+set -euo pipefail
+
+ONNX_VERSION=1.22.0
+ONNX_SHA256=ef40c0aaf0b643857ea9306fc7eddce17eaf9fb0407e4801f1fc5758443a38e0
+CACHE=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
+PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pip python3-venv
+  libprotobuf-dev protobuf-compiler nlohmann-json3-dev libcli11-dev libdnnl-dev ocl-icd-opencl-dev
+  libutf8proc-dev zlib1g-dev"
+
+say() { echo "bootstrap: $*" >&2; }
+
+install_packages() {
+  local sudo=
+  [ "$(id -u)" = 0 ] || sudo=sudo
+  local missing=()
+  for p in $PACKAGES; do
+    dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
+  done
+  # Catch2 3 (SKIP(), static library) lives in bookworm-backports.
+  if ! dpkg-query -W -f='${Version}' libcatch2-dev 2>/dev/null | grep -q '^3'; then missing+=(catch2); fi
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "installing: ${missing[*]}"
+  if grep -qs bookworm /etc/os-release && [ ! -f /etc/apt/sources.list.d/onnx-amp-backports.list ]; then
+    local uri
+    uri=$(awk '/^URIs:/{print $2; exit}' /etc/apt/sources.list.d/debian.sources 2>/dev/null || true)
+    [ -n "$uri" ] || uri=$(awk '/^deb /{for(i=2;i<=NF;i++) if ($i ~ /^[a-z]+:\/\//) {print $i; exit}}' /etc/apt/sources.list)
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $uri bookworm-backports main" |
+      $sudo tee /etc/apt/sources.list.d/onnx-amp-backports.list >/dev/null
+  fi
+  $sudo apt-get update -qq
+  local catch2="catch2 libcatch2-dev"
+  if grep -qs bookworm /etc/os-release; then catch2="catch2/bookworm-backports libcatch2-dev/bookworm-backports"; fi
+  # shellcheck disable=SC2086
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    $PACKAGES $catch2 >/dev/null
+}
+
+build_onnx() {
+  local key prefix work
+  key=onnx-$ONNX_VERSION-$(c++ -dumpmachine)-gcc$(c++ -dumpversion)-pb$(protoc --version | awk '{print $2}')
+  prefix=$CACHE/$key
+  if [ ! -f "$prefix/.done" ]; then
+    say "building onnx $ONNX_VERSION into $prefix (once, about two minutes)"
+    mkdir -p "$CACHE"
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    printf 'onnx==%s --hash=sha256:%s\n' "$ONNX_VERSION" "$ONNX_SHA256" >"$work/req.txt"
+    python3 -m venv "$work/venv"
+    "$work/venv/bin/pip" download -q --no-deps --no-binary onnx --require-hashes -r "$work/req.txt" -d "$work" >&2
+    tar -xf "$work/onnx-$ONNX_VERSION.tar.gz" -C "$work"
+    local src=$work/onnx-$ONNX_VERSION
+    sed -i 's/^cmake_minimum_required(VERSION 3\.26)/cmake_minimum_required(VERSION 3.25)/' "$src/CMakeLists.txt"
+    CCACHE_BASEDIR=$work CCACHE_NOHASHDIR=1 cmake -S "$src" -B "$work/b" -G Ninja -Wno-dev -DCMAKE_BUILD_TYPE=Release \
+      -DCMAKE_INSTALL_PREFIX="$work/out" -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DONNX_USE_PROTOBUF_SHARED_LIBS=ON \
+      -DONNX_USE_UNITY_BUILD=ON -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >&2
+    CCACHE_BASEDIR=$work CCACHE_NOHASHDIR=1 cmake --build "$work/b" >&2
+    cmake --install "$work/b" >/dev/null
+    mkdir -p "$work/out/include/onnx/inliner" "$work/out/share/onnx"
+    cp -n "$src/onnx/inliner/inliner.h" "$work/out/include/onnx/inliner/" || true
+    cp -r "$src/onnx/backend/test/data" "$work/out/share/onnx/backend_test_data"
+    touch "$work/out/.done"
+    rm -rf "$prefix"
+    mv -T "$work/out" "$prefix" 2>/dev/null || cp -r "$work/out" "$prefix"
+  fi
+  echo "$prefix"
+}
+
+[ "${ONNX_AMP_SKIP_APT:-0}" = 1 ] || install_packages
+build_onnx

@@ -1,0 +1,43 @@
+// Attributes of a node: ONNX's attribute kinds, looked up by name with a default.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/host_tensor.h"
+
+namespace amp {
+
+struct SourceGraph;
+
+class Attrs {
+ public:
+  using Value = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                             std::vector<std::string>, HostTensor, std::shared_ptr<const SourceGraph>>;
+
+  Attrs() = default;
+  Attrs(std::initializer_list<std::pair<const std::string, Value>> items) : items_(items) {}
+
+  bool has(const std::string& name) const { return items_.count(name) != 0; }
+  void set(const std::string& name, Value v) { items_[name] = std::move(v); }
+  const std::map<std::string, Value>& items() const { return items_; }
+
+  // An attribute of another kind than asked for is a model error that names it.
+  int64_t i(const std::string& name, int64_t fallback) const;
+  double f(const std::string& name, double fallback) const;
+  std::string s(const std::string& name, const std::string& fallback) const;
+  std::vector<int64_t> ints(const std::string& name, std::vector<int64_t> fallback = {}) const;
+  std::vector<double> floats(const std::string& name, std::vector<double> fallback = {}) const;
+  const HostTensor* tensor(const std::string& name) const;          // null when absent
+  std::shared_ptr<const SourceGraph> graph(const std::string& name) const;
+
+  std::string key() const;  // canonical text, for common subexpressions; tensors count by identity
+
+ private:
+  std::map<std::string, Value> items_;
+};
+
+}  // namespace amp
