@@ -1,0 +1,66 @@
+// trainer: the loop and what it is made of: optimizers, schedules, metrics, checkpoints, progress.
+//
+// This file: the flat layout of the trainable parameters. Parameters, gradients, moments and EMA each lie in one
+// contiguous span with this same layout, so that finite check, norm, reduction and update are passes over a span.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/shape.h"
+
+namespace amp {
+
+struct Chunk {
+  std::string name;  // the parameter's name in the model
+  Dims dims;
+  int64_t offset = 0;  // in elements from the start of the span; offset * 4 bytes is a multiple of 64
+  int64_t numel = 0;
+  bool decay = true;     // weight decay applies
+  double lr_factor = 1;  // multiplies the schedule's learning rate
+  bool frozen = false;   // neither counted in the norm nor updated
+};
+
+enum class DecayExclude {
+  bias_and_norm,  // rank <= 1: biases, normalisation scales
+  none,           // every parameter decays
+};
+
+class FlatLayout {
+ public:
+  static constexpr int64_t kAlign = 16;  // elements: 64 bytes of fp32, 128 of fp64, so both have the same offsets
+
+  explicit FlatLayout(DecayExclude exclude = DecayExclude::bias_and_norm) : exclude_(exclude) {}
+
+  // Appends a parameter and returns its chunk, whose decay, lr_factor and frozen may be edited.
+  Chunk& add(std::string name, Dims dims) {
+    Chunk c;
+    c.offset = size_;
+    c.numel = numel(dims);
+    c.decay = exclude_ == DecayExclude::none || dims.size() > 1;
+    c.name = std::move(name);
+    c.dims = std::move(dims);
+    size_ += (c.numel + kAlign - 1) / kAlign * kAlign;
+    chunks_.push_back(std::move(c));
+    return chunks_.back();
+  }
+
+  const std::vector<Chunk>& chunks() const { return chunks_; }
+  std::vector<Chunk>& chunks() { return chunks_; }
+  int64_t size() const { return size_; }  // elements of the span, gaps included
+  int64_t parameters() const {            // elements of the chunks, frozen ones included
+    int64_t n = 0;
+    for (const Chunk& c : chunks_) n += c.numel;
+    return n;
+  }
+
+ private:
+  DecayExclude exclude_;
+  std::vector<Chunk> chunks_;
+  int64_t size_ = 0;
+};
+
+}  // namespace amp
