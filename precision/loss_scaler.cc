@@ -1,0 +1,95 @@
+#include "precision/loss_scaler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+
+namespace amp {
+
+using Mode = LossScaleConfig::Mode;
+
+static void require(bool ok, const char* field, double value, const char* rule) {
+  if (!ok) fail(Exit::usage, "E_LOSS_SCALE", cat("loss_scale.", field, " is ", value, ", it must be ", rule));
+}
+
+void validate(const LossScaleConfig& c) {
+  require(std::isfinite(c.init) && c.init > 0 && std::isfinite(static_cast<float>(c.init)), "init", c.init,
+          "positive and finite as a float");
+  require(c.growth_factor > 1 && std::isfinite(c.growth_factor), "growth_factor", c.growth_factor, "above 1");
+  require(c.backoff_factor > 0 && c.backoff_factor < 1, "backoff_factor", c.backoff_factor, "between 0 and 1");
+  require(c.growth_interval >= 1, "growth_interval", c.growth_interval, "at least 1");
+  require(c.hysteresis >= 1, "hysteresis", c.hysteresis, "at least 1");
+  require(c.min >= 0 && std::isfinite(c.min), "min", c.min, "0 (no floor) or positive");
+  require(c.max > 0 && c.max >= c.min, "max", c.max, "positive and at least min");
+  if (c.mode == Mode::dynamic && (c.init < c.min || c.init > c.max)) {
+    fail(Exit::usage, "E_LOSS_SCALE",
+         cat("loss_scale.init is ", c.init, ", outside loss_scale.min ", c.min, " .. loss_scale.max ", c.max),
+         "change init, or widen min and max");
+  }
+}
+
+LossScaler::LossScaler(const LossScaleConfig& config) : config_(config) {
+  validate(config_);
+  state_.scale = enabled() ? static_cast<float>(config_.init) : 1.0f;
+  state_.hysteresis_left = config_.hysteresis;
+}
+
+float LossScaler::unscale_factor() const { return static_cast<float>(1.0 / static_cast<double>(state_.scale)); }
+
+StepScale LossScaler::update(bool found_inf) {
+  StepScale out;
+  out.applied = !found_inf;
+  out.used = state_.scale;
+  state_.consecutive_skips = found_inf ? state_.consecutive_skips + 1 : 0;
+  state_.total_skips += found_inf;
+  if (config_.mode == Mode::dynamic) {
+    const double scale = state_.scale;
+    if (found_inf) {
+      state_.growth_tracker = 0;
+      state_.hysteresis_left = std::max(state_.hysteresis_left - 1, 0);
+      if (state_.hysteresis_left == 0) {
+        // A scale set below the floor by hand stays where it is: backing off never raises it.
+        const double floor = std::min(config_.min, scale);
+        state_.scale = static_cast<float>(std::max(scale * config_.backoff_factor, floor));
+        out.backed_off = state_.scale < out.used;
+        out.at_floor = !out.backed_off;
+      }
+    } else {
+      state_.hysteresis_left = config_.hysteresis;
+      if (++state_.growth_tracker == config_.growth_interval) {
+        state_.growth_tracker = 0;
+        const double ceiling = std::max(config_.max, scale);
+        const auto grown = static_cast<float>(std::min(scale * config_.growth_factor, ceiling));
+        if (std::isfinite(grown)) state_.scale = grown;
+        out.grew = state_.scale > out.used;
+      }
+    }
+  } else {
+    out.at_floor = found_inf;
+  }
+  out.next = state_.scale;
+  out.consecutive_skips = state_.consecutive_skips;
+  return out;
+}
+
+void LossScaler::set_scale(float scale) {
+  if (!(scale > 0) || !std::isfinite(scale)) {
+    fail(Exit::usage, "E_LOSS_SCALE", cat("the loss scale is set to ", scale, ", it must be positive and finite"));
+  }
+  if (enabled()) state_.scale = scale;
+}
+
+void LossScaler::restore(const State& state) {
+  if (!(state.scale >= 0) || !std::isfinite(state.scale) || state.growth_tracker < 0 || state.consecutive_skips < 0) {
+    fail(Exit::checkpoint, "E_LOSS_SCALE_STATE",
+         cat("the loss scaler's state is damaged: scale ", state.scale, ", growth tracker ", state.growth_tracker));
+  }
+  const float own = state_.scale;
+  state_ = state;
+  state_.hysteresis_left = std::clamp(state.hysteresis_left, 0, config_.hysteresis);
+  if (config_.mode != Mode::dynamic) state_.scale = own;
+}
+
+}  // namespace amp
