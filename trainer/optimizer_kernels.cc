@@ -11,7 +11,7 @@
 namespace amp::kernel {
 
 namespace {
-constexpr int kLanes = 8;  // of one vector; four vectors are in flight
+constexpr int kLanes = 4;  // of one vector (32 bytes of double, native from AVX2 on); four vectors are in flight
 
 template <class T>
 struct Vec {

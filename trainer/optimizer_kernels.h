@@ -11,7 +11,7 @@ struct ShardStats {
   double max_abs = 0;      // meaningless when found_inf
 };
 
-// The order of additions is fixed (32 lanes), so the sum has the same bits on every instruction set.
+// The order of additions is fixed (16 lanes), so the sum has the same bits on every instruction set.
 template <class T>
 ShardStats inspect(const T* g, int64_t n);
 
