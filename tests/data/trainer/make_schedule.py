@@ -1,0 +1,58 @@
+"""Writes schedule.json: learning rates from transformers.get_scheduler and torch's OneCycleLR. Needs both."""
+import json
+import os
+import warnings
+from types import SimpleNamespace
+
+import torch
+from transformers import get_scheduler
+from transformers.training_args import TrainingArguments
+
+warnings.filterwarnings("ignore")
+LR = 3e-4
+CASES = [(k, w, t, o) for k, o in [
+    ("linear", {}), ("cosine", {}), ("cosine", {"num_cycles": 1.25}), ("cosine_with_restarts", {}),
+    ("cosine_with_restarts", {"num_cycles": 3}), ("polynomial", {}), ("polynomial", {"power": 2.0, "lr_end": 1e-5}),
+    ("constant", {}), ("constant_with_warmup", {}), ("inverse_sqrt", {}), ("inverse_sqrt", {"timescale": 7}),
+] for w, t in [(0, 30), (7, 30), (30, 30), (1, 2)] if not (k == "polynomial" and w == t)]
+ONE = [(10, {}), (30, {}), (37, dict(pct_start=0.1, div_factor=10.0, final_div_factor=100.0)), (3, {}),
+       (20, dict(pct_start=1.0)), (20, dict(pct_start=0.0))]
+
+
+def optimizer():
+    return torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=LR, momentum=0.9)
+
+
+def rates(opt, sched, n):
+    out = []
+    for i in range(n):
+        out.append(opt.param_groups[0]["lr"])
+        opt.step()
+        if i + 1 < n:
+            sched.step()
+    return out
+
+
+def main():
+    cases = []
+    for kind, warmup, total, options in CASES:
+        opt = optimizer()
+        sched = get_scheduler(kind, opt, warmup, total, scheduler_specific_kwargs=dict(options))
+        # Past the end of the run only where the schedule keeps its last value.
+        beyond = 0 if kind == "cosine" else 5
+        cases.append(dict(kind=kind, warmup=warmup, total=total, options=options, lr=rates(opt, sched, total + 1 + beyond)))
+    for total, options in ONE:
+        opt = optimizer()
+        sched = torch.optim.lr_scheduler.OneCycleLR(opt, LR, total_steps=total, **options)
+        cases.append(dict(kind="one_cycle", warmup=0, total=total, options=options, lr=rates(opt, sched, total)))
+    warmups = []
+    for warmup in [0, 0.1, 0.06, 0.07, 0.5, 0.999, 1, 3, 100]:
+        args = SimpleNamespace(warmup_steps=warmup)  # constructing TrainingArguments needs accelerate
+        warmups += [[warmup, total, TrainingArguments.get_warmup_steps(args, total)] for total in (1, 7, 10, 30, 100, 250, 12345)]
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "schedule.json"), "w") as f:
+        json.dump(dict(lr=LR, cases=cases, warmups=warmups), f, separators=(",", ":"))
+        f.write("\n")
+
+
+if __name__ == "__main__":
+    main()

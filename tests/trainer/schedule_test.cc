@@ -1,0 +1,81 @@
+// Schedules against transformers' get_scheduler and torch's OneCycleLR (schedule.json, made by make_schedule.py).
+#include "trainer/schedule.h"
+
+#include <catch2/catch_all.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+using namespace amp;
+using nlohmann::json;
+
+static json golden() {
+  std::ifstream f(std::string(TEST_DATA) + "/trainer/schedule.json");
+  return json::parse(f);
+}
+
+TEST_CASE("learning rates equal those of the reference libraries") {
+  const json g = golden();
+  for (const json& c : g.at("cases")) {
+    INFO(c.at("kind") << " warmup " << c.at("warmup") << " total " << c.at("total") << " " << c.at("options"));
+    ScheduleConfig s;
+    s.kind = schedule_from_name(c.at("kind"));
+    s.lr = g.at("lr");
+    s.warmup_steps = c.at("warmup");
+    s.total_steps = c.at("total");
+    const json& o = c.at("options");
+    if (o.contains("num_cycles")) s.num_cycles = o["num_cycles"].get<double>();
+    if (o.contains("timescale")) s.timescale = o["timescale"].get<int64_t>();
+    s.power = o.value("power", s.power);
+    s.lr_end = o.value("lr_end", s.lr_end);
+    s.pct_start = o.value("pct_start", s.pct_start);
+    s.div_factor = o.value("div_factor", s.div_factor);
+    s.final_div_factor = o.value("final_div_factor", s.final_div_factor);
+    const auto want = c.at("lr").get<std::vector<double>>();
+    const auto got = Schedule(s).table(static_cast<int64_t>(want.size()));
+    for (size_t i = 0; i < want.size(); ++i) {
+      INFO("step " << i);
+      CHECK(got[i] == Catch::Approx(want[i]).epsilon(1e-13).margin(1e-19));
+    }
+  }
+}
+
+TEST_CASE("warm-up given as a fraction equals Hugging Face's") {
+  const json g = golden();
+  for (const json& w : g.at("warmups")) {
+    INFO(w);
+    CHECK(resolve_warmup(w[0], w[1]) == w[2].get<int64_t>());
+  }
+}
+
+TEST_CASE("past the end of the run the last value stays") {
+  for (const auto kind :
+       {ScheduleKind::linear, ScheduleKind::cosine, ScheduleKind::polynomial, ScheduleKind::one_cycle}) {
+    ScheduleConfig s;
+    s.kind = kind;
+    s.total_steps = 20;
+    const Schedule schedule(s);
+    CHECK(schedule.lr(25) == Catch::Approx(schedule.lr(20)).margin(1e-20));
+    CHECK(schedule.lr(25) < 1e-6);
+  }
+}
+
+TEST_CASE("schedule settings are checked") {
+  CHECK(schedule_from_name("one-cycle") == ScheduleKind::one_cycle);
+  CHECK(name_of(ScheduleKind::cosine_with_restarts) == "cosine_with_restarts");
+  try {
+    schedule_from_name("liner");
+    FAIL("accepted");
+  } catch (const Error& e) {
+    CHECK(e.exit() == Exit::usage);
+    CHECK(e.hint().find("'linear'") != std::string::npos);
+  }
+  ScheduleConfig s;
+  s.lr = -1;
+  CHECK_THROWS_AS(Schedule(s), Error);
+  s.lr = std::nan("");
+  CHECK_THROWS_AS(Schedule(s), Error);
+  CHECK_THROWS_AS(resolve_warmup(-0.5, 10), Error);
+  CHECK_THROWS_AS(resolve_warmup(std::nan(""), 10), Error);
+}
