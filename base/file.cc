@@ -1,0 +1,110 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace amp {
+
+namespace {
+
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+FileBytes read_file(const std::string& path, Exit exit) {
+  Descriptor d;
+  d.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (d.fd < 0) fail(exit, "E_FILE_MISSING", cat("cannot open '", path, "': ", std::strerror(errno)));
+  struct stat s;
+  if (::fstat(d.fd, &s) != 0) fail(exit, "E_FILE_READ", cat("cannot examine '", path, "': ", std::strerror(errno)));
+  if (S_ISDIR(s.st_mode)) fail(exit, "E_FILE_READ", cat("'", path, "' is a folder, a file is needed"));
+  // A pipe or device tells no size: grow as it comes.
+  const bool sized = S_ISREG(s.st_mode);
+  int64_t capacity = sized ? static_cast<int64_t>(s.st_size) : int64_t{1} << 20;
+  const auto allocate = [](int64_t n) {
+    void* p = std::aligned_alloc(64, static_cast<size_t>((n + 127) / 64 * 64));
+    if (!p) throw std::bad_alloc();
+    return std::shared_ptr<uint8_t>(static_cast<uint8_t*>(p), [](uint8_t* q) { std::free(q); });
+  };
+  FileBytes out{allocate(capacity), 0};
+  while (!sized || out.size < capacity) {
+    if (out.size == capacity) {
+      const std::shared_ptr<uint8_t> larger = allocate(capacity * 2);
+      std::memcpy(larger.get(), out.bytes.get(), static_cast<size_t>(out.size));
+      out.bytes = larger;
+      capacity *= 2;
+    }
+    const ssize_t n = ::read(d.fd, out.bytes.get() + out.size, static_cast<size_t>(capacity - out.size));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(exit, "E_FILE_READ", cat("cannot read '", path, "': ", std::strerror(errno)));
+    if (n == 0) break;
+    out.size += n;
+  }
+  if (sized && out.size != capacity) {
+    fail(exit, "E_FILE_READ", cat("'", path, "' shrank while it was read: ", out.size, " of ", capacity, " bytes"));
+  }
+  return out;
+}
+
+FileWriter::FileWriter(std::string path) : path_(std::move(path)), temporary_(cat(path_, ".tmp-", ::getpid())) {
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd_ < 0) fail_with_errno("cannot create");
+}
+
+FileWriter::~FileWriter() {
+  if (fd_ >= 0) {
+    ::close(fd_);
+    ::unlink(temporary_.c_str());
+  }
+}
+
+void FileWriter::fail_with_errno(const char* what) const {
+  const int code = errno;
+  fail(Exit::storage, "E_WRITE", cat(what, " '", path_, "': ", std::strerror(code)),
+       code == ENOSPC || code == EDQUOT ? "free some space or choose another folder" : "");
+}
+
+void FileWriter::write(const void* bytes, int64_t size) {
+  const char* p = static_cast<const char*>(bytes);
+  while (size > 0) {
+    const ssize_t n = ::write(fd_, p, static_cast<size_t>(size));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_with_errno("cannot write");
+    p += n;
+    size -= n;
+  }
+}
+
+void FileWriter::commit() {
+  if (::fsync(fd_) != 0) fail_with_errno("cannot make durable");
+  const int fd = fd_;
+  fd_ = -1;
+  if (::close(fd) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int code = errno;
+    ::unlink(temporary_.c_str());
+    errno = code;
+    fail_with_errno("cannot put into place");
+  }
+  Descriptor folder;
+  folder.fd = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder.fd >= 0 && ::fsync(folder.fd) != 0 && errno != EINVAL) fail_with_errno("cannot make durable");
+}
+
+}  // namespace amp

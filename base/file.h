@@ -1,0 +1,42 @@
+// Whole files: read into memory, written aside and renamed into place. Nothing is mapped, so a file truncated by
+// another process is an error and never a SIGBUS.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace amp {
+
+// 64-byte aligned bytes of a file.
+struct FileBytes {
+  std::shared_ptr<uint8_t> bytes;
+  int64_t size = 0;
+  std::string_view text() const { return {reinterpret_cast<const char*>(bytes.get()), static_cast<size_t>(size)}; }
+};
+
+// E_FILE_MISSING, E_FILE_READ with `exit`; a folder and a file that shrinks while it is read are errors.
+FileBytes read_file(const std::string& path, Exit exit = Exit::usage);
+
+// Writes to "<path>.tmp-<pid>", made durable and renamed over path by commit(); removed if that never happens.
+// Errors: Exit::storage, E_WRITE, with the path and the system's reason.
+class FileWriter {
+ public:
+  explicit FileWriter(std::string path);
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+  ~FileWriter();
+  void write(const void* bytes, int64_t size);
+  void write(std::string_view text) { write(text.data(), static_cast<int64_t>(text.size())); }
+  void commit();  // fsync, rename, fsync of the folder
+
+ private:
+  [[noreturn]] void fail_with_errno(const char* what) const;
+  std::string path_, temporary_;
+  int fd_ = -1;
+};
+
+}  // namespace amp

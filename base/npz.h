@@ -1,0 +1,20 @@
+// NumPy's .npy and .npz files. .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html; .npz is a
+// zip archive (stored or deflated) of those. C order, little-endian numbers and bool only; nothing is unpickled.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/safetensors.h"
+
+namespace amp {
+
+// Errors: E_DATA_NPY with `exit`, naming the member and the field; E_FILE_MISSING, E_FILE_READ.
+HostTensor read_npy(const std::string& path, Exit exit = Exit::data);
+std::vector<NamedTensor> read_npz(const std::string& path, Exit exit = Exit::data);  // "x.npy" is named "x"
+
+// By extension: .safetensors, .npz, or .npy (one tensor named after the file). Any other: Exit::usage, E_FILE_TYPE.
+std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit = Exit::data);
+
+}  // namespace amp

@@ -1,0 +1,43 @@
+// Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011):
+// a number is a pure function of (key, counter), so it needs no state and is the same on any device, in any order.
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace amp {
+
+struct PhiloxBlock {
+  uint32_t v[4];
+};
+
+HD inline PhiloxBlock philox4x32(PhiloxBlock counter, uint32_t key0, uint32_t key1) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53u} * counter.v[0];
+    const uint64_t b = uint64_t{0xCD9E8D57u} * counter.v[2];
+    counter = {{static_cast<uint32_t>(b >> 32) ^ counter.v[1] ^ key0, static_cast<uint32_t>(b),
+                static_cast<uint32_t>(a >> 32) ^ counter.v[3] ^ key1, static_cast<uint32_t>(a)}};
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+// Four words for a 64-bit seed and a 128-bit position.
+HD inline PhiloxBlock philox(uint64_t seed, uint64_t high, uint64_t low) {
+  return philox4x32({{static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
+                      static_cast<uint32_t>(high >> 32)}},
+                    static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
+}
+
+// [0, 1) with 24 bits, exact in float.
+HD inline float philox_uniform(uint32_t word) { return static_cast<float>(word >> 8) * 5.9604644775390625e-8f; }
+
+// [0, n) from 64 random bits; the bias is below n / 2^64.
+inline uint64_t philox_below(uint32_t high, uint32_t low, uint64_t n) {
+  const uint64_t r = (uint64_t{high} << 32) | low;
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(r) * n) >> 64);
+}
+
+}  // namespace amp

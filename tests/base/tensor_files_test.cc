@@ -1,0 +1,193 @@
+// Tensor files: what numpy and safetensors wrote is read, safetensors is written byte for byte like the reference, and
+// every damaged file is an error, never a crash.
+#include <catch2/catch_all.hpp>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "base/file.h"
+#include "base/npz.h"
+#include "base/safetensors.h"
+
+using namespace amp;
+
+namespace {
+
+const std::string kData = TEST_DATA "/base/";
+
+std::string bytes_of(const std::string& path) { return std::string(read_file(path).text()); }
+
+struct Scratch {
+  std::string path = cat("scratch-", ::getpid(), "-", counter++);
+  explicit Scratch(const std::string& bytes, const std::string& extension = "") {
+    path += extension;
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
+  ~Scratch() { std::remove(path.c_str()); }
+  static inline int counter = 0;
+};
+
+void check_mixed(const std::vector<NamedTensor>& t, const std::string& b_name) {
+  REQUIRE(t.size() == 10);
+  const HostTensor& b = *find_tensor(t, b_name);
+  CHECK(b.dims() == Dims{2, 3, 4});
+  for (int i = 0; i < 24; ++i) CHECK(b.as<float>()[i] == static_cast<float>(i) * 0.5f - 3);
+  CHECK(find_tensor(t, "a")->dtype() == DType::f16);
+  CHECK(find_tensor(t, "a")->to_doubles() == std::vector<double>{-2, -1, 0, 1, 2, 3});
+  CHECK(find_tensor(t, "ids")->to_ints()[7] == 7 * 1000003);
+  CHECK(find_tensor(t, "mask")->dtype() == DType::boolean);
+  CHECK(find_tensor(t, "mask")->to_ints() == std::vector<int64_t>{1, 0, 1});
+  CHECK(find_tensor(t, "byte")->to_ints() == std::vector<int64_t>{0, 1, 2, 3, 4});
+  CHECK(find_tensor(t, "short")->to_ints() == std::vector<int64_t>{0, -7, -14, -21});
+  CHECK(find_tensor(t, "wide")->as<double>()[2] == 2.0 / 7);
+  CHECK(find_tensor(t, "small")->as<int32_t>()[0] == -3);
+  CHECK(find_tensor(t, "scalar")->rank() == 0);
+  CHECK(find_tensor(t, "scalar")->as<float>()[0] == 1.25f);
+  CHECK(find_tensor(t, "empty")->dims() == Dims{0, 3});
+}
+
+template <class F>
+void expect_error(const std::string& id, const std::string& part, F&& f) {
+  try {
+    f();
+    FAIL("no error; expected " << id << " about '" << part << "'");
+  } catch (const Error& e) {
+    CHECK(e.id() == id);
+    CHECK_THAT(std::string(e.what()), Catch::Matchers::ContainsSubstring(part));
+  }
+}
+
+std::string safetensors_bytes(const std::string& header, const std::string& data) {
+  const uint64_t n = header.size();
+  return std::string(reinterpret_cast<const char*>(&n), 8) + header + data;
+}
+
+void expect_bad_safetensors(const std::string& header, const std::string& data, const std::string& part) {
+  INFO(header);
+  const Scratch file(safetensors_bytes(header, data));
+  expect_error("E_SAFETENSORS", part, [&] { read_safetensors(file.path); });
+}
+
+std::string npy_bytes(std::string header, const std::string& data) {
+  header += '\n';
+  const char size[2] = {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
+  return std::string("\x93NUMPY\x01\x00", 8) + std::string(size, 2) + header + data;
+}
+
+void expect_bad_npy(const std::string& bytes, const std::string& part) {
+  const Scratch file(bytes, ".npy");
+  expect_error("E_DATA_NPY", part, [&] { read_npy(file.path); });
+}
+
+}  // namespace
+
+TEST_CASE("files that the reference libraries wrote are read") {
+  const SafeTensors s = read_safetensors(kData + "mixed.safetensors");
+  check_mixed(s.tensors, "b/weight");
+  CHECK(s.metadata == std::map<std::string, std::string>{{"step", "17"}});
+  check_mixed(read_npz(kData + "stored.npz"), "b_weight");
+  check_mixed(read_npz(kData + "deflated.npz"), "b_weight");
+}
+
+TEST_CASE("safetensors is written with the reference's bytes, whatever the order given") {
+  SafeTensors s = read_safetensors(kData + "mixed.safetensors");
+  std::reverse(s.tensors.begin(), s.tensors.end());
+  const Scratch file("");
+  write_safetensors(file.path, s.tensors, s.metadata);
+  CHECK(bytes_of(file.path) == bytes_of(kData + "mixed.safetensors"));
+}
+
+TEST_CASE("a safetensors header that lies is refused") {
+  const std::string data(8, 'x');
+  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", data, "takes 8 bytes");
+  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", data, "the file holds 8");
+  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", data, "begins at 4");
+  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+                         data, "'b' begins at 4");
+  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})",
+                         data, "two tensors are named 'a'");
+  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", data, "non-negative");
+  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", data, "non-negative");
+  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,8]}})", data, "overflows");
+  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", data, "takes 8 bytes");
+  expect_bad_safetensors(R"({"a":{"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]}})", data, "not supported");
+  expect_bad_safetensors(R"({"a":7})", data, "in tensor 'a'");
+  expect_bad_safetensors(R"([1])", data, "not a JSON object");
+  expect_bad_safetensors(R"({"a":)", data, "not JSON");
+  expect_bad_safetensors("{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}", data, "nested too deeply");
+  expect_error("E_FILE_MISSING", "no/such/file", [] { read_safetensors("no/such/file"); });
+}
+
+TEST_CASE("every truncation and every changed header byte of a safetensors file is an error or a valid reading") {
+  const std::string good = bytes_of(kData + "mixed.safetensors");
+  for (size_t n = 0; n < good.size(); ++n) {
+    const Scratch file(good.substr(0, n));
+    CHECK_THROWS_AS(read_safetensors(file.path), Error);
+  }
+  int errors = 0;
+  for (size_t i = 0; i < 900; ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 0x11);
+    const Scratch file(bad);
+    try {
+      read_safetensors(file.path);
+    } catch (const Error&) {
+      ++errors;
+    }
+  }
+  CHECK(errors > 500);
+}
+
+TEST_CASE("numpy files that cannot be taken name the field") {
+  expect_error("E_DATA_NPY", "fortran_order", [] { read_npy(kData + "fortran.npy"); });
+  expect_error("E_DATA_NPY", "pickle", [] { read_npy(kData + "object.npy"); });
+  expect_error("E_DATA_NPY", "big-endian", [] { read_npy(kData + "big_endian.npy"); });
+  const std::string eight(8, 'x');
+  expect_bad_npy("NUMPY", "wrong magic");
+  expect_bad_npy(std::string("\x93NUMPY\x01\x00\xff\xff", 10) + "{}", "header length");
+  expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", eight), "takes 12 bytes, 8 follow");
+  expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 8), }", eight), "overflows");
+  expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", eight), "overflows");
+  expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", eight), "non-negative");
+  expect_bad_npy(npy_bytes("{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", eight), "not supported");
+  expect_bad_npy(npy_bytes("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", eight), "structure");
+  expect_bad_npy(npy_bytes("{'descr': '<f4', 'shape': (2,), }", eight), "lacks one of");
+  expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,), }", eight), "fortran_order");
+  const Scratch good(npy_bytes("{'descr': '<i8', 'fortran_order': False, 'shape': (), }", std::string("\x05\0\0\0\0\0\0\0", 8)), ".npy");
+  CHECK(read_npy(good.path).to_ints() == std::vector<int64_t>{5});
+}
+
+TEST_CASE("a damaged npz is an error") {
+  const std::string good = bytes_of(kData + "deflated.npz");
+  for (size_t n = 0; n < good.size(); ++n) {
+    const Scratch file(good.substr(0, n));
+    CHECK_THROWS_AS(read_npz(file.path), Error);
+  }
+  // A flipped bit is found by the checksum, or lies in a field that nobody reads (times, attributes).
+  int errors = 0;
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 0x40);
+    const Scratch file(bad);
+    try {
+      read_npz(file.path);
+    } catch (const Error&) {
+      ++errors;
+    }
+  }
+  CHECK(errors * 2 > static_cast<int>(good.size()));
+}
+
+TEST_CASE("a writer that is not committed leaves nothing behind") {
+  const Scratch file("old");
+  {
+    FileWriter w(file.path);
+    w.write("new");
+  }
+  CHECK(bytes_of(file.path) == "old");
+  FileWriter w(file.path);
+  w.write("new");
+  w.commit();
+  CHECK(bytes_of(file.path) == "new");
+  expect_error("E_WRITE", "no/such/folder", [] { FileWriter("no/such/folder/x"); });
+}
