@@ -1,0 +1,34 @@
+// ModelProto -> SourceGraph: names resolved, nodes sorted, model-local functions and constant Ifs inlined, Constant
+// nodes turned into values, Identity aliases of constants removed. Every constant value is still just a constant:
+// importer/discover.h decides which are parameters.
+//
+// Exit::model: E_SSA, E_DUP_INIT, E_DANGLING, E_GRAPH_CYCLE, E_NAME, E_UTF8, E_ATTR, E_FUNC_CYCLE, E_FUNC_LIMIT,
+// E_NODES, E_SUBGRAPH_DEPTH and the tensor errors of importer/tensor.h. Exit::unsupported: E_TYPE, all at once.
+//
+// Graphs of If, Loop and Scan that stay are Attrs of kind SourceGraph. A value they capture is a temp without
+// producer that is not among their inputs; it has the outer value's name.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/source.h"
+#include "importer/doc.h"
+
+namespace amp {
+
+struct Built {
+  SourceGraph graph;
+  std::vector<int> slot_of;         // per value, as in ModelDoc
+  std::vector<char> visible;        // per value
+  std::vector<std::string> scopes;  // per node: module path ("encoder.layer.0.attention.self.query"), may be empty
+  std::vector<std::string> notes;
+};
+
+Built build_source(const ModelDoc& doc);
+
+// Names of the outer values that the graph attributes of a node read.
+std::vector<std::string> captures(const SourceNode& node);
+
+}  // namespace amp

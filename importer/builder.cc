@@ -1,0 +1,395 @@
+#include "importer/builder.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/names.h"
+#include "importer/order.h"
+#include "importer/tensor.h"
+
+namespace amp {
+namespace {
+
+constexpr int kMaxFunctions = 10000;
+constexpr size_t kMaxCallDepth = 100;
+constexpr int64_t kMaxNodes = 1'000'000;
+
+std::string standard(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+template <class Imports>
+Opsets opsets_of(const Imports& imports) {
+  Opsets out;
+  for (const auto& o : imports) out[standard(o.domain())] = o.version();
+  return out;
+}
+
+void set_type(SourceValue& v, const onnx::TypeProto& type) {
+  if (!type.has_tensor_type()) return;
+  const auto& t = type.tensor_type();
+  if (const auto d = dtype_of(t.elem_type())) {
+    v.dtype = *d;
+    v.dtype_known = true;
+  }
+  if (!t.has_shape()) return;
+  v.rank_known = true;
+  v.dims.clear();
+  for (const auto& d : t.shape().dim()) {
+    Dim dim;
+    if (d.has_dim_value() && d.dim_value() >= 0) dim.value = d.dim_value();
+    if (d.has_dim_param()) dim.symbol = d.dim_param();
+    v.dims.push_back(std::move(dim));
+  }
+}
+
+}  // namespace
+
+Builder::Builder(const ModelDoc& doc) : doc_(doc), model_(*doc.proto) {}
+
+Built Builder::build() {
+  for_each_slot(*doc_.proto, [&](int number, Slot s) {
+    slots_[s.tensor ? static_cast<const void*>(s.tensor) : s.attribute] = number;
+  });
+  top_level();
+  if (!unsupported_.empty()) {
+    std::vector<std::string> lines;
+    for (const auto& [name, why] : unsupported_) lines.push_back(cat(name, " (", why, ")"));
+    fail(Exit::unsupported, "E_TYPE", cat("values of types that are not supported: ", join(lines, "; ")));
+  }
+  return std::move(out_);
+}
+
+void Builder::top_level() {
+  const onnx::GraphProto& g = model_.graph();
+  opsets_ = opsets_of(model_.opset_import());
+  if (model_.functions_size() > kMaxFunctions) {
+    fail(Exit::model, "E_FUNC_LIMIT", cat("the model has more than ", kMaxFunctions, " local functions"));
+  }
+  for (const auto& f : model_.functions()) {
+    if (!functions_.emplace(std::tuple(standard(f.domain()), f.name(), f.overload()), &f).second) {
+      fail(Exit::model, "E_SSA", cat("local function '", printable(f.name()), "' is defined twice"));
+    }
+  }
+  for (const auto& i : g.input()) reserved_.insert(i.name());
+  for (const auto& i : g.initializer()) reserved_.insert(i.name());
+  for (const auto& n : g.node()) {
+    reserved_.insert(n.output().begin(), n.output().end());
+    reserved_nodes_.insert(n.name());
+  }
+  for (const auto& v : g.value_info()) hints_.emplace(v.name(), &v.type());
+  for (const auto& v : g.output()) hints_[v.name()] = &v.type();
+
+  out_.graph.name = g.name();
+  out_.graph.opsets = opsets_;
+  top_.graph = &out_.graph;
+  top_.opsets = &opsets_;
+  std::set<std::string> initialized;
+  for (const auto& t : g.initializer()) initialized.insert(t.name());
+  for (const auto& t : g.sparse_initializer()) initialized.insert(t.values().name());
+  for (const auto& i : g.input()) {
+    if (!initialized.count(i.name())) add_input(top_, i);
+  }
+  add_initializers(top_, g);
+  bool sorted = true;
+  topological_order(g.node(), &sorted);
+  if (!sorted) out_.notes.push_back("the file's nodes were not in topological order; they were sorted");
+  add_nodes(top_, g.node());
+  for (const auto& o : g.output()) {
+    const int v = lookup(top_, o.name());
+    if (v < 0) fail(Exit::model, "E_DANGLING", cat("graph output '", printable(o.name()), "' is produced by no node"));
+    out_.graph.outputs.push_back(v);
+  }
+  std::set<std::string> used;
+  for (const SourceNode& n : out_.graph.nodes) used.insert(n.domain);
+  for (const auto& [domain, version] : opsets_) {
+    if (!used.count(domain)) out_.notes.push_back(cat("operator set '", printable(domain), "' is imported but not used"));
+  }
+}
+
+void Builder::add_input(Scope& scope, const onnx::ValueInfoProto& info) {
+  check_name(info.name(), "graph input");
+  if (scope.values.count(info.name())) {
+    fail(Exit::model, "E_DUP_INIT", cat("two graph inputs are called '", printable(info.name()), "'"));
+  }
+  SourceValue v;
+  v.name = scope.graph == top_.graph ? info.name() : scope.graph->fresh_name(info.name());
+  v.kind = SourceKind::input;
+  set_type(v, info.type());
+  if (scope.graph == top_.graph && !v.dtype_known) {
+    unsupported_[cat("graph input '", printable(info.name()), "'")] =
+        info.type().has_tensor_type() ? onnx_type_name(info.type().tensor_type().elem_type()) : "no tensor";
+  }
+  const int index = scope.graph->add_value(std::move(v));
+  if (scope.graph == top_.graph) {
+    out_.slot_of.push_back(-1);
+    out_.visible.push_back(1);
+  }
+  scope.graph->inputs.push_back(index);
+  scope.values[info.name()] = index;
+}
+
+HostTensor Builder::payload(const onnx::TensorProto& t, const std::string& what) {
+  if (!dtype_of(t.data_type())) {
+    if (t.data_type() == onnx::TensorProto::UNDEFINED || !onnx::TensorProto::DataType_IsValid(t.data_type())) {
+      fail(Exit::model, "E_TENSOR_TYPE", cat(what, " has element type ", t.data_type()));
+    }
+    if (t.data_type() == onnx::TensorProto::STRING) {
+      out_.notes.push_back(cat(what, " holds strings: what is computed from it is not available"));
+    } else {
+      unsupported_[what] = onnx_type_name(t.data_type());
+    }
+    return {};
+  }
+  try {
+    if (const auto slot = slots_.find(&t); slot != slots_.end()) {
+      if (const auto it = doc_.external.find(slot->second); it != doc_.external.end()) return it->second;
+    }
+    return decode(t, doc_.proto);
+  } catch (Error& e) {
+    e.at(cat("in ", what));
+    throw;
+  }
+}
+
+int Builder::add_constant(Scope& scope, const std::string& name, HostTensor data, const void* place) {
+  check_name(name, "tensor");
+  if (scope.values.count(name)) {
+    fail(Exit::model, "E_DUP_INIT", cat("two values are called '", printable(name), "'"));
+  }
+  const bool main = scope.graph == top_.graph;
+  const auto slot = slots_.find(place);
+  if (main && slot != slots_.end()) {
+    // A function called twice holds its constants once: they stay one weight.
+    if (const auto it = by_slot_.find(slot->second); it != by_slot_.end()) return scope.values[name] = it->second;
+  }
+  SourceValue v;
+  v.name = value_name(scope, name, true);
+  v.kind = SourceKind::constant;
+  v.dtype_known = static_cast<bool>(data);
+  v.dtype = data.dtype();
+  v.rank_known = static_cast<bool>(data);
+  for (const int64_t d : data.dims()) v.dims.push_back({d, ""});
+  v.data = std::move(data);
+  const int index = scope.graph->add_value(std::move(v));
+  if (main) {
+    out_.slot_of.push_back(slot == slots_.end() ? -1 : slot->second);
+    out_.visible.push_back(&scope == &top_);
+    if (slot != slots_.end()) by_slot_[slot->second] = index;
+  }
+  return scope.values[name] = index;
+}
+
+void Builder::add_initializers(Scope& scope, const onnx::GraphProto& graph) {
+  for (const auto& t : graph.initializer()) {
+    add_constant(scope, t.name(), payload(t, cat("initializer '", printable(t.name()), "'")), &t);
+  }
+  for (const auto& t : graph.sparse_initializer()) {
+    unsupported_[cat("initializer '", printable(t.values().name()), "'")] = "sparse";
+    add_constant(scope, t.values().name(), {}, nullptr);
+  }
+}
+
+void Builder::add_nodes(Scope& scope, const NodeProtos& nodes) {
+  for (const int i : topological_order(nodes)) {
+    try {
+      add_node(scope, nodes[i]);
+    } catch (Error& e) {
+      if (e.where().size() < 3) e.at(cat("at ", describe(nodes[i], i)));
+      throw;
+    }
+  }
+}
+
+void Builder::add_node(Scope& scope, const onnx::NodeProto& node) {
+  if (++nodes_ > kMaxNodes) fail(Exit::model, "E_NODES", cat("the model has more than ", kMaxNodes, " nodes once inlined"));
+  AttrTable attrs = resolve(scope, node);
+  const auto f = functions_.find({standard(node.domain()), node.op_type(), node.overload()});
+  if (f != functions_.end()) return add_call(scope, node, *f->second, attrs);
+  if (standard(node.domain()).empty()) {
+    if (node.op_type() == "Constant" && node.output_size() == 1) return add_constant_node(scope, node, attrs);
+    if (node.op_type() == "If" && add_branch(scope, node, attrs)) return;
+  }
+  emit(scope, node, attrs);
+}
+
+void Builder::add_constant_node(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs) {
+  const std::string& name = node.output(0);
+  const std::string what = cat("Constant '", printable(name), "'");
+  if (attrs.size() != 1) fail(Exit::model, "E_ATTR", cat(what, " needs exactly one attribute, it has ", attrs.size()));
+  const auto& [key, a] = *attrs.begin();
+  if (key == "value" && a->has_t()) {
+    add_constant(scope, name, payload(a->t(), what), &a->t());
+  } else if (key == "value_float") {
+    add_constant(scope, name, HostTensor::scalar<float>(a->f()), a);
+  } else if (key == "value_floats") {
+    add_constant(scope, name, HostTensor::of<float>({a->floats_size()}, {a->floats().begin(), a->floats().end()}), a);
+  } else if (key == "value_int") {
+    add_constant(scope, name, HostTensor::scalar<int64_t>(a->i()), nullptr);
+  } else if (key == "value_ints") {
+    add_constant(scope, name, HostTensor::of<int64_t>({a->ints_size()}, {a->ints().begin(), a->ints().end()}), nullptr);
+  } else if (key == "value_string" || key == "value_strings" || key == "sparse_value") {
+    if (key == "sparse_value") unsupported_[what] = "sparse";
+    add_constant(scope, name, {}, nullptr);
+  } else {
+    fail(Exit::model, "E_ATTR", cat(what, " has no value but attribute '", printable(key), "'"));
+  }
+}
+
+void Builder::add_call(Scope& scope, const onnx::NodeProto& node, const onnx::FunctionProto& f, const AttrTable& attrs) {
+  for (const auto* active : calls_) {
+    if (active != &f) continue;
+    std::string path;
+    for (const auto* c : calls_) path += printable(c->name()) + " -> ";
+    fail(Exit::model, "E_FUNC_CYCLE", cat("local functions call each other in a cycle: ", path, printable(f.name())));
+  }
+  if (calls_.size() >= kMaxCallDepth) {
+    fail(Exit::model, "E_FUNC_LIMIT", cat("local functions are nested more than ", kMaxCallDepth, " deep"));
+  }
+  if (node.input_size() > f.input_size() || node.output_size() > f.output_size()) {
+    fail(Exit::model, "E_ATTR", cat("local function '", printable(f.name()), "' takes ", f.input_size(), " inputs and gives ",
+                                    f.output_size(), " outputs; the call has ", node.input_size(), " and ", node.output_size()));
+  }
+  AttrTable arguments;
+  for (const std::string& name : f.attribute()) {
+    if (const auto it = attrs.find(name); it != attrs.end()) arguments.insert(*it);
+  }
+  for (const auto& a : f.attribute_proto()) {
+    const auto it = attrs.find(a.name());
+    arguments[a.name()] = it == attrs.end() ? &a : it->second;
+  }
+  Opsets opsets = opsets_of(f.opset_import());
+  opsets.insert(opsets_.begin(), opsets_.end());
+
+  const std::string name = node_name(scope, node, static_cast<int>(scope.graph->nodes.size()));
+  Scope inner;
+  inner.graph = scope.graph;
+  inner.arguments = &arguments;
+  inner.opsets = &opsets;
+  inner.prefix = name;
+  inner.module = module_of(scope, node);
+  for (int i = 0; i < f.input_size(); ++i) {
+    const bool given = i < node.input_size() && !node.input(i).empty();
+    inner.values[f.input(i)] = given ? need(scope, node.input(i)) : kAbsent;
+  }
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (!node.output(i).empty()) inner.bound[f.output(i)] = declare(scope, node.output(i));
+  }
+  calls_.push_back(&f);
+  add_nodes(inner, f.node());
+  calls_.pop_back();
+  finish_inlined(inner, name);
+}
+
+bool Builder::add_branch(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs) {
+  if (node.input_size() != 1) return false;
+  const HostTensor* condition = constant_behind(*scope.graph, need(scope, node.input(0)));
+  if (!condition || condition->dtype() != DType::boolean || condition->numel() != 1) return false;
+  const auto branch = attrs.find(*condition->as<bool>() ? "then_branch" : "else_branch");
+  if (branch == attrs.end() || !branch->second->has_g()) fail(Exit::model, "E_ATTR", "If lacks a branch");
+  const onnx::GraphProto& g = branch->second->g();
+  if (node.output_size() > g.output_size()) fail(Exit::model, "E_ATTR", "If has more outputs than its branch");
+  Scope inner;
+  inner.outer = &scope;
+  inner.graph = scope.graph;
+  inner.arguments = scope.arguments;
+  inner.opsets = scope.opsets;
+  inner.prefix = scope.prefix;
+  inner.module = module_of(scope, node);
+  const std::string name = node_name(scope, node, static_cast<int>(scope.graph->nodes.size()));
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (!node.output(i).empty()) inner.bound[g.output(i).name()] = declare(scope, node.output(i));
+  }
+  add_initializers(inner, g);
+  add_nodes(inner, g.node());
+  finish_inlined(inner, name);
+  return true;
+}
+
+// What the body merely passed on (an input, a constant) still has to appear under the caller's name.
+void Builder::finish_inlined(Scope& inner, const std::string& node_name) {
+  for (const auto& [name, target] : inner.bound) {
+    const int v = need(inner, name);
+    if (v != target) emit_identity(inner, cat(node_name, "/", name), v, target);
+  }
+}
+
+void Builder::emit_identity(Scope& scope, const std::string& name, int from, int to) {
+  SourceNode n;
+  n.name = name;
+  for (int i = 1; !node_names_[scope.graph].insert(n.name).second; ++i) n.name = cat(name, "_", i);
+  n.op = "Identity";
+  n.version = opsets_.count("") ? opsets_.at("") : 0;
+  n.inputs = {from};
+  n.outputs = {to};
+  scope.graph->add_node(std::move(n));
+  if (scope.graph == top_.graph) out_.scopes.push_back(scope.module);
+}
+
+void Builder::emit(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs) {
+  SourceNode n;
+  n.name = node_name(scope, node, static_cast<int>(scope.graph->nodes.size()));
+  n.op = node.op_type();
+  n.domain = standard(node.domain());
+  const auto version = scope.opsets->find(n.domain);
+  n.version = version == scope.opsets->end() ? 1 : version->second;
+  for (const std::string& i : node.input()) n.inputs.push_back(i.empty() ? -1 : need(scope, i));
+  n.attrs = convert(scope, attrs);
+  for (const std::string& o : node.output()) n.outputs.push_back(o.empty() ? -1 : declare(scope, o));
+  scope.graph->add_node(std::move(n));
+  if (scope.graph == top_.graph) out_.scopes.push_back(module_of(scope, node));
+}
+
+int Builder::lookup(Scope& scope, const std::string& name) {
+  if (const auto it = scope.values.find(name); it != scope.values.end()) return it->second;
+  if (!scope.outer) return kUnknown;
+  const int v = lookup(*scope.outer, name);
+  if (v < 0 || scope.outer->graph == scope.graph) return v;
+  const SourceValue& source = scope.outer->graph->values[static_cast<size_t>(v)];
+  if (const int known = scope.graph->find(source.name); known >= 0) return known;
+  SourceValue captured;
+  captured.name = source.name;
+  captured.dtype = source.dtype;
+  captured.dtype_known = source.dtype_known;
+  captured.rank_known = source.rank_known;
+  captured.dims = source.dims;
+  return scope.graph->add_value(std::move(captured));
+}
+
+int Builder::need(Scope& scope, const std::string& name) {
+  const int v = lookup(scope, name);
+  if (v == kUnknown) {
+    fail(Exit::model, "E_DANGLING", cat("input '", printable(name), "' is produced by no node and is no input or initializer"));
+  }
+  return v;
+}
+
+int Builder::declare(Scope& scope, const std::string& name) {
+  if (scope.values.count(name)) {
+    fail(Exit::model, "E_SSA", cat("value '", printable(name), "' is defined twice"));
+  }
+  if (const auto it = scope.bound.find(name); it != scope.bound.end()) return scope.values[name] = it->second;
+  check_name(name, "value");
+  SourceValue v;
+  v.name = value_name(scope, name, false);
+  if (&scope == &top_) {
+    if (const auto hint = hints_.find(name); hint != hints_.end()) set_type(v, *hint->second);
+  }
+  const int index = scope.graph->add_value(std::move(v));
+  if (scope.graph == top_.graph) {
+    out_.slot_of.push_back(-1);
+    out_.visible.push_back(&scope == &top_);
+  }
+  return scope.values[name] = index;
+}
+
+const HostTensor* Builder::constant_behind(const SourceGraph& graph, int value) const {
+  while (value >= 0) {
+    const SourceValue& v = graph.values[static_cast<size_t>(value)];
+    if (v.kind == SourceKind::constant) return v.data ? &v.data : nullptr;
+    if (v.kind != SourceKind::temp || v.producer < 0) return nullptr;
+    const SourceNode& n = graph.nodes[static_cast<size_t>(v.producer)];
+    if (n.op != "Identity" || !n.domain.empty()) return nullptr;
+    value = n.inputs.at(0);
+  }
+  return nullptr;
+}
+
+}  // namespace amp

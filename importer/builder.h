@@ -1,0 +1,80 @@
+// The walk behind build_source(); see importer/build.h.
+#pragma once
+
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "importer/build.h"
+
+namespace amp {
+
+using AttrTable = std::map<std::string, const onnx::AttributeProto*>;
+using Opsets = std::map<std::string, int64_t>;
+
+// Where names are looked up: the graph, a function body, a branch or a body.
+struct Scope {
+  Scope* outer = nullptr;                       // lexically around it; none for the graph and for functions
+  SourceGraph* graph = nullptr;                 // where its nodes go
+  const AttrTable* arguments = nullptr;         // attributes of the function call
+  const Opsets* opsets = nullptr;
+  std::string prefix;                           // functions: put before names made inside
+  std::string module;                           // module path of the calling node
+  std::map<std::string, int> bound;             // name inside -> value of the caller that it is to become
+  std::unordered_map<std::string, int> values;  // -1: a function input that the call leaves out
+};
+
+class Builder {
+ public:
+  explicit Builder(const ModelDoc& doc);
+  Built build();
+
+ private:
+  static constexpr int kAbsent = -1, kUnknown = -2;
+
+  void top_level();
+  void add_input(Scope& scope, const onnx::ValueInfoProto& info);
+  void add_initializers(Scope& scope, const onnx::GraphProto& graph);
+  void add_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
+  void add_node(Scope& scope, const onnx::NodeProto& node);
+  void add_constant_node(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs);
+  void add_call(Scope& scope, const onnx::NodeProto& node, const onnx::FunctionProto& f, const AttrTable& attrs);
+  bool add_branch(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs);
+  void emit(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs);
+  void emit_identity(Scope& scope, const std::string& name, int from, int to);
+  void finish_inlined(Scope& inner, const std::string& node_name);
+
+  int lookup(Scope& scope, const std::string& name);
+  int need(Scope& scope, const std::string& name);  // E_DANGLING
+  int declare(Scope& scope, const std::string& name);
+  int add_constant(Scope& scope, const std::string& name, HostTensor data, const void* place);
+  const HostTensor* constant_behind(const SourceGraph& graph, int value) const;
+  HostTensor payload(const onnx::TensorProto& t, const std::string& what);
+
+  std::string value_name(const Scope& scope, const std::string& name, bool constant) const;
+  std::string node_name(const Scope& scope, const onnx::NodeProto& node, int index);
+  std::string module_of(const Scope& scope, const onnx::NodeProto& node) const;
+  AttrTable resolve(const Scope& scope, const onnx::NodeProto& node) const;
+  Attrs convert(Scope& scope, const AttrTable& table);
+  std::shared_ptr<SourceGraph> subgraph(Scope& scope, const onnx::GraphProto& graph);
+
+  const ModelDoc& doc_;
+  const onnx::ModelProto& model_;
+  Built out_;
+  Scope top_;
+  Opsets opsets_;
+  std::map<std::tuple<std::string, std::string, std::string>, const onnx::FunctionProto*> functions_;
+  std::vector<const onnx::FunctionProto*> calls_;                  // being inlined
+  std::unordered_map<const void*, int> slots_;                     // TensorProto or AttributeProto -> slot
+  std::unordered_map<int, int> by_slot_;                           // slot -> value of the top SourceGraph
+  std::unordered_map<std::string, const onnx::TypeProto*> hints_;  // value_info
+  std::set<std::string> reserved_, reserved_nodes_;                // names that the top graph of the file uses
+  std::map<const SourceGraph*, std::set<std::string>> node_names_;
+  std::map<std::string, std::string> unsupported_;                 // what -> its type: told all at once
+  int64_t nodes_ = 0;
+};
+
+// Replaces uses of Identity(constant) by the constant and drops values and nodes that only named it.
+void resolve_identities(Built& built);
+
+}  // namespace amp

@@ -1,0 +1,36 @@
+// ModelDoc: the parsed file and where in it each SourceValue's payload lies.
+//
+// A slot is a place that holds tensor data: a TensorProto (initializer or tensor attribute) or a FLOAT/FLOATS
+// attribute. Slots are numbered in the order in which for_each_slot meets them, which depends on the structure
+// only, so a number names the same place in a copy of the proto.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/host_tensor.h"
+
+namespace amp {
+
+struct Slot {
+  onnx::TensorProto* tensor = nullptr;        // exactly one of the two is set
+  onnx::AttributeProto* attribute = nullptr;
+};
+
+void for_each_slot(onnx::ModelProto& model, const std::function<void(int number, Slot)>& visit);
+
+struct ModelDoc {
+  std::string path;
+  std::shared_ptr<onnx::ModelProto> proto;  // HostTensors of the SourceGraph view its payloads
+  std::map<int, HostTensor> external;       // slot -> payload, for tensors kept outside the .onnx file
+  std::vector<int> slot_of;                 // SourceValue -> slot, -1 when it has no payload in the file
+  std::vector<char> visible;                // SourceValue -> its name is a value of the file's top-level graph
+  int values = 0, nodes = 0, outputs = 0;   // of the SourceGraph as imported; what is beyond was appended by training
+};
+
+}  // namespace amp

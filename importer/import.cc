@@ -1,0 +1,102 @@
+#include "importer/import.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "importer/build.h"
+#include "importer/discover.h"
+#include "importer/external.h"
+#include "importer/load.h"
+#include "importer/select.h"
+#include "importer/tensor.h"
+
+namespace amp {
+namespace {
+
+void read_external(ModelDoc& doc, std::vector<std::string>& notes) {
+  ExternalData data(doc.path);
+  for_each_slot(*doc.proto, [&](int number, Slot slot) {
+    if (!slot.tensor || slot.tensor->data_location() != onnx::TensorProto::EXTERNAL) return;
+    if (!dtype_of(slot.tensor->data_type())) return;
+    try {
+      doc.external[number] = data.read(*slot.tensor);
+    } catch (Error& e) {
+      e.at(cat("in tensor '", printable(slot.tensor->name()), "'"));
+      throw;
+    }
+  });
+  notes.insert(notes.end(), data.notes().begin(), data.notes().end());
+}
+
+int64_t count_non_finite(const HostTensor& t) {
+  int64_t bad = 0;
+  with_type(t.dtype(), [&](auto tag) {
+    using T = decltype(tag);
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      for (int64_t i = 0; i < t.numel(); ++i) bad += !std::isfinite(t.as<T>()[i]);
+    } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      for (int64_t i = 0; i < t.numel(); ++i) bad += !std::isfinite(static_cast<float>(t.as<T>()[i]));
+    }
+  });
+  return bad;
+}
+
+// What the file says about training, and weights that cannot be trained from.
+void inspect(const SourceGraph& g, std::vector<std::string>& notes) {
+  int norms = 0, dropouts = 0;
+  for (const SourceNode& n : g.nodes) {
+    if (!n.domain.empty()) continue;
+    const bool flag = n.attrs.has("training_mode") && n.attrs.i("training_mode", 0) != 0;
+    if (n.op == "BatchNormalization") norms += flag || (n.version < 14 && n.outputs.size() > 1);
+    if (n.op == "Dropout" && n.inputs.size() > 2 && n.inputs[2] >= 0) {
+      const HostTensor& mode = g.values[static_cast<size_t>(n.inputs[2])].data;
+      dropouts += mode && mode.numel() == 1 && mode.to_ints()[0] != 0;
+    }
+  }
+  if (norms) notes.push_back(cat(norms, " BatchNormalization nodes are in training form; export leaves them as they are"));
+  if (dropouts) notes.push_back(cat(dropouts, " Dropout nodes are in training mode; export leaves them as they are"));
+  for (const SourceValue& v : g.values) {
+    if (v.kind != SourceKind::parameter) continue;
+    if (const int64_t bad = count_non_finite(v.data)) {
+      notes.push_back(cat("parameter '", printable(v.name), "' holds ", bad, " values that are not finite"));
+    }
+  }
+}
+
+}  // namespace
+
+Imported import_model(const std::string& path, const ImportOptions& options) {
+  Imported out;
+  out.doc = std::make_shared<ModelDoc>();
+  ModelDoc& doc = *out.doc;
+  doc.path = path;
+  doc.proto = load_proto(path);
+  try {
+    read_external(doc, out.notes);
+    Built built = build_source(doc);
+    SourceGraph& g = built.graph;
+    discover_parameters(g);
+    name_parameters(g, built.scopes);
+    apply_trainable(g, options.trainable);
+    if (options.tie_weights_auto) tie_parameters(g);
+    apply_freeze(g, options);
+    out.notes.insert(out.notes.end(), built.notes.begin(), built.notes.end());
+    inspect(g, out.notes);
+    doc.slot_of = std::move(built.slot_of);
+    doc.visible = std::move(built.visible);
+    doc.values = static_cast<int>(g.values.size());
+    doc.nodes = static_cast<int>(g.nodes.size());
+    doc.outputs = static_cast<int>(g.outputs.size());
+    out.graph = std::move(g);
+  } catch (Error& e) {
+    e.at(cat("in model '", path, "'"));
+    throw;
+  }
+  return out;
+}
+
+std::string model_sha256(const std::string& path) { return file_sha256(path); }
+
+}  // namespace amp

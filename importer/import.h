@@ -1,0 +1,36 @@
+// importer: ONNX file -> SourceGraph, and trained weights back into the file. The only room that sees protobuf; this
+// header does not.
+//
+// Errors: Exit::usage E_MODEL_OPEN (no such file), E_GLOB (a glob that matches nothing); Exit::model for files that
+// are not ONNX, damaged or unsafe; Exit::unsupported for valid files whose element types or versions are not ours.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/source.h"
+
+namespace amp {
+
+struct ModelDoc;  // the file as read (importer/doc.h): what export_model patches
+
+struct ImportOptions {
+  bool tie_weights_auto = true;  // equal-valued matrices, transposed copies included, are one weight
+  // Globs over whole names: the file's or the alias. `trainable` wins over `freeze`, so that
+  // freeze={"*"}, trainable={"classifier*"} trains the classifier. A pattern with wildcards never turns one-element
+  // constants or running statistics into parameters; an exact name does.
+  std::vector<std::string> freeze, trainable;
+};
+
+struct Imported {
+  SourceGraph graph;
+  std::shared_ptr<ModelDoc> doc;
+  std::vector<std::string> notes;  // worth telling the user, each one line
+};
+
+Imported import_model(const std::string& path, const ImportOptions& options = {});
+
+std::string model_sha256(const std::string& path);  // of the .onnx file itself, without external data
+
+}  // namespace amp

@@ -1,0 +1,20 @@
+// Reads an ONNX file into a ModelProto and checks what must hold before its graph is looked at: that it is a
+// protobuf, that it has a graph, an IR version and operator sets this program knows.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <memory>
+#include <string>
+
+namespace amp {
+
+constexpr int64_t kOldestOpset = 7;
+
+// Exit::usage E_MODEL_OPEN; Exit::model E_ONNX_EMPTY, E_ONNX_LFS, E_ONNX_NOT_PROTO, E_ONNX_TRUNCATED, E_ONNX_WIRE,
+// E_ONNX_DEPTH, E_ONNX_2GB, E_ONNX_GRAPH; Exit::unsupported E_IR_VERSION, E_OPSET.
+std::shared_ptr<onnx::ModelProto> load_proto(const std::string& path);
+
+int64_t newest_opset();  // of the ai.onnx domain, in the ONNX library we are linked with
+
+}  // namespace amp

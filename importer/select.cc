@@ -1,0 +1,197 @@
+#include "importer/select.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/discover.h"
+
+namespace amp {
+namespace {
+
+bool digits(std::string_view s) {
+  return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Names that exporters make up: "461", "onnx::Gemm_12", "val_72", "/layer/Constant_output_0".
+bool made_up(const std::string& name) {
+  if (name.rfind("onnx::", 0) == 0 || name.find("Constant") != std::string::npos || digits(name)) return true;
+  if (name.find('.') != std::string::npos || name.find('/') != std::string::npos) return false;
+  const size_t bar = name.rfind('_');
+  return bar != std::string::npos && digits(std::string_view(name).substr(bar + 1));
+}
+
+std::string suffix(const SourceNode& n, const char* role) {
+  const std::string r = role;
+  if (r == "table" || r == "factor" || r == "slope") return "weight";
+  return r == "bias" && n.op == "Mul" ? "weight" : r;
+}
+
+template <class T>
+bool more_than_two_values(const T* p, int64_t n) {
+  int64_t i = 1;
+  while (i < n && std::memcmp(p, p + i, sizeof(T)) == 0) ++i;
+  const int64_t second = i;
+  for (; i < n; ++i) {
+    if (std::memcmp(p, p + i, sizeof(T)) != 0 && std::memcmp(p + second, p + i, sizeof(T)) != 0) return true;
+  }
+  return false;
+}
+
+template <class T>
+bool transposed_equal(const T* a, const T* b, int64_t rows, int64_t columns) {  // a: rows x columns
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      if (std::memcmp(a + i * columns + j, b + j * rows + i, sizeof(T)) != 0) return false;
+    }
+  }
+  return true;
+}
+
+bool varied(const HostTensor& t) {
+  return with_type(t.dtype(), [&](auto tag) {
+    return more_than_two_values(static_cast<const decltype(tag)*>(t.data()), t.numel());
+  });
+}
+
+bool is_transpose(const HostTensor& a, const HostTensor& b) {
+  if (a.rank() != 2 || b.rank() != 2 || a.dims()[0] != b.dims()[1] || a.dims()[1] != b.dims()[0]) return false;
+  return with_type(a.dtype(), [&](auto tag) {
+    using T = decltype(tag);
+    return transposed_equal(static_cast<const T*>(a.data()), static_cast<const T*>(b.data()), a.dims()[0], a.dims()[1]);
+  });
+}
+
+bool matches(const std::string& glob, const SourceValue& v) {
+  return glob_match(glob, v.name) || (!v.alias.empty() && glob_match(glob, v.alias));
+}
+
+bool floating_constant(const SourceValue& v) {
+  return (v.kind == SourceKind::constant || v.kind == SourceKind::parameter) && v.data && is_float(v.data.dtype());
+}
+
+[[noreturn]] void no_match(const SourceGraph& g, const std::string& flag, const std::string& glob) {
+  std::vector<std::string> names;
+  for (const SourceValue& v : g.values) {
+    if (v.kind != SourceKind::parameter) continue;
+    names.push_back(v.name);
+    if (!v.alias.empty()) names.push_back(v.alias);
+  }
+  const std::string near = nearest(glob, names);
+  fail(Exit::usage, "E_GLOB", cat(flag, " '", printable(glob), "' matches no tensor of the model"),
+       near.empty() ? "`check MODEL` lists the names; patterns match whole names" : cat("did you mean '", printable(near), "'?"));
+}
+
+}  // namespace
+
+void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes) {
+  const auto consumers = g.consumers();
+  const std::vector<char> live = live_nodes(g);
+  std::set<std::string> taken;
+  for (size_t i = 0; i < g.values.size(); ++i) {
+    SourceValue& v = g.values[i];
+    if (v.kind != SourceKind::parameter || !made_up(v.name)) continue;
+    for (const Use& u : uses_behind_views(g, consumers, live, static_cast<int>(i))) {
+      const SourceNode& n = g.nodes[static_cast<size_t>(u.node)];
+      const char* role = weight_role(n, u.input);
+      const std::string& module = scopes[static_cast<size_t>(u.node)];
+      if (!role || module.empty()) continue;
+      const std::string stem = cat(module, ".", suffix(n, role));
+      std::string name = stem;
+      for (int k = 2; g.find(name) >= 0 || taken.count(name); ++k) name = cat(stem, "_", k);
+      taken.insert(name);
+      v.alias = name;
+      break;
+    }
+  }
+}
+
+void tie_parameters(SourceGraph& g) {
+  std::map<std::tuple<DType, int64_t, Dims>, std::vector<int>> groups;  // same type, size and sorted dims
+  for (size_t i = 0; i < g.values.size(); ++i) {
+    SourceValue& v = g.values[i];
+    if (v.kind != SourceKind::parameter || v.data.rank() < 2) continue;
+    Dims sorted = v.data.dims();
+    std::sort(sorted.begin(), sorted.end());
+    groups[{v.data.dtype(), v.data.numel(), sorted}].push_back(static_cast<int>(i));
+  }
+  for (const auto& [key, members] : groups) {
+    std::vector<int> masters;
+    for (const int m : members) {
+      SourceValue& v = g.values[static_cast<size_t>(m)];
+      const auto master = members.size() < 2 ? masters.end() : std::find_if(masters.begin(), masters.end(), [&](int other) {
+        const HostTensor& a = g.values[static_cast<size_t>(other)].data;
+        const bool same = a.dims() == v.data.dims() &&
+                          std::memcmp(a.data(), v.data.data(), static_cast<size_t>(a.bytes())) == 0;
+        return (same || is_transpose(a, v.data)) && varied(v.data);
+      });
+      if (master == masters.end()) {
+        masters.push_back(m);
+        continue;
+      }
+      const SourceValue& first = g.values[static_cast<size_t>(*master)];
+      v.tied_to = *master;
+      v.tied_transposed = first.data.dims() != v.data.dims() ||
+                          std::memcmp(first.data.data(), v.data.data(), static_cast<size_t>(v.data.bytes())) != 0;
+      v.reason += cat("; tied to '", printable(first.name), "' (", v.tied_transposed ? "its transpose" : "equal values", ")");
+    }
+  }
+}
+
+void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs) {
+  for (const std::string& glob : globs) {
+    bool any = false;
+    for (SourceValue& v : g.values) {
+      if (v.kind == SourceKind::temp || !matches(glob, v)) continue;
+      const bool exact = glob == v.name || glob == v.alias;
+      if (!floating_constant(v)) {
+        if (exact) {
+          fail(Exit::usage, "E_TRAINABLE", cat("--trainable '", printable(glob), "': ",
+                                               v.kind == SourceKind::input ? "a graph input" : cat("a tensor of ", name_of(v.dtype)),
+                                               " cannot be trained"));
+        }
+        continue;
+      }
+      any = true;
+      if (v.kind == SourceKind::parameter) continue;
+      const bool statistics = v.reason.find("running ") != std::string::npos;
+      if (!exact && (v.data.numel() <= 1 || statistics)) continue;
+      v.kind = SourceKind::parameter;
+      v.trainable = true;
+      v.reason = cat("made trainable by '", glob, "' (", v.reason, ")");
+    }
+    if (!any) no_match(g, "--trainable", glob);
+  }
+}
+
+void apply_freeze(SourceGraph& g, const ImportOptions& options) {
+  const auto master = [&](size_t i) { return g.values[i].tied_to < 0 ? i : static_cast<size_t>(g.values[i].tied_to); };
+  std::map<size_t, std::string> frozen;  // master -> glob
+  for (const std::string& glob : options.freeze) {
+    bool any = false;
+    for (size_t i = 0; i < g.values.size(); ++i) {
+      if (!floating_constant(g.values[i]) || !matches(glob, g.values[i])) continue;
+      any = true;
+      frozen.emplace(master(i), glob);
+    }
+    if (!any) no_match(g, "--freeze", glob);
+  }
+  for (size_t i = 0; i < g.values.size(); ++i) {
+    for (const std::string& glob : options.trainable) {
+      if (matches(glob, g.values[i])) frozen.erase(master(i));
+    }
+  }
+  for (size_t i = 0; i < g.values.size(); ++i) {
+    SourceValue& v = g.values[i];
+    const auto it = frozen.find(master(i));
+    if (v.kind != SourceKind::parameter || it == frozen.end()) continue;
+    v.trainable = false;
+    v.reason = cat("frozen by '", it->second, "' (", v.reason, ")");
+  }
+}
+
+}  // namespace amp

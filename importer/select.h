@@ -1,0 +1,25 @@
+// What follows discovery: readable names, the user's globs, ties.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/source.h"
+#include "importer/import.h"
+
+namespace amp {
+
+// Aliases for parameters whose own name the exporter lost ("onnx::MatMul_470", "val_72", "461"), from the module of
+// the node that uses them. scopes: per node, importer/build.h. An alias is no other value's name or alias.
+void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes);
+
+// Sets tied_to / tied_transposed: matrices (rank >= 2) of the same element type with the same bytes, or in 2-D with the
+// bytes of the transpose, and more than two distinct values. The first in file order holds the master.
+void tie_parameters(SourceGraph& g);
+
+// --trainable: turns constants into parameters (E_TRAINABLE when the type cannot be trained).
+void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs);
+// --freeze, and --trainable again as its exception. Ties are one weight: freezing a copy freezes it.
+void apply_freeze(SourceGraph& g, const ImportOptions& options);
+
+}  // namespace amp

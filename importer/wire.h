@@ -1,0 +1,21 @@
+// Finds where and why bytes are not a well-formed ONNX protobuf, after the parser has refused them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace amp {
+
+struct WireFault {
+  enum Kind { none, truncated, malformed, too_deep } kind = none;
+  size_t offset = 0;        // of the field that is wrong
+  std::string path;         // "graph.initializer[3].raw_data"
+  std::string detail;       // "needs 1536 bytes, 20 are left"
+};
+
+WireFault scan_wire(std::string_view bytes);
+
+// What the bytes look like instead: "a Git LFS pointer", "an HTML page", "a zip archive"; empty when unknown.
+std::string sniff(std::string_view bytes);
+
+}  // namespace amp
