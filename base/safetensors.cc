@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/file.h"
 #include "base/text.h"
 
 namespace amp {
@@ -160,6 +159,8 @@ const HostTensor* find_tensor(const std::vector<NamedTensor>& tensors, const std
   }
   return nullptr;
 }
+
+SafeTensors parse_safetensors(const FileBytes& file, Exit exit) { return parse(file, exit); }
 
 SafeTensors read_safetensors(const std::string& path, Exit exit) {
   const FileBytes file = read_file(path, exit);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/host_tensor.h"
 
 namespace amp {
@@ -29,6 +30,7 @@ struct SafeTensors {
 // Everything is checked before a tensor is made: header, names, types, shapes, and that the offsets tile the file.
 // Errors: E_SAFETENSORS (E_FILE_MISSING, E_FILE_READ) with `exit`.
 SafeTensors read_safetensors(const std::string& path, Exit exit = Exit::data);
+SafeTensors parse_safetensors(const FileBytes& file, Exit exit = Exit::data);  // the tensors share the bytes
 
 // The bytes depend on names, types, shapes and values only: ordered as the reference implementation does, wide types
 // first, then by name. sink receives consecutive pieces.

@@ -1,0 +1,58 @@
+#include "base/checksum.h"
+
+#include <nmmintrin.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+namespace amp {
+
+namespace {
+constexpr std::array<uint32_t, 256> kTable = [] {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t x = i;
+    for (int bit = 0; bit < 8; ++bit) x = (x >> 1) ^ (x & 1 ? 0x82f63b78u : 0);
+    table[i] = x;
+  }
+  return table;
+}();
+
+uint32_t by_table(uint32_t state, const uint8_t* p, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) state = (state >> 8) ^ kTable[(state ^ p[i]) & 0xff];
+  return state;
+}
+
+[[gnu::target("sse4.2")]] uint32_t by_instruction(uint32_t state, const uint8_t* p, int64_t size) {
+  uint64_t x = state;
+  for (; size >= 8; size -= 8, p += 8) {
+    uint64_t word;
+    std::memcpy(&word, p, 8);
+    x = _mm_crc32_u64(x, word);
+  }
+  state = static_cast<uint32_t>(x);
+  for (; size > 0; --size, ++p) state = _mm_crc32_u8(state, *p);
+  return state;
+}
+}  // namespace
+
+void Crc32c::update(const void* bytes, int64_t size) {
+  static const bool fast = __builtin_cpu_supports("sse4.2");
+  const auto* p = static_cast<const uint8_t*>(bytes);
+  state_ = fast ? by_instruction(state_, p, size) : by_table(state_, p, size);
+}
+
+std::string Crc32c::hex() const {
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", value());
+  return text;
+}
+
+std::string crc32c(const void* bytes, int64_t size) {
+  Crc32c c;
+  c.update(bytes, size);
+  return c.hex();
+}
+
+}  // namespace amp

@@ -1,0 +1,21 @@
+// CRC-32C (Castagnoli; RFC 3720 appendix B.4): finds every burst of up to 32 wrong bits. Integrity, not authenticity.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace amp {
+
+class Crc32c {
+ public:
+  void update(const void* bytes, int64_t size);
+  uint32_t value() const { return ~state_; }
+  std::string hex() const;  // eight lower-case digits
+
+ private:
+  uint32_t state_ = ~0u;
+};
+
+std::string crc32c(const void* bytes, int64_t size);
+
+}  // namespace amp

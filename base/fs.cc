@@ -1,0 +1,201 @@
+#include "base/fs.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/sysinfo.h"
+#include "base/text.h"
+
+namespace amp {
+
+namespace {
+std::string parent_of(const std::string& path) {
+  const std::filesystem::path p = std::filesystem::path(path).lexically_normal();
+  const std::filesystem::path parent = p.has_filename() ? p.parent_path() : p.parent_path().parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+}  // namespace
+
+void storage_error(const std::string& what, const std::string& path, int code, int64_t needed) {
+  const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
+  std::string fact = cat(what, " '", printable(path), "': ", std::strerror(code));
+  if (needed >= 0) fact += cat(", ", with_thousands(needed), " bytes needed");
+  if (full) {
+    const int64_t left = free_bytes(parent_of(path));
+    if (left >= 0) fact += cat(", ", with_thousands(left), " bytes free");
+  }
+  std::string hint = "see the system's reason above; what was complete before is untouched";
+  if (full) hint = "free some space (a quota or file size limit counts too) or choose another --output_dir";
+  if (code == EACCES || code == EPERM || code == EROFS) hint = "choose an --output_dir that this user may write to";
+  fail(Exit::storage, "E_WRITE", fact, hint);
+}
+
+bool is_dir(const std::string& path) {
+  struct stat s;
+  return ::stat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+bool path_exists(const std::string& path) {
+  struct stat s;
+  return ::lstat(path.c_str(), &s) == 0;
+}
+
+void ensure_dir(const std::string& path) {
+  if (is_dir(path)) return;
+  const std::string parent = parent_of(path);
+  if (parent != path && parent != "." && !is_dir(parent)) ensure_dir(parent);
+  if (::mkdir(path.c_str(), 0777) == 0) return;
+  const int code = errno;
+  if (code == EEXIST && is_dir(path)) return;  // another process was quicker
+  storage_error("cannot create folder", path, code == EEXIST ? ENOTDIR : code);
+}
+
+std::vector<std::string> list_dir(const std::string& path) {
+  std::error_code e;
+  std::vector<std::string> names;
+  std::filesystem::directory_iterator it(path, e);
+  for (; !e && it != std::filesystem::directory_iterator(); it.increment(e)) names.push_back(it->path().filename());
+  if (e && e.value() != ENOENT) storage_error("cannot list folder", path, e.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void remove_tree(const std::string& path) {
+  std::error_code e;
+  std::filesystem::remove_all(path, e);
+  if (e) storage_error("cannot remove", path, e.value());
+}
+
+void sync_dir(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) storage_error("cannot open folder", path, errno);
+  const int code = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  if (code != 0 && code != EINVAL) storage_error("cannot make folder durable", path, code);  // EINVAL: not supported
+}
+
+int64_t free_bytes(const std::string& path) {
+  struct statvfs s;
+  if (::statvfs(path.c_str(), &s) != 0) return -1;
+  return static_cast<int64_t>(s.f_bavail) * static_cast<int64_t>(s.f_frsize);
+}
+
+void rename_dir(const std::string& from, const std::string& to) {
+  int code = 0;
+  if (::rename(from.c_str(), to.c_str()) != 0) code = errno;
+  if (code == ENOTEMPTY || code == EEXIST) {
+    code = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0 ? 0 : errno;
+    if (code == EINVAL || code == ENOSYS) {  // a file system without exchange: three steps, `to` absent in between
+      const std::string aside = from + "-old";
+      code = ::rename(to.c_str(), aside.c_str()) == 0 && ::rename(from.c_str(), to.c_str()) == 0 &&
+                     ::rename(aside.c_str(), from.c_str()) == 0
+                 ? 0
+                 : errno;
+    }
+  }
+  if (code != 0) storage_error("cannot rename into place", to, code);
+  sync_dir(parent_of(to));
+}
+
+void probe_storage(const std::string& dir, int64_t bytes) {
+  const std::string probe = cat(dir, "/.probe-", ::getpid()), renamed = probe + "-renamed";
+  ::unlink(probe.c_str());
+  const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0) storage_error("cannot write in folder", dir, errno, bytes);
+  int code = bytes > 0 && ::fallocate(fd, 0, 0, bytes) != 0 ? errno : 0;
+  if (code == EOPNOTSUPP || code == ENOSYS) {
+    const int64_t left = free_bytes(dir);
+    code = left >= 0 && left < bytes ? ENOSPC : 0;
+  }
+  if (code == 0 && (::write(fd, "probe", 5) != 5 || ::fsync(fd) != 0)) code = errno;
+  if (::close(fd) != 0 && code == 0) code = errno;
+  if (code == 0 && ::rename(probe.c_str(), renamed.c_str()) != 0) code = errno;
+  ::unlink(probe.c_str());
+  ::unlink(renamed.c_str());
+  if (code != 0) storage_error("no room for a checkpoint in folder", dir, code, bytes);
+}
+
+NewFile::NewFile(std::string path, int64_t needed) : path_(std::move(path)), needed_(needed) {
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd_ < 0) storage_error("cannot create", path_, errno, needed_);
+}
+
+NewFile::~NewFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void NewFile::write(const void* bytes, int64_t size) {
+  const char* p = static_cast<const char*>(bytes);
+  while (size > 0) {
+    // Linux writes at most 2 GiB - 4 KiB at once.
+    const ssize_t n = ::write(fd_, p, static_cast<size_t>(std::min<int64_t>(size, int64_t{1} << 30)));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) storage_error("cannot write", path_, errno, needed_);
+    p += n;
+    size -= n;
+    size_ += n;
+  }
+}
+
+void NewFile::finish() {
+  if (::fsync(fd_) != 0) storage_error("cannot make durable", path_, errno, needed_);
+  const int fd = std::exchange(fd_, -1);
+  if (::close(fd) != 0) storage_error("cannot close", path_, errno, needed_);
+}
+
+namespace {
+// The holder writes its name just after it got the lock: a reader may come in between.
+std::string holder(int fd) {
+  char text[512] = {};
+  for (int tries = 0; tries < 20; ++tries) {
+    if (::pread(fd, text, sizeof text - 1, 0) > 0) break;
+    ::usleep(5000);
+  }
+  std::string name = text;
+  if (!name.empty() && name.back() == '\n') name.pop_back();
+  return name.empty() ? "another process" : printable(name);
+}
+}  // namespace
+
+DirLock::DirLock(const std::string& dir) {
+  const std::string path = dir + "/.lock";
+  while (true) {
+    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd_ < 0) storage_error("cannot create", path, errno);
+    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+      const int code = errno;
+      const std::string name = code == EWOULDBLOCK ? holder(fd_) : "";
+      ::close(std::exchange(fd_, -1));
+      if (code == EINTR) continue;
+      if (code != EWOULDBLOCK) storage_error("cannot lock", path, code);
+      fail(Exit::locked, "E_LOCKED", cat("'", printable(dir), "' is in use by ", name),
+           "wait for it or stop it, or choose another --output_dir; the lock ends with its holder");
+    }
+    // Someone may have removed the file between our open and our lock: then the lock protects nothing.
+    struct stat mine, there;
+    if (::fstat(fd_, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino) break;
+    ::close(std::exchange(fd_, -1));
+  }
+  const std::string me = cat("pid ", ::getpid(), " on host ", host_name(), " since ", utc_timestamp(), "\n");
+  if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, me.data(), me.size(), 0) != static_cast<ssize_t>(me.size())) {
+    const int code = errno;
+    ::close(std::exchange(fd_, -1));
+    storage_error("cannot write", path, code);
+  }
+}
+
+DirLock::~DirLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace amp
