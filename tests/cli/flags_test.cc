@@ -1,9 +1,10 @@
 // The flag table itself: complete, unambiguous, its defaults valid.
+#include "tools/cli/flags.h"
+
 #include <catch2/catch_test_macros.hpp>
 #include <map>
 #include <set>
 
-#include "tools/cli/flags.h"
 #include "tools/cli/values.h"
 
 using namespace amp::cli;
@@ -53,7 +54,8 @@ TEST_CASE("names and other spellings do not collide, nor with --no_ forms", "[cl
       owner[s] = f.name;
     }
   }
-  for (const char* reserved : {"help", "version", "all", "max_isa", "deps", "zoo", "skip_apt"}) CHECK(!owner.contains(reserved));
+  for (const char* reserved : {"help", "version", "all", "max_isa", "deps", "zoo", "skip_apt"})
+    CHECK(!owner.contains(reserved));
 }
 
 TEST_CASE("every default, synonym and switch value is a legal value of its flag", "[cli]") {
@@ -83,17 +85,44 @@ TEST_CASE("verbs: names are unique, planned ones are not offered", "[cli]") {
 }
 
 TEST_CASE("defaults that the documentation promises", "[cli]") {
-  const std::map<std::string_view, std::string_view> promised{
-      {"max_seq_len", "128"}, {"pad_to_multiple", "8"}, {"group_by_length", "true"}, {"shuffle", "true"},
-      {"dropout", "0.1"}, {"tie_weights", "auto"}, {"batchnorm", "freeze"}, {"amp_level", "O1"},
-      {"loss_scale", "dynamic"}, {"init_loss_scale", "65536"}, {"scale_growth_factor", "2"},
-      {"scale_backoff_factor", "0.5"}, {"scale_growth_interval", "2000"}, {"min_loss_scale", "1"},
-      {"max_loss_scale", "16777216"}, {"scale_hysteresis", "1"}, {"max_consecutive_skips", "50"},
-      {"optimizer", "adamw"}, {"lr", "5e-05"}, {"adam_beta1", "0.9"}, {"adam_beta2", "0.999"},
-      {"adam_epsilon", "1e-08"}, {"weight_decay", "0"}, {"lr_scheduler", "linear"}, {"max_grad_norm", "1"},
-      {"gradient_accumulation_steps", "1"}, {"batch_size", "8"}, {"epochs", "3"}, {"max_steps", "-1"},
-      {"ema_decay", "0"}, {"seed", "42"}, {"threads", "0"}, {"save_total_limit", "2"}, {"resume", "none"},
-      {"output_dir", "run"}, {"export_precision", "fp32"}, {"export_weights", "last"}, {"device", "auto"}};
+  const std::map<std::string_view, std::string_view> promised{{"max_seq_len", "128"},
+                                                              {"pad_to_multiple", "8"},
+                                                              {"group_by_length", "true"},
+                                                              {"shuffle", "true"},
+                                                              {"dropout", "0.1"},
+                                                              {"tie_weights", "auto"},
+                                                              {"batchnorm", "freeze"},
+                                                              {"amp_level", "O1"},
+                                                              {"loss_scale", "dynamic"},
+                                                              {"init_loss_scale", "65536"},
+                                                              {"scale_growth_factor", "2"},
+                                                              {"scale_backoff_factor", "0.5"},
+                                                              {"scale_growth_interval", "2000"},
+                                                              {"min_loss_scale", "1"},
+                                                              {"max_loss_scale", "16777216"},
+                                                              {"scale_hysteresis", "1"},
+                                                              {"max_consecutive_skips", "50"},
+                                                              {"optimizer", "adamw"},
+                                                              {"lr", "5e-05"},
+                                                              {"adam_beta1", "0.9"},
+                                                              {"adam_beta2", "0.999"},
+                                                              {"adam_epsilon", "1e-08"},
+                                                              {"weight_decay", "0"},
+                                                              {"lr_scheduler", "linear"},
+                                                              {"max_grad_norm", "1"},
+                                                              {"gradient_accumulation_steps", "1"},
+                                                              {"batch_size", "8"},
+                                                              {"epochs", "3"},
+                                                              {"max_steps", "-1"},
+                                                              {"ema_decay", "0"},
+                                                              {"seed", "42"},
+                                                              {"threads", "0"},
+                                                              {"save_total_limit", "2"},
+                                                              {"resume", "none"},
+                                                              {"output_dir", "run"},
+                                                              {"export_precision", "fp32"},
+                                                              {"export_weights", "last"},
+                                                              {"device", "auto"}};
   for (const auto& [name, value] : promised) {
     INFO(name);
     CHECK(value_text(default_value(flag_named(name), Verb::train)) == value);

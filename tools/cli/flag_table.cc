@@ -14,7 +14,8 @@ constexpr VerbSet kGraph = in(Verb::train, Verb::check, Verb::plan, Verb::grad);
 constexpr VerbSet kRun = kGraph | kData;                                          // build any graph
 constexpr VerbSet kAll = kRun | kExport | kText;
 
-Flag make(std::string_view name, Type type, std::string_view metavar, std::string_view fallback, std::string_view help) {
+Flag make(std::string_view name, Type type, std::string_view metavar, std::string_view fallback,
+          std::string_view help) {
   Flag f;
   f.name = name;
   f.type = type;
@@ -38,58 +39,95 @@ Flag choice(Text name, std::vector<Text> choices, Text fallback, Text help) {
 std::vector<Flag> model_flags() {
   return {
       text("model", "FILE", "", "The ONNX file; the same as the first word without a flag.")
-          .on(kRun | kExport).needed(kRun | kExport).also({"model_name_or_path", "onnx_path"}),
-      choice("task", {"auto", "classification"}, "auto",
-             "What to train for. classification adds a head when the model has none; auto trains what the model outputs.")
+          .on(kRun | kExport)
+          .needed(kRun | kExport)
+          .also({"model_name_or_path", "onnx_path"}),
+      choice(
+          "task", {"auto", "classification"}, "auto",
+          "What to train for. classification adds a head when the model has none; auto trains what the model outputs.")
           .on(kGraph | kData),
-      choice("loss", {"auto", "cross_entropy", "cross_entropy_nchw", "nll_probs", "bce_logits", "mse", "causal_lm", "qa_span",
-                      "rmspe_exp", "cosine_mse"},
+      choice("loss",
+             {"auto", "cross_entropy", "cross_entropy_nchw", "nll_probs", "bce_logits", "mse", "causal_lm", "qa_span",
+              "rmspe_exp", "cosine_mse"},
              "auto", "Loss. auto: cross_entropy, or what the output and the label allow.")
-          .same({{"ce", "cross_entropy"}, {"bce", "bce_logits"}, {"bce_with_logits", "bce_logits"}, {"l2", "mse"},
+          .same({{"ce", "cross_entropy"},
+                 {"bce", "bce_logits"},
+                 {"bce_with_logits", "bce_logits"},
+                 {"l2", "mse"},
                  {"nll", "nll_probs"}})
           .on(kGraph | only(Verb::eval)),
-      text("output", "NAME", "", "Graph output that the loss takes (default: logits, start_/end_logits for qa_span, else the "
-                                 "first floating output).")
+      text("output", "NAME", "",
+           "Graph output that the loss takes (default: logits, start_/end_logits for qa_span, else the "
+           "first floating output).")
           .on(kGraph | only(Verb::eval)),
       text("head_from", "NAME", "", "Tensor that a new head reads (default: chosen by rule and shown).")
           .on(kGraph | kData),
-      choice("pooling", {"auto", "cls", "mean"}, "auto", "How a new head pools hidden states: first token or masked mean.")
+      choice("pooling", {"auto", "cls", "mean"}, "auto",
+             "How a new head pools hidden states: first token or masked mean.")
           .on(kGraph | kData),
       whole("num_labels", "0", "Classes of a new head; 0: counted in the training data.")
-          .at_least(0).on(kGraph).also({"num_classes", "class_num"}),
-      real("dropout", "0.1", "Dropout probability in the new head.").at_least(0).below(1).on(kTrain).also({"drop", "drop_rate"}),
-      list("freeze", "GLOB", "Parameters that stay as they are (whole-name match; repeat the flag for more).").on(kGraph),
+          .at_least(0)
+          .on(kGraph)
+          .also({"num_classes", "class_num"}),
+      real("dropout", "0.1", "Dropout probability in the new head.")
+          .at_least(0)
+          .below(1)
+          .on(kTrain)
+          .also({"drop", "drop_rate"}),
+      list("freeze", "GLOB", "Parameters that stay as they are (whole-name match; repeat the flag for more).")
+          .on(kGraph),
       list("trainable", "GLOB", "Parameters to train whatever the discovery or --freeze says (repeatable).")
-          .on(kGraph).also({"unfreeze"}),
-      choice("tie_weights", {"auto", "none"}, "auto", "auto: equal-valued matrices, transposed copies included, are one weight.")
-          .same({{"true", "auto"}, {"false", "none"}}).on(kGraph),
-      choice("batchnorm", {"freeze", "train"}, "freeze", "BatchNorm: running statistics as they are, or batch statistics.")
-          .same({{"frozen", "freeze"}}).on(kGraph).also({"bn"}),
+          .on(kGraph)
+          .also({"unfreeze"}),
+      choice("tie_weights", {"auto", "none"}, "auto",
+             "auto: equal-valued matrices, transposed copies included, are one weight.")
+          .same({{"true", "auto"}, {"false", "none"}})
+          .on(kGraph),
+      choice("batchnorm", {"freeze", "train"}, "freeze",
+             "BatchNorm: running statistics as they are, or batch statistics.")
+          .same({{"frozen", "freeze"}})
+          .on(kGraph)
+          .also({"bn"}),
   };
 }
 
 std::vector<Flag> data_flags() {
   return {
       text("train", "FILE", "", "Training data: .csv, .tsv, .jsonl, or tensors in .safetensors, .npz.")
-          .on(kTrain).needed(kTrain).also({"train_file"}),
+          .on(kTrain)
+          .needed(kTrain)
+          .also({"train_file"}),
       text("val", "FILE", "", "Validation data in the same format.")
-          .on(in(Verb::train, Verb::eval)).also({"validation_file", "val_file", "eval_file", "dev"}),
+          .on(in(Verb::train, Verb::eval))
+          .also({"validation_file", "val_file", "eval_file", "dev"}),
       text("inputs", "FILE", "", "Tensors named by graph input, and label where a loss is asked.")
-          .on(in(Verb::eval, Verb::predict, Verb::grad)).needed(in(Verb::predict, Verb::grad)).also({"input"}),
+          .on(in(Verb::eval, Verb::predict, Verb::grad))
+          .needed(in(Verb::predict, Verb::grad))
+          .also({"input"}),
       list("text_columns", "NAME", "Column of the text; two for sentence pairs (A,B or the flag twice).")
-          .by_commas().on(kData).also({"text_column_names", "text_column_name", "text_column"}),
+          .by_commas()
+          .on(kData)
+          .also({"text_column_names", "text_column_name", "text_column"}),
       text("label_column", "NAME", "label", "Column of the label.").on(kData).also({"label_column_name"}),
       text("delimiter", "CHAR", "auto", "Field separator of text tables; auto: by file name.")
-          .checked(normal_delimiter, "auto, tab, comma, semicolon, pipe, or one character").on(kData),
+          .checked(normal_delimiter, "auto, tab, comma, semicolon, pipe, or one character")
+          .on(kData),
       text("vocab", "FILE", "", "WordPiece vocabulary, one token a line.")
-          .on(kText).needed(only(Verb::tokenize)).also({"vocab_path", "vocab_file"}),
+          .on(kText)
+          .needed(only(Verb::tokenize))
+          .also({"vocab_path", "vocab_file"}),
       toggle("lower_case", "true", "Lower-case and strip accents before tokenizing (uncased models).")
-          .on(kText).also({"do_lower_case"}),
+          .on(kText)
+          .also({"do_lower_case"}),
       whole("max_seq_len", "128", "Longest sequence in tokens, special ones included; longer text is cut. 0: no limit.")
-          .checked(normal_max_length, "0 (no limit), or 2 and more").otherwise(Verb::tokenize, "0")
-          .on(kText).also({"max_seq_length", "max_length"}),
+          .checked(normal_max_length, "0 (no limit), or 2 and more")
+          .otherwise(Verb::tokenize, "0")
+          .on(kText)
+          .also({"max_seq_length", "max_length"}),
       whole("pad_to_multiple", "8", "Sequence length of a batch is rounded up to a multiple of this.")
-          .at_least(1).on(kData).also({"pad_to_multiple_of"}),
+          .at_least(1)
+          .on(kData)
+          .also({"pad_to_multiple_of"}),
       toggle("group_by_length", "true", "Put rows of similar length in a batch (less padding).").on(kTrain),
       toggle("shuffle", "true", "New order every epoch, from --seed.").on(kTrain).also({"shuffle_train_dataset"}),
   };
@@ -100,11 +138,16 @@ std::vector<Flag> precision_flags() {
       toggle("use_fp16", "false", "Mixed precision with float16 and loss scaling.").on(kRun).also({"fp16", "amp"}),
       toggle("use_bf16", "false", "Mixed precision with bfloat16.").on(kRun).also({"bf16"}),
       text("amp_level", "LEVEL", "O1", "Precision preset: O1 is the default op-list, O0 all fp32.")
-          .on(kRun).also({"opt_level", "fp16_opt_level"}),
-      text("precision_plan", "FILE", "", "Op-list JSON: what computes in which type, by operator, node, tensor or parameter.")
-          .on(kRun).also({"amp_config", "op_list"}),
-      choice("dtype", {"fp32", "fp64", "fp16", "bf16"}, "fp32", "Type to compute in. fp16 and bf16 follow the precision plan.")
-          .same({{"float32", "fp32"}, {"float64", "fp64"}, {"float16", "fp16"}, {"bfloat16", "bf16"}, {"double", "fp64"}})
+          .on(kRun)
+          .also({"opt_level", "fp16_opt_level"}),
+      text("precision_plan", "FILE", "",
+           "Op-list JSON: what computes in which type, by operator, node, tensor or parameter.")
+          .on(kRun)
+          .also({"amp_config", "op_list"}),
+      choice("dtype", {"fp32", "fp64", "fp16", "bf16"}, "fp32",
+             "Type to compute in. fp16 and bf16 follow the precision plan.")
+          .same(
+              {{"float32", "fp32"}, {"float64", "fp64"}, {"float16", "fp16"}, {"bfloat16", "bf16"}, {"double", "fp64"}})
           .on(in(Verb::eval, Verb::predict, Verb::grad)),
   };
 }
@@ -112,75 +155,123 @@ std::vector<Flag> precision_flags() {
 std::vector<Flag> scaling_flags() {
   return {
       text("loss_scale", "dynamic|X", "dynamic", "Loss scale: dynamic (also 0), or a fixed number.")
-          .checked(normal_loss_scale, "dynamic (or 0), or a number above 0").on(kTrain).also({"loss_scaling"}),
-      real("init_loss_scale", "65536", "First dynamic scale.").above(0).on(kTrain).also({"init_loss_scaling", "init_scale"}),
-      real("scale_growth_factor", "2", "Scale times this after enough good steps.").above(1).on(kTrain).also({"growth_factor"}),
+          .checked(normal_loss_scale, "dynamic (or 0), or a number above 0")
+          .on(kTrain)
+          .also({"loss_scaling"}),
+      real("init_loss_scale", "65536", "First dynamic scale.")
+          .above(0)
+          .on(kTrain)
+          .also({"init_loss_scaling", "init_scale"}),
+      real("scale_growth_factor", "2", "Scale times this after enough good steps.")
+          .above(1)
+          .on(kTrain)
+          .also({"growth_factor"}),
       real("scale_backoff_factor", "0.5", "Scale times this after an overflow.")
-          .above(0).below(1).on(kTrain).also({"backoff_factor"}),
+          .above(0)
+          .below(1)
+          .on(kTrain)
+          .also({"backoff_factor"}),
       whole("scale_growth_interval", "2000", "Good steps in a row before the scale grows.")
-          .at_least(1).on(kTrain).also({"growth_interval"}),
+          .at_least(1)
+          .on(kTrain)
+          .also({"growth_interval"}),
       real("min_loss_scale", "1", "The scale never falls below.").at_least(0).on(kTrain),
-      real("max_loss_scale", "16777216", "The scale never grows above; inf for no bound.").above(0).or_infinity().on(kTrain),
+      real("max_loss_scale", "16777216", "The scale never grows above; inf for no bound.")
+          .above(0)
+          .or_infinity()
+          .on(kTrain),
       whole("scale_hysteresis", "1", "Overflows before the scale falls.").at_least(1).on(kTrain),
       whole("max_consecutive_skips", "50", "Stop (exit 8) after so many skipped steps in a row; 0: never.")
-          .at_least(0).on(kTrain),
+          .at_least(0)
+          .on(kTrain),
       text("inject_overflow", "STEPS", "", "Drill: put +inf into a real gradient at these attempted steps, e.g. 3,6-8.")
-          .checked(normal_steps, "steps and ranges counted from 0, such as 3,6-8").on(kTrain),
+          .checked(normal_steps, "steps and ranges counted from 0, such as 3,6-8")
+          .on(kTrain),
   };
 }
 
 std::vector<Flag> optimizer_flags() {
   return {
-      choice("optimizer", {"sgd", "adam", "adamw"}, "adamw", "Update rule; adamw decays weights apart from the gradient.")
+      choice("optimizer", {"sgd", "adam", "adamw"}, "adamw",
+             "Update rule; adamw decays weights apart from the gradient.")
           .same({{"adamw_torch", "adamw"}, {"adamw_torch_fused", "adamw"}, {"adamw_hf", "adamw"}, {"momentum", "sgd"}})
-          .on(kTrain).also({"optim", "opt"}),
+          .on(kTrain)
+          .also({"optim", "opt"}),
       real("lr", "5e-5", "Peak learning rate.").at_least(0).on(kTrain).also({"learning_rate"}),
       real("momentum", "0", "Momentum of sgd.").at_least(0).below(1).on(kTrain),
       toggle("nesterov", "false", "Nesterov momentum in sgd.").on(kTrain),
       real("adam_beta1", "0.9", "Decay of the first moment.").at_least(0).below(1).on(kTrain).also({"beta1"}),
       real("adam_beta2", "0.999", "Decay of the second moment.").at_least(0).below(1).on(kTrain).also({"beta2"}),
       real("adam_epsilon", "1e-8", "Added to the root of the second moment.")
-          .above(0).on(kTrain).also({"epsilon", "adam_eps", "opt_eps"}),
+          .above(0)
+          .on(kTrain)
+          .also({"epsilon", "adam_eps", "opt_eps"}),
       real("weight_decay", "0", "Weight decay.").at_least(0).on(kTrain),
-      choice("decay_exclude", {"auto", "none"}, "auto", "auto: biases and normalisation weights are not decayed.").on(kTrain),
+      choice("decay_exclude", {"auto", "none"}, "auto", "auto: biases and normalisation weights are not decayed.")
+          .on(kTrain),
       real("max_grad_norm", "1", "Clip gradients to this (after unscaling); 0: no clipping.")
-          .at_least(0).on(kTrain).also({"clip_grad", "clip_grad_norm"}),
-      choice("clip_mode", {"norm", "inf", "value"}, "norm", "What is clipped: 2-norm, largest element, each element.").on(kTrain),
+          .at_least(0)
+          .on(kTrain)
+          .also({"clip_grad", "clip_grad_norm"}),
+      choice("clip_mode", {"norm", "inf", "value"}, "norm", "What is clipped: 2-norm, largest element, each element.")
+          .on(kTrain),
       real("ema_decay", "0", "Decay of the moving average of the weights; 0: none.")
-          .at_least(0).below(1).on(kTrain).also({"model_ema_decay", Alias("model_ema", "0.9998", "0")}),
+          .at_least(0)
+          .below(1)
+          .on(kTrain)
+          .also({"model_ema_decay", Alias("model_ema", "0.9998", "0")}),
   };
 }
 
 std::vector<Flag> schedule_flags() {
   return {
       real("epochs", "3", "Passes over the training data; may be fractional.")
-          .at_least(0).on(kTrain).also({"num_train_epochs", "num_epochs", "epoch"}),
-      whole("max_steps", "-1", "Attempted optimizer steps, skipped ones included; -1: by --epochs.").at_least(-1).on(kTrain),
+          .at_least(0)
+          .on(kTrain)
+          .also({"num_train_epochs", "num_epochs", "epoch"}),
+      whole("max_steps", "-1", "Attempted optimizer steps, skipped ones included; -1: by --epochs.")
+          .at_least(-1)
+          .on(kTrain),
       whole("batch_size", "8", "Rows of a micro-batch.")
-          .at_least(1).on(kData).also({"per_device_train_batch_size", "train_batch_size", "b"}),
+          .at_least(1)
+          .on(kData)
+          .also({"per_device_train_batch_size", "train_batch_size", "b"}),
       whole("gradient_accumulation_steps", "1", "Micro-batches of one optimizer step.")
-          .at_least(1).on(kTrain).also({"grad_accum_steps", "accumulation_steps"}),
-      choice("lr_scheduler", {"linear", "cosine", "constant", "one_cycle"}, "linear", "Learning rate after the warm-up.")
+          .at_least(1)
+          .on(kTrain)
+          .also({"grad_accum_steps", "accumulation_steps"}),
+      choice("lr_scheduler", {"linear", "cosine", "constant", "one_cycle"}, "linear",
+             "Learning rate after the warm-up.")
           .same({{"linear_warmup_decay", "linear"}, {"constant_with_warmup", "constant"}, {"onecycle", "one_cycle"}})
-          .on(kTrain).also({"lr_scheduler_type", "sched"}),
+          .on(kTrain)
+          .also({"lr_scheduler_type", "sched"}),
       real("warmup_steps", "0", "Steps of rising learning rate: a whole number, or a fraction (below 1) of all steps.")
-          .at_least(0).on(kTrain).also({"warmup_ratio", "warmup_proportion"}),
+          .at_least(0)
+          .on(kTrain)
+          .also({Alias::fraction_of_one("warmup_ratio"), Alias::fraction_of_one("warmup_proportion")}),
   };
 }
 
 std::vector<Flag> evaluation_flags() {
   return {
       whole("eval_batch_size", "0", "Rows of an evaluation batch; 0: --batch_size.")
-          .at_least(0).on(kData).also({"per_device_eval_batch_size", "validation_batch_size"}),
+          .at_least(0)
+          .on(kData)
+          .also({"per_device_eval_batch_size", "validation_batch_size"}),
       whole("eval_steps", "0", "Evaluate every N steps as well as at the end of each epoch; 0: only there.")
-          .at_least(0).on(kTrain).also({"validation_steps"}),
+          .at_least(0)
+          .on(kTrain)
+          .also({"validation_steps"}),
       choice("metric_for_best_model", {"auto", "accuracy", "macro_f1", "loss"}, "auto",
              "What makes a model the best one; auto: accuracy where there are classes, else loss.")
           .same({{"eval_accuracy", "accuracy"}, {"eval_loss", "loss"}, {"f1", "macro_f1"}, {"eval_f1", "macro_f1"}})
-          .on(kTrain).also({"eval_metric"}),
+          .on(kTrain)
+          .also({"eval_metric"}),
       whole("early_stopping_patience", "0", "Stop after so many evaluations without a better one; 0: never.")
-          .at_least(0).on(kTrain),
-      list("require", "METRIC>=X", "Quality gate on the final metrics: exit 12 when missed, e.g. accuracy>=0.85 (repeatable).")
+          .at_least(0)
+          .on(kTrain),
+      list("require", "METRIC>=X",
+           "Quality gate on the final metrics: exit 12 when missed, e.g. accuracy>=0.85 (repeatable).")
           .checked(normal_gate, "accuracy, macro_f1 or loss, then >=, >, <= or <, then a number")
           .on(in(Verb::train, Verb::eval)),
   };
@@ -189,27 +280,41 @@ std::vector<Flag> evaluation_flags() {
 std::vector<Flag> checkpoint_flags() {
   return {
       text("output_dir", "DIR", "run", "Folder of the run: model.onnx, metrics.jsonl, run.json, checkpoints.")
-          .on(kExport).also({"o", "checkpoints"}),
-      text("out", "FILE", "", "File to write.").on(in(Verb::predict, Verb::grad, Verb::export_model, Verb::check, Verb::plan))
+          .on(kExport)
+          .also({"o", "checkpoints"}),
+      text("out", "FILE", "", "File to write.")
+          .on(in(Verb::predict, Verb::grad, Verb::export_model, Verb::check, Verb::plan))
           .needed(in(Verb::predict, Verb::grad)),
       whole("save_steps", "0", "Checkpoint every N attempted steps as well as at the end of each epoch; 0: only there.")
-          .at_least(0).on(kTrain),
+          .at_least(0)
+          .on(kTrain),
       whole("save_total_limit", "2", "Checkpoints kept, the best one on top; 0: all.")
-          .at_least(0).on(kTrain).also({"checkpoint_hist"}),
+          .at_least(0)
+          .on(kTrain)
+          .also({"checkpoint_hist"}),
       text("resume", "none|auto|PATH", "none", "Continue from a checkpoint; auto: the newest usable one, else afresh.")
-          .same({{"true", "auto"}, {"false", "none"}}).on(kTrain).also({"resume_from_checkpoint"}),
-      toggle("overwrite", "false", "Start afresh in a folder that holds a run.").on(kTrain).also({"overwrite_output_dir"}),
-      whole("logging_steps", "50", "A line on the console every N steps where there is no progress bar (metrics.jsonl has all).")
-          .at_least(1).on(kTrain).also({"log_interval", "skip_steps"}),
+          .same({{"true", "auto"}, {"false", "none"}})
+          .on(kTrain)
+          .also({"resume_from_checkpoint"}),
+      toggle("overwrite", "false", "Start afresh in a folder that holds a run.")
+          .on(kTrain)
+          .also({"overwrite_output_dir"}),
+      whole("logging_steps", "50",
+            "A line on the console every N steps where there is no progress bar (metrics.jsonl has all).")
+          .at_least(1)
+          .on(kTrain)
+          .also({"log_interval", "skip_steps"}),
   };
 }
 
 std::vector<Flag> export_flags() {
   return {
       choice("export_precision", {"fp32", "fp16", "mixed"}, "fp32", "Types in model.onnx; mixed: as in training.")
-          .same({{"float32", "fp32"}, {"float16", "fp16"}}).on(kExport),
+          .same({{"float32", "fp32"}, {"float16", "fp16"}})
+          .on(kExport),
       choice("export_weights", {"last", "best", "ema"}, "last", "Which weights go into model.onnx.")
-          .on(kExport).also({Alias("load_best_model_at_end", "best", "last")}),
+          .on(kExport)
+          .also({Alias("load_best_model_at_end", "best", "last")}),
       toggle("verify_export", "true", "Compare the exported file's outputs with the trained graph's.").on(kExport),
   };
 }
@@ -217,12 +322,14 @@ std::vector<Flag> export_flags() {
 std::vector<Flag> run_flags() {
   return {
       choice("device", {"auto", "cpu", "cuda"}, "auto", "Where to compute; auto: CUDA when there is a usable GPU.")
-          .same({{"gpu", "cuda"}}).on(kRun)
+          .same({{"gpu", "cuda"}})
+          .on(kRun)
           .also({Alias("no_cuda", "cpu", "auto"), Alias("use_cpu", "cpu", "auto"), Alias("use_cuda", "cuda", "cpu")}),
       whole("threads", "0", "CPU threads; 0: one for each core.").at_least(0).on(kRun).also({"num_threads"}),
       whole("seed", "42", "Seed of everything random.").at_least(0).on(kGraph).also({"random_seed"}),
       toggle("deterministic", "false", "Same bits for the same flags, also where that costs speed.")
-          .on(kRun).also({"full_determinism"}),
+          .on(kRun)
+          .also({"full_determinism"}),
       toggle("dry_run", "false", "Everything up to the first step: import, plan, memory; trains nothing.").on(kTrain),
       toggle("json", "false", "Write the table as JSON.").on(in(Verb::check, Verb::plan)),
       text("config", "FILE", "", "JSON file of flags and values; a run.json too.").on(kAll).unrecorded().also({"c"}),

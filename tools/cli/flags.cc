@@ -11,22 +11,27 @@
 namespace amp::cli {
 
 static constexpr std::array kVerbs{
-    VerbInfo{Verb::train, "train", "MODEL.onnx --train FILE [flags]", "fine-tune a model (the word may be left out)", 1, 1},
-    VerbInfo{Verb::eval, "eval", "MODEL.onnx --val FILE [flags]", "loss and metrics of a model on labelled data", 1, 1},
-    VerbInfo{Verb::predict, "predict", "MODEL.onnx --inputs FILE --out FILE", "write every graph output under its name", 1, 1},
-    VerbInfo{Verb::check, "check", "MODEL.onnx [--json]", "will it train? every node, every parameter, every reason", 1, 1},
-    VerbInfo{Verb::plan, "plan", "MODEL.onnx [--json]", "the precision plan: each node's type and the rule behind it", 1, 1},
-    VerbInfo{Verb::grad, "grad", "MODEL.onnx --inputs FILE --loss KIND --out FILE", "loss and gradients of one batch", 1, 1},
-    VerbInfo{Verb::export_model, "export", "MODEL.onnx --output_dir DIR --out FILE", "write a run's weights as an ONNX file",
-             1, 1},
-    VerbInfo{Verb::tokenize, "tokenize", "--vocab FILE < lines", "token ids of each line of standard input", 0, 0},
-    VerbInfo{Verb::diff, "diff", "A.onnx B.onnx", "two models compared", 2, 2, false},
-    VerbInfo{Verb::create, "create", "NAME [flags]", "build a model", 1, 1, false},
-    VerbInfo{Verb::convert, "convert", "CHECKPOINT [flags]", "a framework's checkpoint to ONNX", 1, 1, false},
-    VerbInfo{Verb::report, "report", "RUN...", "runs compared", 1, 1000, false},
-    VerbInfo{Verb::bench, "bench", "[MODEL.onnx] [flags]", "time steps", 0, 1, false},
-    VerbInfo{Verb::help, "help", "[VERB]", "this text, or a verb's", 0, 1},
-    VerbInfo{Verb::version, "version", "", "the version", 0, 0},
+    VerbInfo{Verb::train, "train", "MODEL.onnx --train FILE [flags]", "fine-tune a model (the word may be left out)",
+             1},
+    VerbInfo{Verb::eval, "eval", "MODEL.onnx --val FILE [flags]", "loss and metrics of a model on labelled data", 1},
+    VerbInfo{Verb::predict, "predict", "MODEL.onnx --inputs FILE --out FILE", "write every graph output under its name",
+             1},
+    VerbInfo{Verb::check, "check", "MODEL.onnx [--json]", "will it train? every node, every parameter, every reason",
+             1},
+    VerbInfo{Verb::plan, "plan", "MODEL.onnx [--json]", "the precision plan: each node's type and the rule behind it",
+             1},
+    VerbInfo{Verb::grad, "grad", "MODEL.onnx --inputs FILE --loss KIND --out FILE", "loss and gradients of one batch",
+             1},
+    VerbInfo{Verb::export_model, "export", "MODEL.onnx --output_dir DIR --out FILE",
+             "write a run's weights as an ONNX file", 1},
+    VerbInfo{Verb::tokenize, "tokenize", "--vocab FILE < lines", "token ids of each line of standard input", 0},
+    VerbInfo{Verb::diff, "diff", "A.onnx B.onnx", "two models compared", 2, false},
+    VerbInfo{Verb::create, "create", "NAME [flags]", "build a model", 1, false},
+    VerbInfo{Verb::convert, "convert", "CHECKPOINT [flags]", "a framework's checkpoint to ONNX", 1, false},
+    VerbInfo{Verb::report, "report", "RUN...", "runs compared", 1000, false},
+    VerbInfo{Verb::bench, "bench", "[MODEL.onnx] [flags]", "time steps", 1, false},
+    VerbInfo{Verb::help, "help", "[VERB]", "this text, or a verb's", 1},
+    VerbInfo{Verb::version, "version", "", "the version", 0},
 };
 
 // Flags of other trainers that people paste, and what to use here.
@@ -68,17 +73,28 @@ const VerbInfo* find_verb(std::string_view name) {
 
 std::string_view title(Group g) {
   switch (g) {
-    case Group::model: return "Model, head and loss";
-    case Group::data: return "Data";
-    case Group::precision: return "Precision";
-    case Group::scaling: return "Loss scaling";
-    case Group::optimizer: return "Optimizer";
-    case Group::schedule: return "Schedule and batches";
-    case Group::evaluation: return "Evaluation and gates";
-    case Group::checkpoints: return "Output and checkpoints";
-    case Group::exporting: return "Export";
-    case Group::run: return "Running";
-    case Group::count: break;
+    case Group::model:
+      return "Model, head and loss";
+    case Group::data:
+      return "Data";
+    case Group::precision:
+      return "Precision";
+    case Group::scaling:
+      return "Loss scaling";
+    case Group::optimizer:
+      return "Optimizer";
+    case Group::schedule:
+      return "Schedule and batches";
+    case Group::evaluation:
+      return "Evaluation and gates";
+    case Group::checkpoints:
+      return "Output and checkpoints";
+    case Group::exporting:
+      return "Export";
+    case Group::run:
+      return "Running";
+    case Group::count:
+      break;
   }
   bug("group without title");
 }

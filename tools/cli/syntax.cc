@@ -69,7 +69,8 @@ std::optional<std::string> normal_delimiter(std::string_view text) {
   for (const auto& [name, meaning] : names) {
     if (text == name) return std::string(meaning);
   }
-  const bool usable = text.size() == 1 && text != "\"" && text != "\n" && text != "\r" && text != std::string_view("\0", 1);
+  const bool usable =
+      text.size() == 1 && text != "\"" && text != "\n" && text != "\r" && text != std::string_view("\0", 1);
   return usable ? std::optional(std::string(text)) : std::nullopt;
 }
 

@@ -29,7 +29,8 @@ std::optional<T> from_text(std::string_view text) {
 [[noreturn]] void refuse(const Flag& f, std::string_view text, std::string_view problem, std::string hint = {}) {
   const std::string allowed = f.allowed();
   fail(Exit::usage, "E_USAGE",
-       cat("--", f.name, " ", printable(text), ": ", problem, allowed.empty() ? "" : "; allowed: ", allowed), std::move(hint));
+       cat("--", f.name, " ", printable(text), ": ", problem, allowed.empty() ? "" : "; allowed: ", allowed),
+       std::move(hint));
 }
 
 void require_range(const Flag& f, std::string_view text, double v) {
@@ -131,9 +132,12 @@ Value parse_value(const Flag& f, std::span<const std::string> texts) {
       require_range(f, given, *v);
       return *v;
     }
-    case Type::choice: return parse_choice(f, given);
-    case Type::text: return parse_text(f, given);
-    case Type::list: break;
+    case Type::choice:
+      return parse_choice(f, given);
+    case Type::text:
+      return parse_text(f, given);
+    case Type::list:
+      break;
   }
   bug("flag type without parser");
 }

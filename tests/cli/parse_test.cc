@@ -1,0 +1,197 @@
+// The grammar of the command line.
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/cli/cli_helper.h"
+
+using namespace amp::cli;
+using Strings = std::vector<std::string>;
+
+TEST_CASE("the first word is the model or a verb", "[cli]") {
+  CHECK(train({}).verb == Verb::train);
+  CHECK(train({}).str("model") == "m.onnx");
+  CHECK(parse({"train", "m.onnx", "--train", "t.csv"}).positional == Strings{"m.onnx"});
+  CHECK(parse({"--lr", "1", "m.onnx", "--train=t.csv"}).str("model") == "m.onnx");
+  CHECK(parse({"check", "m.onnx"}).verb == Verb::check);
+  CHECK(parse({"--json", "check", "m.onnx"}).flag("json"));
+  CHECK(parse({"grad", "m.onnx", "--inputs", "b.safetensors", "--loss", "mse", "--out", "g"}).verb == Verb::grad);
+  CHECK(parse({"export", "m.onnx"}).verb == Verb::export_model);
+  CHECK(parse({"tokenize", "--vocab", "v.txt"}).positional.empty());
+  CHECK(parse({"--train", "t.csv", "--", "-odd-.onnx"}).str("model") == "-odd-.onnx");
+  CHECK(parse({"./check", "--train", "t.csv"}).str("model") == "./check");
+  CHECK(parse({"--model", "m.onnx", "--train", "t.csv"}).str("model") == "m.onnx");
+  CHECK(mentions(refusal({"m.onnx", "--model", "n.onnx", "--train", "t"}), {"two models", "m.onnx", "n.onnx"}));
+}
+
+TEST_CASE("what a verb needs", "[cli]") {
+  CHECK(mentions(refusal({}), {"no model", "usage: onnx-amp-finetune MODEL.onnx"}));
+  CHECK(mentions(refusal({"m.onnx"}), {"needs --train FILE"}));
+  CHECK(refusal({"m.onnx", "--dry_run"}).empty());
+  CHECK(mentions(refusal({"predict", "m.onnx", "--inputs", "x"}), {"'predict' needs --out"}));
+  CHECK(mentions(refusal({"tokenize"}), {"needs --vocab"}));
+  CHECK(mentions(refusal({"eval", "m.onnx"}), {"no data", "--val"}));
+  CHECK(mentions(refusal({"eval", "m.onnx", "--val", "a", "--inputs", "b"}), {"contradict"}));
+  CHECK(mentions(train_refusal({"other.onnx"}), {"unexpected word 'other.onnx'"}));
+  CHECK(mentions(refusal({"chekc", "m.onnx"}), {"unexpected word", "verb 'check'"}));
+  CHECK(mentions(refusal({"bench", "m.onnx"}), {"unexpected word"}));
+}
+
+TEST_CASE("underscores and dashes, = and a space, a single dash", "[cli]") {
+  CHECK(train({"--max_grad_norm", "0.5"}).num("max_grad_norm") == 0.5);
+  CHECK(train({"--max-grad-norm=0.5"}).num("max_grad_norm") == 0.5);
+  CHECK(train({"--max_grad-norm=0.5"}).num("max_grad_norm") == 0.5);
+  CHECK(train({"-b", "4"}).integer("batch_size") == 4);
+  CHECK(train({"-lr=2"}).num("lr") == 2);
+  CHECK(train({"--max_steps", "-1"}).integer("max_steps") == -1);
+  CHECK(train({"--output=a=b"}).str("output") == "a=b");
+  CHECK(train({"--output=--odd"}).str("output") == "--odd");
+}
+
+TEST_CASE("switches", "[cli]") {
+  CHECK_FALSE(train({}).flag("use_fp16"));
+  CHECK(train({"--use_fp16"}).flag("use_fp16"));
+  CHECK(train({"--use_fp16=true"}).flag("use_fp16"));
+  CHECK(train({"--use-fp16", "True"}).flag("use_fp16"));
+  CHECK(train({"--use_fp16", "1"}).flag("use_fp16"));
+  CHECK_FALSE(train({"--shuffle", "false"}).flag("shuffle"));
+  CHECK_FALSE(train({"--shuffle=off"}).flag("shuffle"));
+  CHECK_FALSE(train({"--no_shuffle"}).flag("shuffle"));
+  CHECK_FALSE(train({"--no-group-by-length"}).flag("group_by_length"));
+  CHECK(train({"--no_shuffle=false"}).flag("shuffle"));
+  CHECK(parse({"--train", "t", "--use_fp16", "m.onnx"}).str("model") == "m.onnx");  // not a truth value: the model
+  CHECK(mentions(train_refusal({"--use_fp16=maybe"}), {"--use_fp16 maybe", "true or false"}));
+  CHECK(mentions(train_refusal({"--no_shuffle=maybe"}), {"--no_shuffle maybe", "true or false"}));
+}
+
+TEST_CASE("repeated flags: lists collect, of others the last counts", "[cli]") {
+  CHECK(train({"--freeze", "A*", "--freeze=[B]*"}).list("freeze") == Strings{"A*", "[B]*"});
+  CHECK(train({"--freeze", "a,b"}).list("freeze") == Strings{"a,b"});
+  CHECK(train({"--text_columns", "a,b", "--text_column_names", "c"}).list("text_columns") == Strings{"a", "b", "c"});
+  CHECK(train({"--lr", "1", "--learning_rate", "2"}).num("lr") == 2);
+  CHECK_FALSE(train({}).has("freeze"));
+}
+
+TEST_CASE("other spellings stand for ours", "[cli]") {
+  CHECK(train({"--fp16"}).flag("use_fp16"));
+  CHECK(train({"--per_device_train_batch_size", "32"}).integer("batch_size") == 32);
+  CHECK(train({"--warmup_proportion", "0.1"}).num("warmup_steps") == 0.1);
+  CHECK(train({"--optim", "adamw_torch"}).str("optimizer") == "adamw");
+  CHECK(train({"--no_cuda"}).str("device") == "cpu");
+  CHECK(train({"--no-cuda", "false"}).str("device") == "auto");
+  CHECK(train({"--use_cuda", "True"}).str("device") == "cuda");
+  CHECK(train({"--model_ema"}).num("ema_decay") == 0.9998);
+  CHECK(train({"--loss_scaling", "1024.0"}).str("loss_scale") == "1024");
+  CHECK(train({"--loss_scale", "0"}).str("loss_scale") == "dynamic");
+  CHECK(train({"--resume_from_checkpoint", "true"}).str("resume") == "auto");
+  CHECK(train({"--load_best_model_at_end", "--val", "v"}).str("export_weights") == "best");
+  CHECK(train({"--bn", "frozen"}).str("batchnorm") == "freeze");
+  CHECK(train({"--lr_scheduler_type", "Cosine"}).str("lr_scheduler") == "cosine");
+  CHECK(mentions(train_refusal({"--warmup_ratio", "1"}), {"--warmup_ratio 1", "below 1", "--warmup_steps"}));
+}
+
+TEST_CASE("unknown flags name the nearest one", "[cli]") {
+  CHECK(mentions(train_refusal({"--leraning_rate", "1"}),
+                 {"unknown flag --leraning_rate", "did you mean --learning_rate?"}));
+  CHECK(mentions(train_refusal({"--use_fp61"}), {"unknown flag --use_fp61", "did you mean --use_fp16?"}));
+  CHECK(mentions(train_refusal({"--no_use_fp61"}), {"unknown flag --no_use_fp61"}));
+  CHECK(mentions(train_refusal({"--no_lr"}), {"unknown flag --no_lr"}));
+  CHECK(mentions(train_refusal({"--qqqqqqqqqq=1"}), {"unknown flag --qqqqqqqqqq\n", "--help"}));
+  CHECK(mentions(train_refusal({"--report_to", "none"}), {"unknown flag --report_to", "metrics.jsonl"}));
+  CHECK(mentions(train_refusal({"-x"}), {"unknown flag -x"}));
+  CHECK(
+      mentions(refusal({"predict", "m", "--lr", "1"}), {"flag --lr is not one of 'predict'", "it belongs to: train"}));
+}
+
+TEST_CASE("missing values", "[cli]") {
+  CHECK(mentions(train_refusal({"--lr"}), {"--lr needs a value", "at least 0"}));
+  CHECK(mentions(train_refusal({"--lr", "--use_fp16"}), {"--lr needs a value, found the flag --use_fp16"}));
+  CHECK(mentions(train_refusal({"--lr="}), {"--lr", "not a number"}));
+  CHECK(mentions(refusal({"m.onnx", "--train", ""}), {"--train", "empty", "unset shell variable"}));
+}
+
+TEST_CASE("control characters of a hostile word never reach the terminal", "[cli]") {
+  const std::string text = train_refusal({"--\x1b[2Jx"});
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(mentions(text, {"\\x1b"}));
+}
+
+TEST_CASE("help and version are found anywhere and check nothing", "[cli]") {
+  CHECK(parse({"--help"}).verb == Verb::help);
+  CHECK_FALSE(parse({"-h"}).help_topic.has_value());
+  CHECK(parse({"grad", "--unknown", "--help"}).help_topic == Verb::grad);
+  CHECK(parse({"help", "plan"}).help_topic == Verb::plan);
+  CHECK(parse({"help", "--all"}).help_all);
+  CHECK(parse({"--help", "--all"}).help_all);
+  CHECK(parse({"--version"}).verb == Verb::version);
+  CHECK(parse({"version"}).verb == Verb::version);
+  CHECK(mentions(refusal({"help", "trian"}), {"no help on 'trian'", "'train'"}));
+  CHECK(parse({"--train", "t.csv", "--", "--help"}).str("model") == "--help");
+}
+
+TEST_CASE("the commands that the issue spells are accepted", "[cli]") {
+  const Options o = train({"--loss",
+                           "cross_entropy",
+                           "--optimizer",
+                           "sgd",
+                           "--lr",
+                           "0.01",
+                           "--momentum",
+                           "0.9",
+                           "--weight_decay",
+                           "0",
+                           "--decay_exclude",
+                           "none",
+                           "--max_steps",
+                           "10",
+                           "--batch_size",
+                           "4",
+                           "--shuffle",
+                           "false",
+                           "--lr_scheduler",
+                           "constant",
+                           "--warmup_steps",
+                           "0",
+                           "--max_grad_norm",
+                           "0",
+                           "--dropout",
+                           "0",
+                           "--output_dir",
+                           "D",
+                           "--freeze",
+                           "a",
+                           "--tie_weights",
+                           "none",
+                           "--batchnorm",
+                           "train",
+                           "--inject_overflow",
+                           "3,6-8",
+                           "--min_loss_scale",
+                           "0",
+                           "--max_loss_scale",
+                           "inf"});
+  CHECK(o.str("optimizer") == "sgd");
+  CHECK(o.num("momentum") == 0.9);
+  CHECK(o.warnings.empty());
+  for (const char* kind : {"cross_entropy", "cross_entropy_nchw", "nll_probs", "bce_logits", "mse", "causal_lm",
+                           "qa_span", "rmspe_exp", "cosine_mse"}) {
+    CHECK(parse({"grad",    "m",    "--inputs",      "b",    "--loss",   kind, "--output", "o", "--batchnorm", "train",
+                 "--dtype", "fp64", "--tie_weights", "auto", "--freeze", "x",  "--freeze", "y", "--out",       "g"})
+              .str("loss") == kind);
+  }
+  CHECK(parse({"tokenize", "--vocab", "v", "--lower_case", "true", "--max_seq_len", "16"}).integer("max_seq_len") ==
+        16);
+  CHECK(parse({"tokenize", "--vocab", "v"}).integer("max_seq_len") == 0);
+  CHECK(train({}).integer("max_seq_len") == 128);
+}
+
+TEST_CASE("asking for a flag that does not exist, or as another type, is a bug and says so", "[cli]") {
+  const Options o = train({});
+  for (const auto& ask :
+       {+[](const Options& x) { (void)x.num("learning_rate"); }, +[](const Options& x) { (void)x.num("seed"); }}) {
+    try {
+      ask(o);
+      FAIL("accepted");
+    } catch (const amp::Error& e) {
+      CHECK(e.exit() == amp::Exit::internal);
+    }
+  }
+}

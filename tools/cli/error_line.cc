@@ -1,0 +1,40 @@
+#include "tools/cli/error_line.h"
+
+#include <new>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "base/text.h"
+
+namespace amp::cli {
+
+void print_error_line(std::ostream& out, const Error& e) {
+  out << "error: " << e.what() << '\n';
+  const nlohmann::ordered_json line{{"id", e.id()},
+                                    {"exit", static_cast<int>(e.exit())},
+                                    {"error", e.fact()},
+                                    {"where", join(e.where(), "; ")},
+                                    {"hint", e.hint()}};
+  // Names from files may not be UTF-8.
+  out << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
+}
+
+int guarded(std::ostream& err, const std::function<int()>& body) {
+  const auto report = [&err](const Error& e) {
+    print_error_line(err, e);
+    return static_cast<int>(e.exit());
+  };
+  try {
+    return body();
+  } catch (const Error& e) {
+    return report(e);
+  } catch (const std::bad_alloc&) {
+    return report(Error(Exit::memory, "E_OOM", "out of memory",
+                        "a smaller --batch_size with more --gradient_accumulation_steps"));
+  } catch (const std::exception& e) {
+    return report(
+        Error(Exit::internal, "E_INTERNAL", e.what(), "this is a bug of onnx-amp-finetune: please report it"));
+  }
+}
+
+}  // namespace amp::cli

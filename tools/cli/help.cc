@@ -1,0 +1,110 @@
+#include "tools/cli/help.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace amp::cli {
+namespace {
+
+constexpr size_t kWidth = 100, kTextColumn = 34;
+
+std::string metavar(const Flag& f) {
+  if (f.type == Type::boolean) return "";
+  if (f.type != Type::choice) return std::string(f.metavar);
+  const std::string joined = join(std::vector<std::string>(f.choices.begin(), f.choices.end()), "|");
+  return joined.size() <= 22 ? joined : "KIND";
+}
+
+std::string default_note(const Flag& f, Verb verb) {
+  if (has(f.required, verb)) return " [required]";
+  const std::string_view text = f.default_for(verb);
+  return text.empty() ? "" : cat(" [", text, "]");
+}
+
+// Words of text in lines of kWidth, the first of them after head, the rest indented.
+std::string wrapped(const std::string& head, const std::string& text, size_t indent) {
+  std::string out = head, line_start;
+  size_t column = head.size();
+  if (column + 1 > indent) {
+    out += '\n';
+    column = 0;
+  }
+  out.append(indent - column, ' ');
+  column = indent;
+  for (const std::string& word : split(text, ' ')) {
+    if (column > indent && column + 1 + word.size() > kWidth) {
+      out += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out + '\n';
+}
+
+std::string flag_text(const Flag& f, Verb verb, bool all) {
+  const std::string value = metavar(f);
+  std::string text(f.help_line);
+  text += default_note(f, verb);
+  if (value == "KIND")
+    text += cat(" KIND: ", join(std::vector<std::string>(f.choices.begin(), f.choices.end()), ", "), ".");
+  std::string out = wrapped(cat("  --", f.name, value.empty() ? "" : " ", value), text, kTextColumn);
+  if (!all) return out;
+  const std::string allowed = f.type == Type::boolean || f.type == Type::choice ? "" : f.allowed();
+  if (!allowed.empty()) out += wrapped("", "allowed: " + allowed, kTextColumn);
+  std::vector<std::string> spellings;
+  for (const Alias& a : f.aliases) {
+    spellings.push_back(cat(a.name.size() == 1 ? "-" : "--", a.name, a.is_switch() ? cat(" (", a.when_true, ")") : ""));
+  }
+  if (!spellings.empty()) out += wrapped("", "also: " + join(spellings, ", "), kTextColumn);
+  return out;
+}
+
+std::string overview() {
+  std::string out =
+      "onnx-amp-finetune: fine-tune an ONNX model in mixed precision and write the same model back.\n\n"
+      "Usage: onnx-amp-finetune [VERB] MODEL.onnx [flags]\n\nVerbs\n";
+  for (const VerbInfo& v : verbs()) {
+    if (v.built) out += wrapped(cat("  ", v.name, v.usage.empty() ? "" : " ", v.usage), std::string(v.what), 50);
+  }
+  return out + "\nFlags of train (help VERB for the others)\n";
+}
+
+std::string closing(bool all) {
+  std::string out =
+      "\n" + wrapped("",
+                     "Dashes do as well as underscores. --flag=VALUE and --flag VALUE; --flag, --flag=true or "
+                     "--flag true, and --no_flag, for switches. The same names are keys of --config FILE and, "
+                     "as ONNX_AMP_<FLAG>, environment variables; the command line wins over the environment, "
+                     "the environment over the file.",
+                     0);
+  if (!all) out += "--help --all shows other spellings and allowed values.\n";
+  return out;
+}
+
+}  // namespace
+
+std::string version_text() { return cat("onnx-amp-finetune ", ONNX_AMP_VERSION, "\n"); }
+
+std::string help_text(std::optional<Verb> topic, bool all) {
+  const Verb verb = topic.value_or(Verb::train);
+  const VerbInfo& about = info(verb);
+  const std::string word = verb == Verb::train ? "" : cat(" ", about.name),
+                    rest = cat(about.usage.empty() ? "" : " ", about.usage);
+  std::string out = topic ? cat("Usage: onnx-amp-finetune", word, rest, "\n  ", about.what, "\n") : overview();
+  Group last = Group::count;
+  for (const Flag& f : flags()) {
+    if (!has(f.verbs, verb)) continue;
+    if (f.group != last) out += cat("\n", title(f.group), "\n");
+    last = f.group;
+    out += flag_text(f, verb, all);
+  }
+  return out + closing(all);
+}
+
+}  // namespace amp::cli

@@ -1,0 +1,214 @@
+// argv and environment -> Options: words, then the verb, then the sources in rising precedence, then the rules.
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "tools/cli/config.h"
+#include "tools/cli/options.h"
+
+namespace amp::cli {
+namespace {
+
+struct Words {
+  std::vector<Assignment> assignments;  // as they stand, in order
+  std::vector<std::string> positional;
+};
+
+[[noreturn]] void usage(std::string fact, std::string hint) {
+  fail(Exit::usage, "E_USAGE", std::move(fact), std::move(hint));
+}
+
+// "-1" and "-.5" are values; "-" alone is a file name.
+bool is_flag_word(std::string_view word) {
+  if (word.size() < 2 || word[0] != '-') return false;
+  return !(word[1] >= '0' && word[1] <= '9') && word[1] != '.';
+}
+
+[[noreturn]] void unknown_flag(std::string_view word, Verb verb) {
+  const std::string_view bare = word.substr(std::min(word.find_first_not_of('-'), word.size()));
+  std::string hint = hint_for_foreign_flag(bare);
+  if (hint.empty()) {
+    const std::string near = nearest_flag(bare, verb);
+    hint = near.empty() ? "see --help for all flags" : cat("did you mean --", near, "?");
+  }
+  usage(cat("unknown flag ", printable(word)), std::move(hint));
+}
+
+// Only for better hints before the words are understood.
+Verb likely_verb(std::span<const std::string> words) {
+  for (const std::string& w : words) {
+    if (const VerbInfo* v = find_verb(w)) return v->verb;
+  }
+  return Verb::train;
+}
+
+Assignment one_flag(std::span<const std::string> words, size_t& i) {
+  const std::string& word = words[i];
+  const size_t equals = word.find('=');
+  const std::string spelling = word.substr(0, equals);
+  const auto found = find_flag(std::string_view(spelling).substr(spelling.starts_with("--") ? 2 : 1));
+  if (!found) unknown_flag(spelling, likely_verb(words));
+  Assignment a{found->flag, spelling, {}, Source::command_line, "the command line"};
+  std::string text;
+  const bool more = i + 1 < words.size();
+  if (equals != std::string::npos) {
+    text = word.substr(equals + 1);
+  } else if (found->takes_switch()) {
+    text = more && parse_bool(words[i + 1]) ? words[++i] : "true";
+  } else if (more && !is_flag_word(words[i + 1])) {
+    text = words[++i];
+  } else {
+    usage(cat(spelling, " needs a value", more ? cat(", found the flag ", printable(words[i + 1])) : ""),
+          cat("write ", spelling, "=VALUE, with VALUE ",
+              found->flag->allowed().empty() ? found->flag->metavar : found->flag->allowed()));
+  }
+  a.texts.push_back(plain_text(*found, text));
+  return a;
+}
+
+Words split_words(std::span<const std::string> words) {
+  Words out;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--") {
+      out.positional.insert(out.positional.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+      break;
+    }
+    if (is_flag_word(words[i])) {
+      out.assignments.push_back(one_flag(words, i));
+    } else {
+      out.positional.push_back(words[i]);
+    }
+  }
+  return out;
+}
+
+// Help and version come before everything, so that a half-written command still gets its help.
+std::optional<Options> asked_for_help(std::span<const std::string> words) {
+  const auto end = std::find(words.begin(), words.end(), "--");
+  const auto asks = [&](std::initializer_list<std::string_view> names) {
+    return std::any_of(words.begin(), end, [&](const std::string& w) {
+      return std::find(names.begin(), names.end(), snake_case(w)) != names.end();
+    });
+  };
+  if (asks({"__version"}) || (!words.empty() && words[0] == "version")) return Options(Verb::version);
+  const bool help_word = !words.empty() && words[0] == "help";
+  if (!help_word && !asks({"__help", "_h", "__help_all"})) return std::nullopt;
+  Options o(Verb::help);
+  o.help_all = asks({"__help_all", "__all"});
+  for (const std::string& w : words.subspan(help_word ? 1 : 0)) {
+    if (is_flag_word(w)) continue;
+    if (const VerbInfo* v = find_verb(w)) {
+      o.help_topic = v->verb;
+      break;
+    }
+    if (help_word) {
+      std::vector<std::string> names;
+      for (const VerbInfo& v : verbs()) names.emplace_back(v.name);
+      const std::string near = nearest(w, names);
+      usage(cat("no help on '", printable(w), "': there is no such verb"),
+            near.empty() ? "see --help" : cat("did you mean '", near, "'?"));
+    }
+  }
+  return o;
+}
+
+Verb take_verb(std::vector<std::string>& positional) {
+  const VerbInfo* v = positional.empty() ? nullptr : find_verb(positional[0]);
+  if (!v) return Verb::train;
+  positional.erase(positional.begin());
+  return v->verb;
+}
+
+void apply_command_line(Options& o, const std::vector<Assignment>& assignments) {
+  std::vector<Assignment> merged;  // of one flag the last word counts; lists collect
+  for (const Assignment& a : assignments) {
+    if (!has(a.flag->verbs, o.verb)) {
+      std::vector<std::string> names;
+      for (const VerbInfo& v : verbs()) {
+        if (has(a.flag->verbs, v.verb)) names.emplace_back(v.name);
+      }
+      usage(cat("flag ", a.spelling, " is not one of '", info(o.verb).name, "'"),
+            cat("it belongs to: ", join(names, ", ")));
+    }
+    const auto same = std::find_if(merged.begin(), merged.end(), [&](const Assignment& m) { return m.flag == a.flag; });
+    if (same == merged.end()) {
+      merged.push_back(a);
+    } else if (a.flag->type == Type::list) {
+      same->texts.insert(same->texts.end(), a.texts.begin(), a.texts.end());
+    } else {
+      *same = a;
+    }
+  }
+  for (const Assignment& a : merged) o.offer(a.flag->name, a.texts, a.source, a.origin);
+}
+
+std::string config_path(const std::vector<Assignment>& command_line, const std::vector<Assignment>& environment) {
+  for (const auto* source : {&command_line, &environment}) {
+    for (auto a = source->rbegin(); a != source->rend(); ++a) {
+      if (a->flag->name == "config") return a->texts.back();
+    }
+  }
+  return {};
+}
+
+void take_positionals(Options& o) {
+  const VerbInfo& verb = info(o.verb);
+  const auto given = static_cast<int>(o.positional.size());
+  if (given > verb.max_positionals) {
+    const std::string& extra = o.positional[static_cast<size_t>(verb.max_positionals)];
+    std::vector<std::string> names;
+    for (const VerbInfo& v : verbs()) {
+      if (v.built) names.emplace_back(v.name);
+    }
+    const std::string near = verb.verb == Verb::train ? nearest(o.positional[0], names) : "";
+    usage(cat("unexpected word '", printable(extra), "' for '", verb.name, "'"),
+          near.empty() ? cat("usage: onnx-amp-finetune ", verb.name, " ", verb.usage,
+                             "; repeat a flag to give it several values")
+                       : cat("is '", printable(o.positional[0]), "' the verb '", near, "'?"));
+  }
+  if (!has(flag_named("model").verbs, o.verb) || given == 0) return;
+  if (o.source("model") == Source::command_line && o.str("model") != o.positional[0]) {
+    usage(cat("two models: '", printable(o.positional[0]), "' and --model '", printable(o.str("model")), "'"),
+          "give one of them");
+  }
+  o.offer("model", {o.positional[0]}, Source::command_line, "the command line");
+}
+
+void check_required(const Options& o) {
+  for (const Flag& f : flags()) {
+    if (!has(f.required, o.verb) || o.has(f.name)) continue;
+    if (f.name == "train" && o.flag("dry_run")) continue;
+    const std::string usage_line =
+        cat("usage: onnx-amp-finetune ", o.verb == Verb::train ? "" : cat(info(o.verb).name, " "), info(o.verb).usage);
+    if (f.name == "model") usage(cat("'", info(o.verb).name, "' has no model"), usage_line);
+    usage(cat("'", info(o.verb).name, "' needs --", f.name, " ", f.metavar), usage_line);
+  }
+}
+
+}  // namespace
+
+Options parse_command_line(int argc, const char* const* argv, const char* const* envp) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (auto help = asked_for_help(words)) return *help;
+  Words split = split_words(words);
+  Options o(take_verb(split.positional));
+  o.positional = std::move(split.positional);
+  const std::vector<Assignment> environment = read_environment(envp, o.verb, o.warnings);
+  std::string config = config_path(split.assignments, environment);
+  // Hugging Face's scripts take one .json file in place of all flags.
+  if (config.empty() && o.verb == Verb::train && o.positional.size() == 1 && o.positional[0].ends_with(".json")) {
+    config = o.positional[0];
+    o.positional.clear();
+  }
+  if (!config.empty()) {
+    for (const Assignment& a : read_config(config, o.verb)) o.offer(a.flag->name, a.texts, a.source, a.origin);
+  }
+  for (const Assignment& a : environment) o.offer(a.flag->name, a.texts, a.source, a.origin);
+  apply_command_line(o, split.assignments);
+  take_positionals(o);
+  check_required(o);
+  resolve(o);
+  return o;
+}
+
+}  // namespace amp::cli

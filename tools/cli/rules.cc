@@ -1,0 +1,121 @@
+// What flags say about each other: contradictions, and values that follow from other flags.
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "tools/cli/options.h"
+
+namespace amp::cli {
+namespace {
+
+std::string written(const Options& o, std::string_view name) {
+  const Value& v = o.value(name);
+  const std::string value = std::get_if<bool>(&v) && std::get<bool>(v) ? "" : " " + value_text(v);
+  return cat("--", name, value, " (", name_of(o.source(name)), ")");
+}
+
+[[noreturn]] void contradict(const Options& o, std::string_view a, std::string_view b, std::string_view why,
+                             std::string hint) {
+  fail(Exit::usage, "E_USAGE", cat(written(o, a), " and ", written(o, b), " contradict: ", why), std::move(hint));
+}
+
+// Of two switches that exclude each other the one from the stronger source counts; from one source it is an error.
+void one_of(Options& o, std::string_view a, std::string_view b, std::string_view why) {
+  if (!o.flag(a) || !o.flag(b)) return;
+  if (o.source(a) == o.source(b)) contradict(o, a, b, why, "give one of them");
+  const std::string_view weaker = o.source(a) < o.source(b) ? a : b;
+  const std::string_view stronger = weaker == a ? b : a;
+  o.warnings.push_back(cat(written(o, weaker), " is set aside: ", written(o, stronger), " excludes it"));
+  o.offer(weaker, {"false"}, o.source(stronger), o.origin(stronger));
+}
+
+void derive(Options& o, std::string_view name, std::string text) {
+  o.offer(name, {std::move(text)}, Source::derived, "");
+}
+
+void precision_rules(Options& o) {
+  one_of(o, "use_fp16", "use_bf16", "there is one 16-bit type in a run");
+  if (!has(flag_named("dtype").verbs, o.verb)) return;
+  for (const auto& [use, type] : {std::pair{"use_fp16", "fp16"}, std::pair{"use_bf16", "bf16"}}) {
+    if (!o.flag(use)) continue;
+    if (!o.was_set("dtype")) {
+      derive(o, "dtype", type);
+    } else if (o.str("dtype") != type) {
+      if (o.source(use) == o.source("dtype"))
+        contradict(o, use, "dtype", "two types to compute in", "give one of them");
+      if (o.source(use) > o.source("dtype")) {
+        o.offer("dtype", {type}, o.source(use), o.origin(use));
+      } else {
+        o.offer(use, {"false"}, o.source("dtype"), o.origin("dtype"));
+      }
+    }
+  }
+}
+
+void scale_rules(Options& o) {
+  const double low = o.num("min_loss_scale"), high = o.num("max_loss_scale"), first = o.num("init_loss_scale");
+  if (low > high) contradict(o, "min_loss_scale", "max_loss_scale", "the floor is above the ceiling", "swap them");
+  if (first >= low && first <= high) return;
+  const std::string_view bound = first < low ? "min_loss_scale" : "max_loss_scale";
+  if (o.was_set("init_loss_scale")) {
+    contradict(o, "init_loss_scale", bound, "the first scale is out of bounds", "choose it between floor and ceiling");
+  }
+  derive(o, "init_loss_scale", number_text(o.num(bound)));
+}
+
+void training_rules(Options& o) {
+  if (o.str("resume") != "none" && o.flag("overwrite")) {
+    contradict(o, "resume", "overwrite", "one continues the run in --output_dir, the other discards it",
+               "give one of them");
+  }
+  if (o.flag("nesterov") && (o.str("optimizer") != "sgd" || o.num("momentum") == 0)) {
+    contradict(o, "nesterov", o.str("optimizer") != "sgd" ? "optimizer" : "momentum",
+               "Nesterov momentum needs sgd with a momentum", "add --optimizer sgd --momentum 0.9");
+  }
+  if (o.source("momentum") == Source::command_line && o.num("momentum") > 0 && o.str("optimizer") != "sgd") {
+    o.warnings.push_back(
+        cat("--momentum has no effect with --optimizer ", o.str("optimizer"), ": adam uses --adam_beta1"));
+  }
+  const double warmup = o.num("warmup_steps");
+  if (warmup >= 1 && warmup != std::floor(warmup)) {
+    fail(Exit::usage, "E_USAGE",
+         cat("--warmup_steps ", number_text(warmup), ": out of range; allowed: a whole number, or a fraction below 1"));
+  }
+  if (o.str("export_weights") == "ema" && o.num("ema_decay") == 0) {
+    contradict(o, "export_weights", "ema_decay", "there is no moving average to export", "add --ema_decay 0.999");
+  }
+  if (o.has("val")) return;
+  for (const std::string_view name :
+       {"export_weights", "early_stopping_patience", "require", "eval_steps", "metric_for_best_model"}) {
+    const bool wants = name == "export_weights"          ? o.str(name) == "best"
+                       : name == "require"               ? o.has(name)
+                       : name == "metric_for_best_model" ? o.str(name) != "auto"
+                                                         : o.integer(name) > 0;
+    if (wants) fail(Exit::usage, "E_USAGE", cat(written(o, name), " needs validation data"), "add --val FILE");
+  }
+}
+
+}  // namespace
+
+void resolve(Options& o) {
+  one_of(o, "quiet", "verbose", "less or more output?");
+  precision_rules(o);
+  if (o.verb == Verb::train) {
+    scale_rules(o);
+    training_rules(o);
+  }
+  if (o.verb == Verb::eval && !o.has("val") && !o.has("inputs")) {
+    fail(Exit::usage, "E_USAGE", "'eval' has no data", "add --val FILE, or --inputs FILE with tensors");
+  }
+  if (o.verb == Verb::eval && o.has("val") && o.has("inputs")) {
+    contradict(o, "val", "inputs", "both name the data", "give one of them");
+  }
+  const std::string rows = std::to_string(o.integer("batch_size"));
+  if (!o.was_set("eval_batch_size")) {
+    derive(o, "eval_batch_size", rows);
+  } else if (o.integer("eval_batch_size") == 0) {
+    o.offer("eval_batch_size", {rows}, o.source("eval_batch_size"), o.origin("eval_batch_size"));
+  }
+}
+
+}  // namespace amp::cli
