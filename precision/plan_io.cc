@@ -1,0 +1,123 @@
+#include "precision/plan_io.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace amp {
+
+using Json = nlohmann::ordered_json;
+
+static Json rule_to_json(const PrecisionRule& rule) {
+  Json out = Json::object();
+  const std::pair<const char*, const std::string*> fields[] = {
+      {"op", &rule.op}, {"node", &rule.node}, {"scope", &rule.scope}, {"tensor", &rule.tensor}, {"param", &rule.param}};
+  for (const auto& [key, text] : fields) {
+    if (!text->empty()) out[key] = *text;
+  }
+  out["precision"] = name_of(rule.precision);
+  if (!rule.why.empty()) out["why"] = rule.why;
+  out["source"] = rule.source;
+  return out;
+}
+
+static Json loss_scale_to_json(const LossScaleConfig& c) {
+  static constexpr const char* modes[] = {"dynamic", "static", "off"};
+  const auto real = [](double v) { return std::isinf(v) ? Json("inf") : Json(v); };
+  return {{"mode", modes[static_cast<size_t>(c.mode)]},
+          {"init", c.init},
+          {"growth_factor", c.growth_factor},
+          {"backoff_factor", c.backoff_factor},
+          {"growth_interval", c.growth_interval},
+          {"min", c.min},
+          {"max", real(c.max)},
+          {"hysteresis", c.hysteresis}};
+}
+
+std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan) {
+  check(plan.nodes.size() == g.nodes.size(), "a plan belongs to the graph it was made for");
+  Json out;
+  out["version"] = 1;
+  out["extends"] = "none";
+  out["dtype"] = name_of(compute_of(plan.low));
+  out["propagation"] = plan.list.propagation == Propagation::paint ? "paint" : "inputs";
+  for (const OpClass c : {OpClass::allow, OpClass::infer, OpClass::deny, OpClass::clear}) {
+    Json& ops = out[std::string(name_of(c))] = Json::array();
+    for (const auto& [op, entry] : plan.list.classes) {
+      if (entry.cls == c) ops.push_back(op);
+    }
+  }
+  out["rules"] = Json::array();
+  for (const PrecisionRule& rule : plan.list.rules) out["rules"].push_back(rule_to_json(rule));
+  out["loss_scale"] = loss_scale_to_json(plan.list.loss_scale);
+  out["graph"] = plan.fingerprint;
+  out["nodes"] = Json::array();
+  for (size_t i = 0; i < g.nodes.size(); ++i) {
+    const Decision& d = plan.nodes[i];
+    out["nodes"].push_back({{"name", g.nodes[i].name},
+                            {"op", g.nodes[i].op},
+                            {"compute", name_of(d.compute)},
+                            {"class", d.cls},
+                            {"rule", d.rule},
+                            {"pass", d.pass}});
+  }
+  out["warnings"] = plan.warnings;
+  // A file's names may hold bytes that are no UTF-8.
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string explain_plan(const SourceGraph& g, const PrecisionPlan& plan, bool all) {
+  check(plan.nodes.size() == g.nodes.size(), "a plan belongs to the graph it was made for");
+  std::map<std::string, int> by_compute, by_pass;
+  size_t name_width = 4, op_width = 2, pass_width = 4;
+  const auto listed = [&](size_t i) { return all || plan.nodes[i].cls != "not-float"; };
+  for (size_t i = 0; i < g.nodes.size(); ++i) {
+    const Decision& d = plan.nodes[i];
+    if (d.cls != "not-float") ++by_compute[std::string(name_of(d.compute))];
+    ++by_pass[d.pass];
+    if (!listed(i)) continue;
+    name_width = std::max(name_width, printable(g.nodes[i].name).size());
+    op_width = std::max(op_width, printable(g.nodes[i].op).size());
+    pass_width = std::max(pass_width, d.pass.size());
+  }
+  std::ostringstream out;
+  out << "op-list " << plan.list.name << ", 16-bit type " << name_of(compute_of(plan.low)) << ", graph "
+      << plan.fingerprint << "\nnodes:";
+  for (const auto& [compute, n] : by_compute) out << ' ' << compute << ' ' << n;
+  out << "\ndecided by:";
+  const char* separator = " ";
+  for (const auto& [pass, n] : by_pass) {
+    out << separator << pass << ' ' << n;
+    separator = ", ";
+  }
+  out << "\n\n" << std::left;
+  const auto column = [&](size_t width, const std::string& text) {
+    out << std::setw(static_cast<int>(width) + 2) << text;
+  };
+  column(name_width, "node");
+  column(op_width, "op");
+  column(5, "type");
+  column(9, "class");
+  column(pass_width, "pass");
+  out << "rule\n";
+  for (size_t i = 0; i < g.nodes.size(); ++i) {
+    if (!listed(i)) continue;
+    const Decision& d = plan.nodes[i];
+    column(name_width, printable(g.nodes[i].name));
+    column(op_width, printable(g.nodes[i].op));
+    column(5, d.cls == "not-float" ? "-" : std::string(name_of(d.compute)));
+    column(9, d.cls);
+    column(pass_width, d.pass);
+    out << d.rule << '\n';
+  }
+  for (const std::string& w : plan.warnings) out << "warning: " << printable(w) << '\n';
+  return out.str();
+}
+
+}  // namespace amp

@@ -1,0 +1,86 @@
+#include "precision/safety.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "precision/float_types.h"
+
+namespace amp {
+
+namespace {
+
+constexpr double kMaxHalf = 65504;
+
+// The element of largest magnitude beyond fp16's range, or 0.
+double beyond_half(const HostTensor& t) {
+  double worst = 0;
+  const auto see = [&](double v) {
+    if (std::abs(v) > kMaxHalf && !(std::abs(v) <= std::abs(worst))) worst = v;
+  };
+  if (t.dtype() == DType::f32) {
+    const float* p = t.as<float>();
+    for (int64_t i = 0; i < t.numel(); ++i) see(p[i]);
+  } else {
+    for (const double v : t.to_doubles()) see(v);
+  }
+  return worst;
+}
+
+double rounded(double v, DType low) {
+  const auto f = static_cast<float>(v);
+  if (low == DType::f16) return Half::decode(Half::encode(f));
+  if (low == DType::bf16) return BFloat16::decode(BFloat16::encode(f));
+  return f;
+}
+
+bool reads_as_bound(const SourceNode& n) { return n.op == "Clip" || n.op == "Max" || n.op == "Min" || n.op == "Pad"; }
+
+}  // namespace
+
+std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<DType>& types,
+                                        const std::vector<char>& in_unit, DType low,
+                                        std::vector<std::string>& warnings) {
+  std::map<int, std::string> out;
+  std::vector<std::string> huge(g.values.size()), lost(g.values.size());
+  for (size_t v = 0; v < g.values.size(); ++v) {
+    const SourceValue& value = g.values[v];
+    const bool weight = value.kind == SourceKind::parameter;
+    if (!value.data || !is_float(value.data.dtype()) || (weight && low != DType::f16)) continue;
+    if (const double worst = beyond_half(value.data); worst != 0) {
+      huge[v] = cat(weight ? "weight '" : "constant '", printable(g.shown(static_cast<int>(v))), "' holds ", worst,
+                    ", beyond fp16's 65504");
+      if (weight) warnings.push_back(huge[v] + ": the nodes that read it stay fp32");
+    } else if (!weight && value.data.numel() == 1) {
+      const double c = value.data.to_doubles()[0];
+      const double r = rounded(c, low);
+      if (std::abs(r - c) > 0.01 * std::abs(c)) {
+        lost[v] = cat("constant '", printable(value.name), "' = ", c, " would be ", r, " in ", name_of(low));
+      }
+    }
+  }
+  for (size_t i = 0; i < g.nodes.size(); ++i) {
+    const SourceNode& n = g.nodes[i];
+    std::string reason, passed_on;
+    for (size_t k = 0; k < n.inputs.size(); ++k) {
+      if (n.inputs[k] < 0) continue;
+      const auto v = static_cast<size_t>(n.inputs[k]);
+      const bool constant = g.values[v].kind == SourceKind::constant;
+      if (!huge[v].empty() && !(constant && reads_as_bound(n))) reason = passed_on = huge[v];
+      if (!lost[v].empty() && !in_unit[i] && reason.empty()) reason = lost[v];
+    }
+    const HostTensor* fill = n.op == "ConstantOfShape" || n.op == "Constant" ? n.attrs.tensor("value") : nullptr;
+    if (fill && is_float(fill->dtype()) && beyond_half(*fill) != 0) {
+      reason = passed_on = cat("its value ", beyond_half(*fill), " is beyond fp16's 65504");
+    }
+    if (!reason.empty()) out[static_cast<int>(i)] = reason;
+    if (passed_on.empty() || !keeps_range(n)) continue;
+    for (const int o : n.outputs) {
+      if (o >= 0 && is_float(types[static_cast<size_t>(o)])) huge[static_cast<size_t>(o)] = passed_on;
+    }
+  }
+  return out;
+}
+
+}  // namespace amp

@@ -1,0 +1,24 @@
+// SourceGraphs written as text, for tests. One statement a line:
+//   input x            input ids int64        param W 4 4 = 0.5      const c = -3.4e38      const t 2 = 1 2
+//   y = MatMul(x, W)   a, b = Split{axis=1}(y)   z = com.microsoft::FastGelu(y)   o = Clip(x, , hi)
+//   output y
+// A node is called by its first output unless it is written `name: y = Op(x)`. Attributes: integers, floats with a '.',
+// words.
+#pragma once
+
+#include <string>
+
+#include "graph/source.h"
+#include "precision/decide.h"
+
+namespace amp::test {
+
+SourceGraph text_graph(const std::string& text);
+int node_index(const SourceGraph& g, const std::string& name);
+const Decision& decision(const SourceGraph& g, const PrecisionPlan& plan, const std::string& node);
+// Compute types of the nodes that compute with floats, in order: "MatMul:fp16 Softmax:fp32".
+std::string types_of(const SourceGraph& g, const PrecisionPlan& plan);
+// The same by node name: "allow1:fp16 clr1:fp32".
+std::string named_types(const SourceGraph& g, const PrecisionPlan& plan);
+
+}  // namespace amp::test
