@@ -1,0 +1,20 @@
+// What the reference BERT tokenizer (Hugging Face tokenizers 0.23) does with each code point. Its parts were built with
+// different Unicode versions (categories: 8, decomposition: 12, lower case: 17), so the classes are its own tables
+// rather than utf8proc's; decomposition and lower case are utf8proc's, corrected where the reference differs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace amp {
+
+enum class CharClass : uint8_t { other, removed, space, ideograph, mark, punctuation };
+CharClass char_class(uint32_t code_point);
+
+// Canonical decomposition (NFD) of the whole text, in place.
+void decompose(std::vector<uint32_t>& text);
+uint32_t lower_case(uint32_t code_point);
+
+}  // namespace amp

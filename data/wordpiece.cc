@@ -1,0 +1,175 @@
+#include "data/wordpiece.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/bert_unicode.h"
+#include "data/utf8.h"
+
+namespace amp {
+
+namespace {
+
+// Removes what is not text, makes every space one, spaces ideographs; decomposed and lower-cased when lower.
+void normalize(std::string_view text, bool lower, std::vector<uint32_t>& out) {
+  out.clear();
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = decode_utf8(text, at);
+    if (c.bytes == 0) {
+      fail(Exit::data, "E_DATA_UTF8", cat("the text is not UTF-8 at byte ", at), "convert the file to UTF-8");
+    }
+    at += static_cast<size_t>(c.bytes);
+    switch (char_class(c.value)) {
+      case CharClass::removed: break;
+      case CharClass::space: out.push_back(' '); break;
+      case CharClass::ideograph:
+        out.push_back(' ');
+        out.push_back(c.value);
+        out.push_back(' ');
+        break;
+      default: out.push_back(c.value);
+    }
+  }
+  if (!lower) return;
+  decompose(out);
+  size_t n = 0;
+  for (const uint32_t c : out) {
+    if (char_class(c) != CharClass::mark) out[n++] = lower_case(c);
+  }
+  out.resize(n);
+}
+
+}  // namespace
+
+WordPiece::WordPiece(Vocab vocab, const WordPieceOptions& options) : vocab_(std::move(vocab)), options_(options) {
+  for (const int32_t id : {vocab_.cls(), vocab_.sep(), vocab_.pad(), vocab_.unk(), vocab_.mask()}) {
+    if (id >= 0) special_.push_back(id);
+  }
+}
+
+template <class F>
+void WordPiece::for_each_word(std::string_view text, F&& f) const {
+  std::vector<uint32_t> chars;
+  normalize(text, options_.lower_case, chars);
+  Word word;
+  const auto flush = [&] {
+    if (word.chars > 0) f(word);
+    word.text.clear();
+    word.chars = 0;
+  };
+  for (const uint32_t c : chars) {
+    const CharClass k = char_class(c);
+    const bool alone = k == CharClass::punctuation;
+    if (alone || k == CharClass::space) flush();
+    if (k == CharClass::space) continue;
+    append_utf8(word.text, c);
+    ++word.chars;
+    if (alone) flush();
+  }
+  flush();
+}
+
+std::vector<std::string> WordPiece::words(std::string_view text) const {
+  std::vector<std::string> out;
+  for_each_word(text, [&](const Word& w) { out.push_back(w.text); });
+  return out;
+}
+
+void WordPiece::append_pieces(const Word& word, std::vector<int32_t>& ids) const {
+  if (word.chars > options_.max_chars_per_word) return ids.push_back(vocab_.unk());
+  const size_t before = ids.size();
+  std::string_view rest = word.text;
+  while (!rest.empty()) {
+    const bool first = ids.size() == before;
+    size_t n = std::min(rest.size(), vocab_.longest());
+    int32_t id = -1;
+    for (; n > 0; --n) {
+      if (n < rest.size() && (static_cast<unsigned char>(rest[n]) & 0xc0u) == 0x80u) continue;  // inside a character
+      id = first ? vocab_.find(rest.substr(0, n)) : vocab_.find_continuing(rest.substr(0, n));
+      if (id >= 0) break;
+    }
+    if (id < 0) {  // one piece is unknown: the whole word is
+      ids.resize(before);
+      return ids.push_back(vocab_.unk());
+    }
+    ids.push_back(id);
+    rest.remove_prefix(n);
+  }
+}
+
+int32_t WordPiece::special_at(std::string_view text, size_t at) const {
+  int32_t best = -1;
+  for (const int32_t id : special_) {
+    const std::string_view token = vocab_.token(id);
+    if (text.substr(at, token.size()) == token) best = id;
+  }
+  return best;
+}
+
+std::vector<int32_t> WordPiece::tokenize(std::string_view text) const {
+  std::vector<int32_t> ids;
+  const auto plain = [&](std::string_view part) {
+    if (!part.empty()) for_each_word(part, [&](const Word& w) { append_pieces(w, ids); });
+  };
+  size_t start = 0;
+  for (size_t at = text.find('['); at != std::string_view::npos; at = text.find('[', at)) {
+    const int32_t id = special_at(text, at);
+    if (id < 0) {
+      ++at;
+      continue;
+    }
+    plain(text.substr(start, at - start));
+    ids.push_back(id);
+    start = at += vocab_.token(id).size();
+  }
+  plain(text.substr(start));
+  return ids;
+}
+
+static void need_room(int64_t max_seq_len, int64_t specials) {
+  if (max_seq_len != 0 && max_seq_len < specials) {
+    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials));
+  }
+}
+
+Encoding WordPiece::encode(std::string_view text, int64_t max_seq_len) const {
+  need_room(max_seq_len, 2);
+  Encoding e;
+  e.ids = tokenize(text);
+  if (max_seq_len != 0) e.ids.resize(std::min(e.ids.size(), static_cast<size_t>(max_seq_len - 2)));
+  e.ids.insert(e.ids.begin(), vocab_.cls());
+  e.ids.push_back(vocab_.sep());
+  e.types.assign(e.ids.size(), 0);
+  return e;
+}
+
+Encoding WordPiece::encode_pair(std::string_view a, std::string_view b, int64_t max_seq_len) const {
+  need_room(max_seq_len, 3);
+  std::vector<int32_t> first = tokenize(a), second = tokenize(b);
+  if (max_seq_len != 0) {
+    // The reference's longest-first rule: cut the longer text down to the shorter; when that does not do, halve.
+    const auto room = static_cast<size_t>(max_seq_len - 3);
+    size_t small = std::min(first.size(), second.size()), large = std::max(first.size(), second.size());
+    const bool swapped = first.size() > second.size();
+    if (small + large > room) {
+      large = small > room ? small : std::max(small, room - small);
+      if (small + large > room) {
+        small = room / 2;
+        large = small + room % 2;
+      }
+      first.resize(swapped ? large : small);
+      second.resize(swapped ? small : large);
+    }
+  }
+  Encoding e;
+  e.ids.push_back(vocab_.cls());
+  e.ids.insert(e.ids.end(), first.begin(), first.end());
+  e.ids.push_back(vocab_.sep());
+  e.types.assign(e.ids.size(), 0);
+  e.ids.insert(e.ids.end(), second.begin(), second.end());
+  e.ids.push_back(vocab_.sep());
+  e.types.resize(e.ids.size(), 1);
+  return e;
+}
+
+}  // namespace amp
