@@ -110,7 +110,7 @@ template <class T>
 GradStats Optimizer<T>::inspect(const T* grads, double scale) const {
   const auto count = static_cast<int64_t>(shards_.size());
   std::vector<kernel::ShardStats> parts(shards_.size());
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (count > 4)
   for (int64_t i = 0; i < count; ++i) {
     const Shard& s = shards_[static_cast<size_t>(i)];
     parts[static_cast<size_t>(i)] = kernel::inspect(grads + s.begin, s.count);
@@ -147,7 +147,7 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
   T* const ema = ema_ ? ema_.as_mutable<T>() : nullptr;
 
   const auto count = static_cast<int64_t>(shards_.size());
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (count > 4)
   for (int64_t i = 0; i < count; ++i) {
     const Shard& s = shards_[static_cast<size_t>(i)];
     const Chunk& chunk = layout_.chunks()[s.chunk];
