@@ -114,7 +114,7 @@ std::vector<Assignment> parse_config(std::string_view text, const std::string& p
     try {
       a.texts = texts_of(value, *found, path, key);
     } catch (Error& e) {
-      e.at("in " + a.origin);
+      e.at("from " + a.origin);
       throw;
     }
     refuse_two_spellings(out, a);
@@ -163,7 +163,7 @@ std::vector<Assignment> read_environment(const char* const* envp, Verb verb, std
       const Json parsed = array ? Json::parse(text, nullptr, false) : Json();  // "[ab]*" is a glob, not an array
       a.texts = texts_of(parsed.is_array() ? parsed : Json(text), *found, a.origin, a.spelling);
     } catch (Error& e) {
-      e.at("in " + a.origin);
+      e.at("from " + a.origin);
       throw;
     }
     refuse_two_spellings(out, a);

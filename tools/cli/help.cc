@@ -27,7 +27,7 @@ std::string default_note(const Flag& f, Verb verb) {
 std::string wrapped(const std::string& head, const std::string& text, size_t indent) {
   std::string out = head, line_start;
   size_t column = head.size();
-  if (column + 1 > indent) {
+  if (!head.empty() && column + 1 > indent) {
     out += '\n';
     column = 0;
   }

@@ -59,7 +59,7 @@ bool Options::offer(std::string_view name, std::vector<std::string> texts, Sourc
   try {
     v = parse_value(f, texts);  // checked even when it loses: a bad value is a mistake wherever it stands
   } catch (Error& e) {
-    if (!origin.empty()) e.at("in " + origin);
+    if (!origin.empty()) e.at("from " + origin);
     throw;
   }
   Setting& s = settings_[static_cast<size_t>(&f - flags().data())];

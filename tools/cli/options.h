@@ -65,7 +65,7 @@ struct Assignment {
   std::string spelling;  // as written: "--learning_rate", "ONNX_AMP_LR"
   std::vector<std::string> texts;
   Source source = Source::command_line;
-  std::string origin;  // continues "in ": "environment variable ONNX_AMP_LR"
+  std::string origin;  // continues "from ": "environment variable ONNX_AMP_LR"
 };
 
 // The canonical value text of what was written for a spelling: switches translated, negation undone.
