@@ -39,7 +39,7 @@ struct VerbInfo {
   std::string_view usage;  // what follows the verb: "MODEL.onnx [flags]"
   std::string_view what;
   int max_positionals;  // words without a flag, the verb not counted
-  bool built = true;  // verbs whose work is not there yet are not offered
+  bool built = true;    // verbs whose work is not there yet are not offered
 };
 std::span<const VerbInfo> verbs();
 const VerbInfo& info(Verb v);
