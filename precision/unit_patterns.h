@@ -1,0 +1,16 @@
+// The patterns behind find_units: each is asked at one node, its anchor, and fills unit when it matches there.
+#pragma once
+
+#include "precision/unit_matcher.h"
+#include "precision/units.h"
+
+namespace amp {
+
+bool match_norm(const UnitMatcher& m, int sqrt_or_pow, Unit& unit);  // LayerNorm, RMSNorm and kin
+bool match_group_norm(const UnitMatcher& m, int instance_norm, Unit& unit);
+bool match_erf_gelu(const UnitMatcher& m, int erf, Unit& unit);
+bool match_tanh_gelu(const UnitMatcher& m, int tanh, Unit& unit);
+bool match_softplus_where(const UnitMatcher& m, int where, Unit& unit);  // Where(x > 20, x, Softplus(x))
+bool match_softplus_log(const UnitMatcher& m, int log, Unit& unit);      // Log(1 + Exp(x))
+
+}  // namespace amp
