@@ -1,0 +1,152 @@
+#include "importer/export.h"
+
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <onnx/checker.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "importer/half.h"
+#include "importer/patch.h"
+#include "importer/tensor.h"
+
+namespace amp {
+namespace {
+
+// Lets protobuf write into a FileWriter.
+class FileSink : public google::protobuf::io::CopyingOutputStream {
+ public:
+  explicit FileSink(FileWriter& file) : file_(file) {}
+  bool Write(const void* bytes, int size) override {
+    file_.write(bytes, size);
+    return true;
+  }
+
+ private:
+  FileWriter& file_;
+};
+
+void write_proto(const onnx::ModelProto& proto, FileWriter& file) {
+  FileSink sink(file);
+  google::protobuf::io::CopyingOutputStreamAdaptor stream(&sink);
+  const bool ok = proto.SerializeToZeroCopyStream(&stream) && stream.Flush();
+  check(ok, "export: the model could not be serialized");
+}
+
+// Why the ONNX checker refuses a model; empty when it does not.
+template <class Model>
+std::string checker_says(const Model& model) {
+  try {
+    onnx::checker::check_model(model, /*full_check=*/true);
+    return "";
+  } catch (const std::exception& e) {
+    return printable(e.what());
+  }
+}
+
+// Moves payloads that belong outside into <path>.data and makes the proto point there.
+void write_external(std::vector<std::pair<onnx::TensorProto*, HostTensor>>& tensors, const std::string& path) {
+  constexpr int64_t kPage = 4096, kLine = 64, kLarge = 1 << 20;
+  const std::string name = std::filesystem::path(path).filename().string() + ".data";
+  FileWriter file(path + ".data");
+  int64_t at = 0;
+  for (auto& [t, value] : tensors) {
+    const int64_t unit = value.bytes() >= kLarge ? kPage : kLine;  // big tensors may be mapped
+    const int64_t offset = (at + unit - 1) / unit * unit;
+    const std::string gap(static_cast<size_t>(offset - at), '\0');
+    file.write(gap);
+    file.write(value.data(), value.bytes());
+    at = offset + value.bytes();
+    t->clear_external_data();
+    t->set_data_location(onnx::TensorProto::EXTERNAL);
+    const auto entry = [&](const char* key, const std::string& text) {
+      auto& e = *t->add_external_data();
+      e.set_key(key);
+      e.set_value(text);
+    };
+    entry("location", name);
+    entry("offset", std::to_string(offset));
+    entry("length", std::to_string(value.bytes()));
+    t->clear_raw_data();
+  }
+  file.commit();
+}
+
+std::set<std::string> weight_names(const SourceGraph& g) {
+  std::set<std::string> names;
+  for (const SourceValue& v : g.values) {
+    if (v.kind == SourceKind::parameter) names.insert(v.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
+                          const ExportOptions& options, const std::string& path) {
+  ExportReport report;
+  const std::map<int, HostTensor> values = spread_ties(graph, trained);
+  Patched patched = patch_payloads(doc, graph, values);
+  onnx::ModelProto& proto = patched.proto;
+  append_head(proto, doc, graph, values);
+  for (const auto& [key, value] : options.metadata) {
+    onnx::StringStringEntryProto* entry = nullptr;
+    for (auto& e : *proto.mutable_metadata_props()) {
+      if (e.key() == key) entry = &e;
+    }
+    if (!entry) entry = proto.add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+  const bool outside = !patched.external.empty();
+  if (options.precision == "fp16") {
+    for_each_slot(proto, [&](int, Slot slot) {
+      const auto it = patched.external.find(slot.tensor);
+      if (!slot.tensor || it == patched.external.end()) return;
+      slot.tensor->set_raw_data(it->second.data(), static_cast<size_t>(it->second.bytes()));
+      slot.tensor->clear_external_data();
+      slot.tensor->clear_data_location();
+    });
+    patched.external.clear();
+    convert_to_half(proto, weight_names(graph), report.notes);
+  } else if (options.precision != "fp32") {
+    fail(Exit::usage, "E_PRECISION", cat("export precision '", options.precision, "' is not fp32 or fp16"));
+  }
+
+  std::vector<std::pair<onnx::TensorProto*, HostTensor>> external;
+  const int64_t size = static_cast<int64_t>(proto.ByteSizeLong());
+  const bool too_large = size > options.inline_limit;
+  const bool move_all = too_large || (outside && options.precision == "fp16");
+  constexpr size_t kSmall = 1024;  // stays in the file whatever its size
+  std::vector<std::string> held;   // payloads taken out of the proto
+  for_each_slot(proto, [&](int, Slot slot) {
+    if (!slot.tensor) return;
+    if (const auto it = patched.external.find(slot.tensor); it != patched.external.end()) {
+      external.emplace_back(slot.tensor, it->second);
+    } else if (move_all && slot.tensor->raw_data().size() >= kSmall && dtype_of(slot.tensor->data_type())) {
+      const auto payload = std::make_shared<std::string>();
+      slot.tensor->mutable_raw_data()->swap(*payload);
+      const DType d = *dtype_of(slot.tensor->data_type());
+      external.emplace_back(slot.tensor, HostTensor(d, checked_dims(*slot.tensor, d), payload, payload->data()));
+    }
+  });
+  if (too_large) report.notes.push_back(cat("the model has ", with_thousands(size), " bytes: its tensors are in ", path, ".data"));
+  if (!external.empty()) write_external(external, path);
+
+  FileWriter file(path);
+  write_proto(proto, file);
+  const std::string complaint = external.empty() ? checker_says(proto) : checker_says(cat(path, ".tmp-", ::getpid()));
+  if (!complaint.empty()) {
+    const std::string before = doc.external.empty() ? checker_says(*doc.proto) : checker_says(doc.path);
+    if (before.empty()) fail(Exit::internal, "E_EXPORT_CHECK", cat("the ONNX checker refuses the exported model: ", complaint));
+    report.notes.push_back(cat("the ONNX checker refuses the exported model as it does the imported one: ", before));
+  }
+  file.commit();
+  return report;
+}
+
+}  // namespace amp

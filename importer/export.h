@@ -1,0 +1,38 @@
+// Writes trained weights back: the imported file with payloads replaced in place. Names, versions, metadata, dynamic
+// axes, element types and doc strings stay; a tensor whose value did not change keeps its bytes, so an export without
+// training equals the file that was imported. What training appended to the SourceGraph (nodes and values beyond the
+// doc's own: the head) is added as ONNX nodes and initializers, and its graph outputs behind the file's own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "importer/import.h"
+
+namespace amp {
+
+struct TrainedTensor {
+  int source_value = -1;  // a parameter of the SourceGraph, by preference the one that others are tied to
+  HostTensor value;       // fp32, with the parameter's dims
+};
+
+struct ExportOptions {
+  std::string precision = "fp32";               // fp32: as the file has it; fp16: importer/half.h
+  std::map<std::string, std::string> metadata;  // metadata_props to set
+  int64_t inline_limit = INT32_MAX;             // a larger file keeps its tensors in "<path>.data"
+};
+
+struct ExportReport {
+  std::vector<std::string> notes;
+};
+
+// The file appears whole or not at all (written aside, checked by the ONNX checker with shape inference, renamed).
+// Tensors that the imported file keeps outside go to "<path>.data", never to a name that the file chose.
+// Exit::storage E_WRITE; Exit::numerical E_EXPORT_RANGE: a weight beyond fp16's range; Exit::unsupported E_EXPORT_INNER:
+// the head reads a value inside a local function or branch; E_EXPORT_FP16; Exit::internal E_EXPORT_CHECK.
+ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
+                          const ExportOptions& options, const std::string& path);
+
+}  // namespace amp

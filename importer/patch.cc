@@ -1,0 +1,98 @@
+#include "importer/patch.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/tensor.h"
+
+namespace amp {
+namespace {
+
+HostTensor transpose(const HostTensor& t) {
+  const int64_t rows = t.dims()[0], columns = t.dims()[1];
+  HostTensor out = HostTensor::empty(DType::f32, {columns, rows});
+  const float* in = t.as<float>();
+  float* p = out.as_mutable<float>();
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) p[j * rows + i] = in[i * columns + j];
+  }
+  return out;
+}
+
+bool same_bytes(const HostTensor& a, const HostTensor& b) {
+  return a.dtype() == b.dtype() && a.dims() == b.dims() &&
+         (a.bytes() == 0 || std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0);
+}
+
+}  // namespace
+
+HostTensor narrow(const HostTensor& value, DType to, const std::string& name) {
+  HostTensor out = value.cast(to);
+  if (!is_low(to) || value.dtype() != DType::f32) return out;
+  const float limit = to == DType::f16 ? 65504.f : 3.3895314e38f;
+  int64_t beyond = 0;
+  float largest = 0;
+  const float* p = value.as<float>();
+  for (int64_t i = 0; i < value.numel(); ++i) {
+    const float x = std::fabs(p[i]);
+    if (std::isfinite(x) && x > limit) {
+      ++beyond;
+      largest = std::max(largest, x);
+    }
+  }
+  if (beyond) {
+    fail(Exit::numerical, "E_EXPORT_RANGE",
+         cat("tensor '", printable(name), "' holds ", beyond, " values beyond ", name_of(to), " (largest ", largest, ", limit ", limit, ")"),
+         to == DType::f16 ? "export in fp32" : "");
+  }
+  return out;
+}
+
+std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vector<TrainedTensor>& trained) {
+  std::map<int, HostTensor> values;
+  for (const TrainedTensor& t : trained) {
+    const SourceValue& v = graph.values.at(static_cast<size_t>(t.source_value));
+    check(v.kind == SourceKind::parameter && t.value.dtype() == DType::f32, "export: not an fp32 parameter");
+    check(t.value.dims() == v.data.dims(), "export: a trained tensor has other dims than its parameter");
+    values[t.source_value] = t.value;
+  }
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const SourceValue& v = graph.values[i];
+    if (v.tied_to < 0) continue;
+    const auto master = values.find(v.tied_to);
+    if (master != values.end()) values.emplace(static_cast<int>(i), v.tied_transposed ? transpose(master->second) : master->second);
+  }
+  return values;
+}
+
+Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std::map<int, HostTensor>& values) {
+  Patched out;
+  out.proto = *doc.proto;
+  std::vector<Slot> slots;
+  for_each_slot(out.proto, [&](int number, Slot slot) {
+    slots.push_back(slot);
+    if (const auto it = doc.external.find(number); it != doc.external.end()) out.external[slot.tensor] = it->second;
+  });
+  for (const auto& [index, value] : values) {
+    if (index >= doc.values) continue;
+    const int number = doc.slot_of[static_cast<size_t>(index)];
+    const SourceValue& v = graph.values[static_cast<size_t>(index)];
+    if (number < 0 || same_bytes(v.data.cast(DType::f32), value)) continue;
+    const Slot slot = slots[static_cast<size_t>(number)];
+    const HostTensor stored = narrow(value, v.data.dtype(), v.name);
+    if (slot.attribute) {
+      const float* p = stored.as<float>();
+      if (slot.attribute->has_f()) slot.attribute->set_f(p[0]);
+      for (int i = 0; i < slot.attribute->floats_size(); ++i) slot.attribute->set_floats(i, p[i]);
+    } else if (const auto it = out.external.find(slot.tensor); it != out.external.end()) {
+      it->second = stored;
+    } else {
+      store(stored, *slot.tensor);
+    }
+  }
+  return out;
+}
+
+}  // namespace amp

@@ -1,0 +1,31 @@
+// The steps of export_model() on a copy of the file's proto.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "importer/doc.h"
+#include "importer/export.h"
+
+namespace amp {
+
+struct Patched {
+  onnx::ModelProto proto;
+  std::map<const onnx::TensorProto*, HostTensor> external;  // tensors of `proto` whose payload is not in it
+};
+
+// The doc's proto with changed payloads replaced. values: SourceValue -> its fp32 value, ties included.
+Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std::map<int, HostTensor>& values);
+
+// The nodes, initializers and outputs of `graph` beyond the doc's. Appended Dropout nodes are left out.
+void append_head(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
+                 const std::map<int, HostTensor>& values);
+
+// Every trained value under its own index and under those tied to it, in each one's layout.
+std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vector<TrainedTensor>& trained);
+
+// fp32 -> to, refusing finite values that 16 bits make infinite (E_EXPORT_RANGE).
+HostTensor narrow(const HostTensor& value, DType to, const std::string& name);
+
+}  // namespace amp
