@@ -8,9 +8,9 @@
 #include "base/text.h"
 #include "precision/float_types.h"
 #include "precision/paint.h"
+#include "precision/plan_graph.h"
 #include "precision/rule_match.h"
 #include "precision/safety.h"
-#include "precision/units.h"
 
 namespace amp {
 
@@ -41,242 +41,153 @@ size_t at(int i) { return static_cast<size_t>(i); }
 class Decider {
  public:
   Decider(const SourceGraph& g, const OpList& list, DType low)
-      : g_(g), list_(list), low_(compute_of(low)), types_(value_types(g)), data_(carries_data(g, types_)) {
+      : g_(g), list_(list), low_(compute_of(low)), p_(make_plan_graph(g, list)), state_(p_.vertices.size()) {
     plan_.low = low;
     plan_.list = list;
     plan_.warnings = list.warnings;
     plan_.nodes.resize(g.nodes.size());
+    for (size_t i = 0; i < g.nodes.size(); ++i) {
+      if (!p_.eligible[i]) plan_.nodes[i] = {Compute::f32, "not-float", p_.wide[i] ? "float64" : "", "not-float"};
+    }
   }
 
   PrecisionPlan run() {
-    find_eligible();
-    make_vertices();
-    unsafe_ = unsafe_nodes(g_, types_, in_unit_, plan_.low, plan_.warnings);
-    rules_ = match_rules(g_, list_.rules, units_, eligible_);
-    classify();
+    unsafe_ = unsafe_nodes(g_, p_.types, p_.in_unit, plan_.low, plan_.warnings);
+    rules_ = match_rules(g_, list_.rules, p_.units, p_.eligible);
+    for (size_t v = 0; v < p_.vertices.size(); ++v) classify(v);
     if (list_.propagation == Propagation::paint) {
       paint_all();
     } else {
       follow_inputs();
     }
-    apply_rules();
+    for (size_t n = 0; n < g_.nodes.size(); ++n) apply_rule(static_cast<int>(n));
     cast_booleans();
     warn();
     return std::move(plan_);
   }
 
  private:
-  struct Vertex {
-    std::vector<int> nodes;
-    const Unit* unit = nullptr;
-    PaintVertex paint;
+  struct State {  // of a vertex, before propagation
     std::string cls, rule, pass = "class";
   };
 
-  bool floating(int v) const { return v >= 0 && is_float(types_[at(v)]); }
+  const Unit* unit_of(size_t v) const { return p_.vertices[v].unit < 0 ? nullptr : &p_.units[at(p_.vertices[v].unit)]; }
 
-  // Nodes that compute with floats. Others have no compute type: shape arithmetic, masks of booleans, casts to
-  // integers, bodies of control flow, and float64, which stays what the file says.
-  void find_eligible() {
-    static const std::set<std::string_view> never = {"Shape", "Size", "If", "Loop", "Scan", "Constant"};
-    eligible_.assign(g_.nodes.size(), 0);
-    for (size_t i = 0; i < g_.nodes.size(); ++i) {
-      const SourceNode& n = g_.nodes[i];
-      bool any = std::any_of(n.outputs.begin(), n.outputs.end(), [&](int v) { return floating(v); });
-      bool wide = false;
-      for (size_t k = 0; k < n.inputs.size(); ++k) {
-        any = any || (floating(n.inputs[k]) && is_data_input(n, k));
-        wide = wide || (n.inputs[k] >= 0 && types_[at(n.inputs[k])] == DType::f64);
-      }
-      wide = wide || std::any_of(n.outputs.begin(), n.outputs.end(),
-                                 [&](int v) { return v >= 0 && types_[at(v)] == DType::f64; });
-      if ((n.op == "Cast" || n.op == "CastLike") && !n.outputs.empty() && !floating(n.outputs[0])) any = false;
-      eligible_[i] = any && !wide && !(n.domain.empty() && never.count(n.op));
-      if (!eligible_[i]) plan_.nodes[i] = {Compute::f32, "not-float", wide ? "float64" : "", "not-float"};
-    }
+  const OpClassEntry* entry(size_t v) const {
+    if (const Unit* u = unit_of(v)) return list_.find("", u->kind == "Linear" ? "MatMul" : u->kind);
+    const SourceNode& n = g_.nodes[at(p_.vertices[v].nodes[0])];
+    const bool modes = n.op == "Resize" || n.op == "Upsample";
+    return list_.find(n.domain, n.op, modes ? n.attrs.s("mode", "nearest") : "");
   }
 
-  const OpClassEntry* entry(const SourceNode& n) const {
-    std::string mode;
-    if (n.op == "Resize" || n.op == "Upsample") mode = n.attrs.s("mode", "nearest");
-    return list_.find(n.domain, n.op, mode);
-  }
-
-  void make_vertices() {
-    std::vector<Unit> found = find_units(g_);
-    // A kind the list does not name is no operator of its world: its nodes speak for themselves.
-    std::erase_if(found, [&](const Unit& u) {
-      return !list_.classes.count(u.kind) && !list_.classes.count("ai.onnx::" + u.kind) && !list_.classes.count("*");
-    });
-    units_ = std::move(found);
-    if (list_.propagation == Propagation::inputs) add_linear();
-    in_unit_.assign(g_.nodes.size(), 0);
-    vertex_of_.assign(g_.nodes.size(), -1);
-    std::vector<const Unit*> unit_of(g_.nodes.size(), nullptr);
-    for (const Unit& u : units_) {
-      const bool whole = std::all_of(u.nodes.begin(), u.nodes.end(), [&](int n) { return eligible_[at(n)]; });
-      for (const int n : u.nodes) {
-        in_unit_[at(n)] = u.kind != "Linear";
-        if (whole) unit_of[at(n)] = &u;
-      }
+  // The class of a vertex: list, then safety, then rules.
+  void classify(size_t v) {
+    State& s = state_[v];
+    PaintVertex& paint = p_.paint[v];
+    const std::vector<int>& nodes = p_.vertices[v].nodes;
+    const Unit* unit = unit_of(v);
+    const OpClassEntry* e = entry(v);
+    s.cls = e ? std::string(name_of(e->cls)) : "unlisted";
+    s.rule = e ? cat(name_of(e->cls), " list of ", e->source) : cat("unlisted in ", list_.name, ": infer");
+    if (unit) s.rule += cat(" (", unit->kind, " of ", nodes.size(), " nodes)");
+    if (!e) unlisted_.insert(unit ? unit->kind : g_.nodes[at(nodes[0])].op);
+    paint.cls = e ? e->cls : OpClass::infer;
+    // Masks, positions, tables: computed from integers and constants alone, cheap and often out of 16 bits' range.
+    if (std::none_of(nodes.begin(), nodes.end(), [&](int n) { return reads_data(n); })) {
+      paint.fixed = true;
+      s.pass = "no-weights";
     }
-    std::map<const Unit*, int> made;
-    for (size_t i = 0; i < g_.nodes.size(); ++i) {
-      if (!eligible_[i]) continue;
-      const auto known = unit_of[i] ? made.find(unit_of[i]) : made.end();
-      vertex_of_[i] = known != made.end() ? known->second : static_cast<int>(vertices_.size());
-      if (known == made.end()) {
-        vertices_.emplace_back().unit = unit_of[i];
-        if (unit_of[i]) made[unit_of[i]] = vertex_of_[i];
-      }
-      vertices_[at(vertex_of_[i])].nodes.push_back(static_cast<int>(i));
+    for (const int n : nodes) {
+      const auto u = unsafe_.find(n);
+      if (u == unsafe_.end()) continue;
+      paint.cls = OpClass::deny;
+      s.pass = "safety";
+      s.rule = u->second;
     }
-    connect();
-  }
-
-  void add_linear() {
-    std::vector<char> taken(g_.nodes.size(), 0);
-    for (const Unit& u : units_) {
-      for (const int n : u.nodes) taken[at(n)] = 1;
-    }
-    for (Unit& u : find_linear(g_)) {
-      if (std::none_of(u.nodes.begin(), u.nodes.end(), [&](int n) { return taken[at(n)]; })) {
-        units_.push_back(std::move(u));
-      }
-    }
-  }
-
-  void connect() {
-    const auto link = [&](int from, int to) {
-      if (from < 0 || to < 0 || from == to) return;
-      vertices_[at(from)].paint.out.push_back(to);
-      vertices_[at(to)].paint.in.push_back(from);
-    };
-    for (size_t i = 0; i < g_.nodes.size(); ++i) {
-      const SourceNode& n = g_.nodes[i];
-      for (size_t k = 0; k < n.inputs.size(); ++k) {
-        const int v = n.inputs[k];
-        if (!floating(v) || g_.values[at(v)].producer < 0 || !is_data_input(n, k)) continue;
-        link(vertex_of_[at(g_.values[at(v)].producer)], vertex_of_[i]);
-      }
-    }
-  }
-
-  // Class of each vertex: list, then safety, then rules.
-  void classify() {
-    for (Vertex& v : vertices_) {
-      const SourceNode& first = g_.nodes[at(v.nodes[0])];
-      const OpClassEntry* e = nullptr;
-      if (v.unit && v.unit->kind == "Linear") {
-        e = list_.find("", "MatMul");
-      } else {
-        e = v.unit ? list_.find("", v.unit->kind) : entry(first);
-      }
-      v.cls = e ? std::string(name_of(e->cls)) : "unlisted";
-      v.rule = e ? cat(name_of(e->cls), " list of ", e->source) : cat("unlisted in ", list_.name, ": infer");
-      if (v.unit) v.rule += cat(" (", v.unit->kind, " of ", v.nodes.size(), " nodes)");
-      if (!e) unlisted_.insert(v.unit ? v.unit->kind : first.op);
-      v.paint.cls = e ? e->cls : OpClass::infer;
-      if (std::none_of(v.nodes.begin(), v.nodes.end(), [&](int n) { return has_data(n); })) {
-        v.paint.fixed = true;
-        v.pass = "no-weights";
-      }
-      for (const int n : v.nodes) {
-        const auto u = unsafe_.find(n);
-        if (u == unsafe_.end()) continue;
-        v.paint.cls = OpClass::deny;
-        v.pass = "safety";
-        v.rule = u->second;
-      }
-      seed_from_rules(v);
-    }
+    seed_from_rules(nodes, paint);
   }
 
   // A rule that speaks for all nodes of a vertex takes its class's place, so that casts move to where they are cheap.
-  void seed_from_rules(Vertex& v) {
-    const int r = rules_.of_node[at(v.nodes[0])];
-    for (const int n : v.nodes) {
-      if (rules_.of_node[at(n)] < 0 ||
-          list_.rules[at(rules_.of_node[at(n)])].precision != list_.rules[at(r)].precision) {
-        return;
-      }
+  void seed_from_rules(const std::vector<int>& nodes, PaintVertex& paint) const {
+    const int first = rules_.of_node[at(nodes[0])];
+    for (const int n : nodes) {
+      const int r = rules_.of_node[at(n)];
+      if (r < 0 || list_.rules[at(r)].precision != list_.rules[at(first)].precision) return;
     }
-    const Precision p = list_.rules[at(r)].precision;
-    v.paint.cls = p == Precision::fp32 ? OpClass::deny : p == Precision::follow ? OpClass::clear : OpClass::allow;
-    if (p != Precision::fp32 && p != Precision::follow) v.paint.fixed = false;
+    const Precision p = list_.rules[at(first)].precision;
+    const bool low = p == Precision::low || p == Precision::fp16 || p == Precision::bf16;
+    paint.cls = low ? OpClass::allow : p == Precision::fp32 ? OpClass::deny : OpClass::clear;
+    if (low) paint.fixed = false;
   }
 
-  bool has_data(int n) const {
-    const SourceNode& node = g_.nodes[at(n)];
-    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int v) { return v >= 0 && data_[at(v)]; });
+  bool reads_data(int n) const {
+    const std::vector<int>& in = g_.nodes[at(n)].inputs;
+    return std::any_of(in.begin(), in.end(), [&](int v) { return v >= 0 && p_.carries[at(v)]; });
   }
 
-  std::string shown(int vertex) const {
-    const SourceNode& n = g_.nodes[at(vertices_[at(vertex)].nodes.back())];
-    const Unit* u = vertices_[at(vertex)].unit;
+  std::string shown(int v) const {
+    const SourceNode& n = g_.nodes[at(p_.vertices[at(v)].nodes.back())];
+    const Unit* u = unit_of(at(v));
     return cat("node '", printable(n.name), "' (", u ? u->kind : printable(n.op), ")");
   }
 
-  void set(const Vertex& v, Compute c, const std::string& rule, const std::string& pass) {
-    for (const int n : v.nodes) plan_.nodes[at(n)] = {c, v.cls, rule, pass};
+  void set(size_t v, Compute c, const std::string& rule, const std::string& pass) {
+    for (const int n : p_.vertices[v].nodes) plan_.nodes[at(n)] = {c, state_[v].cls, rule, pass};
   }
 
   void paint_all() {
-    std::vector<PaintVertex> graph;
-    for (const Vertex& v : vertices_) graph.push_back(v.paint);
-    const std::vector<Painted> painted = paint(graph);
-    for (size_t i = 0; i < vertices_.size(); ++i) {
-      const Vertex& v = vertices_[i];
-      const Painted& p = painted[i];
-      if (v.pass == "safety") {
-        set(v, Compute::f32, v.rule, v.pass);
-      } else if (p.low || (!v.paint.fixed && p.pass != PaintPass::cls)) {
-        set(v, p.low ? low_ : Compute::f32, p.cause < 0 ? v.rule : shown(p.cause), std::string(name_of(p.pass)));
+    const std::vector<Painted> painted = paint(p_.paint);
+    for (size_t v = 0; v < painted.size(); ++v) {
+      const State& s = state_[v];
+      const Painted& p = painted[v];
+      if (s.pass == "safety" || p.pass == PaintPass::cls || (p_.paint[v].fixed && !p.low)) {
+        set(v, p.low ? low_ : Compute::f32, s.rule, s.pass);
       } else {
-        set(v, Compute::f32, v.rule, v.pass);
+        set(v, p.low ? low_ : Compute::f32, p.cause < 0 ? s.rule : shown(p.cause), std::string(name_of(p.pass)));
       }
+    }
+  }
+
+  void follow_inputs() {
+    std::vector<char> done(p_.vertices.size(), 0);
+    for (size_t i = 0; i < g_.nodes.size(); ++i) {
+      if (p_.vertex_of[i] < 0 || done[at(p_.vertex_of[i])]) continue;
+      const size_t v = at(p_.vertex_of[i]);
+      done[v] = 1;
+      const PaintVertex& paint = p_.paint[v];
+      if (paint.fixed || paint.cls == OpClass::deny) {
+        set(v, Compute::f32, state_[v].rule, state_[v].pass);
+      } else if (paint.cls == OpClass::allow) {
+        set(v, low_, state_[v].rule, "class");
+      } else {
+        set(v, widest_input(p_.vertices[v].nodes[0], unit_of(v)), state_[v].rule, "inputs");
+      }
+      for (const int n : p_.vertices[v].nodes) apply_rule(n);  // what follows sees the rule's type
     }
   }
 
   // PyTorch: the type of the widest floating input. Weights, inputs and tables are fp32 tensors; one-element constants
   // are Python numbers and do not promote.
-  Compute widest_input(const Vertex& v) const {
+  Compute widest_input(int node, const Unit* unit) const {
     bool any = false;
     Compute widest = Compute::f32;
     const auto see = [&](int value) {
       const SourceValue& s = g_.values[at(value)];
-      const int64_t elements = s.data ? s.data.numel() : -1;
-      if (!floating(value) || (elements == 1 && (s.kind == SourceKind::constant || s.data.rank() == 0))) return;
+      const bool number = s.data && s.data.numel() == 1 && (s.kind == SourceKind::constant || s.data.rank() == 0);
+      if (!is_float(p_.types[at(value)]) || number) return;
       const Compute c = s.producer < 0 ? Compute::f32 : plan_.nodes[at(s.producer)].compute;
       widest = any && c != widest ? Compute::f32 : c;
       any = true;
     };
-    if (v.unit) {
-      see(v.unit->input);
+    if (unit) {
+      see(unit->input);
       return widest;
     }
-    const SourceNode& n = g_.nodes[at(v.nodes[0])];
+    const SourceNode& n = g_.nodes[at(node)];
     for (size_t k = 0; k < n.inputs.size(); ++k) {
-      if (n.inputs[k] >= 0 && is_data_input(n, k) && (k == 0 || promotes(n) || !any)) see(n.inputs[k]);
+      if (n.inputs[k] >= 0 && is_data_input(n, k) && (promotes(n) || !any)) see(n.inputs[k]);
     }
     return widest;
-  }
-
-  void follow_inputs() {
-    std::vector<char> done(vertices_.size(), 0);
-    for (size_t i = 0; i < g_.nodes.size(); ++i) {
-      if (vertex_of_[i] < 0 || done[at(vertex_of_[i])]) continue;
-      done[at(vertex_of_[i])] = 1;
-      const Vertex& v = vertices_[at(vertex_of_[i])];
-      if (v.paint.fixed || v.pass == "safety" || v.paint.cls == OpClass::deny) {
-        set(v, Compute::f32, v.rule, v.pass);
-      } else if (v.paint.cls == OpClass::allow) {
-        set(v, low_, v.rule, "class");
-      } else {
-        set(v, widest_input(v), v.rule, "inputs");
-      }
-      for (const int n : v.nodes) apply_rule(n);  // what follows sees the rule's type
-    }
   }
 
   void apply_rule(int n) {
@@ -297,72 +208,55 @@ class Decider {
       case Precision::low:
         d.compute = low_;
         break;
-      case Precision::follow: {
-        Vertex alone;
-        alone.nodes = {n};
-        d.compute = widest_input(alone);
+      case Precision::follow:
+        d.compute = widest_input(n, nullptr);
         break;
-      }
     }
     d.rule = rule.source + (rule.why.empty() ? "" : ": " + rule.why);
     d.pass = "rule";
-  }
-
-  void apply_rules() {
-    for (size_t n = 0; n < g_.nodes.size(); ++n) apply_rule(static_cast<int>(n));
-    for (const auto& [n, why] : unsafe_) {
-      if (eligible_[at(n)] && plan_.nodes[at(n)].compute != Compute::f32) {
-        plan_.warnings.push_back(cat(g_.describe_node(n), " is ", name_of(plan_.nodes[at(n)].compute), " by ",
-                                     plan_.nodes[at(n)].rule, ", although ", why));
-      }
-    }
   }
 
   // TensorFlow: an existing Cast all of whose readers are low casts straight to low. From bool only: 0 and 1 are exact,
   // integers are not.
   void cast_booleans() {
     const std::vector<std::vector<int>> users = g_.consumers();
-    for (size_t i = 0; i < g_.nodes.size(); ++i) {
+    for (size_t i = 0; low_ != Compute::f32 && i < g_.nodes.size(); ++i) {
       const SourceNode& n = g_.nodes[i];
-      if (n.op != "Cast" || !eligible_[i] || rules_.of_node[i] >= 0 || n.inputs.empty() || n.inputs[0] < 0) continue;
-      if (types_[at(n.inputs[0])] != DType::boolean || users[at(n.outputs[0])].empty()) continue;
+      if (n.op != "Cast" || !p_.eligible[i] || rules_.of_node[i] >= 0 || n.inputs.empty() || n.inputs[0] < 0) continue;
       const std::vector<int>& readers = users[at(n.outputs[0])];
-      if (std::all_of(readers.begin(), readers.end(),
-                      [&](int u) { return eligible_[at(u)] && plan_.nodes[at(u)].compute == low_; }) &&
-          low_ != Compute::f32) {
-        plan_.nodes[i].compute = low_;
-        plan_.nodes[i].rule = "all its readers are low";
-        plan_.nodes[i].pass = "paint: cast of booleans";
+      if (p_.types[at(n.inputs[0])] != DType::boolean || readers.empty()) continue;
+      if (std::all_of(readers.begin(), readers.end(), [&](int u) { return plan_.nodes[at(u)].compute == low_; })) {
+        plan_.nodes[i] = {low_, plan_.nodes[i].cls, "all its readers are low", "paint: cast of booleans"};
       }
     }
   }
 
   void warn() {
+    const auto say = [&](auto... parts) { plan_.warnings.push_back(cat(parts...)); };
+    for (const auto& [n, why] : unsafe_) {
+      const Decision& d = plan_.nodes[at(n)];
+      if (d.compute == Compute::f32) continue;
+      say(g_.describe_node(n), " is ", name_of(d.compute), " by ", d.rule, ", although ", why);
+    }
     for (size_t r = 0; r < list_.rules.size(); ++r) {
-      if (!rules_.matched[r]) plan_.warnings.push_back(list_.rules[r].source + " matches no node");
+      if (!rules_.matched[r]) say(list_.rules[r].source, " matches no node");
     }
     for (const std::string& op : unlisted_) {
-      plan_.warnings.push_back(cat("operator '", printable(op), "' is unlisted in ", list_.name, ": treated as infer"));
+      say("operator '", printable(op), "' is unlisted in ", list_.name, ": treated as infer");
     }
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
       const auto it = list_.recorded.find(g_.nodes[n].name);
-      if (it != list_.recorded.end() && it->second != name_of(plan_.nodes[n].compute)) {
-        plan_.warnings.push_back(cat("the plan file records ", printable(it->second), " for ",
-                                     g_.describe_node(static_cast<int>(n)), ", its lists and rules give ",
-                                     name_of(plan_.nodes[n].compute), ": change rules, not nodes"));
-      }
+      if (it == list_.recorded.end() || it->second == name_of(plan_.nodes[n].compute)) continue;
+      say("the plan file records ", printable(it->second), " for ", g_.describe_node(static_cast<int>(n)),
+          ", its lists and rules give ", name_of(plan_.nodes[n].compute), ": change rules, not nodes");
     }
   }
 
   const SourceGraph& g_;
   const OpList& list_;
   const Compute low_;
-  const std::vector<DType> types_;
-  const std::vector<char> data_;
-  std::vector<char> eligible_, in_unit_;
-  std::vector<Unit> units_;
-  std::vector<int> vertex_of_;  // by node, -1: not eligible
-  std::vector<Vertex> vertices_;
+  PlanGraph p_;
+  std::vector<State> state_;  // by vertex
   std::map<int, std::string> unsafe_;
   RuleMatches rules_;
   std::set<std::string> unlisted_;
