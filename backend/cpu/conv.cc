@@ -1,0 +1,52 @@
+#include "backend/cpu/conv.h"
+
+#include "backend/cpu/conv_plain.h"
+
+namespace amp {
+
+namespace {
+template <class T>
+Kernel forward(const KernelArgs& a, Carver& carve) {
+  const ConvShape s = conv_shape(a.in[0].dims, a.in[1].dims, a.out[0].dims, a.attrs());
+  const auto x = stage<T>(carve, a.in[0]), w = stage<T>(carve, a.in[1]);
+  const auto bias = a.has(2) ? stage<T>(carve, a.in[2]) : Staged<T>{};
+  const auto y = stage<T>(carve, a.out[0]);
+  return [=] {
+    x.load();
+    w.load();
+    bias.load();
+    conv_plain<T>(s, x.data, w.data, bias.data, y.data);
+    y.store();
+  };
+}
+
+template <class T>
+Kernel grad_x(const KernelArgs& a, Carver& carve) {
+  const ConvShape s = conv_shape(a.out[0].dims, a.in[1].dims, a.in[0].dims, a.attrs());
+  const auto dy = stage<T>(carve, a.in[0]), w = stage<T>(carve, a.in[1]), dx = stage<T>(carve, a.out[0]);
+  return [=] {
+    dy.load();
+    w.load();
+    conv_plain_grad_x<T>(s, dy.data, w.data, dx.data);
+    dx.store();
+  };
+}
+
+template <class T>
+Kernel grad_w(const KernelArgs& a, Carver& carve) {
+  const ConvShape s = conv_shape(a.in[0].dims, a.out[0].dims, a.in[1].dims, a.attrs());
+  const auto x = stage<T>(carve, a.in[0]), dy = stage<T>(carve, a.in[1]), dw = stage<T>(carve, a.out[0]);
+  return [=] {
+    x.load();
+    dy.load();
+    conv_plain_grad_w<T>(s, x.data, dy.data, dw.data);
+    dw.store();
+  };
+}
+}  // namespace
+
+Kernel conv_forward(const KernelArgs& a, Carver& c) { return in_double(a) ? forward<double>(a, c) : forward<float>(a, c); }
+Kernel conv_grad_x(const KernelArgs& a, Carver& c) { return in_double(a) ? grad_x<double>(a, c) : grad_x<float>(a, c); }
+Kernel conv_grad_w(const KernelArgs& a, Carver& c) { return in_double(a) ? grad_w<double>(a, c) : grad_w<float>(a, c); }
+
+}  // namespace amp

@@ -1,0 +1,300 @@
+#include "backend/cpu/pool.h"
+
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "backend/window.h"
+#include "base/simd.h"
+
+namespace amp {
+
+namespace {
+
+constexpr int64_t kChunk = 256;   // outputs of a row handled at a time
+
+Window pool_window(const Dims& x, const Dims& y, const Attrs& a) { return make_window(x, y, a.ints("kernel"), a); }
+
+// Runs fn(plane) for every (image, channel), planes of `work` elements.
+template <class Fn>
+void each_plane(int64_t planes, int64_t work, Fn&& fn) {
+  parallel_ranges(planes, 16384 / (work + 1) + 1, [&](int64_t b, int64_t e) {
+    simd([&]() AMP_INLINE {
+      for (int64_t p = b; p < e; ++p) fn(p);
+    });
+  });
+}
+
+// The first tap of output o inside the input; 0 when none is.
+int64_t first_tap(const WindowAxis& a, int64_t o) {
+  const int64_t lack = a.pad - o * a.stride;
+  const int64_t k = lack <= 0 ? 0 : (lack + a.dilation - 1) / a.dilation;
+  return k < a.kernel ? k : 0;
+}
+
+// best[j] = max(best[j], x[j * stride]): NaN wins, and stays.
+template <class T, int64_t Stride>
+AMP_INLINE inline void take_max(const T* x, int64_t stride, int32_t tap, T* best, int32_t* which, int64_t n) {
+  const int64_t s = Stride ? Stride : stride;
+  for (int64_t j = 0; j < n; ++j) {
+    const T v = x[j * s];
+    const bool take = v > best[j] || v != v;
+    best[j] = take ? v : best[j];
+    which[j] = take ? tap : which[j];
+  }
+}
+
+// One row of outputs [begin, end) of one plane.
+template <class T>
+AMP_INLINE inline void max_row(const Window& w, const T* x, int64_t od, int64_t oh, int64_t begin, int64_t end, T* y, int32_t* which) {
+  const auto& [d, h, c] = w;
+  for (int64_t kd = 0; kd < d.kernel; ++kd) {
+    if (od < d.begin(kd) || od >= d.end(kd)) continue;
+    for (int64_t kh = 0; kh < h.kernel; ++kh) {
+      if (oh < h.begin(kh) || oh >= h.end(kh)) continue;
+      const T* row = x + (d.at(od, kd) * h.in + h.at(oh, kh)) * c.in;
+      for (int64_t kw = 0; kw < c.kernel; ++kw) {
+        const int64_t b = std::max(begin, c.begin(kw)), e = std::min(end, c.end(kw));
+        if (b >= e) continue;
+        const T* from = row + c.at(b, kw);
+        const auto tap = static_cast<int32_t>((kd * h.kernel + kh) * c.kernel + kw);
+        if (c.stride == 1) take_max<T, 1>(from, 1, tap, y + (b - begin), which + (b - begin), e - b);
+        else if (c.stride == 2) take_max<T, 2>(from, 2, tap, y + (b - begin), which + (b - begin), e - b);
+        else take_max<T, 0>(from, c.stride, tap, y + (b - begin), which + (b - begin), e - b);
+      }
+    }
+  }
+}
+
+template <class T, class Tap>
+Kernel typed_max_pool(const KernelArgs& a, Carver& carve) {
+  const auto x = stage<T>(carve, a.in[0]), y = stage<T>(carve, a.out[0]);
+  Tap* taps = static_cast<Tap*>(a.out[1].data);
+  const Window w = pool_window(a.in[0].dims, a.out[0].dims, a.attrs());
+  const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in), out = volume(w, &WindowAxis::out);
+  std::vector<int32_t> first;
+  for (int64_t o = 0; o < w[2].out; ++o) first.push_back(static_cast<int32_t>(first_tap(w[2], o)));
+  return [=] {
+    x.load();
+    each_plane(planes, out * volume(w, &WindowAxis::kernel), [&](int64_t p) AMP_INLINE {
+      int32_t which[kChunk];
+      for (int64_t od = 0; od < w[0].out; ++od) {
+        for (int64_t oh = 0; oh < w[1].out; ++oh) {
+          const auto base = static_cast<int32_t>((first_tap(w[0], od) * w[1].kernel + first_tap(w[1], oh)) * w[2].kernel);
+          for (int64_t b = 0; b < w[2].out; b += kChunk) {
+            const int64_t e = std::min(w[2].out, b + kChunk), at = p * out + (od * w[1].out + oh) * w[2].out + b;
+            for (int64_t j = b; j < e; ++j) {
+              y.data[at + j - b] = -std::numeric_limits<T>::infinity();
+              which[j - b] = base + first[static_cast<size_t>(j)];
+            }
+            max_row<T>(w, x.data + p * in, od, oh, b, e, y.data + at, which);
+            for (int64_t j = 0; j < e - b; ++j) taps[at + j] = static_cast<Tap>(which[j]);
+          }
+        }
+      }
+    });
+    y.store();
+  };
+}
+
+// Offset of each tap from its window's first element, in the input plane.
+std::vector<int64_t> tap_offsets(const Window& w) {
+  std::vector<int64_t> v;
+  for (int64_t kd = 0; kd < w[0].kernel; ++kd) {
+    for (int64_t kh = 0; kh < w[1].kernel; ++kh) {
+      for (int64_t kw = 0; kw < w[2].kernel; ++kw) v.push_back((kd * w[0].dilation * w[1].in + kh * w[1].dilation) * w[2].in + kw * w[2].dilation);
+    }
+  }
+  return v;
+}
+
+// Calls fn(output, input) with the flat positions of every output of a plane and of the input it chose.
+template <class Tap, class Fn>
+AMP_INLINE inline void each_choice(const Window& w, const int64_t* offsets, int64_t n_taps, const Tap* taps, Fn&& fn) {
+  int64_t o = 0;
+  for (int64_t od = 0; od < w[0].out; ++od) {
+    for (int64_t oh = 0; oh < w[1].out; ++oh) {
+      const int64_t base = (w[0].at(od, 0) * w[1].in + w[1].at(oh, 0)) * w[2].in - w[2].pad;
+      for (int64_t ow = 0; ow < w[2].out; ++ow, ++o) {
+        const auto t = static_cast<int64_t>(taps[o]);
+        fn(o, base + ow * w[2].stride + (t >= 0 && t < n_taps ? offsets[t] : 0));
+      }
+    }
+  }
+}
+
+template <class T, class Tap>
+Kernel typed_max_pool_grad(const KernelArgs& a, Carver& carve) {
+  const auto dy = stage<T>(carve, a.in[0]), dx = stage<T>(carve, a.out[0]);
+  const Tap* taps = static_cast<const Tap*>(a.in[1].data);
+  const Window w = pool_window(a.out[0].dims, a.in[0].dims, a.attrs());
+  const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in), out = volume(w, &WindowAxis::out);
+  const std::vector<int64_t> offsets = tap_offsets(w);
+  return [=] {
+    dy.load();
+    each_plane(planes, in + out, [&](int64_t p) AMP_INLINE {
+      T* to = dx.data + p * in;
+      const T* from = dy.data + p * out;
+      std::fill_n(to, in, T(0));
+      each_choice(w, offsets.data(), static_cast<int64_t>(offsets.size()), taps + p * out, [&](int64_t o, int64_t i) AMP_INLINE {
+        if (i >= 0 && i < in) to[i] += from[o];
+      });
+    });
+    dx.store();
+  };
+}
+
+template <class Tap>
+Kernel typed_max_pool_index(const KernelArgs& a) {
+  const Tensor taps = a.in[0], index = a.out[0];
+  const Window w = pool_window(a.attrs().ints("full"), taps.dims, a.attrs());
+  const int64_t planes = taps.dims[0] * taps.dims[1], in = volume(w, &WindowAxis::in), out = volume(w, &WindowAxis::out);
+  const std::vector<int64_t> offsets = tap_offsets(w);
+  return [=] {
+    each_plane(planes, out, [&](int64_t p) AMP_INLINE {
+      int64_t* to = static_cast<int64_t*>(index.data) + p * out;
+      each_choice(w, offsets.data(), static_cast<int64_t>(offsets.size()), static_cast<const Tap*>(taps.data) + p * out,
+                  [&](int64_t o, int64_t i) AMP_INLINE { to[o] = p * in + i; });
+    });
+  };
+}
+
+// Taps that count for output o: those inside the input, or inside its padding too.
+std::vector<double> tap_counts(const WindowAxis& a, bool include_pad) {
+  std::vector<double> v;
+  for (int64_t o = 0; o < a.out; ++o) {
+    int64_t n = 0;
+    for (int64_t k = 0; k < a.kernel; ++k) {
+      const int64_t i = a.at(o, k);
+      n += include_pad ? i < a.in + a.pad_end : i >= 0 && i < a.in;
+    }
+    v.push_back(static_cast<double>(std::max<int64_t>(n, 1)));
+  }
+  return v;
+}
+
+bool is_global(const Window& w) {
+  return std::all_of(w.begin(), w.end(), [](const WindowAxis& a) { return a.out == 1 && a.kernel == a.in && a.dilation == 1 && a.pad == 0; });
+}
+
+// Calls fn(first output of the row, first input, outputs) for each row of outputs that each tap reaches.
+template <class Fn>
+AMP_INLINE inline void each_tap_row(const Window& win, int64_t od, int64_t oh, Fn&& fn) {
+  const auto& [d, h, w] = win;
+  for (int64_t kd = 0; kd < d.kernel; ++kd) {
+    if (od < d.begin(kd) || od >= d.end(kd)) continue;
+    for (int64_t kh = 0; kh < h.kernel; ++kh) {
+      if (oh < h.begin(kh) || oh >= h.end(kh)) continue;
+      for (int64_t kw = 0; kw < w.kernel; ++kw) {
+        const int64_t b = w.begin(kw);
+        fn(b, (d.at(od, kd) * h.in + h.at(oh, kh)) * w.in + w.at(b, kw), w.end(kw) - b);
+      }
+    }
+  }
+}
+
+struct Counts {
+  std::array<std::vector<double>, 3> per_axis;
+  Counts(const Window& w, const Attrs& a) {
+    for (size_t i = 0; i < 3; ++i) per_axis[i] = tap_counts(w[i], a.i("count_include_pad", 0) != 0);
+  }
+  double rows(int64_t od, int64_t oh) const { return per_axis[0][static_cast<size_t>(od)] * per_axis[1][static_cast<size_t>(oh)]; }
+};
+
+template <class T>
+Kernel typed_average_pool(const KernelArgs& a, Carver& carve) {
+  const auto x = stage<T>(carve, a.in[0]), y = stage<T>(carve, a.out[0]);
+  const Window w = pool_window(a.in[0].dims, a.out[0].dims, a.attrs());
+  const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in), out = volume(w, &WindowAxis::out);
+  if (is_global(w)) {
+    return [=] {
+      x.load();
+      each_plane(planes, in, [&](int64_t p) AMP_INLINE {
+        const T* from = x.data + p * in;
+        T sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < in; ++i) sum += from[i];
+        y.data[p] = sum / static_cast<T>(in);
+      });
+      y.store();
+    };
+  }
+  const Counts counts(w, a.attrs());
+  return [=] {
+    x.load();
+    each_plane(planes, out * volume(w, &WindowAxis::kernel), [&](int64_t p) AMP_INLINE {
+      const T* from = x.data + p * in;
+      const int64_t step = w[2].stride;
+      for (int64_t od = 0; od < w[0].out; ++od) {
+        for (int64_t oh = 0; oh < w[1].out; ++oh) {
+          T* row = y.data + p * out + (od * w[1].out + oh) * w[2].out;
+          std::fill_n(row, w[2].out, T(0));
+          each_tap_row(w, od, oh, [&](int64_t o, int64_t i, int64_t n) AMP_INLINE {
+            for (int64_t j = 0; j < n; ++j) row[o + j] += from[i + j * step];
+          });
+          const double rows = counts.rows(od, oh);
+          const double* columns = counts.per_axis[2].data();
+          for (int64_t ow = 0; ow < w[2].out; ++ow) row[ow] /= static_cast<T>(rows * columns[ow]);
+        }
+      }
+    });
+    y.store();
+  };
+}
+
+template <class T>
+Kernel typed_average_pool_grad(const KernelArgs& a, Carver& carve) {
+  const auto dy = stage<T>(carve, a.in[0]), dx = stage<T>(carve, a.out[0]);
+  const Window w = pool_window(a.out[0].dims, a.in[0].dims, a.attrs());
+  const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in), out = volume(w, &WindowAxis::out);
+  if (is_global(w)) {
+    return [=] {
+      dy.load();
+      each_plane(planes, in, [&](int64_t p) AMP_INLINE { std::fill_n(dx.data + p * in, in, dy.data[p] / static_cast<T>(in)); });
+      dx.store();
+    };
+  }
+  const Counts counts(w, a.attrs());
+  return [=] {
+    dy.load();
+    each_plane(planes, out * volume(w, &WindowAxis::kernel), [&](int64_t p) AMP_INLINE {
+      T* to = dx.data + p * in;
+      std::fill_n(to, in, T(0));
+      const int64_t step = w[2].stride;
+      for (int64_t od = 0; od < w[0].out; ++od) {
+        for (int64_t oh = 0; oh < w[1].out; ++oh) {
+          const T* row = dy.data + p * out + (od * w[1].out + oh) * w[2].out;
+          const double rows = counts.rows(od, oh);
+          const double* columns = counts.per_axis[2].data();
+          each_tap_row(w, od, oh, [&](int64_t o, int64_t i, int64_t n) AMP_INLINE {
+            for (int64_t j = 0; j < n; ++j) to[i + j * step] += row[o + j] / static_cast<T>(rows * columns[o + j]);
+          });
+        }
+      }
+    });
+    dx.store();
+  };
+}
+
+template <class T>
+Kernel max_pool_of(const KernelArgs& a, Carver& c) {
+  return a.out[1].dtype == DType::u8 ? typed_max_pool<T, uint8_t>(a, c) : typed_max_pool<T, int32_t>(a, c);
+}
+template <class T>
+Kernel max_pool_grad_of(const KernelArgs& a, Carver& c) {
+  return a.in[1].dtype == DType::u8 ? typed_max_pool_grad<T, uint8_t>(a, c) : typed_max_pool_grad<T, int32_t>(a, c);
+}
+
+}  // namespace
+
+Kernel max_pool(const KernelArgs& a, Carver& c) { return in_double(a) ? max_pool_of<double>(a, c) : max_pool_of<float>(a, c); }
+Kernel max_pool_grad(const KernelArgs& a, Carver& c) { return in_double(a) ? max_pool_grad_of<double>(a, c) : max_pool_grad_of<float>(a, c); }
+Kernel max_pool_index(const KernelArgs& a) {
+  return a.in[0].dtype == DType::u8 ? typed_max_pool_index<uint8_t>(a) : typed_max_pool_index<int32_t>(a);
+}
+Kernel average_pool(const KernelArgs& a, Carver& c) { return in_double(a) ? typed_average_pool<double>(a, c) : typed_average_pool<float>(a, c); }
+Kernel average_pool_grad(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? typed_average_pool_grad<double>(a, c) : typed_average_pool_grad<float>(a, c);
+}
+
+}  // namespace amp

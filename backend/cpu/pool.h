@@ -1,0 +1,14 @@
+// Pools on the CPU. Operators and attributes as in ops/pool.cc. fp64, or fp32 with any storage; one thread per plane.
+#pragma once
+
+#include "backend/cpu/workspace.h"
+
+namespace amp {
+
+Kernel max_pool(const KernelArgs&, Carver&);          // (x) -> y, tap
+Kernel max_pool_grad(const KernelArgs&, Carver&);     // (dy, tap) -> dx
+Kernel max_pool_index(const KernelArgs&);             // (tap) -> flat index into the input
+Kernel average_pool(const KernelArgs&, Carver&);      // (x) -> y
+Kernel average_pool_grad(const KernelArgs&, Carver&); // (dy) -> dx
+
+}  // namespace amp

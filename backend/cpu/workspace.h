@@ -1,0 +1,78 @@
+// What the larger CPU kernels share: carving a node's workspace, and operands in the computing type.
+//
+// A kernel that needs workspace is one function Kernel prepare(const KernelArgs&, Carver&). It runs once to measure (tensors
+// have shapes but no usable addresses, nothing may be touched) and once more to prepare: the two cannot disagree.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/kernel.h"
+#include "backend/parallel.h"
+
+namespace amp {
+
+class Carver {
+ public:
+  explicit Carver(void* base) : base_(static_cast<char*>(base)) {}
+  bool measuring() const { return base_ == nullptr; }
+  int64_t bytes() const { return used_; }
+  // n elements, 64-byte aligned; null while measuring.
+  template <class T>
+  T* take(int64_t n) {
+    char* p = base_ ? base_ + used_ : nullptr;
+    used_ += (checked_mul(n, static_cast<int64_t>(sizeof(T))) + 63) / 64 * 64;
+    return reinterpret_cast<T*>(p);
+  }
+
+ private:
+  char* base_;
+  int64_t used_ = 0;
+};
+
+using PrepareWithWorkspace = Kernel (*)(const KernelArgs&, Carver&);
+
+// The two registrations of such a function.
+template <PrepareWithWorkspace prepare>
+Kernel with_workspace(const KernelArgs& a) {
+  char none[64];
+  Carver c(a.workspace ? a.workspace : none);  // a node that needs no bytes gets no address
+  return prepare(a, c);
+}
+template <PrepareWithWorkspace prepare>
+int64_t measure_workspace(const Graph& g, const Node& n) {
+  static char present;  // a stand-in address: only its being there is looked at
+  KernelArgs a{n, {}, {}, nullptr, nullptr};
+  for (const ValueId v : n.in) a.in.push_back(v ? Tensor{&present, g.value(v).dtype, g.value(v).dims} : Tensor{});
+  for (const ValueId v : n.out) a.out.push_back(Tensor{&present, g.value(v).dtype, g.value(v).dims});
+  Carver c(nullptr);
+  prepare(a, c);
+  return c.bytes();
+}
+
+// A tensor in computing type T: in place when it is stored so, else a copy in the workspace.
+template <class T>
+struct Staged {
+  Tensor stored;
+  T* data = nullptr;
+  bool copied = false;
+
+  explicit operator bool() const { return data != nullptr || copied; }
+  void load() const { if (copied) convert_all(stored.dtype, stored.data, DTypeOf<T>::value, data); }
+  void store() const { if (copied) convert_all(DTypeOf<T>::value, data, stored.dtype, stored.data); }
+
+ private:
+  void convert_all(DType from, const void* src, DType to, void* dst) const {
+    parallel_ranges(stored.numel(), 32768, [&](int64_t b, int64_t e) {
+      convert(from, static_cast<const char*>(src) + b * size_of(from), to, static_cast<char*>(dst) + b * size_of(to), e - b);
+    });
+  }
+};
+
+template <class T>
+Staged<T> stage(Carver& c, const Tensor& t) {
+  if (!t.data) return {};
+  if (t.dtype == DTypeOf<T>::value) return {t, static_cast<T*>(t.data), false};
+  return {t, c.take<T>(t.numel()), true};
+}
+
+}  // namespace amp

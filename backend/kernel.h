@@ -1,0 +1,71 @@
+// backend: what runs a Graph. This file: tensors, kernels and the kernel table.
+//
+// A kernel is prepared once, when a Program is compiled: shapes, types and addresses are known, so that the returned
+// closure does nothing but the work. Every CPU kernel accepts any floating storage type for each of its floating inputs
+// and outputs and computes in fp32 (fp64 when its inputs are fp64).
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+
+namespace amp {
+
+enum class DeviceKind : uint8_t { cpu, cuda };
+
+// A non-owning view: contiguous, row-major.
+struct Tensor {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  Dims dims;
+
+  int64_t numel() const { return amp::numel(dims); }
+  int64_t bytes() const { return numel() * size_of(dtype); }
+  int64_t rank() const { return static_cast<int64_t>(dims.size()); }
+  template <class T>
+  T* as() const {
+    if (dtype != DTypeOf<T>::value) type_mismatch(dtype, DTypeOf<T>::value);
+    return static_cast<T*>(data);
+  }
+};
+
+// What random nodes draw from: the same bits on every bucket, thread count and after every resume.
+struct RunState {
+  uint64_t seed = 0;
+  int64_t step = 0;            // attempted optimizer steps
+  int64_t micro_batch = 0;     // within the window
+};
+
+using Kernel = std::function<void()>;
+
+struct KernelArgs {
+  const Node& node;
+  std::vector<Tensor> in, out;     // an absent optional input has data == nullptr and no dims
+  void* workspace = nullptr;       // OpDef::workspace bytes, 64-byte aligned
+  const RunState* state = nullptr;
+
+  bool has(size_t i) const { return i < in.size() && in[i].data != nullptr; }
+  const Attrs& attrs() const { return node.attrs; }
+};
+
+using PrepareKernel = Kernel (*)(const KernelArgs&);
+
+PrepareKernel find_kernel(DeviceKind device, std::string_view op);   // null when there is none
+
+struct RegisterKernel {
+  RegisterKernel(DeviceKind device, std::string_view op, PrepareKernel prepare);
+};
+
+// fp64 kernels run when the arithmetic is fp64; ints run in their own type.
+inline bool in_double(const KernelArgs& a) {
+  for (const Tensor& t : a.in) {
+    if (t.data && t.dtype == DType::f64) return true;
+  }
+  return !a.out.empty() && a.out[0].dtype == DType::f64;
+}
+
+}  // namespace amp

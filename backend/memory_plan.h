@@ -1,0 +1,19 @@
+// Offsets for buffers with known lifetimes, so that one arena serves a whole Program.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace amp {
+
+struct BufferLife {
+  int64_t bytes = 0;
+  int32_t first = 0, last = 0;   // steps, both included
+  int64_t offset = -1;           // the answer, a multiple of 64
+};
+
+// Greedy by size: the largest buffer first, each at the lowest offset where no buffer that lives at the same time lies.
+// Returns the arena's size in bytes.
+int64_t plan_memory(std::vector<BufferLife>& buffers);
+
+}  // namespace amp

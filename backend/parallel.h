@@ -1,0 +1,56 @@
+// Work is cut into a number of shards that depends on the work alone, never on the thread count, and each shard is
+// computed by one thread: results are the same bits for any number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+
+#include <omp.h>
+
+namespace amp {
+
+// Runs fn(shard) for shard in [0, shards). The first exception is rethrown.
+template <class Fn>
+void parallel_for(int64_t shards, Fn&& fn) {
+  if (shards <= 1) {
+    if (shards == 1) fn(int64_t{0});
+    return;
+  }
+  std::exception_ptr error;
+#pragma omp parallel for schedule(dynamic, 1)
+  for (int64_t s = 0; s < shards; ++s) {
+    try {
+      fn(s);
+    } catch (...) {
+#pragma omp critical
+      if (!error) error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+// Cuts [0, n) into pieces of about grain elements, at most max_shards, and runs fn(begin, end) on each.
+template <class Fn>
+void parallel_ranges(int64_t n, int64_t grain, Fn&& fn, int64_t max_shards = 64) {
+  const int64_t shards = std::clamp<int64_t>(n / std::max<int64_t>(grain, 1), 1, max_shards);
+  const int64_t step = (n + shards - 1) / shards;
+  parallel_for(shards, [&](int64_t s) {
+    const int64_t begin = s * step, end = std::min(n, begin + step);
+    if (begin < end) fn(begin, end);
+  });
+}
+
+// Libraries called inside run on one thread.
+class SingleThreaded {
+ public:
+  SingleThreaded() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~SingleThreaded() { omp_set_num_threads(before_); }
+  SingleThreaded(const SingleThreaded&) = delete;
+  SingleThreaded& operator=(const SingleThreaded&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace amp

@@ -1,0 +1,286 @@
+#include "backend/program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "backend/memory_plan.h"
+#include "backend/parallel.h"
+#include "base/error.h"
+
+namespace amp {
+
+Tensor ParamCache::copy(const Tensor& param, int slot, DType dtype) {
+  Entry& e = entries_[{slot, dtype}];
+  if (!e.copy) {
+    e.source = param;
+    e.copy = HostTensor::empty(dtype, param.dims);
+    convert(param.dtype, param.data, dtype, e.copy.mutable_data(), param.numel());
+  }
+  return Tensor{e.copy.mutable_data(), dtype, param.dims};
+}
+
+void ParamCache::refresh() {
+  for (auto& [key, e] : entries_) {
+    const int64_t n = e.copy.numel();
+    char* to = static_cast<char*>(e.copy.mutable_data());
+    const char* from = static_cast<const char*>(e.source.data);
+    parallel_ranges(n, 65536, [&](int64_t b, int64_t end) {
+      convert(e.source.dtype, from + b * size_of(e.source.dtype), key.second, to + b * size_of(key.second), end - b);
+    });
+  }
+}
+
+int64_t ParamCache::bytes() const {
+  int64_t n = 0;
+  for (const auto& [key, e] : entries_) n += e.copy.bytes();
+  return n;
+}
+
+namespace {
+
+// Which buffer each value lives in, and for how long.
+class Layout {
+ public:
+  Layout(const Graph& g, const ProgramOptions& o) : g_(g), root_(static_cast<size_t>(g.n_values())), last_(root_.size(), -1), pinned_(root_.size(), nullptr) {
+    for (size_t v = 0; v < root_.size(); ++v) root_[v] = static_cast<int32_t>(v);
+    for (int32_t n = 0; n < g.n_nodes(); ++n) {
+      const Node& node = g.node(NodeId{n});
+      if (node.op->view) root_[index(node.out[0])] = root(node.in[0]);
+    }
+    uses();
+    pin_gradients(o);
+    overwrite();
+    uses();
+  }
+
+  int32_t root(ValueId v) const { return root_[index(v)]; }
+  int32_t last(int32_t root) const { return last_[static_cast<size_t>(root)]; }
+  void* pinned(int32_t root) const { return pinned_[static_cast<size_t>(root)]; }
+  bool grad_in_place(size_t i) const { return grad_in_place_[i]; }
+
+ private:
+  static size_t index(ValueId v) { return static_cast<size_t>(v.index); }
+
+  void uses() {
+    std::fill(last_.begin(), last_.end(), -1);
+    for (int32_t n = 0; n < g_.n_nodes(); ++n) {
+      for (const ValueId v : g_.node(NodeId{n}).in) {
+        if (v) last_[static_cast<size_t>(root(v))] = n;
+      }
+      for (const ValueId v : g_.node(NodeId{n}).out) {
+        int32_t& l = last_[static_cast<size_t>(root(v))];
+        l = std::max(l, n);
+      }
+    }
+    for (const auto& o : g_.outputs) last_[static_cast<size_t>(root(o.value))] = g_.n_nodes();
+    for (const auto& p : g_.param_grads) last_[static_cast<size_t>(root(p.value))] = g_.n_nodes();
+  }
+
+  // A gradient that is simply written may be computed right in the gradient arena.
+  void pin_gradients(const ProgramOptions& o) {
+    grad_in_place_.assign(g_.param_grads.size(), false);
+    if (o.accumulate) return;
+    for (size_t i = 0; i < g_.param_grads.size(); ++i) {
+      const auto& p = g_.param_grads[i];
+      const int32_t r = root(p.value);
+      const Value& v = g_.value(ValueId{r});
+      const Tensor& grad = o.grads.at(static_cast<size_t>(p.slot));
+      if (v.kind != ValueKind::temp || pinned(r) || v.dtype != grad.dtype || numel(v.dims) != grad.numel()) continue;
+      pinned_[static_cast<size_t>(r)] = grad.data;
+      grad_in_place_[i] = true;
+    }
+  }
+
+  void overwrite() {
+    std::vector<bool> output(root_.size(), false);
+    for (const auto& o : g_.outputs) output[static_cast<size_t>(root(o.value))] = true;
+    for (int32_t n = 0; n < g_.n_nodes(); ++n) {
+      const Node& node = g_.node(NodeId{n});
+      if (!node.op->may_overwrite) continue;
+      const Value& y = g_.value(node.out[0]);
+      if (pinned(root(node.out[0])) || root(node.out[0]) != node.out[0].index) continue;
+      for (const ValueId x : node.in) {
+        if (!x) continue;
+        const int32_t r = root(x);
+        const Value& xv = g_.value(x);
+        const Value& rv = g_.value(ValueId{r});
+        if (rv.kind != ValueKind::temp || pinned(r) || output[static_cast<size_t>(r)] || last(r) != n) continue;
+        if (xv.dtype != y.dtype || xv.dims != y.dims) continue;
+        // No other input of the node may view the same bytes under other dims.
+        const bool clash = std::any_of(node.in.begin(), node.in.end(), [&](ValueId o) { return o && o != x && root(o) == r; });
+        if (clash) continue;
+        for (int32_t& v : root_) {
+          if (v == node.out[0].index) v = r;
+        }
+        last_[static_cast<size_t>(r)] = last_[index(node.out[0])];
+        break;
+      }
+    }
+  }
+
+  const Graph& g_;
+  std::vector<int32_t> root_, last_;
+  std::vector<void*> pinned_;
+  std::vector<bool> grad_in_place_;
+};
+
+Kernel add_into(const Tensor& grad, const Tensor& v) {
+  check(grad.dtype == v.dtype && (v.dtype == DType::f32 || v.dtype == DType::f64), "gradients are accumulated in fp32 or fp64");
+  return [grad, v] {
+    parallel_ranges(grad.numel(), 65536, [&](int64_t b, int64_t e) {
+      with_type(grad.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        if constexpr (std::is_floating_point_v<T>) {
+          T* y = static_cast<T*>(grad.data);
+          const T* x = static_cast<const T*>(v.data);
+          for (int64_t i = b; i < e; ++i) y[i] += x[i];
+        }
+      });
+    });
+  };
+}
+
+}  // namespace
+
+Tensor Program::tensor(ValueId v) const {
+  if (!v) return {};
+  const Value& x = graph_->value(v);
+  return Tensor{address_[static_cast<size_t>(v.index)], x.dtype, x.dims};
+}
+
+Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o) : graph_(std::move(graph)), address_(static_cast<size_t>(graph_->n_values()), nullptr) {
+  const Graph& g = *graph_;
+  const Layout layout(g, o);
+
+  // Values with a home of their own.
+  std::vector<bool> cached(address_.size(), false);
+  for (int32_t i = 0; i < g.n_values(); ++i) {
+    const Value& v = g.value(ValueId{i});
+    if (v.kind == ValueKind::constant) address_[static_cast<size_t>(i)] = const_cast<void*>(v.constant.data());
+    if (v.kind == ValueKind::param) address_[static_cast<size_t>(i)] = o.params.at(static_cast<size_t>(v.slot)).data;
+  }
+  std::vector<bool> skip(static_cast<size_t>(g.n_nodes()), false);
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    if (!o.cache || node.op->name != "Cast" || g.value(node.in[0]).kind != ValueKind::param) continue;
+    const int slot = g.value(node.in[0]).slot;
+    const size_t out = static_cast<size_t>(node.out[0].index);
+    address_[out] = o.cache->copy(o.params.at(static_cast<size_t>(slot)), slot, g.value(node.out[0]).dtype).data;
+    cached[out] = skip[static_cast<size_t>(n)] = true;
+  }
+
+  // Lifetimes of everything else, by root; workspaces live for one step.
+  std::vector<BufferLife> buffers;
+  std::vector<int> buffer_of(address_.size(), -1);
+  const auto want_buffer = [&](ValueId v, int32_t first) {
+    const int32_t r = layout.root(v);
+    const size_t ri = static_cast<size_t>(r);
+    if (buffer_of[ri] >= 0 || address_[ri] || cached[ri] || layout.pinned(r)) return;
+    const Value& x = g.value(ValueId{r});
+    buffer_of[ri] = static_cast<int>(buffers.size());
+    buffers.push_back({checked_mul(numel(x.dims), size_of(x.dtype)), first, std::max(layout.last(r), first)});
+  };
+  for (int32_t i = 0; i < g.n_values(); ++i) {
+    if (g.value(ValueId{i}).kind == ValueKind::input) want_buffer(ValueId{i}, 0);
+  }
+  std::vector<int> workspace(static_cast<size_t>(g.n_nodes()), -1);
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    if (skip[static_cast<size_t>(n)]) continue;
+    for (const ValueId v : node.out) want_buffer(v, n);
+    const int64_t bytes = node.op->workspace ? node.op->workspace(g, node) : 0;
+    if (bytes > 0) {
+      workspace[static_cast<size_t>(n)] = static_cast<int>(buffers.size());
+      buffers.push_back({bytes, n, n});
+    }
+  }
+  arena_bytes_ = plan_memory(buffers);
+  o.arena->require(arena_bytes_);
+  char* base = static_cast<char*>(o.arena->base());
+  for (int32_t i = 0; i < g.n_values(); ++i) {
+    const size_t vi = static_cast<size_t>(i);
+    if (address_[vi]) continue;
+    const int32_t r = layout.root(ValueId{i});
+    const size_t ri = static_cast<size_t>(r);
+    if (layout.pinned(r)) address_[vi] = layout.pinned(r);
+    else if (buffer_of[ri] >= 0) address_[vi] = base + buffers[static_cast<size_t>(buffer_of[ri])].offset;
+    else address_[vi] = address_[ri];
+  }
+
+  for (int32_t i = 0; i < g.n_values(); ++i) {
+    const Value& v = g.value(ValueId{i});
+    if (v.kind == ValueKind::input) inputs_[v.name] = tensor(ValueId{i});
+  }
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    if (skip[static_cast<size_t>(n)] || node.op->view) continue;
+    const PrepareKernel prepare = find_kernel(DeviceKind::cpu, node.op->name);
+    if (!prepare) bug(cat("core operator ", node.op->name, " has no CPU kernel"));
+    KernelArgs args{node, {}, {}, nullptr, o.state};
+    for (const ValueId v : node.in) args.in.push_back(tensor(v));
+    for (const ValueId v : node.out) args.out.push_back(tensor(v));
+    const int w = workspace[static_cast<size_t>(n)];
+    if (w >= 0) args.workspace = base + buffers[static_cast<size_t>(w)].offset;
+    try {
+      steps_.push_back({prepare(args), &node});
+    } catch (Error& e) {
+      throw e.at(cat("while preparing ", node.op->name, " (#", node.origin.source_node, ")"));
+    }
+    if (o.poison) {  // what dies here becomes NaN
+      for (size_t b = 0; b < buffers.size(); ++b) {
+        if (buffers[b].last != n) continue;
+        char* p = base + buffers[b].offset;
+        const auto bytes = static_cast<size_t>(buffers[b].bytes);
+        steps_.push_back({[p, bytes] { std::memset(p, 0xff, bytes); }, &node});
+      }
+    }
+  }
+  for (size_t i = 0; i < g.param_grads.size(); ++i) {
+    if (layout.grad_in_place(i)) continue;
+    const auto& p = g.param_grads[i];
+    const Tensor grad = o.grads.at(static_cast<size_t>(p.slot)), v = tensor(p.value);
+    if (o.accumulate) {
+      steps_.push_back({add_into(grad, v), nullptr});
+    } else {
+      steps_.push_back({[grad, v] { convert(v.dtype, v.data, grad.dtype, grad.data, grad.numel()); }, nullptr});
+    }
+  }
+  for (const auto& out : g.outputs) outputs_[out.name] = tensor(out.value);
+}
+
+const Tensor& Program::input(const std::string& name) const {
+  const auto it = inputs_.find(name);
+  if (it == inputs_.end()) fail(Exit::usage, "E_INPUT", cat("the program has no input '", name, "'"));
+  return it->second;
+}
+
+const Tensor& Program::output(const std::string& name) const {
+  const auto it = outputs_.find(name);
+  if (it == outputs_.end()) fail(Exit::usage, "E_OUTPUT", cat("the program has no output '", name, "'"));
+  return it->second;
+}
+
+void Program::set_input(const std::string& name, const HostTensor& value) {
+  const Tensor& t = input(name);
+  if (t.dims != value.dims()) {
+    fail(Exit::data, "E_DATA_SHAPE", cat("input '", name, "' has shape ", to_string(value.dims()), ", the model was bound to ", to_string(t.dims)));
+  }
+  convert(value.dtype(), value.data(), t.dtype, t.data, t.numel());
+}
+
+void Program::run() {
+  for (const Step& s : steps_) s.run();
+}
+
+std::map<std::string, double> Program::profile() {
+  std::map<std::string, double> seconds;
+  for (const Step& s : steps_) {
+    const auto start = std::chrono::steady_clock::now();
+    s.run();
+    seconds[s.node ? s.node->op->name : "AccumulateGrad"] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  return seconds;
+}
+
+}  // namespace amp

@@ -1,0 +1,67 @@
+// Program: a bound Graph made runnable: kernels resolved, memory planned, addresses fixed. Running it is a walk over a flat
+// list of closures; nothing is allocated or looked up.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/arena.h"
+#include "backend/kernel.h"
+
+namespace amp {
+
+// The prologue: values derived from parameters only (16-bit copies), shared by all Programs and refreshed when the
+// parameters changed.
+class ParamCache {
+ public:
+  // The copy of a parameter in another type, made now and by every refresh().
+  Tensor copy(const Tensor& param, int slot, DType dtype);
+  void refresh();
+  int64_t bytes() const;
+
+ private:
+  struct Entry { Tensor source; HostTensor copy; };
+  std::map<std::pair<int, DType>, Entry> entries_;
+};
+
+struct ProgramOptions {
+  Arena* arena = nullptr;            // activations; shared by Programs that do not run at the same time
+  std::vector<Tensor> params;        // by slot
+  std::vector<Tensor> grads;         // by slot, the gradient arena; empty for forward-only graphs
+  bool accumulate = false;           // add gradients to the arena instead of writing them
+  ParamCache* cache = nullptr;
+  const RunState* state = nullptr;
+  bool poison = false;               // fill freed memory with NaN: for tests
+};
+
+class Program {
+ public:
+  Program(std::shared_ptr<const Graph> graph, const ProgramOptions& options);
+
+  // Where to write inputs before run() and read outputs after it; usage error for an unknown name.
+  const Tensor& input(const std::string& name) const;
+  bool has_input(const std::string& name) const { return inputs_.count(name) != 0; }
+  bool has_output(const std::string& name) const { return outputs_.count(name) != 0; }
+  const Tensor& output(const std::string& name) const;
+  void set_input(const std::string& name, const HostTensor& value);  // converts the type; shapes must match
+  void run();
+
+  int64_t arena_bytes() const { return arena_bytes_; }
+  size_t n_steps() const { return steps_.size(); }
+  // Seconds spent in each step by a run of its own, by operator: for --profile and benches.
+  std::map<std::string, double> profile();
+
+ private:
+  struct Step { Kernel run; const Node* node; };
+  Tensor tensor(ValueId v) const;
+
+  std::shared_ptr<const Graph> graph_;
+  std::vector<void*> address_;          // by value
+  std::vector<Step> steps_;
+  std::map<std::string, Tensor> inputs_, outputs_;
+  int64_t arena_bytes_ = 0;
+};
+
+}  // namespace amp

@@ -1,0 +1,18 @@
+// Copies between a contiguous tensor and a strided region of another, any rank: what Slice, Concat, Split, Pad and
+// Expand are made of.
+#pragma once
+
+#include "backend/kernel.h"
+
+namespace amp {
+
+// A region of a tensor: start offset in elements and a stride per dim (0 repeats, negative walks backwards).
+struct Region {
+  int64_t offset = 0;
+  Dims strides;
+};
+
+// dst[dst region] = src[src region] over dims; the element types are equal.
+Kernel strided_copy(const Tensor& src, const Region& from, const Tensor& dst, const Region& to, const Dims& dims);
+
+}  // namespace amp

@@ -1,0 +1,172 @@
+#include "graph/bind.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "graph/lower.h"
+
+namespace amp {
+
+ValueId Lowering::in(size_t i) const {
+  if (!has(i)) fail(Exit::model, "E_ATTR", cat("input ", i, " is missing"));
+  return in_[i];
+}
+
+DType Lowering::float_type() const { return options.float_type; }
+
+const HostTensor& Lowering::constant(size_t i) const {
+  const HostTensor* t = b.constant_of(in(i));
+  if (!t) {
+    fail(Exit::unsupported, "E_DYNAMIC", cat("input ", i, " (a shape, an axis or the like) depends on the data"),
+         "re-export the model so that this input follows from the input shapes");
+  }
+  return *t;
+}
+
+std::vector<int64_t> Lowering::ints_or_attr(size_t i, const std::string& attr, std::vector<int64_t> fallback) const {
+  if (has(i)) return ints(i);
+  return attrs.ints(attr, std::move(fallback));
+}
+
+void Lowering::out(size_t i, ValueId v) {
+  if (i < out_.size()) out_[i] = v;
+}
+
+void Lowering::unsupported(const std::string& fact) const { fail(Exit::unsupported, "E_OP_CASE", node.op + ": " + fact); }
+
+ParamTable::ParamTable(const SourceGraph& g) : slot_of(g.values.size(), -1) {
+  for (size_t i = 0; i < g.values.size(); ++i) {
+    if (g.values[i].kind == SourceKind::parameter && g.values[i].tied_to < 0) {
+      slot_of[i] = static_cast<int>(source_value.size());
+      source_value.push_back(static_cast<int>(i));
+    }
+  }
+  for (size_t i = 0; i < g.values.size(); ++i) {
+    if (g.values[i].kind == SourceKind::parameter && g.values[i].tied_to >= 0) {
+      slot_of[i] = slot_of[static_cast<size_t>(g.values[i].tied_to)];
+    }
+  }
+}
+
+std::vector<bool> live_nodes(const SourceGraph& g, const std::vector<int>& outputs) {
+  std::vector<bool> live(g.nodes.size(), false);
+  std::vector<bool> wanted(g.values.size(), false);
+  for (const int o : outputs) wanted[static_cast<size_t>(o)] = true;
+  for (size_t n = g.nodes.size(); n-- > 0;) {
+    const auto& outs = g.nodes[n].outputs;
+    live[n] = std::any_of(outs.begin(), outs.end(), [&](int v) { return v >= 0 && wanted[static_cast<size_t>(v)]; });
+    if (!live[n]) continue;
+    for (const int v : g.nodes[n].inputs) {
+      if (v >= 0) wanted[static_cast<size_t>(v)] = true;
+    }
+  }
+  return live;
+}
+
+std::vector<int> needed_inputs(const SourceGraph& g, const std::vector<int>& outputs) {
+  const std::vector<bool> live = live_nodes(g, outputs);
+  std::vector<bool> used(g.values.size(), false);
+  for (const int o : outputs) used[static_cast<size_t>(o)] = true;
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    if (!live[n]) continue;
+    for (const int v : g.nodes[n].inputs) {
+      if (v >= 0) used[static_cast<size_t>(v)] = true;
+    }
+  }
+  std::vector<int> out;
+  for (const int v : g.inputs) {
+    if (used[static_cast<size_t>(v)]) out.push_back(v);
+  }
+  return out;
+}
+
+std::vector<int> unknown_operators(const SourceGraph& g, const std::vector<int>& outputs) {
+  const std::vector<bool> live = live_nodes(g, outputs);
+  std::vector<int> out;
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    if (live[n] && !find_onnx_op(g.nodes[n].domain, g.nodes[n].op, g.nodes[n].version)) out.push_back(static_cast<int>(n));
+  }
+  return out;
+}
+
+namespace {
+DType working_type(DType file_type, DType float_type) { return is_float(file_type) ? float_type : file_type; }
+
+ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b, int index) {
+  const SourceValue& v = g.values[static_cast<size_t>(index)];
+  switch (v.kind) {
+    case SourceKind::input: {
+      const auto it = o.input_dims.find(v.name);
+      if (it == o.input_dims.end()) {
+        fail(Exit::usage, "E_INPUT", cat("the model needs input '", printable(v.name), "', the data has none of that name"));
+      }
+      return b.mutable_graph().add_input(v.name, working_type(v.dtype, o.float_type), it->second);
+    }
+    case SourceKind::parameter: {
+      const int slot = params.slot_of[static_cast<size_t>(index)];
+      const int master = params.source_value[static_cast<size_t>(slot)];
+      const SourceValue& m = g.values[static_cast<size_t>(master)];
+      ValueId p;
+      // One Value per slot: a tied copy must meet its master's.
+      for (int32_t i = 0; i < b.graph().n_values() && !p; ++i) {
+        const Value& x = b.graph().value(ValueId{i});
+        if (x.kind == ValueKind::param && x.slot == slot) p = ValueId{i};
+      }
+      if (!p) p = b.mutable_graph().add_param(slot, m.name, o.float_type, m.data.dims());
+      if (index == master) return p;
+      return v.tied_transposed ? b.transpose(p, {1, 0}) : p;
+    }
+    case SourceKind::constant:
+      return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
+    case SourceKind::temp: break;
+  }
+  fail(Exit::model, "E_DANGLING", cat("value '", printable(v.name), "' is used but nothing produces it"));
+}
+}  // namespace
+
+Bound bind(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b) {
+  Bound bound;
+  bound.values.resize(g.values.size());
+  const std::vector<bool> live = live_nodes(g, o.outputs);
+  std::vector<bool> wanted(g.values.size(), false);
+  for (const int v : o.outputs) wanted[static_cast<size_t>(v)] = true;
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    if (!live[n]) continue;
+    for (const int v : g.nodes[n].inputs) {
+      if (v >= 0) wanted[static_cast<size_t>(v)] = true;
+    }
+  }
+  const auto leaf = [&](int v) {
+    ValueId& id = bound.values[static_cast<size_t>(v)];
+    if (!id) id = bind_leaf(g, params, o, b, v);
+    return id;
+  };
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    if (!live[n]) continue;
+    const SourceNode& node = g.nodes[n];
+    try {
+      const OnnxOp* op = find_onnx_op(node.domain, node.op, node.version);
+      if (!op) fail(Exit::unsupported, "E_OP_DOMAIN", cat("operator ", node.domain.empty() ? "" : node.domain + "::", node.op, " is not supported"));
+      std::vector<ValueId> in;
+      for (const int v : node.inputs) in.push_back(v < 0 ? ValueId{} : leaf(v));
+      std::vector<bool> out_wanted;
+      for (const int v : node.outputs) out_wanted.push_back(v >= 0 && wanted[static_cast<size_t>(v)]);
+      b.origin = Origin{static_cast<int>(n)};
+      Lowering l(b, node, std::move(in), out_wanted, o);
+      op->lower(l);
+      for (size_t i = 0; i < node.outputs.size(); ++i) {
+        if (!out_wanted[i]) continue;
+        if (!l.outputs()[i]) fail(Exit::unsupported, "E_OP_CASE", cat(node.op, ": output ", i, " is not supported"));
+        bound.values[static_cast<size_t>(node.outputs[i])] = l.outputs()[i];
+      }
+    } catch (Error& e) {
+      throw e.at("at " + g.describe_node(static_cast<int>(n)));
+    }
+  }
+  for (const int v : o.outputs) leaf(v);
+  b.origin = {};
+  return bound;
+}
+
+}  // namespace amp

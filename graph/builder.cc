@@ -1,0 +1,91 @@
+#include "graph/builder.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace amp {
+
+namespace {
+constexpr int64_t kFoldBytes = int64_t{64} << 20;       // one folded tensor
+constexpr int64_t kLazyExpandBytes = int64_t{1} << 20;  // a larger expansion of a constant stays a node
+
+bool all_constant(const Graph& g, const std::vector<ValueId>& in) {
+  return std::all_of(in.begin(), in.end(), [&](ValueId v) { return !v || g.value(v).kind == ValueKind::constant; });
+}
+}  // namespace
+
+ValueId Builder::op(std::string_view name, std::vector<ValueId> in, Attrs attrs) {
+  return ops(name, std::move(in), std::move(attrs)).at(0);
+}
+
+std::vector<ValueId> Builder::ops(std::string_view name, std::vector<ValueId> in, Attrs attrs) {
+  const OpDef& def = core_op(name);
+  if (def.simplify) {
+    if (const ValueId same = def.simplify(*this, in, attrs)) return {same};
+  }
+  std::string key;
+  if (def.effect == Effect::pure) {
+    key = def.name + '(';
+    for (const ValueId v : in) key += std::to_string(v.index) + ',';
+    key += attrs.key();
+    const auto it = seen_.find(key);
+    if (it != seen_.end()) return graph_.node(it->second).out;
+    if (evaluate_ && all_constant(graph_, in)) {
+      InferCtx c{graph_, in, attrs, {}};
+      def.infer(c);
+      int64_t bytes = 0;
+      for (const auto& [t, d] : c.outputs) bytes = std::max(bytes, checked_mul(numel(d), size_of(t)));
+      const bool grows = def.name == "Expand" && bytes > kLazyExpandBytes;
+      if (!grows) {
+        if (bytes > kFoldBytes) {
+          fail(Exit::model, "E_FOLD_BUDGET", cat(def.name, " of constants would make a tensor of ", bytes, " bytes"),
+               "the limit for a folded constant is 64 MiB");
+        }
+        std::vector<HostTensor> inputs;
+        for (const ValueId v : in) inputs.push_back(v ? graph_.value(v).constant : HostTensor());
+        std::vector<ValueId> out;
+        for (HostTensor& t : evaluate_(def, inputs, attrs, c.outputs)) out.push_back(constant(std::move(t)));
+        return out;
+      }
+    }
+  }
+  const NodeId n = graph_.add_node(def, std::move(in), std::move(attrs), origin);
+  if (!key.empty()) seen_.emplace(std::move(key), n);
+  return graph_.node(n).out;
+}
+
+ValueId Builder::constant(HostTensor t) {
+  if (t.numel() > 64) return graph_.add_constant(std::move(t));
+  std::string key = cat(name_of(t.dtype()), to_string(t.dims()));
+  key.append(static_cast<const char*>(t.data()), static_cast<size_t>(t.bytes()));
+  const auto it = constants_.find(key);
+  if (it != constants_.end()) return it->second;
+  const ValueId v = graph_.add_constant(std::move(t));
+  constants_.emplace(std::move(key), v);
+  return v;
+}
+
+ValueId Builder::scalar(double v, DType t) { return constant(HostTensor::scalar<double>(v).cast(t)); }
+
+const HostTensor* Builder::constant_of(ValueId v) const {
+  const Value& x = graph_.value(v);
+  return x.kind == ValueKind::constant ? &x.constant : nullptr;
+}
+
+bool Builder::is_constant(ValueId v, double x) const {
+  const HostTensor* t = constant_of(v);
+  if (!t || t->numel() == 0) return false;
+  const std::vector<double> d = t->to_doubles();
+  return std::all_of(d.begin(), d.end(), [x](double e) { return e == x; });
+}
+
+ValueId Builder::reshape(ValueId x, Dims d) { return op("Reshape", {x}, {{"dims", std::move(d)}}); }
+ValueId Builder::transpose(ValueId x, std::vector<int64_t> perm) { return op("Transpose", {x}, {{"perm", std::move(perm)}}); }
+ValueId Builder::cast(ValueId x, DType to) { return op("Cast", {x}, {{"to", static_cast<int64_t>(to)}}); }
+ValueId Builder::expand(ValueId x, Dims d) { return op("Expand", {x}, {{"dims", std::move(d)}}); }
+ValueId Builder::reduce_sum(ValueId x, std::vector<int64_t> axes, bool keepdims) {
+  return op("ReduceSum", {x}, {{"axes", std::move(axes)}, {"keepdims", int64_t{keepdims}}});
+}
+
+}  // namespace amp

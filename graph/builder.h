@@ -1,0 +1,55 @@
+// Builder: the one way nodes get into a Graph. op() drops no-ops, evaluates what is already constant, and returns the
+// existing value when an equal pure node was built before (common subexpressions never arise).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/op.h"
+
+namespace amp {
+
+// Runs one node on constant inputs; given by the backend so that graph/ knows no kernel.
+using Evaluator = std::function<std::vector<HostTensor>(const OpDef&, const std::vector<HostTensor>&, const Attrs&,
+                                                        const std::vector<std::pair<DType, Dims>>& outputs)>;
+
+class Builder {
+ public:
+  Builder(Graph& graph, Evaluator evaluator) : graph_(graph), evaluate_(std::move(evaluator)) {}
+
+  Origin origin;  // stamped on every node that is added
+
+  ValueId op(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});                // output 0
+  std::vector<ValueId> ops(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});  // all outputs
+  ValueId constant(HostTensor t);      // equal scalars and small vectors are shared
+  ValueId scalar(double v, DType t);   // rank 0
+
+  const Graph& graph() const { return graph_; }
+  Graph& mutable_graph() { return graph_; }
+  const Value& value(ValueId v) const { return graph_.value(v); }
+  const Dims& dims(ValueId v) const { return graph_.value(v).dims; }
+  DType dtype(ValueId v) const { return graph_.value(v).dtype; }
+  int64_t rank(ValueId v) const { return static_cast<int64_t>(dims(v).size()); }
+  // The value's content when it is a constant, else null.
+  const HostTensor* constant_of(ValueId v) const;
+  // True when v is a constant, all of whose elements equal x.
+  bool is_constant(ValueId v, double x) const;
+
+  // Common shorthands.
+  ValueId reshape(ValueId x, Dims dims);
+  ValueId transpose(ValueId x, std::vector<int64_t> perm);
+  ValueId cast(ValueId x, DType to);
+  ValueId expand(ValueId x, Dims dims);
+  ValueId reduce_sum(ValueId x, std::vector<int64_t> axes, bool keepdims);
+
+ private:
+  Graph& graph_;
+  Evaluator evaluate_;
+  std::unordered_map<std::string, NodeId> seen_;
+  std::unordered_map<std::string, ValueId> constants_;
+};
+
+}  // namespace amp

@@ -1,0 +1,55 @@
+// Lowering: what an ONNX operator's rule sees while a node of the SourceGraph is bound to concrete shapes. The rule reads
+// inputs and attributes and emits core nodes. All floating tensors have the working type (fp32, or fp64 for checks):
+// Casts between floating types vanish, the precision plan decides storage later.
+#pragma once
+
+#include "graph/builder.h"
+#include "graph/source.h"
+
+namespace amp {
+
+struct BindOptions;
+
+class Lowering {
+ public:
+  Lowering(Builder& builder, const SourceNode& node, std::vector<ValueId> in, std::vector<bool> wanted, const BindOptions& options)
+      : b(builder), node(node), attrs(node.attrs), options(options), in_(std::move(in)), wanted_(std::move(wanted)),
+        out_(node.outputs.size()) {}
+
+  Builder& b;
+  const SourceNode& node;
+  const Attrs& attrs;
+  const BindOptions& options;
+
+  int64_t version() const { return node.version; }
+  size_t n_in() const { return in_.size(); }
+  size_t n_out() const { return out_.size(); }
+  bool has(size_t i) const { return i < in_.size() && static_cast<bool>(in_[i]); }
+  ValueId in(size_t i) const;                       // a required input; model error when absent
+  ValueId in_or(size_t i, ValueId fallback) const { return has(i) ? in_[i] : fallback; }
+  bool wanted(size_t i) const { return i < wanted_.size() && wanted_[i]; }  // is output i used?
+
+  const Dims& dims(size_t i) const { return b.dims(in(i)); }
+  int64_t rank(size_t i) const { return static_cast<int64_t>(dims(i).size()); }
+  DType float_type() const;                         // the working floating type
+
+  // The content of an input that must be known once shapes are bound; unsupported (E_DYNAMIC) when it depends on data.
+  const HostTensor& constant(size_t i) const;
+  std::vector<int64_t> ints(size_t i) const { return constant(i).to_ints(); }
+  // axes and the like: an attribute in old opsets, an input in newer ones. Absent in both: fallback.
+  std::vector<int64_t> ints_or_attr(size_t i, const std::string& attr, std::vector<int64_t> fallback = {}) const;
+  bool has_ints(size_t i, const std::string& attr) const { return has(i) || attrs.has(attr); }
+
+  void out(size_t i, ValueId v);
+  const std::vector<ValueId>& outputs() const { return out_; }
+
+  // For rules that cannot handle a case: exit 4, names what was met.
+  [[noreturn]] void unsupported(const std::string& fact) const;
+
+ private:
+  std::vector<ValueId> in_;
+  std::vector<bool> wanted_;
+  std::vector<ValueId> out_;
+};
+
+}  // namespace amp

@@ -1,0 +1,121 @@
+// BatchNormalization: ONNX 7+; InstanceNormalization: ONNX 6+. x is (N, C, ...), scale, bias, mean, var are (C).
+// Core operators, attribute epsilon:
+//
+//   BatchNorm(x, scale, bias, mean, var) -> y          y = (x - mean) rstd(var) scale + bias; no gradient to mean and var
+//   BatchNormTrain(x, scale, bias) -> y, mean, var     of the batch; var is the biased one; gradient through y only
+//   BatchNormGrad(dy, x, scale, mean, var) {train} -> dx, dscale, dbias
+//
+// Which form a file's node takes is decided by BindOptions::batchnorm_train, not by the file: an inference export is
+// trained with batch statistics if the user wants so, a training export is evaluated with its running ones.
+#include "backend/cpu/batch_norm.h"
+#include "graph/bind.h"
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+void check_channels(const InferCtx& c, size_t x, size_t first) {
+  if (c.in(x).dims.size() < 2) fail(Exit::model, "E_SHAPE", cat("batch normalisation of ", to_string(c.in(x).dims)));
+  for (size_t i = first; i < c.n_in(); ++i) {
+    if (c.in(i).dims != Dims{c.in(x).dims[1]}) {
+      fail(Exit::model, "E_SHAPE", cat("batch normalisation of ", to_string(c.in(x).dims), " with a vector ", to_string(c.in(i).dims)));
+    }
+  }
+}
+void infer_batch_norm(InferCtx& c) {
+  check_channels(c, 0, 1);
+  infer_same(c);
+}
+void infer_batch_norm_train(InferCtx& c) {
+  check_channels(c, 0, 1);
+  infer_same(c);
+  const DType t = is_low(c.in(0).dtype) ? DType::f32 : c.in(0).dtype;   // statistics are never stored in 16 bits
+  for (int i = 0; i < 2; ++i) c.out(t, c.in(1).dims);
+}
+void infer_batch_norm_grad(InferCtx& c) {
+  check_channels(c, 1, 2);
+  c.out(c.in(0).dtype, c.in(0).dims);
+  for (int i = 0; i < 2; ++i) c.out(c.in(2).dtype, c.in(2).dims);
+}
+
+void add_grads(GradBuilder& g, ValueId mean, ValueId var, bool train) {
+  const Attrs a{{"epsilon", g.attrs().f("epsilon", 1e-5)}, {"train", int64_t{train}}};
+  const auto d = g.b.ops("BatchNormGrad", {g.dy(0), g.in(0), g.in(1), mean, var}, a);
+  for (size_t i = 0; i < 3; ++i) g.add_grad(i, d[i]);
+}
+void grad_batch_norm(GradBuilder& g) { add_grads(g, g.in(3), g.in(4), false); }
+void grad_batch_norm_train(GradBuilder& g) {
+  if (g.has_dy(0)) add_grads(g, g.out(1), g.out(2), true);
+}
+
+template <PrepareWithWorkspace prepare>
+OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient) {
+  OpDef d;
+  d.name = name;
+  d.infer = infer;
+  d.gradient = gradient;
+  d.workspace = measure_workspace<prepare>;
+  return d;
+}
+const RegisterOp ops[] = {RegisterOp{def<batch_norm>("BatchNorm", infer_batch_norm, grad_batch_norm)},
+                          RegisterOp{def<batch_norm_train>("BatchNormTrain", infer_batch_norm_train, grad_batch_norm_train)},
+                          RegisterOp{def<batch_norm_grad>("BatchNormGrad", infer_batch_norm_grad, nullptr)}};
+const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "BatchNorm", with_workspace<batch_norm>},
+                                  RegisterKernel{DeviceKind::cpu, "BatchNormTrain", with_workspace<batch_norm_train>},
+                                  RegisterKernel{DeviceKind::cpu, "BatchNormGrad", with_workspace<batch_norm_grad>}};
+
+// running * momentum + batch * (1 - momentum)
+ValueId blend(Builder& b, ValueId running, ValueId batch, double momentum) {
+  const DType t = b.dtype(running);
+  return b.op("Add", {b.op("Mul", {running, b.scalar(momentum, t)}), b.op("Mul", {b.cast(batch, t), b.scalar(1 - momentum, t)})});
+}
+
+// Outputs: y, running mean, running var after this batch; before opset 14 also saved mean and saved var of the batch.
+void lower_batch_norm(Lowering& l) {
+  Builder& b = l.b;
+  if (l.version() < 9 && l.attrs.i("spatial", 1) == 0) l.unsupported("spatial = 0");
+  const Attrs a{{"epsilon", l.attrs.f("epsilon", 1e-5)}};
+  ValueId x = l.in(0), y, mean, var;
+  const bool vector = l.rank(0) == 1;   // "N" alone: one channel
+  if (vector) x = b.reshape(x, {l.dims(0)[0], 1});
+  if (l.options.batchnorm_train) {
+    const auto out = b.ops("BatchNormTrain", {x, l.in(1), l.in(2)}, a);
+    const double momentum = l.attrs.f("momentum", 0.9);
+    y = out[0];
+    if (l.wanted(1)) mean = blend(b, l.in(3), out[1], momentum);
+    if (l.wanted(2)) var = blend(b, l.in(4), out[2], momentum);
+    if (l.wanted(3)) l.out(3, out[1]);
+    if (l.wanted(4)) l.out(4, out[2]);
+  } else {
+    y = b.op("BatchNorm", {x, l.in(1), l.in(2), l.in(3), l.in(4)}, a);
+    mean = l.in(3);
+    var = l.in(4);
+    l.out(3, mean);
+    l.out(4, var);
+  }
+  l.out(0, vector ? b.reshape(y, l.dims(0)) : y);
+  l.out(1, mean);
+  l.out(2, var);
+}
+
+// Each (image, channel) is normalised by its own statistics: a batch normalisation of one image of N*C channels.
+void lower_instance_norm(Lowering& l) {
+  Builder& b = l.b;
+  const Dims x = l.dims(0);
+  if (x.size() < 3 || l.dims(1) != Dims{x[1]} || l.dims(2) != Dims{x[1]}) {
+    fail(Exit::model, "E_SHAPE", cat("InstanceNormalization of ", to_string(x), " with scale ", to_string(l.dims(1))));
+  }
+  const int64_t channels = checked_mul(x[0], x[1]);
+  const auto per_image = [&](ValueId v) { return b.reshape(b.expand(v, {x[0], x[1]}), {channels}); };
+  Dims dims{1, channels};
+  dims.insert(dims.end(), x.begin() + 2, x.end());
+  const auto y = b.ops("BatchNormTrain", {b.reshape(l.in(0), dims), per_image(l.in(1)), per_image(l.in(2))},
+                       {{"epsilon", l.attrs.f("epsilon", 1e-5)}});
+  l.out(0, b.reshape(y[0], x));
+}
+
+const RegisterOnnx onnx[] = {RegisterOnnx{{"BatchNormalization", lower_batch_norm, 7, {}}},
+                             RegisterOnnx{{"InstanceNormalization", lower_instance_norm, 6, {}}}};
+
+}  // namespace
+}  // namespace amp

@@ -1,0 +1,76 @@
+// Cast, CastLike, Identity: ONNX 6+. Between floating types a Cast of the model is the identity: storage is the precision
+// plan's matter (graph/lower.h).
+#include "backend/parallel.h"
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+void infer_cast(InferCtx& c) { c.out(static_cast<DType>(c.attrs.i("to", 0)), c.in(0).dims); }
+
+ValueId simplify_cast(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  const DType to = static_cast<DType>(a.i("to", 0));
+  const Value& x = b.value(in[0]);
+  if (x.dtype == to) return in[0];
+  // Hoisted past views, so that the producer may store the type itself (graph/passes.h).
+  if (x.producer && b.graph().node(x.producer).op->view) {
+    const Dims dims = x.dims;
+    return b.reshape(b.cast(b.graph().node(x.producer).in[0], to), dims);
+  }
+  return {};
+}
+
+void grad_cast(GradBuilder& g) {
+  if (is_float(g.b.dtype(g.out(0)))) g.add_grad(0, g.dy(0));  // add_grad casts back
+}
+
+Kernel cast_kernel(const KernelArgs& a) {
+  const Tensor x = a.in[0], y = a.out[0];
+  return [x, y] {
+    parallel_ranges(x.numel(), 65536, [&](int64_t b, int64_t e) {
+      convert(x.dtype, static_cast<const char*>(x.data) + b * size_of(x.dtype), y.dtype,
+              static_cast<char*>(y.data) + b * size_of(y.dtype), e - b);
+    });
+  };
+}
+
+OpDef cast_def() {
+  OpDef d;
+  d.name = "Cast";
+  d.infer = infer_cast;
+  d.gradient = grad_cast;
+  d.simplify = simplify_cast;
+  return d;
+}
+const RegisterOp cast_op{cast_def()};
+const RegisterKernel cast_cpu{DeviceKind::cpu, "Cast", cast_kernel};
+
+// TensorProto.DataType numbers.
+DType from_onnx(const Lowering& l, int64_t code) {
+  switch (code) {
+    case 1: return DType::f32;
+    case 2: return DType::u8;
+    case 3: return DType::i8;
+    case 4: return DType::u16;
+    case 5: return DType::i16;
+    case 6: return DType::i32;
+    case 7: return DType::i64;
+    case 9: return DType::boolean;
+    case 10: return DType::f16;
+    case 11: return DType::f64;
+    case 12: return DType::u32;
+    case 13: return DType::u64;
+    case 16: return DType::bf16;
+    default: l.unsupported(cat("element type ", code, " of TensorProto is not supported"));
+  }
+}
+void cast_to(Lowering& l, DType to) { l.out(0, l.b.cast(l.in(0), is_float(to) ? l.float_type() : to)); }
+void lower_cast(Lowering& l) { cast_to(l, from_onnx(l, l.attrs.i("to", 1))); }
+void lower_cast_like(Lowering& l) { cast_to(l, l.b.dtype(l.in(1))); }
+void lower_identity(Lowering& l) { l.out(0, l.in(0)); }
+
+const RegisterOnnx onnx[] = {RegisterOnnx{{"Cast", lower_cast, 6, {}}}, RegisterOnnx{{"CastLike", lower_cast_like, 15, {}}},
+                             RegisterOnnx{{"Identity", lower_identity, 1, {}}}};
+
+}  // namespace
+}  // namespace amp

@@ -1,0 +1,107 @@
+// Conv: ONNX 1+. Core operators, 2-d and 3-d, all attributes explicit (backend/window.h):
+//
+//   Conv(x, w, bias?)       y[n,m,o] = bias[m] + sum_{c,k} w[m,c,k] x[n,c, o stride + k dilation - pad]
+//   ConvGradX(dy, w) {dims} the transpose in x: also ConvTranspose's forward
+//   ConvGradW(x, dy) {dims} the transpose in w
+//
+// The three are one trilinear form, so that each one's gradients are the other two.
+#include "backend/cpu/conv.h"
+#include "backend/window.h"
+#include "ops/elementwise_op.h"
+#include "ops/spatial.h"
+
+namespace amp {
+namespace {
+
+Dims conv_dims(const Dims& x, const Dims& w, const Attrs& a) {
+  const auto strides = a.ints("strides"), dilations = a.ints("dilations"), pads = a.ints("pads");
+  const size_t r = x.size() - 2;
+  Dims y{x[0], w[0]};
+  for (size_t i = 0; i < r; ++i) y.push_back((x[i + 2] + pads[i] + pads[r + i] - (w[i + 2] - 1) * dilations[i] - 1) / strides[i] + 1);
+  return y;
+}
+
+void infer_conv(InferCtx& c) {
+  const Dims &x = c.in(0).dims, &w = c.in(1).dims;
+  const int64_t group = c.attrs.i("group", 1);
+  if (x.size() != w.size() || x[1] != w[1] * group || w[0] % group != 0) {
+    fail(Exit::model, "E_SHAPE", cat("convolution of ", to_string(x), " with weight ", to_string(w), " in ", group, " groups"));
+  }
+  if (c.n_in() > 2 && c.inputs[2] && c.in(2).dims != Dims{w[0]}) {
+    fail(Exit::model, "E_SHAPE", cat("bias ", to_string(c.in(2).dims), " for ", w[0], " output channels"));
+  }
+  c.out(c.in(0).dtype, conv_dims(x, w, c.attrs));
+}
+void infer_dims(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
+
+Attrs with_dims(const Attrs& a, const Dims& dims) {
+  Attrs b = a;
+  b.set("dims", dims);
+  return b;
+}
+Attrs without_dims(const Attrs& a) {
+  Attrs b;
+  for (const auto& [name, v] : a.items()) {
+    if (name != "dims") b.set(name, v);
+  }
+  return b;
+}
+
+void grad_conv(GradBuilder& g) {
+  const ValueId x = g.in(0), w = g.in(1), dy = g.dy(0);
+  if (g.needs(0)) g.add_grad(0, g.op("ConvGradX", {dy, w}, with_dims(g.attrs(), g.dims(x))));
+  if (g.needs(1)) g.add_grad(1, g.op("ConvGradW", {x, dy}, with_dims(g.attrs(), g.dims(w))));
+  if (g.needs(2)) {
+    std::vector<int64_t> axes{0};
+    for (int64_t i = 2; i < g.b.rank(dy); ++i) axes.push_back(i);
+    g.add_grad(2, g.b.reduce_sum(dy, axes, false));
+  }
+}
+void grad_conv_grad_x(GradBuilder& g) {  // dx = T(dy, w)
+  const Attrs a = without_dims(g.attrs());
+  if (g.needs(0)) g.add_grad(0, g.op("Conv", {g.dy(0), g.in(1)}, a));
+  if (g.needs(1)) g.add_grad(1, g.op("ConvGradW", {g.dy(0), g.in(0)}, with_dims(a, g.dims(g.in(1)))));
+}
+void grad_conv_grad_w(GradBuilder& g) {  // dw = T(x, dy)
+  const Attrs a = without_dims(g.attrs());
+  if (g.needs(0)) g.add_grad(0, g.op("ConvGradX", {g.in(1), g.dy(0)}, with_dims(a, g.dims(g.in(0)))));
+  if (g.needs(1)) g.add_grad(1, g.op("Conv", {g.in(0), g.dy(0)}, a));
+}
+
+template <PrepareWithWorkspace prepare>
+OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient) {
+  OpDef d;
+  d.name = name;
+  d.infer = infer;
+  d.gradient = gradient;
+  d.workspace = measure_workspace<prepare>;
+  return d;
+}
+const RegisterOp ops[] = {RegisterOp{def<conv_forward>("Conv", infer_conv, grad_conv)},
+                          RegisterOp{def<conv_grad_x>("ConvGradX", infer_dims, grad_conv_grad_x)},
+                          RegisterOp{def<conv_grad_w>("ConvGradW", infer_dims, grad_conv_grad_w)}};
+const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "Conv", with_workspace<conv_forward>},
+                                  RegisterKernel{DeviceKind::cpu, "ConvGradX", with_workspace<conv_grad_x>},
+                                  RegisterKernel{DeviceKind::cpu, "ConvGradW", with_workspace<conv_grad_w>}};
+
+void lower_conv(Lowering& l) {
+  const Dims &x = l.dims(0), &w = l.dims(1);
+  if (x.size() < 3 || w.size() != x.size()) {
+    fail(Exit::model, "E_ATTR", cat("Conv of ", to_string(x), " with weight ", to_string(w), ": ranks must be equal, 3 or more"));
+  }
+  const int64_t group = l.attrs.i("group", 1);
+  if (group < 1) fail(Exit::model, "E_ATTR", cat("Conv: group ", group));
+  const bool flat = x.size() == 3;
+  Spatial s = read_spatial(l, Dims(x.begin() + 2, x.end()), Dims(w.begin() + 2, w.end()));
+  for (size_t i = 0; i < s.kernel.size(); ++i) s.out(i, x[i + 2]);  // fits?
+  if (flat) s.push_front_unit();
+  Attrs a = s.attrs();
+  a.set("group", group);
+  std::vector<ValueId> in{with_height(l.b, l.in(0)), with_height(l.b, l.in(1))};
+  if (l.has(2)) in.push_back(l.in(2));
+  l.out(0, without_height(l.b, l.b.op("Conv", std::move(in), std::move(a)), flat));
+}
+const RegisterOnnx onnx{{"Conv", lower_conv, 1, {}}};
+
+}  // namespace
+}  // namespace amp

@@ -1,0 +1,101 @@
+// Softmax cross-entropy on logits, summed over valid rows:
+//   loss = sum_i [label_i != ignore] (log sum_j e^(x_ij) - x_i,label),  dx = seed (softmax(x) - onehot(label)) on valid rows, 0 elsewhere.
+// Core operator CrossEntropy(logits (N, C), labels int64 (N)) -> scalar; attribute ignore_index. fp32 (fp64) arithmetic.
+#include "backend/rows.h"
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+DType stat_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
+void infer_loss(InferCtx& c) { c.out(stat_type(c.in(0).dtype), {}); }
+
+int64_t label_of(const Tensor& labels, int64_t i, int64_t classes, int64_t ignore) {
+  const int64_t y = labels.as<int64_t>()[i];
+  if (y != ignore && (y < 0 || y >= classes)) {
+    fail(Exit::data, "E_DATA_LABEL", cat("label ", y, " in row ", i, " of a batch is outside 0..", classes - 1));
+  }
+  return y;
+}
+
+// Rows are summed in fixed shards, the shards in order.
+constexpr int64_t kShards = 16;
+int64_t workspace(const Graph&, const Node&) { return kShards * 8; }
+
+template <class T>
+Kernel loss_kernel(const KernelArgs& a) {
+  const Tensor x = a.in[0], labels = a.in[1], y = a.out[0];
+  const int64_t n = x.dims.at(1), rows = x.dims[0], ignore = a.attrs().i("ignore_index", -100);
+  T* const partial = static_cast<T*>(a.workspace);
+  const int64_t step = std::max<int64_t>(1, (rows + kShards - 1) / kShards), shards = (rows + step - 1) / step;
+  return [=] {
+    parallel_for(shards, [&](int64_t s) {
+      T* const scratch = thread_scratch<T>(n, 0);
+      T sum = 0;
+      for (int64_t r = s * step; r < std::min(rows, (s + 1) * step); ++r) {
+        const int64_t label = label_of(labels, r, n, ignore);
+        if (label == ignore) continue;
+        const T* p = load_row(x, r, n, scratch);
+        T top = 0, total = 0;
+        simd([&]() AMP_INLINE {
+          top = row_max(p, n);
+          total = lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return math::exp(p[i] - top); });
+        });
+        sum += std::log(total) + top - p[label];
+      }
+      partial[s] = sum;
+    });
+    T sum = 0;
+    for (int64_t s = 0; s < shards; ++s) sum += partial[s];
+    *y.as<T>() = sum;
+  };
+}
+
+// Inputs logits, labels, seed (scalar); output dlogits in the logits' type.
+template <class T>
+Kernel grad_kernel(const KernelArgs& a) {
+  const Tensor x = a.in[0], labels = a.in[1], dx = a.out[0];
+  const T* const seed = a.in[2].as<T>();
+  const int64_t n = x.dims.at(1), rows = x.dims[0], ignore = a.attrs().i("ignore_index", -100);
+  return [=] {
+    parallel_ranges(rows, 8192 / n + 1, [&](int64_t b, int64_t e) {
+      T* const s0 = thread_scratch<T>(n, 0);
+      T* const s1 = thread_scratch<T>(n, 1);
+      for (int64_t r = b; r < e; ++r) {
+        T* q = row_buffer(dx, r, n, s1);
+        const int64_t label = label_of(labels, r, n, ignore);
+        if (label == ignore) {
+          std::fill(q, q + n, T(0));
+        } else {
+          const T* p = load_row(x, r, n, s0);
+          simd([&]() AMP_INLINE {
+            const T top = row_max(p, n);
+            for (int64_t i = 0; i < n; ++i) q[i] = math::exp(p[i] - top);
+            const T scale = *seed / lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return q[i]; });
+            for (int64_t i = 0; i < n; ++i) q[i] *= scale;
+          });
+          q[label] -= *seed;
+        }
+        store_row(q, dx, r, n);
+      }
+    });
+  };
+}
+Kernel loss(const KernelArgs& a) { return in_double(a) ? loss_kernel<double>(a) : loss_kernel<float>(a); }
+Kernel grad(const KernelArgs& a) { return in_double(a) ? grad_kernel<double>(a) : grad_kernel<float>(a); }
+
+void gradient(GradBuilder& g) { g.add_grad(0, g.op("CrossEntropyGrad", {g.in(0), g.in(1), g.dy(0)}, g.attrs())); }
+
+OpDef def(const char* name, void (*infer)(InferCtx&), Gradient rule, bool space) {
+  OpDef d;
+  d.name = name;
+  d.infer = infer;
+  d.gradient = rule;
+  if (space) d.workspace = workspace;
+  return d;
+}
+const RegisterOp ops_[] = {RegisterOp{def("CrossEntropy", infer_loss, gradient, true)}, RegisterOp{def("CrossEntropyGrad", infer_same, nullptr, false)}};
+const RegisterKernel kernels_[] = {{DeviceKind::cpu, "CrossEntropy", loss}, {DeviceKind::cpu, "CrossEntropyGrad", grad}};
+
+}  // namespace
+}  // namespace amp

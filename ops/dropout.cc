@@ -1,0 +1,63 @@
+// Dropout: y = x * keep / (1 - ratio), keep ~ Bernoulli(1 - ratio). ONNX 7+: the identity in inference form. Only nodes that training
+// put there (attribute `site`) act; the mask is drawn from Philox(seed; site, step, micro-batch, element) and drawn again in
+// backward, so that none is stored.
+#include "backend/rows.h"
+#include "base/philox.h"
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+template <class T>
+Kernel typed_dropout(const KernelArgs& a) {
+  const Tensor x = a.in[0], y = a.out[0];
+  const double ratio = a.attrs().f("ratio", 0.5);
+  const uint32_t site = static_cast<uint32_t>(a.attrs().i("site", 0));
+  const uint32_t threshold = static_cast<uint32_t>(ratio * 4294967296.0);
+  const T scale = static_cast<T>(1.0 / (1.0 - ratio));
+  const RunState* state = a.state;
+  return [=] {
+    const int64_t n = x.numel();
+    parallel_ranges((n + 1023) / 1024, 16, [&](int64_t b, int64_t e) {
+      T sx[1024], sy[1024];
+      for (int64_t block = b; block < e; ++block) {
+        const int64_t at = block * 1024, m = std::min<int64_t>(1024, n - at);
+        const T* p = elementwise_detail::load<T>(x, at, m, sx);
+        for (int64_t i = 0; i < m; i += 4) {
+          const PhiloxBlock bits = philox4x32({{static_cast<uint32_t>((at + i) / 4), static_cast<uint32_t>(state->micro_batch),
+                                        static_cast<uint32_t>(state->step), site}},
+                                       static_cast<uint32_t>(state->seed), static_cast<uint32_t>(state->seed >> 32));
+          for (int64_t k = i; k < std::min(m, i + 4); ++k) sy[k] = bits.v[k - i] < threshold ? T(0) : p[k] * scale;
+        }
+        convert(DTypeOf<T>::value, sy, y.dtype, static_cast<char*>(y.data) + at * size_of(y.dtype), m);
+      }
+    });
+  };
+}
+Kernel kernel(const KernelArgs& a) { return in_double(a) ? typed_dropout<double>(a) : typed_dropout<float>(a); }
+void grad(GradBuilder& g) { g.add_grad(0, g.op("Dropout", {g.dy(0)}, g.attrs())); }
+
+OpDef def() {
+  OpDef d;
+  d.name = "Dropout";
+  d.infer = infer_same;
+  d.gradient = grad;
+  d.effect = Effect::random;
+  return d;
+}
+const RegisterOp op{def()};
+const RegisterKernel cpu{DeviceKind::cpu, "Dropout", kernel};
+
+void lower_dropout(Lowering& l) {
+  Builder& b = l.b;
+  const double ratio = l.attrs.f("ratio", 0.5);
+  if (l.options.train && l.attrs.has("site") && ratio > 0) {
+    return l.out(0, b.op("Dropout", {l.in(0)}, {{"ratio", ratio}, {"site", l.attrs.i("site", 0)}}));
+  }
+  l.out(0, l.in(0));
+  if (l.wanted(1)) l.out(1, b.expand(b.scalar(1, DType::boolean), l.dims(0)));
+}
+const RegisterOnnx onnx{{"Dropout", lower_dropout, 7, {}}};
+
+}  // namespace
+}  // namespace amp

@@ -1,0 +1,51 @@
+// ops: one file per operator (or tight family): how ONNX's versions lower to core operators, inference, gradient,
+// arithmetic. This file: registration of an elementwise core operator from its functor.
+#pragma once
+
+#include "backend/elementwise.h"
+#include "base/math.h"
+#include "graph/autodiff.h"
+#include "graph/bind.h"
+#include "graph/lower.h"
+#include "graph/op.h"
+
+namespace amp {
+
+using Gradient = void (*)(GradBuilder&);
+using Simplify = ValueId (*)(Builder&, const std::vector<ValueId>&, const Attrs&);
+
+// Core operator `name` = functor F, with its CPU kernel. A functor that returns bool is a predicate: bool output, no gradient.
+template <class F>
+struct RegisterElementwise {
+  explicit RegisterElementwise(const char* name, Gradient gradient = nullptr, Simplify simplify = nullptr)
+      : op(def(name, gradient, simplify)), kernel(DeviceKind::cpu, name, elementwise<F>) {}
+
+ private:
+  static constexpr bool predicate() {
+    using T = std::conditional_t<std::is_same_v<typename F::Domain, BooleansOnly>, bool, float>;
+    if constexpr (F::arity == 1) return std::is_invocable_r_v<bool, F, T> && std::is_same_v<std::invoke_result_t<F, T>, bool>;
+    else if constexpr (F::arity == 2) return std::is_same_v<std::invoke_result_t<F, T, T>, bool>;
+    else return false;
+  }
+  static OpDef def(const char* name, Gradient gradient, Simplify simplify) {
+    OpDef d;
+    d.name = name;
+    d.infer = predicate() ? infer_compare : F::arity == 1 ? infer_same : infer_broadcast;
+    d.gradient = gradient;
+    d.not_differentiable = predicate();
+    d.simplify = simplify;
+    d.may_overwrite = !predicate();
+    return d;
+  }
+  RegisterOp op;
+  RegisterKernel kernel;
+};
+
+// The ONNX operator of the same name, inputs handed on, attributes too.
+inline void lower_same_name(Lowering& l) {
+  std::vector<ValueId> in;
+  for (size_t i = 0; i < l.n_in(); ++i) in.push_back(l.in(i));
+  l.out(0, l.b.op(l.node.op, std::move(in), l.attrs));
+}
+
+}  // namespace amp

@@ -1,0 +1,88 @@
+// Sqrt, Reciprocal, Exp, Log, Erf, Pow, Sin, Cos, Floor, Ceil, Round: ONNX 6+.
+#include <cmath>
+
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+struct Sqrt : Unary { template <class T> HD T operator()(T x) const { return std::sqrt(x); } };
+struct SqrtGrad : Binary { template <class T> HD T operator()(T y, T dy) const { return dy * T(0.5) / y; } };
+struct Reciprocal : Unary { template <class T> HD T operator()(T x) const { return T(1) / x; } };
+struct ReciprocalGrad : Binary { template <class T> HD T operator()(T y, T dy) const { return -dy * y * y; } };
+struct Exp : Unary { template <class T> HD T operator()(T x) const { return math::exp(x); } };
+struct Log : Unary { template <class T> HD T operator()(T x) const { return std::log(x); } };
+struct Erf : Unary { template <class T> HD T operator()(T x) const { return math::erf(x); } };
+struct ErfGrad : Binary {  // 2/sqrt(pi) e^(-x^2)
+  template <class T> HD T operator()(T x, T dy) const { return dy * T(1.1283791670955126) * math::exp(-x * x); }
+};
+struct Pow : Functor<2, FloatsAndInts> {
+  template <class T> HD T operator()(T x, T e) const { return static_cast<T>(std::pow(x, e)); }
+};
+struct Sin : Unary { template <class T> HD T operator()(T x) const { return std::sin(x); } };
+struct Cos : Unary { template <class T> HD T operator()(T x) const { return std::cos(x); } };
+struct Floor : Unary { template <class T> HD T operator()(T x) const { return std::floor(x); } };
+struct Ceil : Unary { template <class T> HD T operator()(T x) const { return std::ceil(x); } };
+struct Round : Unary { template <class T> HD T operator()(T x) const { return std::nearbyint(x); } };  // halves to even
+
+void grad_sqrt(GradBuilder& g) { g.add_grad(0, g.op("SqrtGrad", {g.out(0), g.dy(0)})); }
+void grad_reciprocal(GradBuilder& g) { g.add_grad(0, g.op("ReciprocalGrad", {g.out(0), g.dy(0)})); }
+void grad_exp(GradBuilder& g) { g.add_grad(0, g.op("Mul", {g.out(0), g.dy(0)})); }
+void grad_log(GradBuilder& g) { g.add_grad(0, g.op("Div", {g.dy(0), g.in(0)})); }
+void grad_erf(GradBuilder& g) { g.add_grad(0, g.op("ErfGrad", {g.in(0), g.dy(0)})); }
+void grad_sin(GradBuilder& g) { g.add_grad(0, g.op("Mul", {g.dy(0), g.op("Cos", {g.in(0)})})); }
+void grad_cos(GradBuilder& g) { g.add_grad(0, g.op("Neg", {g.op("Mul", {g.dy(0), g.op("Sin", {g.in(0)})})})); }
+// d(x^e) = e x^(e-1) dx + x^e log(x) de
+void grad_pow(GradBuilder& g) {
+  if (g.needs(0)) {
+    const ValueId less_one = g.op("Sub", {g.in(1), g.b.scalar(1, g.b.dtype(g.in(1)))});
+    const ValueId slope = g.op("Mul", {g.in(1), g.op("Pow", {g.in(0), less_one})});
+    g.add_grad(0, g.op("Mul", {g.dy(0), slope}));
+  }
+  if (g.needs(1)) g.add_grad(1, g.op("Mul", {g.dy(0), g.op("Mul", {g.out(0), g.op("Log", {g.in(0)})})}));
+}
+void grad_zero(GradBuilder&) {}  // zero almost everywhere
+
+const RegisterElementwise<Sqrt> sqrt_{"Sqrt", grad_sqrt};
+const RegisterElementwise<SqrtGrad> sqrt_grad{"SqrtGrad"};
+const RegisterElementwise<Reciprocal> reciprocal{"Reciprocal", grad_reciprocal};
+const RegisterElementwise<ReciprocalGrad> reciprocal_grad{"ReciprocalGrad"};
+const RegisterElementwise<Exp> exp_{"Exp", grad_exp};
+const RegisterElementwise<Log> log_{"Log", grad_log};
+const RegisterElementwise<Erf> erf_{"Erf", grad_erf};
+const RegisterElementwise<ErfGrad> erf_grad{"ErfGrad"};
+const RegisterElementwise<Pow> pow_{"Pow", grad_pow};
+const RegisterElementwise<Sin> sin_{"Sin", grad_sin};
+const RegisterElementwise<Cos> cos_{"Cos", grad_cos};
+const RegisterElementwise<Floor> floor_{"Floor", grad_zero};
+const RegisterElementwise<Ceil> ceil_{"Ceil", grad_zero};
+const RegisterElementwise<Round> round_{"Round", grad_zero};
+
+// Small constant powers are products: exact, fast, and differentiable at 0.
+void lower_pow(Lowering& l) {
+  Builder& b = l.b;
+  const ValueId x = l.in(0);
+  ValueId e = l.in(1);
+  const bool keeps_shape = broadcast(l.dims(0), l.dims(1)) == l.dims(0);
+  if (keeps_shape && b.is_constant(e, 1)) return l.out(0, x);
+  if (keeps_shape && b.is_constant(e, 2)) return l.out(0, b.op("Mul", {x, x}));
+  if (keeps_shape && b.is_constant(e, 3)) return l.out(0, b.op("Mul", {b.op("Mul", {x, x}), x}));
+  if (keeps_shape && b.is_constant(e, 0.5) && is_float(b.dtype(x))) return l.out(0, b.op("Sqrt", {x}));
+  if (b.dtype(e) != b.dtype(x)) {
+    // The result has x's type; an integer base with a floating exponent is computed in floating point.
+    if (is_float(b.dtype(x))) e = b.cast(e, b.dtype(x));
+    else return l.out(0, b.cast(b.op("Pow", {b.cast(x, b.dtype(e)), e}), b.dtype(x)));
+  }
+  l.out(0, b.op("Pow", {x, e}));
+}
+
+const RegisterOnnx onnx[] = {
+    RegisterOnnx{{"Sqrt", lower_same_name, 6, {}}}, RegisterOnnx{{"Reciprocal", lower_same_name, 6, {}}},
+    RegisterOnnx{{"Exp", lower_same_name, 6, {}}},  RegisterOnnx{{"Log", lower_same_name, 6, {}}},
+    RegisterOnnx{{"Erf", lower_same_name, 9, {}}},  RegisterOnnx{{"Pow", lower_pow, 7, {}}},
+    RegisterOnnx{{"Sin", lower_same_name, 7, {}}},  RegisterOnnx{{"Cos", lower_same_name, 7, {}}},
+    RegisterOnnx{{"Floor", lower_same_name, 6, {}}}, RegisterOnnx{{"Ceil", lower_same_name, 6, {}}},
+    RegisterOnnx{{"Round", lower_same_name, 11, {}}}};
+
+}  // namespace
+}  // namespace amp

@@ -1,0 +1,186 @@
+// MatMul (ONNX 1+), Gemm (7+), com.microsoft FusedMatMul. Core MatMul: Y = alpha op(A) op(B) [+ bias], batch dims broadcast.
+#include "backend/cpu/gemm.h"
+#include "backend/cpu/staged.h"
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+struct Shape {  // of op(A) op(B)
+  Dims batch;
+  int64_t m, n, k;
+};
+
+Shape matmul_shape(const Dims& a, const Dims& b, const Attrs& attrs) {
+  if (a.size() < 2 || b.size() < 2) bug("core MatMul takes matrices");
+  const bool ta = attrs.i("transA", 0) != 0, tb = attrs.i("transB", 0) != 0;
+  const size_t ra = a.size(), rb = b.size();
+  Shape s;
+  s.m = a[ta ? ra - 1 : ra - 2];
+  s.k = a[ta ? ra - 2 : ra - 1];
+  s.n = b[tb ? rb - 2 : rb - 1];
+  const int64_t kb = b[tb ? rb - 1 : rb - 2];
+  if (s.k != kb) fail(Exit::model, "E_SHAPE", cat("MatMul: inner dimensions differ: A ", to_string(a), " x B ", to_string(b)));
+  s.batch = broadcast(std::span(a).first(ra - 2), std::span(b).first(rb - 2));
+  return s;
+}
+
+void infer_matmul(InferCtx& c) {
+  Shape s = matmul_shape(c.in(0).dims, c.in(1).dims, c.attrs);
+  s.batch.insert(s.batch.end(), {s.m, s.n});
+  c.out(c.in(0).dtype, s.batch);
+}
+
+// dA = dY B^T, dB = A^T dY, transposed as the operand is stored; a 2-D operand under a batch is flattened into one product.
+void grad_matmul(GradBuilder& g) {
+  const ValueId a = g.in(0), b = g.in(1), dy = g.dy(0);
+  const bool ta = g.attrs().i("transA", 0) != 0, tb = g.attrs().i("transB", 0) != 0;
+  const double alpha = g.attrs().f("alpha", 1);
+  const auto product = [&](ValueId x, bool tx, ValueId y, bool ty) {
+    return g.op("MatMul", {x, y}, {{"transA", int64_t{tx}}, {"transB", int64_t{ty}}, {"alpha", alpha}});
+  };
+  if (g.needs(0)) g.add_grad(0, ta ? product(b, tb, dy, true) : product(dy, false, b, !tb));
+  if (!g.needs(1)) return;
+  const Dims da = g.dims(a), db = g.dims(b);
+  if (!ta && db.size() == 2 && da.size() > 2) {
+    const int64_t rows = numel(da) / da.back();
+    const ValueId x = g.b.reshape(a, {rows, da.back()});
+    const Dims dd = g.dims(dy);
+    const ValueId d = g.b.reshape(dy, {rows, dd.back()});
+    g.add_grad(1, tb ? product(d, true, x, false) : product(x, true, d, false));
+  } else {
+    g.add_grad(1, tb ? product(dy, true, a, ta) : product(a, !ta, dy, false));
+  }
+}
+
+template <class T>
+Kernel typed_matmul(const KernelArgs& args) {
+  const cpu::Staging staged(args);
+  Dims da = args.in[0].dims, db = args.in[1].dims;
+  const bool ta = args.attrs().i("transA", 0) != 0, tb = args.attrs().i("transB", 0) != 0;
+  const T alpha = static_cast<T>(args.attrs().f("alpha", 1));
+  // A batch of rows against one matrix is one product.
+  if (!ta && db.size() == 2 && da.size() > 2) da = {numel(da) / da.back(), da.back()};
+  const Shape s = matmul_shape(da, db, args.attrs());
+  const int64_t lda = da.back(), ldb = db.back(), batch = numel(s.batch);
+  const T* a = static_cast<const T*>(staged.in[0].data);
+  const T* b = static_cast<const T*>(staged.in[1].data);
+  T* c = static_cast<T*>(staged.out[0].data);
+  if (args.out[0].numel() == 0) return [] {};
+  if (batch == 1) {
+    return [=] {
+      staged.fetch();
+      cpu::parallel_gemm<T>(ta, tb, s.m, s.n, s.k, alpha, a, lda, b, ldb, T(0), c, s.n);
+      staged.store();
+    };
+  }
+  // Offsets of each matrix of the batch.
+  const auto offsets = [&](const Dims& d) {
+    std::vector<int64_t> off(static_cast<size_t>(batch));
+    const size_t r = d.size() - 2, shift = s.batch.size() - r;
+    const Dims strides = row_major_strides(d);
+    for (int64_t i = 0; i < batch; ++i) {
+      int64_t rest = i, at = 0;
+      for (size_t k = s.batch.size(); k-- > 0;) {
+        const int64_t at_dim = rest % s.batch[k];
+        rest /= s.batch[k];
+        if (k >= shift && d[k - shift] != 1) at += at_dim * strides[k - shift];
+      }
+      off[static_cast<size_t>(i)] = at;
+    }
+    return off;
+  };
+  const std::vector<int64_t> oa = offsets(da), ob = offsets(db);
+  const int64_t grain = std::max<int64_t>(1, 1000000 / (2 * s.m * s.n * s.k + 1));
+  return [=] {
+    staged.fetch();
+    parallel_ranges(batch, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const size_t z = static_cast<size_t>(i);
+        cpu::gemm(ta, tb, s.m, s.n, s.k, alpha, a + oa[z], lda, b + ob[z], ldb, T(0), c + i * s.m * s.n, s.n);
+      }
+    });
+    staged.store();
+  };
+}
+
+// Integer products are rare (shape arithmetic): a plain loop.
+Kernel integer_matmul(const KernelArgs& args) {
+  const Tensor a = args.in[0], b = args.in[1], c = args.out[0];
+  const Shape s = matmul_shape(a.dims, b.dims, args.attrs());
+  if (numel(s.batch) != 1 || a.dtype != c.dtype || args.attrs().i("transA", 0) || args.attrs().i("transB", 0)) {
+    fail(Exit::unsupported, "E_DTYPE", "MatMul of integers is supported for two plain matrices only");
+  }
+  return [=] {
+    with_type(c.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        for (int64_t i = 0; i < s.m; ++i) {
+          for (int64_t j = 0; j < s.n; ++j) {
+            T sum = 0;
+            for (int64_t p = 0; p < s.k; ++p) sum = static_cast<T>(sum + a.as<T>()[i * s.k + p] * b.as<T>()[p * s.n + j]);
+            c.as<T>()[i * s.n + j] = sum;
+          }
+        }
+      }
+    });
+  };
+}
+
+Kernel matmul_kernel(const KernelArgs& a) {
+  if (!is_float(a.in[0].dtype)) return integer_matmul(a);
+  return in_double(a) ? typed_matmul<double>(a) : typed_matmul<float>(a);
+}
+
+OpDef matmul_def() {
+  OpDef d;
+  d.name = "MatMul";
+  d.infer = infer_matmul;
+  d.gradient = grad_matmul;
+  d.workspace = cpu::staging_workspace;
+  return d;
+}
+const RegisterOp matmul_op{matmul_def()};
+const RegisterKernel matmul_cpu{DeviceKind::cpu, "MatMul", matmul_kernel};
+
+// NumPy matmul: a 1-D operand becomes a row or a column and its dim is dropped from the result.
+ValueId numpy_matmul(Lowering& l, ValueId a, ValueId b, Attrs attrs) {
+  Builder& g = l.b;
+  const bool row = g.rank(a) == 1, column = g.rank(b) == 1;
+  if (row) a = g.reshape(a, {1, g.dims(a)[0]});
+  if (column) b = g.reshape(b, {g.dims(b)[0], 1});
+  ValueId y = g.op("MatMul", {a, b}, std::move(attrs));
+  if (row || column) {
+    Dims d = g.dims(y);
+    if (column) d.pop_back();
+    if (row) d.erase(d.end() - (column ? 1 : 2));
+    y = g.reshape(y, d);
+  }
+  return y;
+}
+void lower_matmul(Lowering& l) { l.out(0, numpy_matmul(l, l.in(0), l.in(1), {})); }
+void lower_fused_matmul(Lowering& l) {
+  if (l.attrs.i("transBatchA", 0) || l.attrs.i("transBatchB", 0)) l.unsupported("transBatchA and transBatchB are not supported");
+  l.out(0, numpy_matmul(l, l.in(0), l.in(1),
+                        {{"transA", l.attrs.i("transA", 0)}, {"transB", l.attrs.i("transB", 0)}, {"alpha", l.attrs.f("alpha", 1)}}));
+}
+
+// Y = alpha A' B' + beta C
+void lower_gemm(Lowering& l) {
+  Builder& b = l.b;
+  ValueId y = b.op("MatMul", {l.in(0), l.in(1)},
+                   {{"transA", l.attrs.i("transA", 0)}, {"transB", l.attrs.i("transB", 0)}, {"alpha", l.attrs.f("alpha", 1)}});
+  if (l.has(2)) {
+    ValueId c = l.in(2);
+    const double beta = l.attrs.f("beta", 1);
+    if (beta != 1) c = b.op("Mul", {c, b.scalar(beta, b.dtype(c))});
+    if (beta != 0) y = b.op("Add", {y, c});
+  }
+  l.out(0, y);
+}
+
+const RegisterOnnx onnx[] = {RegisterOnnx{{"MatMul", lower_matmul, 1, {}}}, RegisterOnnx{{"Gemm", lower_gemm, 7, {}}},
+                             RegisterOnnx{{"FusedMatMul", lower_fused_matmul, 1, "com.microsoft"}}};
+
+}  // namespace
+}  // namespace amp

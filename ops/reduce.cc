@@ -1,0 +1,222 @@
+// ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd and the norms made of them (L1, L2, SumSquare, LogSum,
+// LogSumExp). ONNX 1+: axes an attribute to opset 12 (ReduceSum) or 17, an input after; noop_with_empty_axes.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+Dims reduced_dims(const Dims& in, const std::vector<int64_t>& axes, bool keepdims) {
+  Dims out;
+  for (size_t d = 0; d < in.size(); ++d) {
+    const bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
+    if (!gone) out.push_back(in[d]);
+    else if (keepdims) out.push_back(1);
+  }
+  return out;
+}
+void infer_reduce(InferCtx& c) { c.out(c.in(0).dtype, reduced_dims(c.in(0).dims, c.attrs.ints("axes"), c.attrs.i("keepdims", 1) != 0)); }
+
+// Core reductions run over one run of neighbouring axes; others are chained from the innermost out.
+enum { kSum, kMax, kMin, kProd };
+const char* const kNames[] = {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"};
+
+ValueId simplify_reduce(Builder& b, const char* name, const std::vector<ValueId>& in, const Attrs& a) {
+  const Dims dims = b.dims(in[0]);
+  std::vector<int64_t> axes = a.ints("axes");
+  const Dims final_dims = reduced_dims(dims, axes, a.i("keepdims", 1) != 0);
+  std::vector<int64_t> big;
+  for (const int64_t x : axes) {
+    if (dims[static_cast<size_t>(x)] != 1) big.push_back(x);
+  }
+  std::sort(big.begin(), big.end());
+  if (big.empty()) return b.reshape(in[0], final_dims);
+  // Runs of axes; dims of size 1 in between do not break a run.
+  size_t start = big.size() - 1;
+  const auto adjacent = [&](int64_t lo, int64_t hi) {
+    for (int64_t d = lo + 1; d < hi; ++d) {
+      if (dims[static_cast<size_t>(d)] != 1) return false;
+    }
+    return true;
+  };
+  while (start > 0 && adjacent(big[start - 1], big[start])) --start;
+  if (start == 0) return {};
+  const std::vector<int64_t> inner(big.begin() + static_cast<int64_t>(start), big.end());
+  const std::vector<int64_t> rest(big.begin(), big.begin() + static_cast<int64_t>(start));
+  const ValueId first = b.op(name, {in[0]}, {{"axes", inner}, {"keepdims", int64_t{1}}});
+  return b.reshape(b.op(name, {first}, {{"axes", rest}, {"keepdims", int64_t{1}}}), final_dims);
+}
+ValueId simplify_sum(Builder& b, const std::vector<ValueId>& in, const Attrs& a) { return simplify_reduce(b, "ReduceSum", in, a); }
+ValueId simplify_max(Builder& b, const std::vector<ValueId>& in, const Attrs& a) { return simplify_reduce(b, "ReduceMax", in, a); }
+ValueId simplify_min(Builder& b, const std::vector<ValueId>& in, const Attrs& a) { return simplify_reduce(b, "ReduceMin", in, a); }
+ValueId simplify_prod(Builder& b, const std::vector<ValueId>& in, const Attrs& a) { return simplify_reduce(b, "ReduceProd", in, a); }
+
+template <int Op, class T>
+AMP_INLINE inline T combine(T a, T b) {
+  if constexpr (Op == kSum) return static_cast<T>(a + b);
+  else if constexpr (Op == kProd) return static_cast<T>(a * b);
+  else if constexpr (Op == kMax) return b > a || b != b ? b : a;   // NaN wins
+  else return b < a || b != b ? b : a;
+}
+template <int Op, class T>
+T identity() {
+  using L = std::numeric_limits<T>;
+  if constexpr (Op == kSum) return T(0);
+  else if constexpr (Op == kProd) return T(1);
+  else if constexpr (Op == kMax) return L::has_infinity ? -L::infinity() : L::lowest();
+  else return L::has_infinity ? L::infinity() : L::max();
+}
+
+// x seen as [outer, reduced, inner].
+template <int Op, class T>
+Kernel typed_reduce(const KernelArgs& a) {
+  const Tensor x = a.in[0], y = a.out[0];
+  const auto axes = a.attrs().ints("axes");
+  const size_t lo = static_cast<size_t>(*std::min_element(axes.begin(), axes.end())), hi = static_cast<size_t>(*std::max_element(axes.begin(), axes.end()));
+  int64_t outer = 1, n = 1, inner = 1;
+  for (size_t d = 0; d < x.dims.size(); ++d) (d < lo ? outer : d > hi ? inner : n) *= x.dims[d];
+  if (y.numel() == 0) return [] {};
+  constexpr int64_t kBlock = 256;
+  if (inner == 1) {
+    return [=] {
+      parallel_ranges(outer, 16384 / (n + 1) + 1, [&](int64_t b, int64_t e) {
+        alignas(64) T scratch[1024];
+        for (int64_t o = b; o < e; ++o) {
+          T total = identity<Op, T>();
+          for (int64_t at = 0; at < n; at += 1024) {
+            const int64_t m = std::min<int64_t>(1024, n - at);
+            const T* p = elementwise_detail::load<T>(x, o * n + at, m, scratch);
+            simd([&]() AMP_INLINE {
+              T lane[16];
+              for (int j = 0; j < 16; ++j) lane[j] = identity<Op, T>();
+              int64_t i = 0;
+              for (; i + 16 <= m; i += 16) {
+                for (int j = 0; j < 16; ++j) lane[j] = combine<Op>(lane[j], p[i + j]);
+              }
+              for (; i < m; ++i) lane[0] = combine<Op>(lane[0], p[i]);
+              for (int w = 8; w > 0; w /= 2) {
+                for (int j = 0; j < w; ++j) lane[j] = combine<Op>(lane[j], lane[j + w]);
+              }
+              total = combine<Op>(total, lane[0]);
+            });
+          }
+          convert(DTypeOf<T>::value, &total, y.dtype, static_cast<char*>(y.data) + o * size_of(y.dtype), 1);
+        }
+      });
+    };
+  }
+  const int64_t blocks = (inner + kBlock - 1) / kBlock;
+  return [=] {
+    parallel_ranges(outer * blocks, 32768 / (n * std::min(inner, kBlock) + 1) + 1, [&](int64_t b, int64_t e) {
+      alignas(64) T scratch[kBlock], sum[kBlock];
+      for (int64_t t = b; t < e; ++t) {
+        const int64_t o = t / blocks, c = (t % blocks) * kBlock, m = std::min(kBlock, inner - c);
+        std::fill(sum, sum + m, identity<Op, T>());
+        for (int64_t i = 0; i < n; ++i) {
+          const T* p = elementwise_detail::load<T>(x, (o * n + i) * inner + c, m, scratch);
+          simd([&]() AMP_INLINE { for (int64_t j = 0; j < m; ++j) sum[j] = combine<Op>(sum[j], p[j]); });
+        }
+        convert(DTypeOf<T>::value, sum, y.dtype, static_cast<char*>(y.data) + (o * inner + c) * size_of(y.dtype), m);
+      }
+    });
+  };
+}
+
+template <int Op>
+Kernel reduce_kernel(const KernelArgs& a) {
+  const DType t = a.in[0].dtype;
+  if (t == DType::i64) return typed_reduce<Op, int64_t>(a);
+  if (t == DType::i32) return typed_reduce<Op, int32_t>(a);
+  if (!is_float(t)) fail(Exit::unsupported, "E_DTYPE", cat(a.node.op->name, " has no kernel for ", name_of(t)));
+  return in_double(a) ? typed_reduce<Op, double>(a) : typed_reduce<Op, float>(a);
+}
+
+// dy with the reduced axes back as 1, so that it broadcasts against the input.
+ValueId keep(GradBuilder& g, ValueId v) { return g.b.reshape(v, reduced_dims(g.dims(g.in(0)), g.attrs().ints("axes"), true)); }
+void grad_sum(GradBuilder& g) { g.add_grad(0, g.b.expand(keep(g, g.dy(0)), g.dims(g.in(0)))); }
+// The gradient goes to the extreme elements, in equal parts when several tie (PyTorch's amax).
+void grad_extreme(GradBuilder& g) {
+  const DType t = g.b.dtype(g.in(0));
+  const ValueId hit = g.b.cast(g.op("Equal", {g.in(0), keep(g, g.out(0))}), t);
+  const ValueId count = g.b.reduce_sum(hit, g.attrs().ints("axes"), true);
+  g.add_grad(0, g.op("Mul", {hit, g.op("Div", {keep(g, g.dy(0)), count})}));
+}
+void grad_prod(GradBuilder& g) {  // exact where no element is 0
+  g.add_grad(0, g.op("Div", {g.op("Mul", {keep(g, g.dy(0)), keep(g, g.out(0))}), g.in(0)}));
+}
+
+OpDef def(const char* name, Gradient gradient, Simplify simplify) {
+  OpDef d;
+  d.name = name;
+  d.infer = infer_reduce;
+  d.gradient = gradient;
+  d.simplify = simplify;
+  return d;
+}
+const RegisterOp ops_[] = {RegisterOp{def(kNames[kSum], grad_sum, simplify_sum)}, RegisterOp{def(kNames[kMax], grad_extreme, simplify_max)},
+                           RegisterOp{def(kNames[kMin], grad_extreme, simplify_min)}, RegisterOp{def(kNames[kProd], grad_prod, simplify_prod)}};
+const RegisterKernel kernels_[] = {{DeviceKind::cpu, kNames[kSum], reduce_kernel<kSum>}, {DeviceKind::cpu, kNames[kMax], reduce_kernel<kMax>},
+                                   {DeviceKind::cpu, kNames[kMin], reduce_kernel<kMin>}, {DeviceKind::cpu, kNames[kProd], reduce_kernel<kProd>}};
+
+// ---- ONNX -------------------------------------------------------------------------------------------------------------
+struct Plan {
+  std::vector<int64_t> axes;
+  int64_t keepdims;
+  int64_t count;   // elements per result
+  bool noop;
+};
+Plan plan(const Lowering& l) {
+  Plan p{l.ints_or_attr(1, "axes"), l.attrs.i("keepdims", 1), 1, false};
+  if (p.axes.empty()) {
+    p.noop = l.attrs.i("noop_with_empty_axes", 0) != 0;
+    p.axes.resize(static_cast<size_t>(l.rank(0)));
+    std::iota(p.axes.begin(), p.axes.end(), int64_t{0});
+    if (p.noop) p.axes.clear();
+  }
+  for (int64_t& a : p.axes) {
+    a = normalize_axis(a, l.rank(0));
+    p.count *= l.dims(0)[static_cast<size_t>(a)];
+  }
+  return p;
+}
+ValueId reduce(Lowering& l, const Plan& p, const char* name, ValueId x) {
+  return p.axes.empty() ? x : l.b.op(name, {x}, {{"axes", p.axes}, {"keepdims", p.keepdims}});
+}
+template <int Op> void lower_reduce(Lowering& l) { l.out(0, reduce(l, plan(l), kNames[Op], l.in(0))); }
+void lower_mean(Lowering& l) {
+  const Plan p = plan(l);
+  const ValueId sum = reduce(l, p, "ReduceSum", l.in(0));
+  const DType t = l.b.dtype(sum);
+  l.out(0, is_float(t) ? l.b.op("Mul", {sum, l.b.scalar(1.0 / static_cast<double>(p.count), t)})
+                       : l.b.op("Div", {sum, l.b.scalar(static_cast<double>(p.count), t)}));
+}
+void lower_l1(Lowering& l) { l.out(0, reduce(l, plan(l), "ReduceSum", l.b.op("Abs", {l.in(0)}))); }
+ValueId sum_square(Lowering& l, const Plan& p) { return reduce(l, p, "ReduceSum", l.b.op("Mul", {l.in(0), l.in(0)})); }
+void lower_sum_square(Lowering& l) { l.out(0, sum_square(l, plan(l))); }
+void lower_l2(Lowering& l) {
+  const ValueId s = sum_square(l, plan(l));
+  const DType t = l.b.dtype(s);
+  l.out(0, is_float(t) ? l.b.op("Sqrt", {s}) : l.b.cast(l.b.op("Sqrt", {l.b.cast(s, DType::f64)}), t));
+}
+void lower_log_sum(Lowering& l) { l.out(0, l.b.op("Log", {reduce(l, plan(l), "ReduceSum", l.in(0))})); }
+void lower_log_sum_exp(Lowering& l) {  // log sum e^(x - max) + max, max held constant: its gradient cancels
+  const Plan p = plan(l);
+  Builder& b = l.b;
+  const ValueId top = b.op("ReduceMax", {l.in(0)}, {{"axes", p.axes}, {"keepdims", int64_t{1}}});
+  const ValueId sum = b.reduce_sum(b.op("Exp", {b.op("Sub", {l.in(0), top})}), p.axes, true);
+  const ValueId y = b.op("Add", {b.op("Log", {sum}), top});
+  l.out(0, b.reshape(y, reduced_dims(l.dims(0), p.axes, p.keepdims != 0)));
+}
+
+const RegisterOnnx onnx[] = {
+    RegisterOnnx{{"ReduceSum", lower_reduce<kSum>, 1, {}}},    RegisterOnnx{{"ReduceMean", lower_mean, 1, {}}},
+    RegisterOnnx{{"ReduceMax", lower_reduce<kMax>, 1, {}}},    RegisterOnnx{{"ReduceMin", lower_reduce<kMin>, 1, {}}},
+    RegisterOnnx{{"ReduceProd", lower_reduce<kProd>, 1, {}}},  RegisterOnnx{{"ReduceL1", lower_l1, 1, {}}},
+    RegisterOnnx{{"ReduceL2", lower_l2, 1, {}}},               RegisterOnnx{{"ReduceSumSquare", lower_sum_square, 1, {}}},
+    RegisterOnnx{{"ReduceLogSum", lower_log_sum, 1, {}}},      RegisterOnnx{{"ReduceLogSumExp", lower_log_sum_exp, 1, {}}}};
+
+}  // namespace
+}  // namespace amp

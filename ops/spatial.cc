@@ -1,0 +1,78 @@
+#include "ops/spatial.h"
+
+#include "base/error.h"
+
+namespace amp {
+
+int64_t Spatial::out(size_t i, int64_t n, bool ceil) const {
+  const int64_t room = n + begin[i] + end[i] - reach(i);
+  if (room < 0) {
+    fail(Exit::model, "E_SHAPE", cat("a window of ", reach(i), " does not fit into ", n, " + padding ", begin[i], " + ", end[i]));
+  }
+  int64_t o = (ceil ? room + strides[i] - 1 : room) / strides[i] + 1;
+  if (ceil && (o - 1) * strides[i] >= n + begin[i]) --o;
+  return o;
+}
+
+Attrs Spatial::attrs() const {
+  Dims pads = begin;
+  pads.insert(pads.end(), end.begin(), end.end());
+  return {{"kernel", kernel}, {"strides", strides}, {"dilations", dilations}, {"pads", pads}};
+}
+
+void Spatial::push_front_unit() {
+  for (Dims* d : {&kernel, &strides, &dilations}) d->insert(d->begin(), 1);
+  for (Dims* d : {&begin, &end}) d->insert(d->begin(), 0);
+}
+
+static Dims read(const Lowering& l, const char* name, size_t n, Dims fallback, int64_t least) {
+  const Dims v = l.attrs.ints(name, std::move(fallback));
+  if (v.size() != n) fail(Exit::model, "E_ATTR", cat(name, " ", to_string(v), " should have ", n, " numbers"));
+  for (const int64_t x : v) {
+    if (x < least) fail(Exit::model, "E_ATTR", cat(name, " ", to_string(v), " must not be below ", least));
+  }
+  return v;
+}
+
+Spatial read_spatial(const Lowering& l, const Dims& in, Dims kernel, bool resolve_auto_pad) {
+  const size_t r = in.size();
+  if (r < 1 || r > 3) l.unsupported(cat(r, " spatial dimensions"));
+  Spatial s;
+  s.kernel = read(l, "kernel_shape", r, kernel, 1);
+  if (!kernel.empty() && s.kernel != kernel) {
+    fail(Exit::model, "E_ATTR", cat("kernel_shape ", to_string(s.kernel), ", but the weight's kernel is ", to_string(kernel)));
+  }
+  s.strides = read(l, "strides", r, Dims(r, 1), 1);
+  s.dilations = read(l, "dilations", r, Dims(r, 1), 1);
+  const std::string mode = l.attrs.s("auto_pad", "NOTSET");
+  if (mode != "NOTSET" && mode != "VALID" && mode != "SAME_UPPER" && mode != "SAME_LOWER") {
+    fail(Exit::model, "E_ATTR", cat("auto_pad '", mode, "' is unknown"));
+  }
+  const Dims pads = read(l, "pads", 2 * r, Dims(2 * r, 0), 0);
+  s.begin = Dims(r, 0);
+  s.end = Dims(r, 0);
+  for (size_t i = 0; i < r; ++i) {
+    if (mode == "NOTSET") {
+      s.begin[i] = pads[i];
+      s.end[i] = pads[r + i];
+    } else if (mode != "VALID" && resolve_auto_pad) {
+      const int64_t out = (in[i] + s.strides[i] - 1) / s.strides[i];
+      const int64_t total = std::max<int64_t>(0, (out - 1) * s.strides[i] + s.reach(i) - in[i]);
+      s.begin[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
+      s.end[i] = total - s.begin[i];
+    }
+  }
+  return s;
+}
+
+ValueId with_height(Builder& b, ValueId v) {
+  const Dims& d = b.dims(v);
+  return d.size() == 3 ? b.reshape(v, {d[0], d[1], 1, d[2]}) : v;
+}
+
+ValueId without_height(Builder& b, ValueId v, bool was_1d) {
+  const Dims& d = b.dims(v);
+  return was_1d ? b.reshape(v, {d[0], d[1], d[3]}) : v;
+}
+
+}  // namespace amp

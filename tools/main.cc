@@ -1,0 +1,24 @@
+// onnx-amp-finetune: fine-tunes ONNX models in mixed precision. This file: from argv to a verb.
+#include <iostream>
+#include <unistd.h>
+
+#include "tools/cli/error_line.h"
+#include "tools/cli/help.h"
+#include "tools/cli/options.h"
+#include "tools/verbs.h"
+
+int main(int argc, char** argv) {
+  using namespace amp;
+  return cli::guarded(std::cerr, [&] {
+    const cli::Options opts = cli::parse_command_line(argc, argv, environ);
+    for (const std::string& w : opts.warnings) std::cerr << "warning: " << w << '\n';
+    switch (opts.verb) {
+      case cli::Verb::help: std::cout << cli::help_text(opts.help_topic, opts.help_all); return 0;
+      case cli::Verb::version: std::cout << cli::version_text(); return 0;
+      case cli::Verb::grad: return run_grad(opts);
+      case cli::Verb::predict: return run_predict(opts);
+      default: break;
+    }
+    fail(Exit::usage, "E_USAGE", "this verb is not built yet");
+  });
+}

@@ -1,0 +1,17 @@
+// The verbs of the command line, one file each. Each returns the process's exit code or throws an Error.
+#pragma once
+
+#include "tools/cli/options.h"
+
+namespace amp {
+
+int run_train(const cli::Options& opts);
+int run_eval(const cli::Options& opts);
+int run_predict(const cli::Options& opts);
+int run_check(const cli::Options& opts);
+int run_plan(const cli::Options& opts);
+int run_grad(const cli::Options& opts);
+int run_export(const cli::Options& opts);
+int run_tokenize(const cli::Options& opts);
+
+}  // namespace amp

@@ -1,0 +1,211 @@
+#include "trainer/session.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/evaluate.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "graph/autodiff.h"
+#include "graph/passes.h"
+#include "precision/apply.h"
+
+namespace amp {
+
+Session::Session(const SourceGraph& source, const SessionOptions& options)
+    : source_(source), options_(options), table_(source), layout_(options.decay_exclude), reached_(table_.size(), false) {
+  for (const int v : table_.source_value) {
+    const SourceValue& s = source.values[static_cast<size_t>(v)];
+    Chunk& c = layout_.add(s.name, s.data.dims());
+    c.frozen = !s.trainable;
+  }
+  params_ = HostTensor::zeros(options.float_type, {layout_.size()});
+  grads_ = HostTensor::zeros(options.float_type, {layout_.size()});
+  for (size_t i = 0; i < table_.size(); ++i) {
+    const HostTensor& data = source.values[static_cast<size_t>(table_.source_value[i])].data;
+    convert(data.dtype(), data.data(), options.float_type, view(params_, static_cast<int>(i)).data, data.numel());
+  }
+  state_.seed = options.seed;
+}
+
+Tensor Session::view(const HostTensor& arena, int slot) const {
+  const Chunk& c = layout_.chunks()[static_cast<size_t>(slot)];
+  char* base = static_cast<char*>(const_cast<void*>(arena.data()));
+  return Tensor{base + c.offset * size_of(options_.float_type), options_.float_type, c.dims};
+}
+
+static HostTensor host_view(const Tensor& t, const HostTensor& arena) {
+  return HostTensor(t.dtype, t.dims, std::make_shared<HostTensor>(arena), t.data);
+}
+HostTensor Session::param(int slot) const { return host_view(view(params_, slot), params_); }
+HostTensor Session::grad(int slot) const { return host_view(view(grads_, slot), grads_); }
+void Session::zero_grads() { std::memset(grads_.mutable_data(), 0, static_cast<size_t>(grads_.bytes())); }
+
+std::vector<int> Session::loss_outputs(const LossSpec& loss) const {
+  std::vector<int> out;
+  for (const std::string& name : loss.outputs) {
+    const int v = source_.find(name);
+    if (v < 0) {
+      std::vector<std::string> names;
+      for (const int o : source_.outputs) names.push_back(source_.values[static_cast<size_t>(o)].name);
+      const std::string near = nearest(name, names);
+      fail(Exit::usage, "E_LOSS_IO", cat("the model has no output '", printable(name), "'"),
+           near.empty() ? "outputs: " + join(names, ", ") : "did you mean '" + near + "'?");
+    }
+    out.push_back(v);
+  }
+  return out;
+}
+
+std::shared_ptr<Graph> Session::build(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Batch& batch) {
+  const Evaluator evaluator = cpu_evaluator();
+  const bool train = mode != Mode::eval;
+  auto graph = std::make_shared<Graph>();
+  {
+    Builder b(*graph, evaluator);
+    BindOptions o;
+    o.float_type = options_.float_type;
+    o.train = train;
+    o.batchnorm_train = train && options_.batchnorm_train;
+    o.outputs = outputs;
+    const std::vector<int> loss_values = loss ? loss_outputs(*loss) : std::vector<int>{};
+    o.outputs.insert(o.outputs.end(), loss_values.begin(), loss_values.end());
+    for (const auto& [name, t] : batch) {
+      if (name != "label") o.input_dims[name] = t.dims();
+    }
+    const Bound bound = bind(source_, table_, o, b);
+    for (const int v : outputs) graph->outputs.push_back({source_.values[static_cast<size_t>(v)].name, bound.values[static_cast<size_t>(v)]});
+    if (loss) {
+      const auto it = batch.find("label");
+      if (it == batch.end()) fail(Exit::data, "E_DATA_COLUMN", "the data has no 'label'", "a loss needs one: add a column (tensor) called label");
+      std::vector<ValueId> values;
+      for (const int v : loss_values) values.push_back(bound.values[static_cast<size_t>(v)]);
+      const DType label_type = is_float(it->second.dtype()) ? options_.float_type : it->second.dtype();
+      const ValueId label = graph->add_input("label", label_type, it->second.dims());
+      b.origin = Origin{-1, "loss"};
+      const std::vector<LossTerm> terms = build_loss(b, *loss, values, label);
+      for (size_t i = 0; i < terms.size(); ++i) graph->outputs.push_back({cat("loss.", i), terms[i].sum});
+    }
+  }
+  *graph = prune(*graph);
+  if (!options_.compute.empty()) *graph = apply_precision(*graph, options_.compute, options_.low, evaluator);
+  if (train) {
+    Builder b(*graph, evaluator);
+    std::vector<ValueId> wrt;
+    for (int32_t i = 0; i < graph->n_values(); ++i) {
+      const Value& v = graph->value(ValueId{i});
+      if (v.kind == ValueKind::param && source_.values[static_cast<size_t>(table_.source_value[static_cast<size_t>(v.slot)])].trainable) wrt.push_back(ValueId{i});
+    }
+    Autodiff ad(b, wrt);
+    for (const auto& o : std::vector<Graph::Output>(graph->outputs)) {
+      if (o.name.rfind("loss.", 0) != 0) continue;
+      const ValueId seed = graph->add_input("seed." + o.name.substr(5), options_.float_type, {});
+      ad.seed(o.value, b.reshape(seed, b.dims(o.value)));
+    }
+    ad.run();
+    for (const ValueId p : wrt) {
+      const ValueId g = ad.grad(p);
+      if (g) graph->param_grads.push_back({graph->value(p).slot, g});
+    }
+    *graph = absorb_casts(prune(*graph));
+  }
+  return graph;
+}
+
+static std::string signature(const Batch& batch) {
+  std::string s;
+  for (const auto& [name, t] : batch) s += cat(name, to_string(t.dims()), name == "label" ? name_of(t.dtype()) : "", ';');
+  return s;
+}
+
+Program& Session::program(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Batch& batch) {
+  std::string key = cat(static_cast<int>(mode), '|', loss ? loss->kind + join(loss->outputs, ",") : "", '|');
+  for (const int o : outputs) key += cat(o, ',');
+  key += signature(batch);
+  auto& slot = programs_[key];
+  if (!slot) {
+    const std::shared_ptr<Graph> graph = build(mode, loss, outputs, batch);
+    for (const auto& p : graph->param_grads) reached_[static_cast<size_t>(p.slot)] = true;
+    ProgramOptions o;
+    o.arena = &arena_;
+    o.cache = &cache_;
+    o.state = &state_;
+    o.accumulate = mode == Mode::train_accumulate;
+    for (size_t i = 0; i < table_.size(); ++i) {
+      o.params.push_back(view(params_, static_cast<int>(i)));
+      o.grads.push_back(view(grads_, static_cast<int>(i)));
+    }
+    slot = std::make_unique<Program>(graph, o);
+  }
+  return *slot;
+}
+
+void Session::feed(Program& p, const Batch& batch) {
+  for (const auto& [name, t] : batch) {
+    if (p.has_input(name)) p.set_input(name, t);
+  }
+}
+
+static double read_scalar(const Tensor& t) {
+  double v = 0;
+  convert(t.dtype, t.data, DType::f64, &v, 1);
+  return v;
+}
+
+std::vector<double> Session::read_terms(const Program& p) const {
+  std::vector<double> out;
+  for (size_t i = 0; p.has_output(cat("loss.", i)); ++i) out.push_back(read_scalar(p.output(cat("loss.", i))));
+  return out;
+}
+
+std::vector<double> Session::train_micro(const LossSpec& loss, const Batch& batch, const std::vector<double>& seeds, bool accumulate) {
+  Program& p = program(accumulate ? Mode::train_accumulate : Mode::train, &loss, {}, batch);
+  feed(p, batch);
+  for (size_t i = 0; i < seeds.size(); ++i) {
+    const std::string name = cat("seed.", i);
+    if (p.has_input(name)) p.set_input(name, HostTensor::scalar<double>(seeds[i]));
+  }
+  p.run();
+  return read_terms(p);
+}
+
+std::vector<double> Session::eval_micro(const LossSpec& loss, const Batch& batch, Batch* outputs) {
+  const std::vector<int> values = outputs ? loss_outputs(loss) : std::vector<int>{};
+  Program& p = program(Mode::eval, &loss, values, batch);
+  feed(p, batch);
+  p.run();
+  if (outputs) {
+    for (const int v : values) {
+      const std::string& name = source_.values[static_cast<size_t>(v)].name;
+      const Tensor& t = p.output(name);
+      HostTensor h = HostTensor::empty(t.dtype, t.dims);
+      std::memcpy(h.mutable_data(), t.data, static_cast<size_t>(t.bytes()));
+      (*outputs)[name] = h;
+    }
+  }
+  return read_terms(p);
+}
+
+Batch Session::forward(const std::vector<int>& outputs, const Batch& batch) {
+  Program& p = program(Mode::eval, nullptr, outputs, batch);
+  feed(p, batch);
+  p.run();
+  Batch out;
+  for (const int v : outputs) {
+    const std::string& name = source_.values[static_cast<size_t>(v)].name;
+    const Tensor& t = p.output(name);
+    HostTensor h = HostTensor::empty(t.dtype, t.dims);
+    std::memcpy(h.mutable_data(), t.data, static_cast<size_t>(t.bytes()));
+    out[name] = h;
+  }
+  return out;
+}
+
+std::shared_ptr<const Graph> Session::train_graph(const LossSpec& loss, const Batch& batch) { return build(Mode::train, &loss, {}, batch); }
+
+std::string Session::bill() const {
+  return cat("parameters ", with_thousands(params_.bytes()), " B, gradients ", with_thousands(grads_.bytes()), " B, 16-bit copies ",
+             with_thousands(cache_.bytes()), " B, activations ", with_thousands(arena_.used()), " B, programs ", programs_.size());
+}
+
+}  // namespace amp

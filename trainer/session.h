@@ -1,0 +1,83 @@
+// Session: a model ready to run: parameters in flat arenas, one Program per bucket (input shapes), the prologue of 16-bit
+// copies. It computes losses, gradients and outputs; what to do with them is the Trainer's matter.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/program.h"
+#include "graph/bind.h"
+#include "trainer/arena.h"
+#include "trainer/losses.h"
+
+namespace amp {
+
+using Batch = std::map<std::string, HostTensor>;   // by graph input name, and "label"
+
+struct SessionOptions {
+  DType float_type = DType::f32;          // f64 for checks
+  std::vector<DType> compute;             // by source node; empty: everything in float_type
+  DType low = DType::f16;                 // the plan's 16-bit type
+  bool batchnorm_train = false;
+  DecayExclude decay_exclude = DecayExclude::bias_and_norm;
+  uint64_t seed = 42;
+};
+
+class Session {
+ public:
+  // The source graph must outlive the session.
+  Session(const SourceGraph& source, const SessionOptions& options);
+
+  // Forward, backward: gradients of sum_i seed_i * term_i are written to (or, accumulating, added to) the gradient arena.
+  // Returns the sum of each loss term over the micro-batch.
+  std::vector<double> train_micro(const LossSpec& loss, const Batch& batch, const std::vector<double>& seeds, bool accumulate);
+  // Loss sums without gradients, in evaluation form.
+  std::vector<double> eval_micro(const LossSpec& loss, const Batch& batch, Batch* outputs = nullptr);
+  // Model outputs by name (source values), in evaluation form.
+  Batch forward(const std::vector<int>& outputs, const Batch& batch);
+
+  void params_changed() { cache_.refresh(); }
+
+  const SourceGraph& source() const { return source_; }
+  const ParamTable& table() const { return table_; }
+  FlatLayout& layout() { return layout_; }             // one chunk per slot; frozen: no gradient or not trainable
+  const FlatLayout& layout() const { return layout_; }
+  DType float_type() const { return options_.float_type; }
+  void* params() { return params_.mutable_data(); }
+  void* grads() { return grads_.mutable_data(); }
+  void zero_grads();
+  HostTensor param(int slot) const;                    // a view into the arena
+  HostTensor grad(int slot) const;
+  bool has_grad(int slot) const { return reached_.at(static_cast<size_t>(slot)); }  // after a training micro-batch
+  RunState& state() { return state_; }
+  int64_t activation_bytes() const { return arena_.used(); }
+  size_t programs() const { return programs_.size(); }
+  std::string bill() const;                            // memory, for people
+
+  // The graph of a training micro-batch, for dumps and tests.
+  std::shared_ptr<const Graph> train_graph(const LossSpec& loss, const Batch& batch);
+
+ private:
+  enum class Mode { train, train_accumulate, eval };
+  Program& program(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Batch& batch);
+  std::shared_ptr<Graph> build(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Batch& batch);
+  std::vector<int> loss_outputs(const LossSpec& loss) const;
+  void feed(Program& program, const Batch& batch);
+  std::vector<double> read_terms(const Program& program) const;
+  Tensor view(const HostTensor& arena, int slot) const;
+
+  const SourceGraph& source_;
+  SessionOptions options_;
+  ParamTable table_;
+  FlatLayout layout_;
+  HostTensor params_, grads_;
+  std::vector<bool> reached_;
+  Arena arena_;
+  ParamCache cache_;
+  RunState state_;
+  std::map<std::string, std::unique_ptr<Program>> programs_;
+};
+
+}  // namespace amp
