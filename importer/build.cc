@@ -74,7 +74,7 @@ void resolve_identities(Built& built) {
 }
 
 Built build_source(const ModelDoc& doc) {
-  Built built = Builder(doc).build();
+  Built built = SourceBuilder(doc).build();
   resolve_identities(built);
   return built;
 }

@@ -42,9 +42,9 @@ void set_type(SourceValue& v, const onnx::TypeProto& type) {
 
 }  // namespace
 
-Builder::Builder(const ModelDoc& doc) : doc_(doc), model_(*doc.proto) {}
+SourceBuilder::SourceBuilder(const ModelDoc& doc) : doc_(doc), model_(*doc.proto) {}
 
-Built Builder::build() {
+Built SourceBuilder::build() {
   for_each_slot(*doc_.proto, [&](int number, Slot s) {
     slots_[s.tensor ? static_cast<const void*>(s.tensor) : s.attribute] = number;
   });
@@ -57,7 +57,7 @@ Built Builder::build() {
   return std::move(out_);
 }
 
-void Builder::top_level() {
+void SourceBuilder::top_level() {
   const onnx::GraphProto& g = model_.graph();
   opsets_ = opsets_of(model_.opset_import());
   if (model_.functions_size() > kMaxFunctions) {
@@ -104,7 +104,7 @@ void Builder::top_level() {
   }
 }
 
-void Builder::add_input(Scope& scope, const onnx::ValueInfoProto& info) {
+void SourceBuilder::add_input(Scope& scope, const onnx::ValueInfoProto& info) {
   check_name(info.name(), "graph input");
   if (scope.values.count(info.name())) {
     fail(Exit::model, "E_DUP_INIT", cat("two graph inputs are called '", printable(info.name()), "'"));
@@ -126,7 +126,7 @@ void Builder::add_input(Scope& scope, const onnx::ValueInfoProto& info) {
   scope.values[info.name()] = index;
 }
 
-HostTensor Builder::payload(const onnx::TensorProto& t, const std::string& what) {
+HostTensor SourceBuilder::payload(const onnx::TensorProto& t, const std::string& what) {
   if (!dtype_of(t.data_type())) {
     if (t.data_type() == onnx::TensorProto::UNDEFINED || !onnx::TensorProto::DataType_IsValid(t.data_type())) {
       fail(Exit::model, "E_TENSOR_TYPE", cat(what, " has element type ", t.data_type()));
@@ -149,7 +149,7 @@ HostTensor Builder::payload(const onnx::TensorProto& t, const std::string& what)
   }
 }
 
-int Builder::add_constant(Scope& scope, const std::string& name, HostTensor data, const void* place) {
+int SourceBuilder::add_constant(Scope& scope, const std::string& name, HostTensor data, const void* place) {
   check_name(name, "tensor");
   if (scope.values.count(name)) {
     fail(Exit::model, "E_DUP_INIT", cat("two values are called '", printable(name), "'"));
@@ -177,7 +177,7 @@ int Builder::add_constant(Scope& scope, const std::string& name, HostTensor data
   return scope.values[name] = index;
 }
 
-void Builder::add_initializers(Scope& scope, const onnx::GraphProto& graph) {
+void SourceBuilder::add_initializers(Scope& scope, const onnx::GraphProto& graph) {
   for (const auto& t : graph.initializer()) {
     add_constant(scope, t.name(), payload(t, cat("initializer '", printable(t.name()), "'")), &t);
   }
@@ -187,7 +187,7 @@ void Builder::add_initializers(Scope& scope, const onnx::GraphProto& graph) {
   }
 }
 
-void Builder::add_nodes(Scope& scope, const NodeProtos& nodes) {
+void SourceBuilder::add_nodes(Scope& scope, const NodeProtos& nodes) {
   for (const int i : topological_order(nodes)) {
     try {
       add_node(scope, nodes[i]);
@@ -198,7 +198,7 @@ void Builder::add_nodes(Scope& scope, const NodeProtos& nodes) {
   }
 }
 
-void Builder::add_node(Scope& scope, const onnx::NodeProto& node) {
+void SourceBuilder::add_node(Scope& scope, const onnx::NodeProto& node) {
   if (++nodes_ > kMaxNodes) fail(Exit::model, "E_NODES", cat("the model has more than ", kMaxNodes, " nodes once inlined"));
   AttrTable attrs = resolve(scope, node);
   const auto f = functions_.find({standard(node.domain()), node.op_type(), node.overload()});
@@ -210,7 +210,7 @@ void Builder::add_node(Scope& scope, const onnx::NodeProto& node) {
   emit(scope, node, attrs);
 }
 
-void Builder::add_constant_node(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs) {
+void SourceBuilder::add_constant_node(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs) {
   const std::string& name = node.output(0);
   const std::string what = cat("Constant '", printable(name), "'");
   if (attrs.size() != 1) fail(Exit::model, "E_ATTR", cat(what, " needs exactly one attribute, it has ", attrs.size()));
@@ -233,7 +233,7 @@ void Builder::add_constant_node(Scope& scope, const onnx::NodeProto& node, const
   }
 }
 
-void Builder::add_call(Scope& scope, const onnx::NodeProto& node, const onnx::FunctionProto& f, const AttrTable& attrs) {
+void SourceBuilder::add_call(Scope& scope, const onnx::NodeProto& node, const onnx::FunctionProto& f, const AttrTable& attrs) {
   for (const auto* active : calls_) {
     if (active != &f) continue;
     std::string path;
@@ -278,7 +278,7 @@ void Builder::add_call(Scope& scope, const onnx::NodeProto& node, const onnx::Fu
   finish_inlined(inner, name);
 }
 
-bool Builder::add_branch(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs) {
+bool SourceBuilder::add_branch(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs) {
   if (node.input_size() != 1) return false;
   const HostTensor* condition = constant_behind(*scope.graph, need(scope, node.input(0)));
   if (!condition || condition->dtype() != DType::boolean || condition->numel() != 1) return false;
@@ -304,14 +304,14 @@ bool Builder::add_branch(Scope& scope, const onnx::NodeProto& node, const AttrTa
 }
 
 // What the body merely passed on (an input, a constant) still has to appear under the caller's name.
-void Builder::finish_inlined(Scope& inner, const std::string& node_name) {
+void SourceBuilder::finish_inlined(Scope& inner, const std::string& node_name) {
   for (const auto& [name, target] : inner.bound) {
     const int v = need(inner, name);
     if (v != target) emit_identity(inner, cat(node_name, "/", name), v, target);
   }
 }
 
-void Builder::emit_identity(Scope& scope, const std::string& name, int from, int to) {
+void SourceBuilder::emit_identity(Scope& scope, const std::string& name, int from, int to) {
   SourceNode n;
   n.name = name;
   for (int i = 1; !node_names_[scope.graph].insert(n.name).second; ++i) n.name = cat(name, "_", i);
@@ -323,7 +323,7 @@ void Builder::emit_identity(Scope& scope, const std::string& name, int from, int
   if (scope.graph == top_.graph) out_.scopes.push_back(scope.module);
 }
 
-void Builder::emit(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs) {
+void SourceBuilder::emit(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs) {
   SourceNode n;
   n.name = node_name(scope, node, static_cast<int>(scope.graph->nodes.size()));
   n.op = node.op_type();
@@ -337,7 +337,7 @@ void Builder::emit(Scope& scope, const onnx::NodeProto& node, const AttrTable& a
   if (scope.graph == top_.graph) out_.scopes.push_back(module_of(scope, node));
 }
 
-int Builder::lookup(Scope& scope, const std::string& name) {
+int SourceBuilder::lookup(Scope& scope, const std::string& name) {
   if (const auto it = scope.values.find(name); it != scope.values.end()) return it->second;
   if (!scope.outer) return kUnknown;
   const int v = lookup(*scope.outer, name);
@@ -353,7 +353,7 @@ int Builder::lookup(Scope& scope, const std::string& name) {
   return scope.graph->add_value(std::move(captured));
 }
 
-int Builder::need(Scope& scope, const std::string& name) {
+int SourceBuilder::need(Scope& scope, const std::string& name) {
   const int v = lookup(scope, name);
   if (v == kUnknown) {
     fail(Exit::model, "E_DANGLING", cat("input '", printable(name), "' is produced by no node and is no input or initializer"));
@@ -361,7 +361,7 @@ int Builder::need(Scope& scope, const std::string& name) {
   return v;
 }
 
-int Builder::declare(Scope& scope, const std::string& name) {
+int SourceBuilder::declare(Scope& scope, const std::string& name) {
   if (scope.values.count(name)) {
     fail(Exit::model, "E_SSA", cat("value '", printable(name), "' is defined twice"));
   }
@@ -380,7 +380,7 @@ int Builder::declare(Scope& scope, const std::string& name) {
   return scope.values[name] = index;
 }
 
-const HostTensor* Builder::constant_behind(const SourceGraph& graph, int value) const {
+const HostTensor* SourceBuilder::constant_behind(const SourceGraph& graph, int value) const {
   while (value >= 0) {
     const SourceValue& v = graph.values[static_cast<size_t>(value)];
     if (v.kind == SourceKind::constant) return v.data ? &v.data : nullptr;

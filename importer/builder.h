@@ -24,9 +24,9 @@ struct Scope {
   std::unordered_map<std::string, int> values;  // -1: a function input that the call leaves out
 };
 
-class Builder {
+class SourceBuilder {
  public:
-  explicit Builder(const ModelDoc& doc);
+  explicit SourceBuilder(const ModelDoc& doc);
   Built build();
 
  private:

@@ -1,4 +1,4 @@
-// Builder: names of what is inlined, and attributes.
+// SourceBuilder: names of what is inlined, and attributes.
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/builder.h"
@@ -7,7 +7,7 @@
 
 namespace amp {
 
-std::string Builder::value_name(const Scope& scope, const std::string& name, bool constant) const {
+std::string SourceBuilder::value_name(const Scope& scope, const std::string& name, bool constant) const {
   if (&scope == &top_) return name;
   const auto taken = [&](const std::string& n) {
     return scope.graph->find(n) >= 0 || (scope.graph == top_.graph && reserved_.count(n));
@@ -20,7 +20,7 @@ std::string Builder::value_name(const Scope& scope, const std::string& name, boo
   return candidate;
 }
 
-std::string Builder::node_name(const Scope& scope, const onnx::NodeProto& node, int index) {
+std::string SourceBuilder::node_name(const Scope& scope, const onnx::NodeProto& node, int index) {
   std::set<std::string>& used = node_names_[scope.graph];
   std::string stem = node.name();
   if (stem.empty()) stem = cat(node.op_type(), "_", index);
@@ -34,14 +34,14 @@ std::string Builder::node_name(const Scope& scope, const onnx::NodeProto& node, 
   return name;
 }
 
-std::string Builder::module_of(const Scope& scope, const onnx::NodeProto& node) const {
+std::string SourceBuilder::module_of(const Scope& scope, const onnx::NodeProto& node) const {
   const std::string module = module_path(node);
   return module.empty() ? scope.module : module;
 }
 
 // ---- attributes
 
-AttrTable Builder::resolve(const Scope& scope, const onnx::NodeProto& node) const {
+AttrTable SourceBuilder::resolve(const Scope& scope, const onnx::NodeProto& node) const {
   AttrTable table;
   std::set<std::string> names;
   for (const auto& a : node.attribute()) {
@@ -59,7 +59,7 @@ AttrTable Builder::resolve(const Scope& scope, const onnx::NodeProto& node) cons
   return table;
 }
 
-Attrs Builder::convert(Scope& scope, const AttrTable& table) {
+Attrs SourceBuilder::convert(Scope& scope, const AttrTable& table) {
   using A = onnx::AttributeProto;
   Attrs out;
   for (const auto& [name, a] : table) {
@@ -81,7 +81,7 @@ Attrs Builder::convert(Scope& scope, const AttrTable& table) {
   return out;
 }
 
-std::shared_ptr<SourceGraph> Builder::subgraph(Scope& scope, const onnx::GraphProto& graph) {
+std::shared_ptr<SourceGraph> SourceBuilder::subgraph(Scope& scope, const onnx::GraphProto& graph) {
   auto sub = std::make_shared<SourceGraph>();
   sub->name = graph.name();
   sub->opsets = opsets_;

@@ -86,6 +86,23 @@ bool floating_constant(const SourceValue& v) {
        near.empty() ? "`check MODEL` lists the names; patterns match whole names" : cat("did you mean '", printable(near), "'?"));
 }
 
+// Node scopes may start with a wrapper that weight names lack ("/model/bert/..." against "bert...."): the leading parts
+// without which some other parameter lies in the module are dropped.
+std::string as_weights_are_named(const SourceGraph& g, const std::string& module) {
+  std::string path = module;
+  for (int dropped = 0; dropped <= 2; ++dropped) {
+    const bool known = std::any_of(g.values.begin(), g.values.end(), [&](const SourceValue& v) {
+      return v.kind == SourceKind::parameter && v.name.size() > path.size() && v.name[path.size()] == '.' &&
+             v.name.compare(0, path.size(), path) == 0;
+    });
+    if (known) return path;
+    const size_t dot = path.find('.');
+    if (dot == std::string::npos) break;
+    path.erase(0, dot + 1);
+  }
+  return module;
+}
+
 }  // namespace
 
 void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes) {
@@ -100,7 +117,7 @@ void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes) {
       const char* role = weight_role(n, u.input);
       const std::string& module = scopes[static_cast<size_t>(u.node)];
       if (!role || module.empty()) continue;
-      const std::string stem = cat(module, ".", suffix(n, role));
+      const std::string stem = cat(as_weights_are_named(g, module), ".", suffix(n, role));
       std::string name = stem;
       for (int k = 2; g.find(name) >= 0 || taken.count(name); ++k) name = cat(stem, "_", k);
       taken.insert(name);
