@@ -1,0 +1,352 @@
+#include "precision/decide.h"
+
+#include <catch2/catch_all.hpp>
+
+#include "base/error.h"
+#include "text_graph.h"
+
+using namespace amp;
+using namespace amp::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+// Post-norm transformer half-layer as PyTorch exports it, mask as -FLT_MAX.
+const char* const kAttention = R"(
+    input x
+    input mask int64
+    param Wq 4 4
+    param Wv 4 4
+    param b 4
+    param gamma 4
+    const scale = 8.0
+    const one = 1.0
+    const lowest = -3.4028235e38
+    maskf = Cast{to=1}(mask)
+    inverse = Sub(one, maskf)
+    bias = Mul(inverse, lowest)
+    wide = Unsqueeze(bias)
+    q = MatMul(x, Wq)
+    qb = Add(q, b)
+    qt = Transpose(qb)
+    scores = MatMul(qb, qt)
+    scaled = Div(scores, scale)
+    masked = Add(scaled, wide)
+    p = Softmax{axis=-1}(masked)
+    v = MatMul(x, Wv)
+    o = MatMul(p, v)
+    res = Add(o, x)
+    y = LayerNormalization{axis=-1}(res, gamma, b)
+    output y)";
+
+PrecisionPlan plan_of(const SourceGraph& g, const std::string& list, DType low = DType::f16) {
+  return decide(g, parse_op_list(list, "my.json"), low);
+}
+
+bool warned(const PrecisionPlan& plan, const std::string& text) {
+  for (const std::string& w : plan.warnings) {
+    if (w.find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("O1 on attention: matrix products low, mask, softmax and norm fp32") {
+  const SourceGraph g = text_graph(kAttention);
+  const PrecisionPlan plan = decide(g, preset("O1"), DType::f16);
+  CHECK(named_types(g, plan) ==
+        "maskf:fp32 inverse:fp32 bias:fp32 wide:fp32 q:fp16 qb:fp16 qt:fp16 scores:fp16 scaled:fp32 masked:fp32 p:fp32 "
+        "v:fp16 o:fp16 res:fp32 y:fp32");
+  CHECK(decision(g, plan, "qb").pass == "paint: between allow nodes");
+  CHECK(decision(g, plan, "q").rule == "allow list of O1");
+  CHECK(decision(g, plan, "p").cls == "deny");
+  CHECK(decision(g, plan, "maskf").pass == "no-weights");
+  CHECK(decision(g, plan, "bias").pass == "safety");
+  CHECK_THAT(decision(g, plan, "bias").rule, ContainsSubstring("'lowest' holds -3.4"));
+  CHECK(decision(g, plan, "res").pass == "paint: not between allow nodes");
+  CHECK(plan.any_low());
+  CHECK(plan.any_f16());
+  CHECK(plan.warnings.empty());
+}
+
+TEST_CASE("the mask stays fp32 in every preset that has low nodes, bf16 too") {
+  const SourceGraph g = text_graph(kAttention);
+  const std::string name = GENERATE("O1", "O2", "O3", "pytorch", "tensorflow", "paddle", "apex");
+  const DType low = GENERATE(DType::f16, DType::bf16);
+  INFO(name);
+  const PrecisionPlan plan = decide(g, preset(name), low);
+  for (const char* node : {"bias", "wide", "masked", "p"}) {
+    INFO(node);
+    CHECK(decision(g, plan, node).compute == Compute::f32);
+  }
+  CHECK(decision(g, plan, "scores").compute == compute_of(low));
+}
+
+TEST_CASE("O0 is all fp32, and a rule on it makes one node low") {
+  const SourceGraph g = text_graph(kAttention);
+  CHECK_FALSE(decide(g, preset("O0"), DType::f16).any_low());
+  const PrecisionPlan plan =
+      plan_of(g, R"({"version": 1, "extends": "O0", "rules": [{"node": "scores", "precision": "low"}]})");
+  for (size_t i = 0; i < g.nodes.size(); ++i) {
+    INFO(g.nodes[i].name);
+    CHECK((plan.nodes[i].compute == Compute::f16) == (g.nodes[i].name == "scores"));
+  }
+}
+
+TEST_CASE("O2 keeps norms low, O3 all but the mask") {
+  const SourceGraph g = text_graph(kAttention);
+  CHECK(decision(g, decide(g, preset("O2"), DType::f16), "y").compute == Compute::f16);
+  CHECK(decision(g, decide(g, preset("O2"), DType::f16), "res").compute == Compute::f16);
+  CHECK(decision(g, decide(g, preset("O1"), DType::f16), "y").compute == Compute::f32);
+}
+
+TEST_CASE("low = fp32 gives a plan without low nodes") {
+  const SourceGraph g = text_graph(kAttention);
+  CHECK_FALSE(decide(g, preset("O3"), DType::f32).any_low());
+}
+
+TEST_CASE("PyTorch semantics: the widest input decides what no list names") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    param W 4 4
+    param b 4
+    param table 4 4
+    const two = 2.0
+    const vec 4 = 1
+    l = MatMul(x, W)
+    lin = Add(l, b)
+    r = Relu(lin)
+    t = Mul(r, two)
+    e = Exp(t)
+    mix = Add(e, t)
+    same = Add(t, r)
+    wide = Add(t, table)
+    wider = Add(t, vec)
+    cat = Concat{axis=0}(same, mix)
+    bn = BatchNormalization(same, b, b, b, b)
+    emb = Neg(table)
+    output cat)");
+  CHECK(named_types(g, decide(g, preset("pytorch"), DType::f16)) ==
+        "l:fp16 lin:fp16 r:fp16 t:fp16 e:fp32 mix:fp32 same:fp16 wide:fp32 wider:fp32 cat:fp32 bn:fp16 emb:fp32");
+}
+
+TEST_CASE("spelled-out units are painted as one and take the class of their kind") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    param W 4 4
+    param gamma 4
+    const two = 2
+    const eps = 1e-12
+    const half = 0.5
+    const one = 1
+    const root2 = 1.4142135
+    in = MatMul(x, W)
+    v = Div(in, root2)
+    e = Erf(v)
+    t = Add(e, one)
+    a = Mul(in, t)
+    gelu = Mul(a, half)
+    ff = MatMul(gelu, W)
+    mean = ReduceMean{axes=[-1]}(ff)
+    d = Sub(ff, mean)
+    sq = Pow(d, two)
+    var = ReduceMean{axes=[-1]}(sq)
+    ve = Add(var, eps)
+    s = Sqrt(ve)
+    n = Div(d, s)
+    ln = Mul(n, gamma)
+    out = MatMul(ln, W)
+    output out)");
+  const std::string norm[] = {"mean", "d", "sq", "var", "ve", "s", "n", "ln"};
+  const std::string gelu[] = {"v", "e", "t", "a", "gelu"};
+  const PrecisionPlan o1 = decide(g, preset("O1"), DType::f16);
+  for (const std::string& node : norm) CHECK(decision(g, o1, node).compute == Compute::f32);
+  for (const std::string& node : gelu) CHECK(decision(g, o1, node).compute == Compute::f16);
+  CHECK(decision(g, o1, "sq").rule == "deny list of O1 (LayerNormalization of 8 nodes)");
+  const PrecisionPlan o2 = decide(g, preset("O2"), DType::f16);
+  for (const std::string& node : norm) CHECK(decision(g, o2, node).compute == Compute::f16);
+  // A rule on the kind reaches all its nodes, a rule on one node that one.
+  const PrecisionPlan kind =
+      plan_of(g, R"({"version": 1, "rules": [{"op": "LayerNormalization", "precision": "low"}]})");
+  for (const std::string& node : norm) CHECK(decision(g, kind, node).compute == Compute::f16);
+  const PrecisionPlan one = plan_of(g, R"({"version": 1, "rules": [{"node": "a", "precision": "fp32"}]})");
+  for (const std::string& node : gelu) {
+    CHECK(decision(g, one, node).compute == (node == "a" ? Compute::f32 : Compute::f16));
+  }
+  const PrecisionPlan deny = plan_of(g, R"({"version": 1, "deny": {"add": ["Gelu"]}})");
+  for (const std::string& node : gelu) CHECK(decision(g, deny, node).compute == Compute::f32);
+}
+
+TEST_CASE("rules: every selector, all keys must match, the last match wins") {
+  SourceGraph g = text_graph(R"(
+    input x
+    param W 4 4
+    param onnx_1 4 4
+    param W3 4 4
+    /encoder/layer.0/MatMul: a = MatMul(x, W)
+    /encoder/layer.1/MatMul: b = MatMul(a, onnx_1)
+    wt = Transpose(W3)
+    /encoder/layer.11/MatMul: c = MatMul(b, wt)
+    output c)");
+  g.values[static_cast<size_t>(g.find("onnx_1"))].alias = "encoder.layer.1.weight";
+  const auto low = [&](const std::string& rules) {
+    const PrecisionPlan plan = plan_of(g, R"({"version": 1, "rules": [)" + rules + "]}");
+    CHECK_FALSE(warned(plan, "matches no node"));
+    std::string out;
+    for (const char* node : {"/encoder/layer.0/MatMul", "/encoder/layer.1/MatMul", "/encoder/layer.11/MatMul"}) {
+      out += decision(g, plan, node).compute == Compute::f32 ? '-' : 'L';
+    }
+    return out;
+  };
+  CHECK(low(R"({"op": "MatMul", "precision": "fp32"})") == "---");
+  CHECK(low(R"({"op": "Mat*", "precision": "fp32"}, {"node": "*layer.1/*", "precision": "low"})") == "-L-");
+  CHECK(low(R"({"node": "*layer.1/*", "precision": "low"}, {"op": "Mat*", "precision": "fp32"})") == "---");
+  CHECK(low(R"({"scope": "/encoder/layer.1", "precision": "fp32"})") == "L-L");
+  CHECK(low(R"({"scope": "encoder", "precision": "fp32"})") == "---");
+  CHECK(low(R"({"tensor": "b", "precision": "fp32"})") == "L-L");
+  CHECK(low(R"({"param": "encoder.layer.1.*", "precision": "fp32"})") == "L-L");
+  CHECK(low(R"({"param": "W3", "precision": "fp32"})") == "LL-");  // through the Transpose
+  CHECK(low(R"({"op": "MatMul", "scope": "/encoder/layer.0", "precision": "fp32"})") == "-LL");
+}
+
+TEST_CASE("a rule that matches nothing is a warning, one that defies a constant too") {
+  const SourceGraph g = text_graph(kAttention);
+  const PrecisionPlan plan = plan_of(g, R"({"version": 1, "rules": [{"node": "nobody", "precision": "fp32"},
+      {"op": "MatMul", "node": "p", "precision": "fp32"}, {"node": "bias", "precision": "low", "why": "I know"}]})");
+  CHECK(warned(plan, "rule 1 of my.json matches no node"));
+  CHECK(warned(plan, "rule 2 of my.json matches no node"));
+  CHECK(warned(plan, "although constant 'lowest'"));
+  CHECK(decision(g, plan, "bias").compute == Compute::f16);
+  CHECK(decision(g, plan, "bias").pass == "rule");
+  CHECK(decision(g, plan, "bias").rule == "rule 3 of my.json: I know");
+}
+
+TEST_CASE("follow takes the widest input; fp16 and bf16 stand as written") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    param W 4 4
+    a = MatMul(x, W)
+    b = Softmax(a)
+    c = Softmax(b)
+    output c)");
+  const PrecisionPlan plan = plan_of(g, R"({"version": 1, "rules": [{"node": "b", "precision": "follow"},
+      {"node": "c", "precision": "bf16"}]})");
+  CHECK(named_types(g, plan) == "a:fp16 b:fp16 c:bf16");
+}
+
+TEST_CASE("constants that 16 bits lose: epsilons are kept fp32 in fp16, fine in bf16") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    param W 4 4
+    const eps = 1e-9
+    const ok = 0.001
+    a = MatMul(x, W)
+    b = Add(a, eps)
+    c = MatMul(b, W)
+    d = Add(c, ok)
+    e = MatMul(d, W)
+    output e)");
+  CHECK(named_types(g, decide(g, preset("O1"), DType::f16)) == "a:fp16 b:fp32 c:fp16 d:fp16 e:fp16");
+  CHECK(named_types(g, decide(g, preset("O1"), DType::bf16)) == "a:bf16 b:bf16 c:bf16 d:bf16 e:bf16");
+}
+
+TEST_CASE("weights beyond fp16 are reported and kept fp32; bounds of Clip are harmless") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    param W 2 2 = 1 70000 1 1
+    param V 2 2
+    const hi = 3.4028235e38
+    const lo = 0.0
+    a = MatMul(x, V)
+    b = Clip(a, lo, hi)
+    c = MatMul(b, V)
+    d = MatMul(c, W)
+    output d)");
+  const PrecisionPlan plan = decide(g, preset("O1"), DType::f16);
+  CHECK(named_types(g, plan) == "a:fp16 b:fp16 c:fp16 d:fp32");
+  CHECK(warned(plan, "weight 'W' holds 70000"));
+  CHECK(named_types(g, decide(g, preset("O1"), DType::bf16)) == "a:bf16 b:bf16 c:bf16 d:bf16");
+}
+
+TEST_CASE("what is not floating arithmetic has no compute type") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    input ids int64
+    input wide float64
+    param E 9 4
+    const zero int64 = 0
+    emb = Gather(E, ids)
+    shape = Shape(x)
+    next = Add(ids, zero)
+    cond = Equal(ids, zero)
+    toint = Cast{to=7}(x)
+    d = Neg(wide)
+    sel = Where(cond, emb, x)
+    output sel)");
+  const PrecisionPlan plan = decide(g, preset("O1"), DType::f16);
+  CHECK(named_types(g, plan) == "emb:fp32 sel:fp32");
+  CHECK(decision(g, plan, "d").rule == "float64");
+}
+
+TEST_CASE("positions are not rounded: nodes that depend on no weight and no floating input stay fp32") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    input pos int64
+    const freq 1 4
+    param W 4 4
+    posf = Cast{to=1}(pos)
+    angle = MatMul(posf, freq)
+    cos = Cos(angle)
+    q = MatMul(x, W)
+    rot = Mul(q, cos)
+    s = MatMul(rot, W)
+    output s)");
+  CHECK(named_types(g, decide(g, preset("O1"), DType::f16)) == "posf:fp32 angle:fp32 cos:fp32 q:fp16 rot:fp16 s:fp16");
+}
+
+TEST_CASE("Resize goes by its mode") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    param W 4 4
+    const sizes 4 = 2
+    a = MatMul(x, W)
+    n = Resize{mode=nearest}(a, , sizes)
+    b = MatMul(n, W)
+    l = Resize{mode=linear}(b, , sizes)
+    c = MatMul(l, W)
+    output c)");
+  CHECK(named_types(g, decide(g, preset("O1"), DType::f16)) == "a:fp16 n:fp16 b:fp16 l:fp32 c:fp16");
+}
+
+TEST_CASE("an unlisted operator is infer, said once") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    param W 4 4
+    a = MatMul(x, W)
+    b = com.acme::Foo(a)
+    b2 = com.acme::Foo(b)
+    c = MatMul(b2, W)
+    output c)");
+  const PrecisionPlan plan = decide(g, preset("O1"), DType::f16);
+  CHECK(named_types(g, plan) == "a:fp16 b:fp16 b2:fp16 c:fp16");
+  CHECK(decision(g, plan, "b").cls == "unlisted");
+  CHECK(plan.warnings == std::vector<std::string>{"operator 'Foo' is unlisted in O1: treated as infer"});
+}
+
+TEST_CASE("the same graph and list give the same plan; the order of independent nodes does not matter") {
+  const SourceGraph g = text_graph(kAttention);
+  std::string moved = kAttention;
+  const std::string line = "    v = MatMul(x, Wv)\n";
+  moved.erase(moved.find(line), line.size());
+  moved.insert(moved.find("    maskf"), line);
+  const SourceGraph h = text_graph(moved);
+  const PrecisionPlan a = decide(g, preset("O1"), DType::f16), b = decide(h, preset("O1"), DType::f16);
+  for (const SourceNode& n : g.nodes) {
+    INFO(n.name);
+    CHECK(decision(g, a, n.name).compute == decision(h, b, n.name).compute);
+    CHECK(decision(g, a, n.name).pass == decision(h, b, n.name).pass);
+  }
+  CHECK(graph_fingerprint(g) == graph_fingerprint(text_graph(kAttention)));
+  CHECK(graph_fingerprint(g) != graph_fingerprint(h));
+}
