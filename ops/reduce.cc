@@ -43,7 +43,10 @@ ValueId simplify_reduce(Builder& b, const char* name, const std::vector<ValueId>
     return true;
   };
   while (start > 0 && adjacent(big[start - 1], big[start])) --start;
-  if (start == 0) return {};
+  if (start == 0) {
+    if (big.size() == axes.size()) return {};   // else an axis of size 1 would stretch the run
+    return b.reshape(b.op(name, {in[0]}, {{"axes", big}, {"keepdims", int64_t{1}}}), final_dims);
+  }
   const std::vector<int64_t> inner(big.begin() + static_cast<int64_t>(start), big.end());
   const std::vector<int64_t> rest(big.begin(), big.begin() + static_cast<int64_t>(start));
   const ValueId first = b.op(name, {in[0]}, {{"axes", inner}, {"keepdims", int64_t{1}}});
@@ -75,7 +78,14 @@ template <int Op, class T>
 Kernel typed_reduce(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
   const auto axes = a.attrs().ints("axes");
-  const size_t lo = static_cast<size_t>(*std::min_element(axes.begin(), axes.end())), hi = static_cast<size_t>(*std::max_element(axes.begin(), axes.end()));
+  // One run of axes (simplify_reduce), but for axes of extent 1 anywhere.
+  size_t lo = x.dims.size(), hi = 0;
+  for (const int64_t axis : axes) {
+    const size_t d = static_cast<size_t>(axis);
+    if (x.dims[d] == 1) continue;
+    lo = std::min(lo, d);
+    hi = std::max(hi, d);
+  }
   int64_t outer = 1, n = 1, inner = 1;
   for (size_t d = 0; d < x.dims.size(); ++d) (d < lo ? outer : d > hi ? inner : n) *= x.dims[d];
   if (y.numel() == 0) return [] {};
