@@ -1,4 +1,6 @@
 // ConvTranspose: ONNX 1+. y = ConvGradX(x, w): x takes the part of a convolution's output gradient.
+#include <algorithm>
+
 #include "ops/elementwise_op.h"
 #include "ops/spatial.h"
 
@@ -56,11 +58,10 @@ void lower_conv_transpose(Lowering& l) {
   a.set("group", group);
   a.set("dims", out);
   ValueId y = b.op("ConvGradX", {with_height(b, l.in(0)), with_height(b, l.in(1))}, std::move(a));
-  for (size_t i = 0; i < tail.size(); ++i) {
-    if (tail[i] == 0) continue;
-    Dims zeros = b.dims(y);
-    zeros[i + 2] = tail[i];
-    y = b.op("Concat", {y, b.expand(b.scalar(0, b.dtype(y)), zeros)}, {{"axis", static_cast<int64_t>(i + 2)}});
+  if (std::any_of(tail.begin(), tail.end(), [](int64_t n) { return n != 0; })) {
+    Dims full = b.dims(y);
+    for (size_t i = 0; i < tail.size(); ++i) full[i + 2] += tail[i];
+    y = b.op("SliceGrad", {y}, {{"starts", Dims(full.size(), 0)}, {"steps", Dims(full.size(), 1)}, {"full", full}});
   }
   if (l.has(2)) {
     Dims bias(b.dims(y).size(), 1);
