@@ -14,7 +14,8 @@ size_t at(int i) { return static_cast<size_t>(i); }
 
 // Everything else has no compute type: shape arithmetic, masks of booleans, casts to integers, control flow.
 void find_eligible(const SourceGraph& g, PlanGraph& out) {
-  static const std::set<std::string_view> never = {"Shape", "Size", "If", "Loop", "Scan", "Constant"};
+  static const std::set<std::string_view> never = {"Shape",    "Size", "If", "Loop", "Scan",
+                                                   "Constant", "And",  "Or", "Xor",  "Not"};
   const auto floating = [&](int v) { return v >= 0 && is_float(out.types[at(v)]); };
   const auto is_f64 = [&](int v) { return v >= 0 && out.types[at(v)] == DType::f64; };
   out.eligible.assign(g.nodes.size(), 0);
