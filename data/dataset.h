@@ -1,0 +1,50 @@
+// Dataset: samples by index, made into batches named by graph input. Datasets are immutable once made, so any number
+// of threads may ask for batches. Errors: exit 5, naming the file and line or row.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/host_tensor.h"
+
+namespace amp {
+
+constexpr int64_t kIgnoreIndex = -100;  // a label that counts for nothing
+
+// A graph input that the data must feed.
+struct InputSpec {
+  std::string name;
+  DType dtype = DType::i64;
+  std::optional<Dims> dims = {};  // as the graph declares them, -1 for a dynamic one; absent: rank unknown
+};
+
+struct Batch {
+  std::map<std::string, HostTensor> inputs;
+  HostTensor labels;           // absent when the data has none
+  int64_t rows = 0;
+  int64_t valid_items = 0;     // what the loss is normalised by: integer labels other than kIgnoreIndex, all float labels
+  int64_t tokens = 0;          // text: tokens before padding; otherwise 0
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual int64_t size() const = 0;
+  virtual std::span<const int32_t> lengths() const { return {}; }  // tokens per sample; empty when samples are alike
+  virtual Batch batch(std::span<const int64_t> samples) const = 0;
+  virtual std::string where(int64_t sample) const = 0;             // "train.csv:17"
+  // E_DATA_TOKEN_RANGE when a value fed to `input` is below 0 or not below rows, the size of the table it looks up.
+  virtual void check_token_range(const std::string& input, int64_t rows) const = 0;
+  // E_DATA_LABEL when an integer label is neither kIgnoreIndex nor in [0, classes).
+  virtual void check_label_range(int64_t classes) const = 0;
+};
+
+// Number of items the loss counts in labels, as in Batch.
+int64_t count_valid(const HostTensor& labels);
+
+}  // namespace amp

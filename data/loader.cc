@@ -1,0 +1,31 @@
+#include "data/loader.h"
+
+namespace amp {
+
+LoadedWindow load_window(const Dataset& dataset, const Window& window) {
+  LoadedWindow w;
+  w.at = window.at;
+  w.next = window.next;
+  w.last_of_epoch = window.last_of_epoch;
+  for (const std::vector<int64_t>& samples : window.micro) {
+    w.batches.push_back(dataset.batch(samples));
+    w.rows += w.batches.back().rows;
+    w.valid_items += w.batches.back().valid_items;
+    w.tokens += w.batches.back().tokens;
+  }
+  return w;
+}
+
+WindowLoader::WindowLoader(const Dataset& dataset, Sampler sampler, int64_t max_epochs, size_t ahead)
+    : dataset_(dataset), sampler_(std::move(sampler)), max_epochs_(max_epochs) {
+  if (ahead > 0) prefetch_ = std::make_unique<Prefetch<LoadedWindow>>([this] { return make(); }, ahead);
+}
+
+std::optional<LoadedWindow> WindowLoader::make() {
+  if (max_epochs_ > 0 && sampler_.state().epoch >= max_epochs_) return std::nullopt;
+  return load_window(dataset_, sampler_.next());
+}
+
+std::optional<LoadedWindow> WindowLoader::next() { return prefetch_ ? prefetch_->next() : make(); }
+
+}  // namespace amp

@@ -1,0 +1,93 @@
+// Prefetch: a background thread that makes the next items in order, at most `capacity` ahead. What comes out does not
+// depend on timing. An exception of make() reaches the consumer in the place of its item, and ends the sequence.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace amp {
+
+template <class T>
+class Prefetch {
+ public:
+  // make is called on the background thread only; nullopt ends the sequence. It must not outlive what it refers to:
+  // the destructor waits for the call in progress and no longer.
+  Prefetch(std::function<std::optional<T>()> make, size_t capacity)
+      : make_(std::move(make)), capacity_(capacity < 1 ? 1 : capacity), thread_([this] { run(); }) {}
+  Prefetch(const Prefetch&) = delete;
+  Prefetch& operator=(const Prefetch&) = delete;
+
+  ~Prefetch() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  // The next item, waiting for it; nullopt after the last one, again and again.
+  std::optional<T> next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !ready_.empty() || ended_; });
+    if (ready_.empty()) {
+      if (error_) std::rethrow_exception(error_);
+      return std::nullopt;
+    }
+    std::optional<T> item(std::move(ready_.front()));
+    ready_.pop_front();
+    lock.unlock();
+    changed_.notify_all();
+    return item;
+  }
+
+ private:
+  // Not `item = make_()` in a try block: g++ 12 lets make_ write into item, which then keeps a half-made value when
+  // make_ throws.
+  std::optional<T> attempt(std::exception_ptr& error) {
+    try {
+      return make_();
+    } catch (...) {
+      error = std::current_exception();
+      return std::nullopt;
+    }
+  }
+
+  void run() {
+    while (true) {
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return stop_ || ready_.size() < capacity_; });
+        if (stop_) return;
+      }
+      std::exception_ptr error;
+      std::optional<T> item = attempt(error);
+      const bool more = item.has_value();
+      {
+        const std::lock_guard lock(mutex_);
+        if (more) ready_.push_back(std::move(*item));
+        error_ = error;
+        ended_ = !more;
+      }
+      changed_.notify_all();
+      if (!more) return;
+    }
+  }
+
+  std::function<std::optional<T>()> make_;
+  const size_t capacity_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<T> ready_;
+  std::exception_ptr error_;
+  bool stop_ = false, ended_ = false;
+  std::thread thread_;  // last: it starts when all else is there
+};
+
+}  // namespace amp

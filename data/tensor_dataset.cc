@@ -1,0 +1,154 @@
+#include "data/tensor_dataset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace amp {
+
+int64_t count_valid(const HostTensor& labels) {
+  if (!labels) return 0;
+  if (is_float(labels.dtype())) return labels.numel();
+  const HostTensor ids = labels.cast(DType::i64);
+  return labels.numel() - std::count(ids.as<int64_t>(), ids.as<int64_t>() + ids.numel(), kIgnoreIndex);
+}
+
+namespace {
+
+class TensorDataset final : public Dataset {
+ public:
+  TensorDataset(const std::vector<NamedTensor>& tensors, const std::string& file_name, const std::vector<InputSpec>& inputs,
+                const TensorOptions& options)
+      : name_(file_name) {
+    for (const InputSpec& i : inputs) columns_.push_back({i.name, take(tensors, i)});
+    if (const HostTensor* label = find_tensor(tensors, options.label)) label_ = *label;
+    std::vector<const HostTensor*> all;
+    for (const NamedTensor& c : columns_) all.push_back(&c.tensor);
+    if (label_) all.push_back(&label_);
+    if (all.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", name_, "' has neither a graph input nor a label"));
+    for (const HostTensor* t : all) {
+      const int64_t rows = t->rank() > 0 ? t->dims()[0] : -1;
+      if (t == all[0]) rows_ = rows;
+      if (rows != rows_ || rows < 0) whole_ = true;
+    }
+    if (!whole_ && rows_ == 0) fail(Exit::data, "E_DATA_EMPTY", cat("'", name_, "' has no rows: its tensors are [0, ...]"));
+    if (rows_ <= options.batch_size) whole_ = true;
+    if (options.allow_nonfinite) return;
+    for (const NamedTensor& c : columns_) check_finite(c.name, c.tensor);
+    if (label_) check_finite(options.label, label_);
+  }
+
+  int64_t size() const override { return whole_ ? 1 : rows_; }
+  std::string where(int64_t sample) const override { return whole_ ? name_ : cat(name_, ": row ", sample); }
+
+  Batch batch(std::span<const int64_t> samples) const override {
+    Batch b;
+    for (const NamedTensor& c : columns_) b.inputs[c.name] = whole_ ? c.tensor : gather(c.tensor, samples);
+    if (label_) b.labels = whole_ ? label_ : gather(label_, samples);
+    b.rows = !whole_ ? static_cast<int64_t>(samples.size()) : std::max<int64_t>(1, rows_);
+    b.valid_items = count_valid(b.labels);
+    return b;
+  }
+
+  void check_token_range(const std::string& input, int64_t rows) const override {
+    const HostTensor* t = find_tensor(columns_, input);
+    if (!t || is_float(t->dtype())) return;
+    const HostTensor ids = t->cast(DType::i64);
+    for (int64_t i = 0; i < ids.numel(); ++i) {
+      const int64_t v = ids.as<int64_t>()[i];
+      if (v >= 0 && v < rows) continue;
+      fail(Exit::data, "E_DATA_TOKEN_RANGE",
+           cat("'", name_, "': input '", printable(input), "' has the value ", v, " at ", place(*t, i),
+               ", the model's table has ", rows, " rows"),
+           "the data was made for another model");
+    }
+  }
+
+  void check_label_range(int64_t classes) const override {
+    if (!label_ || is_float(label_.dtype())) return;
+    const HostTensor ids = label_.cast(DType::i64);
+    for (int64_t i = 0; i < ids.numel(); ++i) {
+      const int64_t v = ids.as<int64_t>()[i];
+      if (v == kIgnoreIndex || (v >= 0 && v < classes)) continue;
+      fail(Exit::data, "E_DATA_LABEL",
+           cat("'", name_, "': the label at ", place(label_, i), " is ", v, ", the model has ", classes,
+               " classes: 0 to ", classes - 1, ", or ", kIgnoreIndex, " to ignore"));
+    }
+  }
+
+ private:
+  HostTensor take(const std::vector<NamedTensor>& tensors, const InputSpec& input) const {
+    const HostTensor* t = find_tensor(tensors, input.name);
+    if (!t) {
+      std::vector<std::string> names;
+      for (const NamedTensor& n : tensors) names.push_back(printable(n.name));
+      const std::string near = nearest(input.name, names);
+      fail(Exit::data, "E_DATA_COLUMN",
+           cat("'", name_, "' has no tensor for the graph's input '", printable(input.name), "'; it has: ", join(names, ", ")),
+           near.empty() ? "" : cat("is '", near, "' meant?"));
+    }
+    const bool same_kind = is_float(t->dtype()) == is_float(input.dtype) || is_float(input.dtype);
+    bool same_shape = !input.dims || input.dims->size() == t->dims().size();
+    for (size_t d = 0; same_shape && input.dims && d < t->dims().size(); ++d) {
+      // Dimension 0 is the batch: a dataset's rows need not be the graph's.
+      if (d > 0 && (*input.dims)[d] >= 0 && (*input.dims)[d] != t->dims()[d]) same_shape = false;
+    }
+    if (!same_kind || !same_shape) {
+      fail(Exit::data, "E_DATA_SHAPE",
+           cat("'", name_, "': tensor '", printable(input.name), "' is ", name_of(t->dtype()), " ", to_string(t->dims()),
+               ", the graph's input is ", name_of(input.dtype), input.dims ? " " + to_string(*input.dims) : ""),
+           "-1 stands for any size");
+    }
+    return t->cast(input.dtype);
+  }
+
+  static std::string place(const HostTensor& t, int64_t i) {
+    Dims index(t.dims().size());
+    for (size_t d = index.size(); d-- > 0; i /= t.dims()[d]) index[d] = i % t.dims()[d];
+    return to_string(index);
+  }
+
+  void check_finite(const std::string& name, const HostTensor& t) const {
+    if (!is_float(t.dtype())) return;
+    const HostTensor wide = t.cast(DType::f64);
+    for (int64_t i = 0; i < t.numel(); ++i) {
+      if (std::isfinite(wide.as<double>()[i])) continue;
+      fail(Exit::data, "E_DATA_NONFINITE",
+           cat("'", name_, "': tensor '", printable(name), "' holds ", wide.as<double>()[i], " at ", place(t, i)),
+           "remove such rows or replace the values");
+    }
+  }
+
+  static HostTensor gather(const HostTensor& t, std::span<const int64_t> samples) {
+    Dims dims = t.dims();
+    const int64_t bytes = dims[0] > 0 ? t.bytes() / dims[0] : 0;
+    const int64_t rows = dims[0];
+    dims[0] = static_cast<int64_t>(samples.size());
+    HostTensor out = HostTensor::empty(t.dtype(), std::move(dims));
+    auto* to = static_cast<char*>(out.mutable_data());
+    for (const int64_t s : samples) {
+      check(s >= 0 && s < rows, "TensorDataset: sample out of range");
+      if (bytes > 0) std::memcpy(to, static_cast<const char*>(t.data()) + s * bytes, static_cast<size_t>(bytes));
+      to += bytes;
+    }
+    return out;
+  }
+
+  std::string name_;
+  std::vector<NamedTensor> columns_;
+  HostTensor label_;
+  int64_t rows_ = 0;
+  bool whole_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> make_tensor_dataset(std::vector<NamedTensor> tensors, const std::string& file_name,
+                                             std::vector<InputSpec> inputs, const TensorOptions& options) {
+  return std::make_unique<TensorDataset>(tensors, file_name, inputs, options);
+}
+
+}  // namespace amp

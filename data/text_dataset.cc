@@ -1,0 +1,173 @@
+#include "data/text_dataset.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace amp {
+
+std::optional<TextRole> text_role(const std::string& input_name) {
+  const std::string name = input_name.substr(0, input_name.ends_with(":0") ? input_name.size() - 2 : std::string::npos);
+  if (name == "input_ids") return TextRole::ids;
+  if (name == "attention_mask" || name == "input_mask") return TextRole::mask;
+  if (name == "token_type_ids" || name == "segment_ids") return TextRole::types;
+  if (name == "position_ids") return TextRole::positions;
+  return std::nullopt;
+}
+
+namespace {
+
+class TextDataset final : public Dataset {
+ public:
+  TextDataset(const Table& table, const WordPiece& tokenizer, std::vector<InputSpec> inputs, const TextOptions& options)
+      : inputs_(std::move(inputs)), options_(options), name_(table.name()), pad_(tokenizer.vocab().pad()) {
+    if (options_.fixed_seq_len > 0) options_.max_seq_len = options_.fixed_seq_len;
+    for (const InputSpec& i : inputs_) roles_.push_back(role_of(i));
+    tokenize(table, tokenizer);
+    if (options_.label_column.empty()) return;
+    if (options_.numeric_labels) {
+      numbers_ = label_numbers(table, options_.label_column);
+    } else {
+      ids_of_labels_ = class_ids(table, options_.label_column, options_.classes);
+    }
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(lines_.size()); }
+  std::span<const int32_t> lengths() const override { return lengths_; }
+  std::string where(int64_t sample) const override { return cat(name_, ":", lines_.at(static_cast<size_t>(sample))); }
+  Batch batch(std::span<const int64_t> samples) const override;
+  void check_token_range(const std::string& input, int64_t rows) const override;
+
+  void check_label_range(int64_t classes) const override {
+    for (size_t s = 0; s < ids_of_labels_.size(); ++s) {
+      if (ids_of_labels_[s] < classes) continue;
+      const std::string& label = options_.classes[static_cast<size_t>(ids_of_labels_[s])];
+      fail(Exit::data, "E_DATA_LABEL",
+           cat(where(static_cast<int64_t>(s)), ": label '", printable(label), "' is class ", ids_of_labels_[s],
+               ", the model has ", classes, " classes"),
+           "train a model with as many outputs as there are labels");
+    }
+  }
+
+ private:
+  static TextRole role_of(const InputSpec& input) {
+    const auto role = text_role(input.name);
+    if (!role) {
+      fail(Exit::data, "E_DATA_INPUT", cat("the graph's input '", printable(input.name), "' is not one that text makes"),
+           "text makes input_ids, attention_mask, token_type_ids, position_ids; feed others from a .safetensors file");
+    }
+    return *role;
+  }
+
+  void tokenize(const Table& table, const WordPiece& tokenizer) {
+    if (options_.text_columns.empty() || options_.text_columns.size() > 2) {
+      fail(Exit::usage, "E_TEXT_COLUMNS", cat("one or two text columns are needed, ", options_.text_columns.size(), " given"));
+    }
+    const size_t first = table.column(options_.text_columns[0]);
+    const size_t second = options_.text_columns.size() == 2 ? table.column(options_.text_columns[1]) : first;
+    for (int64_t r = 0; r < table.rows(); ++r) {
+      const Encoding e = first == second
+                             ? tokenizer.encode(table.text(r, first), options_.max_seq_len)
+                             : tokenizer.encode_pair(table.text(r, first), table.text(r, second), options_.max_seq_len);
+      tokens_.insert(tokens_.end(), e.ids.begin(), e.ids.end());
+      second_start_.push_back(static_cast<int32_t>(std::count(e.types.begin(), e.types.end(), 0)));
+      lengths_.push_back(static_cast<int32_t>(e.ids.size()));
+      starts_.push_back(tokens_.size() - e.ids.size());
+      lines_.push_back(table.line(r));
+    }
+  }
+
+  HostTensor column(TextRole role, std::span<const int64_t> samples, int64_t length) const;
+
+  std::vector<InputSpec> inputs_;
+  std::vector<TextRole> roles_;
+  TextOptions options_;
+  std::string name_;
+  int32_t pad_;
+  std::vector<int32_t> tokens_;        // of all samples, one after the other
+  std::vector<size_t> starts_;
+  std::vector<int32_t> lengths_, second_start_;
+  std::vector<int64_t> lines_, ids_of_labels_;
+  std::vector<float> numbers_;
+};
+
+HostTensor TextDataset::column(TextRole role, std::span<const int64_t> samples, int64_t length) const {
+  const auto rows = static_cast<int64_t>(samples.size());
+  HostTensor t = HostTensor::empty(DType::i64, {rows, length});
+  int64_t* p = t.as_mutable<int64_t>();
+  for (const int64_t sample : samples) {
+    const auto s = static_cast<size_t>(sample);
+    const int64_t n = lengths_[s];
+    const int32_t* ids = tokens_.data() + starts_[s];
+    for (int64_t i = 0; i < length; ++i) {
+      switch (role) {
+        case TextRole::ids: p[i] = i < n ? ids[i] : pad_; break;
+        case TextRole::mask: p[i] = i < n; break;
+        case TextRole::types: p[i] = i >= second_start_[s] && i < n; break;
+        case TextRole::positions: p[i] = i; break;
+      }
+    }
+    p += length;
+  }
+  return t;
+}
+
+Batch TextDataset::batch(std::span<const int64_t> samples) const {
+  Batch b;
+  b.rows = static_cast<int64_t>(samples.size());
+  int64_t longest = 0;
+  for (const int64_t s : samples) {
+    const int64_t n = lengths_.at(static_cast<size_t>(s));
+    longest = std::max(longest, n);
+    b.tokens += n;
+  }
+  const int64_t m = std::max<int64_t>(1, options_.pad_to_multiple);
+  const int64_t padded = std::max(longest, std::min((longest + m - 1) / m * m, options_.max_seq_len > 0 ? options_.max_seq_len : INT64_MAX));
+  const int64_t length = options_.fixed_seq_len > 0 ? options_.fixed_seq_len : padded;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    b.inputs[inputs_[i].name] = column(roles_[i], samples, length).cast(inputs_[i].dtype);
+  }
+  if (options_.label_column.empty()) return b;
+  b.labels = HostTensor::empty(options_.numeric_labels ? DType::f32 : DType::i64, {b.rows});
+  for (int64_t i = 0; i < b.rows; ++i) {
+    const auto s = static_cast<size_t>(samples[static_cast<size_t>(i)]);
+    if (options_.numeric_labels) {
+      b.labels.as_mutable<float>()[i] = numbers_[s];
+    } else {
+      b.labels.as_mutable<int64_t>()[i] = ids_of_labels_[s];
+    }
+  }
+  b.valid_items = count_valid(b.labels);
+  return b;
+}
+
+void TextDataset::check_token_range(const std::string& input, int64_t rows) const {
+  const auto spec = std::find_if(inputs_.begin(), inputs_.end(), [&](const InputSpec& i) { return i.name == input; });
+  if (spec == inputs_.end()) return;
+  const TextRole role = roles_[static_cast<size_t>(spec - inputs_.begin())];
+  const auto refuse = [&](int64_t value, size_t sample) {
+    fail(Exit::data, "E_DATA_TOKEN_RANGE",
+         cat(where(static_cast<int64_t>(sample)), ": input '", printable(input), "' has the value ", value,
+             ", the model's table has ", rows, " rows"),
+         "the tokenizer's vocabulary does not match the model");
+  };
+  for (size_t s = 0; s < lines_.size(); ++s) {
+    const auto begin = tokens_.begin() + static_cast<std::ptrdiff_t>(starts_[s]);
+    const int64_t largest = role == TextRole::ids         ? *std::max_element(begin, begin + lengths_[s])
+                            : role == TextRole::positions ? lengths_[s] - 1
+                            : role == TextRole::types     ? second_start_[s] < lengths_[s]
+                                                          : 1;
+    if (largest >= rows) refuse(largest, s);
+    if (role == TextRole::ids && pad_ >= rows) refuse(pad_, s);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> make_text_dataset(const Table& table, const WordPiece& tokenizer, std::vector<InputSpec> inputs,
+                                           const TextOptions& options) {
+  return std::make_unique<TextDataset>(table, tokenizer, std::move(inputs), options);
+}
+
+}  // namespace amp

@@ -1,0 +1,39 @@
+"""The sampler's orders from the definition in data/sampler.h, written again in Python. Run in this folder."""
+
+
+def philox(seed, high, low):
+    v = [low & 0xFFFFFFFF, low >> 32, high & 0xFFFFFFFF, high >> 32]
+    k0, k1 = seed & 0xFFFFFFFF, seed >> 32
+    for _ in range(10):
+        a, b = 0xD2511F53 * v[0], 0xCD9E8D57 * v[2]
+        v = [b >> 32 ^ v[1] ^ k0, b & 0xFFFFFFFF, a >> 32 ^ v[3] ^ k1, a & 0xFFFFFFFF]
+        k0, k1 = k0 + 0x9E3779B9 & 0xFFFFFFFF, k1 + 0xBB67AE85 & 0xFFFFFFFF
+    return v
+
+
+assert philox(0, 0, 0) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+
+
+def shuffle(items, seed, stream, epoch):
+    for i in range(len(items), 1, -1):
+        r = philox(seed, stream << 32 | epoch, i)
+        j = (r[0] << 32 | r[1]) * i >> 64
+        items[i - 1], items[j] = items[j], items[i - 1]
+
+
+def grouped(n, lengths, batch, chunk, seed, epoch):
+    order = list(range(n))
+    shuffle(order, seed, 0x73616D70, epoch)
+    size = batch * chunk
+    order = [s for c in range(0, n, size) for s in sorted(order[c:c + size], key=lambda s: -lengths[s])]
+    full = list(range(n // batch))
+    shuffle(full, seed, 0x62617463, epoch)
+    return [s for b in full for s in order[b * batch:(b + 1) * batch]] + order[len(full) * batch:]
+
+
+with open("sampler_orders.txt", "w") as f:
+    for seed, epoch in ((42, 0), (42, 1), (0x123456789ABCDEF0, 7)):
+        order = list(range(37))
+        shuffle(order, seed, 0x73616D70, epoch)
+        print("shuffled", seed, epoch, *order, file=f)
+        print("grouped", seed, epoch, *grouped(37, [(i * 7) % 11 for i in range(37)], 4, 3, seed, epoch), file=f)

@@ -1,0 +1,175 @@
+// The sampler (orders against tests/data/data/make_sampler_golden.py), prefetch and loader.
+#include <atomic>
+#include <catch2/catch_all.hpp>
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
+#include "data/loader.h"
+
+using namespace amp;
+
+namespace {
+
+std::vector<int32_t> lengths37() {
+  std::vector<int32_t> lengths;
+  for (int32_t i = 0; i < 37; ++i) lengths.push_back(i * 7 % 11);
+  return lengths;
+}
+
+// A sample is its own index; making a batch takes a while that depends on it.
+class Numbers final : public Dataset {
+ public:
+  int64_t size() const override { return 37; }
+  Batch batch(std::span<const int64_t> samples) const override {
+    std::this_thread::sleep_for(std::chrono::microseconds(samples[0] * 37 % 400));
+    Batch b;
+    b.inputs["x"] = HostTensor::of<int64_t>({static_cast<int64_t>(samples.size())}, {samples.begin(), samples.end()});
+    b.rows = b.valid_items = static_cast<int64_t>(samples.size());
+    return b;
+  }
+  std::string where(int64_t) const override { return ""; }
+  void check_token_range(const std::string&, int64_t) const override {}
+  void check_label_range(int64_t) const override {}
+};
+
+std::vector<int64_t> flat(const Window& w) {
+  std::vector<int64_t> out;
+  for (const auto& m : w.micro) out.insert(out.end(), m.begin(), m.end());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("orders are the defined function of seed and epoch") {
+  std::ifstream in(TEST_DATA "/data/sampler_orders.txt");
+  int lines = 0;
+  for (std::string line; std::getline(in, line); ++lines) {
+    std::istringstream s(line);
+    std::string kind;
+    uint64_t seed;
+    int64_t epoch;
+    s >> kind >> seed >> epoch;
+    const std::vector<int64_t> want{std::istream_iterator<int64_t>(s), {}};
+    const SamplerOptions options{.order = kind == "grouped" ? Order::grouped : Order::shuffled, .batch_size = 4,
+                                 .chunk_batches = 3, .seed = seed};
+    CHECK(Sampler(37, lengths37(), options).epoch_order(epoch) == want);
+  }
+  CHECK(lines == 6);
+}
+
+TEST_CASE("an epoch visits every sample once, whatever the order; windows and batches have their sizes") {
+  for (const Order order : {Order::file, Order::shuffled, Order::grouped, Order::by_length}) {
+    Sampler s(37, lengths37(), {.order = order, .batch_size = 4, .accumulation = 3, .chunk_batches = 2});
+    CHECK(s.batches_per_epoch() == 10);
+    CHECK(s.windows_per_epoch() == 4);
+    for (int64_t epoch = 0; epoch < 3; ++epoch) {
+      std::vector<int64_t> seen;
+      for (int64_t w = 0; w < 4; ++w) {
+        const Window window = s.next();
+        CHECK(window.at == SamplerState{epoch, w});
+        CHECK(window.last_of_epoch == (w == 3));
+        CHECK(window.micro.size() == (w == 3 ? 1 : 3));  // the tail window is shorter
+        for (const auto& m : window.micro) CHECK(m.size() == (w == 3 ? 1 : 4));  // the tail batch keeps its real row
+        const auto some = flat(window);
+        seen.insert(seen.end(), some.begin(), some.end());
+      }
+      if (order == Order::file) CHECK(std::is_sorted(seen.begin(), seen.end()));
+      std::sort(seen.begin(), seen.end());
+      for (int64_t i = 0; i < 37; ++i) CHECK(seen[static_cast<size_t>(i)] == i);
+    }
+  }
+}
+
+TEST_CASE("epochs and seeds differ, a sampler resumed anywhere goes on as the first one") {
+  const SamplerOptions options{.order = Order::grouped, .batch_size = 4, .accumulation = 2, .chunk_batches = 2, .seed = 9};
+  Sampler a(37, lengths37(), options);
+  CHECK(a.epoch_order(0) != a.epoch_order(1));
+  CHECK(a.epoch_order(0) != Sampler(37, lengths37(), {.order = Order::grouped, .batch_size = 4, .seed = 10}).epoch_order(0));
+  for (int i = 0; i < 17; ++i) {
+    const SamplerState state = a.state();
+    const Window want = a.next();
+    Sampler b(37, lengths37(), options);
+    b.seek(state);
+    const Window got = b.next();
+    CHECK(got.micro == want.micro);
+    CHECK(got.next == want.next);
+    CHECK(a.state() == want.next);
+  }
+}
+
+TEST_CASE("grouping lowers padding and keeps batches apart from file order") {
+  std::vector<int32_t> lengths;
+  for (int32_t i = 0; i < 3200; ++i) lengths.push_back(5 + i * 7919 % 60);
+  const auto padded = [&](Order order) {
+    Sampler s(3200, lengths, {.order = order, .batch_size = 32});
+    int64_t total = 0;
+    for (int i = 0; i < 100; ++i) {
+      const auto samples = flat(s.next());
+      int32_t longest = 0;
+      for (const int64_t j : samples) longest = std::max(longest, lengths[static_cast<size_t>(j)]);
+      total += longest * static_cast<int64_t>(samples.size());
+    }
+    return total;
+  };
+  CHECK(padded(Order::grouped) * 10 < padded(Order::shuffled) * 7);
+  CHECK(padded(Order::by_length) <= padded(Order::grouped));
+}
+
+TEST_CASE("sizes below one are refused, lengths may be absent") {
+  CHECK_THROWS_AS(Sampler(0, {}, {}), Error);
+  CHECK_THROWS_AS(Sampler(3, {}, {.batch_size = 0}), Error);
+  CHECK_THROWS_AS(Sampler(3, {}, {.accumulation = 0}), Error);
+  Sampler s(3, {}, {.order = Order::grouped, .batch_size = 100, .accumulation = INT64_MAX});
+  CHECK(s.next().micro.size() == 1);
+  CHECK(s.state() == SamplerState{1, 0});
+}
+
+TEST_CASE("loaded windows are the same with and without the thread, and end after max_epochs") {
+  const Numbers data;
+  const auto make = [] { return Sampler(37, {}, {.batch_size = 4, .accumulation = 3}); };
+  for (const size_t ahead : {1, 2, 7}) {
+    WindowLoader with(data, make(), 2, ahead), without(data, make(), 2, 0);
+    int windows = 0;
+    while (auto want = without.next()) {
+      const auto got = with.next();
+      REQUIRE(got);
+      CHECK(got->at == want->at);
+      CHECK(got->next == want->next);
+      CHECK(got->rows == want->rows);
+      REQUIRE(got->batches.size() == want->batches.size());
+      for (size_t i = 0; i < got->batches.size(); ++i) {
+        CHECK(got->batches[i].inputs.at("x").to_ints() == want->batches[i].inputs.at("x").to_ints());
+      }
+      ++windows;
+    }
+    CHECK(windows == 8);
+    CHECK_FALSE(with.next());
+    CHECK_FALSE(with.next());
+  }
+}
+
+TEST_CASE("an error comes in the place of its item") {
+  int n = 0;
+  Prefetch<int> p([&]() -> std::optional<int> {
+    if (n == 3) fail(Exit::data, "E_TEST", "the fourth item");
+    return n++;
+  }, 10);
+  for (int i = 0; i < 3; ++i) CHECK(p.next() == i);
+  CHECK_THROWS_AS(p.next(), Error);
+  CHECK_THROWS_AS(p.next(), Error);
+}
+
+TEST_CASE("the queue is bounded and destruction does not wait for the rest") {
+  std::atomic<int> made = 0;
+  const auto start = std::chrono::steady_clock::now();
+  {
+    Prefetch<int> p([&]() -> std::optional<int> { return ++made; }, 3);
+    CHECK(p.next() == 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK(made <= 4);  // one taken, three ready
+  }
+  CHECK(made <= 4);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+}
