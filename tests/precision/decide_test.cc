@@ -350,3 +350,105 @@ TEST_CASE("the same graph and list give the same plan; the order of independent 
   CHECK(graph_fingerprint(g) == graph_fingerprint(text_graph(kAttention)));
   CHECK(graph_fingerprint(g) != graph_fingerprint(h));
 }
+
+TEST_CASE("a rule takes part in painting as its node's class would") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    param W 4 4
+    a = MatMul(x, W)
+    b = Tanh(a)
+    c = Softmax(b)
+    d = Sigmoid(c)
+    e = MatMul(d, W)
+    output e)");
+  CHECK(named_types(g, decide(g, preset("O1"), DType::f16)) == "a:fp16 b:fp32 c:fp32 d:fp32 e:fp16");
+  CHECK(named_types(g, plan_of(g, R"({"version": 1, "rules": [{"op": "Softmax", "precision": "low"}]})")) ==
+        "a:fp16 b:fp16 c:fp16 d:fp16 e:fp16");
+  const SourceGraph h = text_graph(R"(
+    input x
+    param W 4 4
+    a = MatMul(x, W)
+    b = Tanh(a)
+    c = MatMul(b, W)
+    output c)");
+  CHECK(named_types(h, plan_of(h, R"({"version": 1, "rules": [{"node": "a", "precision": "fp32"}]})")) ==
+        "a:fp32 b:fp32 c:fp16");
+  const std::string inputs = R"({"version": 1, "extends": "pytorch", "rules": [{"node": "a", "precision": "fp32"}]})";
+  CHECK(named_types(h, plan_of(h, inputs)) == "a:fp32 b:fp32 c:fp16");
+  const std::string other = R"({"version": 1, "extends": "pytorch", "rules": [{"node": "a", "precision": "bf16"}]})";
+  CHECK(named_types(h, plan_of(h, other)) == "a:bf16 b:bf16 c:fp16");
+}
+
+TEST_CASE("a low rule on a table computed from positions lets its reader be low") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    input pos int64
+    param W 4 4
+    posf = Cast{to=1}(pos)
+    cos = Cos(posf)
+    rot = Mul(x, cos)
+    s = MatMul(rot, W)
+    output s)");
+  CHECK(named_types(g, decide(g, preset("O1"), DType::f16)) == "posf:fp32 cos:fp32 rot:fp32 s:fp16");
+  CHECK(named_types(g, plan_of(g, R"({"version": 1, "rules": [{"node": "cos", "precision": "low"}]})")) ==
+        "posf:fp32 cos:fp16 rot:fp16 s:fp16");
+}
+
+TEST_CASE("bounds are no data: a deny node that only limits a Clip does not colour it") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    param W 4 4
+    hi = Exp(x)
+    a = MatMul(x, W)
+    b = Clip(a, , hi)
+    c = Tanh(b)
+    d = MatMul(c, W)
+    output d)");
+  CHECK(named_types(g, decide(g, preset("O1"), DType::f16)) == "hi:fp32 a:fp16 b:fp16 c:fp16 d:fp16");
+}
+
+TEST_CASE("a composite whose kind the list does not name falls apart") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    param W 4 4
+    const half = 0.5
+    const one = 1
+    const root2 = 1.4142135
+    in = MatMul(x, W)
+    v = Div(in, root2)
+    e = Erf(v)
+    t = Add(e, one)
+    a = Mul(in, t)
+    gelu = Mul(a, half)
+    out = MatMul(gelu, W)
+    output out)");
+  const PrecisionPlan plan = plan_of(
+      g, R"({"version": 1, "extends": "none", "allow": ["MatMul"], "infer": ["Div", "Add", "Mul"], "deny": ["Erf"]})");
+  CHECK(decision(g, plan, "e").compute == Compute::f32);
+  CHECK(decision(g, plan, "v").cls == "infer");
+  CHECK(decision(g, plan, "v").rule == "infer list of my.json");
+}
+
+TEST_CASE("a param rule reaches the tied copies of a weight") {
+  SourceGraph g = text_graph(R"(
+    input x
+    param master 4 4
+    param copy 4 4
+    a = MatMul(x, copy)
+    output a)");
+  g.values[static_cast<size_t>(g.find("copy"))].tied_to = g.find("master");
+  const PrecisionPlan plan = plan_of(g, R"({"version": 1, "rules": [{"param": "master", "precision": "fp32"}]})");
+  CHECK(named_types(g, plan) == "a:fp32");
+}
+
+TEST_CASE("what is computed from a shape is no data") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    const freq 1 4
+    shape = Shape(x)
+    lengths = Cast{to=1}(shape)
+    angle = MatMul(lengths, freq)
+    output angle)");
+  CHECK(named_types(g, decide(g, preset("O1"), DType::f16)) == "lengths:fp32 angle:fp32");
+  CHECK(decision(g, decide(g, preset("O1"), DType::f16), "angle").pass == "no-weights");
+}

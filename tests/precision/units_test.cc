@@ -180,6 +180,9 @@ TEST_CASE("GELU with Erf: G1, G2, G3") {
     y = Mul(half, a))") == "Gelu: v e t a y");
   CHECK(units_of(head + R"(a = Mul(x, t)
     y = Mul(a, two))") == "");
+  CHECK(units_of(head + R"(a = Mul(x, t)
+    b = Mul(a, half)
+    y = Add(b, v))") == "");
 }
 
 TEST_CASE("GELU with Tanh: G4, products for Pow, and x drawn out") {
