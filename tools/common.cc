@@ -24,8 +24,8 @@ Imported open_model(const cli::Options& opts) {
   return m;
 }
 
-Batch read_batch(const std::string& path) {
-  Batch b;
+Tensors read_batch(const std::string& path) {
+  Tensors b;
   for (NamedTensor& t : read_tensor_file(path)) b[t.name] = std::move(t.tensor);
   return b;
 }

@@ -13,7 +13,7 @@
 namespace amp {
 
 Imported open_model(const cli::Options& opts);                      // notes go to stderr
-Batch read_batch(const std::string& path);                          // .safetensors, .npz
+Tensors read_batch(const std::string& path);                          // .safetensors, .npz
 LossSpec choose_loss(const cli::Options& opts, const SourceGraph& graph);
 
 // The plan that the flags ask for (--use_fp16, --use_bf16, --amp_level, --precision_plan, --dtype); with everything in

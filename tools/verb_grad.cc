@@ -24,7 +24,7 @@ int run_grad(const cli::Options& opts) {
   set_threads(opts);
   const Imported model = open_model(opts);
   const SourceGraph& g = model.graph;
-  const Batch batch = read_batch(opts.str("inputs"));
+  const Tensors batch = read_batch(opts.str("inputs"));
   const LossSpec loss = choose_loss(opts, g);
   std::vector<int> outputs;
   for (const std::string& name : loss.outputs) {

@@ -57,7 +57,7 @@ std::vector<int> Session::loss_outputs(const LossSpec& loss) const {
   return out;
 }
 
-std::shared_ptr<Graph> Session::build(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Batch& batch) {
+std::shared_ptr<Graph> Session::build(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Tensors& batch) {
   const Evaluator evaluator = cpu_evaluator();
   const bool train = mode != Mode::eval;
   auto graph = std::make_shared<Graph>();
@@ -112,13 +112,13 @@ std::shared_ptr<Graph> Session::build(Mode mode, const LossSpec* loss, const std
   return graph;
 }
 
-static std::string signature(const Batch& batch) {
+static std::string signature(const Tensors& batch) {
   std::string s;
   for (const auto& [name, t] : batch) s += cat(name, to_string(t.dims()), name == "label" ? name_of(t.dtype()) : "", ';');
   return s;
 }
 
-Program& Session::program(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Batch& batch) {
+Program& Session::program(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Tensors& batch) {
   std::string key = cat(static_cast<int>(mode), '|', loss ? loss->kind + join(loss->outputs, ",") : "", '|');
   for (const int o : outputs) key += cat(o, ',');
   key += signature(batch);
@@ -140,7 +140,7 @@ Program& Session::program(Mode mode, const LossSpec* loss, const std::vector<int
   return *slot;
 }
 
-void Session::feed(Program& p, const Batch& batch) {
+void Session::feed(Program& p, const Tensors& batch) {
   for (const auto& [name, t] : batch) {
     if (p.has_input(name)) p.set_input(name, t);
   }
@@ -158,7 +158,7 @@ std::vector<double> Session::read_terms(const Program& p) const {
   return out;
 }
 
-std::vector<double> Session::train_micro(const LossSpec& loss, const Batch& batch, const std::vector<double>& seeds, bool accumulate) {
+std::vector<double> Session::train_micro(const LossSpec& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate) {
   Program& p = program(accumulate ? Mode::train_accumulate : Mode::train, &loss, {}, batch);
   feed(p, batch);
   for (size_t i = 0; i < seeds.size(); ++i) {
@@ -169,7 +169,7 @@ std::vector<double> Session::train_micro(const LossSpec& loss, const Batch& batc
   return read_terms(p);
 }
 
-std::vector<double> Session::eval_micro(const LossSpec& loss, const Batch& batch, Batch* outputs) {
+std::vector<double> Session::eval_micro(const LossSpec& loss, const Tensors& batch, Tensors* outputs) {
   const std::vector<int> values = outputs ? loss_outputs(loss) : std::vector<int>{};
   Program& p = program(Mode::eval, &loss, values, batch);
   feed(p, batch);
@@ -186,11 +186,11 @@ std::vector<double> Session::eval_micro(const LossSpec& loss, const Batch& batch
   return read_terms(p);
 }
 
-Batch Session::forward(const std::vector<int>& outputs, const Batch& batch) {
+Tensors Session::forward(const std::vector<int>& outputs, const Tensors& batch) {
   Program& p = program(Mode::eval, nullptr, outputs, batch);
   feed(p, batch);
   p.run();
-  Batch out;
+  Tensors out;
   for (const int v : outputs) {
     const std::string& name = source_.values[static_cast<size_t>(v)].name;
     const Tensor& t = p.output(name);
@@ -201,7 +201,7 @@ Batch Session::forward(const std::vector<int>& outputs, const Batch& batch) {
   return out;
 }
 
-std::shared_ptr<const Graph> Session::train_graph(const LossSpec& loss, const Batch& batch) { return build(Mode::train, &loss, {}, batch); }
+std::shared_ptr<const Graph> Session::train_graph(const LossSpec& loss, const Tensors& batch) { return build(Mode::train, &loss, {}, batch); }
 
 std::string Session::bill() const {
   return cat("parameters ", with_thousands(params_.bytes()), " B, gradients ", with_thousands(grads_.bytes()), " B, 16-bit copies ",

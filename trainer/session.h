@@ -14,7 +14,7 @@
 
 namespace amp {
 
-using Batch = std::map<std::string, HostTensor>;   // by graph input name, and "label"
+using Tensors = std::map<std::string, HostTensor>;   // by name: graph inputs and "label", or outputs
 
 struct SessionOptions {
   DType float_type = DType::f32;          // f64 for checks
@@ -32,11 +32,11 @@ class Session {
 
   // Forward, backward: gradients of sum_i seed_i * term_i are written to (or, accumulating, added to) the gradient arena.
   // Returns the sum of each loss term over the micro-batch.
-  std::vector<double> train_micro(const LossSpec& loss, const Batch& batch, const std::vector<double>& seeds, bool accumulate);
+  std::vector<double> train_micro(const LossSpec& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate);
   // Loss sums without gradients, in evaluation form.
-  std::vector<double> eval_micro(const LossSpec& loss, const Batch& batch, Batch* outputs = nullptr);
+  std::vector<double> eval_micro(const LossSpec& loss, const Tensors& batch, Tensors* outputs = nullptr);
   // Model outputs by name (source values), in evaluation form.
-  Batch forward(const std::vector<int>& outputs, const Batch& batch);
+  Tensors forward(const std::vector<int>& outputs, const Tensors& batch);
 
   void params_changed() { cache_.refresh(); }
 
@@ -57,14 +57,14 @@ class Session {
   std::string bill() const;                            // memory, for people
 
   // The graph of a training micro-batch, for dumps and tests.
-  std::shared_ptr<const Graph> train_graph(const LossSpec& loss, const Batch& batch);
+  std::shared_ptr<const Graph> train_graph(const LossSpec& loss, const Tensors& batch);
 
  private:
   enum class Mode { train, train_accumulate, eval };
-  Program& program(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Batch& batch);
-  std::shared_ptr<Graph> build(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Batch& batch);
+  Program& program(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Tensors& batch);
+  std::shared_ptr<Graph> build(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Tensors& batch);
   std::vector<int> loss_outputs(const LossSpec& loss) const;
-  void feed(Program& program, const Batch& batch);
+  void feed(Program& program, const Tensors& batch);
   std::vector<double> read_terms(const Program& program) const;
   Tensor view(const HostTensor& arena, int slot) const;
 

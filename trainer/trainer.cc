@@ -1,0 +1,232 @@
+#include "trainer/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/sysinfo.h"
+
+namespace amp {
+
+namespace {
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+}  // namespace
+
+Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, const StopSignals& stop, TrainerConfig config)
+    : session_(session), train_(train), val_(val), stop_(stop), config_(std::move(config)),
+      optimizer_(config_.optimizer, session.layout(), static_cast<const float*>(session.params())), schedule_(config_.schedule),
+      scaler_(config_.scale), progress_(config_.quiet ? nullptr : stderr, config_.logging_steps) {}
+
+Metrics Trainer::evaluate() { return amp::evaluate(session_, config_.loss, *val_, config_.eval_batch_size); }
+
+Trainer::Step Trainer::step(const LoadedWindow& window) {
+  Step s;
+  std::vector<double> items, sums;
+  for (const Batch& batch : window.batches) {
+    const std::vector<double> n = count_items(config_.loss, batch.labels);
+    items.resize(n.size());
+    sums.resize(n.size());
+    for (size_t i = 0; i < n.size(); ++i) items[i] += n[i];
+  }
+  const double weight = 1.0 / static_cast<double>(items.size());
+  const double scale = scaler_.scale();
+  std::vector<double> seeds;
+  for (const double n : items) seeds.push_back(n > 0 ? scale * weight / n : 0);  // all labels ignored: no gradient
+
+  const bool accumulate = window.batches.size() > 1;
+  if (accumulate) session_.zero_grads();
+  session_.state().step = step_;
+  for (size_t m = 0; m < window.batches.size(); ++m) {
+    session_.state().micro_batch = static_cast<int64_t>(m);
+    const std::vector<double> part = session_.train_micro(config_.loss, to_tensors(window.batches[m]), seeds, accumulate);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += part[i];
+  }
+  for (size_t i = 0; i < sums.size(); ++i) s.loss += items[i] > 0 ? sums[i] / items[i] * weight : 0;
+
+  float* grads = static_cast<float*>(session_.grads());
+  if (config_.inject_overflow && config_.inject_overflow(step_)) {
+    for (const Chunk& c : session_.layout().chunks()) {
+      if (c.frozen) continue;
+      grads[c.offset] = std::numeric_limits<float>::infinity();
+      break;
+    }
+  }
+  s.lr = schedule_.lr(optimizer_.steps());
+  s.stats = optimizer_.inspect(grads, scale);
+  if (optimizer_.apply(static_cast<float*>(session_.params()), grads, scale, s.stats, s.lr)) session_.params_changed();
+  s.scale = scaler_.update(s.stats.found_inf);
+  return s;
+}
+
+TrainResult Trainer::run() {
+  TrainResult result;
+  if (val_ && config_.initial_eval && !initial_) initial_ = evaluate();
+  MetricsLog log(config_.output_dir + "/metrics.jsonl", step_);
+  Sampler sampler(train_.size(), train_.lengths(), config_.sampler);
+  sampler.seek(next_);
+  const int64_t per_epoch = sampler.windows_per_epoch();
+  WindowLoader loader(train_, std::move(sampler));
+  const int64_t first_step = step_;
+  const double started = now();
+  double evaluating = 0, last = now();
+  bool stop = false;
+  while (step_ < config_.max_steps && !stop) {
+    const std::optional<LoadedWindow> window = loader.next();
+    if (!window) break;
+    const Step s = step(*window);
+    ++step_;
+    next_ = window->next;
+    result.samples += window->rows;
+    result.tokens += window->tokens;
+    const double t = now(), dt = std::max(t - last, 1e-9);
+    last = t;
+
+    StepLine line;
+    line.step = step_ - 1;
+    line.epoch = static_cast<double>(window->at.epoch) + static_cast<double>(window->at.window + 1) / static_cast<double>(per_epoch);
+    line.loss = s.loss;
+    line.lr = s.lr;
+    line.loss_scale = s.scale.used;
+    line.grad_norm = s.stats.norm;
+    line.skipped = !s.scale.applied;
+    line.samples_per_s = static_cast<double>(window->rows) / dt;
+    line.tokens_per_s = static_cast<double>(window->tokens) / dt;
+    line.memory = peak_rss_bytes();
+    log.write(line);
+    ProgressState p;
+    p.step = step_;
+    p.total = config_.max_steps;
+    p.first_step = first_step;
+    p.epoch = line.epoch;
+    p.loss = s.loss;
+    p.lr = s.lr;
+    p.seconds = t - started - evaluating;
+    p.samples_per_s = static_cast<double>(result.samples) / std::max(p.seconds, 1e-9);
+    p.skipped = scaler_.state().total_skips;
+    if (!config_.quiet) progress_.update(p);
+    if (s.scale.consecutive_skips >= config_.max_consecutive_skips) diverged();
+
+    const bool done = step_ >= config_.max_steps;
+    const bool epoch_end = window->last_of_epoch || done;
+    if (val_ && (epoch_end || (config_.eval_steps > 0 && step_ % config_.eval_steps == 0))) {
+      const double before = now();
+      evaluate_now(result, window->at.epoch);
+      evaluating += now() - before;
+      last = now();
+      stop = config_.early_stopping_patience > 0 && evals_since_best_ >= config_.early_stopping_patience;
+    }
+    if (epoch_end || stop || (config_.save_steps > 0 && step_ % config_.save_steps == 0)) {
+      log.sync();
+      save(next_);
+      last = now();
+    }
+    if (stop_.requested() && !done) {
+      log.sync();
+      if (saved_step_ != step_) save(next_);
+      result.stopped = true;
+      result.stop_signal = stop_.name();
+      break;
+    }
+  }
+  if (!config_.quiet) progress_.done();
+  result.seconds = now() - started - evaluating;
+  result.steps = step_;
+  result.applied = optimizer_.steps();
+  result.skipped = scaler_.state().total_skips;
+  result.best_step = best_step_;
+  result.initial = initial_;
+  return result;
+}
+
+void Trainer::evaluate_now(TrainResult& result, int64_t epoch) {
+  const Metrics m = evaluate();
+  result.last = m;
+  const double v = m.value(config_.best_metric);
+  const bool lower = config_.best_metric == "loss";
+  const bool better = std::isfinite(v) && (best_step_ < 0 || (lower ? v < best_ : v > best_));
+  if (better) {
+    best_ = v;
+    best_step_ = step_;
+    evals_since_best_ = 0;
+  } else {
+    ++evals_since_best_;
+  }
+  JsonObject line;
+  line.add("step", step_).add("epoch", epoch).add("loss", m.loss);
+  if (m.classification) line.add("accuracy", m.accuracy).add("macro_f1", m.macro_f1);
+  line.add("samples", m.samples).add("best", better);
+  MetricsLog(config_.output_dir + "/eval.jsonl", step_).write_line(line.str());
+  if (!config_.quiet) {
+    progress_.message(m.classification ? cat("evaluation at step ", step_, ": loss ", m.loss, ", accuracy ", m.accuracy, ", macro-F1 ", m.macro_f1)
+                                       : cat("evaluation at step ", step_, ": loss ", m.loss));
+  }
+  if (better) save(next_);
+}
+
+void Trainer::diverged() {
+  const std::string where = optimizer_.first_nonfinite(static_cast<const float*>(session_.grads()));
+  fail(Exit::numerical, "E_DIVERGED",
+       cat(scaler_.state().consecutive_skips, " steps in a row had non-finite gradients (loss scale ", scaler_.scale(), "); the first non-finite gradient is that of '",
+           where, "'"),
+       "lower --lr, try --use_bf16, or keep the operators near that parameter in fp32 with a rule in --precision_plan");
+}
+
+void Trainer::save(const SamplerState& next) {
+  if (saved_step_ == step_ && best_step_ != step_) return;
+  const float* params = static_cast<const float*>(session_.params());
+  const std::string broken = optimizer_.first_nonfinite(params);
+  if (!broken.empty()) fail(Exit::numerical, "E_NONFINITE_WEIGHT", cat("parameter '", broken, "' holds a non-finite value; no checkpoint was written"));
+  Checkpoint c;
+  c.step = step_;
+  c.tensors = optimizer_.state();
+  add_views(session_.layout(), "param", params, c.tensors);
+  c.hashes = config_.hashes;
+  const LossScaler::State& s = scaler_.state();
+  nlohmann::json state = {{"applied_steps", optimizer_.steps()},
+                          {"scaler",
+                           {{"scale", s.scale}, {"growth_tracker", s.growth_tracker}, {"hysteresis_left", s.hysteresis_left},
+                            {"consecutive_skips", s.consecutive_skips}, {"total_skips", s.total_skips}}},
+                          {"sampler", {{"epoch", next.epoch}, {"window", next.window}}},
+                          {"best", {{"value", best_}, {"step", best_step_}, {"evals_since", evals_since_best_}}}};
+  if (initial_) {
+    state["initial"] = {{"loss", initial_->loss}, {"accuracy", initial_->accuracy}, {"macro_f1", initial_->macro_f1},
+                        {"classification", initial_->classification}, {"samples", initial_->samples}};
+  }
+  c.state = state.dump();
+  save_checkpoint(config_.output_dir + "/checkpoints", c, {config_.save_total_limit, best_step_});
+  saved_step_ = step_;
+}
+
+void Trainer::resume(const Checkpoint& c) {
+  require_same(c.hashes, config_.hashes);
+  try {
+    const nlohmann::json state = nlohmann::json::parse(c.state);
+    copy_views(session_.layout(), "param", c.tensors, static_cast<float*>(session_.params()));
+    optimizer_.load_state(c.tensors, state.at("applied_steps").get<int64_t>());
+    const auto& s = state.at("scaler");
+    scaler_.restore({s.at("scale").get<float>(), s.at("growth_tracker").get<int32_t>(), s.at("hysteresis_left").get<int32_t>(),
+                     s.at("consecutive_skips").get<int64_t>(), s.at("total_skips").get<int64_t>()});
+    next_ = {state.at("sampler").at("epoch").get<int64_t>(), state.at("sampler").at("window").get<int64_t>()};
+    best_ = state.at("best").at("value").get<double>();
+    best_step_ = state.at("best").at("step").get<int64_t>();
+    evals_since_best_ = state.at("best").at("evals_since").get<int64_t>();
+    if (const auto it = state.find("initial"); it != state.end()) {
+      Metrics m;
+      m.loss = it->at("loss").get<double>();
+      m.accuracy = it->at("accuracy").get<double>();
+      m.macro_f1 = it->at("macro_f1").get<double>();
+      m.classification = it->at("classification").get<bool>();
+      m.samples = it->at("samples").get<int64_t>();
+      initial_ = m;
+    }
+  } catch (const nlohmann::json::exception& e) {
+    fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
+  }
+  step_ = saved_step_ = c.step;
+  session_.params_changed();
+}
+
+}  // namespace amp
