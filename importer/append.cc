@@ -73,7 +73,8 @@ void set_type(onnx::ValueInfoProto& info, const std::string& name, DType dtype, 
 
 class Appender {
  public:
-  Appender(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph) : proto_(proto), doc_(doc), graph_(graph) {
+  Appender(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph)
+      : proto_(proto), doc_(doc), graph_(graph) {
     collect_names(proto.graph(), taken_);
   }
 
@@ -82,12 +83,15 @@ class Appender {
       const SourceNode& n = graph_.nodes[i];
       if (!left_out(n)) used_.insert(n.inputs.begin(), n.inputs.end());
     }
-    for (size_t i = static_cast<size_t>(doc_.values); i < graph_.values.size(); ++i) add_value(static_cast<int>(i), values);
+    for (size_t i = static_cast<size_t>(doc_.values); i < graph_.values.size(); ++i)
+      add_value(static_cast<int>(i), values);
     for (size_t i = static_cast<size_t>(doc_.nodes); i < graph_.nodes.size(); ++i) add_node(graph_.nodes[i]);
     std::set<std::string> outputs;
     for (const auto& o : proto_.graph().output()) outputs.insert(o.name());
     for (const int v : graph_.outputs) {
-      if (v < doc_.values && doc_.visible[static_cast<size_t>(v)] && outputs.count(graph_.values[static_cast<size_t>(v)].name)) continue;
+      if (v < doc_.values && doc_.visible[static_cast<size_t>(v)] &&
+          outputs.count(graph_.values[static_cast<size_t>(v)].name))
+        continue;
       add_output(v);
     }
   }
@@ -150,7 +154,8 @@ class Appender {
       node.add_output(name = names_.at(v));
     }
     set_type(*proto_.mutable_graph()->add_output(), name, value.dtype, value.dims);
-    if (!value.rank_known) proto_.mutable_graph()->mutable_output()->rbegin()->mutable_type()->mutable_tensor_type()->clear_shape();
+    if (!value.rank_known)
+      proto_.mutable_graph()->mutable_output()->rbegin()->mutable_type()->mutable_tensor_type()->clear_shape();
   }
 
   void import_domain(const std::string& domain, int64_t version) {
@@ -173,7 +178,8 @@ class Appender {
 
 }  // namespace
 
-void append_head(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph, const std::map<int, HostTensor>& values) {
+void append_head(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
+                 const std::map<int, HostTensor>& values) {
   Appender(proto, doc, graph).run(values);
 }
 

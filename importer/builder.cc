@@ -100,7 +100,8 @@ void SourceBuilder::top_level() {
   std::set<std::string> used;
   for (const SourceNode& n : out_.graph.nodes) used.insert(n.domain);
   for (const auto& [domain, version] : opsets_) {
-    if (!used.count(domain)) out_.notes.push_back(cat("operator set '", printable(domain), "' is imported but not used"));
+    if (!used.count(domain))
+      out_.notes.push_back(cat("operator set '", printable(domain), "' is imported but not used"));
   }
 }
 
@@ -199,7 +200,8 @@ void SourceBuilder::add_nodes(Scope& scope, const NodeProtos& nodes) {
 }
 
 void SourceBuilder::add_node(Scope& scope, const onnx::NodeProto& node) {
-  if (++nodes_ > kMaxNodes) fail(Exit::model, "E_NODES", cat("the model has more than ", kMaxNodes, " nodes once inlined"));
+  if (++nodes_ > kMaxNodes)
+    fail(Exit::model, "E_NODES", cat("the model has more than ", kMaxNodes, " nodes once inlined"));
   AttrTable attrs = resolve(scope, node);
   const auto f = functions_.find({standard(node.domain()), node.op_type(), node.overload()});
   if (f != functions_.end()) return add_call(scope, node, *f->second, attrs);
@@ -233,7 +235,8 @@ void SourceBuilder::add_constant_node(Scope& scope, const onnx::NodeProto& node,
   }
 }
 
-void SourceBuilder::add_call(Scope& scope, const onnx::NodeProto& node, const onnx::FunctionProto& f, const AttrTable& attrs) {
+void SourceBuilder::add_call(Scope& scope, const onnx::NodeProto& node, const onnx::FunctionProto& f,
+                             const AttrTable& attrs) {
   for (const auto* active : calls_) {
     if (active != &f) continue;
     std::string path;
@@ -244,8 +247,9 @@ void SourceBuilder::add_call(Scope& scope, const onnx::NodeProto& node, const on
     fail(Exit::model, "E_FUNC_LIMIT", cat("local functions are nested more than ", kMaxCallDepth, " deep"));
   }
   if (node.input_size() > f.input_size() || node.output_size() > f.output_size()) {
-    fail(Exit::model, "E_ATTR", cat("local function '", printable(f.name()), "' takes ", f.input_size(), " inputs and gives ",
-                                    f.output_size(), " outputs; the call has ", node.input_size(), " and ", node.output_size()));
+    fail(Exit::model, "E_ATTR",
+         cat("local function '", printable(f.name()), "' takes ", f.input_size(), " inputs and gives ", f.output_size(),
+             " outputs; the call has ", node.input_size(), " and ", node.output_size()));
   }
   AttrTable arguments;
   for (const std::string& name : f.attribute()) {
@@ -356,7 +360,8 @@ int SourceBuilder::lookup(Scope& scope, const std::string& name) {
 int SourceBuilder::need(Scope& scope, const std::string& name) {
   const int v = lookup(scope, name);
   if (v == kUnknown) {
-    fail(Exit::model, "E_DANGLING", cat("input '", printable(name), "' is produced by no node and is no input or initializer"));
+    fail(Exit::model, "E_DANGLING",
+         cat("input '", printable(name), "' is produced by no node and is no input or initializer"));
   }
   return v;
 }

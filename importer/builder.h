@@ -14,9 +14,9 @@ using Opsets = std::map<std::string, int64_t>;
 
 // Where names are looked up: the graph, a function body, a branch or a body.
 struct Scope {
-  Scope* outer = nullptr;                       // lexically around it; none for the graph and for functions
-  SourceGraph* graph = nullptr;                 // where its nodes go
-  const AttrTable* arguments = nullptr;         // attributes of the function call
+  Scope* outer = nullptr;                // lexically around it; none for the graph and for functions
+  SourceGraph* graph = nullptr;          // where its nodes go
+  const AttrTable* arguments = nullptr;  // attributes of the function call
   const Opsets* opsets = nullptr;
   std::string prefix;                           // functions: put before names made inside
   std::string module;                           // module path of the calling node
@@ -70,7 +70,7 @@ class SourceBuilder {
   std::unordered_map<std::string, const onnx::TypeProto*> hints_;  // value_info
   std::set<std::string> reserved_, reserved_nodes_;                // names that the top graph of the file uses
   std::map<const SourceGraph*, std::set<std::string>> node_names_;
-  std::map<std::string, std::string> unsupported_;                 // what -> its type: told all at once
+  std::map<std::string, std::string> unsupported_;  // what -> its type: told all at once
   int64_t nodes_ = 0;
 };
 

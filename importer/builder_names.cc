@@ -51,9 +51,11 @@ AttrTable SourceBuilder::resolve(const Scope& scope, const onnx::NodeProto& node
     if (a.ref_attr_name().empty()) {
       table[a.name()] = &a;
     } else if (scope.arguments) {
-      if (const auto it = scope.arguments->find(a.ref_attr_name()); it != scope.arguments->end()) table[a.name()] = it->second;
+      if (const auto it = scope.arguments->find(a.ref_attr_name()); it != scope.arguments->end())
+        table[a.name()] = it->second;
     } else {
-      fail(Exit::model, "E_ATTR", cat("attribute '", printable(a.name()), "' refers to a function's attribute outside a function"));
+      fail(Exit::model, "E_ATTR",
+           cat("attribute '", printable(a.name()), "' refers to a function's attribute outside a function"));
     }
   }
   return table;
@@ -64,18 +66,34 @@ Attrs SourceBuilder::convert(Scope& scope, const AttrTable& table) {
   Attrs out;
   for (const auto& [name, a] : table) {
     switch (a->type()) {
-      case A::FLOAT: out.set(name, static_cast<double>(a->f())); break;
-      case A::INT: out.set(name, static_cast<int64_t>(a->i())); break;
-      case A::STRING: out.set(name, a->s()); break;
-      case A::FLOATS: out.set(name, std::vector<double>(a->floats().begin(), a->floats().end())); break;
-      case A::INTS: out.set(name, std::vector<int64_t>(a->ints().begin(), a->ints().end())); break;
-      case A::STRINGS: out.set(name, std::vector<std::string>(a->strings().begin(), a->strings().end())); break;
+      case A::FLOAT:
+        out.set(name, static_cast<double>(a->f()));
+        break;
+      case A::INT:
+        out.set(name, static_cast<int64_t>(a->i()));
+        break;
+      case A::STRING:
+        out.set(name, a->s());
+        break;
+      case A::FLOATS:
+        out.set(name, std::vector<double>(a->floats().begin(), a->floats().end()));
+        break;
+      case A::INTS:
+        out.set(name, std::vector<int64_t>(a->ints().begin(), a->ints().end()));
+        break;
+      case A::STRINGS:
+        out.set(name, std::vector<std::string>(a->strings().begin(), a->strings().end()));
+        break;
       case A::TENSOR:
         if (dtype_of(a->t().data_type())) out.set(name, payload(a->t(), cat("attribute '", printable(name), "'")));
         break;
-      case A::GRAPH: out.set(name, std::shared_ptr<const SourceGraph>(subgraph(scope, a->g()))); break;
-      case A::UNDEFINED: fail(Exit::model, "E_ATTR", cat("attribute '", printable(name), "' has no type"));
-      default: break;  // type_proto, sparse_tensor, lists of tensors or graphs: no operator of ours has any
+      case A::GRAPH:
+        out.set(name, std::shared_ptr<const SourceGraph>(subgraph(scope, a->g())));
+        break;
+      case A::UNDEFINED:
+        fail(Exit::model, "E_ATTR", cat("attribute '", printable(name), "' has no type"));
+      default:
+        break;  // type_proto, sparse_tensor, lists of tensors or graphs: no operator of ours has any
     }
   }
   return out;

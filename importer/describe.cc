@@ -25,7 +25,8 @@ std::string describe_parameters(const SourceGraph& g, const DescribeOptions& opt
     if (!listed(v, options)) continue;
     std::string name = printable(v.name);
     if (!v.alias.empty()) name = cat(printable(v.alias), " = ", name);
-    rows.push_back({name, to_string(v.data.dims()), with_thousands(v.data.numel()), v.trainable ? "yes" : "no", printable(v.reason)});
+    rows.push_back({name, to_string(v.data.dims()), with_thousands(v.data.numel()), v.trainable ? "yes" : "no",
+                    printable(v.reason)});
   }
   std::array<size_t, 4> width = {};
   for (const Row& r : rows) {
@@ -40,8 +41,8 @@ std::string describe_parameters(const SourceGraph& g, const DescribeOptions& opt
     text += r[4] + "\n";
   }
   const ParameterCount c = count_parameters(g);
-  text += cat(c.tensors, " trained tensors with ", with_thousands(c.elements), " elements, ", c.frozen_tensors, " frozen with ",
-              with_thousands(c.frozen_elements), "\n");
+  text += cat(c.tensors, " trained tensors with ", with_thousands(c.elements), " elements, ", c.frozen_tensors,
+              " frozen with ", with_thousands(c.frozen_elements), "\n");
   return text;
 }
 
@@ -57,7 +58,8 @@ std::string describe_parameters_json(const SourceGraph& g, const DescribeOptions
     row["count"] = v.data.numel();
     row["parameter"] = v.kind == SourceKind::parameter;
     row["trainable"] = v.trainable;
-    row["tied_to"] = v.tied_to < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(g.values[static_cast<size_t>(v.tied_to)].name);
+    row["tied_to"] = v.tied_to < 0 ? nlohmann::ordered_json()
+                                   : nlohmann::ordered_json(g.values[static_cast<size_t>(v.tied_to)].name);
     row["tied_transposed"] = v.tied_transposed;
     row["reason"] = v.reason;
     text += row.dump() + "\n";

@@ -20,8 +20,9 @@ bool one_of(const std::string& op, std::initializer_list<const char*> set) {
 bool is_view(const SourceNode& n, int input) {
   if (!n.domain.empty()) return false;
   if (n.op == "Concat") return true;
-  return input == 0 && one_of(n.op, {"Identity", "Transpose", "Reshape", "Cast", "CastLike", "Squeeze", "Unsqueeze", "Flatten",
-                                     "Expand", "Slice", "Split", "Tile", "Pad", "QuantizeLinear", "DequantizeLinear"});
+  return input == 0 &&
+         one_of(n.op, {"Identity", "Transpose", "Reshape", "Cast", "CastLike", "Squeeze", "Unsqueeze", "Flatten",
+                       "Expand", "Slice", "Split", "Tile", "Pad", "QuantizeLinear", "DequantizeLinear"});
 }
 
 class Discovery {
@@ -123,7 +124,8 @@ class Discovery {
         const int input = static_cast<int>(std::find(n.inputs.begin(), n.inputs.end(), at) - n.inputs.begin());
         const bool product = one_of(n.op, {"MatMul", "Mul", "Einsum"});
         if (!product && !is_view(n, input)) continue;
-        if (product && std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return i != at && carries_data(i); })) continue;
+        if (product && std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return i != at && carries_data(i); }))
+          continue;
         for (const int o : n.outputs) {
           if (o >= 0 && seen.insert(o).second) open.push_back(o);
         }
@@ -167,7 +169,8 @@ class Discovery {
 
   bool dummy_norm(const Use& u) const {
     const SourceNode& n = node(u.node);
-    return n.op == "InstanceNormalization" && n.inputs.size() == 3 && all_equal(n.inputs[1], 1) && all_equal(n.inputs[2], 0);
+    return n.op == "InstanceNormalization" && n.inputs.size() == 3 && all_equal(n.inputs[1], 1) &&
+           all_equal(n.inputs[2], 0);
   }
 
   // Values that are a graph input, rearranged or standardised by constants.
@@ -202,7 +205,9 @@ class Discovery {
   bool mask(const std::vector<Use>& uses, const HostTensor& data) const {
     const Dims& d = data.dims();
     if (d.size() < 2 || d[d.size() - 1] != d[d.size() - 2] || data.numel() < 2) return false;
-    if (!std::all_of(uses.begin(), uses.end(), [&](const Use& u) { return one_of(node(u.node).op, {"Add", "Sub", "Mul"}); })) {
+    if (!std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
+          return one_of(node(u.node).op, {"Add", "Sub", "Mul"});
+        })) {
       return false;
     }
     std::optional<double> other;
@@ -235,7 +240,8 @@ const char* weight_role(const SourceNode& n, int input) {
   if (op == "Conv" || op == "ConvTranspose") {
     return input == 1 || (input == 0 && op == "Conv") ? "weight" : input == 2 ? "bias" : nullptr;
   }
-  if (one_of(op, {"LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization", "BatchNormalization"})) {
+  if (one_of(op, {"LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization",
+                  "BatchNormalization"})) {
     return input == 1 ? "weight" : input == 2 ? "bias" : input == 0 && op == "LayerNormalization" ? "table" : nullptr;
   }
   if (op == "PRelu") return input == 1 ? "slope" : nullptr;
@@ -243,7 +249,11 @@ const char* weight_role(const SourceNode& n, int input) {
   if (one_of(op, {"Add", "Sub", "Sum"})) return "bias";
   if (op == "Mul") return "factor";
   if (one_of(op, {"LSTM", "GRU", "RNN"})) {
-    return input == 1 ? "weight_ih" : input == 2 ? "weight_hh" : input == 3 ? "bias" : input == 7 && op == "LSTM" ? "peephole" : nullptr;
+    return input == 1                   ? "weight_ih"
+           : input == 2                 ? "weight_hh"
+           : input == 3                 ? "bias"
+           : input == 7 && op == "LSTM" ? "peephole"
+                                        : nullptr;
   }
   return op == "Einsum" ? "weight" : nullptr;
 }

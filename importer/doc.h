@@ -18,7 +18,7 @@
 namespace amp {
 
 struct Slot {
-  onnx::TensorProto* tensor = nullptr;        // exactly one of the two is set
+  onnx::TensorProto* tensor = nullptr;  // exactly one of the two is set
   onnx::AttributeProto* attribute = nullptr;
 };
 

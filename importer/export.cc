@@ -134,7 +134,8 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
       external.emplace_back(slot.tensor, HostTensor(d, checked_dims(*slot.tensor, d), payload, payload->data()));
     }
   });
-  if (too_large) report.notes.push_back(cat("the model has ", with_thousands(size), " bytes: its tensors are in ", path, ".data"));
+  if (too_large)
+    report.notes.push_back(cat("the model has ", with_thousands(size), " bytes: its tensors are in ", path, ".data"));
   if (!external.empty()) write_external(external, path);
 
   FileWriter file(path);
@@ -142,7 +143,8 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
   const std::string complaint = external.empty() ? checker_says(proto) : checker_says(cat(path, ".tmp-", ::getpid()));
   if (!complaint.empty()) {
     const std::string before = doc.external.empty() ? checker_says(*doc.proto) : checker_says(doc.path);
-    if (before.empty()) fail(Exit::internal, "E_EXPORT_CHECK", cat("the ONNX checker refuses the exported model: ", complaint));
+    if (before.empty())
+      fail(Exit::internal, "E_EXPORT_CHECK", cat("the ONNX checker refuses the exported model: ", complaint));
     report.notes.push_back(cat("the ONNX checker refuses the exported model as it does the imported one: ", before));
   }
   file.commit();

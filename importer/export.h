@@ -30,8 +30,9 @@ struct ExportReport {
 
 // The file appears whole or not at all (written aside, checked by the ONNX checker with shape inference, renamed).
 // Tensors that the imported file keeps outside go to "<path>.data", never to a name that the file chose.
-// Exit::storage E_WRITE; Exit::numerical E_EXPORT_RANGE: a weight beyond fp16's range; Exit::unsupported E_EXPORT_INNER:
-// the head reads a value inside a local function or branch; E_EXPORT_FP16; Exit::internal E_EXPORT_CHECK.
+// Exit::storage E_WRITE; Exit::numerical E_EXPORT_RANGE: a weight beyond fp16's range; Exit::unsupported
+// E_EXPORT_INNER: the head reads a value inside a local function or branch; E_EXPORT_FP16; Exit::internal
+// E_EXPORT_CHECK.
 ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
                           const ExportOptions& options, const std::string& path);
 

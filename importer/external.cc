@@ -24,7 +24,8 @@ int64_t parse_number(const std::string& key, const std::string& text) {
   int64_t value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0) {
-    fail(Exit::model, "E_EXT_RANGE", cat("external data ", key, " '", printable(text), "' is not a non-negative number"));
+    fail(Exit::model, "E_EXT_RANGE",
+         cat("external data ", key, " '", printable(text), "' is not a non-negative number"));
   }
   return value;
 }
@@ -104,7 +105,8 @@ void ExternalData::open(const std::string& location) {
     fail(Exit::model, "E_EXT_KIND", cat("external data file '", printable(location), "' is ", kind_of(st.st_mode)));
   }
   if (st.st_nlink > 1 && st.st_uid != ::geteuid()) {
-    fail(Exit::model, "E_EXT_KIND", cat("external data file '", printable(location), "' is a hard link to another user's file"));
+    fail(Exit::model, "E_EXT_KIND",
+         cat("external data file '", printable(location), "' is a hard link to another user's file"));
   }
   size_ = st.st_size;
 }
@@ -116,7 +118,8 @@ HostTensor ExternalData::read(const onnx::TensorProto& t) {
       fail(Exit::model, "E_EXT_KEY", cat("external data key '", printable(e.key()), "' occurs twice"));
     }
     if (e.key() != "location" && e.key() != "offset" && e.key() != "length" && e.key() != "checksum") {
-      notes_.push_back(cat("tensor '", printable(t.name()), "': external data key '", printable(e.key()), "' is ignored"));
+      notes_.push_back(
+          cat("tensor '", printable(t.name()), "': external data key '", printable(e.key()), "' is ignored"));
     }
   }
   const DType d = dtype_of(t.data_type()).value();
@@ -128,16 +131,17 @@ HostTensor ExternalData::read(const onnx::TensorProto& t) {
   const int64_t length = entries.count("length") ? parse_number("length", entries["length"]) : want;
   if (length != want || offset > size_ || length > size_ - offset) {
     fail(Exit::model, "E_EXT_RANGE",
-         cat(name_of(d), " ", to_string(dims), " needs ", want, " bytes; external data says offset ", offset, ", length ",
-             length, " in '", printable(open_location_), "' of ", size_, " bytes"));
+         cat(name_of(d), " ", to_string(dims), " needs ", want, " bytes; external data says offset ", offset,
+             ", length ", length, " in '", printable(open_location_), "' of ", size_, " bytes"));
   }
   HostTensor out = HostTensor::empty(d, dims);
   for (int64_t have = 0; have < want;) {
-    const ssize_t n = ::pread(fd_, static_cast<char*>(out.mutable_data()) + have, static_cast<size_t>(want - have),
-                              offset + have);
+    const ssize_t n =
+        ::pread(fd_, static_cast<char*>(out.mutable_data()) + have, static_cast<size_t>(want - have), offset + have);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      fail(Exit::model, "E_EXT_CHANGED", cat("external data file '", printable(open_location_), "' shrank while being read"));
+      fail(Exit::model, "E_EXT_CHANGED",
+           cat("external data file '", printable(open_location_), "' shrank while being read"));
     }
     have += n;
   }

@@ -23,7 +23,8 @@ class HalfConversion {
  public:
   HalfConversion(onnx::ModelProto& model, const std::set<std::string>& weights, std::vector<std::string>& notes)
       : model_(model), weights_(weights), notes_(notes) {
-    for (const auto& o : model.opset_import()) opsets_[o.domain() == "ai.onnx" ? "" : o.domain()] = static_cast<int>(o.version());
+    for (const auto& o : model.opset_import())
+      opsets_[o.domain() == "ai.onnx" ? "" : o.domain()] = static_cast<int>(o.version());
   }
 
   void run() {
@@ -31,8 +32,8 @@ class HalfConversion {
     onnx::GraphProto& g = *model_.mutable_graph();
     survey(g);
     if (!unknown_.empty()) {
-      fail(Exit::unsupported, "E_EXPORT_FP16", cat("operators without a definition cannot be converted to fp16: ", join(unknown_, ", ")),
-           "export in fp32");
+      fail(Exit::unsupported, "E_EXPORT_FP16",
+           cat("operators without a definition cannot be converted to fp16: ", join(unknown_, ", ")), "export in fp32");
     }
     for (const std::string& name : read_as_float_) {
       if (!read_as_half_.count(name) && sources_.count(name)) kept_.insert(name);
@@ -58,12 +59,16 @@ class HalfConversion {
     for (auto& n : *g.mutable_node()) nodes.Add()->Swap(&n);
     for (const std::string& o : float_outputs) *nodes.Add() = cast(inner_name_[o], o, kFloat);
     g.mutable_node()->Swap(&nodes);
-    if (!clamped_.empty()) notes_.push_back(cat("fp16: constants beyond 65504 were clamped to it: ", join(clamped_, ", ")));
-    if (!raised_.empty()) notes_.push_back(cat("fp16: constants too small for fp16 became 6e-8: ", join(raised_, ", ")));
+    if (!clamped_.empty())
+      notes_.push_back(cat("fp16: constants beyond 65504 were clamped to it: ", join(clamped_, ", ")));
+    if (!raised_.empty())
+      notes_.push_back(cat("fp16: constants too small for fp16 became 6e-8: ", join(raised_, ", ")));
   }
 
  private:
-  static bool is_float(const onnx::TypeProto& t) { return t.has_tensor_type() && t.tensor_type().elem_type() == kFloat; }
+  static bool is_float(const onnx::TypeProto& t) {
+    return t.has_tensor_type() && t.tensor_type().elem_type() == kFloat;
+  }
   bool is_float(const std::string& name) const {
     const auto it = types_.find(name);
     return it != types_.end() && it->second == kFloat;
@@ -74,7 +79,8 @@ class HalfConversion {
     try {
       onnx::shape_inference::InferShapes(copy);
     } catch (const std::exception& e) {
-      fail(Exit::unsupported, "E_EXPORT_FP16", cat("the model's types cannot be inferred: ", printable(e.what())), "export in fp32");
+      fail(Exit::unsupported, "E_EXPORT_FP16", cat("the model's types cannot be inferred: ", printable(e.what())),
+           "export in fp32");
     }
     collect(copy.graph());
   }
@@ -121,7 +127,8 @@ class HalfConversion {
   void survey(const onnx::GraphProto& g) {
     for (const auto& t : g.initializer()) sources_.insert(t.name());
     for (const auto& n : g.node()) {
-      if (n.output_size() == 1 && (n.op_type() == "Constant" || n.op_type() == "ConstantOfShape" || n.op_type() == "Cast")) {
+      if (n.output_size() == 1 &&
+          (n.op_type() == "Constant" || n.op_type() == "ConstantOfShape" || n.op_type() == "Cast")) {
         sources_.insert(n.output(0));
       }
       const onnx::OpSchema* s = schema(n);
@@ -232,7 +239,8 @@ class HalfConversion {
         if (a.has_t() && a.t().data_type() == kFloat) narrow_tensor(*a.mutable_t(), n.output(0));
       }
     } else if (op == "ConstantOfShape") {
-      auto it = std::find_if(n.mutable_attribute()->begin(), n.mutable_attribute()->end(), [](const auto& a) { return a.name() == "value"; });
+      auto it = std::find_if(n.mutable_attribute()->begin(), n.mutable_attribute()->end(),
+                             [](const auto& a) { return a.name() == "value"; });
       if (it == n.mutable_attribute()->end()) {  // 0 of float32 by default
         auto& a = *n.add_attribute();
         a.set_name("value");
@@ -245,9 +253,12 @@ class HalfConversion {
       for (auto& a : *n.mutable_attribute()) {
         if (a.name() == "to") a.set_i(kHalf);
       }
-    } else if (op == "RandomNormal" || op == "RandomUniform" || op == "EyeLike" || op == "RandomNormalLike" || op == "RandomUniformLike" ||
-               op == "Bernoulli" || op == "HannWindow" || op == "HammingWindow" || op == "BlackmanWindow" || op == "DequantizeLinear") {
-      const std::string key = op.find("Window") != std::string::npos ? "output_datatype" : op == "DequantizeLinear" ? "output_dtype" : "dtype";
+    } else if (op == "RandomNormal" || op == "RandomUniform" || op == "EyeLike" || op == "RandomNormalLike" ||
+               op == "RandomUniformLike" || op == "Bernoulli" || op == "HannWindow" || op == "HammingWindow" ||
+               op == "BlackmanWindow" || op == "DequantizeLinear") {
+      const std::string key = op.find("Window") != std::string::npos ? "output_datatype"
+                              : op == "DequantizeLinear"             ? "output_dtype"
+                                                                     : "dtype";
       bool found = false;
       for (auto& a : *n.mutable_attribute()) {
         if (a.name() != key) continue;
@@ -295,12 +306,12 @@ class HalfConversion {
   const std::set<std::string>& weights_;
   std::vector<std::string>& notes_;
   std::map<std::string, int> opsets_;
-  std::unordered_map<std::string, int> types_;             // of every value, as inferred
-  std::set<std::string> names_;                            // taken
+  std::unordered_map<std::string, int> types_;  // of every value, as inferred
+  std::set<std::string> names_;                 // taken
   std::set<std::string> read_as_float_, read_as_half_;
-  std::set<std::string> sources_;                          // initializers and outputs whose type is an attribute
-  std::set<std::string> kept_;                             // those of them that stay float32
-  std::map<std::string, std::string> inner_name_;          // graph input or output -> its float16 twin inside
+  std::set<std::string> sources_;                  // initializers and outputs whose type is an attribute
+  std::set<std::string> kept_;                     // those of them that stay float32
+  std::map<std::string, std::string> inner_name_;  // graph input or output -> its float16 twin inside
   std::vector<std::string> unknown_, clamped_, raised_;
 };
 

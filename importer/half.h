@@ -11,9 +11,10 @@
 
 namespace amp {
 
-// weights: names of tensors that must fit (E_EXPORT_RANGE otherwise). Other finite constants beyond 65504 (masks) become
-// +-65504, one-element constants too small for fp16 (epsilons) become 2^-24; both are noted. All payloads must be in the
-// proto. Exit::unsupported E_EXPORT_FP16: operators without a definition.
+// weights: names of tensors that must fit (E_EXPORT_RANGE otherwise). Other finite constants beyond 65504 (masks)
+// become
+// +-65504, one-element constants too small for fp16 (epsilons) become 2^-24; both are noted. All payloads must be in
+// the proto. Exit::unsupported E_EXPORT_FP16: operators without a definition.
 void convert_to_half(onnx::ModelProto& model, const std::set<std::string>& weights, std::vector<std::string>& notes);
 
 }  // namespace amp

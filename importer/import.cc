@@ -55,7 +55,8 @@ void inspect(const SourceGraph& g, std::vector<std::string>& notes) {
       dropouts += mode && mode.numel() == 1 && mode.to_ints()[0] != 0;
     }
   }
-  if (norms) notes.push_back(cat(norms, " BatchNormalization nodes are in training form; export leaves them as they are"));
+  if (norms)
+    notes.push_back(cat(norms, " BatchNormalization nodes are in training form; export leaves them as they are"));
   if (dropouts) notes.push_back(cat(dropouts, " Dropout nodes are in training mode; export leaves them as they are"));
   for (const SourceValue& v : g.values) {
     if (v.kind != SourceKind::parameter) continue;

@@ -52,7 +52,8 @@ struct File {
       fail(Exit::model, "E_ONNX_DEPTH", cat("messages are nested more than 100 deep ", place));
     case WireFault::malformed:
       fail(Exit::model, "E_ONNX_WIRE", cat("not a well-formed ONNX protobuf ", place), "copy or download it again");
-    case WireFault::none: break;
+    case WireFault::none:
+      break;
   }
   fail(Exit::model, "E_ONNX_NOT_PROTO", "the file holds no ONNX graph", "is this an ONNX model?");
 }
@@ -107,7 +108,8 @@ std::shared_ptr<onnx::ModelProto> load_proto(const std::string& path) {
   try {
     if (st.st_size == 0) fail(Exit::model, "E_ONNX_EMPTY", "the file is empty");
     if (st.st_size > INT32_MAX) {
-      fail(Exit::model, "E_ONNX_2GB", cat("the file has ", with_thousands(st.st_size), " bytes; protobuf ends at 2 GiB"),
+      fail(Exit::model, "E_ONNX_2GB",
+           cat("the file has ", with_thousands(st.st_size), " bytes; protobuf ends at 2 GiB"),
            "save it again with external data (onnx.save_model(..., save_as_external_data=True))");
     }
     auto model = std::make_shared<onnx::ModelProto>();

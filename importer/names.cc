@@ -14,7 +14,11 @@ namespace {
 size_t utf8_fault(const std::string& s) {
   for (size_t i = 0; i < s.size();) {
     const auto c = static_cast<unsigned char>(s[i]);
-    const size_t length = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    const size_t length = c < 0x80                ? 1
+                          : c >= 0xc2 && c < 0xe0 ? 2
+                          : c >= 0xe0 && c < 0xf0 ? 3
+                          : c >= 0xf0 && c < 0xf5 ? 4
+                                                  : 0;
     if (length == 0 || i + length > s.size()) return i;
     uint32_t point = length == 1 ? c : c & (0xff >> (length + 1));
     for (size_t k = 1; k < length; ++k) {
@@ -46,7 +50,8 @@ std::string innermost_scope(const std::string& list) {
 void check_name(const std::string& name, const char* what) {
   constexpr size_t kLongest = 4096;
   if (name.empty()) fail(Exit::model, "E_NAME", cat("a ", what, " has no name"));
-  if (name.size() > kLongest) fail(Exit::model, "E_NAME", cat(what, " name of ", name.size(), " bytes: '", printable(name), "'"));
+  if (name.size() > kLongest)
+    fail(Exit::model, "E_NAME", cat(what, " name of ", name.size(), " bytes: '", printable(name), "'"));
   if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
     fail(Exit::model, "E_NAME", cat(what, " name with control characters: '", printable(name), "'"));
   }

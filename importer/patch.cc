@@ -44,7 +44,8 @@ HostTensor narrow(const HostTensor& value, DType to, const std::string& name) {
   }
   if (beyond) {
     fail(Exit::numerical, "E_EXPORT_RANGE",
-         cat("tensor '", printable(name), "' holds ", beyond, " values beyond ", name_of(to), " (largest ", largest, ", limit ", limit, ")"),
+         cat("tensor '", printable(name), "' holds ", beyond, " values beyond ", name_of(to), " (largest ", largest,
+             ", limit ", limit, ")"),
          to == DType::f16 ? "export in fp32" : "");
   }
   return out;
@@ -62,7 +63,8 @@ std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vecto
     const SourceValue& v = graph.values[i];
     if (v.tied_to < 0) continue;
     const auto master = values.find(v.tied_to);
-    if (master != values.end()) values.emplace(static_cast<int>(i), v.tied_transposed ? transpose(master->second) : master->second);
+    if (master != values.end())
+      values.emplace(static_cast<int>(i), v.tied_transposed ? transpose(master->second) : master->second);
   }
   return values;
 }

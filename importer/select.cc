@@ -83,7 +83,8 @@ bool floating_constant(const SourceValue& v) {
   }
   const std::string near = nearest(glob, names);
   fail(Exit::usage, "E_GLOB", cat(flag, " '", printable(glob), "' matches no tensor of the model"),
-       near.empty() ? "`check MODEL` lists the names; patterns match whole names" : cat("did you mean '", printable(near), "'?"));
+       near.empty() ? "`check MODEL` lists the names; patterns match whole names"
+                    : cat("did you mean '", printable(near), "'?"));
 }
 
 // Node scopes may start with a wrapper that weight names lack ("/model/bert/..." against "bert...."): the leading parts
@@ -140,12 +141,13 @@ void tie_parameters(SourceGraph& g) {
     std::vector<int> masters;
     for (const int m : members) {
       SourceValue& v = g.values[static_cast<size_t>(m)];
-      const auto master = members.size() < 2 ? masters.end() : std::find_if(masters.begin(), masters.end(), [&](int other) {
-        const HostTensor& a = g.values[static_cast<size_t>(other)].data;
-        const bool same = a.dims() == v.data.dims() &&
-                          std::memcmp(a.data(), v.data.data(), static_cast<size_t>(a.bytes())) == 0;
-        return (same || is_transpose(a, v.data)) && varied(v.data);
-      });
+      const auto master =
+          members.size() < 2 ? masters.end() : std::find_if(masters.begin(), masters.end(), [&](int other) {
+            const HostTensor& a = g.values[static_cast<size_t>(other)].data;
+            const bool same =
+                a.dims() == v.data.dims() && std::memcmp(a.data(), v.data.data(), static_cast<size_t>(a.bytes())) == 0;
+            return (same || is_transpose(a, v.data)) && varied(v.data);
+          });
       if (master == masters.end()) {
         masters.push_back(m);
         continue;
@@ -154,7 +156,8 @@ void tie_parameters(SourceGraph& g) {
       v.tied_to = *master;
       v.tied_transposed = first.data.dims() != v.data.dims() ||
                           std::memcmp(first.data.data(), v.data.data(), static_cast<size_t>(v.data.bytes())) != 0;
-      v.reason += cat("; tied to '", printable(first.name), "' (", v.tied_transposed ? "its transpose" : "equal values", ")");
+      v.reason +=
+          cat("; tied to '", printable(first.name), "' (", v.tied_transposed ? "its transpose" : "equal values", ")");
     }
   }
 }
@@ -167,9 +170,10 @@ void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs) {
       const bool exact = glob == v.name || glob == v.alias;
       if (!floating_constant(v)) {
         if (exact) {
-          fail(Exit::usage, "E_TRAINABLE", cat("--trainable '", printable(glob), "': ",
-                                               v.kind == SourceKind::input ? "a graph input" : cat("a tensor of ", name_of(v.dtype)),
-                                               " cannot be trained"));
+          fail(Exit::usage, "E_TRAINABLE",
+               cat("--trainable '", printable(glob),
+                   "': ", v.kind == SourceKind::input ? "a graph input" : cat("a tensor of ", name_of(v.dtype)),
+                   " cannot be trained"));
         }
         continue;
       }

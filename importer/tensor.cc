@@ -15,18 +15,23 @@ constexpr int64_t kMaxRank = 64;
 // Which typed field ONNX prescribes for an element type, and how many entries it holds.
 int typed_entries(const T& t, DType d) {
   switch (d) {
-    case DType::f32: return t.float_data_size();
-    case DType::f64: return t.double_data_size();
-    case DType::i64: return t.int64_data_size();
+    case DType::f32:
+      return t.float_data_size();
+    case DType::f64:
+      return t.double_data_size();
+    case DType::i64:
+      return t.int64_data_size();
     case DType::u32:
-    case DType::u64: return t.uint64_data_size();
-    default: return t.int32_data_size();
+    case DType::u64:
+      return t.uint64_data_size();
+    default:
+      return t.int32_data_size();
   }
 }
 
 int all_typed_entries(const T& t) {
-  return t.float_data_size() + t.double_data_size() + t.int64_data_size() + t.uint64_data_size() +
-         t.int32_data_size() + t.string_data_size();
+  return t.float_data_size() + t.double_data_size() + t.int64_data_size() + t.uint64_data_size() + t.int32_data_size() +
+         t.string_data_size();
 }
 
 HostTensor decode_typed(const T& t, DType d, Dims dims) {
@@ -35,16 +40,25 @@ HostTensor decode_typed(const T& t, DType d, Dims dims) {
   const size_t bytes = static_cast<size_t>(out.bytes());
   if (bytes == 0) return out;
   switch (d) {
-    case DType::f32: std::memcpy(p, t.float_data().data(), bytes); return out;
-    case DType::f64: std::memcpy(p, t.double_data().data(), bytes); return out;
-    case DType::i64: std::memcpy(p, t.int64_data().data(), bytes); return out;
-    case DType::u64: std::memcpy(p, t.uint64_data().data(), bytes); return out;
+    case DType::f32:
+      std::memcpy(p, t.float_data().data(), bytes);
+      return out;
+    case DType::f64:
+      std::memcpy(p, t.double_data().data(), bytes);
+      return out;
+    case DType::i64:
+      std::memcpy(p, t.int64_data().data(), bytes);
+      return out;
+    case DType::u64:
+      std::memcpy(p, t.uint64_data().data(), bytes);
+      return out;
     case DType::u32:
       for (int i = 0; i < t.uint64_data_size(); ++i) {
         static_cast<uint32_t*>(p)[i] = static_cast<uint32_t>(t.uint64_data(i));
       }
       return out;
-    default: break;
+    default:
+      break;
   }
   // int32_data: the low bytes of each entry (the bit pattern for the 16-bit floats). Little endian.
   const size_t size = static_cast<size_t>(size_of(d));
@@ -60,20 +74,34 @@ HostTensor decode_typed(const T& t, DType d, Dims dims) {
 
 std::optional<DType> dtype_of(int onnx_type) {
   switch (onnx_type) {
-    case T::FLOAT: return DType::f32;
-    case T::DOUBLE: return DType::f64;
-    case T::FLOAT16: return DType::f16;
-    case T::BFLOAT16: return DType::bf16;
-    case T::INT8: return DType::i8;
-    case T::INT16: return DType::i16;
-    case T::INT32: return DType::i32;
-    case T::INT64: return DType::i64;
-    case T::UINT8: return DType::u8;
-    case T::UINT16: return DType::u16;
-    case T::UINT32: return DType::u32;
-    case T::UINT64: return DType::u64;
-    case T::BOOL: return DType::boolean;
-    default: return std::nullopt;
+    case T::FLOAT:
+      return DType::f32;
+    case T::DOUBLE:
+      return DType::f64;
+    case T::FLOAT16:
+      return DType::f16;
+    case T::BFLOAT16:
+      return DType::bf16;
+    case T::INT8:
+      return DType::i8;
+    case T::INT16:
+      return DType::i16;
+    case T::INT32:
+      return DType::i32;
+    case T::INT64:
+      return DType::i64;
+    case T::UINT8:
+      return DType::u8;
+    case T::UINT16:
+      return DType::u16;
+    case T::UINT32:
+      return DType::u32;
+    case T::UINT64:
+      return DType::u64;
+    case T::BOOL:
+      return DType::boolean;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -157,7 +185,8 @@ void store(const HostTensor& v, T& t) {
     case DType::bf16:
       for (int i = 0; i < n; ++i) t.set_int32_data(i, static_cast<const uint16_t*>(v.data())[i]);
       return;
-    default: bug("only floating tensors are written back");
+    default:
+      bug("only floating tensors are written back");
   }
 }
 

@@ -14,7 +14,7 @@ namespace amp {
 
 std::optional<DType> dtype_of(int onnx_type);  // nullopt: valid or not, no type of ours
 int onnx_type_of(DType t);
-std::string onnx_type_name(int onnx_type);     // "FLOAT8E4M3FN", or the number
+std::string onnx_type_name(int onnx_type);  // "FLOAT8E4M3FN", or the number
 
 // Dims of a tensor: Exit::model E_DIM_NEG, E_DIM_OVERFLOW, E_RANK.
 Dims checked_dims(const onnx::TensorProto& t, DType dtype);

@@ -22,21 +22,47 @@ struct Field {
 // Field numbers of onnx.proto. Messages that are not listed are not entered.
 const std::map<std::pair<Message, uint64_t>, Field>& fields() {
   static const std::map<std::pair<Message, uint64_t>, Field> table = {
-      {{kModel, 1}, {"ir_version"}}, {{kModel, 2}, {"producer_name"}}, {{kModel, 3}, {"producer_version"}},
-      {{kModel, 4}, {"domain"}}, {{kModel, 5}, {"model_version"}}, {{kModel, 6}, {"doc_string"}},
-      {{kModel, 7}, {"graph", kGraph}}, {{kModel, 8}, {"opset_import"}}, {{kModel, 14}, {"metadata_props"}},
+      {{kModel, 1}, {"ir_version"}},
+      {{kModel, 2}, {"producer_name"}},
+      {{kModel, 3}, {"producer_version"}},
+      {{kModel, 4}, {"domain"}},
+      {{kModel, 5}, {"model_version"}},
+      {{kModel, 6}, {"doc_string"}},
+      {{kModel, 7}, {"graph", kGraph}},
+      {{kModel, 8}, {"opset_import"}},
+      {{kModel, 14}, {"metadata_props"}},
       {{kModel, 25}, {"functions", kFunction}},
-      {{kGraph, 1}, {"node", kNode}}, {{kGraph, 2}, {"name"}}, {{kGraph, 5}, {"initializer", kTensor}},
-      {{kGraph, 10}, {"doc_string"}}, {{kGraph, 11}, {"input"}}, {{kGraph, 12}, {"output"}},
+      {{kGraph, 1}, {"node", kNode}},
+      {{kGraph, 2}, {"name"}},
+      {{kGraph, 5}, {"initializer", kTensor}},
+      {{kGraph, 10}, {"doc_string"}},
+      {{kGraph, 11}, {"input"}},
+      {{kGraph, 12}, {"output"}},
       {{kGraph, 13}, {"value_info"}},
-      {{kNode, 1}, {"input"}}, {{kNode, 2}, {"output"}}, {{kNode, 3}, {"name"}}, {{kNode, 4}, {"op_type"}},
-      {{kNode, 5}, {"attribute", kAttribute}}, {{kNode, 6}, {"doc_string"}}, {{kNode, 7}, {"domain"}},
-      {{kAttribute, 1}, {"name"}}, {{kAttribute, 5}, {"t", kTensor}}, {{kAttribute, 6}, {"g", kGraph}},
-      {{kAttribute, 10}, {"tensors", kTensor}}, {{kAttribute, 11}, {"graphs", kGraph}},
-      {{kTensor, 1}, {"dims"}}, {{kTensor, 2}, {"data_type"}}, {{kTensor, 4}, {"float_data"}},
-      {{kTensor, 5}, {"int32_data"}}, {{kTensor, 7}, {"int64_data"}}, {{kTensor, 8}, {"name"}},
-      {{kTensor, 9}, {"raw_data"}}, {{kTensor, 10}, {"double_data"}}, {{kTensor, 13}, {"external_data"}},
-      {{kFunction, 1}, {"name"}}, {{kFunction, 7}, {"node", kNode}}, {{kFunction, 11}, {"attribute_proto", kAttribute}}};
+      {{kNode, 1}, {"input"}},
+      {{kNode, 2}, {"output"}},
+      {{kNode, 3}, {"name"}},
+      {{kNode, 4}, {"op_type"}},
+      {{kNode, 5}, {"attribute", kAttribute}},
+      {{kNode, 6}, {"doc_string"}},
+      {{kNode, 7}, {"domain"}},
+      {{kAttribute, 1}, {"name"}},
+      {{kAttribute, 5}, {"t", kTensor}},
+      {{kAttribute, 6}, {"g", kGraph}},
+      {{kAttribute, 10}, {"tensors", kTensor}},
+      {{kAttribute, 11}, {"graphs", kGraph}},
+      {{kTensor, 1}, {"dims"}},
+      {{kTensor, 2}, {"data_type"}},
+      {{kTensor, 4}, {"float_data"}},
+      {{kTensor, 5}, {"int32_data"}},
+      {{kTensor, 7}, {"int64_data"}},
+      {{kTensor, 8}, {"name"}},
+      {{kTensor, 9}, {"raw_data"}},
+      {{kTensor, 10}, {"double_data"}},
+      {{kTensor, 13}, {"external_data"}},
+      {{kFunction, 1}, {"name"}},
+      {{kFunction, 7}, {"node", kNode}},
+      {{kFunction, 11}, {"attribute_proto", kAttribute}}};
   return table;
 }
 
@@ -115,7 +141,8 @@ WireFault scan_wire(std::string_view bytes) {
     }
     if (wire == 2 && field.message != kOther) {
       if (stack.size() >= kDepth) return fault(WireFault::too_deep, start, "");
-      stack.push_back({field.message, at + std::min<uint64_t>(length, uint64_t{1} << 62), cat(field_name, "[", index, "]"), {}});
+      stack.push_back(
+          {field.message, at + std::min<uint64_t>(length, uint64_t{1} << 62), cat(field_name, "[", index, "]"), {}});
       continue;
     }
     if (length > bytes.size() - at) {
@@ -134,7 +161,9 @@ std::string sniff(std::string_view bytes) {
   if (starts("\x89HDF")) return "an HDF5 file (Keras)";
   if (starts("GGUF")) return "a GGUF file";
   if (starts("\x93NUMPY")) return "a NumPy array";
-  if (starts("\x7f" "ELF")) return "a program";
+  if (starts("\x7f"
+             "ELF"))
+    return "a program";
   if (starts("%PDF")) return "a PDF document";
   if (bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5) return "a Python pickle";
   if (bytes.size() > 8 && bytes.substr(4, 4) == "TFL3") return "a TensorFlow Lite model";
@@ -149,9 +178,8 @@ std::string sniff(std::string_view bytes) {
   const std::string_view body = first == std::string::npos ? std::string_view() : std::string_view(text).substr(first);
   if (body.substr(0, 9) == "<!doctype" || body.substr(0, 5) == "<html") return "an HTML page";
   if (body.substr(0, 5) == "<?xml") return "an XML file";
-  const bool readable = std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return c >= 0x20 || c == '\n' || c == '\r' || c == '\t';
-  });
+  const bool readable = std::all_of(text.begin(), text.end(),
+                                    [](unsigned char c) { return c >= 0x20 || c == '\n' || c == '\r' || c == '\t'; });
   if (readable && !body.empty()) return body[0] == '{' ? "a JSON text" : "a text file";
   return "";
 }

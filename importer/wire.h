@@ -8,9 +8,9 @@ namespace amp {
 
 struct WireFault {
   enum Kind { none, truncated, malformed, too_deep } kind = none;
-  size_t offset = 0;        // of the field that is wrong
-  std::string path;         // "graph.initializer[3].raw_data"
-  std::string detail;       // "needs 1536 bytes, 20 are left"
+  size_t offset = 0;   // of the field that is wrong
+  std::string path;    // "graph.initializer[3].raw_data"
+  std::string detail;  // "needs 1536 bytes, 20 are left"
 };
 
 WireFault scan_wire(std::string_view bytes);

@@ -87,7 +87,8 @@ TEST_CASE("ties of the zoo are found", "[zoo]") {
         CHECK(groups[t["onnx"][0].get<std::string>()].count(t["onnx"][i].get<std::string>()) == 1);
       }
     }
-    const bool untied = std::any_of(ref["tied"].begin(), ref["tied"].end(), [](const auto& t) { return t["untied"].template get<bool>(); });
+    const bool untied = std::any_of(ref["tied"].begin(), ref["tied"].end(),
+                                    [](const auto& t) { return t["untied"].template get<bool>(); });
     size_t found = 0;
     for (const auto& [name, copies] : groups) found += copies.size();
     CHECK(found == tied + (untied ? 1 : 0));

@@ -1,0 +1,160 @@
+// Which tensors are trained, what they are called, what is tied. Ground truth: trained.json lists what PyTorch trained.
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "importer/describe.h"
+#include "models.h"
+
+using namespace amp;
+using namespace amp::test;
+
+static std::set<std::string> trained(const SourceGraph& g) {
+  std::set<std::string> names;
+  for (const SourceValue& v : g.values) {
+    if (v.kind == SourceKind::parameter && v.trainable) names.insert(v.name);
+  }
+  return names;
+}
+
+TEST_CASE("trainable tensors of small exported models", "[discover]") {
+  nlohmann::json truth;
+  std::ifstream(kData + "trained.json") >> truth;
+  REQUIRE(truth.size() > 10);
+  for (const auto& [name, want] : truth.items()) {
+    INFO(name);
+    const Imported m = import_model(kData + name + ".onnx");
+    CHECK(trained(m.graph) == want.get<std::set<std::string>>());
+    for (const SourceValue& v : m.graph.values) {
+      if (v.kind == SourceKind::constant || v.kind == SourceKind::parameter) CHECK(!v.reason.empty());
+    }
+  }
+}
+
+TEST_CASE("what is no weight, and why", "[discover]") {
+  const Folder f;
+  const Imported m = import_text(f, R"(
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[N,2,4] x, int64[N,2] p) => (float[N,2,4] y)
+    <float[4] mean = {1,2,3,4}, float[4] std = {1,1,2,3}, float[4,4] w = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16},
+     float eps = {0.00001}, float[1] gain = {2}, float[1] last = {3}, float[2,2] tril = {0,-10000,0,0},
+     float[1,2] freq = {1,0.01}, float[4] dead = {1,2,3,4}, float[4,1] head = {1,2,3,4}, float[4] scale = {1,1,1,1},
+     float[4] bias = {0,0,0,0}, float[4] m = {0,0,0,0}, float[4] v = {1,1,1,1}, float[2] one = {1,1}, float[2] zero = {0,0},
+     int64[3] perm = {0,2,1}, int64[1] axis = {2}>
+    { s = Sub (x, mean)  d = Div (s, std)  h = MatMul (d, w)  e = Add (h, eps)  k = Mul (e, gain)
+      t = Transpose <perm = [0,2,1]> (k)  tb = BatchNormalization (t, scale, bias, m, v)
+      ti = InstanceNormalization (tb, bias, scale)  q = MatMul (ti, tril)  q2 = Add (q, tril)
+      r = Transpose <perm = [0,2,1]> (q2)  g1 = InstanceNormalization (r, one, zero)
+      pf = Cast <to = 1> (p)  ang = Mul (pf, freq)  c = Cos (ang)  cu = Unsqueeze (c, axis)
+      gone = Mul (x, dead)
+      o = MatMul (g1, head)  ob = Add (o, last)  z = Mul (cu, ob)  y = Add (z, g1) })");
+  const auto why = [&](const std::string& name) { return value(m.graph, name).reason; };
+  CHECK(trained(m.graph) == std::set<std::string>{"w", "scale", "bias", "tril", "head", "last"});
+  CHECK(why("mean").find("standardises") != std::string::npos);
+  CHECK(why("std").find("standardises") == std::string::npos);  // Div 1 is no weight position to begin with
+  CHECK(why("eps").find("one element") != std::string::npos);
+  CHECK(why("gain").find("one element") != std::string::npos);
+  CHECK(why("freq").find("rotary") != std::string::npos);
+  CHECK(why("dead").find("no graph output") != std::string::npos);
+  CHECK(why("m").find("running mean") != std::string::npos);
+  CHECK(why("v").find("running variance") != std::string::npos);
+  CHECK(why("one").find("dummy") != std::string::npos);
+  CHECK(why("zero").find("dummy") != std::string::npos);
+  CHECK(why("axis").find("int64") != std::string::npos);
+}
+
+TEST_CASE("masks are no weights", "[discover]") {
+  const Folder f;
+  const Imported m = import_text(f, R"(
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[N,2,4] x) => (float[N,2,2] y)
+    <float[2,2] tril = {0,-10000,0,0}, float[2,2] table = {0,-1,0.5,0}, float[4,2] w = {1,2,3,4,5,6,7,8}>
+    { h = MatMul (x, w)  a = Add (h, tril)  y = Add (a, table) })");
+  CHECK(trained(m.graph) == std::set<std::string>{"table", "w"});
+}
+
+static const char* kTied = R"(
+  <ir_version: 8, opset_import: ["" : 17]>
+  g (int64[N] ids) => (float[N,3] y)
+  <float[3,2] table = {1,2,3,4,5,6}, float[2,3] head = {1,3,5,2,4,6}, float[2,2] a = {1,2,3,4}, float[2,2] b = {1,2,3,4},
+   float[2,2] zero1 = {0,0,0,0}, float[2,2] zero2 = {0,0,0,0}, float[2] v1 = {1,2}, float[2] v2 = {1,2}>
+  { e = Gather (table, ids)  h = MatMul (e, a)  i = Add (h, v1)  j = MatMul (i, b)  k = Add (j, v2)
+    l = MatMul (k, zero1)  m = MatMul (l, zero2)  y = MatMul (m, head) })";
+
+TEST_CASE("equal matrices are one weight, constant-valued ones and vectors are not", "[discover]") {
+  const Folder f;
+  const SourceGraph g = import_text(f, kTied).graph;
+  CHECK(value(g, "head").tied_to == g.find("table"));
+  CHECK(value(g, "head").tied_transposed);
+  CHECK(value(g, "b").tied_to == g.find("a"));
+  CHECK_FALSE(value(g, "b").tied_transposed);
+  for (const char* name : {"table", "a", "zero1", "zero2", "v1", "v2"}) CHECK(value(g, name).tied_to == -1);
+  const ParameterCount c = count_parameters(g);
+  CHECK(c.tensors == 6);
+  CHECK(c.elements == 6 + 4 + 4 + 4 + 2 + 2);
+  ImportOptions none;
+  none.tie_weights_auto = false;
+  CHECK(value(import_text(f, kTied, none).graph, "head").tied_to == -1);
+}
+
+TEST_CASE("globs", "[discover]") {
+  const Folder f;
+  ImportOptions o;
+  o.freeze = {"*"};
+  o.trainable = {"v?", "zero1"};
+  CHECK(trained(import_text(f, kTied, o).graph) == std::set<std::string>{"v1", "v2", "zero1"});
+  o = {};
+  o.freeze = {"head"};  // a copy: the weight itself is frozen
+  const SourceGraph g = import_text(f, kTied, o).graph;
+  CHECK_FALSE(value(g, "table").trainable);
+  CHECK(value(g, "table").kind == SourceKind::parameter);
+  CHECK(value(g, "head").reason.find("frozen by 'head'") == 0);
+  o.freeze = {"tabel"};
+  const std::string path = save(f, parse(kTied));
+  expect(import_error(path, o), Exit::usage, "E_GLOB", "did you mean 'table'");
+  o = {};
+  o.trainable = {"ids"};
+  expect(import_error(path, o), Exit::usage, "E_TRAINABLE", "graph input");
+}
+
+TEST_CASE("an exact name makes a constant trainable, a wildcard spares one-element constants", "[discover]") {
+  const Folder f;
+  const char* text = R"(<ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x) => (float[N,2] y)
+    <float[2,2] w = {1,2,3,4}, float[1] gain = {2}, float[2] div = {1,2}> { h = MatMul (x, w)  s = Mul (h, gain)  y = Div (s, div) })";
+  ImportOptions o;
+  CHECK(trained(import_text(f, text).graph) == std::set<std::string>{"w"});
+  o.trainable = {"*"};
+  CHECK(trained(import_text(f, text, o).graph) == std::set<std::string>{"w", "div"});
+  o.trainable = {"gain"};
+  CHECK(trained(import_text(f, text, o).graph) == std::set<std::string>{"w", "gain"});
+}
+
+TEST_CASE("lost names get an alias from the node's scope", "[discover]") {
+  const Folder f;
+  onnx::ModelProto m = parse(R"(
+    <ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x) => (float[N,2] y)
+    <float[2,2] val_1 = {1,2,3,4}, float[2,2] val_2 = {5,2,3,4}, float[2] bert_dense_bias = {1,2}>
+    { h = MatMul (x, val_1)  b = Add (h, bert_dense_bias)  y = MatMul (b, val_2) })");
+  auto& g = *m.mutable_graph();
+  g.mutable_initializer(0)->set_name("onnx::MatMul_470");
+  g.mutable_initializer(2)->set_name("bert.layer.0.query.bias");
+  g.mutable_node(0)->set_input(1, "onnx::MatMul_470");
+  g.mutable_node(1)->set_input(1, "bert.layer.0.query.bias");
+  g.mutable_node(0)->set_name("/model/bert/layer.0/query/MatMul");  // "model" is a wrapper that weight names lack
+  auto& p = *g.mutable_node(2)->add_metadata_props();
+  p.set_key("pkg.torch.onnx.name_scopes");
+  p.set_value("['', 'bert', 'bert.head', 'linear']");
+  const Imported out = import_model(save(f, m));
+  CHECK(value(out.graph, "onnx::MatMul_470").alias == "bert.layer.0.query.weight");
+  CHECK(value(out.graph, "val_2").alias == "bert.head.weight");
+  CHECK(value(out.graph, "bert.layer.0.query.bias").alias.empty());
+  ImportOptions o;
+  o.freeze = {"bert.layer.0.*"};
+  CHECK(trained(import_model(save(f, m), o).graph) == std::set<std::string>{"val_2"});
+  const std::string table = describe_parameters(out.graph);
+  CHECK(table.find("bert.layer.0.query.weight = onnx::MatMul_470") != std::string::npos);
+  CHECK(table.find("3 trained tensors with 10 elements") != std::string::npos);
+  const auto row = nlohmann::json::parse(
+      describe_parameters_json(out.graph).substr(0, describe_parameters_json(out.graph).find('\n')));
+  CHECK(row["alias"] == "bert.layer.0.query.weight");
+  CHECK(row["dims"] == nlohmann::json::array({2, 2}));
+}

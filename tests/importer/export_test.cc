@@ -1,0 +1,191 @@
+// Weights written back: the right bytes in the right places, and nothing else.
+#include "importer/export.h"
+
+#include <onnx/checker.h>
+
+#include <cstring>
+
+#include "models.h"
+
+using namespace amp;
+using namespace amp::test;
+
+// Every parameter plus 0.125, ties under their master only.
+static std::vector<TrainedTensor> shifted(const SourceGraph& g) {
+  std::vector<TrainedTensor> out;
+  for (size_t i = 0; i < g.values.size(); ++i) {
+    const SourceValue& v = g.values[i];
+    if (v.kind != SourceKind::parameter || v.tied_to >= 0) continue;
+    const HostTensor was = v.data.cast(DType::f32);
+    HostTensor now = HostTensor::empty(DType::f32, was.dims());
+    for (int64_t k = 0; k < now.numel(); ++k) now.as_mutable<float>()[k] = was.as<float>()[k] + 0.125f;
+    out.push_back({static_cast<int>(i), now});
+  }
+  return out;
+}
+
+static const std::vector<std::string> kModels = {
+    "store_constants_hand13", "store_views_hand14",      "store_shared_hand13",
+    "store_inputs_hand11",    "struct_functions_hand17", "struct_if_hand16",
+    "store_fp16_hand17",      "store_qdq_int8_hand13",   "norms_ts18",
+    "equal_init_ts14",        "sklearn_mlp_hand15",      "struct_optional_hand17",
+    "rnn_lstm_nofold_ts14"};
+
+TEST_CASE("an export without training is the imported file", "[export]") {
+  const Folder f;
+  for (const std::string& name : kModels) {
+    INFO(name);
+    const Imported m = import_model(kData + name + ".onnx");
+    export_model(*m.doc, m.graph, {}, {}, f / "out.onnx");
+    CHECK(bytes_of(f / "out.onnx") == bytes_of(kData + name + ".onnx"));
+  }
+}
+
+TEST_CASE("trained values come back, everything else stays", "[export]") {
+  const Folder f;
+  for (const std::string& name : kModels) {
+    INFO(name);
+    const Imported m = import_model(kData + name + ".onnx");
+    const auto trained = shifted(m.graph);
+    REQUIRE(!trained.empty());
+    export_model(*m.doc, m.graph, trained, {}, f / "out.onnx");
+    CHECK(bytes_of(f / "out.onnx").size() == bytes_of(kData + name + ".onnx").size());
+    const Imported again = import_model(f / "out.onnx");
+    REQUIRE(again.graph.values.size() == m.graph.values.size());
+    for (size_t i = 0; i < m.graph.values.size(); ++i) {
+      const SourceValue &a = m.graph.values[i], &b = again.graph.values[i];
+      INFO(a.name);
+      REQUIRE(a.name == b.name);
+      REQUIRE(a.data.dtype() == b.data.dtype());
+      if (a.kind != SourceKind::parameter) {
+        CHECK((!a.data || std::memcmp(a.data.data(), b.data.data(), static_cast<size_t>(a.data.bytes())) == 0));
+        continue;
+      }
+      const HostTensor x = a.data.cast(DType::f32), y = b.data.cast(DType::f32);
+      for (int64_t k = 0; k < x.numel(); ++k) {
+        const float want = a.data.dtype() == DType::f16 ? static_cast<float>(Half(x.as<float>()[k] + 0.125f))
+                                                        : x.as<float>()[k] + 0.125f;
+        REQUIRE(y.as<float>()[k] == want);
+      }
+    }
+  }
+}
+
+TEST_CASE("tied copies are written in their own layout", "[export]") {
+  const Folder f;
+  const Imported m = import_text(f, R"(
+    <ir_version: 8, opset_import: ["" : 17]> g (int64[N] ids) => (float[N,3] y)
+    <float[3,2] table = {1,2,3,4,5,6}, float[2,3] head = {1,3,5,2,4,6}, float[2,2] a = {1,2,3,4}, float[2,2] b = {1,2,3,4}>
+    { e = Gather (table, ids)  h = MatMul (e, a)  i = MatMul (h, b)  y = MatMul (i, head) })");
+  export_model(*m.doc, m.graph, shifted(m.graph), {}, f / "out.onnx");
+  const SourceGraph g = import_model(f / "out.onnx").graph;
+  CHECK(value(g, "table").data.to_doubles() == std::vector<double>{1.125, 2.125, 3.125, 4.125, 5.125, 6.125});
+  CHECK(value(g, "head").data.to_doubles() == std::vector<double>{1.125, 3.125, 5.125, 2.125, 4.125, 6.125});
+  CHECK(value(g, "b").data.to_doubles() == std::vector<double>{1.125, 2.125, 3.125, 4.125});
+  CHECK(value(g, "head").tied_to == g.find("table"));
+}
+
+TEST_CASE("a value beyond fp16 is refused where the file stores fp16", "[export]") {
+  const Folder f;
+  const Imported m = import_model(kData + "store_fp16_hand17.onnx");
+  std::vector<TrainedTensor> t = shifted(m.graph);
+  t[0].value.as_mutable<float>()[0] = 70000;
+  try {
+    export_model(*m.doc, m.graph, t, {}, f / "out.onnx");
+    FAIL("no error");
+  } catch (const Error& e) {
+    expect(e, Exit::numerical, "E_EXPORT_RANGE", "70000");
+  }
+  CHECK_FALSE(std::filesystem::exists(f / "out.onnx"));
+}
+
+TEST_CASE("external data goes to a file of our own name", "[export]") {
+  const Folder f;
+  const Imported m = import_model(kData + "store_external_hand17/model.onnx");
+  export_model(*m.doc, m.graph, shifted(m.graph), {}, f / "out.onnx");
+  CHECK(std::filesystem::exists(f / "out.onnx.data"));
+  CHECK_FALSE(std::filesystem::exists(f / "weights.bin"));
+  const Imported again = import_model(f / "out.onnx");
+  for (const SourceValue& v : m.graph.values) {
+    if (v.kind != SourceKind::parameter) continue;
+    CHECK(value(again.graph, v.name).data.to_doubles()[0] == static_cast<double>(v.data.as<float>()[0] + 0.125f));
+  }
+  onnx::checker::check_model(f / "out.onnx", true);
+}
+
+TEST_CASE("a file above the limit moves its tensors outside", "[export]") {
+  const Folder f;
+  const Imported m = import_model(kData + "norms_ts18.onnx");
+  ExportOptions o;
+  o.inline_limit = 5000;
+  const ExportReport r = export_model(*m.doc, m.graph, {}, o, f / "out.onnx");
+  CHECK(r.notes.size() == 1);
+  CHECK(std::filesystem::file_size(f / "out.onnx") < std::filesystem::file_size(kData + "norms_ts18.onnx"));
+  const Imported again = import_model(f / "out.onnx");
+  for (size_t i = 0; i < m.graph.values.size(); ++i) {
+    const HostTensor &a = m.graph.values[i].data, &b = again.graph.values[i].data;
+    CHECK((!a || std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0));
+  }
+}
+
+TEST_CASE("exporting over the imported file works, a missing folder is a storage error", "[export]") {
+  const Folder f;
+  std::filesystem::copy(kData + "store_external_hand17", f.path / "m");
+  std::filesystem::permissions(f.path / "m", std::filesystem::perms::owner_all);
+  const Imported m = import_model(f / "m/model.onnx");
+  export_model(*m.doc, m.graph, shifted(m.graph), {}, f / "m/model.onnx");
+  CHECK(import_model(f / "m/model.onnx").graph.nodes.size() == m.graph.nodes.size());
+  try {
+    export_model(*m.doc, m.graph, {}, {}, f / "none/out.onnx");
+    FAIL("no error");
+  } catch (const Error& e) {
+    CHECK(e.exit() == Exit::storage);
+  }
+}
+
+TEST_CASE("a head that training appended is exported, its Dropout is not", "[export]") {
+  const Folder f;
+  Imported m = import_text(f, kMlp);
+  SourceGraph& g = m.graph;
+  const auto add = [&](SourceKind kind, const std::string& name, HostTensor data) {
+    SourceValue v;
+    v.name = g.fresh_name(name);
+    v.kind = kind;
+    v.trainable = kind == SourceKind::parameter;
+    v.dtype_known = true;
+    v.data = std::move(data);
+    return g.add_value(std::move(v));
+  };
+  const int weight = add(SourceKind::parameter, "classifier.weight", HostTensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
+  const int bias = add(SourceKind::parameter, "classifier.bias", HostTensor::of<float>({3}, {0, 0, 0}));
+  const int ratio = add(SourceKind::constant, "dropout.ratio", HostTensor::scalar<float>(0.1f));
+  const int dropped = add(SourceKind::temp, "dropped", {});
+  const int logits = add(SourceKind::temp, "logits", {});
+  g.values[static_cast<size_t>(logits)].rank_known = true;
+  g.values[static_cast<size_t>(logits)].dims = {{-1, "N"}, {3, ""}};
+  g.add_node({"classifier.dropout", "Dropout", "", 17, {}, {g.find("y"), ratio}, {dropped}});
+  g.add_node(
+      {"classifier", "Gemm", "", 17, Attrs{{"transB", int64_t{0}}, {"alpha", 1.0}}, {dropped, weight, bias}, {logits}});
+  g.outputs.push_back(logits);
+  ExportOptions o;
+  o.metadata = {{"labels", "[\"a\",\"b\",\"c\"]"}, {"who", "them"}};
+  export_model(*m.doc, g, {{bias, HostTensor::of<float>({3}, {7, 8, 9})}}, o, f / "out.onnx");
+  onnx::ModelProto p;
+  REQUIRE(p.ParseFromString(bytes_of(f / "out.onnx")));
+  onnx::checker::check_model(p, true);
+  CHECK(p.metadata_props_size() == 2);
+  CHECK(p.metadata_props(0).value() == "them");
+  CHECK(p.metadata_props(1).key() == "labels");
+  REQUIRE(p.graph().output_size() == 2);
+  CHECK(p.graph().output(1).name() == "logits");
+  CHECK(p.graph().output(1).type().tensor_type().shape().dim(0).dim_param() == "N");
+  CHECK(p.graph().output(1).type().tensor_type().shape().dim(1).dim_value() == 3);
+  REQUIRE(p.graph().node_size() == 6);
+  CHECK(p.graph().node(5).op_type() == "Gemm");
+  CHECK(p.graph().node(5).input(0) == "y");
+  CHECK(p.graph().initializer_size() == 5 + 2);  // no dropout.ratio
+  const SourceGraph again = import_model(f / "out.onnx").graph;
+  CHECK(value(again, "classifier.bias").data.to_doubles() == std::vector<double>{7, 8, 9});
+  CHECK(value(again, "classifier.weight").data.to_doubles()[5] == 6);
+  CHECK(value(again, "w0").data.to_doubles()[11] == 12);
+}
