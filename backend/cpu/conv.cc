@@ -1,48 +1,55 @@
 #include "backend/cpu/conv.h"
 
+#include "backend/cpu/conv_direct.h"
 #include "backend/cpu/conv_plain.h"
 
 namespace amp {
 
 namespace {
+
+// Loads the staged inputs, works, stores the staged output. body: prepared after staging has carved its share.
+template <class T, class... In>
+Kernel staged(Kernel body, const Staged<T>& out, const In&... in) {
+  if (!out.copied && (!in.copied && ...)) return body;
+  return [=] {
+    (in.load(), ...);
+    body();
+    out.store();
+  };
+}
+
 template <class T>
 Kernel forward(const KernelArgs& a, Carver& carve) {
   const ConvShape s = conv_shape(a.in[0].dims, a.in[1].dims, a.out[0].dims, a.attrs());
   const auto x = stage<T>(carve, a.in[0]), w = stage<T>(carve, a.in[1]);
   const auto bias = a.has(2) ? stage<T>(carve, a.in[2]) : Staged<T>{};
   const auto y = stage<T>(carve, a.out[0]);
-  return [=] {
-    x.load();
-    w.load();
-    bias.load();
-    conv_plain<T>(s, x.data, w.data, bias.data, y.data);
-    y.store();
-  };
+  Kernel body;
+  if constexpr (std::is_same_v<T, float>) body = conv_direct(s, carve, x.data, w.data, bias.data, y.data);
+  else body = [=] { conv_plain<T>(s, x.data, w.data, bias.data, y.data); };
+  return staged(std::move(body), y, x, w, bias);
 }
 
 template <class T>
 Kernel grad_x(const KernelArgs& a, Carver& carve) {
   const ConvShape s = conv_shape(a.out[0].dims, a.in[1].dims, a.in[0].dims, a.attrs());
   const auto dy = stage<T>(carve, a.in[0]), w = stage<T>(carve, a.in[1]), dx = stage<T>(carve, a.out[0]);
-  return [=] {
-    dy.load();
-    w.load();
-    conv_plain_grad_x<T>(s, dy.data, w.data, dx.data);
-    dx.store();
-  };
+  Kernel body;
+  if constexpr (std::is_same_v<T, float>) body = conv_direct_grad_x(s, carve, dy.data, w.data, dx.data);
+  else body = [=] { conv_plain_grad_x<T>(s, dy.data, w.data, dx.data); };
+  return staged(std::move(body), dx, dy, w);
 }
 
 template <class T>
 Kernel grad_w(const KernelArgs& a, Carver& carve) {
   const ConvShape s = conv_shape(a.in[0].dims, a.out[0].dims, a.in[1].dims, a.attrs());
   const auto x = stage<T>(carve, a.in[0]), dy = stage<T>(carve, a.in[1]), dw = stage<T>(carve, a.out[0]);
-  return [=] {
-    x.load();
-    dy.load();
-    conv_plain_grad_w<T>(s, x.data, dy.data, dw.data);
-    dw.store();
-  };
+  Kernel body;
+  if constexpr (std::is_same_v<T, float>) body = conv_direct_grad_w(s, carve, x.data, dy.data, dw.data);
+  else body = [=] { conv_plain_grad_w<T>(s, x.data, dy.data, dw.data); };
+  return staged(std::move(body), dw, x, dy);
 }
+
 }  // namespace
 
 Kernel conv_forward(const KernelArgs& a, Carver& c) { return in_double(a) ? forward<double>(a, c) : forward<float>(a, c); }
