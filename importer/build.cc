@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/builder.h"
+#include "importer/fills.h"
 
 namespace amp {
 
@@ -20,24 +21,8 @@ std::vector<std::string> captures(const SourceNode& node) {
   return names;
 }
 
-void resolve_identities(Built& built) {
+void drop_nodes(Built& built, const std::vector<char>& gone) {
   SourceGraph& g = built.graph;
-  std::vector<int> stands_for(g.values.size());
-  for (size_t v = 0; v < g.values.size(); ++v) stands_for[v] = static_cast<int>(v);
-  std::set<int> keep(g.outputs.begin(), g.outputs.end());
-  for (const SourceNode& n : g.nodes) {
-    for (const std::string& name : captures(n)) keep.insert(g.find(name));
-  }
-  std::vector<char> gone(g.nodes.size());
-  for (size_t i = 0; i < g.nodes.size(); ++i) {
-    SourceNode& n = g.nodes[i];
-    for (int& v : n.inputs) v = v < 0 ? v : stands_for[static_cast<size_t>(v)];
-    if (n.op != "Identity" || !n.domain.empty() || n.inputs.size() != 1 || n.outputs.size() != 1) continue;
-    const int from = n.inputs[0], to = n.outputs[0];
-    if (from < 0 || to < 0 || g.values[static_cast<size_t>(from)].kind != SourceKind::constant) continue;
-    stands_for[static_cast<size_t>(to)] = from;
-    gone[i] = !keep.count(to);
-  }
   Built out;
   out.notes = std::move(built.notes);
   out.graph.name = g.name;
@@ -73,9 +58,31 @@ void resolve_identities(Built& built) {
   built = std::move(out);
 }
 
+void resolve_identities(Built& built) {
+  SourceGraph& g = built.graph;
+  std::vector<int> stands_for(g.values.size());
+  for (size_t v = 0; v < g.values.size(); ++v) stands_for[v] = static_cast<int>(v);
+  std::set<int> keep(g.outputs.begin(), g.outputs.end());
+  for (const SourceNode& n : g.nodes) {
+    for (const std::string& name : captures(n)) keep.insert(g.find(name));
+  }
+  std::vector<char> gone(g.nodes.size());
+  for (size_t i = 0; i < g.nodes.size(); ++i) {
+    SourceNode& n = g.nodes[i];
+    for (int& v : n.inputs) v = v < 0 ? v : stands_for[static_cast<size_t>(v)];
+    if (n.op != "Identity" || !n.domain.empty() || n.inputs.size() != 1 || n.outputs.size() != 1) continue;
+    const int from = n.inputs[0], to = n.outputs[0];
+    if (from < 0 || to < 0 || g.values[static_cast<size_t>(from)].kind != SourceKind::constant) continue;
+    stands_for[static_cast<size_t>(to)] = from;
+    gone[i] = !keep.count(to);
+  }
+  drop_nodes(built, gone);
+}
+
 Built build_source(const ModelDoc& doc) {
   Built built = SourceBuilder(doc).build();
   resolve_identities(built);
+  materialise_fills(built);
   return built;
 }
 

@@ -77,4 +77,7 @@ class SourceBuilder {
 // Replaces uses of Identity(constant) by the constant and drops values and nodes that only named it.
 void resolve_identities(Built& built);
 
+// Removes nodes (1: gone) and the temps that they make; everything else keeps its order.
+void drop_nodes(Built& built, const std::vector<char>& gone);
+
 }  // namespace amp

@@ -26,6 +26,22 @@ bool same_bytes(const HostTensor& a, const HostTensor& b) {
          (a.bytes() == 0 || std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0);
 }
 
+// A weight that the file makes by ConstantOfShape: the node becomes a Constant that holds it.
+void replace_fill(onnx::ModelProto& model, const std::string& name, const HostTensor& value) {
+  for (auto& n : *model.mutable_graph()->mutable_node()) {
+    if (n.op_type() != "ConstantOfShape" || n.output_size() != 1 || n.output(0) != name) continue;
+    n.set_op_type("Constant");
+    n.clear_input();
+    n.clear_attribute();
+    auto& a = *n.add_attribute();
+    a.set_name("value");
+    a.set_type(onnx::AttributeProto::TENSOR);
+    *a.mutable_t() = encode(value, "");
+    return;
+  }
+  bug(cat("no place in the file for parameter '", name, "'"));
+}
+
 }  // namespace
 
 HostTensor narrow(const HostTensor& value, DType to, const std::string& name) {
@@ -81,7 +97,11 @@ Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std:
     if (index >= doc.values) continue;
     const int number = doc.slot_of[static_cast<size_t>(index)];
     const SourceValue& v = graph.values[static_cast<size_t>(index)];
-    if (number < 0 || same_bytes(v.data.cast(DType::f32), value)) continue;
+    if (same_bytes(v.data.cast(DType::f32), value)) continue;
+    if (number < 0) {
+      replace_fill(out.proto, v.name, narrow(value, v.data.dtype(), v.name));
+      continue;
+    }
     const Slot slot = slots[static_cast<size_t>(number)];
     const HostTensor stored = narrow(value, v.data.dtype(), v.name);
     if (slot.attribute) {

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "importer/describe.h"
+#include "importer/export.h"
 #include "models.h"
 
 using namespace amp;
@@ -157,4 +158,23 @@ TEST_CASE("lost names get an alias from the node's scope", "[discover]") {
       describe_parameters_json(out.graph).substr(0, describe_parameters_json(out.graph).find('\n')));
   CHECK(row["alias"] == "bert.layer.0.query.weight");
   CHECK(row["dims"] == nlohmann::json::array({2, 2}));
+}
+
+TEST_CASE("weights that ConstantOfShape makes are trained, other fills stay nodes", "[discover]") {
+  const Folder f;
+  const char* text = R"(
+    <ir_version: 8, opset_import: ["" : 17]> g (float[N,4] x) => (float[N,3] y)
+    <int64[2] shape = {4,3}, int64[2] huge = {100000,100000}, int64[1] row = {3}>
+    { w = ConstantOfShape <value: tensor = float[1] {0.02}> (shape)  b = ConstantOfShape (row)  h = MatMul (x, w)
+      y = Add (h, b)  a = ConstantOfShape (huge)  unused = MatMul (y, a) })";
+  const Imported m = import_text(f, text);
+  CHECK(trained(m.graph) == std::set<std::string>{"w"});
+  CHECK(value(m.graph, "w").data.dims() == Dims{4, 3});
+  CHECK(value(m.graph, "w").data.as<float>()[11] == 0.02f);
+  CHECK(value(m.graph, "b").kind == SourceKind::temp);
+  CHECK(value(m.graph, "a").kind == SourceKind::temp);
+  export_model(*m.doc, m.graph, {}, {}, f / "same.onnx");
+  CHECK(bytes_of(f / "same.onnx") == bytes_of(f / "model.onnx"));
+  export_model(*m.doc, m.graph, {{m.graph.find("w"), HostTensor::zeros(DType::f32, {4, 3})}}, {}, f / "out.onnx");
+  CHECK(value(import_model(f / "out.onnx").graph, "w").data.as<float>()[11] == 0);
 }
