@@ -169,21 +169,28 @@ std::string holder(int fd) {
 
 DirLock::DirLock(const std::string& dir) {
   const std::string path = dir + "/.lock";
-  while (true) {
+  const auto give_up = [&](const char* what, int code) {
+    ::close(std::exchange(fd_, -1));
+    storage_error(what, path, code);
+  };
+  for (int tries = 0;; ++tries) {
     fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd_ < 0) storage_error("cannot create", path, errno);
     if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
       const int code = errno;
-      const std::string name = code == EWOULDBLOCK ? holder(fd_) : "";
+      if (code != EWOULDBLOCK) give_up("cannot lock", code);
+      const std::string name = holder(fd_);
       ::close(std::exchange(fd_, -1));
-      if (code == EINTR) continue;
-      if (code != EWOULDBLOCK) storage_error("cannot lock", path, code);
       fail(Exit::locked, "E_LOCKED", cat("'", printable(dir), "' is in use by ", name),
            "wait for it or stop it, or choose another --output_dir; the lock ends with its holder");
     }
     // Someone may have removed the file between our open and our lock: then the lock protects nothing.
     struct stat mine, there;
-    if (::fstat(fd_, &mine) == 0 && ::stat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino) break;
+    if (::fstat(fd_, &mine) != 0) give_up("cannot examine", errno);
+    const int code = ::stat(path.c_str(), &there) == 0 ? 0 : errno;
+    if (code == 0 && mine.st_ino == there.st_ino) break;
+    if (code != 0 && code != ENOENT) give_up("cannot examine", code);
+    if (tries == 100) give_up("cannot keep", ENOENT);
     ::close(std::exchange(fd_, -1));
   }
   const std::string me = cat("pid ", ::getpid(), " on host ", host_name(), " since ", utc_timestamp(), "\n");

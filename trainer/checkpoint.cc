@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <memory>
 #include <optional>
 
 #include "base/checksum.h"
@@ -80,7 +82,12 @@ void prune(const std::string& dir, int64_t saved, const SaveOptions& o) {
   const int64_t excess = static_cast<int64_t>(present.size()) - o.save_total_limit;
   removable.resize(static_cast<size_t>(std::clamp<int64_t>(excess, 0, static_cast<int64_t>(removable.size()))));
   if (removable.empty()) return;
-  verify_checkpoint(checkpoint_path(dir, saved));
+  try {
+    verify_checkpoint(checkpoint_path(dir, saved));
+  } catch (const Error& e) {
+    fail(Exit::storage, "E_WRITE", cat("the checkpoint just written does not read back: ", e.fact()),
+         "earlier checkpoints are kept; suspect the disk or the network file system");
+  }
   for (const int64_t s : removable) {
     // Renamed first, so that a crash amid the removal leaves no visible half.
     const std::string aside = aside_path(dir, s);
@@ -115,16 +122,17 @@ void compare(const Manifest::File& f, int64_t size, const std::string& crc) {
 }
 
 void verify_file(const std::string& path, const Manifest::File& f) {
-  std::FILE* in = std::fopen((path + "/" + f.name).c_str(), "rbe");
-  if (!in) torn(f, "is missing");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen((path + "/" + f.name).c_str(), "rbe"),
+                                                           std::fclose);
+  if (!in) torn(f, errno == ENOENT ? "is missing" : cat("cannot be opened: ", std::strerror(errno)));
   std::vector<char> piece(size_t{1} << 20);
   Crc32c crc;
   int64_t size = 0;
-  while (const size_t n = std::fread(piece.data(), 1, piece.size(), in)) {
+  while (const size_t n = std::fread(piece.data(), 1, piece.size(), in.get())) {
     crc.update(piece.data(), static_cast<int64_t>(n));
     size += static_cast<int64_t>(n);
   }
-  std::fclose(in);
+  if (std::ferror(in.get())) torn(f, cat("cannot be read: ", std::strerror(errno)));
   compare(f, size, crc.hex());
 }
 }  // namespace
