@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <sys/mman.h>
 
 #include "base/error.h"
 
@@ -17,6 +18,13 @@ HostTensor HostTensor::empty(DType dtype, Dims dims) {
 }
 
 HostTensor HostTensor::zeros(DType dtype, Dims dims) {
+  const int64_t bytes = checked_mul(amp::numel(dims), size_of(dtype));
+  if (bytes >= (int64_t{1} << 20)) {  // fresh pages are zero, and not resident before they are used
+    const auto size = static_cast<size_t>(bytes);
+    void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) throw std::bad_alloc();
+    return HostTensor(dtype, std::move(dims), std::shared_ptr<const void>(p, [size](const void* q) { munmap(const_cast<void*>(q), size); }), p);
+  }
   HostTensor t = empty(dtype, std::move(dims));
   std::memset(t.mutable_data(), 0, static_cast<size_t>(t.bytes()));
   return t;

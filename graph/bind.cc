@@ -169,4 +169,15 @@ Bound bind(const SourceGraph& g, const ParamTable& params, const BindOptions& o,
   return bound;
 }
 
+std::vector<Dims> probe_shapes(const SourceGraph& g, const ParamTable& params, const BindOptions& o, const Evaluator& evaluator) {
+  Graph graph;
+  Builder b(graph, evaluator);
+  const Bound bound = bind(g, params, o, b);
+  std::vector<Dims> out(bound.values.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (bound.values[i]) out[i] = graph.value(bound.values[i]).dims;
+  }
+  return out;
+}
+
 }  // namespace amp

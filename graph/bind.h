@@ -34,6 +34,9 @@ struct Bound {
 // Appends to the builder's graph. Errors carry the source node.
 Bound bind(const SourceGraph&, const ParamTable&, const BindOptions&, Builder&);
 
+// The shape of every value that the wanted outputs need, for given input shapes; empty for the others.
+std::vector<Dims> probe_shapes(const SourceGraph&, const ParamTable&, const BindOptions&, const Evaluator&);
+
 // Which graph inputs the wanted outputs depend on, in the file's order.
 std::vector<int> needed_inputs(const SourceGraph&, const std::vector<int>& outputs);
 std::vector<bool> live_nodes(const SourceGraph&, const std::vector<int>& outputs);

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
       case cli::Verb::version: std::cout << cli::version_text(); return 0;
       case cli::Verb::grad: return run_grad(opts);
       case cli::Verb::predict: return run_predict(opts);
+      case cli::Verb::train: return run_train(opts);
       default: break;
     }
     fail(Exit::usage, "E_USAGE", "this verb is not built yet");

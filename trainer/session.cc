@@ -59,7 +59,7 @@ std::vector<int> Session::loss_outputs(const LossSpec& loss) const {
 
 std::shared_ptr<Graph> Session::build(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Tensors& batch) {
   const Evaluator evaluator = cpu_evaluator();
-  const bool train = mode != Mode::eval;
+  const bool train = mode == Mode::train || mode == Mode::train_accumulate;
   auto graph = std::make_shared<Graph>();
   {
     Builder b(*graph, evaluator);
@@ -88,7 +88,7 @@ std::shared_ptr<Graph> Session::build(Mode mode, const LossSpec* loss, const std
     }
   }
   *graph = prune(*graph);
-  if (!options_.compute.empty()) *graph = apply_precision(*graph, options_.compute, options_.low, evaluator);
+  if (!options_.compute.empty() && mode != Mode::eval_full) *graph = apply_precision(*graph, options_.compute, options_.low, evaluator);
   if (train) {
     Builder b(*graph, evaluator);
     std::vector<ValueId> wrt;
@@ -146,6 +146,11 @@ void Session::feed(Program& p, const Tensors& batch) {
   }
 }
 
+void Session::prepare(const LossSpec& loss, const Tensors& batch) {
+  program(Mode::train, &loss, {}, batch);
+  for (size_t i = 0; i < reached_.size(); ++i) layout_.chunks()[i].frozen |= !reached_[i];
+}
+
 static double read_scalar(const Tensor& t) {
   double v = 0;
   convert(t.dtype, t.data, DType::f64, &v, 1);
@@ -155,6 +160,18 @@ static double read_scalar(const Tensor& t) {
 std::vector<double> Session::read_terms(const Program& p) const {
   std::vector<double> out;
   for (size_t i = 0; p.has_output(cat("loss.", i)); ++i) out.push_back(read_scalar(p.output(cat("loss.", i))));
+  return out;
+}
+
+Tensors Session::read_outputs(const Program& p, const std::vector<int>& values) const {
+  Tensors out;
+  for (const int v : values) {
+    const std::string& name = source_.values[static_cast<size_t>(v)].name;
+    const Tensor& t = p.output(name);
+    HostTensor h = HostTensor::empty(t.dtype, t.dims);
+    std::memcpy(h.mutable_data(), t.data, static_cast<size_t>(t.bytes()));
+    out[name] = h;
+  }
   return out;
 }
 
@@ -174,31 +191,15 @@ std::vector<double> Session::eval_micro(const LossSpec& loss, const Tensors& bat
   Program& p = program(Mode::eval, &loss, values, batch);
   feed(p, batch);
   p.run();
-  if (outputs) {
-    for (const int v : values) {
-      const std::string& name = source_.values[static_cast<size_t>(v)].name;
-      const Tensor& t = p.output(name);
-      HostTensor h = HostTensor::empty(t.dtype, t.dims);
-      std::memcpy(h.mutable_data(), t.data, static_cast<size_t>(t.bytes()));
-      (*outputs)[name] = h;
-    }
-  }
+  if (outputs) *outputs = read_outputs(p, values);
   return read_terms(p);
 }
 
-Tensors Session::forward(const std::vector<int>& outputs, const Tensors& batch) {
-  Program& p = program(Mode::eval, nullptr, outputs, batch);
+Tensors Session::forward(const std::vector<int>& outputs, const Tensors& batch, bool full_precision) {
+  Program& p = program(full_precision ? Mode::eval_full : Mode::eval, nullptr, outputs, batch);
   feed(p, batch);
   p.run();
-  Tensors out;
-  for (const int v : outputs) {
-    const std::string& name = source_.values[static_cast<size_t>(v)].name;
-    const Tensor& t = p.output(name);
-    HostTensor h = HostTensor::empty(t.dtype, t.dims);
-    std::memcpy(h.mutable_data(), t.data, static_cast<size_t>(t.bytes()));
-    out[name] = h;
-  }
-  return out;
+  return read_outputs(p, outputs);
 }
 
 std::shared_ptr<const Graph> Session::train_graph(const LossSpec& loss, const Tensors& batch) { return build(Mode::train, &loss, {}, batch); }

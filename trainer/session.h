@@ -36,7 +36,12 @@ class Session {
   // Loss sums without gradients, in evaluation form.
   std::vector<double> eval_micro(const LossSpec& loss, const Tensors& batch, Tensors* outputs = nullptr);
   // Model outputs by name (source values), in evaluation form.
-  Tensors forward(const std::vector<int>& outputs, const Tensors& batch);
+  // full_precision: without the precision plan.
+  Tensors forward(const std::vector<int>& outputs, const Tensors& batch, bool full_precision = false);
+
+  // Compiles the training program of a batch and freezes every parameter that no gradient reaches, so that neither decay nor
+  // momentum moves it (torch.optim skips parameters whose grad is None). Before an Optimizer copies the layout.
+  void prepare(const LossSpec& loss, const Tensors& batch);
 
   void params_changed() { cache_.refresh(); }
 
@@ -60,12 +65,13 @@ class Session {
   std::shared_ptr<const Graph> train_graph(const LossSpec& loss, const Tensors& batch);
 
  private:
-  enum class Mode { train, train_accumulate, eval };
+  enum class Mode { train, train_accumulate, eval, eval_full };
   Program& program(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Tensors& batch);
   std::shared_ptr<Graph> build(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Tensors& batch);
   std::vector<int> loss_outputs(const LossSpec& loss) const;
   void feed(Program& program, const Tensors& batch);
   std::vector<double> read_terms(const Program& program) const;
+  Tensors read_outputs(const Program& program, const std::vector<int>& values) const;
   Tensor view(const HostTensor& arena, int slot) const;
 
   const SourceGraph& source_;

@@ -1,0 +1,128 @@
+#include "tools/run_report.h"
+
+#include <omp.h>
+
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/fs.h"
+#include "base/simd.h"
+#include "base/sysinfo.h"
+#include "base/text.h"
+#include "precision/plan_io.h"
+#include "tools/cli/config.h"
+#include "tools/cli/help.h"
+
+namespace amp {
+
+namespace {
+
+nlohmann::json number(double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); }
+
+nlohmann::json metrics_json(const std::optional<Metrics>& m) {
+  if (!m) return nullptr;
+  nlohmann::json j = {{"loss", number(m->loss)}, {"samples", m->samples}};
+  if (m->classification) {
+    j["accuracy"] = m->accuracy;
+    j["macro_f1"] = m->macro_f1;
+  }
+  return j;
+}
+
+std::string isa_name() { return cpu_isa() == Isa::v4 ? "x86-64-v4" : cpu_isa() == Isa::v3 ? "x86-64-v3" : "x86-64-v2"; }
+
+void write_text(const std::string& path, const std::string& text) {
+  FileWriter file(path);
+  file.write(text);
+  file.commit();
+}
+
+double per_second(int64_t n, double seconds) { return seconds > 0 ? static_cast<double>(n) / seconds : 0; }
+
+}  // namespace
+
+void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan) {
+  write_text(dir + "/precision_plan.json", plan_to_json(graph, plan));
+}
+
+void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples) {
+  if (config.quiet) return;
+  int64_t trainable = 0;
+  for (const Chunk& c : session.layout().chunks()) trainable += c.frozen ? 0 : c.numel;
+  int64_t low = 0;
+  for (const Decision& d : plan.nodes) low += d.compute != Compute::f32;
+  std::cerr << "model: " << with_thousands(session.layout().parameters()) << " parameters, " << with_thousands(trainable) << " trainable\n"
+            << "precision: " << (plan.any_low() ? cat(low, " of ", plan.nodes.size(), " nodes in ", name_of(plan.low)) : std::string("fp32"))
+            << (config.scale.mode == LossScaleConfig::Mode::off ? ", loss scale off" : cat(", loss scale ", config.scale.init)) << '\n'
+            << "data: " << with_thousands(samples) << " samples, " << config.max_steps << " steps of " << config.sampler.batch_size << " x "
+            << config.sampler.accumulation << '\n'
+            << "memory: " << session.bill() << '\n';
+}
+
+double verify_export(Session& session, const std::string& path, const LossSpec& loss, const Dataset& data, const std::string& precision) {
+  SamplerOptions o;
+  o.order = Order::file;
+  o.batch_size = std::min<int64_t>(8, data.size());
+  Sampler sampler(data.size(), data.lengths(), o);
+  const Tensors batch = to_tensors(load_window(data, sampler.next()).batches.at(0));
+  const Imported exported = import_model(path);
+  Session other(exported.graph, {});
+  std::vector<int> ours, theirs;
+  for (const std::string& name : loss.outputs) {
+    ours.push_back(session.source().find(name));
+    theirs.push_back(exported.graph.find(name));
+    if (theirs.back() < 0) fail(Exit::internal, "E_EXPORT_CHECK", cat("the exported file has no output '", name, "'"));
+  }
+  const Tensors a = session.forward(ours, batch, true), b = other.forward(theirs, batch);
+  double worst = 0, largest = 0;
+  for (const std::string& name : loss.outputs) {
+    const std::vector<double> x = a.at(name).to_doubles(), y = b.at(name).to_doubles();
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double d = std::abs(x[i] - y[i]);
+      worst = std::isfinite(d) ? std::max(worst, d) : (std::isfinite(x[i]) ? INFINITY : worst);
+      if (std::isfinite(x[i])) largest = std::max(largest, std::abs(x[i]));
+    }
+  }
+  const double limit = (precision == "fp32" ? 1e-4 : 1e-2) * largest + 1e-6;
+  if (!(worst <= limit)) {
+    fail(Exit::internal, "E_EXPORT_CHECK", cat("the exported model differs from the trained one by ", worst, " (limit ", limit, ")"),
+         precision == "fp32" ? "please report this" : "export with --export_precision fp32");
+  }
+  return worst;
+}
+
+void write_run(const cli::Options& opts, const std::string& dir, const Imported& model, const PrecisionPlan& plan, const TrainerConfig& config,
+               const TrainResult& r, const std::optional<double>& difference, const std::vector<std::string>& classes, bool finished) {
+  nlohmann::json j = nlohmann::json::parse(cli::effective_config_json(opts));
+  j["finished"] = finished;
+  j["model_sha256"] = config.hashes.at("model");
+  j["model_nodes"] = model.graph.nodes.size();
+  j["labels"] = classes;
+  j["precision"] = {{"dtype", plan.any_low() ? std::string(name_of(plan.low)) : "float32"}, {"fingerprint", plan.fingerprint}, {"warnings", plan.warnings}};
+  j["initial_metrics"] = metrics_json(r.initial);
+  j["final_metrics"] = metrics_json(r.last);
+  j["steps"] = {{"attempted", r.steps}, {"applied", r.applied}, {"skipped", r.skipped}, {"best", r.best_step}};
+  j["timing"] = {{"train_seconds", r.seconds}, {"samples_per_s", per_second(r.samples, r.seconds)}, {"tokens_per_s", per_second(r.tokens, r.seconds)}};
+  j["peak_memory_bytes"] = peak_rss_bytes();
+  j["export_max_difference"] = difference ? number(*difference) : nlohmann::json(nullptr);
+  j["machine"] = {{"isa", isa_name()}, {"threads", omp_get_max_threads()}, {"host", host_name()}};
+  j["version"] = cli::version_text();
+  j["finished_at"] = utc_timestamp();
+  write_text(dir + "/run.json", j.dump(2) + "\n");
+}
+
+void print_summary(const std::string& path, const TrainResult& r, const std::string& val) {
+  if (r.initial && r.last && r.last->classification) {
+    std::cout << "accuracy on " << val << ": " << r.initial->accuracy << " before, " << r.last->accuracy << " after (macro-F1 " << r.last->macro_f1 << ")\n";
+  } else if (r.initial && r.last) {
+    std::cout << "loss on " << val << ": " << r.initial->loss << " before, " << r.last->loss << " after\n";
+  }
+  std::cout << "speed: " << static_cast<int64_t>(per_second(r.samples, r.seconds)) << " samples/s, " << r.steps << " steps in " << format_duration(r.seconds)
+            << (r.skipped ? cat(", ", r.skipped, " skipped by the loss scaler") : std::string()) << '\n'
+            << "peak memory: " << (peak_rss_bytes() >> 20) << " MiB\n"
+            << "model: " << path << '\n';
+}
+
+}  // namespace amp

@@ -1,0 +1,28 @@
+// What a training run says at its start and end, and what it writes beside the model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "importer/export.h"
+#include "tools/cli/options.h"
+#include "tools/common.h"
+#include "trainer/trainer.h"
+
+namespace amp {
+
+void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan);   // precision_plan.json
+void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples);
+
+// Runs the exported file on one batch and compares its loss outputs with the session's, in fp32. Returns the largest difference;
+// Exit::internal (E_EXPORT_CHECK) when it is beyond 1e-4 (fp16: 1e-2) of the largest output.
+double verify_export(Session& session, const std::string& path, const LossSpec& loss, const Dataset& data, const std::string& precision);
+
+// run.json: effective configuration, hashes, metrics before and after, timing, versions.
+void write_run(const cli::Options& opts, const std::string& dir, const Imported& model, const PrecisionPlan& plan, const TrainerConfig& config,
+               const TrainResult& result, const std::optional<double>& export_difference, const std::vector<std::string>& classes, bool finished);
+
+void print_summary(const std::string& model_path, const TrainResult& result, const std::string& val);
+
+}  // namespace amp

@@ -1,0 +1,107 @@
+#include "tools/train_data.h"
+
+#include <algorithm>
+
+#include "base/npz.h"
+#include "base/text.h"
+#include "data/labels.h"
+#include "data/tensor_dataset.h"
+#include "data/text_dataset.h"
+
+namespace amp {
+
+bool is_text_file(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  const std::string ext = dot == std::string::npos ? "" : path.substr(dot);
+  return ext != ".safetensors" && ext != ".npz" && ext != ".npy";
+}
+
+namespace {
+
+TableOptions table_options(const cli::Options& opts) {
+  TableOptions t;
+  if (opts.str("delimiter") != "auto") t.delimiter = opts.str("delimiter").at(0);
+  return t;
+}
+
+std::vector<InputSpec> input_specs(const SourceGraph& g, const std::vector<int>& inputs) {
+  std::vector<InputSpec> specs;
+  for (const int v : inputs) {
+    const SourceValue& x = g.values[static_cast<size_t>(v)];
+    InputSpec s;
+    s.name = x.name;
+    s.dtype = x.dtype;
+    if (x.rank_known) {
+      Dims d;
+      for (const Dim& dim : x.dims) d.push_back(dim.value);
+      s.dims = d;
+    }
+    specs.push_back(std::move(s));
+  }
+  return specs;
+}
+
+// Rows of the table that an input's ids look up, when a Gather reads it directly; 0: none.
+int64_t table_rows(const SourceGraph& g, int input) {
+  int64_t rows = 0;
+  for (const SourceNode& n : g.nodes) {
+    if (n.op != "Gather" || n.inputs.size() < 2 || n.inputs[1] != input || n.inputs[0] < 0) continue;
+    const SourceValue& t = g.values[static_cast<size_t>(n.inputs[0])];
+    if (!t.data || t.data.rank() != 2) continue;
+    rows = rows ? std::min(rows, t.data.dims()[0]) : t.data.dims()[0];
+  }
+  return rows;
+}
+
+int64_t static_length(const std::vector<InputSpec>& specs) {
+  for (const InputSpec& s : specs) {
+    if (s.dims && s.dims->size() == 2 && (*s.dims)[1] > 0) return (*s.dims)[1];
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<std::string> read_classes(const cli::Options& opts) {
+  return find_classes(Table::read(opts.str("train"), table_options(opts)), opts.str("label_column"));
+}
+
+std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::string& path, const SourceGraph& graph,
+                                      const std::vector<int>& inputs, const std::vector<std::string>& classes, int64_t batch_size) {
+  std::vector<InputSpec> specs = input_specs(graph, inputs);
+  std::unique_ptr<Dataset> data;
+  if (is_text_file(path)) {
+    if (opts.list("text_columns").empty()) fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
+    if (!opts.has("vocab")) fail(Exit::usage, "E_USAGE", "text data needs --vocab vocab.txt", "it is the vocabulary of the model's tokenizer, one token a line");
+    WordPieceOptions w;
+    w.lower_case = opts.flag("lower_case");
+    TextOptions t;
+    t.text_columns = opts.list("text_columns");
+    t.label_column = opts.str("label_column");
+    t.classes = classes;
+    t.max_seq_len = opts.integer("max_seq_len");
+    t.pad_to_multiple = opts.integer("pad_to_multiple");
+    t.fixed_seq_len = static_length(specs);
+    const Table table = Table::read(path, table_options(opts));
+    data = make_text_dataset(table, WordPiece(Vocab::read(opts.str("vocab")), w), specs, t);
+  } else {
+    TensorOptions t;
+    t.batch_size = batch_size;
+    data = make_tensor_dataset(read_tensor_file(path), path, specs, t);
+  }
+  for (const int v : inputs) {
+    if (const int64_t rows = table_rows(graph, v)) data->check_token_range(graph.values[static_cast<size_t>(v)].name, rows);
+  }
+  return data;
+}
+
+SamplerOptions sampler_options(const cli::Options& opts, bool text) {
+  SamplerOptions s;
+  s.batch_size = opts.integer("batch_size");
+  s.accumulation = opts.integer("gradient_accumulation_steps");
+  s.seed = static_cast<uint64_t>(opts.integer("seed"));
+  s.order = !opts.flag("shuffle") ? Order::file : text && opts.flag("group_by_length") ? Order::grouped : Order::shuffled;
+  return s;
+}
+
+}  // namespace amp

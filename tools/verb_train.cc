@@ -1,0 +1,288 @@
+// train, the default verb: model + data -> fine-tuned model.onnx, metrics, checkpoints, run.json.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "backend/evaluate.h"
+#include "base/fs.h"
+#include "base/text.h"
+#include "importer/head.h"
+#include "tools/cli/values.h"
+#include "tools/common.h"
+#include "tools/run_report.h"
+#include "tools/train_data.h"
+#include "tools/verbs.h"
+
+namespace amp {
+
+namespace {
+
+// The new directory, the resumable one, or a refusal.
+std::optional<Checkpoint> prepare_output(const cli::Options& opts, const std::string& dir) {
+  const std::string resume = opts.str("resume");
+  const std::string checkpoints = dir + "/checkpoints";
+  const bool holds_run = path_exists(dir + "/metrics.jsonl") || path_exists(checkpoints) || path_exists(dir + "/model.onnx");
+  if (resume == "none") {
+    if (holds_run && !opts.flag("overwrite")) {
+      fail(Exit::usage, "E_OUTPUT_EXISTS", cat("'", dir, "' holds a run already"), "continue it with --resume auto, or replace it with --overwrite");
+    }
+    for (const char* name : {"metrics.jsonl", "eval.jsonl", "checkpoints", "model.onnx", "run.json", "precision_plan.json"}) remove_tree(dir + "/" + name);
+    return std::nullopt;
+  }
+  clean_checkpoints(checkpoints);
+  if (resume == "auto") {
+    Latest latest = find_latest(checkpoints);
+    for (const std::string& s : latest.skipped) std::cerr << "warning: W_CKPT_FALLBACK: " << s << '\n';
+    if (latest.path.empty()) return std::nullopt;
+    std::cerr << "resuming from " << latest.path << '\n';
+    return std::move(latest.checkpoint);
+  }
+  if (path_exists(resume + "/manifest.json")) return load_checkpoint(resume);
+  Latest latest = find_latest(path_exists(resume + "/checkpoints") ? resume + "/checkpoints" : resume);
+  if (latest.path.empty()) fail(Exit::checkpoint, "E_CKPT_MISSING", cat("no usable checkpoint in '", resume, "'"), "--resume auto starts afresh when there is none");
+  return std::move(latest.checkpoint);
+}
+
+BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs, int64_t length) {
+  BindOptions o;
+  o.outputs = outputs;
+  for (const int v : needed_inputs(g, outputs)) {
+    const SourceValue& x = g.values[static_cast<size_t>(v)];
+    Dims d;
+    for (size_t i = 0; i < x.dims.size(); ++i) d.push_back(x.dims[i].value > 0 ? x.dims[i].value : i == 0 ? 2 : i == 1 ? length : 1);
+    o.input_dims[x.name] = d;
+  }
+  return o;
+}
+
+// A text longer than the model's position table is found before the first step.
+void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64_t longest) {
+  const ParamTable table(g);
+  const auto fits = [&](int64_t s) {
+    try {
+      probe_shapes(g, table, probe_options(g, outputs, s), cpu_evaluator());
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  if (!fits(3) || fits(longest)) return;  // another error is better told by the training graph itself
+  int64_t ok = 3, bad = longest;
+  while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
+  fail(Exit::data, "E_SEQ_LEN", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok), cat("cut longer texts with --max_seq_len ", ok));
+}
+
+int64_t longest_of(const Dataset& data, int64_t multiple, int64_t max) {
+  int64_t n = 0;
+  for (const int32_t l : data.lengths()) n = std::max<int64_t>(n, l);
+  const int64_t padded = (n + multiple - 1) / multiple * multiple;
+  return max > 0 ? std::min(padded, std::max(n, max)) : padded;
+}
+
+LossScaleConfig scale_config(const cli::Options& opts, const PrecisionPlan& plan) {
+  LossScaleConfig c;
+  if (!plan.any_f16()) {
+    c.mode = LossScaleConfig::Mode::off;
+    return c;
+  }
+  if (opts.str("loss_scale") != "dynamic") {
+    c.mode = LossScaleConfig::Mode::fixed;
+    c.init = cli::parse_number(opts.str("loss_scale")).value();
+    return c;
+  }
+  c.init = opts.num("init_loss_scale");
+  c.growth_factor = opts.num("scale_growth_factor");
+  c.backoff_factor = opts.num("scale_backoff_factor");
+  c.growth_interval = static_cast<int32_t>(opts.integer("scale_growth_interval"));
+  c.min = opts.num("min_loss_scale");
+  c.max = opts.num("max_loss_scale");
+  c.hysteresis = static_cast<int32_t>(opts.integer("scale_hysteresis"));
+  return c;
+}
+
+OptimizerConfig optimizer_config(const cli::Options& opts) {
+  OptimizerConfig c;
+  c.kind = optimizer_from_name(opts.str("optimizer"));
+  c.beta1 = opts.num("adam_beta1");
+  c.beta2 = opts.num("adam_beta2");
+  c.eps = opts.num("adam_epsilon");
+  c.momentum = opts.num("momentum");
+  c.nesterov = opts.flag("nesterov");
+  c.weight_decay = opts.num("weight_decay");
+  c.clip_mode = clip_mode_from_name(opts.str("clip_mode"));
+  c.max_grad_norm = opts.num("max_grad_norm");
+  c.ema_decay = opts.num("ema_decay");
+  c.validate();
+  return c;
+}
+
+std::function<bool(int64_t)> overflow_drill(const cli::Options& opts) {
+  const cli::StepRanges ranges = cli::parse_steps(opts.str("inject_overflow")).value_or(cli::StepRanges{});
+  if (ranges.empty()) return nullptr;
+  return [ranges](int64_t step) {
+    return std::any_of(ranges.begin(), ranges.end(), [&](const auto& r) { return step >= r.first && step <= r.second; });
+  };
+}
+
+TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan, const LossSpec& loss, const TrainData& data) {
+  TrainerConfig c;
+  c.loss = loss;
+  c.optimizer = optimizer_config(opts);
+  c.scale = scale_config(opts, plan);
+  c.sampler = sampler_options(opts, data.text);
+  if (data.train->size() == 1) c.sampler.batch_size = 1;  // a whole batch
+  const Sampler sampler(data.train->size(), data.train->lengths(), c.sampler);
+  const double epochs = opts.num("epochs");
+  c.max_steps = opts.integer("max_steps") > 0 ? opts.integer("max_steps")
+                                              : static_cast<int64_t>(std::ceil(epochs * static_cast<double>(sampler.windows_per_epoch())));
+  c.schedule.kind = schedule_from_name(opts.str("lr_scheduler"));
+  c.schedule.lr = opts.num("lr");
+  c.schedule.total_steps = c.max_steps;
+  c.schedule.warmup_steps = resolve_warmup(opts.num("warmup_steps"), c.max_steps);
+  c.eval_batch_size = opts.integer("eval_batch_size");
+  c.eval_steps = opts.integer("eval_steps");
+  c.save_steps = opts.integer("save_steps");
+  c.save_total_limit = opts.integer("save_total_limit");
+  c.max_consecutive_skips = opts.integer("max_consecutive_skips");
+  c.logging_steps = opts.integer("logging_steps");
+  c.early_stopping_patience = opts.integer("early_stopping_patience");
+  c.best_metric = opts.str("metric_for_best_model");
+  if (c.best_metric == "auto") c.best_metric = loss.kind == "cross_entropy" ? "accuracy" : "loss";
+  c.output_dir = opts.str("output_dir");
+  c.inject_overflow = overflow_drill(opts);
+  c.quiet = opts.flag("quiet");
+  for (const char* key : {"batch_size", "gradient_accumulation_steps", "optimizer", "lr", "momentum", "weight_decay", "lr_scheduler", "warmup_steps",
+                          "max_grad_norm", "dropout", "ema_decay", "max_seq_len", "pad_to_multiple", "use_fp16", "use_bf16", "amp_level", "precision_plan",
+                          "loss", "seed", "train", "max_steps", "epochs", "tie_weights", "batchnorm", "shuffle", "group_by_length"}) {
+    c.hashes[key] = cli::value_text(opts.value(key));
+  }
+  c.hashes["model"] = model_sha256(opts.str("model"));
+  return c;
+}
+
+std::vector<TrainedTensor> trained_tensors(const Session& session, const float* span) {
+  std::vector<TrainedTensor> out;
+  for (size_t i = 0; i < session.table().size(); ++i) {
+    const Chunk& c = session.layout().chunks()[i];
+    out.push_back({session.table().source_value[i], HostTensor(DType::f32, c.dims, nullptr, span + c.offset)});
+  }
+  return out;
+}
+
+}  // namespace
+
+int run_train(const cli::Options& opts) {
+  set_threads(opts);
+  const std::string dir = opts.str("output_dir");
+  Imported model = open_model(opts);
+  SourceGraph& g = model.graph;
+
+  ensure_dir(dir);
+  const DirLock lock(dir);
+  std::optional<Checkpoint> checkpoint = prepare_output(opts, dir);
+  probe_storage(dir, 1 << 20);
+
+  // Labels decide the head, the head decides which inputs the data must feed.
+  TrainData data;
+  data.text = is_text_file(opts.str("train"));
+  LossSpec loss;
+  std::vector<int> loss_outputs;
+  if (data.text) {
+    data.classes = read_classes(opts);
+    HeadOptions h;
+    h.from = opts.str("head_from");
+    h.pooling = opts.str("pooling");
+    h.num_labels = opts.integer("num_labels") > 0 ? opts.integer("num_labels") : static_cast<int64_t>(data.classes.size());
+    h.dropout = opts.num("dropout");
+    h.seed = static_cast<uint64_t>(opts.integer("seed"));
+    std::vector<int> probed = g.outputs;
+    if (!h.from.empty() && g.find(h.from) >= 0) probed = {g.find(h.from)};
+    require_known_operators(g, probed);
+    h.probe = probe_shapes(g, ParamTable(g), probe_options(g, probed, 3), cpu_evaluator());
+    const HeadChoice choice = opts.has("output") ? HeadChoice{false, g.find(opts.str("output")), "none", "--output"} : choose_head(g, h);
+    loss.kind = opts.was_set("loss") ? opts.str("loss") : "cross_entropy";
+    if (choice.needed) {
+      loss.outputs = {attach_head(g, choice, h)};
+      std::cerr << "head: " << h.num_labels << " classes on '" << printable(g.shown(choice.source_value)) << "' (" << choice.reason << "), pooling " << choice.pooling
+                << ", dropout " << h.dropout << '\n';
+    } else {
+      loss.outputs = {opts.has("output") ? opts.str("output") : g.values[static_cast<size_t>(choice.source_value)].name};
+      std::cerr << "head: the model's own, " << choice.reason << '\n';
+    }
+  } else {
+    loss = choose_loss(opts, g);
+  }
+  for (const std::string& name : loss.outputs) {
+    if (g.find(name) >= 0) loss_outputs.push_back(g.find(name));
+  }
+  require_known_operators(g, loss_outputs);
+  const std::vector<int> inputs = needed_inputs(g, loss_outputs);
+  data.train = open_dataset(opts, opts.str("train"), g, inputs, data.classes, opts.integer("batch_size"));
+  if (opts.has("val")) data.val = open_dataset(opts, opts.str("val"), g, inputs, data.classes, opts.integer("eval_batch_size"));
+  if (data.text) {
+    int64_t longest = longest_of(*data.train, opts.integer("pad_to_multiple"), opts.integer("max_seq_len"));
+    if (data.val) longest = std::max(longest, longest_of(*data.val, opts.integer("pad_to_multiple"), opts.integer("max_seq_len")));
+    require_length(g, loss_outputs, longest);
+  }
+
+  const PrecisionPlan plan = choose_plan(opts, g);
+  write_plan(dir, g, plan);
+  auto session = std::make_unique<Session>(g, session_options(opts, plan));
+  const TrainerConfig config = trainer_config(opts, plan, loss, data);
+  {
+    SamplerOptions first = config.sampler;
+    first.order = data.text ? Order::by_length : Order::file;  // the longest batch first: it sets the arena
+    Sampler sampler(data.train->size(), data.train->lengths(), first);
+    const LoadedWindow window = load_window(*data.train, sampler.next());
+    if (!window.batches.at(0).labels) fail(Exit::data, "E_DATA_COLUMN", cat(opts.str("train"), ": no labels"), "a loss needs a column (tensor) called label");
+    session->prepare(loss, to_tensors(window.batches.at(0)));
+  }
+  describe_start(*session, plan, config, data.train->size());
+
+  const StopSignals stop;
+  auto trainer = std::make_unique<Trainer>(*session, *data.train, data.val.get(), stop, config);
+  if (checkpoint) trainer->resume(*checkpoint);
+  checkpoint.reset();
+  TrainResult result = trainer->run();
+  if (result.stopped) {
+    write_run(opts, dir, model, plan, config, result, std::nullopt, data.classes, false);
+    std::cerr << "stopped by " << result.stop_signal << " after step " << result.steps << "; continue with --resume auto\n";
+    return static_cast<int>(Exit::stopped);
+  }
+
+  const std::string which = opts.str("export_weights");
+  float* params = static_cast<float*>(session->params());
+  if (which == "best" && result.best_step >= 0 && result.best_step != result.steps) {
+    copy_views(session->layout(), "param", load_checkpoint(checkpoint_path(dir + "/checkpoints", result.best_step)).tensors, params);
+    session->params_changed();
+    result.last.reset();
+  }
+  if (which == "ema" && trainer->ema()) {
+    std::memcpy(params, trainer->ema(), static_cast<size_t>(session->layout().size()) * sizeof(float));
+    session->params_changed();
+    result.last.reset();
+  }
+  trainer.reset();
+  if (data.val && !result.last) result.last = evaluate(*session, loss, *data.val, config.eval_batch_size);
+
+  ExportOptions e;
+  e.precision = opts.str("export_precision");
+  if (!data.classes.empty()) e.metadata["labels"] = nlohmann::json(data.classes).dump();
+  const std::string path = dir + "/model.onnx";
+  for (const std::string& note : export_model(*model.doc, g, trained_tensors(*session, params), e, path).notes) std::cerr << "note: " << note << '\n';
+  std::optional<double> difference;
+  if (opts.flag("verify_export")) difference = verify_export(*session, path, loss, data.val ? *data.val : *data.train, e.precision);
+  write_run(opts, dir, model, plan, config, result, difference, data.classes, true);
+  print_summary(path, result, opts.str("val"));
+
+  for (const std::string& text : opts.list("require")) {
+    const cli::Gate gate = cli::parse_gate(text).value();
+    const double value = result.last ? result.last->value(gate.metric) : std::nan("");
+    if (!gate.met(value)) fail(Exit::gate, "E_GATE", cat("--require ", text, ": the final value is ", value), "model.onnx was written all the same");
+  }
+  return 0;
+}
+
+}  // namespace amp
