@@ -129,18 +129,21 @@ class HeaderParser {
 };
 
 DType dtype_of(const Reader& r, const std::string& descr) {
-  constexpr std::pair<const char*, DType> kTypes[] = {
-      {"f4", DType::f32}, {"f8", DType::f64}, {"f2", DType::f16}, {"i1", DType::i8},  {"i2", DType::i16},
-      {"i4", DType::i32}, {"i8", DType::i64}, {"u1", DType::u8},  {"u2", DType::u16}, {"u4", DType::u32},
-      {"u8", DType::u64}, {"b1", DType::boolean}};
-  if (descr.size() >= 2 && descr[1] == 'O') r.malformed("the array holds Python objects (pickle), which are never loaded");
+  constexpr std::pair<const char*, DType> kTypes[] = {{"f4", DType::f32}, {"f8", DType::f64}, {"f2", DType::f16},
+                                                      {"i1", DType::i8},  {"i2", DType::i16}, {"i4", DType::i32},
+                                                      {"i8", DType::i64}, {"u1", DType::u8},  {"u2", DType::u16},
+                                                      {"u4", DType::u32}, {"u8", DType::u64}, {"b1", DType::boolean}};
+  if (descr.size() >= 2 && descr[1] == 'O')
+    r.malformed("the array holds Python objects (pickle), which are never loaded");
   if (!descr.empty() && descr[0] == '>') {
-    r.malformed(cat("the array is big-endian (", printable(descr), ")"), "save it with .astype('<" + descr.substr(1) + "')");
+    r.malformed(cat("the array is big-endian (", printable(descr), ")"),
+                "save it with .astype('<" + descr.substr(1) + "')");
   }
   for (const auto& [name, type] : kTypes) {
     if (descr.size() == 3 && (descr[0] == '<' || descr[0] == '|') && descr.substr(1) == name) return type;
   }
-  r.malformed(cat("element type '", printable(descr), "' is not supported"), "known: f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1");
+  r.malformed(cat("element type '", printable(descr), "' is not supported"),
+              "known: f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1");
 }
 
 HostTensor parse_npy(const Reader& r, Bytes b) {
@@ -159,7 +162,8 @@ HostTensor parse_npy(const Reader& r, Bytes b) {
   }
   const size_t have = b.size() - start - length;
   if (have != static_cast<uint64_t>(bytes)) {
-    r.malformed(cat("shape ", to_string(h.dims), " of ", name_of(dtype), " takes ", bytes, " bytes, ", have, " follow"));
+    r.malformed(
+        cat("shape ", to_string(h.dims), " of ", name_of(dtype), " takes ", bytes, " bytes, ", have, " follow"));
   }
   if (h.fortran && std::count_if(h.dims.begin(), h.dims.end(), [](int64_t d) { return d > 1; }) > 1) {
     r.malformed("fortran_order: the array is stored by columns", "save it with numpy.ascontiguousarray");
@@ -206,7 +210,8 @@ constexpr uint64_t kAll32 = 0xffffffff;
 
 // A central directory record at `at`, its 64-bit extra field applied; at moves behind it.
 Member parse_record(const Reader& r, Bytes b, uint64_t& at) {
-  if (at > b.size() || b.size() - at < 46 || little_endian(b, at, 4) != 0x02014b50) r.malformed("damaged zip directory");
+  if (at > b.size() || b.size() - at < 46 || little_endian(b, at, 4) != 0x02014b50)
+    r.malformed("damaged zip directory");
   Member m;
   const uint64_t flags = little_endian(b, at + 8, 2);
   m.method = little_endian(b, at + 10, 2);
@@ -224,7 +229,8 @@ Member parse_record(const Reader& r, Bytes b, uint64_t& at) {
     const uint64_t id = little_endian(fields, 0, 2), length = little_endian(fields, 2, 2);
     if (length > fields.size() - 4) r.malformed("damaged zip directory");
     Bytes value = fields.subspan(4, length);
-    for (uint64_t* v : {&m.size, &m.packed, &m.offset}) {  // zip64: present for those that say 0xffffffff, in this order
+    for (uint64_t* v :
+         {&m.size, &m.packed, &m.offset}) {  // zip64: present for those that say 0xffffffff, in this order
       if (id != 1 || *v != kAll32) continue;
       if (value.size() < 8) r.malformed("damaged zip64 field");
       *v = little_endian(value, 0, 8);
@@ -261,7 +267,8 @@ std::vector<Member> directory(const Reader& r, Bytes b) {
 
 HostTensor read_member(const Reader& r, Bytes b, const Member& m) {
   const uint64_t at = m.offset;
-  if (at > b.size() || b.size() - at < 30 || little_endian(b, at, 4) != 0x04034b50) r.malformed("damaged member header");
+  if (at > b.size() || b.size() - at < 30 || little_endian(b, at, 4) != 0x04034b50)
+    r.malformed("damaged member header");
   const uint64_t skip = 30 + little_endian(b, at + 26, 2) + little_endian(b, at + 28, 2);
   if (skip > b.size() - at || m.packed > b.size() - at - skip) r.malformed("the member is beyond the end of the file");
   Bytes data = b.subspan(at + skip, m.packed);

@@ -15,10 +15,13 @@ using nlohmann::json;
 constexpr int64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
 
 // Index: order of the reference implementation's type enumeration, narrow to wide.
-constexpr struct { DType type; const char* name; } kTypes[] = {
-    {DType::boolean, "BOOL"}, {DType::u8, "U8"},    {DType::i8, "I8"},   {DType::i16, "I16"}, {DType::u16, "U16"},
-    {DType::f16, "F16"},      {DType::bf16, "BF16"}, {DType::i32, "I32"}, {DType::u32, "U32"}, {DType::f32, "F32"},
-    {DType::f64, "F64"},      {DType::i64, "I64"},  {DType::u64, "U64"}};
+constexpr struct {
+  DType type;
+  const char* name;
+} kTypes[] = {{DType::boolean, "BOOL"}, {DType::u8, "U8"},   {DType::i8, "I8"},     {DType::i16, "I16"},
+              {DType::u16, "U16"},      {DType::f16, "F16"}, {DType::bf16, "BF16"}, {DType::i32, "I32"},
+              {DType::u32, "U32"},      {DType::f32, "F32"}, {DType::f64, "F64"},   {DType::i64, "I64"},
+              {DType::u64, "U64"}};
 
 size_t rank_of(DType t) {
   size_t i = 0;
@@ -185,9 +188,8 @@ void write_safetensors(const ByteSink& sink, const std::vector<NamedTensor>& ten
   for (const NamedTensor* t : order) {
     check(!header.contains(t->name) && t->name != "__metadata__", "write_safetensors: a tensor's name is taken");
     const int64_t end = at + t->tensor.bytes();
-    header[t->name] = {{"dtype", kTypes[rank_of(t->tensor.dtype())].name},
-                       {"shape", t->tensor.dims()},
-                       {"data_offsets", {at, end}}};
+    header[t->name] = {
+        {"dtype", kTypes[rank_of(t->tensor.dtype())].name}, {"shape", t->tensor.dims()}, {"data_offsets", {at, end}}};
     at = end;
   }
   std::string text;

@@ -33,7 +33,8 @@ std::vector<CharClass> build_classes() {
 }
 
 bool contains(std::span<const Range> ranges, uint32_t c) {
-  const auto after = std::upper_bound(ranges.begin(), ranges.end(), c, [](uint32_t v, const Range& r) { return v < r.first; });
+  const auto after =
+      std::upper_bound(ranges.begin(), ranges.end(), c, [](uint32_t v, const Range& r) { return v < r.first; });
   return after != ranges.begin() && c <= std::prev(after)->last;
 }
 
@@ -56,9 +57,10 @@ void decompose(std::vector<uint32_t>& text) {
   for (const uint32_t c : text) {
     utf8proc_int32_t buffer[32];
     int boundary = 0;
-    const auto n = c < 0xc0 || contains(kUndecomposed, c)
-                       ? 0
-                       : utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), buffer, 32, UTF8PROC_DECOMPOSE, &boundary);
+    const auto n =
+        c < 0xc0 || contains(kUndecomposed, c)
+            ? 0
+            : utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), buffer, 32, UTF8PROC_DECOMPOSE, &boundary);
     if (n <= 0) out.push_back(c);
     for (std::ptrdiff_t i = 0; i < n; ++i) out.push_back(static_cast<uint32_t>(buffer[i]));
   }

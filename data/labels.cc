@@ -16,7 +16,8 @@ namespace {
 std::string_view label(const Table& table, int64_t row, size_t column) {
   const std::string_view text = table.has(row, column) ? table.text(row, column) : std::string_view();
   if (text.empty()) {
-    fail(Exit::data, "E_DATA_LABEL", cat(table.where(row), ": no label in column '", printable(table.columns()[column]), "'"),
+    fail(Exit::data, "E_DATA_LABEL",
+         cat(table.where(row), ": no label in column '", printable(table.columns()[column]), "'"),
          "fill it in or remove the row");
   }
   return text;
@@ -33,8 +34,8 @@ std::vector<std::string> find_classes(const Table& table, const std::string& col
   }
   if (values.size() == 1) {
     fail(Exit::data, "E_DATA_LABEL",
-         cat(table.name(), ":1: all ", table.rows(), " rows have the label '", printable(*values.begin()), "' in column '",
-             printable(column), "': there is nothing to tell apart"),
+         cat(table.name(), ":1: all ", table.rows(), " rows have the label '", printable(*values.begin()),
+             "' in column '", printable(column), "': there is nothing to tell apart"),
          "check --label_column, or whether the file was cut or sorted by label");
   }
   return {values.begin(), values.end()};
@@ -49,11 +50,13 @@ std::vector<int64_t> class_ids(const Table& table, const std::string& column, st
     const std::string_view value = label(table, r, c);
     const auto known = ids.find(value);
     if (known == ids.end()) {
-      const std::vector<std::string> shown(classes.begin(), classes.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(classes.size(), 20)));
-      fail(Exit::data, "E_DATA_LABEL_NEW",
-           cat(table.where(r), ": label '", printable(value), "' in column '", printable(column), "' is not known; the ",
-               classes.size(), " known labels are: ", join(shown, ", "), classes.size() > shown.size() ? ", ..." : ""),
-           "labels come from the training data; correct the row or add such rows to the training data");
+      const std::vector<std::string> shown(
+          classes.begin(), classes.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(classes.size(), 20)));
+      fail(
+          Exit::data, "E_DATA_LABEL_NEW",
+          cat(table.where(r), ": label '", printable(value), "' in column '", printable(column), "' is not known; the ",
+              classes.size(), " known labels are: ", join(shown, ", "), classes.size() > shown.size() ? ", ..." : ""),
+          "labels come from the training data; correct the row or add such rows to the training data");
     }
     out.push_back(known->second);
   }

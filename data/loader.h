@@ -12,9 +12,9 @@
 namespace amp {
 
 struct LoadedWindow {
-  std::vector<Batch> batches;   // a micro-batch each
+  std::vector<Batch> batches;                     // a micro-batch each
   int64_t rows = 0, valid_items = 0, tokens = 0;  // of all of them
-  SamplerState at, next;        // a checkpoint after this window keeps `next`
+  SamplerState at, next;                          // a checkpoint after this window keeps `next`
   bool last_of_epoch = false;
 };
 

@@ -53,7 +53,8 @@ std::vector<int64_t> Sampler::epoch_order(int64_t epoch) const {
 
 void Sampler::group(std::vector<int64_t>& order, int64_t epoch) const {
   // Longest first, so that the short last batch, which stays last, gets the shortest samples of its chunk.
-  const int64_t chunk = options_.batch_size > samples_ / options_.chunk_batches ? samples_ : options_.batch_size * options_.chunk_batches;
+  const int64_t chunk =
+      options_.batch_size > samples_ / options_.chunk_batches ? samples_ : options_.batch_size * options_.chunk_batches;
   for (int64_t start = 0; start < samples_; start += chunk) {
     const auto begin = order.begin() + start, end = order.begin() + std::min(samples_, start + chunk);
     std::stable_sort(begin, end, [&](int64_t a, int64_t b) {

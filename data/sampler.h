@@ -1,5 +1,5 @@
-// Sampler: the order of samples, cut into micro-batches and accumulation windows. An epoch's order is a pure function of
-// (seed, epoch), so a run resumes in the middle of an epoch from two numbers, without replay.
+// Sampler: the order of samples, cut into micro-batches and accumulation windows. An epoch's order is a pure function
+// of (seed, epoch), so a run resumes in the middle of an epoch from two numbers, without replay.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class Order : uint8_t {
 struct SamplerOptions {
   Order order = Order::shuffled;
   int64_t batch_size = 32;
-  int64_t accumulation = 1;     // micro-batches in a window
+  int64_t accumulation = 1;  // micro-batches in a window
   int64_t chunk_batches = 50;
   uint64_t seed = 42;
 };

@@ -20,9 +20,9 @@ enum class TableFormat : uint8_t { csv, tsv, jsonl };
 enum class Quoting : uint8_t { automatic, rfc4180, none };  // automatic: rfc4180 for CSV, as above for TSV
 
 struct TableOptions {
-  char delimiter = 0;      // 0: by format
+  char delimiter = 0;  // 0: by format
   Quoting quoting = Quoting::automatic;
-  bool header = true;      // false: columns are called "0", "1", ...
+  bool header = true;  // false: columns are called "0", "1", ...
 };
 
 // .csv, .tsv and .txt (tabs), .jsonl and .json; any other: Exit::usage, E_FILE_TYPE.
@@ -31,17 +31,18 @@ TableFormat table_format(const std::string& path);
 class Table {
  public:
   static Table read(const std::string& path, const TableOptions& options = {});
-  static Table parse(std::string_view bytes, const std::string& name, TableFormat format, const TableOptions& options = {});
+  static Table parse(std::string_view bytes, const std::string& name, TableFormat format,
+                     const TableOptions& options = {});
 
   int64_t rows() const { return static_cast<int64_t>(lines_.size()); }
   const std::vector<std::string>& columns() const { return columns_; }
   const std::string& name() const { return name_; }
   bool has_column(const std::string& column) const;
-  size_t column(const std::string& column) const;             // E_DATA_COLUMN with the columns found and the nearest
-  bool has(int64_t row, size_t column) const;                 // false: the JSON key is absent or null
-  std::string_view text(int64_t row, size_t column) const;    // absent, or a JSON array or object: E_DATA_JSON
+  size_t column(const std::string& column) const;           // E_DATA_COLUMN with the columns found and the nearest
+  bool has(int64_t row, size_t column) const;               // false: the JSON key is absent or null
+  std::string_view text(int64_t row, size_t column) const;  // absent, or a JSON array or object: E_DATA_JSON
   int64_t line(int64_t row) const { return lines_[static_cast<size_t>(row)]; }
-  std::string where(int64_t row) const;                       // "train.csv:17"
+  std::string where(int64_t row) const;  // "train.csv:17"
 
  private:
   friend class TableBuilder;
@@ -53,9 +54,9 @@ class Table {
   const Cell& cell(int64_t row, size_t column) const;
   std::string name_;
   std::vector<std::string> columns_;
-  std::string text_;           // all cells, one after the other
-  std::vector<Cell> cells_;    // rows x columns
-  std::vector<int64_t> lines_; // of each row's first character, from 1
+  std::string text_;            // all cells, one after the other
+  std::vector<Cell> cells_;     // rows x columns
+  std::vector<int64_t> lines_;  // of each row's first character, from 1
 };
 
 }  // namespace amp

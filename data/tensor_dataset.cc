@@ -20,8 +20,8 @@ namespace {
 
 class TensorDataset final : public Dataset {
  public:
-  TensorDataset(const std::vector<NamedTensor>& tensors, const std::string& file_name, const std::vector<InputSpec>& inputs,
-                const TensorOptions& options)
+  TensorDataset(const std::vector<NamedTensor>& tensors, const std::string& file_name,
+                const std::vector<InputSpec>& inputs, const TensorOptions& options)
       : name_(file_name) {
     for (const InputSpec& i : inputs) columns_.push_back({i.name, take(tensors, i)});
     if (const HostTensor* label = find_tensor(tensors, options.label)) label_ = *label;
@@ -34,7 +34,8 @@ class TensorDataset final : public Dataset {
       if (t == all[0]) rows_ = rows;
       if (rows != rows_ || rows < 0) whole_ = true;
     }
-    if (!whole_ && rows_ == 0) fail(Exit::data, "E_DATA_EMPTY", cat("'", name_, "' has no rows: its tensors are [0, ...]"));
+    if (!whole_ && rows_ == 0)
+      fail(Exit::data, "E_DATA_EMPTY", cat("'", name_, "' has no rows: its tensors are [0, ...]"));
     if (rows_ <= options.batch_size) whole_ = true;
     if (options.allow_nonfinite) return;
     for (const NamedTensor& c : columns_) check_finite(c.name, c.tensor);
@@ -87,7 +88,8 @@ class TensorDataset final : public Dataset {
       for (const NamedTensor& n : tensors) names.push_back(printable(n.name));
       const std::string near = nearest(input.name, names);
       fail(Exit::data, "E_DATA_COLUMN",
-           cat("'", name_, "' has no tensor for the graph's input '", printable(input.name), "'; it has: ", join(names, ", ")),
+           cat("'", name_, "' has no tensor for the graph's input '", printable(input.name),
+               "'; it has: ", join(names, ", ")),
            near.empty() ? "" : cat("is '", near, "' meant?"));
     }
     const bool same_kind = is_float(t->dtype()) == is_float(input.dtype) || is_float(input.dtype);
@@ -97,10 +99,11 @@ class TensorDataset final : public Dataset {
       if (d > 0 && (*input.dims)[d] >= 0 && (*input.dims)[d] != t->dims()[d]) same_shape = false;
     }
     if (!same_kind || !same_shape) {
-      fail(Exit::data, "E_DATA_SHAPE",
-           cat("'", name_, "': tensor '", printable(input.name), "' is ", name_of(t->dtype()), " ", to_string(t->dims()),
-               ", the graph's input is ", name_of(input.dtype), input.dims ? " " + to_string(*input.dims) : ""),
-           "-1 stands for any size");
+      fail(
+          Exit::data, "E_DATA_SHAPE",
+          cat("'", name_, "': tensor '", printable(input.name), "' is ", name_of(t->dtype()), " ", to_string(t->dims()),
+              ", the graph's input is ", name_of(input.dtype), input.dims ? " " + to_string(*input.dims) : ""),
+          "-1 stands for any size");
     }
     return t->cast(input.dtype);
   }

@@ -54,7 +54,8 @@ class TextDataset final : public Dataset {
   static TextRole role_of(const InputSpec& input) {
     const auto role = text_role(input.name);
     if (!role) {
-      fail(Exit::data, "E_DATA_INPUT", cat("the graph's input '", printable(input.name), "' is not one that text makes"),
+      fail(Exit::data, "E_DATA_INPUT",
+           cat("the graph's input '", printable(input.name), "' is not one that text makes"),
            "text makes input_ids, attention_mask, token_type_ids, position_ids; feed others from a .safetensors file");
     }
     return *role;
@@ -62,7 +63,8 @@ class TextDataset final : public Dataset {
 
   void tokenize(const Table& table, const WordPiece& tokenizer) {
     if (options_.text_columns.empty() || options_.text_columns.size() > 2) {
-      fail(Exit::usage, "E_TEXT_COLUMNS", cat("one or two text columns are needed, ", options_.text_columns.size(), " given"));
+      fail(Exit::usage, "E_TEXT_COLUMNS",
+           cat("one or two text columns are needed, ", options_.text_columns.size(), " given"));
     }
     const size_t first = table.column(options_.text_columns[0]);
     const size_t second = options_.text_columns.size() == 2 ? table.column(options_.text_columns[1]) : first;
@@ -85,7 +87,7 @@ class TextDataset final : public Dataset {
   TextOptions options_;
   std::string name_;
   int32_t pad_;
-  std::vector<int32_t> tokens_;        // of all samples, one after the other
+  std::vector<int32_t> tokens_;  // of all samples, one after the other
   std::vector<size_t> starts_;
   std::vector<int32_t> lengths_, second_start_;
   std::vector<int64_t> lines_, ids_of_labels_;
@@ -102,10 +104,18 @@ HostTensor TextDataset::column(TextRole role, std::span<const int64_t> samples, 
     const int32_t* ids = tokens_.data() + starts_[s];
     for (int64_t i = 0; i < length; ++i) {
       switch (role) {
-        case TextRole::ids: p[i] = i < n ? ids[i] : pad_; break;
-        case TextRole::mask: p[i] = i < n; break;
-        case TextRole::types: p[i] = i >= second_start_[s] && i < n; break;
-        case TextRole::positions: p[i] = i; break;
+        case TextRole::ids:
+          p[i] = i < n ? ids[i] : pad_;
+          break;
+        case TextRole::mask:
+          p[i] = i < n;
+          break;
+        case TextRole::types:
+          p[i] = i >= second_start_[s] && i < n;
+          break;
+        case TextRole::positions:
+          p[i] = i;
+          break;
       }
     }
     p += length;
@@ -123,7 +133,8 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
     b.tokens += n;
   }
   const int64_t m = std::max<int64_t>(1, options_.pad_to_multiple);
-  const int64_t padded = std::max(longest, std::min((longest + m - 1) / m * m, options_.max_seq_len > 0 ? options_.max_seq_len : INT64_MAX));
+  const int64_t padded = std::max(
+      longest, std::min((longest + m - 1) / m * m, options_.max_seq_len > 0 ? options_.max_seq_len : INT64_MAX));
   const int64_t length = options_.fixed_seq_len > 0 ? options_.fixed_seq_len : padded;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     b.inputs[inputs_[i].name] = column(roles_[i], samples, length).cast(inputs_[i].dtype);
@@ -165,8 +176,8 @@ void TextDataset::check_token_range(const std::string& input, int64_t rows) cons
 
 }  // namespace
 
-std::unique_ptr<Dataset> make_text_dataset(const Table& table, const WordPiece& tokenizer, std::vector<InputSpec> inputs,
-                                           const TextOptions& options) {
+std::unique_ptr<Dataset> make_text_dataset(const Table& table, const WordPiece& tokenizer,
+                                           std::vector<InputSpec> inputs, const TextOptions& options) {
   return std::make_unique<TextDataset>(table, tokenizer, std::move(inputs), options);
 }
 

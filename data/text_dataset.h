@@ -19,17 +19,17 @@ enum class TextRole : uint8_t { ids, mask, types, positions };
 std::optional<TextRole> text_role(const std::string& input_name);
 
 struct TextOptions {
-  std::vector<std::string> text_columns = {};   // one, or two for pairs
-  std::string label_column = {};           // empty: no labels
-  bool numeric_labels = false;             // regression: float32 labels
-  std::vector<std::string> classes = {};   // for class labels: ids are places in here
+  std::vector<std::string> text_columns = {};  // one, or two for pairs
+  std::string label_column = {};               // empty: no labels
+  bool numeric_labels = false;                 // regression: float32 labels
+  std::vector<std::string> classes = {};       // for class labels: ids are places in here
   int64_t max_seq_len = 128;
   int64_t pad_to_multiple = 8;
-  int64_t fixed_seq_len = 0;               // > 0: every batch has this length (graphs with a static sequence dimension)
+  int64_t fixed_seq_len = 0;  // > 0: every batch has this length (graphs with a static sequence dimension)
 };
 
 // inputs: an input without a role is E_DATA_INPUT (exit 5). labels: int64 [B], or float32 [B].
-std::unique_ptr<Dataset> make_text_dataset(const Table& table, const WordPiece& tokenizer, std::vector<InputSpec> inputs,
-                                           const TextOptions& options);
+std::unique_ptr<Dataset> make_text_dataset(const Table& table, const WordPiece& tokenizer,
+                                           std::vector<InputSpec> inputs, const TextOptions& options);
 
 }  // namespace amp

@@ -21,8 +21,7 @@ CodePoint decode_utf8(std::string_view text, size_t at) {
     if (c >= 0x800 && (c < 0xd800 || c > 0xdfff)) return {c, 3};
   }
   if (b >= 0xf0 && b < 0xf5 && tail(1) && tail(2) && tail(3)) {
-    const uint32_t c =
-        (b & 0x07u) << 18 | (byte(1) & 0x3fu) << 12 | (byte(2) & 0x3fu) << 6 | (byte(3) & 0x3fu);
+    const uint32_t c = (b & 0x07u) << 18 | (byte(1) & 0x3fu) << 12 | (byte(2) & 0x3fu) << 6 | (byte(3) & 0x3fu);
     if (c >= 0x10000 && c <= 0x10ffff) return {c, 4};
   }
   return {0, 0};
@@ -49,7 +48,8 @@ size_t find_invalid_utf8(std::string_view text) {
   size_t at = 0;
   while (at < text.size()) {
     uint64_t eight;
-    while (at + 8 <= text.size() && (std::memcpy(&eight, text.data() + at, 8), (eight & 0x8080808080808080u) == 0)) at += 8;
+    while (at + 8 <= text.size() && (std::memcpy(&eight, text.data() + at, 8), (eight & 0x8080808080808080u) == 0))
+      at += 8;
     if (at == text.size()) break;
     const int n = decode_utf8(text, at).bytes;
     if (n == 0) return at;
@@ -75,8 +75,8 @@ void check_utf8_file(std::string_view bytes, const std::string& name) {
     hex += buffer;
   }
   fail(Exit::data, "E_DATA_UTF8",
-       cat(name, ":", line, ":", bad - line_start + 1, ": ", bytes[bad] == '\0' ? "a NUL byte" : "not UTF-8",
-           ": bytes", hex, " at offset ", bad),
+       cat(name, ":", line, ":", bad - line_start + 1, ": ", bytes[bad] == '\0' ? "a NUL byte" : "not UTF-8", ": bytes",
+           hex, " at offset ", bad),
        "convert the file to UTF-8, for instance with: iconv -f WINDOWS-1252 -t UTF-8");
 }
 

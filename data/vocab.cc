@@ -33,8 +33,11 @@ Vocab Vocab::parse(std::string bytes, const std::string& name) {
     v.tokens_.push_back(token);
     v.longest_ = std::max(v.longest_, token.size());
   }
-  for (const auto& [token, id] : {std::pair{"[UNK]", &v.unk_}, {"[PAD]", &v.pad_}, {"[CLS]", &v.cls_},
-                                  {"[SEP]", &v.sep_}, {"[MASK]", &v.mask_}}) {
+  for (const auto& [token, id] : {std::pair{"[UNK]", &v.unk_},
+                                  {"[PAD]", &v.pad_},
+                                  {"[CLS]", &v.cls_},
+                                  {"[SEP]", &v.sep_},
+                                  {"[MASK]", &v.mask_}}) {
     *id = v.find(token);
     if (*id < 0 && id != &v.mask_) {
       fail(Exit::data, "E_VOCAB",

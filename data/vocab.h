@@ -18,17 +18,17 @@ class Vocab {
 
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
   std::string_view token(int32_t id) const { return tokens_.at(static_cast<size_t>(id)); }
-  int32_t find(std::string_view token) const;              // -1: none
-  int32_t find_continuing(std::string_view piece) const;   // of "##" + piece; -1: none
-  size_t longest() const { return longest_; }              // bytes of the longest token
+  int32_t find(std::string_view token) const;             // -1: none
+  int32_t find_continuing(std::string_view piece) const;  // of "##" + piece; -1: none
+  size_t longest() const { return longest_; }             // bytes of the longest token
   int32_t pad() const { return pad_; }
   int32_t unk() const { return unk_; }
   int32_t cls() const { return cls_; }
   int32_t sep() const { return sep_; }
-  int32_t mask() const { return mask_; }                   // -1 when the vocabulary has no [MASK]
+  int32_t mask() const { return mask_; }  // -1 when the vocabulary has no [MASK]
 
  private:
-  std::shared_ptr<const std::string> bytes_;               // what the views below see
+  std::shared_ptr<const std::string> bytes_;  // what the views below see
   std::vector<std::string_view> tokens_;
   std::unordered_map<std::string_view, int32_t> ids_, continuing_;
   size_t longest_ = 0;

@@ -20,14 +20,18 @@ void normalize(std::string_view text, bool lower, std::vector<uint32_t>& out) {
     }
     at += static_cast<size_t>(c.bytes);
     switch (char_class(c.value)) {
-      case CharClass::removed: break;
-      case CharClass::space: out.push_back(' '); break;
+      case CharClass::removed:
+        break;
+      case CharClass::space:
+        out.push_back(' ');
+        break;
       case CharClass::ideograph:
         out.push_back(' ');
         out.push_back(c.value);
         out.push_back(' ');
         break;
-      default: out.push_back(c.value);
+      default:
+        out.push_back(c.value);
     }
   }
   if (!lower) return;

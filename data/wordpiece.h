@@ -1,6 +1,6 @@
 // BERT's tokenizer: cleaning, spaces around ideographs, NFD without accents and lower case, words split at spaces and
-// punctuation, greedy longest-match pieces. Its ids equal those of Hugging Face's fast BertTokenizer on any Unicode text.
-// A line of text for the `tokenize` verb: WordPiece(Vocab::read(path)).encode(line, max_seq_len).ids.
+// punctuation, greedy longest-match pieces. Its ids equal those of Hugging Face's fast BertTokenizer on any Unicode
+// text. A line of text for the `tokenize` verb: WordPiece(Vocab::read(path)).encode(line, max_seq_len).ids.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 namespace amp {
 
 struct WordPieceOptions {
-  bool lower_case = true;           // also strips accents; a cased vocabulary needs false
-  int64_t max_chars_per_word = 100; // a longer word is [UNK]
+  bool lower_case = true;            // also strips accents; a cased vocabulary needs false
+  int64_t max_chars_per_word = 100;  // a longer word is [UNK]
 };
 
 struct Encoding {
@@ -42,7 +42,8 @@ class WordPiece {
     std::string text;
     int64_t chars = 0;
   };
-  template <class F> void for_each_word(std::string_view text, F&& f) const;
+  template <class F>
+  void for_each_word(std::string_view text, F&& f) const;
   void append_pieces(const Word& word, std::vector<int32_t>& ids) const;
   int32_t special_at(std::string_view text, size_t at) const;
   Vocab vocab_;

@@ -1,7 +1,7 @@
 // Philox4x32-10 against the known answers published with Random123 (kat_vectors).
-#include <catch2/catch_all.hpp>
-
 #include "base/philox.h"
+
+#include <catch2/catch_all.hpp>
 
 using namespace amp;
 

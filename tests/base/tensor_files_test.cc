@@ -102,19 +102,23 @@ TEST_CASE("a safetensors header that lies is refused") {
   expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", data, "takes 8 bytes");
   expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", data, "the file holds 8");
   expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", data, "begins at 4");
-  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
-                         data, "'b' begins at 4");
-  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})",
-                         data, "two tensors are named 'a'");
+  expect_bad_safetensors(
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+      data, "'b' begins at 4");
+  expect_bad_safetensors(
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})",
+      data, "two tensors are named 'a'");
   expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", data, "non-negative");
   expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", data, "non-negative");
-  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,8]}})", data, "overflows");
+  expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,8]}})", data,
+                         "overflows");
   expect_bad_safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", data, "takes 8 bytes");
   expect_bad_safetensors(R"({"a":{"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]}})", data, "not supported");
   expect_bad_safetensors(R"({"a":7})", data, "in tensor 'a'");
   expect_bad_safetensors(R"([1])", data, "not a JSON object");
   expect_bad_safetensors(R"({"a":)", data, "not JSON");
-  expect_bad_safetensors("{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}", data, "nested too deeply");
+  expect_bad_safetensors("{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}", data,
+                         "nested too deeply");
   expect_error("E_FILE_MISSING", "no/such/file", [] { read_safetensors("no/such/file"); });
 }
 
@@ -124,8 +128,11 @@ TEST_CASE("every truncation and every changed header byte of a safetensors file 
     const Scratch file(good.substr(0, n));
     CHECK_THROWS_AS(read_safetensors(file.path), Error);
   }
-  int errors = 0;
-  for (size_t i = 0; i < 900; ++i) {
+  uint64_t header;
+  std::memcpy(&header, good.data(), 8);
+  REQUIRE(header + 8 < good.size());
+  size_t errors = 0;
+  for (size_t i = 0; i < header + 8; ++i) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 0x11);
     const Scratch file(bad);
@@ -135,7 +142,7 @@ TEST_CASE("every truncation and every changed header byte of a safetensors file 
       ++errors;
     }
   }
-  CHECK(errors > 500);
+  CHECK(errors * 3 > header * 2);  // a changed name or metadata is still a valid file
 }
 
 TEST_CASE("numpy files that cannot be taken name the field") {
@@ -145,15 +152,20 @@ TEST_CASE("numpy files that cannot be taken name the field") {
   const std::string eight(8, 'x');
   expect_bad_npy("NUMPY", "wrong magic");
   expect_bad_npy(std::string("\x93NUMPY\x01\x00\xff\xff", 10) + "{}", "header length");
-  expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", eight), "takes 12 bytes, 8 follow");
-  expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 8), }", eight), "overflows");
-  expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", eight), "overflows");
+  expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", eight),
+                 "takes 12 bytes, 8 follow");
+  expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 8), }", eight),
+                 "overflows");
+  expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", eight),
+                 "overflows");
   expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", eight), "non-negative");
   expect_bad_npy(npy_bytes("{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", eight), "not supported");
   expect_bad_npy(npy_bytes("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", eight), "structure");
   expect_bad_npy(npy_bytes("{'descr': '<f4', 'shape': (2,), }", eight), "lacks one of");
   expect_bad_npy(npy_bytes("{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,), }", eight), "fortran_order");
-  const Scratch good(npy_bytes("{'descr': '<i8', 'fortran_order': False, 'shape': (), }", std::string("\x05\0\0\0\0\0\0\0", 8)), ".npy");
+  const Scratch good(
+      npy_bytes("{'descr': '<i8', 'fortran_order': False, 'shape': (), }", std::string("\x05\0\0\0\0\0\0\0", 8)),
+      ".npy");
   CHECK(read_npy(good.path).to_ints() == std::vector<int64_t>{5});
 }
 

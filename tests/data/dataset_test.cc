@@ -38,7 +38,10 @@ using Ints = std::vector<int64_t>;
 
 TEST_CASE("text batches are padded to a multiple of the longest, within max_seq_len") {
   const Table t = rows("text,label\na,x\na b c as,y\nb c,x\na b c a b c a b c a b c a b c,z\n");
-  TextOptions o{.text_columns = {"text"}, .label_column = "label", .classes = find_classes(t, "label"), .max_seq_len = 10,
+  TextOptions o{.text_columns = {"text"},
+                .label_column = "label",
+                .classes = find_classes(t, "label"),
+                .max_seq_len = 10,
                 .pad_to_multiple = 4};
   CHECK(o.classes == std::vector<std::string>{"x", "y", "z"});
   const auto data = make_text_dataset(t, tokenizer(), kBert, o);
@@ -84,17 +87,21 @@ TEST_CASE("labels: sorted by bytes, unknown, missing, single, numeric") {
   CHECK(find_classes(rows("text,l\na,10\nb,2\nc,b\nc,B\nc,\xc3\xa9\n"), "l") ==
         std::vector<std::string>{"10", "2", "B", "b", "\xc3\xa9"});
   const std::vector<std::string> known = {"neg", "pos"};
-  expect_error("E_DATA_LABEL_NEW", "t.csv:3: label 'neutral' in column 'l' is not known; the 2 known labels are: neg, pos",
+  expect_error("E_DATA_LABEL_NEW",
+               "t.csv:3: label 'neutral' in column 'l' is not known; the 2 known labels are: neg, pos",
                [&] { class_ids(rows("text,l\na,pos\nb,neutral\n"), "l", known); });
-  expect_error("E_DATA_LABEL", "t.csv:3: no label in column 'l'", [] { find_classes(rows("text,l\na,pos\nb,\n"), "l"); });
-  expect_error("E_DATA_LABEL", "all 2 rows have the label 'pos'", [] { find_classes(rows("text,l\na,pos\nb,pos\n"), "l"); });
+  expect_error("E_DATA_LABEL", "t.csv:3: no label in column 'l'",
+               [] { find_classes(rows("text,l\na,pos\nb,\n"), "l"); });
+  expect_error("E_DATA_LABEL", "all 2 rows have the label 'pos'",
+               [] { find_classes(rows("text,l\na,pos\nb,pos\n"), "l"); });
   expect_error("E_DATA_COLUMN", "no column 'label'", [] { find_classes(rows("text,labl\na,pos\n"), "label"); });
   CHECK(label_numbers(rows("text,l\na,1.5\nb,-2\n"), "l") == std::vector<float>{1.5f, -2.0f});
   for (const char* bad : {"nan", "inf", "1e99", "x", "1,5", "1.5 "}) {
     expect_error("E_DATA_LABEL", "t.csv:2", [&] { label_numbers(rows(cat("text,l\na,\"", bad, "\"\n")), "l"); });
   }
   const Table t = rows("text,score\na,0.25\nb,4\n");
-  const Batch b = make_text_dataset(t, tokenizer(), kBert, {.text_columns = {"text"}, .label_column = "score", .numeric_labels = true})
+  const Batch b = make_text_dataset(t, tokenizer(), kBert,
+                                    {.text_columns = {"text"}, .label_column = "score", .numeric_labels = true})
                       ->batch(Ints{1, 0});
   CHECK(b.labels.to_doubles() == std::vector<double>{4, 0.25});
   CHECK(b.valid_items == 2);
@@ -102,8 +109,8 @@ TEST_CASE("labels: sorted by bytes, unknown, missing, single, numeric") {
 
 TEST_CASE("tokens beyond the model's table and labels beyond its classes are refused with their line") {
   const Table t = rows("text,l\na,x\nas,y\n");
-  const auto data = make_text_dataset(t, tokenizer(), kBert,
-                                      {.text_columns = {"text"}, .label_column = "l", .classes = {"x", "y"}});
+  const auto data =
+      make_text_dataset(t, tokenizer(), kBert, {.text_columns = {"text"}, .label_column = "l", .classes = {"x", "y"}});
   data->check_token_range("input_ids", 8);
   data->check_token_range("token_type_ids", 1);
   expect_error("E_DATA_TOKEN_RANGE", "t.csv:3: input 'input_ids' has the value 7, the model's table has 7 rows",
@@ -155,12 +162,21 @@ TEST_CASE("tensors that differ in rows are one whole batch; labels keep their ty
 TEST_CASE("tensors that the graph cannot take are refused") {
   const std::vector<NamedTensor> tensors = {{"image", HostTensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6})}};
   const auto make = [&](const InputSpec& input) { make_tensor_dataset(tensors, "t.npz", {input}, {}); };
-  expect_error("E_DATA_COLUMN", "no tensor for the graph's input 'imag'; it has: image", [&] { make({"imag", DType::f32}); });
-  expect_error("E_DATA_SHAPE", "float32 [2,3], the graph's input is float32 [-1,4]", [&] { make({"image", DType::f32, Dims{-1, 4}}); });
+  expect_error("E_DATA_COLUMN", "no tensor for the graph's input 'imag'; it has: image", [&] {
+    make({"imag", DType::f32});
+  });
+  expect_error("E_DATA_SHAPE", "float32 [2,3], the graph's input is float32 [-1,4]", [&] {
+    make({"image", DType::f32, Dims{-1, 4}});
+  });
   expect_error("E_DATA_SHAPE", "[-1,3,1]", [&] { make({"image", DType::f32, Dims{-1, 3, 1}}); });
   expect_error("E_DATA_SHAPE", "the graph's input is int64", [&] { make({"image", DType::i64}); });
-  const std::vector<NamedTensor> bad = {{"x", HostTensor::of<float>({2, 2}, {1, 2, std::numeric_limits<float>::quiet_NaN(), 4})}};
-  expect_error("E_DATA_NONFINITE", "'x' holds nan at [1,0]", [&] { make_tensor_dataset(bad, "t.npz", {{"x", DType::f32}}, {}); });
+  const std::vector<NamedTensor> bad = {
+      {"x", HostTensor::of<float>({2, 2}, {1, 2, std::numeric_limits<float>::quiet_NaN(), 4})}};
+  expect_error("E_DATA_NONFINITE", "'x' holds nan at [1,0]", [&] {
+    make_tensor_dataset(bad, "t.npz", {{"x", DType::f32}}, {});
+  });
   make_tensor_dataset(bad, "t.npz", {{"x", DType::f32}}, {.allow_nonfinite = true});
-  expect_error("E_DATA_EMPTY", "no rows", [&] { make_tensor_dataset({{"x", HostTensor::of<float>({0, 2}, {})}}, "t.npz", {{"x", DType::f32}}, {}); });
+  expect_error("E_DATA_EMPTY", "no rows", [&] {
+    make_tensor_dataset({{"x", HostTensor::of<float>({0, 2}, {})}}, "t.npz", {{"x", DType::f32}}, {});
+  });
 }

@@ -52,8 +52,10 @@ TEST_CASE("orders are the defined function of seed and epoch") {
     int64_t epoch;
     s >> kind >> seed >> epoch;
     const std::vector<int64_t> want{std::istream_iterator<int64_t>(s), {}};
-    const SamplerOptions options{.order = kind == "grouped" ? Order::grouped : Order::shuffled, .batch_size = 4,
-                                 .chunk_batches = 3, .seed = seed};
+    const SamplerOptions options{.order = kind == "grouped" ? Order::grouped : Order::shuffled,
+                                 .batch_size = 4,
+                                 .chunk_batches = 3,
+                                 .seed = seed};
     CHECK(Sampler(37, lengths37(), options).epoch_order(epoch) == want);
   }
   CHECK(lines == 6);
@@ -70,7 +72,7 @@ TEST_CASE("an epoch visits every sample once, whatever the order; windows and ba
         const Window window = s.next();
         CHECK(window.at == SamplerState{epoch, w});
         CHECK(window.last_of_epoch == (w == 3));
-        CHECK(window.micro.size() == (w == 3 ? 1 : 3));  // the tail window is shorter
+        CHECK(window.micro.size() == (w == 3 ? 1 : 3));                          // the tail window is shorter
         for (const auto& m : window.micro) CHECK(m.size() == (w == 3 ? 1 : 4));  // the tail batch keeps its real row
         const auto some = flat(window);
         seen.insert(seen.end(), some.begin(), some.end());
@@ -83,10 +85,12 @@ TEST_CASE("an epoch visits every sample once, whatever the order; windows and ba
 }
 
 TEST_CASE("epochs and seeds differ, a sampler resumed anywhere goes on as the first one") {
-  const SamplerOptions options{.order = Order::grouped, .batch_size = 4, .accumulation = 2, .chunk_batches = 2, .seed = 9};
+  const SamplerOptions options{
+      .order = Order::grouped, .batch_size = 4, .accumulation = 2, .chunk_batches = 2, .seed = 9};
   Sampler a(37, lengths37(), options);
   CHECK(a.epoch_order(0) != a.epoch_order(1));
-  CHECK(a.epoch_order(0) != Sampler(37, lengths37(), {.order = Order::grouped, .batch_size = 4, .seed = 10}).epoch_order(0));
+  CHECK(a.epoch_order(0) !=
+        Sampler(37, lengths37(), {.order = Order::grouped, .batch_size = 4, .seed = 10}).epoch_order(0));
   for (int i = 0; i < 17; ++i) {
     const SamplerState state = a.state();
     const Window want = a.next();
@@ -152,10 +156,12 @@ TEST_CASE("loaded windows are the same with and without the thread, and end afte
 
 TEST_CASE("an error comes in the place of its item") {
   int n = 0;
-  Prefetch<int> p([&]() -> std::optional<int> {
-    if (n == 3) fail(Exit::data, "E_TEST", "the fourth item");
-    return n++;
-  }, 10);
+  Prefetch<int> p(
+      [&]() -> std::optional<int> {
+        if (n == 3) fail(Exit::data, "E_TEST", "the fourth item");
+        return n++;
+      },
+      10);
   for (int i = 0; i < 3; ++i) CHECK(p.next() == i);
   CHECK_THROWS_AS(p.next(), Error);
   CHECK_THROWS_AS(p.next(), Error);

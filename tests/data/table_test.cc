@@ -1,8 +1,9 @@
 // Text tables: what RFC 4180, GLUE-like TSV and JSON lines allow is read; what they do not is an error with its line.
+#include "data/table.h"
+
 #include <catch2/catch_all.hpp>
 
 #include "base/error.h"
-#include "data/table.h"
 
 using namespace amp;
 
@@ -19,8 +20,12 @@ Rows cells(const Table& t) {
   return out;
 }
 
-Table csv(const std::string& bytes, const TableOptions& o = {}) { return Table::parse(bytes, "t.csv", TableFormat::csv, o); }
-Table tsv(const std::string& bytes, const TableOptions& o = {}) { return Table::parse(bytes, "t.tsv", TableFormat::tsv, o); }
+Table csv(const std::string& bytes, const TableOptions& o = {}) {
+  return Table::parse(bytes, "t.csv", TableFormat::csv, o);
+}
+Table tsv(const std::string& bytes, const TableOptions& o = {}) {
+  return Table::parse(bytes, "t.tsv", TableFormat::tsv, o);
+}
 Table jsonl(const std::string& bytes) { return Table::parse(bytes, "t.jsonl", TableFormat::jsonl); }
 
 template <class F>
@@ -66,8 +71,12 @@ TEST_CASE("CSV errors name the line") {
 }
 
 TEST_CASE("text that is not UTF-8 is refused with line, column and bytes") {
-  expect_error("E_DATA_UTF8", "t.csv:3:4: not UTF-8: bytes e9 2c 31 0a at offset 11", [] { csv("a,b\nx,1\ncaf\xe9,1\n"); });
-  expect_error("E_DATA_UTF8", "UTF-16", [] { csv("\xff\xfe" "a"); });
+  expect_error("E_DATA_UTF8", "t.csv:3:4: not UTF-8: bytes e9 2c 31 0a at offset 11",
+               [] { csv("a,b\nx,1\ncaf\xe9,1\n"); });
+  expect_error("E_DATA_UTF8", "UTF-16", [] {
+    csv("\xff\xfe"
+        "a");
+  });
   expect_error("E_DATA_UTF8", "t.csv:2:2: a NUL byte", [] { csv(std::string("a,b\nx\0,1\n", 9)); });
   expect_error("E_DATA_UTF8", "t.csv:1:1: not UTF-8", [] { csv("\xed\xa0\x80"); });
 }
@@ -76,14 +85,17 @@ TEST_CASE("TSV of the GLUE kind keeps its lone quotes, a quoted one is unquoted"
   CHECK(cells(tsv("id\ttext\n1\t\"The witness\" said\n2\t\"open\n3\tclose\"\n")) ==
         Rows{{"1", "\"The witness\" said"}, {"2", "\"open"}, {"3", "close\""}});
   CHECK(cells(tsv("id\ttext\n1\t\"all \"\"quoted\"\"\"\n2\ta, b\n")) == Rows{{"1", "all \"quoted\""}, {"2", "a, b"}});
-  CHECK(cells(tsv("id\ttext\n1\t\"tab\there\nand a line\"\n2\tx\n")) == Rows{{"1", "tab\there\nand a line"}, {"2", "x"}});
+  CHECK(cells(tsv("id\ttext\n1\t\"tab\there\nand a line\"\n2\tx\n")) ==
+        Rows{{"1", "tab\there\nand a line"}, {"2", "x"}});
   CHECK(cells(tsv("id\ttext\n1\t\"q\"\n", {.quoting = Quoting::none})) == Rows{{"1", "\"q\""}});
   expect_error("E_DATA_CSV", "t.tsv:2", [] { tsv("id\ttext\n1\t\"open\n2\n"); });
   expect_error("E_DATA_CSV", "t.tsv:2", [] { tsv("id\ttext\n1\t\"open\n", {.quoting = Quoting::rfc4180}); });
 }
 
 TEST_CASE("JSON lines") {
-  const Table t = jsonl("{\"text\": \"a\\nb\\u00e9\", \"label\": 1}\r\n\n{\"label\": true, \"extra\": [1], \"text\": \"c\"}\n{\"text\":null,\"label\":0.5}");
+  const Table t = jsonl(
+      "{\"text\": \"a\\nb\\u00e9\", \"label\": 1}\r\n\n{\"label\": true, \"extra\": [1], \"text\": "
+      "\"c\"}\n{\"text\":null,\"label\":0.5}");
   CHECK(t.columns() == std::vector<std::string>{"text", "label", "extra"});
   CHECK(t.text(0, 0) == "a\nb\xc3\xa9");
   CHECK(t.text(0, 1) == "1");
@@ -97,7 +109,8 @@ TEST_CASE("JSON lines") {
   expect_error("E_DATA_JSON", "t.jsonl:2:7: not valid JSON", [] { jsonl("{\"a\": 1}\n{\"a\": x}\n"); });
   expect_error("E_DATA_JSON", "t.jsonl:1:1: a JSON array, not an object", [] { jsonl("[1]\n"); });
   expect_error("E_DATA_JSON", "key 'a' is repeated", [] { jsonl("{\"a\": 1, \"a\": 2}\n"); });
-  expect_error("E_DATA_JSON", "nested deeper", [] { jsonl("{\"a\": " + std::string(1000000, '[') + std::string(1000000, ']') + "}\n"); });
+  expect_error("E_DATA_JSON", "nested deeper",
+               [] { jsonl("{\"a\": " + std::string(1000000, '[') + std::string(1000000, ']') + "}\n"); });
   expect_error("E_DATA_JSON", "not valid JSON", [] { jsonl("{\"a\": \"\\ud800\"}\n"); });
   expect_error("E_DATA_EMPTY", "no rows", [] { jsonl("\n\n"); });
 }

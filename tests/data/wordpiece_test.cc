@@ -1,4 +1,6 @@
 // The tokenizer against Hugging Face's (goldens: tests/data/data/make_wordpiece_golden.py).
+#include "data/wordpiece.h"
+
 #include <catch2/catch_all.hpp>
 #include <chrono>
 #include <cstdio>
@@ -9,7 +11,6 @@
 #include "base/error.h"
 #include "data/table.h"
 #include "data/utf8.h"
-#include "data/wordpiece.h"
 
 using namespace amp;
 
