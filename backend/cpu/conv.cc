@@ -24,9 +24,10 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   const auto x = stage<T>(carve, a.in[0]), w = stage<T>(carve, a.in[1]);
   const auto bias = a.has(2) ? stage<T>(carve, a.in[2]) : Staged<T>{};
   const auto y = stage<T>(carve, a.out[0]);
-  Kernel body;
-  if constexpr (std::is_same_v<T, float>) body = conv_direct(s, carve, x.data, w.data, bias.data, y.data);
-  else body = [=] { conv_plain<T>(s, x.data, w.data, bias.data, y.data); };
+  Kernel body = [=] { conv_plain<T>(s, x.data, w.data, bias.data, y.data); };
+  if constexpr (std::is_same_v<T, float>) {
+    if (conv_direct_fits(s)) body = conv_direct(s, carve, x.data, w.data, bias.data, y.data);
+  }
   return staged(std::move(body), y, x, w, bias);
 }
 
@@ -34,9 +35,10 @@ template <class T>
 Kernel grad_x(const KernelArgs& a, Carver& carve) {
   const ConvShape s = conv_shape(a.out[0].dims, a.in[1].dims, a.in[0].dims, a.attrs());
   const auto dy = stage<T>(carve, a.in[0]), w = stage<T>(carve, a.in[1]), dx = stage<T>(carve, a.out[0]);
-  Kernel body;
-  if constexpr (std::is_same_v<T, float>) body = conv_direct_grad_x(s, carve, dy.data, w.data, dx.data);
-  else body = [=] { conv_plain_grad_x<T>(s, dy.data, w.data, dx.data); };
+  Kernel body = [=] { conv_plain_grad_x<T>(s, dy.data, w.data, dx.data); };
+  if constexpr (std::is_same_v<T, float>) {
+    if (conv_direct_fits(s)) body = conv_direct_grad_x(s, carve, dy.data, w.data, dx.data);
+  }
   return staged(std::move(body), dx, dy, w);
 }
 
@@ -44,9 +46,10 @@ template <class T>
 Kernel grad_w(const KernelArgs& a, Carver& carve) {
   const ConvShape s = conv_shape(a.in[0].dims, a.out[0].dims, a.in[1].dims, a.attrs());
   const auto x = stage<T>(carve, a.in[0]), dy = stage<T>(carve, a.in[1]), dw = stage<T>(carve, a.out[0]);
-  Kernel body;
-  if constexpr (std::is_same_v<T, float>) body = conv_direct_grad_w(s, carve, x.data, dy.data, dw.data);
-  else body = [=] { conv_plain_grad_w<T>(s, x.data, dy.data, dw.data); };
+  Kernel body = [=] { conv_plain_grad_w<T>(s, x.data, dy.data, dw.data); };
+  if constexpr (std::is_same_v<T, float>) {
+    if (conv_direct_fits(s)) body = conv_direct_grad_w(s, carve, x.data, dy.data, dw.data);
+  }
   return staged(std::move(body), dw, x, dy);
 }
 

@@ -1,81 +1,16 @@
 #include "backend/cpu/conv_direct.h"
 
-#include <algorithm>
-#include <cstring>
 #include <memory>
 
-#include "base/simd.h"
+#include "backend/cpu/conv_tiles.h"
 
 namespace amp {
 
 namespace {
 
-// Register tiles: panels of 6, 4, 2 or 1 output channels, by as many vectors as the register file of the level holds
-// (32 registers of 16 floats; 16 of 8; 16 of 4).
-template <int Lanes, int Rows>
-constexpr int kColumns = Lanes == 16 ? (Rows == 6 ? 4 : Rows == 4 ? 6 : 8) : (Rows == 6 ? 2 : Rows == 4 ? 3 : Rows == 2 ? 4 : 6);
-constexpr int64_t kLane = 16;        // buffers are laid out for the widest level
-constexpr int64_t kSlack = 160;      // floats that a tile may read past a plane
+using namespace conv_tiles;
+
 constexpr int64_t kFlatChunk = 1536; // positions computed at a time: their inputs stay in the nearest caches
-
-template <int Lanes>
-struct VectorOf {
-  typedef float type __attribute__((vector_size(Lanes * 4), aligned(4)));
-};
-
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-int64_t panel_rows(int64_t left) { return left >= 6 ? 6 : left >= 4 ? 4 : left >= 2 ? 2 : 1; }
-
-// fn.template operator()<Lanes>() compiled for the level at hand.
-template <class Fn>
-void at_level(const Fn& fn) {
-  const auto v4 = [&]() AMP_INLINE { fn.template operator()<16>(); };
-  const auto v3 = [&]() AMP_INLINE { fn.template operator()<8>(); };
-  const auto v2 = [&]() AMP_INLINE { fn.template operator()<4>(); };
-  switch (cpu_isa()) {
-    case Isa::v4: return detail::run_v4(v4);
-    case Isa::v3: return detail::run_v3(v3);
-    case Isa::v2: return detail::run_v2(v2);
-  }
-}
-
-// ---- planes ----------------------------------------------------------------------------------------------------------
-
-void pack_row(const ShiftPlan::Axis& a, int64_t phase, const float* source, float* to) {
-  // Source positions p * phases + phase - origin: zeros before and behind.
-  const int64_t shift = phase - a.origin;
-  const int64_t begin = shift >= 0 ? 0 : std::min(a.length, (-shift + a.phases - 1) / a.phases);
-  const int64_t room = a.source - shift;
-  const int64_t end = room <= 0 ? begin : std::clamp((room + a.phases - 1) / a.phases, begin, a.length);
-  std::fill(to, to + begin, 0.0f);
-  if (a.phases == 1) {
-    std::copy(source + shift + begin, source + shift + end, to + begin);
-  } else {
-    for (int64_t p = begin; p < end; ++p) to[p] = source[p * a.phases + shift];
-  }
-  std::fill(to + end, to + a.length, 0.0f);
-}
-
-// channels of one group of one image -> planes.
-void pack_planes(const ShiftPlan& plan, const float* source, int64_t channels, float* to) {
-  const auto& [d, h, w] = plan.axis;
-  float* row = to;
-  for (int64_t c = 0; c < channels; ++c, source += d.source * h.source * w.source) {
-    for (const auto& phase : plan.planes) {
-      for (int64_t pd = 0; pd < d.length; ++pd) {
-        const int64_t id = pd * d.phases + phase[0] - d.origin;
-        for (int64_t ph = 0; ph < h.length; ++ph, row += w.length) {
-          const int64_t ih = ph * h.phases + phase[1] - h.origin;
-          if (id < 0 || id >= d.source || ih < 0 || ih >= h.source) std::fill(row, row + w.length, 0.0f);
-          else pack_row(w, phase[2], source + (id * h.source + ih) * w.source, row);
-        }
-      }
-    }
-  }
-  std::fill_n(row, kSlack, 0.0f);
-}
-
-// ---- forward and gradient to x ------------------------------------------------------------------------------------------
 
 template <int Lanes, int Rows, int Columns>
 AMP_INLINE inline void tile(const float* x, const int32_t* offset, int64_t k, const float* w, const float* bias, float* out, int64_t ld) {
@@ -233,113 +168,6 @@ Kernel correlate(Correlation c, Carver& carve) {
   };
 }
 
-// ---- gradient to w -----------------------------------------------------------------------------------------------------
-
-struct WeightGradient {
-  ShiftPlan plan;
-  ConvShape s;
-  std::vector<int32_t> offset;   // of every (c, tap), padded to whole tiles
-  int64_t shards, together;      // images per step
-  int64_t flat;                  // positions of one depth of dy, padded to whole vectors
-  const float *x, *dy;
-  float *dw, *planes, *grads, *partial;
-
-  int64_t planes_size() const { return round_up(s.c * plan.channel_size() + kSlack, kLane); }
-  int64_t grads_size() const { return s.m * s.window[0].out * flat; }
-  int64_t k() const { return s.c * s.taps(); }
-
-  void pack_grads(const float* from, float* to) const;
-  void run_shard(int64_t shard) const;
-  template <int Lanes, int Rows>
-  AMP_INLINE inline void rows_of(int64_t images, const float* planes_of, const float* grads_of, float* out) const;
-  template <int Lanes>
-  AMP_INLINE inline void all_rows(int64_t images, const float* planes_of, const float* grads_of, float* out) const;
-};
-
-// dy with the pitch of the planes; zeros between rows.
-void WeightGradient::pack_grads(const float* from, float* to) const {
-  const auto& [d, h, w] = s.window;
-  const int64_t pitch = plan.axis[2].length;
-  for (int64_t m = 0; m < s.m * d.out; ++m, to += flat) {
-    for (int64_t i = 0; i < h.out; ++i, from += w.out) {
-      std::copy(from, from + w.out, to + i * pitch);
-      std::fill(to + i * pitch + w.out, to + std::min(flat, (i + 1) * pitch), 0.0f);
-    }
-    std::fill(to + std::min(flat, h.out * pitch), to + flat, 0.0f);
-  }
-}
-
-// out[m * k + tap] += sum over positions of dy[m] * plane[tap], for Rows channels m.
-template <int Lanes, int Rows>
-AMP_INLINE inline void WeightGradient::rows_of(int64_t images, const float* planes_of, const float* grads_of, float* out) const {
-  using V = typename VectorOf<Lanes>::type;
-  constexpr int kTaps = kColumns<Lanes, Rows>;
-  const int64_t depths = s.window[0].out, depth_step = plan.axis[1].length * plan.axis[2].length, row_step = depths * flat;
-  for (int64_t t = 0; t < k(); t += kTaps) {
-    V acc[Rows][kTaps];
-    for (int m = 0; m < Rows; ++m) {
-      for (int j = 0; j < kTaps; ++j) acc[m][j] = V{};
-    }
-    for (int64_t image = 0; image < images; ++image) {
-      for (int64_t depth = 0; depth < depths; ++depth) {
-        const float* in = planes_of + image * planes_size() + depth * depth_step;
-        const float* grad = grads_of + image * grads_size() + depth * flat;
-        const float* tap[kTaps];
-        for (int j = 0; j < kTaps; ++j) tap[j] = in + offset[static_cast<size_t>(t + j)];
-        for (int64_t i = 0; i < flat; i += Lanes) {
-          V v[kTaps];
-          for (int j = 0; j < kTaps; ++j) v[j] = *reinterpret_cast<const V*>(tap[j] + i);
-          for (int m = 0; m < Rows; ++m) {
-            const V g = *reinterpret_cast<const V*>(grad + m * row_step + i);
-            for (int j = 0; j < kTaps; ++j) acc[m][j] += g * v[j];
-          }
-        }
-      }
-    }
-    for (int m = 0; m < Rows; ++m) {
-      for (int64_t j = 0; j < std::min<int64_t>(kTaps, k() - t); ++j) {
-        float lane[Lanes];
-        *reinterpret_cast<V*>(lane) = acc[m][j];
-        for (int n = Lanes / 2; n > 0; n /= 2) {
-          for (int l = 0; l < n; ++l) lane[l] += lane[l + n];
-        }
-        out[m * k() + t + j] += lane[0];
-      }
-    }
-  }
-}
-
-template <int Lanes>
-AMP_INLINE inline void WeightGradient::all_rows(int64_t images, const float* planes_of, const float* grads_of, float* out) const {
-  for (int64_t m = 0; m < s.m;) {
-    const int64_t n = panel_rows(s.m - m);
-    const float* g = grads_of + m * s.window[0].out * flat;
-    if (n == 6) rows_of<Lanes, 6>(images, planes_of, g, out + m * k());
-    else if (n == 4) rows_of<Lanes, 4>(images, planes_of, g, out + m * k());
-    else if (n == 2) rows_of<Lanes, 2>(images, planes_of, g, out + m * k());
-    else rows_of<Lanes, 1>(images, planes_of, g, out + m * k());
-    m += n;
-  }
-}
-
-void WeightGradient::run_shard(int64_t shard) const {
-  float* my_planes = planes + shard * together * planes_size();
-  float* my_grads = grads + shard * together * grads_size();
-  float* out = partial + shard * s.groups * s.m * k();
-  std::fill_n(out, s.groups * s.m * k(), 0.0f);
-  const int64_t begin = s.n * shard / shards, end = s.n * (shard + 1) / shards;
-  for (int64_t g = 0; g < s.groups; ++g) {
-    for (int64_t n = begin; n < end; n += together) {
-      const int64_t images = std::min(together, end - n);
-      for (int64_t i = 0; i < images; ++i) {
-        pack_planes(plan, x + ((n + i) * s.groups + g) * s.c * s.in_size(), s.c, my_planes + i * planes_size());
-        pack_grads(dy + ((n + i) * s.groups + g) * s.m * s.out_size(), my_grads + i * grads_size());
-      }
-      at_level([&]<int Lanes>() AMP_INLINE { all_rows<Lanes>(images, my_planes, my_grads, out + g * s.m * k()); });
-    }
-  }
-}
-
 }  // namespace
 
 Kernel conv_direct(const ConvShape& s, Carver& carve, const float* x, const float* w, const float* bias, float* y) {
@@ -360,35 +188,6 @@ Kernel conv_direct_grad_x(const ConvShape& s, Carver& carve, const float* dy, co
   for (size_t i = 0; i < 3; ++i) c.out[i] = s.window[i].in;
   c.source = dy, c.w = w, c.bias = nullptr, c.target = dx;
   return correlate(std::move(c), carve);
-}
-
-Kernel conv_direct_grad_w(const ConvShape& s, Carver& carve, const float* x, const float* dy, float* dw) {
-  if (s.n == 0) return [dw, n = s.groups * s.m * s.c * s.taps()] { std::fill_n(dw, n, 0.0f); };
-  WeightGradient g{};
-  g.plan = forward_plan(s.window);
-  g.s = s;
-  g.x = x, g.dy = dy, g.dw = dw;
-  g.flat = round_up(g.plan.flat(g.plan.parts[0]), kLane);
-  for (int64_t c = 0; c < s.c; ++c) {
-    for (const int32_t o : g.plan.parts[0].offset) g.offset.push_back(static_cast<int32_t>(c * g.plan.channel_size()) + o);
-  }
-  for (int i = 0; i < 8; ++i) g.offset.push_back(g.offset.back());
-  g.shards = std::min<int64_t>(s.n, 16);
-  const int64_t bytes = 4 * (g.planes_size() + g.grads_size());
-  g.together = std::clamp<int64_t>((int64_t{256} << 10) / bytes, 1, (s.n + g.shards - 1) / g.shards);
-  g.planes = carve.take<float>(g.shards * g.together * g.planes_size());
-  g.grads = carve.take<float>(g.shards * g.together * g.grads_size());
-  const int64_t n = s.groups * s.m * g.k();
-  g.partial = carve.take<float>(g.shards * n);
-  return [p = std::make_shared<const WeightGradient>(std::move(g)), n] {
-    parallel_for(p->shards, [&](int64_t shard) { p->run_shard(shard); });
-    parallel_ranges(n, 16384, [&](int64_t b, int64_t e) {
-      std::copy(p->partial + b, p->partial + e, p->dw + b);
-      for (int64_t shard = 1; shard < p->shards; ++shard) {
-        for (int64_t i = b; i < e; ++i) p->dw[i] += p->partial[shard * n + i];
-      }
-    });
-  };
 }
 
 }  // namespace amp

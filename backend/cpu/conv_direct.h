@@ -38,6 +38,9 @@ struct ShiftPlan {
 ShiftPlan forward_plan(const Window&);
 ShiftPlan grad_x_plan(const Window&);
 
+// Are offsets into the planes of a group's channels small enough?
+bool conv_direct_fits(const ConvShape&);
+
 Kernel conv_direct(const ConvShape&, Carver&, const float* x, const float* w, const float* bias, float* y);
 Kernel conv_direct_grad_x(const ConvShape&, Carver&, const float* dy, const float* w, float* dx);
 Kernel conv_direct_grad_w(const ConvShape&, Carver&, const float* x, const float* dy, float* dw);

@@ -93,4 +93,9 @@ ShiftPlan combine(const std::array<AxisPlan, 3>& axes) {
 ShiftPlan forward_plan(const Window& w) { return combine({forward_axis(w[0]), forward_axis(w[1]), forward_axis(w[2])}); }
 ShiftPlan grad_x_plan(const Window& w) { return combine({grad_x_axis(w[0]), grad_x_axis(w[1]), grad_x_axis(w[2])}); }
 
+bool conv_direct_fits(const ConvShape& s) {
+  constexpr int64_t kLimit = int64_t{1} << 30;
+  return s.c * forward_plan(s.window).channel_size() < kLimit && s.m * grad_x_plan(s.window).channel_size() < kLimit;
+}
+
 }  // namespace amp

@@ -15,6 +15,21 @@ constexpr int64_t kChunk = 256;   // outputs of a row handled at a time
 
 Window pool_window(const Dims& x, const Dims& y, const Attrs& a) { return make_window(x, y, a.ints("kernel"), a); }
 
+// The outputs [begin, end) that each tap reaches inside the input, per axis.
+struct Reach {
+  std::array<std::vector<std::array<int64_t, 2>>, 3> outputs;
+  explicit Reach(const Window& w) {
+    for (size_t i = 0; i < 3; ++i) {
+      for (int64_t k = 0; k < w[i].kernel; ++k) outputs[i].push_back({w[i].begin(k), w[i].end(k)});
+    }
+  }
+  bool has(size_t axis, int64_t k, int64_t o) const {
+    const auto& [b, e] = outputs[axis][static_cast<size_t>(k)];
+    return o >= b && o < e;
+  }
+  const std::array<int64_t, 2>& width(int64_t k) const { return outputs[2][static_cast<size_t>(k)]; }
+};
+
 // Runs fn(plane) for every (image, channel), planes of `work` elements.
 template <class Fn>
 void each_plane(int64_t planes, int64_t work, Fn&& fn) {
@@ -32,35 +47,54 @@ int64_t first_tap(const WindowAxis& a, int64_t o) {
   return k < a.kernel ? k : 0;
 }
 
-// best[j] = max(best[j], x[j * stride]): NaN wins, and stays.
-template <class T, int64_t Stride>
-AMP_INLINE inline void take_max(const T* x, int64_t stride, int32_t tap, T* best, int32_t* which, int64_t n) {
-  const int64_t s = Stride ? Stride : stride;
-  for (int64_t j = 0; j < n; ++j) {
-    const T v = x[j * s];
-    const bool take = v > best[j] || v != v;
-    best[j] = take ? v : best[j];
-    which[j] = take ? tap : which[j];
+// A row of running maxima: whole vectors, columns that a tap does not reach being offered -inf. No loop has a tail, whose
+// branches would be mispredicted.
+template <class T>
+struct MaxRow {
+  alignas(64) T best[kChunk], offered[kChunk];
+  alignas(64) int32_t which[kChunk];
+  int64_t n = 0;   // columns, a multiple of 16
+
+  AMP_INLINE void start(int64_t columns, int32_t base, const int32_t* first) {
+    n = (columns + 15) / 16 * 16;
+    std::fill_n(best, n, -std::numeric_limits<T>::infinity());
+    std::fill_n(which, n, base);
+    for (int64_t j = 0; j < columns; ++j) which[j] += first[j];
   }
-}
+  // Columns [b, e) are offered x[0], x[stride], ...; NaN wins, and stays.
+  AMP_INLINE void offer(const T* x, int64_t stride, int64_t b, int64_t e, int32_t tap) {
+    std::fill_n(offered, b, -std::numeric_limits<T>::infinity());
+    if (stride == 1) std::copy(x, x + (e - b), offered + b);
+    else if (stride == 2) for (int64_t j = b; j < e; ++j) offered[j] = x[(j - b) * 2];
+    else for (int64_t j = b; j < e; ++j) offered[j] = x[(j - b) * stride];
+    std::fill(offered + e, offered + n, -std::numeric_limits<T>::infinity());
+    const int64_t whole = n & -16;   // tells the compiler that no tail is left
+#pragma omp simd
+    for (int64_t j = 0; j < whole; ++j) {
+      const T v = offered[j];
+      const bool take = v > best[j] || v != v;
+      best[j] = take ? v : best[j];
+      which[j] = take ? tap : which[j];
+    }
+  }
+};
 
 // One row of outputs [begin, end) of one plane.
 template <class T>
-AMP_INLINE inline void max_row(const Window& w, const T* x, int64_t od, int64_t oh, int64_t begin, int64_t end, T* y, int32_t* which) {
+AMP_INLINE inline void max_row(const Window& w, const Reach& reach, const T* x, int64_t od, int64_t oh, int64_t begin, int64_t end, MaxRow<T>& out) {
   const auto& [d, h, c] = w;
   for (int64_t kd = 0; kd < d.kernel; ++kd) {
-    if (od < d.begin(kd) || od >= d.end(kd)) continue;
+    if (!reach.has(0, kd, od)) continue;
     for (int64_t kh = 0; kh < h.kernel; ++kh) {
-      if (oh < h.begin(kh) || oh >= h.end(kh)) continue;
+      if (!reach.has(1, kh, oh)) continue;
       const T* row = x + (d.at(od, kd) * h.in + h.at(oh, kh)) * c.in;
       for (int64_t kw = 0; kw < c.kernel; ++kw) {
-        const int64_t b = std::max(begin, c.begin(kw)), e = std::min(end, c.end(kw));
+        const auto& [first, last] = reach.width(kw);
+        const int64_t b = std::max(begin, first), e = std::min(end, last);
         if (b >= e) continue;
         const T* from = row + c.at(b, kw);
         const auto tap = static_cast<int32_t>((kd * h.kernel + kh) * c.kernel + kw);
-        if (c.stride == 1) take_max<T, 1>(from, 1, tap, y + (b - begin), which + (b - begin), e - b);
-        else if (c.stride == 2) take_max<T, 2>(from, 2, tap, y + (b - begin), which + (b - begin), e - b);
-        else take_max<T, 0>(from, c.stride, tap, y + (b - begin), which + (b - begin), e - b);
+        out.offer(from, c.stride, b - begin, e - begin, tap);
       }
     }
   }
@@ -72,23 +106,22 @@ Kernel typed_max_pool(const KernelArgs& a, Carver& carve) {
   Tap* taps = static_cast<Tap*>(a.out[1].data);
   const Window w = pool_window(a.in[0].dims, a.out[0].dims, a.attrs());
   const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in), out = volume(w, &WindowAxis::out);
+  const Reach reach(w);
   std::vector<int32_t> first;
   for (int64_t o = 0; o < w[2].out; ++o) first.push_back(static_cast<int32_t>(first_tap(w[2], o)));
   return [=] {
     x.load();
     each_plane(planes, out * volume(w, &WindowAxis::kernel), [&](int64_t p) AMP_INLINE {
-      int32_t which[kChunk];
+      MaxRow<T> max;
       for (int64_t od = 0; od < w[0].out; ++od) {
         for (int64_t oh = 0; oh < w[1].out; ++oh) {
           const auto base = static_cast<int32_t>((first_tap(w[0], od) * w[1].kernel + first_tap(w[1], oh)) * w[2].kernel);
           for (int64_t b = 0; b < w[2].out; b += kChunk) {
             const int64_t e = std::min(w[2].out, b + kChunk), at = p * out + (od * w[1].out + oh) * w[2].out + b;
-            for (int64_t j = b; j < e; ++j) {
-              y.data[at + j - b] = -std::numeric_limits<T>::infinity();
-              which[j - b] = base + first[static_cast<size_t>(j)];
-            }
-            max_row<T>(w, x.data + p * in, od, oh, b, e, y.data + at, which);
-            for (int64_t j = 0; j < e - b; ++j) taps[at + j] = static_cast<Tap>(which[j]);
+            max.start(e - b, base, first.data() + b);
+            max_row<T>(w, reach, x.data + p * in, od, oh, b, e, max);
+            std::copy_n(max.best, e - b, y.data + at);
+            for (int64_t j = 0; j < e - b; ++j) taps[at + j] = static_cast<Tap>(max.which[j]);
           }
         }
       }
@@ -179,15 +212,15 @@ bool is_global(const Window& w) {
 
 // Calls fn(first output of the row, first input, outputs) for each row of outputs that each tap reaches.
 template <class Fn>
-AMP_INLINE inline void each_tap_row(const Window& win, int64_t od, int64_t oh, Fn&& fn) {
+AMP_INLINE inline void each_tap_row(const Window& win, const Reach& reach, int64_t od, int64_t oh, Fn&& fn) {
   const auto& [d, h, w] = win;
   for (int64_t kd = 0; kd < d.kernel; ++kd) {
-    if (od < d.begin(kd) || od >= d.end(kd)) continue;
+    if (!reach.has(0, kd, od)) continue;
     for (int64_t kh = 0; kh < h.kernel; ++kh) {
-      if (oh < h.begin(kh) || oh >= h.end(kh)) continue;
+      if (!reach.has(1, kh, oh)) continue;
       for (int64_t kw = 0; kw < w.kernel; ++kw) {
-        const int64_t b = w.begin(kw);
-        fn(b, (d.at(od, kd) * h.in + h.at(oh, kh)) * w.in + w.at(b, kw), w.end(kw) - b);
+        const auto& [b, e] = reach.width(kw);
+        fn(b, (d.at(od, kd) * h.in + h.at(oh, kh)) * w.in + w.at(b, kw), e - b);
       }
     }
   }
@@ -220,6 +253,7 @@ Kernel typed_average_pool(const KernelArgs& a, Carver& carve) {
     };
   }
   const Counts counts(w, a.attrs());
+  const Reach reach(w);
   return [=] {
     x.load();
     each_plane(planes, out * volume(w, &WindowAxis::kernel), [&](int64_t p) AMP_INLINE {
@@ -229,7 +263,7 @@ Kernel typed_average_pool(const KernelArgs& a, Carver& carve) {
         for (int64_t oh = 0; oh < w[1].out; ++oh) {
           T* row = y.data + p * out + (od * w[1].out + oh) * w[2].out;
           std::fill_n(row, w[2].out, T(0));
-          each_tap_row(w, od, oh, [&](int64_t o, int64_t i, int64_t n) AMP_INLINE {
+          each_tap_row(w, reach, od, oh, [&](int64_t o, int64_t i, int64_t n) AMP_INLINE {
             for (int64_t j = 0; j < n; ++j) row[o + j] += from[i + j * step];
           });
           const double rows = counts.rows(od, oh);
@@ -255,6 +289,7 @@ Kernel typed_average_pool_grad(const KernelArgs& a, Carver& carve) {
     };
   }
   const Counts counts(w, a.attrs());
+  const Reach reach(w);
   return [=] {
     dy.load();
     each_plane(planes, out * volume(w, &WindowAxis::kernel), [&](int64_t p) AMP_INLINE {
@@ -266,7 +301,7 @@ Kernel typed_average_pool_grad(const KernelArgs& a, Carver& carve) {
           const T* row = dy.data + p * out + (od * w[1].out + oh) * w[2].out;
           const double rows = counts.rows(od, oh);
           const double* columns = counts.per_axis[2].data();
-          each_tap_row(w, od, oh, [&](int64_t o, int64_t i, int64_t n) AMP_INLINE {
+          each_tap_row(w, reach, od, oh, [&](int64_t o, int64_t i, int64_t n) AMP_INLINE {
             for (int64_t j = 0; j < n; ++j) to[i + j * step] += row[o + j] / static_cast<T>(rows * columns[o + j]);
           });
         }
