@@ -100,4 +100,11 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
 
 std::string model_sha256(const std::string& path) { return file_sha256(path); }
 
+std::string model_metadata(const ModelDoc& doc, const std::string& key) {
+  for (const auto& entry : doc.proto->metadata_props()) {
+    if (entry.key() == key) return entry.value();
+  }
+  return {};
+}
+
 }  // namespace amp

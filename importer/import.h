@@ -31,6 +31,9 @@ struct Imported {
 
 Imported import_model(const std::string& path, const ImportOptions& options = {});
 
+// A metadata_props entry of the file; empty when there is none.
+std::string model_metadata(const ModelDoc& doc, const std::string& key);
+
 std::string model_sha256(const std::string& path);  // of the .onnx file itself, without external data
 
 }  // namespace amp

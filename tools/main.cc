@@ -18,6 +18,11 @@ int main(int argc, char** argv) {
       case cli::Verb::grad: return run_grad(opts);
       case cli::Verb::predict: return run_predict(opts);
       case cli::Verb::train: return run_train(opts);
+      case cli::Verb::eval: return run_eval(opts);
+      case cli::Verb::check: return run_check(opts);
+      case cli::Verb::plan: return run_plan(opts);
+      case cli::Verb::export_model: return run_export(opts);
+      case cli::Verb::tokenize: return run_tokenize(opts);
       default: break;
     }
     fail(Exit::usage, "E_USAGE", "this verb is not built yet");

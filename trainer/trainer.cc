@@ -18,7 +18,7 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, const StopSignals& stop, TrainerConfig config)
     : session_(session), train_(train), val_(val), stop_(stop), config_(std::move(config)),
       optimizer_(config_.optimizer, session.layout(), static_cast<const float*>(session.params())), schedule_(config_.schedule),
-      scaler_(config_.scale), progress_(config_.quiet ? nullptr : stderr, config_.logging_steps) {}
+      scaler_(config_.scale), progress_(stderr, config_.logging_steps) {}
 
 Metrics Trainer::evaluate() { return amp::evaluate(session_, config_.loss, *val_, config_.eval_batch_size); }
 

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# The main job on real input, from an empty Debian 12: builds the program, fetches a pretrained sentence model, fine-tunes it
+# in mixed precision on tweets, exports it. Further arguments go to the program, e.g. ./quickstart.sh --use_bf16=false --epochs 2
+set -euo pipefail
+cd "$(dirname "$0")"
+
+prefix=$(./cmake/bootstrap.sh | tail -1)
+cmake --preset release -DCMAKE_PREFIX_PATH="$prefix" >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+rm -f build-configure.log
+cmake --build build --target onnx-amp-finetune
+model=$(./cmake/fetch_minilm.sh | tail -1)
+
+data=models/tweet_sentiment
+./build/onnx-amp-finetune "$model" --use_fp16 \
+  --train $data/train.csv --val $data/dev.csv --vocab $data/vocab.txt --text_columns text --label_column sentiment \
+  --batch_size 32 --lr 1e-4 --epochs 1 --warmup_steps 0.1 --weight_decay 0.01 \
+  --output_dir runs/quickstart --overwrite "$@"
