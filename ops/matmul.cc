@@ -43,7 +43,7 @@ void grad_matmul(GradBuilder& g) {
   if (!g.needs(1)) return;
   const Dims da = g.dims(a), db = g.dims(b);
   if (!ta && db.size() == 2 && da.size() > 2) {
-    const int64_t rows = numel(da) / da.back();
+    const int64_t rows = numel(std::span(da).first(da.size() - 1));
     const ValueId x = g.b.reshape(a, {rows, da.back()});
     const Dims dd = g.dims(dy);
     const ValueId d = g.b.reshape(dy, {rows, dd.back()});
@@ -60,7 +60,7 @@ Kernel typed_matmul(const KernelArgs& args) {
   const bool ta = args.attrs().i("transA", 0) != 0, tb = args.attrs().i("transB", 0) != 0;
   const T alpha = static_cast<T>(args.attrs().f("alpha", 1));
   // A batch of rows against one matrix is one product.
-  if (!ta && db.size() == 2 && da.size() > 2) da = {numel(da) / da.back(), da.back()};
+  if (!ta && db.size() == 2 && da.size() > 2) da = {numel(std::span(da).first(da.size() - 1)), da.back()};
   const Shape s = matmul_shape(da, db, args.attrs());
   const int64_t lda = da.back(), ldb = db.back(), batch = numel(s.batch);
   const T* a = static_cast<const T*>(staged.in[0].data);
