@@ -66,7 +66,7 @@ struct HardSwishGrad : Binary {
 struct Softplus : Unary {
   template <class T> HD T operator()(T x) const {
     const T t = x < T(0) ? -x : x;
-    return (x > T(0) ? x : T(0)) + static_cast<T>(std::log1p(math::exp(-t))) + (x - x);
+    return (x < T(0) ? T(0) : x) + static_cast<T>(std::log1p(math::exp(-t)));
   }
 };
 struct SoftplusGrad : Binary { template <class T> HD T operator()(T x, T dy) const { return dy * math::sigmoid(x); } };

@@ -1,0 +1,222 @@
+// Gradients of every core operator against finite differences in fp64, under a random upstream gradient (with ones a wrong
+// tanh gradient passes), and the proof that the comparison catches a wrong one.
+#include <algorithm>
+#include <catch2/catch_all.hpp>
+#include <cmath>
+#include <iostream>
+
+#include "base/error.h"
+#include "graph/op.h"
+#include "tests/ops/case_run.h"
+#include "tests/ops/one_node.h"
+
+using namespace amp;
+using namespace amp::test;
+
+namespace {
+
+constexpr double kStep = 0x1p-10;  // a power of two, so that lattice points stay exact in short types
+constexpr double kTolerance = 1e-6;
+
+double dot(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b, const std::vector<size_t>& which) {
+  long double sum = 0;
+  for (size_t k = 0; k < a.size(); ++k) {
+    const std::vector<double> x = a[k].to_doubles(), y = b[which[k]].to_doubles();
+    for (size_t i = 0; i < x.size(); ++i) sum += static_cast<long double>(x[i]) * y[i];
+  }
+  return static_cast<double>(sum);
+}
+
+// The derivative of <dy, f(x)> when input i moves along d: the five-point rule, error O(h^4).
+double slope(const CaseRun& f, const OpCase& c, const std::vector<HostTensor>& in, const std::vector<HostTensor>& dy, size_t i,
+             const std::vector<double>& d) {
+  const std::vector<double> at = in[i].to_doubles();
+  double sum = 0;
+  for (const auto& [steps, weight] : {std::pair{1, 8.0}, {-1, -8.0}, {2, -1.0}, {-2, 1.0}}) {
+    std::vector<double> moved = at;
+    for (size_t k = 0; k < moved.size(); ++k) moved[k] += steps * kStep * d[k];
+    std::vector<HostTensor> x = in;
+    x[i] = HostTensor::of(in[i].dims(), moved);
+    sum += weight * dot(dy, f(x).outputs, c.seeded);
+  }
+  return sum / (12 * kStep);
+}
+
+struct Probe {
+  std::vector<double> direction;
+  double slope;   // along it, by differences
+  double length;  // of the direction
+};
+
+// Along every element when there are few; else along some, the one of the largest gradient too, and random directions.
+std::vector<Probe> probe(const CaseRun& f, const OpCase& c, const std::vector<HostTensor>& in, const std::vector<HostTensor>& dy, size_t i,
+                         const std::vector<double>& grad) {
+  const size_t n = grad.size();
+  std::vector<size_t> elements;
+  if (n <= 48) {
+    for (size_t k = 0; k < n; ++k) elements.push_back(k);
+  } else {
+    const auto peak = std::max_element(grad.begin(), grad.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
+    elements = {0, n / 3, n - 1, static_cast<size_t>(peak - grad.begin())};
+  }
+  std::vector<Probe> out;
+  const auto add = [&](std::vector<double> d) {
+    double length = 0;
+    for (const double x : d) length += x * x;
+    out.push_back({d, slope(f, c, in, dy, i, d), std::sqrt(length)});
+  };
+  for (const size_t k : elements) {
+    std::vector<double> d(n, 0.0);
+    d[k] = 1;
+    add(d);
+  }
+  const bool exact = c.attrs.has("to");  // between lattice points a short type rounds
+  for (uint64_t trial = 0; trial < 2 && n > 48 && !exact; ++trial) {
+    Rng rng(77 + trial);
+    std::vector<double> d(n);
+    for (double& x : d) x = 2 * uniform01(rng) - 1;
+    add(d);
+  }
+  return out;
+}
+
+// The worst probe of a claimed gradient: its error over what is allowed, as text too.
+struct Verdict {
+  double excess = 0;  // > 1 fails
+  std::string text;
+};
+Verdict judge(const std::vector<Probe>& probes, const std::vector<double>& grad, double scale) {
+  Verdict v;
+  for (size_t p = 0; p < probes.size(); ++p) {
+    const Probe& x = probes[p];
+    double want = 0;
+    for (size_t k = 0; k < grad.size(); ++k) want += grad[k] * x.direction[k];
+    const double allowed = kTolerance * std::max(scale, 1e-6) * std::max(1.0, x.length);
+    const double excess = std::abs(want - x.slope) / allowed;
+    if (!(excess <= v.excess)) {
+      v.excess = std::isnan(excess) ? INFINITY : excess;
+      v.text = cat("probe ", p, ": gradient says ", want, ", differences say ", x.slope, ", allowed ", allowed);
+    }
+  }
+  return v;
+}
+
+struct Count {
+  size_t cases = 0, tensors = 0, controls = 0;
+};
+
+// All inputs of a case; adds to the count.
+void check_case(const std::string& op, const OpCase& c, size_t index, bool zero, Count& count) {
+  INFO(describe(op, c) << "(case " << index << "; again: test_ops \"finite differences\" -c " << op << ')');
+  const CaseRun backward(op, c, DType::f64, true), forward(op, c, DType::f64, false);
+  const std::vector<HostTensor> in = draw_inputs(c, 100 + index), dy = backward.random_upstream(index);
+  const CaseResult r = backward(in, dy);
+  ++count.cases;
+  for (size_t i = 0; i < c.in.size(); ++i) {
+    if (c.in[i].role != Role::value) continue;
+    INFO("input " << i);
+    std::vector<double> grad(static_cast<size_t>(in[i].numel()), 0.0);
+    if (r.grads.count(i)) {
+      REQUIRE(r.grads.at(i).dims() == in[i].dims());
+      grad = r.grads.at(i).to_doubles();
+    }
+    const double scale = largest(grad);
+    if (zero) CHECK(scale == 0);
+    const std::vector<Probe> probes = probe(forward, c, in, dy, i, grad);
+    const Verdict v = judge(probes, grad, scale);
+    INFO(v.text);
+    CHECK(v.excess <= 1);
+    ++count.tensors;
+    if (scale == 0) continue;
+    for (const double mutation : {1.01, -1.0, 0.0}) {
+      std::vector<double> wrong = grad;
+      for (double& g : wrong) g *= mutation;
+      INFO("a gradient multiplied by " << mutation << " must be caught");
+      CHECK(judge(probes, wrong, largest(wrong)).excess > 1);
+      ++count.controls;
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every core operator has cases", "[elementwise]") {
+  for (const OpDef* op : all_core_ops()) {
+    INFO("operator " << op->name << " needs an entry in tests/ops/op_cases_*.cc");
+    const auto it = op_specs().find(op->name);
+    REQUIRE(it != op_specs().end());
+    CHECK(!it->second.cases.empty());
+    const bool differentiated = std::any_of(it->second.cases.begin(), it->second.cases.end(), [](const OpCase& c) { return c.finite_differences; });
+    CHECK(differentiated == (op->gradient != nullptr));
+    if (it->second.elementwise) CHECK(it->second.cases.size() >= 20);
+  }
+  for (const auto& [name, spec] : op_specs()) {
+    INFO("no such core operator: " << name);
+    CHECK(find_core_op(name) != nullptr);
+  }
+}
+
+TEST_CASE("gradients of all core operators are those of finite differences") {
+  Count total;
+  for (const auto& [op, spec] : op_specs()) {
+    if (!find_core_op(op) || !core_op(op).gradient) continue;
+    DYNAMIC_SECTION(op) {
+      Count count;
+      for (size_t i = 0; i < spec.cases.size(); ++i) {
+        if (spec.cases[i].finite_differences) check_case(op, spec.cases[i], i, spec.zero_gradient, count);
+      }
+      CHECK((spec.zero_gradient || count.controls > 0));
+      total.cases += count.cases;
+      total.tensors += count.tensors;
+      total.controls += count.controls;
+    }
+  }
+  static Count all;  // the test case runs once a section
+  all.cases += total.cases;
+  all.tensors += total.tensors;
+  all.controls += total.controls;
+  static const struct Report {
+    ~Report() {
+      std::cout << "finite differences: " << all.cases << " nodes, " << all.tensors << " gradients, " << all.controls << " wrong gradients caught\n";
+    }
+  } report;
+}
+
+// Axes counted from the end, as ONNX writes them: the same numbers as with the axis counted from the start.
+TEST_CASE("negative axes are the positive ones") {
+  struct Axis {
+    const char* op;
+    int64_t version;
+    const char* attribute;  // or null: input 1
+    bool list;
+    size_t inputs;
+  };
+  for (const Axis& a : {Axis{"Softmax", 13, "axis", false, 1}, {"LogSoftmax", 13, "axis", false, 1}, {"Softmax", 11, "axis", false, 1},
+                        {"Concat", 13, "axis", false, 2}, {"Split", 18, "axis", false, 1}, {"Flatten", 13, "axis", false, 1},
+                        {"ReduceSum", 11, "axes", true, 1}, {"ReduceMean", 18, nullptr, true, 1}, {"ReduceMax", 13, "axes", true, 1},
+                        {"ReduceL2", 18, nullptr, true, 1}, {"ReduceLogSumExp", 18, nullptr, true, 1}, {"CumSum", 14, nullptr, false, 1},
+                        {"Unsqueeze", 11, "axes", true, 1}, {"LayerNormalization", 17, "axis", false, 1}}) {
+    const Dims dims{2, 3, 4};
+    for (int64_t axis = 0; axis < 3; ++axis) {
+      const int64_t rank = std::string(a.op) == "Unsqueeze" ? 4 : 3;
+      NodeRun runs[2];
+      for (const bool negative : {false, true}) {
+        const int64_t value = negative ? axis - rank : axis;
+        OneNode n;
+        n.op = a.op;
+        n.version = a.version;
+        for (size_t i = 0; i < a.inputs; ++i) n.inputs.push_back(random_tensor(dims, 5 + i));
+        if (n.op == "LayerNormalization") n.inputs.push_back(random_tensor(Dims(dims.begin() + axis, dims.end()), 9));
+        if (!a.attribute) n.inputs.push_back(HostTensor::of<int64_t>(a.list ? Dims{1} : Dims{}, {value}));
+        else if (a.list) n.attrs.set(a.attribute, std::vector<int64_t>{value});
+        else n.attrs.set(a.attribute, value);
+        if (n.op == "Split") n.inputs.push_back(HostTensor::of<int64_t>({2}, {1, dims[static_cast<size_t>(axis)] - 1}));
+        const Dims out = run_node(n, {}, {}, DType::f64).outputs[0].dims();
+        runs[negative] = run_node(n, random_tensor(out, 3), {0}, DType::f64);
+      }
+      INFO(a.op << "-" << a.version << " axis " << axis);
+      CHECK(same_bits(runs[0].outputs[0], runs[1].outputs[0]));
+      CHECK(same_bits(runs[0].grads.at(0), runs[1].grads.at(0)));
+    }
+  }
+}

@@ -1,0 +1,79 @@
+// Convolutions and pools. spatial_test.cc compares more of them with PyTorch; here they take part in what every operator must keep.
+#include "tests/ops/op_cases.h"
+
+namespace amp::test {
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+struct Window {
+  Ints strides, dilations, pads;
+  int64_t group = 1;
+};
+
+// y = Conv(x, w, bias) with its two transposes on the same shapes.
+void conv(OpSpecs& s, const Dims& x, const Dims& w, const Dims& y, const Window& v, bool bias) {
+  const Attrs a{{"strides", v.strides}, {"dilations", v.dilations}, {"pads", v.pads}, {"group", v.group}};
+  const auto with_dims = [&](const Dims& d) {
+    Attrs b = a;
+    b.set("dims", d);
+    return b;
+  };
+  OpCase c{{{x}, {w}}, a};
+  if (bias) c.in.push_back({{w[0]}});
+  s["Conv"].cases.push_back(c);
+  s["ConvGradX"].cases.push_back({{{y}, {w}}, with_dims(x)});
+  s["ConvGradW"].cases.push_back({{{x}, {y}}, with_dims(w)});
+}
+
+}  // namespace
+
+void add_spatial_cases(OpSpecs& s) {
+  const Window plain{{1, 1}, {1, 1}, {0, 0, 0, 0}};
+  conv(s, {1, 1, 3, 3}, {1, 1, 1, 1}, {1, 1, 3, 3}, plain, false);
+  conv(s, {2, 2, 4, 5}, {3, 2, 3, 2}, {2, 3, 2, 4}, plain, true);
+  conv(s, {1, 2, 5, 5}, {2, 2, 3, 3}, {1, 2, 3, 3}, {{2, 2}, {1, 1}, {1, 1, 1, 1}}, true);
+  conv(s, {1, 2, 6, 5}, {4, 1, 2, 2}, {1, 4, 4, 4}, {{1, 1}, {2, 1}, {0, 0, 0, 0}, 2}, false);
+  conv(s, {1, 3, 4, 4}, {3, 1, 3, 3}, {1, 3, 4, 4}, {{1, 1}, {1, 1}, {1, 1, 1, 1}, 3}, true);
+  conv(s, {1, 1, 3, 3, 3}, {2, 1, 2, 2, 2}, {1, 2, 2, 2, 2}, {{1, 1, 1}, {1, 1, 1}, {0, 0, 0, 0, 0, 0}}, true);
+  conv(s, {0, 2, 4, 4}, {3, 2, 3, 3}, {0, 3, 2, 2}, plain, true);
+  conv(s, {6, 3, 20, 20}, {8, 3, 3, 3}, {6, 8, 20, 20}, {{1, 1}, {1, 1}, {1, 1, 1, 1}}, true);
+  conv(s, {4, 32, 9, 9}, {48, 32, 3, 3}, {4, 48, 7, 7}, plain, true);
+  for (const char* op : {"Conv", "ConvGradX", "ConvGradW"}) s[op].fp32_tolerance = 1e-5;
+
+  const auto pool = [](Ints kernel, Ints strides, Ints pads, Dims out, Ints dilations = {1, 1}) {
+    return Attrs{{"kernel", kernel}, {"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"dims", out}};
+  };
+  s["MaxPool"].cases = {{{{{1, 2, 4, 4}, distinct()}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 2, 2, 2})},
+                        {{{{2, 1, 5, 4}, distinct()}}, pool({3, 2}, {1, 2}, {1, 0, 1, 0}, {2, 1, 5, 2})},
+                        {{{{1, 1, 5, 5}, distinct()}}, pool({2, 2}, {1, 1}, {0, 0, 0, 0}, {1, 1, 3, 4}, {2, 1})},
+                        {{{{0, 2, 4, 4}, distinct()}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {0, 2, 2, 2})},
+                        {{{{9, 20, 16, 16}, distinct()}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {9, 20, 8, 8}), {0}, false}};
+  s["AveragePool"].cases = {{{{{1, 2, 4, 4}}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 2, 2, 2})},
+                            {{{{2, 1, 5, 4}}}, pool({3, 2}, {1, 2}, {1, 0, 1, 0}, {2, 1, 5, 2})},
+                            {{{{0, 2, 4, 4}}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {0, 2, 2, 2})},
+                            {{{{9, 20, 16, 16}}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {9, 20, 8, 8})}};
+  OpCase counted = s["AveragePool"].cases[1];
+  counted.attrs.set("count_include_pad", int64_t{1});
+  s["AveragePool"].cases.push_back(counted);
+  for (const OpCase& c : s["AveragePool"].cases) {  // the same nodes backwards
+    OpCase back = c;
+    back.in[0].dims = c.attrs.ints("dims");
+    back.attrs.set("dims", c.in[0].dims);
+    s["AveragePoolGrad"].cases.push_back(back);
+  }
+  for (const size_t i : {size_t{0}, size_t{2}, size_t{4}}) {  // without padding every tap lies inside
+    const OpCase& c = s["MaxPool"].cases[i];
+    const Ints kernel = c.attrs.ints("kernel");
+    const Operand tap{c.attrs.ints("dims"), integers(0, kernel[0] * kernel[1] - 1), Role::byte};
+    OpCase back{{{c.attrs.ints("dims"), uniform(-2, 2), Role::held}, tap}, c.attrs, {0}, false};
+    back.attrs.set("dims", c.in[0].dims);
+    s["MaxPoolGrad"].cases.push_back(back);
+    OpCase where{{tap}, c.attrs, {0}, false};
+    where.attrs.set("full", c.in[0].dims);
+    s["MaxPoolIndex"].cases.push_back(where);
+  }
+}
+
+}  // namespace amp::test
