@@ -27,6 +27,9 @@ Isa cpu_isa() {
   return isa;
 }
 
+// Before main: oneDNN reads its own variable once, at its first call, and must find the cap in it.
+[[maybe_unused]] static const Isa at_start = cpu_isa();
+
 bool cpu_has_bf16() { return cpu_isa() == Isa::v4 && __builtin_cpu_supports("avx512bf16"); }
 
 }  // namespace amp

@@ -1,0 +1,199 @@
+// A Program is the naive interpreter, bit for bit: in a shared arena, with everything that dies overwritten by NaN.
+#include "backend/program.h"
+
+#include <catch2/catch_all.hpp>
+#include <cmath>
+
+#include "backend/evaluate.h"
+#include "tests/backend/small_nets.h"
+
+using namespace amp;
+using namespace amp::test;
+
+namespace {
+
+Tensor view(HostTensor& t) { return {t.mutable_data(), t.dtype(), t.dims()}; }
+
+bool equal(const Tensor& a, const HostTensor& b) {
+  return a.dtype == b.dtype() && a.dims == b.dims() && std::memcmp(a.data, b.data(), static_cast<size_t>(b.bytes())) == 0;
+}
+
+// Parameters and gradients in memory of their own, and options that point there.
+struct Host {
+  explicit Host(const Graph& g, uint64_t seed = 5) : params(random_params(g, seed)) {
+    for (HostTensor& p : params) {
+      grads.push_back(HostTensor::zeros(DType::f32, p.dims()));
+      options.params.push_back(view(p));
+      options.grads.push_back(view(grads.back()));
+    }
+    options.arena = &arena;
+    options.state = &state;
+    options.poison = true;
+  }
+  Arena arena;
+  RunState state;
+  std::vector<HostTensor> params, grads;
+  ProgramOptions options;
+};
+
+void feed(Program& p, const std::map<std::string, HostTensor>& inputs) {
+  for (const auto& [name, t] : inputs) p.set_input(name, t);
+}
+
+}  // namespace
+
+TEST_CASE("a Program computes what the interpreter computes") {
+  for (const Net& net : small_nets()) {
+    DYNAMIC_SECTION(net.name) {
+      const Graph g = training_graph(net.text);
+      Host host(g);
+      Program p(std::make_shared<Graph>(g), host.options);
+      for (uint64_t round = 0; round < 3; ++round) {  // the arena is dirty after the first
+        const auto inputs = random_inputs(g, 10 + round);
+        const Interpreted want = interpret(g, inputs, host.params);
+        feed(p, inputs);
+        p.run();
+        for (const auto& [name, t] : want.outputs) {
+          INFO("output " << name << " in round " << round);
+          CHECK(std::isfinite(t.to_doubles().at(0)));
+          CHECK(equal(p.output(name), t));
+        }
+        REQUIRE(want.param_grads.size() == host.params.size());
+        for (const auto& [slot, t] : want.param_grads) {
+          INFO("gradient " << slot << " in round " << round);
+          CHECK(equal(host.options.grads.at(static_cast<size_t>(slot)), t));
+        }
+      }
+      int64_t all = 0;
+      for (int32_t i = 0; i < g.n_values(); ++i) {
+        const Value& v = g.value(ValueId{i});
+        if (v.kind == ValueKind::temp) all += numel(v.dims) * size_of(v.dtype);
+      }
+      CHECK(p.arena_bytes() < all);  // memory is used again
+    }
+  }
+}
+
+TEST_CASE("accumulated gradients are sums over runs") {
+  for (const Net& net : small_nets()) {
+    DYNAMIC_SECTION(net.name) {
+      const Graph g = training_graph(net.text);
+      Host host(g);
+      host.options.accumulate = true;
+      Program p(std::make_shared<Graph>(g), host.options);
+      std::vector<std::vector<double>> sums(host.params.size());
+      for (uint64_t round = 0; round < 3; ++round) {
+        const auto inputs = random_inputs(g, 20 + round);
+        feed(p, inputs);
+        p.run();
+        for (const auto& [slot, t] : interpret(g, inputs, host.params).param_grads) {
+          auto& sum = sums[static_cast<size_t>(slot)];
+          sum.resize(static_cast<size_t>(t.numel()));
+          for (size_t i = 0; i < sum.size(); ++i) sum[i] = static_cast<float>(sum[i]) + t.as<float>()[i];  // as fp32 adds
+        }
+      }
+      for (size_t s = 0; s < sums.size(); ++s) {
+        INFO("gradient " << s);
+        for (size_t i = 0; i < sums[s].size(); ++i) REQUIRE(host.grads[s].as<float>()[i] == static_cast<float>(sums[s][i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("two Programs share an arena, run in turns") {
+  const Graph a = training_graph(small_nets()[0].text), b = training_graph(small_nets()[3].text);
+  Host ha(a), hb(b);
+  hb.options.arena = ha.options.arena;
+  Program pa(std::make_shared<Graph>(a), ha.options), pb(std::make_shared<Graph>(b), hb.options);
+  for (uint64_t round = 0; round < 2; ++round) {
+    const auto ia = random_inputs(a, round), ib = random_inputs(b, round);
+    feed(pa, ia);
+    pa.run();
+    CHECK(equal(pa.output("loss"), interpret(a, ia, ha.params).outputs.at("loss")));
+    feed(pb, ib);
+    pb.run();
+    CHECK(equal(pb.output("loss"), interpret(b, ib, hb.params).outputs.at("loss")));
+  }
+}
+
+TEST_CASE("poison reaches memory that is free") {
+  CoreText t("input x 4 4\nparam W 4 4\ny = MatMul(x, W)\noutput y");
+  for (const bool poison : {false, true}) {
+    Host host(t.graph);
+    host.options.poison = poison;
+    Program p(std::make_shared<Graph>(t.graph), host.options);
+    feed(p, random_inputs(t.graph, 1));
+    p.run();
+    CHECK(std::isnan(p.input("x").as<float>()[5]) == poison);
+    CHECK(std::isfinite(p.output("y").as<float>()[5]));
+  }
+}
+
+TEST_CASE("16-bit copies of parameters are made once and follow the parameters") {
+  // Two casts of one parameter, one of them through a second Program.
+  const std::string text = R"(
+    input x fp16 3 4
+    param W 4 2
+    h = Cast(W) {to=2}
+    y = MatMul(x, h)
+    output y)";
+  static_assert(static_cast<int>(DType::f16) == 2);
+  CoreText t(text);
+  Host host(t.graph);
+  ParamCache cache;
+  host.options.cache = &cache;
+  host.options.poison = false;
+  const auto graph = std::make_shared<Graph>(t.graph);
+  Program p(graph, host.options), q(graph, host.options);
+  CHECK(p.n_steps() == 1);            // the product: no Cast is left
+  CHECK(cache.bytes() == 4 * 2 * 2);  // one copy for both
+  for (int round = 0; round < 2; ++round) {
+    const auto inputs = random_inputs(t.graph, 3);
+    for (Program* program : {&p, &q}) {
+      feed(*program, inputs);
+      program->run();
+      CHECK(equal(program->output("y"), interpret(t.graph, inputs, host.params).outputs.at("y")));
+    }
+    host.params[0].as_mutable<float>()[3] += 1;  // an optimizer step
+    cache.refresh();
+  }
+}
+
+TEST_CASE("gradients that the graph leaves unread, inputs that nothing reads, values that are output twice") {
+  CoreText t(R"(
+    input x 3
+    input unused 5
+    param w 3
+    y = Mul(x, w)
+    z = Reshape(y) {dims=[1 3]}
+    output y
+    output z
+    output x)");
+  t.graph.outputs.push_back({"again", t["y"]});
+  Host host(t.graph);
+  Program p(std::make_shared<Graph>(t.graph), host.options);
+  const auto inputs = random_inputs(t.graph, 1);
+  feed(p, inputs);
+  p.run();
+  const Interpreted want = interpret(t.graph, inputs, host.params);
+  for (const char* name : {"y", "z", "x", "again"}) CHECK(equal(p.output(name), want.outputs.at(name)));
+}
+
+TEST_CASE("a Program names what it has not") {
+  CoreText t("input x 3\nparam w 3\ny = Mul(x, w)\noutput y");
+  Host host(t.graph);
+  Program p(std::make_shared<Graph>(t.graph), host.options);
+  CHECK(p.has_input("x"));
+  CHECK_FALSE(p.has_output("x"));
+  CHECK_THROWS_WITH(p.input("z"), Catch::Matchers::ContainsSubstring("'z'"));
+  CHECK_THROWS_WITH(p.output("x"), Catch::Matchers::ContainsSubstring("'x'"));
+  CHECK_THROWS_WITH(p.set_input("x", HostTensor::zeros(DType::f32, {4})), Catch::Matchers::ContainsSubstring("[4]"));
+}
+
+TEST_CASE("every core operator has a CPU kernel") {
+  for (const OpDef* op : all_core_ops()) {
+    INFO(op->name);
+    CHECK(find_kernel(DeviceKind::cpu, op->name) != nullptr);
+    CHECK(op->infer != nullptr);
+  }
+}
