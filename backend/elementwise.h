@@ -94,7 +94,9 @@ Space<N> make_space(const Dims& out, const std::array<const Dims*, N>& in) {
 
 template <class F, class R, class T, unsigned Mask, size_t... I>
 AMP_INLINE inline void run_masked(const F& f, const std::array<const T*, sizeof...(I)>& x, R* y, int64_t n, std::index_sequence<I...>) {
-  for (int64_t i = 0; i < n; ++i) y[i] = f(x[I][(Mask >> I & 1u) ? i : 0]...);
+  const F g = f;  // copies: nothing that y could alias is read again in the loop
+  const std::array<const T*, sizeof...(I)> p = x;
+  for (int64_t i = 0; i < n; ++i) y[i] = g(p[I][(Mask >> I & 1u) ? i : 0]...);
 }
 
 template <class F, class R, class T, size_t N>

@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include <bit>
 #include <limits>
 #include <type_traits>
 
@@ -99,20 +100,16 @@ void from_float(const float* src, Half* dst, int64_t n) {
 
 void to_float(const BFloat16* src, float* dst, int64_t n) {
   simd([=]() AMP_INLINE {
-    const uint16_t* s = reinterpret_cast<const uint16_t*>(src);
-    uint32_t* d = reinterpret_cast<uint32_t*>(dst);
-    for (int64_t i = 0; i < n; ++i) d[i] = static_cast<uint32_t>(s[i]) << 16;
+    for (int64_t i = 0; i < n; ++i) dst[i] = std::bit_cast<float>(static_cast<uint32_t>(src[i].bits) << 16);
   });
 }
 
 void from_float(const float* src, BFloat16* dst, int64_t n) {
   simd([=]() AMP_INLINE {
-    const uint32_t* s = reinterpret_cast<const uint32_t*>(src);
-    uint16_t* d = reinterpret_cast<uint16_t*>(dst);
     for (int64_t i = 0; i < n; ++i) {
-      const uint32_t u = s[i];
+      const uint32_t u = std::bit_cast<uint32_t>(src[i]);
       const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
-      d[i] = static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? ((u >> 16) | 0x40) : rounded);
+      dst[i].bits = static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? ((u >> 16) | 0x40) : rounded);
     }
   });
 }

@@ -24,10 +24,9 @@ HD inline float exp(float x) {
   const float e = (p * r * r + r) + 1.0f;
   const int32_t k = static_cast<int32_t>(n);
   const int32_t half = k >> 1;                                     // 2^k in two factors, so that subnormals come out
-  const float a = std::bit_cast<float>((half + 127) << 23);
-  const float b = std::bit_cast<float>((k - half + 127) << 23);
-  const float y = e * a * b;
-  return x != x ? x : y;
+  const float a = std::bit_cast<float>(static_cast<uint32_t>(half + 127) << 23);
+  const float b = std::bit_cast<float>(static_cast<uint32_t>(k - half + 127) << 23);
+  return e * a * b;                                                // a NaN is still in e
 }
 HD inline double exp(double x) { return std::exp(x); }
 
@@ -42,8 +41,7 @@ HD inline float tanh(float x) {
   p = p * s - 3.33332479e-1f;
   const float small = x + x * (p * s);
   const float big = 1.0f - 2.0f / (exp(2.0f * (t > 10.0f ? 10.0f : t)) + 1.0f);
-  const float y = t < 0.63f ? small : (x < 0 ? -big : big);
-  return x != x ? x : y;
+  return t < 0.63f ? small : (x < 0 ? -big : big);
 }
 HD inline double tanh(double x) { return std::tanh(x); }
 
@@ -70,8 +68,7 @@ HD inline float erf(float x) {
   q = q * u - 1.12943304f;
   q = q * u + 1.59718416e-4f;
   const float big = 1.0f - exp(q);
-  const float y = t < 0.93f ? small : (x < 0 ? -big : big);
-  return x != x ? x : y;
+  return t < 0.93f ? small : (x < 0 ? -big : big);
 }
 HD inline double erf(double x) { return std::erf(x); }
 

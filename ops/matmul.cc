@@ -1,4 +1,5 @@
-// MatMul (ONNX 1+), Gemm (7+), com.microsoft FusedMatMul. Core MatMul: Y = alpha op(A) op(B) [+ bias], batch dims broadcast.
+// MatMul (ONNX 1+), Gemm (7+), com.microsoft FusedMatMul. Core MatMul: Y = alpha op(A) op(B) [+ bias], batch dims broadcast,
+// bias a vector of the columns.
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/staged.h"
 #include "ops/elementwise_op.h"
@@ -39,6 +40,7 @@ void grad_matmul(GradBuilder& g) {
   const auto product = [&](ValueId x, bool tx, ValueId y, bool ty) {
     return g.op("MatMul", {x, y}, {{"transA", int64_t{tx}}, {"transB", int64_t{ty}}, {"alpha", alpha}});
   };
+  if (g.n_in() > 2) g.add_grad(2, dy);
   if (g.needs(0)) g.add_grad(0, ta ? product(b, tb, dy, true) : product(dy, false, b, !tb));
   if (!g.needs(1)) return;
   const Dims da = g.dims(a), db = g.dims(b);
@@ -66,14 +68,16 @@ Kernel typed_matmul(const KernelArgs& args) {
   const T* a = static_cast<const T*>(staged.in[0].data);
   const T* b = static_cast<const T*>(staged.in[1].data);
   T* c = static_cast<T*>(staged.out[0].data);
+  const T* bias = args.has(2) ? static_cast<const T*>(staged.in[2].data) : nullptr;
   if (args.out[0].numel() == 0) return [] {};
   if (batch == 1) {
     return [=] {
       staged.fetch();
-      cpu::parallel_gemm<T>(ta, tb, s.m, s.n, s.k, alpha, a, lda, b, ldb, T(0), c, s.n);
+      cpu::parallel_gemm<T>(ta, tb, s.m, s.n, s.k, alpha, a, lda, b, ldb, T(0), c, s.n, bias);
       staged.store();
     };
   }
+  check(!bias, "MatMul: a bias goes with one product, not a batch");
   // Offsets of each matrix of the batch.
   const auto offsets = [&](const Dims& d) {
     std::vector<int64_t> off(static_cast<size_t>(batch));

@@ -2,7 +2,9 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -59,6 +61,18 @@ void describe_start(Session& session, const PrecisionPlan& plan, const TrainerCo
             << "data: " << with_thousands(samples) << " samples, " << config.max_steps << " steps of " << config.sampler.batch_size << " x "
             << config.sampler.accumulation << '\n'
             << "memory: " << session.bill() << '\n';
+}
+
+void print_profile(const std::map<std::string, double>& seconds) {
+  std::vector<std::pair<double, std::string>> rows;
+  double total = 0;
+  for (const auto& [op, s] : seconds) {
+    rows.emplace_back(s, op);
+    total += s;
+  }
+  std::sort(rows.rbegin(), rows.rend());
+  std::cerr << "profile: the longest batch, milliseconds by operator, " << total * 1e3 << " in all\n";
+  for (const auto& [s, op] : rows) std::cerr << "  " << std::setw(9) << s * 1e3 << "  " << op << '\n';
 }
 
 double verify_export(Session& session, const std::string& path, const LossSpec& loss, const Dataset& data, const std::string& precision) {

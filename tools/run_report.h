@@ -15,6 +15,8 @@ namespace amp {
 void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan);   // precision_plan.json
 void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples);
 
+void print_profile(const std::map<std::string, double>& seconds_by_operator);   // longest first
+
 // Runs the exported file on one batch and compares its loss outputs with the session's, in fp32. Returns the largest difference;
 // Exit::internal (E_EXPORT_CHECK) when it is beyond 1e-4 (fp16: 1e-2) of the largest output.
 double verify_export(Session& session, const std::string& path, const LossSpec& loss, const Dataset& data, const std::string& precision);

@@ -238,8 +238,10 @@ int run_train(const cli::Options& opts) {
     const LoadedWindow window = load_window(*data.train, sampler.next());
     if (!window.batches.at(0).labels) fail(Exit::data, "E_DATA_COLUMN", cat(opts.str("train"), ": no labels"), "a loss needs a column (tensor) called label");
     session->prepare(loss, to_tensors(window.batches.at(0)));
+    if (opts.flag("profile")) print_profile(session->profile(loss, to_tensors(window.batches.at(0)), 5));
   }
   describe_start(*session, plan, config, data.train->size());
+  if (opts.flag("dry_run")) return 0;
 
   const StopSignals stop;
   auto trainer = std::make_unique<Trainer>(*session, *data.train, data.val.get(), stop, config);

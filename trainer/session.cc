@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "graph/autodiff.h"
 #include "graph/passes.h"
+#include "ops/composites.h"
 #include "precision/apply.h"
 
 namespace amp {
@@ -87,7 +88,7 @@ std::shared_ptr<Graph> Session::build(Mode mode, const LossSpec* loss, const std
       for (size_t i = 0; i < terms.size(); ++i) graph->outputs.push_back({cat("loss.", i), terms[i].sum});
     }
   }
-  *graph = prune(*graph);
+  *graph = form_composites(prune(*graph), mode == Mode::eval_full ? std::vector<DType>{} : options_.compute, evaluator);
   if (!options_.compute.empty() && mode != Mode::eval_full) *graph = apply_precision(*graph, options_.compute, options_.low, evaluator);
   if (train) {
     Builder b(*graph, evaluator);
@@ -200,6 +201,17 @@ Tensors Session::forward(const std::vector<int>& outputs, const Tensors& batch, 
   feed(p, batch);
   p.run();
   return read_outputs(p, outputs);
+}
+
+std::map<std::string, double> Session::profile(const LossSpec& loss, const Tensors& batch, int repeats) {
+  Program& p = program(Mode::train, &loss, {}, batch);
+  std::map<std::string, double> sum;
+  for (int r = -1; r < repeats; ++r) {  // the first run warms up
+    feed(p, batch);
+    for (size_t i = 0; p.has_input(cat("seed.", i)); ++i) p.set_input(cat("seed.", i), HostTensor::scalar<double>(1));
+    for (const auto& [op, seconds] : p.profile()) sum[op] += r < 0 ? 0 : seconds / repeats;
+  }
+  return sum;
 }
 
 std::shared_ptr<const Graph> Session::train_graph(const LossSpec& loss, const Tensors& batch) { return build(Mode::train, &loss, {}, batch); }

@@ -44,7 +44,15 @@ void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double al
 
 template <class T>
 void parallel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b, int64_t ldb, T beta,
-                   T* c, int64_t ldc) {
+                   T* c, int64_t ldc, const T* bias) {
+  const auto add_bias = [&](int64_t rows, int64_t cols, const T* v, T* to) {  // while the shard is in cache
+    if (!bias) return;
+    simd([=]() AMP_INLINE {
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < cols; ++j) to[i * ldc + j] += v[j];
+      }
+    });
+  };
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const int64_t shards = flops < 2e6 ? 1 : flops < 1e9 ? 4 : 16;
   if (m >= n) {
@@ -52,18 +60,20 @@ void parallel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, 
     parallel_for((m + step - 1) / step, [&](int64_t s) {
       const int64_t at = s * step;
       gemm(trans_a, trans_b, std::min(step, m - at), n, k, alpha, a + (trans_a ? at : at * lda), lda, b, ldb, beta, c + at * ldc, ldc);
+      add_bias(std::min(step, m - at), n, bias, c + at * ldc);
     });
   } else {
     const int64_t step = std::max<int64_t>(1, (n / shards + 15) / 16 * 16);
     parallel_for((n + step - 1) / step, [&](int64_t s) {
       const int64_t at = s * step;
       gemm(trans_a, trans_b, m, std::min(step, n - at), k, alpha, a, lda, b + (trans_b ? at * ldb : at), ldb, beta, c + at, ldc);
+      add_bias(m, std::min(step, n - at), bias ? bias + at : nullptr, c + at);
     });
   }
 }
 
-template void parallel_gemm<float>(bool, bool, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float, float*, int64_t);
+template void parallel_gemm<float>(bool, bool, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float, float*, int64_t, const float*);
 template void parallel_gemm<double>(bool, bool, int64_t, int64_t, int64_t, double, const double*, int64_t, const double*, int64_t, double, double*,
-                                    int64_t);
+                                    int64_t, const double*);
 
 }  // namespace amp::cpu

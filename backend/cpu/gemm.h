@@ -12,9 +12,9 @@ void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alp
 void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double alpha, const double* a, int64_t lda, const double* b, int64_t ldb,
           double beta, double* c, int64_t ldc);
 
-// The same on all threads: the output is cut into shards by shape alone, so the bits do not depend on the thread count.
+// The same on all threads, plus bias[n] on every row if given: the output is cut into shards by shape alone, so the bits do not depend on the thread count.
 template <class T>
 void parallel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b, int64_t ldb, T beta,
-                   T* c, int64_t ldc);
+                   T* c, int64_t ldc, const T* bias = nullptr);
 
 }  // namespace amp::cpu
