@@ -34,11 +34,14 @@ void Autodiff::contribute(ValueId v, ValueId part) {
 ValueId Autodiff::grad(ValueId v) {
   if (!reached(v)) return {};
   auto& parts = parts_[static_cast<size_t>(v.index)];
+  const Origin before = b_.origin;
+  if (!*before.role) b_.origin.role = "gradient of";  // asked for after run()
   while (parts.size() > 1) {
     const ValueId sum = b_.op("Add", {parts[0], parts[1]});
     parts.erase(parts.begin());
     parts[0] = sum;
   }
+  b_.origin = before;
   return parts[0];
 }
 

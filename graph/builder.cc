@@ -21,6 +21,7 @@ ValueId Builder::op(std::string_view name, std::vector<ValueId> in, Attrs attrs)
 
 std::vector<ValueId> Builder::ops(std::string_view name, std::vector<ValueId> in, Attrs attrs) {
   const OpDef& def = core_op(name);
+  if (in.size() < def.min_inputs) fail(Exit::model, "E_ATTR", cat(name, " has ", in.size(), " inputs, it takes ", def.min_inputs));
   if (def.simplify) {
     if (const ValueId same = def.simplify(*this, in, attrs)) return {same};
   }

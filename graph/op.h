@@ -39,6 +39,7 @@ struct OpDef {
   bool not_differentiable = false;
   // Returns a value equal to the node's only output when the node is a no-op, else an invalid id.
   ValueId (*simplify)(Builder&, const std::vector<ValueId>&, const Attrs&) = nullptr;
+  size_t min_inputs = 0;       // fewer are a model error
   Effect effect = Effect::pure;
   bool view = false;           // the output is input 0's bytes under other dims
   bool may_overwrite = false;  // the output may take the place of an input of the same dims and type

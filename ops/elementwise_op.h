@@ -32,6 +32,7 @@ struct RegisterElementwise {
     d.name = name;
     d.infer = predicate() ? infer_compare : F::arity == 1 ? infer_same : infer_broadcast;
     d.gradient = gradient;
+    d.min_inputs = F::arity;
     d.not_differentiable = predicate();
     d.simplify = simplify;
     d.may_overwrite = !predicate();

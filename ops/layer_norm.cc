@@ -131,6 +131,7 @@ void infer_backward_weights(InferCtx& c) {
 }
 
 void grad_norm(GradBuilder& g) {
+  if (g.has_dy(1) || g.has_dy(2)) fail(Exit::unsupported, "E_NO_GRAD", "the mean and deviation that LayerNorm gives out have no gradient");
   if (g.needs(0)) g.add_grad(0, g.op("LayerNormGrad", {g.in(0), g.in(1), g.out(1), g.out(2), g.dy(0)}, g.attrs()));
   if (g.needs(1) || g.needs(2)) {
     const auto d = g.b.ops("LayerNormGradWeights", {g.in(0), g.out(1), g.out(2), g.dy(0)}, g.attrs());

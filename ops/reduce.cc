@@ -147,7 +147,8 @@ Kernel reduce_kernel(const KernelArgs& a) {
 // dy with the reduced axes back as 1, so that it broadcasts against the input.
 ValueId keep(GradBuilder& g, ValueId v) { return g.b.reshape(v, reduced_dims(g.dims(g.in(0)), g.attrs().ints("axes"), true)); }
 void grad_sum(GradBuilder& g) { g.add_grad(0, g.b.expand(keep(g, g.dy(0)), g.dims(g.in(0)))); }
-// The gradient goes to the extreme elements, in equal parts when several tie (PyTorch's amax).
+// The gradient goes to the extreme elements, in equal parts when several tie (PyTorch's amax). They are found by comparison,
+// so the result must keep its input's storage type: an extreme moves.
 void grad_extreme(GradBuilder& g) {
   const DType t = g.b.dtype(g.in(0));
   const ValueId hit = g.b.cast(g.op("Equal", {g.in(0), keep(g, g.out(0))}), t);
@@ -158,16 +159,17 @@ void grad_prod(GradBuilder& g) {  // exact where no element is 0
   g.add_grad(0, g.op("Div", {g.op("Mul", {keep(g, g.dy(0)), keep(g, g.out(0))}), g.in(0)}));
 }
 
-OpDef def(const char* name, Gradient gradient, Simplify simplify) {
+OpDef def(const char* name, Gradient gradient, Simplify simplify, bool moves = false) {
   OpDef d;
   d.name = name;
   d.infer = infer_reduce;
+  d.moves = moves;
   d.gradient = gradient;
   d.simplify = simplify;
   return d;
 }
-const RegisterOp ops_[] = {RegisterOp{def(kNames[kSum], grad_sum, simplify_sum)}, RegisterOp{def(kNames[kMax], grad_extreme, simplify_max)},
-                           RegisterOp{def(kNames[kMin], grad_extreme, simplify_min)}, RegisterOp{def(kNames[kProd], grad_prod, simplify_prod)}};
+const RegisterOp ops_[] = {RegisterOp{def(kNames[kSum], grad_sum, simplify_sum)}, RegisterOp{def(kNames[kMax], grad_extreme, simplify_max, true)},
+                           RegisterOp{def(kNames[kMin], grad_extreme, simplify_min, true)}, RegisterOp{def(kNames[kProd], grad_prod, simplify_prod)}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, kNames[kSum], reduce_kernel<kSum>}, {DeviceKind::cpu, kNames[kMax], reduce_kernel<kMax>},
                                    {DeviceKind::cpu, kNames[kMin], reduce_kernel<kMin>}, {DeviceKind::cpu, kNames[kProd], reduce_kernel<kProd>}};
 

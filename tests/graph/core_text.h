@@ -2,7 +2,7 @@
 //   input x f32 2 3        param W f32 3 4        const c = 0.5        const t i64 2 = 0 1
 //   y = MatMul(x, W) {transB=1; alpha=0.5}        a, b = Split(y) {axis=1; sizes=[1 3]}        o = LayerNorm(x, W, )
 //   output y
-// Types as base/dtype.h names them. Numbers with a '.' or an 'e' are floats, lists stand in brackets. The nodes go through a
+// `@3` at the end of a node gives it source node 3 (for precision plans). Types as base/dtype.h names them. Numbers with a '.' or an 'e' are floats, lists stand in brackets. The nodes go through a
 // Builder, so that its rules act; params get slots in order.
 #pragma once
 
@@ -96,6 +96,8 @@ inline void CoreText::node(const std::string& line) {
       attrs.set(trim(a.substr(0, eq)), text_detail::value(trim(a.substr(eq + 1))));
     }
   }
+  const size_t at = line.find('@');
+  builder.origin = Origin{at == std::string::npos ? -1 : std::stoi(line.substr(at + 1))};
   const std::vector<ValueId> out = builder.ops(trim(line.substr(equals + 1, open - equals - 1)), in, attrs);
   const std::vector<std::string> outs = split(line.substr(0, equals), ',');
   for (size_t i = 0; i < outs.size(); ++i) names[outs[i]] = out.at(i);
