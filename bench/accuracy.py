@@ -162,9 +162,11 @@ def main():
     args = parser.parse_args()
     args.binary, args.model = common.find_binary(args.binary), common.find_minilm(args.model)
 
-    report = {"job": JOB, "seeds": args.seeds, "machine": common.machine_facts(args.binary), "runs": {}, "onnxruntime": {}}
+    report = {"job": JOB, "seeds": args.seeds, "runs": {}, "onnxruntime": {}}
     with common.scratch_dir() as scratch:
         work = Path(scratch)
+        args.binary = common.pinned(args.binary, work)
+        report["machine"] = common.machine_facts(args.binary)
         job = Job(args, work)
         report["rows"] = {"train": len(job.train), "dev": len(job.dev)}
         for precision in args.precisions:

@@ -1,5 +1,6 @@
 """Shared by the measurements: running the program, the tweets as token ids, statistics, facts about the machine."""
 import csv
+import hashlib
 import json
 import os
 import platform
@@ -27,6 +28,11 @@ def find_minilm(given):
         return Path(given).resolve()
     out = subprocess.run([ROOT / "cmake" / "fetch_minilm.sh"], check=True, stdout=subprocess.PIPE, text=True)
     return Path(out.stdout.split()[-1])
+
+
+def pinned(binary, folder):
+    """A copy of the program, so that a build in the meantime does not change what is measured."""
+    return Path(shutil.copy2(binary, Path(folder) / "onnx-amp-finetune"))
 
 
 def run_ours(binary, *args):
@@ -139,6 +145,7 @@ def machine_facts(binary):
         "versions": {p: metadata.version(p) for p in ("torch", "transformers", "onnx", "onnxruntime", "numpy")}
         | {"python": platform.python_version(), "linux": platform.release().split("-")[0]},
         "program": run_ours(binary, "version").strip(),
+        "program_sha256": hashlib.sha256(Path(binary).read_bytes()).hexdigest(),
         "commit": git("rev-parse", "--short", "HEAD"),
         "uncommitted_changes": bool(git("status", "--porcelain", "--untracked-files=no")),
     }

@@ -1,0 +1,108 @@
+"""What cpu.py times: for each case a model, its batches as a file for the program, the same batches as tensors for PyTorch.
+
+A prepared case is a folder: model.onnx (or a path to it), train.csv or train.safetensors, batches.safetensors, case.json.
+The first `warm` batches hold every shape once and are not timed on either side.
+"""
+import json
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+import common
+
+WARM = 5  # at least so many untimed steps
+LR = 1e-4
+WEIGHT_DECAY = 0.01
+CASES = {
+    "minilm": {"what": "MiniLM-L3 on tweets, padding by batch", "batch": 32, "steps": 40},
+    "lenet": {"what": "LeNet, images 1x28x28", "batch": 64, "steps": 300},
+    "mlp": {"what": "MLP 32-128-128-2", "batch": 32, "steps": 2000},
+}
+
+
+def build_net(name):
+    """The small models in PyTorch; both sides start from these weights."""
+    import torch
+    from torch import nn
+
+    torch.manual_seed(1)
+    if name == "lenet":
+        return nn.Sequential(
+            nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
+        )  # fmt: skip
+    return nn.Sequential(nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 2))
+
+
+def export_net(name, path, sample):
+    import torch
+
+    torch.onnx.export(
+        build_net(name).eval(), (torch.from_numpy(sample),), str(path), dynamo=False, opset_version=17,
+        input_names=["x"], output_names=["logits"], dynamic_axes={"x": {0: "batch"}, "logits": {0: "batch"}},
+    )  # fmt: skip
+
+
+def prepare(name, folder, steps, minilm):
+    """Writes the case's folder; case.json's content."""
+    size = CASES[name]["batch"]
+    steps = steps or CASES[name]["steps"]
+    case = {"name": name, "batch": size}
+    if name == "minilm":
+        batches, case["warm"] = tweet_batches(folder, size, steps)
+        case["model"] = str(minilm)
+        case["flags"] = [
+            "--train", str(folder / "train.csv"), "--vocab", str(common.TWEETS / "vocab.txt"), "--text_columns", "text",
+            "--label_column", "sentiment", "--max_seq_len", str(common.MAX_LEN), "--pad_to_multiple", str(common.PAD_TO), "--dropout", "0",
+        ]  # fmt: skip
+    else:
+        case["warm"] = max(WARM, steps // 20)
+        count = steps + case["warm"]
+        rng = np.random.default_rng(0)
+        shape, classes = ((1, 28, 28), 10) if name == "lenet" else ((32,), 2)
+        x = rng.random((count * size, *shape), np.float32)
+        y = rng.integers(0, classes, count * size)
+        save_file({"x": x, "label": y}, str(folder / "train.safetensors"))
+        batches = [{"x": x[i : i + size], "label": y[i : i + size]} for i in range(0, len(x), size)]
+        export_net(name, folder / "model.onnx", x[:size])
+        case["model"] = str(folder / "model.onnx")
+        case["flags"] = ["--train", str(folder / "train.safetensors"), "--loss", "cross_entropy"]
+    case["rows"] = [len(b["label"]) for b in batches]
+    case["tokens"] = [int(b["mask"].sum()) if "mask" in b else 0 for b in batches]
+    case["shapes"] = sorted({b["ids" if "ids" in b else "x"].shape for b in batches})
+    save_file({f"{i}.{k}": v for i, b in enumerate(batches) for k, v in b.items()}, str(folder / "batches.safetensors"))
+    (folder / "case.json").write_text(json.dumps(case))
+    return case
+
+
+def tweet_batches(folder, size, steps):
+    """Length-grouped batches of an epoch, the first `steps` of them, behind one of each length among them."""
+    rows = common.read_tweets(common.TWEETS / "train.csv")
+    ids = common.tokenize([t for t, _ in rows])
+    labels = sorted({label for _, label in rows})
+    order = common.grouped_batches([len(t) for t in ids], size, np.random.default_rng(0))
+    timed = [b for b in order if len(b) == size][:steps]
+    first = {}
+    for batch in timed:
+        first.setdefault(common.pad([ids[i] for i in batch])[0].shape[1], batch)
+    warm = [first[n] for n in sorted(first, reverse=True)]
+    while len(warm) < WARM:
+        warm.append(timed[len(warm) % len(timed)])
+    batches = []
+    for rows_of in warm + timed:
+        padded, mask = common.pad([ids[i] for i in rows_of])
+        label = np.array([labels.index(rows[i][1]) for i in rows_of])
+        batches.append({"ids": padded, "mask": mask, "label": label})
+    common.write_tweets(folder / "train.csv", [rows[i] for batch in warm + timed for i in batch])
+    return batches, len(warm)
+
+
+def load_batches(folder):
+    tensors = load_file(str(Path(folder) / "batches.safetensors"))
+    count = 1 + max(int(k.split(".")[0]) for k in tensors)
+    batches = [{} for _ in range(count)]
+    for key, value in tensors.items():
+        index, name = key.split(".")
+        batches[int(index)][name] = value
+    return batches

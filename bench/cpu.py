@@ -1,0 +1,158 @@
+"""Training steps on the CPU, the program and PyTorch side by side: interleaved blocks, same batches, same shapes, same weights,
+AdamW, no dropout, the same number of threads. Writes JSON, prints a Markdown table. bench/README.md says what is compared.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import cases
+import common
+
+# Name -> (side, precision, further arguments of torch_worker.py).
+OURS = {f"onnx-amp-finetune {p}": ("ours", p, []) for p in ("fp32", "fp16", "bf16")}
+TORCH = {
+    "PyTorch eager": ("torch", "fp32", []),
+    "PyTorch compile": ("torch", "fp32", ["--compile"]),
+    "PyTorch eager bf16": ("torch", "bf16", []),
+    "PyTorch compile bf16": ("torch", "bf16", ["--compile"]),
+}
+FP32_ONLY = ("onnx-amp-finetune fp32", "PyTorch eager", "PyTorch compile")
+
+
+class Ours:
+    """A new process each block; a step's time is what it wrote to metrics.jsonl, data loading included."""
+
+    def __init__(self, args, folder, case, precision):
+        self.args, self.folder, self.case = args, folder, case
+        self.flags = [] if precision == "fp32" else [f"--use_{precision}"]
+
+    def run(self):
+        out = self.folder / "run"
+        common.run_ours(
+            self.args.binary, self.case["model"], *self.case["flags"], *self.flags, "--batch_size", self.case["batch"], "--no_shuffle",
+            "--max_steps", len(self.case["rows"]), "--epochs", 1, "--optimizer", "adamw", "--lr", cases.LR, "--lr_scheduler", "constant",
+            "--weight_decay", cases.WEIGHT_DECAY, "--max_grad_norm", 1, "--threads", self.args.threads, "--no_verify_export",
+            "--output_dir", out, "--overwrite", "--quiet",
+        )  # fmt: skip
+        lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        if len(lines) != len(self.case["rows"]):
+            raise SystemExit(f"the program made {len(lines)} steps of {len(self.case['rows'])}")
+        for step, (line, rows, tokens) in enumerate(zip(lines, self.case["rows"], self.case["tokens"])):
+            counted = line["tokens_per_s"] / line["samples_per_s"] * rows
+            if tokens and abs(counted - tokens) > 0.5:
+                raise SystemExit(f"step {step}: the program saw {counted:.0f} tokens, PyTorch's batch has {tokens}")
+        return {"seconds": [r / line["samples_per_s"] for r, line in zip(self.case["rows"], lines)], "peak": lines[-1]["memory"]}
+
+    def close(self):
+        pass
+
+
+class Torch:
+    """One process for all blocks: compiled code is kept."""
+
+    def __init__(self, args, folder, precision, extra):
+        env = os.environ | {"OMP_NUM_THREADS": str(args.threads), "TOKENIZERS_PARALLELISM": "false"}
+        self.log = open(folder / f"torch-{precision}-{len(extra)}.log", "w+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("torch_worker.py"), "--folder", folder, "--binary", args.binary,
+             "--precision", precision, "--threads", str(args.threads), "--attention", args.attention, *extra],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, env=env,
+        )  # fmt: skip
+
+    def run(self):
+        self.process.stdin.write("run\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            self.log.seek(0)
+            raise SystemExit(f"PyTorch's process ended:\n{self.log.read()[-3000:]}")
+        return json.loads(line)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.log.close()
+
+
+def measure(args, name, folder):
+    case = cases.prepare(name, folder, args.steps, args.minilm)
+    wanted = {n: a for n, a in (OURS | TORCH).items() if (name == "minilm" or n in FP32_ONLY) and (not args.arms or n in args.arms)}
+    arms, blocks = {}, {n: [] for n in wanted}
+    try:
+        for n, (side, precision, extra) in wanted.items():
+            arms[n] = Ours(args, folder, case, precision) if side == "ours" else Torch(args, folder, precision, extra)
+            if side == "torch":
+                arms[n].run()  # one at a time: start and compile before anything is timed
+        for block in range(args.blocks):
+            for n in list(arms)[:: 1 if block % 2 == 0 else -1]:
+                got = arms[n].run()
+                timed = got["seconds"][case["warm"] :]
+                rows = sum(case["rows"][case["warm"] :])
+                blocks[n].append({"step_ms": statistics.median(timed) * 1e3, "samples_per_s": rows / sum(timed), "peak": got["peak"]})
+                print(f"{name} block {block + 1}/{args.blocks} {n}: {blocks[n][-1]['step_ms']:.3f} ms", file=sys.stderr, flush=True)
+    finally:
+        for arm in arms.values():
+            arm.close()
+    return summarise(name, case, blocks)
+
+
+def summarise(name, case, blocks):
+    rows = {n: {k: common.summary([b[k] for b in of]) for k in ("step_ms", "samples_per_s")} | {"peak_bytes": max(b["peak"] for b in of)}
+            for n, of in blocks.items()}  # fmt: skip
+    fp32 = [n for n in rows if n in TORCH and TORCH[n][1] == "fp32"]
+    best = min(fp32, key=lambda n: rows[n]["step_ms"]["median"]) if fp32 else None
+    for n, row in rows.items():
+        if best:  # above 1: faster than PyTorch's best, in the same block
+            row["speed_ratio"] = common.summary([b["step_ms"] / a["step_ms"] for a, b in zip(blocks[n], blocks[best])])
+            row["throughput_ratio"] = common.summary([a["samples_per_s"] / b["samples_per_s"] for a, b in zip(blocks[n], blocks[best])])
+    timed = len(case["rows"]) - case["warm"]
+    return {"what": cases.CASES[name]["what"], "batch": case["batch"], "timed_steps": timed, "untimed_steps": case["warm"],
+            "shapes": case["shapes"], "pytorch_best": best, "arms": rows}  # fmt: skip
+
+
+def print_case(name, result):
+    print(f"\n**{result['what']}**, batch {result['batch']}, {result['timed_steps']} steps a block\n")
+    print("| | ms a step | IQR | samples/s | speed against PyTorch's best fp32 | least - most | peak memory, MiB |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for n, r in result["arms"].items():
+        ms, ratio = r["step_ms"], r.get("speed_ratio")
+        against = f"{ratio['median']:.2f} | {min(ratio['values']):.2f} - {max(ratio['values']):.2f}" if ratio else "- | -"
+        mark = " (best)" if n == result["pytorch_best"] else ""
+        print(f"| {n}{mark} | {ms['median']:.3g} | {ms['q1']:.3g} - {ms['q3']:.3g} | {r['samples_per_s']['median']:.0f} | {against} "
+              f"| {r['peak_bytes'] / (1 << 20):.0f} |")  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary")
+    parser.add_argument("--minilm", help="its ONNX file; default: what cmake/fetch_minilm.sh fetches")
+    parser.add_argument("--cases", nargs="+", choices=cases.CASES, default=list(cases.CASES))
+    parser.add_argument("--arms", nargs="+", choices=[*OURS, *TORCH], help="only these rows of the table")
+    parser.add_argument("--blocks", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=0, help="timed steps a block; 0: each case's own number")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--attention", choices=("sdpa", "eager"), default="sdpa", help="PyTorch's attention")
+    parser.add_argument("--out", default=str(common.ROOT / "bench" / "results" / "cpu.json"))
+    args = parser.parse_args()
+    args.binary = common.find_binary(args.binary)
+    args.minilm = common.find_minilm(args.minilm) if "minilm" in args.cases else None
+
+    report = {"threads": args.threads, "blocks": args.blocks, "attention": args.attention, "cases": {}}
+    with common.scratch_dir() as top:
+        args.binary = common.pinned(args.binary, top)
+        report["machine"] = common.machine_facts(args.binary)
+        for name in args.cases:
+            with common.scratch_dir() as scratch:
+                report["cases"][name] = measure(args, name, Path(scratch))
+            report["machine"]["load_average_after"] = os.getloadavg()
+            common.write_json(args.out, report)  # what is done so far survives a later failure
+    for name, result in report["cases"].items():
+        print_case(name, result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""PyTorch's side of cpu.py: one process, one way of running (eager or compiled, fp32 or bf16 autocast), started once.
+
+Reads a word a line: `run` trains over the case's batches from fresh weights and answers with a line of JSON: seconds of every
+step (batches lie ready in memory: no data loading) and the process's peak memory. Ends with its input.
+"""
+import argparse
+import json
+import sys
+import time
+
+import torch
+
+import cases
+import common
+import torch_minilm
+
+
+class Worker:
+    def __init__(self, args):
+        with open(f"{args.folder}/case.json", encoding="utf-8") as f:
+            case = json.load(f)
+        self.batches = [{k: torch.from_numpy(v) for k, v in b.items()} for b in cases.load_batches(args.folder)]
+        self.warm = case["warm"]
+        text = case["name"] == "minilm"
+        self.model = torch_minilm.load(args.binary, case["model"], attention=args.attention) if text else cases.build_net(case["name"])
+        self.model.train()
+        self.initial = {k: v.clone() for k, v in self.model.state_dict().items()}
+        model, bf16 = self.model, args.precision == "bf16"
+
+        def loss_of(batch):
+            with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+                logits = model(batch["ids"], batch["mask"]) if text else model(batch["x"])
+            return torch.nn.functional.cross_entropy(logits.float(), batch["label"])
+
+        self.loss_of = torch.compile(loss_of, dynamic=True if text else None) if args.compile else loss_of
+        self.run(self.warm)  # compiles what there is to compile
+
+    def run(self, steps=None):
+        self.model.load_state_dict(self.initial)
+        optimizer = torch_minilm.adamw(self.model, cases.LR, cases.WEIGHT_DECAY)
+        params = list(self.model.parameters())
+        seconds = []
+        last = time.perf_counter()
+        for batch in self.batches[:steps]:
+            loss = self.loss_of(batch)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(params, 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            loss.item()
+            now = time.perf_counter()
+            seconds.append(now - last)
+            last = now
+        return seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", required=True)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument("--attention", choices=("sdpa", "eager"), default="sdpa")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    worker = Worker(args)
+    for line in sys.stdin:
+        if line.strip() == "run":
+            print(json.dumps({"seconds": worker.run(), "peak": common.peak_bytes()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
