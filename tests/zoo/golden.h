@@ -1,0 +1,51 @@
+// Models with PyTorch's losses, gradients and trajectories beside them: a folder with model.onnx, batch.safetensors, ref.safetensors
+// (grad/NAME, every stride-th element) and ref.json.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "importer/import.h"
+#include "trainer/session.h"
+
+namespace amp::test {
+
+struct GoldenGrad {
+  std::string name;         // of the initializer
+  std::vector<float> want;  // every stride-th element, in the initializer's layout
+  int64_t stride = 1;
+  double tolerance = 0;     // absolute: max(1e-5, 10 min(fp32 noise, 1e-2)) of the largest element, + 1e-7
+  bool transposed = false;  // want is the transpose
+};
+
+struct GoldenRun {  // losses[k]: before step k + 1; the last one after the last step
+  double lr = 0, momentum = 0, weight_decay = 0;
+  std::vector<double> losses, tolerance;
+};
+
+struct Golden {
+  explicit Golden(const std::filesystem::path& dir);
+
+  std::string name;
+  Imported model;
+  Tensors batch;
+  LossSpec loss;
+  double loss_fp32 = 0, loss_fp64 = 0;
+  std::vector<GoldenGrad> grads;
+  std::map<std::string, GoldenRun> runs;  // "sgd", "adamw"
+};
+
+std::vector<double> seeds_of(const Golden& g);                       // 1 / items, in halves for two terms
+double loss_of(const Golden& g, const std::vector<double>& sums);    // of train_micro or eval_micro
+
+// One forward and backward pass: the loss. Gradients stay in the session.
+double run_gradients(Session& session, const Golden& g);
+
+void check_loss(const Golden& g);         // fp32 to 1e-6, fp64 to 1e-8
+void check_gradients(const Golden& g);    // fp32
+void check_trajectory(const Golden& g, const std::string& method);
+
+}  // namespace amp::test
