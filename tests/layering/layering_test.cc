@@ -1,0 +1,164 @@
+// The order of the rooms, read from the sources: an include points up the list, never down; libraries stay in the room that hides
+// them; the trainer knows no operator.
+#include <algorithm>
+#include <catch2/catch_all.hpp>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Rooms by what each may include besides itself.
+const std::map<std::string, std::set<std::string>>& allowed() {
+  static const std::map<std::string, std::set<std::string>> rooms = [] {
+    std::map<std::string, std::set<std::string>> m;
+    m["base"] = {};
+    m["graph"] = {"base"};
+    m["backend"] = {"base", "graph"};
+    m["ops"] = {"base", "graph", "backend"};
+    for (const char* peer : {"importer", "precision", "data"}) m[peer] = {"base", "graph"};  // they see no kernel, nor each other
+    m["trainer"] = {"base", "graph", "backend", "ops", "importer", "precision", "data"};
+    m["tools"] = m["trainer"];
+    m["tools"].insert("trainer");
+    return m;
+  }();
+  return rooms;
+}
+
+struct Source {
+  std::string path;  // "ops/conv.cc"
+  std::string text;
+};
+
+std::string room_of(const std::string& path) { return path.substr(0, path.find('/')); }
+
+struct Include {
+  std::string path;
+  bool quoted = false;
+  int line = 0;
+};
+std::vector<Include> includes(const std::string& text) {
+  static const std::regex pattern(R"re(^\s*#\s*include\s*([<"])([^>"]+)[>"])re");
+  std::vector<Include> out;
+  std::istringstream in(text);
+  std::smatch m;
+  int number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (std::regex_search(line, m, pattern)) out.push_back({m[2], m[1] == "\"", number});
+  }
+  return out;
+}
+
+bool is_protobuf(const std::string& p) { return p.rfind("onnx/", 0) == 0 || p.rfind("google/protobuf", 0) == 0; }
+bool is_onednn(const std::string& p) { return p.find("dnnl") != std::string::npos; }
+bool is_cuda(const std::string& p) { return p.rfind("cuda", 0) == 0 || p.rfind("cublas", 0) == 0 || p.rfind("cudnn", 0) == 0 || p == "nccl.h"; }
+
+// What is wrong with one file; empty when nothing is.
+std::vector<std::string> faults(const Source& s) {
+  std::vector<std::string> out;
+  const std::string room = room_of(s.path);
+  const auto add = [&](int line, const std::string& what) { out.push_back(s.path + ":" + std::to_string(line) + ": " + what); };
+  for (const Include& i : includes(s.text)) {
+    if (i.quoted) {
+      const std::string target = room_of(i.path);
+      if (i.path.find('/') == std::string::npos || !allowed().count(target)) add(i.line, "\"" + i.path + "\" is no path from the root into a room");
+      else if (target != room && !allowed().at(room).count(target)) add(i.line, room + " may not include " + target + " (\"" + i.path + "\")");
+    }
+    if (is_protobuf(i.path) && room != "importer") add(i.line, "only importer sees ONNX and Protocol Buffers");
+    if (is_onednn(i.path) && s.path.rfind("backend/cpu/", 0) != 0) add(i.line, "only backend/cpu sees oneDNN");
+    if (is_cuda(i.path) && s.path.rfind("backend/cuda/", 0) != 0) add(i.line, "only backend/cuda sees CUDA");
+  }
+  static const std::regex op_name(R"re((\bop\s*->\s*name|\.op\s*[!=]=|\bop_name\b|->op\s*[!=]=|\bop\(\)\s*\.name))re");
+  std::istringstream in(s.text);
+  int number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (room == "trainer" && std::regex_search(line, op_name)) add(number, "the trainer asks a node its operator");
+    if (s.path.size() > 2 && s.path.substr(s.path.size() - 2) == ".h" && line.find("using namespace") != std::string::npos) add(number, "a header opens a namespace");
+  }
+  return out;
+}
+
+std::vector<Source> sources() {
+  std::vector<Source> out;
+  for (const auto& [room, _] : allowed()) {
+    const fs::path root = fs::path(SOURCE_ROOT) / room;
+    REQUIRE(fs::is_directory(root));
+    for (const auto& e : fs::recursive_directory_iterator(root)) {
+      const std::string extension = e.path().extension().string();
+      if (extension != ".h" && extension != ".cc" && extension != ".cu" && extension != ".cuh") continue;
+      std::ifstream file(e.path());
+      std::ostringstream text;
+      text << file.rdbuf();
+      out.push_back({fs::relative(e.path(), SOURCE_ROOT).generic_string(), text.str()});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("includes follow the order of the rooms") {
+  const std::vector<Source> all = sources();
+  CHECK(all.size() > 150);
+  size_t read = 0;
+  for (const Source& s : all) {
+    read += includes(s.text).size();
+    for (const std::string& f : faults(s)) FAIL_CHECK(f);
+  }
+  CHECK(read > 1000);
+}
+
+TEST_CASE("no header includes itself around a circle") {
+  std::map<std::string, std::vector<std::string>> edges;
+  for (const Source& s : sources()) {
+    for (const Include& i : includes(s.text)) {
+      if (i.quoted) edges[s.path].push_back(i.path);
+    }
+  }
+  enum { kNew, kOpen, kDone };
+  std::map<std::string, int> state;
+  const std::function<void(const std::string&)> visit = [&](const std::string& path) {
+    state[path] = kOpen;
+    for (const std::string& next : edges[path]) {
+      if (state[next] == kOpen) FAIL_CHECK(path << " and " << next << " include each other");
+      if (state[next] == kNew) visit(next);
+    }
+    state[path] = kDone;
+  };
+  std::vector<std::string> paths;
+  for (const auto& [path, _] : edges) paths.push_back(path);
+  for (const std::string& p : paths) {
+    if (state[p] == kNew) visit(p);
+  }
+}
+
+TEST_CASE("the rules catch what they forbid") {
+  const auto caught = [](const std::string& path, const std::string& text) { return faults({path, text}).size(); };
+  CHECK(caught("graph/x.cc", "#include \"backend/kernel.h\"\n") == 1);
+  CHECK(caught("base/x.h", "  # include \"graph/graph.h\"\n") == 1);
+  CHECK(caught("importer/x.cc", "#include \"precision/decide.h\"\n#include \"data/table.h\"\n") == 2);
+  CHECK(caught("data/x.cc", "#include \"trainer/session.h\"\n") == 1);
+  CHECK(caught("importer/x.cc", "#include \"backend/kernel.h\"\n") == 1);
+  CHECK(caught("trainer/x.cc", "#include \"tools/common.h\"\n") == 1);
+  CHECK(caught("trainer/x.cc", "#include \"session.h\"\n") == 1);
+  CHECK(caught("tools/x.cc", "#include <onnx/onnx_pb.h>\n") == 1);
+  CHECK(caught("ops/x.cc", "#include <oneapi/dnnl/dnnl.hpp>\n") == 1);
+  CHECK(caught("backend/x.cc", "#include <dnnl.h>\n") == 1);
+  CHECK(caught("backend/cpu/x.cc", "#include <cuda_runtime.h>\n") == 1);
+  CHECK(caught("trainer/x.cc", "if (node.op->name == \"Dropout\") return;\n") == 1);
+  CHECK(caught("trainer/x.cc", "if (source.op == \"Dropout\") return;\n") == 1);
+  CHECK(caught("ops/x.h", "using namespace amp;\n") == 1);
+  CHECK(caught("ops/x.cc", "#include \"backend/cpu/gemm.h\"\n#include <vector>\nusing namespace std;\n") == 0);
+  CHECK(caught("backend/cpu/x.cc", "#include <oneapi/dnnl/dnnl.h>\n") == 0);
+  CHECK(caught("importer/x.cc", "#include <onnx/onnx_pb.h>\n") == 0);
+}
