@@ -1,8 +1,9 @@
-"""The quickstart's job in PyTorch fp32 and by the program in fp32, fp16 and bf16, several seeds each: does mixed precision
-cost accuracy? Then onnxruntime runs what the program exported and must agree with it.
+"""The quickstart's job in PyTorch fp32 and by the program in fp32, fp16 and bf16, several seeds each: does mixed
+precision cost accuracy? Then onnxruntime runs what the program exported and must agree with it.
 
 Ends with 1 when onnxruntime disagrees. Everything else is a table to read.
 """
+
 import argparse
 import json
 import math
@@ -13,7 +14,15 @@ import numpy as np
 
 import common
 
-JOB = {"batch_size": 32, "lr": 1e-4, "warmup_steps": 0.1, "weight_decay": 0.01, "epochs": 1, "max_grad_norm": 1, "dropout": 0}
+JOB = {
+    "batch_size": 32,
+    "lr": 1e-4,
+    "warmup_steps": 0.1,
+    "weight_decay": 0.01,
+    "epochs": 1,
+    "max_grad_norm": 1,
+    "dropout": 0,
+}
 PRECISIONS = {"fp32": [], "fp16": ["--use_fp16"], "bf16": ["--use_bf16"]}
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}  # as run.json names them
 LOGIT_LIMIT = {"fp32": 1e-4, "fp16": 2e-2}  # largest difference from `predict`, which computes in fp32
@@ -45,7 +54,9 @@ class Job:
             yield rows, *common.pad([self.dev_ids[i] for i in rows])
 
     def accuracy(self, logits_of):
-        hits = sum(int((logits_of(ids, mask).argmax(1) == self.dev_y[rows]).sum()) for rows, ids, mask in self.dev_batches())
+        hits = sum(
+            int((logits_of(ids, mask).argmax(1) == self.dev_y[rows]).sum()) for rows, ids, mask in self.dev_batches()
+        )
         return hits / len(self.dev_y)
 
 
@@ -84,15 +95,39 @@ def torch_run(job, seed):
 def our_run(job, seed, precision, directory):
     flags = [f"--{k}={v}" for k, v in JOB.items()]
     common.run_ours(
-        job.args.binary, job.args.model, *flags, *PRECISIONS[precision],
-        "--train", job.files["train"], "--val", job.files["dev"], "--vocab", common.TWEETS / "vocab.txt",
-        "--text_columns", "text", "--label_column", "sentiment", "--max_seq_len", common.MAX_LEN, "--pad_to_multiple", common.PAD_TO,
-        "--seed", seed, "--threads", job.args.threads, "--output_dir", directory, "--overwrite", "--quiet",
-    )  # fmt: skip
+        job.args.binary,
+        job.args.model,
+        *flags,
+        *PRECISIONS[precision],
+        "--train",
+        job.files["train"],
+        "--val",
+        job.files["dev"],
+        "--vocab",
+        common.TWEETS / "vocab.txt",
+        "--text_columns",
+        "text",
+        "--label_column",
+        "sentiment",
+        "--max_seq_len",
+        common.MAX_LEN,
+        "--pad_to_multiple",
+        common.PAD_TO,
+        "--seed",
+        seed,
+        "--threads",
+        job.args.threads,
+        "--output_dir",
+        directory,
+        "--overwrite",
+        "--quiet",
+    )
     run = json.loads((directory / "run.json").read_text())
     steps = math.ceil(len(job.train) / JOB["batch_size"])
     if run["steps"]["attempted"] != steps or run["labels"] != job.labels:
-        raise SystemExit(f"the program ran {run['steps']} on labels {run['labels']}, PyTorch {steps} steps on {job.labels}")
+        raise SystemExit(
+            f"the program ran {run['steps']} on labels {run['labels']}, PyTorch {steps} steps on {job.labels}"
+        )
     if run["precision"]["dtype"] != DTYPES[precision]:
         raise SystemExit(f"asked for {precision}, the program ran in {run['precision']['dtype']}")
     return {
@@ -106,7 +141,7 @@ def our_run(job, seed, precision, directory):
 
 
 def check_export(job, run_dir, work, precision, reported):
-    """The exported file in fp32, and once more in fp16, under onnxruntime: accuracy as reported, logits as `predict`'s."""
+    """The exported file, in fp32 and again in fp16, under onnxruntime: accuracy as reported, logits as `predict`'s."""
     import onnxruntime
     from safetensors.numpy import load_file, save_file
 
@@ -121,15 +156,27 @@ def check_export(job, run_dir, work, precision, reported):
         worst = 0.0
         for _, ids, mask in batches[:: max(1, len(batches) // 6)]:
             save_file({"input_ids": ids, "attention_mask": mask}, str(work / "batch.safetensors"))
-            common.run_ours(job.args.binary, "predict", path, "--inputs", work / "batch.safetensors", "--out", work / "out.safetensors")
+            common.run_ours(
+                job.args.binary,
+                "predict",
+                path,
+                "--inputs",
+                work / "batch.safetensors",
+                "--out",
+                work / "out.safetensors",
+            )
             ours = load_file(str(work / "out.safetensors"))["logits"].astype(np.float64)
             worst = max(worst, float(np.abs(ours - logits_of(ids, mask).astype(np.float64)).max()))
         allowed = max(SAME if precision == name == "fp32" else CLOSE, 1 / len(job.dev_y)) + 1e-9
         agrees = worst <= LOGIT_LIMIT[name] and abs(accuracy - reported) <= allowed
         result[name] = {
-            "accuracy": accuracy, "run_json": reported, "largest_logit_difference": worst, "limit": LOGIT_LIMIT[name],
-            "bytes": path.stat().st_size, "agrees": agrees,
-        }  # fmt: skip
+            "accuracy": accuracy,
+            "run_json": reported,
+            "largest_logit_difference": worst,
+            "limit": LOGIT_LIMIT[name],
+            "bytes": path.stat().st_size,
+            "agrees": agrees,
+        }
     return result
 
 
@@ -142,11 +189,17 @@ def print_tables(report):
         cells = " | ".join(f"{r['accuracy']:.4f}" for r in runs)
         print(f"| {name} | {cells} | {report['means'][name]:.4f} | {np.median([r['seconds'] for r in runs]):.0f} |")
     for source, files in report["onnxruntime"].items():
-        print(f"\nExported from {source} and run by onnxruntime\n\n| file | accuracy | as reported by the run | logits differ by at most | |")
+        print(
+            f"\nExported from {source} and run by onnxruntime\n\n"
+            "| file | accuracy | as reported by the run | logits differ by at most | |"
+        )
         print("|---|---:|---:|---:|---|")
         for name, r in files.items():
             verdict = "agrees" if r["agrees"] else "DISAGREES"
-            print(f"| {name} | {r['accuracy']:.4f} | {r['run_json']:.4f} | {r['largest_logit_difference']:.1e} | {verdict} |")
+            print(
+                f"| {name} | {r['accuracy']:.4f} | {r['run_json']:.4f} "
+                f"| {r['largest_logit_difference']:.1e} | {verdict} |"
+            )
 
 
 def main():
@@ -155,7 +208,9 @@ def main():
     parser.add_argument("--model", help="the ONNX file; default: what cmake/fetch_minilm.sh fetches")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
-    parser.add_argument("--rows", type=int, default=0, help="only the first N rows of either file (a smoke test); 0: all")
+    parser.add_argument(
+        "--rows", type=int, default=0, help="only the first N rows of either file (a smoke test); 0: all"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--skip_torch", action="store_true")
     parser.add_argument("--out", default=str(common.ROOT / "bench" / "results" / "accuracy.json"))
@@ -176,7 +231,9 @@ def main():
                 print(precision, runs[-1], flush=True)
                 if seed == args.seeds[0] and precision in ("fp32", "fp16"):
                     source = f"the {precision} run of seed {seed}"
-                    report["onnxruntime"][source] = check_export(job, work / "run", work, precision, runs[-1]["accuracy"])
+                    report["onnxruntime"][source] = check_export(
+                        job, work / "run", work, precision, runs[-1]["accuracy"]
+                    )
         if not args.skip_torch:
             runs = report["runs"]["PyTorch fp32"] = []
             for seed in args.seeds:

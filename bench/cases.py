@@ -1,8 +1,9 @@
-"""What cpu.py times: for each case a model, its batches as a file for the program, the same batches as tensors for PyTorch.
+"""What cpu.py times: for each case a model, its batches as a file for the program, the same batches for PyTorch.
 
-A prepared case is a folder: model.onnx (or a path to it), train.csv or train.safetensors, batches.safetensors, case.json.
+A prepared case is a folder: model.onnx (or a path to it), train.csv or .safetensors, batches.safetensors, case.json.
 The first `warm` batches hold every shape once and are not timed on either side.
 """
+
 import json
 from pathlib import Path
 
@@ -29,9 +30,19 @@ def build_net(name):
     torch.manual_seed(1)
     if name == "lenet":
         return nn.Sequential(
-            nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
-        )  # fmt: skip
+            nn.Conv2d(1, 6, 5, padding=2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(6, 16, 5),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(400, 120),
+            nn.ReLU(),
+            nn.Linear(120, 84),
+            nn.ReLU(),
+            nn.Linear(84, 10),
+        )
     return nn.Sequential(nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 2))
 
 
@@ -39,9 +50,15 @@ def export_net(name, path, sample):
     import torch
 
     torch.onnx.export(
-        build_net(name).eval(), (torch.from_numpy(sample),), str(path), dynamo=False, opset_version=17,
-        input_names=["x"], output_names=["logits"], dynamic_axes={"x": {0: "batch"}, "logits": {0: "batch"}},
-    )  # fmt: skip
+        build_net(name).eval(),
+        (torch.from_numpy(sample),),
+        str(path),
+        dynamo=False,
+        opset_version=17,
+        input_names=["x"],
+        output_names=["logits"],
+        dynamic_axes={"x": {0: "batch"}, "logits": {0: "batch"}},
+    )
 
 
 def prepare(name, folder, steps, minilm):
@@ -53,9 +70,21 @@ def prepare(name, folder, steps, minilm):
         batches, case["warm"] = tweet_batches(folder, size, steps)
         case["model"] = str(minilm)
         case["flags"] = [
-            "--train", str(folder / "train.csv"), "--vocab", str(common.TWEETS / "vocab.txt"), "--text_columns", "text",
-            "--label_column", "sentiment", "--max_seq_len", str(common.MAX_LEN), "--pad_to_multiple", str(common.PAD_TO), "--dropout", "0",
-        ]  # fmt: skip
+            "--train",
+            str(folder / "train.csv"),
+            "--vocab",
+            str(common.TWEETS / "vocab.txt"),
+            "--text_columns",
+            "text",
+            "--label_column",
+            "sentiment",
+            "--max_seq_len",
+            str(common.MAX_LEN),
+            "--pad_to_multiple",
+            str(common.PAD_TO),
+            "--dropout",
+            "0",
+        ]
     else:
         case["warm"] = max(WARM, steps // 20)
         count = steps + case["warm"]

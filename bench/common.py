@@ -1,4 +1,5 @@
 """Shared by the measurements: running the program, the tweets as token ids, statistics, facts about the machine."""
+
 import csv
 import hashlib
 import json
@@ -19,7 +20,9 @@ MAX_LEN = 128
 def find_binary(given):
     path = Path(given) if given else ROOT / "build" / "onnx-amp-finetune"
     if not path.is_file():
-        raise SystemExit(f"{path} is missing: build it (cmake --build build --target onnx-amp-finetune) or give --binary")
+        raise SystemExit(
+            f"{path} is missing: build it (cmake --build build --target onnx-amp-finetune) or give --binary"
+        )
     return path.resolve()
 
 
@@ -51,6 +54,7 @@ def scratch_dir():
 
 
 # --- tweets ---------------------------------------------------------------------------------------------------------
+
 
 def read_tweets(path, limit=0):
     with open(path, newline="", encoding="utf-8") as f:
@@ -89,7 +93,7 @@ def pad(rows):
 
 
 def grouped_batches(lengths, batch_size, rng, chunk_batches=50):
-    """Row numbers of each batch, as the program groups them: shuffle, sort inside chunks of batches, shuffle the batches."""
+    """Row numbers of each batch, grouped like the program's: shuffle, sort inside chunks, shuffle the batches."""
     import numpy as np
 
     order = rng.permutation(len(lengths))
@@ -104,6 +108,7 @@ def grouped_batches(lengths, batch_size, rng, chunk_batches=50):
 
 
 # --- statistics -----------------------------------------------------------------------------------------------------
+
 
 def summary(values):
     """Median and interquartile range of a few numbers."""
@@ -124,6 +129,7 @@ def peak_bytes():
 
 # --- facts ----------------------------------------------------------------------------------------------------------
 
+
 def machine_facts(binary):
     from importlib import metadata
 
@@ -135,9 +141,12 @@ def machine_facts(binary):
     flags = first.get("flags", "").split()
     of_interest = [f for f in flags if f.startswith(("avx", "amx", "fma", "f16c"))]
     git = lambda *a: subprocess.run(["git", "-C", str(ROOT), *a], capture_output=True, text=True).stdout.strip()
-    memory = next(int(line.split()[1]) for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
+    memory = next(
+        int(line.split()[1]) for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal")
+    )
     return {
-        "cpu": f"{first.get('model name', platform.machine())}, family {first.get('cpu family')}, model {first.get('model')}",
+        "cpu": first.get("model name", platform.machine()),
+        "cpu_family_model": [first.get("cpu family"), first.get("model")],
         "cores": os.cpu_count(),
         "flags": of_interest,
         "memory_gib": round(memory / (1 << 20), 1),

@@ -1,6 +1,7 @@
-"""Training steps on the CPU, the program and PyTorch side by side: interleaved blocks, same batches, same shapes, same weights,
-AdamW, no dropout, the same number of threads. Writes JSON, prints a Markdown table. bench/README.md says what is compared.
+"""Training steps on the CPU, the program and PyTorch side by side: interleaved blocks, same batches, same shapes, same
+weights, AdamW, no dropout, the same number of threads. Writes JSON, prints Markdown; README.md says what is compared.
 """
+
 import argparse
 import json
 import os
@@ -33,11 +34,35 @@ class Ours:
     def run(self):
         out = self.folder / "run"
         common.run_ours(
-            self.args.binary, self.case["model"], *self.case["flags"], *self.flags, "--batch_size", self.case["batch"], "--no_shuffle",
-            "--max_steps", len(self.case["rows"]), "--epochs", 1, "--optimizer", "adamw", "--lr", cases.LR, "--lr_scheduler", "constant",
-            "--weight_decay", cases.WEIGHT_DECAY, "--max_grad_norm", 1, "--threads", self.args.threads, "--no_verify_export",
-            "--output_dir", out, "--overwrite", "--quiet",
-        )  # fmt: skip
+            self.args.binary,
+            self.case["model"],
+            *self.case["flags"],
+            *self.flags,
+            "--batch_size",
+            self.case["batch"],
+            "--no_shuffle",
+            "--max_steps",
+            len(self.case["rows"]),
+            "--epochs",
+            1,
+            "--optimizer",
+            "adamw",
+            "--lr",
+            cases.LR,
+            "--lr_scheduler",
+            "constant",
+            "--weight_decay",
+            cases.WEIGHT_DECAY,
+            "--max_grad_norm",
+            1,
+            "--threads",
+            self.args.threads,
+            "--no_verify_export",
+            "--output_dir",
+            out,
+            "--overwrite",
+            "--quiet",
+        )
         lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
         if len(lines) != len(self.case["rows"]):
             raise SystemExit(f"the program made {len(lines)} steps of {len(self.case['rows'])}")
@@ -45,7 +70,10 @@ class Ours:
             counted = line["tokens_per_s"] / line["samples_per_s"] * rows
             if tokens and abs(counted - tokens) > 0.5:
                 raise SystemExit(f"step {step}: the program saw {counted:.0f} tokens, PyTorch's batch has {tokens}")
-        return {"seconds": [r / line["samples_per_s"] for r, line in zip(self.case["rows"], lines)], "peak": lines[-1]["memory"]}
+        return {
+            "seconds": [r / line["samples_per_s"] for r, line in zip(self.case["rows"], lines)],
+            "peak": lines[-1]["memory"],
+        }
 
     def close(self):
         pass
@@ -58,10 +86,27 @@ class Torch:
         env = os.environ | {"OMP_NUM_THREADS": str(args.threads), "TOKENIZERS_PARALLELISM": "false"}
         self.log = open(folder / f"torch-{precision}-{len(extra)}.log", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("torch_worker.py"), "--folder", folder, "--binary", args.binary,
-             "--precision", precision, "--threads", str(args.threads), "--attention", args.attention, *extra],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, env=env,
-        )  # fmt: skip
+            [
+                sys.executable,
+                Path(__file__).with_name("torch_worker.py"),
+                "--folder",
+                folder,
+                "--binary",
+                args.binary,
+                "--precision",
+                precision,
+                "--threads",
+                str(args.threads),
+                "--attention",
+                args.attention,
+                *extra,
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+            env=env,
+        )
 
     def run(self):
         self.process.stdin.write("run\n")
@@ -80,7 +125,11 @@ class Torch:
 
 def measure(args, name, folder):
     case = cases.prepare(name, folder, args.steps, args.minilm)
-    wanted = {n: a for n, a in (OURS | TORCH).items() if (name == "minilm" or n in FP32_ONLY) and (not args.arms or n in args.arms)}
+    wanted = {
+        n: a
+        for n, a in (OURS | TORCH).items()
+        if (name == "minilm" or n in FP32_ONLY) and (not args.arms or n in args.arms)
+    }
     arms, blocks = {}, {n: [] for n in wanted}
     try:
         for n, (side, precision, extra) in wanted.items():
@@ -92,8 +141,14 @@ def measure(args, name, folder):
                 got = arms[n].run()
                 timed = got["seconds"][case["warm"] :]
                 rows = sum(case["rows"][case["warm"] :])
-                blocks[n].append({"step_ms": statistics.median(timed) * 1e3, "samples_per_s": rows / sum(timed), "peak": got["peak"]})
-                print(f"{name} block {block + 1}/{args.blocks} {n}: {blocks[n][-1]['step_ms']:.3f} ms", file=sys.stderr, flush=True)
+                blocks[n].append(
+                    {"step_ms": statistics.median(timed) * 1e3, "samples_per_s": rows / sum(timed), "peak": got["peak"]}
+                )
+                print(
+                    f"{name} block {block + 1}/{args.blocks} {n}: {blocks[n][-1]['step_ms']:.3f} ms",
+                    file=sys.stderr,
+                    flush=True,
+                )
     finally:
         for arm in arms.values():
             arm.close()
@@ -101,17 +156,29 @@ def measure(args, name, folder):
 
 
 def summarise(name, case, blocks):
-    rows = {n: {k: common.summary([b[k] for b in of]) for k in ("step_ms", "samples_per_s")} | {"peak_bytes": max(b["peak"] for b in of)}
-            for n, of in blocks.items()}  # fmt: skip
+    rows = {
+        n: {k: common.summary([b[k] for b in of]) for k in ("step_ms", "samples_per_s")}
+        | {"peak_bytes": max(b["peak"] for b in of)}
+        for n, of in blocks.items()
+    }
     fp32 = [n for n in rows if n in TORCH and TORCH[n][1] == "fp32"]
     best = min(fp32, key=lambda n: rows[n]["step_ms"]["median"]) if fp32 else None
     for n, row in rows.items():
         if best:  # above 1: faster than PyTorch's best, in the same block
             row["speed_ratio"] = common.summary([b["step_ms"] / a["step_ms"] for a, b in zip(blocks[n], blocks[best])])
-            row["throughput_ratio"] = common.summary([a["samples_per_s"] / b["samples_per_s"] for a, b in zip(blocks[n], blocks[best])])
+            row["throughput_ratio"] = common.summary(
+                [a["samples_per_s"] / b["samples_per_s"] for a, b in zip(blocks[n], blocks[best])]
+            )
     timed = len(case["rows"]) - case["warm"]
-    return {"what": cases.CASES[name]["what"], "batch": case["batch"], "timed_steps": timed, "untimed_steps": case["warm"],
-            "shapes": case["shapes"], "pytorch_best": best, "arms": rows}  # fmt: skip
+    return {
+        "what": cases.CASES[name]["what"],
+        "batch": case["batch"],
+        "timed_steps": timed,
+        "untimed_steps": case["warm"],
+        "shapes": case["shapes"],
+        "pytorch_best": best,
+        "arms": rows,
+    }
 
 
 def print_case(name, result):
@@ -120,10 +187,15 @@ def print_case(name, result):
     print("|---|---:|---:|---:|---:|---:|---:|")
     for n, r in result["arms"].items():
         ms, ratio = r["step_ms"], r.get("speed_ratio")
-        against = f"{ratio['median']:.2f} | {min(ratio['values']):.2f} - {max(ratio['values']):.2f}" if ratio else "- | -"
+        against = (
+            f"{ratio['median']:.2f} | {min(ratio['values']):.2f} - {max(ratio['values']):.2f}" if ratio else "- | -"
+        )
         mark = " (best)" if n == result["pytorch_best"] else ""
-        print(f"| {n}{mark} | {ms['median']:.3g} | {ms['q1']:.3g} - {ms['q3']:.3g} | {r['samples_per_s']['median']:.0f} | {against} "
-              f"| {r['peak_bytes'] / (1 << 20):.0f} |")  # fmt: skip
+        print(
+            f"| {n}{mark} | {ms['median']:.3g} | {ms['q1']:.3g} - {ms['q3']:.3g} | {r['samples_per_s']['median']:.0f} "
+            f"| {against} "
+            f"| {r['peak_bytes'] / (1 << 20):.0f} |"
+        )
 
 
 def main():

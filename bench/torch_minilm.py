@@ -2,6 +2,7 @@
 
 Run as a script it compares the hidden states and the sentence embedding with onnxruntime's on tweets, to 1e-5.
 """
+
 import argparse
 import json
 import math
@@ -111,8 +112,12 @@ def verify(binary, path, rows=64):
         with torch.no_grad():
             t_ids, t_mask = torch.from_numpy(ids), torch.from_numpy(mask)
             real = mask[..., None]  # what lies under the padding is nobody's output
-            worst["hidden"] = max(worst["hidden"], float(np.abs((model.hidden(t_ids, t_mask).numpy() - hidden) * real).max()))
-            worst["embedding"] = max(worst["embedding"], float(np.abs(model.embed(t_ids, t_mask).numpy() - embedding).max()))
+            worst["hidden"] = max(
+                worst["hidden"], float(np.abs((model.hidden(t_ids, t_mask).numpy() - hidden) * real).max())
+            )
+            worst["embedding"] = max(
+                worst["embedding"], float(np.abs(model.embed(t_ids, t_mask).numpy() - embedding).max())
+            )
     return worst
 
 

@@ -1,8 +1,9 @@
 """PyTorch's side of cpu.py: one process, one way of running (eager or compiled, fp32 or bf16 autocast), started once.
 
-Reads a word a line: `run` trains over the case's batches from fresh weights and answers with a line of JSON: seconds of every
-step (batches lie ready in memory: no data loading) and the process's peak memory. Ends with its input.
+Reads a word a line: `run` trains over the case's batches from fresh weights and answers with a line of JSON: seconds
+of every step (batches lie ready in memory: no data loading) and the process's peak memory. Ends with its input.
 """
+
 import argparse
 import json
 import sys
@@ -22,7 +23,11 @@ class Worker:
         self.batches = [{k: torch.from_numpy(v) for k, v in b.items()} for b in cases.load_batches(args.folder)]
         self.warm = case["warm"]
         text = case["name"] == "minilm"
-        self.model = torch_minilm.load(args.binary, case["model"], attention=args.attention) if text else cases.build_net(case["name"])
+        self.model = (
+            torch_minilm.load(args.binary, case["model"], attention=args.attention)
+            if text
+            else cases.build_net(case["name"])
+        )
         self.model.train()
         self.initial = {k: v.clone() for k, v in self.model.state_dict().items()}
         model, bf16 = self.model, args.precision == "bf16"
