@@ -283,7 +283,8 @@ class Former {
       const Node& node = g_.node(NodeId{n});
       b_.origin = node.origin;
       const ValueId composite = try_composite(NodeId{n}, node);
-      if (composite) {
+      // A scalar constant of higher rank than x has made the result's rank: what is formed without it would differ.
+      if (composite && out_.value(composite).dims == m_.dims(node.out[0])) {
         map_[static_cast<size_t>(node.out[0].index)] = composite;
         continue;
       }
@@ -340,6 +341,8 @@ class Former {
       const ValueId product = add.in[i], bias = add.in[1 - i];
       const Node* mm = m_.take(product, "MatMul");
       if (!mm || mm->in.size() != 2 || m_.uses(product) != 1 || !m_.vector_of(bias, product) || !m_.one_type()) continue;
+      // The kernel adds a bias to one product, not to a batch of them.
+      if (m_.dims(mm->in[1]).size() != 2 || (m_.dims(mm->in[0]).size() != 2 && mm->attrs.i("transA", 0) != 0)) continue;
       return b_.op("MatMul", {mapped(mm->in[0]), mapped(mm->in[1]), b_.reshape(mapped(bias), {m_.dims(product).back()})}, mm->attrs);
     }
     return {};

@@ -24,6 +24,12 @@ void products(OpSpecs& s) {
       matmul({2, 1, 2, 3, 2}, {1, 2, 2, 2, 3}), matmul({1, 1}, {1, 1}),   matmul({0, 3}, {3, 4}),             matmul({2, 0}, {0, 4}),
       matmul({2, 3, 0}, {0, 4}),       matmul({2, 3, 4}, {4, 0}),         matmul({0, 3, 4}, {0, 4, 2}),
       matmul({150, 130}, {130, 120}),  matmul({3, 200}, {200, 3000}),     matmul({16, 40, 50}, {16, 60, 50}, 0, 1)};
+  for (OpCase c : {matmul({2, 3}, {3, 4}), matmul({2, 3, 4}, {4, 5}), matmul({3, 2}, {4, 3}, 1, 1, 0.5), matmul({2, 0}, {0, 4}), matmul({150, 130}, {130, 120}),
+                   matmul({3, 200}, {200, 3000})}) {
+    const Dims w = c.in[1].dims;
+    c.in.push_back({{c.attrs.i("transB", 0) ? w[0] : w[1]}});  // a bias
+    s["MatMul"].cases.push_back(c);
+  }
   s["MatMul"].fp32_tolerance = 4e-6;
 }
 
