@@ -1,4 +1,4 @@
-// export: a model file, or a run's folder, written again in another precision or with another choice of weights.
+// export: a model file, a run's model.onnx say, written again in another precision.
 #include <iostream>
 
 #include "base/fs.h"

@@ -176,6 +176,9 @@ std::vector<TrainedTensor> trained_tensors(const Session& session, const float* 
 int run_train(const cli::Options& opts) {
   set_threads(opts);
   const std::string dir = opts.str("output_dir");
+  if (opts.str("export_precision") == "mixed") {
+    fail(Exit::usage, "E_PRECISION", "--export_precision mixed is not built yet", "use fp32 or fp16");
+  }
   Imported model = open_model(opts);
   SourceGraph& g = model.graph;
 

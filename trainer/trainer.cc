@@ -111,21 +111,22 @@ TrainResult Trainer::run() {
 
     const bool done = step_ >= config_.max_steps;
     const bool epoch_end = window->last_of_epoch || done;
+    bool better = false;
     if (val_ && (epoch_end || (config_.eval_steps > 0 && step_ % config_.eval_steps == 0))) {
       const double before = now();
-      evaluate_now(result, window->at.epoch);
+      better = evaluate_now(result, window->at.epoch);
       evaluating += now() - before;
       last = now();
       stop = config_.early_stopping_patience > 0 && evals_since_best_ >= config_.early_stopping_patience;
     }
-    if (epoch_end || stop || (config_.save_steps > 0 && step_ % config_.save_steps == 0)) {
+    if (epoch_end || stop || better || (config_.save_steps > 0 && step_ % config_.save_steps == 0)) {
       log.sync();
       save(next_);
       last = now();
     }
     if (stop_.requested() && !done) {
       log.sync();
-      if (saved_step_ != step_) save(next_);
+      save(next_);
       result.stopped = true;
       result.stop_signal = stop_.name();
       break;
@@ -141,7 +142,7 @@ TrainResult Trainer::run() {
   return result;
 }
 
-void Trainer::evaluate_now(TrainResult& result, int64_t epoch) {
+bool Trainer::evaluate_now(TrainResult& result, int64_t epoch) {
   const Metrics m = evaluate();
   result.last = m;
   const double v = m.value(config_.best_metric);
@@ -163,7 +164,7 @@ void Trainer::evaluate_now(TrainResult& result, int64_t epoch) {
     progress_.message(m.classification ? cat("evaluation at step ", step_, ": loss ", m.loss, ", accuracy ", m.accuracy, ", macro-F1 ", m.macro_f1)
                                        : cat("evaluation at step ", step_, ": loss ", m.loss));
   }
-  if (better) save(next_);
+  return better;
 }
 
 void Trainer::diverged() {
@@ -175,7 +176,7 @@ void Trainer::diverged() {
 }
 
 void Trainer::save(const SamplerState& next) {
-  if (saved_step_ == step_ && best_step_ != step_) return;
+  if (saved_step_ == step_) return;
   const float* params = static_cast<const float*>(session_.params());
   const std::string broken = optimizer_.first_nonfinite(params);
   if (!broken.empty()) fail(Exit::numerical, "E_NONFINITE_WEIGHT", cat("parameter '", broken, "' holds a non-finite value; no checkpoint was written"));

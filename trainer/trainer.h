@@ -73,7 +73,7 @@ class Trainer {
  private:
   struct Step { double loss = 0; GradStats stats; StepScale scale; double lr = 0; };
   Step step(const LoadedWindow& window);
-  void evaluate_now(TrainResult& result, int64_t epoch_done);
+  bool evaluate_now(TrainResult& result, int64_t epoch);   // true: the best so far
   void save(const SamplerState& next);
   [[noreturn]] void diverged();
 

@@ -280,11 +280,11 @@ std::vector<Flag> evaluation_flags() {
 std::vector<Flag> checkpoint_flags() {
   return {
       text("output_dir", "DIR", "run", "Folder of the run: model.onnx, metrics.jsonl, run.json, checkpoints.")
-          .on(kExport)
+          .on(kTrain)
           .also({"o", "checkpoints"}),
       text("out", "FILE", "", "File to write.")
           .on(in(Verb::predict, Verb::grad, Verb::export_model, Verb::check, Verb::plan))
-          .needed(in(Verb::predict, Verb::grad)),
+          .needed(in(Verb::predict, Verb::grad, Verb::export_model)),
       whole("save_steps", "0", "Checkpoint every N attempted steps as well as at the end of each epoch; 0: only there.")
           .at_least(0)
           .on(kTrain),
@@ -313,9 +313,9 @@ std::vector<Flag> export_flags() {
           .same({{"float32", "fp32"}, {"float16", "fp16"}})
           .on(kExport),
       choice("export_weights", {"last", "best", "ema"}, "last", "Which weights go into model.onnx.")
-          .on(kExport)
+          .on(kTrain)
           .also({Alias("load_best_model_at_end", "best", "last")}),
-      toggle("verify_export", "true", "Compare the exported file's outputs with the trained graph's.").on(kExport),
+      toggle("verify_export", "true", "Compare the exported file's outputs with the trained graph's.").on(kTrain),
   };
 }
 
