@@ -32,7 +32,7 @@ HD inline double exp(double x) { return std::exp(x); }
 
 // tanh; relative error below 3e-7.
 HD inline float tanh(float x) {
-  const float t = x < 0 ? -x : x;
+  const float t = std::fabs(x);
   const float s = x * x;
   float p = -5.63017931e-3f;                                       // (tanh(x)/x - 1) in x^2 on [0, 0.63]
   p = p * s + 2.05614977e-2f;
@@ -41,13 +41,13 @@ HD inline float tanh(float x) {
   p = p * s - 3.33332479e-1f;
   const float small = x + x * (p * s);
   const float big = 1.0f - 2.0f / (exp(2.0f * (t > 10.0f ? 10.0f : t)) + 1.0f);
-  return t < 0.63f ? small : (x < 0 ? -big : big);
+  return t < 0.63f ? small : std::copysign(big, x);
 }
 HD inline double tanh(double x) { return std::tanh(x); }
 
 // erf; absolute error below 1e-7.
 HD inline float erf(float x) {
-  const float t = x < 0 ? -x : x;
+  const float t = std::fabs(x);
   const float s = x * x;
   float p = 8.33722952e-5f;                                        // erf(x)/x - 1 in x^2 on [0, 0.93]
   p = p * s - 8.13458115e-4f;
@@ -68,7 +68,7 @@ HD inline float erf(float x) {
   q = q * u - 1.12943304f;
   q = q * u + 1.59718416e-4f;
   const float big = 1.0f - exp(q);
-  return t < 0.93f ? small : (x < 0 ? -big : big);
+  return t < 0.93f ? small : std::copysign(big, x);
 }
 HD inline double erf(double x) { return std::erf(x); }
 
