@@ -19,7 +19,9 @@ TEST_CASE("the cap on the instruction set holds for oneDNN", "[isa]") {
   const char* cap = std::getenv("ONNX_AMP_MAX_ISA");
   if (!cap) SKIP("ONNX_AMP_MAX_ISA is not set");
   const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
-  const unsigned limit = std::string(cap) == "v2" ? unsigned{dnnl_cpu_isa_sse41} : std::string(cap) == "v3" ? unsigned{dnnl_cpu_isa_avx2} : ~0u;
+  const unsigned limit = std::string(cap) == "v2"   ? unsigned{dnnl_cpu_isa_sse41}
+                         : std::string(cap) == "v3" ? unsigned{dnnl_cpu_isa_avx2}
+                                                    : ~0u;
   CHECK((static_cast<unsigned>(isa) & ~limit) == 0);  // one bit a feature
   CHECK(cpu_isa() <= (std::string(cap) == "v2" ? Isa::v2 : std::string(cap) == "v3" ? Isa::v3 : Isa::v4));
 }

@@ -15,7 +15,8 @@ namespace {
 Tensor view(HostTensor& t) { return {t.mutable_data(), t.dtype(), t.dims()}; }
 
 bool equal(const Tensor& a, const HostTensor& b) {
-  return a.dtype == b.dtype() && a.dims == b.dims() && std::memcmp(a.data, b.data(), static_cast<size_t>(b.bytes())) == 0;
+  return a.dtype == b.dtype() && a.dims == b.dims() &&
+         std::memcmp(a.data, b.data(), static_cast<size_t>(b.bytes())) == 0;
 }
 
 // Parameters and gradients in memory of their own, and options that point there.
@@ -89,12 +90,14 @@ TEST_CASE("accumulated gradients are sums over runs") {
         for (const auto& [slot, t] : interpret(g, inputs, host.params).param_grads) {
           auto& sum = sums[static_cast<size_t>(slot)];
           sum.resize(static_cast<size_t>(t.numel()));
-          for (size_t i = 0; i < sum.size(); ++i) sum[i] = static_cast<float>(sum[i]) + t.as<float>()[i];  // as fp32 adds
+          for (size_t i = 0; i < sum.size(); ++i)
+            sum[i] = static_cast<float>(sum[i]) + t.as<float>()[i];  // as fp32 adds
         }
       }
       for (size_t s = 0; s < sums.size(); ++s) {
         INFO("gradient " << s);
-        for (size_t i = 0; i < sums[s].size(); ++i) REQUIRE(host.grads[s].as<float>()[i] == static_cast<float>(sums[s][i]));
+        for (size_t i = 0; i < sums[s].size(); ++i)
+          REQUIRE(host.grads[s].as<float>()[i] == static_cast<float>(sums[s][i]));
       }
     }
   }

@@ -16,8 +16,7 @@ struct Net {
 };
 
 inline const std::vector<Net>& small_nets() {
-  static const std::vector<Net> nets = {
-      {"mlp", R"(
+  static const std::vector<Net> nets = {{"mlp", R"(
          input x 32 20
          input label i64 32
          param W1 20 40
@@ -32,7 +31,7 @@ inline const std::vector<Net>& small_nets() {
          loss = CrossEntropy(y, label) {ignore_index=-100}
          output y
          output loss)"},
-      {"attention", R"(
+                                        {"attention", R"(
          input ids i64 4 6
          input label i64 24
          input mask 4 1 1 6
@@ -74,7 +73,7 @@ inline const std::vector<Net>& small_nets() {
          loss = CrossEntropy(y, label) {ignore_index=3}
          output y
          output loss)"},
-      {"spelled layer norm", R"(
+                                        {"spelled layer norm", R"(
          input x 6 5 12
          param scale 12
          param bias 12
@@ -99,7 +98,7 @@ inline const std::vector<Net>& small_nets() {
          loss = ReduceSum(c) {axes=[0 1 2]; keepdims=0}
          output c
          output loss)"},
-      {"conv net", R"(
+                                        {"conv net", R"(
          input x 4 3 12 12
          input label i64 4
          param K1 6 3 3 3
@@ -149,7 +148,8 @@ inline std::map<std::string, HostTensor> random_inputs(const Graph& g, uint64_t 
     const Value& v = g.value(ValueId{i});
     if (v.kind != ValueKind::input) continue;
     std::vector<double> x(static_cast<size_t>(numel(v.dims)));
-    for (double& e : x) e = is_float(v.dtype) ? static_cast<double>(rng() % 4001) / 1000 - 2 : static_cast<double>(rng() % 5);
+    for (double& e : x)
+      e = is_float(v.dtype) ? static_cast<double>(rng() % 4001) / 1000 - 2 : static_cast<double>(rng() % 5);
     out[v.name] = HostTensor::of<double>(v.dims, x).cast(v.dtype);
   }
   return out;

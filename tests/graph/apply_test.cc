@@ -40,7 +40,9 @@ TEST_CASE("a 16-bit node reads and writes 16 bits") {
 }
 
 TEST_CASE("a weight is cast once, whoever reads it") {
-  const std::string g = applied("input x 3 3\nparam W 3 3\ny = MatMul(x, W) @0\nz = MatMul(y, W) @1\nv = MatMul(z, W) @2\noutput v", {kHalf, kHalf, kHalf});
+  const std::string g =
+      applied("input x 3 3\nparam W 3 3\ny = MatMul(x, W) @0\nz = MatMul(y, W) @1\nv = MatMul(z, W) @2\noutput v",
+              {kHalf, kHalf, kHalf});
   CHECK(g.find("Cast(W)") != std::string::npos);
   CHECK(g.find("Cast(W)") == g.rfind("Cast(W)"));
 }
@@ -67,7 +69,9 @@ TEST_CASE("an fp32 node stores 16 bits when all its readers read 16 bits") {
 }
 
 TEST_CASE("moves follow their input") {
-  CHECK(applied("input x 4 2\na = Exp(x) @0\nb = Transpose(a) {perm=[1 0]} @1\nc = Reshape(b) {dims=[8]} @2\nd = Neg(c) @3\noutput d", {kHalf, kFull, kFull, kHalf}) ==
+  CHECK(applied("input x 4 2\na = Exp(x) @0\nb = Transpose(a) {perm=[1 0]} @1\nc = Reshape(b) {dims=[8]} @2\nd = "
+                "Neg(c) @3\noutput d",
+                {kHalf, kFull, kFull, kHalf}) ==
         "t0 float16[4,2] = Cast(x)\n"
         "t1 float16[4,2] = Exp(t0)\n"
         "t2 float16[2,4] = Transpose(t1)\n"
@@ -75,13 +79,15 @@ TEST_CASE("moves follow their input") {
         "t4 float16[8] = Neg(t3)\n"
         "output d = t4\n");
   // Demand passes through moves: the fp32 node in front stores 16 bits for the 16-bit node behind.
-  CHECK(applied("input x 4 2\na = Exp(x) @0\nb = Transpose(a) {perm=[1 0]} @1\nd = Neg(b) @2\noutput d", {kFull, kFull, kHalf}) ==
+  CHECK(applied("input x 4 2\na = Exp(x) @0\nb = Transpose(a) {perm=[1 0]} @1\nd = Neg(b) @2\noutput d",
+                {kFull, kFull, kHalf}) ==
         "t0 float16[4,2] = Exp(x)\n"
         "t1 float16[2,4] = Transpose(t0)\n"
         "t2 float16[2,4] = Neg(t1)\n"
         "output d = t2\n");
   // Mixed inputs widen.
-  CHECK(applied("input x 2\na = Exp(x) @0\nb = Neg(x) @1\nc = Concat(a, b) {axis=0}\nd = Abs(c)\noutput d", {kHalf, kFull}) ==
+  CHECK(applied("input x 2\na = Exp(x) @0\nb = Neg(x) @1\nc = Concat(a, b) {axis=0}\nd = Abs(c)\noutput d",
+                {kHalf, kFull}) ==
         "t0 float16[2] = Cast(x)\n"
         "t1 float16[2] = Exp(t0)\n"
         "t2 float32[2] = Neg(x)\n"
@@ -92,18 +98,23 @@ TEST_CASE("moves follow their input") {
 }
 
 TEST_CASE("statistics and integers keep their types") {
-  CHECK(applied("input x 4 8\nparam s 8\nparam b 8\ny, m, r = LayerNorm(x, s, b) {n=8; epsilon=1e-5; rms=0} @0\nz = Exp(y) @1\noutput z", {kFull, kHalf}) ==
+  CHECK(applied("input x 4 8\nparam s 8\nparam b 8\ny, m, r = LayerNorm(x, s, b) {n=8; epsilon=1e-5; rms=0} @0\nz = "
+                "Exp(y) @1\noutput z",
+                {kFull, kHalf}) ==
         "t0 float16[4,8], t1 float32[4], t2 float32[4] = LayerNorm(x, s, b)\n"
         "t3 float16[4,8] = Exp(t0)\n"
         "output z = t3\n");
-  CHECK(applied("input ids i64 5\nparam T 7 4\ny = GatherRows(T, ids) {outer=1; n=7; inner=4; dims=[5 4]} @0\noutput y", {kHalf}) ==
+  CHECK(applied("input ids i64 5\nparam T 7 4\ny = GatherRows(T, ids) {outer=1; n=7; inner=4; dims=[5 4]} @0\noutput y",
+                {kHalf}) ==
         "t0 float16[7,4] = Cast(T)\n"
         "t1 float16[5,4] = GatherRows(t0, ids)\n"
         "output y = t1\n");
 }
 
 TEST_CASE("where the largest element lies is found again when it was stored in 16 bits") {
-  CoreText t("param x 2 5\nm = ReduceMax(x) {axes=[1]; keepdims=1} @0\nn = ReduceMin(x) {axes=[1]; keepdims=1} @1\nd = Sub(m, n) @2\ny = Neg(d) @3\noutput y");
+  CoreText t(
+      "param x 2 5\nm = ReduceMax(x) {axes=[1]; keepdims=1} @0\nn = ReduceMin(x) {axes=[1]; keepdims=1} @1\nd = Sub(m, "
+      "n) @2\ny = Neg(d) @3\noutput y");
   const Graph g = apply_precision(prune(t.graph), {kFull, kFull, kHalf, kHalf}, kHalf, cpu_evaluator());
   Graph back = g;
   Builder b(back, cpu_evaluator());

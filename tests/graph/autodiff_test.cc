@@ -32,17 +32,21 @@ TEST_CASE("uses of a value add up, broadcasts are undone") {
   t.graph.outputs.push_back({"g", g});
   const HostTensor w = HostTensor::of<float>({3}, {1, 2, 3}), x = HostTensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
   // d sum(w^2 x + w) / dw = 2 w (x1 + x2) + 2
-  CHECK(interpret(t.graph, {{"x", x}}, {w}).outputs.at("g").to_doubles() == std::vector<double>{2 * 1 * 5 + 2, 2 * 2 * 7 + 2, 2 * 3 * 9 + 2});
+  CHECK(interpret(t.graph, {{"x", x}}, {w}).outputs.at("g").to_doubles() ==
+        std::vector<double>{2 * 1 * 5 + 2, 2 * 2 * 7 + 2, 2 * 3 * 9 + 2});
 }
 
 TEST_CASE("what does not reach the loss has no gradient, and costs nothing") {
-  CoreText t("param w 3\nparam other 3\nparam masked 3\na = Mul(w, w)\nb = Exp(other)\nconst c bool = 0\nm = Greater(masked, a)\nz = Where(m, a, w)");
+  CoreText t(
+      "param w 3\nparam other 3\nparam masked 3\na = Mul(w, w)\nb = Exp(other)\nconst c bool = 0\nm = Greater(masked, "
+      "a)\nz = Where(m, a, w)");
   const int32_t before = t.graph.n_nodes();
   const auto g = differentiate(t, "z", {"w", "other", "masked"});
   CHECK(g[0]);
   CHECK_FALSE(g[1]);
   CHECK_FALSE(g[2]);  // only through a comparison
-  for (int32_t n = before; n < t.graph.n_nodes(); ++n) CHECK(t.graph.node(NodeId{n}).origin.role == std::string("gradient of"));
+  for (int32_t n = before; n < t.graph.n_nodes(); ++n)
+    CHECK(t.graph.node(NodeId{n}).origin.role == std::string("gradient of"));
 }
 
 TEST_CASE("nothing upstream of the wanted values is differentiated") {

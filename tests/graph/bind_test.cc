@@ -68,7 +68,8 @@ TEST_CASE("bad nodes are refused with what is wrong and where") {
   refused(s.node("Softmax", {x}, {{"axis", 0.5}}), "Softmax", "E_ATTR", Exit::model);
   refused(s.node("NoSuchOperator", {x}), "NoSuchOperator", "E_OP_DOMAIN", Exit::unsupported);
   refused(s.node("HardSwish", {x}, {}, 9), "HardSwish", "E_OP_DOMAIN", Exit::unsupported);  // since 14
-  refused(s.node("ScatterND", {x, axes, x}, {{"reduction", std::string("add")}}), "ScatterND", "E_OP_CASE", Exit::unsupported);
+  refused(s.node("ScatterND", {x, axes, x}, {{"reduction", std::string("add")}}), "ScatterND", "E_OP_CASE",
+          Exit::unsupported);
 }
 
 TEST_CASE("an axis out of range is a model error") {
@@ -96,7 +97,8 @@ TEST_CASE("missing data and dangling values are told apart") {
 
 TEST_CASE("only what the outputs need is bound") {
   SourceNet s;
-  const int x = s.input("x"), extra = s.input("extra"), y = s.node("Exp", {x}), broken = s.node("NoSuchOperator", {y, extra});
+  const int x = s.input("x"), extra = s.input("extra"), y = s.node("Exp", {x}),
+            broken = s.node("NoSuchOperator", {y, extra});
   const BoundNet b(s, {{"x", {2}}}, {y});
   CHECK(ops_of(b.graph) == "Exp");
   CHECK(needed_inputs(s.g, {y}) == std::vector<int>{x});
@@ -124,7 +126,8 @@ TEST_CASE("tied parameters share a slot, transposed copies too") {
 TEST_CASE("the working type replaces the file's floating types") {
   SourceNet s;
   const int x = s.input("x", DType::f16), ids = s.input("ids", DType::i64), w = s.param("w", {3});
-  const int a = s.node("Add", {x, w}), b = s.node("Cast", {a}, {{"to", int64_t{10}}}), c = s.node("Cast", {ids}, {{"to", int64_t{1}}});
+  const int a = s.node("Add", {x, w}), b = s.node("Cast", {a}, {{"to", int64_t{10}}}),
+            c = s.node("Cast", {ids}, {{"to", int64_t{1}}});
   const int y = s.node("Add", {b, c});
   Graph g;
   Builder builder(g, cpu_evaluator());

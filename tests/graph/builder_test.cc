@@ -37,7 +37,8 @@ TEST_CASE("small constants are shared, without an evaluator nothing is folded") 
 }
 
 TEST_CASE("random operators are neither folded nor merged") {
-  CHECK(ops_after("const a 4 = 1 1 1 1\nb = Dropout(a) {ratio=0.5; site=1}\nc = Dropout(a) {ratio=0.5; site=1}") == "Dropout Dropout");
+  CHECK(ops_after("const a 4 = 1 1 1 1\nb = Dropout(a) {ratio=0.5; site=1}\nc = Dropout(a) {ratio=0.5; site=1}") ==
+        "Dropout Dropout");
 }
 
 TEST_CASE("large expansions of constants stay nodes, folding has a budget") {
@@ -55,7 +56,9 @@ TEST_CASE("large expansions of constants stay nodes, folding has a budget") {
 
 TEST_CASE("equal pure nodes are one node") {
   CHECK(ops_after("input x 3\na = Exp(x)\nb = Exp(x)\nc = Add(a, b)\nd = Add(b, a)") == "Exp Add");
-  CHECK(ops_after("input x 3\na = LeakyRelu(x) {alpha=0.1}\nb = LeakyRelu(x) {alpha=0.2}\nc = LeakyRelu(x) {alpha=0.1}") == "LeakyRelu LeakyRelu");
+  CHECK(ops_after(
+            "input x 3\na = LeakyRelu(x) {alpha=0.1}\nb = LeakyRelu(x) {alpha=0.2}\nc = LeakyRelu(x) {alpha=0.1}") ==
+        "LeakyRelu LeakyRelu");
   CHECK(ops_after("input x 2 3\ninput y 2 3\na = Sub(x, y)\nb = Sub(y, x)") == "Sub Sub");
   CoreText t("input x 4\na, b = Split(x) {axis=0; sizes=[1 3]}\nc, d = Split(x) {axis=0; sizes=[1 3]}");
   CHECK((t["a"] == t["c"] && t["b"] == t["d"]));
@@ -85,14 +88,16 @@ TEST_CASE("transposes collapse") {
 
 TEST_CASE("casts disappear or move in front of views") {
   CHECK(ops_after(cat("input x 3\na = Cast(x) {to=", static_cast<int>(DType::f32), "}")) == "");
-  CoreText t(cat("input x 2 3\nparam W 6\nm = Mul(x, x)\nr = Reshape(m) {dims=[6]}\nc = Cast(r) {to=", static_cast<int>(DType::f16), "}"));
+  CoreText t(cat("input x 2 3\nparam W 6\nm = Mul(x, x)\nr = Reshape(m) {dims=[6]}\nc = Cast(r) {to=",
+                 static_cast<int>(DType::f16), "}"));
   CHECK(t.producer("c").op->name == "Reshape");
   CHECK(t.graph.node(t.graph.value(t.producer("c").in[0]).producer).in[0] == t["m"]);
   CHECK(t.builder.dtype(t["c"]) == DType::f16);
 }
 
 TEST_CASE("neutral operands disappear") {
-  for (const char* keep : {"a = Add(x, z)", "a = Add(z, x)", "a = Sub(x, z)", "a = Mul(x, o)", "a = Mul(o, x)", "a = Div(x, o)"}) {
+  for (const char* keep :
+       {"a = Add(x, z)", "a = Add(z, x)", "a = Sub(x, z)", "a = Mul(x, o)", "a = Mul(o, x)", "a = Div(x, o)"}) {
     INFO(keep);
     CoreText t(cat("input x 2 3\nconst z = 0\nconst o 3 = 1 1 1\n", keep));
     CHECK(t["a"] == t["x"]);
@@ -126,8 +131,10 @@ TEST_CASE("reductions are chained until each is over neighbouring axes") {
 TEST_CASE("gathers of neighbouring rows are slices, of all rows in order views") {
   SourceNet s;
   const int x = s.input("x");
-  const int first = s.constant("zero", HostTensor::scalar<int64_t>(0)), run = s.ints("run", {1, 2, -1}), mixed = s.ints("mixed", {2, 0});
-  const int a = s.node("Gather", {x, first}, {{"axis", int64_t{1}}}), b = s.node("Gather", {x, run}), c = s.node("Gather", {x, mixed});
+  const int first = s.constant("zero", HostTensor::scalar<int64_t>(0)), run = s.ints("run", {1, 2, -1}),
+            mixed = s.ints("mixed", {2, 0});
+  const int a = s.node("Gather", {x, first}, {{"axis", int64_t{1}}}), b = s.node("Gather", {x, run}),
+            c = s.node("Gather", {x, mixed});
   const int all = s.ints("all", {0, 1, 2, 3}), d = s.node("Gather", {x, all});
   CHECK(ops_of(BoundNet(s, {{"x", {4, 5}}}, {a}).graph) == "Slice Reshape");
   CHECK(ops_of(BoundNet(s, {{"x", {4, 5}}}, {b}).graph) == "Slice");

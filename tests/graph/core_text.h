@@ -2,8 +2,9 @@
 //   input x f32 2 3        param W f32 3 4        const c = 0.5        const t i64 2 = 0 1
 //   y = MatMul(x, W) {transB=1; alpha=0.5}        a, b = Split(y) {axis=1; sizes=[1 3]}        o = LayerNorm(x, W, )
 //   output y
-// `@3` at the end of a node gives it source node 3 (for precision plans). Types as base/dtype.h names them. Numbers with a '.' or an 'e' are floats, lists stand in brackets. The nodes go through a
-// Builder, so that its rules act; params get slots in order.
+// `@3` at the end of a node gives it source node 3 (for precision plans). Types as base/dtype.h names them. Numbers
+// with a '.' or an 'e' are floats, lists stand in brackets. The nodes go through a Builder, so that its rules act;
+// params get slots in order.
 #pragma once
 
 #include <map>
@@ -18,7 +19,10 @@
 namespace amp::test {
 
 struct CoreText {
-  explicit CoreText(const std::string& text, Evaluator evaluator = cpu_evaluator()) : builder(graph, std::move(evaluator)) { add(text); }
+  explicit CoreText(const std::string& text, Evaluator evaluator = cpu_evaluator())
+      : builder(graph, std::move(evaluator)) {
+    add(text);
+  }
 
   void add(const std::string& text);
   ValueId operator[](const std::string& name) const {
@@ -69,11 +73,15 @@ inline void CoreText::leaf(const std::string& kind, std::istringstream& in) {
   DType type = DType::f32;
   Dims dims;
   while (in >> word && word != "=") {
-    if (std::isdigit(static_cast<unsigned char>(word[0]))) dims.push_back(std::stoll(word));
-    else type = dtype_from_name(word);
+    if (std::isdigit(static_cast<unsigned char>(word[0])))
+      dims.push_back(std::stoll(word));
+    else
+      type = dtype_from_name(word);
   }
-  if (kind == "input") names[name] = graph.add_input(name, type, dims);
-  else if (kind == "param") names[name] = graph.add_param(params++, name, type, dims);
+  if (kind == "input")
+    names[name] = graph.add_input(name, type, dims);
+  else if (kind == "param")
+    names[name] = graph.add_param(params++, name, type, dims);
   else {
     std::vector<double> v;
     while (in >> word) v.push_back(std::stod(word));
@@ -122,15 +130,16 @@ inline void CoreText::add(const std::string& text) {
   }
 }
 
-// The nodes, one a line: "t0 float16[2,3] = Cast(W)". Inputs and params by name, constants by value when they are scalars,
-// results numbered in order.
+// The nodes, one a line: "t0 float16[2,3] = Cast(W)". Inputs and params by name, constants by value when they are
+// scalars, results numbered in order.
 inline std::string text_of(const Graph& g) {
   std::ostringstream s;
   std::map<int32_t, std::string> names;
   const auto name = [&](ValueId v) -> std::string {
     if (!v) return "";
     const Value& x = g.value(v);
-    if (x.kind == ValueKind::constant) return x.constant.numel() == 1 ? cat(x.constant.to_doubles()[0]) : cat("const", to_string(x.dims));
+    if (x.kind == ValueKind::constant)
+      return x.constant.numel() == 1 ? cat(x.constant.to_doubles()[0]) : cat("const", to_string(x.dims));
     if (x.kind == ValueKind::temp) {
       const std::string fresh = cat('t', names.size());
       return names.emplace(v.index, fresh).first->second;

@@ -9,7 +9,8 @@ using namespace amp;
 using namespace amp::test;
 
 namespace {
-const std::string to16 = cat("{to=", static_cast<int>(DType::f16), "}"), to32 = cat("{to=", static_cast<int>(DType::f32), "}");
+const std::string to16 = cat("{to=", static_cast<int>(DType::f16), "}"),
+                  to32 = cat("{to=", static_cast<int>(DType::f32), "}");
 }  // namespace
 
 TEST_CASE("prune keeps what outputs and gradients need") {
@@ -36,16 +37,23 @@ TEST_CASE("prune keeps what outputs and gradients need") {
 }
 
 TEST_CASE("a cast of what is computed for it alone goes into the producer") {
-  CHECK(text_of(absorb_casts(CoreText("input x 2 2\nparam w 2 2\na = MatMul(x, w)\nb = Cast(a) " + to16 + "\noutput b").graph)) ==
+  CHECK(text_of(absorb_casts(
+            CoreText("input x 2 2\nparam w 2 2\na = MatMul(x, w)\nb = Cast(a) " + to16 + "\noutput b").graph)) ==
         "t0 float16[2,2] = MatMul(x, w)\noutput b = t0\n");
   // Read by others too, or an output itself: stays.
-  CHECK(ops_of(absorb_casts(CoreText("input x 2\na = Exp(x)\nb = Cast(a) " + to16 + "\nc = Neg(a)\noutput b\noutput c").graph)) == "Exp Cast Neg");
-  CHECK(ops_of(absorb_casts(CoreText("input x 2\na = Exp(x)\nb = Cast(a) " + to16 + "\noutput a\noutput b").graph)) == "Exp Cast");
+  CHECK(ops_of(absorb_casts(
+            CoreText("input x 2\na = Exp(x)\nb = Cast(a) " + to16 + "\nc = Neg(a)\noutput b\noutput c").graph)) ==
+        "Exp Cast Neg");
+  CHECK(ops_of(absorb_casts(CoreText("input x 2\na = Exp(x)\nb = Cast(a) " + to16 + "\noutput a\noutput b").graph)) ==
+        "Exp Cast");
   // Of an input, a parameter, a view, a move, an integer: stays.
   CHECK(ops_of(absorb_casts(CoreText("input x 2\nb = Cast(x) " + to16 + "\noutput b").graph)) == "Cast");
   CHECK(ops_of(absorb_casts(CoreText("param w 2\nb = Cast(w) " + to16 + "\noutput b").graph)) == "Cast");
-  CHECK(ops_of(absorb_casts(CoreText("input x 4 2\na = Transpose(x) {perm=[1 0]}\nb = Cast(a) " + to16 + "\noutput b").graph)) == "Transpose Cast");
-  CHECK(ops_of(absorb_casts(CoreText("input x i64 4\na = Neg(x)\nb = Cast(a) " + to32 + "\noutput b").graph)) == "Neg Cast");
+  CHECK(ops_of(absorb_casts(
+            CoreText("input x 4 2\na = Transpose(x) {perm=[1 0]}\nb = Cast(a) " + to16 + "\noutput b").graph)) ==
+        "Transpose Cast");
+  CHECK(ops_of(absorb_casts(CoreText("input x i64 4\na = Neg(x)\nb = Cast(a) " + to32 + "\noutput b").graph)) ==
+        "Neg Cast");
 }
 
 TEST_CASE("up-casts go into what accumulates in fp32, or was planned so") {
@@ -64,12 +72,15 @@ TEST_CASE("up-casts go into what accumulates in fp32, or was planned so") {
 }
 
 TEST_CASE("absorbing keeps numbers") {
-  CoreText t("input x 8 8\nparam w 8 8\na = MatMul(x, w)\nb = Cast(a) " + to16 + "\nc = Exp(b)\nd = Cast(c) " + to32 + "\noutput d");
+  CoreText t("input x 8 8\nparam w 8 8\na = MatMul(x, w)\nb = Cast(a) " + to16 + "\nc = Exp(b)\nd = Cast(c) " + to32 +
+             "\noutput d");
   std::vector<float> v(64);
   for (size_t i = 0; i < v.size(); ++i) v[i] = 0.037f * static_cast<float>(i % 13) - 0.2f;
   const HostTensor m = HostTensor::of<float>({8, 8}, v);
   const Graph g = absorb_casts(t.graph);
   CHECK(ops_of(g) == "MatMul Exp");
-  const std::vector<double> before = interpret(t.graph, {{"x", m}}, {m}).outputs.at("d").to_doubles(), after = interpret(g, {{"x", m}}, {m}).outputs.at("d").to_doubles();
-  for (size_t i = 0; i < before.size(); ++i) CHECK(std::abs(before[i] - after[i]) <= 1e-3 * before[i]);  // Exp is no longer rounded
+  const std::vector<double> before = interpret(t.graph, {{"x", m}}, {m}).outputs.at("d").to_doubles(),
+                            after = interpret(g, {{"x", m}}, {m}).outputs.at("d").to_doubles();
+  for (size_t i = 0; i < before.size(); ++i)
+    CHECK(std::abs(before[i] - after[i]) <= 1e-3 * before[i]);  // Exp is no longer rounded
 }

@@ -20,7 +20,8 @@ struct SourceNet {
   }
   int param(const std::string& name, Dims dims, float fill = 0.5f) {
     const int v = value(name, SourceKind::parameter, DType::f32);
-    g.values[static_cast<size_t>(v)].data = HostTensor::of<float>(dims, std::vector<float>(static_cast<size_t>(numel(dims)), fill));
+    g.values[static_cast<size_t>(v)].data =
+        HostTensor::of<float>(dims, std::vector<float>(static_cast<size_t>(numel(dims)), fill));
     g.values[static_cast<size_t>(v)].trainable = true;
     return v;
   }
@@ -29,10 +30,13 @@ struct SourceNet {
     g.values[static_cast<size_t>(v)].data = std::move(data);
     return v;
   }
-  int ints(const std::string& name, const std::vector<int64_t>& v) { return constant(name, HostTensor::of<int64_t>({static_cast<int64_t>(v.size())}, v)); }
+  int ints(const std::string& name, const std::vector<int64_t>& v) {
+    return constant(name, HostTensor::of<int64_t>({static_cast<int64_t>(v.size())}, v));
+  }
 
   // The node is called like its operator; its outputs "<op>_<node>", "<op>_<node>.1", ...
-  std::vector<int> nodes(const std::string& op, std::vector<int> in, Attrs attrs = {}, size_t outputs = 1, int64_t version = 17) {
+  std::vector<int> nodes(const std::string& op, std::vector<int> in, Attrs attrs = {}, size_t outputs = 1,
+                         int64_t version = 17) {
     SourceNode n;
     n.name = "/net/" + op;
     n.op = op;
@@ -63,12 +67,14 @@ struct SourceNet {
 
 // Bound to input shapes; outputs are the graph's outputs "y0", "y1", ...
 struct BoundNet {
-  BoundNet(const SourceNet& net, std::map<std::string, Dims> dims, const std::vector<int>& outputs) : params(net.g), builder(graph, cpu_evaluator()) {
+  BoundNet(const SourceNet& net, std::map<std::string, Dims> dims, const std::vector<int>& outputs)
+      : params(net.g), builder(graph, cpu_evaluator()) {
     BindOptions o;
     o.input_dims = std::move(dims);
     o.outputs = outputs;
     bound = bind(net.g, params, o, builder);
-    for (size_t i = 0; i < outputs.size(); ++i) graph.outputs.push_back({cat('y', i), bound.values[static_cast<size_t>(outputs[i])]});
+    for (size_t i = 0; i < outputs.size(); ++i)
+      graph.outputs.push_back({cat('y', i), bound.values[static_cast<size_t>(outputs[i])]});
   }
   Graph graph;
   ParamTable params;

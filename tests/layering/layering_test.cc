@@ -1,5 +1,5 @@
-// The order of the rooms, read from the sources: an include points up the list, never down; libraries stay in the room that hides
-// them; the trainer knows no operator.
+// The order of the rooms, read from the sources: an include points up the list, never down; libraries stay in the room
+// that hides them; the trainer knows no operator.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <filesystem>
@@ -24,7 +24,8 @@ const std::map<std::string, std::set<std::string>>& allowed() {
     m["graph"] = {"base"};
     m["backend"] = {"base", "graph"};
     m["ops"] = {"base", "graph", "backend"};
-    for (const char* peer : {"importer", "precision", "data"}) m[peer] = {"base", "graph"};  // they see no kernel, nor each other
+    for (const char* peer : {"importer", "precision", "data"})
+      m[peer] = {"base", "graph"};  // they see no kernel, nor each other
     m["trainer"] = {"base", "graph", "backend", "ops", "importer", "precision", "data"};
     m["tools"] = m["trainer"];
     m["tools"].insert("trainer");
@@ -60,18 +61,24 @@ std::vector<Include> includes(const std::string& text) {
 
 bool is_protobuf(const std::string& p) { return p.rfind("onnx/", 0) == 0 || p.rfind("google/protobuf", 0) == 0; }
 bool is_onednn(const std::string& p) { return p.find("dnnl") != std::string::npos; }
-bool is_cuda(const std::string& p) { return p.rfind("cuda", 0) == 0 || p.rfind("cublas", 0) == 0 || p.rfind("cudnn", 0) == 0 || p == "nccl.h"; }
+bool is_cuda(const std::string& p) {
+  return p.rfind("cuda", 0) == 0 || p.rfind("cublas", 0) == 0 || p.rfind("cudnn", 0) == 0 || p == "nccl.h";
+}
 
 // What is wrong with one file; empty when nothing is.
 std::vector<std::string> faults(const Source& s) {
   std::vector<std::string> out;
   const std::string room = room_of(s.path);
-  const auto add = [&](int line, const std::string& what) { out.push_back(s.path + ":" + std::to_string(line) + ": " + what); };
+  const auto add = [&](int line, const std::string& what) {
+    out.push_back(s.path + ":" + std::to_string(line) + ": " + what);
+  };
   for (const Include& i : includes(s.text)) {
     if (i.quoted) {
       const std::string target = room_of(i.path);
-      if (i.path.find('/') == std::string::npos || !allowed().count(target)) add(i.line, "\"" + i.path + "\" is no path from the root into a room");
-      else if (target != room && !allowed().at(room).count(target)) add(i.line, room + " may not include " + target + " (\"" + i.path + "\")");
+      if (i.path.find('/') == std::string::npos || !allowed().count(target))
+        add(i.line, "\"" + i.path + "\" is no path from the root into a room");
+      else if (target != room && !allowed().at(room).count(target))
+        add(i.line, room + " may not include " + target + " (\"" + i.path + "\")");
     }
     if (is_protobuf(i.path) && room != "importer") add(i.line, "only importer sees ONNX and Protocol Buffers");
     if (is_onednn(i.path) && s.path.rfind("backend/cpu/", 0) != 0) add(i.line, "only backend/cpu sees oneDNN");
@@ -83,7 +90,9 @@ std::vector<std::string> faults(const Source& s) {
   for (std::string line; std::getline(in, line);) {
     ++number;
     if (room == "trainer" && std::regex_search(line, op_name)) add(number, "the trainer asks a node its operator");
-    if (s.path.size() > 2 && s.path.substr(s.path.size() - 2) == ".h" && line.find("using namespace") != std::string::npos) add(number, "a header opens a namespace");
+    if (s.path.size() > 2 && s.path.substr(s.path.size() - 2) == ".h" &&
+        line.find("using namespace") != std::string::npos)
+      add(number, "a header opens a namespace");
   }
   return out;
 }

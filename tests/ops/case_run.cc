@@ -14,11 +14,16 @@ namespace {
 DType type_of(Role role, DType floating) {
   switch (role) {
     case Role::value:
-    case Role::held: return floating;
-    case Role::stat: return is_low(floating) ? DType::f32 : floating;
-    case Role::integer: return DType::i64;
-    case Role::byte: return DType::u8;
-    case Role::boolean: return DType::boolean;
+    case Role::held:
+      return floating;
+    case Role::stat:
+      return is_low(floating) ? DType::f32 : floating;
+    case Role::integer:
+      return DType::i64;
+    case Role::byte:
+      return DType::u8;
+    case Role::boolean:
+      return DType::boolean;
   }
   return floating;
 }
@@ -91,7 +96,8 @@ std::vector<HostTensor> rounded(const std::vector<HostTensor>& in, DType to) {
 
 std::string describe(const std::string& op, const OpCase& c) {
   std::string s = op;
-  for (const Operand& o : c.in) s += cat(' ', o.role == Role::value ? "f" : o.role == Role::integer ? "i" : "-", to_string(o.dims));
+  for (const Operand& o : c.in)
+    s += cat(' ', o.role == Role::value ? "f" : o.role == Role::integer ? "i" : "-", to_string(o.dims));
   return s + ' ' + c.attrs.key();
 }
 

@@ -1,5 +1,5 @@
-// Composites: a spelled-out subgraph and the operator that replaces it give the same outputs and gradients; what only looks alike is
-// left alone.
+// Composites: a spelled-out subgraph and the operator that replaces it give the same outputs and gradients; what only
+// looks alike is left alone.
 #include "ops/composites.h"
 
 #include <catch2/catch_all.hpp>
@@ -32,7 +32,8 @@ Graph differentiated(Graph g) {
     const Value& v = g.value(ValueId{i});
     if (v.kind == ValueKind::input) map[i] = wide.add_input(v.name, v.dtype, v.dims);
     if (v.kind == ValueKind::param) map[i] = wide.add_param(v.slot, v.name, v.dtype, v.dims);
-    if (v.kind == ValueKind::constant) map[i] = b.constant(is_float(v.dtype) ? v.constant.cast(DType::f64) : v.constant);
+    if (v.kind == ValueKind::constant)
+      map[i] = b.constant(is_float(v.dtype) ? v.constant.cast(DType::f64) : v.constant);
   }
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const Node& node = g.node(NodeId{n});
@@ -110,7 +111,8 @@ TEST_CASE("spellings of LayerNorm and RMSNorm") {
            {"operands swapped", kNorm + "y = Div(d, sd)\ny = Mul(W, y)\ny = Add(b, y)\noutput y"},
            {"reciprocal", kNorm + "r = Reciprocal(sd)\ny = Mul(d, r)\ny = Mul(y, W)\ny = Add(y, b)\noutput y"},
            {"one over", kNorm + "r = Div(one, sd)\ny = Mul(r, d)\ny = Mul(y, W)\ny = Add(y, b)\noutput y"},
-           {"TensorFlow", kNorm + "r = Reciprocal(sd)\nr = Mul(r, W)\nm = Mul(mean, r)\nh = Sub(b, m)\ny = Mul(x, r)\ny = Add(y, h)\noutput y"},
+           {"TensorFlow", kNorm + "r = Reciprocal(sd)\nr = Mul(r, W)\nm = Mul(mean, r)\nh = Sub(b, m)\ny = Mul(x, "
+                                  "r)\ny = Add(y, h)\noutput y"},
            {"rms", kRms + "y = Div(x, sd)\ny = Mul(W, y)\noutput y"},
            {"rms reciprocal", kRms + "r = Reciprocal(sd)\ny = Mul(x, r)\ny = Mul(y, W)\noutput y"}}) {
     DYNAMIC_SECTION(name) {
@@ -121,13 +123,16 @@ TEST_CASE("spellings of LayerNorm and RMSNorm") {
 }
 
 TEST_CASE("spellings of GELU") {
-  const std::string head = "param x 3 8\nconst half = 0.5\nconst one = 1\nconst root = 1.4142135\nconst inverse = 0.70710677\nconst c = 0.044715\nconst k = 0.7978846\n";
+  const std::string head =
+      "param x 3 8\nconst half = 0.5\nconst one = 1\nconst root = 1.4142135\nconst inverse = 0.70710677\nconst c = "
+      "0.044715\nconst k = 0.7978846\n";
   const std::string gate = "e = Erf(t)\ng = Add(e, one)\n", tanh = "s = Mul(k, i)\ne = Tanh(s)\ng = Add(one, e)\n";
   for (const auto& [name, text] : std::map<std::string, std::string>{
            {"PyTorch", "t = Div(x, root)\n" + gate + "y = Mul(x, g)\ny = Mul(y, half)"},
            {"half first", "t = Mul(x, inverse)\n" + gate + "h = Mul(half, x)\ny = Mul(h, g)"},
            {"half on the gate", "t = Mul(x, inverse)\n" + gate + "h = Mul(half, g)\ny = Mul(x, h)"},
-           {"tanh", "x2 = Mul(x, x)\nx3 = Mul(x2, x)\ni = Mul(x3, c)\ni = Add(x, i)\n" + tanh + "h = Mul(x, half)\ny = Mul(h, g)"}}) {
+           {"tanh", "x2 = Mul(x, x)\nx3 = Mul(x2, x)\ni = Mul(x3, c)\ni = Add(x, i)\n" + tanh +
+                        "h = Mul(x, half)\ny = Mul(h, g)"}}) {
     DYNAMIC_SECTION(name) {
       CHECK(formed(head + text + "\noutput y") == (name == "tanh" ? "GeluTanh" : "Gelu"));
       same_numbers(head + text + "\noutput y", 1e-6);  // constants in fp32
@@ -136,12 +141,16 @@ TEST_CASE("spellings of GELU") {
 }
 
 TEST_CASE("products take a bias and a factor") {
-  for (const char* text : {"param x 6 4\nparam W 4 5\nparam b 5\ny = MatMul(x, W)\ny = Add(y, b)\noutput y",
-                           "param x 2 3 4\nparam W 5 4\nparam b 1 5\ny = MatMul(x, W) {transB=1}\ny = Add(b, y)\noutput y",
-                           "param x 2 3 4\nparam z 2 4 5\nconst c = 0.25\ny = MatMul(x, z)\ny = Mul(y, c)\noutput y",
-                           "param x 3 4\nparam z 4 5\nconst c = 8\ny = MatMul(x, z) {alpha=0.5}\ny = Div(y, c)\noutput y"}) {
+  for (const char* text :
+       {"param x 6 4\nparam W 4 5\nparam b 5\ny = MatMul(x, W)\ny = Add(y, b)\noutput y",
+        "param x 2 3 4\nparam W 5 4\nparam b 1 5\ny = MatMul(x, W) {transB=1}\ny = Add(b, y)\noutput y",
+        "param x 2 3 4\nparam z 2 4 5\nconst c = 0.25\ny = MatMul(x, z)\ny = Mul(y, c)\noutput y",
+        "param x 3 4\nparam z 4 5\nconst c = 8\ny = MatMul(x, z) {alpha=0.5}\ny = Div(y, c)\noutput y"}) {
     INFO(text);
-    CHECK(formed(text) == (std::string(text).find(" b ") == std::string::npos || std::string(text).find("1 5") == std::string::npos ? "MatMul" : "Reshape MatMul"));
+    CHECK(formed(text) ==
+          (std::string(text).find(" b ") == std::string::npos || std::string(text).find("1 5") == std::string::npos
+               ? "MatMul"
+               : "Reshape MatMul"));
     same_numbers(text, 1e-12);
   }
 }
@@ -161,7 +170,9 @@ TEST_CASE("what only looks like a composite is left alone") {
   // Read by others.
   unchanged("param x 3 4\nparam W 4 5\nparam b 5\nm = MatMul(x, W)\ny = Add(m, b)\nz = Mul(y, m)\noutput z");
   // Another constant than GELU's, another than 1/n, another x.
-  unchanged("param x 3 8\nconst half = 0.5\nconst one = 1\nconst root = 1.5\nt = Div(x, root)\ne = Erf(t)\ng = Add(e, one)\ny = Mul(x, g)\ny = Mul(y, half)\noutput y");
+  unchanged(
+      "param x 3 8\nconst half = 0.5\nconst one = 1\nconst root = 1.5\nt = Div(x, root)\ne = Erf(t)\ng = Add(e, "
+      "one)\ny = Mul(x, g)\ny = Mul(y, half)\noutput y");
   std::string wrong = kNorm + "y = Div(d, sd)\ny = Mul(y, W)\ny = Add(y, b)\noutput y";
   wrong.replace(wrong.find("rate = 0.125"), 12, "rate = 0.126");
   unchanged(wrong);
@@ -170,7 +181,8 @@ TEST_CASE("what only looks like a composite is left alone") {
 
 TEST_CASE("constants of higher rank keep the result's shape") {
   const std::string text =
-      "param x 3 8\nconst half 1 1 1 = 0.5\nconst one = 1\nconst root = 1.4142135\nt = Div(x, root)\ne = Erf(t)\ng = Add(e, one)\ny = Mul(x, g)\ny = Mul(y, half)\noutput y";
+      "param x 3 8\nconst half 1 1 1 = 0.5\nconst one = 1\nconst root = 1.4142135\nt = Div(x, root)\ne = Erf(t)\ng = "
+      "Add(e, one)\ny = Mul(x, g)\ny = Mul(y, half)\noutput y";
   const Graph g = form_composites(prune(CoreText(text).graph), {}, cpu_evaluator());
   CHECK(g.value(g.outputs[0].value).dims == Dims{1, 3, 8});
   same_numbers(text, 1e-6);

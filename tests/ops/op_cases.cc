@@ -14,7 +14,8 @@ int64_t below(Rng& rng, int64_t n) { return static_cast<int64_t>(rng() % static_
 std::vector<int64_t> shuffled(int64_t n, Rng& rng) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), int64_t{0});
-  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[static_cast<size_t>(below(rng, static_cast<int64_t>(i)))]);
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[static_cast<size_t>(below(rng, static_cast<int64_t>(i)))]);
   return order;
 }
 

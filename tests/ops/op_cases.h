@@ -1,6 +1,6 @@
-// Cases for the tests that are generated from the table of core operators: for every operator a few nodes, each with the
-// shapes of its inputs, how their elements are drawn, and its attributes. Domains stay away from kinks, poles and ties by
-// more than the finite-difference step reaches.
+// Cases for the tests that are generated from the table of core operators: for every operator a few nodes, each with
+// the shapes of its inputs, how their elements are drawn, and its attributes. Domains stay away from kinks, poles and
+// ties by more than the finite-difference step reaches.
 #pragma once
 
 #include <functional>
@@ -50,9 +50,9 @@ struct OpCase {
 struct OpSpec {
   std::vector<OpCase> cases;
   bool elementwise = false;
-  bool zero_gradient = false;      // constant almost everywhere
-  double fp32_tolerance = 2e-6;    // fp32 against fp64, of the tensor's largest element ...
-  double fp32_floor = 0;           // ... or of this, where the formula cancels (1 + erf x)
+  bool zero_gradient = false;    // constant almost everywhere
+  double fp32_tolerance = 2e-6;  // fp32 against fp64, of the tensor's largest element ...
+  double fp32_floor = 0;         // ... or of this, where the formula cancels (1 + erf x)
 };
 
 // By operator.

@@ -10,11 +10,31 @@ namespace {
 
 // Ranks 0 to 5, extents of 0 and 1 in every place, more than one vector, more than one chunk.
 const std::vector<Dims>& shapes() {
-  static const std::vector<Dims> all = {
-      {},           {1},          {0},          {7},          {16},         {40},        {3, 4},          {1, 5},
-      {5, 1},       {0, 4},       {3, 17},      {2, 0, 3},    {2, 3, 4},    {2, 1, 4},   {1, 1, 1},       {4, 3, 1},
-      {2, 3, 2, 2}, {1, 2, 1, 3}, {3, 1, 1, 2}, {1, 1, 0, 1}, {3, 1, 2, 1, 2}, {2, 2, 2, 2, 2}, {1, 1, 1, 1, 1}, {2, 0, 1, 3, 1},
-      {1025}};
+  static const std::vector<Dims> all = {{},
+                                        {1},
+                                        {0},
+                                        {7},
+                                        {16},
+                                        {40},
+                                        {3, 4},
+                                        {1, 5},
+                                        {5, 1},
+                                        {0, 4},
+                                        {3, 17},
+                                        {2, 0, 3},
+                                        {2, 3, 4},
+                                        {2, 1, 4},
+                                        {1, 1, 1},
+                                        {4, 3, 1},
+                                        {2, 3, 2, 2},
+                                        {1, 2, 1, 3},
+                                        {3, 1, 1, 2},
+                                        {1, 1, 0, 1},
+                                        {3, 1, 2, 1, 2},
+                                        {2, 2, 2, 2, 2},
+                                        {1, 1, 1, 1, 1},
+                                        {2, 0, 1, 3, 1},
+                                        {1025}};
   return all;
 }
 
@@ -27,15 +47,24 @@ std::pair<Dims, Dims> broadcasting(const Dims& s, size_t way) {
     }
   };
   switch (way) {
-    case 1: b = {}; break;
-    case 2: b.erase(b.begin(), b.begin() + static_cast<int64_t>(std::min<size_t>(1, b.size()))); break;
-    case 3: ones(b, 0); break;
-    case 4: if (!b.empty()) b.back() = 1; break;
+    case 1:
+      b = {};
+      break;
+    case 2:
+      b.erase(b.begin(), b.begin() + static_cast<int64_t>(std::min<size_t>(1, b.size())));
+      break;
+    case 3:
+      ones(b, 0);
+      break;
+    case 4:
+      if (!b.empty()) b.back() = 1;
+      break;
     case 5:
       ones(a, 1);
       ones(b, 0);
       break;
-    default: break;
+    default:
+      break;
   }
   return {a, b};
 }
@@ -105,7 +134,8 @@ void arithmetic(OpSpecs& s) {
   s["Mod"] = joined(binary(dividend, divisor), binary(dividend, divisor, {{"fmod", int64_t{1}}}));
   s["Max"] = s["Min"] = binary(lattice(0.05), lattice(0.05, 0.5));
   const std::vector<double> bounds = {-0.5, 0.75};
-  s["Clip"] = joined(unary(uniform(-2, 2, bounds), {{"min", -0.5}, {"max", 0.75}}), unary(uniform(-2, 2, {0}), {{"min", 0.0}}));
+  s["Clip"] =
+      joined(unary(uniform(-2, 2, bounds), {{"min", -0.5}, {"max", 0.75}}), unary(uniform(-2, 2, {0}), {{"min", 0.0}}));
 }
 
 void functions(OpSpecs& s) {
@@ -127,7 +157,8 @@ void activations(OpSpecs& s) {
   s["Relu"] = unary(no_zero);
   s["LeakyRelu"] = joined(unary(no_zero, {{"alpha", 0.2}}), unary(no_zero));
   s["Elu"] = joined(unary(no_zero, {{"alpha", 1.5}}), unary(no_zero));
-  s["HardSigmoid"] = joined(unary(uniform(-4, 4, {-2.5, 2.5})), unary(uniform(-4, 4, {-3, 3}), {{"alpha", 1.0 / 6}, {"beta", 0.5}}));
+  s["HardSigmoid"] =
+      joined(unary(uniform(-4, 4, {-2.5, 2.5})), unary(uniform(-4, 4, {-3, 3}), {{"alpha", 1.0 / 6}, {"beta", 0.5}}));
   s["HardSwish"] = unary(uniform(-4, 4, {-3, 3}));
   s["Swish"] = joined(unary(any), unary(any, {{"alpha", 1.702}}));
   for (const char* op : {"Sigmoid", "Tanh", "Softplus", "Gelu", "GeluTanh"}) s[op] = unary(any);
@@ -165,9 +196,11 @@ void more_activations(OpSpecs& s) {
   s["PReluGradSlope"] = backward(no_zero);
   for (const Dims& d : shapes()) {
     const Dims slope = broadcasting(d, 3).second;
-    s["PReluGradX"].cases.push_back({{{d, no_zero, Role::held}, {slope, uniform(-1, 1), Role::held}, {d, any, Role::held}}, {}, {0}, false});
+    s["PReluGradX"].cases.push_back(
+        {{{d, no_zero, Role::held}, {slope, uniform(-1, 1), Role::held}, {d, any, Role::held}}, {}, {0}, false});
   }
-  s["PReluGradX"].cases.push_back({{{kLarge, no_zero, Role::held}, {{257}, any, Role::held}, {kLarge, any, Role::held}}, {}, {0}, false});
+  s["PReluGradX"].cases.push_back(
+      {{{kLarge, no_zero, Role::held}, {{257}, any, Role::held}, {kLarge, any, Role::held}}, {}, {0}, false});
   s["PReluGradX"].elementwise = true;
 }
 
@@ -196,7 +229,8 @@ void logic(OpSpecs& s) {
     return v;
   };
   s["IsNaN"] = in_role(without_differences(unary(special)), Role::held);
-  s["IsInf"] = in_role(without_differences(joined(unary(special), unary(special, {{"detect_negative", int64_t{0}}}))), Role::held);
+  s["IsInf"] = in_role(without_differences(joined(unary(special), unary(special, {{"detect_negative", int64_t{0}}}))),
+                       Role::held);
 }
 
 }  // namespace

@@ -17,15 +17,30 @@ void products(OpSpecs& s) {
   const auto matmul = [](Dims a, Dims b, int64_t ta = 0, int64_t tb = 0, double alpha = 1) {
     return OpCase{{{a}, {b}}, {{"transA", ta}, {"transB", tb}, {"alpha", alpha}}};
   };
-  s["MatMul"].cases = {
-      matmul({2, 3}, {3, 4}),          matmul({3, 2}, {3, 4}, 1, 0),      matmul({2, 3}, {4, 3}, 0, 1),       matmul({3, 2}, {4, 3}, 1, 1, 0.5),
-      matmul({2, 3, 4}, {4, 5}),       matmul({2, 3, 4}, {5, 4}, 0, 1),   matmul({2, 4, 3}, {4, 5}, 1, 0),    matmul({3, 4}, {2, 4, 5}),
-      matmul({2, 3, 4}, {2, 4, 2}),    matmul({2, 3, 4}, {2, 5, 4}, 0, 1, 0.125), matmul({2, 1, 3, 4}, {1, 3, 4, 2}), matmul({3, 1, 4}, {2, 1, 4, 2}),
-      matmul({2, 1, 2, 3, 2}, {1, 2, 2, 2, 3}), matmul({1, 1}, {1, 1}),   matmul({0, 3}, {3, 4}),             matmul({2, 0}, {0, 4}),
-      matmul({2, 3, 0}, {0, 4}),       matmul({2, 3, 4}, {4, 0}),         matmul({0, 3, 4}, {0, 4, 2}),
-      matmul({150, 130}, {130, 120}),  matmul({3, 200}, {200, 3000}),     matmul({16, 40, 50}, {16, 60, 50}, 0, 1)};
-  for (OpCase c : {matmul({2, 3}, {3, 4}), matmul({2, 3, 4}, {4, 5}), matmul({3, 2}, {4, 3}, 1, 1, 0.5), matmul({2, 0}, {0, 4}), matmul({150, 130}, {130, 120}),
-                   matmul({3, 200}, {200, 3000})}) {
+  s["MatMul"].cases = {matmul({2, 3}, {3, 4}),
+                       matmul({3, 2}, {3, 4}, 1, 0),
+                       matmul({2, 3}, {4, 3}, 0, 1),
+                       matmul({3, 2}, {4, 3}, 1, 1, 0.5),
+                       matmul({2, 3, 4}, {4, 5}),
+                       matmul({2, 3, 4}, {5, 4}, 0, 1),
+                       matmul({2, 4, 3}, {4, 5}, 1, 0),
+                       matmul({3, 4}, {2, 4, 5}),
+                       matmul({2, 3, 4}, {2, 4, 2}),
+                       matmul({2, 3, 4}, {2, 5, 4}, 0, 1, 0.125),
+                       matmul({2, 1, 3, 4}, {1, 3, 4, 2}),
+                       matmul({3, 1, 4}, {2, 1, 4, 2}),
+                       matmul({2, 1, 2, 3, 2}, {1, 2, 2, 2, 3}),
+                       matmul({1, 1}, {1, 1}),
+                       matmul({0, 3}, {3, 4}),
+                       matmul({2, 0}, {0, 4}),
+                       matmul({2, 3, 0}, {0, 4}),
+                       matmul({2, 3, 4}, {4, 0}),
+                       matmul({0, 3, 4}, {0, 4, 2}),
+                       matmul({150, 130}, {130, 120}),
+                       matmul({3, 200}, {200, 3000}),
+                       matmul({16, 40, 50}, {16, 60, 50}, 0, 1)};
+  for (OpCase c : {matmul({2, 3}, {3, 4}), matmul({2, 3, 4}, {4, 5}), matmul({3, 2}, {4, 3}, 1, 1, 0.5),
+                   matmul({2, 0}, {0, 4}), matmul({150, 130}, {130, 120}), matmul({3, 200}, {200, 3000})}) {
     const Dims w = c.in[1].dims;
     c.in.push_back({{c.attrs.i("transB", 0) ? w[0] : w[1]}});  // a bias
     s["MatMul"].cases.push_back(c);
@@ -38,16 +53,28 @@ void reductions(OpSpecs& s) {
     Dims dims;
     Ints axes;
   };
-  const std::vector<Shape> shapes = {{{5}, {0}},          {{3, 4}, {0}},       {{3, 4}, {1}},          {{3, 4}, {0, 1}},          {{2, 3, 4}, {1}},
-                                     {{2, 3, 4}, {0, 2}}, {{2, 3, 4}, {1, 2}}, {{2, 1, 4}, {0, 2}},    {{2, 3, 2, 2}, {1, 3}},    {{2, 2, 1, 2, 2}, {0, 1, 4}},
-                                     {{3, 1}, {1}},       {{1}, {0}},          {{37}, {0}},            {{3, 0}, {0}}};
+  const std::vector<Shape> shapes = {{{5}, {0}},
+                                     {{3, 4}, {0}},
+                                     {{3, 4}, {1}},
+                                     {{3, 4}, {0, 1}},
+                                     {{2, 3, 4}, {1}},
+                                     {{2, 3, 4}, {0, 2}},
+                                     {{2, 3, 4}, {1, 2}},
+                                     {{2, 1, 4}, {0, 2}},
+                                     {{2, 3, 2, 2}, {1, 3}},
+                                     {{2, 2, 1, 2, 2}, {0, 1, 4}},
+                                     {{3, 1}, {1}},
+                                     {{1}, {0}},
+                                     {{37}, {0}},
+                                     {{3, 0}, {0}}};
   const std::vector<Shape> large = {{{300, 257}, {0}}, {{300, 257}, {1}}, {{40, 31, 60}, {0, 2}}};
   const auto all = [&](const Draw& x, bool smooth, bool empty) {
     OpSpec r;
     for (const int64_t keep : {0, 1}) {
       for (const Shape& c : shapes) r.cases.push_back({{{c.dims, x}}, {{"axes", c.axes}, {"keepdims", keep}}});
     }
-    for (const Shape& c : large) r.cases.push_back({{{c.dims, x}}, {{"axes", c.axes}, {"keepdims", int64_t{1}}}, {0}, smooth});
+    for (const Shape& c : large)
+      r.cases.push_back({{{c.dims, x}}, {{"axes", c.axes}, {"keepdims", int64_t{1}}}, {0}, smooth});
     if (empty) r.cases.push_back({{{{3, 0}, x}}, {{"axes", Ints{1}}, {"keepdims", int64_t{0}}}});  // nothing to add up
     r.fp32_tolerance = 1e-5;
     return r;
@@ -59,8 +86,8 @@ void reductions(OpSpecs& s) {
   const auto scan = [](Dims d, int64_t axis, int64_t exclusive, int64_t reverse) {
     return OpCase{{{d}}, {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}}};
   };
-  s["CumSum"].cases = {scan({6}, 0, 0, 0), scan({6}, 0, 1, 0), scan({3, 4}, 1, 0, 1), scan({3, 4}, 0, 1, 1), scan({2, 3, 2}, 1, 0, 0), scan({2, 0}, 1, 0, 0),
-                       scan({40, 50}, 1, 0, 0)};
+  s["CumSum"].cases = {scan({6}, 0, 0, 0),       scan({6}, 0, 1, 0),    scan({3, 4}, 1, 0, 1),  scan({3, 4}, 0, 1, 1),
+                       scan({2, 3, 2}, 1, 0, 0), scan({2, 0}, 1, 0, 0), scan({40, 50}, 1, 0, 0)};
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (const int64_t keep : {0, 1}) {
       const Attrs a{{"axis", int64_t{1}}, {"keepdims", keep}, {"select_last_index", keep}};
@@ -78,12 +105,15 @@ void normalisations(OpSpecs& s) {
     if (bias) c.in.push_back({{n}});
     return c;
   };
-  s["LayerNorm"].cases = {norm({2, 5}, 5, 0, true),  norm({2, 5}, 5, 0, false), norm({2, 5}, 5, 1, false), norm({3, 2, 4}, 4, 0, true), norm({3, 2, 4}, 8, 0, true),
-                          norm({7}, 7, 0, true),     norm({0, 5}, 5, 0, true),  norm({2, 33}, 33, 0, true), norm({400, 130}, 130, 0, true), norm({400, 130}, 130, 1, false)};
+  s["LayerNorm"].cases = {norm({2, 5}, 5, 0, true),       norm({2, 5}, 5, 0, false),   norm({2, 5}, 5, 1, false),
+                          norm({3, 2, 4}, 4, 0, true),    norm({3, 2, 4}, 8, 0, true), norm({7}, 7, 0, true),
+                          norm({0, 5}, 5, 0, true),       norm({2, 33}, 33, 0, true),  norm({400, 130}, 130, 0, true),
+                          norm({400, 130}, 130, 1, false)};
   for (const int64_t rms : {0, 1}) {
     for (const auto& [rows, n] : {std::pair<int64_t, int64_t>{3, 5}, {0, 5}, {400, 130}}) {
       const Attrs a{{"n", n}, {"epsilon", 1e-5}, {"rms", rms}};
-      const Operand x{{rows, n}}, dy{{rows, n}}, mean{{rows}, rms ? uniform(0, 0) : uniform(-1, 1), Role::stat}, rstd{{rows}, scale, Role::stat};
+      const Operand x{{rows, n}}, dy{{rows, n}}, mean{{rows}, rms ? uniform(0, 0) : uniform(-1, 1), Role::stat},
+          rstd{{rows}, scale, Role::stat};
       s["LayerNormGrad"].cases.push_back(fixed({{x, {{n}, scale}, mean, rstd, dy}, a}));
       s["LayerNormGradWeights"].cases.push_back(fixed({{x, mean, rstd, dy}, a}));
     }
@@ -103,14 +133,16 @@ void normalisations(OpSpecs& s) {
 }
 
 void softmaxes(OpSpecs& s) {
-  for (const Dims& d : {Dims{5}, Dims{1}, Dims{3, 4}, Dims{2, 3, 4}, Dims{2, 1, 2, 3}, Dims{1, 2, 1, 2, 2}, Dims{0, 4}, Dims{3, 0}, Dims{2, 33}, Dims{400, 130}}) {
+  for (const Dims& d : {Dims{5}, Dims{1}, Dims{3, 4}, Dims{2, 3, 4}, Dims{2, 1, 2, 3}, Dims{1, 2, 1, 2, 2}, Dims{0, 4},
+                        Dims{3, 0}, Dims{2, 33}, Dims{400, 130}}) {
     for (const char* op : {"Softmax", "LogSoftmax"}) s[op].cases.push_back({{{d, uniform(-3, 3)}}, {}});
     s["SoftmaxGrad"].cases.push_back(fixed({{{d, uniform(0, 1)}, {d}}, {}}));
     s["LogSoftmaxGrad"].cases.push_back(fixed({{{d, uniform(-3, 0)}, {d}}, {}}));
   }
   for (const char* op : {"Softmax", "LogSoftmax", "SoftmaxGrad", "LogSoftmaxGrad"}) s[op].fp32_tolerance = 1e-5;
   const Attrs ignore{{"ignore_index", int64_t{-1}}};
-  for (const auto& [rows, classes] : {std::pair<int64_t, int64_t>{4, 3}, {1, 1}, {7, 2}, {0, 3}, {19, 33}, {500, 130}}) {
+  for (const auto& [rows, classes] :
+       {std::pair<int64_t, int64_t>{4, 3}, {1, 1}, {7, 2}, {0, 3}, {19, 33}, {500, 130}}) {
     const Operand x{{rows, classes}}, labels{{rows}, integers(rows > 4 ? -1 : 0, classes - 1), Role::integer};
     s["CrossEntropy"].cases.push_back({{x, labels}, ignore});
     s["CrossEntropyGrad"].cases.push_back(fixed({{x, labels, {{}, uniform(0.5, 2), Role::stat}}, ignore}));

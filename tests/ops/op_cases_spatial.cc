@@ -1,4 +1,5 @@
-// Convolutions and pools. spatial_test.cc compares more of them with PyTorch; here they take part in what every operator must keep.
+// Convolutions and pools. spatial_test.cc compares more of them with PyTorch; here they take part in what every
+// operator must keep.
 #include "tests/ops/op_cases.h"
 
 namespace amp::test {
@@ -45,11 +46,12 @@ void add_spatial_cases(OpSpecs& s) {
   const auto pool = [](Ints kernel, Ints strides, Ints pads, Dims out, Ints dilations = {1, 1}) {
     return Attrs{{"kernel", kernel}, {"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"dims", out}};
   };
-  s["MaxPool"].cases = {{{{{1, 2, 4, 4}, distinct()}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 2, 2, 2})},
-                        {{{{2, 1, 5, 4}, distinct()}}, pool({3, 2}, {1, 2}, {1, 0, 1, 0}, {2, 1, 5, 2})},
-                        {{{{1, 1, 5, 5}, distinct()}}, pool({2, 2}, {1, 1}, {0, 0, 0, 0}, {1, 1, 3, 4}, {2, 1})},
-                        {{{{0, 2, 4, 4}, distinct()}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {0, 2, 2, 2})},
-                        {{{{9, 20, 16, 16}, distinct()}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {9, 20, 8, 8}), {0}, false}};
+  s["MaxPool"].cases = {
+      {{{{1, 2, 4, 4}, distinct()}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 2, 2, 2})},
+      {{{{2, 1, 5, 4}, distinct()}}, pool({3, 2}, {1, 2}, {1, 0, 1, 0}, {2, 1, 5, 2})},
+      {{{{1, 1, 5, 5}, distinct()}}, pool({2, 2}, {1, 1}, {0, 0, 0, 0}, {1, 1, 3, 4}, {2, 1})},
+      {{{{0, 2, 4, 4}, distinct()}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {0, 2, 2, 2})},
+      {{{{9, 20, 16, 16}, distinct()}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {9, 20, 8, 8}), {0}, false}};
   s["AveragePool"].cases = {{{{{1, 2, 4, 4}}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 2, 2, 2})},
                             {{{{2, 1, 5, 4}}}, pool({3, 2}, {1, 2}, {1, 0, 1, 0}, {2, 1, 5, 2})},
                             {{{{0, 2, 4, 4}}}, pool({2, 2}, {2, 2}, {0, 0, 0, 0}, {0, 2, 2, 2})},

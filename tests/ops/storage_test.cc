@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "backend/parallel.h"
 #include "base/simd.h"
 #include "graph/op.h"
 #include "tests/ops/case_run.h"
@@ -19,7 +20,9 @@ namespace {
 int64_t steps_between(uint16_t a, uint16_t b, DType t) {
   const auto is_nan = [t](uint16_t x) { return std::isnan(t == DType::f16 ? Half::decode(x) : BFloat16::decode(x)); };
   if (is_nan(a) || is_nan(b)) return is_nan(a) == is_nan(b) ? 0 : 1 << 16;
-  const auto ordered = [](uint16_t x) { return x & 0x8000 ? -static_cast<int64_t>(x & 0x7fff) : static_cast<int64_t>(x); };
+  const auto ordered = [](uint16_t x) {
+    return x & 0x8000 ? -static_cast<int64_t>(x & 0x7fff) : static_cast<int64_t>(x);
+  };
   return std::abs(ordered(a) - ordered(b));
 }
 
@@ -35,7 +38,8 @@ double relative(const HostTensor& a, const HostTensor& b, double floor) {
   return worst / std::max({largest(y), floor, 1e-30});
 }
 
-HostTensor run_one(const std::string& op, const Attrs& attrs, const std::vector<std::vector<float>>& in, DType type, size_t output = 0) {
+HostTensor run_one(const std::string& op, const Attrs& attrs, const std::vector<std::vector<float>>& in, DType type,
+                   size_t output = 0) {
   OpCase c{{}, attrs, {0}, false};
   std::vector<HostTensor> tensors;
   for (const std::vector<float>& v : in) {
@@ -48,6 +52,7 @@ HostTensor run_one(const std::string& op, const Attrs& attrs, const std::vector<
 }  // namespace
 
 TEST_CASE("fp32 agrees with fp64", "[elementwise]") {
+  const SingleThreaded one;
   for (const auto& [op, spec] : op_specs()) {
     DYNAMIC_SECTION(op) {
       for (size_t k = 0; k < spec.cases.size(); ++k) {
@@ -56,7 +61,8 @@ TEST_CASE("fp32 agrees with fp64", "[elementwise]") {
         const bool gradient = core_op(op).gradient != nullptr && c.finite_differences;
         const CaseRun narrow(op, c, DType::f32, gradient), wide(op, c, DType::f64, gradient);
         const std::vector<HostTensor> in = rounded(draw_inputs(c, 300 + k), DType::f32);
-        const std::vector<HostTensor> dy = gradient ? rounded(wide.random_upstream(k), DType::f32) : std::vector<HostTensor>{};
+        const std::vector<HostTensor> dy =
+            gradient ? rounded(wide.random_upstream(k), DType::f32) : std::vector<HostTensor>{};
         const CaseResult a = narrow(in, dy), b = wide(in, dy);
         for (size_t i = 0; i < a.outputs.size(); ++i) {
           INFO("output " << i);
@@ -72,6 +78,7 @@ TEST_CASE("fp32 agrees with fp64", "[elementwise]") {
 }
 
 TEST_CASE("16-bit storage rounds the fp32 result once", "[elementwise]") {
+  const SingleThreaded one;
   static size_t equal = 0, off = 0;
   for (const auto& [op, spec] : op_specs()) {
     DYNAMIC_SECTION(op) {
@@ -95,7 +102,8 @@ TEST_CASE("16-bit storage rounds the fp32 result once", "[elementwise]") {
             const HostTensor want = b.outputs[i].cast(low);
             int64_t worst = 0;
             for (int64_t e = 0; e < got.numel(); ++e) {
-              const int64_t steps = steps_between(static_cast<const uint16_t*>(got.data())[e], static_cast<const uint16_t*>(want.data())[e], low);
+              const int64_t steps = steps_between(static_cast<const uint16_t*>(got.data())[e],
+                                                  static_cast<const uint16_t*>(want.data())[e], low);
               worst = std::max(worst, steps);
               ++(steps == 0 ? equal : off);
             }
@@ -122,14 +130,17 @@ TEST_CASE("overflow of 16-bit storage is infinity", "[elementwise]") {
   CHECK(f16("Exp", {{12, -30}}) == V{inf, 0});
   CHECK(f16("Div", {{60000}, {0.5}}) == V{inf});
   CHECK(f16("Reciprocal", {{6e-8f}}) == V{inf});
-  CHECK(f16("ReduceSum", {std::vector<float>(40, 3000.0f)}, {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}}) == V{inf});
+  CHECK(f16("ReduceSum", {std::vector<float>(40, 3000.0f)},
+            {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}}) == V{inf});
   CHECK(f16("CumSum", {{60000, 60000}}, {{"axis", int64_t{0}}}) == V{60000, inf});
   // fp32 in between: a sum that passes the range and comes back is finite.
-  CHECK(f16("ReduceSum", {{60000, 60000, -60000}}, {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}}) == V{60000});
+  CHECK(f16("ReduceSum", {{60000, 60000, -60000}}, {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}}) ==
+        V{60000});
   OpCase product{{{{1, 64}, {}, Role::held}, {{64, 1}, {}, Role::held}}, {}, {0}, false};
   const HostTensor row = HostTensor::of<float>({1, 64}, std::vector<float>(64, 100.0f)), column = row.reshaped({64, 1});
   CHECK(CaseRun("MatMul", product, DType::f16, false)({row, column}).outputs[0].to_doubles() == V{inf});
-  CHECK(CaseRun("MatMul", product, DType::bf16, false)({row, column}).outputs[0].to_doubles() == V{BFloat16::decode(BFloat16::encode(640000))});
+  CHECK(CaseRun("MatMul", product, DType::bf16, false)({row, column}).outputs[0].to_doubles() ==
+        V{BFloat16::decode(BFloat16::encode(640000))});
 }
 
 TEST_CASE("NaN and infinity are not hidden", "[elementwise]") {
@@ -142,8 +153,9 @@ TEST_CASE("NaN and infinity are not hidden", "[elementwise]") {
       bad[at] = nan;
       const auto is_nan = [&](const HostTensor& y) { return std::isnan(y.to_doubles().at(y.numel() == 1 ? 0 : at)); };
       INFO(name_of(t) << " element " << at);
-      for (const char* op : {"Relu", "LeakyRelu", "Elu", "HardSigmoid", "HardSwish", "Sigmoid", "Tanh", "Softplus", "Swish", "Gelu", "GeluTanh", "Exp", "Erf",
-                             "Sqrt", "Log", "Neg", "Abs", "Softmax", "LogSoftmax"}) {
+      for (const char* op :
+           {"Relu", "LeakyRelu", "Elu", "HardSigmoid", "HardSwish", "Sigmoid", "Tanh", "Softplus", "Swish", "Gelu",
+            "GeluTanh", "Exp", "Erf", "Sqrt", "Log", "Neg", "Abs", "Softmax", "LogSoftmax"}) {
         INFO(op);
         CHECK(is_nan(run_one(op, {}, {bad}, t)));
       }
@@ -158,11 +170,17 @@ TEST_CASE("NaN and infinity are not hidden", "[elementwise]") {
         CHECK(is_nan(run_one(op, {{"axes", std::vector<int64_t>{0}}}, {bad}, t)));
       }
       OpCase pool{{{{1, 1, 5, 7}, {}, Role::held}},
-                  {{"kernel", std::vector<int64_t>{2, 2}}, {"strides", std::vector<int64_t>{1, 1}}, {"dilations", std::vector<int64_t>{1, 1}},
-                   {"pads", std::vector<int64_t>{0, 0, 0, 0}}, {"dims", Dims{1, 1, 4, 6}}}, {0}, false};
+                  {{"kernel", std::vector<int64_t>{2, 2}},
+                   {"strides", std::vector<int64_t>{1, 1}},
+                   {"dilations", std::vector<int64_t>{1, 1}},
+                   {"pads", std::vector<int64_t>{0, 0, 0, 0}},
+                   {"dims", Dims{1, 1, 4, 6}}},
+                  {0},
+                  false};
       for (const char* op : {"MaxPool", "AveragePool"}) {
         INFO(op);
-        const std::vector<double> y = CaseRun(op, pool, t, false)({HostTensor::of<float>({1, 1, 5, 7}, bad)}).outputs[0].to_doubles();
+        const std::vector<double> y =
+            CaseRun(op, pool, t, false)({HostTensor::of<float>({1, 1, 5, 7}, bad)}).outputs[0].to_doubles();
         for (size_t o = 0; o < y.size(); ++o) {
           const size_t r = o / 6, c = o % 6, br = at / 7, bc = at % 7;
           CHECK(std::isnan(y[o]) == (br - r <= 1 && bc - c <= 1));  // unsigned: above and to the left wraps

@@ -43,7 +43,8 @@ GoldenRun golden_run(const nlohmann::json& j) {
   r.weight_decay = j.value("weight_decay", 0.0);
   r.losses = numbers(j["losses"]);
   const std::vector<double> exact = numbers(j["losses_fp64"]);
-  for (size_t i = 0; i < r.losses.size(); ++i) r.tolerance.push_back(std::max(1e-4, 10 * std::abs(r.losses[i] - exact[i])));
+  for (size_t i = 0; i < r.losses.size(); ++i)
+    r.tolerance.push_back(std::max(1e-4, 10 * std::abs(r.losses[i] - exact[i])));
   return r;
 }
 
@@ -82,7 +83,8 @@ Golden::Golden(const std::filesystem::path& dir) : name(dir.filename().string())
   for (const auto& n : ref["frozen_onnx"]) o.freeze.push_back(n.get<std::string>());
   for (const auto& t : ref["tied"]) o.tie_weights_auto = o.tie_weights_auto && !t.value("untied", false);
   model = import_model((dir / "model.onnx").string(), o);
-  for (NamedTensor& t : read_safetensors((dir / "batch.safetensors").string()).tensors) batch[t.name] = std::move(t.tensor);
+  for (NamedTensor& t : read_safetensors((dir / "batch.safetensors").string()).tensors)
+    batch[t.name] = std::move(t.tensor);
   loss.kind = ref["loss_kind"];
   const auto outputs = ref["outputs"].get<std::vector<std::string>>();
   loss.outputs = loss.kind == "qa_span" ? outputs : std::vector<std::string>{outputs.at(0)};
@@ -107,7 +109,9 @@ double loss_of(const Golden& g, const std::vector<double>& sums) {
   return loss;
 }
 
-double run_gradients(Session& session, const Golden& g) { return loss_of(g, session.train_micro(g.loss, g.batch, seeds_of(g), false)); }
+double run_gradients(Session& session, const Golden& g) {
+  return loss_of(g, session.train_micro(g.loss, g.batch, seeds_of(g), false));
+}
 
 void check_loss(const Golden& g) {
   Session narrow(g.model.graph, options(DType::f32)), wide(g.model.graph, options(DType::f64));
@@ -160,7 +164,8 @@ void check_trajectory(const Golden& g, const std::string& method) {
   for (size_t step = 0; step < run.losses.size(); ++step) {
     const bool last = step + 1 == run.losses.size();
     const double loss = last ? loss_of(g, session.eval_micro(g.loss, g.batch)) : run_gradients(session, g);
-    INFO(method << " step " << step << ": loss " << loss << ", PyTorch's " << run.losses[step] << ", allowed " << run.tolerance[step]);
+    INFO(method << " step " << step << ": loss " << loss << ", PyTorch's " << run.losses[step] << ", allowed "
+                << run.tolerance[step]);
     CHECK(std::abs(loss - run.losses[step]) <= run.tolerance[step]);
     if (last) break;
     const auto* grads = static_cast<const float*>(session.grads());

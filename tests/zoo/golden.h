@@ -1,5 +1,5 @@
-// Models with PyTorch's losses, gradients and trajectories beside them: a folder with model.onnx, batch.safetensors, ref.safetensors
-// (grad/NAME, every stride-th element) and ref.json.
+// Models with PyTorch's losses, gradients and trajectories beside them: a folder with model.onnx, batch.safetensors,
+// ref.safetensors (grad/NAME, every stride-th element) and ref.json.
 #pragma once
 
 #include <filesystem>
@@ -38,14 +38,14 @@ struct Golden {
   std::map<std::string, GoldenRun> runs;  // "sgd", "adamw"
 };
 
-std::vector<double> seeds_of(const Golden& g);                       // 1 / items, in halves for two terms
-double loss_of(const Golden& g, const std::vector<double>& sums);    // of train_micro or eval_micro
+std::vector<double> seeds_of(const Golden& g);                     // 1 / items, in halves for two terms
+double loss_of(const Golden& g, const std::vector<double>& sums);  // of train_micro or eval_micro
 
 // One forward and backward pass: the loss. Gradients stay in the session.
 double run_gradients(Session& session, const Golden& g);
 
-void check_loss(const Golden& g);         // fp32 to 1e-6, fp64 to 1e-8
-void check_gradients(const Golden& g);    // fp32
+void check_loss(const Golden& g);       // fp32 to 1e-6, fp64 to 1e-8
+void check_gradients(const Golden& g);  // fp32
 void check_trajectory(const Golden& g, const std::string& method);
 
 }  // namespace amp::test

@@ -1,5 +1,5 @@
-// Losses, gradients and ten-step trajectories of imported models against PyTorch's; the same model as Program, as interpreted graph
-// and under precision plans.
+// Losses, gradients and ten-step trajectories of imported models against PyTorch's; the same model as Program, as
+// interpreted graph and under precision plans.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <cstdlib>
@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> kEntries = {"autoencoder_ts11", "bert_cls_eager_ts14", "bert_cls_sdpa_dyn18", "lenet_relu_dyn18", "minilm_embed_ts14", "sklearn_mlp_hand15"};
+const std::vector<std::string> kEntries = {"autoencoder_ts11", "bert_cls_eager_ts14", "bert_cls_sdpa_dyn18",
+                                           "lenet_relu_dyn18", "minilm_embed_ts14",   "sklearn_mlp_hand15"};
 
 Golden entry(const std::string& name) { return Golden(fs::path(TEST_DATA) / "zoo" / name); }
 
@@ -35,8 +36,9 @@ std::vector<fs::path> shared_entries() {
   for (const auto& e : fs::directory_iterator(root)) {
     const std::string n = e.path().filename().string();
     const auto starts = [&](const char* s) { return n.rfind(s, 0) == 0; };
-    const bool wanted = n.find("bert") != std::string::npos || starts("electra") || starts("minilm") || starts("xlmr") || starts("paddle_ernie") || starts("lenet") ||
-                        starts("autoencoder") || starts("sklearn_mlp");
+    const bool wanted = n.find("bert") != std::string::npos || starts("electra") || starts("minilm") ||
+                        starts("xlmr") || starts("paddle_ernie") || starts("lenet") || starts("autoencoder") ||
+                        starts("sklearn_mlp");
     if (wanted && fs::exists(e.path() / "ref.json")) out.push_back(e.path());
   }
   std::sort(out.begin(), out.end());
@@ -72,11 +74,13 @@ void check_program(const Golden& g, const SessionOptions& options) {
       if (p.has_input(name)) p.set_input(name, t);
     }
     p.run();
-    for (const auto& [name, t] : want.outputs) CHECK(std::memcmp(p.output(name).data, t.data(), static_cast<size_t>(t.bytes())) == 0);
+    for (const auto& [name, t] : want.outputs)
+      CHECK(std::memcmp(p.output(name).data, t.data(), static_cast<size_t>(t.bytes())) == 0);
     REQUIRE_FALSE(want.param_grads.empty());
     for (const auto& [slot, t] : want.param_grads) {
       INFO("gradient of slot " << slot);
-      CHECK(std::memcmp(grads[static_cast<size_t>(slot)].data(), t.cast(options.float_type).data(), static_cast<size_t>(grads[static_cast<size_t>(slot)].bytes())) == 0);
+      CHECK(std::memcmp(grads[static_cast<size_t>(slot)].data(), t.cast(options.float_type).data(),
+                        static_cast<size_t>(grads[static_cast<size_t>(slot)].bytes())) == 0);
     }
   }
 }
@@ -93,7 +97,8 @@ TEST_CASE("gradients are PyTorch's") {
 
 TEST_CASE("ten steps are PyTorch's") {
   for (const std::string& name : kEntries) {
-    for (const char* method : {"sgd", "adamw"}) DYNAMIC_SECTION(name << ' ' << method) check_trajectory(entry(name), method);
+    for (const char* method : {"sgd", "adamw"})
+      DYNAMIC_SECTION(name << ' ' << method) check_trajectory(entry(name), method);
   }
 }
 
