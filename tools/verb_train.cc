@@ -135,8 +135,8 @@ TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan
   if (data.train->size() == 1) c.sampler.batch_size = 1;  // a whole batch
   const Sampler sampler(data.train->size(), data.train->lengths(), c.sampler);
   const double epochs = opts.num("epochs");
-  c.max_steps = opts.integer("max_steps") > 0 ? opts.integer("max_steps")
-                                              : static_cast<int64_t>(std::ceil(epochs * static_cast<double>(sampler.windows_per_epoch())));
+  c.max_steps = opts.integer("max_steps") >= 0 ? opts.integer("max_steps")  // 0: import and export only
+                                               : static_cast<int64_t>(std::ceil(epochs * static_cast<double>(sampler.windows_per_epoch())));
   c.schedule.kind = schedule_from_name(opts.str("lr_scheduler"));
   c.schedule.lr = opts.num("lr");
   c.schedule.total_steps = c.max_steps;
