@@ -11,16 +11,16 @@ struct PRelu : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T 
 struct PReluGradX : Ternary { template <class T> HD T operator()(T x, T slope, T dy) const { return x > T(0) ? dy : dy * slope; } };
 struct PReluGradSlope : Binary { template <class T> HD T operator()(T x, T dy) const { return x > T(0) ? T(0) : dy * x; } };
 
-// gamma x for x > 0, else gamma alpha (e^x - 1)
+// gamma x for x > 0, else gamma alpha (e^x - 1). The defaults are the numbers whose fp32 roundings ONNX prints.
 struct Selu : Unary {
-  explicit Selu(const Attrs& a) : alpha(a.f("alpha", 1.67326319217681884765625)), gamma(a.f("gamma", 1.05070102214813232421875)) {}
+  explicit Selu(const Attrs& a) : alpha(a.f("alpha", 1.6732632423543772848)), gamma(a.f("gamma", 1.0507009873554804934)) {}
   template <class T> HD T operator()(T x) const {
     return static_cast<T>(gamma) * (x < T(0) ? static_cast<T>(alpha) * (math::exp(x) - T(1)) : x);
   }
   double alpha, gamma;
 };
 struct SeluGrad : Binary {
-  explicit SeluGrad(const Attrs& a) : alpha(a.f("alpha", 1.67326319217681884765625)), gamma(a.f("gamma", 1.05070102214813232421875)) {}
+  explicit SeluGrad(const Attrs& a) : alpha(a.f("alpha", 1.6732632423543772848)), gamma(a.f("gamma", 1.0507009873554804934)) {}
   template <class T> HD T operator()(T x, T dy) const {
     return dy * static_cast<T>(gamma) * (x > T(0) ? T(1) : static_cast<T>(alpha) * math::exp(x));
   }
@@ -122,7 +122,7 @@ void lower_hardmax(Lowering& l) {
   if (l.version() < 13) {
     int64_t cols = 1;
     for (size_t d = static_cast<size_t>(axis); d < dims.size(); ++d) cols *= dims[d];
-    x = b.reshape(x, {cols ? numel(dims) / cols : 0, cols});
+    x = b.reshape(x, {cols > 0 ? numel(dims) / cols : 0, cols});
     axis = 1;
   }
   Dims line(b.dims(x).size(), 1);
