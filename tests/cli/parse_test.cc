@@ -14,7 +14,7 @@ TEST_CASE("the first word is the model or a verb", "[cli]") {
   CHECK(parse({"check", "m.onnx"}).verb == Verb::check);
   CHECK(parse({"--json", "check", "m.onnx"}).flag("json"));
   CHECK(parse({"grad", "m.onnx", "--inputs", "b.safetensors", "--loss", "mse", "--out", "g"}).verb == Verb::grad);
-  CHECK(parse({"export", "m.onnx"}).verb == Verb::export_model);
+  CHECK(parse({"export", "m.onnx", "--out", "n.onnx"}).verb == Verb::export_model);
   CHECK(parse({"tokenize", "--vocab", "v.txt"}).positional.empty());
   CHECK(parse({"--train", "t.csv", "--", "-odd-.onnx"}).str("model") == "-odd-.onnx");
   CHECK(parse({"./check", "--train", "t.csv"}).str("model") == "./check");
