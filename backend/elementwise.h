@@ -210,6 +210,10 @@ Kernel elementwise(const KernelArgs& a) {
     if (t == DType::i32) return typed<F, int32_t>(a);
     if (t == DType::u8) return typed<F, uint8_t>(a);
     if (t == DType::i8) return typed<F, int8_t>(a);
+    if (t == DType::i16) return typed<F, int16_t>(a);
+    if (t == DType::u16) return typed<F, uint16_t>(a);
+    if (t == DType::u32) return typed<F, uint32_t>(a);
+    if (t == DType::u64) return typed<F, uint64_t>(a);
   }
   if constexpr (D::booleans) {
     if (t == DType::boolean) return typed<F, bool>(a);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ops/compose.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -136,20 +137,6 @@ Attrs core_attrs(const std::vector<Activation>& all, size_t first, size_t n, boo
   return {{"reverse", int64_t{reverse}}, {"activation", kinds}, {"alpha", alpha}, {"beta", beta}};
 }
 
-ValueId slice(Builder& b, ValueId x, size_t axis, int64_t start, int64_t n) {
-  Dims d = b.dims(x);
-  std::vector<int64_t> starts(d.size(), 0);
-  starts[axis] = start;
-  d[axis] = n;
-  return b.op("Slice", {x}, {{"starts", starts}, {"steps", std::vector<int64_t>(d.size(), 1)}, {"dims", d}});
-}
-// Entry i of axis 0, that axis dropped.
-ValueId entry(Builder& b, ValueId x, int64_t i) {
-  const ValueId s = slice(b, x, 0, i, 1);
-  const Dims d = b.dims(s);
-  return b.reshape(s, Dims(d.begin() + 1, d.end()));
-}
-
 void lower_recurrent(Lowering& l) {
   Builder& b = l.b;
   const std::string& kind = l.node.op;
@@ -175,7 +162,7 @@ void lower_recurrent(Lowering& l) {
   }
   const std::vector<Activation> functions = activations(l, names);
   const DType t = b.dtype(x);
-  const ValueId zeros = b.expand(b.scalar(0, t), {B, H});
+  const ValueId zeros = filled(b, 0, t, {B, H});
   const auto initial = [&](size_t i, int64_t d) { return l.has(i) ? entry(b, swap01(l.in(i)), d) : zeros; };
   const ValueId lens = l.has(4) ? l.in(4) : ValueId{};
 
@@ -190,11 +177,11 @@ void lower_recurrent(Lowering& l) {
       ValueId rb = slice(b, both, 0, gates * H, gates * H);
       if (kind == "GRU" && reset_after) {
         reset_bias = slice(b, rb, 0, 2 * H, H);
-        rb = b.op("Concat", {slice(b, rb, 0, 0, 2 * H), b.expand(b.scalar(0, t), {H})}, {{"axis", int64_t{0}}});
+        rb = concat(b, {slice(b, rb, 0, 0, 2 * H), filled(b, 0, t, {H})}, 0);
       }
-      xg = b.op("Add", {xg, b.op("Add", {wb, rb})});
+      xg = add(b, xg, add(b, wb, rb));
     } else if (kind == "GRU" && reset_after) {
-      reset_bias = b.expand(b.scalar(0, t), {H});
+      reset_bias = filled(b, 0, t, {H});
     }
     const size_t n = functions.size() / static_cast<size_t>(directions);
     const Attrs a = core_attrs(functions, static_cast<size_t>(d) * n, n, direction == "reverse" || d == 1);
@@ -208,7 +195,7 @@ void lower_recurrent(Lowering& l) {
   const auto stack = [&](size_t i, const Dims& one, int64_t axis) {
     std::vector<ValueId> parts;
     for (const auto& e : ends) parts.push_back(b.reshape(e[i], one));
-    return b.op("Concat", parts, {{"axis", axis}});
+    return concat(b, parts, axis);
   };
   const ValueId y = stack(0, {T, 1, B, H}, 1);
   l.out(0, batch_first ? b.transpose(y, {2, 0, 1, 3}) : y);
