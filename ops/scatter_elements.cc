@@ -1,0 +1,87 @@
+// ScatterElements (ONNX 11, reductions 16, 18) and its old name Scatter (9): a copy of data with elements replaced or combined at indices
+// along an axis. Addition is core Add of ScatterElementsAdd; the rest is
+//   ScatterElements(data, indices, updates) {axis, reduction}: none (the last update wins), mul, max, min.
+#include "ops/compose.h"
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+enum Reduction : int64_t { kNone, kMul, kMax, kMin };
+
+int64_t index_at(const Tensor& t, int64_t i) {
+  return t.dtype == DType::i64 ? static_cast<const int64_t*>(t.data)[i] : static_cast<const int32_t*>(t.data)[i];
+}
+
+template <class T>
+Kernel typed(const KernelArgs& a) {
+  const Tensor x = a.in[0], idx = a.in[1], u = a.in[2], y = a.out[0];
+  if (idx.dtype != DType::i64 && idx.dtype != DType::i32) fail(Exit::model, "E_ATTR", cat("indices are ", name_of(idx.dtype), ", not int32 or int64"));
+  const size_t axis = static_cast<size_t>(a.attrs().i("axis", 0));
+  const int64_t reduction = a.attrs().i("reduction", kNone), n = x.dims[axis];
+  const Dims strides = row_major_strides(x.dims), id = idx.dims;
+  return [=] {
+    convert(x.dtype, x.data, y.dtype, y.data, x.numel());
+    std::vector<int64_t> at(id.size(), 0);
+    for (int64_t i = 0; i < idx.numel(); ++i) {
+      int64_t k = index_at(idx, i);
+      if (k < -n || k >= n) fail(Exit::data, "E_INDEX", cat("ScatterElements: index ", k, " is outside an axis of ", n));
+      if (k < 0) k += n;
+      int64_t offset = k * strides[axis];
+      for (size_t d = 0; d < id.size(); ++d) offset += d == axis ? 0 : at[d] * strides[d];
+      char* const to = static_cast<char*>(y.data) + offset * size_of(y.dtype);
+      T old, add, sum;
+      convert(y.dtype, to, DTypeOf<T>::value, &old, 1);
+      convert(u.dtype, static_cast<const char*>(u.data) + i * size_of(u.dtype), DTypeOf<T>::value, &add, 1);
+      switch (reduction) {
+        case kMul: sum = static_cast<T>(old * add); break;
+        case kMax: sum = add > old || add != add ? add : old; break;
+        case kMin: sum = add < old || add != add ? add : old; break;
+        default: sum = add; break;
+      }
+      convert(DTypeOf<T>::value, &sum, y.dtype, to, 1);
+      for (size_t d = id.size(); d-- > 0 && ++at[d] == id[d];) at[d] = 0;
+    }
+  };
+}
+Kernel kernel(const KernelArgs& a) {
+  if (!is_float(a.in[0].dtype)) return typed<int64_t>(a);
+  return in_double(a) ? typed<double>(a) : typed<float>(a);
+}
+
+void grad(GradBuilder& g) {
+  if (g.attrs().i("reduction", kNone) != kNone) fail(Exit::unsupported, "E_NO_GRAD", "ScatterElements with reduction mul, max or min has no gradient");
+  if (g.needs(0)) {
+    const ValueId zeros = filled(g.b, 0, g.b.dtype(g.in(0)), g.dims(g.in(2)));
+    g.add_grad(0, g.op("ScatterElements", {g.dy(0), g.in(1), zeros}, g.attrs()));
+  }
+  if (g.needs(2)) g.add_grad(2, g.op("GatherElements", {g.dy(0), g.in(1)}, {{"axis", g.attrs().i("axis", 0)}}));
+}
+
+OpDef def() {
+  OpDef d;
+  d.name = "ScatterElements";
+  d.infer = infer_same;
+  d.gradient = grad;
+  return d;
+}
+const RegisterOp op{def()};
+const RegisterKernel cpu{DeviceKind::cpu, "ScatterElements", kernel};
+
+void lower_scatter(Lowering& l) {
+  Builder& b = l.b;
+  const int64_t axis = normalize_axis(l.attrs.i("axis", 0), l.rank(0));
+  if (l.rank(0) != l.rank(1) || l.dims(1) != l.dims(2)) fail(Exit::model, "E_SHAPE", cat(l.node.op, ": data, indices and updates disagree"));
+  const std::string reduction = l.attrs.s("reduction", "none");
+  if (reduction == "add") {
+    if (!is_float(b.dtype(l.in(0)))) l.unsupported("adding integers");
+    return l.out(0, add(b, l.in(0), b.op("ScatterElementsAdd", {l.in(2), l.in(1)}, {{"axis", axis}, {"dims", l.dims(0)}})));
+  }
+  const int64_t kind = reduction == "mul" ? kMul : reduction == "max" ? kMax : reduction == "min" ? kMin : kNone;
+  if (kind == kNone && reduction != "none") l.unsupported("reduction '" + reduction + "'");
+  l.out(0, b.op("ScatterElements", {l.in(0), l.in(1), l.in(2)}, {{"axis", axis}, {"reduction", kind}}));
+}
+const RegisterOnnx onnx[] = {RegisterOnnx{{"Scatter", lower_scatter, 9, {}}}, RegisterOnnx{{"ScatterElements", lower_scatter, 11, {}}}};
+
+}  // namespace
+}  // namespace amp
