@@ -15,7 +15,7 @@
 #include <cmath>
 
 #include "backend/cpu/gemm.h"
-#include "backend/cpu/workspace.h"
+#include "backend/cpu/operands.h"
 #include "base/math.h"
 #include "base/simd.h"
 
@@ -119,24 +119,6 @@ struct Steps {
         else std::copy_n(p ? p : initial + b * hidden, hidden, q);
       }
     }
-  }
-};
-
-// Fetched before, stored after the work of a kernel.
-template <class T>
-struct Operands {
-  std::vector<Staged<T>> in, out;
-  Operands(const KernelArgs& a, Carver& c) {
-    for (const Tensor& t : a.in) in.push_back(t.data && is_float(t.dtype) ? stage<T>(c, t) : Staged<T>{});
-    for (const Tensor& t : a.out) out.push_back(stage<T>(c, t));
-  }
-  const T* input(size_t i) const { return i < in.size() ? in[i].data : nullptr; }
-  T* output(size_t i) const { return out[i].data; }
-  void load() const {
-    for (const auto& s : in) s.load();
-  }
-  void store() const {
-    for (const auto& s : out) s.store();
   }
 };
 
