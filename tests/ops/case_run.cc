@@ -24,6 +24,8 @@ DType type_of(Role role, DType floating) {
       return DType::u8;
     case Role::boolean:
       return DType::boolean;
+    case Role::absent:
+      break;
   }
   return floating;
 }
@@ -35,7 +37,9 @@ CaseRun::CaseRun(const std::string& op, const OpCase& c, DType type, bool gradie
   for (size_t i = 0; i < c.in.size(); ++i) {
     const std::string name = cat("in", i);
     const DType t = type_of(c.in[i].role, type);
-    if (c.in[i].role == Role::value) {
+    if (c.in[i].role == Role::absent) {
+      in.push_back({});
+    } else if (c.in[i].role == Role::value) {
       in.push_back(graph_.add_param(static_cast<int>(i), name, t, c.in[i].dims));
       wrt.push_back(in.back());
     } else {

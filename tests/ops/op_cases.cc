@@ -72,6 +72,8 @@ const OpSpecs& op_specs() {
     add_tensor_cases(s);
     add_reduction_cases(s);
     add_spatial_cases(s);
+    add_recurrent_cases(s);
+    add_sampling_cases(s);
     return s;
   }();
   return specs;

@@ -32,6 +32,7 @@ enum class Role {
   integer,  // int64
   byte,     // uint8
   boolean,
+  absent,   // an optional input that is left out
 };
 
 struct Operand {
@@ -51,6 +52,7 @@ struct OpSpec {
   std::vector<OpCase> cases;
   bool elementwise = false;
   bool zero_gradient = false;    // constant almost everywhere
+  bool straight_through = false; // its gradient is not its derivative: tested by itself
   double fp32_tolerance = 2e-6;  // fp32 against fp64, of the tensor's largest element ...
   double fp32_floor = 0;         // ... or of this, where the formula cancels (1 + erf x)
 };
@@ -64,5 +66,7 @@ void add_elementwise_cases(OpSpecs& specs);
 void add_tensor_cases(OpSpecs& specs);
 void add_reduction_cases(OpSpecs& specs);
 void add_spatial_cases(OpSpecs& specs);
+void add_recurrent_cases(OpSpecs& specs);
+void add_sampling_cases(OpSpecs& specs);
 
 }  // namespace amp::test

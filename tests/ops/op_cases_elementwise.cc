@@ -222,6 +222,13 @@ void logic(OpSpecs& s) {
   }
   for (const char* op : {"And", "Or", "Xor"}) s[op] = without_differences(binary(coin(), coin(), {}, Role::boolean));
   s["Not"] = in_role(without_differences(unary(coin())), Role::boolean);
+  for (const char* op : {"BitwiseAnd", "BitwiseOr", "BitwiseXor"}) {
+    s[op] = without_differences(binary(integers(-100, 100), integers(-100, 100), {}, Role::integer));
+  }
+  s["BitwiseNot"] = in_role(without_differences(unary(integers(-100, 100))), Role::integer);
+  s["BitShift"] = without_differences(
+      joined(binary(integers(0, 1000), integers(0, 70), {{"direction", std::string("LEFT")}}, Role::integer),
+             binary(integers(0, 1000), integers(0, 70), {{"direction", std::string("RIGHT")}}, Role::integer)));
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const Draw special = [=](int64_t n, Rng& rng) {
     std::vector<double> v = lattice(0.5)(n, rng);

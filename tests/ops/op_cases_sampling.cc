@@ -1,0 +1,90 @@
+// GridSample, TopK, ScatterElements, Quantize: what picks elements by value or by coordinates.
+#include <cmath>
+
+#include "tests/ops/op_cases.h"
+
+namespace amp::test {
+
+namespace {
+
+OpCase fixed(OpCase c) {  // run, not differentiated
+  c.finite_differences = false;
+  for (Operand& o : c.in) o.role = o.role == Role::value ? Role::held : o.role;
+  return c;
+}
+
+// Every input extent is n: the coordinates where the interpolant has a kink are the same in all dimensions.
+OpCase sample(Dims x, Dims grid, int64_t mode, int64_t padding, int64_t align) {
+  const double n = static_cast<double>(x.back());
+  std::vector<double> kinks;
+  for (int k = -12; k <= 12; ++k) {
+    const double at = mode == 0 ? k + 0.5 : k;  // positions in elements
+    kinks.push_back(align ? 2 * at / (n - 1) - 1 : (2 * at + 1) / n - 1);
+    kinks.push_back(k);  // borders
+  }
+  return {{{std::move(x)}, {std::move(grid), uniform(-1.9, 1.9, kinks, 0.01)}}, {{"mode", mode}, {"padding", padding}, {"align", align}}};
+}
+
+}  // namespace
+
+void add_sampling_cases(OpSpecs& s) {
+  for (int64_t mode = 0; mode < 3; ++mode) {
+    for (int64_t padding = 0; padding < 3; ++padding) {
+      for (int64_t align = 0; align < 2; ++align) {
+        s["GridSample"].cases.push_back(sample({2, 2, 4, 4}, {2, 2, 3, 2}, mode, padding, align));
+      }
+    }
+    s["GridSample"].cases.push_back(sample({1, 2, 3, 3, 3}, {1, 1, 2, 2, 3}, mode, 0, 0));
+    s["GridSample"].cases.push_back(sample({2, 1, 4}, {2, 3, 1}, mode, 2, 1));
+  }
+  s["GridSample"].cases.push_back(sample({2, 3, 4, 4}, {2, 0, 3, 2}, 1, 0, 0));
+  s["GridSample"].cases.push_back(sample({3, 4, 9, 9}, {3, 20, 20, 2}, 1, 0, 0));
+  for (const OpCase& c : s["GridSample"].cases) {
+    OpCase g = fixed(c);
+    Dims y{c.in[0].dims[0], c.in[0].dims[1]};
+    y.insert(y.end(), c.in[1].dims.begin() + 1, c.in[1].dims.end() - 1);
+    g.in.push_back({y, uniform(-2, 2), Role::held});
+    s["GridSampleGrad"].cases.push_back(g);
+  }
+  for (const char* op : {"GridSample", "GridSampleGrad"}) s[op].fp32_tolerance = 1e-5;
+
+  const auto top = [](Dims d, int64_t axis, int64_t k, int64_t largest) {
+    return OpCase{{{std::move(d), distinct()}}, {{"axis", axis}, {"k", k}, {"largest", largest}}};
+  };
+  s["TopK"].cases = {top({6}, 0, 3, 1),       top({6}, 0, 6, 0),       top({3, 4}, 1, 2, 1),  top({3, 4}, 0, 2, 0),
+                     top({2, 5, 3}, 1, 2, 1), top({2, 3}, 1, 0, 1),    top({0, 3}, 1, 2, 1),  top({1}, 0, 1, 1),
+                     fixed({{{{7, 9}, lattice(0.5)}}, {{"axis", int64_t{1}}, {"k", int64_t{5}}, {"largest", int64_t{1}}}}),
+                     fixed(top({90, 60}, 0, 30, 1))};
+
+  const auto replaced = [](Dims x, Dims idx, int64_t axis, int64_t n) {
+    return OpCase{{{std::move(x)}, {idx, some_of(n), Role::integer}, {idx}}, {{"axis", axis}, {"reduction", int64_t{0}}}};
+  };
+  s["ScatterElements"].cases = {replaced({5}, {3}, 0, 5),          replaced({2, 6}, {1, 4}, 1, 6), replaced({4, 3}, {3, 1}, 0, 4),
+                                replaced({2, 4, 2}, {1, 3, 1}, 1, 4), replaced({5}, {0}, 0, 5),    replaced({5000}, {2000}, 0, 5000)};
+  for (int64_t reduction = 1; reduction < 4; ++reduction) {  // with repetitions
+    s["ScatterElements"].cases.push_back(fixed(
+        {{{{4, 3}}, {{5, 3}, integers(-4, 3), Role::integer}, {{5, 3}}}, {{"axis", int64_t{0}}, {"reduction", reduction}}}));
+  }
+
+  // Away from the places where rounding jumps: scale 1/4, halves at odd eighths.
+  std::vector<double> jumps;
+  for (int k = -41; k <= 41; k += 2) jumps.push_back(k / 8.0);
+  const auto quantized = [&](Dims x, Dims scale) {
+    return OpCase{{{std::move(x), uniform(-5, 5, jumps)}, {scale, [](int64_t n, Rng&) { return std::vector<double>(static_cast<size_t>(n), 0.25); }},
+                   {scale, integers(-3, 3), Role::held}},
+                  {{"low", -10.0}, {"high", 10.0}},
+                  {0},
+                  false};
+  };
+  s["Quantize"].straight_through = s["QuantizeMask"].elementwise = s["Quantize"].elementwise = true;
+  for (const Dims& d : {Dims{}, Dims{1}, Dims{7}, Dims{0}, Dims{3, 4}, Dims{2, 0, 3}, Dims{2, 3, 4}, Dims{1, 5}, Dims{5, 1}, Dims{2, 3, 2, 2}}) {
+    s["Quantize"].cases.push_back(quantized(d, {}));
+    s["Quantize"].cases.push_back(quantized(d, d.empty() ? Dims{} : Dims{d.back()}));
+  }
+  s["Quantize"].cases.push_back(quantized({300, 257}, {257}));
+  s["QuantizeMask"] = s["Quantize"];
+  s["QuantizeMask"].straight_through = false;
+  for (OpCase& c : s["QuantizeMask"].cases) c = fixed(c);
+}
+
+}  // namespace amp::test
