@@ -41,14 +41,14 @@ install_packages() {
 }
 
 build_onnx() {
-  local key prefix work
+  local key prefix
   key=onnx-$ONNX_VERSION-$(c++ -dumpmachine)-gcc$(c++ -dumpversion)-pb$(protoc --version | awk '{print $2}')
   prefix=$CACHE/$key
   if [ ! -f "$prefix/.done" ]; then
     say "building onnx $ONNX_VERSION into $prefix (once, about two minutes)"
     mkdir -p "$CACHE"
     work=$(mktemp -d)
-    trap 'rm -rf "$work"' EXIT
+    trap 'rm -rf "${work:-}"' EXIT
     printf 'onnx==%s --hash=sha256:%s\n' "$ONNX_VERSION" "$ONNX_SHA256" >"$work/req.txt"
     python3 -m venv "$work/venv"
     "$work/venv/bin/pip" download -q --no-deps --no-binary onnx --require-hashes -r "$work/req.txt" -d "$work" >&2
