@@ -40,17 +40,21 @@ void choose_units(const SourceGraph& g, const OpList& list, PlanGraph& out) {
     if (!whole) return;
     for (const int n : unit.nodes) {
       taken[at(n)] = 1;
-      out.in_unit[at(n)] = unit.kind != "Linear";
+      out.in_unit[at(n)] = unit.kind == "Linear"      ? UnitSafety::none
+                           : unit.kind == "Attention" ? UnitSafety::all
+                                                      : UnitSafety::epsilon;
     }
     out.units.push_back(std::move(unit));
   };
-  out.in_unit.assign(g.nodes.size(), 0);
+  out.in_unit.assign(g.nodes.size(), UnitSafety::none);
   for (Unit& u : find_units(g)) {
     // A kind the list does not name is no operator of its world: its nodes speak for themselves.
     if (list.find("", u.kind)) add(std::move(u));
   }
   if (list.propagation != Propagation::inputs) return;
-  for (Unit& u : find_linear(g)) add(std::move(u));
+  for (Unit& u : find_calls(g)) {
+    if (list.find("", u.kind == "Linear" ? "MatMul" : u.kind)) add(std::move(u));
+  }
 }
 
 void connect(const SourceGraph& g, PlanGraph& out) {

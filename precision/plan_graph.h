@@ -6,6 +6,7 @@
 #include "graph/source.h"
 #include "precision/op_list.h"
 #include "precision/paint.h"
+#include "precision/safety.h"
 #include "precision/units.h"
 
 namespace amp {
@@ -21,13 +22,13 @@ struct PlanGraph {
   std::vector<char> eligible;  // by node: computes with floats
   std::vector<char> wide;      // by node: not eligible because of float64, which stays what the file says
   std::vector<Unit> units;
-  std::vector<char> in_unit;   // by node: part of a composite with a kernel of its own (not Linear)
-  std::vector<int> vertex_of;  // by node, -1: not eligible
+  std::vector<UnitSafety> in_unit;  // by node
+  std::vector<int> vertex_of;       // by node, -1: not eligible
   std::vector<PlanVertex> vertices;
   std::vector<PaintVertex> paint;  // by vertex: neighbours filled in, class left to the caller
 };
 
-// Composites are those whose kind the list names; under Propagation::inputs also Linear (MatMul + bias).
+// Composites are those whose kind the list names; under Propagation::inputs also Linear and Attention.
 PlanGraph make_plan_graph(const SourceGraph& g, const OpList& list);
 
 }  // namespace amp

@@ -40,7 +40,7 @@ bool reads_as_bound(const SourceNode& n) { return n.op == "Clip" || n.op == "Max
 }  // namespace
 
 std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<DType>& types,
-                                        const std::vector<char>& in_unit, DType low,
+                                        const std::vector<UnitSafety>& in_unit, DType low,
                                         std::vector<std::string>& warnings) {
   std::map<int, std::string> out;
   std::vector<std::string> huge(g.values.size()), lost(g.values.size());
@@ -63,12 +63,13 @@ std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     const SourceNode& n = g.nodes[i];
     std::string reason, passed_on;
+    if (in_unit[i] == UnitSafety::all) continue;
     for (size_t k = 0; k < n.inputs.size(); ++k) {
       if (n.inputs[k] < 0) continue;
       const auto v = static_cast<size_t>(n.inputs[k]);
       const bool constant = g.values[v].kind == SourceKind::constant;
       if (!huge[v].empty() && !(constant && reads_as_bound(n))) reason = passed_on = huge[v];
-      if (!lost[v].empty() && !in_unit[i] && reason.empty()) reason = lost[v];
+      if (!lost[v].empty() && in_unit[i] == UnitSafety::none && reason.empty()) reason = lost[v];
     }
     const HostTensor* fill = n.op == "ConstantOfShape" || n.op == "Constant" ? n.attrs.tensor("value") : nullptr;
     if (fill && is_float(fill->dtype()) && beyond_half(*fill) != 0) {

@@ -43,8 +43,9 @@ std::vector<Unit> collect(const SourceGraph& g, Match match) {
 
 std::vector<Unit> find_units(const SourceGraph& g) { return collect(g, match_at); }
 
-std::vector<Unit> find_linear(const SourceGraph& g) {
+std::vector<Unit> find_calls(const SourceGraph& g) {
   return collect(g, [](const UnitMatcher& m, int n, Unit& unit) {
+    if (m.node(n).op == "Softmax" && m.node(n).domain.empty()) return match_attention(m, n, unit);
     if (m.node(n).op != "MatMul" || !m.node(n).domain.empty() || !m.is_weight(m.in(n, 1))) return false;
     const int add = m.only_user(m.out(n), "Add");
     const int bias = m.other(add, m.out(n));

@@ -12,7 +12,7 @@ namespace amp {
 
 struct Unit {
   // The ONNX operator it amounts to: LayerNormalization, RMSNormalization, MeanVarianceNormalization (axes other than
-  // the last), GroupNormalization, Gelu, Softplus; or Linear (find_linear).
+  // the last), GroupNormalization, Gelu, Softplus; or of the calls below Linear, Attention.
   std::string kind;
   std::vector<int> nodes;       // ascending
   int input = -1, output = -1;  // values: the data it works on, its result
@@ -20,7 +20,9 @@ struct Unit {
 
 std::vector<Unit> find_units(const SourceGraph& g);  // disjoint, ascending by first node
 
-// MatMul(x, W) + bias vector: PyTorch's linear, one call under autocast.
-std::vector<Unit> find_linear(const SourceGraph& g);
+// Calls of PyTorch's, each one decision under autocast: MatMul(x, W) + bias vector is linear; attention with both operands
+// scaled by a root beforehand is scaled_dot_product_attention (code that multiplies the scores is not), whose mask
+// becomes -inf and whose fully masked rows 0, so that the mask's size does not matter.
+std::vector<Unit> find_calls(const SourceGraph& g);
 
 }  // namespace amp

@@ -239,7 +239,40 @@ TEST_CASE("linear is MatMul with a weight and a bias vector") {
     n = MatMul(y, y)
     z = Add(n, b)
     output z)");
-  const std::vector<Unit> units = find_linear(g);
+  const std::vector<Unit> units = find_calls(g);
   REQUIRE(units.size() == 1);
   CHECK(units[0].nodes == std::vector<int>{0, 1});
+}
+
+static std::string calls_of(const std::string& text) {
+  const SourceGraph g = text_graph(
+      "input q\n input k\n input v\n input m bool\n const r = 0.5\n const z = 0.0\n const low = -3.4e38\n"
+      "const eight = 8.0\n" +
+      text);
+  std::string out;
+  for (const Unit& u : find_calls(g)) {
+    out += u.kind + ":";
+    for (const int n : u.nodes) out += " " + g.nodes[static_cast<size_t>(n)].name;
+    out += ";";
+  }
+  return out;
+}
+
+TEST_CASE("attention is one call where both operands are scaled beforehand and full masks are guarded against") {
+  const std::string scores = "qs = Mul(q, r)\n ks = Mul(r, k)\n s = MatMul(qs, ks)\n";
+  const std::string guard = "bad = IsNaN(p)\n w = Where(bad, z, p)\n y = MatMul(w, v)\n output y\n";
+  CHECK(calls_of(scores + "p = Softmax(s)\n y = MatMul(p, v)\n output y") == "Attention: qs ks s p y;");
+  CHECK(calls_of("a = Where(m, z, low)\n" + scores + "t = Add(s, a)\n p = Softmax(t)\n" + guard) ==
+        "Attention: a qs ks s t p bad w y;");
+  // Without the guard a mask must keep its size, so the nodes speak for themselves.
+  CHECK(calls_of("a = Where(m, z, low)\n" + scores + "t = Add(s, a)\n p = Softmax(t)\n y = MatMul(p, v)\n output y")
+            .empty());
+  // Eager code scales the scores; a value read elsewhere; unequal factors.
+  CHECK(calls_of("s = MatMul(q, k)\n d = Mul(s, r)\n p = Softmax(d)\n y = MatMul(p, v)\n output y").empty());
+  CHECK(calls_of(scores + "p = Softmax(s)\n y = MatMul(p, v)\n output y\n output p").empty());
+  CHECK(calls_of("qs = Mul(q, r)\n ks = Mul(k, z)\n s = MatMul(qs, ks)\n p = Softmax(s)\n y = MatMul(p, v)\n output y")
+            .empty());
+  // The root computed from a shape, once for each operand.
+  CHECK(calls_of("n = Sqrt(eight)\n n2 = Sqrt(eight)\n qs = Mul(q, n)\n ks = Mul(k, n2)\n s = MatMul(qs, ks)\n"
+                 "p = Softmax(s)\n y = MatMul(p, v)\n output y") == "Attention: qs ks s p y;");
 }

@@ -1,0 +1,87 @@
+// The `pytorch` preset against CUDA autocast itself, node by node: tests/data/precision/make_pytorch_autocast.py.
+#include <catch2/catch_all.hpp>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "base/npz.h"
+#include "importer/import.h"
+#include "precision/decide.h"
+
+namespace amp {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Row {
+  std::string output, op, type, call;
+};
+
+std::map<std::string, std::vector<Row>> golden_rows() {
+  std::ifstream in(TEST_DATA "/precision/pytorch_autocast.txt");
+  std::map<std::string, std::vector<Row>> out;
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream fields(line);
+    std::string entry;
+    Row r;
+    std::getline(fields, entry, '\t');
+    std::getline(fields, r.output, '\t');
+    std::getline(fields, r.op, '\t');
+    std::getline(fields, r.type, '\t');
+    std::getline(fields, r.call, '\t');
+    out[entry].push_back(r);
+  }
+  return out;
+}
+
+SourceGraph model(const NamedTensor& bytes) {
+  const fs::path path = fs::temp_directory_path() / ("pytorch_autocast_" + bytes.name + ".onnx");
+  std::ofstream(path, std::ios::binary)
+      .write(static_cast<const char*>(bytes.tensor.data()), static_cast<std::streamsize>(bytes.tensor.bytes()));
+  SourceGraph g = import_model(path.string()).graph;
+  fs::remove(path);
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("the pytorch preset gives every node the type CUDA autocast computes it in") {
+  const std::map<std::string, std::vector<Row>> golden = golden_rows();
+  const std::vector<NamedTensor> models = read_npz(TEST_DATA "/precision/pytorch_autocast.npz");
+  REQUIRE(models.size() == 15);
+  for (const NamedTensor& m : models) {
+    DYNAMIC_SECTION(m.name) {
+      const SourceGraph g = model(m);
+      const PrecisionPlan plan = decide(g, preset("pytorch"), DType::f16);
+      const std::vector<Row>& rows = golden.at(m.name);
+      std::map<std::string, size_t> node_of;
+      for (size_t n = 0; n < g.nodes.size(); ++n) {
+        for (const int o : g.nodes[n].outputs) {
+          if (o >= 0) node_of[g.values[static_cast<size_t>(o)].name] = n;
+        }
+      }
+      std::vector<char> seen(g.nodes.size(), 0);
+      for (const Row& r : rows) {
+        INFO(r.output << " (" << r.op << "): " << r.call);
+        REQUIRE(node_of.count(r.output) == 1);
+        const size_t n = node_of.at(r.output);
+        seen[n] = 1;
+        const Decision& d = plan.nodes[n];
+        INFO(d.cls << ", " << d.pass << ", " << d.rule);
+        // "-": numbers of Python's; what the plan says of them must not be 16 bit.
+        CHECK(name_of(d.compute) == (r.type == "-" ? "fp32" : r.type));
+        if (r.type != "-") CHECK(d.cls != "not-float");
+      }
+      // Nothing is 16 bit that PyTorch does not compute with floats.
+      for (size_t n = 0; n < g.nodes.size(); ++n) {
+        INFO(g.describe_node(static_cast<int>(n)));
+        if (!seen[n]) CHECK(plan.nodes[n].compute == Compute::f32);
+      }
+    }
+  }
+}
+
+}  // namespace amp
