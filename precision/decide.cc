@@ -54,6 +54,7 @@ class Decider {
   PrecisionPlan run() {
     unsafe_ = unsafe_nodes(g_, p_.types, p_.in_unit, plan_.low, plan_.warnings);
     rules_ = match_rules(g_, list_.rules, p_.units, p_.eligible);
+    refuse_impossible();
     for (size_t v = 0; v < p_.vertices.size(); ++v) classify(v);
     if (list_.propagation == Propagation::paint) {
       paint_all();
@@ -78,6 +79,26 @@ class Decider {
     const SourceNode& n = g_.nodes[at(p_.vertices[v].nodes[0])];
     const bool modes = n.op == "Resize" || n.op == "Upsample";
     return list_.find(n.domain, n.op, modes ? n.attrs.s("mode", "nearest") : "");
+  }
+
+  // A rule that asks 16 bits of nodes alone that have no 16-bit arithmetic is a mistake, most often in a name.
+  void refuse_impossible() const {
+    for (size_t r = 0; r < list_.rules.size(); ++r) {
+      const PrecisionRule& rule = list_.rules[r];
+      const bool low =
+          rule.precision == Precision::low || rule.precision == Precision::fp16 || rule.precision == Precision::bf16;
+      if (!low || rules_.matched[r] || rules_.no_floats[r] < 0) continue;
+      const int n = rules_.no_floats[r];
+      std::vector<std::string> names;
+      for (size_t i = 0; i < g_.nodes.size(); ++i) {
+        if (p_.eligible[i]) names.push_back(rule.node.empty() ? g_.nodes[i].op : g_.nodes[i].name);
+      }
+      const std::string near = nearest(rule.node.empty() ? rule.op : rule.node, names);
+      fail(Exit::usage, "E_PLAN_NO_KERNEL",
+           cat(rule.source, " asks for ", name_of(rule.precision), ", but ", g_.describe_node(n),
+               p_.wide[at(n)] ? " computes in float64" : " does not compute with floating numbers"),
+           near.empty() ? "no other node matches the rule" : cat("did you mean '", printable(near), "'?"));
+    }
   }
 
   // The class of a vertex: list, then safety, then rules.

@@ -43,7 +43,8 @@ struct PrecisionPlan {
 // shapes and aliases do not enter.
 std::string graph_fingerprint(const SourceGraph& g);
 
-// low: f16, bf16 or f32. An op-list that records another graph's plan is a usage error (E_PLAN_GRAPH).
+// low: f16, bf16 or f32. Usage errors: an op-list that records another graph's plan (E_PLAN_GRAPH); a rule that asks 16
+// bits of nodes that all have no floating arithmetic, or float64's (E_PLAN_NO_KERNEL, with the nearest name).
 PrecisionPlan decide(const SourceGraph& g, const OpList& list, DType low);
 
 }  // namespace amp

@@ -43,7 +43,8 @@ bool matches_scope(std::string glob, const std::string& name) {
 
 RuleMatches match_rules(const SourceGraph& g, const std::vector<PrecisionRule>& rules, const std::vector<Unit>& units,
                         const std::vector<char>& eligible) {
-  RuleMatches out{std::vector<int>(g.nodes.size(), -1), std::vector<char>(rules.size(), 0)};
+  RuleMatches out{std::vector<int>(g.nodes.size(), -1), std::vector<char>(rules.size(), 0),
+                  std::vector<int>(rules.size(), -1)};
   if (rules.empty()) return out;
   const std::vector<std::vector<int>> parameters = parameters_behind(g);
   std::vector<const Unit*> unit_of(g.nodes.size(), nullptr);
@@ -52,7 +53,6 @@ RuleMatches match_rules(const SourceGraph& g, const std::vector<PrecisionRule>& 
   }
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     const SourceNode& n = g.nodes[i];
-    if (!eligible[i]) continue;
     for (size_t r = 0; r < rules.size(); ++r) {
       const PrecisionRule& rule = rules[r];
       const auto reads = [&](int v) {
@@ -67,6 +67,10 @@ RuleMatches match_rules(const SourceGraph& g, const std::vector<PrecisionRule>& 
       if (!rule.scope.empty() && !matches_scope(rule.scope, n.name)) continue;
       if (!rule.tensor.empty() && std::none_of(n.outputs.begin(), n.outputs.end(), writes)) continue;
       if (!rule.param.empty() && std::none_of(n.inputs.begin(), n.inputs.end(), reads)) continue;
+      if (!eligible[i]) {
+        if (out.no_floats[r] < 0) out.no_floats[r] = static_cast<int>(i);
+        continue;
+      }
       out.of_node[i] = static_cast<int>(r);
       out.matched[r] = 1;
     }

@@ -10,8 +10,9 @@
 namespace amp {
 
 struct RuleMatches {
-  std::vector<int> of_node;   // index of the last rule that matches, -1: none
-  std::vector<char> matched;  // by rule: at least one node of floating arithmetic
+  std::vector<int> of_node;    // index of the last rule that matches, -1: none
+  std::vector<char> matched;   // by rule: at least one node of floating arithmetic
+  std::vector<int> no_floats;  // by rule: the first node it names that has none, -1: none
 };
 
 // eligible: by node. A rule's op also matches the kind of the unit a node is part of.

@@ -1,6 +1,7 @@
 // Rules of an op-list and composites: whom they reach, and how they meet painting.
 #include <catch2/catch_all.hpp>
 
+#include "base/error.h"
 #include "precision/decide.h"
 #include "text_graph.h"
 
@@ -124,6 +125,34 @@ TEST_CASE("a rule that matches nothing is a warning, one that defies a constant 
   CHECK(decision(g, plan, "bias").compute == Compute::f16);
   CHECK(decision(g, plan, "bias").pass == "rule");
   CHECK(decision(g, plan, "bias").rule == "rule 3 of my.json: I know");
+}
+
+TEST_CASE("a rule that asks 16 bits where there is no such arithmetic is refused with the nearest name") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    input d float64
+    param W 4 4
+    shape_of_x = Shape(x)
+    wide = Exp(d)
+    shape_or_x = Softmax(x)
+    y = MatMul(shape_or_x, W)
+    output y)");
+  const auto refused = [&](const std::string& rule) {
+    try {
+      plan_of(g, R"({"version": 1, "rules": [)" + rule + "]}");
+    } catch (const Error& e) {
+      CHECK(e.exit() == Exit::usage);
+      return std::string(e.id()) + ": " + e.fact() + " " + e.hint();
+    }
+    return std::string();
+  };
+  using Catch::Matchers::ContainsSubstring;
+  CHECK_THAT(refused(R"({"node": "shape_of_x", "precision": "fp16"})"),
+             ContainsSubstring("E_PLAN_NO_KERNEL") && ContainsSubstring("does not compute with floating numbers") &&
+                 ContainsSubstring("did you mean 'shape_or_x'?"));
+  CHECK_THAT(refused(R"({"op": "Exp", "precision": "bf16"})"), ContainsSubstring("computes in float64"));
+  CHECK(refused(R"({"node": "shape_of_x", "precision": "fp32"})").empty());
+  CHECK(refused(R"({"node": "*", "precision": "fp16"})").empty());
 }
 
 TEST_CASE("follow takes the widest input; fp16 and bf16 stand as written") {
