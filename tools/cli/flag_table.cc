@@ -144,6 +144,12 @@ std::vector<Flag> precision_flags() {
            "Op-list JSON: what computes in which type, by operator, node, tensor or parameter.")
           .on(kRun)
           .also({"amp_config", "op_list"}),
+      choice("format", {"auto", "text", "json", "dot", "html"}, "auto",
+             "What plan writes; auto: by the extension of --out (.json, .dot, .html), a table without it.")
+          .on(only(Verb::plan)),
+      text("diff", "PLAN.json", "",
+           "Compare this plan with another one, or with what a model would get now: plan --diff A.json B.json|MODEL.")
+          .on(only(Verb::plan)),
       choice("dtype", {"fp32", "fp64", "fp16", "bf16"}, "fp32",
              "Type to compute in. fp16 and bf16 follow the precision plan.")
           .same(

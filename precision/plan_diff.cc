@@ -1,0 +1,152 @@
+#include "precision/plan_diff.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "precision/op_list.h"
+#include "precision/op_list_json.h"
+
+namespace amp {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json read(const std::string& text, const std::string& name) {
+  try {
+    parse_op_list_doc(text);  // keys, types and values are those of a plan
+  } catch (Error& e) {
+    e.at(printable(name));
+    throw;
+  }
+  Json json = Json::parse(text);
+  if (!json.contains("nodes")) {
+    fail(Exit::usage, "E_OP_LIST_KEY", cat(printable(name), " is an op-list, not the plan of a model: it has no nodes"),
+         "`plan MODEL.onnx --precision_plan FILE --out plan.json` makes the plan");
+  }
+  return json;
+}
+
+std::string shown(const Json& v) { return v.is_string() ? printable(v.get<std::string>()) : v.dump(); }
+
+class Diff {
+ public:
+  Diff(Json a, Json b) : a_(std::move(a)), b_(std::move(b)) {}
+
+  std::string run(const std::string& a_name, const std::string& b_name) {
+    if (a_["graph"] != b_["graph"])
+      line(cat("the plans were made for different graphs: ", shown(a_["graph"]), " and ", shown(b_["graph"])));
+    for (const char* key : {"dtype", "propagation"}) change(key, a_[key], b_[key]);
+    for (const auto& [key, value] : a_["loss_scale"].items()) change("loss_scale." + key, value, b_["loss_scale"][key]);
+    classes();
+    rules(a_, b_, "- ");
+    rules(b_, a_, "+ ");
+    nodes();
+    if (lines_ == 0) return "the plans are the same\n";
+    out_ << types_ << " nodes compute in another type, " << others_ << " in the same for another reason or storage, "
+         << missing_ << " are in one plan only (- " << printable(a_name) << ", + " << printable(b_name) << ")\n";
+    return out_.str();
+  }
+
+ private:
+  void line(const std::string& text) {
+    out_ << text << '\n';
+    ++lines_;
+  }
+  void change(const std::string& what, const Json& from, const Json& to) {
+    if (from != to) line(cat(what, ": ", shown(from), " -> ", shown(to)));
+  }
+
+  static std::map<std::string, std::string> classes_of(const Json& plan) {
+    std::map<std::string, std::string> out;
+    for (const char* c : {"allow", "infer", "deny", "clear"}) {
+      for (const Json& op : plan.value(c, Json::array())) out[op.get<std::string>()] = c;
+    }
+    return out;
+  }
+  void classes() {
+    const std::map<std::string, std::string> a = classes_of(a_), b = classes_of(b_);
+    std::map<std::string, std::string> all = a;
+    all.insert(b.begin(), b.end());
+    for (const auto& [op, unused] : all) {
+      const auto in = [&](const std::map<std::string, std::string>& m) { return m.count(op) ? m.at(op) : "unlisted"; };
+      if (in(a) != in(b)) line(cat("operator ", printable(op), ": ", in(a), " -> ", in(b)));
+    }
+  }
+
+  // Rules of `from` that `other` lacks; where they were written does not matter.
+  void rules(const Json& from, const Json& other, const std::string& sign) {
+    const auto bare = [](Json rule) {
+      rule.erase("source");
+      return rule;
+    };
+    for (const Json& rule : from.value("rules", Json::array())) {
+      bool found = false;
+      for (const Json& o : other.value("rules", Json::array())) found = found || bare(o) == bare(rule);
+      if (!found) line(cat(sign, "rule ", bare(rule).dump()));
+    }
+  }
+
+  void nodes() {
+    std::map<std::string, const Json*> b;
+    for (const Json& n : b_["nodes"]) b[n["name"].get<std::string>()] = &n;
+    for (const Json& n : a_["nodes"]) {
+      const auto it = b.find(n["name"].get<std::string>());
+      if (it == b.end()) {
+        line(cat("- node ", title(n), ": ", shown(n["compute"])));
+        ++missing_;
+        continue;
+      }
+      compare(n, *it->second);
+      b.erase(it);
+    }
+    for (const Json& n : b_["nodes"]) {
+      const auto it = b.find(n["name"].get<std::string>());
+      if (it == b.end() || it->second != &n) continue;
+      line(cat("+ node ", title(n), ": ", shown(n["compute"])));
+      ++missing_;
+    }
+  }
+
+  void compare(const Json& a, const Json& b) {
+    const auto reason = [](const Json& n) {
+      return cat(shown(n.value("pass", Json())), ", ", shown(n.value("rule", Json())));
+    };
+    if (a["compute"] != b["compute"]) {
+      line(cat("node ", title(a), ": ", shown(a["compute"]), " (", reason(a), ") -> ", shown(b["compute"]), " (",
+               reason(b), ")"));
+      ++types_;
+    } else if (a != b) {
+      // One line would drown the changes of type: only what else differs is counted.
+      ++others_;
+      ++lines_;
+    }
+  }
+  static std::string title(const Json& n) {
+    return cat("'", shown(n["name"]), "' (", shown(n.value("op", Json("?"))), ")");
+  }
+
+  Json a_, b_;
+  std::ostringstream out_;
+  int lines_ = 0, types_ = 0, others_ = 0, missing_ = 0;
+};
+
+}  // namespace
+
+std::string diff_plans(const std::string& a, const std::string& a_name, const std::string& b,
+                       const std::string& b_name) {
+  Json ja = read(a, a_name), jb = read(b, b_name);
+  for (Json* j : {&ja, &jb}) {
+    for (const char* key : {"graph", "dtype", "propagation"}) {
+      if (!j->contains(key)) (*j)[key] = "";
+    }
+    if (!j->contains("loss_scale")) (*j)["loss_scale"] = Json::object();
+  }
+  return Diff(std::move(ja), std::move(jb)).run(a_name, b_name);
+}
+
+}  // namespace amp
