@@ -1,6 +1,7 @@
 // MatMul (ONNX 1+), Gemm (7+), com.microsoft FusedMatMul. Core MatMul: Y = alpha op(A) op(B) [+ bias], batch dims broadcast,
 // bias a vector of the columns.
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/packed_gemm.h"
 #include "backend/cpu/staged.h"
 #include "ops/elementwise_op.h"
 
@@ -55,47 +56,63 @@ void grad_matmul(GradBuilder& g) {
   }
 }
 
+// One node's products: the shape of each, and where the matrices of the batch lie.
+struct Products {
+  explicit Products(const KernelArgs& args)
+      : da(args.in[0].dims), db(args.in[1].dims), ta(args.attrs().i("transA", 0) != 0), tb(args.attrs().i("transB", 0) != 0),
+        alpha(args.attrs().f("alpha", 1)) {
+    // A batch of rows against one matrix is one product.
+    if (!ta && db.size() == 2 && da.size() > 2) da = {numel(std::span(da).first(da.size() - 1)), da.back()};
+    shape = matmul_shape(da, db, args.attrs());
+    batch = numel(shape.batch);
+    check(batch == 1 || !args.has(2), "MatMul: a bias goes with one product, not a batch");
+  }
+  // Elements from the start of a stored operand of dims d to each matrix of the batch.
+  std::vector<int64_t> offsets(const Dims& d) const {
+    std::vector<int64_t> off(static_cast<size_t>(batch));
+    const size_t r = d.size() - 2, shift = shape.batch.size() - r;
+    const Dims strides = row_major_strides(d);
+    for (int64_t i = 0; i < batch; ++i) {
+      int64_t rest = i, at = 0;
+      for (size_t k = shape.batch.size(); k-- > 0;) {
+        const int64_t at_dim = rest % shape.batch[k];
+        rest /= shape.batch[k];
+        if (k >= shift && d[k - shift] != 1) at += at_dim * strides[k - shift];
+      }
+      off[static_cast<size_t>(i)] = at;
+    }
+    return off;
+  }
+  int64_t grain() const { return std::max<int64_t>(1, 1000000 / (2 * shape.m * shape.n * shape.k + 1)); }
+
+  Dims da, db;
+  bool ta, tb;
+  double alpha;
+  Shape shape;
+  int64_t batch = 1;
+};
+
+// All operands in T: oneDNN, or the reference loops for fp64.
 template <class T>
-Kernel typed_matmul(const KernelArgs& args) {
+Kernel uniform_matmul(const KernelArgs& args) {
   const cpu::Staging staged(args);
-  Dims da = args.in[0].dims, db = args.in[1].dims;
-  const bool ta = args.attrs().i("transA", 0) != 0, tb = args.attrs().i("transB", 0) != 0;
-  const T alpha = static_cast<T>(args.attrs().f("alpha", 1));
-  // A batch of rows against one matrix is one product.
-  if (!ta && db.size() == 2 && da.size() > 2) da = {numel(std::span(da).first(da.size() - 1)), da.back()};
-  const Shape s = matmul_shape(da, db, args.attrs());
-  const int64_t lda = da.back(), ldb = db.back(), batch = numel(s.batch);
+  const Products p(args);
+  const Shape s = p.shape;
+  const bool ta = p.ta, tb = p.tb;
+  const T alpha = static_cast<T>(p.alpha);
+  const int64_t lda = p.da.back(), ldb = p.db.back(), batch = p.batch, grain = p.grain();
   const T* a = static_cast<const T*>(staged.in[0].data);
   const T* b = static_cast<const T*>(staged.in[1].data);
   T* c = static_cast<T*>(staged.out[0].data);
-  const T* bias = args.has(2) ? static_cast<const T*>(staged.in[2].data) : nullptr;
-  if (args.out[0].numel() == 0) return [] {};
   if (batch == 1) {
+    const T* bias = args.has(2) ? static_cast<const T*>(staged.in[2].data) : nullptr;
     return [=] {
       staged.fetch();
       cpu::parallel_gemm<T>(ta, tb, s.m, s.n, s.k, alpha, a, lda, b, ldb, T(0), c, s.n, bias);
       staged.store();
     };
   }
-  check(!bias, "MatMul: a bias goes with one product, not a batch");
-  // Offsets of each matrix of the batch.
-  const auto offsets = [&](const Dims& d) {
-    std::vector<int64_t> off(static_cast<size_t>(batch));
-    const size_t r = d.size() - 2, shift = s.batch.size() - r;
-    const Dims strides = row_major_strides(d);
-    for (int64_t i = 0; i < batch; ++i) {
-      int64_t rest = i, at = 0;
-      for (size_t k = s.batch.size(); k-- > 0;) {
-        const int64_t at_dim = rest % s.batch[k];
-        rest /= s.batch[k];
-        if (k >= shift && d[k - shift] != 1) at += at_dim * strides[k - shift];
-      }
-      off[static_cast<size_t>(i)] = at;
-    }
-    return off;
-  };
-  const std::vector<int64_t> oa = offsets(da), ob = offsets(db);
-  const int64_t grain = std::max<int64_t>(1, 1000000 / (2 * s.m * s.n * s.k + 1));
+  const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
   return [=] {
     staged.fetch();
     parallel_ranges(batch, grain, [&](int64_t begin, int64_t end) {
@@ -106,6 +123,49 @@ Kernel typed_matmul(const KernelArgs& args) {
     });
     staged.store();
   };
+}
+
+// fp32 and 16-bit operands, converted while they are packed.
+cpu::PackedGemm packed_product(const KernelArgs& args, const Products& p) {
+  cpu::PackedGemm g;
+  g.m = p.shape.m;
+  g.n = p.shape.n;
+  g.k = p.shape.k;
+  g.alpha = static_cast<float>(p.alpha);
+  g.a = {args.in[0].data, args.in[0].dtype, p.da.back(), p.ta};
+  g.b = {args.in[1].data, args.in[1].dtype, p.db.back(), p.tb};
+  g.c = args.out[0].data;
+  g.c_dtype = args.out[0].dtype;
+  g.ldc = g.n;
+  if (args.has(2)) {
+    g.bias = args.in[2].data;
+    g.bias_dtype = args.in[2].dtype;
+  }
+  return g;
+}
+Kernel packed_matmul(const KernelArgs& args) {
+  const Products p(args);
+  const cpu::PackedGemm g = packed_product(args, p);
+  if (p.batch == 1) return [=, workspace = args.workspace] { g.run(workspace); };
+  const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
+  return [=, batch = p.batch, grain = p.grain()] {
+    const auto at = [](const void* base, int64_t elements, DType t) { return static_cast<const char*>(base) + elements * size_of(t); };
+    parallel_ranges(batch, grain, [&](int64_t begin, int64_t end) {
+      cpu::PackedGemm one = g;
+      for (int64_t i = begin; i < end; ++i) {
+        const size_t z = static_cast<size_t>(i);
+        one.a.data = at(g.a.data, oa[z], g.a.dtype);
+        one.b.data = at(g.b.data, ob[z], g.b.dtype);
+        one.c = static_cast<char*>(g.c) + i * g.m * g.n * size_of(g.c_dtype);
+        one.run_here();
+      }
+    });
+  };
+}
+
+bool any_low(const KernelArgs& a) {
+  const auto low = [](const Tensor& t) { return t.data && is_low(t.dtype); };
+  return std::any_of(a.in.begin(), a.in.end(), low) || std::any_of(a.out.begin(), a.out.end(), low);
 }
 
 // Integer products are rare (shape arithmetic): a plain loop.
@@ -133,7 +193,21 @@ Kernel integer_matmul(const KernelArgs& args) {
 
 Kernel matmul_kernel(const KernelArgs& a) {
   if (!is_float(a.in[0].dtype)) return integer_matmul(a);
-  return in_double(a) ? typed_matmul<double>(a) : typed_matmul<float>(a);
+  if (a.out[0].numel() == 0) return [] {};
+  if (in_double(a)) return uniform_matmul<double>(a);
+  return any_low(a) ? packed_matmul(a) : uniform_matmul<float>(a);
+}
+
+int64_t matmul_workspace(const Graph& g, const Node& n) {
+  static char present;  // a stand-in address: only its being there is looked at
+  KernelArgs a{n, {}, {}, nullptr, nullptr};
+  for (const ValueId v : n.in) a.in.push_back(v ? Tensor{&present, g.value(v).dtype, g.value(v).dims} : Tensor{});
+  for (const ValueId v : n.out) a.out.push_back(Tensor{&present, g.value(v).dtype, g.value(v).dims});
+  if (!is_float(a.in[0].dtype) || a.out[0].numel() == 0) return 0;
+  if (in_double(a)) return cpu::staging_workspace(g, n);
+  if (!any_low(a)) return 0;
+  const Products p(a);
+  return p.batch == 1 ? packed_product(a, p).workspace() : 0;
 }
 
 OpDef matmul_def() {
@@ -141,7 +215,7 @@ OpDef matmul_def() {
   d.name = "MatMul";
   d.infer = infer_matmul;
   d.gradient = grad_matmul;
-  d.workspace = cpu::staging_workspace;
+  d.workspace = matmul_workspace;
   return d;
 }
 const RegisterOp matmul_op{matmul_def()};

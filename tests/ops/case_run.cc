@@ -49,6 +49,7 @@ CaseRun::CaseRun(const std::string& op, const OpCase& c, DType type, bool gradie
   outputs_ = b.ops(op, in, c.attrs);
   n_outputs_ = outputs_.size();
   for (size_t k = 0; k < outputs_.size(); ++k) graph_.outputs.push_back({cat("y", k), outputs_[k]});
+  forward_nodes_ = graph_.n_nodes();
   if (!gradient) return;
   Autodiff ad(b, wrt);
   for (const size_t k : c.seeded) {
@@ -62,12 +63,16 @@ CaseRun::CaseRun(const std::string& op, const OpCase& c, DType type, bool gradie
 }
 
 CaseResult CaseRun::operator()(const std::vector<HostTensor>& in, const std::vector<HostTensor>& dy) const {
+  return run(graph_, in, dy);
+}
+
+CaseResult CaseRun::run(const Graph& g, const std::vector<HostTensor>& in, const std::vector<HostTensor>& dy) const {
   std::map<std::string, HostTensor> feeds;
   for (size_t i = 0; i < in.size(); ++i) {
     if (case_.in[i].role != Role::value) feeds[cat("in", i)] = in[i];
   }
   for (size_t k = 0; k < dy.size(); ++k) feeds[cat("dy", case_.seeded[k])] = dy[k];
-  const Interpreted r = interpret(graph_, feeds, in);
+  const Interpreted r = interpret(g, feeds, in);
   CaseResult out;
   for (size_t k = 0; k < n_outputs_; ++k) out.outputs.push_back(r.outputs.at(cat("y", k)));
   for (const auto& [slot, g] : r.param_grads) out.grads[static_cast<size_t>(slot)] = g;

@@ -26,11 +26,16 @@ class CaseRun {
   // Upstream gradients for the seeded outputs, as fp64 numbers that the outputs' types hold.
   std::vector<HostTensor> random_upstream(uint64_t seed) const;
   int32_t nodes() const { return graph_.n_nodes(); }
+  int32_t forward_nodes() const { return forward_nodes_; }  // those before the backward pass
+  const Graph& graph() const { return graph_; }
+  // The same run on another graph of the same inputs, parameters and outputs.
+  CaseResult run(const Graph& g, const std::vector<HostTensor>& in, const std::vector<HostTensor>& dy) const;
 
  private:
   const OpCase& case_;
   Graph graph_;
   size_t n_outputs_ = 0;
+  int32_t forward_nodes_ = 0;
   std::vector<ValueId> outputs_;
 };
 
