@@ -2,6 +2,8 @@
 //   y = (x - mean) * rstd * scale + bias,  rstd = 1 / sqrt(var + epsilon);  RMS form: mean is 0.
 //   With g = dy * scale, h = (x - mean) * rstd:  dx = rstd (g - avg(g) - h avg(g h)),  dscale = sum dy h,  dbias = sum dy.
 // x is (rows, n) with n the product of the normalised dims. Statistics are fp32 (fp64) whatever the storage.
+#include <cmath>
+
 #include "backend/rows.h"
 #include "ops/elementwise_op.h"
 
@@ -167,12 +169,20 @@ void lower_norm(Lowering& l, bool rms) {
     tail.push_back(dims[static_cast<size_t>(d)]);
     n *= tail.back();
   }
+  Dims stat = dims;
+  for (int64_t d = axis; d < l.rank(0); ++d) stat[static_cast<size_t>(d)] = 1;
+  if (n == 0) {  // nothing to normalise: no element, and statistics of nothing
+    const DType t = b.dtype(l.in(0));
+    l.out(0, l.in(0));
+    for (size_t i = 1; i < 3; ++i) {
+      if (l.wanted(i)) l.out(i, b.expand(b.scalar(std::nan(""), t), stat));
+    }
+    return;
+  }
   std::vector<ValueId> in{l.in(0), b.reshape(b.expand(l.in(1), broadcast(tail, l.dims(1))), {n})};
   if (!rms && l.has(2)) in.push_back(b.reshape(b.expand(l.in(2), broadcast(tail, l.dims(2))), {n}));
   const auto out = b.ops("LayerNorm", in, {{"n", n}, {"epsilon", l.attrs.f("epsilon", 1e-5)}, {"rms", int64_t{rms}}});
   l.out(0, out[0]);
-  Dims stat = dims;
-  for (int64_t d = axis; d < l.rank(0); ++d) stat[static_cast<size_t>(d)] = 1;
   if (l.wanted(1)) l.out(1, b.reshape(out[rms ? 2 : 1], stat));
   if (l.wanted(2)) l.out(2, b.reshape(out[2], stat));
 }

@@ -32,14 +32,20 @@ void grad_log(GradBuilder& g) { g.add_grad(0, g.op("Div", {g.dy(0), g.in(0)})); 
 void grad_erf(GradBuilder& g) { g.add_grad(0, g.op("ErfGrad", {g.in(0), g.dy(0)})); }
 void grad_sin(GradBuilder& g) { g.add_grad(0, g.op("Mul", {g.dy(0), g.op("Cos", {g.in(0)})})); }
 void grad_cos(GradBuilder& g) { g.add_grad(0, g.op("Neg", {g.op("Mul", {g.dy(0), g.op("Sin", {g.in(0)})})})); }
-// d(x^e) = e x^(e-1) dx + x^e log(x) de
+// d(x^e) = e x^(e-1) dx + x^e log(x) de. As PyTorch has it, 0 where the factor is: e = 0 in the first, x = 0 under e >= 0 in the
+// second, although the other factor is infinite there.
 void grad_pow(GradBuilder& g) {
+  const ValueId x = g.in(0), e = g.in(1), zero = g.b.scalar(0, g.b.dtype(e));
   if (g.needs(0)) {
-    const ValueId less_one = g.op("Sub", {g.in(1), g.b.scalar(1, g.b.dtype(g.in(1)))});
-    const ValueId slope = g.op("Mul", {g.in(1), g.op("Pow", {g.in(0), less_one})});
-    g.add_grad(0, g.op("Mul", {g.dy(0), slope}));
+    const ValueId less_one = g.op("Sub", {e, g.b.scalar(1, g.b.dtype(e))});
+    const ValueId v = g.op("Mul", {g.dy(0), g.op("Mul", {e, g.op("Pow", {x, less_one})})});
+    g.add_grad(0, g.op("Where", {g.op("Equal", {e, zero}), g.b.scalar(0, g.b.dtype(v)), v}));
   }
-  if (g.needs(1)) g.add_grad(1, g.op("Mul", {g.dy(0), g.op("Mul", {g.out(0), g.op("Log", {g.in(0)})})}));
+  if (g.needs(1)) {
+    const ValueId v = g.op("Mul", {g.dy(0), g.op("Mul", {g.out(0), g.op("Log", {x})})});
+    const ValueId flat = g.op("And", {g.op("Equal", {x, g.b.scalar(0, g.b.dtype(x))}), g.op("GreaterOrEqual", {e, zero})});
+    g.add_grad(1, g.op("Where", {flat, g.b.scalar(0, g.b.dtype(v)), v}));
+  }
 }
 void grad_zero(GradBuilder&) {}  // zero almost everywhere
 

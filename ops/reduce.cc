@@ -155,8 +155,17 @@ void grad_extreme(GradBuilder& g) {
   const ValueId count = g.b.reduce_sum(hit, g.attrs().ints("axes"), true);
   g.add_grad(0, g.op("Mul", {hit, g.op("Div", {keep(g, g.dy(0)), count})}));
 }
-void grad_prod(GradBuilder& g) {  // exact where no element is 0
-  g.add_grad(0, g.op("Div", {g.op("Mul", {keep(g, g.dy(0)), keep(g, g.out(0))}), g.in(0)}));
+// The product of the other elements: of all over this one where none is 0; with one 0 only that one has a slope; with more none.
+void grad_prod(GradBuilder& g) {
+  const DType t = g.b.dtype(g.in(0));
+  const auto axes = g.attrs().ints("axes");
+  const ValueId zero = g.b.scalar(0, t), is_zero = g.op("Equal", {g.in(0), zero});
+  const ValueId zeros = g.b.reduce_sum(g.b.cast(is_zero, t), axes, true);
+  const ValueId others = g.op("Where", {is_zero, g.b.scalar(1, t), g.in(0)});   // a 0 counts as 1
+  const ValueId product = g.op("ReduceProd", {others}, {{"axes", axes}, {"keepdims", int64_t{1}}});
+  const ValueId at_zero = g.op("Where", {g.op("Equal", {zeros, g.b.scalar(1, t)}), product, zero});
+  const ValueId elsewhere = g.op("Where", {g.op("Equal", {zeros, zero}), g.op("Div", {product, others}), zero});
+  g.add_grad(0, g.op("Mul", {keep(g, g.dy(0)), g.op("Where", {is_zero, at_zero, elsewhere})}));
 }
 
 OpDef def(const char* name, Gradient gradient, Simplify simplify, bool moves = false) {

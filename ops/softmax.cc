@@ -1,6 +1,9 @@
 // Softmax, LogSoftmax: ONNX 1+ (before 13: the input is flattened to 2-D at axis; from 13: along one axis).
 // Core operators work on the last axis. Statistics are fp32 whatever the storage. A row that is -inf throughout gives NaN, as
 // the formula says; a row of equal finite values (fully masked by -FLT_MAX) is uniform.
+//
+// Exporters repair such a row by Where(IsNaN(p), 0, p). Then no gradient arrives, and none goes on: the formula would make NaN of it.
+#include <algorithm>
 #include <numeric>
 
 #include "backend/rows.h"
@@ -39,6 +42,12 @@ Kernel softmax_rows(const KernelArgs& a, bool log) {
   };
 }
 
+// A NaN row (all of it is) to which no gradient arrives.
+template <class T>
+bool guarded(const T* y, const T* dy, int64_t n) {
+  return y[0] != y[0] && std::all_of(dy, dy + n, [](T d) { return d == T(0); });
+}
+
 // Softmax: dx = y (dy - sum(y dy)).  LogSoftmax: dx = dy - e^y sum(dy).
 template <class T>
 Kernel softmax_grad_rows(const KernelArgs& a, bool log) {
@@ -54,6 +63,11 @@ Kernel softmax_grad_rows(const KernelArgs& a, bool log) {
         const T* p = load_row(y, r, n, s0);
         const T* d = load_row(dy, r, n, s1);
         T* q = row_buffer(dx, r, n, s2);
+        if (guarded(p, d, n)) {
+          std::fill_n(q, n, T(0));
+          store_row(q, dx, r, n);
+          continue;
+        }
         simd([&]() AMP_INLINE {
           if (log) {
             const T sum = lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return d[i]; });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/evaluate.h"
+#include "base/error.h"
 #include "graph/bind.h"
 #include "graph/source.h"
 
