@@ -87,6 +87,7 @@ class Apply {
 
   void emit(const Node& node) {
     DType compute = compute_of(node);
+    builder_.origin = Origin{node.origin.source_node, "cast for", compute};
     std::vector<ValueId> in;
     if (node.op->moves) {
       // All floating inputs in one type: 16 bit only if every one of them already is.

@@ -188,7 +188,7 @@ OpListDoc parse_op_list_doc(std::string_view text) {
   const Json json = parse_strict(text);
   check_keys(json, {},
              {"version", "extends", "dtype", "propagation", "allow", "infer", "deny", "clear", "rules", "loss_scale",
-              "why", "graph", "nodes", "warnings"});
+              "why", "graph", "nodes", "cost", "warnings"});
   if (!json.contains("version")) fail_at({}, "E_OP_LIST_KEY", "'version' is missing", "add \"version\": 1");
   if (json["version"] != 1) {
     fail_at("version", "E_OP_LIST_KEY", cat("version ", json["version"].dump(), " is not known to this program"),

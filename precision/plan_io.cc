@@ -40,7 +40,36 @@ static Json loss_scale_to_json(const LossScaleConfig& c) {
           {"hysteresis", c.hysteresis}};
 }
 
-std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan) {
+// As plans spell types: fp32, fp16, bf16; others by their own name.
+static std::string type_text(DType t) {
+  return std::string(t == DType::f32 || is_low(t) ? name_of(compute_of(t)) : name_of(t));
+}
+
+static Json casts_to_json(const std::vector<CastCost>& casts) {
+  Json out = Json::array();
+  for (const CastCost& c : casts) {
+    out.push_back({{"from", type_text(c.from)},
+                   {"to", type_text(c.to)},
+                   {"of", c.backward ? "gradient"
+                          : c.weight ? "weight"
+                                     : "value"},
+                   {"bytes", c.bytes}});
+  }
+  return out;
+}
+
+static Json cost_to_json(const PlanCost& cost) {
+  int64_t casts = 0, cast_bytes = 0, weights = 0, weight_bytes = 0;
+  for (const CastCost& c : cost.casts()) {
+    ++(c.weight ? weights : casts);
+    (c.weight ? weight_bytes : cast_bytes) += c.bytes;
+  }
+  return {{"shapes", cost.shapes},   {"stored_bytes", cost.stored_bytes()},
+          {"casts", casts},          {"cast_bytes", cast_bytes},
+          {"weight_casts", weights}, {"weight_cast_bytes", weight_bytes}};
+}
+
+std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan, const PlanCost* cost) {
   check(plan.nodes.size() == g.nodes.size(), "a plan belongs to the graph it was made for");
   Json out;
   out["version"] = 1;
@@ -66,7 +95,14 @@ std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan) {
                             {"class", d.cls},
                             {"rule", d.rule},
                             {"pass", d.pass}});
+    if (!cost) continue;
+    Json& node = out["nodes"].back();
+    node["storage"] = Json::array();
+    for (const DType t : cost->nodes.at(i).storage) node["storage"].push_back(type_text(t));
+    node["bytes"] = cost->nodes[i].bytes;
+    node["casts"] = casts_to_json(cost->nodes[i].casts);
   }
+  if (cost) out["cost"] = cost_to_json(*cost);
   out["warnings"] = plan.warnings;
   // A file's names may hold bytes that are no UTF-8.
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -5,16 +5,19 @@
 //   {"version": 1, "extends": "none", "dtype": "fp16", "propagation": .., "allow": [..], .., "rules": [..],
 //    "loss_scale": {..}, "graph": "fnv1a:..", "nodes": [{"name", "op", "compute", "class", "rule", "pass"}, ..],
 //    "warnings": [..]}
-// The same plan gives the same bytes. Reading: load_op_list.
+// With a cost (cost.h) every node also has "storage", the type of each output that is kept (none: a composite absorbed
+// it), "bytes" and "casts" [{"from", "to", "of": "weight"|"value"|"gradient", "bytes"}]; "cost" sums up and names the
+// input shapes. The same plan gives the same bytes. Reading: load_op_list.
 #pragma once
 
 #include <string>
 
+#include "precision/cost.h"
 #include "precision/decide.h"
 
 namespace amp {
 
-std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan);
+std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan, const PlanCost* cost = nullptr);
 
 // A summary (nodes by compute type, by pass), one line per node of floating arithmetic, then the warnings. With
 // all = true the nodes without floating arithmetic are listed too.
