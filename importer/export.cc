@@ -84,6 +84,27 @@ std::set<std::string> weight_names(const SourceGraph& g) {
   return names;
 }
 
+// mixed: the plan's 16-bit nodes, by the name of what they make.
+HalfOptions half_options(const ModelDoc& doc, const SourceGraph& graph, const ExportOptions& options) {
+  HalfOptions out;
+  out.weights = weight_names(graph);
+  if (options.precision == "fp16") return out;
+  if (options.precision != "mixed") {
+    fail(Exit::usage, "E_PRECISION", cat("export precision '", options.precision, "' is not fp32, fp16 or mixed"));
+  }
+  check(options.compute.size() <= graph.nodes.size(), "export: types for nodes that are not there");
+  out.low.emplace();
+  for (size_t i = 0; i < options.compute.size(); ++i) {
+    const std::vector<int>& made = graph.nodes[i].outputs;
+    if (!is_low(options.compute[i]) || made.empty() || made[0] < 0) continue;
+    const bool in_file = made[0] < doc.values;
+    if (in_file && !doc.visible[static_cast<size_t>(made[0])]) continue;  // inside a local function or branch
+    out.low->insert(graph.values[static_cast<size_t>(made[0])].name);
+    if (options.compute[i] == DType::bf16) out.type.onnx = onnx::TensorProto::BFLOAT16;
+  }
+  return out;
+}
+
 }  // namespace
 
 ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
@@ -103,7 +124,7 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
     entry->set_value(value);
   }
   const bool outside = !patched.external.empty();
-  if (options.precision == "fp16") {
+  if (options.precision != "fp32") {
     for_each_slot(proto, [&](int, Slot slot) {
       const auto it = patched.external.find(slot.tensor);
       if (!slot.tensor || it == patched.external.end()) return;
@@ -112,15 +133,14 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
       slot.tensor->clear_data_location();
     });
     patched.external.clear();
-    convert_to_half(proto, weight_names(graph), report.notes);
-  } else if (options.precision != "fp32") {
-    fail(Exit::usage, "E_PRECISION", cat("export precision '", options.precision, "' is not fp32 or fp16"));
+    const HalfOptions half = half_options(doc, graph, options);
+    if (!half.low || !half.low->empty()) convert_to_half(proto, half, report.notes);
   }
 
   std::vector<std::pair<onnx::TensorProto*, HostTensor>> external;
   const int64_t size = static_cast<int64_t>(proto.ByteSizeLong());
   const bool too_large = size > options.inline_limit;
-  const bool move_all = too_large || (outside && options.precision == "fp16");
+  const bool move_all = too_large || (outside && options.precision != "fp32");
   constexpr size_t kSmall = 1024;  // stays in the file whatever its size
   std::vector<std::string> held;   // payloads taken out of the proto
   for_each_slot(proto, [&](int, Slot slot) {

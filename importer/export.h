@@ -19,7 +19,9 @@ struct TrainedTensor {
 };
 
 struct ExportOptions {
-  std::string precision = "fp32";               // fp32: as the file has it; fp16: importer/half.h
+  // fp32: as the file has it; fp16: everything (importer/half.h); mixed: nodes whose `compute` is a 16-bit type.
+  std::string precision = "fp32";
+  std::vector<DType> compute;                   // by node of the SourceGraph; for mixed
   std::map<std::string, std::string> metadata;  // metadata_props to set
   int64_t inline_limit = INT32_MAX;             // a larger file keeps its tensors in "<path>.data"
 };

@@ -5,67 +5,65 @@
 #include <onnx/shape_inference/implementation.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "importer/patch.h"
 #include "importer/tensor.h"
 
 namespace amp {
 namespace {
 
-constexpr int kFloat = onnx::TensorProto::FLOAT, kHalf = onnx::TensorProto::FLOAT16;
+constexpr int kFloat = onnx::TensorProto::FLOAT;
+
+bool one_of(const std::string& op, std::initializer_list<const char*> set) {
+  return std::any_of(set.begin(), set.end(), [&](const char* s) { return op == s; });
+}
+
+// Any type will do: what they make does not depend on it.
+bool reads_any(const onnx::NodeProto& n) { return one_of(n.op_type(), {"Shape", "Size", "Cast"}); }
+
+// Nodes whose output type is an attribute.
+bool is_fill(const onnx::NodeProto& n) {
+  return n.output_size() == 1 && one_of(n.op_type(), {"Constant", "ConstantOfShape"});
+}
 
 class HalfConversion {
  public:
-  HalfConversion(onnx::ModelProto& model, const std::set<std::string>& weights, std::vector<std::string>& notes)
-      : model_(model), weights_(weights), notes_(notes) {
-    for (const auto& o : model.opset_import())
+  HalfConversion(onnx::ModelProto& model, const HalfOptions& options, std::vector<std::string>& notes)
+      : model_(model), options_(options), all_(!options.low), notes_(notes) {
+    for (const auto& o : model_.opset_import())
       opsets_[o.domain() == "ai.onnx" ? "" : o.domain()] = static_cast<int>(o.version());
+    half_name_ = options.type.onnx == onnx::TensorProto::FLOAT16 ? "float16" : "bfloat16";
   }
 
   void run() {
     infer_types();
     onnx::GraphProto& g = *model_.mutable_graph();
-    survey(g);
+    for (const auto& o : g.output()) outputs_.insert(o.name());
+    survey(g, true);
     if (!unknown_.empty()) {
       fail(Exit::unsupported, "E_EXPORT_FP16",
            cat("operators without a definition cannot be converted to fp16: ", join(unknown_, ", ")), "export in fp32");
     }
-    for (const std::string& name : read_as_float_) {
-      if (!read_as_half_.count(name) && sources_.count(name)) kept_.insert(name);
-    }
-    std::set<std::string> initializers, inputs;
-    for (const auto& t : g.initializer()) initializers.insert(t.name());
-    for (const auto& i : g.input()) {
-      if (initializers.count(i.name())) continue;
-      inputs.insert(i.name());
-      if (is_float(i.type())) inner_name_[i.name()] = fresh(i.name());
-    }
-    std::vector<std::string> float_outputs;
-    for (const auto& o : g.output()) {
-      if (!is_float(o.type()) || inputs.count(o.name())) continue;
-      inner_name_[o.name()] = fresh(o.name());
-      float_outputs.push_back(o.name());
-    }
+    store(g, true);
+    casts_.emplace_back();
     rewrite(g, true);
-    google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
-    for (const auto& i : g.input()) {
-      if (inputs.count(i.name()) && is_float(i.type())) *nodes.Add() = cast(i.name(), inner_name_[i.name()], kHalf);
-    }
-    for (auto& n : *g.mutable_node()) nodes.Add()->Swap(&n);
-    for (const std::string& o : float_outputs) *nodes.Add() = cast(inner_name_[o], o, kFloat);
-    g.mutable_node()->Swap(&nodes);
-    if (!clamped_.empty())
-      notes_.push_back(cat("fp16: constants beyond 65504 were clamped to it: ", join(clamped_, ", ")));
-    if (!raised_.empty())
-      notes_.push_back(cat("fp16: constants too small for fp16 became 6e-8: ", join(raised_, ", ")));
+    const auto tell = [&](const char* what, const std::vector<std::string>& names) {
+      if (!names.empty()) notes_.push_back(cat(half_name_, ": ", what, ": ", join(names, ", ")));
+    };
+    tell("masks became half of the lowest number", masked_);
+    tell("bounds beyond the type were clamped to it", clamped_);
+    tell("constants too small for the type became its smallest number", raised_);
   }
 
  private:
+  struct Reader {
+    const onnx::NodeProto* node;
+    int input;
+  };
+
   static bool is_float(const onnx::TypeProto& t) {
     return t.has_tensor_type() && t.tensor_type().elem_type() == kFloat;
   }
@@ -104,7 +102,7 @@ class HalfConversion {
   }
 
   std::string fresh(const std::string& name) {
-    std::string out = name + "__fp16";
+    std::string out = name;
     while (types_.count(out) || !names_.insert(out).second) out += "_";
     return out;
   }
@@ -116,37 +114,105 @@ class HalfConversion {
   }
 
   template <class Formals>
-  static bool takes_half(const Formals& formals, int index) {
+  bool takes_half(const Formals& formals, int index) const {
     if (formals.empty()) return true;
     const auto& f = formals[std::min(static_cast<size_t>(index), formals.size() - 1)];
     const auto& allowed = f.GetTypes();
-    return std::any_of(allowed.begin(), allowed.end(), [](const auto* t) { return *t == "tensor(float16)"; });
+    const std::string want = cat("tensor(", half_name_, ")");
+    return std::any_of(allowed.begin(), allowed.end(), [&](const auto* t) { return *t == want; });
   }
 
-  // Which tensors are read as float32 and which as float16.
-  void survey(const onnx::GraphProto& g) {
-    for (const auto& t : g.initializer()) sources_.insert(t.name());
+  // Does the node compute in 16 bits? An Identity that the plan does not know follows its readers.
+  bool low(const onnx::NodeProto& n) {
+    if (wide_.count(&n) || n.output_size() == 0) return false;
+    if (all_) return true;
+    if (options_.low->count(n.output(0))) return schema(n) != nullptr;
+    return n.op_type() == "Identity" && n.domain().empty() && only_read_as_half(n.output(0));
+  }
+
+  bool reads_half(const Reader& r) {
+    const onnx::OpSchema* s = schema(*r.node);
+    return s && low(*r.node) && takes_half(s->inputs(), r.input);
+  }
+
+  bool only_read_as_half(const std::string& name) {
+    if (outputs_.count(name)) return false;
+    const auto it = readers_.find(name);
+    if (it == readers_.end()) return false;
+    bool any = false;
+    for (const Reader& r : it->second) {
+      if (reads_any(*r.node)) continue;
+      if (!reads_half(r)) return false;
+      any = true;
+    }
+    return any;
+  }
+
+  void survey(const onnx::GraphProto& g, bool top) {
     for (const auto& n : g.node()) {
-      if (n.output_size() == 1 &&
-          (n.op_type() == "Constant" || n.op_type() == "ConstantOfShape" || n.op_type() == "Cast")) {
-        sources_.insert(n.output(0));
-      }
-      const onnx::OpSchema* s = schema(n);
-      if (!s && n.op_type() != "Constant") {
-        unknown_.push_back(cat(printable(n.domain()), "::", printable(n.op_type())));
-        continue;
-      }
+      if (!schema(n) && all_) unknown_.push_back(cat(printable(n.domain()), "::", printable(n.op_type())));
       for (int i = 0; i < n.input_size(); ++i) {
-        if (is_float(n.input(i))) (takes_half(s->inputs(), i) ? read_as_half_ : read_as_float_).insert(n.input(i));
+        if (is_float(n.input(i))) readers_[n.input(i)].push_back({&n, i});
       }
+      nan_guard_ |= n.op_type() == "IsNaN";
       for (const auto& a : n.attribute()) {
-        if (a.has_g()) survey(a.g());
+        if (a.has_g()) survey(a.g(), false);
       }
     }
-    for (const auto& o : g.output()) read_as_half_.insert(o.name());
+    for (const auto& t : g.initializer()) keep_divisors_wide(t);
+    if (top) return;
+    for (const auto& o : g.output()) inner_outputs_.insert(o.name());
   }
 
-  static onnx::NodeProto cast(const std::string& from, const std::string& to, int type) {
+  // A divisor or power that the type cannot hold is no mask: what it divides stays float32.
+  void keep_divisors_wide(const onnx::TensorProto& t) {
+    const auto it = readers_.find(t.name());
+    if (t.data_type() != kFloat || options_.weights.count(t.name()) || it == readers_.end()) return;
+    for (const Reader& r : it->second) {
+      if (!one_of(r.node->op_type(), {"Div", "Pow", "Mod"})) continue;
+      const HostTensor v = decode(t, nullptr);
+      const float *b = v.as<float>(), *e = b + v.numel();
+      if (std::any_of(b, e, [&](float x) { return std::abs(x) > options_.type.largest(); })) wide_.insert(r.node);
+    }
+  }
+
+  bool constant_in_half(const std::string& name) {
+    if (!all_) return only_read_as_half(name);
+    const auto it = readers_.find(name);
+    if (outputs_.count(name) || inner_outputs_.count(name) || it == readers_.end()) return true;
+    return std::any_of(it->second.begin(), it->second.end(),
+                       [&](const Reader& r) { return reads_any(*r.node) || reads_half(r); });
+  }
+
+  // Decides which values are kept in 16 bits.
+  void store(const onnx::GraphProto& g, bool top) {
+    std::set<std::string> initializers;
+    for (const auto& t : g.initializer()) {
+      initializers.insert(t.name());
+      if (t.data_type() == kFloat && constant_in_half(t.name())) half_.insert(t.name());
+    }
+    for (const auto& i : g.input()) {
+      if (!top && all_ && is_float(i.type()) && !initializers.count(i.name())) half_.insert(i.name());
+    }
+    for (const auto& n : g.node()) {
+      const onnx::OpSchema* s = schema(n);
+      for (int i = 0; i < n.output_size(); ++i) {
+        const std::string& o = n.output(i);
+        if (!is_float(o)) continue;
+        const bool chosen = is_fill(n) || (all_ && n.op_type() == "Cast");
+        if (chosen ? constant_in_half(o) : low(n) && s && takes_half(s->outputs(), i)) half_.insert(o);
+      }
+      for (const auto& a : n.attribute()) {
+        if (a.has_g()) store(a.g(), false);
+      }
+    }
+    if (!top) return;
+    for (const auto& o : g.output()) {
+      if (half_.count(o.name())) inner_name_[o.name()] = fresh(cat(o.name(), "__", half_name_));
+    }
+  }
+
+  onnx::NodeProto cast(const std::string& from, const std::string& to, bool half) const {
     onnx::NodeProto n;
     n.set_name(cat(to, "/Cast"));
     n.set_op_type("Cast");
@@ -155,7 +221,7 @@ class HalfConversion {
     auto& a = *n.add_attribute();
     a.set_name("to");
     a.set_type(onnx::AttributeProto::INT);
-    a.set_i(type);
+    a.set_i(half ? options_.type.onnx : kFloat);
     return n;
   }
 
@@ -164,57 +230,76 @@ class HalfConversion {
     return it == inner_name_.end() ? name : it->second;
   }
 
+  using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+  // The name under which a value is found in the wanted type; a Cast is made once in each graph that needs it.
+  std::string read(const std::string& name, bool want_half, Nodes& out) {
+    const bool have = half_.count(name) != 0;
+    if (have == want_half) return renamed(name);
+    if (have && outputs_.count(name)) return name;  // its Cast stands behind its producer
+    for (const auto& scope : casts_) {
+      if (const auto it = scope.find(name); it != scope.end()) return it->second;
+    }
+    const std::string to = fresh(cat(name, want_half ? cat("__", half_name_) : "__float"));
+    *out.Add() = cast(renamed(name), to, want_half);
+    return casts_.back()[name] = to;
+  }
+
+  void retype(onnx::ValueInfoProto& v) {
+    if (is_float(v.type()) && half_.count(v.name()))
+      v.mutable_type()->mutable_tensor_type()->set_elem_type(options_.type.onnx);
+    v.set_name(renamed(v.name()));
+  }
+
   void rewrite(onnx::GraphProto& g, bool top) {
-    for (auto& t : *g.mutable_initializer()) {
-      if (t.data_type() == kFloat && !kept_.count(t.name())) narrow_tensor(t, t.name());
-      t.set_name(renamed(t.name()));
-    }
+    Nodes nodes;
     std::set<std::string> initializers;
-    for (const auto& t : g.initializer()) initializers.insert(t.name());
-    for (auto& v : *g.mutable_value_info()) {
-      if (is_float(v.type()) && !kept_.count(v.name())) v.mutable_type()->mutable_tensor_type()->set_elem_type(kHalf);
-      v.set_name(renamed(v.name()));
+    for (auto& t : *g.mutable_initializer()) {
+      initializers.insert(t.name());
+      const std::string name = t.name();
+      if (half_.count(name)) narrow_tensor(t, name);
+      t.set_name(renamed(name));
+      if (t.name() != name) *nodes.Add() = cast(t.name(), name, false);
     }
+    for (auto& v : *g.mutable_value_info()) retype(v);
     for (auto& v : *g.mutable_input()) {
-      const bool initialized = initializers.count(renamed(v.name())) != 0;
-      if (is_float(v.type()) && (!top || initialized) && !kept_.count(v.name())) {
-        v.mutable_type()->mutable_tensor_type()->set_elem_type(kHalf);
-      }
-      if (initialized) v.set_name(renamed(v.name()));
+      if (!top || initializers.count(v.name())) retype(v);
     }
+    for (auto& n : *g.mutable_node()) rewrite(n, nodes);
     if (!top) {
       for (auto& v : *g.mutable_output()) {
-        if (is_float(v.type())) v.mutable_type()->mutable_tensor_type()->set_elem_type(kHalf);
-        v.set_name(renamed(v.name()));
+        if (!is_float(v.type())) continue;
+        v.set_name(read(v.name(), all_, nodes));
+        if (all_) v.mutable_type()->mutable_tensor_type()->set_elem_type(options_.type.onnx);
       }
     }
-    google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
-    for (auto& n : *g.mutable_node()) rewrite(n, nodes);
     g.mutable_node()->Swap(&nodes);
   }
 
-  void rewrite(onnx::NodeProto& n, google::protobuf::RepeatedPtrField<onnx::NodeProto>& out) {
+  void rewrite(onnx::NodeProto& n, Nodes& out) {
     const onnx::OpSchema* s = schema(n);
+    const bool in_half = low(n);
     for (int i = 0; i < n.input_size(); ++i) {
       const std::string name = n.input(i);
-      n.set_input(i, renamed(name));
-      if (!is_float(name) || kept_.count(name) || takes_half(s->inputs(), i)) continue;
-      const std::string wide = fresh(cat(name, "__wide"));
-      *out.Add() = cast(renamed(name), wide, kFloat);
-      n.set_input(i, wide);
+      if (!is_float(name) || reads_any(n)) {
+        n.set_input(i, renamed(name));
+      } else {
+        n.set_input(i, read(name, s && in_half && takes_half(s->inputs(), i), out));
+      }
     }
     for (auto& a : *n.mutable_attribute()) {
-      if (a.has_g()) rewrite(*a.mutable_g(), false);
+      if (!a.has_g()) continue;
+      casts_.emplace_back();
+      rewrite(*a.mutable_g(), false);
+      casts_.pop_back();
     }
     retype_attributes(n);
     std::vector<onnx::NodeProto> after;
-    for (int i = 0; i < n.output_size(); ++i) {
-      const std::string name = n.output(i);
-      n.set_output(i, renamed(name));
-      if (!is_float(name) || kept_.count(name) || (s && takes_half(s->outputs(), i))) continue;
-      const std::string wide = fresh(cat(name, "__wide"));
-      n.set_output(i, wide);
-      after.push_back(cast(wide, renamed(name), kHalf));
+    for (auto& name : *n.mutable_output()) {
+      if (const auto it = inner_name_.find(name); it != inner_name_.end()) {
+        after.push_back(cast(it->second, name, false));
+        name = it->second;
+      }
     }
     out.Add()->Swap(&n);
     for (auto& c : after) out.Add()->Swap(&c);
@@ -223,7 +308,18 @@ class HalfConversion {
   // Attributes that fix an output's type.
   void retype_attributes(onnx::NodeProto& n) {
     const std::string& op = n.op_type();
-    if (n.output_size() == 0 || !is_float(n.output(0)) || kept_.count(n.output(0))) return;
+    if (n.output_size() == 0 || !half_.count(n.output(0))) return;
+    const auto find = [&](const std::string& name) {
+      auto& all = *n.mutable_attribute();
+      const auto it = std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.name() == name; });
+      return it == all.end() ? nullptr : &*it;
+    };
+    const auto add = [&](const std::string& name, onnx::AttributeProto::AttributeType type) {
+      auto& a = *n.add_attribute();
+      a.set_name(name);
+      a.set_type(type);
+      return &a;
+    };
     if (op == "Constant") {
       for (auto& a : *n.mutable_attribute()) {
         if (a.name() == "value_float" || a.name() == "value_floats") {
@@ -239,87 +335,68 @@ class HalfConversion {
         if (a.has_t() && a.t().data_type() == kFloat) narrow_tensor(*a.mutable_t(), n.output(0));
       }
     } else if (op == "ConstantOfShape") {
-      auto it = std::find_if(n.mutable_attribute()->begin(), n.mutable_attribute()->end(),
-                             [](const auto& a) { return a.name() == "value"; });
-      if (it == n.mutable_attribute()->end()) {  // 0 of float32 by default
-        auto& a = *n.add_attribute();
-        a.set_name("value");
-        a.set_type(onnx::AttributeProto::TENSOR);
-        *a.mutable_t() = encode(HostTensor::zeros(DType::f16, {1}), "");
-      } else if (it->t().data_type() == kFloat) {
-        narrow_tensor(*it->mutable_t(), n.output(0));
+      if (auto* value = find("value")) {
+        if (value->t().data_type() == kFloat) narrow_tensor(*value->mutable_t(), n.output(0));
+      } else {  // 0 of float32 by default
+        *add("value", onnx::AttributeProto::TENSOR)->mutable_t() =
+            encode(HostTensor::zeros(options_.type.dtype(), {1}), "");
       }
     } else if (op == "Cast") {
-      for (auto& a : *n.mutable_attribute()) {
-        if (a.name() == "to") a.set_i(kHalf);
-      }
-    } else if (op == "RandomNormal" || op == "RandomUniform" || op == "EyeLike" || op == "RandomNormalLike" ||
-               op == "RandomUniformLike" || op == "Bernoulli" || op == "HannWindow" || op == "HammingWindow" ||
-               op == "BlackmanWindow" || op == "DequantizeLinear") {
+      find("to")->set_i(options_.type.onnx);
+    } else if (one_of(op, {"RandomNormal", "RandomUniform", "EyeLike", "RandomNormalLike", "RandomUniformLike",
+                           "Bernoulli", "HannWindow", "HammingWindow", "BlackmanWindow", "DequantizeLinear"})) {
       const std::string key = op.find("Window") != std::string::npos ? "output_datatype"
                               : op == "DequantizeLinear"             ? "output_dtype"
                                                                      : "dtype";
-      bool found = false;
-      for (auto& a : *n.mutable_attribute()) {
-        if (a.name() != key) continue;
-        found = true;
-        if (a.i() == kFloat) a.set_i(kHalf);
+      if (auto* type = find(key)) {
+        if (type->i() == kFloat) type->set_i(options_.type.onnx);
+      } else if (op.find("Like") == std::string::npos && op != "Bernoulli" && op != "DequantizeLinear") {
+        add(key, onnx::AttributeProto::INT)->set_i(options_.type.onnx);
       }
-      if (found || op.find("Like") != std::string::npos || op == "Bernoulli" || op == "DequantizeLinear") return;
-      auto& a = *n.add_attribute();
-      a.set_name(key);
-      a.set_type(onnx::AttributeProto::INT);
-      a.set_i(kHalf);
     }
   }
 
   void narrow_tensor(onnx::TensorProto& t, const std::string& name) {
-    const HostTensor wide = decode(t, nullptr);
-    HostTensor out;
-    if (weights_.count(name)) {
-      out = narrow(wide, DType::f16, name);
-    } else {
-      HostTensor fitted = HostTensor::empty(DType::f32, wide.dims());
-      float* p = fitted.as_mutable<float>();
-      bool clamped = false, raised = false;
-      for (int64_t i = 0; i < wide.numel(); ++i) {
-        const float x = wide.as<float>()[i];
-        p[i] = x;
-        if (std::isfinite(x) && std::fabs(x) > 65504.f) {
-          p[i] = std::copysign(65504.f, x);
-          clamped = true;
-        } else if (wide.numel() == 1 && x != 0 && std::fabs(x) < 0x1p-24f) {
-          p[i] = std::copysign(0x1p-24f, x);
-          raised = true;
-        }
-      }
-      if (clamped) clamped_.push_back(printable(name));
-      if (raised) raised_.push_back(printable(name));
-      out = fitted.cast(DType::f16);
-    }
+    ConstantUse use;
+    use.weight = options_.weights.count(name) != 0;
+    use.nan_guard = nan_guard_;
+    const auto it = readers_.find(name);
+    use.bound = it != readers_.end() && std::all_of(it->second.begin(), it->second.end(), [](const Reader& r) {
+                  return r.input > 0 && one_of(r.node->op_type(), {"Clip", "Max", "Min", "Pad"});
+                });
+    const Narrowed n = narrow_constant(decode(t, nullptr), options_.type, use, name);
+    if (n.masked) masked_.push_back(printable(name));
+    if (n.clamped) clamped_.push_back(printable(name));
+    if (n.raised) raised_.push_back(printable(name));
     const std::string own_name = t.name(), doc = t.doc_string();
-    t = encode(out, own_name);
+    t = encode(n.value, own_name);
     if (!doc.empty()) t.set_doc_string(doc);
   }
 
   onnx::ModelProto& model_;
-  const std::set<std::string>& weights_;
+  const HalfOptions& options_;
+  const bool all_;
   std::vector<std::string>& notes_;
+  std::string half_name_;
   std::map<std::string, int> opsets_;
-  std::unordered_map<std::string, int> types_;  // of every value, as inferred
-  std::set<std::string> names_;                 // taken
-  std::set<std::string> read_as_float_, read_as_half_;
-  std::set<std::string> sources_;                  // initializers and outputs whose type is an attribute
-  std::set<std::string> kept_;                     // those of them that stay float32
-  std::map<std::string, std::string> inner_name_;  // graph input or output -> its float16 twin inside
-  std::vector<std::string> unknown_, clamped_, raised_;
+  std::unordered_map<std::string, int> types_;                    // of every value, as inferred
+  std::set<std::string> names_;                                   // taken
+  std::set<std::string> outputs_;                                 // of the model
+  std::set<std::string> inner_outputs_;                           // of branches and bodies
+  std::unordered_map<std::string, std::vector<Reader>> readers_;  // of floating values
+  std::set<const onnx::NodeProto*> wide_;                         // nodes that cannot be 16 bit
+  std::set<std::string> half_;                                    // values kept in 16 bits
+  std::map<std::string, std::string> inner_name_;                 // model output -> its 16-bit twin inside
+  std::vector<std::map<std::string, std::string>> casts_;         // by scope: value -> its other type's name
+  bool nan_guard_ = false;
+  std::vector<std::string> unknown_, masked_, clamped_, raised_;
 };
 
 }  // namespace
 
-void convert_to_half(onnx::ModelProto& model, const std::set<std::string>& weights, std::vector<std::string>& notes) {
+void convert_to_half(onnx::ModelProto& model, const HalfOptions& options, std::vector<std::string>& notes) {
   if (model.functions_size() > 0) onnx::inliner::InlineLocalFunctions(model);
-  HalfConversion(model, weights, notes).run();
+  HalfConversion(model, options, notes).run();
 }
 
 }  // namespace amp

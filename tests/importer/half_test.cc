@@ -1,4 +1,7 @@
 // Conversion to fp16: types, and where the ONNX operators allow none. The checker runs inside export_model.
+#include <limits>
+#include <set>
+
 #include "importer/export.h"
 #include "models.h"
 
@@ -30,7 +33,7 @@ TEST_CASE("weights and arithmetic are fp16, inputs and outputs stay", "[half]") 
   CHECK(value(g, "b0").data.to_doubles()[0] == static_cast<double>(static_cast<float>(Half(0.1f))));
 }
 
-TEST_CASE("masks are clamped, epsilons survive, oversized weights are refused", "[half]") {
+TEST_CASE("masks become safe, epsilons survive, oversized weights are refused", "[half]") {
   const Folder f;
   const std::string text = R"(
     <ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x, bool[N,2] keep) => (float[N,2] y)
@@ -39,7 +42,7 @@ TEST_CASE("masks are clamped, epsilons survive, oversized weights are refused", 
   std::vector<std::string> notes;
   half(f, import_text(f, text), &notes);
   const SourceGraph g = import_model(f / "half.onnx").graph;
-  CHECK(value(g, "low").data.to_doubles() == std::vector<double>{-65504});
+  CHECK(value(g, "low").data.to_doubles() == std::vector<double>{-32752});
   CHECK(value(g, "eps").data.to_doubles() == std::vector<double>{0x1p-24});
   REQUIRE(notes.size() == 2);
   CHECK(notes[0].find("low") != std::string::npos);
@@ -80,6 +83,140 @@ TEST_CASE("small exported models convert and pass the checker", "[half]") {
     for (const auto& t : p.graph().initializer()) {
       if (name == std::string("store_qdq_int8_hand13")) break;  // DequantizeLinear-13 knows float32 scales only
       CHECK(t.data_type() != onnx::TensorProto::FLOAT);
+    }
+  }
+}
+
+TEST_CASE("masks become half of the lowest number, but for -inf under a NaN guard and for bounds", "[half]") {
+  const Folder f;
+  const std::string text = R"(
+    <ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x, bool[N,2] keep) => (float[N,2] y)
+    <float a = {-3.4028235e38}, float b = {-65504}, float c = {-inf}, float d = {1e9}, float lo = {-3.4e38}, float e = {-10000},
+     float big = {1e6}, float zero = {0}>
+    { p = Where (keep, zero, a)  q = Where (keep, p, b)  r = Where (keep, q, c)  s = Mul (r, d)  t = Clip (s, lo)
+      u = Add (t, e)  v = Softmax (u)  GUARD w = Div (v, big)  y = Add (w, x) })";
+  const auto number = [&](const char* name) {
+    return value(import_model(f / "half.onnx").graph, name).data.to_doubles()[0];
+  };
+  for (const bool guard : {false, true}) {
+    std::string model = text;
+    model.replace(model.find("GUARD"), 5, guard ? "n = IsNaN (v)" : "");
+    if (guard)
+      model.replace(model.find("Div (v"), 6, "Div (vv").insert(model.find("w = Div"), "vv = Where (n, zero, v)  ");
+    std::vector<std::string> notes;
+    half(f, import_text(f, model), &notes);
+    CHECK(number("a") == -32752);
+    CHECK(number("b") == -32752);
+    CHECK(number("c") == (guard ? -std::numeric_limits<double>::infinity() : -32752));
+    CHECK(number("d") == 32752);
+    CHECK(number("lo") == -65504);
+    CHECK(number("e") == -10000);
+    CHECK(number("big") == 1e6);  // what divides stays float32
+    REQUIRE(notes.size() == 2);
+    CHECK(notes[0].find("masks became half of the lowest number") != std::string::npos);
+    CHECK(notes[1].find("lo") != std::string::npos);
+  }
+}
+
+namespace {
+
+// The plan: node -> 16 bit, by name of its first output.
+onnx::ModelProto mixed(const Folder& f, const Imported& m, const std::set<std::string>& low, DType type = DType::f16) {
+  ExportOptions o;
+  o.precision = "mixed";
+  for (const SourceNode& n : m.graph.nodes) {
+    const bool is = low.count(m.graph.values[static_cast<size_t>(n.outputs[0])].name) != 0;
+    o.compute.push_back(is ? type : DType::f32);
+  }
+  export_model(*m.doc, m.graph, {}, o, f / "mixed.onnx");
+  onnx::ModelProto p;
+  REQUIRE(p.ParseFromString(bytes_of(f / "mixed.onnx")));
+  return p;
+}
+
+std::string text_of(const onnx::ModelProto& p) {
+  std::string out;
+  for (const auto& n : p.graph().node()) {
+    out += n.output(0) + " = " + n.op_type() + "(";
+    for (const auto& i : n.input()) out += (&i == &n.input(0) ? "" : ", ") + i;
+    out += n.op_type() == "Cast" ? cat(", ", n.attribute(0).i(), ")\n") : ")\n";
+  }
+  return out;
+}
+
+int type_of(const onnx::ModelProto& p, const std::string& name) {
+  for (const auto& t : p.graph().initializer()) {
+    if (t.name() == name) return t.data_type();
+  }
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("a mixed export computes each node in its plan's type", "[half]") {
+  const Folder f;
+  const Imported m = import_text(f, kMlp);
+  const auto p = mixed(f, m, {"h", "y"});
+  CHECK(text_of(p) ==
+        "x__float16 = Cast(x, 10)\n"
+        "h = MatMul(x__float16, w0)\n"
+        "h__float = Cast(h, 1)\n"
+        "a = Add(h__float, b0)\n"
+        "r = Relu(a)\n"
+        "s = Reshape(r, shape)\n"
+        "s__float16 = Cast(s, 10)\n"
+        "y__float16 = Gemm(s__float16, w1, b1)\n"
+        "y = Cast(y__float16, 1)\n");
+  CHECK(type_of(p, "w0") == onnx::TensorProto::FLOAT16);
+  CHECK(type_of(p, "b0") == onnx::TensorProto::FLOAT);
+  CHECK(type_of(p, "w1") == onnx::TensorProto::FLOAT16);
+  CHECK(p.graph().input(0).type().tensor_type().elem_type() == onnx::TensorProto::FLOAT);
+  CHECK(p.graph().output(0).type().tensor_type().elem_type() == onnx::TensorProto::FLOAT);
+  CHECK(type_of(mixed(f, m, {"h", "y"}, DType::bf16), "w0") == onnx::TensorProto::BFLOAT16);
+}
+
+TEST_CASE("a mixed export of an fp32 plan is the file", "[half]") {
+  const Folder f;
+  mixed(f, import_text(f, kMlp), {});
+  CHECK(bytes_of(f / "mixed.onnx") == bytes_of(f / "model.onnx"));
+}
+
+TEST_CASE("mixed export: shared weights, outputs that others read, casts made once", "[half]") {
+  const Folder f;
+  const Imported m = import_text(f, R"(
+    <ir_version: 8, opset_import: ["" : 17]> g (float[2,2] x) => (float[2,2] a, float[2,2] d, int64[2] n)
+    <float[2,2] w = {1,2,3,4}, float[2,2] v = {5,6,7,8}, float low = {-3.4e38}>
+    { i = Identity (v)  a = MatMul (x, w)  b = MatMul (a, i)  c = MatMul (b, w)  e = Exp (a)  n = Shape (b)
+      k = Add (e, low)  g = Mul (k, w)  d = MatMul (g, c) })");
+  const auto p = mixed(f, m, {"a", "b", "c", "d"});
+  CHECK(type_of(p, "w") == onnx::TensorProto::FLOAT);    // an fp32 node reads it too
+  CHECK(type_of(p, "v") == onnx::TensorProto::FLOAT16);  // the Identity follows its reader
+  CHECK(type_of(p, "low") == onnx::TensorProto::FLOAT);
+  const std::string text = text_of(p);
+  INFO(text);
+  CHECK(text.find("w__float16 = Cast(w, 10)") == text.rfind("w__float16 = Cast("));
+  CHECK(text.find("a__float16 = MatMul(x__float16, w__float16)\na = Cast(a__float16, 1)\n") != std::string::npos);
+  CHECK(text.find("b = MatMul(a__float16, i)\n") != std::string::npos);
+  CHECK(text.find("e = Exp(a)\n") != std::string::npos);
+  CHECK(text.find("n = Shape(b)\n") != std::string::npos);
+}
+
+TEST_CASE("small models export in mixed precision and pass the checker, whatever the plan", "[half]") {
+  const Folder f;
+  for (const char* name :
+       {"store_constants_hand13", "store_views_hand14", "store_shared_hand13", "store_inputs_hand11",
+        "struct_functions_hand17", "struct_if_hand16", "store_fp16_hand17", "store_qdq_int8_hand13", "norms_ts18",
+        "equal_init_ts14", "sklearn_mlp_hand15", "struct_optional_hand17", "rnn_lstm_nofold_ts14"}) {
+    const Imported m = import_model(kData + name + ".onnx");
+    for (unsigned pattern = 0; pattern < 4; ++pattern) {  // none, every second node, every third, all
+      INFO(name << " pattern " << pattern);
+      std::set<std::string> low;
+      for (size_t n = 0; n < m.graph.nodes.size(); ++n) {
+        if (pattern == 3 || (pattern > 0 && n % (pattern + 1) == 0))
+          low.insert(m.graph.values[static_cast<size_t>(m.graph.nodes[n].outputs[0])].name);
+      }
+      mixed(f, m, low);
+      import_model(f / "mixed.onnx");
     }
   }
 }
