@@ -1,3 +1,4 @@
+#include <cstring>
 #include <set>
 #include <type_traits>
 
@@ -83,6 +84,7 @@ class Appender {
       const SourceNode& n = graph_.nodes[i];
       if (!left_out(n)) used_.insert(n.inputs.begin(), n.inputs.end());
     }
+    for (const auto& [index, readers] : doc_.separated) add_separated(index, readers, values);
     for (size_t i = static_cast<size_t>(doc_.values); i < graph_.values.size(); ++i)
       add_value(static_cast<int>(i), values);
     for (size_t i = static_cast<size_t>(doc_.nodes); i < graph_.nodes.size(); ++i) add_node(graph_.nodes[i]);
@@ -99,20 +101,42 @@ class Appender {
  private:
   static bool left_out(const SourceNode& n) { return n.op == "Dropout" && n.domain.empty(); }
 
+  std::string take_name(const std::string& wanted) {
+    std::string name = wanted;
+    for (int k = 1; !taken_.insert(name).second; ++k) name = cat(wanted, "_", k);
+    return name;
+  }
+
+  // A copy of a tensor that the file shares: written, and read by its nodes, only if it is no copy any more.
+  void add_separated(int index, const std::vector<ModelDoc::Reader>& readers, const std::map<int, HostTensor>& values) {
+    const SourceValue& v = graph_.values[static_cast<size_t>(index)];
+    const auto trained = values.find(index);
+    if (trained == values.end()) return;
+    const HostTensor stored = narrow(trained->second, v.data.dtype(), v.name);
+    if (std::memcmp(stored.data(), v.data.data(), static_cast<size_t>(stored.bytes())) == 0) return;
+    const std::string name = take_name(v.name);
+    add_initializer(stored, name);
+    for (auto& n : *proto_.mutable_graph()->mutable_node()) {
+      for (const ModelDoc::Reader& r : readers) {
+        if (n.output_size() > 0 && n.output(0) == r.output) n.set_input(r.input, name);
+      }
+    }
+  }
+
+  void add_initializer(const HostTensor& data, const std::string& name) {
+    *proto_.mutable_graph()->add_initializer() = encode(data, name);
+    if (proto_.ir_version() >= 4) return;
+    std::vector<Dim> dims;  // before IR 4 initializers must be graph inputs as well
+    for (const int64_t d : data.dims()) dims.push_back({d, ""});
+    set_type(*proto_.mutable_graph()->add_input(), name, data.dtype(), dims);
+  }
+
   void add_value(int index, const std::map<int, HostTensor>& values) {
     const SourceValue& v = graph_.values[static_cast<size_t>(index)];
-    std::string name = v.name;
-    for (int k = 1; !taken_.insert(name).second; ++k) name = cat(v.name, "_", k);
-    names_[index] = name;
+    const std::string name = names_[index] = take_name(v.name);
     if ((v.kind != SourceKind::parameter && v.kind != SourceKind::constant) || !used_.count(index)) return;
     const auto trained = values.find(index);
-    const HostTensor& data = trained == values.end() ? v.data : trained->second;
-    *proto_.mutable_graph()->add_initializer() = encode(data, name);
-    if (proto_.ir_version() < 4) {  // before IR 4 initializers must be graph inputs as well
-      std::vector<Dim> dims;
-      for (const int64_t d : data.dims()) dims.push_back({d, ""});
-      set_type(*proto_.mutable_graph()->add_input(), name, data.dtype(), dims);
-    }
+    add_initializer(trained == values.end() ? v.data : trained->second, name);
   }
 
   // The name in the file of a value that the head reads.

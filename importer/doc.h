@@ -30,6 +30,11 @@ struct ModelDoc {
   std::map<int, HostTensor> external;       // slot -> payload, for tensors kept outside the .onnx file
   std::vector<int> slot_of;                 // SourceValue -> slot, -1 when it has no payload in the file
   std::vector<char> visible;                // SourceValue -> its name is a value of the file's top-level graph
+  struct Reader {
+    std::string output;  // first output of a node in the file's top-level graph
+    int input;           // which of its inputs
+  };
+  std::map<int, std::vector<Reader>> separated;  // SourceValue that shares a tensor of the file (importer/statistics.h)
   int values = 0, nodes = 0, outputs = 0;   // of the SourceGraph as imported; what is beyond was appended by training
 };
 

@@ -10,6 +10,7 @@
 #include "importer/external.h"
 #include "importer/load.h"
 #include "importer/select.h"
+#include "importer/statistics.h"
 #include "importer/tensor.h"
 
 namespace amp {
@@ -84,6 +85,11 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     if (options.tie_weights_auto) tie_parameters(g);
     apply_freeze(g, options);
     out.notes.insert(out.notes.end(), built.notes.begin(), built.notes.end());
+    if (options.batchnorm_train) {
+      const size_t said = built.notes.size();
+      find_statistics(built, doc);
+      out.notes.insert(out.notes.end(), built.notes.begin() + static_cast<std::ptrdiff_t>(said), built.notes.end());
+    }
     inspect(g, out.notes);
     doc.slot_of = std::move(built.slot_of);
     doc.visible = std::move(built.visible);

@@ -21,6 +21,7 @@ struct ImportOptions {
   // freeze={"*"}, trainable={"classifier*"} trains the classifier. A pattern with wildcards never turns one-element
   // constants or running statistics into parameters; an exact name does.
   std::vector<std::string> freeze, trainable;
+  bool batchnorm_train = false;  // running statistics of BatchNormalization are state that training moves
 };
 
 struct Imported {

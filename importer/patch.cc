@@ -97,7 +97,7 @@ Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std:
     if (index >= doc.values) continue;
     const int number = doc.slot_of[static_cast<size_t>(index)];
     const SourceValue& v = graph.values[static_cast<size_t>(index)];
-    if (same_bytes(v.data.cast(DType::f32), value)) continue;
+    if (same_bytes(v.data.cast(DType::f32), value) || doc.separated.count(index)) continue;
     if (number < 0) {
       replace_fill(out.proto, v.name, narrow(value, v.data.dtype(), v.name));
       continue;

@@ -18,7 +18,8 @@ struct Patched {
 // The doc's proto with changed payloads replaced. values: SourceValue -> its fp32 value, ties included.
 Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std::map<int, HostTensor>& values);
 
-// The nodes, initializers and outputs of `graph` beyond the doc's. Appended Dropout nodes are left out.
+// The nodes, initializers and outputs of `graph` beyond the doc's, and tensors that training separated from a shared one.
+// Appended Dropout nodes are left out.
 void append_head(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
                  const std::map<int, HostTensor>& values);
 

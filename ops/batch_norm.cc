@@ -7,9 +7,17 @@
 //
 // Which form a file's node takes is decided by BindOptions::batchnorm_train, not by the file: an inference export is
 // trained with batch statistics if the user wants so, a training export is evaluated with its running ones.
+//
+// Running statistics follow the ONNX operator (opset 14, training_mode = 1), whatever the opset:
+//   running = running momentum + batch (1 - momentum),   with the biased variance of the batch.
+// (PyTorch's momentum is one minus this one, and it blends in the unbiased variance: n / (n - 1) times this one.)
 #include "backend/cpu/batch_norm.h"
+
+#include <algorithm>
+
 #include "graph/bind.h"
 #include "ops/elementwise_op.h"
+#include "ops/statistics.h"
 
 namespace amp {
 namespace {
@@ -64,10 +72,29 @@ const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "BatchNorm", w
                                   RegisterKernel{DeviceKind::cpu, "BatchNormTrain", with_workspace<batch_norm_train>},
                                   RegisterKernel{DeviceKind::cpu, "BatchNormGrad", with_workspace<batch_norm_grad>}};
 
-// running * momentum + batch * (1 - momentum)
-ValueId blend(Builder& b, ValueId running, ValueId batch, double momentum) {
+bool moves(const Lowering& l, size_t i) { return l.has(i) && l.b.value(l.in(i)).kind == ValueKind::param; }
+
+// Input i, a running statistic, after this batch. One that training moves leaves the graph as output "statistic.SLOT"; a module
+// that is applied again goes on from there. Belongs to no source node: no precision plan rounds it.
+ValueId blend(Lowering& l, size_t i, ValueId batch) {
+  Builder& b = l.b;
+  ValueId running = l.in(i);
+  Graph::Output* moved = nullptr;
+  if (moves(l, i)) {
+    auto& outputs = b.mutable_graph().outputs;
+    const std::string name = statistic_output(b.value(running).slot);
+    const auto it = std::find_if(outputs.begin(), outputs.end(), [&](const Graph::Output& o) { return o.name == name; });
+    moved = it != outputs.end() ? &*it : &outputs.emplace_back(Graph::Output{name, running});
+    running = moved->value;
+  }
   const DType t = b.dtype(running);
-  return b.op("Add", {b.op("Mul", {running, b.scalar(momentum, t)}), b.op("Mul", {b.cast(batch, t), b.scalar(1 - momentum, t)})});
+  const double momentum = l.attrs.f("momentum", 0.9);
+  const Origin node = b.origin;
+  b.origin = Origin{-1, "running statistic"};
+  const ValueId now = b.op("Add", {b.op("Mul", {running, b.scalar(momentum, t)}), b.op("Mul", {b.cast(batch, t), b.scalar(1 - momentum, t)})});
+  b.origin = node;
+  if (moved) moved->value = now;
+  return now;
 }
 
 // Outputs: y, running mean, running var after this batch; before opset 14 also saved mean and saved var of the batch.
@@ -80,10 +107,9 @@ void lower_batch_norm(Lowering& l) {
   if (vector) x = b.reshape(x, {l.dims(0)[0], 1});
   if (l.options.batchnorm_train) {
     const auto out = b.ops("BatchNormTrain", {x, l.in(1), l.in(2)}, a);
-    const double momentum = l.attrs.f("momentum", 0.9);
     y = out[0];
-    if (l.wanted(1)) mean = blend(b, l.in(3), out[1], momentum);
-    if (l.wanted(2)) var = blend(b, l.in(4), out[2], momentum);
+    if (l.wanted(1) || moves(l, 3)) mean = blend(l, 3, out[1]);
+    if (l.wanted(2) || moves(l, 4)) var = blend(l, 4, out[2]);
     if (l.wanted(3)) l.out(3, out[1]);
     if (l.wanted(4)) l.out(4, out[2]);
   } else {
@@ -118,4 +144,24 @@ const RegisterOnnx onnx[] = {RegisterOnnx{{"BatchNormalization", lower_batch_nor
                              RegisterOnnx{{"InstanceNormalization", lower_instance_norm, 6, {}}}};
 
 }  // namespace
+
+std::string statistic_output(int slot) { return cat("statistic.", slot); }
+
+std::vector<int> running_statistics(const SourceGraph& g) {
+  std::vector<int> as_statistic(g.values.size(), 0), uses(g.values.size(), 0), out;
+  for (const SourceNode& n : g.nodes) {
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      if (n.inputs[i] < 0) continue;
+      const auto v = static_cast<size_t>(n.inputs[i]);
+      ++uses[v];
+      as_statistic[v] += n.op == "BatchNormalization" && n.domain.empty() && (i == 3 || i == 4);
+    }
+  }
+  for (size_t v = 0; v < uses.size(); ++v) {
+    const SourceValue& value = g.values[v];
+    if (value.kind == SourceKind::parameter && !value.trainable && uses[v] > 0 && uses[v] == as_statistic[v]) out.push_back(static_cast<int>(v));
+  }
+  return out;
+}
+
 }  // namespace amp

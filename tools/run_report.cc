@@ -45,8 +45,8 @@ double per_second(int64_t n, double seconds) { return seconds > 0 ? static_cast<
 
 }  // namespace
 
-void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan) {
-  write_text(dir + "/precision_plan.json", plan_to_json(graph, plan));
+void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan, const PlanCost& cost) {
+  write_text(dir + "/precision_plan.json", plan_to_json(graph, plan, &cost));
 }
 
 void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples) {
@@ -55,7 +55,8 @@ void describe_start(Session& session, const PrecisionPlan& plan, const TrainerCo
   for (const Chunk& c : session.layout().chunks()) trainable += c.frozen ? 0 : c.numel;
   int64_t low = 0;
   for (const Decision& d : plan.nodes) low += d.compute != Compute::f32;
-  std::cerr << "model: " << with_thousands(session.layout().parameters()) << " parameters, " << with_thousands(trainable) << " trainable\n"
+  std::cerr << "model: " << with_thousands(session.layout().parameters() - session.statistic_elements()) << " parameters, " << with_thousands(trainable) << " trainable"
+            << (session.statistic_elements() ? cat(", ", with_thousands(session.statistic_elements()), " running statistics") : std::string()) << '\n'
             << "precision: " << (plan.any_low() ? cat(low, " of ", plan.nodes.size(), " nodes in ", name_of(plan.low)) : std::string("fp32"))
             << (config.scale.mode == LossScaleConfig::Mode::off ? ", loss scale off" : cat(", loss scale ", config.scale.init)) << '\n'
             << "data: " << with_thousands(samples) << " samples, " << config.max_steps << " steps of " << config.sampler.batch_size << " x "

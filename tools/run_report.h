@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "importer/export.h"
+#include "precision/cost.h"
 #include "tools/cli/options.h"
 #include "tools/common.h"
 #include "trainer/trainer.h"
 
 namespace amp {
 
-void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan);   // precision_plan.json
+// precision_plan.json; the cost is that of a training micro-batch.
+void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan, const PlanCost& cost);
 void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples);
 
 void print_profile(const std::map<std::string, double>& seconds_by_operator);   // longest first

@@ -19,6 +19,13 @@ namespace amp {
 
 namespace {
 
+Checkpoint newest_checkpoint(const std::string& dir) {
+  Latest latest = find_latest(dir);
+  for (const std::string& s : latest.skipped) std::cerr << "warning: W_CKPT_FALLBACK: " << s << '\n';
+  if (latest.path.empty()) fail(Exit::checkpoint, "E_CKPT_MISSING", cat("no usable checkpoint in '", dir, "'"), "--resume auto starts afresh when there is none");
+  return std::move(latest.checkpoint);
+}
+
 // The new directory, the resumable one, or a refusal.
 std::optional<Checkpoint> prepare_output(const cli::Options& opts, const std::string& dir) {
   const std::string resume = opts.str("resume");
@@ -40,9 +47,7 @@ std::optional<Checkpoint> prepare_output(const cli::Options& opts, const std::st
     return std::move(latest.checkpoint);
   }
   if (path_exists(resume + "/manifest.json")) return load_checkpoint(resume);
-  Latest latest = find_latest(path_exists(resume + "/checkpoints") ? resume + "/checkpoints" : resume);
-  if (latest.path.empty()) fail(Exit::checkpoint, "E_CKPT_MISSING", cat("no usable checkpoint in '", resume, "'"), "--resume auto starts afresh when there is none");
-  return std::move(latest.checkpoint);
+  return newest_checkpoint(path_exists(resume + "/checkpoints") ? resume + "/checkpoints" : resume);
 }
 
 BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs, int64_t length) {
@@ -173,19 +178,23 @@ std::vector<TrainedTensor> trained_tensors(const Session& session, const float* 
 
 }  // namespace
 
-int run_train(const cli::Options& opts) {
+// The whole verb; with `only_export` nothing is trained: the newest checkpoint's weights go to that file.
+static int train(const cli::Options& opts, const std::string& only_export) {
   set_threads(opts);
   const std::string dir = opts.str("output_dir");
-  if (opts.str("export_precision") == "mixed") {
-    fail(Exit::usage, "E_PRECISION", "--export_precision mixed is not built yet", "use fp32 or fp16");
-  }
   Imported model = open_model(opts);
   SourceGraph& g = model.graph;
 
-  ensure_dir(dir);
-  const DirLock lock(dir);
-  std::optional<Checkpoint> checkpoint = prepare_output(opts, dir);
-  probe_storage(dir, 1 << 20);
+  std::optional<DirLock> lock;
+  std::optional<Checkpoint> checkpoint;
+  if (only_export.empty()) {
+    ensure_dir(dir);
+    lock.emplace(dir);
+    checkpoint = prepare_output(opts, dir);
+    probe_storage(dir, 1 << 20);
+  } else {
+    checkpoint = newest_checkpoint(dir + "/checkpoints");
+  }
 
   // Labels decide the head, the head decides which inputs the data must feed.
   TrainData data;
@@ -231,7 +240,6 @@ int run_train(const cli::Options& opts) {
   }
 
   const PrecisionPlan plan = choose_plan(opts, g);
-  write_plan(dir, g, plan);
   auto session = std::make_unique<Session>(g, session_options(opts, plan));
   const TrainerConfig config = trainer_config(opts, plan, loss, data);
   {
@@ -241,16 +249,20 @@ int run_train(const cli::Options& opts) {
     const LoadedWindow window = load_window(*data.train, sampler.next());
     if (!window.batches.at(0).labels) fail(Exit::data, "E_DATA_COLUMN", cat(opts.str("train"), ": no labels"), "a loss needs a column (tensor) called label");
     session->prepare(loss, to_tensors(window.batches.at(0)));
+    if (only_export.empty()) write_plan(dir, g, plan, measure_plan(*session->train_graph(loss, to_tensors(window.batches.at(0))), g.nodes.size()));
     if (opts.flag("profile")) print_profile(session->profile(loss, to_tensors(window.batches.at(0)), 5));
   }
-  describe_start(*session, plan, config, data.train->size());
-  if (opts.flag("dry_run")) return 0;
+  if (only_export.empty()) {
+    describe_start(*session, plan, config, data.train->size());
+    if (opts.flag("dry_run")) return 0;
+    write_run(opts, dir, model, plan, config, {}, std::nullopt, data.classes, false);  // `export RUN` needs it, whatever happens
+  }
 
   const StopSignals stop;
   auto trainer = std::make_unique<Trainer>(*session, *data.train, data.val.get(), stop, config);
   if (checkpoint) trainer->resume(*checkpoint);
   checkpoint.reset();
-  TrainResult result = trainer->run();
+  TrainResult result = only_export.empty() ? trainer->run() : trainer->reached();
   if (result.stopped) {
     write_run(opts, dir, model, plan, config, result, std::nullopt, data.classes, false);
     std::cerr << "stopped by " << result.stop_signal << " after step " << result.steps << "; continue with --resume auto\n";
@@ -258,6 +270,10 @@ int run_train(const cli::Options& opts) {
   }
 
   const std::string which = opts.str("export_weights");
+  if (!only_export.empty() && ((which == "best" && result.best_step < 0) || (which == "ema" && !trainer->ema()))) {
+    fail(Exit::usage, "E_EXPORT_WEIGHTS", cat("the run has no ", which == "best" ? "best weights: it was not evaluated" : "moving average of its weights"),
+         which == "best" ? "train with --val, or export --export_weights last" : "train with --ema_decay, or export --export_weights last");
+  }
   float* params = static_cast<float*>(session->params());
   if (which == "best" && result.best_step >= 0 && result.best_step != result.steps) {
     copy_views(session->layout(), "param", load_checkpoint(checkpoint_path(dir + "/checkpoints", result.best_step)).tensors, params);
@@ -265,20 +281,32 @@ int run_train(const cli::Options& opts) {
     result.last.reset();
   }
   if (which == "ema" && trainer->ema()) {
-    std::memcpy(params, trainer->ema(), static_cast<size_t>(session->layout().size()) * sizeof(float));
+    // Running statistics have no average of their own: those of the weights stay (torch.optim.swa_utils keeps buffers so).
+    for (size_t i = 0; i < session->table().size(); ++i) {
+      const Chunk& c = session->layout().chunks()[i];
+      if (!session->is_statistic(static_cast<int>(i))) std::copy_n(trainer->ema() + c.offset, c.numel, params + c.offset);
+    }
     session->params_changed();
     result.last.reset();
   }
   trainer.reset();
-  if (data.val && !result.last) result.last = evaluate(*session, loss, *data.val, config.eval_batch_size);
+  if (data.val && !result.last && only_export.empty()) result.last = evaluate(*session, loss, *data.val, config.eval_batch_size);
 
   ExportOptions e;
   e.precision = opts.str("export_precision");
+  e.compute = session_options(opts, plan).compute;
   if (!data.classes.empty()) e.metadata["labels"] = nlohmann::json(data.classes).dump();
-  const std::string path = dir + "/model.onnx";
+  const std::string path = only_export.empty() ? dir + "/model.onnx" : only_export;
   for (const std::string& note : export_model(*model.doc, g, trained_tensors(*session, params), e, path).notes) std::cerr << "note: " << note << '\n';
   std::optional<double> difference;
   if (opts.flag("verify_export")) difference = verify_export(*session, path, loss, data.val ? *data.val : *data.train, e.precision);
+  if (!only_export.empty()) {
+    std::cerr << "exported the " << which << " weights of step " << (which == "best" ? result.best_step : result.steps);
+    if (difference) std::cerr << "; outputs differ from the trained graph's by at most " << *difference;
+    std::cerr << '\n';
+    std::cout << path << '\n';
+    return 0;
+  }
   write_run(opts, dir, model, plan, config, result, difference, data.classes, true);
   print_summary(path, result, opts.str("val"));
 
@@ -289,5 +317,8 @@ int run_train(const cli::Options& opts) {
   }
   return 0;
 }
+
+int run_train(const cli::Options& opts) { return train(opts, ""); }
+int export_run(const cli::Options& trained, const std::string& out) { return train(trained, out); }
 
 }  // namespace amp

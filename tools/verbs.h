@@ -12,6 +12,7 @@ int run_check(const cli::Options& opts);
 int run_plan(const cli::Options& opts);
 int run_grad(const cli::Options& opts);
 int run_export(const cli::Options& opts);
+int export_run(const cli::Options& trained, const std::string& out);  // trained: a run's options; its newest checkpoint to `out`
 int run_tokenize(const cli::Options& opts);
 
 }  // namespace amp

@@ -1,6 +1,7 @@
 #include "trainer/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "backend/evaluate.h"
@@ -9,6 +10,7 @@
 #include "graph/autodiff.h"
 #include "graph/passes.h"
 #include "ops/composites.h"
+#include "ops/statistics.h"
 #include "precision/apply.h"
 
 namespace amp {
@@ -27,6 +29,39 @@ Session::Session(const SourceGraph& source, const SessionOptions& options)
     convert(data.dtype(), data.data(), options.float_type, view(params_, static_cast<int>(i)).data, data.numel());
   }
   state_.seed = options.seed;
+  for (const int v : options.batchnorm_train ? running_statistics(source) : std::vector<int>{}) {
+    const int slot = table_.slot_of[static_cast<size_t>(v)];
+    staged_[slot] = HostTensor::empty(options.float_type, layout_.chunks()[static_cast<size_t>(slot)].dims);
+  }
+  stage_statistics();
+}
+
+void Session::stage_statistics() {
+  for (auto& [slot, t] : staged_) std::memcpy(t.mutable_data(), view(params_, slot).data, static_cast<size_t>(t.bytes()));
+}
+
+void Session::commit_statistics() {
+  for (const auto& [slot, t] : staged_) std::memcpy(view(params_, slot).data, t.data(), static_cast<size_t>(t.bytes()));
+}
+
+bool Session::statistics_finite() const {
+  return std::all_of(staged_.begin(), staged_.end(), [](const auto& s) {
+    const std::vector<double> v = s.second.to_doubles();
+    return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });
+  });
+}
+
+int64_t Session::statistic_elements() const {
+  int64_t n = 0;
+  for (const auto& [slot, t] : staged_) n += t.numel();
+  return n;
+}
+
+void Session::keep_statistics(const Program& p) {
+  for (auto& [slot, t] : staged_) {
+    const std::string name = statistic_output(slot);
+    if (p.has_output(name)) std::memcpy(t.mutable_data(), p.output(name).data, static_cast<size_t>(t.bytes()));
+  }
 }
 
 Tensor Session::view(const HostTensor& arena, int slot) const {
@@ -132,8 +167,11 @@ Program& Session::program(Mode mode, const LossSpec* loss, const std::vector<int
     o.cache = &cache_;
     o.state = &state_;
     o.accumulate = mode == Mode::train_accumulate;
+    const bool train = mode == Mode::train || mode == Mode::train_accumulate;
     for (size_t i = 0; i < table_.size(); ++i) {
-      o.params.push_back(view(params_, static_cast<int>(i)));
+      const auto staged = staged_.find(static_cast<int>(i));
+      const bool moved = train && staged != staged_.end();
+      o.params.push_back(moved ? Tensor{staged->second.mutable_data(), staged->second.dtype(), staged->second.dims()} : view(params_, static_cast<int>(i)));
       o.grads.push_back(view(grads_, static_cast<int>(i)));
     }
     slot = std::make_unique<Program>(graph, o);
@@ -184,6 +222,7 @@ std::vector<double> Session::train_micro(const LossSpec& loss, const Tensors& ba
     if (p.has_input(name)) p.set_input(name, HostTensor::scalar<double>(seeds[i]));
   }
   p.run();
+  keep_statistics(p);
   return read_terms(p);
 }
 

@@ -45,6 +45,14 @@ class Session {
 
   void params_changed() { cache_.refresh(); }
 
+  // Running statistics (BatchNormalization under batchnorm_train) lie among the parameters, frozen. Training micro-batches
+  // read and move a staged copy, one after the other; evaluation and everything that leaves reads the committed values.
+  void stage_statistics();                             // before a window: staged = committed
+  bool statistics_finite() const;                      // the staged ones
+  void commit_statistics();                            // after an applied step; params_changed() is to follow
+  bool is_statistic(int slot) const { return staged_.count(slot) != 0; }
+  int64_t statistic_elements() const;
+
   const SourceGraph& source() const { return source_; }
   const ParamTable& table() const { return table_; }
   FlatLayout& layout() { return layout_; }             // one chunk per slot; frozen: no gradient or not trainable
@@ -76,12 +84,14 @@ class Session {
   std::vector<double> read_terms(const Program& program) const;
   Tensors read_outputs(const Program& program, const std::vector<int>& values) const;
   Tensor view(const HostTensor& arena, int slot) const;
+  void keep_statistics(const Program& program);
 
   const SourceGraph& source_;
   SessionOptions options_;
   ParamTable table_;
   FlatLayout layout_;
   HostTensor params_, grads_;
+  std::map<int, HostTensor> staged_;                   // by slot: running statistics
   std::vector<bool> reached_;
   Arena arena_;
   ParamCache cache_;

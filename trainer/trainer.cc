@@ -39,6 +39,7 @@ Trainer::Step Trainer::step(const LoadedWindow& window) {
   const bool accumulate = window.batches.size() > 1;
   if (accumulate) session_.zero_grads();
   session_.state().step = step_;
+  session_.stage_statistics();
   for (size_t m = 0; m < window.batches.size(); ++m) {
     session_.state().micro_batch = static_cast<int64_t>(m);
     const std::vector<double> part = session_.train_micro(config_.loss, to_tensors(window.batches[m]), seeds, accumulate);
@@ -56,7 +57,11 @@ Trainer::Step Trainer::step(const LoadedWindow& window) {
   }
   s.lr = schedule_.lr(optimizer_.steps());
   s.stats = optimizer_.inspect(grads, scale);
-  if (optimizer_.apply(static_cast<float*>(session_.params()), grads, scale, s.stats, s.lr)) session_.params_changed();
+  s.stats.found_inf |= !session_.statistics_finite();  // an activation overflowed where no gradient shows it
+  if (optimizer_.apply(static_cast<float*>(session_.params()), grads, scale, s.stats, s.lr)) {
+    session_.commit_statistics();
+    session_.params_changed();
+  }
   s.scale = scaler_.update(s.stats.found_inf);
   return s;
 }
@@ -140,6 +145,16 @@ TrainResult Trainer::run() {
   result.best_step = best_step_;
   result.initial = initial_;
   return result;
+}
+
+TrainResult Trainer::reached() const {
+  TrainResult r;
+  r.steps = step_;
+  r.applied = optimizer_.steps();
+  r.skipped = scaler_.state().total_skips;
+  r.best_step = best_step_;
+  r.initial = initial_;
+  return r;
 }
 
 bool Trainer::evaluate_now(TrainResult& result, int64_t epoch) {

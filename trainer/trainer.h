@@ -1,5 +1,5 @@
 // Trainer: the loop. A step is one accumulation window: micro-batches, finite check, unscale, clip, optimizer, EMA, scale.
-// Steps count attempts; schedule, EMA and the optimizer's t count applied ones.
+// Steps count attempts; schedule, EMA, running statistics and the optimizer's t count applied ones.
 #pragma once
 
 #include <functional>
@@ -65,6 +65,7 @@ class Trainer {
 
   void resume(const Checkpoint& checkpoint);
   TrainResult run();
+  TrainResult reached() const;                             // after resume(), without running
 
   Metrics evaluate();                                      // of the current weights on val
   const float* ema() const { return optimizer_.ema(); }

@@ -12,6 +12,7 @@ constexpr VerbSet kData = in(Verb::train, Verb::eval, Verb::predict);
 constexpr VerbSet kText = kData | only(Verb::tokenize);
 constexpr VerbSet kGraph = in(Verb::train, Verb::check, Verb::plan, Verb::grad);  // build the training graph
 constexpr VerbSet kRun = kGraph | kData;                                          // build any graph
+constexpr VerbSet kPlanned = kRun | only(Verb::export_model);                       // under a precision plan
 constexpr VerbSet kAll = kRun | kExport | kText;
 
 Flag make(std::string_view name, Type type, std::string_view metavar, std::string_view fallback,
@@ -84,7 +85,7 @@ std::vector<Flag> model_flags() {
           .same({{"true", "auto"}, {"false", "none"}})
           .on(kGraph),
       choice("batchnorm", {"freeze", "train"}, "freeze",
-             "BatchNorm: running statistics as they are, or batch statistics.")
+             "BatchNorm: running statistics as they are, or batch statistics, by which the running ones move.")
           .same({{"frozen", "freeze"}})
           .on(kGraph)
           .also({"bn"}),
@@ -135,14 +136,14 @@ std::vector<Flag> data_flags() {
 
 std::vector<Flag> precision_flags() {
   return {
-      toggle("use_fp16", "false", "Mixed precision with float16 and loss scaling.").on(kRun).also({"fp16", "amp"}),
-      toggle("use_bf16", "false", "Mixed precision with bfloat16.").on(kRun).also({"bf16"}),
+      toggle("use_fp16", "false", "Mixed precision with float16 and loss scaling.").on(kPlanned).also({"fp16", "amp"}),
+      toggle("use_bf16", "false", "Mixed precision with bfloat16.").on(kPlanned).also({"bf16"}),
       text("amp_level", "LEVEL", "O1", "Precision preset: O1 is the default op-list, O0 all fp32.")
-          .on(kRun)
+          .on(kPlanned)
           .also({"opt_level", "fp16_opt_level"}),
       text("precision_plan", "FILE", "",
            "Op-list JSON: what computes in which type, by operator, node, tensor or parameter.")
-          .on(kRun)
+          .on(kPlanned)
           .also({"amp_config", "op_list"}),
       choice("format", {"auto", "text", "json", "dot", "html"}, "auto",
              "What plan writes; auto: by the extension of --out (.json, .dot, .html), a table without it.")
@@ -315,11 +316,11 @@ std::vector<Flag> checkpoint_flags() {
 
 std::vector<Flag> export_flags() {
   return {
-      choice("export_precision", {"fp32", "fp16", "mixed"}, "fp32", "Types in model.onnx; mixed: as in training.")
+      choice("export_precision", {"fp32", "fp16", "mixed"}, "fp32", "Types in the file; mixed: 16 bits where the plan computes so.")
           .same({{"float32", "fp32"}, {"float16", "fp16"}})
           .on(kExport),
-      choice("export_weights", {"last", "best", "ema"}, "last", "Which weights go into model.onnx.")
-          .on(kTrain)
+      choice("export_weights", {"last", "best", "ema"}, "last", "Which weights of the run are exported.")
+          .on(kExport)
           .also({Alias("load_best_model_at_end", "best", "last")}),
       toggle("verify_export", "true", "Compare the exported file's outputs with the trained graph's.").on(kTrain),
   };
