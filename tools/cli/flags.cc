@@ -22,7 +22,7 @@ static constexpr std::array kVerbs{
              "the precision plan: each node's type and the rule behind it", 1},
     VerbInfo{Verb::grad, "grad", "MODEL.onnx --inputs FILE --loss KIND --out FILE", "loss and gradients of one batch",
              1},
-    VerbInfo{Verb::export_model, "export", "RUN_FOLDER|MODEL.onnx --out FILE [--export_weights best] [--export_precision fp16]",
+    VerbInfo{Verb::export_model, "export", "RUN_FOLDER|MODEL.onnx --out FILE [flags]",
              "the weights of a run's checkpoints, or a model file, as ONNX", 1},
     VerbInfo{Verb::tokenize, "tokenize", "--vocab FILE < lines", "token ids of each line of standard input", 0},
     VerbInfo{Verb::diff, "diff", "A.onnx B.onnx", "two models compared", 2, false},
