@@ -1,6 +1,8 @@
 // Dropout: y = x * keep / (1 - ratio), keep ~ Bernoulli(1 - ratio). ONNX 7+: the identity in inference form. Only nodes that training
-// put there (attribute `site`) act; the mask is drawn from Philox(seed; site, step, micro-batch, element) and drawn again in
-// backward, so that none is stored.
+// put there (attribute `site`) act; the mask is drawn from Philox(seed; site, step, row, element of the row) and drawn again in
+// backward, so that none is stored. A row is a sample's share of the tensor (attribute `rows`: samples of the micro-batch), counted
+// through the accumulation window, RunState::micro_batch being the number of samples before this micro-batch: the bits are the same
+// however the window is cut, where samples are outermost and padded alike.
 #include "backend/rows.h"
 #include "base/philox.h"
 #include "ops/elementwise_op.h"
@@ -16,18 +18,22 @@ Kernel typed_dropout(const KernelArgs& a) {
   const uint32_t threshold = static_cast<uint32_t>(ratio * 4294967296.0);
   const T scale = static_cast<T>(1.0 / (1.0 - ratio));
   const RunState* state = a.state;
+  const int64_t n = x.numel(), rows = a.attrs().i("rows", 1), per_row = n / (n % rows == 0 ? rows : 1);
   return [=] {
-    const int64_t n = x.numel();
     parallel_ranges((n + 1023) / 1024, 16, [&](int64_t b, int64_t e) {
       T sx[1024], sy[1024];
       for (int64_t block = b; block < e; ++block) {
         const int64_t at = block * 1024, m = std::min<int64_t>(1024, n - at);
         const T* p = elementwise_detail::load<T>(x, at, m, sx);
-        for (int64_t i = 0; i < m; i += 4) {
-          const PhiloxBlock bits = philox4x32({{static_cast<uint32_t>((at + i) / 4), static_cast<uint32_t>(state->micro_batch),
-                                        static_cast<uint32_t>(state->step), site}},
-                                       static_cast<uint32_t>(state->seed), static_cast<uint32_t>(state->seed >> 32));
-          for (int64_t k = i; k < std::min(m, i + 4); ++k) sy[k] = bits.v[k - i] < threshold ? T(0) : p[k] * scale;
+        for (int64_t i = 0; i < m;) {
+          const int64_t row = (at + i) / per_row, end = std::min(m, (row + 1) * per_row - at);
+          while (i < end) {
+            const int64_t k = at + i - row * per_row;
+            const PhiloxBlock bits = philox4x32({{static_cast<uint32_t>(k / 4), static_cast<uint32_t>(state->micro_batch + row),
+                                                  static_cast<uint32_t>(state->step), site}},
+                                                static_cast<uint32_t>(state->seed), static_cast<uint32_t>(state->seed >> 32));
+            for (int64_t lane = k % 4; lane < 4 && i < end; ++lane, ++i) sy[i] = bits.v[lane] < threshold ? T(0) : p[i] * scale;
+          }
         }
         convert(DTypeOf<T>::value, sy, y.dtype, static_cast<char*>(y.data) + at * size_of(y.dtype), m);
       }
@@ -48,11 +54,18 @@ OpDef def() {
 const RegisterOp op{def()};
 const RegisterKernel cpu{DeviceKind::cpu, "Dropout", kernel};
 
+// Of the batch that the graph is bound to: dimension 0 of its inputs; some may be batch-free.
+int64_t samples(const BindOptions& o) {
+  int64_t rows = 1;
+  for (const auto& [name, dims] : o.input_dims) rows = std::max(rows, dims.empty() ? 1 : dims[0]);
+  return rows;
+}
+
 void lower_dropout(Lowering& l) {
   Builder& b = l.b;
   const double ratio = l.attrs.f("ratio", 0.5);
   if (l.options.train && l.attrs.has("site") && ratio > 0) {
-    return l.out(0, b.op("Dropout", {l.in(0)}, {{"ratio", ratio}, {"site", l.attrs.i("site", 0)}}));
+    return l.out(0, b.op("Dropout", {l.in(0)}, {{"ratio", ratio}, {"site", l.attrs.i("site", 0)}, {"rows", samples(l.options)}}));
   }
   l.out(0, l.in(0));
   if (l.wanted(1)) l.out(1, b.expand(b.scalar(1, DType::boolean), l.dims(0)));

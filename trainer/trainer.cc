@@ -40,8 +40,10 @@ Trainer::Step Trainer::step(const LoadedWindow& window) {
   if (accumulate) session_.zero_grads();
   session_.state().step = step_;
   session_.stage_statistics();
+  int64_t row = 0;
   for (size_t m = 0; m < window.batches.size(); ++m) {
-    session_.state().micro_batch = static_cast<int64_t>(m);
+    session_.state().micro_batch = row;  // random nodes count samples, whatever the cut into micro-batches
+    row += window.batches[m].rows;
     const std::vector<double> part = session_.train_micro(config_.loss, to_tensors(window.batches[m]), seeds, accumulate);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += part[i];
   }
