@@ -30,10 +30,11 @@ class Copier {
   }
   void alias(ValueId v, ValueId to) { map_[static_cast<size_t>(v.index)] = to; }
 
-  void node(NodeId n, const std::vector<std::pair<DType, Dims>>& outputs) {
+  // instead, if given: what the node reads for each value of the old graph.
+  void node(NodeId n, const std::vector<std::pair<DType, Dims>>& outputs, const std::vector<ValueId>* instead = nullptr) {
     const Node& node = g_.node(n);
     std::vector<ValueId> in;
-    for (const ValueId v : node.in) in.push_back((*this)(v));
+    for (const ValueId v : node.in) in.push_back((*this)(v && instead ? (*instead)[static_cast<size_t>(v.index)] : v));
     const std::vector<ValueId> made = out.node(out.add_copy(node, std::move(in), outputs)).out;
     for (size_t i = 0; i < made.size(); ++i) alias(node.out[i], made[i]);
   }
@@ -77,7 +78,10 @@ Graph prune(const Graph& g) {
   return std::move(copy.out);
 }
 
-Graph absorb_casts(const Graph& g) {
+namespace {
+
+// How often each value is read.
+std::vector<int> count_uses(const Graph& g) {
   std::vector<int> uses(static_cast<size_t>(g.n_values()), 0);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     for (const ValueId v : g.node(NodeId{n}).in) {
@@ -86,7 +90,47 @@ Graph absorb_casts(const Graph& g) {
   }
   for (const auto& o : g.outputs) ++uses[static_cast<size_t>(o.value.index)];
   for (const auto& p : g.param_grads) ++uses[static_cast<size_t>(p.value.index)];
+  return uses;
+}
 
+bool is_cast(const Graph& g, const Node& n, bool up) {
+  if (n.op->name != "Cast") return false;
+  const DType from = g.value(n.in.at(0)).dtype, to = g.value(n.out.at(0)).dtype;
+  return (up ? is_low(from) && to == DType::f32 : from == DType::f32 && is_low(to));
+}
+
+// 16 bit -> fp32 -> 16 bit changes nothing; fp32 -> 16 bit -> fp32 for one reader (the gradient of a weight that was cast)
+// only rounds. Either way the source serves.
+Graph drop_round_trips(const Graph& g) {
+  const std::vector<int> uses = count_uses(g);
+  const auto source = [&](const Node& node) -> ValueId {
+    if (node.op->name != "Cast" || g.value(node.in[0]).kind != ValueKind::temp) return {};
+    const Node& first = g.node(g.value(node.in[0]).producer);
+    const bool back = g.value(node.out[0]).dtype == g.value(first.in.empty() ? node.out[0] : first.in[0]).dtype;
+    const bool widens = is_cast(g, node, false) && is_cast(g, first, true);
+    const bool rounds = is_cast(g, node, true) && is_cast(g, first, false) && uses[static_cast<size_t>(node.in[0].index)] == 1;
+    return back && (widens || rounds) ? first.in[0] : ValueId{};
+  };
+  Copier copy(g);
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    if (const ValueId v = source(node)) {
+      copy.alias(node.out[0], copy(v));
+    } else {
+      copy.node(NodeId{n}, outputs_of(g, node));
+    }
+  }
+  copy.finish();
+  return prune(copy.out);
+}
+
+}  // namespace
+
+Graph absorb_casts(const Graph& original) {
+  const Graph g = drop_round_trips(original);
+  const std::vector<int> uses = count_uses(g);
+  std::vector<bool> of_param(uses.size(), false);  // gradients of parameters, accumulated in fp32 whatever computed them
+  for (const auto& p : g.param_grads) of_param[static_cast<size_t>(p.value.index)] = true;
   static const std::set<std::string> accumulates = {"MatMul", "ReduceSum", "ScatterRows", "ScatterElementsAdd", "ConvGradW", "LayerNormGradWeights"};
   std::vector<DType> stored(uses.size());
   std::vector<bool> gone(static_cast<size_t>(g.n_nodes()), false);
@@ -100,9 +144,19 @@ Graph absorb_casts(const Graph& g) {
     const Node& producer = g.node(x.producer);
     if (producer.op->view || producer.op->moves || producer.op->name == "Cast") continue;
     const bool up = is_low(x.dtype) && !is_low(to);
-    if (up && producer.origin.compute != DType::f32 && !accumulates.count(producer.op->name)) continue;
+    const bool wanted = of_param[static_cast<size_t>(cast.out[0].index)] && uses[static_cast<size_t>(cast.out[0].index)] == 1;
+    if (up && producer.origin.compute != DType::f32 && !accumulates.count(producer.op->name) && !wanted) continue;
     stored[static_cast<size_t>(cast.in[0].index)] = to;
     gone[static_cast<size_t>(n)] = true;
+  }
+  // Arithmetic loads either type: what widens is read at its source.
+  std::vector<ValueId> narrow(uses.size());
+  for (int32_t i = 0; i < g.n_values(); ++i) narrow[static_cast<size_t>(i)] = ValueId{i};
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& cast = g.node(NodeId{n});
+    if (cast.op->name != "Cast" || gone[static_cast<size_t>(n)]) continue;
+    if (!is_low(stored[static_cast<size_t>(cast.in[0].index)]) || g.value(cast.out[0]).dtype != DType::f32) continue;
+    narrow[static_cast<size_t>(cast.out[0].index)] = cast.in[0];
   }
   Copier copy(g);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
@@ -113,10 +167,11 @@ Graph absorb_casts(const Graph& g) {
     }
     std::vector<std::pair<DType, Dims>> outputs = outputs_of(g, node);
     for (size_t i = 0; i < outputs.size(); ++i) outputs[i].first = stored[static_cast<size_t>(node.out[i].index)];
-    copy.node(NodeId{n}, outputs);
+    const bool arithmetic = !node.op->moves && !node.op->view && node.op->name != "Cast";
+    copy.node(NodeId{n}, outputs, arithmetic ? &narrow : nullptr);
   }
   copy.finish();
-  return std::move(copy.out);
+  return prune(copy.out);
 }
 
 }  // namespace amp

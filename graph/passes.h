@@ -10,7 +10,9 @@ Graph prune(const Graph&);
 
 // A Cast whose source is computed for it alone disappears: the producer stores the other type itself. Down-casts (fp32 to
 // 16 bit) round once either way. Up-casts are taken only where the plan computes in fp32, or where the producer
-// accumulates (dW, db: one product with fp32 output).
+// accumulates or makes a parameter's gradient (dW, db: one product with fp32 output). A value cast down for one reader that
+// casts it up again is read as it was. Of the other up-casts those go that arithmetic alone reads: kernels
+// widen as they load.
 Graph absorb_casts(const Graph&);
 
 }  // namespace amp

@@ -64,9 +64,11 @@ class Apply {
     if (to) return to;
     const Value& x = g_.value(v);
     switch (x.kind) {
-      case ValueKind::input:
-        to = out_.add_input(x.name, x.dtype, x.dims);
+      case ValueKind::input: {
+        const Demand& d = demand(v);
+        to = out_.add_input(x.name, is_float(x.dtype) && d.low && !d.full ? low_ : x.dtype, x.dims);
         break;
+      }
       case ValueKind::param:
         to = out_.add_param(x.slot, x.name, x.dtype, x.dims);
         break;
@@ -85,20 +87,29 @@ class Apply {
     return builder_.cast(to, t);
   }
 
+  // What a node that only moves elements keeps all its floating inputs in: 16 bit if they already are, or if its readers
+  // want that alone and casting them beforehand takes no more casts than afterwards.
+  DType moved_type(const Node& node) {
+    size_t low = 0, wide = 0;
+    int64_t in = 0, out = 0;
+    for (const ValueId v : node.in) {
+      if (!v || !is_float(g_.value(v).dtype)) continue;
+      ++(is_low(builder_.dtype(mapped(v))) ? low : wide);
+      in += numel(g_.value(v).dims);
+    }
+    for (const ValueId v : node.out) out += numel(g_.value(v).dims);
+    const Demand& d = demand(node.out.at(0));
+    const bool hoist = d.low && !d.full && node.out.size() == 1 && in <= out && wide <= low + 1;
+    return low + wide > 0 && (wide == 0 || hoist) ? low_ : DType::f32;
+  }
+
   void emit(const Node& node) {
     DType compute = compute_of(node);
     builder_.origin = Origin{node.origin.source_node, "cast for", compute};
     std::vector<ValueId> in;
     if (node.op->moves) {
-      // All floating inputs in one type: 16 bit only if every one of them already is.
-      bool all_low = true, any = false;
-      for (const ValueId v : node.in) {
-        if (!v || !is_float(g_.value(v).dtype)) continue;
-        any = true;
-        all_low = all_low && is_low(builder_.dtype(mapped(v)));
-      }
-      compute = any && all_low ? low_ : DType::f32;
-      for (const ValueId v : node.in) in.push_back(any && !all_low ? in_type(v, DType::f32) : mapped(v));
+      compute = moved_type(node);
+      for (const ValueId v : node.in) in.push_back(in_type(v, compute));
     } else {
       for (const ValueId v : node.in) in.push_back(is_low(compute) ? in_type(v, low_) : mapped(v));
     }

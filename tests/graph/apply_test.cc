@@ -32,10 +32,16 @@ TEST_CASE("an all-fp32 plan leaves the graph as it is") {
 
 TEST_CASE("a 16-bit node reads and writes 16 bits") {
   CHECK(applied("input x 2 3\nparam W 3 4\ny = MatMul(x, W) @0\nz = Exp(y)\noutput z", {kHalf}) ==
-        "t0 float16[2,3] = Cast(x)\n"
+        "t0 float16[3,4] = Cast(W)\n"
+        "t1 float16[2,4] = MatMul(x, t0)\n"  // the input is fed in 16 bit
+        "t2 float32[2,4] = Exp(t1)\n"        // widens as it loads
+        "output z = t2\n");
+  CHECK(applied("input x 2 3\nparam W 3 4\ny = MatMul(x, W) @0\nz = Exp(x)\noutput y\noutput z", {kHalf}) ==
+        "t0 float16[2,3] = Cast(x)\n"  // fed as it is: fp32 arithmetic reads it too
         "t1 float16[3,4] = Cast(W)\n"
         "t2 float16[2,4] = MatMul(t0, t1)\n"
-        "t3 float32[2,4] = Exp(t2)\n"  // widens as it loads
+        "t3 float32[2,3] = Exp(x)\n"
+        "output y = t2\n"
         "output z = t3\n");
 }
 
@@ -50,21 +56,19 @@ TEST_CASE("a weight is cast once, whoever reads it") {
 TEST_CASE("an fp32 node stores 16 bits when all its readers read 16 bits") {
   const std::string net = "input x 4 4\na = MatMul(x, x) @0\nb = Softmax(a) @1\nc = MatMul(b, x) @2\noutput c";
   CHECK(applied(net, {kHalf, kFull, kHalf}) ==
-        "t0 float16[4,4] = Cast(x)\n"
-        "t1 float16[4,4] = MatMul(t0, t0)\n"
-        "t2 float16[4,4] = Softmax(t1)\n"
-        "t3 float16[4,4] = MatMul(t2, t0)\n"
-        "output c = t3\n");
+        "t0 float16[4,4] = MatMul(x, x)\n"
+        "t1 float16[4,4] = Softmax(t0)\n"
+        "t2 float16[4,4] = MatMul(t1, x)\n"
+        "output c = t2\n");
   // One reader in fp32, or an output: fp32, and one cast for the others.
   CHECK(applied(net + "\nd = Exp(b) @3\noutput d", {kHalf, kFull, kHalf, kFull}) ==
-        "t0 float16[4,4] = Cast(x)\n"
-        "t1 float16[4,4] = MatMul(t0, t0)\n"
-        "t2 float32[4,4] = Softmax(t1)\n"
-        "t3 float16[4,4] = Cast(t2)\n"
-        "t4 float16[4,4] = MatMul(t3, t0)\n"
-        "t5 float32[4,4] = Exp(t2)\n"
-        "output c = t4\n"
-        "output d = t5\n");
+        "t0 float16[4,4] = MatMul(x, x)\n"
+        "t1 float32[4,4] = Softmax(t0)\n"
+        "t2 float16[4,4] = Cast(t1)\n"
+        "t3 float16[4,4] = MatMul(t2, x)\n"
+        "t4 float32[4,4] = Exp(t1)\n"
+        "output c = t3\n"
+        "output d = t4\n");
   CHECK(applied(net + "\noutput b", {kHalf, kFull, kHalf}).find("float32[4,4] = Softmax") != std::string::npos);
 }
 
@@ -72,12 +76,11 @@ TEST_CASE("moves follow their input") {
   CHECK(applied("input x 4 2\na = Exp(x) @0\nb = Transpose(a) {perm=[1 0]} @1\nc = Reshape(b) {dims=[8]} @2\nd = "
                 "Neg(c) @3\noutput d",
                 {kHalf, kFull, kFull, kHalf}) ==
-        "t0 float16[4,2] = Cast(x)\n"
-        "t1 float16[4,2] = Exp(t0)\n"
-        "t2 float16[2,4] = Transpose(t1)\n"
-        "t3 float16[8] = Reshape(t2)\n"
-        "t4 float16[8] = Neg(t3)\n"
-        "output d = t4\n");
+        "t0 float16[4,2] = Exp(x)\n"
+        "t1 float16[2,4] = Transpose(t0)\n"
+        "t2 float16[8] = Reshape(t1)\n"
+        "t3 float16[8] = Neg(t2)\n"
+        "output d = t3\n");
   // Demand passes through moves: the fp32 node in front stores 16 bits for the 16-bit node behind.
   CHECK(applied("input x 4 2\na = Exp(x) @0\nb = Transpose(a) {perm=[1 0]} @1\nd = Neg(b) @2\noutput d",
                 {kFull, kFull, kHalf}) ==
@@ -95,6 +98,27 @@ TEST_CASE("moves follow their input") {
         "t4 float32[4] = Concat(t3, t2)\n"
         "t5 float32[4] = Abs(t4)\n"
         "output d = t5\n");
+}
+
+TEST_CASE("a cast goes before the moves that all want it, so that one serves every view") {
+  // The value stays fp32 for d; both views of it are read in 16 bit alone.
+  CHECK(applied("input x 4 2\na = Exp(x) @0\nb = Transpose(a) {perm=[1 0]}\nc = Reshape(a) {dims=[8]}\nu = Neg(b) @1\n"
+                "v = Neg(c) @1\nd = Abs(a) @0\noutput u\noutput v\noutput d",
+                {kFull, kHalf}) ==
+        "t0 float32[4,2] = Exp(x)\n"
+        "t1 float16[4,2] = Cast(t0)\n"
+        "t2 float16[2,4] = Transpose(t1)\n"
+        "t3 float16[8] = Reshape(t1)\n"
+        "t4 float16[2,4] = Neg(t2)\n"
+        "t5 float16[8] = Neg(t3)\n"
+        "t6 float32[4,2] = Abs(t0)\n"
+        "output u = t4\noutput v = t5\noutput d = t6\n");
+  // A weight is cast as it lies, in the prologue, and transposed in 16 bit.
+  CHECK(applied("input x 2 4\nparam W 3 4\nt = Transpose(W) {perm=[1 0]}\ny = MatMul(x, t) @0\noutput y", {kHalf}) ==
+        "t0 float16[3,4] = Cast(W)\n"
+        "t1 float16[4,3] = Transpose(t0)\n"
+        "t2 float16[2,3] = MatMul(x, t1)\n"
+        "output y = t2\n");
 }
 
 TEST_CASE("statistics and integers keep their types") {

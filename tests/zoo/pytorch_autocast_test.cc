@@ -1,17 +1,13 @@
 // The `pytorch` preset against CUDA autocast itself, node by node: tests/data/precision/make_pytorch_autocast.py.
 #include <catch2/catch_all.hpp>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
 
-#include "base/npz.h"
-#include "importer/import.h"
 #include "precision/decide.h"
+#include "stripped_models.h"
 
 namespace amp {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -37,24 +33,15 @@ std::map<std::string, std::vector<Row>> golden_rows() {
   return out;
 }
 
-SourceGraph model(const NamedTensor& bytes) {
-  const fs::path path = fs::temp_directory_path() / ("pytorch_autocast_" + bytes.name + ".onnx");
-  std::ofstream(path, std::ios::binary)
-      .write(static_cast<const char*>(bytes.tensor.data()), static_cast<std::streamsize>(bytes.tensor.bytes()));
-  SourceGraph g = import_model(path.string()).graph;
-  fs::remove(path);
-  return g;
-}
-
 }  // namespace
 
 TEST_CASE("the pytorch preset gives every node the type CUDA autocast computes it in") {
   const std::map<std::string, std::vector<Row>> golden = golden_rows();
-  const std::vector<NamedTensor> models = read_npz(TEST_DATA "/precision/pytorch_autocast.npz");
+  const std::vector<NamedTensor> models = stripped_models();
   REQUIRE(models.size() == 15);
   for (const NamedTensor& m : models) {
     DYNAMIC_SECTION(m.name) {
-      const SourceGraph g = model(m);
+      const SourceGraph g = stripped_model(m);
       const PrecisionPlan plan = decide(g, preset("pytorch"), DType::f16);
       const std::vector<Row>& rows = golden.at(m.name);
       std::map<std::string, size_t> node_of;

@@ -1,0 +1,138 @@
+// How many casts a plan costs, against the fewest that its storage types allow.
+//
+// A kernel loads either type and stores either. So a value needs a conversion of its own only where it must exist
+// twice: it is read in fp32 (or leaves the step as fp32) and by 16-bit nodes as well; and then one conversion is
+// needed, as no other value holds its elements. That is the least; a parameter, kept as an fp32 master, needs one when
+// 16-bit nodes read it. Each cast is checked to be such a one. By hand: BERT under O1 has residual sums in fp32 and
+// products in fp16, so the four LayerNorm outputs that go both ways (each layer's input and middle; the pooler alone
+// reads the last one) and the four gradients that meet there; UNet and ResNet have no deny operator between their
+// convolutions: none.
+#include <catch2/catch_all.hpp>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "golden.h"
+#include "precision/decide.h"
+#include "stripped_models.h"
+
+namespace amp::test {
+
+namespace {
+
+struct Casts {
+  int weights = 0, forward = 0, backward = 0;
+  std::string text() const { return cat(weights, " weights, ", forward, " forward, ", backward, " backward"); }
+};
+
+std::shared_ptr<const Graph> graph_of(const SourceGraph& g, const std::string& list, const LossSpec& loss,
+                                      const Tensors& batch) {
+  const PrecisionPlan plan = decide(g, preset(list), DType::f16);
+  SessionOptions o;
+  o.low = plan.low;
+  for (const Decision& d : plan.nodes) o.compute.push_back(dtype_of(d.compute));
+  return Session(g, o).train_graph(loss, batch);
+}
+
+bool is_cast(const Graph& g, const Node& n) {
+  return n.op->name == "Cast" && is_float(g.value(n.in[0]).dtype) && is_float(g.value(n.out[0]).dtype);
+}
+
+// Is v, or a view or transpose of it, wanted in fp32?
+bool wanted_wide(const Graph& g, ValueId v) {
+  for (const auto& o : g.outputs) {
+    if (o.value == v) return true;
+  }
+  for (const auto& p : g.param_grads) {
+    if (p.value == v) return true;
+  }
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    if (is_cast(g, node) || std::find(node.in.begin(), node.in.end(), v) == node.in.end()) continue;
+    if (!node.op->moves && !node.op->view) return true;
+    if (wanted_wide(g, node.out[0])) return true;
+  }
+  return false;
+}
+
+// The value whose elements v shows (of a concatenation, the first).
+ValueId behind(const Graph& g, ValueId v) {
+  while (g.value(v).kind == ValueKind::temp) {
+    const Node& n = g.node(g.value(v).producer);
+    if (!n.op->view && !n.op->moves) break;
+    v = n.in[0];
+  }
+  return v;
+}
+
+Casts check_casts(const Graph& g) {
+  Casts out;
+  std::set<std::pair<int32_t, DType>> once;
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    if (!is_cast(g, node)) continue;
+    const Value& x = g.value(node.in[0]);
+    INFO("cast of " << (x.kind == ValueKind::temp ? g.node(x.producer).op->name : x.name) << ", " << node.origin.role
+                    << " #" << node.origin.source_node);
+    CHECK(x.dtype == DType::f32);  // what widens is read as it lies
+    CHECK(once.emplace(behind(g, node.in[0]).index, g.value(node.out[0]).dtype).second);
+    const bool weight = g.value(behind(g, node.in[0])).kind == ValueKind::param;
+    CHECK((weight || wanted_wide(g, node.in[0])));
+    if (x.kind == ValueKind::param) {
+      ++out.weights;
+    } else {
+      ++(std::strcmp(node.origin.role, "gradient of") == 0 ? out.backward : out.forward);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("BERT has the fewest casts its plan allows") {
+  for (const char* name : {"bert_cls_eager_ts14", "bert_cls_sdpa_dyn18"}) {
+    const Golden e(std::string(TEST_DATA "/zoo/") + name);
+    for (const char* list : {"O1", "O2", "pytorch"}) {
+      DYNAMIC_SECTION(name << ' ' << list) {
+        const Casts c = check_casts(*graph_of(e.model.graph, list, e.loss, e.batch));
+        INFO(c.text());
+        if (list == std::string("O2")) {
+          // The position table is sliced before it is cast; the mask keeps the scores fp32 beside a guarded softmax.
+          CHECK(c.forward <= 3);
+          CHECK(c.backward == 0);
+        } else {
+          CHECK(c.forward == 4);
+          CHECK(c.backward == 4);
+        }
+        if (list == std::string("O1")) CHECK(c.weights == 24);
+      }
+    }
+  }
+}
+
+TEST_CASE("UNet and ResNet need no cast but their weights'") {
+  const HostTensor image = HostTensor::zeros(DType::f32, {2, 3, 32, 32});
+  LossSpec classes, pixels;
+  pixels.kind = "cross_entropy_nchw";
+  pixels.outputs = classes.outputs = {"logits"};
+  int seen = 0;
+  for (const NamedTensor& m : stripped_models()) {
+    const bool unet = m.name.find("_ce_") != std::string::npos;
+    if (!unet && !m.name.starts_with("resnet")) continue;
+    ++seen;
+    const SourceGraph g = stripped_model(m);
+    const Tensors batch = {{"input", image},
+                           {"label", HostTensor::zeros(DType::i64, unet ? Dims{2, 32, 32} : Dims{2})}};
+    for (const char* list : {"O1", "O2", "pytorch"}) {
+      DYNAMIC_SECTION(m.name << ' ' << list) {
+        const Casts c = check_casts(*graph_of(g, list, unet ? pixels : classes, batch));
+        CHECK(c.forward == 0);
+        CHECK(c.backward == 0);
+        CHECK(c.weights > 0);
+      }
+    }
+  }
+  CHECK(seen == 5);
+}
+
+}  // namespace amp::test
