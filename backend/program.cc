@@ -273,6 +273,25 @@ void Program::run() {
   for (const Step& s : steps_) s.run();
 }
 
+void Program::run(const Observer& see) {
+  std::vector<bool> of_param(address_.size(), false);
+  for (const auto& p : graph_->param_grads) {
+    ValueId v = p.value;
+    of_param[static_cast<size_t>(v.index)] = true;
+    while (graph_->value(v).kind == ValueKind::temp && graph_->node(graph_->value(v).producer).op->view) {
+      v = graph_->node(graph_->value(v).producer).in[0];
+      of_param[static_cast<size_t>(v.index)] = true;
+    }
+  }
+  for (const Step& s : steps_) {
+    s.run();
+    for (size_t i = 0; s.node && i < s.node->out.size(); ++i) {
+      const ValueId v = s.node->out[i];
+      if (v && !of_param[static_cast<size_t>(v.index)]) see(*s.node, i, tensor(v));
+    }
+  }
+}
+
 std::map<std::string, double> Program::profile() {
   std::map<std::string, double> seconds;
   for (const Step& s : steps_) {

@@ -2,6 +2,7 @@
 // list of closures; nothing is allocated or looked up.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,6 +51,10 @@ class Program {
 
   int64_t arena_bytes() const { return arena_bytes_; }
   size_t n_steps() const { return steps_.size(); }
+  // A run that shows every node's outputs right after they are computed; views compute nothing and are not shown, nor are
+  // the gradients of parameters.
+  using Observer = std::function<void(const Node&, size_t output, const Tensor&)>;
+  void run(const Observer& see);
   // Seconds spent in each step by a run of its own, by operator: for --profile and benches.
   std::map<std::string, double> profile();
 

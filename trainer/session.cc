@@ -214,14 +214,19 @@ Tensors Session::read_outputs(const Program& p, const std::vector<int>& values) 
   return out;
 }
 
-std::vector<double> Session::train_micro(const LossSpec& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate) {
+std::vector<double> Session::train_micro(const LossSpec& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate,
+                                         const Program::Observer* see) {
   Program& p = program(accumulate ? Mode::train_accumulate : Mode::train, &loss, {}, batch);
   feed(p, batch);
   for (size_t i = 0; i < seeds.size(); ++i) {
     const std::string name = cat("seed.", i);
     if (p.has_input(name)) p.set_input(name, HostTensor::scalar<double>(seeds[i]));
   }
-  p.run();
+  if (see) {
+    p.run(*see);
+  } else {
+    p.run();
+  }
   keep_statistics(p);
   return read_terms(p);
 }

@@ -32,7 +32,9 @@ class Session {
 
   // Forward, backward: gradients of sum_i seed_i * term_i are written to (or, accumulating, added to) the gradient arena.
   // Returns the sum of each loss term over the micro-batch.
-  std::vector<double> train_micro(const LossSpec& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate);
+  // see, if given, is shown every node's outputs.
+  std::vector<double> train_micro(const LossSpec& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate,
+                                  const Program::Observer* see = nullptr);
   // Loss sums without gradients, in evaluation form.
   std::vector<double> eval_micro(const LossSpec& loss, const Tensors& batch, Tensors* outputs = nullptr);
   // Model outputs by name (source values), in evaluation form.

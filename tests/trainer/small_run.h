@@ -1,0 +1,37 @@
+// A small model, its data and a training loop, for tests of what a precision plan does to learning.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "precision/decide.h"
+#include "trainer/optimizer.h"
+#include "trainer/session.h"
+
+namespace amp::test {
+
+// A graph in the text form of tests/precision/text_graph.h whose parameters get normal random values: scale by name,
+// "W 0.1" a line; those not named keep the text's constant.
+SourceGraph random_graph(const std::string& text, const std::string& scales);
+
+HostTensor normal(Dims dims, double scale, uint64_t seed);
+
+struct RunOptions {
+  DType low = DType::f16;  // f32: no plan
+  LossScaleConfig scale;
+  OptimizerConfig optimizer;
+  double lr = 1e-3;
+  int steps = 100;
+  bool low_weights = false;  // no fp32 masters: weights are rounded to `low` after every step
+};
+
+struct RunResult {
+  std::vector<double> loss;  // before each step
+  int64_t applied = 0, skipped = 0;
+  float last_scale = 1;
+};
+
+RunResult run(const SourceGraph& g, const PrecisionPlan* plan, const LossSpec& loss, const Tensors& batch,
+              const RunOptions& options);
+
+}  // namespace amp::test

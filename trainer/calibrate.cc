@@ -1,0 +1,210 @@
+#include "trainer/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace amp {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Items of each loss term over all batches: gradients are those of the mean, as in training.
+std::vector<double> items_of(const LossSpec& loss, const std::vector<Tensors>& batches) {
+  std::vector<double> items;
+  for (const Tensors& batch : batches) {
+    const auto label = batch.find("label");
+    if (label == batch.end()) fail(Exit::data, "E_DATA_COLUMN", "the calibration data has no 'label'");
+    const std::vector<double> n = count_items(loss, label->second);
+    items.resize(n.size());
+    for (size_t i = 0; i < n.size(); ++i) items[i] += n[i];
+  }
+  return items;
+}
+
+struct Outcome {
+  double loss = 0;
+  bool finite = true;
+};
+
+// Loss and gradients of all batches; gradients are left in the session's arena times scale.
+Outcome run_batches(Session& session, const LossSpec& loss, const std::vector<Tensors>& batches, double scale,
+                    const Program::Observer* see) {
+  const std::vector<double> items = items_of(loss, batches);
+  const double weight = 1.0 / static_cast<double>(items.size());
+  std::vector<double> seeds;
+  for (const double n : items) seeds.push_back(n > 0 ? scale * weight / n : 0);
+  session.zero_grads();
+  Outcome out;
+  for (size_t m = 0; m < batches.size(); ++m) {
+    session.state().micro_batch = static_cast<int64_t>(m);
+    const std::vector<double> sums = session.train_micro(loss, batches[m], seeds, true, see);
+    for (size_t i = 0; i < sums.size(); ++i) out.loss += items[i] > 0 ? sums[i] / items[i] * weight : 0;
+  }
+  const float* g = static_cast<const float*>(session.grads());
+  out.finite = std::isfinite(out.loss) &&
+               std::all_of(g, g + session.layout().size(), [](float v) { return std::isfinite(v); });
+  return out;
+}
+
+}  // namespace
+
+Measured measure_ranges(const SourceGraph& g, const SessionOptions& options, const LossSpec& loss,
+                        const std::vector<Tensors>& batches) {
+  if (batches.empty()) fail(Exit::usage, "E_CALIBRATE", "there is no batch to calibrate on");
+  Measured out;
+  out.nodes.resize(g.nodes.size());
+  out.inputs.resize(g.values.size());
+  for (const Tensors& batch : batches) {
+    for (const auto& [name, t] : batch) {
+      const int v = g.find(name);
+      if (v < 0 || !is_float(t.dtype())) continue;
+      const HostTensor data = t.cast(DType::f32);
+      out.inputs[static_cast<size_t>(v)].add(data.as<float>(), data.numel());
+    }
+  }
+  SessionOptions fp32 = options;
+  fp32.compute.clear();
+  Session session(g, fp32);
+  const Program::Observer see = [&](const Node& node, size_t, const Tensor& t) {
+    const int n = node.origin.source_node;
+    if (n < 0 || t.dtype != DType::f32) return;
+    const bool backward = std::strcmp(node.origin.role, "gradient of") == 0;
+    NodeRanges& r = out.nodes[static_cast<size_t>(n)];
+    (backward ? r.gradient : r.value).add(static_cast<const float*>(t.data), t.numel());
+  };
+  const Outcome outcome = run_batches(session, loss, batches, 1, &see);
+  if (!outcome.finite) {
+    fail(Exit::numerical, "E_CALIBRATE", "the fp32 run over the calibration data is not finite",
+         "no plan can be better: look at the data and the model first");
+  }
+  out.loss = outcome.loss;
+  out.gradients = HostTensor::zeros(DType::f32, {session.layout().size()});
+  std::memcpy(out.gradients.mutable_data(), session.grads(), static_cast<size_t>(out.gradients.bytes()));
+  return out;
+}
+
+namespace {
+
+class Search {
+ public:
+  Search(const SourceGraph& g, const LossSpec& loss, const std::vector<Tensors>& batches, const CalibrateOptions& o)
+      : g_(g), loss_(loss), batches_(batches), o_(o), rtol_(o.rtol > 0 ? o.rtol : o.low == DType::f16 ? 1e-2 : 8e-2),
+        fp32_(measure_ranges(g, o.session, loss, batches)) {}
+
+  CalibratedPlan run() {
+    std::optional<CalibratedPlan> best;
+    for (const std::string& base : o_.bases) {
+      CalibratedPlan found = from(base);
+      if (!best || (found.within && !best->within) || (found.within == best->within && found.low_share > best->low_share)) {
+        best = std::move(found);
+      }
+    }
+    return std::move(*best);
+  }
+
+ private:
+  CalibratedPlan from(const std::string& base) {
+    OpList list = load_op_list(base);
+    list.dtype = o_.low;
+    PrecisionPlan plan = decide(g_, list, o_.low);
+    const Calibration c = judge(g_, plan, fp32_.nodes, fp32_.inputs);
+    for (const PlanGroup& group : c.overflow) add(list, group);
+    if (o_.low == DType::f16 && list.loss_scale.mode == LossScaleConfig::Mode::dynamic) {
+      list.loss_scale.init = std::clamp(c.loss_scale, std::max(list.loss_scale.min, 1.0), list.loss_scale.max);
+    }
+    // The fewest groups, in their order, whose fp32 brings the error down: found by bisection, none is tried first.
+    CalibratedPlan kept = attempt(list, c, 0, base);
+    if (kept.within) return kept;
+    size_t bad = 0, good = c.ranked.size();
+    kept = attempt(list, c, good, base);
+    while (good - bad > 1) {
+      const size_t middle = (bad + good) / 2;
+      CalibratedPlan tried = attempt(list, c, middle, base);
+      (tried.within ? good : bad) = middle;
+      if (tried.within) kept = std::move(tried);
+    }
+    return kept;
+  }
+
+  void add(OpList& list, const PlanGroup& group) const {
+    for (PrecisionRule& rule : rules_for(g_, group)) list.rules.push_back(std::move(rule));
+  }
+
+  CalibratedPlan attempt(OpList list, const Calibration& c, size_t fp32_groups, const std::string& base) {
+    for (size_t i = 0; i < fp32_groups; ++i) add(list, c.ranked[i]);
+    CalibratedPlan out;
+    out.plan = decide(g_, list, o_.low);
+    out.error = error_of(out.plan);
+    out.within = out.error <= rtol_;
+    out.low_share = low_share(out.plan);
+    if (o_.say) {
+      o_.say(cat(base, ": ", c.overflow.size(), " groups fp32 for their range, ", fp32_groups, " of ", c.ranked.size(),
+                 " for their error: error ", out.error, out.within ? " <= " : " > ", rtol_, ", ",
+                 static_cast<int>(100 * out.low_share + 0.5), " % of the elements in 16 bit"));
+    }
+    return out;
+  }
+
+  double error_of(PrecisionPlan& plan) {
+    SessionOptions options = o_.session;
+    options.low = plan.low;
+    options.compute.clear();
+    for (const Decision& d : plan.nodes) options.compute.push_back(dtype_of(d.compute));
+    Session session(g_, options);
+    // Down from the scale of the plan until all is finite, as a dynamic scale would go.
+    double scale = plan.any_f16() ? plan.list.loss_scale.init : 1;
+    for (;; scale /= 2) {
+      const Outcome out = run_batches(session, loss_, batches_, scale, nullptr);
+      if (out.finite) {
+        if (plan.any_f16()) plan.list.loss_scale.init = scale;
+        return std::max(relative(out.loss), gradient_error(session, scale));
+      }
+      if (scale <= std::max(1.0, plan.list.loss_scale.min) || !std::isfinite(out.loss)) return kInfinity;
+    }
+  }
+  double relative(double loss) const { return std::abs(loss - fp32_.loss) / std::max(std::abs(fp32_.loss), 1e-12); }
+  double gradient_error(const Session& session, double scale) const {
+    const float* want = fp32_.gradients.as<float>();
+    const float* got = static_cast<const float*>(const_cast<Session&>(session).grads());
+    double error = 0, norm = 0;
+    for (int64_t i = 0; i < fp32_.gradients.numel(); ++i) {
+      const double d = got[i] / scale - want[i];
+      error += d * d;
+      norm += static_cast<double>(want[i]) * want[i];
+    }
+    return norm > 0 ? std::sqrt(error / norm) : std::sqrt(error);
+  }
+
+  double low_share(const PrecisionPlan& plan) const {
+    double low = 0, all = 0;
+    for (size_t n = 0; n < plan.nodes.size(); ++n) {
+      const auto elements = static_cast<double>(fp32_.nodes[n].value.count() + fp32_.nodes[n].gradient.count());
+      all += elements;
+      if (plan.nodes[n].compute != Compute::f32) low += elements;
+    }
+    return all > 0 ? low / all : 0;
+  }
+
+  const SourceGraph& g_;
+  const LossSpec& loss_;
+  const std::vector<Tensors>& batches_;
+  const CalibrateOptions& o_;
+  const double rtol_;
+  const Measured fp32_;
+};
+
+}  // namespace
+
+CalibratedPlan calibrate(const SourceGraph& g, const LossSpec& loss, const std::vector<Tensors>& batches,
+                         const CalibrateOptions& options) {
+  return Search(g, loss, batches, options).run();
+}
+
+}  // namespace amp
