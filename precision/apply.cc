@@ -87,8 +87,8 @@ class Apply {
     return builder_.cast(to, t);
   }
 
-  // What a node that only moves elements keeps all its floating inputs in: 16 bit if they already are, or if its readers
-  // want that alone and casting them beforehand takes no more casts than afterwards.
+  // What a node that only moves elements keeps all its floating inputs in: 16 bit if they already are, or if its
+  // readers want that alone and casting them beforehand takes no more casts than afterwards.
   DType moved_type(const Node& node) {
     size_t low = 0, wide = 0;
     int64_t in = 0, out = 0;
