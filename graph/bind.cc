@@ -1,6 +1,7 @@
 #include "graph/bind.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -125,12 +126,18 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
 }
 }  // namespace
 
-Bound bind(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b) {
+namespace {
+using Leaf = std::function<ValueId(int)>;  // a source value that no node makes
+
+// The live nodes of a graph in their order; `own_origin`: nodes are stamped with their index, else with what is set.
+// faults: where errors go; without it the first one is thrown.
+Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const BindOptions& o, Builder& b, const Leaf& bind_leaf, bool own_origin,
+                 std::map<int, Error>* faults) {
   Bound bound;
   bound.values.resize(g.values.size());
-  const std::vector<bool> live = live_nodes(g, o.outputs);
+  const std::vector<bool> live = live_nodes(g, outputs);
   std::vector<bool> wanted(g.values.size(), false);
-  for (const int v : o.outputs) wanted[static_cast<size_t>(v)] = true;
+  for (const int v : outputs) wanted[static_cast<size_t>(v)] = true;
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     if (!live[n]) continue;
     for (const int v : g.nodes[n].inputs) {
@@ -139,12 +146,14 @@ Bound bind(const SourceGraph& g, const ParamTable& params, const BindOptions& o,
   }
   const auto leaf = [&](int v) {
     ValueId& id = bound.values[static_cast<size_t>(v)];
-    if (!id) id = bind_leaf(g, params, o, b, v);
+    if (!id) id = bind_leaf(v);
     return id;
   };
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     if (!live[n]) continue;
     const SourceNode& node = g.nodes[n];
+    const auto missing = [&](int v) { return v >= 0 && g.values[static_cast<size_t>(v)].producer >= 0 && !bound.values[static_cast<size_t>(v)]; };
+    if (faults && std::any_of(node.inputs.begin(), node.inputs.end(), missing)) continue;
     try {
       const OnnxOp* op = find_onnx_op(node.domain, node.op, node.version);
       if (!op) fail(Exit::unsupported, "E_OP_DOMAIN", cat("operator ", node.domain.empty() ? "" : node.domain + "::", node.op, " is not supported"));
@@ -152,7 +161,7 @@ Bound bind(const SourceGraph& g, const ParamTable& params, const BindOptions& o,
       for (const int v : node.inputs) in.push_back(v < 0 ? ValueId{} : leaf(v));
       std::vector<bool> out_wanted;
       for (const int v : node.outputs) out_wanted.push_back(v >= 0 && wanted[static_cast<size_t>(v)]);
-      b.origin = Origin{static_cast<int>(n)};
+      if (own_origin) b.origin = Origin{static_cast<int>(n)};
       Lowering l(b, node, std::move(in), out_wanted, o);
       op->lower(l);
       for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -161,12 +170,56 @@ Bound bind(const SourceGraph& g, const ParamTable& params, const BindOptions& o,
         bound.values[static_cast<size_t>(node.outputs[i])] = l.outputs()[i];
       }
     } catch (Error& e) {
-      throw e.at("at " + g.describe_node(static_cast<int>(n)));
+      if (!faults) throw e.at("at " + g.describe_node(static_cast<int>(n)));
+      for (const int v : node.outputs) {
+        if (v >= 0) bound.values[static_cast<size_t>(v)] = {};
+      }
+      faults->emplace(static_cast<int>(n), e);
     }
   }
-  for (const int v : o.outputs) leaf(v);
+  for (const int v : outputs) {
+    if (!faults || g.values[static_cast<size_t>(v)].kind != SourceKind::temp) leaf(v);
+  }
+  return bound;
+}
+}  // namespace
+
+Bound bind(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b) {
+  Bound bound = bind_nodes(g, o.outputs, o, b, [&](int v) { return bind_leaf(g, params, o, b, v); }, true, nullptr);
   b.origin = {};
   return bound;
+}
+
+Bound bind_tolerant(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b, std::map<int, Error>& faults) {
+  Bound bound = bind_nodes(g, o.outputs, o, b, [&](int v) { return bind_leaf(g, params, o, b, v); }, true, &faults);
+  b.origin = {};
+  return bound;
+}
+
+std::vector<ValueId> bind_body(const SourceGraph& g, const std::vector<ValueId>& inputs, const std::map<std::string, ValueId>& captured,
+                               const std::vector<bool>& wanted, const BindOptions& o, Builder& b) {
+  const auto leaf = [&](int index) {
+    const SourceValue& v = g.values[static_cast<size_t>(index)];
+    if (v.kind == SourceKind::constant) return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
+    if (v.kind == SourceKind::input) {
+      const auto at = static_cast<size_t>(std::find(g.inputs.begin(), g.inputs.end(), index) - g.inputs.begin());
+      if (at >= inputs.size()) fail(Exit::model, "E_ATTR", cat("the graph inside takes ", g.inputs.size(), " inputs, it is given ", inputs.size()));
+      return inputs[at];
+    }
+    const auto outer = captured.find(v.name);
+    if (outer == captured.end()) fail(Exit::model, "E_DANGLING", cat("value '", printable(v.name), "' is used but nothing produces it"));
+    return outer->second;
+  };
+  std::vector<int> outputs;
+  for (size_t i = 0; i < g.outputs.size(); ++i) {
+    if (i < wanted.size() && wanted[i]) outputs.push_back(g.outputs[i]);
+  }
+  const Bound bound = bind_nodes(g, outputs, o, b, leaf, false, nullptr);
+  std::vector<ValueId> out(g.outputs.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (i < wanted.size() && wanted[i]) out[i] = bound.values[static_cast<size_t>(g.outputs[i])];
+  }
+  return out;
 }
 
 std::vector<Dims> probe_shapes(const SourceGraph& g, const ParamTable& params, const BindOptions& o, const Evaluator& evaluator) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "graph/builder.h"
 #include "graph/source.h"
 
@@ -33,6 +34,17 @@ struct Bound {
 
 // Appends to the builder's graph. Errors carry the source node.
 Bound bind(const SourceGraph&, const ParamTable&, const BindOptions&, Builder&);
+
+// As bind(), but goes on: a node that cannot be bound gets its error here, what needs its outputs stays invalid.
+Bound bind_tolerant(const SourceGraph&, const ParamTable&, const BindOptions&, Builder&, std::map<int, Error>& faults);
+
+// Graphs inside a node (branches, loop bodies). A node that has any carries, behind its own inputs, the outer values that
+// they read; the attribute of this name lists what they are called inside.
+inline constexpr const char* kCaptures = "captures";
+// Binds such a graph: `inputs` are its own, `captured` the outer values by name. Parameters cannot lie inside: floating
+// tensors there are constants. Outputs that are not wanted are invalid.
+std::vector<ValueId> bind_body(const SourceGraph&, const std::vector<ValueId>& inputs, const std::map<std::string, ValueId>& captured,
+                               const std::vector<bool>& wanted, const BindOptions&, Builder&);
 
 // The shape of every value that the wanted outputs need, for given input shapes; empty for the others.
 std::vector<Dims> probe_shapes(const SourceGraph&, const ParamTable&, const BindOptions&, const Evaluator&);

@@ -5,8 +5,11 @@
 // Exit::model: E_SSA, E_DUP_INIT, E_DANGLING, E_GRAPH_CYCLE, E_NAME, E_UTF8, E_ATTR, E_FUNC_CYCLE, E_FUNC_LIMIT,
 // E_NODES, E_SUBGRAPH_DEPTH and the tensor errors of importer/tensor.h. Exit::unsupported: E_TYPE, all at once.
 //
+// An operator that ops/ does not lower but the ONNX standard defines by a function is inlined too.
+//
 // Graphs of If, Loop and Scan that stay are Attrs of kind SourceGraph. A value they capture is a temp without
-// producer that is not among their inputs; it has the outer value's name.
+// producer that is not among their inputs; it has the outer value's name. The outer values are inputs of the node
+// behind its own, their names the attribute kCaptures (graph/bind.h).
 #pragma once
 
 #include <map>

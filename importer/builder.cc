@@ -1,7 +1,10 @@
 #include "importer/builder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/bind.h"
 #include "importer/names.h"
 #include "importer/order.h"
 #include "importer/tensor.h"
@@ -169,6 +172,7 @@ int SourceBuilder::add_constant(Scope& scope, const std::string& name, HostTenso
   v.rank_known = static_cast<bool>(data);
   for (const int64_t d : data.dims()) v.dims.push_back({d, ""});
   v.data = std::move(data);
+  if (!scope.standard.empty()) v.reason = cat("constant: part of the definition of ", printable(scope.standard));
   const int index = scope.graph->add_value(std::move(v));
   if (main) {
     out_.slot_of.push_back(slot == slots_.end() ? -1 : slot->second);
@@ -204,11 +208,12 @@ void SourceBuilder::add_node(Scope& scope, const onnx::NodeProto& node) {
     fail(Exit::model, "E_NODES", cat("the model has more than ", kMaxNodes, " nodes once inlined"));
   AttrTable attrs = resolve(scope, node);
   const auto f = functions_.find({standard(node.domain()), node.op_type(), node.overload()});
-  if (f != functions_.end()) return add_call(scope, node, *f->second, attrs);
+  if (f != functions_.end()) return add_call(scope, node, *f->second, attrs, false);
   if (standard(node.domain()).empty()) {
     if (node.op_type() == "Constant" && node.output_size() == 1) return add_constant_node(scope, node, attrs);
     if (node.op_type() == "If" && add_branch(scope, node, attrs)) return;
   }
+  if (const auto* body = standard_body(scope, node, attrs)) return add_call(scope, node, *body, attrs, true);
   emit(scope, node, attrs);
 }
 
@@ -236,7 +241,7 @@ void SourceBuilder::add_constant_node(Scope& scope, const onnx::NodeProto& node,
 }
 
 void SourceBuilder::add_call(Scope& scope, const onnx::NodeProto& node, const onnx::FunctionProto& f,
-                             const AttrTable& attrs) {
+                             const AttrTable& attrs, bool standard) {
   for (const auto* active : calls_) {
     if (active != &f) continue;
     std::string path;
@@ -269,6 +274,7 @@ void SourceBuilder::add_call(Scope& scope, const onnx::NodeProto& node, const on
   inner.opsets = &opsets;
   inner.prefix = name;
   inner.module = module_of(scope, node);
+  inner.standard = standard && scope.standard.empty() ? node.op_type() : scope.standard;
   for (int i = 0; i < f.input_size(); ++i) {
     const bool given = i < node.input_size() && !node.input(i).empty();
     inner.values[f.input(i)] = given ? need(scope, node.input(i)) : kAbsent;
@@ -297,6 +303,7 @@ bool SourceBuilder::add_branch(Scope& scope, const onnx::NodeProto& node, const 
   inner.opsets = scope.opsets;
   inner.prefix = scope.prefix;
   inner.module = module_of(scope, node);
+  inner.standard = scope.standard;
   const std::string name = node_name(scope, node, static_cast<int>(scope.graph->nodes.size()));
   for (int i = 0; i < node.output_size(); ++i) {
     if (!node.output(i).empty()) inner.bound[g.output(i).name()] = declare(scope, node.output(i));
@@ -336,6 +343,12 @@ void SourceBuilder::emit(Scope& scope, const onnx::NodeProto& node, const AttrTa
   n.version = version == scope.opsets->end() ? 1 : version->second;
   for (const std::string& i : node.input()) n.inputs.push_back(i.empty() ? -1 : need(scope, i));
   n.attrs = convert(scope, attrs);
+  // What its graphs read from outside becomes inputs too, behind its own: whoever follows inputs then sees all.
+  std::vector<std::string> captured = captures(n);
+  std::sort(captured.begin(), captured.end());
+  captured.erase(std::unique(captured.begin(), captured.end()), captured.end());
+  for (const std::string& c : captured) n.inputs.push_back(scope.graph->find(c));
+  if (!captured.empty()) n.attrs.set(kCaptures, captured);
   for (const std::string& o : node.output()) n.outputs.push_back(o.empty() ? -1 : declare(scope, o));
   scope.graph->add_node(std::move(n));
   if (scope.graph == top_.graph) out_.scopes.push_back(module_of(scope, node));

@@ -1,6 +1,8 @@
 // The walk behind build_source(); see importer/build.h.
 #pragma once
 
+#include <deque>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -20,6 +22,7 @@ struct Scope {
   const Opsets* opsets = nullptr;
   std::string prefix;                           // functions: put before names made inside
   std::string module;                           // module path of the calling node
+  std::string standard;                         // the operator whose definition in the ONNX standard this is inside of
   std::map<std::string, int> bound;             // name inside -> value of the caller that it is to become
   std::unordered_map<std::string, int> values;  // -1: a function input that the call leaves out
 };
@@ -38,7 +41,12 @@ class SourceBuilder {
   void add_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
   void add_node(Scope& scope, const onnx::NodeProto& node);
   void add_constant_node(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs);
-  void add_call(Scope& scope, const onnx::NodeProto& node, const onnx::FunctionProto& f, const AttrTable& attrs);
+  void add_call(Scope& scope, const onnx::NodeProto& node, const onnx::FunctionProto& f, const AttrTable& attrs,
+                bool standard);
+  // The body by which ONNX defines the operator, when it has one and no lowering; adds default attributes. Else null.
+  const onnx::FunctionProto* standard_body(Scope& scope, const onnx::NodeProto& node, AttrTable& attrs);
+  std::vector<onnx::TypeProto> input_types(Scope& scope, const onnx::NodeProto& node);
+  std::optional<DType> element_type(const SourceGraph& graph, int value);
   bool add_branch(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs);
   void emit(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs);
   void emit_identity(Scope& scope, const std::string& name, int from, int to);
@@ -72,6 +80,14 @@ class SourceBuilder {
   std::map<const SourceGraph*, std::set<std::string>> node_names_;
   std::map<std::string, std::string> unsupported_;  // what -> its type: told all at once
   int64_t nodes_ = 0;
+
+  struct Types {  // element types of a graph's values as far as known, and how many of its nodes were looked at
+    std::vector<std::optional<DType>> of;
+    size_t nodes = 0;
+  };
+  std::map<const SourceGraph*, Types> types_;
+  std::deque<onnx::FunctionProto> standard_bodies_;  // built for one node each; attributes and tensors are pointed to
+  std::set<std::string> expanded_;
 };
 
 // Replaces uses of Identity(constant) by the constant and drops values and nodes that only named it.

@@ -108,6 +108,7 @@ std::shared_ptr<SourceGraph> SourceBuilder::subgraph(Scope& scope, const onnx::G
   inner.graph = sub.get();
   inner.arguments = scope.arguments;
   inner.opsets = scope.opsets;
+  inner.standard = scope.standard;
   for (const auto& i : graph.input()) add_input(inner, i);
   add_initializers(inner, graph);
   add_nodes(inner, graph.node());

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/bind.h"
 #include "importer/build.h"
 
 namespace amp {
@@ -49,6 +50,7 @@ class Discovery {
   void decide(int v) {
     SourceValue& value = this->value(v);
     const HostTensor& data = value.data;
+    if (!value.reason.empty()) return;  // decided when it was read
     if (!data) {
       value.reason = "constant: its type has no arithmetic";
       return;
@@ -232,7 +234,47 @@ class Discovery {
 
 }  // namespace
 
+namespace {
+// Operators that only optimised files carry.
+const char* contrib_role(const std::string& op, int input) {
+  const auto role = [&](int weight, int bias) { return input == weight ? "weight" : input == bias ? "bias" : nullptr; };
+  if (op == "FusedMatMul" || op == "TransposeMatMul") return input <= 1 ? "weight" : nullptr;
+  if (op == "FusedGemm" || op == "GemmFastGelu") return input == 0 ? "weight" : role(1, 2);
+  if (one_of(op, {"FusedConv", "LayerNormalization", "SimplifiedLayerNormalization", "Attention"})) return role(1, 2);
+  if (one_of(op, {"BiasGelu", "FastGelu", "BiasAdd", "BiasDropout"})) return role(-1, 1);
+  if (op == "MultiHeadAttention") return role(-1, 3);
+  if (op == "SkipLayerNormalization") return input == 4 ? "dense_bias" : role(2, 3);
+  if (op == "SkipSimplifiedLayerNormalization") return role(2, 3);
+  if (op == "EmbedLayerNormalization") return input >= 2 && input <= 4 ? "table" : role(5, 6);
+  return nullptr;
+}
+}  // namespace
+
+namespace {
+// A captured value is a weight when it stands in a weight's position inside the branch or body.
+const char* role_inside(const SourceNode& n, int input) {
+  const auto& names = std::get<std::vector<std::string>>(n.attrs.items().at(kCaptures));
+  const size_t first = n.inputs.size() - names.size();
+  if (static_cast<size_t>(input) < first) return nullptr;
+  const std::string& name = names[static_cast<size_t>(input) - first];
+  for (const auto& [key, value] : n.attrs.items()) {
+    const auto* body = std::get_if<std::shared_ptr<const SourceGraph>>(&value);
+    const int inside = body ? (*body)->find(name) : -1;
+    if (inside < 0) continue;
+    for (const SourceNode& user : (*body)->nodes) {
+      for (size_t i = 0; i < user.inputs.size(); ++i) {
+        const char* role = user.inputs[i] == inside ? weight_role(user, static_cast<int>(i)) : nullptr;
+        if (role) return role;
+      }
+    }
+  }
+  return nullptr;
+}
+}  // namespace
+
 const char* weight_role(const SourceNode& n, int input) {
+  if (n.attrs.has(kCaptures)) return role_inside(n, input);
+  if (n.domain == "com.microsoft") return contrib_role(n.op, input);
   if (!n.domain.empty()) return nullptr;
   const std::string& op = n.op;
   if (op == "MatMul") return input <= 1 ? "weight" : nullptr;
@@ -240,8 +282,8 @@ const char* weight_role(const SourceNode& n, int input) {
   if (op == "Conv" || op == "ConvTranspose") {
     return input == 1 || (input == 0 && op == "Conv") ? "weight" : input == 2 ? "bias" : nullptr;
   }
-  if (one_of(op, {"LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization",
-                  "BatchNormalization"})) {
+  if (one_of(op, {"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization", "InstanceNormalization",
+                  "GroupNormalization", "BatchNormalization"})) {
     return input == 1 ? "weight" : input == 2 ? "bias" : input == 0 && op == "LayerNormalization" ? "table" : nullptr;
   }
   if (op == "PRelu") return input == 1 ? "slope" : nullptr;

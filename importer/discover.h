@@ -5,7 +5,7 @@
 // Transpose, Reshape, Cast, Squeeze, Unsqueeze, Flatten, Expand, Slice, Split, Concat, Tile, Pad,
 // Quantize/DequantizeLinear), reaches a weight position: MatMul 0/1, Gemm 0/1/2, Conv 0/1/2, ConvTranspose 1/2,
 // Layer/RMS/Instance/Group/BatchNormalization 1/2 (LayerNormalization 0), PRelu 1, Gather* 0, Add/Sub/Mul/Sum,
-// LSTM/GRU/RNN 1/2/3 (LSTM 7), Einsum. Not so
+// LSTM/GRU/RNN 1/2/3 (LSTM 7), Einsum, and where com.microsoft's fused operators hold the same weights. Not so
 //  1. one element, unless Gemm/Conv input 2, an Add after MatMul/Gemm/Conv, a MatMul operand, a PRelu slope, or a part
 //     of a Concat;
 //  2. rotary frequencies: a vector that reaches Cos or Sin with positions only;

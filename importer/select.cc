@@ -71,7 +71,8 @@ bool matches(const std::string& glob, const SourceValue& v) {
 }
 
 bool floating_constant(const SourceValue& v) {
-  return (v.kind == SourceKind::constant || v.kind == SourceKind::parameter) && v.data && is_float(v.data.dtype());
+  const bool kept = v.kind == SourceKind::constant || v.kind == SourceKind::parameter;
+  return kept && v.data && is_float(v.data.dtype()) && v.reason.rfind("constant: part of the definition", 0) != 0;
 }
 
 [[noreturn]] void no_match(const SourceGraph& g, const std::string& flag, const std::string& glob) {
