@@ -1,4 +1,4 @@
-// Conv: ONNX 1+. Core operators, 2-d and 3-d, all attributes explicit (backend/window.h):
+// Conv: ONNX 1+; com.microsoft FusedConv. Core operators, 2-d and 3-d, all attributes explicit (backend/window.h):
 //
 //   Conv(x, w, bias?)       y[n,m,o] = bias[m] + sum_{c,k} w[m,c,k] x[n,c, o stride + k dilation - pad]
 //   ConvGradX(dy, w) {dims} the transpose in x: also ConvTranspose's forward
@@ -6,8 +6,11 @@
 //
 // The three are one trilinear form, so that each one's gradients are the other two.
 #include "backend/cpu/conv.h"
+
 #include "backend/window.h"
+#include "ops/conv.h"
 #include "ops/elementwise_op.h"
+#include "ops/fused_activation.h"
 #include "ops/spatial.h"
 
 namespace amp {
@@ -17,7 +20,8 @@ Dims conv_dims(const Dims& x, const Dims& w, const Attrs& a) {
   const auto strides = a.ints("strides"), dilations = a.ints("dilations"), pads = a.ints("pads");
   const size_t r = x.size() - 2;
   Dims y{x[0], w[0]};
-  for (size_t i = 0; i < r; ++i) y.push_back((x[i + 2] + pads[i] + pads[r + i] - (w[i + 2] - 1) * dilations[i] - 1) / strides[i] + 1);
+  for (size_t i = 0; i < r; ++i)
+    y.push_back((x[i + 2] + pads[i] + pads[r + i] - (w[i + 2] - 1) * dilations[i] - 1) / strides[i] + 1);
   return y;
 }
 
@@ -25,7 +29,8 @@ void infer_conv(InferCtx& c) {
   const Dims &x = c.in(0).dims, &w = c.in(1).dims;
   const int64_t group = c.attrs.i("group", 1);
   if (x.size() != w.size() || x[1] != w[1] * group || w[0] % group != 0) {
-    fail(Exit::model, "E_SHAPE", cat("convolution of ", to_string(x), " with weight ", to_string(w), " in ", group, " groups"));
+    fail(Exit::model, "E_SHAPE",
+         cat("convolution of ", to_string(x), " with weight ", to_string(w), " in ", group, " groups"));
   }
   if (c.n_in() > 2 && c.inputs[2] && c.in(2).dims != Dims{w[0]}) {
     fail(Exit::model, "E_SHAPE", cat("bias ", to_string(c.in(2).dims), " for ", w[0], " output channels"));
@@ -84,10 +89,14 @@ const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "Conv", with_w
                                   RegisterKernel{DeviceKind::cpu, "ConvGradX", with_workspace<conv_grad_x>},
                                   RegisterKernel{DeviceKind::cpu, "ConvGradW", with_workspace<conv_grad_w>}};
 
-void lower_conv(Lowering& l) {
-  const Dims &x = l.dims(0), &w = l.dims(1);
+}  // namespace
+
+ValueId convolution(const Lowering& l, ValueId input, ValueId weight, ValueId bias) {
+  Builder& b = l.b;
+  const Dims x = b.dims(input), w = b.dims(weight);
   if (x.size() < 3 || w.size() != x.size()) {
-    fail(Exit::model, "E_ATTR", cat("Conv of ", to_string(x), " with weight ", to_string(w), ": ranks must be equal, 3 or more"));
+    fail(Exit::model, "E_ATTR",
+         cat("Conv of ", to_string(x), " with weight ", to_string(w), ": ranks must be equal, 3 or more"));
   }
   const int64_t group = l.attrs.i("group", 1);
   if (group < 1) fail(Exit::model, "E_ATTR", cat("Conv: group ", group));
@@ -97,11 +106,23 @@ void lower_conv(Lowering& l) {
   if (flat) s.push_front_unit();
   Attrs a = s.attrs();
   a.set("group", group);
-  std::vector<ValueId> in{with_height(l.b, l.in(0)), with_height(l.b, l.in(1))};
-  if (l.has(2)) in.push_back(l.in(2));
-  l.out(0, without_height(l.b, l.b.op("Conv", std::move(in), std::move(a)), flat));
+  std::vector<ValueId> in{with_height(b, input), with_height(b, weight)};
+  if (bias) in.push_back(bias);
+  return without_height(b, b.op("Conv", std::move(in), std::move(a)), flat);
 }
-const RegisterOnnx onnx{{"Conv", lower_conv, 1, {}}};
+
+namespace {
+
+ValueId own_convolution(const Lowering& l) { return convolution(l, l.in(0), l.in(1), l.in_or(2, {})); }
+void lower_conv(Lowering& l) { l.out(0, own_convolution(l)); }
+// com.microsoft: input 3 is added before the activation.
+void lower_fused_conv(Lowering& l) {
+  ValueId y = own_convolution(l);
+  if (l.has(3)) y = l.b.op("Add", {y, l.in(3)});
+  l.out(0, fused_activation(l, y, l.attrs.s("activation", ""), l.attrs.floats("activation_params")));
+}
+const RegisterOnnx onnx[] = {RegisterOnnx{{"Conv", lower_conv, 1, {}}},
+                             RegisterOnnx{{"FusedConv", lower_fused_conv, 1, "com.microsoft"}}};
 
 }  // namespace
 }  // namespace amp

@@ -1,6 +1,7 @@
 // LayerNormalization (ONNX 17), RMSNormalization (23), com.microsoft SimplifiedLayerNormalization.
 //   y = (x - mean) * rstd * scale + bias,  rstd = 1 / sqrt(var + epsilon);  RMS form: mean is 0.
-//   With g = dy * scale, h = (x - mean) * rstd:  dx = rstd (g - avg(g) - h avg(g h)),  dscale = sum dy h,  dbias = sum dy.
+//   With g = dy * scale, h = (x - mean) * rstd:  dx = rstd (g - avg(g) - h avg(g h)),  dscale = sum dy h,  dbias = sum
+//   dy.
 // x is (rows, n) with n the product of the normalised dims. Statistics are fp32 (fp64) whatever the storage.
 #include <cmath>
 
@@ -38,7 +39,8 @@ Kernel norm_forward(const KernelArgs& a) {
         T* q = row_buffer(y, r, n, s1);
         simd([&]() AMP_INLINE {
           const T m = rms ? T(0) : lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return p[i]; }) / static_cast<T>(n);
-          const T var = lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return (p[i] - m) * (p[i] - m); }) / static_cast<T>(n);
+          const T var =
+              lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return (p[i] - m) * (p[i] - m); }) / static_cast<T>(n);
           const T s = T(1) / std::sqrt(var + eps);
           mean[r] = m;
           rstd[r] = s;
@@ -74,8 +76,10 @@ Kernel norm_backward_x(const KernelArgs& a) {
         T* q = row_buffer(dx, r, n, s2);
         const T m = mean[r], s = rstd[r];
         simd([&]() AMP_INLINE {
-          const T avg = rms ? T(0) : lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return d[i] * w[i]; }) / static_cast<T>(n);
-          const T dot = lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return d[i] * w[i] * (p[i] - m); }) * s / static_cast<T>(n);
+          const T avg =
+              rms ? T(0) : lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return d[i] * w[i]; }) / static_cast<T>(n);
+          const T dot =
+              lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return d[i] * w[i] * (p[i] - m); }) * s / static_cast<T>(n);
           for (int64_t i = 0; i < n; ++i) q[i] = s * (d[i] * w[i] - avg - (p[i] - m) * s * dot);
         });
         store_row(q, dx, r, n);
@@ -133,7 +137,8 @@ void infer_backward_weights(InferCtx& c) {
 }
 
 void grad_norm(GradBuilder& g) {
-  if (g.has_dy(1) || g.has_dy(2)) fail(Exit::unsupported, "E_NO_GRAD", "the mean and deviation that LayerNorm gives out have no gradient");
+  if (g.has_dy(1) || g.has_dy(2))
+    fail(Exit::unsupported, "E_NO_GRAD", "the mean and deviation that LayerNorm gives out have no gradient");
   if (g.needs(0)) g.add_grad(0, g.op("LayerNormGrad", {g.in(0), g.in(1), g.out(1), g.out(2), g.dy(0)}, g.attrs()));
   if (g.needs(1) || g.needs(2)) {
     const auto d = g.b.ops("LayerNormGradWeights", {g.in(0), g.out(1), g.out(2), g.dy(0)}, g.attrs());
@@ -144,9 +149,12 @@ void grad_norm(GradBuilder& g) {
 
 Kernel forward(const KernelArgs& a) { return in_double(a) ? norm_forward<double>(a) : norm_forward<float>(a); }
 Kernel backward_x(const KernelArgs& a) { return in_double(a) ? norm_backward_x<double>(a) : norm_backward_x<float>(a); }
-Kernel backward_weights(const KernelArgs& a) { return in_double(a) ? norm_backward_weights<double>(a) : norm_backward_weights<float>(a); }
+Kernel backward_weights(const KernelArgs& a) {
+  return in_double(a) ? norm_backward_weights<double>(a) : norm_backward_weights<float>(a);
+}
 
-OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, int64_t (*workspace)(const Graph&, const Node&) = nullptr) {
+OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient,
+          int64_t (*workspace)(const Graph&, const Node&) = nullptr) {
   OpDef d;
   d.name = name;
   d.infer = infer;
@@ -154,9 +162,11 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, int64_t
   d.workspace = workspace;
   return d;
 }
-const RegisterOp ops_[] = {RegisterOp{def("LayerNorm", infer_norm, grad_norm)}, RegisterOp{def("LayerNormGrad", infer_backward_x, nullptr)},
+const RegisterOp ops_[] = {RegisterOp{def("LayerNorm", infer_norm, grad_norm)},
+                           RegisterOp{def("LayerNormGrad", infer_backward_x, nullptr)},
                            RegisterOp{def("LayerNormGradWeights", infer_backward_weights, nullptr, weights_workspace)}};
-const RegisterKernel kernels_[] = {{DeviceKind::cpu, "LayerNorm", forward}, {DeviceKind::cpu, "LayerNormGrad", backward_x},
+const RegisterKernel kernels_[] = {{DeviceKind::cpu, "LayerNorm", forward},
+                                   {DeviceKind::cpu, "LayerNormGrad", backward_x},
                                    {DeviceKind::cpu, "LayerNormGradWeights", backward_weights}};
 
 void lower_norm(Lowering& l, bool rms) {
@@ -189,8 +199,11 @@ void lower_norm(Lowering& l, bool rms) {
 void lower_layer_norm(Lowering& l) { lower_norm(l, false); }
 void lower_rms_norm(Lowering& l) { lower_norm(l, true); }
 // Opset 12 files carry LayerNormalization in the default domain before it existed: engines run them, so do we.
-const RegisterOnnx onnx[] = {RegisterOnnx{{"LayerNormalization", lower_layer_norm, 1, {}}}, RegisterOnnx{{"RMSNormalization", lower_rms_norm, 23, {}}},
-                             RegisterOnnx{{"SimplifiedLayerNormalization", lower_rms_norm, 1, {}}}};
+const RegisterOnnx onnx[] = {RegisterOnnx{{"LayerNormalization", lower_layer_norm, 1, {}}},
+                             RegisterOnnx{{"RMSNormalization", lower_rms_norm, 23, {}}},
+                             RegisterOnnx{{"SimplifiedLayerNormalization", lower_rms_norm, 1, {}}},
+                             RegisterOnnx{{"LayerNormalization", lower_layer_norm, 1, "com.microsoft"}},
+                             RegisterOnnx{{"SimplifiedLayerNormalization", lower_rms_norm, 1, "com.microsoft"}}};
 
 }  // namespace
 }  // namespace amp

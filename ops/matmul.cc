@@ -1,9 +1,10 @@
-// MatMul (ONNX 1+), Gemm (7+), com.microsoft FusedMatMul. Core MatMul: Y = alpha op(A) op(B) [+ bias], batch dims broadcast,
-// bias a vector of the columns.
+// MatMul (ONNX 1+), Gemm (7+), com.microsoft FusedMatMul, FusedGemm, GemmFastGelu. Core MatMul: Y = alpha op(A) op(B)
+// [+ bias], batch dims broadcast, bias a vector of the columns.
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/packed_gemm.h"
 #include "backend/cpu/staged.h"
 #include "ops/elementwise_op.h"
+#include "ops/fused_activation.h"
 
 namespace amp {
 namespace {
@@ -22,7 +23,8 @@ Shape matmul_shape(const Dims& a, const Dims& b, const Attrs& attrs) {
   s.k = a[ta ? ra - 2 : ra - 1];
   s.n = b[tb ? rb - 2 : rb - 1];
   const int64_t kb = b[tb ? rb - 1 : rb - 2];
-  if (s.k != kb) fail(Exit::model, "E_SHAPE", cat("MatMul: inner dimensions differ: A ", to_string(a), " x B ", to_string(b)));
+  if (s.k != kb)
+    fail(Exit::model, "E_SHAPE", cat("MatMul: inner dimensions differ: A ", to_string(a), " x B ", to_string(b)));
   s.batch = broadcast(std::span(a).first(ra - 2), std::span(b).first(rb - 2));
   return s;
 }
@@ -33,7 +35,8 @@ void infer_matmul(InferCtx& c) {
   c.out(c.in(0).dtype, s.batch);
 }
 
-// dA = dY B^T, dB = A^T dY, transposed as the operand is stored; a 2-D operand under a batch is flattened into one product.
+// dA = dY B^T, dB = A^T dY, transposed as the operand is stored; a 2-D operand under a batch is flattened into one
+// product.
 void grad_matmul(GradBuilder& g) {
   const ValueId a = g.in(0), b = g.in(1), dy = g.dy(0);
   const bool ta = g.attrs().i("transA", 0) != 0, tb = g.attrs().i("transB", 0) != 0;
@@ -182,7 +185,8 @@ Kernel integer_matmul(const KernelArgs& args) {
         for (int64_t i = 0; i < s.m; ++i) {
           for (int64_t j = 0; j < s.n; ++j) {
             T sum = 0;
-            for (int64_t p = 0; p < s.k; ++p) sum = static_cast<T>(sum + a.as<T>()[i * s.k + p] * b.as<T>()[p * s.n + j]);
+            for (int64_t p = 0; p < s.k; ++p)
+              sum = static_cast<T>(sum + a.as<T>()[i * s.k + p] * b.as<T>()[p * s.n + j]);
             c.as<T>()[i * s.n + j] = sum;
           }
         }
@@ -238,27 +242,56 @@ ValueId numpy_matmul(Lowering& l, ValueId a, ValueId b, Attrs attrs) {
 }
 void lower_matmul(Lowering& l) { l.out(0, numpy_matmul(l, l.in(0), l.in(1), {})); }
 void lower_fused_matmul(Lowering& l) {
-  if (l.attrs.i("transBatchA", 0) || l.attrs.i("transBatchB", 0)) l.unsupported("transBatchA and transBatchB are not supported");
-  l.out(0, numpy_matmul(l, l.in(0), l.in(1),
-                        {{"transA", l.attrs.i("transA", 0)}, {"transB", l.attrs.i("transB", 0)}, {"alpha", l.attrs.f("alpha", 1)}}));
+  // transBatch: the matrix's rows come first, the batch dims behind them: (m, b..., k) for (b..., m, k).
+  const auto batch_first = [&](size_t i, const char* attribute) {
+    if (l.attrs.i(attribute, 0) == 0) return l.in(i);
+    const int64_t rank = l.rank(i);
+    if (rank < 3) l.unsupported(cat(attribute, " of a tensor of rank ", rank));
+    std::vector<int64_t> perm;
+    for (int64_t d = 1; d < rank - 1; ++d) perm.push_back(d);
+    perm.insert(perm.end(), {0, rank - 1});
+    return l.b.transpose(l.in(i), perm);
+  };
+  l.out(0, numpy_matmul(l, batch_first(0, "transBatchA"), batch_first(1, "transBatchB"),
+                        {{"transA", l.attrs.i("transA", 0)},
+                         {"transB", l.attrs.i("transB", 0)},
+                         {"alpha", l.attrs.f("alpha", 1)}}));
 }
 
 // Y = alpha A' B' + beta C
-void lower_gemm(Lowering& l) {
+ValueId gemm(Lowering& l) {
   Builder& b = l.b;
-  ValueId y = b.op("MatMul", {l.in(0), l.in(1)},
-                   {{"transA", l.attrs.i("transA", 0)}, {"transB", l.attrs.i("transB", 0)}, {"alpha", l.attrs.f("alpha", 1)}});
+  ValueId y =
+      b.op("MatMul", {l.in(0), l.in(1)},
+           {{"transA", l.attrs.i("transA", 0)}, {"transB", l.attrs.i("transB", 0)}, {"alpha", l.attrs.f("alpha", 1)}});
   if (l.has(2)) {
     ValueId c = l.in(2);
     const double beta = l.attrs.f("beta", 1);
     if (beta != 1) c = b.op("Mul", {c, b.scalar(beta, b.dtype(c))});
     if (beta != 0) y = b.op("Add", {y, c});
   }
-  l.out(0, y);
+  return y;
+}
+void lower_gemm(Lowering& l) { l.out(0, gemm(l)); }
+void lower_fused_gemm(Lowering& l) {
+  std::vector<double> parameters;
+  for (const char* name : {"activation_alpha", "activation_beta", "activation_gamma"}) {
+    if (l.attrs.has(name)) parameters.push_back(l.attrs.f(name, 0));
+  }
+  l.out(0, fused_activation(l, gemm(l), l.attrs.s("activation", ""), parameters));
+}
+void lower_gemm_fast_gelu(Lowering& l) {
+  ValueId y = numpy_matmul(l, l.in(0), l.in(1), {});
+  if (l.has(2)) y = l.b.op("Add", {y, l.in(2)});
+  l.out(0, l.b.op("GeluTanh", {y}));
 }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"MatMul", lower_matmul, 1, {}}}, RegisterOnnx{{"Gemm", lower_gemm, 7, {}}},
-                             RegisterOnnx{{"FusedMatMul", lower_fused_matmul, 1, "com.microsoft"}}};
+const RegisterOnnx onnx[] = {RegisterOnnx{{"MatMul", lower_matmul, 1, {}}},
+                             RegisterOnnx{{"Gemm", lower_gemm, 7, {}}},
+                             RegisterOnnx{{"FusedMatMul", lower_fused_matmul, 1, "com.microsoft"}},
+                             RegisterOnnx{{"TransposeMatMul", lower_fused_matmul, 1, "com.microsoft"}},
+                             RegisterOnnx{{"FusedGemm", lower_fused_gemm, 1, "com.microsoft"}},
+                             RegisterOnnx{{"GemmFastGelu", lower_gemm_fast_gelu, 1, "com.microsoft"}}};
 
 }  // namespace
 }  // namespace amp
