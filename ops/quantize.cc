@@ -1,7 +1,9 @@
 // QuantizeLinear (ONNX 10, 13, 19, 21), DequantizeLinear, DynamicQuantizeLinear (11): per tensor, per axis, blocked.
 //   Quantize(x, scale, zero) {low, high} = clip(round(x / scale) + zero), as a floating number; halves to even.
-// A QuantizeLinear is Quantize and a Cast to its integer type. DequantizeLinear skips that Cast, so that a QDQ pair is differentiable:
-// straight through where nothing is clipped, dx = dq / scale, and dscale = -dq x / scale^2 there.
+// A QuantizeLinear is Quantize and a Cast to its integer type. DequantizeLinear skips that Cast, so that a QDQ pair is
+// differentiable: straight through where nothing is clipped, dx = dq / scale, and dscale = -dq x / scale^2 there.
+#include "ops/quantize.h"
+
 #include <cmath>
 
 #include "ops/compose.h"
@@ -16,14 +18,16 @@ struct Range {
 };
 struct Quantize : Ternary, Range {
   using Range::Range;
-  template <class T> HD T operator()(T x, T scale, T zero) const {
+  template <class T>
+  HD T operator()(T x, T scale, T zero) const {
     const T q = std::nearbyint(x / scale) + zero;
     return q < static_cast<T>(low) ? static_cast<T>(low) : q > static_cast<T>(high) ? static_cast<T>(high) : q;
   }
 };
 struct QuantizeMask : Ternary, Range {
   using Range::Range;
-  template <class T> HD T operator()(T x, T scale, T zero) const {
+  template <class T>
+  HD T operator()(T x, T scale, T zero) const {
     const T q = std::nearbyint(x / scale) + zero;
     return q >= static_cast<T>(low) && q <= static_cast<T>(high) ? T(1) : T(0);
   }
@@ -51,7 +55,8 @@ ValueId against(const Lowering& l, ValueId v, const Dims& x) {
     return b.reshape(v, line);
   }
   const int64_t block = l.attrs.i("block_size", 0);
-  if (d.size() != x.size() || block <= 0 || d[at] * block != x[at]) l.unsupported(cat("scale ", to_string(d), " for ", to_string(x), ", blocks of ", block));
+  if (d.size() != x.size() || block <= 0 || d[at] * block != x[at])
+    l.unsupported(cat("scale ", to_string(d), " for ", to_string(x), ", blocks of ", block));
   Dims lifted = d, wide = d;
   lifted.insert(lifted.begin() + axis + 1, 1);
   wide.insert(wide.begin() + axis + 1, block);
@@ -60,13 +65,26 @@ ValueId against(const Lowering& l, ValueId v, const Dims& x) {
 
 Attrs range_of(const Lowering& l, DType t) {
   switch (t) {
-    case DType::u8: return {{"low", 0.0}, {"high", 255.0}};
-    case DType::i8: return {{"low", -128.0}, {"high", 127.0}};
-    case DType::u16: return {{"low", 0.0}, {"high", 65535.0}};
-    case DType::i16: return {{"low", -32768.0}, {"high", 32767.0}};
-    default: l.unsupported(cat("quantization to ", name_of(t)));
+    case DType::u8:
+      return {{"low", 0.0}, {"high", 255.0}};
+    case DType::i8:
+      return {{"low", -128.0}, {"high", 127.0}};
+    case DType::u16:
+      return {{"low", 0.0}, {"high", 65535.0}};
+    case DType::i16:
+      return {{"low", -32768.0}, {"high", 32767.0}};
+    default:
+      l.unsupported(cat("quantization to ", name_of(t)));
   }
 }
+
+}  // namespace
+
+ValueId quantized(const Lowering& l, ValueId x, ValueId scale, ValueId zero, DType t) {
+  return l.b.cast(l.b.op("Quantize", {x, scale, zero}, range_of(l, t)), t);
+}
+
+namespace {
 
 void lower_quantize(Lowering& l) {
   Builder& b = l.b;
@@ -81,7 +99,7 @@ void lower_quantize(Lowering& l) {
   const DType f = l.float_type();
   const ValueId in = b.cast(l.in(0), f), scale = against(l, b.cast(l.in(1), f), x);
   const ValueId zero = l.has(2) ? against(l, b.cast(l.in(2), f), x) : b.scalar(0, f);
-  l.out(0, b.cast(b.op("Quantize", {in, scale, zero}, range_of(l, t)), t));
+  l.out(0, quantized(l, in, scale, zero, t));
 }
 
 // The floating number that an integer was cast from by lower_quantize, else the integer as a floating number.
@@ -111,17 +129,20 @@ void lower_dynamic(Lowering& l) {
   const ValueId zero = b.scalar(0, f), one = b.scalar(1, f);
   const ValueId x = b.reshape(l.in(0), {numel(l.dims(0))});
   const Attrs all{{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}};
-  const ValueId top = b.op("Max", {b.op("ReduceMax", {x}, all), zero}), low = b.op("Min", {b.op("ReduceMin", {x}, all), zero});
+  const ValueId top = b.op("Max", {b.op("ReduceMax", {x}, all), zero}),
+                low = b.op("Min", {b.op("ReduceMin", {x}, all), zero});
   const ValueId span = sub(b, top, low);
   const ValueId scale = div(b, b.op("Where", {b.op("Equal", {span, zero}), one, span}), b.scalar(255, f));
   const Attrs range = range_of(l, DType::u8);
-  const ValueId point = b.op("Clip", {b.op("Round", {b.op("Neg", {div(b, low, scale)})})}, {{"min", 0.0}, {"max", 255.0}});
+  const ValueId point =
+      b.op("Clip", {b.op("Round", {b.op("Neg", {div(b, low, scale)})})}, {{"min", 0.0}, {"max", 255.0}});
   l.out(0, b.cast(b.op("Quantize", {l.in(0), scale, point}, range), DType::u8));
   l.out(1, scale);
   l.out(2, b.cast(point, DType::u8));
 }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"QuantizeLinear", lower_quantize, 10, {}}}, RegisterOnnx{{"DequantizeLinear", lower_dequantize, 10, {}}},
+const RegisterOnnx onnx[] = {RegisterOnnx{{"QuantizeLinear", lower_quantize, 10, {}}},
+                             RegisterOnnx{{"DequantizeLinear", lower_dequantize, 10, {}}},
                              RegisterOnnx{{"QuantizeLinear", lower_quantize, 1, "com.microsoft"}},
                              RegisterOnnx{{"DequantizeLinear", lower_dequantize, 1, "com.microsoft"}},
                              RegisterOnnx{{"DynamicQuantizeLinear", lower_dynamic, 11, {}}}};

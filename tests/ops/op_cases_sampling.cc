@@ -48,6 +48,11 @@ void add_sampling_cases(OpSpecs& s) {
   }
   for (const char* op : {"GridSample", "GridSampleGrad"}) s[op].fp32_tolerance = 1e-5;
 
+  const auto noise = [](Dims d) {
+    return fixed({{{{}, uniform(-2, 0)}, {{}, uniform(1, 2)}}, {{"dims", std::move(d)}, {"site", int64_t{3}}}});
+  };
+  s["RandomUniform"].cases = {noise({}), noise({5}), noise({2, 0}), noise({3, 1, 2}), noise({300, 257})};
+
   const auto top = [](Dims d, int64_t axis, int64_t k, int64_t largest) {
     return OpCase{{{std::move(d), distinct()}}, {{"axis", axis}, {"k", k}, {"largest", largest}}};
   };
