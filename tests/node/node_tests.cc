@@ -22,7 +22,12 @@ namespace fs = std::filesystem;
 namespace {
 
 // No implementation can give the numbers of these: they draw random bits.
-bool is_random(const std::string& name) { return name.rfind("test_training_dropout", 0) == 0; }
+bool is_random(const std::string& name) {
+  return name.rfind("test_training_dropout", 0) == 0 || name.rfind("test_bernoulli", 0) == 0;
+}
+
+// The suite's own; where its numbers are zeros as an fp32 FFT of values up to 100 rounds them (2e-7), a little more.
+double absolute_tolerance(const std::string& name) { return name.rfind("test_dft_inverse", 0) == 0 ? 1e-6 : 1e-7; }
 
 std::vector<HostTensor> read_tensors(const fs::path& folder, const std::string& stem) {
   std::vector<HostTensor> out;
@@ -106,13 +111,13 @@ std::vector<HostTensor> run_any(const std::string& path, const std::vector<HostT
 }
 
 // Empty when equal; else the first difference.
-std::string difference(const HostTensor& have, const HostTensor& want) {
+std::string difference(const HostTensor& have, const HostTensor& want, double atol) {
   if (have.dims() != want.dims()) return cat("shape ", to_string(have.dims()), ", want ", to_string(want.dims()));
   if (is_float(have.dtype()) != is_float(want.dtype())) return cat("type ", name_of(have.dtype()), ", want ", name_of(want.dtype()));
   const std::vector<double> a = have.cast(want.dtype()).to_doubles(), b = want.to_doubles();
   for (size_t i = 0; i < a.size(); ++i) {
     if (std::isnan(a[i]) && std::isnan(b[i])) continue;
-    if (a[i] == b[i] || std::abs(a[i] - b[i]) <= 1e-7 + 1e-3 * std::abs(b[i])) continue;
+    if (a[i] == b[i] || std::abs(a[i] - b[i]) <= atol + 1e-3 * std::abs(b[i])) continue;
     return cat("[", i, "] is ", a[i], ", want ", b[i]);
   }
   return {};
@@ -155,7 +160,7 @@ TEST_CASE("ONNX's node tests", "[node]") {
         const fs::path data = f / cat("test_data_set_", set);
         const std::vector<HostTensor> want = read_tensors(data, "output"), have = run_any(path, read_tensors(data, "input"));
         for (size_t i = 0; wrong.empty() && i < want.size(); ++i) {
-          const std::string d = difference(have.at(i), want[i]);
+          const std::string d = difference(have.at(i), want[i], absolute_tolerance(name));
           if (!d.empty()) wrong = cat("output ", i, ": ", d);
         }
       }

@@ -1,0 +1,332 @@
+// docs/operators.md is what the operator tables say: every ONNX operator with its versions, whether a gradient passes
+// (found by differentiating an example: ONNX's node tests, and the com.microsoft models of tests/data), what it is
+// lowered to, and its precision class. UPDATE_DOCS=1 test_node "[docs]" writes the file.
+#include <algorithm>
+#include <catch2/catch_all.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <set>
+
+#include "backend/evaluate.h"
+#include "backend/kernel.h"
+#include "base/error.h"
+#include "base/safetensors.h"
+#include "base/text.h"
+#include "graph/autodiff.h"
+#include "graph/bind.h"
+#include "importer/import.h"
+#include "importer/tensor_file.h"
+#include "precision/op_list.h"
+
+using namespace amp;
+namespace fs = std::filesystem;
+
+namespace {
+
+// The gradient builders of ONNX Runtime training 1.19.2, its last release, by the operator that they differentiate.
+const std::set<std::string> kOrt = {"Cast",
+                                    "Sin",
+                                    "Cos",
+                                    "Log",
+                                    "Tanh",
+                                    "Sqrt",
+                                    "Erf",
+                                    "MatMul",
+                                    "FusedMatMul",
+                                    "Split",
+                                    "Relu",
+                                    "Pow",
+                                    "ReduceMean",
+                                    "ReduceSum",
+                                    "ReduceLogSumExp",
+                                    "ReduceL2",
+                                    "Add",
+                                    "Sub",
+                                    "Mul",
+                                    "Div",
+                                    "Neg",
+                                    "Concat",
+                                    "ConcatTraining",
+                                    "Reshape",
+                                    "Transpose",
+                                    "Gemm",
+                                    "MaxPool",
+                                    "Gather",
+                                    "Conv",
+                                    "ConvTranspose",
+                                    "Squeeze",
+                                    "Unsqueeze",
+                                    "Sigmoid",
+                                    "Softmax",
+                                    "LogSoftmax",
+                                    "SoftmaxCrossEntropy",
+                                    "SparseSoftmaxCrossEntropy",
+                                    "SoftmaxCrossEntropyLoss",
+                                    "SoftmaxCrossEntropyLossInternal",
+                                    "GlobalAveragePool",
+                                    "AveragePool",
+                                    "Dropout",
+                                    "GatherND",
+                                    "GatherElements",
+                                    "Gelu",
+                                    "BiasGelu",
+                                    "FastGelu",
+                                    "QuickGelu",
+                                    "LayerNormalization",
+                                    "SimplifiedLayerNormalization",
+                                    "BatchNormInternal",
+                                    "MegatronF",
+                                    "MegatronG",
+                                    "Slice",
+                                    "Where",
+                                    "Send",
+                                    "Recv",
+                                    "Expand",
+                                    "Exp",
+                                    "Flatten",
+                                    "TopK",
+                                    "Clip",
+                                    "Abs",
+                                    "Min",
+                                    "Max",
+                                    "Tile",
+                                    "Pad",
+                                    "Identity",
+                                    "PythonOp",
+                                    "ScatterND",
+                                    "ScatterElements",
+                                    "ExternalOp",
+                                    "LeakyRelu",
+                                    "LSTM",
+                                    "GRU",
+                                    "Reciprocal",
+                                    "Resize",
+                                    "ScaledSum",
+                                    "Trilu",
+                                    "FakeQuant",
+                                    "PadAndUnflatten",
+                                    "FlattenAndUnpad",
+                                    "ShrunkenGather",
+                                    "MatmulBnb4"};
+// What they made inside the training graph only stands in files as this.
+const std::map<std::string, std::string> kOrtInside = {{"BatchNormInternal", "BatchNormalization"}};
+
+enum class Flow { none, zero, yes };  // what arrives at the floating inputs
+
+struct Seen {
+  bool example = false;
+  Flow flow = Flow::none;
+  std::set<std::string> core;
+};
+
+bool all_zero(const Builder& b, ValueId v) {
+  if (b.is_constant(v, 0)) return true;
+  const NodeId p = b.value(v).producer;
+  return p && b.graph().node(p).op->name == "Expand" && b.is_constant(b.graph().node(p).in[0], 0);
+}
+
+// Binds a model of one node for the inputs' shapes and differentiates it.
+void examine(const SourceGraph& g, const std::vector<std::pair<std::string, Dims>>& shapes, Seen& seen) {
+  Graph graph;
+  Builder b(graph, cpu_evaluator());
+  BindOptions o;
+  o.outputs = g.outputs;
+  for (const auto& [name, dims] : shapes) o.input_dims[name] = dims;
+  const Bound bound = bind(g, ParamTable(g), o, b);
+  seen.example = true;
+  std::vector<ValueId> wrt;
+  for (int32_t i = 0; i < graph.n_values(); ++i) {
+    const Value& v = graph.value(ValueId{i});
+    if ((v.kind == ValueKind::input || v.kind == ValueKind::param) && is_float(v.dtype)) wrt.push_back(ValueId{i});
+  }
+  for (int32_t n = 0; n < graph.n_nodes(); ++n) seen.core.insert(graph.node(NodeId{n}).op->name);
+  Autodiff ad(b, wrt);
+  for (const int v : o.outputs) {
+    const ValueId y = bound.values[static_cast<size_t>(v)];
+    if (y && is_float(b.dtype(y))) ad.seed(y, graph.add_input(cat("dy", v), b.dtype(y), b.dims(y)));
+  }
+  std::vector<std::pair<NodeId, Error>> faults;
+  ad.run(&faults);
+  for (const ValueId w : wrt) {
+    const ValueId d = ad.grad(w);
+    if (d) seen.flow = std::max(seen.flow, all_zero(b, d) ? Flow::zero : Flow::yes);
+  }
+}
+
+using Table = std::map<std::string, Seen>;  // domain::name
+
+void look_at_node_tests(const fs::path& root, Table& table) {
+  for (const auto& folder : fs::directory_iterator(root)) {
+    if (folder.path().string().ends_with("_expanded")) continue;
+    // Made part of the model: no input, all but the first floating one, all; last, an integer example is tried as a
+    // floating one.
+    for (const int baked : {0, 1, 2, 3}) {
+      try {
+        Imported m = import_model((folder.path() / "model.onnx").string());
+        SourceGraph& g = m.graph;
+        if (g.nodes.size() != 1) break;
+        std::vector<std::pair<std::string, Dims>> shapes;
+        bool data = false;
+        for (size_t i = 0; i < g.inputs.size(); ++i) {
+          const fs::path file = folder.path() / "test_data_set_0" / cat("input_", i, ".pb");
+          if (!fs::exists(file)) break;
+          const HostTensor t = read_tensor_file(file.string());
+          SourceValue& v = g.values[static_cast<size_t>(g.inputs[i])];
+          const bool integer = t.dtype() == DType::i64 || t.dtype() == DType::i32;
+          const bool first = (is_float(t.dtype()) || (baked == 3 && integer && i == 0)) && !data;
+          data = data || first;
+          if (baked == 3 && first) v.dtype = DType::f32;
+          if (baked == 2 || (baked == 3 && !first) || (baked == 1 && !first)) {
+            v.kind = SourceKind::constant;
+            v.data = t;
+          } else {
+            shapes.emplace_back(v.name, t.dims());
+          }
+        }
+        Seen& seen = table[g.nodes[0].domain + "::" + g.nodes[0].op];
+        if (baked == 3 && (!seen.example || seen.flow != Flow::none || !data)) break;
+        examine(g, shapes, seen);
+        if (data) break;
+      } catch (const Error&) {  // the next form of the inputs; unsupported cases are the node tests' matter
+      }
+    }
+  }
+}
+
+// Operators without an example elsewhere: a node over floating inputs of these dims.
+void look_at_others(Table& table) {
+  struct Other {
+    const char *domain, *op;
+    std::vector<Dims> in;
+    Attrs attrs;
+    DType type = DType::f32;
+  };
+  const char* const ms = "com.microsoft";
+  const Attrs shape{{"shape", std::vector<int64_t>{2, 3}}};
+  for (const Other& x : {Other{"", "Not", {{2}}, {}, DType::boolean},
+                         {"", "GlobalLpPool", {{1, 2, 4, 4}}, {}},
+                         {"", "RandomNormal", {}, shape},
+                         {"", "RandomUniform", {}, shape},
+                         {"", "RandomNormalLike", {{2}}, {}},
+                         {"", "RandomUniformLike", {{2}}, {}},
+                         {ms, "GemmFastGelu", {{2, 3}, {3, 4}, {4}}, {}},
+                         {ms, "LayerNormalization", {{2, 3}, {3}, {3}}, {}},
+                         {ms, "SimplifiedLayerNormalization", {{2, 3}, {3}}, {}},
+                         {ms, "QuantizeLinear", {{2, 3}, {}}, {}},
+                         {ms, "DequantizeLinear", {{2, 3}, {}}, {}}}) {
+    SourceGraph g;
+    SourceNode n;
+    std::vector<std::pair<std::string, Dims>> shapes;
+    const auto value = [&](const std::string& name, SourceKind kind) {
+      SourceValue v;
+      v.name = name;
+      v.kind = kind;
+      v.dtype = x.type;
+      return g.add_value(std::move(v));
+    };
+    n.name = n.op = x.op;
+    n.domain = x.domain;
+    n.version = n.domain.empty() ? 17 : 1;
+    n.attrs = x.attrs;
+    for (const Dims& d : x.in) {
+      shapes.emplace_back(cat("x", shapes.size()), d);
+      n.inputs.push_back(value(shapes.back().first, SourceKind::input));
+    }
+    g.inputs = n.inputs;
+    g.outputs = n.outputs = {value("y", SourceKind::temp)};
+    g.add_node(std::move(n));
+    examine(g, shapes, table[cat(x.domain, "::", x.op)]);
+  }
+}
+
+void look_at_contrib(const fs::path& root, Table& table) {
+  for (const auto& file : fs::directory_iterator(root)) {
+    if (file.path().extension() != ".onnx") continue;
+    const Imported m = import_model(file.path().string());
+    if (m.graph.nodes.size() != 1) continue;
+    std::vector<std::pair<std::string, Dims>> shapes;
+    fs::path data = file.path();
+    for (const NamedTensor& t : read_safetensors(data.replace_extension(".safetensors").string()).tensors)
+      shapes.emplace_back(t.name, t.tensor.dims());
+    examine(m.graph, shapes, table[m.graph.nodes[0].domain + "::" + m.graph.nodes[0].op]);
+  }
+}
+
+std::string class_of(const OpList& list, const std::string& domain, const std::string& op) {
+  const OpClassEntry* e = list.find(domain, op);
+  return e ? std::string(name_of(e->cls)) : "infer (unlisted)";
+}
+
+std::string document(const Table& seen) {
+  std::map<std::pair<std::string, std::string>, std::set<int64_t>> versions;
+  for (const OnnxOp* op : all_onnx_ops()) versions[{op->domain, op->name}].insert(op->since);
+  const OpList o1 = load_op_list("O1");
+  std::set<std::string> with_gradient;
+  std::string rows;
+  for (const auto& [key, since] : versions) {
+    const auto& [domain, name] = key;
+    const auto it = seen.find(domain + "::" + name);
+    const bool example = it != seen.end() && it->second.example;
+    std::string gradient = "no example", core, kernel = "-";
+    if (example) {
+      gradient = it->second.flow == Flow::yes ? "yes" : it->second.flow == Flow::zero ? "zero" : "-";
+      if (it->second.flow == Flow::yes) with_gradient.insert(name);
+      std::vector<std::string> names(it->second.core.begin(), it->second.core.end());
+      const bool all = std::all_of(names.begin(), names.end(),
+                                   [](const std::string& n) { return find_kernel(DeviceKind::cpu, n) != nullptr; });
+      kernel = names.empty() ? "folded" : all ? "yes" : "NO";
+      const size_t many = names.size();
+      if (many > 5) names.resize(4);
+      core = join(names, ", ") + (many > 5 ? cat(", and ", many - 4, " more") : "");
+    }
+    std::vector<std::string> from;
+    for (const int64_t v : since) from.push_back(cat(v, "+"));
+    rows += cat("| ", domain.empty() ? "" : domain + "::", name, " | ", join(from, ", "), " | ", gradient, " | ", core,
+                " | ", kernel, " | none yet | ", class_of(o1, domain, name), " |\n");
+  }
+  std::vector<std::string> missing;
+  for (const std::string& name : kOrt) {
+    const auto inside = kOrtInside.find(name);
+    if (!with_gradient.count(inside == kOrtInside.end() ? name : inside->second)) missing.push_back(name);
+  }
+  return cat(
+      "# Operators\n\nGenerated from the operator tables by `UPDATE_DOCS=1 ./build/tests/test_node \"[docs]\"`; a test "
+      "compares.\n\n",
+      versions.size(), " ONNX operators are lowered to ", all_core_ops().size(),
+      " core operators; a gradient passes through ", with_gradient.size(),
+      " of them (integers, comparisons and steps such as Floor have none). Operators that are not listed but have a\n"
+      "function body in the ONNX standard are computed by it.\n\n"
+      "ONNX Runtime training 1.19.2, its last release, had gradients for ",
+      kOrt.size(), " operators, ", kOrt.size() - missing.size(),
+      " of them among ours. Not among ours: ", join(missing, ", "),
+      ".\nAll of these but MatmulBnb4 are made by its graph builder and stand in no exported file.\n\n"
+      "* versions: the opsets from which on a rule holds. gradient: found by differentiating an example; `-`: none is "
+      "defined.\n"
+      "* core operators: what examples of it became; `folded`: nothing is left of it once shapes are known.\n"
+      "* class: in the op-list O1 (allow: 16 bit; infer, clear: follow their neighbours; deny: fp32).\n\n"
+      "| operator | versions | gradient | core operators | CPU kernel | CUDA kernel | class "
+      "|\n|---|---|---|---|---|---|---|\n",
+      rows);
+}
+
+}  // namespace
+
+TEST_CASE("docs/operators.md says what the operator tables say", "[docs]") {
+  const fs::path root = fs::path(ONNX_TEST_DATA) / "node";
+  if (!fs::exists(root)) SKIP("no ONNX test data at " << root);
+  Table seen;
+  look_at_node_tests(root, seen);
+  look_at_contrib(fs::path(TEST_DATA) / "importer/contrib", seen);
+  look_at_others(seen);
+  const std::string want = document(seen);
+  const std::string path = std::string(SOURCE_ROOT) + "/docs/operators.md";
+  if (std::getenv("UPDATE_DOCS")) std::ofstream(path) << want;
+  std::ifstream in(path);
+  const std::string have{std::istreambuf_iterator<char>(in), {}};
+  INFO("stale: UPDATE_DOCS=1 test_node \"[docs]\" writes it anew");
+  CHECK(have == want);
+  size_t differentiated = 0;
+  for (const auto& [name, s] : seen) differentiated += s.flow == Flow::yes;
+  CHECK(differentiated > kOrt.size());
+}
