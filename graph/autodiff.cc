@@ -45,19 +45,22 @@ ValueId Autodiff::grad(ValueId v) {
   return parts[0];
 }
 
-void Autodiff::run() {
+void Autodiff::run(std::vector<std::pair<NodeId, Error>>* faults) {
   for (int32_t n = n_nodes_; n-- > 0;) {
     const Node node = b_.graph().node(NodeId{n});  // a copy: the arena grows below
     if (std::none_of(node.out.begin(), node.out.end(), [&](ValueId v) { return reached(v); })) continue;
     if (std::none_of(node.in.begin(), node.in.end(), [&](ValueId v) { return v && wanted(v); })) continue;
-    if (!node.op->gradient) {
-      fail(Exit::unsupported, "E_NO_GRAD", cat("operator ", node.op->name, " has no gradient"));
-    }
     b_.origin = Origin{node.origin.source_node, "gradient of", node.origin.compute};
     GradBuilder g(*this, b_, NodeId{n});
     try {
+      if (!node.op->gradient) fail(Exit::unsupported, "E_NO_GRAD", cat("operator ", node.op->name, " has no gradient"));
       node.op->gradient(g);
     } catch (Error& e) {
+      if (faults) {
+        faults->emplace_back(NodeId{n}, e);
+        continue;
+      }
+      if (!node.op->gradient) throw;
       throw e.at(cat("in the gradient of ", node.op->name, " (#", node.origin.source_node, ")"));
     }
   }

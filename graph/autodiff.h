@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/error.h"
 #include "graph/builder.h"
 
 namespace amp {
@@ -39,7 +40,9 @@ class Autodiff {
   Autodiff(Builder& b, const std::vector<ValueId>& wrt);
 
   void seed(ValueId y, ValueId dy) { contribute(y, dy); }   // dL/dy, dims of y
-  void run();                                                // all nodes that existed at construction, in reverse
+  // All nodes that existed at construction, in reverse. faults: takes the errors of nodes, past which no gradient goes then;
+  // without it the first one is thrown.
+  void run(std::vector<std::pair<NodeId, Error>>* faults = nullptr);
   ValueId grad(ValueId v);                                   // invalid when no gradient reaches v
   bool wanted(ValueId v) const { return v.index < static_cast<int32_t>(wanted_.size()) && wanted_[static_cast<size_t>(v.index)]; }
   bool reached(ValueId v) const { return v.index < static_cast<int32_t>(parts_.size()) && !parts_[static_cast<size_t>(v.index)].empty(); }
