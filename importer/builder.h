@@ -14,6 +14,15 @@ namespace amp {
 using AttrTable = std::map<std::string, const onnx::AttributeProto*>;
 using Opsets = std::map<std::string, int64_t>;
 
+inline std::string standard(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+template <class Imports>
+Opsets opsets_of(const Imports& imports) {
+  Opsets out;
+  for (const auto& o : imports) out[standard(o.domain())] = o.version();
+  return out;
+}
+
 // Where names are looked up: the graph, a function body, a branch or a body.
 struct Scope {
   Scope* outer = nullptr;                // lexically around it; none for the graph and for functions
