@@ -113,8 +113,8 @@ def draw(losses, gradients, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", help="default: build/onnx-amp-finetune")
-    parser.add_argument("--steps", type=int, default=600)
-    parser.add_argument("--lr", type=float, default=0.02, help="of the problem without its unit")
+    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--lr", type=float, default=0.0007, help="of the problem without its unit")
     parser.add_argument("--scale", type=float, default=2.0**24, help="first loss scale of the runs with dynamic scaling")
     parser.add_argument("--out", default=str(common.ROOT / "docs" / "loss_scaling.svg"))
     args = parser.parse_args()

@@ -120,11 +120,18 @@ class Diff {
       line(cat("node ", title(a), ": ", shown(a["compute"]), " (", reason(a), ") -> ", shown(b["compute"]), " (",
                reason(b), ")"));
       ++types_;
-    } else if (a != b) {
+    } else if (other(a, b)) {
       // One line would drown the changes of type: only what else differs is counted.
       ++others_;
       ++lines_;
     }
+  }
+  // Costs depend on the batch they were measured for, and a plan may be without them.
+  static bool other(const Json& a, const Json& b) {
+    for (const char* key : {"class", "pass", "rule"}) {
+      if (a.value(key, Json()) != b.value(key, Json())) return true;
+    }
+    return a.contains("storage") && b.contains("storage") && a["storage"] != b["storage"];
   }
   static std::string title(const Json& n) {
     return cat("'", shown(n["name"]), "' (", shown(n.value("op", Json("?"))), ")");

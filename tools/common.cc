@@ -61,7 +61,12 @@ PrecisionPlan choose_plan(const cli::Options& opts, const SourceGraph& g) {
     if (is_low(asked)) low = asked;
   }
   if (low == DType::f32 && !opts.has("precision_plan")) return decide(g, preset("O0"), DType::f32);
+  if (!opts.has("precision_plan") && opts.str("amp_level") == "auto") {
+    fail(Exit::usage, "E_AMP_AUTO", "--amp_level auto measures on training data, which this verb does not read",
+         "write the plan with `plan MODEL --calibrate FILE --out plan.json` and give it as --precision_plan plan.json");
+  }
   const OpList list = load_op_list(opts.has("precision_plan") ? opts.str("precision_plan") : opts.str("amp_level"));
+  if (low == DType::f32 && list.dtype && !opts.was_set("use_fp16") && !opts.was_set("use_bf16")) low = *list.dtype;
   PrecisionPlan plan = decide(g, list, low);
   for (const std::string& w : plan.warnings) std::cerr << "warning: " << w << '\n';
   return plan;

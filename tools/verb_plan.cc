@@ -1,13 +1,12 @@
-// plan: what computes in which type, and the rule behind each decision; as a table, JSON, DOT or a page; two plans
-// compared.
+// plan: what computes in which type, and the rule behind each decision; as a table, JSON, DOT or a page; two plans compared.
 #include <iostream>
+#include <optional>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "precision/plan_diff.h"
 #include "precision/plan_io.h"
-#include "precision/plan_view.h"
 #include "tools/common.h"
+#include "tools/show_plan.h"
 #include "tools/verbs.h"
 
 namespace amp {
@@ -16,31 +15,31 @@ namespace {
 
 PrecisionPlan plan_of(const cli::Options& opts, const SourceGraph& graph) {
   // Without a type asked for, the plan of --use_fp16: explaining an all-fp32 plan helps nobody.
-  const bool asked = opts.flag("use_fp16") || opts.flag("use_bf16") || opts.has("precision_plan");
+  const bool asked = opts.flag("use_fp16") || opts.flag("use_bf16") || opts.has("precision_plan") || opts.str("amp_level") == "auto";
   return asked ? choose_plan(opts, graph) : decide(graph, load_op_list(opts.str("amp_level")), DType::f16);
 }
 
+// What a forward pass costs. Dimensions that the file leaves open: --batch_size rows, 32 of all others; nothing when the
+// model does not take those.
+std::optional<PlanCost> forward_cost(const cli::Options& opts, const SourceGraph& g, const PrecisionPlan& plan) try {
+  Tensors batch;
+  for (const int v : needed_inputs(g, g.outputs)) {
+    const SourceValue& x = g.values[static_cast<size_t>(v)];
+    Dims dims;
+    for (size_t i = 0; i < x.dims.size(); ++i) dims.push_back(x.dims[i].value > 0 ? x.dims[i].value : i == 0 ? opts.integer("batch_size") : 32);
+    batch[x.name] = HostTensor::zeros(x.dtype, dims);
+  }
+  Session session(g, session_options(opts, plan));
+  PlanCost cost = measure_plan(*session.forward_graph(g.outputs, batch), g.nodes.size());
+  for (const auto& [name, t] : batch) cost.shapes[name] = t.dims();
+  return cost;
+} catch (const Error& e) {
+  if (e.exit() == Exit::internal) throw;
+  std::cerr << "note: no casts and bytes without data: " << e.fact() << '\n';
+  return std::nullopt;
+}
+
 std::string text_of(const std::string& path) { return std::string(read_file(path).text()); }
-
-std::string extension(const std::string& path) {
-  const size_t dot = path.rfind('.');
-  return dot == std::string::npos || path.find('/', dot) != std::string::npos ? "" : path.substr(dot + 1);
-}
-
-// What to write: as --format says, else as the file is called.
-std::string format_of(const cli::Options& opts) {
-  if (opts.str("format") != "auto") return opts.str("format");
-  const std::string ext = extension(opts.str("out"));
-  if (ext == "dot" || ext == "gv") return "dot";
-  if (ext == "html" || ext == "htm") return "html";
-  return opts.has("out") || opts.flag("json") ? "json" : "text";
-}
-
-void write_out(const cli::Options& opts, const std::string& text) {
-  FileWriter file(opts.str("out"));
-  file.write(text);
-  file.commit();
-}
 
 int run_diff(const cli::Options& opts) {
   const std::string a = opts.str("diff"), b = opts.str("model");
@@ -52,7 +51,7 @@ int run_diff(const cli::Options& opts) {
     other = plan_to_json(model.graph, plan_of(opts, model.graph));
   }
   const std::string text = diff_plans(text_of(a), a, other, b);
-  if (opts.has("out")) write_out(opts, text);
+  if (opts.has("out")) write_plan_file(opts, text);
   std::cout << text;
   return 0;
 }
@@ -61,20 +60,11 @@ int run_diff(const cli::Options& opts) {
 
 int run_plan(const cli::Options& opts) {
   if (opts.has("diff")) return run_diff(opts);
+  if (opts.has("calibrate")) return calibrate_run(opts);
   const Imported model = open_model(opts);
   const PrecisionPlan plan = plan_of(opts, model.graph);
-  const std::string format = format_of(opts);
-  const std::string table = explain_plan(model.graph, plan);
-  const std::string text = format == "dot"    ? plan_to_dot(model.graph, plan)
-                           : format == "html" ? plan_to_html(model.graph, plan_to_json(model.graph, plan))
-                           : format == "json" ? plan_to_json(model.graph, plan)
-                                              : table;
-  if (!opts.has("out")) {
-    std::cout << text;
-    return 0;
-  }
-  write_out(opts, text);
-  if (!opts.flag("quiet")) std::cout << table;
+  const std::optional<PlanCost> cost = forward_cost(opts, model.graph, plan);
+  show_plan(opts, model.graph, plan, cost ? &*cost : nullptr);
   return 0;
 }
 

@@ -9,9 +9,11 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "importer/head.h"
+#include "tools/calibrate_plan.h"
 #include "tools/cli/values.h"
 #include "tools/common.h"
 #include "tools/run_report.h"
+#include "tools/show_plan.h"
 #include "tools/train_data.h"
 #include "tools/verbs.h"
 
@@ -87,23 +89,29 @@ int64_t longest_of(const Dataset& data, int64_t multiple, int64_t max) {
 }
 
 LossScaleConfig scale_config(const cli::Options& opts, const PrecisionPlan& plan) {
-  LossScaleConfig c;
+  // The plan's, where no flag says otherwise.
+  LossScaleConfig c = plan.list.loss_scale;
   if (!plan.any_f16()) {
     c.mode = LossScaleConfig::Mode::off;
     return c;
   }
+  if (opts.was_set("loss_scale")) c.mode = LossScaleConfig::Mode::dynamic;
   if (opts.str("loss_scale") != "dynamic") {
     c.mode = LossScaleConfig::Mode::fixed;
     c.init = cli::parse_number(opts.str("loss_scale")).value();
     return c;
   }
-  c.init = opts.num("init_loss_scale");
-  c.growth_factor = opts.num("scale_growth_factor");
-  c.backoff_factor = opts.num("scale_backoff_factor");
-  c.growth_interval = static_cast<int32_t>(opts.integer("scale_growth_interval"));
-  c.min = opts.num("min_loss_scale");
-  c.max = opts.num("max_loss_scale");
-  c.hysteresis = static_cast<int32_t>(opts.integer("scale_hysteresis"));
+  const std::pair<const char*, double*> reals[] = {{"init_loss_scale", &c.init},
+                                                   {"scale_growth_factor", &c.growth_factor},
+                                                   {"scale_backoff_factor", &c.backoff_factor},
+                                                   {"min_loss_scale", &c.min},
+                                                   {"max_loss_scale", &c.max}};
+  for (const auto& [flag, value] : reals) {
+    if (opts.was_set(flag)) *value = opts.num(flag);
+  }
+  if (opts.was_set("scale_growth_interval")) c.growth_interval = static_cast<int32_t>(opts.integer("scale_growth_interval"));
+  if (opts.was_set("scale_hysteresis")) c.hysteresis = static_cast<int32_t>(opts.integer("scale_hysteresis"));
+  if (c.mode == LossScaleConfig::Mode::dynamic) c.init = std::clamp(c.init, c.min, c.max);
   return c;
 }
 
@@ -187,7 +195,9 @@ static int train(const cli::Options& opts, const std::string& only_export) {
 
   std::optional<DirLock> lock;
   std::optional<Checkpoint> checkpoint;
-  if (only_export.empty()) {
+  const bool planning = opts.verb == cli::Verb::plan;  // everything up to the plan, nothing of a run
+  if (planning) {
+  } else if (only_export.empty()) {
     ensure_dir(dir);
     lock.emplace(dir);
     checkpoint = prepare_output(opts, dir);
@@ -239,7 +249,10 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     require_length(g, loss_outputs, longest);
   }
 
-  const PrecisionPlan plan = choose_plan(opts, g);
+  const std::string earlier = dir + "/precision_plan.json";  // of the run that goes on, or is exported
+  const PrecisionPlan plan = !wants_calibration(opts)                ? choose_plan(opts, g)
+                             : checkpoint && path_exists(earlier) ? decide(g, load_op_list(earlier), opts.flag("use_bf16") ? DType::bf16 : DType::f16)
+                                                                  : calibrate_plan(opts, g, loss, *data.train, data.text).plan;
   auto session = std::make_unique<Session>(g, session_options(opts, plan));
   const TrainerConfig config = trainer_config(opts, plan, loss, data);
   {
@@ -249,6 +262,11 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     const LoadedWindow window = load_window(*data.train, sampler.next());
     if (!window.batches.at(0).labels) fail(Exit::data, "E_DATA_COLUMN", cat(opts.str("train"), ": no labels"), "a loss needs a column (tensor) called label");
     session->prepare(loss, to_tensors(window.batches.at(0)));
+    if (planning) {
+      const PlanCost cost = measure_plan(*session->train_graph(loss, to_tensors(window.batches.at(0))), g.nodes.size());
+      show_plan(opts, g, plan, &cost);
+      return 0;
+    }
     if (only_export.empty()) write_plan(dir, g, plan, measure_plan(*session->train_graph(loss, to_tensors(window.batches.at(0))), g.nodes.size()));
     if (opts.flag("profile")) print_profile(session->profile(loss, to_tensors(window.batches.at(0)), 5));
   }
@@ -319,6 +337,10 @@ static int train(const cli::Options& opts, const std::string& only_export) {
 }
 
 int run_train(const cli::Options& opts) { return train(opts, ""); }
+int calibrate_run(cli::Options opts) {
+  opts.offer("train", {opts.str("calibrate")}, cli::Source::command_line, "--calibrate");
+  return train(opts, "");
+}
 int export_run(const cli::Options& trained, const std::string& out) { return train(trained, out); }
 
 }  // namespace amp

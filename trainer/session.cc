@@ -258,6 +258,10 @@ std::map<std::string, double> Session::profile(const LossSpec& loss, const Tenso
   return sum;
 }
 
+std::shared_ptr<const Graph> Session::forward_graph(const std::vector<int>& outputs, const Tensors& batch) {
+  return build(Mode::eval, nullptr, outputs, batch);
+}
+
 std::shared_ptr<const Graph> Session::train_graph(const LossSpec& loss, const Tensors& batch) { return build(Mode::train, &loss, {}, batch); }
 
 std::string Session::bill() const {

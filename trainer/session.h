@@ -74,7 +74,8 @@ class Session {
   // Seconds by operator of a training micro-batch, each operator's share of `repeats` runs averaged.
   std::map<std::string, double> profile(const LossSpec& loss, const Tensors& batch, int repeats);
 
-  // The graph of a training micro-batch, for dumps and tests.
+  // The graph that forward() runs, and the one of a training micro-batch: for dumps, costs and tests.
+  std::shared_ptr<const Graph> forward_graph(const std::vector<int>& outputs, const Tensors& batch);
   std::shared_ptr<const Graph> train_graph(const LossSpec& loss, const Tensors& batch);
 
  private:

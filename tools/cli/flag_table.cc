@@ -9,7 +9,8 @@ namespace {
 constexpr VerbSet kTrain = only(Verb::train);
 constexpr VerbSet kExport = in(Verb::train, Verb::export_model);
 constexpr VerbSet kData = in(Verb::train, Verb::eval, Verb::predict);
-constexpr VerbSet kText = kData | only(Verb::tokenize);
+constexpr VerbSet kFeed = kData | only(Verb::plan);  // read data; plan does to calibrate
+constexpr VerbSet kText = kFeed | only(Verb::tokenize);
 constexpr VerbSet kGraph = in(Verb::train, Verb::check, Verb::plan, Verb::grad);  // build the training graph
 constexpr VerbSet kRun = kGraph | kData;                                          // build any graph
 constexpr VerbSet kPlanned = kRun | only(Verb::export_model);                       // under a precision plan
@@ -107,12 +108,12 @@ std::vector<Flag> data_flags() {
           .also({"input"}),
       list("text_columns", "NAME", "Column of the text; two for sentence pairs (A,B or the flag twice).")
           .by_commas()
-          .on(kData)
+          .on(kFeed)
           .also({"text_column_names", "text_column_name", "text_column"}),
-      text("label_column", "NAME", "label", "Column of the label.").on(kData).also({"label_column_name"}),
+      text("label_column", "NAME", "label", "Column of the label.").on(kFeed).also({"label_column_name"}),
       text("delimiter", "CHAR", "auto", "Field separator of text tables; auto: by file name.")
           .checked(normal_delimiter, "auto, tab, comma, semicolon, pipe, or one character")
-          .on(kData),
+          .on(kFeed),
       text("vocab", "FILE", "", "WordPiece vocabulary, one token a line.")
           .on(kText)
           .needed(only(Verb::tokenize))
@@ -127,7 +128,7 @@ std::vector<Flag> data_flags() {
           .also({"max_seq_length", "max_length"}),
       whole("pad_to_multiple", "8", "Sequence length of a batch is rounded up to a multiple of this.")
           .at_least(1)
-          .on(kData)
+          .on(kFeed)
           .also({"pad_to_multiple_of"}),
       toggle("group_by_length", "true", "Put rows of similar length in a batch (less padding).").on(kTrain),
       toggle("shuffle", "true", "New order every epoch, from --seed.").on(kTrain).also({"shuffle_train_dataset"}),
@@ -138,13 +139,24 @@ std::vector<Flag> precision_flags() {
   return {
       toggle("use_fp16", "false", "Mixed precision with float16 and loss scaling.").on(kPlanned).also({"fp16", "amp"}),
       toggle("use_bf16", "false", "Mixed precision with bfloat16.").on(kPlanned).also({"bf16"}),
-      text("amp_level", "LEVEL", "O1", "Precision preset: O1 is the default op-list, O0 all fp32.")
+      text("amp_level", "LEVEL", "O1", "Preset: O0 (all fp32), O1, O2, O3, pytorch, tensorflow, paddle, apex; auto: measured at the start of training.")
           .on(kPlanned)
           .also({"opt_level", "fp16_opt_level"}),
       text("precision_plan", "FILE", "",
            "Op-list JSON: what computes in which type, by operator, node, tensor or parameter.")
           .on(kPlanned)
           .also({"amp_config", "op_list"}),
+      text("calibrate", "FILE", "",
+           "Measure on this training data which nodes can run in 16 bits, and find the cheapest plan that stays accurate.")
+          .on(only(Verb::plan)),
+      whole("calibrate_batches", "4", "Batches to measure on: plan --calibrate, and --amp_level auto.")
+          .at_least(1)
+          .on(in(Verb::plan, Verb::train))
+          .also({"batches"}),
+      real("calibrate_rtol", "0",
+           "Largest relative error of loss and gradients against fp32 that a plan may have; 0: 0.01 for fp16, 0.08 for bf16.")
+          .at_least(0)
+          .on(in(Verb::plan, Verb::train)),
       choice("format", {"auto", "text", "json", "dot", "html"}, "auto",
              "What plan writes; auto: by the extension of --out (.json, .dot, .html), a table without it.")
           .on(only(Verb::plan)),
@@ -241,7 +253,7 @@ std::vector<Flag> schedule_flags() {
           .on(kTrain),
       whole("batch_size", "8", "Rows of a micro-batch.")
           .at_least(1)
-          .on(kData)
+          .on(kFeed)
           .also({"per_device_train_batch_size", "train_batch_size", "b"}),
       whole("gradient_accumulation_steps", "1", "Micro-batches of one optimizer step.")
           .at_least(1)
