@@ -121,6 +121,7 @@ def main():
     args.binary = common.find_binary(args.binary)
     with common.scratch_dir() as scratch:
         folder = Path(scratch)
+        args.binary = common.pinned(args.binary, folder)
         rng = np.random.default_rng(1)
         x, y = make_data(folder, rng)
         weights = make_model(folder / "model.onnx", rng)
