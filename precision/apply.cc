@@ -87,6 +87,12 @@ class Apply {
     return builder_.cast(to, t);
   }
 
+  // Scale, bias and statistics of batch normalisation, as under autocast: variances may be beyond 65504, and running ones
+  // move while the plan stands.
+  static bool stays_wide(const Node& node, size_t i) {
+    return i > 0 && (node.op->name == "BatchNorm" || node.op->name == "BatchNormTrain");
+  }
+
   // What a node that only moves elements keeps all its floating inputs in: 16 bit if they already are, or if its
   // readers want that alone and casting them beforehand takes no more casts than afterwards.
   DType moved_type(const Node& node) {
@@ -111,7 +117,9 @@ class Apply {
       compute = moved_type(node);
       for (const ValueId v : node.in) in.push_back(in_type(v, compute));
     } else {
-      for (const ValueId v : node.in) in.push_back(is_low(compute) ? in_type(v, low_) : mapped(v));
+      for (size_t i = 0; i < node.in.size(); ++i) {
+        in.push_back(is_low(compute) && !stays_wide(node, i) ? in_type(node.in[i], low_) : mapped(node.in[i]));
+      }
     }
     builder_.origin = node.origin;
     builder_.origin.compute = compute;

@@ -14,6 +14,7 @@ namespace amp {
 //  * an fp32 node reads either (kernels widen as they load) and stores 16 bit when all who read it read 16 bit;
 //  * operators that only move elements follow their input; a cast that all their readers want goes before them, so
 //    that one cast of a value serves every reshaped and transposed view of it;
+//  * batch normalisation keeps its scale, bias and statistics in fp32;
 //  * a graph input that 16-bit nodes alone read is fed in 16 bit.
 // map, if given, receives the new id of every value of g.
 Graph apply_precision(const Graph& g, const std::vector<DType>& compute, DType low, const Evaluator& evaluator,
