@@ -17,10 +17,6 @@ namespace {
 
 constexpr int kFloat = onnx::TensorProto::FLOAT;
 
-bool one_of(const std::string& op, std::initializer_list<const char*> set) {
-  return std::any_of(set.begin(), set.end(), [&](const char* s) { return op == s; });
-}
-
 // Any type will do: what they make does not depend on it.
 bool reads_any(const onnx::NodeProto& n) { return one_of(n.op_type(), {"Shape", "Size", "Cast"}); }
 
@@ -130,9 +126,17 @@ class HalfConversion {
     return n.op_type() == "Identity" && n.domain().empty() && only_read_as_half(n.output(0));
   }
 
+  // What a 16-bit node reads in 16 bits. Where the definition lets them differ from the input, batch normalisation's
+  // parameters and statistics stay as the plan computes them: float32.
+  bool half_input(const onnx::NodeProto& n, const onnx::OpSchema* s, int i) const {
+    if (!s || !takes_half(s->inputs(), i)) return false;
+    if (all_ || i == 0 || n.op_type() != "BatchNormalization") return true;
+    return s->inputs().at(static_cast<size_t>(i)).GetTypeStr() == s->inputs()[0].GetTypeStr();
+  }
+
   bool reads_half(const Reader& r) {
     const onnx::OpSchema* s = schema(*r.node);
-    return s && low(*r.node) && takes_half(s->inputs(), r.input);
+    return low(*r.node) && half_input(*r.node, s, r.input);
   }
 
   bool only_read_as_half(const std::string& name) {
@@ -284,7 +288,7 @@ class HalfConversion {
       if (!is_float(name) || reads_any(n)) {
         n.set_input(i, renamed(name));
       } else {
-        n.set_input(i, read(name, s && in_half && takes_half(s->inputs(), i), out));
+        n.set_input(i, read(name, in_half && half_input(n, s, i), out));
       }
     }
     for (auto& a : *n.mutable_attribute()) {
@@ -293,7 +297,9 @@ class HalfConversion {
       rewrite(*a.mutable_g(), false);
       casts_.pop_back();
     }
-    retype_attributes(n);
+    if (n.output_size() > 0 && half_.count(n.output(0))) {
+      retype_attributes(n, options_.type, [&](onnx::TensorProto& t) { narrow_tensor(t, n.output(0)); });
+    }
     std::vector<onnx::NodeProto> after;
     for (auto& name : *n.mutable_output()) {
       if (const auto it = inner_name_.find(name); it != inner_name_.end()) {
@@ -303,57 +309,6 @@ class HalfConversion {
     }
     out.Add()->Swap(&n);
     for (auto& c : after) out.Add()->Swap(&c);
-  }
-
-  // Attributes that fix an output's type.
-  void retype_attributes(onnx::NodeProto& n) {
-    const std::string& op = n.op_type();
-    if (n.output_size() == 0 || !half_.count(n.output(0))) return;
-    const auto find = [&](const std::string& name) {
-      auto& all = *n.mutable_attribute();
-      const auto it = std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.name() == name; });
-      return it == all.end() ? nullptr : &*it;
-    };
-    const auto add = [&](const std::string& name, onnx::AttributeProto::AttributeType type) {
-      auto& a = *n.add_attribute();
-      a.set_name(name);
-      a.set_type(type);
-      return &a;
-    };
-    if (op == "Constant") {
-      for (auto& a : *n.mutable_attribute()) {
-        if (a.name() == "value_float" || a.name() == "value_floats") {
-          HostTensor t = a.name() == "value_float"
-                             ? HostTensor::scalar<float>(a.f())
-                             : HostTensor::of<float>({a.floats_size()}, {a.floats().begin(), a.floats().end()});
-          a.clear_f();
-          a.clear_floats();
-          a.set_name("value");
-          a.set_type(onnx::AttributeProto::TENSOR);
-          *a.mutable_t() = encode(t, "");
-        }
-        if (a.has_t() && a.t().data_type() == kFloat) narrow_tensor(*a.mutable_t(), n.output(0));
-      }
-    } else if (op == "ConstantOfShape") {
-      if (auto* value = find("value")) {
-        if (value->t().data_type() == kFloat) narrow_tensor(*value->mutable_t(), n.output(0));
-      } else {  // 0 of float32 by default
-        *add("value", onnx::AttributeProto::TENSOR)->mutable_t() =
-            encode(HostTensor::zeros(options_.type.dtype(), {1}), "");
-      }
-    } else if (op == "Cast") {
-      find("to")->set_i(options_.type.onnx);
-    } else if (one_of(op, {"RandomNormal", "RandomUniform", "EyeLike", "RandomNormalLike", "RandomUniformLike",
-                           "Bernoulli", "HannWindow", "HammingWindow", "BlackmanWindow", "DequantizeLinear"})) {
-      const std::string key = op.find("Window") != std::string::npos ? "output_datatype"
-                              : op == "DequantizeLinear"             ? "output_dtype"
-                                                                     : "dtype";
-      if (auto* type = find(key)) {
-        if (type->i() == kFloat) type->set_i(options_.type.onnx);
-      } else if (op.find("Like") == std::string::npos && op != "Bernoulli" && op != "DequantizeLinear") {
-        add(key, onnx::AttributeProto::INT)->set_i(options_.type.onnx);
-      }
-    }
   }
 
   void narrow_tensor(onnx::TensorProto& t, const std::string& name) {

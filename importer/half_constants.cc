@@ -1,10 +1,16 @@
 #include "importer/half_constants.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "importer/patch.h"
+#include "importer/tensor.h"
 
 namespace amp {
+
+bool one_of(const std::string& op, std::initializer_list<const char*> set) {
+  return std::any_of(set.begin(), set.end(), [&](const char* s) { return op == s; });
+}
 
 Narrowed narrow_constant(const HostTensor& wide, const HalfType& type, const ConstantUse& use,
                          const std::string& name) {
@@ -33,6 +39,55 @@ Narrowed narrow_constant(const HostTensor& wide, const HalfType& type, const Con
   }
   out.value = fitted.cast(type.dtype());
   return out;
+}
+
+void retype_attributes(onnx::NodeProto& n, const HalfType& half,
+                       const std::function<void(onnx::TensorProto&)>& narrow) {
+  const std::string& op = n.op_type();
+  const auto find = [&](const std::string& name) {
+    auto& all = *n.mutable_attribute();
+    const auto it = std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.name() == name; });
+    return it == all.end() ? nullptr : &*it;
+  };
+  const auto add = [&](const std::string& name, onnx::AttributeProto::AttributeType type) {
+    auto& a = *n.add_attribute();
+    a.set_name(name);
+    a.set_type(type);
+    return &a;
+  };
+  if (op == "Constant") {
+    for (auto& a : *n.mutable_attribute()) {
+      if (a.name() == "value_float" || a.name() == "value_floats") {
+        HostTensor t = a.name() == "value_float"
+                           ? HostTensor::scalar<float>(a.f())
+                           : HostTensor::of<float>({a.floats_size()}, {a.floats().begin(), a.floats().end()});
+        a.clear_f();
+        a.clear_floats();
+        a.set_name("value");
+        a.set_type(onnx::AttributeProto::TENSOR);
+        *a.mutable_t() = encode(t, "");
+      }
+      if (a.has_t() && a.t().data_type() == onnx::TensorProto::FLOAT) narrow(*a.mutable_t());
+    }
+  } else if (op == "ConstantOfShape") {
+    if (auto* value = find("value")) {
+      if (value->t().data_type() == onnx::TensorProto::FLOAT) narrow(*value->mutable_t());
+    } else {  // 0 of float32 by default
+      *add("value", onnx::AttributeProto::TENSOR)->mutable_t() = encode(HostTensor::zeros(half.dtype(), {1}), "");
+    }
+  } else if (op == "Cast") {
+    find("to")->set_i(half.onnx);
+  } else if (one_of(op, {"RandomNormal", "RandomUniform", "EyeLike", "RandomNormalLike", "RandomUniformLike",
+                         "Bernoulli", "HannWindow", "HammingWindow", "BlackmanWindow", "DequantizeLinear"})) {
+    const std::string key = op.find("Window") != std::string::npos ? "output_datatype"
+                            : op == "DequantizeLinear"             ? "output_dtype"
+                                                                   : "dtype";
+    if (auto* type = find(key)) {
+      if (type->i() == onnx::TensorProto::FLOAT) type->set_i(half.onnx);
+    } else if (op.find("Like") == std::string::npos && op != "Bernoulli" && op != "DequantizeLinear") {
+      add(key, onnx::AttributeProto::INT)->set_i(half.onnx);
+    }
+  }
 }
 
 }  // namespace amp

@@ -9,6 +9,8 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <functional>
+#include <initializer_list>
 #include <string>
 
 #include "base/host_tensor.h"
@@ -34,6 +36,11 @@ struct Narrowed {
   bool clamped = false;  // ... a bound that was
   bool raised = false;   // one element too small for the type (an epsilon) became its smallest number
 };
+
+bool one_of(const std::string& op, std::initializer_list<const char*> set);
+
+// Attributes that fix the type of what a node makes; `narrow` converts a float32 tensor that is one.
+void retype_attributes(onnx::NodeProto& n, const HalfType& half, const std::function<void(onnx::TensorProto&)>& narrow);
 
 Narrowed narrow_constant(const HostTensor& wide, const HalfType& type, const ConstantUse& use, const std::string& name);
 

@@ -220,3 +220,18 @@ TEST_CASE("small models export in mixed precision and pass the checker, whatever
     }
   }
 }
+
+TEST_CASE("mixed export leaves statistics in float32 where the operator allows it", "[half]") {
+  const Folder f;
+  for (const int64_t opset : {13, 15}) {
+    const Imported m = import_text(f, cat(R"(
+      <ir_version: 8, opset_import: ["" : )",
+                                          opset, R"(]> g (float[N,2] x) => (float[N,2] y)
+      <float[2] s = {1,2}, float[2] b = {3,4}, float[2] mean = {5,6}, float[2] v = {7,8}>
+      { y = BatchNormalization (x, s, b, mean, v) })"));
+    const auto p = mixed(f, m, {"y"});
+    for (const char* name : {"s", "b", "mean", "v"}) {
+      CHECK(type_of(p, name) == (opset == 15 ? onnx::TensorProto::FLOAT : onnx::TensorProto::FLOAT16));
+    }
+  }
+}

@@ -43,7 +43,7 @@ struct Job {
     InputSpec x;
     x.name = "x";
     x.dtype = DType::f32;
-  x.dims = Dims{-1, 2, 6, 6};
+    x.dims = Dims{-1, 2, 6, 6};
     data = make_tensor_dataset(file.tensors, "batch", {x}, t);
     SessionOptions s;
     s.batchnorm_train = true;
@@ -90,7 +90,10 @@ struct Job {
   Scratch folder;
 };
 
-std::vector<float> floats(const HostTensor& t) { return {t.as<float>(), t.as<float>() + t.numel()}; }
+std::vector<float> floats(const HostTensor& tensor) {
+  const HostTensor t = tensor.cast(DType::f32);
+  return {t.as<float>(), t.as<float>() + t.numel()};
+}
 
 void check_close(const std::vector<float>& got, const std::vector<float>& want, double tolerance) {
   REQUIRE(got.size() == want.size());
@@ -189,4 +192,22 @@ TEST_CASE("16-bit plans keep running statistics in fp32", "[statistics]") {
       CHECK(floats(t.cast(low).cast(DType::f32)) != floats(t));
     }
   }
+}
+
+TEST_CASE("statistics beyond fp16 do not break evaluation under a 16-bit plan", "[statistics]") {
+  Job job(0, DType::f16);
+  const HostTensor x = *read_safetensors(kFolder + "batch.safetensors").find("x");
+  const auto set = [&](const std::string& name, float factor) {
+    const HostTensor t = job.session->param(job.slot(name));
+    float* p = static_cast<float*>(const_cast<void*>(t.data()));
+    for (int64_t i = 0; i < t.numel(); ++i) p[i] *= factor;
+  };
+  set("conv1.weight", 1000);
+  set("conv1.bias", 1000);
+  set("bn1.running_mean", 1000);
+  set("bn1.running_var", 1e6f);
+  job.session->params_changed();
+  const int logits = job.model.graph.find("logits");
+  const std::vector<float> low = floats(job.session->forward({logits}, {{"x", x}}).begin()->second);
+  check_close(low, floats(job.session->forward({logits}, {{"x", x}}, true).begin()->second), 2e-2);
 }
