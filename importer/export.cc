@@ -135,6 +135,9 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
     patched.external.clear();
     const HalfOptions half = half_options(doc, graph, options);
     if (!half.low || !half.low->empty()) convert_to_half(proto, half, report.notes);
+    if (half.type.dtype() == DType::bf16)
+      report.notes.push_back(
+          "mixed: the 16-bit nodes are bfloat16; onnxruntime's CPU provider has no kernels for most of them");
   }
 
   std::vector<std::pair<onnx::TensorProto*, HostTensor>> external;
