@@ -206,7 +206,10 @@ Plan plan(const Lowering& l) {
 ValueId reduce(Lowering& l, const Plan& p, const char* name, ValueId x) {
   return p.axes.empty() ? x : l.b.op(name, {x}, {{"axes", p.axes}, {"keepdims", p.keepdims}});
 }
-template <int Op> void lower_reduce(Lowering& l) { l.out(0, reduce(l, plan(l), kNames[Op], l.in(0))); }
+template <int Op> void lower_reduce(Lowering& l) {
+  if (l.b.dtype(l.in(0)) != DType::boolean) return l.out(0, reduce(l, plan(l), kNames[Op], l.in(0)));
+  l.out(0, l.b.cast(reduce(l, plan(l), kNames[Op], l.b.cast(l.in(0), DType::i32)), DType::boolean));
+}
 void lower_mean(Lowering& l) {
   const Plan p = plan(l);
   const ValueId sum = reduce(l, p, "ReduceSum", l.in(0));

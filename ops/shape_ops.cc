@@ -177,7 +177,6 @@ void grad_scatter_nd(GradBuilder& g) {
 }
 void lower_scatter_nd(Lowering& l) {
   Builder& b = l.b;
-  if (l.attrs.s("reduction", "none") != "none") l.unsupported("reduction is not supported");
   const Dims d = l.dims(0), id = l.dims(1);
   const int64_t depth = id.back();
   int64_t n = 1;
@@ -193,7 +192,17 @@ void lower_scatter_nd(Lowering& l) {
   const ValueId wrapped = b.op("Where", {b.op("Less", {flat, zero}), b.op("Add", {flat, b.constant(HostTensor::of<int64_t>({depth}, extent))}), flat});
   const ValueId rows = b.reduce_sum(b.op("Mul", {wrapped, b.constant(HostTensor::of<int64_t>({depth}, stride))}), {1}, false);
   const int64_t inner = n ? numel(d) / n : 1;
-  l.out(0, b.op("ScatterNDRows", {l.in(0), rows, l.in(2)}, {{"inner", inner}, {"n", n}}));
+  const std::string reduction = l.attrs.s("reduction", "none");
+  if (reduction == "none") return l.out(0, b.op("ScatterNDRows", {l.in(0), rows, l.in(2)}, {{"inner", inner}, {"n", n}}));
+  const Dims table{n, inner}, added{tuples, inner};
+  if (reduction == "add" && is_float(b.dtype(l.in(0)))) {
+    const ValueId sum = b.op("ScatterRows", {b.reshape(l.in(2), added), rows}, {{"outer", int64_t{1}}, {"n", n}, {"inner", inner}, {"dims", table}});
+    return l.out(0, b.op("Add", {l.in(0), b.reshape(sum, d)}));
+  }
+  const int64_t kind = reduction == "mul" ? 1 : reduction == "max" ? 2 : reduction == "min" ? 3 : 0;  // of core ScatterElements
+  if (kind == 0) l.unsupported("reduction '" + reduction + "' of " + std::string(name_of(b.dtype(l.in(0)))));
+  const ValueId at = b.expand(b.reshape(rows, {tuples, 1}), added);
+  l.out(0, b.reshape(b.op("ScatterElements", {b.reshape(l.in(0), table), at, b.reshape(l.in(2), added)}, {{"axis", int64_t{0}}, {"reduction", kind}}), d));
 }
 
 OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, bool none = false) {

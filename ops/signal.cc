@@ -48,6 +48,33 @@ ValueId transform(const Lowering& l, ValueId x, bool inverse, bool onesided) {
   return concat(b, {b.reshape(real, out), b.reshape(imaginary, out)}, rank - 1);
 }
 
+// (..., n / 2 + 1, 2), half the spectrum of n real numbers -> (..., n, 1): every bin but the first, and the middle one
+// of an even n, stands for two.
+ValueId inverse_of_half(const Lowering& l, ValueId x, int64_t n) {
+  Builder& b = l.b;
+  const Dims d = b.dims(x);
+  const int64_t rank = static_cast<int64_t>(d.size()), k = d[d.size() - 2];
+  if (n * k > kLargestTable) l.unsupported(cat("a transform of ", n, " points"));
+  std::vector<double> c, s;
+  for (int64_t j = 0; j < k; ++j) {
+    const double weight = (j == 0 || 2 * j == n ? 1.0 : 2.0) / static_cast<double>(n);
+    for (int64_t t = 0; t < n; ++t) {
+      const double angle = 2 * kPi * static_cast<double>(t * j % n) / static_cast<double>(n);
+      c.push_back(weight * std::cos(angle));
+      s.push_back(-weight * std::sin(angle));
+    }
+  }
+  const DType type = b.dtype(x);
+  const auto product = [&](int64_t part, const std::vector<double>& table) {
+    const ValueId v = b.reshape(slice(b, x, rank - 1, part, 1), Dims(d.begin(), d.end() - 1));
+    return b.op("MatMul", {v, b.constant(HostTensor::of<double>({k, n}, table).cast(type))});
+  };
+  Dims out = d;
+  out[d.size() - 2] = n;
+  out.back() = 1;
+  return b.reshape(add(b, product(0, c), product(1, s)), out);
+}
+
 // The first n entries of axis d, zeros appended when there are fewer.
 ValueId resized(Builder& b, ValueId x, int64_t axis, int64_t n) {
   Dims d = b.dims(x);
@@ -65,13 +92,18 @@ void lower_dft(Lowering& l) {
   const bool inverse = l.attrs.i("inverse", 0) != 0, onesided = l.attrs.i("onesided", 0) != 0;
   if (rank < 2 || axis == rank - 1 || l.dims(0).back() < 1 || l.dims(0).back() > 2)
     fail(Exit::model, "E_SHAPE", cat("DFT of ", to_string(l.dims(0)), " along axis ", axis));
-  if (inverse && onesided) l.unsupported("an inverse transform of half a spectrum");
+  const bool half = inverse && onesided;
+  if (half && (l.dims(0).back() != 2 || rank < 3)) fail(Exit::model, "E_SHAPE", "DFT: half a spectrum must be complex");
   ValueId x = l.in(0);
-  if (l.has(1)) x = resized(b, x, axis, l.ints(1).at(0));
+  const int64_t bins_in = l.dims(0)[static_cast<size_t>(axis)];
+  const int64_t n = l.has(1) ? l.ints(1).at(0) : half ? 2 * (bins_in - 1) : bins_in;
+  if (n < 1) fail(Exit::model, "E_ATTR", cat("DFT of length ", n));
+  x = resized(b, x, axis, half ? n / 2 + 1 : n);
   std::vector<int64_t> swap(static_cast<size_t>(rank));
   for (size_t i = 0; i < swap.size(); ++i) swap[i] = static_cast<int64_t>(i);
   std::swap(swap[static_cast<size_t>(axis)], swap[static_cast<size_t>(rank - 2)]);
-  l.out(0, b.transpose(transform(l, b.transpose(x, swap), inverse, onesided), swap));
+  x = b.transpose(x, swap);
+  l.out(0, b.transpose(half ? inverse_of_half(l, x, n) : transform(l, x, inverse, onesided), swap));
 }
 
 // Frames of the signal, each times the window, transformed.

@@ -88,6 +88,17 @@ void reductions(OpSpecs& s) {
   };
   s["CumSum"].cases = {scan({6}, 0, 0, 0),       scan({6}, 0, 1, 0),    scan({3, 4}, 1, 0, 1),  scan({3, 4}, 0, 1, 1),
                        scan({2, 3, 2}, 1, 0, 0), scan({2, 0}, 1, 0, 0), scan({40, 50}, 1, 0, 0)};
+  const auto matrices = [](Dims batch, int64_t n) {
+    batch.insert(batch.end(), {n, n});
+    return OpCase{{{std::move(batch), uniform(-1, 1)}}, {}};
+  };
+  s["Det"].cases = {matrices({}, 1), matrices({}, 2), matrices({}, 3), matrices({}, 5), matrices({4}, 2), matrices({2, 3}, 3),
+                    matrices({1, 2, 2}, 2), matrices({0}, 3)};
+  for (const OpCase& c : s["Det"].cases) {
+    const Dims& d = c.in[0].dims;
+    s["DetGrad"].cases.push_back(fixed({{{d, uniform(-1, 1)}, {Dims(d.begin(), d.end() - 2), uniform(-1, 1)}}, {}}));
+  }
+  for (const char* op : {"Det", "DetGrad"}) s[op].fp32_tolerance = 1e-5;
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (const int64_t keep : {0, 1}) {
       const Attrs a{{"axis", int64_t{1}}, {"keepdims", keep}, {"select_last_index", keep}};

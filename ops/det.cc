@@ -1,0 +1,104 @@
+// Det (ONNX 11+): determinants of square matrices (..., n, n) -> (...). Core Det(x) and DetGrad(x, dy): dx = dy *
+// cofactors of x, which are right for singular matrices too (det * inverse is not). Gaussian elimination with row
+// exchanges in fp32 or fp64.
+#include <algorithm>
+#include <cmath>
+
+#include "backend/rows.h"
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+// Of the n x n matrix in a, which is destroyed.
+template <class T>
+T determinant(T* a, int64_t n) {
+  T det = 1;
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t pivot = k;
+    for (int64_t i = k + 1; i < n; ++i) {
+      if (std::abs(a[i * n + k]) > std::abs(a[pivot * n + k])) pivot = i;
+    }
+    const T p = a[pivot * n + k];
+    if (p == 0) return p;
+    if (pivot != k) {
+      std::swap_ranges(a + k * n, a + k * n + n, a + pivot * n);
+      det = -det;
+    }
+    det *= p;
+    for (int64_t i = k + 1; i < n; ++i) {
+      const T f = a[i * n + k] / p;
+      for (int64_t j = k + 1; j < n; ++j) a[i * n + j] -= f * a[k * n + j];
+    }
+  }
+  return det;
+}
+
+template <class T>
+Kernel typed_det(const KernelArgs& a) {
+  const Tensor x = a.in[0], y = a.out[0];
+  const int64_t n = x.dims.back(), matrices = y.numel();
+  return [=] {
+    parallel_ranges(matrices, 1 + 4096 / (n * n * n + 1), [&](int64_t begin, int64_t end) {
+      T* const m = thread_scratch<T>(n * n, 0);
+      for (int64_t i = begin; i < end; ++i) {
+        convert(x.dtype, static_cast<const char*>(x.data) + i * n * n * size_of(x.dtype), DTypeOf<T>::value, m, n * n);
+        const T d = determinant(m, n);
+        convert(DTypeOf<T>::value, &d, y.dtype, static_cast<char*>(y.data) + i * size_of(y.dtype), 1);
+      }
+    });
+  };
+}
+
+template <class T>
+Kernel typed_grad(const KernelArgs& a) {
+  const Tensor x = a.in[0], dy = a.in[1], dx = a.out[0];
+  const int64_t n = x.dims.back(), matrices = dy.numel();
+  return [=] {
+    parallel_ranges(matrices, 1, [&](int64_t begin, int64_t end) {
+      T* const m = thread_scratch<T>(n * n, 0);
+      T* const minor = thread_scratch<T>(n * n, 1);
+      for (int64_t i = begin; i < end; ++i) {
+        convert(x.dtype, static_cast<const char*>(x.data) + i * n * n * size_of(x.dtype), DTypeOf<T>::value, m, n * n);
+        T up;
+        convert(dy.dtype, static_cast<const char*>(dy.data) + i * size_of(dy.dtype), DTypeOf<T>::value, &up, 1);
+        for (int64_t e = 0; e < n * n; ++e) {
+          const int64_t row = e / n, column = e % n;
+          T* to = minor;
+          for (int64_t k = 0; k < n * n; ++k) {
+            if (k / n != row && k % n != column) *to++ = m[k];
+          }
+          const T cofactor = up * determinant(minor, n - 1) * ((row + column) % 2 ? T(-1) : T(1));
+          convert(DTypeOf<T>::value, &cofactor, dx.dtype,
+                  static_cast<char*>(dx.data) + (i * n * n + e) * size_of(dx.dtype), 1);
+        }
+      }
+    });
+  };
+}
+Kernel det(const KernelArgs& a) { return in_double(a) ? typed_det<double>(a) : typed_det<float>(a); }
+Kernel det_grad(const KernelArgs& a) { return in_double(a) ? typed_grad<double>(a) : typed_grad<float>(a); }
+
+void infer_det(InferCtx& c) {
+  const Dims& d = c.in(0).dims;
+  if (d.size() < 2 || d[d.size() - 1] != d[d.size() - 2])
+    fail(Exit::model, "E_SHAPE", cat("Det of ", to_string(d), ": needs square matrices"));
+  c.out(c.in(0).dtype, Dims(d.begin(), d.end() - 2));
+}
+void gradient(GradBuilder& g) { g.add_grad(0, g.op("DetGrad", {g.in(0), g.dy(0)})); }
+
+OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, size_t inputs) {
+  OpDef d;
+  d.name = name;
+  d.infer = infer;
+  d.gradient = gradient;
+  d.min_inputs = inputs;
+  return d;
+}
+const RegisterOp ops[] = {RegisterOp{def("Det", infer_det, gradient, 1)},
+                          RegisterOp{def("DetGrad", infer_same, nullptr, 2)}};
+const RegisterKernel kernels[] = {{DeviceKind::cpu, "Det", det}, {DeviceKind::cpu, "DetGrad", det_grad}};
+const RegisterOnnx onnx{{"Det", lower_same_name, 11, {}}};
+
+}  // namespace
+}  // namespace amp
