@@ -92,8 +92,9 @@ void reductions(OpSpecs& s) {
     batch.insert(batch.end(), {n, n});
     return OpCase{{{std::move(batch), uniform(-1, 1)}}, {}};
   };
-  s["Det"].cases = {matrices({}, 1), matrices({}, 2), matrices({}, 3), matrices({}, 5), matrices({4}, 2), matrices({2, 3}, 3),
-                    matrices({1, 2, 2}, 2), matrices({0}, 3)};
+  s["Det"].cases = {matrices({}, 1),        matrices({}, 2),  matrices({}, 3),
+                    matrices({}, 5),        matrices({4}, 2), matrices({2, 3}, 3),
+                    matrices({1, 2, 2}, 2), matrices({0}, 3), fixed(matrices({400}, 3))};
   for (const OpCase& c : s["Det"].cases) {
     const Dims& d = c.in[0].dims;
     s["DetGrad"].cases.push_back(fixed({{{d, uniform(-1, 1)}, {Dims(d.begin(), d.end() - 2), uniform(-1, 1)}}, {}}));
