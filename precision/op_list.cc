@@ -106,7 +106,9 @@ static OpList open(const std::string& name, const fs::path& folder, std::vector<
   if (!text.empty()) return resolve(text, name, {}, true, chain);
   if (!fs::is_regular_file(path, none)) {
     const std::vector<std::string> presets = preset_names();
-    const std::string near = nearest(name, presets);
+    std::vector<std::string> words = presets;
+    words.emplace_back("auto");  // --amp_level's, no list
+    const std::string near = nearest(name, words);
     fail(Exit::usage, "E_OP_LIST_EXTENDS",
          cat("'", printable(name), "' is neither a preset (", join(presets, ", "), ") nor a file"),
          near.empty() ? "" : cat("did you mean '", near, "'?"));

@@ -189,7 +189,7 @@ void Trainer::diverged() {
   fail(Exit::numerical, "E_DIVERGED",
        cat(scaler_.state().consecutive_skips, " steps in a row had non-finite gradients (loss scale ", scaler_.scale(), "); the first non-finite gradient is that of '",
            where, "'"),
-       "lower --lr, try --use_bf16, or keep the operators near that parameter in fp32 with a rule in --precision_plan");
+       "lower --lr, try --use_bf16, or let --amp_level auto find the operators that need fp32 (by hand: a rule in --precision_plan)");
 }
 
 void Trainer::save(const SamplerState& next) {
