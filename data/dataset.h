@@ -26,6 +26,7 @@ struct InputSpec {
 struct Batch {
   std::map<std::string, HostTensor> inputs;
   HostTensor labels;  // absent when the data has none
+  std::map<std::string, HostTensor> more_labels;  // those that a loss asks for under another name
   int64_t rows = 0;
   int64_t valid_items = 0;  // what the loss is normalised by: integer labels other than kIgnoreIndex, all float labels
   int64_t tokens = 0;       // text: tokens before padding; otherwise 0

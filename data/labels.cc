@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -63,17 +65,111 @@ std::vector<int64_t> class_ids(const Table& table, const std::string& column, st
   return out;
 }
 
+namespace {
+
+std::optional<float> finite_number(std::string_view text) {
+  float v = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (code != std::errc() || end != text.data() + text.size() || !std::isfinite(v)) return std::nullopt;
+  return v;
+}
+
+std::string_view trimmed(std::string_view s) {
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
+  return s;
+}
+
+char find_separator(const Table& table, size_t column) {
+  for (const char c : {'|', ';', ','}) {
+    for (int64_t r = 0; r < table.rows(); ++r) {
+      if (table.has(r, column) && !table.is_json(r, column) && table.text(r, column).find(c) != std::string_view::npos) return c;
+    }
+  }
+  return '|';
+}
+
+std::vector<std::string> names_in_json(const Table& table, int64_t row, size_t column) {
+  std::vector<std::string> names;
+  const nlohmann::json j = nlohmann::json::parse(table.json(row, column));
+  for (const auto& name : j) {
+    if (!j.is_array() || name.is_structured() || name.is_null()) {
+      fail(Exit::data, "E_DATA_LABEL", cat(table.where(row), ": the labels in column '", printable(table.columns()[column]), "' are no array of names"));
+    }
+    names.push_back(name.is_string() ? name.get<std::string>() : name.dump());
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::string>> label_sets(const Table& table, const std::string& column, char separator) {
+  const size_t c = table.column(column);
+  if (!separator) separator = find_separator(table, c);
+  std::vector<std::vector<std::string>> out;
+  for (int64_t r = 0; r < table.rows(); ++r) {
+    out.emplace_back();
+    if (!table.has(r, c)) continue;
+    if (table.is_json(r, c)) {
+      out.back() = names_in_json(table, r, c);
+      continue;
+    }
+    std::string_view rest = table.text(r, c);
+    while (true) {
+      const size_t at = rest.find(separator);
+      const std::string_view name = trimmed(rest.substr(0, at));
+      if (!name.empty()) out.back().emplace_back(name);
+      if (at == std::string_view::npos) break;
+      rest.remove_prefix(at + 1);
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> find_names(const std::vector<std::vector<std::string>>& sets) {
+  std::set<std::string> names;
+  for (const auto& row : sets) names.insert(row.begin(), row.end());
+  if (names.empty()) fail(Exit::data, "E_DATA_LABEL", "no row has a label", "check --label_column");
+  return {names.begin(), names.end()};
+}
+
+std::vector<float> multi_hot(const Table& table, const std::vector<std::vector<std::string>>& sets, std::span<const std::string> names) {
+  std::unordered_map<std::string_view, size_t> ids;
+  for (size_t i = 0; i < names.size(); ++i) ids.emplace(names[i], i);
+  std::vector<float> out(sets.size() * names.size());
+  for (size_t r = 0; r < sets.size(); ++r) {
+    for (const std::string& name : sets[r]) {
+      const auto known = ids.find(name);
+      if (known == ids.end()) {
+        fail(Exit::data, "E_DATA_LABEL_NEW", cat(table.where(static_cast<int64_t>(r)), ": label '", printable(name), "' is not one of the ", names.size(), " known ones"),
+             "labels come from the training data; correct the row or add such rows to the training data");
+      }
+      out[r * names.size() + known->second] = 1;
+    }
+  }
+  return out;
+}
+
+bool is_regression_column(const Table& table, const std::string& column) {
+  const size_t c = table.column(column);
+  bool fractions = false;
+  for (int64_t r = 0; r < table.rows(); ++r) {
+    if (!table.has(r, c) || table.is_json(r, c)) return false;
+    const auto v = finite_number(table.text(r, c));
+    if (!v) return false;
+    fractions |= *v != std::floor(*v);
+  }
+  return fractions;
+}
+
 std::vector<float> label_numbers(const Table& table, const std::string& column) {
   const size_t c = table.column(column);
   std::vector<float> out;
   for (int64_t r = 0; r < table.rows(); ++r) {
     const std::string_view text = label(table, r, c);
-    float v = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
-    if (code != std::errc() || end != text.data() + text.size() || !std::isfinite(v)) {
-      fail(Exit::data, "E_DATA_LABEL", cat(table.where(r), ": label '", printable(text), "' is not a finite number"));
-    }
-    out.push_back(v);
+    const auto v = finite_number(text);
+    if (!v) fail(Exit::data, "E_DATA_LABEL", cat(table.where(r), ": label '", printable(text), "' is not a finite number"));
+    out.push_back(*v);
   }
   return out;
 }

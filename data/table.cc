@@ -81,6 +81,12 @@ std::string_view Table::text(int64_t row, size_t column) const {
   return std::string_view(text_).substr(c.begin, c.size);
 }
 
+std::string_view Table::json(int64_t row, size_t column) const {
+  const Cell& c = cell(row, column);
+  check(c.kind == Kind::structure, "Table::json: not a structure");
+  return std::string_view(text_).substr(c.begin, c.size);
+}
+
 std::string Table::where(int64_t row) const { return cat(name_, ":", line(row)); }
 
 }  // namespace amp

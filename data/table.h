@@ -41,6 +41,9 @@ class Table {
   size_t column(const std::string& column) const;           // E_DATA_COLUMN with the columns found and the nearest
   bool has(int64_t row, size_t column) const;               // false: the JSON key is absent or null
   std::string_view text(int64_t row, size_t column) const;  // absent, or a JSON array or object: E_DATA_JSON
+  // A JSON array or object as its JSON text; false for anything else.
+  bool is_json(int64_t row, size_t column) const { return cell(row, column).kind == Kind::structure; }
+  std::string_view json(int64_t row, size_t column) const;
   int64_t line(int64_t row) const { return lines_[static_cast<size_t>(row)]; }
   std::string where(int64_t row) const;  // "train.csv:17"
 

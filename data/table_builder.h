@@ -23,7 +23,7 @@ class TableBuilder {
   }
   size_t cells_in_row() const { return table_.cells_.size() - row_start_; }
   void add_text(std::string_view text) { add(text, Table::Kind::text); }
-  void add_structure() { add({}, Table::Kind::structure); }
+  void add_structure(std::string_view json) { add(json, Table::Kind::structure); }
   void add_absent() { add({}, Table::Kind::absent); }
   Table finish() { return std::move(table_); }
 

@@ -76,7 +76,7 @@ void parse_json_lines(std::string_view bytes, TableBuilder& out) {
       } else if (v->is_string()) {
         out.add_text(v->get_ref<const std::string&>());
       } else if (v->is_structured()) {
-        out.add_structure();
+        out.add_structure(v->dump());
       } else {
         out.add_text(v->dump());
       }

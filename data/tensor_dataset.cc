@@ -23,10 +23,12 @@ class TensorDataset final : public Dataset {
   TensorDataset(const std::vector<NamedTensor>& tensors, const std::string& file_name,
                 const std::vector<InputSpec>& inputs, const TensorOptions& options)
       : name_(file_name) {
-    for (const InputSpec& i : inputs) columns_.push_back({i.name, take(tensors, i)});
+    for (const InputSpec& i : inputs) columns_.push_back({i.name, take(tensors, i, options.label)});
     if (const HostTensor* label = find_tensor(tensors, options.label)) label_ = *label;
+    for (const std::string& l : options.more_labels) more_.push_back({l, find(tensors, l, "the loss's label")});
     std::vector<const HostTensor*> all;
     for (const NamedTensor& c : columns_) all.push_back(&c.tensor);
+    for (const NamedTensor& l : more_) all.push_back(&l.tensor);
     if (label_) all.push_back(&label_);
     if (all.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", name_, "' has neither a graph input nor a label"));
     for (const HostTensor* t : all) {
@@ -39,6 +41,7 @@ class TensorDataset final : public Dataset {
     if (rows_ <= options.batch_size) whole_ = true;
     if (options.allow_nonfinite) return;
     for (const NamedTensor& c : columns_) check_finite(c.name, c.tensor);
+    for (const NamedTensor& l : more_) check_finite(l.name, l.tensor);
     if (label_) check_finite(options.label, label_);
   }
 
@@ -49,6 +52,7 @@ class TensorDataset final : public Dataset {
     Batch b;
     for (const NamedTensor& c : columns_) b.inputs[c.name] = whole_ ? c.tensor : gather(c.tensor, samples);
     if (label_) b.labels = whole_ ? label_ : gather(label_, samples);
+    for (const NamedTensor& l : more_) b.more_labels[l.name] = whole_ ? l.tensor : gather(l.tensor, samples);
     b.rows = !whole_ ? static_cast<int64_t>(samples.size()) : std::max<int64_t>(1, rows_);
     b.valid_items = count_valid(b.labels);
     return b;
@@ -81,17 +85,21 @@ class TensorDataset final : public Dataset {
   }
 
  private:
-  HostTensor take(const std::vector<NamedTensor>& tensors, const InputSpec& input) const {
+  const HostTensor& find(const std::vector<NamedTensor>& tensors, const std::string& name, const char* what) const {
+    if (const HostTensor* t = find_tensor(tensors, name)) return *t;
+    std::vector<std::string> names;
+    for (const NamedTensor& n : tensors) names.push_back(printable(n.name));
+    const std::string near = nearest(name, names);
+    fail(Exit::data, "E_DATA_COLUMN",
+         cat("'", name_, "' has no tensor for ", what, " '", printable(name), "'; it has: ", join(names, ", ")),
+         near.empty() ? "" : cat("is '", near, "' meant?"));
+  }
+
+  HostTensor take(const std::vector<NamedTensor>& tensors, const InputSpec& input, const std::string& label) const {
+    const bool labels = input.name == "labels" || input.name == "target" || input.name == "targets";  // a model with its own loss
     const HostTensor* t = find_tensor(tensors, input.name);
-    if (!t) {
-      std::vector<std::string> names;
-      for (const NamedTensor& n : tensors) names.push_back(printable(n.name));
-      const std::string near = nearest(input.name, names);
-      fail(Exit::data, "E_DATA_COLUMN",
-           cat("'", name_, "' has no tensor for the graph's input '", printable(input.name),
-               "'; it has: ", join(names, ", ")),
-           near.empty() ? "" : cat("is '", near, "' meant?"));
-    }
+    if (!t && labels) t = find_tensor(tensors, label);
+    if (!t) t = &find(tensors, input.name, "the graph's input");
     const bool same_kind = is_float(t->dtype()) == is_float(input.dtype) || is_float(input.dtype);
     bool same_shape = !input.dims || input.dims->size() == t->dims().size();
     for (size_t d = 0; same_shape && input.dims && d < t->dims().size(); ++d) {
@@ -143,6 +151,7 @@ class TensorDataset final : public Dataset {
   std::string name_;
   std::vector<NamedTensor> columns_;
   HostTensor label_;
+  std::vector<NamedTensor> more_;
   int64_t rows_ = 0;
   bool whole_ = false;
 };

@@ -14,6 +14,7 @@ namespace amp {
 struct TensorOptions {
   int64_t batch_size = 32;
   std::string label = "label";   // optional in the file; kept in the file's type
+  std::vector<std::string> more_labels = {};  // others, not optional
   bool allow_nonfinite = false;  // NaN and infinity in float tensors: otherwise E_DATA_NONFINITE
 };
 

@@ -13,6 +13,7 @@ std::optional<TextRole> text_role(const std::string& input_name) {
   if (name == "attention_mask" || name == "input_mask") return TextRole::mask;
   if (name == "token_type_ids" || name == "segment_ids") return TextRole::types;
   if (name == "position_ids") return TextRole::positions;
+  if (name == "label" || name == "labels" || name == "target" || name == "targets") return TextRole::label;
   return std::nullopt;
 }
 
@@ -25,11 +26,19 @@ class TextDataset final : public Dataset {
     if (options_.fixed_seq_len > 0) options_.max_seq_len = options_.fixed_seq_len;
     for (const InputSpec& i : inputs_) roles_.push_back(role_of(i));
     tokenize(table, tokenizer);
-    if (options_.label_column.empty()) return;
-    if (options_.numeric_labels) {
-      numbers_ = label_numbers(table, options_.label_column);
-    } else {
-      ids_of_labels_ = class_ids(table, options_.label_column, options_.classes);
+    const std::string& column = options_.label_column;
+    if (column.empty()) return;
+    switch (options_.labels) {
+      case LabelForm::classes:
+        ids_of_labels_ = class_ids(table, column, options_.classes);
+        break;
+      case LabelForm::numbers:
+        numbers_ = label_numbers(table, column);
+        break;
+      case LabelForm::sets:
+        numbers_ = multi_hot(table, label_sets(table, column, options_.label_separator), options_.classes);
+        width_ = options_.classes.size();
+        break;
     }
   }
 
@@ -81,6 +90,7 @@ class TextDataset final : public Dataset {
   }
 
   HostTensor column(TextRole role, std::span<const int64_t> samples, int64_t length) const;
+  HostTensor labels(std::span<const int64_t> samples) const;
 
   std::vector<InputSpec> inputs_;
   std::vector<TextRole> roles_;
@@ -92,6 +102,7 @@ class TextDataset final : public Dataset {
   std::vector<int32_t> lengths_, second_start_;
   std::vector<int64_t> lines_, ids_of_labels_;
   std::vector<float> numbers_;
+  size_t width_ = 1;  // numbers a row
 };
 
 HostTensor TextDataset::column(TextRole role, std::span<const int64_t> samples, int64_t length) const {
@@ -116,6 +127,8 @@ HostTensor TextDataset::column(TextRole role, std::span<const int64_t> samples, 
         case TextRole::positions:
           p[i] = i;
           break;
+        case TextRole::label:
+          bug("text column of a label");
       }
     }
     p += length;
@@ -136,21 +149,32 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
   const int64_t padded = std::max(
       longest, std::min((longest + m - 1) / m * m, options_.max_seq_len > 0 ? options_.max_seq_len : INT64_MAX));
   const int64_t length = options_.fixed_seq_len > 0 ? options_.fixed_seq_len : padded;
+  if (!options_.label_column.empty()) b.labels = labels(samples);
+  b.valid_items = count_valid(b.labels);
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    b.inputs[inputs_[i].name] = column(roles_[i], samples, length).cast(inputs_[i].dtype);
+    if (roles_[i] == TextRole::label && !b.labels) {
+      fail(Exit::data, "E_DATA_COLUMN", cat("the model's input '", printable(inputs_[i].name), "' wants labels, the data has none"));
+    }
+    const HostTensor t = roles_[i] == TextRole::label ? b.labels : column(roles_[i], samples, length);
+    b.inputs[inputs_[i].name] = t.cast(inputs_[i].dtype);
   }
-  if (options_.label_column.empty()) return b;
-  b.labels = HostTensor::empty(options_.numeric_labels ? DType::f32 : DType::i64, {b.rows});
-  for (int64_t i = 0; i < b.rows; ++i) {
-    const auto s = static_cast<size_t>(samples[static_cast<size_t>(i)]);
-    if (options_.numeric_labels) {
-      b.labels.as_mutable<float>()[i] = numbers_[s];
+  return b;
+}
+
+HostTensor TextDataset::labels(std::span<const int64_t> samples) const {
+  const auto rows = static_cast<int64_t>(samples.size());
+  const bool sets = options_.labels == LabelForm::sets;
+  const DType type = options_.labels == LabelForm::classes ? DType::i64 : DType::f32;
+  HostTensor t = HostTensor::empty(type, sets ? Dims{rows, static_cast<int64_t>(width_)} : Dims{rows});
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const auto s = static_cast<size_t>(samples[i]);
+    if (type == DType::i64) {
+      t.as_mutable<int64_t>()[i] = ids_of_labels_[s];
     } else {
-      b.labels.as_mutable<int64_t>()[i] = ids_of_labels_[s];
+      std::copy_n(&numbers_[s * width_], width_, t.as_mutable<float>() + i * width_);
     }
   }
-  b.valid_items = count_valid(b.labels);
-  return b;
+  return t;
 }
 
 void TextDataset::check_token_range(const std::string& input, int64_t rows) const {
@@ -168,6 +192,7 @@ void TextDataset::check_token_range(const std::string& input, int64_t rows) cons
     const int64_t largest = role == TextRole::ids         ? *std::max_element(begin, begin + lengths_[s])
                             : role == TextRole::positions ? lengths_[s] - 1
                             : role == TextRole::types     ? second_start_[s] < lengths_[s]
+                            : role == TextRole::label     ? 0
                                                           : 1;
     if (largest >= rows) refuse(largest, s);
     if (role == TextRole::ids && pad_ >= rows) refuse(pad_, s);

@@ -14,21 +14,28 @@
 namespace amp {
 
 // What an input of that name is fed with; a trailing ":0" is ignored. Names: input_ids; attention_mask, input_mask;
-// token_type_ids, segment_ids; position_ids.
-enum class TextRole : uint8_t { ids, mask, types, positions };
+// token_type_ids, segment_ids; position_ids; label, labels, target (of a model that computes its own loss).
+enum class TextRole : uint8_t { ids, mask, types, positions, label };
 std::optional<TextRole> text_role(const std::string& input_name);
+
+enum class LabelForm : uint8_t {
+  classes,  // int64 [B]: places in classes
+  numbers,  // float32 [B]
+  sets,     // float32 [B, classes]: 0 or 1
+};
 
 struct TextOptions {
   std::vector<std::string> text_columns = {};  // one, or two for pairs
   std::string label_column = {};               // empty: no labels
-  bool numeric_labels = false;                 // regression: float32 labels
-  std::vector<std::string> classes = {};       // for class labels: ids are places in here
+  LabelForm labels = LabelForm::classes;
+  char label_separator = 0;                    // of sets in one cell; 0: found in the column
+  std::vector<std::string> classes = {};       // known names of classes or sets
   int64_t max_seq_len = 128;
   int64_t pad_to_multiple = 8;
   int64_t fixed_seq_len = 0;  // > 0: every batch has this length (graphs with a static sequence dimension)
 };
 
-// inputs: an input without a role is E_DATA_INPUT (exit 5). labels: int64 [B], or float32 [B].
+// inputs: an input without a role is E_DATA_INPUT (exit 5).
 std::unique_ptr<Dataset> make_text_dataset(const Table& table, const WordPiece& tokenizer,
                                            std::vector<InputSpec> inputs, const TextOptions& options);
 

@@ -7,6 +7,7 @@
 #include "data/dataset.h"
 #include "tools/cli/options.h"
 #include "trainer/calibrate.h"
+#include "trainer/evaluate.h"
 
 namespace amp {
 
@@ -15,6 +16,6 @@ bool wants_calibration(const cli::Options& opts);
 
 // Over --calibrate_batches batches in training order. Starts from --amp_level or --precision_plan if one is named, else from
 // O2 and O1. Each plan that is tried is a line on stderr.
-CalibratedPlan calibrate_plan(const cli::Options& opts, const SourceGraph& graph, const LossSpec& loss, const Dataset& data, bool text);
+CalibratedPlan calibrate_plan(const cli::Options& opts, const SourceGraph& graph, const Goal& goal, const Dataset& data, bool text);
 
 }  // namespace amp

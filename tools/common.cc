@@ -31,27 +31,6 @@ Tensors read_batch(const std::string& path) {
   return b;
 }
 
-LossSpec choose_loss(const cli::Options& opts, const SourceGraph& g) {
-  LossSpec spec;
-  spec.kind = opts.str("loss");
-  check_loss_kind(spec.kind);
-  if (opts.has("output")) {
-    spec.outputs = {opts.str("output")};
-  } else if (spec.kind == "qa_span") {
-    spec.outputs = {"start_logits", "end_logits"};
-  } else {
-    std::string chosen;
-    for (const int o : g.outputs) {
-      const SourceValue& v = g.values[static_cast<size_t>(o)];
-      if (v.name == "logits") chosen = v.name;
-      if (chosen.empty() && (is_float(v.dtype) || !v.dtype_known) && v.kind == SourceKind::temp) chosen = v.name;
-    }
-    if (chosen.empty()) fail(Exit::usage, "E_LOSS_IO", "the model has no floating output for the loss", "name one with --output NAME");
-    spec.outputs = {chosen};
-  }
-  return spec;
-}
-
 PrecisionPlan choose_plan(const cli::Options& opts, const SourceGraph& g) {
   DType low = DType::f32;
   if (opts.flag("use_fp16")) low = DType::f16;

@@ -1,4 +1,4 @@
-// What several verbs share: opening a model under the flags, reading a tensors file, choosing the loss and its outputs.
+// What several verbs share: opening a model under the flags, reading a tensors file, the precision plan.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,6 @@ namespace amp {
 
 Imported open_model(const cli::Options& opts);                      // notes go to stderr
 Tensors read_batch(const std::string& path);                          // .safetensors, .npz
-LossSpec choose_loss(const cli::Options& opts, const SourceGraph& graph);
 
 // The plan that the flags ask for (--use_fp16, --use_bf16, --amp_level, --precision_plan, --dtype); with everything in
 // fp32 when none is asked for.

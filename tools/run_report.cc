@@ -26,10 +26,7 @@ nlohmann::json number(double v) { return std::isfinite(v) ? nlohmann::json(v) : 
 nlohmann::json metrics_json(const std::optional<Metrics>& m) {
   if (!m) return nullptr;
   nlohmann::json j = {{"loss", number(m->loss)}, {"samples", m->samples}};
-  if (m->classification) {
-    j["accuracy"] = m->accuracy;
-    j["macro_f1"] = m->macro_f1;
-  }
+  for (const auto& [name, value] : m->values) j[name] = number(value);
   return j;
 }
 
@@ -76,23 +73,23 @@ void print_profile(const std::map<std::string, double>& seconds) {
   for (const auto& [s, op] : rows) std::cerr << "  " << std::setw(9) << s * 1e3 << "  " << op << '\n';
 }
 
-double verify_export(Session& session, const std::string& path, const LossSpec& loss, const Dataset& data, const std::string& precision) {
+double verify_export(Session& session, const std::string& path, const Losses& losses, const Dataset& data, const std::string& precision) {
   SamplerOptions o;
   o.order = Order::file;
   o.batch_size = std::min<int64_t>(8, data.size());
   Sampler sampler(data.size(), data.lengths(), o);
-  const Tensors batch = to_tensors(load_window(data, sampler.next()).batches.at(0));
+  const Tensors batch = to_tensors(load_window(data, sampler.next()).batches.at(0), nullptr);
   const Imported exported = import_model(path);
   Session other(exported.graph, {});
   std::vector<int> ours, theirs;
-  for (const std::string& name : loss.outputs) {
+  for (const std::string& name : losses.outputs()) {
     ours.push_back(session.source().find(name));
     theirs.push_back(exported.graph.find(name));
     if (theirs.back() < 0) fail(Exit::internal, "E_EXPORT_CHECK", cat("the exported file has no output '", name, "'"));
   }
   const Tensors a = session.forward(ours, batch, true), b = other.forward(theirs, batch);
   double worst = 0, largest = 0;
-  for (const std::string& name : loss.outputs) {
+  for (const std::string& name : losses.outputs()) {
     const std::vector<double> x = a.at(name).to_doubles(), y = b.at(name).to_doubles();
     for (size_t i = 0; i < x.size(); ++i) {
       const double d = std::abs(x[i] - y[i]);
@@ -132,10 +129,11 @@ void write_run(const cli::Options& opts, const std::string& dir, const Imported&
 }
 
 void print_summary(const std::string& path, const TrainResult& r, const std::string& val) {
-  if (r.initial && r.last && r.last->classification) {
-    std::cout << "accuracy on " << val << ": " << r.initial->accuracy << " before, " << r.last->accuracy << " after (macro-F1 " << r.last->macro_f1 << ")\n";
-  } else if (r.initial && r.last) {
-    std::cout << "loss on " << val << ": " << r.initial->loss << " before, " << r.last->loss << " after\n";
+  if (r.initial && r.last) {
+    const std::string metric = r.last->values.empty() ? "loss" : r.last->values[0].first;
+    std::cout << metric << " on " << val << ": " << r.initial->value(metric) << " before, " << r.last->value(metric) << " after";
+    for (size_t i = 1; i < r.last->values.size(); ++i) std::cout << (i == 1 ? " (" : ", ") << r.last->values[i].first << ' ' << r.last->values[i].second;
+    std::cout << (r.last->values.size() > 1 ? ")\n" : "\n");
   }
   std::cout << "speed: " << static_cast<int64_t>(per_second(r.samples, r.seconds)) << " samples/s, " << r.steps << " steps in " << format_duration(r.seconds)
             << (r.skipped ? cat(", ", r.skipped, " skipped by the loss scaler") : std::string()) << '\n'

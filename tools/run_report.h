@@ -21,7 +21,7 @@ void print_profile(const std::map<std::string, double>& seconds_by_operator);   
 
 // Runs the exported file on one batch and compares its loss outputs with the session's, in fp32. Returns the largest difference;
 // Exit::internal (E_EXPORT_CHECK) when it is beyond 1e-4 (fp16: 1e-2) of the largest output.
-double verify_export(Session& session, const std::string& path, const LossSpec& loss, const Dataset& data, const std::string& precision);
+double verify_export(Session& session, const std::string& path, const Losses& losses, const Dataset& data, const std::string& precision);
 
 // run.json: effective configuration, hashes, metrics before and after, timing, versions.
 void write_run(const cli::Options& opts, const std::string& dir, const Imported& model, const PrecisionPlan& plan, const TrainerConfig& config,

@@ -24,23 +24,6 @@ TableOptions table_options(const cli::Options& opts) {
   return t;
 }
 
-std::vector<InputSpec> input_specs(const SourceGraph& g, const std::vector<int>& inputs) {
-  std::vector<InputSpec> specs;
-  for (const int v : inputs) {
-    const SourceValue& x = g.values[static_cast<size_t>(v)];
-    InputSpec s;
-    s.name = x.name;
-    s.dtype = x.dtype;
-    if (x.rank_known) {
-      Dims d;
-      for (const Dim& dim : x.dims) d.push_back(dim.value);
-      s.dims = d;
-    }
-    specs.push_back(std::move(s));
-  }
-  return specs;
-}
-
 // Rows of the table that an input's ids look up, when a Gather reads it directly; 0: none.
 int64_t table_rows(const SourceGraph& g, int input) {
   int64_t rows = 0;
@@ -62,23 +45,55 @@ int64_t static_length(const std::vector<InputSpec>& specs) {
 
 }  // namespace
 
-std::vector<std::string> read_classes(const cli::Options& opts) {
-  return find_classes(Table::read(opts.str("train"), table_options(opts)), opts.str("label_column"));
+std::vector<InputSpec> input_specs(const SourceGraph& g, const std::vector<int>& inputs) {
+  std::vector<InputSpec> specs;
+  for (const int v : inputs) {
+    const SourceValue& x = g.values[static_cast<size_t>(v)];
+    InputSpec s;
+    s.name = x.name;
+    s.dtype = x.dtype;
+    if (x.rank_known) {
+      Dims d;
+      for (const Dim& dim : x.dims) d.push_back(dim.value);
+      s.dims = d;
+    }
+    specs.push_back(std::move(s));
+  }
+  return specs;
 }
 
-std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::string& path, const SourceGraph& graph,
-                                      const std::vector<int>& inputs, const std::vector<std::string>& classes, int64_t batch_size) {
-  std::vector<InputSpec> specs = input_specs(graph, inputs);
+Task text_task(const cli::Options& opts) {
+  const Table table = Table::read(opts.str("train"), table_options(opts));
+  return is_regression_column(table, opts.str("label_column")) ? Task::regression : Task::classification;
+}
+
+std::vector<std::string> read_classes(const cli::Options& opts, Task task) {
+  if (task == Task::regression) return {};
+  const Table table = Table::read(opts.str("train"), table_options(opts));
+  if (task == Task::multilabel) return find_names(label_sets(table, opts.str("label_column")));
+  if (task != Task::classification) {
+    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"), "give tensors: a .safetensors or .npz file with the inputs and 'label'");
+  }
+  return find_classes(table, opts.str("label_column"));
+}
+
+std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::string& path, const SourceGraph& graph, const DataNeeds& needs, int64_t batch_size) {
+  std::vector<InputSpec> specs = input_specs(graph, needs.inputs);
+  specs.insert(specs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
   std::unique_ptr<Dataset> data;
   if (is_text_file(path)) {
     if (opts.list("text_columns").empty()) fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
     if (!opts.has("vocab")) fail(Exit::usage, "E_USAGE", "text data needs --vocab vocab.txt", "it is the vocabulary of the model's tokenizer, one token a line");
+    for (const std::string& l : needs.labels) {
+      if (l != "label") fail(Exit::usage, "E_LOSS", cat("text data has one label; a loss wants '", printable(l), "'"), "leave \"label\" out of the loss, or give tensors");
+    }
     WordPieceOptions w;
     w.lower_case = opts.flag("lower_case");
     TextOptions t;
     t.text_columns = opts.list("text_columns");
     t.label_column = opts.str("label_column");
-    t.classes = classes;
+    t.labels = needs.task == Task::regression ? LabelForm::numbers : needs.task == Task::multilabel ? LabelForm::sets : LabelForm::classes;
+    t.classes = needs.classes;
     t.max_seq_len = opts.integer("max_seq_len");
     t.pad_to_multiple = opts.integer("pad_to_multiple");
     t.fixed_seq_len = static_length(specs);
@@ -87,9 +102,13 @@ std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::strin
   } else {
     TensorOptions t;
     t.batch_size = batch_size;
+    for (const std::string& l : needs.labels) {
+      const bool fed = std::any_of(specs.begin(), specs.end(), [&](const InputSpec& i) { return i.name == l; });
+      if (l != t.label && !fed) t.more_labels.push_back(l);
+    }
     data = make_tensor_dataset(read_tensor_file(path), path, specs, t);
   }
-  for (const int v : inputs) {
+  for (const int v : needs.inputs) {
     if (const int64_t rows = table_rows(graph, v)) data->check_token_range(graph.values[static_cast<size_t>(v)].name, rows);
   }
   return data;

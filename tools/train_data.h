@@ -9,23 +9,33 @@
 #include "data/sampler.h"
 #include "graph/source.h"
 #include "tools/cli/options.h"
+#include "trainer/task.h"
 
 namespace amp {
 
 struct TrainData {
   std::unique_ptr<Dataset> train, val;     // val: null without --val
-  std::vector<std::string> classes;        // text classification: label names, sorted by bytes
   bool text = false;
-  bool whole_batch = false;                // a tensors file that is one batch
+};
+
+// What a dataset must hold for a run.
+struct DataNeeds {
+  Task task = Task::classification;     // how the label column of a text table is read
+  std::vector<int> inputs;              // graph inputs, as values of the model
+  std::vector<InputSpec> more_inputs;   // of a teacher, where the model has none of that name
+  std::vector<std::string> labels;      // tensors that the losses want, by name
+  std::vector<std::string> classes;     // names of classes, or of a multilabel task's labels
 };
 
 bool is_text_file(const std::string& path);
-std::vector<std::string> read_classes(const cli::Options& opts);   // of the training table
+std::vector<InputSpec> input_specs(const SourceGraph& graph, const std::vector<int>& inputs);
 
-// inputs: source values of the graph inputs that the data must feed. classes: known labels (from read_classes, or a model's
-// metadata when only validation data is read). Also checks token ids against embedding tables.
-std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::string& path, const SourceGraph& graph,
-                                      const std::vector<int>& inputs, const std::vector<std::string>& classes, int64_t batch_size);
+// Of a text table: regression when the label column holds fractions, else classification.
+Task text_task(const cli::Options& opts);
+std::vector<std::string> read_classes(const cli::Options& opts, Task task);   // of the training table; none to regress
+
+// Also checks token ids against embedding tables.
+std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::string& path, const SourceGraph& graph, const DataNeeds& needs, int64_t batch_size);
 
 SamplerOptions sampler_options(const cli::Options& opts, bool text);
 

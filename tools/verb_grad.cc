@@ -5,6 +5,7 @@
 
 #include "base/safetensors.h"
 #include "tools/common.h"
+#include "tools/run_losses.h"
 #include "tools/verbs.h"
 
 namespace amp {
@@ -22,23 +23,17 @@ HostTensor transposed(const HostTensor& t) {
 
 int run_grad(const cli::Options& opts) {
   set_threads(opts);
+  asked_losses(opts);
   const Imported model = open_model(opts);
   const SourceGraph& g = model.graph;
   const Tensors batch = read_batch(opts.str("inputs"));
-  const LossSpec loss = choose_loss(opts, g);
-  std::vector<int> outputs;
-  for (const std::string& name : loss.outputs) {
-    if (g.find(name) >= 0) outputs.push_back(g.find(name));
-  }
-  require_known_operators(g, outputs);
+  Losses losses = choose_losses(opts, g);
+  print_losses(losses, bypass_endings(g, losses));
+  require_known_operators(g, values_of(g, losses));
   Session session(g, session_options(opts, choose_plan(opts, g)));
-  if (batch.find("label") == batch.end()) fail(Exit::data, "E_DATA_COLUMN", cat(opts.str("inputs"), ": no tensor called 'label'"));
-  const std::vector<double> items = count_items(loss, batch.at("label"));
-  std::vector<double> seeds;
-  for (const double n : items) seeds.push_back(n > 0 ? (items.size() == 2 ? 0.5 : 1.0) / n : 0.0);
-  const std::vector<double> sums = session.train_micro(loss, batch, seeds, false);
-  double value = 0;
-  for (size_t i = 0; i < sums.size(); ++i) value += sums[i] * seeds[i];
+  LossWindow window(losses);
+  window.count(batch);
+  window.add(session.train_micro(losses, batch, window.seeds(1), false));
 
   std::vector<NamedTensor> out;
   for (size_t i = 0; i < g.values.size(); ++i) {
@@ -50,7 +45,7 @@ int run_grad(const cli::Options& opts) {
     out.push_back({v.name, v.tied_transposed ? transposed(grad) : grad});
   }
   write_safetensors(opts.str("out"), out);
-  std::cout << nlohmann::json{{"loss", value}, {"parameters", out.size()}, {"out", opts.str("out")}}.dump() << '\n';
+  std::cout << nlohmann::json{{"loss", window.loss()}, {"parameters", out.size()}, {"out", opts.str("out")}}.dump() << '\n';
   return 0;
 }
 

@@ -12,6 +12,8 @@
 #include "tools/calibrate_plan.h"
 #include "tools/cli/values.h"
 #include "tools/common.h"
+#include "tools/goal.h"
+#include "tools/run_losses.h"
 #include "tools/run_report.h"
 #include "tools/show_plan.h"
 #include "tools/train_data.h"
@@ -139,9 +141,9 @@ std::function<bool(int64_t)> overflow_drill(const cli::Options& opts) {
   };
 }
 
-TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan, const LossSpec& loss, const TrainData& data) {
+TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan, const Goal& goal, const TrainData& data) {
   TrainerConfig c;
-  c.loss = loss;
+  c.goal = goal;
   c.optimizer = optimizer_config(opts);
   c.scale = scale_config(opts, plan);
   c.sampler = sampler_options(opts, data.text);
@@ -162,13 +164,13 @@ TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan
   c.logging_steps = opts.integer("logging_steps");
   c.early_stopping_patience = opts.integer("early_stopping_patience");
   c.best_metric = opts.str("metric_for_best_model");
-  if (c.best_metric == "auto") c.best_metric = loss.kind == "cross_entropy" ? "accuracy" : "loss";
+  if (c.best_metric == "auto") c.best_metric = best_metric(goal.task);
   c.output_dir = opts.str("output_dir");
   c.inject_overflow = overflow_drill(opts);
   c.quiet = opts.flag("quiet");
   for (const char* key : {"batch_size", "gradient_accumulation_steps", "optimizer", "lr", "momentum", "weight_decay", "lr_scheduler", "warmup_steps",
                           "max_grad_norm", "dropout", "ema_decay", "max_seq_len", "pad_to_multiple", "use_fp16", "use_bf16", "amp_level", "precision_plan",
-                          "loss", "seed", "train", "max_steps", "epochs", "tie_weights", "batchnorm", "shuffle", "group_by_length"}) {
+                          "loss", "task", "teacher", "teacher_weight", "temperature", "seed", "train", "max_steps", "epochs", "tie_weights", "batchnorm", "shuffle", "group_by_length"}) {
     c.hashes[key] = cli::value_text(opts.value(key));
   }
   c.hashes["model"] = model_sha256(opts.str("model"));
@@ -190,6 +192,7 @@ std::vector<TrainedTensor> trained_tensors(const Session& session, const float* 
 static int train(const cli::Options& opts, const std::string& only_export) {
   set_threads(opts);
   const std::string dir = opts.str("output_dir");
+  asked_losses(opts);
   Imported model = open_model(opts);
   SourceGraph& g = model.graph;
 
@@ -209,14 +212,16 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   // Labels decide the head, the head decides which inputs the data must feed.
   TrainData data;
   data.text = is_text_file(opts.str("train"));
-  LossSpec loss;
-  std::vector<int> loss_outputs;
+  std::string head;
+  DataNeeds needs;
+  Task task = asked_task(opts);
   if (data.text) {
-    data.classes = read_classes(opts);
+    if (task == Task::none) task = text_task(opts);
+    needs.classes = read_classes(opts, task);
     HeadOptions h;
     h.from = opts.str("head_from");
     h.pooling = opts.str("pooling");
-    h.num_labels = opts.integer("num_labels") > 0 ? opts.integer("num_labels") : static_cast<int64_t>(data.classes.size());
+    h.num_labels = opts.integer("num_labels") > 0 ? opts.integer("num_labels") : std::max<int64_t>(1, static_cast<int64_t>(needs.classes.size()));
     h.dropout = opts.num("dropout");
     h.seed = static_cast<uint64_t>(opts.integer("seed"));
     std::vector<int> probed = g.outputs;
@@ -224,25 +229,28 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     require_known_operators(g, probed);
     h.probe = probe_shapes(g, ParamTable(g), probe_options(g, probed, 3), cpu_evaluator());
     const HeadChoice choice = opts.has("output") ? HeadChoice{false, g.find(opts.str("output")), "none", "--output"} : choose_head(g, h);
-    loss.kind = opts.was_set("loss") ? opts.str("loss") : "cross_entropy";
     if (choice.needed) {
-      loss.outputs = {attach_head(g, choice, h)};
+      head = attach_head(g, choice, h);
       std::cerr << "head: " << h.num_labels << " classes on '" << printable(g.shown(choice.source_value)) << "' (" << choice.reason << "), pooling " << choice.pooling
                 << ", dropout " << h.dropout << '\n';
     } else {
-      loss.outputs = {opts.has("output") ? opts.str("output") : g.values[static_cast<size_t>(choice.source_value)].name};
+      head = opts.has("output") ? "" : g.values[static_cast<size_t>(choice.source_value)].name;
       std::cerr << "head: the model's own, " << choice.reason << '\n';
     }
-  } else {
-    loss = choose_loss(opts, g);
   }
-  for (const std::string& name : loss.outputs) {
-    if (g.find(name) >= 0) loss_outputs.push_back(g.find(name));
-  }
+  Goal goal = choose_goal(opts, g, head, task);
+  const std::vector<int> loss_outputs = values_of(g, goal.losses);
   require_known_operators(g, loss_outputs);
-  const std::vector<int> inputs = needed_inputs(g, loss_outputs);
-  data.train = open_dataset(opts, opts.str("train"), g, inputs, data.classes, opts.integer("batch_size"));
-  if (opts.has("val")) data.val = open_dataset(opts, opts.str("val"), g, inputs, data.classes, opts.integer("eval_batch_size"));
+  const std::unique_ptr<OpenTeacher> teacher = open_teacher(opts, goal.losses);
+  needs.task = data.text ? task : goal.task;
+  needs.inputs = needed_inputs(g, loss_outputs);
+  needs.labels = goal.losses.labels();
+  if (teacher) {
+    goal.teacher = teacher->teacher.get();
+    needs.more_inputs = teacher->inputs(input_specs(g, needs.inputs));
+  }
+  data.train = open_dataset(opts, opts.str("train"), g, needs, opts.integer("batch_size"));
+  if (opts.has("val")) data.val = open_dataset(opts, opts.str("val"), g, needs, opts.integer("eval_batch_size"));
   if (data.text) {
     int64_t longest = longest_of(*data.train, opts.integer("pad_to_multiple"), opts.integer("max_seq_len"));
     if (data.val) longest = std::max(longest, longest_of(*data.val, opts.integer("pad_to_multiple"), opts.integer("max_seq_len")));
@@ -252,28 +260,28 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   const std::string earlier = dir + "/precision_plan.json";  // of the run that goes on, or is exported
   const PrecisionPlan plan = !wants_calibration(opts)                ? choose_plan(opts, g)
                              : checkpoint && path_exists(earlier) ? decide(g, load_op_list(earlier), opts.flag("use_bf16") ? DType::bf16 : DType::f16)
-                                                                  : calibrate_plan(opts, g, loss, *data.train, data.text).plan;
+                                                                  : calibrate_plan(opts, g, goal, *data.train, data.text).plan;
   auto session = std::make_unique<Session>(g, session_options(opts, plan));
-  const TrainerConfig config = trainer_config(opts, plan, loss, data);
+  const TrainerConfig config = trainer_config(opts, plan, goal, data);
   {
     SamplerOptions first = config.sampler;
     first.order = data.text ? Order::by_length : Order::file;  // the longest batch first: it sets the arena
     Sampler sampler(data.train->size(), data.train->lengths(), first);
     const LoadedWindow window = load_window(*data.train, sampler.next());
-    if (!window.batches.at(0).labels) fail(Exit::data, "E_DATA_COLUMN", cat(opts.str("train"), ": no labels"), "a loss needs a column (tensor) called label");
-    session->prepare(loss, to_tensors(window.batches.at(0)));
+    const Tensors batch = to_tensors(window.batches.at(0), goal.teacher);
+    session->prepare(goal.losses, batch);
     if (planning) {
-      const PlanCost cost = measure_plan(*session->train_graph(loss, to_tensors(window.batches.at(0))), g.nodes.size());
+      const PlanCost cost = measure_plan(*session->train_graph(goal.losses, batch), g.nodes.size());
       show_plan(opts, g, plan, &cost);
       return 0;
     }
-    if (only_export.empty()) write_plan(dir, g, plan, measure_plan(*session->train_graph(loss, to_tensors(window.batches.at(0))), g.nodes.size()));
-    if (opts.flag("profile")) print_profile(session->profile(loss, to_tensors(window.batches.at(0)), 5));
+    if (only_export.empty()) write_plan(dir, g, plan, measure_plan(*session->train_graph(goal.losses, batch), g.nodes.size()));
+    if (opts.flag("profile")) print_profile(session->profile(goal.losses, batch, 5));
   }
   if (only_export.empty()) {
     describe_start(*session, plan, config, data.train->size());
     if (opts.flag("dry_run")) return 0;
-    write_run(opts, dir, model, plan, config, {}, std::nullopt, data.classes, false);  // `export RUN` needs it, whatever happens
+    write_run(opts, dir, model, plan, config, {}, std::nullopt, needs.classes, false);  // `export RUN` needs it, whatever happens
   }
 
   const StopSignals stop;
@@ -282,7 +290,7 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   checkpoint.reset();
   TrainResult result = only_export.empty() ? trainer->run() : trainer->reached();
   if (result.stopped) {
-    write_run(opts, dir, model, plan, config, result, std::nullopt, data.classes, false);
+    write_run(opts, dir, model, plan, config, result, std::nullopt, needs.classes, false);
     std::cerr << "stopped by " << result.stop_signal << " after step " << result.steps << "; continue with --resume auto\n";
     return static_cast<int>(Exit::stopped);
   }
@@ -308,16 +316,17 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     result.last.reset();
   }
   trainer.reset();
-  if (data.val && !result.last && only_export.empty()) result.last = evaluate(*session, loss, *data.val, config.eval_batch_size);
+  if (data.val && !result.last && only_export.empty()) result.last = evaluate(*session, goal, *data.val, config.eval_batch_size);
 
   ExportOptions e;
   e.precision = opts.str("export_precision");
   e.compute = session_options(opts, plan).compute;
-  if (!data.classes.empty()) e.metadata["labels"] = nlohmann::json(data.classes).dump();
+  if (!needs.classes.empty()) e.metadata["labels"] = nlohmann::json(needs.classes).dump();
+  if (data.text) e.metadata["task"] = name_of(task);
   const std::string path = only_export.empty() ? dir + "/model.onnx" : only_export;
   for (const std::string& note : export_model(*model.doc, g, trained_tensors(*session, params), e, path).notes) std::cerr << "note: " << note << '\n';
   std::optional<double> difference;
-  if (opts.flag("verify_export")) difference = verify_export(*session, path, loss, data.val ? *data.val : *data.train, e.precision);
+  if (opts.flag("verify_export")) difference = verify_export(*session, path, goal.losses, data.val ? *data.val : *data.train, e.precision);
   if (!only_export.empty()) {
     std::cerr << "exported the " << which << " weights of step " << (which == "best" ? result.best_step : result.steps);
     if (difference) std::cerr << "; outputs differ from the trained graph's by at most " << *difference;
@@ -325,14 +334,10 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     std::cout << path << '\n';
     return 0;
   }
-  write_run(opts, dir, model, plan, config, result, difference, data.classes, true);
+  write_run(opts, dir, model, plan, config, result, difference, needs.classes, true);
   print_summary(path, result, opts.str("val"));
 
-  for (const std::string& text : opts.list("require")) {
-    const cli::Gate gate = cli::parse_gate(text).value();
-    const double value = result.last ? result.last->value(gate.metric) : std::nan("");
-    if (!gate.met(value)) fail(Exit::gate, "E_GATE", cat("--require ", text, ": the final value is ", value), "model.onnx was written all the same");
-  }
+  check_gates(opts, result.last ? &*result.last : nullptr);
   return 0;
 }
 

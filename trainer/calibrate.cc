@@ -15,38 +15,24 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Items of each loss term over all batches: gradients are those of the mean, as in training.
-std::vector<double> items_of(const LossSpec& loss, const std::vector<Tensors>& batches) {
-  std::vector<double> items;
-  for (const Tensors& batch : batches) {
-    const auto label = batch.find("label");
-    if (label == batch.end()) fail(Exit::data, "E_DATA_COLUMN", "the calibration data has no 'label'");
-    const std::vector<double> n = count_items(loss, label->second);
-    items.resize(n.size());
-    for (size_t i = 0; i < n.size(); ++i) items[i] += n[i];
-  }
-  return items;
-}
-
 struct Outcome {
   double loss = 0;
   bool finite = true;
 };
 
 // Loss and gradients of all batches; gradients are left in the session's arena times scale.
-Outcome run_batches(Session& session, const LossSpec& loss, const std::vector<Tensors>& batches, double scale,
+Outcome run_batches(Session& session, const Losses& loss, const std::vector<Tensors>& batches, double scale,
                     const Program::Observer* see) {
-  const std::vector<double> items = items_of(loss, batches);
-  const double weight = 1.0 / static_cast<double>(items.size());
-  std::vector<double> seeds;
-  for (const double n : items) seeds.push_back(n > 0 ? scale * weight / n : 0);
+  LossWindow window(loss);  // over all batches: gradients are those of the mean, as in training
+  for (const Tensors& batch : batches) window.count(batch);
+  const std::vector<double> seeds = window.seeds(scale);
   session.zero_grads();
-  Outcome out;
   for (size_t m = 0; m < batches.size(); ++m) {
     session.state().micro_batch = static_cast<int64_t>(m);
-    const std::vector<double> sums = session.train_micro(loss, batches[m], seeds, true, see);
-    for (size_t i = 0; i < sums.size(); ++i) out.loss += items[i] > 0 ? sums[i] / items[i] * weight : 0;
+    window.add(session.train_micro(loss, batches[m], seeds, true, see));
   }
+  Outcome out;
+  out.loss = window.loss();
   const float* g = static_cast<const float*>(session.grads());
   out.finite = std::isfinite(out.loss) &&
                std::all_of(g, g + session.layout().size(), [](float v) { return std::isfinite(v); });
@@ -55,7 +41,7 @@ Outcome run_batches(Session& session, const LossSpec& loss, const std::vector<Te
 
 }  // namespace
 
-Measured measure_ranges(const SourceGraph& g, const SessionOptions& options, const LossSpec& loss,
+Measured measure_ranges(const SourceGraph& g, const SessionOptions& options, const Losses& loss,
                         const std::vector<Tensors>& batches) {
   if (batches.empty()) fail(Exit::usage, "E_CALIBRATE", "there is no batch to calibrate on");
   Measured out;
@@ -94,7 +80,7 @@ namespace {
 
 class Search {
  public:
-  Search(const SourceGraph& g, const LossSpec& loss, const std::vector<Tensors>& batches, const CalibrateOptions& o)
+  Search(const SourceGraph& g, const Losses& loss, const std::vector<Tensors>& batches, const CalibrateOptions& o)
       : g_(g), loss_(loss), batches_(batches), o_(o), rtol_(o.rtol > 0 ? o.rtol : o.low == DType::f16 ? 1e-2 : 8e-2),
         fp32_(measure_ranges(g, o.session, loss, batches)) {}
 
@@ -193,7 +179,7 @@ class Search {
   }
 
   const SourceGraph& g_;
-  const LossSpec& loss_;
+  const Losses& loss_;
   const std::vector<Tensors>& batches_;
   const CalibrateOptions& o_;
   const double rtol_;
@@ -202,7 +188,7 @@ class Search {
 
 }  // namespace
 
-CalibratedPlan calibrate(const SourceGraph& g, const LossSpec& loss, const std::vector<Tensors>& batches,
+CalibratedPlan calibrate(const SourceGraph& g, const Losses& loss, const std::vector<Tensors>& batches,
                          const CalibrateOptions& options) {
   return Search(g, loss, batches, options).run();
 }

@@ -34,11 +34,11 @@ struct CalibratedPlan {
   bool within = false;    // error <= rtol; false: not even the plan without 16-bit nodes was (never seen)
 };
 
-Measured measure_ranges(const SourceGraph& g, const SessionOptions& session, const LossSpec& loss,
+Measured measure_ranges(const SourceGraph& g, const SessionOptions& session, const Losses& loss,
                         const std::vector<Tensors>& batches);
 
 // Usage error E_CALIBRATE without batches, or when the fp32 run itself is not finite (exit 8).
-CalibratedPlan calibrate(const SourceGraph& g, const LossSpec& loss, const std::vector<Tensors>& batches,
+CalibratedPlan calibrate(const SourceGraph& g, const Losses& loss, const std::vector<Tensors>& batches,
                          const CalibrateOptions& options);
 
 }  // namespace amp

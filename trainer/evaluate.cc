@@ -1,52 +1,62 @@
+#include "trainer/evaluate.h"
+
+#include <algorithm>
+
 #include "base/error.h"
-#include "trainer/metrics.h"
-#include "trainer/trainer.h"
+#include "data/loader.h"
 
 namespace amp {
 
 double Metrics::value(const std::string& name) const {
   if (name == "loss") return loss;
-  if (name == "accuracy") return accuracy;
-  if (name == "macro_f1") return macro_f1;
-  bug("no metric " + name);
+  for (const auto& [known, v] : values) {
+    if (known == name) return v;
+  }
+  fail(Exit::usage, "E_METRIC", cat("there is no metric '", name, "'"));
 }
 
-Tensors to_tensors(const Batch& batch) {
+Tensors to_tensors(const Batch& batch, Teacher* teacher) {
   Tensors t = batch.inputs;
   if (batch.labels) t["label"] = batch.labels;
+  for (const auto& [name, label] : batch.more_labels) t[name] = label;
+  if (teacher) teacher->add_outputs(t);
   return t;
 }
 
-Metrics evaluate(Session& session, const LossSpec& loss, const Dataset& data, int64_t batch_size) {
+namespace {
+// The loss whose outputs the metrics are of: the first one with a label that the task could train.
+const LossSpec* measured(const Goal& goal) {
+  if (goal.task == Task::none) return nullptr;
+  for (const LossSpec& s : goal.losses.parts) {
+    if (task_of(s) != Task::none && !s.label_name().empty()) return &s;
+  }
+  return nullptr;
+}
+}  // namespace
+
+Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_t batch_size) {
   SamplerOptions o;
   o.order = Order::by_length;
   o.batch_size = batch_size;
   WindowLoader loader(data, Sampler(data.size(), data.lengths(), o), 1);
-  std::vector<LossAverage> terms;
-  std::unique_ptr<Classification> classes;
+  const LossSpec* const spec = measured(goal);
+  const std::unique_ptr<TaskMetrics> task = spec ? make_metrics(goal.task, *spec) : nullptr;
+  LossWindow loss(goal.losses);
   Metrics m;
-  m.classification = loss.kind == "cross_entropy";
   while (const auto window = loader.next()) {
     const Batch& batch = window->batches.at(0);
-    if (!batch.labels) fail(Exit::data, "E_DATA_COLUMN", "the validation data has no labels");
+    const Tensors tensors = to_tensors(batch, goal.teacher);
+    loss.count(tensors);
     Tensors outputs;
-    const std::vector<double> sums = session.eval_micro(loss, to_tensors(batch), m.classification ? &outputs : nullptr);
-    const std::vector<double> items = count_items(loss, batch.labels);
-    terms.resize(sums.size());
-    for (size_t i = 0; i < sums.size(); ++i) terms[i].add_sum(sums[i], items[i]);
+    loss.add(session.eval_micro(goal.losses, tensors, task ? &outputs : nullptr));
     m.samples += batch.rows;
-    if (!m.classification) continue;
-    const HostTensor logits = outputs.at(loss.outputs[0]).cast(DType::f32);
-    const int64_t c = logits.dims().back();
-    if (!classes) classes = std::make_unique<Classification>(c);
-    const std::vector<int64_t> predicted = argmax_rows(logits.as<float>(), logits.numel() / c, c);
-    classes->add(predicted, batch.labels.to_ints(), loss.ignore_index);
+    if (!task) continue;
+    std::vector<HostTensor> values;
+    for (const std::string& name : spec->values()) values.push_back(outputs.at(name));
+    task->add(values, tensors.at(spec->label_name()));
   }
-  for (const LossAverage& t : terms) m.loss += t.value() / static_cast<double>(terms.size());
-  if (classes) {
-    m.accuracy = classes->accuracy();
-    m.macro_f1 = classes->macro_f1();
-  }
+  m.loss = loss.loss();
+  if (task) m.values = task->values(m.loss);
   return m;
 }
 

@@ -1,137 +1,211 @@
 #include "trainer/losses.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "ops/compose.h"
+#include "trainer/losses_parts.h"
 
 namespace amp {
 
+const std::vector<LossRule>& loss_rules() {
+  using namespace losses;
+  using P = std::vector<std::string>;
+  static const P classes = {"ignore_index", "class_weights", "label_smoothing"};
+  static const std::vector<LossRule> rules = {
+      {"cross_entropy", cross_entropy, count_classes, 1, 1, "label", classes},
+      {"cross_entropy_nchw", cross_entropy, count_classes, 1, 1, "label", classes},
+      {"masked_lm", cross_entropy, count_classes, 1, 1, "label", classes},
+      {"causal_lm", causal_lm, count_causal, 1, 1, "label", classes},
+      {"qa_span", qa_span, count_span, 2, 2, "label", {"ignore_index"}, {0.5, 0.5}},
+      {"nll_probs", nll_probs, count_all},
+      {"focal", focal, count_focal, 1, 1, "label", {"gamma", "alpha", "ignore_index", "class_weights"}},
+      {"bce_logits", bce_logits, count_valid, 1, 1, "label", {"pos_weight", "ignore_index"}},
+      {"mse", mse, count_all},
+      {"l1", l1, count_all},
+      {"huber", huber, count_all, 1, 1, "label", {"delta"}},
+      {"rmspe", rmspe, count_nonzero},
+      {"rmspe_exp", rmspe_exp, count_all},
+      {"kl", kl, count_rows_of_last},
+      {"distill", distill, count_distill, 1, 1, "", {"temperature", "ignore_index"}},
+      {"dice", dice, count_dice, 1, 1, "label", {"smooth", "ignore_index"}},
+      {"dice_ce", dice_ce, count_dice_ce, 1, 1, "label", {"smooth", "ignore_index", "class_weights", "label_smoothing", "pos_weight"}, {1, 1}},
+      {"cosine", cosine, count_label_rows, 1, 1, "label", {"margin"}},
+      {"cosine_mse", cosine_mse, count_all},
+      {"triplet", triplet, count_groups_of_3, 1, 3, "", {"margin"}},
+      {"multiple_negatives", multiple_negatives, count_groups_of_2, 1, 3, "", {"scale"}},
+      {"model", model, count_rows, 1, 1, ""}};
+  return rules;
+}
+
 const std::vector<std::string>& loss_kinds() {
-  static const std::vector<std::string> kinds = {"cross_entropy", "cross_entropy_nchw", "nll_probs", "bce_logits", "mse", "causal_lm", "qa_span",
-                                                 "rmspe_exp", "cosine_mse"};
+  static const std::vector<std::string> kinds = [] {
+    std::vector<std::string> names;
+    for (const LossRule& r : loss_rules()) names.push_back(r.name);
+    return names;
+  }();
   return kinds;
 }
 
-void check_loss_kind(const std::string& kind) {
-  const auto& kinds = loss_kinds();
-  if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
-  const std::string near = nearest(kind, kinds);
+const LossRule& loss_rule(const std::string& kind) {
+  for (const LossRule& r : loss_rules()) {
+    if (kind == r.name) return r;
+  }
+  const std::string near = nearest(kind, loss_kinds());
   fail(Exit::usage, "E_LOSS", cat("unknown loss '", printable(kind), "'"),
-       near.empty() ? "known: " + join(kinds, ", ") : "did you mean '" + near + "'?");
+       near.empty() ? "known: " + join(loss_kinds(), ", ") : "did you mean '" + near + "'?");
 }
+void check_loss_kind(const std::string& kind) { loss_rule(kind); }
+
+std::string teacher_name(const std::string& output) { return "teacher/" + output; }
+
+std::string LossSpec::label_name() const { return label.empty() ? loss_rule(kind).label : label; }
 
 namespace {
+template <class F>
+std::vector<std::string> distinct(const Losses& losses, F&& names) {
+  std::vector<std::string> out;
+  for (const LossSpec& s : losses.parts) {
+    for (const std::string& n : names(s)) {
+      if (!n.empty() && std::find(out.begin(), out.end(), n) == out.end()) out.push_back(n);
+    }
+  }
+  return out;
+}
+}  // namespace
 
-[[noreturn]] void label_shape(const Builder& b, ValueId out, ValueId label, const std::string& want) {
+std::vector<std::string> Losses::outputs() const {
+  return distinct(*this, [](const LossSpec& s) { return s.outputs; });
+}
+std::vector<std::string> Losses::labels() const {
+  return distinct(*this, [](const LossSpec& s) { return std::vector<std::string>{s.label_name()}; });
+}
+bool Losses::wants_teacher() const {
+  return std::any_of(parts.begin(), parts.end(), [](const LossSpec& s) { return s.kind == "distill"; });
+}
+std::string Losses::key() const {  // made for every micro-batch: no formatting
+  std::string out;
+  const auto number = [&](double x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); };
+  for (const LossSpec& s : parts) {
+    out += s.kind + '(' + join(s.outputs, ",") + '|' + join(s.reads, ",") + '|' + s.label + '|';
+    for (const double x : {static_cast<double>(s.ignore_index), s.label_smoothing, s.delta, s.gamma, s.alpha, s.smooth, s.margin.value_or(NAN), s.scale, s.temperature}) number(x);
+    for (const double x : s.class_weights) number(x);
+    out += '|';
+    for (const double x : s.pos_weight) number(x);
+    out += ')';
+  }
+  return out;
+}
+
+// ---- what the families share ----------------------------------------------------------------------------------------------
+namespace losses {
+
+ValueId total(Builder& b, ValueId x) { return b.reduce_sum(b.reshape(x, {numel(b.dims(x))}), {0}, false); }
+ValueId square(Builder& b, ValueId x) { return mul(b, x, x); }
+ValueId safe_sqrt(Builder& b, ValueId x) { return b.op("Sqrt", {b.op("Clip", {x}, {{"min", 1e-30}})}); }
+
+void label_shape(const Builder& b, ValueId out, ValueId label, const std::string& want) {
   fail(Exit::data, "E_DATA_SHAPE",
        cat("label has shape ", to_string(b.dims(label)), ", the output ", to_string(b.dims(out)), ": the loss wants ", want));
 }
 
-ValueId slice(Builder& b, ValueId x, size_t axis, int64_t start, int64_t count) {
-  Dims d = b.dims(x);
-  std::vector<int64_t> starts(d.size(), 0);
-  starts[axis] = start;
-  d[axis] = count;
-  return b.op("Slice", {x}, {{"starts", starts}, {"steps", std::vector<int64_t>(d.size(), 1)}, {"dims", d}});
-}
-
-ValueId total(Builder& b, ValueId x) { return b.reduce_sum(b.reshape(x, {numel(b.dims(x))}), {0}, false); }
-
-ValueId cross_entropy(Builder& b, const LossSpec& spec, ValueId logits, ValueId label) {
-  const Dims d = b.dims(logits), dl = b.dims(label);
-  if (d.empty() || dl != Dims(d.begin(), d.end() - 1)) label_shape(b, logits, label, "one class id per row of logits");
-  const int64_t rows = numel(dl);
-  return b.op("CrossEntropy", {b.reshape(logits, {rows, d.back()}), b.reshape(b.cast(label, DType::i64), {rows})}, {{"ignore_index", spec.ignore_index}});
-}
-
-// The label in the output's shape ([B] against [B, 1] included) and type.
-ValueId float_label(Builder& b, ValueId out, ValueId label) {
+ValueId float_label(Builder& b, ValueId out, ValueId label) {  // [B] against [B, 1] included
   if (numel(b.dims(label)) != numel(b.dims(out))) label_shape(b, out, label, "the output's shape");
   return b.reshape(b.cast(label, b.dtype(out)), b.dims(out));
 }
 
-ValueId square(Builder& b, ValueId x) { return b.op("Mul", {x, x}); }
-
-// a.b / (max(|a|, eps) max(|b|, eps)), rows of x [2n, h] in pairs; eps 1e-8 as torch.nn.functional.cosine_similarity
-ValueId pair_cosine(Builder& b, ValueId x) {
-  const Dims d = b.dims(x);
-  if (d.size() != 2 || d[0] % 2) fail(Exit::data, "E_DATA_SHAPE", cat("cosine_mse wants [2n, h] embeddings, got ", to_string(d)));
-  const ValueId pairs = b.reshape(x, {d[0] / 2, 2, d[1]});
-  const auto side = [&](int64_t i) { return b.reshape(slice(b, pairs, 1, i, 1), {d[0] / 2, d[1]}); };
-  const ValueId u = side(0), v = side(1);
-  const auto norm = [&](ValueId y) { return b.op("Clip", {b.op("Sqrt", {b.reduce_sum(square(b, y), {1}, false)})}, {{"min", 1e-8}}); };
-  const ValueId dot = b.reduce_sum(b.op("Mul", {u, v}), {1}, false);
-  return b.op("Div", {dot, b.op("Mul", {norm(u), norm(v)})});
+ValueId ignored(Builder& b, const LossSpec& spec, ValueId label) {
+  return b.op("Equal", {label, b.scalar(static_cast<double>(spec.ignore_index), b.dtype(label))});
 }
 
-}  // namespace
-
-std::vector<LossTerm> build_loss(Builder& b, const LossSpec& spec, const std::vector<ValueId>& outputs, ValueId label) {
-  const std::string& kind = spec.kind;
-  const ValueId out = outputs.at(0);
-  const DType t = b.dtype(out);
-  if (kind == "cross_entropy") return {{cross_entropy(b, spec, out, label)}};
-  if (kind == "cross_entropy_nchw") {
-    std::vector<int64_t> perm;
-    for (int64_t i = 0; i < b.rank(out); ++i) {
-      if (i != 1) perm.push_back(i);
-    }
-    perm.push_back(1);
-    return {{cross_entropy(b, spec, b.transpose(out, perm), label)}};
-  }
-  if (kind == "causal_lm") {
-    const int64_t s = b.dims(out).at(1);
-    return {{cross_entropy(b, spec, slice(b, out, 1, 0, s - 1), slice(b, label, 1, 1, s - 1))}};
-  }
-  if (kind == "qa_span") {
-    std::vector<LossTerm> terms;
-    for (int64_t i = 0; i < 2; ++i) {
-      const ValueId column = b.reshape(slice(b, label, 1, i, 1), {b.dims(label)[0]});
-      terms.push_back({cross_entropy(b, spec, outputs.at(static_cast<size_t>(i)), column), 0.5});
-    }
-    return terms;
-  }
-  if (kind == "nll_probs") {
-    const Dims d = b.dims(out);
-    if (d.size() != 2 || numel(b.dims(label)) != d[0]) label_shape(b, out, label, "one class id per row of probabilities");
-    const ValueId p = b.op("GatherElements", {out, b.reshape(b.cast(label, DType::i64), {d[0], 1})}, {{"axis", int64_t{1}}});
-    return {{b.op("Neg", {total(b, b.op("Log", {p}))})}};
-  }
-  if (kind == "mse") return {{total(b, square(b, b.op("Sub", {out, float_label(b, out, label)})))}};
-  if (kind == "bce_logits") {  // softplus(x) - x y
-    const ValueId y = float_label(b, out, label);
-    return {{total(b, b.op("Sub", {b.op("Softplus", {out}), b.op("Mul", {out, y})}))}};
-  }
-  if (kind == "rmspe_exp") {  // n sqrt(mean r^2), r = 1 - e^(o - y): an item counts the root once
-    const ValueId y = float_label(b, out, label);
-    const ValueId r = b.op("Sub", {b.scalar(1, t), b.op("Exp", {b.op("Sub", {out, y})})});
-    const double n = static_cast<double>(numel(b.dims(out)));
-    const ValueId mean = b.op("Mul", {total(b, square(b, r)), b.scalar(1 / n, t)});
-    return {{b.op("Mul", {b.op("Sqrt", {mean}), b.scalar(n, t)})}};
-  }
-  if (kind == "cosine_mse") {
-    const ValueId c = pair_cosine(b, out);
-    return {{total(b, square(b, b.op("Sub", {c, float_label(b, c, label)})))}};
-  }
-  bug("unknown loss " + kind);
+Counts count_all(const LossSpec&, const HostTensor& label, int64_t) { return {static_cast<double>(label.numel())}; }
+Counts count_valid(const LossSpec& spec, const HostTensor& label, int64_t) {
+  const std::vector<double> y = label.to_doubles();
+  const auto skipped = std::count(y.begin(), y.end(), static_cast<double>(spec.ignore_index));
+  return {static_cast<double>(y.size()) - static_cast<double>(skipped)};
 }
 
-std::vector<double> count_items(const LossSpec& spec, const HostTensor& label) {
-  const auto valid = [&](const std::vector<int64_t>& ids) {
-    return static_cast<double>(std::count_if(ids.begin(), ids.end(), [&](int64_t i) { return i != spec.ignore_index; }));
-  };
-  const std::string& kind = spec.kind;
-  if (kind == "cross_entropy" || kind == "cross_entropy_nchw") return {valid(label.to_ints())};
-  if (kind == "causal_lm" || kind == "qa_span") {
-    const std::vector<int64_t> ids = label.to_ints();
-    const int64_t cols = label.dims().at(1);
-    std::vector<int64_t> first, rest;
-    for (size_t i = 0; i < ids.size(); ++i) (static_cast<int64_t>(i) % cols == 0 ? first : rest).push_back(ids[i]);
-    if (kind == "causal_lm") return {valid(rest)};
-    return {valid(first), valid(rest)};
+}  // namespace losses
+
+// ---- the losses of a run ----------------------------------------------------------------------------------------------------
+std::vector<ValueId> build_loss(Builder& b, const LossSpec& spec, const LossInputs& in) {
+  const LossRule& rule = loss_rule(spec.kind);
+  if (in.outputs.size() < rule.min_outputs || in.outputs.size() > rule.max_outputs) {
+    fail(Exit::usage, "E_LOSS_IO", cat("the loss ", spec.kind, " takes ", rule.min_outputs, rule.max_outputs > rule.min_outputs ? cat(" to ", rule.max_outputs) : "",
+                                       " outputs, ", in.outputs.size(), " given"), "name them with --output A --output B, or \"outputs\" in the loss");
   }
-  return {static_cast<double>(label.numel())};
+  for (const ValueId v : in.outputs) {
+    if (!is_float(b.dtype(v))) fail(Exit::usage, "E_LOSS_IO", cat("the loss ", spec.kind, " cannot take an output of type ", name_of(b.dtype(v))), "name a floating output with --output");
+  }
+  for (const ValueId v : in.outputs) {  // nothing to learn from; means and maxima of nothing are not asked for
+    if (numel(b.dims(v)) == 0) return std::vector<ValueId>(rule.weights.size(), b.scalar(0, b.dtype(v)));
+  }
+  return rule.build(b, spec, in);
+}
+
+std::vector<double> term_weights(const LossSpec& spec) {
+  std::vector<double> w = loss_rule(spec.kind).weights;
+  for (double& x : w) x *= spec.weight;
+  return w;
+}
+
+std::vector<double> count_items(const LossSpec& spec, const HostTensor& label, int64_t rows) {
+  return loss_rule(spec.kind).count(spec, label, rows);
+}
+
+int64_t batch_rows(const Losses& losses, const Tensors& batch) {
+  const std::vector<std::string> labels = losses.labels();
+  int64_t rows = 0;
+  for (const auto& [name, t] : batch) {
+    if (t.rank() > 0 && std::find(labels.begin(), labels.end(), name) == labels.end()) rows = std::max(rows, t.dims()[0]);
+  }
+  return rows;
+}
+
+LossWindow::LossWindow(const Losses& losses) : losses_(losses) {
+  for (const LossSpec& s : losses.parts) {
+    for (const double w : term_weights(s)) weights_.push_back(w);
+  }
+  items_.resize(weights_.size());
+  sums_.resize(weights_.size());
+}
+
+void LossWindow::count(const Tensors& batch) {
+  const int64_t rows = batch_rows(losses_, batch);
+  size_t term = 0;
+  for (const LossSpec& s : losses_.parts) {
+    const std::string name = s.label_name();
+    const auto label = batch.find(name);
+    if (!name.empty() && label == batch.end()) {
+      fail(Exit::data, "E_DATA_COLUMN", cat("the data has no '", printable(name), "'"), cat("the loss ", s.kind, " needs a column (tensor) of that name"));
+    }
+    for (const double n : count_items(s, name.empty() ? HostTensor() : label->second, rows)) items_[term++] += n;
+  }
+}
+
+void LossWindow::add(const std::vector<double>& sums) {
+  check(sums.size() == sums_.size(), "LossWindow::add: another number of terms");
+  for (size_t i = 0; i < sums.size(); ++i) sums_[i] += sums[i];
+}
+
+std::vector<double> LossWindow::seeds(double scale) const {
+  std::vector<double> out;
+  for (size_t i = 0; i < items_.size(); ++i) out.push_back(items_[i] > 0 ? scale * weights_[i] / items_[i] : 0);
+  return out;
+}
+
+double LossWindow::loss() const {
+  double sum = 0;
+  for (size_t i = 0; i < items_.size(); ++i) sum += items_[i] > 0 ? weights_[i] * sums_[i] / items_[i] : 0;
+  return sum;
+}
+
+double LossWindow::items() const {
+  double n = 0;
+  for (const double i : items_) n += i;
+  return n;
 }
 
 }  // namespace amp

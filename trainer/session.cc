@@ -77,9 +77,9 @@ HostTensor Session::param(int slot) const { return host_view(view(params_, slot)
 HostTensor Session::grad(int slot) const { return host_view(view(grads_, slot), grads_); }
 void Session::zero_grads() { std::memset(grads_.mutable_data(), 0, static_cast<size_t>(grads_.bytes())); }
 
-std::vector<int> Session::loss_outputs(const LossSpec& loss) const {
+std::vector<int> Session::values_named(const std::vector<std::string>& wanted) const {
   std::vector<int> out;
-  for (const std::string& name : loss.outputs) {
+  for (const std::string& name : wanted) {
     const int v = source_.find(name);
     if (v < 0) {
       std::vector<std::string> names;
@@ -93,7 +93,39 @@ std::vector<int> Session::loss_outputs(const LossSpec& loss) const {
   return out;
 }
 
-std::shared_ptr<Graph> Session::build(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Tensors& batch) {
+std::vector<int> Session::loss_values(const Losses& losses) const {
+  std::vector<int> out;
+  for (const LossSpec& s : losses.parts) {
+    for (const int v : values_named(s.values())) {
+      if (std::find(out.begin(), out.end(), v) == out.end()) out.push_back(v);
+    }
+  }
+  return out;
+}
+
+void Session::build_losses(const Losses& losses, const Tensors& batch, const Bound& bound, Builder& b) const {
+  Graph& graph = b.mutable_graph();
+  b.origin = Origin{-1, "loss"};
+  const auto input = [&](const std::string& name) {
+    if (const ValueId v = graph.input(name)) return v;  // two losses, or a loss and the model, read one tensor
+    const auto it = batch.find(name);
+    if (it == batch.end()) fail(Exit::data, "E_DATA_COLUMN", cat("the data has no '", printable(name), "'"), "a loss needs one: add a column (tensor) of that name");
+    return graph.add_input(name, is_float(it->second.dtype()) ? options_.float_type : it->second.dtype(), it->second.dims());
+  };
+  size_t terms = 0;
+  for (const LossSpec& s : losses.parts) {
+    LossInputs in;
+    for (const int v : values_named(s.values())) in.outputs.push_back(bound.values[static_cast<size_t>(v)]);
+    if (const std::string label = s.label_name(); !label.empty()) in.label = input(label);
+    if (s.kind == "distill") {
+      for (const std::string& o : s.outputs) in.teacher.push_back(input(teacher_name(o)));
+    }
+    in.rows = batch_rows(losses, batch);
+    for (const ValueId sum : build_loss(b, s, in)) graph.outputs.push_back({cat("loss.", terms++), sum});
+  }
+}
+
+std::shared_ptr<Graph> Session::build(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch) {
   const Evaluator evaluator = cpu_evaluator();
   const bool train = mode == Mode::train || mode == Mode::train_accumulate;
   auto graph = std::make_shared<Graph>();
@@ -104,24 +136,12 @@ std::shared_ptr<Graph> Session::build(Mode mode, const LossSpec* loss, const std
     o.train = train;
     o.batchnorm_train = train && options_.batchnorm_train;
     o.outputs = outputs;
-    const std::vector<int> loss_values = loss ? loss_outputs(*loss) : std::vector<int>{};
-    o.outputs.insert(o.outputs.end(), loss_values.begin(), loss_values.end());
-    for (const auto& [name, t] : batch) {
-      if (name != "label") o.input_dims[name] = t.dims();
-    }
+    const std::vector<int> values = loss ? loss_values(*loss) : std::vector<int>{};
+    o.outputs.insert(o.outputs.end(), values.begin(), values.end());
+    for (const auto& [name, t] : batch) o.input_dims[name] = t.dims();
     const Bound bound = bind(source_, table_, o, b);
     for (const int v : outputs) graph->outputs.push_back({source_.values[static_cast<size_t>(v)].name, bound.values[static_cast<size_t>(v)]});
-    if (loss) {
-      const auto it = batch.find("label");
-      if (it == batch.end()) fail(Exit::data, "E_DATA_COLUMN", "the data has no 'label'", "a loss needs one: add a column (tensor) called label");
-      std::vector<ValueId> values;
-      for (const int v : loss_values) values.push_back(bound.values[static_cast<size_t>(v)]);
-      const DType label_type = is_float(it->second.dtype()) ? options_.float_type : it->second.dtype();
-      const ValueId label = graph->add_input("label", label_type, it->second.dims());
-      b.origin = Origin{-1, "loss"};
-      const std::vector<LossTerm> terms = build_loss(b, *loss, values, label);
-      for (size_t i = 0; i < terms.size(); ++i) graph->outputs.push_back({cat("loss.", i), terms[i].sum});
-    }
+    if (loss) build_losses(*loss, batch, bound, b);
   }
   *graph = form_composites(prune(*graph), mode == Mode::eval_full ? std::vector<DType>{} : options_.compute, evaluator);
   if (!options_.compute.empty() && mode != Mode::eval_full) *graph = apply_precision(*graph, options_.compute, options_.low, evaluator);
@@ -150,12 +170,12 @@ std::shared_ptr<Graph> Session::build(Mode mode, const LossSpec* loss, const std
 
 static std::string signature(const Tensors& batch) {
   std::string s;
-  for (const auto& [name, t] : batch) s += cat(name, to_string(t.dims()), name == "label" ? name_of(t.dtype()) : "", ';');
+  for (const auto& [name, t] : batch) s += cat(name, to_string(t.dims()), name_of(t.dtype()), ';');
   return s;
 }
 
-Program& Session::program(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Tensors& batch) {
-  std::string key = cat(static_cast<int>(mode), '|', loss ? loss->kind + join(loss->outputs, ",") : "", '|');
+Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch) {
+  std::string key = cat(static_cast<int>(mode), '|', loss ? loss->key() : "", '|');
   for (const int o : outputs) key += cat(o, ',');
   key += signature(batch);
   auto& slot = programs_[key];
@@ -185,7 +205,7 @@ void Session::feed(Program& p, const Tensors& batch) {
   }
 }
 
-void Session::prepare(const LossSpec& loss, const Tensors& batch) {
+void Session::prepare(const Losses& loss, const Tensors& batch) {
   program(Mode::train, &loss, {}, batch);
   for (size_t i = 0; i < reached_.size(); ++i) layout_.chunks()[i].frozen |= !reached_[i];
 }
@@ -214,7 +234,7 @@ Tensors Session::read_outputs(const Program& p, const std::vector<int>& values) 
   return out;
 }
 
-std::vector<double> Session::train_micro(const LossSpec& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate,
+std::vector<double> Session::train_micro(const Losses& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate,
                                          const Program::Observer* see) {
   Program& p = program(accumulate ? Mode::train_accumulate : Mode::train, &loss, {}, batch);
   feed(p, batch);
@@ -231,8 +251,8 @@ std::vector<double> Session::train_micro(const LossSpec& loss, const Tensors& ba
   return read_terms(p);
 }
 
-std::vector<double> Session::eval_micro(const LossSpec& loss, const Tensors& batch, Tensors* outputs) {
-  const std::vector<int> values = outputs ? loss_outputs(loss) : std::vector<int>{};
+std::vector<double> Session::eval_micro(const Losses& loss, const Tensors& batch, Tensors* outputs) {
+  const std::vector<int> values = outputs ? loss_values(loss) : std::vector<int>{};
   Program& p = program(Mode::eval, &loss, values, batch);
   feed(p, batch);
   p.run();
@@ -247,7 +267,7 @@ Tensors Session::forward(const std::vector<int>& outputs, const Tensors& batch, 
   return read_outputs(p, outputs);
 }
 
-std::map<std::string, double> Session::profile(const LossSpec& loss, const Tensors& batch, int repeats) {
+std::map<std::string, double> Session::profile(const Losses& loss, const Tensors& batch, int repeats) {
   Program& p = program(Mode::train, &loss, {}, batch);
   std::map<std::string, double> sum;
   for (int r = -1; r < repeats; ++r) {  // the first run warms up
@@ -262,7 +282,7 @@ std::shared_ptr<const Graph> Session::forward_graph(const std::vector<int>& outp
   return build(Mode::eval, nullptr, outputs, batch);
 }
 
-std::shared_ptr<const Graph> Session::train_graph(const LossSpec& loss, const Tensors& batch) { return build(Mode::train, &loss, {}, batch); }
+std::shared_ptr<const Graph> Session::train_graph(const Losses& loss, const Tensors& batch) { return build(Mode::train, &loss, {}, batch); }
 
 std::string Session::bill() const {
   return cat("parameters ", with_thousands(params_.bytes()), " B, gradients ", with_thousands(grads_.bytes()), " B, 16-bit copies ",

@@ -14,8 +14,6 @@
 
 namespace amp {
 
-using Tensors = std::map<std::string, HostTensor>;   // by name: graph inputs and "label", or outputs
-
 struct SessionOptions {
   DType float_type = DType::f32;          // f64 for checks
   std::vector<DType> compute;             // by source node; empty: everything in float_type
@@ -30,20 +28,21 @@ class Session {
   // The source graph must outlive the session.
   Session(const SourceGraph& source, const SessionOptions& options);
 
+  // A batch holds graph inputs, labels and, to distil, the teacher's outputs, by name.
   // Forward, backward: gradients of sum_i seed_i * term_i are written to (or, accumulating, added to) the gradient arena.
-  // Returns the sum of each loss term over the micro-batch.
+  // Returns the sum of each loss term over the micro-batch, for LossWindow.
   // see, if given, is shown every node's outputs.
-  std::vector<double> train_micro(const LossSpec& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate,
+  std::vector<double> train_micro(const Losses& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate,
                                   const Program::Observer* see = nullptr);
-  // Loss sums without gradients, in evaluation form.
-  std::vector<double> eval_micro(const LossSpec& loss, const Tensors& batch, Tensors* outputs = nullptr);
+  // Loss sums without gradients, in evaluation form; outputs: the values that the losses read.
+  std::vector<double> eval_micro(const Losses& loss, const Tensors& batch, Tensors* outputs = nullptr);
   // Model outputs by name (source values), in evaluation form.
   // full_precision: without the precision plan.
   Tensors forward(const std::vector<int>& outputs, const Tensors& batch, bool full_precision = false);
 
   // Compiles the training program of a batch and freezes every parameter that no gradient reaches, so that neither decay nor
   // momentum moves it (torch.optim skips parameters whose grad is None). Before an Optimizer copies the layout.
-  void prepare(const LossSpec& loss, const Tensors& batch);
+  void prepare(const Losses& loss, const Tensors& batch);
 
   void params_changed() { cache_.refresh(); }
 
@@ -72,17 +71,19 @@ class Session {
   std::string bill() const;                            // memory, for people
 
   // Seconds by operator of a training micro-batch, each operator's share of `repeats` runs averaged.
-  std::map<std::string, double> profile(const LossSpec& loss, const Tensors& batch, int repeats);
+  std::map<std::string, double> profile(const Losses& loss, const Tensors& batch, int repeats);
 
   // The graph that forward() runs, and the one of a training micro-batch: for dumps, costs and tests.
   std::shared_ptr<const Graph> forward_graph(const std::vector<int>& outputs, const Tensors& batch);
-  std::shared_ptr<const Graph> train_graph(const LossSpec& loss, const Tensors& batch);
+  std::shared_ptr<const Graph> train_graph(const Losses& loss, const Tensors& batch);
 
  private:
   enum class Mode { train, train_accumulate, eval, eval_full };
-  Program& program(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Tensors& batch);
-  std::shared_ptr<Graph> build(Mode mode, const LossSpec* loss, const std::vector<int>& outputs, const Tensors& batch);
-  std::vector<int> loss_outputs(const LossSpec& loss) const;
+  Program& program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch);
+  std::shared_ptr<Graph> build(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch);
+  std::vector<int> values_named(const std::vector<std::string>& names) const;
+  std::vector<int> loss_values(const Losses& loss) const;
+  void build_losses(const Losses& losses, const Tensors& batch, const Bound& bound, Builder& b) const;
   void feed(Program& program, const Tensors& batch);
   std::vector<double> read_terms(const Program& program) const;
   Tensors read_outputs(const Program& program, const std::vector<int>& values) const;

@@ -12,6 +12,8 @@
 namespace amp {
 
 namespace {
+// A number that JSON has no word for was written as null.
+double number(const nlohmann::json& j) { return j.is_null() ? std::nan("") : j.get<double>(); }
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 }  // namespace
 
@@ -20,34 +22,30 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
       optimizer_(config_.optimizer, session.layout(), static_cast<const float*>(session.params())), schedule_(config_.schedule),
       scaler_(config_.scale), progress_(stderr, config_.logging_steps) {}
 
-Metrics Trainer::evaluate() { return amp::evaluate(session_, config_.loss, *val_, config_.eval_batch_size); }
+Metrics Trainer::evaluate() { return amp::evaluate(session_, config_.goal, *val_, config_.eval_batch_size); }
 
 Trainer::Step Trainer::step(const LoadedWindow& window) {
   Step s;
-  std::vector<double> items, sums;
+  LossWindow loss(config_.goal.losses);
+  std::vector<Tensors> batches;
   for (const Batch& batch : window.batches) {
-    const std::vector<double> n = count_items(config_.loss, batch.labels);
-    items.resize(n.size());
-    sums.resize(n.size());
-    for (size_t i = 0; i < n.size(); ++i) items[i] += n[i];
+    batches.push_back(to_tensors(batch, config_.goal.teacher));
+    loss.count(batches.back());
   }
-  const double weight = 1.0 / static_cast<double>(items.size());
   const double scale = scaler_.scale();
-  std::vector<double> seeds;
-  for (const double n : items) seeds.push_back(n > 0 ? scale * weight / n : 0);  // all labels ignored: no gradient
+  const std::vector<double> seeds = loss.seeds(scale);
 
   const bool accumulate = window.batches.size() > 1;
   if (accumulate) session_.zero_grads();
   session_.state().step = step_;
   session_.stage_statistics();
   int64_t row = 0;
-  for (size_t m = 0; m < window.batches.size(); ++m) {
+  for (size_t m = 0; m < batches.size(); ++m) {
     session_.state().micro_batch = row;  // random nodes count samples, whatever the cut into micro-batches
     row += window.batches[m].rows;
-    const std::vector<double> part = session_.train_micro(config_.loss, to_tensors(window.batches[m]), seeds, accumulate);
-    for (size_t i = 0; i < sums.size(); ++i) sums[i] += part[i];
+    loss.add(session_.train_micro(config_.goal.losses, batches[m], seeds, accumulate));
   }
-  for (size_t i = 0; i < sums.size(); ++i) s.loss += items[i] > 0 ? sums[i] / items[i] * weight : 0;
+  s.loss = loss.loss();
 
   float* grads = static_cast<float*>(session_.grads());
   if (config_.inject_overflow && config_.inject_overflow(step_)) {
@@ -163,7 +161,7 @@ bool Trainer::evaluate_now(TrainResult& result, int64_t epoch) {
   const Metrics m = evaluate();
   result.last = m;
   const double v = m.value(config_.best_metric);
-  const bool lower = config_.best_metric == "loss";
+  const bool lower = lower_is_better(config_.best_metric);
   const bool better = std::isfinite(v) && (best_step_ < 0 || (lower ? v < best_ : v > best_));
   if (better) {
     best_ = v;
@@ -174,13 +172,14 @@ bool Trainer::evaluate_now(TrainResult& result, int64_t epoch) {
   }
   JsonObject line;
   line.add("step", step_).add("epoch", epoch).add("loss", m.loss);
-  if (m.classification) line.add("accuracy", m.accuracy).add("macro_f1", m.macro_f1);
+  std::string text = cat("evaluation at step ", step_, ": loss ", m.loss);
+  for (const auto& [name, value] : m.values) {
+    line.add(name, value);
+    text += cat(", ", name, " ", value);
+  }
   line.add("samples", m.samples).add("best", better);
   MetricsLog(config_.output_dir + "/eval.jsonl", step_).write_line(line.str());
-  if (!config_.quiet) {
-    progress_.message(m.classification ? cat("evaluation at step ", step_, ": loss ", m.loss, ", accuracy ", m.accuracy, ", macro-F1 ", m.macro_f1)
-                                       : cat("evaluation at step ", step_, ": loss ", m.loss));
-  }
+  if (!config_.quiet) progress_.message(text);
   return better;
 }
 
@@ -210,8 +209,7 @@ void Trainer::save(const SamplerState& next) {
                           {"sampler", {{"epoch", next.epoch}, {"window", next.window}}},
                           {"best", {{"value", best_}, {"step", best_step_}, {"evals_since", evals_since_best_}}}};
   if (initial_) {
-    state["initial"] = {{"loss", initial_->loss}, {"accuracy", initial_->accuracy}, {"macro_f1", initial_->macro_f1},
-                        {"classification", initial_->classification}, {"samples", initial_->samples}};
+    state["initial"] = {{"loss", initial_->loss}, {"samples", initial_->samples}, {"values", initial_->values}};
   }
   c.state = state.dump();
   save_checkpoint(config_.output_dir + "/checkpoints", c, {config_.save_total_limit, best_step_});
@@ -233,11 +231,9 @@ void Trainer::resume(const Checkpoint& c) {
     evals_since_best_ = state.at("best").at("evals_since").get<int64_t>();
     if (const auto it = state.find("initial"); it != state.end()) {
       Metrics m;
-      m.loss = it->at("loss").get<double>();
-      m.accuracy = it->at("accuracy").get<double>();
-      m.macro_f1 = it->at("macro_f1").get<double>();
-      m.classification = it->at("classification").get<bool>();
+      m.loss = number(it->at("loss"));
       m.samples = it->at("samples").get<int64_t>();
+      for (const auto& v : it->at("values")) m.values.emplace_back(v.at(0).get<std::string>(), number(v.at(1)));
       initial_ = m;
     }
   } catch (const nlohmann::json::exception& e) {

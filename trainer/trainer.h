@@ -11,6 +11,7 @@
 #include "data/loader.h"
 #include "precision/loss_scaler.h"
 #include "trainer/checkpoint.h"
+#include "trainer/evaluate.h"
 #include "trainer/metrics_log.h"
 #include "trainer/optimizer.h"
 #include "trainer/progress.h"
@@ -20,15 +21,8 @@
 
 namespace amp {
 
-struct Metrics {
-  double loss = 0, accuracy = 0, macro_f1 = 0;
-  bool classification = false;       // accuracy and macro_f1 mean something
-  int64_t samples = 0;
-  double value(const std::string& name) const;  // "loss", "accuracy", "macro_f1"
-};
-
 struct TrainerConfig {
-  LossSpec loss;
+  Goal goal;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;           // total_steps and warmup_steps resolved
   LossScaleConfig scale;
@@ -94,9 +88,5 @@ class Trainer {
   int64_t best_step_ = -1, evals_since_best_ = 0;
   std::optional<Metrics> initial_;
 };
-
-// Loss and, for classification, accuracy and macro-F1 over a dataset, longest batches first.
-Metrics evaluate(Session& session, const LossSpec& loss, const Dataset& data, int64_t batch_size);
-Tensors to_tensors(const Batch& batch);   // inputs and "label"
 
 }  // namespace amp

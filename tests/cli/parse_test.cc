@@ -175,7 +175,7 @@ TEST_CASE("the commands that the issue spells are accepted", "[cli]") {
                            "qa_span", "rmspe_exp", "cosine_mse"}) {
     CHECK(parse({"grad",    "m",    "--inputs",      "b",    "--loss",   kind, "--output", "o", "--batchnorm", "train",
                  "--dtype", "fp64", "--tie_weights", "auto", "--freeze", "x",  "--freeze", "y", "--out",       "g"})
-              .str("loss") == kind);
+              .list("loss") == std::vector<std::string>{kind});
   }
   CHECK(parse({"tokenize", "--vocab", "v", "--lower_case", "true", "--max_seq_len", "16"}).integer("max_seq_len") ==
         16);

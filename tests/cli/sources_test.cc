@@ -54,6 +54,18 @@ TEST_CASE("a configuration file takes the same keys, any spelling", "[cli]") {
   CHECK(o.integer("batch_size") == 4);
 }
 
+TEST_CASE("losses stand in a configuration as text, objects, or arrays of both", "[cli]") {
+  const auto losses = [](const std::string& value) {
+    const TempFile file(R"({"loss": )" + value + "}");
+    return train({"--config", file.path}).list("loss");
+  };
+  CHECK(losses(R"("huber,delta=2")") == Strings{"huber,delta=2"});
+  CHECK(losses(R"({"kind": "mse", "weight": 0.5})") == Strings{R"({"kind":"mse","weight":0.5})"});
+  CHECK(losses(R"(["l1", {"kind": "mse"}])") == Strings{"l1", R"({"kind":"mse"})"});
+  CHECK(train({"--loss", R"([{"kind":"mse"}])", "--loss", "l1,weight=2"}).list("loss") == Strings{R"([{"kind":"mse"}])", "l1,weight=2"});
+  CHECK(train({}, {R"(ONNX_AMP_LOSS=[{"kind":"mse"}])"}).list("loss") == Strings{R"({"kind":"mse"})"});
+}
+
 TEST_CASE("one .json word stands for all flags", "[cli]") {
   const std::string plain = R"({"model": "m.onnx", "train": "t.csv", "lr": 0.5})";
   const TempFile file(plain);

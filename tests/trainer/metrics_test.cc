@@ -1,4 +1,4 @@
-// Metrics against scikit-learn (metrics.json, made by make_metrics.py).
+// Metrics against scikit-learn and scipy (metrics.json, metrics_tasks.json, made by make_metrics.py).
 #include "trainer/metrics.h"
 
 #include <catch2/catch_all.hpp>
@@ -55,14 +55,76 @@ TEST_CASE("argmax takes the first of equals, and no class of a row with a NaN") 
   CHECK(m.macro_f1() == 0);
 }
 
-TEST_CASE("the average loss weighs by items and does not hide a NaN") {
-  LossAverage a;
-  CHECK(a.value() == 0);
-  a.add_mean(1, 3);
-  a.add_sum(5, 1);
-  a.add_mean(std::nan(""), 0);  // a batch without items
-  CHECK(a.value() == 2);
-  CHECK(a.items() == 4);
-  a.add_mean(std::nan(""), 1);
-  CHECK(std::isnan(a.value()));
+namespace {
+nlohmann::json tasks(const char* name) {
+  std::ifstream f(std::string(TEST_DATA) + "/trainer/metrics_tasks.json");
+  return nlohmann::json::parse(f).at(name);
+}
+auto near(const nlohmann::json& c, const char* name) { return Catch::Approx(c.at(name).get<double>()).epsilon(1e-12); }
+template <class T>
+std::vector<T> list(const nlohmann::json& c, const char* name) {
+  return c.at(name).get<std::vector<T>>();
+}
+template <class T>
+std::span<const T> part(const std::vector<T>& x, size_t at, size_t n) {
+  return std::span(x).subspan(at, std::min(n, x.size() - at));
+}
+}  // namespace
+
+TEST_CASE("mean IoU and Dice over classes equal scikit-learn's") {
+  for (const auto& c : tasks("segmentation")) {
+    Classification m(c.at("classes"));
+    m.add(list<int64_t>(c, "predicted"), list<int64_t>(c, "labels"));
+    CHECK(m.mean_iou() == near(c, "miou"));
+    CHECK(m.macro_f1() == near(c, "dice"));
+    CHECK(m.accuracy() == near(c, "accuracy"));
+  }
+}
+
+TEST_CASE("multilabel metrics equal scikit-learn's, however the rows are batched") {
+  for (const auto& c : tasks("multilabel")) {
+    const size_t labels = c.at("labels");
+    const auto scores = list<float>(c, "scores"), truth = list<float>(c, "truth");
+    for (const size_t rows : {size_t(1), size_t(4), scores.size()}) {
+      Multilabel m(static_cast<int64_t>(labels));
+      for (size_t i = 0; i < scores.size(); i += rows * labels) m.add(part(scores, i, rows * labels), part(truth, i, rows * labels), 0);
+      CHECK(m.micro_f1() == near(c, "micro_f1"));
+      CHECK(m.macro_f1() == near(c, "macro_f1"));
+      CHECK(m.exact_match() == near(c, "exact_match"));
+    }
+  }
+  Multilabel m(2);  // what is ignored makes a row neither right nor wrong
+  const std::vector<float> scores{1, -1, 1, 1}, truth{1, -100, -100, -100};
+  m.add(scores, truth, 0);
+  CHECK(m.exact_match() == 1);
+  CHECK(m.micro_f1() == 1);
+}
+
+TEST_CASE("regression metrics equal scikit-learn's and scipy's") {
+  for (const auto& c : tasks("regression")) {
+    const auto predicted = list<double>(c, "predicted"), wanted = list<double>(c, "wanted");
+    Regression m;
+    for (size_t i = 0; i < wanted.size(); i += 3) m.add(part(predicted, i, 3), part(wanted, i, 3));
+    CHECK(m.mse() == near(c, "mse"));
+    CHECK(m.mae() == near(c, "mae"));
+    CHECK(m.pearson() == near(c, "pearson"));
+    CHECK(m.spearman() == near(c, "spearman"));
+  }
+  Regression flat;
+  const std::vector<double> ones{1, 1}, some{1, 2};
+  flat.add(ones, some);
+  CHECK(std::isnan(flat.pearson()));
+  CHECK(std::isnan(flat.spearman()));
+}
+
+TEST_CASE("spans: the best pair in order, exact match and token F1") {
+  for (const auto& c : tasks("span")) {
+    Spans m;
+    const auto start = list<float>(c, "start"), end = list<float>(c, "end");
+    const auto labels = list<int64_t>(c, "labels");
+    const size_t tokens = c.at("tokens");
+    for (size_t r = 0; 2 * r < labels.size(); r += 6) m.add(part(start, r * tokens, 6 * tokens), part(end, r * tokens, 6 * tokens), part(labels, 2 * r, 12));
+    CHECK(m.exact_match() == near(c, "exact_match"));
+    CHECK(m.f1() == near(c, "span_f1"));
+  }
 }

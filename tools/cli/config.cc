@@ -57,8 +57,11 @@ std::string scalar_text(const Json& v, const std::string& path, const std::strin
 
 std::vector<std::string> texts_of(const Json& v, const Found& found, const std::string& path, const std::string& key) {
   std::vector<std::string> out;
+  const auto text = [&](const Json& x) { return found.flag->json && x.is_object() ? x.dump() : scalar_text(x, path, key); };
   if (v.is_array() && found.flag->type == Type::list) {
-    for (const Json& element : v) out.push_back(scalar_text(element, path, key));
+    for (const Json& element : v) out.push_back(text(element));
+  } else if (found.flag->json && v.is_object()) {
+    out.push_back(v.dump());
   } else {
     out.push_back(plain_text(found, scalar_text(v, path, key)));
   }

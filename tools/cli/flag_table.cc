@@ -38,30 +38,39 @@ Flag choice(Text name, std::vector<Text> choices, Text fallback, Text help) {
   return f;
 }
 
+std::vector<Text> metric_choices() {
+  std::vector<Text> names{"auto"};
+  for (const Text m : metric_names()) names.push_back(m);
+  return names;
+}
+
 std::vector<Flag> model_flags() {
   return {
       text("model", "FILE", "", "The ONNX file; the same as the first word without a flag.")
           .on(kRun | kExport)
           .needed(kRun | kExport)
           .also({"model_name_or_path", "onnx_path"}),
-      choice(
-          "task", {"auto", "classification"}, "auto",
-          "What to train for. classification adds a head when the model has none; auto trains what the model outputs.")
+      choice("task", {"auto", "classification", "regression", "multilabel", "token", "span", "segmentation"}, "auto",
+             "What to train for: chooses loss, how labels are read, metrics. auto: by the loss and the label column.")
+          .same({{"token_classification", "token"}, {"ner", "token"}, {"qa", "span"}, {"question_answering", "span"},
+                 {"multi_label_classification", "multilabel"}, {"single_label_classification", "classification"}})
           .on(kGraph | kData),
-      choice("loss",
-             {"auto", "cross_entropy", "cross_entropy_nchw", "nll_probs", "bce_logits", "mse", "causal_lm", "qa_span",
-              "rmspe_exp", "cosine_mse"},
-             "auto", "Loss. auto: cross_entropy, or what the output and the label allow.")
-          .same({{"ce", "cross_entropy"},
-                 {"bce", "bce_logits"},
-                 {"bce_with_logits", "bce_logits"},
-                 {"l2", "mse"},
-                 {"nll", "nll_probs"}})
+      list("loss", "KIND|JSON|FILE",
+           "Loss: cross_entropy, bce_logits, mse, ... with parameters (huber,delta=2), several of them (repeat, or KIND,KIND), as JSON, "
+           "or a .json file; see docs/losses.md. Default: the model's own, else cross_entropy.")
+          .as_json()
           .on(kGraph | only(Verb::eval)),
       text("output", "NAME", "",
-           "Graph output that the loss takes (default: logits, start_/end_logits for qa_span, else the "
+           "Graph output that the loss takes, or A,B for a loss on two (default: logits, start_/end_logits for qa_span, else the "
            "first floating output).")
           .on(kGraph | only(Verb::eval)),
+      text("teacher", "FILE", "", "A second ONNX file to distil from: adds the loss distill (docs/losses.md).").on(kTrain),
+      real("teacher_weight", "0.5", "Weight of the teacher; the other losses weigh one minus it.")
+          .at_least(0)
+          .at_most(1)
+          .on(kTrain)
+          .also({"distillation_weight"}),
+      real("temperature", "1", "Temperature of the teacher's and the model's logits.").above(0).on(kTrain),
       text("head_from", "NAME", "", "Tensor that a new head reads (default: chosen by rule and shown).")
           .on(kGraph | kData),
       choice("pooling", {"auto", "cls", "mean"}, "auto",
@@ -281,8 +290,7 @@ std::vector<Flag> evaluation_flags() {
           .at_least(0)
           .on(kTrain)
           .also({"validation_steps"}),
-      choice("metric_for_best_model", {"auto", "accuracy", "macro_f1", "loss"}, "auto",
-             "What makes a model the best one; auto: accuracy where there are classes, else loss.")
+      choice("metric_for_best_model", metric_choices(), "auto", "What makes a model the best one; auto: by the task.")
           .same({{"eval_accuracy", "accuracy"}, {"eval_loss", "loss"}, {"f1", "macro_f1"}, {"eval_f1", "macro_f1"}})
           .on(kTrain)
           .also({"eval_metric"}),
@@ -291,7 +299,7 @@ std::vector<Flag> evaluation_flags() {
           .on(kTrain),
       list("require", "METRIC>=X",
            "Quality gate on the final metrics: exit 12 when missed, e.g. accuracy>=0.85 (repeatable).")
-          .checked(normal_gate, "accuracy, macro_f1 or loss, then >=, >, <= or <, then a number")
+          .checked(normal_gate, "a metric of the task (loss, accuracy, macro_f1, micro_f1, exact_match, miou, pearson ...), then >=, >, <= or <, then a number")
           .on(in(Verb::train, Verb::eval)),
   };
 }

@@ -109,6 +109,7 @@ struct Flag {
   Normalise normalise = nullptr;
   std::string_view expected;  // what normalise accepts, in words
   bool split_commas = false;  // a list element "a,b" is two
+  bool json = false;          // an element may be JSON, handed on as text
   bool recorded = true;       // part of the effective configuration
 
   Flag& at_least(double v) {
@@ -160,6 +161,10 @@ struct Flag {
   }
   Flag& by_commas() {
     split_commas = true;
+    return *this;
+  }
+  Flag& as_json() {
+    json = true;
     return *this;
   }
   Flag& unrecorded() {

@@ -1,0 +1,76 @@
+#include "importer/ending.h"
+
+#include <algorithm>
+
+namespace amp {
+
+namespace {
+
+bool floating_cast(const SourceNode& n) {
+  const int64_t to = n.attrs.i("to", 0);  // ONNX's numbers of float, float16, double, bfloat16
+  return n.op == "Cast" && (to == 1 || to == 10 || to == 11 || to == 16);
+}
+
+bool over_classes(const SourceGraph& g, const SourceNode& n) {
+  const SourceValue& x = g.values[static_cast<size_t>(n.outputs.at(0))];
+  const SourceValue& in = g.values[static_cast<size_t>(n.inputs.at(0))];
+  const int64_t axis = n.attrs.i("axis", n.version < 13 ? 1 : -1);
+  if (axis == -1) return true;
+  const int64_t rank = x.rank_known ? static_cast<int64_t>(x.dims.size()) : in.rank_known ? static_cast<int64_t>(in.dims.size()) : -1;
+  if (rank < 0) return false;
+  if (axis == rank - 1) return true;
+  // Before opset 13 everything from the axis on is one class dimension.
+  return n.version >= 13 && (axis == 1 || axis == 1 - rank);
+}
+
+bool learns(const SourceGraph& g, int value) {
+  std::vector<bool> seen(g.values.size(), false);
+  std::vector<int> stack{value};
+  while (!stack.empty()) {
+    const int v = stack.back();
+    stack.pop_back();
+    if (v < 0 || seen[static_cast<size_t>(v)]) continue;
+    seen[static_cast<size_t>(v)] = true;
+    const SourceValue& x = g.values[static_cast<size_t>(v)];
+    if (x.kind == SourceKind::parameter && x.trainable) return true;
+    if (x.producer < 0) continue;
+    const auto& in = g.nodes[static_cast<size_t>(x.producer)].inputs;
+    stack.insert(stack.end(), in.begin(), in.end());
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<Ending> ending_of(const SourceGraph& g, int value) {
+  for (int v = value; v >= 0;) {
+    const int producer = g.values[static_cast<size_t>(v)].producer;
+    if (producer < 0) return std::nullopt;
+    const SourceNode& n = g.nodes[static_cast<size_t>(producer)];
+    if (!n.domain.empty() || n.inputs.empty() || n.inputs[0] < 0) return std::nullopt;
+    if (n.op == "Identity" || floating_cast(n)) {
+      v = n.inputs[0];
+      continue;
+    }
+    const bool softmax = n.op == "Softmax" || n.op == "LogSoftmax";
+    if (n.op != "Sigmoid" && !(softmax && over_classes(g, n))) return std::nullopt;
+    return Ending{n.op, n.inputs[0]};
+  }
+  return std::nullopt;
+}
+
+std::vector<int> own_losses(const SourceGraph& g) {
+  std::vector<int> all, named;
+  for (const int v : g.outputs) {
+    const SourceValue& x = g.values[static_cast<size_t>(v)];
+    const bool scalar = x.rank_known && std::all_of(x.dims.begin(), x.dims.end(), [](const Dim& d) { return d.value == 1; });
+    if (x.kind != SourceKind::temp || !scalar || (x.dtype_known && !is_float(x.dtype)) || !learns(g, v)) continue;
+    all.push_back(v);
+    std::string name = x.name;
+    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
+    if (name.ends_with("loss")) named.push_back(v);
+  }
+  return named.empty() ? all : named;
+}
+
+}  // namespace amp

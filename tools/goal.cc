@@ -1,0 +1,84 @@
+#include "tools/goal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/ending.h"
+#include "tools/cli/values.h"
+#include "tools/common.h"
+#include "tools/run_losses.h"
+#include "tools/train_data.h"
+
+namespace amp {
+
+Task asked_task(const cli::Options& opts) { return task_from_name(opts.str("task")); }
+
+namespace {
+// The loss of a task on this model: one channel is a matter of yes or no.
+std::string loss_of(Task task, const SourceGraph& g) {
+  if (task != Task::segmentation) return default_loss(task);
+  for (const int o : g.outputs) {
+    const SourceValue& v = g.values[static_cast<size_t>(o)];
+    if (v.rank_known && v.dims.size() == 4 && v.dims[1].value == 1) return "bce_logits";
+  }
+  return default_loss(task);
+}
+}  // namespace
+
+Goal choose_goal(const cli::Options& opts, const SourceGraph& g, const std::string& head, Task task) {
+  Goal goal;
+  goal.losses = choose_losses(opts, g, head, task == Task::none ? "" : loss_of(task, g));
+  print_losses(goal.losses, bypass_endings(g, goal.losses));
+  goal.task = asked_task(opts);
+  for (const LossSpec& s : goal.losses.parts) {
+    if (goal.task == Task::none) goal.task = task_of(s);
+    if (!fits(asked_task(opts), s)) {
+      fail(Exit::usage, "E_TASK", cat("--task ", name_of(asked_task(opts)), " and the loss ", s.kind, " do not go together"), "leave one of them out, or choose another");
+    }
+  }
+  for (const std::string& text : opts.list("require")) check_metric(goal.task, cli::parse_gate(text).value().metric, "--require " + text);
+  if (opts.verb == cli::Verb::train && opts.str("metric_for_best_model") != "auto") {
+    check_metric(goal.task, opts.str("metric_for_best_model"), "--metric_for_best_model");
+  }
+  return goal;
+}
+
+std::unique_ptr<OpenTeacher> open_teacher(const cli::Options& opts, const Losses& losses) {
+  if (!losses.wants_teacher()) return nullptr;
+  auto t = std::make_unique<OpenTeacher>();
+  t->model = import_model(opts.str("teacher"));
+  const SourceGraph& g = t->model.graph;
+  require_known_operators(g, g.outputs);
+  t->teacher = std::make_unique<Teacher>(g, session_options(opts, choose_plan(opts, g)), losses);
+  for (size_t i = 0; i < t->teacher->outputs().size(); ++i) {
+    const auto end = ending_of(g, g.find(t->teacher->outputs()[i]));
+    if (!end || end->op == "Sigmoid") continue;
+    t->teacher->read(i, end->logits);
+    std::cerr << "teacher: the " << end->op << " before '" << printable(t->teacher->outputs()[i]) << "' is bypassed\n";
+  }
+  std::cerr << "teacher: " << opts.str("teacher") << ", " << g.nodes.size() << " nodes, frozen\n";
+  return t;
+}
+
+std::vector<InputSpec> OpenTeacher::inputs(const std::vector<InputSpec>& fed) const {
+  std::vector<InputSpec> out;
+  for (InputSpec& i : input_specs(model.graph, teacher->inputs())) {
+    if (std::none_of(fed.begin(), fed.end(), [&](const InputSpec& f) { return f.name == i.name; })) out.push_back(i);
+  }
+  return out;
+}
+
+void check_gates(const cli::Options& opts, const Metrics* metrics) {
+  for (const std::string& text : opts.list("require")) {
+    const cli::Gate gate = cli::parse_gate(text).value();
+    const double value = metrics ? metrics->value(gate.metric) : std::nan("");
+    if (!gate.met(value)) {
+      fail(Exit::gate, "E_GATE", cat("--require ", text, ": the final value is ", value), opts.verb == cli::Verb::train ? "model.onnx was written all the same" : "");
+    }
+  }
+}
+
+}  // namespace amp

@@ -1,0 +1,31 @@
+// What a run is judged by, from the flags: task, losses, teacher.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "importer/import.h"
+#include "tools/cli/options.h"
+#include "trainer/evaluate.h"
+
+namespace amp {
+
+Task asked_task(const cli::Options& opts);  // --task; none: auto
+
+// Losses (tools/run_losses.h), told to the user, and the task that they or --task mean. head: the output of a head, if there
+// is one. Metrics that the flags name (--require, --metric_for_best_model) are checked against the task.
+Goal choose_goal(const cli::Options& opts, const SourceGraph& graph, const std::string& head, Task task);
+
+// --teacher, opened, with its logits in place of trailing softmaxes.
+struct OpenTeacher {
+  Imported model;
+  std::unique_ptr<Teacher> teacher;
+  std::vector<InputSpec> inputs(const std::vector<InputSpec>& fed) const;  // that it needs beyond those
+};
+std::unique_ptr<OpenTeacher> open_teacher(const cli::Options& opts, const Losses& losses);  // null when no loss distils
+
+void check_gates(const cli::Options& opts, const Metrics* metrics);  // Exit::gate, E_GATE
+
+}  // namespace amp

@@ -1,0 +1,154 @@
+#include "tools/run_losses.h"
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/ending.h"
+#include "trainer/loss_text.h"
+
+namespace amp {
+
+namespace {
+
+const SourceValue& value(const SourceGraph& g, int v) { return g.values[static_cast<size_t>(v)]; }
+
+std::vector<std::string> floating_outputs(const SourceGraph& g) {
+  std::vector<std::string> names;
+  for (const int o : g.outputs) {
+    const SourceValue& v = value(g, o);
+    if ((is_float(v.dtype) || !v.dtype_known) && v.kind == SourceKind::temp) names.push_back(v.name);
+  }
+  return names;
+}
+
+// --output NAME, or A,B where no value has that whole name.
+std::vector<std::string> named_outputs(const cli::Options& opts, const SourceGraph& g) {
+  if (!opts.has("output")) return {};
+  const std::string& text = opts.str("output");
+  return g.find(text) >= 0 ? std::vector<std::string>{text} : split(text, ',');
+}
+
+std::string own_loss(const SourceGraph& g) {
+  const std::vector<int> found = own_losses(g);
+  if (found.size() == 1) return value(g, found[0]).name;
+  std::vector<std::string> names;
+  for (const int v : found) names.push_back(printable(value(g, v).name));
+  fail(Exit::usage, "E_LOSS_IO", found.empty() ? std::string("the model has no output of one floating element: it computes no loss") : cat("the model has several scalar outputs: ", join(names, ", ")),
+       "name its loss with --output NAME");
+}
+
+std::vector<std::string> default_outputs(const LossSpec& spec, const SourceGraph& g) {
+  if (spec.kind == "model") return {own_loss(g)};
+  std::vector<std::string> names = floating_outputs(g);
+  if (names.empty()) fail(Exit::usage, "E_LOSS_IO", "the model has no floating output for the loss", "name one with --output NAME");
+  const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (spec.kind == "qa_span") {
+    if (has("start_logits") && has("end_logits")) return {"start_logits", "end_logits"};
+    if (names.size() == 2) return names;
+    fail(Exit::usage, "E_LOSS_IO", "the model has no outputs start_logits and end_logits", "name the two with --output START,END");
+  }
+  return {has("logits") ? "logits" : names[0]};
+}
+
+// What a kind computes on: logits of classes, of yes or no, either, or whatever the output is.
+bool takes(const LossSpec& spec, const std::string& ending) {
+  static const std::set<std::string> classes = {"cross_entropy", "cross_entropy_nchw", "masked_lm", "causal_lm", "qa_span", "nll_probs", "focal", "kl", "distill", "dice", "dice_ce"};
+  static const std::set<std::string> binary = {"bce_logits", "focal", "dice", "dice_ce"};
+  return (ending == "Sigmoid" ? binary : classes).count(spec.kind) != 0;
+}
+
+// --teacher without a distill loss of the user's own adds one; kl then means distill.
+void add_teacher(const cli::Options& opts, Losses& losses) {
+  const bool teacher = opts.verb == cli::Verb::train && opts.has("teacher");
+  for (LossSpec& s : losses.parts) {
+    if (teacher && s.kind == "kl" && s.label.empty()) s.kind = "distill";
+  }
+  if (!teacher) {
+    if (losses.wants_teacher()) fail(Exit::usage, "E_TEACHER", "the loss distill needs a teacher", "add --teacher FILE (train)");
+    return;
+  }
+  if (losses.wants_teacher()) return;
+  const double w = opts.num("teacher_weight");
+  for (LossSpec& s : losses.parts) s.weight *= 1 - w;
+  LossSpec s;
+  s.kind = "distill";
+  s.weight = w;
+  s.temperature = opts.num("temperature");
+  losses.parts.push_back(s);
+}
+
+}  // namespace
+
+Losses asked_losses(const cli::Options& opts) {
+  std::vector<std::string> texts = opts.list("loss");
+  std::erase(texts, "auto");
+  Losses l;
+  l.parts = parse_losses(texts);
+  return l;
+}
+
+Losses choose_losses(const cli::Options& opts, const SourceGraph& g, const std::string& head, const std::string& automatic) {
+  Losses losses = asked_losses(opts);
+  const std::vector<std::string> named = named_outputs(opts, g);
+  const bool automatic_loss = losses.parts.empty();
+  if (automatic_loss) {
+    LossSpec s;
+    const bool own = automatic.empty() && head.empty() && named.empty() && own_losses(g).size() == 1;
+    if (own || !automatic.empty()) s.kind = own ? "model" : automatic;
+    losses.parts.push_back(s);
+  }
+  add_teacher(opts, losses);
+  for (LossSpec& s : losses.parts) {
+    if (s.outputs.empty()) s.outputs = !named.empty() ? named : !head.empty() && s.kind != "model" && s.kind != "qa_span" ? std::vector<std::string>{head} : default_outputs(s, g);
+    for (const std::string& name : s.outputs) {
+      if (g.find(name) >= 0) continue;
+      std::vector<std::string> names;
+      for (const int o : g.outputs) names.push_back(value(g, o).name);
+      const std::string near = nearest(name, names);
+      fail(Exit::usage, "E_LOSS_IO", cat("the model has no output '", printable(name), "'"), near.empty() ? "outputs: " + join(names, ", ") : "did you mean '" + near + "'?");
+    }
+  }
+  if (automatic_loss && losses.parts[0].kind.rfind("cross_entropy", 0) == 0) {
+    const auto end = ending_of(g, g.find(losses.parts[0].outputs[0]));
+    if (end && end->op == "Sigmoid") losses.parts[0].kind = "bce_logits";
+  }
+  return losses;
+}
+
+std::vector<std::string> bypass_endings(const SourceGraph& g, Losses& losses) {
+  std::vector<std::string> notes;
+  for (LossSpec& s : losses.parts) {
+    std::vector<std::string> reads, ops;
+    for (const std::string& name : s.outputs) {
+      const auto end = ending_of(g, g.find(name));
+      if (!s.bypass || !end || !takes(s, end->op)) break;
+      reads.push_back(value(g, end->logits).name);
+      ops.push_back(end->op);
+    }
+    if (reads.size() != s.outputs.size()) continue;
+    s.reads = reads;
+    if (s.kind == "nll_probs") s.kind = "cross_entropy";  // -log softmax(x)[y], without the detour that 16 bits do not survive
+    for (size_t i = 0; i < reads.size(); ++i) {
+      notes.push_back(cat("the ", ops[i], " before '", printable(s.outputs[i]), "' is bypassed: ", s.kind, " takes its logits '", printable(reads[i]), "'; the exported file keeps it"));
+    }
+  }
+  return notes;
+}
+
+void print_losses(const Losses& losses, const std::vector<std::string>& notes) {
+  for (const LossSpec& s : losses.parts) std::cerr << "loss: " << describe(s) << '\n';
+  for (const std::string& n : notes) std::cerr << "loss: " << n << '\n';
+}
+
+std::vector<int> values_of(const SourceGraph& g, const Losses& losses) {
+  std::vector<int> out;
+  for (const std::string& name : losses.outputs()) {
+    if (g.find(name) >= 0) out.push_back(g.find(name));
+  }
+  return out;
+}
+
+}  // namespace amp

@@ -1,0 +1,33 @@
+// Evaluation: loss and the task's metrics over a dataset.
+#pragma once
+
+#include <string>
+
+#include "data/dataset.h"
+#include "trainer/session.h"
+#include "trainer/task.h"
+#include "trainer/teacher.h"
+
+namespace amp {
+
+struct Metrics {
+  double loss = 0;
+  int64_t samples = 0;
+  MetricValues values;                         // of the task, in its order
+  double value(const std::string& name) const; // "loss" or one of values; usage error otherwise
+};
+
+// What a run is judged by.
+struct Goal {
+  Losses losses;
+  Task task = Task::none;  // the metrics; labels and outputs are those of the first loss of that task
+  Teacher* teacher = nullptr;
+};
+
+// A batch's inputs, labels and what the teacher says.
+Tensors to_tensors(const Batch& batch, Teacher* teacher);
+
+// Longest batches first.
+Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_t batch_size);
+
+}  // namespace amp

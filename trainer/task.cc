@@ -1,0 +1,256 @@
+#include "trainer/task.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "trainer/metrics.h"
+
+namespace amp {
+
+namespace {
+
+struct TaskInfo {
+  Task task;
+  const char *name, *loss, *best;
+  std::vector<std::string> metrics;
+};
+const std::vector<TaskInfo>& infos() {
+  static const std::vector<TaskInfo> all = {
+      {Task::none, "none", "", "loss", {}},
+      {Task::classification, "classification", "cross_entropy", "accuracy", {"accuracy", "macro_f1"}},
+      {Task::token, "token", "cross_entropy", "accuracy", {"accuracy", "macro_f1"}},
+      {Task::language, "language", "causal_lm", "loss", {"accuracy", "perplexity"}},
+      {Task::regression, "regression", "mse", "loss", {"mse", "mae", "pearson", "spearman"}},
+      {Task::multilabel, "multilabel", "bce_logits", "micro_f1", {"micro_f1", "macro_f1", "exact_match"}},
+      {Task::span, "span", "qa_span", "exact_match", {"exact_match", "span_f1"}},
+      {Task::segmentation, "segmentation", "cross_entropy_nchw", "miou", {"miou", "dice", "accuracy"}}};
+  return all;
+}
+const TaskInfo& info(Task t) {
+  for (const TaskInfo& i : infos()) {
+    if (i.task == t) return i;
+  }
+  bug("task without description");
+}
+
+std::vector<int64_t> whole(const HostTensor& t) {
+  if (!is_float(t.dtype())) return t.to_ints();
+  std::vector<int64_t> out;
+  for (const double v : t.to_doubles()) out.push_back(std::llround(v));
+  return out;
+}
+
+std::vector<float> floats(const HostTensor& t) {
+  const HostTensor f = t.cast(DType::f32);
+  return {f.as<float>(), f.as<float>() + f.numel()};
+}
+
+// Class ids of outputs [..., C] for labels [...], or [B, C, ...] for [B, ...]: C, and the largest of each in the label's order.
+std::pair<int64_t, std::vector<int64_t>> class_ids(const HostTensor& out, const HostTensor& label, bool second) {
+  const Dims& d = out.dims();
+  const std::vector<float> x = floats(out);
+  const bool last = d.size() < 3 || (!second && label.numel() * d.back() == out.numel() && label.dims().size() + 1 == d.size() && std::equal(label.dims().begin(), label.dims().end(), d.begin()));
+  if (last) return {d.back(), argmax_rows(x.data(), d.back() ? out.numel() / d.back() : 0, d.back())};
+  const int64_t classes = d[1], places = out.numel() / std::max<int64_t>(1, d[0] * classes);
+  std::vector<float> row(static_cast<size_t>(classes));
+  std::vector<int64_t> ids;
+  for (int64_t b = 0; b < d[0]; ++b) {
+    for (int64_t p = 0; p < places; ++p) {
+      for (int64_t c = 0; c < classes; ++c) row[static_cast<size_t>(c)] = x[static_cast<size_t>((b * classes + c) * places + p)];
+      ids.push_back(argmax_rows(row.data(), 1, classes)[0]);
+    }
+  }
+  return {classes, ids};
+}
+
+// Classes, whatever lies around them: rows, tokens, pixels.
+class ClassMetrics final : public TaskMetrics {
+ public:
+  ClassMetrics(Task task, const LossSpec& loss) : task_(task), loss_(loss) {}
+
+  void add(const std::vector<HostTensor>& outputs, const HostTensor& label) override {
+    HostTensor out = outputs.at(0);
+    std::vector<int64_t> wanted = whole(label);
+    if (out.numel() == label.numel()) return add_binary(floats(out), wanted);
+    auto [classes, ids] = class_ids(out, label, task_ == Task::segmentation);
+    if (loss_.kind == "causal_lm") shift(label.dims().at(1), ids, wanted);
+    if (!classes_) classes_ = std::make_unique<Classification>(classes);
+    classes_->add(ids, wanted, loss_.ignore_index);
+  }
+
+  MetricValues values(double loss) const override {
+    const Classification none(0);
+    const Classification& c = classes_ ? *classes_ : none;
+    if (binary_) return {{"miou", binary_->mean_iou()}, {"dice", binary_->macro_f1()}, {"accuracy", binary_->accuracy()}};
+    if (task_ == Task::segmentation) return {{"miou", c.mean_iou()}, {"dice", c.macro_f1()}, {"accuracy", c.accuracy()}};
+    if (task_ == Task::language) return {{"accuracy", c.accuracy()}, {"perplexity", std::exp(loss)}};
+    return {{"accuracy", c.accuracy()}, {"macro_f1", c.macro_f1()}};
+  }
+
+ private:
+  // One logit: class 1, or the foreground, by a probability above 0.5.
+  void add_binary(const std::vector<float>& logits, const std::vector<int64_t>& wanted) {
+    if (task_ == Task::segmentation) {
+      if (!binary_) binary_ = std::make_unique<Multilabel>(1);
+      return binary_->add(logits, std::vector<float>(wanted.begin(), wanted.end()), 0, static_cast<float>(loss_.ignore_index));
+    }
+    if (!classes_) classes_ = std::make_unique<Classification>(2);
+    std::vector<int64_t> ids;
+    for (const float x : logits) ids.push_back(std::isnan(x) ? -1 : x > 0);
+    classes_->add(ids, wanted, loss_.ignore_index);
+  }
+
+  // Position s predicts the label at s + 1.
+  static void shift(int64_t length, std::vector<int64_t>& ids, std::vector<int64_t>& wanted) {
+    std::vector<int64_t> from, to;
+    for (size_t i = 0; i + 1 < wanted.size(); ++i) {
+      if (static_cast<int64_t>(i + 1) % length == 0) continue;
+      from.push_back(ids[i]);
+      to.push_back(wanted[i + 1]);
+    }
+    ids = from;
+    wanted = to;
+  }
+
+  Task task_;
+  LossSpec loss_;
+  std::unique_ptr<Classification> classes_;
+  std::unique_ptr<Multilabel> binary_;
+};
+
+class MultilabelMetrics final : public TaskMetrics {
+ public:
+  explicit MultilabelMetrics(const LossSpec& loss) : ignore_(static_cast<float>(loss.ignore_index)) {}
+  void add(const std::vector<HostTensor>& outputs, const HostTensor& label) override {
+    const Dims& d = outputs.at(0).dims();
+    if (!metric_) metric_ = std::make_unique<Multilabel>(d.size() < 2 ? 1 : d.back());
+    metric_->add(floats(outputs[0]), floats(label), 0, ignore_);  // logits: 0 is a probability of 0.5
+  }
+  MetricValues values(double) const override {
+    const Multilabel none(1);
+    const Multilabel& m = metric_ ? *metric_ : none;
+    return {{"micro_f1", m.micro_f1()}, {"macro_f1", m.macro_f1()}, {"exact_match", m.exact_match()}};
+  }
+
+ private:
+  float ignore_;
+  std::unique_ptr<Multilabel> metric_;
+};
+
+class RegressionMetrics final : public TaskMetrics {
+ public:
+  explicit RegressionMetrics(const LossSpec& loss) : pairs_(loss.kind == "cosine_mse") {}
+  void add(const std::vector<HostTensor>& outputs, const HostTensor& label) override {
+    const std::vector<double> x = outputs.at(0).to_doubles();
+    metric_.add(pairs_ ? cosines(x, outputs[0].dims().back()) : x, label.to_doubles());
+  }
+  MetricValues values(double) const override {
+    return {{"mse", metric_.mse()}, {"mae", metric_.mae()}, {"pearson", metric_.pearson()}, {"spearman", metric_.spearman()}};
+  }
+
+ private:
+  // Of rows 2i and 2i + 1.
+  static std::vector<double> cosines(const std::vector<double>& x, int64_t width) {
+    const size_t h = static_cast<size_t>(width);
+    std::vector<double> out;
+    for (size_t i = 0; i + 2 * h <= x.size(); i += 2 * h) {
+      double uv = 0, uu = 0, vv = 0;
+      for (size_t k = i; k < i + h; ++k) {
+        uv += x[k] * x[k + h];
+        uu += x[k] * x[k];
+        vv += x[k + h] * x[k + h];
+      }
+      out.push_back(uv / (std::max(std::sqrt(uu), 1e-8) * std::max(std::sqrt(vv), 1e-8)));
+    }
+    return out;
+  }
+
+  bool pairs_;
+  Regression metric_;
+};
+
+class SpanMetrics final : public TaskMetrics {
+ public:
+  explicit SpanMetrics(const LossSpec& loss) : ignore_(loss.ignore_index) {}
+  void add(const std::vector<HostTensor>& outputs, const HostTensor& label) override {
+    spans_.add(floats(outputs.at(0)), floats(outputs.at(1)), label.to_ints(), ignore_);
+  }
+  MetricValues values(double) const override { return {{"exact_match", spans_.exact_match()}, {"span_f1", spans_.f1()}}; }
+
+ private:
+  int64_t ignore_;
+  Spans spans_;
+};
+
+}  // namespace
+
+Task task_from_name(const std::string& name) {
+  for (const TaskInfo& i : infos()) {
+    if (name == i.name) return i.task;
+  }
+  return Task::none;
+}
+std::string name_of(Task task) { return info(task).name; }
+std::string default_loss(Task task) { return info(task).loss; }
+
+Task task_of(const LossSpec& loss) {
+  const std::string& k = loss.kind;
+  if (k == "cross_entropy" || k == "nll_probs" || k == "focal") return Task::classification;
+  if (k == "causal_lm" || k == "masked_lm") return Task::language;
+  if (k == "mse" || k == "l1" || k == "huber" || k == "rmspe" || k == "rmspe_exp" || k == "cosine_mse") return Task::regression;
+  if (k == "bce_logits") return Task::multilabel;
+  if (k == "qa_span") return Task::span;
+  if (k == "cross_entropy_nchw" || k == "dice" || k == "dice_ce") return Task::segmentation;
+  return Task::none;
+}
+
+bool fits(Task task, const LossSpec& loss) {
+  const Task t = task_of(loss);
+  if (task == Task::none || t == Task::none || t == task) return true;
+  const bool classes = t == Task::classification || t == Task::language;
+  if (task == Task::classification || task == Task::token) return classes;
+  return task == Task::segmentation && (t == Task::classification || t == Task::multilabel);
+}
+
+std::vector<std::string> metric_names(Task task) {
+  std::vector<std::string> names = {"loss"};
+  names.insert(names.end(), info(task).metrics.begin(), info(task).metrics.end());
+  return names;
+}
+std::string best_metric(Task task) { return info(task).best; }
+
+bool lower_is_better(const std::string& metric) {
+  static const std::array<const char*, 4> lower = {"loss", "mse", "mae", "perplexity"};
+  return std::any_of(lower.begin(), lower.end(), [&](const char* l) { return metric == l; });
+}
+
+void check_metric(Task task, const std::string& name, const std::string& flag) {
+  const std::vector<std::string> names = metric_names(task);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  fail(Exit::usage, "E_METRIC", cat(flag, ": there is no '", printable(name), "' here", task == Task::none ? "" : cat(", the task is ", name_of(task))),
+       cat("metrics: ", join(names, ", "), task == Task::none ? "; --task chooses others" : ""));
+}
+
+std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss) {
+  switch (task) {
+    case Task::none:
+      return nullptr;
+    case Task::classification:
+    case Task::token:
+    case Task::language:
+    case Task::segmentation:
+      return std::make_unique<ClassMetrics>(task, loss);
+    case Task::multilabel:
+      return std::make_unique<MultilabelMetrics>(loss);
+    case Task::regression:
+      return std::make_unique<RegressionMetrics>(loss);
+    case Task::span:
+      return std::make_unique<SpanMetrics>(loss);
+  }
+  bug("task without metrics");
+}
+
+}  // namespace amp

@@ -1,0 +1,31 @@
+// Teacher: a second model, frozen, whose outputs on the same inputs are targets of the distill loss.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/session.h"
+
+namespace amp {
+
+class Teacher {
+ public:
+  // graph must outlive the teacher. For each distill loss the teacher's output of the same name, else its only floating
+  // output.
+  // Exit::usage (E_TEACHER) when there is no such output, or when the teacher takes an input that the batch lacks.
+  Teacher(const SourceGraph& graph, const SessionOptions& options, const Losses& losses);
+
+  const std::vector<std::string>& outputs() const { return names_; }  // of the teacher, one a distilled output
+  void read(size_t output, int value) { values_.at(output) = value; } // another value in its place: the logits behind it
+  std::vector<int> inputs() const;                                    // graph inputs that it needs
+  void add_outputs(Tensors& batch);                                   // under teacher_name(output of the model)
+
+ private:
+  const SourceGraph& graph_;
+  Session session_;
+  std::vector<std::string> students_, names_;
+  std::vector<int> values_;
+};
+
+}  // namespace amp
