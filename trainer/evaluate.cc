@@ -24,11 +24,15 @@ Tensors to_tensors(const Batch& batch, Teacher* teacher) {
 }
 
 namespace {
-// The loss whose outputs the metrics are of: the first one with a label that the task could train.
+// The loss whose outputs the metrics are of: the first one with a label of that kind; without one, what is distilled,
+// against the data's 'label'.
 const LossSpec* measured(const Goal& goal) {
   if (goal.task == Task::none) return nullptr;
   for (const LossSpec& s : goal.losses.parts) {
     if (task_of(s) != Task::none && !s.label_name().empty()) return &s;
+  }
+  for (const LossSpec& s : goal.losses.parts) {
+    if (s.kind == "distill") return &s;
   }
   return nullptr;
 }
@@ -41,6 +45,7 @@ Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_
   WindowLoader loader(data, Sampler(data.size(), data.lengths(), o), 1);
   const LossSpec* const spec = measured(goal);
   const std::unique_ptr<TaskMetrics> task = spec ? make_metrics(goal.task, *spec) : nullptr;
+  const std::string label_name = !spec ? "" : spec->label_name().empty() ? "label" : spec->label_name();
   LossWindow loss(goal.losses);
   Metrics m;
   while (const auto window = loader.next()) {
@@ -53,7 +58,9 @@ Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_
     if (!task) continue;
     std::vector<HostTensor> values;
     for (const std::string& name : spec->values()) values.push_back(outputs.at(name));
-    task->add(values, tensors.at(spec->label_name()));
+    const auto label = tensors.find(label_name);
+    if (label == tensors.end()) fail(Exit::data, "E_DATA_COLUMN", cat("the validation data has no '", label_name, "'"), "metrics need one");
+    task->add(values, label->second);
   }
   m.loss = loss.loss();
   if (task) m.values = task->values(m.loss);

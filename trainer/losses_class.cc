@@ -20,7 +20,7 @@ Rows rows_of(Builder& b, const LossSpec& spec, ValueId out, ValueId label) {
   const Dims d = b.dims(out);
   Dims dl = b.dims(label);
   if (is_float(b.dtype(label))) {
-    fail(Exit::data, "E_DATA_LABEL", cat("label is ", name_of(b.dtype(label)), ", the loss ", spec.kind, " takes class ids"), "store them as int64");
+    fail(Exit::data, "E_DATA_LABEL", cat("label is ", name_of(b.dtype(label)), ", the loss ", spec.kind, " takes class ids"), "store them as int64; or is --task regression or multilabel meant?");
   }
   if (d.size() >= 2 && dl.size() == d.size() && dl.back() == 1 && d.back() != 1) dl.pop_back();
   const bool last = !d.empty() && dl == Dims(d.begin(), d.end() - 1) && spec.kind != "cross_entropy_nchw";

@@ -115,7 +115,7 @@ TEST_CASE("label sets: separated names, JSON arrays, empty ones, unknown names")
   const std::vector<std::string> names = find_names(sets);
   CHECK(names == std::vector<std::string>{"x", "y", "z"});
   CHECK(multi_hot(t, sets, names) == std::vector<float>{1, 1, 0, 0, 0, 0, 0, 1, 1});
-  CHECK(label_sets(rows("text,l\na,x;y,z\n"), "l", ',') == Sets{{"x;y", "z"}});
+  CHECK(label_sets(rows("text,l\na,\"x;y,z\"\n"), "l", ',') == Sets{{"x;y", "z"}});
   CHECK(label_sets(rows("text,l\na,x;y\n"), "l") == Sets{{"x", "y"}});
   const Table json = Table::parse("{\"l\": [\"a|b\", 3]}\n{\"l\": null}\n{\"l\": \"c\"}\n", "t.jsonl", TableFormat::jsonl);
   CHECK(label_sets(json, "l") == Sets{{"a|b", "3"}, {}, {"c"}});
