@@ -83,7 +83,8 @@ std::string_view trimmed(std::string_view s) {
 char find_separator(const Table& table, size_t column) {
   for (const char c : {'|', ';', ','}) {
     for (int64_t r = 0; r < table.rows(); ++r) {
-      if (table.has(r, column) && !table.is_json(r, column) && table.text(r, column).find(c) != std::string_view::npos) return c;
+      if (table.has(r, column) && !table.is_json(r, column) && table.text(r, column).find(c) != std::string_view::npos)
+        return c;
     }
   }
   return '|';
@@ -94,7 +95,9 @@ std::vector<std::string> names_in_json(const Table& table, int64_t row, size_t c
   const nlohmann::json j = nlohmann::json::parse(table.json(row, column));
   for (const auto& name : j) {
     if (!j.is_array() || name.is_structured() || name.is_null()) {
-      fail(Exit::data, "E_DATA_LABEL", cat(table.where(row), ": the labels in column '", printable(table.columns()[column]), "' are no array of names"));
+      fail(Exit::data, "E_DATA_LABEL",
+           cat(table.where(row), ": the labels in column '", printable(table.columns()[column]),
+               "' are no array of names"));
     }
     names.push_back(name.is_string() ? name.get<std::string>() : name.dump());
   }
@@ -133,7 +136,8 @@ std::vector<std::string> find_names(const std::vector<std::vector<std::string>>&
   return {names.begin(), names.end()};
 }
 
-std::vector<float> multi_hot(const Table& table, const std::vector<std::vector<std::string>>& sets, std::span<const std::string> names) {
+std::vector<float> multi_hot(const Table& table, const std::vector<std::vector<std::string>>& sets,
+                             std::span<const std::string> names) {
   std::unordered_map<std::string_view, size_t> ids;
   for (size_t i = 0; i < names.size(); ++i) ids.emplace(names[i], i);
   std::vector<float> out(sets.size() * names.size());
@@ -141,7 +145,9 @@ std::vector<float> multi_hot(const Table& table, const std::vector<std::vector<s
     for (const std::string& name : sets[r]) {
       const auto known = ids.find(name);
       if (known == ids.end()) {
-        fail(Exit::data, "E_DATA_LABEL_NEW", cat(table.where(static_cast<int64_t>(r)), ": label '", printable(name), "' is not one of the ", names.size(), " known ones"),
+        fail(Exit::data, "E_DATA_LABEL_NEW",
+             cat(table.where(static_cast<int64_t>(r)), ": label '", printable(name), "' is not one of the ",
+                 names.size(), " known ones"),
              "labels come from the training data; correct the row or add such rows to the training data");
       }
       out[r * names.size() + known->second] = 1;
@@ -168,7 +174,8 @@ std::vector<float> label_numbers(const Table& table, const std::string& column) 
   for (int64_t r = 0; r < table.rows(); ++r) {
     const std::string_view text = label(table, r, c);
     const auto v = finite_number(text);
-    if (!v) fail(Exit::data, "E_DATA_LABEL", cat(table.where(r), ": label '", printable(text), "' is not a finite number"));
+    if (!v)
+      fail(Exit::data, "E_DATA_LABEL", cat(table.where(r), ": label '", printable(text), "' is not a finite number"));
     out.push_back(*v);
   }
   return out;

@@ -17,13 +17,14 @@ std::vector<std::string> find_classes(const Table& table, const std::string& col
 // Class ids; a value that classes lacks: E_DATA_LABEL_NEW with the value, the known labels and file:line.
 std::vector<int64_t> class_ids(const Table& table, const std::string& column, std::span<const std::string> classes);
 
-// The sets of names of every row: a JSON array of names, or names between separators; an empty or missing label is no name.
-// separator 0: the first of | ; , that occurs in the column.
+// The sets of names of every row: a JSON array of names, or names between separators; an empty or missing label is no
+// name. separator 0: the first of | ; , that occurs in the column.
 std::vector<std::vector<std::string>> label_sets(const Table& table, const std::string& column, char separator = 0);
 // The distinct names of the sets, sorted by bytes; none at all: E_DATA_LABEL.
 std::vector<std::string> find_names(const std::vector<std::vector<std::string>>& sets);
 // 0 or 1 for every known name, row by row; a name that names lacks: E_DATA_LABEL_NEW.
-std::vector<float> multi_hot(const Table& table, const std::vector<std::vector<std::string>>& sets, std::span<const std::string> names);
+std::vector<float> multi_hot(const Table& table, const std::vector<std::vector<std::string>>& sets,
+                             std::span<const std::string> names);
 
 // Every label is a finite number, and not all of them are whole: a column to regress on.
 bool is_regression_column(const Table& table, const std::string& column);

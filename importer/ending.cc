@@ -16,7 +16,9 @@ bool over_classes(const SourceGraph& g, const SourceNode& n) {
   const SourceValue& in = g.values[static_cast<size_t>(n.inputs.at(0))];
   const int64_t axis = n.attrs.i("axis", n.version < 13 ? 1 : -1);
   if (axis == -1) return true;
-  const int64_t rank = x.rank_known ? static_cast<int64_t>(x.dims.size()) : in.rank_known ? static_cast<int64_t>(in.dims.size()) : -1;
+  const int64_t rank = x.rank_known    ? static_cast<int64_t>(x.dims.size())
+                       : in.rank_known ? static_cast<int64_t>(in.dims.size())
+                                       : -1;
   if (rank < 0) return false;
   if (axis == rank - 1) return true;
   // Before opset 13 everything from the axis on is one class dimension.
@@ -63,11 +65,13 @@ std::vector<int> own_losses(const SourceGraph& g) {
   std::vector<int> all, named;
   for (const int v : g.outputs) {
     const SourceValue& x = g.values[static_cast<size_t>(v)];
-    const bool scalar = x.rank_known && std::all_of(x.dims.begin(), x.dims.end(), [](const Dim& d) { return d.value == 1; });
+    const bool scalar =
+        x.rank_known && std::all_of(x.dims.begin(), x.dims.end(), [](const Dim& d) { return d.value == 1; });
     if (x.kind != SourceKind::temp || !scalar || (x.dtype_known && !is_float(x.dtype)) || !learns(g, v)) continue;
     all.push_back(v);
     std::string name = x.name;
-    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
     if (name.ends_with("loss")) named.push_back(v);
   }
   return named.empty() ? all : named;

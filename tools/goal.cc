@@ -36,10 +36,13 @@ Goal choose_goal(const cli::Options& opts, const SourceGraph& g, const std::stri
   for (const LossSpec& s : goal.losses.parts) {
     if (goal.task == Task::none) goal.task = task_of(s);
     if (!fits(asked_task(opts), s)) {
-      fail(Exit::usage, "E_TASK", cat("--task ", name_of(asked_task(opts)), " and the loss ", s.kind, " do not go together"), "leave one of them out, or choose another");
+      fail(Exit::usage, "E_TASK",
+           cat("--task ", name_of(asked_task(opts)), " and the loss ", s.kind, " do not go together"),
+           "leave one of them out, or choose another");
     }
   }
-  for (const std::string& text : opts.list("require")) check_metric(goal.task, cli::parse_gate(text).value().metric, "--require " + text);
+  for (const std::string& text : opts.list("require"))
+    check_metric(goal.task, cli::parse_gate(text).value().metric, "--require " + text);
   if (opts.verb == cli::Verb::train && opts.str("metric_for_best_model") != "auto") {
     check_metric(goal.task, opts.str("metric_for_best_model"), "--metric_for_best_model");
   }
@@ -76,7 +79,8 @@ void check_gates(const cli::Options& opts, const Metrics* metrics) {
     const cli::Gate gate = cli::parse_gate(text).value();
     const double value = metrics ? metrics->value(gate.metric) : std::nan("");
     if (!gate.met(value)) {
-      fail(Exit::gate, "E_GATE", cat("--require ", text, ": the final value is ", value), opts.verb == cli::Verb::train ? "model.onnx was written all the same" : "");
+      fail(Exit::gate, "E_GATE", cat("--require ", text, ": the final value is ", value),
+           opts.verb == cli::Verb::train ? "model.onnx was written all the same" : "");
     }
   }
 }

@@ -14,8 +14,8 @@ namespace amp {
 
 Task asked_task(const cli::Options& opts);  // --task; none: auto
 
-// Losses (tools/run_losses.h), told to the user, and the task that they or --task mean. head: the output of a head, if there
-// is one. Metrics that the flags name (--require, --metric_for_best_model) are checked against the task.
+// Losses (tools/run_losses.h), told to the user, and the task that they or --task mean. head: the output of a head, if
+// there is one. Metrics that the flags name (--require, --metric_for_best_model) are checked against the task.
 Goal choose_goal(const cli::Options& opts, const SourceGraph& graph, const std::string& head, Task task);
 
 // --teacher, opened, with its logits in place of trailing softmaxes.

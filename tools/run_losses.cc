@@ -36,26 +36,35 @@ std::string own_loss(const SourceGraph& g) {
   if (found.size() == 1) return value(g, found[0]).name;
   std::vector<std::string> names;
   for (const int v : found) names.push_back(printable(value(g, v).name));
-  fail(Exit::usage, "E_LOSS_IO", found.empty() ? std::string("the model has no output of one floating element: it computes no loss") : cat("the model has several scalar outputs: ", join(names, ", ")),
+  fail(Exit::usage, "E_LOSS_IO",
+       found.empty() ? std::string("the model has no output of one floating element: it computes no loss")
+                     : cat("the model has several scalar outputs: ", join(names, ", ")),
        "name its loss with --output NAME");
 }
 
 std::vector<std::string> default_outputs(const LossSpec& spec, const SourceGraph& g) {
   if (spec.kind == "model") return {own_loss(g)};
   std::vector<std::string> names = floating_outputs(g);
-  if (names.empty()) fail(Exit::usage, "E_LOSS_IO", "the model has no floating output for the loss", "name one with --output NAME");
+  if (names.empty())
+    fail(Exit::usage, "E_LOSS_IO", "the model has no floating output for the loss", "name one with --output NAME");
   const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   if (spec.kind == "qa_span") {
     if (has("start_logits") && has("end_logits")) return {"start_logits", "end_logits"};
     if (names.size() == 2) return names;
-    fail(Exit::usage, "E_LOSS_IO", "the model has no outputs start_logits and end_logits", "name the two with --output START,END");
+    fail(Exit::usage, "E_LOSS_IO", "the model has no outputs start_logits and end_logits",
+         "name the two with --output START,END");
   }
   return {has("logits") ? "logits" : names[0]};
 }
 
 // What a kind computes on: logits of classes, of yes or no, either, or whatever the output is.
 bool takes(const LossSpec& spec, const std::string& ending) {
-  static const std::set<std::string> classes = {"cross_entropy", "cross_entropy_nchw", "masked_lm", "causal_lm", "qa_span", "nll_probs", "focal", "kl", "distill", "dice", "dice_ce"};
+  static const std::set<std::string> classes = {"cross_entropy", "cross_entropy_nchw",
+                                                "masked_lm",     "causal_lm",
+                                                "qa_span",       "nll_probs",
+                                                "focal",         "kl",
+                                                "distill",       "dice",
+                                                "dice_ce"};
   static const std::set<std::string> binary = {"bce_logits", "focal", "dice", "dice_ce"};
   return (ending == "Sigmoid" ? binary : classes).count(spec.kind) != 0;
 }
@@ -67,7 +76,8 @@ void add_teacher(const cli::Options& opts, Losses& losses) {
     if (teacher && s.kind == "kl" && s.label.empty()) s.kind = "distill";
   }
   if (!teacher) {
-    if (losses.wants_teacher()) fail(Exit::usage, "E_TEACHER", "the loss distill needs a teacher", "add --teacher FILE (train)");
+    if (losses.wants_teacher())
+      fail(Exit::usage, "E_TEACHER", "the loss distill needs a teacher", "add --teacher FILE (train)");
     return;
   }
   if (losses.wants_teacher()) return;
@@ -90,7 +100,8 @@ Losses asked_losses(const cli::Options& opts) {
   return l;
 }
 
-Losses choose_losses(const cli::Options& opts, const SourceGraph& g, const std::string& head, const std::string& automatic) {
+Losses choose_losses(const cli::Options& opts, const SourceGraph& g, const std::string& head,
+                     const std::string& automatic) {
   Losses losses = asked_losses(opts);
   const std::vector<std::string> named = named_outputs(opts, g);
   const bool automatic_loss = losses.parts.empty();
@@ -102,13 +113,17 @@ Losses choose_losses(const cli::Options& opts, const SourceGraph& g, const std::
   }
   add_teacher(opts, losses);
   for (LossSpec& s : losses.parts) {
-    if (s.outputs.empty()) s.outputs = !named.empty() ? named : !head.empty() && s.kind != "model" && s.kind != "qa_span" ? std::vector<std::string>{head} : default_outputs(s, g);
+    if (s.outputs.empty())
+      s.outputs = !named.empty()                                              ? named
+                  : !head.empty() && s.kind != "model" && s.kind != "qa_span" ? std::vector<std::string>{head}
+                                                                              : default_outputs(s, g);
     for (const std::string& name : s.outputs) {
       if (g.find(name) >= 0) continue;
       std::vector<std::string> names;
       for (const int o : g.outputs) names.push_back(value(g, o).name);
       const std::string near = nearest(name, names);
-      fail(Exit::usage, "E_LOSS_IO", cat("the model has no output '", printable(name), "'"), near.empty() ? "outputs: " + join(names, ", ") : "did you mean '" + near + "'?");
+      fail(Exit::usage, "E_LOSS_IO", cat("the model has no output '", printable(name), "'"),
+           near.empty() ? "outputs: " + join(names, ", ") : "did you mean '" + near + "'?");
     }
   }
   if (automatic_loss && losses.parts[0].kind.rfind("cross_entropy", 0) == 0) {
@@ -130,9 +145,11 @@ std::vector<std::string> bypass_endings(const SourceGraph& g, Losses& losses) {
     }
     if (reads.size() != s.outputs.size()) continue;
     s.reads = reads;
-    if (s.kind == "nll_probs") s.kind = "cross_entropy";  // -log softmax(x)[y], without the detour that 16 bits do not survive
+    if (s.kind == "nll_probs")
+      s.kind = "cross_entropy";  // -log softmax(x)[y], without the detour that 16 bits do not survive
     for (size_t i = 0; i < reads.size(); ++i) {
-      notes.push_back(cat("the ", ops[i], " before '", printable(s.outputs[i]), "' is bypassed: ", s.kind, " takes its logits '", printable(reads[i]), "'; the exported file keeps it"));
+      notes.push_back(cat("the ", ops[i], " before '", printable(s.outputs[i]), "' is bypassed: ", s.kind,
+                          " takes its logits '", printable(reads[i]), "'; the exported file keeps it"));
     }
   }
   return notes;

@@ -13,11 +13,12 @@ namespace amp {
 // --loss parsed; empty without it. Before any model is read, so that a misspelt loss costs no time.
 Losses asked_losses(const cli::Options& opts);
 
-// Every loss with its outputs: its own "output", else `head` (a head's output, if there is one), else --output, else logits,
-// start_/end_logits for spans, else the first floating output. Without --loss: `automatic` (the task's); empty: the model's
-// own loss when it has one and there is no head, else cross_entropy. bce_logits in the place of these when the output is a
-// Sigmoid's. --teacher adds distill. Exit::usage (E_LOSS_IO) when the model has no such output.
-Losses choose_losses(const cli::Options& opts, const SourceGraph& graph, const std::string& head = {}, const std::string& automatic = {});
+// Every loss with its outputs: its own "output", else `head` (a head's output, if there is one), else --output, else
+// logits, start_/end_logits for spans, else the first floating output. Without --loss: `automatic` (the task's); empty:
+// the model's own loss when it has one and there is no head, else cross_entropy. bce_logits in the place of these when
+// the output is a Sigmoid's. --teacher adds distill. Exit::usage (E_LOSS_IO) when the model has no such output.
+Losses choose_losses(const cli::Options& opts, const SourceGraph& graph, const std::string& head = {},
+                     const std::string& automatic = {});
 
 // A loss on logits reads what lies before a trailing Softmax, LogSoftmax or Sigmoid. Returns what to tell the user.
 std::vector<std::string> bypass_endings(const SourceGraph& graph, Losses& losses);

@@ -59,7 +59,8 @@ Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_
     std::vector<HostTensor> values;
     for (const std::string& name : spec->values()) values.push_back(outputs.at(name));
     const auto label = tensors.find(label_name);
-    if (label == tensors.end()) fail(Exit::data, "E_DATA_COLUMN", cat("the validation data has no '", label_name, "'"), "metrics need one");
+    if (label == tensors.end())
+      fail(Exit::data, "E_DATA_COLUMN", cat("the validation data has no '", label_name, "'"), "metrics need one");
     task->add(values, label->second);
   }
   m.loss = loss.loss();

@@ -13,8 +13,8 @@ namespace amp {
 struct Metrics {
   double loss = 0;
   int64_t samples = 0;
-  MetricValues values;                         // of the task, in its order
-  double value(const std::string& name) const; // "loss" or one of values; usage error otherwise
+  MetricValues values;                          // of the task, in its order
+  double value(const std::string& name) const;  // "loss" or one of values; usage error otherwise
 };
 
 // What a run is judged by.

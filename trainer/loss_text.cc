@@ -17,16 +17,29 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const std::map<std::string, std::string>& synonyms() {
-  static const std::map<std::string, std::string> names = {
-      {"ce", "cross_entropy"},      {"bce", "bce_logits"},       {"bce_with_logits", "bce_logits"}, {"l2", "mse"},
-      {"mae", "l1"},                {"nll", "nll_probs"},        {"dice+ce", "dice_ce"},
-      {"kd", "distill"},            {"distillation", "distill"}, {"kl_div", "kl"},                  {"span", "qa_span"},
-      {"mlm", "masked_lm"},         {"clm", "causal_lm"},        {"mnr", "multiple_negatives"},     {"mnrl", "multiple_negatives"},
-      {"multiple_negatives_ranking", "multiple_negatives"},      {"output", "model"}};
+  static const std::map<std::string, std::string> names = {{"ce", "cross_entropy"},
+                                                           {"bce", "bce_logits"},
+                                                           {"bce_with_logits", "bce_logits"},
+                                                           {"l2", "mse"},
+                                                           {"mae", "l1"},
+                                                           {"nll", "nll_probs"},
+                                                           {"dice+ce", "dice_ce"},
+                                                           {"kd", "distill"},
+                                                           {"distillation", "distill"},
+                                                           {"kl_div", "kl"},
+                                                           {"span", "qa_span"},
+                                                           {"mlm", "masked_lm"},
+                                                           {"clm", "causal_lm"},
+                                                           {"mnr", "multiple_negatives"},
+                                                           {"mnrl", "multiple_negatives"},
+                                                           {"multiple_negatives_ranking", "multiple_negatives"},
+                                                           {"output", "model"}};
   return names;
 }
 
-[[noreturn]] void refuse(const std::string& fact, const std::string& hint = {}) { fail(Exit::usage, "E_LOSS", fact, hint); }
+[[noreturn]] void refuse(const std::string& fact, const std::string& hint = {}) {
+  fail(Exit::usage, "E_LOSS", fact, hint);
+}
 
 double number(const Json& v, const std::string& key, double low, bool low_open, double high = INFINITY) {
   if (v.is_number()) {
@@ -42,12 +55,14 @@ double number(const Json& v, const std::string& key, double low, bool low_open, 
 std::vector<double> numbers(const Json& v, const std::string& key, bool positive) {
   std::vector<double> out;
   for (const Json& x : v.is_array() ? v : Json::array({v})) out.push_back(number(x, key, 0, positive));
-  if (out.empty() || std::all_of(out.begin(), out.end(), [](double x) { return x == 0; })) refuse(cat("\"", key, "\": at least one number above 0 is needed"));
+  if (out.empty() || std::all_of(out.begin(), out.end(), [](double x) { return x == 0; }))
+    refuse(cat("\"", key, "\": at least one number above 0 is needed"));
   return out;
 }
 
 std::string name(const Json& v, const std::string& key) {
-  if (!v.is_string() || v.get_ref<const std::string&>().empty()) refuse(cat("\"", key, "\": ", printable(v.dump()), " is not a name"));
+  if (!v.is_string() || v.get_ref<const std::string&>().empty())
+    refuse(cat("\"", key, "\": ", printable(v.dump()), " is not a name"));
   return v.get<std::string>();
 }
 
@@ -80,9 +95,11 @@ void set(LossSpec& s, const std::string& key, const Json& v) {
 }
 
 LossSpec from_json(const Json& j) {
-  if (!j.is_object()) refuse(cat("a loss is an object such as {\"kind\": \"mse\", \"output\": \"y\"}, not ", printable(j.dump())));
+  if (!j.is_object())
+    refuse(cat("a loss is an object such as {\"kind\": \"mse\", \"output\": \"y\"}, not ", printable(j.dump())));
   LossSpec s;
-  if (!j.contains("kind")) refuse(cat("a loss without \"kind\": ", printable(j.dump())), "known kinds: " + join(loss_kinds(), ", "));
+  if (!j.contains("kind"))
+    refuse(cat("a loss without \"kind\": ", printable(j.dump())), "known kinds: " + join(loss_kinds(), ", "));
   s.kind = name(j["kind"], "kind");
   if (const auto it = synonyms().find(s.kind); it != synonyms().end()) s.kind = it->second;
   const LossRule& rule = loss_rule(s.kind);
@@ -92,7 +109,8 @@ LossSpec from_json(const Json& j) {
     if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
       const std::string near = nearest(key, allowed);
       refuse(cat("the loss ", s.kind, " has no parameter '", printable(key), "'"),
-             near.empty() ? cat("it has: ", join(std::vector<std::string>(allowed.begin() + 1, allowed.end()), ", ")) : cat("did you mean '", near, "'?"));
+             near.empty() ? cat("it has: ", join(std::vector<std::string>(allowed.begin() + 1, allowed.end()), ", "))
+                          : cat("did you mean '", near, "'?"));
     }
     if (!value.is_null()) set(s, key, value);
   }
@@ -110,7 +128,8 @@ Json parse_json(const std::string& text, const std::string& where) {
 void from_json_text(const std::string& text, const std::string& where, std::vector<LossSpec>& out) {
   const Json j = parse_json(text, where);
   if (j.is_array() && j.empty()) refuse(cat(where, ": no loss in it"));
-  for (const Json& one : j.is_array() ? j : Json::array({j})) out.push_back(from_json(one.is_string() ? Json{{"kind", one}} : one));
+  for (const Json& one : j.is_array() ? j : Json::array({j}))
+    out.push_back(from_json(one.is_string() ? Json{{"kind", one}} : one));
 }
 
 // The value of a parameter written as key=value: a number, true or false, else text; a:b:c is a list of numbers.
@@ -155,8 +174,11 @@ std::vector<LossSpec> parse_losses(const std::vector<std::string>& texts) {
         continue;
       }
       const std::string key = part.substr(0, equals);
-      if (losses.empty()) refuse(cat("--loss ", printable(text), ": the parameter '", printable(key), "' stands before any loss"), "write KIND,key=value");
-      if (losses.back().contains(key)) refuse(cat("--loss ", printable(text), ": '", printable(key), "' is given twice"));
+      if (losses.empty())
+        refuse(cat("--loss ", printable(text), ": the parameter '", printable(key), "' stands before any loss"),
+               "write KIND,key=value");
+      if (losses.back().contains(key))
+        refuse(cat("--loss ", printable(text), ": '", printable(key), "' is given twice"));
       losses.back()[key] = value_of(key, part.substr(equals + 1));
     }
     for (const Json& one : losses) out.push_back(from_json(one));
@@ -172,7 +194,9 @@ std::string loss_json(const LossSpec& s) {
   if (s.weight != d.weight) j["weight"] = s.weight;
   if (!s.bypass) j["bypass"] = false;
   const LossRule& rule = loss_rule(s.kind);
-  const auto has = [&](const char* key) { return std::find(rule.parameters.begin(), rule.parameters.end(), key) != rule.parameters.end(); };
+  const auto has = [&](const char* key) {
+    return std::find(rule.parameters.begin(), rule.parameters.end(), key) != rule.parameters.end();
+  };
   if (has("ignore_index") && s.ignore_index != d.ignore_index) j["ignore_index"] = s.ignore_index;
   if (has("class_weights") && !s.class_weights.empty()) j["class_weights"] = s.class_weights;
   if (has("pos_weight") && !s.pos_weight.empty()) j["pos_weight"] = s.pos_weight;
@@ -197,7 +221,9 @@ std::string describe(const LossSpec& s) {
   text += " of " + join(outputs, ", ");
   const std::string label = s.label_name();
   if (s.kind == "distill") text += " against the teacher's";
-  if (!label.empty()) text += cat(s.kind == "distill" ? ", where '" : " against '", printable(label), s.kind == "distill" ? "' counts" : "'");
+  if (!label.empty())
+    text +=
+        cat(s.kind == "distill" ? ", where '" : " against '", printable(label), s.kind == "distill" ? "' counts" : "'");
   return text;
 }
 

@@ -1,5 +1,6 @@
 // Losses as the user writes them.
-//   cross_entropy,label_smoothing=0.1,mse,output=y,weight=0.5     a word without '=' begins a loss, the others are its parameters;
+//   cross_entropy,label_smoothing=0.1,mse,output=y,weight=0.5     a word without '=' begins a loss, the others are its
+//   parameters;
 //                                                                 several values: class_weights=1:2:0.5
 //   [{"kind": "mse", "output": "y", "weight": 0.5}]               JSON, one object or an array of them
 //   losses.json                                                   a file of such JSON

@@ -31,7 +31,14 @@ const std::vector<LossRule>& loss_rules() {
       {"kl", kl, count_rows_of_last},
       {"distill", distill, count_distill, 1, 1, "", {"temperature", "ignore_index"}},
       {"dice", dice, count_dice, 1, 1, "label", {"smooth", "ignore_index"}},
-      {"dice_ce", dice_ce, count_dice_ce, 1, 1, "label", {"smooth", "ignore_index", "class_weights", "label_smoothing", "pos_weight"}, {1, 1}},
+      {"dice_ce",
+       dice_ce,
+       count_dice_ce,
+       1,
+       1,
+       "label",
+       {"smooth", "ignore_index", "class_weights", "label_smoothing", "pos_weight"},
+       {1, 1}},
       {"cosine", cosine, count_label_rows, 1, 1, "label", {"margin"}},
       {"cosine_mse", cosine_mse, count_all},
       {"triplet", triplet, count_groups_of_3, 1, 3, "", {"margin"}},
@@ -90,7 +97,9 @@ std::string Losses::key() const {  // made for every micro-batch: no formatting
   const auto number = [&](double x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); };
   for (const LossSpec& s : parts) {
     out += s.kind + '(' + join(s.outputs, ",") + '|' + join(s.reads, ",") + '|' + s.label + '|';
-    for (const double x : {static_cast<double>(s.ignore_index), s.label_smoothing, s.delta, s.gamma, s.alpha, s.smooth, s.margin.value_or(NAN), s.scale, s.temperature}) number(x);
+    for (const double x : {static_cast<double>(s.ignore_index), s.label_smoothing, s.delta, s.gamma, s.alpha, s.smooth,
+                           s.margin.value_or(NAN), s.scale, s.temperature})
+      number(x);
     for (const double x : s.class_weights) number(x);
     out += '|';
     for (const double x : s.pos_weight) number(x);
@@ -99,7 +108,8 @@ std::string Losses::key() const {  // made for every micro-batch: no formatting
   return out;
 }
 
-// ---- what the families share ----------------------------------------------------------------------------------------------
+// ---- what the families share
+// ----------------------------------------------------------------------------------------------
 namespace losses {
 
 ValueId total(Builder& b, ValueId x) { return b.reduce_sum(b.reshape(x, {numel(b.dims(x))}), {0}, false); }
@@ -108,7 +118,8 @@ ValueId safe_sqrt(Builder& b, ValueId x) { return b.op("Sqrt", {b.op("Clip", {x}
 
 void label_shape(const Builder& b, ValueId out, ValueId label, const std::string& want) {
   fail(Exit::data, "E_DATA_SHAPE",
-       cat("label has shape ", to_string(b.dims(label)), ", the output ", to_string(b.dims(out)), ": the loss wants ", want));
+       cat("label has shape ", to_string(b.dims(label)), ", the output ", to_string(b.dims(out)), ": the loss wants ",
+           want));
 }
 
 ValueId float_label(Builder& b, ValueId out, ValueId label) {  // [B] against [B, 1] included
@@ -129,15 +140,22 @@ Counts count_valid(const LossSpec& spec, const HostTensor& label, int64_t) {
 
 }  // namespace losses
 
-// ---- the losses of a run ----------------------------------------------------------------------------------------------------
+// ---- the losses of a run
+// ----------------------------------------------------------------------------------------------------
 std::vector<ValueId> build_loss(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const LossRule& rule = loss_rule(spec.kind);
   if (in.outputs.size() < rule.min_outputs || in.outputs.size() > rule.max_outputs) {
-    fail(Exit::usage, "E_LOSS_IO", cat("the loss ", spec.kind, " takes ", rule.min_outputs, rule.max_outputs > rule.min_outputs ? cat(" to ", rule.max_outputs) : "",
-                                       " outputs, ", in.outputs.size(), " given"), "name them with --output A --output B, or \"outputs\" in the loss");
+    fail(Exit::usage, "E_LOSS_IO",
+         cat("the loss ", spec.kind, " takes ", rule.min_outputs,
+             rule.max_outputs > rule.min_outputs ? cat(" to ", rule.max_outputs) : "", " outputs, ", in.outputs.size(),
+             " given"),
+         "name them with --output A --output B, or \"outputs\" in the loss");
   }
   for (const ValueId v : in.outputs) {
-    if (!is_float(b.dtype(v))) fail(Exit::usage, "E_LOSS_IO", cat("the loss ", spec.kind, " cannot take an output of type ", name_of(b.dtype(v))), "name a floating output with --output");
+    if (!is_float(b.dtype(v)))
+      fail(Exit::usage, "E_LOSS_IO",
+           cat("the loss ", spec.kind, " cannot take an output of type ", name_of(b.dtype(v))),
+           "name a floating output with --output");
   }
   for (const ValueId v : in.outputs) {  // nothing to learn from; means and maxima of nothing are not asked for
     if (numel(b.dims(v)) == 0) return std::vector<ValueId>(rule.weights.size(), b.scalar(0, b.dtype(v)));
@@ -159,7 +177,8 @@ int64_t batch_rows(const Losses& losses, const Tensors& batch) {
   const std::vector<std::string> labels = losses.labels();
   int64_t rows = 0;
   for (const auto& [name, t] : batch) {
-    if (t.rank() > 0 && std::find(labels.begin(), labels.end(), name) == labels.end()) rows = std::max(rows, t.dims()[0]);
+    if (t.rank() > 0 && std::find(labels.begin(), labels.end(), name) == labels.end())
+      rows = std::max(rows, t.dims()[0]);
   }
   return rows;
 }
@@ -179,7 +198,8 @@ void LossWindow::count(const Tensors& batch) {
     const std::string name = s.label_name();
     const auto label = batch.find(name);
     if (!name.empty() && label == batch.end()) {
-      fail(Exit::data, "E_DATA_COLUMN", cat("the data has no '", printable(name), "'"), cat("the loss ", s.kind, " needs a column (tensor) of that name"));
+      fail(Exit::data, "E_DATA_COLUMN", cat("the data has no '", printable(name), "'"),
+           cat("the loss ", s.kind, " needs a column (tensor) of that name"));
     }
     for (const double n : count_items(s, name.empty() ? HostTensor() : label->second, rows)) items_[term++] += n;
   }

@@ -1,9 +1,9 @@
 // Losses as graph. A run minimises
 //   sum over terms of  weight * (sum of the term over the window) / (items of the term in the window),
-// a window being the micro-batches of one optimizer step. Items follow from the labels (for losses without labels, from the
-// number of rows), so they are known before the first micro-batch: backward starts at loss_scale * weight / items, and k
-// micro-batches equal one large batch for every loss whose rows do not see each other (docs/losses.md names the others). A
-// term without items adds neither loss nor gradient.
+// a window being the micro-batches of one optimizer step. Items follow from the labels (for losses without labels, from
+// the number of rows), so they are known before the first micro-batch: backward starts at loss_scale * weight / items,
+// and k micro-batches equal one large batch for every loss whose rows do not see each other (docs/losses.md names the
+// others). A term without items adds neither loss nor gradient.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@ namespace amp {
 
 using Tensors = std::map<std::string, HostTensor>;  // by name: graph inputs and labels, or outputs
 
-// One loss. Formulas, shapes and normalisers of every kind: docs/losses.md. Parameters that a kind does not have are refused
-// by trainer/loss_text.h; here they are ignored.
+// One loss. Formulas, shapes and normalisers of every kind: docs/losses.md. Parameters that a kind does not have are
+// refused by trainer/loss_text.h; here they are ignored.
 struct LossSpec {
   std::string kind = "cross_entropy";
   std::vector<std::string> outputs;  // the model outputs it is about, as the user names them
@@ -28,13 +28,13 @@ struct LossSpec {
   int64_t ignore_index = -100;
   std::vector<double> class_weights, pos_weight;  // one a class, or a single one
   double label_smoothing = 0;
-  double delta = 1;                               // huber
-  double gamma = 2, alpha = 0.25;                 // focal; alpha < 0: no balance
-  double smooth = 1e-5;                           // dice
-  std::optional<double> margin;                   // triplet 1, cosine 0
-  double scale = 20;                              // multiple_negatives
-  double temperature = 1;                         // distill
-  bool bypass = true;                             // take the logits behind a trailing softmax or sigmoid
+  double delta = 1;                // huber
+  double gamma = 2, alpha = 0.25;  // focal; alpha < 0: no balance
+  double smooth = 1e-5;            // dice
+  std::optional<double> margin;    // triplet 1, cosine 0
+  double scale = 20;               // multiple_negatives
+  double temperature = 1;          // distill
+  bool bypass = true;              // take the logits behind a trailing softmax or sigmoid
 
   std::string label_name() const;  // of the batch's tensor; empty: it needs none
   const std::vector<std::string>& values() const { return reads.empty() ? outputs : reads; }
@@ -49,24 +49,24 @@ struct Losses {
   std::vector<std::string> outputs() const;  // each once
   std::vector<std::string> labels() const;   // each once
   bool wants_teacher() const;
-  std::string key() const;                   // differs when the graph of the losses does
+  std::string key() const;  // differs when the graph of the losses does
 };
 
 // A teacher's output for model output NAME travels in the batch under this name.
 std::string teacher_name(const std::string& output);
 
 const std::vector<std::string>& loss_kinds();
-void check_loss_kind(const std::string& kind);   // usage error with the nearest name
+void check_loss_kind(const std::string& kind);  // usage error with the nearest name
 
 struct LossInputs {
-  std::vector<ValueId> outputs;   // core values of spec.values(), in order
-  ValueId label;                  // invalid when the loss takes none
-  std::vector<ValueId> teacher;   // distill: as outputs
-  int64_t rows = 0;               // of the batch
+  std::vector<ValueId> outputs;  // core values of spec.values(), in order
+  ValueId label;                 // invalid when the loss takes none
+  std::vector<ValueId> teacher;  // distill: as outputs
+  int64_t rows = 0;              // of the batch
 };
 
-// The sum of each term: scalars in fp32 (fp64), whatever the plan does to the outputs. Exit::data (E_DATA_SHAPE) for labels
-// that do not fit the outputs.
+// The sum of each term: scalars in fp32 (fp64), whatever the plan does to the outputs. Exit::data (E_DATA_SHAPE) for
+// labels that do not fit the outputs.
 std::vector<ValueId> build_loss(Builder& b, const LossSpec& spec, const LossInputs& in);
 
 std::vector<double> term_weights(const LossSpec& spec);
@@ -78,11 +78,11 @@ int64_t batch_rows(const Losses& losses, const Tensors& batch);
 class LossWindow {
  public:
   explicit LossWindow(const Losses& losses);
-  void count(const Tensors& batch);            // items of a micro-batch, before it runs
-  void add(const std::vector<double>& sums);   // what Session returned for it
+  void count(const Tensors& batch);           // items of a micro-batch, before it runs
+  void add(const std::vector<double>& sums);  // what Session returned for it
   std::vector<double> seeds(double scale) const;
-  double loss() const;                         // 0 when nothing was counted; non-finite when a sum is
-  double items() const;                        // of all terms
+  double loss() const;   // 0 when nothing was counted; non-finite when a sum is
+  double items() const;  // of all terms
 
  private:
   const Losses& losses_;

@@ -20,7 +20,9 @@ Rows rows_of(Builder& b, const LossSpec& spec, ValueId out, ValueId label) {
   const Dims d = b.dims(out);
   Dims dl = b.dims(label);
   if (is_float(b.dtype(label))) {
-    fail(Exit::data, "E_DATA_LABEL", cat("label is ", name_of(b.dtype(label)), ", the loss ", spec.kind, " takes class ids"), "store them as int64; or is --task regression or multilabel meant?");
+    fail(Exit::data, "E_DATA_LABEL",
+         cat("label is ", name_of(b.dtype(label)), ", the loss ", spec.kind, " takes class ids"),
+         "store them as int64; or is --task regression or multilabel meant?");
   }
   if (d.size() >= 2 && dl.size() == d.size() && dl.back() == 1 && d.back() != 1) dl.pop_back();
   const bool last = !d.empty() && dl == Dims(d.begin(), d.end() - 1) && spec.kind != "cross_entropy_nchw";
@@ -28,7 +30,8 @@ Rows rows_of(Builder& b, const LossSpec& spec, ValueId out, ValueId label) {
   if (!last) {
     Dims without = d;
     if (d.size() >= 2) without.erase(without.begin() + 1);
-    if (d.size() < 2 || dl != without) label_shape(b, out, label, "one class id per row of logits [..., C], or per place of logits [B, C, ...]");
+    if (d.size() < 2 || dl != without)
+      label_shape(b, out, label, "one class id per row of logits [..., C], or per place of logits [B, C, ...]");
     std::vector<int64_t> perm;
     for (int64_t i = 0; i < b.rank(out); ++i) {
       if (i != 1) perm.push_back(i);
@@ -78,7 +81,8 @@ ValueId sum_valid(Builder& b, const Picked& p, ValueId per_row) {
 // (1 - e) w_y (-log p_y) + e / C sum_c w_c (-log p_c), as torch.nn.CrossEntropyLoss
 ValueId entropy(Builder& b, const LossSpec& spec, const Rows& r) {
   const double e = spec.label_smoothing;
-  if (spec.class_weights.empty() && e == 0) return b.op("CrossEntropy", {r.logits, r.label}, {{"ignore_index", spec.ignore_index}});
+  if (spec.class_weights.empty() && e == 0)
+    return b.op("CrossEntropy", {r.logits, r.label}, {{"ignore_index", spec.ignore_index}});
   const Picked p = pick(b, spec, r);
   const int64_t classes = b.dims(r.logits)[1];
   ValueId row = scaled(b, p.weight ? mul(b, p.own, p.weight) : p.own, e - 1);
@@ -95,7 +99,8 @@ double weight_of(const LossSpec& spec, int64_t label) {
   if (label == spec.ignore_index) return 0;
   if (w.empty()) return 1;
   if (w.size() == 1) return w[0];
-  return label >= 0 && label < static_cast<int64_t>(w.size()) ? w[static_cast<size_t>(label)] : 1;  // refused when the batch runs
+  return label >= 0 && label < static_cast<int64_t>(w.size()) ? w[static_cast<size_t>(label)]
+                                                              : 1;  // refused when the batch runs
 }
 
 // gamma-th power of x >= 0 with a gradient that stays finite
@@ -120,11 +125,14 @@ ValueId binary_focal(Builder& b, const LossSpec& spec, ValueId x, ValueId label)
 
 }  // namespace
 
-Sums cross_entropy(Builder& b, const LossSpec& spec, const LossInputs& in) { return {entropy(b, spec, rows_of(b, spec, in.outputs[0], in.label))}; }
+Sums cross_entropy(Builder& b, const LossSpec& spec, const LossInputs& in) {
+  return {entropy(b, spec, rows_of(b, spec, in.outputs[0], in.label))};
+}
 
 Sums causal_lm(Builder& b, const LossSpec& spec, const LossInputs& in) {  // logits at s against the label at s + 1
   const Dims d = b.dims(in.outputs[0]);
-  if (d.size() != 3 || b.dims(in.label) != Dims{d[0], d[1]}) label_shape(b, in.outputs[0], in.label, "token ids [B, S] for logits [B, S, V]");
+  if (d.size() != 3 || b.dims(in.label) != Dims{d[0], d[1]})
+    label_shape(b, in.outputs[0], in.label, "token ids [B, S] for logits [B, S, V]");
   const int64_t n = d[1] - 1;
   if (n == 0) return {b.scalar(0, b.dtype(in.outputs[0]))};
   return {entropy(b, spec, rows_of(b, spec, slice(b, in.outputs[0], 1, 0, n), slice(b, in.label, 1, 1, n)))};
@@ -143,7 +151,8 @@ Sums qa_span(Builder& b, const LossSpec& spec, const LossInputs& in) {
 
 Sums nll_probs(Builder& b, const LossSpec&, const LossInputs& in) {
   const Dims d = b.dims(in.outputs[0]);
-  if (d.size() != 2 || numel(b.dims(in.label)) != d[0]) label_shape(b, in.outputs[0], in.label, "one class id per row of probabilities");
+  if (d.size() != 2 || numel(b.dims(in.label)) != d[0])
+    label_shape(b, in.outputs[0], in.label, "one class id per row of probabilities");
   const ValueId index = b.reshape(b.cast(in.label, DType::i64), {d[0], 1});
   const ValueId p = b.op("GatherElements", {in.outputs[0], index}, {{"axis", int64_t{1}}});
   return {b.op("Neg", {total(b, b.op("Log", {p}))})};
@@ -155,7 +164,9 @@ Sums focal(Builder& b, const LossSpec& spec, const LossInputs& in) {
   // class ids: (1 - p_y)^gamma w_y (-log p_y)
   const Picked p = pick(b, spec, rows_of(b, spec, out, in.label));
   ValueId l = p.own;
-  if (spec.gamma != 0) l = mul(b, l, power(b, b.op("Clip", {shifted(b, scaled(b, b.op("Exp", {p.own}), -1), 1)}, {{"min", 0.0}}), spec.gamma));
+  if (spec.gamma != 0)
+    l = mul(b, l,
+            power(b, b.op("Clip", {shifted(b, scaled(b, b.op("Exp", {p.own}), -1), 1)}, {{"min", 0.0}}), spec.gamma));
   if (p.weight) l = mul(b, l, p.weight);
   return {b.op("Neg", {sum_valid(b, p, l)})};
 }

@@ -10,7 +10,9 @@ namespace amp::losses {
 
 namespace {
 
-ValueId residual(Builder& b, const LossInputs& in) { return sub(b, in.outputs[0], float_label(b, in.outputs[0], in.label)); }
+ValueId residual(Builder& b, const LossInputs& in) {
+  return sub(b, in.outputs[0], float_label(b, in.outputs[0], in.label));
+}
 
 // pos_weight along the axis whose extent it has: the last one, else axis 1.
 ValueId positive_weight(Builder& b, const LossSpec& spec, ValueId x) {
@@ -21,14 +23,16 @@ ValueId positive_weight(Builder& b, const LossSpec& spec, ValueId x) {
   if (n > 1) {
     const size_t axis = !d.empty() && d.back() == n ? d.size() - 1 : 1;
     if (axis >= d.size() || d[axis] != n) {
-      fail(Exit::usage, "E_LOSS", cat(n, " values of pos_weight for an output of shape ", to_string(d)), "give one a class, or one for all");
+      fail(Exit::usage, "E_LOSS", cat(n, " values of pos_weight for an output of shape ", to_string(d)),
+           "give one a class, or one for all");
     }
     shape[axis] = n;
   }
   return b.constant(HostTensor::of<double>(shape, w).cast(b.dtype(x)));
 }
 
-// softplus(x) - x y; with a weight of positives: (1 - y) x + (1 + (w - 1) y) softplus(-x), as torch.nn.BCEWithLogitsLoss
+// softplus(x) - x y; with a weight of positives: (1 - y) x + (1 + (w - 1) y) softplus(-x), as
+// torch.nn.BCEWithLogitsLoss
 ValueId binary_entropy(Builder& b, const LossSpec& spec, ValueId x, ValueId label) {
   const ValueId y = float_label(b, x, label);
   ValueId l;
@@ -50,7 +54,8 @@ ValueId divergence(Builder& b, ValueId p, ValueId log_p, ValueId log_q) {
 
 bool is_binary(const Builder& b, ValueId out, ValueId label) { return numel(b.dims(out)) == numel(b.dims(label)); }
 
-// Probabilities and truth as [B, C, P] with ignored places 0 in both: C = 1 (sigmoid) when the label has the output's size.
+// Probabilities and truth as [B, C, P] with ignored places 0 in both: C = 1 (sigmoid) when the label has the output's
+// size.
 struct Masks {
   ValueId p, truth;
 };
@@ -69,7 +74,8 @@ Masks masks(Builder& b, const LossSpec& spec, ValueId out, ValueId label) {
   Dims without = d;
   if (d.size() >= 2) without.erase(without.begin() + 1);
   if (d.size() < 2 || dl != without || is_float(b.dtype(label))) {
-    label_shape(b, out, label, "one integer class id per place of logits [B, C, ...], or the output's shape for a single class");
+    label_shape(b, out, label,
+                "one integer class id per place of logits [B, C, ...], or the output's shape for a single class");
   }
   const int64_t classes = d[1], places = numel(dl) / batch;
   const ValueId skip = b.reshape(ignored(b, spec, label), {batch, 1, places});
@@ -82,13 +88,16 @@ Masks masks(Builder& b, const LossSpec& spec, ValueId out, ValueId label) {
   const ValueId no = b.scalar(static_cast<double>(classes), DType::i64), none = b.scalar(0, DType::i64);
   const ValueId checked = b.op("Where", {b.op("Less", {ids, none}), no, ids});
   const ValueId index = b.reshape(b.op("Where", {skip, none, checked}), {batch, places});
-  const ValueId hot = b.transpose(lookup(b, b.constant(HostTensor::of<double>({classes, classes}, eye).cast(t)), index), {0, 2, 1});
+  const ValueId hot =
+      b.transpose(lookup(b, b.constant(HostTensor::of<double>({classes, classes}, eye).cast(t)), index), {0, 2, 1});
   return {b.op("Where", {skip, zero, p}), b.op("Where", {skip, zero, hot})};
 }
 
 }  // namespace
 
-Sums bce_logits(Builder& b, const LossSpec& spec, const LossInputs& in) { return {binary_entropy(b, spec, in.outputs[0], in.label)}; }
+Sums bce_logits(Builder& b, const LossSpec& spec, const LossInputs& in) {
+  return {binary_entropy(b, spec, in.outputs[0], in.label)};
+}
 Sums mse(Builder& b, const LossSpec&, const LossInputs& in) { return {total(b, square(b, residual(b, in)))}; }
 Sums l1(Builder& b, const LossSpec&, const LossInputs& in) { return {total(b, b.op("Abs", {residual(b, in)}))}; }
 
@@ -116,7 +125,8 @@ Sums rmspe_exp(Builder& b, const LossSpec&, const LossInputs& in) {  // n sqrt(m
 
 Sums kl(Builder& b, const LossSpec&, const LossInputs& in) {  // label: probabilities in the output's shape
   const ValueId x = in.outputs[0];
-  if (b.dims(in.label) != b.dims(x) || !is_float(b.dtype(in.label))) label_shape(b, x, in.label, "probabilities in the output's shape");
+  if (b.dims(in.label) != b.dims(x) || !is_float(b.dtype(in.label)))
+    label_shape(b, x, in.label, "probabilities in the output's shape");
   const ValueId p = b.cast(in.label, b.dtype(x));
   return {total(b, divergence(b, p, b.op("Log", {b.op("Clip", {p}, {{"min", 1e-38}})}), b.op("LogSoftmax", {x})))};
 }
@@ -126,7 +136,9 @@ Sums distill(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId x = in.outputs[0], z = in.teacher.at(0);
   const Dims d = b.dims(x);
   if (b.dims(z) != d) {
-    fail(Exit::usage, "E_TEACHER", cat("the teacher's output has shape ", to_string(b.dims(z)), ", the model's ", to_string(d)), "both must give the same logits");
+    fail(Exit::usage, "E_TEACHER",
+         cat("the teacher's output has shape ", to_string(b.dims(z)), ", the model's ", to_string(d)),
+         "both must give the same logits");
   }
   const double t = spec.temperature;
   const ValueId log_p = b.op("LogSoftmax", {scaled(b, z, 1 / t)});
@@ -148,10 +160,12 @@ Sums dice(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const auto places = [&](ValueId x) { return b.reduce_sum(x, {2}, false); };
   const ValueId top = shifted(b, scaled(b, places(mul(b, m.p, m.truth)), 2), spec.smooth);
   const ValueId bottom = shifted(b, add(b, places(m.p), places(m.truth)), spec.smooth);
-  const ValueId per_sample = scaled(b, b.reduce_sum(shifted(b, scaled(b, div(b, top, bottom), -1), 1), {1}, false), 1 / classes);
+  const ValueId per_sample =
+      scaled(b, b.reduce_sum(shifted(b, scaled(b, div(b, top, bottom), -1), 1), {1}, false), 1 / classes);
   // A sample without a valid place is no item.
   const int64_t batch = b.dims(in.label)[0];
-  const ValueId valid = b.op("Where", {b.reshape(ignored(b, spec, in.label), {batch, numel(b.dims(in.label)) / batch}), b.scalar(0, DType::f32), b.scalar(1, DType::f32)});
+  const ValueId valid = b.op("Where", {b.reshape(ignored(b, spec, in.label), {batch, numel(b.dims(in.label)) / batch}),
+                                       b.scalar(0, DType::f32), b.scalar(1, DType::f32)});
   const ValueId empty = b.op("Equal", {b.reduce_sum(valid, {1}, false), b.scalar(0, DType::f32)});
   return {total(b, b.op("Where", {empty, b.scalar(0, b.dtype(per_sample)), per_sample}))};
 }
@@ -187,7 +201,8 @@ Counts count_dice(const LossSpec& spec, const HostTensor& label, int64_t) {
   const size_t places = y.size() / static_cast<size_t>(label.dims()[0]);
   double samples = 0;
   for (size_t i = 0; i < y.size(); i += places) {
-    samples += std::any_of(&y[i], &y[i] + places, [&](double v) { return v != static_cast<double>(spec.ignore_index); });
+    samples +=
+        std::any_of(&y[i], &y[i] + places, [&](double v) { return v != static_cast<double>(spec.ignore_index); });
   }
   return {samples};
 }

@@ -24,10 +24,11 @@ namespace losses {
 using Sums = std::vector<ValueId>;
 using Counts = std::vector<double>;
 
-// ---- shared -------------------------------------------------------------------------------------------------------------
-ValueId total(Builder& b, ValueId x);                      // sum of all elements, rank 0
+// ---- shared
+// -------------------------------------------------------------------------------------------------------------
+ValueId total(Builder& b, ValueId x);  // sum of all elements, rank 0
 ValueId square(Builder& b, ValueId x);
-ValueId safe_sqrt(Builder& b, ValueId x);                  // gradient 0, not infinite, at 0
+ValueId safe_sqrt(Builder& b, ValueId x);                     // gradient 0, not infinite, at 0
 ValueId float_label(Builder& b, ValueId out, ValueId label);  // in the output's shape and type
 [[noreturn]] void label_shape(const Builder& b, ValueId out, ValueId label, const std::string& want);
 // Where a label is ignore_index, bool in the label's shape; invalid when no label can be (then nothing is masked).
@@ -35,7 +36,8 @@ ValueId ignored(Builder& b, const LossSpec& spec, ValueId label);
 Counts count_all(const LossSpec&, const HostTensor& label, int64_t);    // every element
 Counts count_valid(const LossSpec&, const HostTensor& label, int64_t);  // elements other than ignore_index
 
-// ---- losses_class.cc: class ids ------------------------------------------------------------------------------------------
+// ---- losses_class.cc: class ids
+// ------------------------------------------------------------------------------------------
 Sums cross_entropy(Builder&, const LossSpec&, const LossInputs&);
 Sums causal_lm(Builder&, const LossSpec&, const LossInputs&);
 Sums qa_span(Builder&, const LossSpec&, const LossInputs&);
@@ -46,7 +48,8 @@ Counts count_causal(const LossSpec&, const HostTensor& label, int64_t);
 Counts count_span(const LossSpec&, const HostTensor& label, int64_t);
 Counts count_focal(const LossSpec&, const HostTensor& label, int64_t);
 
-// ---- losses_dense.cc: numbers, probabilities, masks -------------------------------------------------------------------------
+// ---- losses_dense.cc: numbers, probabilities, masks
+// -------------------------------------------------------------------------
 Sums bce_logits(Builder&, const LossSpec&, const LossInputs&);
 Sums mse(Builder&, const LossSpec&, const LossInputs&);
 Sums l1(Builder&, const LossSpec&, const LossInputs&);
@@ -63,7 +66,8 @@ Counts count_distill(const LossSpec&, const HostTensor& label, int64_t rows);
 Counts count_dice(const LossSpec&, const HostTensor& label, int64_t);
 Counts count_dice_ce(const LossSpec&, const HostTensor& label, int64_t);
 
-// ---- losses_pairs.cc: embeddings, and losses that the model computes --------------------------------------------------------
+// ---- losses_pairs.cc: embeddings, and losses that the model computes
+// --------------------------------------------------------
 Sums cosine(Builder&, const LossSpec&, const LossInputs&);
 Sums cosine_mse(Builder&, const LossSpec&, const LossInputs&);
 Sums triplet(Builder&, const LossSpec&, const LossInputs&);

@@ -24,8 +24,12 @@ std::vector<int64_t> argmax_rows(const float* logits, int64_t rows, int64_t clas
   return out;
 }
 
-double Hits::f1() const { return labelled + predicted ? 2 * static_cast<double>(both) / static_cast<double>(labelled + predicted) : 0; }
-double Hits::iou() const { return labelled + predicted ? static_cast<double>(both) / static_cast<double>(labelled + predicted - both) : 0; }
+double Hits::f1() const {
+  return labelled + predicted ? 2 * static_cast<double>(both) / static_cast<double>(labelled + predicted) : 0;
+}
+double Hits::iou() const {
+  return labelled + predicted ? static_cast<double>(both) / static_cast<double>(labelled + predicted - both) : 0;
+}
 
 namespace {
 // The mean over classes; absent ones, neither labelled nor predicted, count as 0 or not at all.
@@ -146,13 +150,18 @@ std::vector<double> ranks(const std::vector<double>& x) {
   }
   return rank;
 }
-bool finite(const std::vector<double>& x) { return std::all_of(x.begin(), x.end(), [](double v) { return std::isfinite(v); }); }
+bool finite(const std::vector<double>& x) {
+  return std::all_of(x.begin(), x.end(), [](double v) { return std::isfinite(v); });
+}
 }  // namespace
 
 double Regression::pearson() const { return kept_ && finite(predicted_) ? correlation(predicted_, wanted_) : kNone; }
-double Regression::spearman() const { return kept_ && finite(predicted_) ? correlation(ranks(predicted_), ranks(wanted_)) : kNone; }
+double Regression::spearman() const {
+  return kept_ && finite(predicted_) ? correlation(ranks(predicted_), ranks(wanted_)) : kNone;
+}
 
-void Spans::add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> labels, int64_t ignore) {
+void Spans::add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> labels,
+                int64_t ignore) {
   const size_t rows = labels.size() / 2, tokens = rows ? start.size() / rows : 0;
   check(start.size() == end.size() && rows * tokens == start.size(), "Spans::add: lengths differ");
   for (size_t r = 0; r < rows; ++r) {

@@ -27,8 +27,8 @@ class Classification {
 
   int64_t count() const { return count_; }
   double accuracy() const { return count_ ? static_cast<double>(correct_) / static_cast<double>(count_) : 0; }
-  // scikit-learn's f1_score and jaccard_score with average="macro": the mean over the classes that occur among the labels
-  // or the predictions.
+  // scikit-learn's f1_score and jaccard_score with average="macro": the mean over the classes that occur among the
+  // labels or the predictions.
   double macro_f1() const;
   double mean_iou() const;
 
@@ -42,14 +42,17 @@ class Multilabel {
  public:
   explicit Multilabel(int64_t labels);
 
-  // Rows of `labels` elements: positive from threshold on (NaN is no), truth from 0.5 on; elements whose truth is `ignore` are left out.
+  // Rows of `labels` elements: positive from threshold on (NaN is no), truth from 0.5 on; elements whose truth is
+  // `ignore` are left out.
   void add(std::span<const float> scores, std::span<const float> truth, float threshold, float ignore = -100);
 
   double micro_f1() const;
   double macro_f1() const;  // the mean over all labels, 0 for one that never occurs (scikit-learn's zero_division=0)
   double mean_iou() const;
   double exact_match() const { return rows_ ? static_cast<double>(exact_) / static_cast<double>(rows_) : 0; }
-  double accuracy() const { return count_ ? static_cast<double>(correct_) / static_cast<double>(count_) : 0; }  // of elements
+  double accuracy() const {
+    return count_ ? static_cast<double>(correct_) / static_cast<double>(count_) : 0;
+  }  // of elements
 
  private:
   std::vector<Hits> labels_;
@@ -75,7 +78,8 @@ class Regression {
 class Spans {
  public:
   // start, end: (rows, tokens). labels: (rows, 2); a row with a label of `ignore` is left out.
-  void add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> labels, int64_t ignore = -100);
+  void add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> labels,
+           int64_t ignore = -100);
   double exact_match() const { return rows_ ? static_cast<double>(exact_) / static_cast<double>(rows_) : 0; }
   double f1() const { return rows_ ? f1_ / static_cast<double>(rows_) : 0; }  // of the tokens, averaged over rows
 

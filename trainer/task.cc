@@ -48,18 +48,22 @@ std::vector<float> floats(const HostTensor& t) {
   return {f.as<float>(), f.as<float>() + f.numel()};
 }
 
-// Class ids of outputs [..., C] for labels [...], or [B, C, ...] for [B, ...]: C, and the largest of each in the label's order.
+// Class ids of outputs [..., C] for labels [...], or [B, C, ...] for [B, ...]: C, and the largest of each in the
+// label's order.
 std::pair<int64_t, std::vector<int64_t>> class_ids(const HostTensor& out, const HostTensor& label, bool second) {
   const Dims& d = out.dims();
   const std::vector<float> x = floats(out);
-  const bool last = d.size() < 3 || (!second && label.numel() * d.back() == out.numel() && label.dims().size() + 1 == d.size() && std::equal(label.dims().begin(), label.dims().end(), d.begin()));
+  const bool last =
+      d.size() < 3 || (!second && label.numel() * d.back() == out.numel() && label.dims().size() + 1 == d.size() &&
+                       std::equal(label.dims().begin(), label.dims().end(), d.begin()));
   if (last) return {d.back(), argmax_rows(x.data(), d.back() ? out.numel() / d.back() : 0, d.back())};
   const int64_t classes = d[1], places = out.numel() / std::max<int64_t>(1, d[0] * classes);
   std::vector<float> row(static_cast<size_t>(classes));
   std::vector<int64_t> ids;
   for (int64_t b = 0; b < d[0]; ++b) {
     for (int64_t p = 0; p < places; ++p) {
-      for (int64_t c = 0; c < classes; ++c) row[static_cast<size_t>(c)] = x[static_cast<size_t>((b * classes + c) * places + p)];
+      for (int64_t c = 0; c < classes; ++c)
+        row[static_cast<size_t>(c)] = x[static_cast<size_t>((b * classes + c) * places + p)];
       ids.push_back(argmax_rows(row.data(), 1, classes)[0]);
     }
   }
@@ -84,8 +88,10 @@ class ClassMetrics final : public TaskMetrics {
   MetricValues values(double loss) const override {
     const Classification none(0);
     const Classification& c = classes_ ? *classes_ : none;
-    if (binary_) return {{"miou", binary_->mean_iou()}, {"dice", binary_->macro_f1()}, {"accuracy", binary_->accuracy()}};
-    if (task_ == Task::segmentation) return {{"miou", c.mean_iou()}, {"dice", c.macro_f1()}, {"accuracy", c.accuracy()}};
+    if (binary_)
+      return {{"miou", binary_->mean_iou()}, {"dice", binary_->macro_f1()}, {"accuracy", binary_->accuracy()}};
+    if (task_ == Task::segmentation)
+      return {{"miou", c.mean_iou()}, {"dice", c.macro_f1()}, {"accuracy", c.accuracy()}};
     if (task_ == Task::language) return {{"accuracy", c.accuracy()}, {"perplexity", std::exp(loss)}};
     return {{"accuracy", c.accuracy()}, {"macro_f1", c.macro_f1()}};
   }
@@ -95,7 +101,8 @@ class ClassMetrics final : public TaskMetrics {
   void add_binary(const std::vector<float>& logits, const std::vector<int64_t>& wanted) {
     if (task_ == Task::segmentation) {
       if (!binary_) binary_ = std::make_unique<Multilabel>(1);
-      return binary_->add(logits, std::vector<float>(wanted.begin(), wanted.end()), 0, static_cast<float>(loss_.ignore_index));
+      return binary_->add(logits, std::vector<float>(wanted.begin(), wanted.end()), 0,
+                          static_cast<float>(loss_.ignore_index));
     }
     if (!classes_) classes_ = std::make_unique<Classification>(2);
     std::vector<int64_t> ids;
@@ -148,7 +155,10 @@ class RegressionMetrics final : public TaskMetrics {
     metric_.add(pairs_ ? cosines(x, outputs[0].dims().back()) : x, label.to_doubles());
   }
   MetricValues values(double) const override {
-    return {{"mse", metric_.mse()}, {"mae", metric_.mae()}, {"pearson", metric_.pearson()}, {"spearman", metric_.spearman()}};
+    return {{"mse", metric_.mse()},
+            {"mae", metric_.mae()},
+            {"pearson", metric_.pearson()},
+            {"spearman", metric_.spearman()}};
   }
 
  private:
@@ -178,7 +188,9 @@ class SpanMetrics final : public TaskMetrics {
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label) override {
     spans_.add(floats(outputs.at(0)), floats(outputs.at(1)), label.to_ints(), ignore_);
   }
-  MetricValues values(double) const override { return {{"exact_match", spans_.exact_match()}, {"span_f1", spans_.f1()}}; }
+  MetricValues values(double) const override {
+    return {{"exact_match", spans_.exact_match()}, {"span_f1", spans_.f1()}};
+  }
 
  private:
   int64_t ignore_;
@@ -200,7 +212,8 @@ Task task_of(const LossSpec& loss) {
   const std::string& k = loss.kind;
   if (k == "cross_entropy" || k == "nll_probs" || k == "focal") return Task::classification;
   if (k == "causal_lm" || k == "masked_lm") return Task::language;
-  if (k == "mse" || k == "l1" || k == "huber" || k == "rmspe" || k == "rmspe_exp" || k == "cosine_mse") return Task::regression;
+  if (k == "mse" || k == "l1" || k == "huber" || k == "rmspe" || k == "rmspe_exp" || k == "cosine_mse")
+    return Task::regression;
   if (k == "bce_logits") return Task::multilabel;
   if (k == "qa_span") return Task::span;
   if (k == "cross_entropy_nchw" || k == "dice" || k == "dice_ce") return Task::segmentation;
@@ -230,7 +243,9 @@ bool lower_is_better(const std::string& metric) {
 void check_metric(Task task, const std::string& name, const std::string& flag) {
   const std::vector<std::string> names = metric_names(task);
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
-  fail(Exit::usage, "E_METRIC", cat(flag, ": there is no '", printable(name), "' here", task == Task::none ? "" : cat(", the task is ", name_of(task))),
+  fail(Exit::usage, "E_METRIC",
+       cat(flag, ": there is no '", printable(name), "' here",
+           task == Task::none ? "" : cat(", the task is ", name_of(task))),
        cat("metrics: ", join(names, ", "), task == Task::none ? "; --task chooses others" : ""));
 }
 

@@ -23,13 +23,14 @@ enum class Task : uint8_t {
 
 Task task_from_name(const std::string& name);  // "auto" and "none" are Task::none
 std::string name_of(Task task);
-std::string default_loss(Task task);           // of a task that is not none
-Task task_of(const LossSpec& loss);            // what a loss's outputs and labels are
-bool fits(Task task, const LossSpec& loss);    // can the task's metrics be taken from this loss's outputs and labels?
+std::string default_loss(Task task);         // of a task that is not none
+Task task_of(const LossSpec& loss);          // what a loss's outputs and labels are
+bool fits(Task task, const LossSpec& loss);  // can the task's metrics be taken from this loss's outputs and labels?
 std::vector<std::string> metric_names(Task task);  // loss first
-std::string best_metric(Task task);            // what makes a model the best one
+std::string best_metric(Task task);                // what makes a model the best one
 bool lower_is_better(const std::string& metric);
-void check_metric(Task task, const std::string& name, const std::string& flag);  // usage error naming those that the task has
+void check_metric(Task task, const std::string& name,
+                  const std::string& flag);  // usage error naming those that the task has
 
 using MetricValues = std::vector<std::pair<std::string, double>>;
 

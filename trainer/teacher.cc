@@ -16,12 +16,14 @@ std::string matching_output(const SourceGraph& g, const std::string& name) {
     if (v.kind == SourceKind::temp && (is_float(v.dtype) || !v.dtype_known)) floating.push_back(v.name);
   }
   if (floating.size() == 1) return floating[0];
-  fail(Exit::usage, "E_TEACHER", cat("the teacher has no output '", printable(name), "'; it has: ", join(floating, ", ")),
+  fail(Exit::usage, "E_TEACHER",
+       cat("the teacher has no output '", printable(name), "'; it has: ", join(floating, ", ")),
        "distill an output that both have (--loss distill,output=NAME)");
 }
 }  // namespace
 
-Teacher::Teacher(const SourceGraph& graph, const SessionOptions& options, const Losses& losses) : graph_(graph), session_(graph, options) {
+Teacher::Teacher(const SourceGraph& graph, const SessionOptions& options, const Losses& losses)
+    : graph_(graph), session_(graph, options) {
   for (const LossSpec& s : losses.parts) {
     if (s.kind != "distill") continue;
     for (const std::string& o : s.outputs) {
@@ -40,11 +42,13 @@ void Teacher::add_outputs(Tensors& batch) {
   for (const int v : inputs()) {
     const SourceValue& x = graph_.values[static_cast<size_t>(v)];
     const auto it = batch.find(x.name);
-    if (it == batch.end()) fail(Exit::usage, "E_TEACHER", cat("the teacher takes an input '", printable(x.name), "' that the data has not"));
+    if (it == batch.end())
+      fail(Exit::usage, "E_TEACHER", cat("the teacher takes an input '", printable(x.name), "' that the data has not"));
     feeds[x.name] = it->second;
   }
   const Tensors out = session_.forward(values_, feeds);
-  for (size_t i = 0; i < values_.size(); ++i) batch[teacher_name(students_[i])] = out.at(graph_.values[static_cast<size_t>(values_[i])].name);
+  for (size_t i = 0; i < values_.size(); ++i)
+    batch[teacher_name(students_[i])] = out.at(graph_.values[static_cast<size_t>(values_[i])].name);
 }
 
 }  // namespace amp

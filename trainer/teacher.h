@@ -17,9 +17,11 @@ class Teacher {
   Teacher(const SourceGraph& graph, const SessionOptions& options, const Losses& losses);
 
   const std::vector<std::string>& outputs() const { return names_; }  // of the teacher, one a distilled output
-  void read(size_t output, int value) { values_.at(output) = value; } // another value in its place: the logits behind it
-  std::vector<int> inputs() const;                                    // graph inputs that it needs
-  void add_outputs(Tensors& batch);                                   // under teacher_name(output of the model)
+  void read(size_t output, int value) {
+    values_.at(output) = value;
+  }                                  // another value in its place: the logits behind it
+  std::vector<int> inputs() const;   // graph inputs that it needs
+  void add_outputs(Tensors& batch);  // under teacher_name(output of the model)
 
  private:
   const SourceGraph& graph_;

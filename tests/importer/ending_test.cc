@@ -10,8 +10,10 @@ using namespace amp::test;
 
 namespace {
 // A linear layer whose result `l` goes through `tail` to the output y.
-SourceGraph model(const Folder& folder, const std::string& tail, const std::string& shape = "B,3", int opset = 17, const std::string& y = "float") {
-  return import_text(folder, "<ir_version: 8, opset_import: [\"\": " + std::to_string(opset) + "]> net (float[B,4] x) => (" + y + "[" + shape +
+SourceGraph model(const Folder& folder, const std::string& tail, const std::string& shape = "B,3", int opset = 17,
+                  const std::string& y = "float") {
+  return import_text(folder, "<ir_version: 8, opset_import: [\"\": " + std::to_string(opset) +
+                                 "]> net (float[B,4] x) => (" + y + "[" + shape +
                                  "] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}> { l = MatMul(x, w) " + tail + " }")
       .graph;
 }
@@ -61,7 +63,10 @@ TEST_CASE("a model's own loss is its scalar output that learns, by name where th
   };
   CHECK(two("float y", "y = ReduceMean<keepdims = 0>(l)") == std::vector<std::string>{"y"});
   CHECK(two("float[1,1] y, float[B,3] l", "y = ReduceMean(l)") == std::vector<std::string>{"y"});
-  CHECK(two("float lm_Loss, float n, float[B,3] l", "lm_Loss = ReduceMean<keepdims = 0>(l) n = ReduceMax<keepdims = 0>(l)") == std::vector<std::string>{"lm_Loss"});
-  CHECK(two("float a, float b", "a = ReduceMean<keepdims = 0>(l) b = ReduceMax<keepdims = 0>(l)") == std::vector<std::string>{"a", "b"});
+  CHECK(two("float lm_Loss, float n, float[B,3] l",
+            "lm_Loss = ReduceMean<keepdims = 0>(l) n = ReduceMax<keepdims = 0>(l)") ==
+        std::vector<std::string>{"lm_Loss"});
+  CHECK(two("float a, float b", "a = ReduceMean<keepdims = 0>(l) b = ReduceMax<keepdims = 0>(l)") ==
+        std::vector<std::string>{"a", "b"});
   CHECK(two("float a", "a = ReduceMean<keepdims = 0>(x)").empty());  // nothing in it learns
 }

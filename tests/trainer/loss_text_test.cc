@@ -23,7 +23,8 @@ bool mentions(const std::string& text, const std::string& part) { return text.fi
 }  // namespace
 
 TEST_CASE("a loss in words, with parameters, several of them", "[losses]") {
-  const auto l = parse_losses({"ce,label_smoothing=0.1,class_weights=1:2.5,mse,output=y,weight=0.5", "huber,delta=2,label=target"});
+  const auto l = parse_losses(
+      {"ce,label_smoothing=0.1,class_weights=1:2.5,mse,output=y,weight=0.5", "huber,delta=2,label=target"});
   REQUIRE(l.size() == 3);
   CHECK(l[0].kind == "cross_entropy");
   CHECK(l[0].label_smoothing == 0.1);
@@ -39,7 +40,8 @@ TEST_CASE("a loss in words, with parameters, several of them", "[losses]") {
 }
 
 TEST_CASE("losses in JSON, inline and in a file", "[losses]") {
-  const std::string text = R"([{"kind": "mse", "output": "y", "weight": 0.5, "label": "target"}, "l1", {"kind": "qa_span", "outputs": ["s", "e"]}])";
+  const std::string text =
+      R"([{"kind": "mse", "output": "y", "weight": 0.5, "label": "target"}, "l1", {"kind": "qa_span", "outputs": ["s", "e"]}])";
   const auto path = (std::filesystem::temp_directory_path() / "amp_losses_test.json").string();
   std::ofstream(path) << text;
   for (const std::string& from : {text, path}) {

@@ -93,7 +93,8 @@ Result run(const Case& c, DType type, const std::vector<double>& seeds) {
   for (size_t i = 0; i < sums.size(); ++i) r.sums.push_back(done.outputs.at(cat("loss", i)).to_doubles().at(0));
   for (size_t i = 0; i < in.outputs.size(); ++i) {
     const auto d = done.outputs.find(cat("d", i));
-    r.grads.push_back(d == done.outputs.end() ? std::vector<double>(static_cast<size_t>(c.outputs[i].numel())) : d->second.to_doubles());
+    r.grads.push_back(d == done.outputs.end() ? std::vector<double>(static_cast<size_t>(c.outputs[i].numel()))
+                                              : d->second.to_doubles());
   }
   return r;
 }
@@ -144,8 +145,10 @@ TEST_CASE("every loss and its gradient equal PyTorch's", "[losses]") {
 TEST_CASE("micro-batches add up to the whole batch", "[losses]") {
   size_t tried = 0;
   for (const Case& c : cases()) {
-    const bool alone = c.outputs.size() == 1 && c.outputs[0].rank() > 0 && c.rows > 1 && c.rows == c.outputs[0].dims().at(0) && (!c.label || c.label.dims()[0] == c.rows);
-    if (!alone || c.spec.kind.rfind("rmspe", 0) == 0 || c.spec.kind == "multiple_negatives" || c.spec.kind == "triplet") continue;
+    const bool alone = c.outputs.size() == 1 && c.outputs[0].rank() > 0 && c.rows > 1 &&
+                       c.rows == c.outputs[0].dims().at(0) && (!c.label || c.label.dims()[0] == c.rows);
+    if (!alone || c.spec.kind.rfind("rmspe", 0) == 0 || c.spec.kind == "multiple_negatives" || c.spec.kind == "triplet")
+      continue;
     INFO(c.name);
     ++tried;
     const Losses losses(c.spec);
@@ -178,13 +181,16 @@ TEST_CASE("several losses add up by weight, terms without items stand aside", "[
   losses.parts = parts;
   CHECK(losses.labels() == std::vector<std::string>{"label", "class"});
   LossWindow w(losses);
-  w.count({{"x", HostTensor::zeros(DType::f32, {2, 3})}, {"label", HostTensor::zeros(DType::f32, {2, 3})},
+  w.count({{"x", HostTensor::zeros(DType::f32, {2, 3})},
+           {"label", HostTensor::zeros(DType::f32, {2, 3})},
            {"class", HostTensor::of<int64_t>({2}, {1, -100})}});
   CHECK(w.seeds(8) == std::vector<double>{8 * 0.25 / 6, 8 * 2.0});
   w.add({12, 3});
   CHECK(w.loss() == 0.25 * 2 + 2 * 3);
   LossWindow none(losses);
-  none.count({{"x", HostTensor::zeros(DType::f32, {1, 3})}, {"label", HostTensor::zeros(DType::f32, {1, 3})}, {"class", HostTensor::of<int64_t>({1}, {-100})}});
+  none.count({{"x", HostTensor::zeros(DType::f32, {1, 3})},
+              {"label", HostTensor::zeros(DType::f32, {1, 3})},
+              {"class", HostTensor::of<int64_t>({1}, {-100})}});
   none.add({3, 0});
   CHECK(none.seeds(1) == std::vector<double>{0.25 / 3, 0});
   CHECK(none.loss() == 0.25);
@@ -207,7 +213,9 @@ TEST_CASE("labels that do not fit are data errors", "[losses]") {
     }
     return "none";
   };
-  const auto ints = [](Dims d, int64_t v) { return HostTensor::of<int64_t>(d, std::vector<int64_t>(static_cast<size_t>(numel(d)), v)); };
+  const auto ints = [](Dims d, int64_t v) {
+    return HostTensor::of<int64_t>(d, std::vector<int64_t>(static_cast<size_t>(numel(d)), v));
+  };
   CHECK(error("cross_entropy", {4, 3}, ints({3}, 0)) == "E_DATA_SHAPE");
   CHECK(error("cross_entropy", {4, 3}, HostTensor::zeros(DType::f32, {4})) == "E_DATA_LABEL");
   CHECK(error("cross_entropy", {4, 3}, ints({4}, 3)) == "E_DATA_LABEL");

@@ -87,7 +87,8 @@ TEST_CASE("multilabel metrics equal scikit-learn's, however the rows are batched
     const auto scores = list<float>(c, "scores"), truth = list<float>(c, "truth");
     for (const size_t rows : {size_t(1), size_t(4), scores.size()}) {
       Multilabel m(static_cast<int64_t>(labels));
-      for (size_t i = 0; i < scores.size(); i += rows * labels) m.add(part(scores, i, rows * labels), part(truth, i, rows * labels), 0);
+      for (size_t i = 0; i < scores.size(); i += rows * labels)
+        m.add(part(scores, i, rows * labels), part(truth, i, rows * labels), 0);
       CHECK(m.micro_f1() == near(c, "micro_f1"));
       CHECK(m.macro_f1() == near(c, "macro_f1"));
       CHECK(m.exact_match() == near(c, "exact_match"));
@@ -123,7 +124,8 @@ TEST_CASE("spans: the best pair in order, exact match and token F1") {
     const auto start = list<float>(c, "start"), end = list<float>(c, "end");
     const auto labels = list<int64_t>(c, "labels");
     const size_t tokens = c.at("tokens");
-    for (size_t r = 0; 2 * r < labels.size(); r += 6) m.add(part(start, r * tokens, 6 * tokens), part(end, r * tokens, 6 * tokens), part(labels, 2 * r, 12));
+    for (size_t r = 0; 2 * r < labels.size(); r += 6)
+      m.add(part(start, r * tokens, 6 * tokens), part(end, r * tokens, 6 * tokens), part(labels, 2 * r, 12));
     CHECK(m.exact_match() == near(c, "exact_match"));
     CHECK(m.f1() == near(c, "span_f1"));
   }

@@ -1,0 +1,78 @@
+// Tasks: metrics of outputs in every layout, and which losses they go with.
+#include "trainer/task.h"
+
+#include <catch2/catch_all.hpp>
+#include <cmath>
+
+#include "base/error.h"
+#include "trainer/loss_text.h"
+
+using namespace amp;
+
+namespace {
+HostTensor floats(Dims d, std::vector<float> v) { return HostTensor::of<float>(std::move(d), v); }
+HostTensor ints(Dims d, std::vector<int64_t> v) { return HostTensor::of<int64_t>(std::move(d), v); }
+LossSpec loss(const std::string& text) { return parse_losses({text})[0]; }
+
+double metric(Task task, const std::string& spec, const std::vector<HostTensor>& outputs, const HostTensor& label,
+              const std::string& name, double mean_loss = 0) {
+  const auto m = make_metrics(task, loss(spec));
+  m->add(outputs, label);
+  for (const auto& [known, value] : m->values(mean_loss)) {
+    if (known == name) return value;
+  }
+  return -1;
+}
+}  // namespace
+
+TEST_CASE("class metrics read rows, tokens and pixels") {
+  CHECK(metric(Task::classification, "ce", {floats({2, 2}, {0, 1, 3, 2})}, ints({2}, {1, 1}), "accuracy") == 0.5);
+  const HostTensor tokens = floats({1, 3, 2}, {0, 1, 1, 0, 0, 1});  // 1 0 1
+  CHECK(metric(Task::token, "ce", {tokens}, ints({1, 3}, {1, -100, 0}), "accuracy") == 0.5);
+  // Position 0 says 1, position 1 says 0; the last one predicts nothing that is known.
+  CHECK(metric(Task::language, "causal_lm", {tokens}, ints({1, 3}, {0, 1, 0}), "accuracy") == 1);
+  CHECK(metric(Task::language, "masked_lm", {tokens}, ints({1, 3}, {1, 1, 1}), "accuracy") == 2.0 / 3);
+  CHECK(metric(Task::language, "masked_lm", {tokens}, ints({1, 3}, {1, 1, 1}), "perplexity", 2) == std::exp(2.0));
+  const HostTensor image = floats({1, 2, 1, 3}, {5, 0, 0, 1, 1, 1});  // 0 1 1
+  CHECK(metric(Task::segmentation, "dice", {image}, ints({1, 1, 3}, {0, 1, 0}), "accuracy") == 2.0 / 3);
+  CHECK(metric(Task::segmentation, "ce,ignore_index=9", {image}, ints({1, 1, 3}, {0, 1, 9}), "miou") == 1);
+  const HostTensor mask = floats({1, 1, 1, 4}, {2, -1, 3, -3});  // 1 0 1 0
+  CHECK(metric(Task::segmentation, "bce", {mask}, ints({1, 1, 4}, {1, 1, 0, 0}), "miou") == 1.0 / 3);
+  CHECK(metric(Task::segmentation, "bce", {mask}, floats({1, 1, 1, 4}, {1, 1, 0, 0}), "dice") == 0.5);
+  CHECK(metric(Task::classification, "focal", {floats({4, 1}, {2, -1, 3, -3})}, ints({4}, {1, 1, 0, 0}), "accuracy") ==
+        0.5);
+}
+
+TEST_CASE("spans, sets and numbers") {
+  const HostTensor start = floats({1, 3}, {0, 9, 1}), end = floats({1, 3}, {8, 1, 5});  // not 1..0: the end is before
+  CHECK(metric(Task::span, "qa_span", {start, end}, ints({1, 2}, {1, 2}), "exact_match") == 1);
+  const HostTensor sets = floats({2, 2}, {1, -1, 1, 1});
+  CHECK(metric(Task::multilabel, "bce", {sets}, floats({2, 2}, {1, 0, 1, 0}), "exact_match") == 0.5);
+  CHECK(metric(Task::multilabel, "bce", {sets}, floats({2, 2}, {1, 0, 1, 0}), "micro_f1") == Catch::Approx(0.8));
+  CHECK(metric(Task::regression, "mse", {floats({2, 1}, {1, 3})}, floats({2}, {1, 1}), "mse") == 2);
+  const HostTensor pairs = floats({4, 2}, {1, 0, 1, 0, 1, 0, 0, 2});  // cosines 1 and 0
+  CHECK(metric(Task::regression, "cosine_mse", {pairs}, floats({2}, {1, 0.5}), "mae") == 0.25);
+}
+
+TEST_CASE("every task has a loss that fits it, and metrics that are known") {
+  for (const Task t : {Task::classification, Task::token, Task::language, Task::regression, Task::multilabel,
+                       Task::span, Task::segmentation}) {
+    INFO(name_of(t));
+    const LossSpec s = loss(default_loss(t));
+    CHECK(fits(t, s));
+    CHECK(task_from_name(name_of(t)) == t);
+    check_metric(t, best_metric(t), "");
+    const auto m = make_metrics(t, s);
+    const MetricValues values = m->values(1);
+    const std::vector<std::string> names = metric_names(t);
+    REQUIRE(values.size() + 1 == names.size());
+    for (size_t i = 0; i < values.size(); ++i) CHECK(values[i].first == names[i + 1]);
+  }
+  CHECK_FALSE(fits(Task::regression, loss("ce")));
+  CHECK_FALSE(fits(Task::span, loss("mse")));
+  CHECK(fits(Task::token, loss("ce")));
+  CHECK(fits(Task::segmentation, loss("bce")));
+  CHECK(lower_is_better("mae"));
+  CHECK_FALSE(lower_is_better("pearson"));
+  CHECK_THROWS_AS(check_metric(Task::none, "accuracy", "--require accuracy>=1"), Error);
+}
