@@ -21,20 +21,20 @@ using Tensors = std::map<std::string, HostTensor>;  // by name: graph inputs and
 // refused by trainer/loss_text.h; here they are ignored.
 struct LossSpec {
   std::string kind = "cross_entropy";
-  std::vector<std::string> outputs;  // the model outputs it is about, as the user names them
-  std::vector<std::string> reads;    // the values it computes on when these lie before a trailing softmax; else empty
-  std::string label;                 // tensor of the batch; empty: the kind's default ("label", or none)
+  std::vector<std::string> outputs = {};  // the model outputs it is about, as the user names them
+  std::vector<std::string> reads = {};  // the values it computes on instead: logits before a trailing softmax
+  std::string label = {};  // tensor of the batch; empty: the kind's default ("label", or none)
   double weight = 1;
   int64_t ignore_index = -100;
-  std::vector<double> class_weights, pos_weight;  // one a class, or a single one
+  std::vector<double> class_weights = {}, pos_weight = {};  // one a class, or a single one
   double label_smoothing = 0;
-  double delta = 1;                // huber
-  double gamma = 2, alpha = 0.25;  // focal; alpha < 0: no balance
-  double smooth = 1e-5;            // dice
-  std::optional<double> margin;    // triplet 1, cosine 0
-  double scale = 20;               // multiple_negatives
-  double temperature = 1;          // distill
-  bool bypass = true;              // take the logits behind a trailing softmax or sigmoid
+  double delta = 1;                   // huber
+  double gamma = 2, alpha = 0.25;     // focal; alpha < 0: no balance
+  double smooth = 1e-5;               // dice
+  std::optional<double> margin = {};  // triplet 1, cosine 0
+  double scale = 20;                  // multiple_negatives
+  double temperature = 1;             // distill
+  bool bypass = true;                 // take the logits behind a trailing softmax or sigmoid
 
   std::string label_name() const;  // of the batch's tensor; empty: it needs none
   const std::vector<std::string>& values() const { return reads.empty() ? outputs : reads; }

@@ -46,6 +46,10 @@ Trainer::Step Trainer::step(const LoadedWindow& window) {
     loss.add(session_.train_micro(config_.goal.losses, batches[m], seeds, accumulate));
   }
   s.loss = loss.loss();
+  if (loss.items() == 0 && !warned_empty_) {
+    warned_empty_ = true;
+    progress_.message(cat("warning: W_NO_ITEMS: every label of step ", step_, " is ignored: its loss is 0 and it teaches nothing (said once)"));
+  }
 
   float* grads = static_cast<float*>(session_.grads());
   if (config_.inject_overflow && config_.inject_overflow(step_)) {

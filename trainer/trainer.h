@@ -83,6 +83,7 @@ class Trainer {
   Progress progress_;
   int64_t step_ = 0;                  // attempted
   int64_t saved_step_ = -1;
+  bool warned_empty_ = false;
   SamplerState next_;
   double best_ = 0;
   int64_t best_step_ = -1, evals_since_best_ = 0;

@@ -49,7 +49,10 @@ Run one_step(int64_t batch, double ratio) {
   HostTensor label = random({64, 3}, 9);  // twice the window: no whole batch
   const auto data = make_tensor_dataset({{"x", random({64, 6}, 3)}, {"label", label}}, "data", {input}, t);
   TrainerConfig c;
-  c.goal.losses = LossSpec{.kind = "mse", .outputs = {net.g.values[static_cast<size_t>(y)].name}};
+  LossSpec loss;
+  loss.kind = "mse";
+  loss.outputs = {net.g.values[static_cast<size_t>(y)].name};
+  c.goal.losses = loss;
   c.optimizer.kind = OptimizerKind::sgd;
   c.schedule.kind = schedule_from_name("constant");
   c.schedule.lr = 0.1;
