@@ -52,7 +52,7 @@ struct Job {
       s.compute.assign(model.graph.nodes.size(), low);
     }
     session = std::make_unique<Session>(model.graph, s);
-    config.loss = {"cross_entropy", {"logits"}};
+    config.goal.losses = LossSpec{"cross_entropy", {"logits"}};
     config.optimizer.kind = OptimizerKind::sgd;
     config.schedule.kind = schedule_from_name("constant");
     config.schedule.lr = 0.05;
@@ -67,7 +67,7 @@ struct Job {
   }
 
   void run(const Checkpoint* from = nullptr) {
-    session->prepare(config.loss, {{"x", HostTensor::zeros(DType::f32, {4, 2, 6, 6})},
+    session->prepare(config.goal.losses, {{"x", HostTensor::zeros(DType::f32, {4, 2, 6, 6})},
                                    {"label", HostTensor::zeros(DType::i64, {4})}});
     const StopSignals stop;
     Trainer trainer(*session, *data, nullptr, stop, config);
