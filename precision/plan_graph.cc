@@ -48,8 +48,12 @@ void choose_units(const SourceGraph& g, const OpList& list, PlanGraph& out) {
   };
   out.in_unit.assign(g.nodes.size(), UnitSafety::none);
   for (Unit& u : find_units(g)) {
-    // A kind the list does not name is no operator of its world: its nodes speak for themselves.
-    if (list.find("", u.kind)) add(std::move(u));
+    // A kind the list does not name is no operator of its world: its nodes speak for themselves. Nor is a GELU with a
+    // Pow one call of PyTorch's: exporters write gelu's cube as products, so that it is code that calls pow, which is
+    // fp32.
+    const bool code = list.propagation == Propagation::inputs && u.kind == "Gelu" &&
+                      std::any_of(u.nodes.begin(), u.nodes.end(), [&](int n) { return g.nodes[at(n)].op == "Pow"; });
+    if (!code && list.find("", u.kind)) add(std::move(u));
   }
   if (list.propagation != Propagation::inputs) return;
   for (Unit& u : find_calls(g)) {

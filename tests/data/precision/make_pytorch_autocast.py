@@ -28,7 +28,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 ENTRIES = ["bert_cls_eager_ts14", "bert_cls_sdpa_dyn18", "bert_cls_sdpa_ts17", "lenet_d2l_ts11", "lenet_relu_dyn18",
            "unet_convt_bce_ts13", "unet_convt_ce_dyn18", "unet_resize_bce_dyn18", "unet_resize_ce_ts14",
            "resnet_train_ts13", "resnet_eval_ts14", "resnet_eval_dyn18", "autoencoder_ts11", "store_inputs_hand11",
-           "rossmann_mse_ts13"]
+           "rossmann_mse_ts13", "albert_dyn18", "roberta_dyn18", "distilbert_ts14", "convnext_ts17", "densenet_ts14",
+           "efficientnet_dyn18", "vgg_ts11"]
 SHORT = {torch.float32: "fp32", torch.float16: "fp16"}
 VIEWS = {"t", "transpose", "permute", "view", "_unsafe_view", "expand", "unsqueeze", "select"}
 CALLS = {"linear", "gelu", "layer_norm", "scaled_dot_product_attention"}
