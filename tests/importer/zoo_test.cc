@@ -1,4 +1,6 @@
 // The 88 models of the zoo, when they are at hand: environment ONNX_AMP_ZOO, else ../shared/zoo.
+#include <unistd.h>
+
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <cstring>
@@ -111,8 +113,9 @@ TEST_CASE("an export without training equals the imported file", "[zoo]") {
     }
   }
   if (files.empty()) SKIP("no zoo");
-  const fs::path folder = fs::temp_directory_path() / "amp_importer_zoo";
-  fs::create_directories(folder);
+  std::string name = (fs::temp_directory_path() / "amp_importer_zoo_XXXXXX").string();  // others may test beside us
+  REQUIRE(::mkdtemp(name.data()) != nullptr);
+  const fs::path folder = name;
   for (const fs::path& file : files) {
     INFO(file);
     const fs::path copy = folder / "model.onnx";

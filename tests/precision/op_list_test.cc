@@ -1,5 +1,7 @@
 #include "precision/op_list.h"
 
+#include <unistd.h>
+
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 #include <fstream>
@@ -36,7 +38,8 @@ void check_error(const std::string& text, const std::string& id, const std::stri
 
 // A folder of its own, removed at the end.
 struct Folder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / "onnx_amp_op_list_test";
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("onnx_amp_op_list_test_" + std::to_string(::getpid()));
   Folder() { std::filesystem::create_directories(path); }
   ~Folder() { std::filesystem::remove_all(path); }
   std::string write(const std::string& name, const std::string& text) const {
