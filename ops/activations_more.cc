@@ -59,7 +59,7 @@ HD T mish_gate(T x) {
 }
 struct Mish : Unary { template <class T> HD T operator()(T x) const { return x * mish_gate(x); } };
 struct MishGrad : Binary {
-  template <class T> HD T operator()(T x, T dy) const {
+  template <class T> AMP_INLINE HD T operator()(T x, T dy) const {
     const T t = mish_gate(x);
     return dy * (t + x * (T(1) - t * t) * math::sigmoid(x));
   }

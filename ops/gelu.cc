@@ -5,11 +5,12 @@
 namespace amp {
 namespace {
 
+// The larger functors are too long for the inliner to take them by itself, and a call in a loop is no vector.
 struct Gelu : Unary {
   template <class T> HD T operator()(T x) const { return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752))); }
 };
 struct GeluGrad : Binary {
-  template <class T> HD T operator()(T x, T dy) const {
+  template <class T> AMP_INLINE HD T operator()(T x, T dy) const {
     const T cdf = T(0.5) * (T(1) + math::erf(x * T(0.70710678118654752)));
     return dy * (cdf + x * T(0.39894228040143268) * math::exp(T(-0.5) * x * x));
   }
@@ -20,7 +21,7 @@ struct GeluTanh : Unary {
   }
 };
 struct GeluTanhGrad : Binary {
-  template <class T> HD T operator()(T x, T dy) const {
+  template <class T> AMP_INLINE HD T operator()(T x, T dy) const {
     const T t = math::tanh(T(0.79788456080286536) * (x + T(0.044715) * x * x * x));
     const T inner = T(0.79788456080286536) * (T(1) + T(3 * 0.044715) * x * x);
     return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner);

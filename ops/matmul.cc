@@ -95,40 +95,27 @@ struct Products {
   int64_t batch = 1;
 };
 
-// All operands in T: oneDNN, or the reference loops for fp64.
-template <class T>
-Kernel uniform_matmul(const KernelArgs& args) {
+// The reference in fp64: plain loops, other types through the workspace.
+Kernel double_matmul(const KernelArgs& args) {
   const cpu::Staging staged(args);
   const Products p(args);
   const Shape s = p.shape;
-  const bool ta = p.ta, tb = p.tb;
-  const T alpha = static_cast<T>(p.alpha);
-  const int64_t lda = p.da.back(), ldb = p.db.back(), batch = p.batch, grain = p.grain();
-  const T* a = static_cast<const T*>(staged.in[0].data);
-  const T* b = static_cast<const T*>(staged.in[1].data);
-  T* c = static_cast<T*>(staged.out[0].data);
-  if (batch == 1) {
-    const T* bias = args.has(2) ? static_cast<const T*>(staged.in[2].data) : nullptr;
-    return [=] {
-      staged.fetch();
-      cpu::parallel_gemm<T>(ta, tb, s.m, s.n, s.k, alpha, a, lda, b, ldb, T(0), c, s.n, bias);
-      staged.store();
-    };
-  }
   const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
-  return [=] {
+  const auto *a = static_cast<const double*>(staged.in[0].data), *b = static_cast<const double*>(staged.in[1].data);
+  const double* bias = args.has(2) ? static_cast<const double*>(staged.in[2].data) : nullptr;
+  double* c = static_cast<double*>(staged.out[0].data);
+  const int64_t lda = p.da.back(), ldb = p.db.back();
+  return [=, ta = p.ta, tb = p.tb, alpha = p.alpha, batch = p.batch] {
     staged.fetch();
-    parallel_ranges(batch, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const size_t z = static_cast<size_t>(i);
-        cpu::gemm(ta, tb, s.m, s.n, s.k, alpha, a + oa[z], lda, b + ob[z], ldb, T(0), c + i * s.m * s.n, s.n);
-      }
-    });
+    for (int64_t i = 0; i < batch; ++i) {
+      const size_t z = static_cast<size_t>(i);
+      cpu::parallel_gemm<double>(ta, tb, s.m, s.n, s.k, alpha, a + oa[z], lda, b + ob[z], ldb, 0.0, c + i * s.m * s.n, s.n, bias);
+    }
     staged.store();
   };
 }
 
-// fp32 and 16-bit operands, converted while they are packed.
+// fp32 and 16-bit operands.
 cpu::PackedGemm packed_product(const KernelArgs& args, const Products& p) {
   cpu::PackedGemm g;
   g.m = p.shape.m;
@@ -166,11 +153,6 @@ Kernel packed_matmul(const KernelArgs& args) {
   };
 }
 
-bool any_low(const KernelArgs& a) {
-  const auto low = [](const Tensor& t) { return t.data && is_low(t.dtype); };
-  return std::any_of(a.in.begin(), a.in.end(), low) || std::any_of(a.out.begin(), a.out.end(), low);
-}
-
 // Integer products are rare (shape arithmetic): a plain loop.
 Kernel integer_matmul(const KernelArgs& args) {
   const Tensor a = args.in[0], b = args.in[1], c = args.out[0];
@@ -198,8 +180,7 @@ Kernel integer_matmul(const KernelArgs& args) {
 Kernel matmul_kernel(const KernelArgs& a) {
   if (!is_float(a.in[0].dtype)) return integer_matmul(a);
   if (a.out[0].numel() == 0) return [] {};
-  if (in_double(a)) return uniform_matmul<double>(a);
-  return any_low(a) ? packed_matmul(a) : uniform_matmul<float>(a);
+  return in_double(a) ? double_matmul(a) : packed_matmul(a);
 }
 
 int64_t matmul_workspace(const Graph& g, const Node& n) {
@@ -209,7 +190,6 @@ int64_t matmul_workspace(const Graph& g, const Node& n) {
   for (const ValueId v : n.out) a.out.push_back(Tensor{&present, g.value(v).dtype, g.value(v).dims});
   if (!is_float(a.in[0].dtype) || a.out[0].numel() == 0) return 0;
   if (in_double(a)) return cpu::staging_workspace(g, n);
-  if (!any_low(a)) return 0;
   const Products p(a);
   return p.batch == 1 ? packed_product(a, p).workspace() : 0;
 }

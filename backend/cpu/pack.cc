@@ -1,5 +1,7 @@
 #include "backend/cpu/pack.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 
 #include "base/simd.h"
@@ -16,79 +18,175 @@ const float* as_float(const S* x, int64_t n, float* scratch) {
   return scratch;
 }
 
-template <class S>
-void pack_float(const PackSource& x, int64_t l0, int lanes, int width, int64_t p0, int64_t depth, float* panel) {
-  float scratch[kStrip];
-  const S* src = static_cast<const S*>(x.data);
-  if (!x.depth_major) {
-    for (int64_t p = 0; p < depth; ++p) {
-      const float* row = as_float(src + (p0 + p) * x.ld + l0, lanes, scratch);
-      float* to = panel + p * width;
-      std::copy(row, row + lanes, to);
-      std::fill(to + lanes, to + width, 0.0f);
+// 4-byte elements: to[p * width + l] = from[l][p] for 8 lanes, n a multiple of 8.
+[[gnu::target("avx2")]] void transpose_8(const float* const from[8], int64_t n, float* to, int64_t width) {
+  for (int64_t p = 0; p < n; p += 8) {
+    __m256 r[8], s[8];
+    for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(from[i] + p);
+    for (int i = 0; i < 8; i += 2) {
+      s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+      s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
     }
-    return;
-  }
-  for (int l = 0; l < width; ++l) {
-    if (l >= lanes) {
-      for (int64_t p = 0; p < depth; ++p) panel[p * width + l] = 0;
-      continue;
+    for (int i = 0; i < 8; i += 4) {
+      r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
+      r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xee);
+      r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
+      r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xee);
     }
-    for (int64_t at = 0; at < depth; at += kStrip) {
-      const int64_t n = std::min(kStrip, depth - at);
-      const float* run = as_float(src + (l0 + l) * x.ld + p0 + at, n, scratch);
-      float* to = panel + at * width + l;
-      for (int64_t p = 0; p < n; ++p) to[p * width] = run[p];
+    for (int i = 0; i < 4; ++i) {
+      _mm256_storeu_ps(to + (p + i) * width, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+      _mm256_storeu_ps(to + (p + i + 4) * width, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
     }
   }
 }
 
-uint32_t pair(uint16_t low, uint16_t high) { return low | static_cast<uint32_t>(high) << 16; }
+// Lanes whose elements lie beside each other (row(l): n of them), into a panel.
+template <class Row>
+void interleave(int64_t lanes, int64_t n, float* to, int64_t width, const Row& row) {
+  const int64_t whole = cpu_isa() >= Isa::v3 && lanes >= 8 ? n / 8 * 8 : 0;
+  for (int64_t l = 0; whole > 0 && l < lanes; l += 8) {
+    const int64_t first = std::min(l, lanes - 8);  // the last group may repeat lanes
+    const float* from[8];
+    for (int64_t i = 0; i < 8; ++i) from[i] = row(first + i);
+    transpose_8(from, whole, to + first, width);
+  }
+  for (int64_t l = 0; l < lanes; ++l) {
+    const float* from = row(l);
+    for (int64_t p = whole; p < n; ++p) std::memcpy(to + p * width + l, from + p, 4);
+  }
+}
 
-void pack_pairs(const PackSource& x, int64_t l0, int lanes, int width, int64_t p0, int64_t depth, uint32_t* panel) {
-  const uint16_t* src = static_cast<const uint16_t*>(x.data);
-  const int64_t whole = depth / 2;
+// A row of lanes at one depth, dealt to the panels. fixed: the common widths, whose copies are a few vector moves.
+template <int kWidth>
+void deal_fixed(const float* row, int64_t whole, float* to, int64_t panel) {
+  for (int64_t q = 0; q < whole; ++q) std::memcpy(to + q * panel, row + q * kWidth, sizeof(float) * kWidth);
+}
+void deal(const float* row, int64_t lanes, int64_t depth_at, int64_t depth, const PanelLayout& o, float* panels) {
+  const int64_t whole = lanes / o.width, rest = lanes % o.width, panel = depth * o.width;
+  float* to = panels + depth_at * o.width;
+  switch (o.width) {
+    case 14:
+      deal_fixed<14>(row, whole, to, panel);
+      break;
+    case 32:
+      deal_fixed<32>(row, whole, to, panel);
+      break;
+    case 16:
+      deal_fixed<16>(row, whole, to, panel);
+      break;
+    case 6:
+      deal_fixed<6>(row, whole, to, panel);
+      break;
+    default:
+      deal_fixed<8>(row, whole, to, panel);
+      break;
+  }
+  if (rest == 0) return;
+  const int64_t width = o.pad ? o.width : rest;
+  float* last = panels + whole * panel + depth_at * width;
+  std::copy(row + whole * o.width, row + lanes, last);
+  std::fill(last + rest, last + width, 0.0f);
+}
+
+void zero_padding(int64_t lanes, int64_t depth, const PanelLayout& o, float* panels) {
+  const int64_t rest = lanes % o.width;
+  if (rest == 0 || !o.pad) return;
+  float* last = panels + lanes / o.width * depth * o.width;
+  for (int64_t p = 0; p < depth; ++p) std::fill(last + p * o.width + rest, last + (p + 1) * o.width, 0.0f);
+}
+
+// Calls fn(first lane, lanes, width of its rows, panel) for each panel.
+template <class Fn>
+void each_panel(int64_t lanes, int64_t depth, const PanelLayout& o, float* panels, const Fn& fn) {
+  for (int64_t l = 0; l < lanes; l += o.width) {
+    const int64_t n = std::min<int64_t>(o.width, lanes - l);
+    fn(l, n, o.pad ? o.width : n, panels + l * depth);
+  }
+}
+
+// n lanes, ld apart, of `depth` elements beside each other.
+void interleave_as_float(const float* x, int64_t ld, int64_t n, int64_t depth, float* panel, int64_t width) {
+  interleave(n, depth, panel, width, [&](int64_t i) { return x + i * ld; });
+}
+template <class S>
+void interleave_as_float(const S* x, int64_t ld, int64_t n, int64_t depth, float* panel, int64_t width) {
+  float scratch[32 * kStrip];
+  for (int64_t at = 0; at < depth; at += kStrip) {
+    const int64_t length = std::min(kStrip, depth - at);
+    for (int64_t i = 0; i < n; ++i) to_float(x + i * ld + at, scratch + i * kStrip, length);
+    interleave(n, length, panel + at * width, width, [&](int64_t i) { return scratch + i * kStrip; });
+  }
+}
+
+template <class S>
+void pack_float(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
+                float* panels) {
+  const S* src = static_cast<const S*>(x.data);
   if (!x.depth_major) {
-    simd([=]() AMP_INLINE {
-      for (int64_t p = 0; p < whole; ++p) {
-        const uint16_t *low = src + (p0 + 2 * p) * x.ld + l0, *high = low + x.ld;
-        uint32_t* to = panel + p * width;
-        for (int l = 0; l < lanes; ++l) to[l] = low[l] | static_cast<uint32_t>(high[l]) << 16;
-        for (int l = lanes; l < width; ++l) to[l] = 0;
-      }
-    });
-  } else {
-    for (int l = 0; l < width; ++l) {
-      uint32_t* to = panel + l;
-      const uint16_t* run = src + (l0 + l) * x.ld + p0;
-      for (int64_t p = 0; p < whole; ++p) {
-        uint32_t both = 0;
-        if (l < lanes) std::memcpy(&both, run + 2 * p, 4);
-        to[p * width] = both;
+    float scratch[kStrip];
+    const int64_t strip = std::is_same_v<S, float> ? lanes : kStrip / o.width * o.width;
+    for (int64_t l = 0; l < lanes; l += strip) {
+      for (int64_t p = 0; p < depth; ++p) {
+        const int64_t n = std::min(strip, lanes - l);
+        deal(as_float(src + (p0 + p) * x.ld + l0 + l, n, scratch), n, p, depth, o, panels + l * depth);
       }
     }
+    return;
   }
-  if (depth % 2 == 0) return;
-  for (int l = 0; l < width; ++l) {
-    const int64_t p = p0 + depth - 1;
-    const int64_t at = x.depth_major ? (l0 + l) * x.ld + p : p * x.ld + l0 + l;
-    panel[whole * width + l] = l < lanes ? pair(src[at], 0) : 0;
+  each_panel(lanes, depth, o, panels, [&](int64_t l, int64_t n, int64_t width, float* panel) {
+    interleave_as_float(src + (l0 + l) * x.ld + p0, x.ld, n, depth, panel, width);
+  });
+  zero_padding(lanes, depth, o, panels);
+}
+
+// bf16 pairs travel as 4-byte elements.
+void pack_pairs(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
+                float* panels) {
+  const uint16_t* src = static_cast<const uint16_t*>(x.data);
+  const int64_t whole = depth / 2, steps = (depth + 1) / 2;
+  if (x.depth_major) {
+    each_panel(lanes, steps, o, panels, [&](int64_t l, int64_t n, int64_t width, float* panel) {
+      const auto stored = [&](int64_t i) { return src + (l0 + l + i) * x.ld + p0; };
+      interleave(n, whole, panel, width, [&](int64_t i) { return reinterpret_cast<const float*>(stored(i)); });
+      for (int64_t i = 0; i < n && steps > whole; ++i) {
+        const uint32_t odd = stored(i)[depth - 1];
+        std::memcpy(panel + whole * width + i, &odd, 4);
+      }
+    });
+    return zero_padding(lanes, steps, o, panels);
+  }
+  uint32_t row[kStrip];
+  const int64_t strip = kStrip / o.width * o.width;
+  for (int64_t l = 0; l < lanes; l += strip) {
+    const int64_t n = std::min(strip, lanes - l);
+    for (int64_t s = 0; s < steps; ++s) {
+      const uint16_t* low = src + (p0 + 2 * s) * x.ld + l0 + l;
+      const uint16_t* high = s < whole ? low + x.ld : nullptr;
+      simd([=, to = &row[0]]() AMP_INLINE {
+        if (high) {
+          for (int64_t i = 0; i < n; ++i) to[i] = low[i] | static_cast<uint32_t>(high[i]) << 16;
+        } else {
+          for (int64_t i = 0; i < n; ++i) to[i] = low[i];
+        }
+      });
+      deal(reinterpret_cast<const float*>(row), n, s, steps, o, panels + l * steps);
+    }
   }
 }
 
 }  // namespace
 
-void pack_panel(const PackSource& x, int64_t l0, int lanes, int width, int64_t p0, int64_t depth, bool pairs,
-                void* panel) {
-  if (pairs) return pack_pairs(x, l0, lanes, width, p0, depth, static_cast<uint32_t*>(panel));
-  float* to = static_cast<float*>(panel);
+void pack_panels(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
+                 void* panels) {
+  float* to = static_cast<float*>(panels);
+  if (o.pairs) return pack_pairs(x, l0, lanes, p0, depth, o, to);
   switch (x.dtype) {
     case DType::f16:
-      return pack_float<Half>(x, l0, lanes, width, p0, depth, to);
+      return pack_float<Half>(x, l0, lanes, p0, depth, o, to);
     case DType::bf16:
-      return pack_float<BFloat16>(x, l0, lanes, width, p0, depth, to);
+      return pack_float<BFloat16>(x, l0, lanes, p0, depth, o, to);
     default:
-      return pack_float<float>(x, l0, lanes, width, p0, depth, to);
+      return pack_float<float>(x, l0, lanes, p0, depth, o, to);
   }
 }
 

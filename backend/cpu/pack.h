@@ -16,9 +16,15 @@ struct PackSource {
   bool depth_major;  // unit stride along the depth
 };
 
-// The depth [p0, p0 + depth) of the lanes [l0, l0 + lanes) as a panel of `width` lanes (zeros beyond `lanes`).
-// pairs: bf16 pairs along the depth (a last odd one with zero), else fp32.
-void pack_panel(const PackSource& x, int64_t l0, int lanes, int width, int64_t p0, int64_t depth, bool pairs,
-                void* panel);
+// How panels are laid out: one after the other, each steps * its width of 4-byte elements.
+struct PanelLayout {
+  int width;   // lanes of a panel
+  bool pad;    // a last, narrower panel is filled up with zeros; else it is as wide as it has lanes
+  bool pairs;  // elements are pairs of bf16 along the depth (a last odd one with zero), else fp32
+};
+
+// The depth [p0, p0 + depth) of the lanes [l0, l0 + lanes).
+void pack_panels(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& layout,
+                 void* panels);
 
 }  // namespace amp::cpu
