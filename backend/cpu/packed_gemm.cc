@@ -20,8 +20,10 @@ constexpr int64_t kTaskColumns = 512;       // most columns of a task: A's panel
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-// Memory that a thread keeps for its panels: grows, then stays.
+// Memory that a thread keeps for its panels: from the first use on as large as nearly all products need.
 float* thread_panels(int64_t floats, int which) {
+  constexpr int64_t kAtLeast[3] = {56 * kDepth, 56 * kTaskColumns, 256 << 10};
+  floats = std::max(floats, kAtLeast[which]);
   struct Free {
     void operator()(float* p) const { std::free(p); }
   };
