@@ -96,7 +96,7 @@ def draw(losses, gradients, path):
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), constrained_layout=True)
     for name, style, values in losses:
         left.plot(np.array(values) / UNIT**2, style, label=name, linewidth=1.8)
-    left.set(xlabel="step", ylabel="loss (units squared)", yscale="log", title="Learning")
+    left.set(xlabel="step", ylabel="loss (units squared)", title="Learning")
     left.grid(alpha=0.3)
     left.legend()
     exponents = np.log2(np.abs(gradients[gradients != 0]))
@@ -105,6 +105,7 @@ def draw(losses, gradients, path):
     right.hist(exponents + 24, bins, alpha=0.6, label="loss scale 2^24")
     right.axvline(-24, color="black", linestyle="--", label="fp16's smallest number, 2^-24")
     right.set(xlabel="log2 |gradient of an activation|", ylabel="elements", title="What fp16 can hold")
+    right.set_ylim(top=1.35 * right.get_ylim()[1])
     right.grid(alpha=0.3)
     right.legend(loc="upper left")
     figure.savefig(path, metadata={"Date": None})
@@ -113,8 +114,8 @@ def draw(losses, gradients, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", help="default: build/onnx-amp-finetune")
-    parser.add_argument("--steps", type=int, default=3000)
-    parser.add_argument("--lr", type=float, default=0.0007, help="of the problem without its unit")
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--lr", type=float, default=0.0004, help="of the problem without its unit")
     parser.add_argument("--scale", type=float, default=2.0**24, help="first loss scale of the runs with dynamic scaling")
     parser.add_argument("--out", default=str(common.ROOT / "docs" / "loss_scaling.svg"))
     args = parser.parse_args()
