@@ -1,4 +1,5 @@
 // check: will this file train? Every node with its reason, the parameters, the head that would be chosen. Exit 0 or 4.
+#include <algorithm>
 #include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -157,13 +158,17 @@ nlohmann::json head(const cli::Options& opts, const SourceGraph& g, const Report
 }
 
 void print_table(const SourceGraph& g, const Report& r) {
+  size_t wide = 24;
+  for (const SourceNode& n : g.nodes) wide = std::max(wide, printable(operator_name(n)).size());
+  const int width = static_cast<int>(wide) + 2;
   std::cout << "nodes (open dimensions probed as " << kBatch << ", " << kLength << ")\n"
-            << "    #  operator                  opset  forward  backward  type  shape, name, reason\n";
+            << "    #  " << std::left << std::setw(width) << "operator" << std::right
+            << "opset  forward  backward  type  shape, name, reason\n";
   for (size_t n = 0; n < r.rows.size(); ++n) {
     const Row& x = r.rows[n];
     const char* forward = !x.live ? "-" : x.forward ? "yes" : "NO";
     const char* backward = !x.live || !x.forward ? "-" : !x.backward ? "NO" : x.gradient ? "yes" : "none";
-    std::cout << std::setw(5) << n << "  " << std::left << std::setw(26) << printable(operator_name(g.nodes[n]))
+    std::cout << std::setw(5) << n << "  " << std::left << std::setw(width) << printable(operator_name(g.nodes[n]))
               << std::setw(7) << g.nodes[n].version << std::setw(9) << forward << std::setw(10) << backward
               << std::setw(6) << x.precision << std::right << x.shape << ' ' << printable(g.nodes[n].name) << "  ("
               << x.reason << ")" << (x.todo.empty() ? "" : " -> " + x.todo) << '\n';

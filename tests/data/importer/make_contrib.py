@@ -1,7 +1,8 @@
 """Small models of the com.microsoft operators that optimised files carry, with onnxruntime's outputs.
 
 Each NAME.onnx stands beside NAME.safetensors: the inputs by name, the outputs as out/NAME. bert_extended is written by
-onnxruntime's own optimizer (level "extended") from the zoo's bert_cls_eager_ts14; all others are built here, node by node.
+onnxruntime's own optimizer (level "extended") from the zoo's bert_cls_eager_ts14, bert_transformers by
+onnxruntime.transformers.optimizer (Attention, SkipLayerNormalization, EmbedLayerNormalization); all others are built here, node by node.
 Run with onnx, onnxruntime and safetensors installed: python3 make_contrib.py
 """
 import os
@@ -12,6 +13,7 @@ import onnxruntime as ort
 from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
+from onnxruntime.transformers import optimizer
 from safetensors.numpy import load_file, save_file
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -120,7 +122,11 @@ def main():
     options.optimized_model_filepath = os.path.join(OUT, "bert_extended.onnx")
     s = ort.InferenceSession(os.path.join(zoo, "model.onnx"), options, providers=["CPUExecutionProvider"])
     batch = load_file(os.path.join(zoo, "batch.safetensors"))
-    save("bert_extended", {i.name: batch[i.name] for i in s.get_inputs()})
+    feeds = {i.name: batch[i.name] for i in s.get_inputs()}
+    save("bert_extended", feeds)
+    fused = optimizer.optimize_model(os.path.join(zoo, "model.onnx"), "bert", num_heads=4, hidden_size=64)
+    fused.save_model_to_file(os.path.join(OUT, "bert_transformers.onnx"))
+    save("bert_transformers", feeds)
 
 
 main()
