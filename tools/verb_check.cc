@@ -97,7 +97,12 @@ struct Report {
 std::vector<int> chosen_outputs(const cli::Options& opts, const SourceGraph& g) {
   if (!opts.has("output")) return g.outputs;
   const int v = g.find(opts.str("output"));
-  if (v < 0) fail(Exit::usage, "E_LOSS_IO", cat("--output: the model has no value '", opts.str("output"), "'"));
+  if (v < 0) {
+    std::vector<std::string> names;
+    for (const int o : g.outputs) names.push_back(g.values[static_cast<size_t>(o)].name);
+    fail(Exit::usage, "E_LOSS_IO", cat("--output: the model has no value '", printable(opts.str("output")), "'"),
+         cat("its outputs: ", join(names, ", ")));
+  }
   return {v};
 }
 
