@@ -46,6 +46,13 @@ PrecisionPlan choose_plan(const cli::Options& opts, const SourceGraph& g) {
   }
   const OpList list = load_op_list(opts.has("precision_plan") ? opts.str("precision_plan") : opts.str("amp_level"));
   if (low == DType::f32 && list.dtype && !opts.was_set("use_fp16") && !opts.was_set("use_bf16")) low = *list.dtype;
+  if (low == DType::f32 && !list.dtype) {
+    if (opts.verb == cli::Verb::plan) {
+      low = DType::f16;  // explaining an all-fp32 plan helps nobody
+    } else {
+      std::cerr << "warning: " << printable(list.name) << " names no dtype and neither --use_fp16 nor --use_bf16 is given: all stays fp32\n";
+    }
+  }
   PrecisionPlan plan = decide(g, list, low);
   for (const std::string& w : plan.warnings) std::cerr << "warning: " << w << '\n';
   return plan;
