@@ -114,6 +114,7 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
   Patched patched = patch_payloads(doc, graph, values);
   onnx::ModelProto& proto = patched.proto;
   append_head(proto, doc, graph, values);
+  if (options.inference_form) use_running_statistics(proto, report.notes);
   for (const auto& [key, value] : options.metadata) {
     onnx::StringStringEntryProto* entry = nullptr;
     for (auto& e : *proto.mutable_metadata_props()) {

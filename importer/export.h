@@ -23,7 +23,9 @@ struct ExportOptions {
   std::string precision = "fp32";
   std::vector<DType> compute;                   // by node of the SourceGraph; for mixed
   std::map<std::string, std::string> metadata;  // metadata_props to set
-  int64_t inline_limit = INT32_MAX;             // a larger file keeps its tensors in "<path>.data"
+  bool inference_form =
+      false;  // BatchNormalization in training form becomes inference form: what was trained, was trained for that
+  int64_t inline_limit = INT32_MAX;  // a larger file keeps its tensors in "<path>.data"
 };
 
 struct ExportReport {

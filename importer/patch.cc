@@ -1,7 +1,9 @@
 #include "importer/patch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -115,6 +117,36 @@ Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std:
     }
   }
   return out;
+}
+
+void use_running_statistics(onnx::ModelProto& proto, std::vector<std::string>& notes) {
+  std::set<std::string> read;
+  for (const auto& n : proto.graph().node()) read.insert(n.input().begin(), n.input().end());
+  for (const auto& o : proto.graph().output()) read.insert(o.name());
+  std::set<std::string> gone;
+  for (auto& n : *proto.mutable_graph()->mutable_node()) {
+    if (n.op_type() != "BatchNormalization" || !n.domain().empty()) continue;
+    int mode = -1;
+    for (int i = 0; i < n.attribute_size(); ++i) {
+      if (n.attribute(i).name() == "training_mode") mode = i;
+    }
+    const bool by_attribute = mode >= 0 && n.attribute(mode).i() != 0;
+    if (!by_attribute && n.output_size() < 2) continue;
+    const bool others =
+        std::any_of(n.output().begin() + 1, n.output().end(), [&](const std::string& o) { return read.count(o) > 0; });
+    if (others) {
+      notes.push_back(
+          cat("BatchNormalization '", n.name(), "' keeps its training form: something reads its statistics"));
+      continue;
+    }
+    for (int i = 1; i < n.output_size(); ++i) gone.insert(n.output(i));
+    n.mutable_output()->DeleteSubrange(1, n.output_size() - 1);
+    if (mode >= 0) n.mutable_attribute(mode)->set_i(0);
+  }
+  auto* infos = proto.mutable_graph()->mutable_value_info();
+  for (int i = infos->size(); i-- > 0;) {
+    if (gone.count(infos->Get(i).name())) infos->DeleteSubrange(i, 1);
+  }
 }
 
 }  // namespace amp

@@ -18,10 +18,14 @@ struct Patched {
 // The doc's proto with changed payloads replaced. values: SourceValue -> its fp32 value, ties included.
 Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std::map<int, HostTensor>& values);
 
-// The nodes, initializers and outputs of `graph` beyond the doc's, and tensors that training separated from a shared one.
-// Appended Dropout nodes are left out.
+// The nodes, initializers and outputs of `graph` beyond the doc's, and tensors that training separated from a shared
+// one. Appended Dropout nodes are left out.
 void append_head(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
                  const std::map<int, HostTensor>& values);
+
+// BatchNormalization nodes of the main graph that use batch statistics use the running ones; a node whose further
+// outputs something reads stays, with a note.
+void use_running_statistics(onnx::ModelProto& proto, std::vector<std::string>& notes);
 
 // Every trained value under its own index and under those tied to it, in each one's layout.
 std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vector<TrainedTensor>& trained);

@@ -5,7 +5,8 @@
 //   BatchNormTrain(x, scale, bias) -> y, mean, var     of the batch; var is the biased one; gradient through y only
 //   BatchNormGrad(dy, x, scale, mean, var) {train} -> dx, dscale, dbias
 //
-// Which form a file's node takes is decided by BindOptions::batchnorm_train, not by the file: an inference export is
+// Which form a file's node takes is decided by BindOptions::batchnorm_train, not by the file (but for `predict`, which runs a
+// file as inference engines do: BindOptions::batchnorm_as_written): an inference export is
 // trained with batch statistics if the user wants so, a training export is evaluated with its running ones.
 //
 // Running statistics follow the ONNX operator (opset 14, training_mode = 1), whatever the opset:
@@ -105,7 +106,8 @@ void lower_batch_norm(Lowering& l) {
   ValueId x = l.in(0), y, mean, var;
   const bool vector = l.rank(0) == 1;   // "N" alone: one channel
   if (vector) x = b.reshape(x, {l.dims(0)[0], 1});
-  if (l.options.batchnorm_train) {
+  const bool in_training_form = l.version() >= 14 ? l.attrs.i("training_mode", 0) != 0 : l.n_out() > 1;
+  if (l.options.batchnorm_train || (l.options.batchnorm_as_written && in_training_form)) {
     const auto out = b.ops("BatchNormTrain", {x, l.in(1), l.in(2)}, a);
     y = out[0];
     if (l.wanted(1) || moves(l, 3)) mean = blend(l, 3, out[1]);

@@ -323,6 +323,7 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   e.compute = session_options(opts, plan).compute;
   if (!needs.classes.empty()) e.metadata["labels"] = nlohmann::json(needs.classes).dump();
   if (data.text) e.metadata["task"] = name_of(task);
+  e.inference_form = result.steps > 0;  // untrained, the file stays as it is
   const std::string path = only_export.empty() ? dir + "/model.onnx" : only_export;
   for (const std::string& note : export_model(*model.doc, g, trained_tensors(*session, params), e, path).notes) std::cerr << "note: " << note << '\n';
   std::optional<double> difference;

@@ -135,6 +135,7 @@ std::shared_ptr<Graph> Session::build(Mode mode, const Losses* loss, const std::
     o.float_type = options_.float_type;
     o.train = train;
     o.batchnorm_train = train && options_.batchnorm_train;
+    o.batchnorm_as_written = !train && options_.batchnorm_as_written;
     o.outputs = outputs;
     const std::vector<int> values = loss ? loss_values(*loss) : std::vector<int>{};
     o.outputs.insert(o.outputs.end(), values.begin(), values.end());

@@ -19,6 +19,7 @@ struct SessionOptions {
   std::vector<DType> compute;             // by source node; empty: everything in float_type
   DType low = DType::f16;                 // the plan's 16-bit type
   bool batchnorm_train = false;
+  bool batchnorm_as_written = false;      // outside training, nodes in training form use batch statistics, as in inference engines
   DecayExclude decay_exclude = DecayExclude::bias_and_norm;
   uint64_t seed = 42;
 };

@@ -1,11 +1,13 @@
 // Running statistics of BatchNormalization under batchnorm_train: as PyTorch and the ONNX operator move them, on
 // applied steps only, in checkpoints, in evaluation and in the exported file.
+#include <onnx/defs/parser.h>
 #include <unistd.h>
 
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "base/safetensors.h"
 #include "data/tensor_dataset.h"
@@ -68,7 +70,7 @@ struct Job {
 
   void run(const Checkpoint* from = nullptr) {
     session->prepare(config.goal.losses, {{"x", HostTensor::zeros(DType::f32, {4, 2, 6, 6})},
-                                   {"label", HostTensor::zeros(DType::i64, {4})}});
+                                          {"label", HostTensor::zeros(DType::i64, {4})}});
     const StopSignals stop;
     Trainer trainer(*session, *data, nullptr, stop, config);
     if (from) trainer.resume(*from);
@@ -210,4 +212,42 @@ TEST_CASE("statistics beyond fp16 do not break evaluation under a 16-bit plan", 
   const int logits = job.model.graph.find("logits");
   const std::vector<float> low = floats(job.session->forward({logits}, {{"x", x}}).begin()->second);
   check_close(low, floats(job.session->forward({logits}, {{"x", x}}, true).begin()->second), 2e-2);
+}
+
+// A file that was exported in training form: inference engines run it with batch statistics; what training wrote is for
+// running ones.
+TEST_CASE("a file in training form runs as it is written, and is exported in inference form once trained") {
+  for (const bool attribute : {true, false}) {  // opset 14 has an attribute for it, older ones say it by their outputs
+    INFO((attribute ? "training_mode" : "five outputs"));
+    onnx::ModelProto proto;
+    const std::string node = attribute ? "y, m2, v2 = BatchNormalization <training_mode = 1> (x, s, b, m, v)"
+                                       : "y, m2, v2, m3, v3 = BatchNormalization (x, s, b, m, v)";
+    const std::string text =
+        "<ir_version: 8, opset_import: [\"\" : " + std::string(attribute ? "15" : "13") +
+        "]> g (float[N,1] x) => (float[N,1] y) <float[1] s = {1}, float[1] b = {0}, float[1] m = {5}, "
+        "float[1] v = {4}> { " +
+        node + " }";
+    REQUIRE(onnx::OnnxParser(text.c_str()).Parse(proto).IsOK());
+    const Scratch scratch;
+    const std::string file = scratch.path / "model.onnx", out = scratch.path / "out.onnx";
+    std::ofstream(file, std::ios::binary) << proto.SerializeAsString();
+    const Tensors batch{{"x", HostTensor::of<float>({2, 1}, {1, 3})}};
+    const auto run = [&](const std::string& path, bool as_written) {
+      const Imported m = import_model(path);
+      SessionOptions o;
+      o.batchnorm_as_written = as_written;
+      return Session(m.graph, o).forward(m.graph.outputs, batch).at("y").to_doubles();
+    };
+    const std::vector<double> by_batch = run(file, true), by_running = run(file, false);
+    CHECK(std::abs(by_batch[1] - 1) < 1e-5);    // (3 - 2) / sqrt(1 + 1e-5)
+    CHECK(std::abs(by_running[1] + 1) < 1e-5);  // (3 - 5) / sqrt(4 + 1e-5)
+
+    const Imported model = import_model(file);
+    ExportOptions untrained, trained;
+    trained.inference_form = true;
+    export_model(*model.doc, model.graph, {}, untrained, out);
+    CHECK(run(out, true) == by_batch);
+    export_model(*model.doc, model.graph, {}, trained, out);
+    CHECK(run(out, true) == by_running);
+  }
 }
