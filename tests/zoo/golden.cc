@@ -48,8 +48,9 @@ GoldenRun golden_run(const nlohmann::json& j) {
   return r;
 }
 
-SessionOptions options(DType type) {
+SessionOptions options(const Golden& g, DType type) {
   SessionOptions o;
+  o.batchnorm_train = g.batch_statistics;
   o.float_type = type;
   o.decay_exclude = DecayExclude::none;
   return o;
@@ -82,6 +83,8 @@ Golden::Golden(const std::filesystem::path& dir) : name(dir.filename().string())
   ImportOptions o;
   for (const auto& n : ref["frozen_onnx"]) o.freeze.push_back(n.get<std::string>());
   for (const auto& t : ref["tied"]) o.tie_weights_auto = o.tie_weights_auto && !t.value("untied", false);
+  batch_statistics = ref["batchnorm"].get<std::string>().find("batch") != std::string::npos;
+  o.batchnorm_train = batch_statistics;
   model = import_model((dir / "model.onnx").string(), o);
   for (NamedTensor& t : read_safetensors((dir / "batch.safetensors").string()).tensors)
     batch[t.name] = std::move(t.tensor);
@@ -114,7 +117,7 @@ double run_gradients(Session& session, const Golden& g) {
 }
 
 void check_loss(const Golden& g) {
-  Session narrow(g.model.graph, options(DType::f32)), wide(g.model.graph, options(DType::f64));
+  Session narrow(g.model.graph, options(g, DType::f32)), wide(g.model.graph, options(g, DType::f64));
   const double fp32 = run_gradients(narrow, g), fp64 = run_gradients(wide, g);
   CHECK(std::abs(fp32 - g.loss_fp32) <= 1e-6 * std::abs(g.loss_fp32));
   CHECK(std::abs(fp64 - g.loss_fp64) <= 1e-8 * std::abs(g.loss_fp64));
@@ -122,7 +125,7 @@ void check_loss(const Golden& g) {
 }
 
 void check_gradients(const Golden& g) {
-  Session session(g.model.graph, options(DType::f32));
+  Session session(g.model.graph, options(g, DType::f32));
   run_gradients(session, g);
   size_t compared = 0, caught = 0;
   for (const GoldenGrad& want : g.grads) {
@@ -154,7 +157,7 @@ void check_gradients(const Golden& g) {
 
 void check_trajectory(const Golden& g, const std::string& method) {
   const GoldenRun& run = g.runs.at(method);
-  Session session(g.model.graph, options(DType::f32));
+  Session session(g.model.graph, options(g, DType::f32));
   session.prepare(g.loss, g.batch);
   OptimizerConfig config;
   config.kind = optimizer_from_name(method);

@@ -33,6 +33,7 @@ struct Golden {
   Imported model;
   Tensors batch;
   LossSpec loss;
+  bool batch_statistics = false;  // of BatchNormalization, in every reference value
   double loss_fp32 = 0, loss_fp64 = 0;
   std::vector<GoldenGrad> grads;
   std::map<std::string, GoldenRun> runs;  // "sgd", "adamw"
