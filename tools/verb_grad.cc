@@ -1,9 +1,13 @@
 // grad: the loss of one batch and the gradient of every trainable parameter, written as safetensors in fp32 under the
-// parameters' ONNX names. For checks against other frameworks.
+// parameters' ONNX names. For checks against other frameworks. Where the plan has fp16, the loss is scaled as a run's first
+// applied step would have it: down from the first scale until every gradient is finite; what is written is unscaled.
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/safetensors.h"
+#include "precision/loss_scaler.h"
+#include "tools/cli/values.h"
 #include "tools/common.h"
 #include "tools/run_losses.h"
 #include "tools/verbs.h"
@@ -19,6 +23,53 @@ HostTensor transposed(const HostTensor& t) {
   }
   return out;
 }
+
+LossScaleConfig scale_config(const cli::Options& opts, const PrecisionPlan& plan) {
+  LossScaleConfig c = plan.list.loss_scale;
+  if (!plan.any_f16()) {
+    c.mode = LossScaleConfig::Mode::off;
+  } else if (opts.str("loss_scale") != "dynamic") {
+    c.mode = LossScaleConfig::Mode::fixed;
+    c.init = cli::parse_number(opts.str("loss_scale")).value();
+  } else if (opts.was_set("loss_scale")) {
+    c.mode = LossScaleConfig::Mode::dynamic;
+  }
+  return c;
+}
+
+bool finite(const Session& session) {
+  for (size_t s = 0; s < session.table().size(); ++s) {
+    if (!session.has_grad(static_cast<int>(s))) continue;
+    for (const double x : session.grad(static_cast<int>(s)).to_doubles()) {
+      if (!std::isfinite(x)) return false;
+    }
+  }
+  return true;
+}
+
+struct Pass {
+  std::vector<double> sums;  // of the loss terms
+  double scale = 1;          // what the gradients carry
+};
+
+// Forward and backward until the scale holds, or cannot be lowered any more.
+Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, const LossWindow& window, LossScaler scaler) {
+  for (;;) {
+    Pass pass;
+    pass.scale = scaler.scale();
+    session.stage_statistics();
+    pass.sums = session.train_micro(losses, batch, window.seeds(pass.scale), false);
+    const StepScale step = scaler.update(scaler.enabled() && !finite(session));
+    if (step.applied || !step.backed_off) return pass;
+  }
+}
+
+HostTensor unscaled(const HostTensor& grad, double scale) {
+  if (scale == 1) return grad;
+  HostTensor out = HostTensor::empty(DType::f32, grad.dims());  // slots may be shared by several names
+  for (int64_t i = 0; i < grad.numel(); ++i) out.as_mutable<float>()[i] = static_cast<float>(grad.as<float>()[i] / scale);
+  return out;
+}
 }  // namespace
 
 int run_grad(const cli::Options& opts) {
@@ -30,10 +81,13 @@ int run_grad(const cli::Options& opts) {
   Losses losses = choose_losses(opts, g);
   print_losses(losses, bypass_endings(g, losses));
   require_known_operators(g, values_of(g, losses));
-  Session session(g, session_options(opts, choose_plan(opts, g)));
+  const PrecisionPlan plan = choose_plan(opts, g);
+  Session session(g, session_options(opts, plan));
   LossWindow window(losses);
   window.count(batch);
-  window.add(session.train_micro(losses, batch, window.seeds(1), false));
+  const LossScaler scaler(scale_config(opts, plan));
+  const Pass pass = run_scaled(session, losses, batch, window, scaler);
+  window.add(pass.sums);
 
   std::vector<NamedTensor> out;
   for (size_t i = 0; i < g.values.size(); ++i) {
@@ -41,11 +95,13 @@ int run_grad(const cli::Options& opts) {
     if (v.kind != SourceKind::parameter) continue;
     const int slot = session.table().slot_of[i];
     if (!session.has_grad(slot)) continue;
-    const HostTensor grad = session.grad(slot).cast(DType::f32);
+    const HostTensor grad = unscaled(session.grad(slot).cast(DType::f32), pass.scale);
     out.push_back({v.name, v.tied_transposed ? transposed(grad) : grad});
   }
   write_safetensors(opts.str("out"), out);
-  std::cout << nlohmann::json{{"loss", window.loss()}, {"parameters", out.size()}, {"out", opts.str("out")}}.dump() << '\n';
+  nlohmann::json j = {{"loss", window.loss()}, {"parameters", out.size()}, {"out", opts.str("out")}};
+  if (scaler.enabled()) j["loss_scale"] = pass.scale;
+  std::cout << j.dump() << '\n';
   return 0;
 }
 

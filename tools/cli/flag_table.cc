@@ -184,7 +184,7 @@ std::vector<Flag> scaling_flags() {
   return {
       text("loss_scale", "dynamic|X", "dynamic", "Loss scale: dynamic (also 0), or a fixed number.")
           .checked(normal_loss_scale, "dynamic (or 0), or a number above 0")
-          .on(kTrain)
+          .on(in(Verb::train, Verb::grad))
           .also({"loss_scaling"}),
       real("init_loss_scale", "65536", "First dynamic scale.")
           .above(0)
