@@ -60,7 +60,10 @@ Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, co
     session.stage_statistics();
     pass.sums = session.train_micro(losses, batch, window.seeds(pass.scale), false);
     const StepScale step = scaler.update(scaler.enabled() && !finite(session));
-    if (step.applied || !step.backed_off) return pass;
+    if (step.applied || !step.backed_off) {
+      if (!step.applied) std::cerr << "warning: gradients are not finite at the loss scale " << pass.scale << '\n';
+      return pass;
+    }
   }
 }
 

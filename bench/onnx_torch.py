@@ -1,0 +1,426 @@
+"""An ONNX graph run node by node in torch, every node by the torch call that it stands for, so that torch.autocast and
+autograd act on it as on any PyTorch program. Only what a trainable tensor reaches is run by torch; masks, positions and shape
+arithmetic are taken from onnxruntime (onnx.reference where that does not run the file).
+
+An operator or an attribute that is not covered raises NotImplementedError: the caller skips the model, and says so.
+"""
+
+import numpy as np
+import onnx
+import torch
+import torch.nn.functional as F
+from onnx import helper, inliner, numpy_helper
+
+SIMPLE = {
+    "Add": torch.add, "Sub": torch.sub, "Mul": torch.mul, "Div": torch.div, "Pow": torch.pow, "Relu": F.relu,
+    "Tanh": torch.tanh, "Sigmoid": torch.sigmoid, "Erf": torch.erf, "Sqrt": torch.sqrt, "Exp": torch.exp, "Log": torch.log,
+    "Abs": torch.abs, "Neg": torch.neg, "Reciprocal": torch.reciprocal, "Softplus": F.softplus, "Mish": F.mish,
+    "IsNaN": torch.isnan, "MatMul": torch.matmul, "Where": torch.where, "Max": torch.maximum, "Min": torch.minimum,
+    "Greater": torch.gt, "Less": torch.lt, "GreaterOrEqual": torch.ge, "LessOrEqual": torch.le, "Equal": torch.eq,
+    "HardSwish": F.hardswish, "Sign": torch.sign, "Cos": torch.cos, "Sin": torch.sin, "Identity": lambda x: x,
+}  # fmt: skip
+RESHAPING = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+
+
+def attributes(node):
+    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+
+class Graph:
+    """nodes: with functions and constant branches inlined. trained: names whose gradients are wanted."""
+
+    def __init__(self, path, batch, trained):
+        self.proto = inliner.inline_local_functions(onnx.load(path))
+        self.consts = {i.name: numpy_helper.to_array(i) for i in self.proto.graph.initializer}
+        self.nodes = list(self.flat(self.proto.graph.node))
+        for n in self.nodes:
+            if n.op_type == "Constant":
+                a = attributes(n)
+                value = a.get("value", a.get("value_float", a.get("value_int", a.get("value_ints", a.get("value_floats")))))
+                self.consts[n.output[0]] = numpy_helper.to_array(value) if hasattr(value, "raw_data") else np.array(value)
+        self.trained = [n for n in trained if n in self.consts]
+        if len(self.trained) < len(trained):
+            raise NotImplementedError(f"{set(trained) - set(self.trained)}: parameters that are no tensors of the file")
+        self.values = self.intermediate(batch) | self.consts | batch
+        self.reached = set(self.trained)
+        if any(n.op_type == "Cast" and attributes(n)["to"] == onnx.TensorProto.FLOAT16 for n in self.nodes):
+            self.reached.update(k for k, v in batch.items() if v.dtype.kind == "f")  # nothing rounded to half on the way
+        for n in self.nodes:
+            if n.op_type not in ("Shape", "Size") and any(i in self.reached for i in n.input):
+                self.reached.update(o for o in n.output if o)
+
+    def flat(self, nodes):
+        for n in nodes:
+            if n.op_type != "If":
+                yield n
+                continue
+            if n.input[0] not in self.consts:
+                raise NotImplementedError("If that depends on data")
+            branch = attributes(n)["then_branch" if self.consts[n.input[0]].item() else "else_branch"]
+            self.consts.update({i.name: numpy_helper.to_array(i) for i in branch.initializer})
+            yield from self.flat(branch.node)
+            for inner, outer in zip(branch.output, n.output):
+                yield helper.make_node("Identity", [inner.name], [outer])
+
+    def intermediate(self, batch):
+        """Every tensor of a run of the whole file."""
+        m = onnx.ModelProto()
+        m.CopyFrom(self.proto)
+        have = {o.name for o in m.graph.output}
+        m.graph.output.extend(onnx.ValueInfoProto(name=o) for n in m.graph.node for o in n.output if o and o not in have)
+        names = [o.name for o in m.graph.output]
+        feed = {i.name: batch[i.name] for i in m.graph.input if i.name in batch}
+        try:
+            import onnxruntime as ort
+
+            options = ort.SessionOptions()
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+            options.log_severity_level = 4
+            options.intra_op_num_threads = 1
+            session = ort.InferenceSession(m.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            return feed | dict(zip(names, session.run(names, feed)))
+        except Exception:  # it has no common base class
+            from onnx.reference import ReferenceEvaluator
+
+            return feed | dict(zip(names, ReferenceEvaluator(m).run(names, feed)))
+
+    def run(self, outputs, dtype, autocast=None):
+        """(outputs by name, trained leaves by name). dtype: of all that is floating before autocast acts."""
+        state, needed = {}, set(outputs)
+        for n in reversed(self.nodes):
+            if any(o in needed for o in n.output):
+                needed.update(n.input)
+
+        def tensor(name):
+            if name == "":
+                return None
+            if name not in state:
+                v = np.asarray(self.values[name])
+                t = torch.from_numpy(np.array(v))
+                t = t.to(dtype) if t.is_floating_point() else t
+                state[name] = t.requires_grad_(True) if name in self.trained else t
+            return state[name]
+
+        with torch.autocast("cpu", dtype=autocast or torch.bfloat16, enabled=autocast is not None, cache_enabled=False):
+            for n in self.nodes:
+                if n.op_type == "Constant" or not any(i in self.reached for i in n.input) or n.op_type in ("Shape", "Size"):
+                    continue
+                if not any(o in self.reached and o in needed for o in n.output):
+                    continue
+                got = self.call(n, [tensor(i) for i in n.input], tensor, dtype)
+                for name, t in zip(n.output, got if isinstance(got, (tuple, list)) else [got]):
+                    if name:
+                        state[name] = t
+        return {o: tensor(o) for o in outputs}, {n: tensor(n) for n in self.trained}
+
+    def ints(self, node, i, attribute=None, default=None):
+        """Input i as integers, in older versions an attribute."""
+        a = attributes(node)
+        if attribute in a:
+            value = a[attribute]
+            return list(value) if not isinstance(value, int) else value
+        if len(node.input) > i and node.input[i]:
+            return np.asarray(self.values[node.input[i]]).reshape(-1).tolist()
+        return default
+
+    def call(self, n, x, tensor, dtype):
+        op, a = n.op_type, attributes(n)
+        if op in SIMPLE:
+            if op in ("Max", "Min") and len(x) != 2:
+                raise NotImplementedError(f"{op} of {len(x)}")
+            return SIMPLE[op](*x)
+        if op in RESHAPING:
+            return x[0].reshape(np.asarray(self.values[n.output[0]]).shape)
+        special = getattr(self, "op_" + op, None)
+        if special is None:
+            raise NotImplementedError(op)
+        return special(n, a, x, dtype)
+
+    # Products
+
+    def op_Gemm(self, n, a, x, dtype):
+        left = x[0].t() if a.get("transA", 0) else x[0]
+        weight = x[1] if a.get("transB", 0) else x[1].t()
+        if a.get("alpha", 1.0) == 1.0 and a.get("beta", 1.0) == 1.0 and (len(x) < 3 or x[2].dim() == 1):
+            return F.linear(left, weight, x[2] if len(x) > 2 else None)
+        y = a.get("alpha", 1.0) * F.linear(left, weight)
+        return y + a.get("beta", 1.0) * x[2] if len(x) > 2 else y
+
+    def padded(self, n, a, x, kernel, fill):
+        """Input with explicit zeros where PyTorch's padding, alike on both sides, cannot say it; and the padding left."""
+        rank = len(kernel)
+        strides, dilations = a.get("strides", [1] * rank), a.get("dilations", [1] * rank)
+        pads = list(a.get("pads", [0] * 2 * rank))
+        auto = a.get("auto_pad", b"NOTSET").decode()
+        if auto.startswith("SAME"):
+            pads = [0] * 2 * rank
+            for d in range(rank):
+                size = x.shape[2 + d]
+                total = max(0, (-(-size // strides[d]) - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1 - size)
+                pads[d], pads[rank + d] = (total // 2, total - total // 2) if auto == "SAME_UPPER" else (total - total // 2, total // 2)
+        if pads[:rank] == pads[rank:] and all(p <= k // 2 for p, k in zip(pads, kernel)):
+            return x, pads[:rank]
+        flat = [p for d in reversed(range(rank)) for p in (pads[d], pads[rank + d])]
+        return F.pad(x, flat, value=fill), [0] * rank
+
+    def op_Conv(self, n, a, x, dtype):
+        rank = x[0].dim() - 2
+        source, padding = self.padded(n, a, x[0], list(x[1].shape[2:]), 0.0)
+        f = (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
+        return f(source, x[1], x[2] if len(x) > 2 else None, a.get("strides", [1] * rank), padding, a.get("dilations", [1] * rank),
+                 a.get("group", 1))  # fmt: skip
+
+    def op_ConvTranspose(self, n, a, x, dtype):
+        rank = x[0].dim() - 2
+        pads = a.get("pads", [0] * 2 * rank)
+        if rank != 2 or pads[:rank] != pads[rank:] or "output_shape" in a:
+            raise NotImplementedError("ConvTranspose with such padding")
+        return F.conv_transpose2d(x[0], x[1], x[2] if len(x) > 2 else None, a.get("strides", [1, 1]), pads[:2],
+                                  a.get("output_padding", [0, 0]), a.get("group", 1), a.get("dilations", [1, 1]))  # fmt: skip
+
+    # Norms, softmax
+
+    def op_BatchNormalization(self, n, a, x, dtype):
+        training = bool(a.get("training_mode", 0)) or self.batch_statistics
+        return F.batch_norm(x[0], x[3].detach().clone(), x[4].detach().clone(), x[1], x[2], training, eps=a.get("epsilon", 1e-5))
+
+    def op_InstanceNormalization(self, n, a, x, dtype):
+        return F.instance_norm(x[0], weight=x[1], bias=x[2], eps=a.get("epsilon", 1e-5))
+
+    def op_LayerNormalization(self, n, a, x, dtype):
+        shape = x[0].shape[a.get("axis", -1) :]
+        return F.layer_norm(x[0], shape, x[1].reshape(shape), x[2].reshape(shape) if len(x) > 2 and x[2] is not None else None, a.get("epsilon", 1e-5))
+
+    def op_RMSNormalization(self, n, a, x, dtype):
+        return F.rms_norm(x[0], x[0].shape[a.get("axis", -1) :], x[1], a.get("epsilon", 1e-5))
+
+    def op_Softmax(self, n, a, x, dtype):
+        axis = a.get("axis", -1 if self.opset >= 13 else 1)
+        if self.opset < 13 and axis % x[0].dim() != x[0].dim() - 1:
+            raise NotImplementedError("Softmax over several axes")
+        return torch.softmax(x[0], axis)
+
+    # Pooling, reductions
+
+    def pool(self, f, n, a, x, fill, **more):
+        rank = x.dim() - 2
+        source, padding = self.padded(n, a, x, list(a["kernel_shape"]), fill)
+        return f(source, a["kernel_shape"], a.get("strides", [1] * rank), padding, ceil_mode=bool(a.get("ceil_mode", 0)), **more)
+
+    def op_MaxPool(self, n, a, x, dtype):
+        f = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[x[0].dim() - 3]
+        return self.pool(f, n, a, x[0], float("-inf"), dilation=a.get("dilations", 1))
+
+    def op_AveragePool(self, n, a, x, dtype):
+        if any(a.get("pads", [])) and not a.get("count_include_pad", 0) and len(set(a["pads"])) > 1:
+            raise NotImplementedError("AveragePool with such padding")
+        f = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[x[0].dim() - 3]
+        return self.pool(f, n, a, x[0], 0.0, count_include_pad=bool(a.get("count_include_pad", 0)))
+
+    def op_GlobalAveragePool(self, n, a, x, dtype):
+        return (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)[x[0].dim() - 3](x[0], 1)
+
+    def op_ReduceMean(self, n, a, x, dtype):
+        return torch.mean(x[0], dim=self.ints(n, 1, "axes"), keepdim=bool(a.get("keepdims", 1)))
+
+    def op_ReduceSum(self, n, a, x, dtype):
+        return torch.sum(x[0], dim=self.ints(n, 1, "axes"), keepdim=bool(a.get("keepdims", 1)))
+
+    def op_ReduceMax(self, n, a, x, dtype):
+        return torch.amax(x[0], dim=self.ints(n, 1, "axes"), keepdim=bool(a.get("keepdims", 1)))
+
+    def op_ReduceL2(self, n, a, x, dtype):
+        return torch.linalg.vector_norm(x[0], dim=self.ints(n, 1, "axes"), keepdim=bool(a.get("keepdims", 1)))
+
+    # Activations
+
+    def op_Gelu(self, n, a, x, dtype):
+        return F.gelu(x[0], approximate=a.get("approximate", b"none").decode())
+
+    def op_LeakyRelu(self, n, a, x, dtype):
+        return F.leaky_relu(x[0], a.get("alpha", 0.01))
+
+    def op_Elu(self, n, a, x, dtype):
+        return F.elu(x[0], a.get("alpha", 1.0))
+
+    def op_Selu(self, n, a, x, dtype):
+        return F.selu(x[0])
+
+    def op_PRelu(self, n, a, x, dtype):
+        return torch.where(x[0] > 0, x[0], x[0] * x[1])
+
+    def op_HardSigmoid(self, n, a, x, dtype):
+        if abs(a.get("alpha", 0.2) - 1 / 6) < 1e-4:
+            return F.hardsigmoid(x[0])
+        return torch.clamp(a.get("alpha", 0.2) * x[0] + a.get("beta", 0.5), 0, 1)
+
+    def op_Clip(self, n, a, x, dtype):
+        low = a.get("min", x[1].item() if len(x) > 1 and x[1] is not None else None)
+        high = a.get("max", x[2].item() if len(x) > 2 and x[2] is not None else None)
+        return torch.clamp(x[0], low, high)
+
+    def op_Dropout(self, n, a, x, dtype):
+        return x[0]
+
+    # Fake quantisation: a straight-through gradient
+
+    def op_QuantizeLinear(self, n, a, x, dtype):
+        if x[1].dim():
+            raise NotImplementedError("QuantizeLinear by channel")
+        y = x[0] / x[1]
+        return y + (torch.round(y) - y).detach() + (x[2].to(y.dtype) if len(x) > 2 else 0)
+
+    def op_DequantizeLinear(self, n, a, x, dtype):
+        if x[1].dim():
+            raise NotImplementedError("DequantizeLinear by channel")
+        return (x[0] - (x[2].to(x[1].dtype) if len(x) > 2 else 0)) * x[1]
+
+    # Transformers in opset 23
+
+    def op_RotaryEmbedding(self, n, a, x, dtype):
+        if a.get("interleaved", 0) or a.get("rotary_embedding_dim", 0) or len(x) > 3 or x[0].dim() != 4:
+            raise NotImplementedError("RotaryEmbedding of such a form")
+        cos, sin = x[1][:, None], x[2][:, None]
+        u, v = x[0].chunk(2, -1)
+        return torch.cat([u * cos - v * sin, u * sin + v * cos], -1)
+
+    def op_Attention(self, n, a, x, dtype):
+        if len(x) > 4 or len(n.output) > 1 or x[0].dim() != 4 or a.get("is_causal", 0) or a.get("softcap", 0.0):
+            raise NotImplementedError("Attention of such a form")
+        groups = x[0].shape[1] // x[1].shape[1]
+        k, v = (t.repeat_interleave(groups, 1) for t in x[1:3])
+        return F.scaled_dot_product_attention(x[0], k, v, attn_mask=x[3] if len(x) > 3 else None, scale=a.get("scale"))
+
+    # Moving values about
+
+    def op_Cast(self, n, a, x, dtype):
+        floating = a["to"] in (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16)
+        if not floating:
+            raise NotImplementedError("Cast to integers")
+        return x[0].to(dtype)  # half files too: weights and arithmetic of the reference are fp32
+
+    def op_CastLike(self, n, a, x, dtype):
+        return x[0].to(x[1].dtype)
+
+    def op_Concat(self, n, a, x, dtype):
+        return torch.cat(x, a["axis"])
+
+    def op_Transpose(self, n, a, x, dtype):
+        return x[0].permute(a.get("perm", list(reversed(range(x[0].dim())))))
+
+    def op_Expand(self, n, a, x, dtype):
+        return x[0].expand(np.asarray(self.values[n.output[0]]).shape)
+
+    def op_Tile(self, n, a, x, dtype):
+        return x[0].repeat(self.ints(n, 1))
+
+    def op_Split(self, n, a, x, dtype):
+        sizes = [np.asarray(self.values[o]).shape[a.get("axis", 0)] for o in n.output]
+        return torch.split(x[0], sizes, a.get("axis", 0))
+
+    def op_Slice(self, n, a, x, dtype):
+        starts, ends = self.ints(n, 1, "starts"), self.ints(n, 2, "ends")
+        axes, steps = self.ints(n, 3, "axes", list(range(len(starts)))), self.ints(n, 4, None, [1] * len(starts))
+        y = x[0]
+        for start, end, axis, step in zip(starts, ends, axes, steps):
+            size = y.shape[axis]
+            index = range(size)[slice(start, end if end > -(1 << 60) else None, step)]
+            if step == 1:
+                y = y.narrow(axis, index.start, len(index))
+            else:
+                y = y.index_select(axis, torch.tensor(list(index), dtype=torch.int64))
+        return y
+
+    def op_Gather(self, n, a, x, dtype):
+        axis = a.get("axis", 0)
+        index = x[1].long()
+        index = torch.where(index < 0, index + x[0].shape[axis], index)
+        if axis == 0 and x[0].dim() == 2 and n.input[0] in self.trained:
+            return F.embedding(index, x[0])
+        if index.dim() == 0:
+            return x[0].select(axis, int(index))
+        axis %= x[0].dim()
+        y = x[0].index_select(axis, index.reshape(-1))
+        return y.reshape(*x[0].shape[:axis], *index.shape, *x[0].shape[axis + 1 :])
+
+    def op_GatherElements(self, n, a, x, dtype):
+        axis = a.get("axis", 0)
+        index = x[1].long()
+        return torch.gather(x[0], axis, torch.where(index < 0, index + x[0].shape[axis], index))
+
+    def op_GatherND(self, n, a, x, dtype):
+        if a.get("batch_dims", 0):
+            raise NotImplementedError("GatherND with batch_dims")
+        return x[0][tuple(x[1].long().unbind(-1))]
+
+    def op_ScatterND(self, n, a, x, dtype):
+        if a.get("reduction", b"none") != b"none":
+            raise NotImplementedError("ScatterND with a reduction")
+        return x[0].index_put(tuple(x[1].long().unbind(-1)), x[2].to(x[0].dtype))
+
+    def op_Pad(self, n, a, x, dtype):
+        pads = self.ints(n, 1, "pads")
+        rank = len(pads) // 2
+        flat = [p for d in reversed(range(rank)) for p in (pads[d], pads[rank + d])]
+        mode = a.get("mode", b"constant").decode()
+        value = x[2].item() if len(x) > 2 and x[2] is not None else a.get("value", 0.0)
+        if mode == "constant":
+            return F.pad(x[0], flat, value=value)
+        while flat and flat[-2:] == [0, 0]:
+            flat = flat[:-2]
+        return F.pad(x[0], flat, mode={"edge": "replicate", "reflect": "reflect"}[mode])
+
+    def op_DepthToSpace(self, n, a, x, dtype):
+        b, c, h, w = x[0].shape
+        s = a["blocksize"]
+        if a.get("mode", b"DCR") == b"CRD":
+            return F.pixel_shuffle(x[0], s)
+        return x[0].reshape(b, s, s, c // s // s, h, w).permute(0, 3, 4, 1, 5, 2).reshape(b, c // s // s, h * s, w * s)
+
+    def op_Resize(self, n, a, x, dtype):
+        size = list(np.asarray(self.values[n.output[0]]).shape[2:])
+        mode = a.get("mode", b"nearest").decode()
+        corners = a.get("coordinate_transformation_mode", b"half_pixel").decode() == "align_corners"
+        if mode == "nearest":
+            return F.interpolate(x[0], size=size, mode="nearest")
+        return F.interpolate(x[0], size=size, mode={"linear": "bilinear", "cubic": "bicubic"}[mode], align_corners=corners)
+
+    # Recurrent: PyTorch's own kernels, gates reordered
+
+    def recurrent(self, n, a, x, name, order):
+        hidden = a["hidden_size"]
+        if len(x) > 4 and x[4] is not None or len(x) > 7 and x[7] is not None or a.get("layout", 0):
+            raise NotImplementedError(f"{name} with lengths, peepholes or batch-first layout")
+        both = a.get("direction", b"forward") == b"bidirectional"
+        if a.get("direction", b"forward") == b"reverse" or "activations" in a and name != "RNN":
+            raise NotImplementedError(f"{name} reversed")
+        weights = []
+        for d in range(2 if both else 1):
+            gates = lambda w: torch.cat([w.split(hidden)[g] for g in order])  # noqa: E731
+            bias = x[3][d].split(hidden * len(order)) if len(x) > 3 and x[3] is not None else None
+            weights += [gates(x[1][d]), gates(x[2][d])] + ([gates(b) for b in bias] if bias else [])
+        zeros = torch.zeros(len(x[1]), x[0].shape[1], hidden, dtype=x[0].dtype)
+        start = [x[i] if len(x) > i and x[i] is not None else zeros for i in ((5, 6) if name == "LSTM" else (5,))]
+        f = {"LSTM": torch.lstm, "GRU": torch.gru, "RNN": torch.rnn_tanh}[name]
+        out = f(x[0], start if name == "LSTM" else start[0], weights, len(x) > 3 and x[3] is not None, 1, 0.0, False, both, False)
+        y = out[0].reshape(*out[0].shape[:2], len(x[1]), hidden).permute(0, 2, 1, 3)
+        return (y, *out[1:])
+
+    def op_LSTM(self, n, a, x, dtype):
+        return self.recurrent(n, a, x, "LSTM", [0, 2, 3, 1])
+
+    def op_GRU(self, n, a, x, dtype):
+        if not a.get("linear_before_reset", 0):
+            raise NotImplementedError("GRU with the reset before the product")
+        return self.recurrent(n, a, x, "GRU", [1, 0, 2])
+
+    def op_RNN(self, n, a, x, dtype):
+        if [v.decode() for v in a.get("activations", [])] not in ([], ["Tanh"]):
+            raise NotImplementedError("RNN with such activations")
+        return self.recurrent(n, a, x, "RNN", [0])
+
+    @property
+    def opset(self):
+        return max(o.version for o in self.proto.opset_import if o.domain in ("", "ai.onnx"))
+
+    batch_statistics = False
