@@ -28,6 +28,14 @@ int SourceGraph::add_node(SourceNode n) {
   return index;
 }
 
+void SourceGraph::rename(int value, const std::string& name) {
+  SourceValue& v = values[static_cast<size_t>(value)];
+  if (v.name == name) return;
+  if (!by_name_.emplace(name, value).second) fail(Exit::model, "E_SSA", cat("two values are called '", printable(name), "'"));
+  by_name_.erase(v.name);
+  v.name = name;
+}
+
 std::string SourceGraph::fresh_name(const std::string& stem) const {
   if (find(stem) < 0) return stem;
   for (int i = 1;; ++i) {

@@ -40,6 +40,13 @@ struct SourceValue {
   bool tied_transposed = false;   // ... as its 2-D transpose
   std::string alias;              // a readable name from node scopes when the file's own was lost; else empty
   std::string reason;             // why it is, or is not, a trainable parameter
+  bool replaced = false;          // parameter: surgery gave it another size than the file's (a new classifier)
+};
+
+enum class Place : uint8_t {
+  added,     // by surgery: exported too
+  file,      // imported
+  training,  // acts while training only: in the exported file its first input stands for its output
 };
 
 struct SourceNode {
@@ -49,6 +56,7 @@ struct SourceNode {
   Attrs attrs;
   std::vector<int> inputs;        // value indices; -1: optional input left out
   std::vector<int> outputs;       // value indices; -1: optional output left out
+  Place place = Place::added;
 };
 
 struct SourceGraph {
@@ -61,6 +69,7 @@ struct SourceGraph {
   int find(const std::string& value_name) const;   // index, or -1
   int add_value(SourceValue v);                     // name must be new
   int add_node(SourceNode n);                       // sets the producers of its outputs
+  void rename(int value, const std::string& name);  // the name must be new
   std::string fresh_name(const std::string& stem) const;
   std::vector<std::vector<int>> consumers() const;  // value index -> node indices, each once per use
   std::string describe_node(int node) const;        // "node '/encoder/MatMul' (MatMul, #214, opset 17)"

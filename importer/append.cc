@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <type_traits>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "importer/order.h"
 #include "importer/patch.h"
 #include "importer/tensor.h"
 
@@ -80,26 +82,63 @@ class Appender {
   }
 
   void run(const std::map<int, HostTensor>& values) {
-    for (size_t i = static_cast<size_t>(doc_.nodes); i < graph_.nodes.size(); ++i) {
-      const SourceNode& n = graph_.nodes[i];
-      if (!left_out(n)) used_.insert(n.inputs.begin(), n.inputs.end());
+    for (const SourceNode& n : graph_.nodes) {
+      if (exported(n)) used_.insert(n.inputs.begin(), n.inputs.end());
     }
     for (const auto& [index, readers] : doc_.separated) add_separated(index, readers, values);
     for (size_t i = static_cast<size_t>(doc_.values); i < graph_.values.size(); ++i)
       add_value(static_cast<int>(i), values);
-    for (size_t i = static_cast<size_t>(doc_.nodes); i < graph_.nodes.size(); ++i) add_node(graph_.nodes[i]);
+    for (const SourceNode& n : graph_.nodes) add_node(n);
+    if (!moved_.empty()) sort();
     std::set<std::string> outputs;
     for (const auto& o : proto_.graph().output()) outputs.insert(o.name());
     for (const int v : graph_.outputs) {
-      if (v < doc_.values && doc_.visible[static_cast<size_t>(v)] &&
-          outputs.count(graph_.values[static_cast<size_t>(v)].name))
-        continue;
-      add_output(v);
+      if (!outputs.count(name_in_file(v))) add_output(v);
     }
   }
 
  private:
-  static bool left_out(const SourceNode& n) { return n.op == "Dropout" && n.domain.empty(); }
+  static bool left_out(const SourceNode& n) {
+    return n.place == Place::training || (n.place == Place::added && n.op == "Dropout" && n.domain.empty());
+  }
+  static bool exported(const SourceNode& n) { return n.place == Place::added && !left_out(n); }
+
+  // A value that a training node replaces has the file's name only inside the SourceGraph.
+  std::string name_in_file(int v) const {
+    while (passed_.count(v)) v = passed_.at(v);
+    if (const auto it = names_.find(v); it != names_.end()) return it->second;
+    return v < doc_.values && doc_.visible[static_cast<size_t>(v)] ? doc_.names[static_cast<size_t>(v)] : std::string();
+  }
+
+  // An added value that took over the name of a value of the file: the file's node makes it under another name, so that
+  // every reader, branches included, gets the added one.
+  void free_name(const std::string& name) {
+    const auto it = std::find(doc_.names.begin(), doc_.names.end(), name);
+    if (it == doc_.names.end()) return;
+    const int v = static_cast<int>(it - doc_.names.begin());
+    const std::string now = graph_.values[static_cast<size_t>(v)].name;
+    if (now == name || graph_.values[static_cast<size_t>(v)].producer < 0) return;  // cut off: the name is free
+    for (auto& n : *proto_.mutable_graph()->mutable_node()) {
+      for (auto& o : *n.mutable_output()) {
+        if (o != name) continue;
+        if (!doc_.visible[static_cast<size_t>(v)]) break;
+        moved_[v] = o = take_name(now);
+        taken_.erase(name);
+        return;
+      }
+    }
+    fail(Exit::unsupported, "E_EXPORT_INNER",
+         cat("'", printable(name),
+             "' is a value inside a local function or a branch of the file: nothing can be added behind it"),
+         "export adapters merged (--lora_export merge)");
+  }
+
+  void sort() {
+    auto& nodes = *proto_.mutable_graph()->mutable_node();
+    NodeProtos sorted;
+    for (const int i : topological_order(nodes)) sorted.Add()->Swap(&nodes[i]);
+    nodes.Swap(&sorted);
+  }
 
   std::string take_name(const std::string& wanted) {
     std::string name = wanted;
@@ -133,30 +172,30 @@ class Appender {
 
   void add_value(int index, const std::map<int, HostTensor>& values) {
     const SourceValue& v = graph_.values[static_cast<size_t>(index)];
+    if (v.producer >= 0 && exported(graph_.nodes[static_cast<size_t>(v.producer)])) free_name(v.name);
     const std::string name = names_[index] = take_name(v.name);
     if ((v.kind != SourceKind::parameter && v.kind != SourceKind::constant) || !used_.count(index)) return;
     const auto trained = values.find(index);
-    add_initializer(trained == values.end() ? v.data : trained->second, name);
+    add_initializer(trained == values.end() ? v.data : narrow(trained->second, v.data.dtype(), name), name);
   }
 
   // The name in the file of a value that the head reads.
   std::string name_of_value(int v) const {
     while (passed_.count(v)) v = passed_.at(v);
     if (const auto it = names_.find(v); it != names_.end()) return it->second;
+    if (const auto it = moved_.find(v); it != moved_.end()) return it->second;
     const SourceValue& value = graph_.values[static_cast<size_t>(v)];
     if (!doc_.visible[static_cast<size_t>(v)]) {
       fail(Exit::unsupported, "E_EXPORT_INNER",
            cat("the head reads '", printable(value.name), "', a value inside a local function or a branch of the file"),
            "attach it to a value of the main graph");
     }
-    return value.name;
+    return doc_.names[static_cast<size_t>(v)];
   }
 
   void add_node(const SourceNode& n) {
-    if (left_out(n)) {
-      passed_[n.outputs.at(0)] = n.inputs.at(0);
-      return;
-    }
+    if (left_out(n)) passed_[n.outputs.at(0)] = n.inputs.at(0);
+    if (!exported(n)) return;
     import_domain(n.domain, n.version);
     onnx::NodeProto& node = *proto_.mutable_graph()->add_node();
     node.set_name(n.name);
@@ -197,13 +236,14 @@ class Appender {
   std::set<std::string> taken_;
   std::set<int> used_;                // by appended nodes
   std::map<int, std::string> names_;  // appended values
-  std::map<int, int> passed_;         // output of a Dropout -> its input
+  std::map<int, int> passed_;         // output of a node that is left out -> its first input
+  std::map<int, std::string> moved_;  // values of the file that are renamed in it
 };
 
 }  // namespace
 
-void append_head(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
-                 const std::map<int, HostTensor>& values) {
+void append_added(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
+                  const std::map<int, HostTensor>& values) {
   Appender(proto, doc, graph).run(values);
 }
 

@@ -97,9 +97,18 @@ HalfOptions half_options(const ModelDoc& doc, const SourceGraph& graph, const Ex
   for (size_t i = 0; i < options.compute.size(); ++i) {
     const std::vector<int>& made = graph.nodes[i].outputs;
     if (!is_low(options.compute[i]) || made.empty() || made[0] < 0) continue;
+    if (graph.nodes[i].place == Place::training) continue;
     const bool in_file = made[0] < doc.values;
     if (in_file && !doc.visible[static_cast<size_t>(made[0])]) continue;  // inside a local function or branch
-    out.low->insert(graph.values[static_cast<size_t>(made[0])].name);
+    // An adapter that stays takes the name of what it adds to; one that is merged had it in the SourceGraph only.
+    std::string name = graph.values[static_cast<size_t>(made[0])].name;
+    if (in_file && doc.names[static_cast<size_t>(made[0])] != name) {
+      const int holder = graph.find(doc.names[static_cast<size_t>(made[0])]);
+      const int by = holder < 0 ? -1 : graph.values[static_cast<size_t>(holder)].producer;
+      if (by < 0 || graph.nodes[static_cast<size_t>(by)].place == Place::training)
+        name = doc.names[static_cast<size_t>(made[0])];
+    }
+    out.low->insert(name);
     if (options.compute[i] == DType::bf16) out.type.onnx = onnx::TensorProto::BFLOAT16;
   }
   return out;
@@ -113,7 +122,8 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
   const std::map<int, HostTensor> values = spread_ties(graph, trained);
   Patched patched = patch_payloads(doc, graph, values);
   onnx::ModelProto& proto = patched.proto;
-  append_head(proto, doc, graph, values);
+  remove_cut(patched, doc, graph);
+  append_added(proto, doc, graph, values);
   if (options.inference_form) use_running_statistics(proto, report.notes);
   for (const auto& [key, value] : options.metadata) {
     onnx::StringStringEntryProto* entry = nullptr;

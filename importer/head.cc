@@ -1,30 +1,19 @@
 #include "importer/head.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
-#include "base/philox.h"
 #include "base/text.h"
+#include "importer/edit.h"
 
 namespace amp {
 
 namespace {
 
 bool depends_on_parameters(const SourceGraph& g, int value) {
-  std::vector<bool> seen(g.values.size(), false);
-  std::vector<int> stack{value};
-  while (!stack.empty()) {
-    const int v = stack.back();
-    stack.pop_back();
-    if (v < 0 || seen[static_cast<size_t>(v)]) continue;
-    seen[static_cast<size_t>(v)] = true;
-    const SourceValue& x = g.values[static_cast<size_t>(v)];
-    if (x.kind == SourceKind::parameter) return true;
-    if (x.producer >= 0) {
-      const auto& in = g.nodes[static_cast<size_t>(x.producer)].inputs;
-      stack.insert(stack.end(), in.begin(), in.end());
-    }
+  const std::vector<char> needed = upstream_of(g, {value});
+  for (size_t v = 0; v < g.values.size(); ++v) {
+    if (needed[v] && g.values[v].kind == SourceKind::parameter) return true;
   }
   return false;
 }
@@ -37,93 +26,48 @@ int find_mask(const SourceGraph& g) {
   return -1;
 }
 
-// Normal(0, 0.02) by Box-Muller from Philox.
-HostTensor normal_weights(Dims dims, uint64_t seed) {
-  HostTensor t = HostTensor::empty(DType::f32, std::move(dims));
-  float* p = t.as_mutable<float>();
-  for (int64_t i = 0; i < t.numel(); i += 2) {
-    const PhiloxBlock b = philox(seed, 0x68656164u, static_cast<uint64_t>(i));
-    const double u = (static_cast<double>(b.v[0]) + 1) / 4294967297.0, v = static_cast<double>(b.v[1]) / 4294967296.0;
-    const double r = 0.02 * std::sqrt(-2 * std::log(u)), angle = 6.283185307179586 * v;
-    p[i] = static_cast<float>(r * std::cos(angle));
-    if (i + 1 < t.numel()) p[i + 1] = static_cast<float>(r * std::sin(angle));
+int pool(GraphEditor& e, int x, const std::string& pooling, size_t rank) {
+  if (pooling == "global") {
+    std::vector<int64_t> axes;
+    for (size_t i = 2; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+    return e.reduce_mean("head/mean", x, axes);
   }
-  return t;
-}
-
-class Appender {
- public:
-  explicit Appender(SourceGraph& g) : g_(g) {
-    const auto it = g.opsets.find("");
-    version_ = it == g.opsets.end() ? 17 : it->second;
-  }
-  int64_t version() const { return version_; }
-  int value(const std::string& name, SourceKind kind, DType t, HostTensor data = {}) {
-    SourceValue v;
-    v.name = g_.fresh_name(name);
-    v.kind = kind;
-    v.dtype = t;
-    v.dtype_known = true;
-    v.data = data;
-    if (data) {
-      v.rank_known = true;
-      for (const int64_t d : data.dims()) v.dims.push_back({d, ""});
-    }
-    return g_.add_value(std::move(v));
-  }
-  int constant(const std::string& name, HostTensor t) {
-    const DType type = t.dtype();
-    return value(name, SourceKind::constant, type, std::move(t));
-  }
-  int node(const std::string& op, const std::string& name, std::vector<int> in, Attrs attrs = {},
-           DType t = DType::f32) {
-    const int out = value(name, SourceKind::temp, t);
-    SourceNode n;
-    n.name = "/" + name;
-    n.op = op;
-    n.version = version_;
-    n.attrs = std::move(attrs);
-    n.inputs = std::move(in);
-    n.outputs = {out};
-    g_.add_node(std::move(n));
-    return out;
-  }
-
- private:
-  SourceGraph& g_;
-  int64_t version_;
-};
-
-// axes: an attribute before opset 13, an input from then on.
-int unsqueeze(Appender& a, const std::string& name, int x, int64_t axis, DType t) {
-  if (a.version() < 13) return a.node("Unsqueeze", name, {x}, {{"axes", std::vector<int64_t>{axis}}}, t);
-  return a.node("Unsqueeze", name, {x, a.constant(name + "_axes", HostTensor::of<int64_t>({1}, {axis}))}, {}, t);
-}
-int reduce_sum(Appender& a, const std::string& name, int x, int64_t axis) {
-  if (a.version() < 13)
-    return a.node("ReduceSum", name, {x}, {{"axes", std::vector<int64_t>{axis}}, {"keepdims", int64_t{0}}});
-  return a.node("ReduceSum", name, {x, a.constant(name + "_axes", HostTensor::of<int64_t>({1}, {axis}))},
-                {{"keepdims", int64_t{0}}});
-}
-
-int pool(Appender& a, const SourceGraph& g, int x, const std::string& pooling) {
   if (pooling == "cls") {
-    return a.node("Gather", "head/cls", {x, a.constant("head/cls_index", HostTensor::scalar<int64_t>(0))},
+    return e.node("Gather", "head/cls", {x, e.constant("head/cls_index", HostTensor::scalar<int64_t>(0))},
                   {{"axis", int64_t{1}}});
   }
-  const int mask_input = find_mask(g);
-  if (mask_input < 0) {
-    if (a.version() < 18)
-      return a.node("ReduceMean", "head/mean", {x}, {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}});
-    return a.node("ReduceMean", "head/mean", {x, a.constant("head/mean_axes", HostTensor::of<int64_t>({1}, {1}))},
-                  {{"keepdims", int64_t{0}}});
-  }
-  const int mask =
-      unsqueeze(a, "head/mask", a.node("Cast", "head/mask_float", {mask_input}, {{"to", int64_t{1}}}), 2, DType::f32);
-  const int sum = reduce_sum(a, "head/sum", a.node("Mul", "head/masked", {x, mask}), 1);
-  const int count = reduce_sum(a, "head/count", mask, 1);
-  const int floor = a.constant("head/one", HostTensor::scalar<float>(1.0f));  // an empty row divides by 1
-  return a.node("Div", "head/mean", {sum, a.node("Max", "head/tokens", {count, floor})});
+  const int mask_input = find_mask(e.graph);
+  if (mask_input < 0) return e.reduce_mean("head/mean", x, {1});
+  const int mask = e.unsqueeze("head/mask", e.node("Cast", "head/mask_float", {mask_input}, {{"to", int64_t{1}}}), 2);
+  const int sum = e.reduce_sum("head/sum", e.node("Mul", "head/masked", {x, mask}), 1);
+  const int count = e.reduce_sum("head/count", mask, 1);
+  const int floor = e.constant("head/one", HostTensor::scalar<float>(1.0f));  // an empty row divides by 1
+  return e.node("Div", "head/mean", {sum, e.node("Max", "head/tokens", {count, floor})});
+}
+
+bool pooled(const std::string& kind) {
+  return kind == "classification" || kind == "regression" || kind == "multilabel";
+}
+
+// Does an output of these dims give one value per class where the kind wants them?
+bool fits(const std::string& kind, const Dims& d, int64_t labels) {
+  if (kind == "token") return d.size() == 3 && d[2] == labels;
+  if (kind == "segmentation") return d.size() == 4 && d[1] == labels;
+  if (kind == "regression" && labels == 1 && d.size() == 1) return true;
+  return pooled(kind) && d.size() == 2 && d[1] == labels;
+}
+
+// The ranks that a kind of head reads, the best first.
+std::vector<size_t> ranks(const HeadOptions& o) {
+  if (o.kind == "token" || o.kind == "span") return {3};
+  if (o.kind == "segmentation") return {4};
+  return o.pooling == "auto" ? std::vector<size_t>{2, 3, 4} : std::vector<size_t>{3, 2, 4};
+}
+
+std::string shape_of_rank(size_t rank) {
+  return rank == 2   ? "the embedding [B, H] among the outputs"
+         : rank == 3 ? "the hidden states [B, S, H] among the outputs"
+                     : "the feature map [B, C, H, W] among the outputs";
 }
 
 }  // namespace
@@ -133,6 +77,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
     static const Dims none;
     return static_cast<size_t>(v) < o.probe.size() ? o.probe[static_cast<size_t>(v)] : none;
   };
+  const std::vector<size_t> wanted = ranks(o);
   HeadChoice c;
   if (!o.from.empty()) {
     c.source_value = g.find(o.from);
@@ -146,60 +91,115 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
     c.needed = true;
     c.reason = "--head_from";
   } else {
-    int sentence = -1, hidden = -1;
+    std::map<size_t, int> last;  // rank -> output
+    if (!o.always && o.kind == "span" && g.find("start_logits") >= 0 && g.find("end_logits") >= 0) {
+      c.source_value = g.find("start_logits");
+      c.outputs = {"start_logits", "end_logits"};
+      c.reason = "outputs start_logits and end_logits";
+      return c;
+    }
     for (const int v : g.outputs) {
       const SourceValue& x = g.values[static_cast<size_t>(v)];
       if (x.kind != SourceKind::temp || dims(v).empty() || !depends_on_parameters(g, v)) continue;
-      if (dims(v).size() == 2 && dims(v)[1] == o.num_labels) {
+      if (!o.always && fits(o.kind, dims(v), o.num_labels)) {
         c.source_value = v;
-        c.reason = cat("output '", printable(x.name), "' has one value per class already");
+        c.outputs = {x.name};
+        c.reason = cat("output '", printable(x.name), "' has ", o.num_labels, o.num_labels == 1 ? " value" : " values",
+                       " per item already");
         return c;
       }
-      if (dims(v).size() == 2 && dims(v)[1] > 1) sentence = v;
-      if (dims(v).size() == 3) hidden = v;
+      if (dims(v).size() != 2 || dims(v)[1] > 1) last[dims(v).size()] = v;
     }
     c.needed = true;
-    c.source_value = sentence >= 0 && o.pooling == "auto" ? sentence : hidden >= 0 ? hidden : sentence;
+    for (const size_t rank : wanted) {
+      if (c.source_value >= 0 || !last.count(rank)) continue;
+      c.source_value = last[rank];
+      c.reason = shape_of_rank(rank);
+    }
     if (c.source_value < 0) {
       fail(Exit::unsupported, "E_HEAD",
-           "no output of the model is a sentence embedding [B, H] or hidden states [B, S, H]",
-           "name the tensor to classify with --head_from NAME");
+           wanted.front() == 4 ? "no output of the model is a feature map [B, C, H, W]"
+           : wanted.size() == 1
+               ? "no output of the model is hidden states [B, S, H]"
+               : "no output of the model is an embedding [B, H], hidden states [B, S, H] or a feature map [B, C, H, W]",
+           "name the tensor that the head is to read with --head_from NAME");
     }
-    c.reason = sentence == c.source_value ? "the sentence embedding [B, H] among the outputs"
-                                          : "the hidden states [B, S, H] among the outputs";
   }
   const Dims& d = dims(c.source_value);
-  if (d.size() != 2 && d.size() != 3) {
+  if (std::find(wanted.begin(), wanted.end(), d.size()) == wanted.end()) {
     fail(Exit::unsupported, "E_HEAD",
-         cat("a head needs [B, H] or [B, S, H]; '", printable(g.values[static_cast<size_t>(c.source_value)].name),
-             "' has shape ", to_string(d)));
+         cat("a ", o.kind, " head reads ",
+             wanted.front() == 4  ? "[B, C, H, W]"
+             : wanted.size() == 1 ? "[B, S, H]"
+                                  : "[B, H], [B, S, H] or [B, C, H, W]",
+             "; '", printable(g.values[static_cast<size_t>(c.source_value)].name), "' has shape ", to_string(d)));
   }
-  c.pooling = d.size() == 2 ? "none" : o.pooling == "auto" ? "mean" : o.pooling;
+  c.pooling = !pooled(o.kind) || d.size() == 2 ? "none"
+              : d.size() == 4                  ? "global"
+              : o.pooling == "auto"            ? "mean"
+                                               : o.pooling;
   return c;
 }
 
-std::string attach_head(SourceGraph& g, const HeadChoice& c, const HeadOptions& o) {
-  Appender a(g);
-  const int64_t width = o.probe.at(static_cast<size_t>(c.source_value)).back();
-  int x = c.pooling == "none" ? c.source_value : pool(a, g, c.source_value, c.pooling);
-  if (o.dropout > 0) x = a.node("Dropout", "head/dropout", {x}, {{"ratio", o.dropout}, {"site", int64_t{0x68656164}}});
-  const auto parameter = [&](const std::string& name, HostTensor t) {
-    const int v = a.value(name, SourceKind::parameter, DType::f32, std::move(t));
-    g.values[static_cast<size_t>(v)].trainable = true;
-    g.values[static_cast<size_t>(v)].reason = "new head";
-    return v;
+std::vector<std::string> attach_head(SourceGraph& g, const HeadChoice& c, const HeadOptions& o) {
+  GraphEditor e(g);
+  const Dims& read = o.probe.at(static_cast<size_t>(c.source_value));
+  const bool image = o.kind == "segmentation";
+  const int64_t width = image || c.pooling == "global" ? read.at(1) : read.back();
+  const int64_t labels = o.kind == "span" ? 2 : o.num_labels;
+  const SourceValue source = g.values[static_cast<size_t>(c.source_value)];
+  int x = c.source_value;
+  if (source.dtype_known && source.dtype != DType::f32) x = e.node("Cast", "head/float", {x}, {{"to", int64_t{1}}});
+  if (c.pooling != "none") x = pool(e, x, c.pooling, read.size());
+  if (o.dropout > 0 && !image) {
+    GraphEditor training(g, Place::training);
+    x = training.node("Dropout", "head/dropout", {x}, {{"ratio", o.dropout}, {"site", int64_t{0x68656164}}});
+  }
+
+  const bool rows = read.size() == 3 && c.pooling == "none";  // MatMul: a weight [H, N]; else [N, H]
+  const Dims shape = image ? Dims{labels, width, 1, 1} : rows ? Dims{width, labels} : Dims{labels, width};
+  const int w = e.parameter("classifier.weight", normal_tensor(shape, 0.02, o.seed, 0x68656164u), "new head");
+  const int b = e.parameter("classifier.bias", HostTensor::zeros(DType::f32, {labels}), "new head");
+
+  const auto source_dim = [&](size_t i) {
+    return source.rank_known && i < source.dims.size() ? source.dims[i] : Dim{};
   };
-  const int w = parameter("classifier.weight", normal_weights({o.num_labels, width}, o.seed));
-  const int b = parameter("classifier.bias", HostTensor::zeros(DType::f32, {o.num_labels}));
-  const int logits = a.node("Gemm", "logits", {x, w, b}, {{"transB", int64_t{1}}});
-  SourceValue& v = g.values[static_cast<size_t>(logits)];
-  v.rank_known = true;
-  Dim batch;
+  Dim batch = source_dim(0);
   const SourceValue& in = g.values[static_cast<size_t>(g.inputs.at(0))];
-  if (in.rank_known && !in.dims.empty()) batch = in.dims[0];
-  v.dims = {batch, {o.num_labels, ""}};
-  g.outputs.push_back(logits);
-  return v.name;
+  if (batch.value < 0 && batch.symbol.empty() && in.rank_known && !in.dims.empty()) batch = in.dims[0];
+  std::vector<std::string> names;
+  const auto output = [&](int v, std::vector<Dim> dims) {
+    SourceValue& value = g.values[static_cast<size_t>(v)];
+    value.rank_known = true;
+    value.dims = std::move(dims);
+    g.outputs.push_back(v);
+    names.push_back(value.name);
+  };
+  const Dim n{labels, ""};
+  if (image) {
+    output(e.node("Conv", "logits", {x, w, b}, {{"kernel_shape", std::vector<int64_t>{1, 1}}}),
+           {batch, n, source_dim(2), source_dim(3)});
+  } else if (!rows) {
+    output(e.node("Gemm", "logits", {x, w, b}, {{"transB", int64_t{1}}}), {batch, n});
+  } else if (o.kind == "token") {
+    output(e.node("Add", "logits", {e.node("MatMul", "head/matmul", {x, w}), b}), {batch, source_dim(1), n});
+  } else {
+    const int both = e.node("Add", "head/span", {e.node("MatMul", "head/matmul", {x, w}), b});
+    for (const int64_t i : {0, 1}) {
+      const int at = e.constant(i ? "head/end" : "head/start", HostTensor::scalar<int64_t>(i));
+      output(e.node("Gather", i ? "end_logits" : "start_logits", {both, at}, {{"axis", int64_t{2}}}),
+             {batch, source_dim(1)});
+    }
+  }
+  return names;
+}
+
+std::string loss_of_head(const std::string& kind) {
+  return kind == "regression"     ? "mse"
+         : kind == "multilabel"   ? "bce_logits"
+         : kind == "span"         ? "qa_span"
+         : kind == "segmentation" ? "cross_entropy_nchw"
+                                  : "cross_entropy";
 }
 
 }  // namespace amp

@@ -1,4 +1,5 @@
-// Heads: what turns a model without a classifier into one. The choice is made by rule, shown, and can be overridden.
+// Heads: what turns a model without a task of its own into one with it. The choice is made by rule, shown, and can be
+// overridden (--head, --head_from, --pooling).
 #pragma once
 
 #include <string>
@@ -9,29 +10,37 @@
 namespace amp {
 
 struct HeadOptions {
+  // classification, regression, multilabel: linear on [B, H] (pooled when it reads [B, S, H] or [B, C, ...]) -> logits
+  // [B, N]; token: linear on [B, S, H] -> logits [B, S, N]; span: linear to 2 -> start_logits, end_logits [B, S];
+  // segmentation: 1x1 convolution on [B, C, H, W] -> logits [B, N, H, W].
+  std::string kind = "classification";
+  bool always = false;           // --head: a new head also where an output fits already
   std::string from;              // --head_from: a value's name; empty: by rule
-  std::string pooling = "auto";  // auto, cls, mean: how hidden states [B, S, H] become [B, H]
+  std::string pooling = "auto";  // auto, cls, mean: how hidden states [B, S, H] become [B, H]; auto: mean
   int64_t num_labels = 0;
-  double dropout = 0.1;
-  uint64_t seed = 42;  // of the weights: normal, standard deviation 0.02
+  double dropout = 0.1;  // before the linear map; none before a segmentation head
+  uint64_t seed = 42;    // of the weights: normal, standard deviation 0.02; biases are 0
   // Shapes of float values for a batch of 2 rows (3 tokens), by source value; empty where not computed.
   std::vector<Dims> probe;
 };
 
 struct HeadChoice {
-  bool needed = false;    // false: the model classifies already
-  int source_value = -1;  // what the head reads, or the model's own logits
-  std::string pooling;    // "none" for [B, H], else cls or mean
-  std::string reason;     // for people
+  bool needed = false;               // false: an output of the model does the task already
+  int source_value = -1;             // what the head reads, or the model's own logits
+  std::vector<std::string> outputs;  // not needed: what the loss takes
+  std::string pooling;               // "none", cls, mean, or global (all places of a feature map)
+  std::string reason;                // for people
 };
 
-// Rule: an output called logits, or a sole [B, num_labels] output, is the classifier. Else, of the float outputs that
-// depend on parameters, the last [B, H]; else the last [B, S, H] with pooling. Exit::unsupported (E_HEAD) when nothing
-// fits.
+// Rule: an output that has one value per class where the task wants them is the head. Else, of the float outputs that
+// depend on parameters, pooled heads read the last [B, H], else the last [B, S, H], else the last [B, C, H, W]; token
+// and span the last [B, S, H], segmentation the last [B, C, H, W]. Exit::unsupported (E_HEAD) when nothing fits.
 HeadChoice choose_head(const SourceGraph& graph, const HeadOptions& options);
 
-// Appends pooling, Dropout, Gemm (weight [num_labels, H], bias) and the graph output "logits"; returns the output's
-// name.
-std::string attach_head(SourceGraph& graph, const HeadChoice& choice, const HeadOptions& options);
+// Appends the head: its weights classifier.weight and classifier.bias, its graph outputs; returns their names.
+std::vector<std::string> attach_head(SourceGraph& graph, const HeadChoice& choice, const HeadOptions& options);
+
+// The loss that a kind of head is trained with unless another is asked for.
+std::string loss_of_head(const std::string& kind);
 
 }  // namespace amp

@@ -1,5 +1,6 @@
 #include "importer/import.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "importer/build.h"
 #include "importer/discover.h"
 #include "importer/external.h"
+#include "importer/layers.h"
 #include "importer/load.h"
 #include "importer/select.h"
 #include "importer/statistics.h"
@@ -99,6 +101,10 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     apply_trainable(g, options.trainable);
     if (options.tie_weights_auto) tie_parameters(g);
     apply_freeze(g, options);
+    if (options.freeze_layers >= 0) {
+      for (std::string& line : freeze_layers(g, options.freeze_layers, options.trainable, built.scopes))
+        out.notes.push_back(std::move(line));
+    }
     out.notes.insert(out.notes.end(), built.notes.begin(), built.notes.end());
     if (options.batchnorm_train) {
       const size_t said = built.notes.size();
@@ -108,9 +114,9 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     inspect(g, out.notes);
     doc.slot_of = std::move(built.slot_of);
     doc.visible = std::move(built.visible);
+    for (const SourceValue& v : g.values) doc.names.push_back(v.name);
+    for (SourceNode& n : g.nodes) n.place = Place::file;
     doc.values = static_cast<int>(g.values.size());
-    doc.nodes = static_cast<int>(g.nodes.size());
-    doc.outputs = static_cast<int>(g.outputs.size());
     out.graph = std::move(g);
   } catch (Error& e) {
     e.at(cat("in model '", path, "'"));
@@ -120,6 +126,11 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
 }
 
 std::string model_sha256(const std::string& path) { return file_sha256(path); }
+
+bool model_output(const ModelDoc& doc, const std::string& name) {
+  const auto& outputs = doc.proto->graph().output();
+  return std::any_of(outputs.begin(), outputs.end(), [&](const auto& o) { return o.name() == name; });
+}
 
 std::string model_metadata(const ModelDoc& doc, const std::string& key) {
   for (const auto& entry : doc.proto->metadata_props()) {

@@ -22,6 +22,7 @@ struct ImportOptions {
   // constants or running statistics into parameters; an exact name does.
   std::vector<std::string> freeze, trainable;
   bool batchnorm_train = false;  // running statistics of BatchNormalization are state that training moves
+  int64_t freeze_layers = -1;  // importer/layers.h; -1: none, 0: what lies before the first layer
 };
 
 struct Imported {
@@ -34,6 +35,8 @@ Imported import_model(const std::string& path, const ImportOptions& options = {}
 
 // A metadata_props entry of the file; empty when there is none.
 std::string model_metadata(const ModelDoc& doc, const std::string& key);
+
+bool model_output(const ModelDoc& doc, const std::string& name);  // is it an output of the file?
 
 std::string model_sha256(const std::string& path);  // of the .onnx file itself, without external data
 

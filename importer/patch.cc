@@ -44,6 +44,29 @@ void replace_fill(onnx::ModelProto& model, const std::string& name, const HostTe
   bug(cat("no place in the file for parameter '", name, "'"));
 }
 
+// A tensor of another size in the place of the file's.
+void resize(const Slot& slot, const HostTensor& value, Patched& out) {
+  if (slot.attribute) {
+    slot.attribute->clear_floats();
+    for (int64_t i = 0; i < value.numel(); ++i) slot.attribute->add_floats(value.as<float>()[i]);
+    return;
+  }
+  const auto outside = out.external.find(slot.tensor);
+  onnx::TensorProto t = encode(value, slot.tensor->name());
+  if (outside != out.external.end()) {
+    outside->second = value;
+    t.clear_raw_data();
+    t.set_data_location(onnx::TensorProto::EXTERNAL);
+  }
+  *slot.tensor = std::move(t);
+  for (auto& input : *out.proto.mutable_graph()->mutable_input()) {  // before IR 4 a weight is an input as well
+    if (input.name() != slot.tensor->name()) continue;
+    auto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
+    shape.clear_dim();
+    for (const int64_t d : value.dims()) shape.add_dim()->set_dim_value(d);
+  }
+}
+
 }  // namespace
 
 HostTensor narrow(const HostTensor& value, DType to, const std::string& name) {
@@ -79,7 +102,8 @@ std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vecto
   }
   for (size_t i = 0; i < graph.values.size(); ++i) {
     const SourceValue& v = graph.values[i];
-    if (v.tied_to < 0) continue;
+    if (v.replaced) values.emplace(static_cast<int>(i), v.data.cast(DType::f32));
+    if (v.kind != SourceKind::parameter || v.tied_to < 0) continue;
     const auto master = values.find(v.tied_to);
     if (master != values.end())
       values.emplace(static_cast<int>(i), v.tied_transposed ? transpose(master->second) : master->second);
@@ -99,14 +123,16 @@ Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std:
     if (index >= doc.values) continue;
     const int number = doc.slot_of[static_cast<size_t>(index)];
     const SourceValue& v = graph.values[static_cast<size_t>(index)];
-    if (same_bytes(v.data.cast(DType::f32), value) || doc.separated.count(index)) continue;
+    if ((!v.replaced && same_bytes(v.data.cast(DType::f32), value)) || doc.separated.count(index)) continue;
     if (number < 0) {
       replace_fill(out.proto, v.name, narrow(value, v.data.dtype(), v.name));
       continue;
     }
     const Slot slot = slots[static_cast<size_t>(number)];
     const HostTensor stored = narrow(value, v.data.dtype(), v.name);
-    if (slot.attribute) {
+    if (v.replaced) {
+      resize(slot, stored, out);
+    } else if (slot.attribute) {
       const float* p = stored.as<float>();
       if (slot.attribute->has_f()) slot.attribute->set_f(p[0]);
       for (int i = 0; i < slot.attribute->floats_size(); ++i) slot.attribute->set_floats(i, p[i]);

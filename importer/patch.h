@@ -18,10 +18,15 @@ struct Patched {
 // The doc's proto with changed payloads replaced. values: SourceValue -> its fp32 value, ties included.
 Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std::map<int, HostTensor>& values);
 
-// The nodes, initializers and outputs of `graph` beyond the doc's, and tensors that training separated from a shared
-// one. Appended Dropout nodes are left out.
-void append_head(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
-                 const std::map<int, HostTensor>& values);
+// Removes outputs of the file that `graph` no longer has, with the nodes and initializers that only served them;
+// forgets the shapes of what a resized weight feeds and states its graph outputs anew. Does nothing to an untouched
+// graph.
+void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph);
+
+// The nodes, initializers and outputs that surgery added to `graph`, and tensors that training separated from a shared
+// one; nodes of Place::training and Dropout are left out.
+void append_added(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
+                  const std::map<int, HostTensor>& values);
 
 // BatchNormalization nodes of the main graph that use batch statistics use the running ones; a node whose further
 // outputs something reads stays, with a note.

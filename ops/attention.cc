@@ -41,15 +41,20 @@ ValueId additive(Builder& b, ValueId keep, double masked, DType t) { return b.op
 struct Core {
   ValueId y, scores, capped, masked, weights;
 };
-// masks: each added to the scores, broadcast.
-Core attend(Builder& b, ValueId q, ValueId k, ValueId v, double scale, double softcap, const std::vector<ValueId>& masks) {
+// masks: each added to the scores, broadcast. Training may drop probabilities (attributes training_dropout and site, put there by
+// importer/dropout.h).
+Core attend(const Lowering& l, ValueId q, ValueId k, ValueId v, double scale, double softcap, const std::vector<ValueId>& masks) {
+  Builder& b = l.b;
   Core c;
   c.scores = b.op("MatMul", {q, k}, {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", scale}});
   c.capped = softcap > 0 ? scaled(b, b.op("Tanh", {scaled(b, c.scores, 1 / softcap)}), softcap) : c.scores;
   c.masked = c.capped;
   for (const ValueId m : masks) c.masked = add(b, c.masked, m);
   c.weights = b.op("Softmax", {c.masked});
-  c.y = b.op("MatMul", {c.weights, v});
+  ValueId p = c.weights;
+  const double ratio = l.options.train ? l.attrs.f("training_dropout", 0) : 0;
+  if (ratio > 0) p = b.op("Dropout", {p}, {{"ratio", ratio}, {"site", l.attrs.i("site", 0)}});
+  c.y = b.op("MatMul", {p, v});
   return c;
 }
 
@@ -92,7 +97,7 @@ void lower_attention(Lowering& l) {
   if (dk[1] == 0 || dq[1] % dk[1] != 0) fail(Exit::model, "E_SHAPE", cat("attention of ", dq[1], " query heads over ", dk[1]));
   const int64_t times = dq[1] / dk[1];
   const double scale = l.attrs.f("scale", 1 / std::sqrt(static_cast<double>(dq.at(3))));
-  const Core c = attend(b, q, repeat_heads(b, k, times), repeat_heads(b, v, times), scale, l.attrs.f("softcap", 0), masks);
+  const Core c = attend(l, q, repeat_heads(b, k, times), repeat_heads(b, v, times), scale, l.attrs.f("softcap", 0), masks);
   l.out(0, flat ? merge_heads(b, c.y) : c.y);
   switch (l.attrs.i("qk_matmul_output_mode", 0)) {
     case 0: l.out(3, c.scores); break;
@@ -142,7 +147,7 @@ void lower_contrib_attention(Lowering& l) {
   if (l.attrs.i("unidirectional", 0) != 0) masks.push_back(causal_mask(b, dx[1], dx[1], 0, masked, t));
   if (l.has(5)) masks.push_back(l.in(5));
   const double by_head = 1 / std::sqrt(static_cast<double>(sizes[0] / heads));
-  l.out(0, merge_heads(b, attend(b, part[0], part[1], part[2], scale != 0 ? scale : by_head, 0, masks).y));
+  l.out(0, merge_heads(b, attend(l, part[0], part[1], part[2], scale != 0 ? scale : by_head, 0, masks).y));
 }
 
 // Inputs: query, key, value (B, S, H), bias, key_padding_mask, attention_bias.
@@ -170,7 +175,7 @@ void lower_multi_head(Lowering& l) {
   if (l.has(5)) masks.push_back(l.in(5));
   if (l.attrs.i("unidirectional", 0) != 0) masks.push_back(causal_mask(b, queries, keys, 0, masked, t));
   const double by_head = 1 / std::sqrt(static_cast<double>(l.dims(0)[2] / heads));
-  l.out(0, merge_heads(b, attend(b, part[0], part[1], part[2], scale != 0 ? scale : by_head, 0, masks).y));
+  l.out(0, merge_heads(b, attend(l, part[0], part[1], part[2], scale != 0 ? scale : by_head, 0, masks).y));
 }
 
 const RegisterOnnx onnx[] = {RegisterOnnx{{"Attention", lower_attention, 23, {}}},

@@ -48,18 +48,29 @@ void add(Fnv1a&, const std::shared_ptr<const SourceGraph>&) {}
 
 std::string graph_fingerprint(const SourceGraph& g) {
   Fnv1a h;
-  const auto value = [&](int v) { h.text(v < 0 ? std::string() : g.values[static_cast<size_t>(v)].name); };
+  // Dropout that training put there is no part of the model: a plan holds with and without it.
+  const auto dropout = [](const SourceNode& n) { return n.place == Place::training && n.op == "Dropout"; };
+  const auto value = [&](int v) {
+    while (v >= 0) {
+      const int p = g.values[static_cast<size_t>(v)].producer;
+      if (p < 0 || !dropout(g.nodes[static_cast<size_t>(p)])) break;
+      v = g.nodes[static_cast<size_t>(p)].inputs.at(0);
+    }
+    h.text(v < 0 ? std::string() : g.values[static_cast<size_t>(v)].name);
+  };
   const auto values = [&](const std::vector<int>& list) {
     h.number(list.size());
     for (const int v : list) value(v);
   };
   for (const SourceNode& n : g.nodes) {
+    if (dropout(n)) continue;
     h.text(n.domain);
     h.text(n.op);
     h.text(n.name);
     values(n.inputs);
     values(n.outputs);
     for (const auto& [name, attribute] : n.attrs.items()) {
+      if (name == "site" || name == "training_dropout" || (name == "ratio" && n.op == "Dropout")) continue;
       h.text(name);
       std::visit([&](const auto& v) { add(h, v); }, attribute);
     }

@@ -19,6 +19,7 @@ Imported open_model(const cli::Options& opts) {
     o.freeze = opts.list("freeze");
     o.trainable = opts.list("trainable");
     o.batchnorm_train = (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad) && opts.str("batchnorm") == "train";
+    o.freeze_layers = opts.integer("freeze_layers");
   }
   Imported m = import_model(opts.str("model"), o);
   for (const std::string& note : m.notes) std::cerr << "note: " << note << '\n';

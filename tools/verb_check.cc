@@ -11,6 +11,7 @@
 #include "importer/describe.h"
 #include "importer/head.h"
 #include "tools/common.h"
+#include "tools/surgery.h"
 #include "tools/verbs.h"
 
 namespace amp {
@@ -232,6 +233,10 @@ int run_check(const cli::Options& opts) {
   for (const auto& row : parameters) unreached += row["trainable"].get<bool>() && !row["gradient"].get<bool>();
 
   const nlohmann::json h = head(opts, g, r);
+  const Preparation before = look_ahead(opts, model);
+  nlohmann::json dropout = nlohmann::json::array();
+  for (const DropoutSpot& d : before.dropout)
+    dropout.push_back({{"kind", d.kind}, {"node", d.node}, {"ratio", d.ratio}});
   if (opts.flag("json")) {
     nlohmann::json nodes = nlohmann::json::array();
     for (size_t n = 0; n < r.rows.size(); ++n) {
@@ -260,6 +265,8 @@ int run_check(const cli::Options& opts) {
                                 {"trainable_elements", count.elements},
                                 {"unreached_tensors", unreached},
                                 {"head", h},
+                                {"before_training", before.lines},
+                                {"dropout", dropout},
                                 {"notes", model.notes},
                                 {"nodes", nodes},
                                 {"parameters", parameters}}
@@ -269,6 +276,7 @@ int run_check(const cli::Options& opts) {
     print_table(g, r);
     std::cout << "\nparameters\n" << describe_parameters(g) << '\n';
     print_head(h);
+    for (const std::string& line : before.lines) std::cout << "before training: " << line << '\n';
     if (!unsupported.empty())
       std::cout << "not supported: " << join(std::vector<std::string>(unsupported.begin(), unsupported.end()), ", ")
                 << '\n';

@@ -16,6 +16,7 @@
 #include "tools/run_losses.h"
 #include "tools/run_report.h"
 #include "tools/show_plan.h"
+#include "tools/surgery.h"
 #include "tools/train_data.h"
 #include "tools/verbs.h"
 
@@ -52,18 +53,6 @@ std::optional<Checkpoint> prepare_output(const cli::Options& opts, const std::st
   }
   if (path_exists(resume + "/manifest.json")) return load_checkpoint(resume);
   return newest_checkpoint(path_exists(resume + "/checkpoints") ? resume + "/checkpoints" : resume);
-}
-
-BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs, int64_t length) {
-  BindOptions o;
-  o.outputs = outputs;
-  for (const int v : needed_inputs(g, outputs)) {
-    const SourceValue& x = g.values[static_cast<size_t>(v)];
-    Dims d;
-    for (size_t i = 0; i < x.dims.size(); ++i) d.push_back(x.dims[i].value > 0 ? x.dims[i].value : i == 0 ? 2 : i == 1 ? length : 1);
-    o.input_dims[x.name] = d;
-  }
-  return o;
 }
 
 // A text longer than the model's position table is found before the first step.
@@ -169,8 +158,9 @@ TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan
   c.inject_overflow = overflow_drill(opts);
   c.quiet = opts.flag("quiet");
   for (const char* key : {"batch_size", "gradient_accumulation_steps", "optimizer", "lr", "momentum", "weight_decay", "lr_scheduler", "warmup_steps",
-                          "max_grad_norm", "dropout", "ema_decay", "max_seq_len", "pad_to_multiple", "use_fp16", "use_bf16", "amp_level", "precision_plan",
-                          "loss", "task", "teacher", "teacher_weight", "temperature", "seed", "train", "max_steps", "epochs", "tie_weights", "batchnorm", "shuffle", "group_by_length"}) {
+                          "max_grad_norm", "dropout", "head", "head_from", "pooling", "cut_at", "num_labels", "freeze_layers", "lora", "ema_decay",
+                          "max_seq_len", "pad_to_multiple", "use_fp16", "use_bf16", "amp_level", "precision_plan", "loss", "task", "teacher", "teacher_weight",
+                          "temperature", "seed", "train", "max_steps", "epochs", "tie_weights", "batchnorm", "shuffle", "group_by_length"}) {
     c.hashes[key] = cli::value_text(opts.value(key));
   }
   c.hashes["model"] = model_sha256(opts.str("model"));
@@ -212,35 +202,21 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   // Labels decide the head, the head decides which inputs the data must feed.
   TrainData data;
   data.text = is_text_file(opts.str("train"));
-  std::string head;
   DataNeeds needs;
   Task task = asked_task(opts);
   if (data.text) {
     if (task == Task::none) task = text_task(opts);
     needs.classes = read_classes(opts, task);
-    HeadOptions h;
-    h.from = opts.str("head_from");
-    h.pooling = opts.str("pooling");
-    h.num_labels = opts.integer("num_labels") > 0 ? opts.integer("num_labels") : std::max<int64_t>(1, static_cast<int64_t>(needs.classes.size()));
-    h.dropout = opts.num("dropout");
-    h.seed = static_cast<uint64_t>(opts.integer("seed"));
-    std::vector<int> probed = g.outputs;
-    if (!h.from.empty() && g.find(h.from) >= 0) probed = {g.find(h.from)};
-    require_known_operators(g, probed);
-    h.probe = probe_shapes(g, ParamTable(g), probe_options(g, probed, 3), cpu_evaluator());
-    const HeadChoice choice = opts.has("output") ? HeadChoice{false, g.find(opts.str("output")), "none", "--output"} : choose_head(g, h);
-    if (choice.needed) {
-      head = attach_head(g, choice, h);
-      std::cerr << "head: " << h.num_labels << " classes on '" << printable(g.shown(choice.source_value)) << "' (" << choice.reason << "), pooling " << choice.pooling
-                << ", dropout " << h.dropout << '\n';
-    } else {
-      head = opts.has("output") ? "" : g.values[static_cast<size_t>(choice.source_value)].name;
-      std::cerr << "head: the model's own, " << choice.reason << '\n';
-    }
   }
+  const bool wants_head = data.text || opts.has("cut_at") || opts.has("head_from");  // else outputs are trained as they are
+  const Shaped shaped = shape_model(opts, model, static_cast<int64_t>(needs.classes.size()), wants_head ? name_of(task) : "none");
+  say(opts, shaped.lines);
+  if (task == Task::none && !shaped.outputs.empty()) task = task_from_name(shaped.head);
+  const std::string head = shaped.outputs.empty() || opts.has("output") ? std::string() : shaped.outputs.front();
   Goal goal = choose_goal(opts, g, head, task);
   const std::vector<int> loss_outputs = values_of(g, goal.losses);
   require_known_operators(g, loss_outputs);
+  const Trainable trainable = make_trainable(opts, g, loss_outputs);
   const std::unique_ptr<OpenTeacher> teacher = open_teacher(opts, goal.losses);
   needs.task = data.text ? task : goal.task;
   needs.inputs = needed_inputs(g, loss_outputs);
@@ -325,7 +301,9 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   if (data.text) e.metadata["task"] = name_of(task);
   e.inference_form = result.steps > 0;  // untrained, the file stays as it is
   const std::string path = only_export.empty() ? dir + "/model.onnx" : only_export;
-  for (const std::string& note : export_model(*model.doc, g, trained_tensors(*session, params), e, path).notes) std::cerr << "note: " << note << '\n';
+  std::vector<TrainedTensor> exported = trained_tensors(*session, params);
+  if (!trainable.keep_lora) exported = merge_lora(g, trainable.lora, std::move(exported));
+  for (const std::string& note : export_model(*model.doc, g, exported, e, path).notes) std::cerr << "note: " << note << '\n';
   std::optional<double> difference;
   if (opts.flag("verify_export")) difference = verify_export(*session, path, goal.losses, data.val ? *data.val : *data.train, e.precision);
   if (!only_export.empty()) {

@@ -76,20 +76,36 @@ std::vector<Flag> model_flags() {
       choice("pooling", {"auto", "cls", "mean"}, "auto",
              "How a new head pools hidden states: first token or masked mean.")
           .on(kGraph | kData),
-      whole("num_labels", "0", "Classes of a new head; 0: counted in the training data.")
+      choice("head", {"auto", "classification", "regression", "multilabel", "token", "span", "segmentation", "none"}, "auto",
+             "A new head of this kind, whatever the model has; auto: one for --task when the model has none.")
+          .same({{"tokens", "token"}, {"token_classification", "token"}, {"question_answering", "span"}})
+          .on(in(Verb::train, Verb::check)),
+      text("cut_at", "NODE", "", "Drop everything behind this node or tensor, from the exported file too.")
+          .on(in(Verb::train, Verb::check))
+          .also({"cut"}),
+      whole("num_labels", "0",
+            "Outputs of the head: a classifier of another size is replaced by a new one; 0: counted in the training data.")
           .at_least(0)
           .on(kGraph)
           .also({"num_classes", "class_num"}),
-      real("dropout", "0.1", "Dropout probability in the new head.")
+      real("dropout", "0.1", "Dropout in a new head and where the architecture had it (listed; check shows it); 0: none.")
           .at_least(0)
           .below(1)
-          .on(kTrain)
+          .on(in(Verb::train, Verb::check))
           .also({"drop", "drop_rate"}),
       list("freeze", "GLOB", "Parameters that stay as they are (whole-name match; repeat the flag for more).")
           .on(kGraph),
       list("trainable", "GLOB", "Parameters to train whatever the discovery or --freeze says (repeatable).")
           .on(kGraph)
           .also({"unfreeze"}),
+      whole("freeze_layers", "-1", "Freeze the embeddings and the first N encoder layers or stages; 0: the embeddings; -1: none.")
+          .at_least(-1)
+          .on(kGraph)
+          .also({"freeze_n_layers"}),
+      text("lora", "r=8,alpha=16,targets=GLOB", "",
+           "Train low-rank adapters on the MatMul and Gemm weights that match (all without targets), the rest frozen; "
+           "also dropout=P.")
+          .on(kTrain),
       choice("tie_weights", {"auto", "none"}, "auto",
              "auto: equal-valued matrices, transposed copies included, are one weight.")
           .same({{"true", "auto"}, {"false", "none"}})
@@ -342,6 +358,8 @@ std::vector<Flag> export_flags() {
       choice("export_weights", {"last", "best", "ema"}, "last", "Which weights of the run are exported.")
           .on(kExport)
           .also({Alias("load_best_model_at_end", "best", "last")}),
+      choice("lora_export", {"merge", "keep"}, "merge", "Adapters in model.onnx: added into the weights, or nodes of their own.")
+          .on(kTrain),
       toggle("verify_export", "true", "Compare the exported file's outputs with the trained graph's.").on(kTrain),
   };
 }

@@ -1,0 +1,56 @@
+// Editing a SourceGraph: what heads, dropout and adapters are built with. New nodes go to the end of the list;
+// sort_nodes() puts each before the first node that reads it once an edit is complete.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/source.h"
+
+namespace amp {
+
+class GraphEditor {
+ public:
+  // place: of the nodes that it adds.
+  explicit GraphEditor(SourceGraph& g, Place place = Place::added);
+
+  SourceGraph& graph;
+  int64_t version() const { return version_; }  // of the default domain
+
+  int constant(const std::string& name, HostTensor t);
+  int parameter(const std::string& name, HostTensor t, const std::string& reason);  // trainable
+  // One output of type t, called `name` (made unique); the node's name is "/name". Returns the output.
+  int node(const std::string& op, const std::string& name, std::vector<int> in, Attrs attrs = {}, DType t = DType::f32);
+
+  // Operators whose axes are an attribute in old versions and an input in new ones.
+  int unsqueeze(const std::string& name, int x, int64_t axis, DType t = DType::f32);
+  int reduce_sum(const std::string& name, int x, int64_t axis);                       // without keepdims
+  int reduce_mean(const std::string& name, int x, const std::vector<int64_t>& axes);  // without keepdims
+
+  // `to` takes the place of `from`: for all its readers but node `except`, among the graph outputs, and its name.
+  void replace(int from, int to, int except);
+
+ private:
+  int value(const std::string& name, SourceKind kind, DType t, HostTensor data = {});
+  Place place_;
+  int64_t version_;
+};
+
+void sort_nodes(SourceGraph& g);
+
+// A value behind views that leave its elements and their number alone: Identity, Cast, Reshape, Flatten, Squeeze,
+// Unsqueeze, and Transpose when `transposes`.
+bool is_plain_view(const SourceNode& n, bool transposes);
+
+// Per value: lies on a path from one of `from`.
+std::vector<char> downstream_of(const SourceGraph& g, const std::vector<int>& from);
+// Per value: one of `to` depends on it.
+std::vector<char> upstream_of(const SourceGraph& g, const std::vector<int>& to);
+
+// Normal(0, deviation) by Box-Muller, and Uniform(-bound, bound), from Philox under a stream of its own.
+HostTensor normal_tensor(Dims dims, double deviation, uint64_t seed, uint64_t stream);
+HostTensor uniform_tensor(Dims dims, double bound, uint64_t seed, uint64_t stream);
+
+uint32_t name_hash(const std::string& name);  // FNV-1a: streams and dropout sites
+
+}  // namespace amp

@@ -1,0 +1,148 @@
+#include "importer/layers.h"
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/discover.h"
+#include "importer/edit.h"
+
+namespace amp {
+namespace {
+
+using Stacks = std::map<std::string, std::set<int64_t>>;
+
+LayerName layer_of_parameter(const SourceGraph& g, int value, const std::vector<Use>& uses,
+                             const std::vector<std::string>& scopes) {
+  const SourceValue& v = g.values[static_cast<size_t>(value)];
+  std::vector<std::string> names = {v.name, v.alias};
+  for (const Use& u : uses) {
+    names.push_back(scopes[static_cast<size_t>(u.node)]);
+    names.push_back(g.nodes[static_cast<size_t>(u.node)].name);
+  }
+  for (const std::string& name : names) {
+    if (LayerName l = layer_of(name); !l.stack.empty()) return l;
+  }
+  return {};
+}
+
+void keep_encoder(Stacks& stacks) {
+  const auto has = [](const std::string& s, const char* part) { return s.find(part) != std::string::npos; };
+  const bool encoder =
+      std::any_of(stacks.begin(), stacks.end(), [&](const auto& s) { return has(s.first, "encoder"); });
+  if (!encoder) return;
+  std::erase_if(stacks, [&](const auto& s) { return has(s.first, "decoder"); });
+}
+
+[[noreturn]] void nothing_found(const SourceGraph& g, int64_t count) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < g.values.size() && names.size() < 6; ++i) {
+    if (g.values[i].kind == SourceKind::parameter) names.push_back(printable(g.shown(static_cast<int>(i))));
+  }
+  fail(
+      Exit::usage, "E_FREEZE_LAYERS",
+      cat("--freeze_layers ", count, ": no parameter is named after a numbered layer (encoder.layer.0, layers.0, h.0, ",
+          "blocks.0, ...); the model has ", join(names, ", "), names.size() == 6 ? ", ..." : ""),
+      "freeze by name: --freeze GLOB");
+}
+
+}  // namespace
+
+LayerName layer_of(const std::string& name) {
+  static const std::regex pattern(
+      R"((?:^|[./])((?:[A-Za-z_]*(?:layers?|blocks?|stages?|groups?|features))[._]?|h[._])(\d{1,6})(?=[._/]|$))");
+  std::smatch m;
+  if (!std::regex_search(name, m, pattern)) return {};
+  std::string stack = name.substr(0, static_cast<size_t>(m.position(2)));
+  std::replace(stack.begin(), stack.end(), '/', '.');
+  while (!stack.empty() && (stack.back() == '.' || stack.back() == '_')) stack.pop_back();
+  if (!stack.empty() && stack.front() == '.') stack.erase(0, 1);
+  return {stack, std::stoll(m[2])};
+}
+
+std::vector<std::string> freeze_layers(SourceGraph& g, int64_t count, const std::vector<std::string>& trainable,
+                                       const std::vector<std::string>& scopes) {
+  const auto consumers = g.consumers();
+  const std::vector<char> live = live_nodes(g);
+  std::map<int, LayerName> layers;  // parameter -> its layer
+  std::map<int, std::vector<Use>> all_uses;
+  Stacks stacks;
+  for (size_t i = 0; i < g.values.size(); ++i) {
+    if (g.values[i].kind != SourceKind::parameter) continue;
+    const int p = static_cast<int>(i);
+    all_uses[p] = uses_behind_views(g, consumers, live, p);
+    const LayerName l = layer_of_parameter(g, p, all_uses[p], scopes);
+    if (l.stack.empty()) continue;
+    layers[p] = l;
+    stacks[l.stack].insert(l.number);
+  }
+  if (stacks.empty()) nothing_found(g, count);
+  keep_encoder(stacks);
+
+  std::vector<std::string> lines;
+  std::set<std::pair<std::string, int64_t>> frozen_layers, first_layers;
+  for (const auto& [stack, numbers] : stacks) {
+    if (static_cast<int64_t>(numbers.size()) < count) {
+      fail(Exit::usage, "E_FREEZE_LAYERS",
+           cat("--freeze_layers ", count, ": '", printable(stack), "' has ", numbers.size(), " layers (",
+               *numbers.begin(), " to ", *numbers.rbegin(), ")"),
+           cat("at most ", numbers.size()));
+    }
+    first_layers.emplace(stack, *numbers.begin());
+    auto it = numbers.begin();
+    for (int64_t k = 0; k < count; ++k, ++it) frozen_layers.emplace(stack, *it);
+    if (count > 0)
+      lines.push_back(
+          cat("frozen: ", printable(stack), " ", *numbers.begin(), count > 1 ? cat(" to ", *std::prev(it)) : ""));
+  }
+
+  std::set<int> chosen;
+  std::vector<int> reached;  // what the frozen layers (with count 0 the first) compute
+  for (const auto& [p, l] : layers) {
+    const bool frozen = frozen_layers.count({l.stack, l.number}) != 0;
+    if (frozen) chosen.insert(p);
+    if (!frozen && !(count == 0 && first_layers.count({l.stack, l.number}))) continue;
+    for (const Use& u : all_uses[p]) {
+      for (const int o : g.nodes[static_cast<size_t>(u.node)].outputs) {
+        if (o >= 0) reached.push_back(o);
+      }
+    }
+  }
+  const std::vector<char> below = upstream_of(g, reached);
+  std::vector<std::string> outside;
+  for (const auto& [p, uses] : all_uses) {
+    if (layers.count(p) || !below[static_cast<size_t>(p)]) continue;
+    chosen.insert(p);
+    outside.push_back(printable(g.shown(p)));
+  }
+  if (!outside.empty()) lines.push_back(cat("frozen: what they stand on: ", join(outside, ", ")));
+
+  const auto master = [&](int i) {
+    return g.values[static_cast<size_t>(i)].tied_to < 0 ? i : g.values[static_cast<size_t>(i)].tied_to;
+  };
+  std::set<int> masters;
+  for (const int p : chosen) masters.insert(master(p));
+  for (const auto& [p, uses] : all_uses) {
+    const SourceValue& v = g.values[static_cast<size_t>(p)];
+    for (const std::string& glob : trainable) {
+      if (glob_match(glob, v.name) || (!v.alias.empty() && glob_match(glob, v.alias))) masters.erase(master(p));
+    }
+  }
+  int64_t tensors = 0, elements = 0;
+  for (const auto& [p, uses] : all_uses) {
+    SourceValue& v = g.values[static_cast<size_t>(p)];
+    if (!masters.count(master(p)) || !v.trainable) continue;
+    v.trainable = false;
+    v.reason = cat("frozen by --freeze_layers ", count, " (", v.reason, ")");
+    tensors += v.tied_to < 0;
+    elements += v.tied_to < 0 ? v.data.numel() : 0;
+  }
+  lines.push_back(
+      cat("frozen: ", tensors, " tensors with ", with_thousands(elements), " values by --freeze_layers ", count));
+  return lines;
+}
+
+}  // namespace amp
