@@ -79,9 +79,9 @@ std::vector<Flag> model_flags() {
       choice("head", {"auto", "classification", "regression", "multilabel", "token", "span", "segmentation", "none"}, "auto",
              "A new head of this kind, whatever the model has; auto: one for --task when the model has none.")
           .same({{"tokens", "token"}, {"token_classification", "token"}, {"question_answering", "span"}})
-          .on(in(Verb::train, Verb::check)),
+          .on(in(Verb::train, Verb::check, Verb::plan)),
       text("cut_at", "NODE", "", "Drop everything behind this node or tensor, from the exported file too.")
-          .on(in(Verb::train, Verb::check))
+          .on(in(Verb::train, Verb::check, Verb::plan))
           .also({"cut"}),
       whole("num_labels", "0",
             "Outputs of the head: a classifier of another size is replaced by a new one; 0: counted in the training data.")
@@ -91,7 +91,7 @@ std::vector<Flag> model_flags() {
       real("dropout", "0.1", "Dropout in a new head and where the architecture had it (listed; check shows it); 0: none.")
           .at_least(0)
           .below(1)
-          .on(in(Verb::train, Verb::check))
+          .on(in(Verb::train, Verb::check, Verb::plan))
           .also({"drop", "drop_rate"}),
       list("freeze", "GLOB", "Parameters that stay as they are (whole-name match; repeat the flag for more).")
           .on(kGraph),
