@@ -194,12 +194,4 @@ std::vector<std::string> attach_head(SourceGraph& g, const HeadChoice& c, const 
   return names;
 }
 
-std::string loss_of_head(const std::string& kind) {
-  return kind == "regression"     ? "mse"
-         : kind == "multilabel"   ? "bce_logits"
-         : kind == "span"         ? "qa_span"
-         : kind == "segmentation" ? "cross_entropy_nchw"
-                                  : "cross_entropy";
-}
-
 }  // namespace amp

@@ -40,7 +40,4 @@ HeadChoice choose_head(const SourceGraph& graph, const HeadOptions& options);
 // Appends the head: its weights classifier.weight and classifier.bias, its graph outputs; returns their names.
 std::vector<std::string> attach_head(SourceGraph& graph, const HeadChoice& choice, const HeadOptions& options);
 
-// The loss that a kind of head is trained with unless another is asked for.
-std::string loss_of_head(const std::string& kind);
-
 }  // namespace amp

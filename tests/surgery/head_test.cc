@@ -4,6 +4,7 @@
 #include "importer/classifier.h"
 #include "importer/cut.h"
 #include "surgery.h"
+#include "trainer/task.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -63,7 +64,7 @@ TEST_CASE("heads compute PyTorch's losses and gradients and survive the export")
                                : kind == "token" || kind == "span" || kind == "segmentation" ? "none"
                                                                                              : "mean"));
       LossSpec loss;
-      loss.kind = loss_of_head(kind);
+      loss.kind = default_loss(task_from_name(kind));
       loss.outputs = attach_head(g, choice, h);
       if (kind == "span") CHECK(loss.outputs.at(0).rfind("start_logits", 0) == 0);
 
