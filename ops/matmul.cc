@@ -1,8 +1,8 @@
 // MatMul (ONNX 1+), Gemm (7+), com.microsoft FusedMatMul, FusedGemm, GemmFastGelu. Core MatMul: Y = alpha op(A) op(B)
 // [+ bias], batch dims broadcast, bias a vector of the columns.
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/operands.h"
 #include "backend/cpu/packed_gemm.h"
-#include "backend/cpu/staged.h"
 #include "ops/elementwise_op.h"
 #include "ops/fused_activation.h"
 
@@ -96,22 +96,21 @@ struct Products {
 };
 
 // The reference in fp64: plain loops, other types through the workspace.
-Kernel double_matmul(const KernelArgs& args) {
-  const cpu::Staging staged(args);
+Kernel double_matmul(const KernelArgs& args, Carver& carver) {
+  const Operands<double> x(args, carver);
+  if (carver.measuring()) return {};
   const Products p(args);
   const Shape s = p.shape;
   const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
-  const auto *a = static_cast<const double*>(staged.in[0].data), *b = static_cast<const double*>(staged.in[1].data);
-  const double* bias = args.has(2) ? static_cast<const double*>(staged.in[2].data) : nullptr;
-  double* c = static_cast<double*>(staged.out[0].data);
   const int64_t lda = p.da.back(), ldb = p.db.back();
   return [=, ta = p.ta, tb = p.tb, alpha = p.alpha, batch = p.batch] {
-    staged.fetch();
+    x.load();
     for (int64_t i = 0; i < batch; ++i) {
       const size_t z = static_cast<size_t>(i);
-      cpu::parallel_gemm<double>(ta, tb, s.m, s.n, s.k, alpha, a + oa[z], lda, b + ob[z], ldb, 0.0, c + i * s.m * s.n, s.n, bias);
+      cpu::parallel_gemm<double>(ta, tb, s.m, s.n, s.k, alpha, x.input(0) + oa[z], lda, x.input(1) + ob[z], ldb, 0.0,
+                                 x.output(0) + i * s.m * s.n, s.n, x.input(2));
     }
-    staged.store();
+    x.store();
   };
 }
 
@@ -133,10 +132,10 @@ cpu::PackedGemm packed_product(const KernelArgs& args, const Products& p) {
   }
   return g;
 }
-Kernel packed_matmul(const KernelArgs& args) {
+Kernel packed_matmul(const KernelArgs& args, Carver& carver) {
   const Products p(args);
   const cpu::PackedGemm g = packed_product(args, p);
-  if (p.batch == 1) return [=, workspace = args.workspace] { g.run(workspace); };
+  if (p.batch == 1) return [=, workspace = carver.take<char>(g.workspace())] { g.run(workspace); };
   const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
   return [=, batch = p.batch, grain = p.grain()] {
     const auto at = [](const void* base, int64_t elements, DType t) { return static_cast<const char*>(base) + elements * size_of(t); };
@@ -177,21 +176,10 @@ Kernel integer_matmul(const KernelArgs& args) {
   };
 }
 
-Kernel matmul_kernel(const KernelArgs& a) {
+Kernel matmul_kernel(const KernelArgs& a, Carver& carver) {
   if (!is_float(a.in[0].dtype)) return integer_matmul(a);
   if (a.out[0].numel() == 0) return [] {};
-  return in_double(a) ? double_matmul(a) : packed_matmul(a);
-}
-
-int64_t matmul_workspace(const Graph& g, const Node& n) {
-  static char present;  // a stand-in address: only its being there is looked at
-  KernelArgs a{n, {}, {}, nullptr, nullptr};
-  for (const ValueId v : n.in) a.in.push_back(v ? Tensor{&present, g.value(v).dtype, g.value(v).dims} : Tensor{});
-  for (const ValueId v : n.out) a.out.push_back(Tensor{&present, g.value(v).dtype, g.value(v).dims});
-  if (!is_float(a.in[0].dtype) || a.out[0].numel() == 0) return 0;
-  if (in_double(a)) return cpu::staging_workspace(g, n);
-  const Products p(a);
-  return p.batch == 1 ? packed_product(a, p).workspace() : 0;
+  return in_double(a) ? double_matmul(a, carver) : packed_matmul(a, carver);
 }
 
 OpDef matmul_def() {
@@ -199,11 +187,11 @@ OpDef matmul_def() {
   d.name = "MatMul";
   d.infer = infer_matmul;
   d.gradient = grad_matmul;
-  d.workspace = matmul_workspace;
+  d.workspace = measure_workspace<matmul_kernel>;
   return d;
 }
 const RegisterOp matmul_op{matmul_def()};
-const RegisterKernel matmul_cpu{DeviceKind::cpu, "MatMul", matmul_kernel};
+const RegisterKernel matmul_cpu{DeviceKind::cpu, "MatMul", with_workspace<matmul_kernel>};
 
 // NumPy matmul: a 1-D operand becomes a row or a column and its dim is dropped from the result.
 ValueId numpy_matmul(Lowering& l, ValueId a, ValueId b, Attrs attrs) {
