@@ -122,6 +122,7 @@ GradStats Optimizer<T>::inspect(const T* grads, double scale) const {
     sum += p.sum_squares;
     most = std::max(most, p.max_abs);
   }
+  out.found_inf |= !std::isfinite(inverse(scale));  // a scale that fell to 0: what it leaves cannot be scaled back
   const double scaled = config_.clip_mode == ClipMode::norm_inf ? most : std::sqrt(sum);
   out.norm = out.found_inf ? std::sqrt(sum) : scaled * static_cast<double>(inverse(scale));
   return out;

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/sysinfo.h"
+#include "base/text.h"
+#include "trainer/first_nonfinite.h"
 
 namespace amp {
 
@@ -24,8 +26,9 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
 
 Metrics Trainer::evaluate() { return amp::evaluate(session_, config_.goal, *val_, config_.eval_batch_size); }
 
-Trainer::Step Trainer::step(const LoadedWindow& window) {
-  Step s;
+StepResult Trainer::step(const LoadedWindow& window) {
+  StepResult s;
+  s.step = step_;
   LossWindow loss(config_.goal.losses);
   std::vector<Tensors> batches;
   for (const Batch& batch : window.batches) {
@@ -60,13 +63,17 @@ Trainer::Step Trainer::step(const LoadedWindow& window) {
     }
   }
   s.lr = schedule_.lr(optimizer_.steps());
-  s.stats = optimizer_.inspect(grads, scale);
-  s.stats.found_inf |= !session_.statistics_finite();  // an activation overflowed where no gradient shows it
-  if (optimizer_.apply(static_cast<float*>(session_.params()), grads, scale, s.stats, s.lr)) {
+  GradStats stats = optimizer_.inspect(grads, scale);
+  stats.found_inf |= !session_.statistics_finite();  // an activation overflowed where no gradient shows it
+  if (optimizer_.apply(static_cast<float*>(session_.params()), grads, scale, stats, s.lr)) {
     session_.commit_statistics();
     session_.params_changed();
+  } else {
+    s.first_bad_param = optimizer_.first_nonfinite(grads);
   }
-  s.scale = scaler_.update(s.stats.found_inf);
+  s.grad_norm = stats.norm;
+  s.scale = scaler_.update(stats.found_inf);
+  s.applied_steps = optimizer_.steps();
   return s;
 }
 
@@ -82,10 +89,11 @@ TrainResult Trainer::run() {
   const double started = now();
   double evaluating = 0, last = now();
   bool stop = false;
+  SkipWatch skips(config_.scale, step_ > 0);
   while (step_ < config_.max_steps && !stop) {
     const std::optional<LoadedWindow> window = loader.next();
     if (!window) break;
-    const Step s = step(*window);
+    const StepResult s = step(*window);
     ++step_;
     next_ = window->next;
     result.samples += window->rows;
@@ -99,8 +107,8 @@ TrainResult Trainer::run() {
     line.loss = s.loss;
     line.lr = s.lr;
     line.loss_scale = s.scale.used;
-    line.grad_norm = s.stats.norm;
-    line.skipped = !s.scale.applied;
+    line.grad_norm = s.grad_norm;
+    line.skipped = s.skipped();
     line.samples_per_s = static_cast<double>(window->rows) / dt;
     line.tokens_per_s = static_cast<double>(window->tokens) / dt;
     line.memory = peak_rss_bytes();
@@ -116,7 +124,9 @@ TrainResult Trainer::run() {
     p.samples_per_s = static_cast<double>(result.samples) / std::max(p.seconds, 1e-9);
     p.skipped = scaler_.state().total_skips;
     if (!config_.quiet) progress_.update(p);
-    if (s.scale.consecutive_skips >= config_.max_consecutive_skips) diverged();
+    if (const SkipWatch::Message m = skips.see(s.scale); !m.text.empty() && (m.alarm || !config_.quiet)) progress_.message(m.text);
+    if (config_.on_step) config_.on_step(s);
+    if (config_.max_consecutive_skips > 0 && s.scale.consecutive_skips >= config_.max_consecutive_skips) diverged(s, *window);
 
     const bool done = step_ >= config_.max_steps;
     const bool epoch_end = window->last_of_epoch || done;
@@ -187,11 +197,19 @@ bool Trainer::evaluate_now(TrainResult& result, int64_t epoch) {
   return better;
 }
 
-void Trainer::diverged() {
-  const std::string where = optimizer_.first_nonfinite(static_cast<const float*>(session_.grads()));
+void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
+  LossWindow loss(config_.goal.losses);
+  std::vector<Tensors> batches;
+  for (const Batch& batch : window.batches) {
+    batches.push_back(to_tensors(batch, config_.goal.teacher));
+    loss.count(batches.back());
+  }
+  session_.state().step = last.step;
+  const std::string value = first_nonfinite_value(session_, config_.goal.losses, batches, loss.seeds(last.scale.used));
   fail(Exit::numerical, "E_DIVERGED",
-       cat(scaler_.state().consecutive_skips, " steps in a row had non-finite gradients (loss scale ", scaler_.scale(), "); the first non-finite gradient is that of '",
-           where, "'"),
+       cat(last.scale.consecutive_skips, " steps in a row had non-finite gradients (loss scale ", last.scale.next, ")",
+           last.first_bad_param.empty() ? "" : cat("; the first non-finite gradient is that of '", printable(last.first_bad_param), "'"),
+           value.empty() ? "" : "; ", value),
        "lower --lr, try --use_bf16, or let --amp_level auto find the operators that need fp32 (by hand: a rule in --precision_plan)");
 }
 

@@ -17,9 +17,22 @@
 #include "trainer/progress.h"
 #include "trainer/schedule.h"
 #include "trainer/session.h"
+#include "trainer/skip_watch.h"
 #include "trainer/stop.h"
 
 namespace amp {
+
+// What one attempted step did. A skipped step moved nothing: weights, moments, EMA, running statistics, schedule and the
+// optimizer's t stand where they stood.
+struct StepResult {
+  int64_t step = 0;                  // attempted, from 0
+  int64_t applied_steps = 0;         // so far, this one included if it was
+  double loss = 0, grad_norm = 0;    // the norm of the unscaled gradients, before clipping
+  double lr = 0;                     // the schedule's, of the next applied step as long as steps are skipped
+  StepScale scale;                   // applied or not, the scale used, the next one
+  std::string first_bad_param;       // the first with a non-finite gradient; empty when applied
+  bool skipped() const { return !scale.applied; }
+};
 
 struct TrainerConfig {
   Goal goal;
@@ -31,13 +44,14 @@ struct TrainerConfig {
   int64_t eval_batch_size = 32;
   int64_t eval_steps = 0, save_steps = 0;  // 0: at the end of each epoch
   int64_t save_total_limit = 2;
-  int64_t max_consecutive_skips = 50;
+  int64_t max_consecutive_skips = 50;                    // 0: never stop
   int64_t logging_steps = 50;
   int64_t early_stopping_patience = 0;
   std::string best_metric = "accuracy";
   std::string output_dir;
   std::map<std::string, std::string> hashes;             // what must be the same to resume
   std::function<bool(int64_t)> inject_overflow;          // by attempted step
+  std::function<void(const StepResult&)> on_step;        // after each attempted step
   bool quiet = false;
   bool initial_eval = true;
 };
@@ -66,11 +80,10 @@ class Trainer {
   const Optimizer<float>& optimizer() const { return optimizer_; }
 
  private:
-  struct Step { double loss = 0; GradStats stats; StepScale scale; double lr = 0; };
-  Step step(const LoadedWindow& window);
+  StepResult step(const LoadedWindow& window);
   bool evaluate_now(TrainResult& result, int64_t epoch);   // true: the best so far
   void save(const SamplerState& next);
-  [[noreturn]] void diverged();
+  [[noreturn]] void diverged(const StepResult& last, const LoadedWindow& window);
 
   Session& session_;
   const Dataset& train_;
