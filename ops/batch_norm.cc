@@ -107,7 +107,8 @@ void lower_batch_norm(Lowering& l) {
   const bool vector = l.rank(0) == 1;   // "N" alone: one channel
   if (vector) x = b.reshape(x, {l.dims(0)[0], 1});
   const bool in_training_form = l.version() >= 14 ? l.attrs.i("training_mode", 0) != 0 : l.n_out() > 1;
-  if (l.options.batchnorm_train || (l.options.batchnorm_as_written && in_training_form)) {
+  const bool empty = numel(l.dims(0)) == 0;   // has no statistics: the running ones stay
+  if (!empty && (l.options.batchnorm_train || (l.options.batchnorm_as_written && in_training_form))) {
     const auto out = b.ops("BatchNormTrain", {x, l.in(1), l.in(2)}, a);
     y = out[0];
     if (l.wanted(1) || moves(l, 3)) mean = blend(l, 3, out[1]);

@@ -15,6 +15,7 @@ struct Layout {
     for (size_t i = 2; i < d.size(); ++i) inner *= d[i];
   }
   int64_t count() const { return n * inner; }
+  double divisor() const { return static_cast<double>(std::max<int64_t>(1, count())); }  // statistics of nothing are 0
 };
 
 // Channels [begin, end) on one thread: single channels, or blocks of neighbours when a channel is a column.
@@ -104,7 +105,7 @@ Kernel training(const KernelArgs& args, Carver& carve) {
       double sum[64];
       const T* in = x.data;
       channel_sums<T>(l, b, e, sum, [&](int64_t, int64_t i) AMP_INLINE { return in[i]; });
-      const double count = static_cast<double>(l.count());
+      const double count = l.divisor();
       T* m = mean.data + b;
       for (int64_t c = 0; c < e - b; ++c) m[c] = static_cast<T>(sum[c] / count);
       channel_sums<T>(l, b, e, sum, [&](int64_t c, int64_t i) AMP_INLINE { return (in[i] - m[c]) * (in[i] - m[c]); });
@@ -138,7 +139,7 @@ Kernel gradient(const KernelArgs& args, Carver& carve) {
         dscale.data[b + c] = static_cast<T>(sum_dy_x[c]) * r;
         dbias.data[b + c] = static_cast<T>(sum_dy[c]);
         a[c] = scale.data[b + c] * r;
-        const double per = train ? static_cast<double>(a[c]) / static_cast<double>(l.count()) : 0;
+        const double per = train ? static_cast<double>(a[c]) / l.divisor() : 0;
         p[c] = static_cast<T>(per * sum_dy[c]);
         q[c] = static_cast<T>(per * sum_dy_x[c] * static_cast<double>(r) * static_cast<double>(r));
       }

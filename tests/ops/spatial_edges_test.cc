@@ -52,6 +52,24 @@ TEST_CASE("MaxPool of -inf gives -inf, and its gradient to an element of the win
   for (const double y : r.outputs[0].to_doubles()) CHECK(y == -std::numeric_limits<double>::infinity());
 }
 
+// As PyTorch does.
+TEST_CASE("a batch normalisation of no sample leaves the running statistics, and has no NaN") {
+  OneNode n;
+  n.op = "BatchNormalization";
+  n.version = 15;
+  n.attrs = {{"training_mode", int64_t{1}}};
+  n.n_outputs = 3;
+  n.batchnorm_train = true;
+  const HostTensor mean = random_tensor({4}, 3), var = HostTensor::of<double>({4}, {1, 2, 3, 4});
+  for (const Dims& d : {Dims{0, 4}, Dims{2, 4, 0}}) {
+    n.inputs = {random_tensor(d, 1), random_tensor({4}, 2), random_tensor({4}, 4), mean, var};
+    const NodeRun r = run_node(n, random_tensor(d, 5), {1, 2}, DType::f64);
+    CHECK(same_bits(r.outputs[1], mean));
+    CHECK(same_bits(r.outputs[2], var));
+    for (const size_t i : {size_t{1}, size_t{2}}) CHECK(r.grads.at(i).to_doubles() == std::vector<double>(4, 0.0));
+  }
+}
+
 TEST_CASE("malformed spatial attributes are model errors that name the value") {
   const HostTensor x = random_tensor({1, 4, 5, 5}, 1), w = random_tensor({6, 4, 3, 3}, 2);
   const auto error_of = [](const OneNode& n) -> std::string {
