@@ -19,7 +19,8 @@ struct CaseResult {
 class CaseRun {
  public:
   // type: of the floating inputs (fp32 statistics beside 16-bit ones). gradient: builds the backward pass too.
-  CaseRun(const std::string& op, const OpCase& c, DType type, bool gradient);
+  // surrogate: runs in the operator's place.
+  CaseRun(const std::string& op, const OpCase& c, DType type, bool gradient, Surrogate surrogate = nullptr);
 
   // in and dy (by position in OpCase::seeded) are converted to the graph's types.
   CaseResult operator()(const std::vector<HostTensor>& in, const std::vector<HostTensor>& dy = {}) const;

@@ -65,6 +65,70 @@ Draw some_of(int64_t n) {
 
 Draw coin() { return integers(0, 1); }
 
+const std::vector<Dims>& small_shapes() {
+  static const std::vector<Dims> all = {{},
+                                        {1},
+                                        {0},
+                                        {7},
+                                        {16},
+                                        {40},
+                                        {3, 4},
+                                        {1, 5},
+                                        {5, 1},
+                                        {0, 4},
+                                        {3, 17},
+                                        {2, 0, 3},
+                                        {2, 3, 4},
+                                        {2, 1, 4},
+                                        {1, 1, 1},
+                                        {4, 3, 1},
+                                        {2, 3, 2, 2},
+                                        {1, 2, 1, 3},
+                                        {3, 1, 1, 2},
+                                        {1, 1, 0, 1},
+                                        {3, 1, 2, 1, 2},
+                                        {2, 2, 2, 2, 2},
+                                        {1, 1, 1, 1, 1},
+                                        {2, 0, 1, 3, 1}};
+  return all;
+}
+
+std::vector<size_t> axes_in_turn(const Dims& d, size_t k) {
+  if (d.empty()) return {};
+  const size_t axis = k % d.size(), last = d.size() - 1;
+  return axis == last ? std::vector<size_t>{last} : std::vector<size_t>{axis, last};
+}
+
+std::pair<Dims, Dims> broadcasting(const Dims& s, size_t way) {
+  Dims a = s, b = s;
+  const auto ones = [](Dims& d, size_t parity) {
+    for (size_t i = 0; i < d.size(); ++i) {
+      if (i % 2 == parity) d[i] = 1;
+    }
+  };
+  switch (way) {
+    case 1:
+      b = {};
+      break;
+    case 2:
+      b.erase(b.begin(), b.begin() + static_cast<int64_t>(std::min<size_t>(1, b.size())));
+      break;
+    case 3:
+      ones(b, 0);
+      break;
+    case 4:
+      if (!b.empty()) b.back() = 1;
+      break;
+    case 5:
+      ones(a, 1);
+      ones(b, 0);
+      break;
+    default:
+      break;
+  }
+  return {a, b};
+}
+
 const OpSpecs& op_specs() {
   static const OpSpecs specs = [] {
     OpSpecs s;
@@ -74,6 +138,9 @@ const OpSpecs& op_specs() {
     add_spatial_cases(s);
     add_recurrent_cases(s);
     add_sampling_cases(s);
+    add_moving_shapes(s);
+    add_indexing_shapes(s);
+    add_adding_shapes(s);
     return s;
   }();
   return specs;

@@ -9,7 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "base/shape.h"
 #include "graph/attrs.h"
+#include "graph/graph.h"
+
+namespace amp {
+class Builder;
+}
 
 namespace amp::test {
 
@@ -24,6 +30,13 @@ Draw distinct(double step = 0.05);            // different multiples of step, sh
 Draw integers(int64_t lo, int64_t hi);        // both included
 Draw some_of(int64_t n);                      // different integers in [0, n), shuffled
 Draw coin();                                  // 0 or 1
+
+// Ranks 0 to 5, extents of 0 and 1 in every place, few elements.
+const std::vector<Dims>& small_shapes();
+// One axis of d, another for every k, and the last one.
+std::vector<size_t> axes_in_turn(const Dims& d, size_t k);
+// What broadcasts with s, one of six ways (0: s itself).
+std::pair<Dims, Dims> broadcasting(const Dims& s, size_t way);
 
 enum class Role {
   value,    // floating, its gradient is checked
@@ -48,11 +61,14 @@ struct OpCase {
   bool finite_differences = true;    // off: too many elements to keep away from kinks
 };
 
+// What a gradient is the derivative of, where that is not the operator.
+using Surrogate = ValueId (*)(Builder&, const std::vector<ValueId>& in, const Attrs&);
+
 struct OpSpec {
   std::vector<OpCase> cases;
   bool elementwise = false;
-  bool zero_gradient = false;    // constant almost everywhere
-  bool straight_through = false; // its gradient is not its derivative: tested by itself
+  bool zero_gradient = false;     // constant almost everywhere
+  Surrogate surrogate = nullptr;  // of a straight-through gradient
   double fp32_tolerance = 2e-6;  // fp32 against fp64, of the tensor's largest element ...
   double fp32_floor = 0;         // ... or of this, where the formula cancels (1 + erf x)
 };
@@ -68,5 +84,9 @@ void add_reduction_cases(OpSpecs& specs);
 void add_spatial_cases(OpSpecs& specs);
 void add_recurrent_cases(OpSpecs& specs);
 void add_sampling_cases(OpSpecs& specs);
+// Structured operators over small_shapes(): op_shapes_*.cc.
+void add_moving_shapes(OpSpecs& specs);
+void add_indexing_shapes(OpSpecs& specs);
+void add_adding_shapes(OpSpecs& specs);
 
 }  // namespace amp::test

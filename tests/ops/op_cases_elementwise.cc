@@ -1,72 +1,18 @@
 // Elementwise operators: every family on the same generated shapes.
-#include <algorithm>
-
-#include "base/shape.h"
 #include "tests/ops/op_cases.h"
 
 namespace amp::test {
 
 namespace {
 
-// Ranks 0 to 5, extents of 0 and 1 in every place, more than one vector, more than one chunk.
+// More than one vector and more than one chunk too.
 const std::vector<Dims>& shapes() {
-  static const std::vector<Dims> all = {{},
-                                        {1},
-                                        {0},
-                                        {7},
-                                        {16},
-                                        {40},
-                                        {3, 4},
-                                        {1, 5},
-                                        {5, 1},
-                                        {0, 4},
-                                        {3, 17},
-                                        {2, 0, 3},
-                                        {2, 3, 4},
-                                        {2, 1, 4},
-                                        {1, 1, 1},
-                                        {4, 3, 1},
-                                        {2, 3, 2, 2},
-                                        {1, 2, 1, 3},
-                                        {3, 1, 1, 2},
-                                        {1, 1, 0, 1},
-                                        {3, 1, 2, 1, 2},
-                                        {2, 2, 2, 2, 2},
-                                        {1, 1, 1, 1, 1},
-                                        {2, 0, 1, 3, 1},
-                                        {1025}};
+  static const std::vector<Dims> all = [] {
+    std::vector<Dims> v = small_shapes();
+    v.push_back({1025});
+    return v;
+  }();
   return all;
-}
-
-// What broadcasts with s, one of six ways.
-std::pair<Dims, Dims> broadcasting(const Dims& s, size_t way) {
-  Dims a = s, b = s;
-  const auto ones = [](Dims& d, size_t parity) {
-    for (size_t i = 0; i < d.size(); ++i) {
-      if (i % 2 == parity) d[i] = 1;
-    }
-  };
-  switch (way) {
-    case 1:
-      b = {};
-      break;
-    case 2:
-      b.erase(b.begin(), b.begin() + static_cast<int64_t>(std::min<size_t>(1, b.size())));
-      break;
-    case 3:
-      ones(b, 0);
-      break;
-    case 4:
-      if (!b.empty()) b.back() = 1;
-      break;
-    case 5:
-      ones(a, 1);
-      ones(b, 0);
-      break;
-    default:
-      break;
-  }
-  return {a, b};
 }
 
 const Dims kLarge = {300, 257};

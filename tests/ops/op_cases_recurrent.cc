@@ -88,7 +88,15 @@ const std::vector<Layer> kLayers = {{1, 1, 1},
                                     {4, 3, 2, false, true},
                                     {4, 3, 2, true, true},
                                     {4, 3, 2, true, true, true},
-                                    {3, 1, 3, true, false, true}};
+                                    {3, 1, 3, true, false, true},
+                                    {1, 3, 1, true},
+                                    {2, 1, 2, false, true, true},
+                                    {5, 1, 1, false, true},
+                                    {2, 4, 1, true, true},
+                                    {3, 0, 2, false, true},
+                                    {2, 0, 1, true, false, true},
+                                    {0, 2, 2},
+                                    {0, 1, 2, true, true, true}};
 const Layer kLarge = {12, 16, 20, true, true, true};
 
 }  // namespace

@@ -28,6 +28,75 @@ void conv(OpSpecs& s, const Dims& x, const Dims& w, const Dims& y, const Window&
   s["ConvGradW"].cases.push_back({{{x}, {y}}, with_dims(w)});
 }
 
+// Outputs along axis i of an extent n.
+int64_t outputs(const Window& v, size_t i, int64_t n, int64_t kernel, bool ceil) {
+  const int64_t room = n + v.pads[i] + v.pads[v.strides.size() + i] - (kernel - 1) * v.dilations[i] - 1;
+  return (room + (ceil ? v.strides[i] - 1 : 0)) / v.strides[i] + 1;
+}
+
+void small_convolutions(OpSpecs& s) {
+  struct Row {
+    Dims x, w;
+    Window window;
+  };
+  for (const Row& r :
+       std::vector<Row>{{{1, 1, 4}, {1, 1, 2}, {{1}, {1}, {0, 0}}},
+                        {{2, 2, 5}, {2, 2, 3}, {{2}, {1}, {1, 1}}},
+                        {{1, 4, 6}, {4, 2, 2}, {{1}, {2}, {0, 1}, 2}},
+                        {{0, 2, 5}, {2, 2, 3}, {{1}, {1}, {0, 0}}},
+                        {{2, 3, 4}, {3, 1, 1}, {{3}, {1}, {0, 0}, 3}},
+                        {{1, 2, 3, 4}, {1, 2, 2, 2}, {{1, 1}, {1, 1}, {1, 0, 0, 2}}},
+                        {{2, 3, 2, 2}, {3, 1, 2, 2}, {{1, 1}, {1, 1}, {1, 1, 0, 0}, 3}},
+                        {{1, 1, 1, 5}, {2, 1, 1, 3}, {{1, 2}, {1, 1}, {0, 1, 0, 1}}},
+                        {{1, 2, 5, 1}, {2, 2, 3, 1}, {{2, 1}, {1, 1}, {0, 0, 0, 0}}},
+                        {{3, 1, 4, 4}, {2, 1, 1, 1}, {{2, 2}, {1, 1}, {0, 0, 0, 0}}},
+                        {{1, 1, 2, 2}, {1, 1, 3, 3}, {{1, 1}, {1, 1}, {1, 1, 1, 1}}},
+                        {{1, 1, 5, 5}, {1, 1, 2, 3}, {{2, 1}, {3, 2}, {1, 1, 0, 0}}},
+                        {{0, 2, 3, 3}, {4, 1, 2, 2}, {{1, 1}, {1, 1}, {0, 0, 0, 0}, 2}},
+                        {{1, 2, 2, 3, 3}, {2, 1, 1, 2, 2}, {{1, 1, 2}, {1, 1, 1}, {0, 0, 0, 0, 1, 1}, 2}},
+                        {{0, 1, 2, 2, 2}, {1, 1, 1, 1, 2}, {{1, 1, 1}, {1, 1, 1}, {0, 0, 0, 0, 0, 0}}},
+                        {{2, 1, 3, 2, 2}, {1, 1, 2, 1, 2}, {{1, 1, 1}, {2, 1, 1}, {0, 0, 0, 0, 0, 0}}},
+                        {{1, 1, 2, 2, 2}, {3, 1, 1, 1, 1}, {{1, 2, 1}, {1, 1, 1}, {1, 0, 0, 1, 0, 0}}}}) {
+    Dims y{r.x[0], r.w[0]};
+    for (size_t i = 0; i + 2 < r.x.size(); ++i) y.push_back(outputs(r.window, i, r.x[i + 2], r.w[i + 2], false));
+    conv(s, r.x, r.w, y, r.window, r.window.group != 2);
+  }
+}
+
+void small_pools(OpSpecs& s) {
+  struct Row {
+    Dims x, kernel;
+    Window window;
+    bool ceil = false;
+  };
+  for (const Row& r : std::vector<Row>{{{1, 1, 4}, {2}, {{2}, {1}, {0, 0}}},
+                                       {{2, 2, 5}, {3}, {{1}, {1}, {1, 1}}},
+                                       {{1, 2, 6}, {2}, {{2}, {2}, {0, 1}}},
+                                       {{1, 1, 5}, {2}, {{2}, {1}, {0, 0}}, true},
+                                       {{0, 2, 5}, {2}, {{1}, {1}, {0, 0}}},
+                                       {{2, 0, 5}, {2}, {{1}, {1}, {0, 0}}},
+                                       {{1, 1, 3, 3}, {1, 1}, {{1, 1}, {1, 1}, {0, 0, 0, 0}}},
+                                       {{1, 1, 3, 3}, {1, 1}, {{2, 2}, {1, 1}, {0, 0, 0, 0}}},
+                                       {{1, 2, 3, 4}, {3, 4}, {{1, 1}, {1, 1}, {0, 0, 0, 0}}},
+                                       {{2, 1, 4, 3}, {2, 2}, {{1, 2}, {1, 1}, {1, 0, 0, 1}}},
+                                       {{1, 1, 5, 5}, {2, 3}, {{2, 2}, {1, 1}, {0, 1, 1, 1}}, true},
+                                       {{1, 1, 5, 4}, {2, 2}, {{1, 1}, {2, 3}, {0, 0, 0, 0}}},
+                                       {{3, 1, 1, 6}, {1, 3}, {{1, 3}, {1, 1}, {0, 0, 0, 0}}},
+                                       {{1, 3, 4, 1}, {3, 1}, {{1, 1}, {1, 1}, {2, 0, 2, 0}}},
+                                       {{1, 1, 2, 3, 3}, {2, 2, 2}, {{1, 1, 1}, {1, 1, 1}, {0, 0, 0, 0, 0, 0}}},
+                                       {{1, 2, 3, 2, 2}, {2, 1, 2}, {{1, 1, 2}, {1, 1, 1}, {1, 0, 0, 1, 0, 1}}},
+                                       {{2, 1, 3, 3, 2}, {2, 2, 1}, {{2, 2, 1}, {1, 1, 1}, {0, 0, 0, 0, 0, 0}}, true},
+                                       {{0, 1, 2, 2, 2}, {2, 2, 2}, {{1, 1, 1}, {1, 1, 1}, {0, 0, 0, 0, 0, 0}}}}) {
+    Dims y{r.x[0], r.x[1]};
+    for (size_t i = 0; i < r.kernel.size(); ++i) y.push_back(outputs(r.window, i, r.x[i + 2], r.kernel[i], r.ceil));
+    const Window& v = r.window;
+    Attrs a{{"kernel", r.kernel}, {"strides", v.strides}, {"dilations", v.dilations}, {"pads", v.pads}, {"dims", y}};
+    s["MaxPool"].cases.push_back({{{r.x, distinct()}}, a});
+    a.set("count_include_pad", int64_t{s["AveragePool"].cases.size() % 2 == 0});
+    s["AveragePool"].cases.push_back({{{r.x}}, a});
+  }
+}
+
 }  // namespace
 
 void add_spatial_cases(OpSpecs& s) {
@@ -41,6 +110,7 @@ void add_spatial_cases(OpSpecs& s) {
   conv(s, {0, 2, 4, 4}, {3, 2, 3, 3}, {0, 3, 2, 2}, plain, true);
   conv(s, {6, 3, 20, 20}, {8, 3, 3, 3}, {6, 8, 20, 20}, {{1, 1}, {1, 1}, {1, 1, 1, 1}}, true);
   conv(s, {4, 32, 9, 9}, {48, 32, 3, 3}, {4, 48, 7, 7}, plain, true);
+  small_convolutions(s);
   for (const char* op : {"Conv", "ConvGradX", "ConvGradW"}) s[op].fp32_tolerance = 1e-5;
 
   const auto pool = [](Ints kernel, Ints strides, Ints pads, Dims out, Ints dilations = {1, 1}) {
@@ -59,6 +129,7 @@ void add_spatial_cases(OpSpecs& s) {
   OpCase counted = s["AveragePool"].cases[1];
   counted.attrs.set("count_include_pad", int64_t{1});
   s["AveragePool"].cases.push_back(counted);
+  small_pools(s);
   for (const OpCase& c : s["AveragePool"].cases) {  // the same nodes backwards
     OpCase back = c;
     back.in[0].dims = c.attrs.ints("dims");
