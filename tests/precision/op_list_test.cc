@@ -140,11 +140,14 @@ TEST_CASE("O1 is the table of features.md B5") {
   CHECK(o1.loss_scale == LossScaleConfig{});
 }
 
-TEST_CASE("O0 denies all, O3 allows all, O2 keeps O1's risky operators denied") {
+TEST_CASE("O0 denies all, O3 allows all, O2 all but norms and O1's risky operators") {
   CHECK(class_of(preset("O0"), "MatMul") == "deny");
   CHECK(class_of(preset("O3"), "Exp") == "allow");
   const OpList o2 = preset("O2");
-  CHECK(class_of(o2, "LayerNormalization") == "allow");
+  for (const char* norm : {"LayerNormalization", "RMSNormalization", "GroupNormalization", "InstanceNormalization",
+                           "BatchNormalization", "SkipLayerNormalization", "LRN"})
+    CHECK(class_of(o2, norm) == "deny");
+  for (const char* op : {"Softmax", "Add", "ReduceMean"}) CHECK(class_of(o2, op) == "allow");
   CHECK(class_of(o2, "Exp") == "deny");
   CHECK(o2.find("", "Exp")->source == "O1");
   CHECK(o2.find("", "Gelu")->source == "O2");

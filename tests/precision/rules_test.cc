@@ -69,8 +69,11 @@ TEST_CASE("spelled-out units are painted as one and take the class of their kind
   for (const std::string& node : norm) CHECK(decision(g, o1, node).compute == Compute::f32);
   for (const std::string& node : gelu) CHECK(decision(g, o1, node).compute == Compute::f16);
   CHECK(decision(g, o1, "sq").rule == "deny list of O1 (LayerNormalization of 8 nodes)");
-  const PrecisionPlan o2 = decide(g, preset("O2"), DType::f16);
-  for (const std::string& node : norm) CHECK(decision(g, o2, node).compute == Compute::f16);
+  const PrecisionPlan o2 = decide(g, preset("O2"), DType::f16), o3 = decide(g, preset("O3"), DType::f16);
+  for (const std::string& node : norm) {
+    CHECK(decision(g, o2, node).compute == Compute::f32);
+    CHECK(decision(g, o3, node).compute == Compute::f16);
+  }
   // A rule on the kind reaches all its nodes, a rule on one node that one.
   const PrecisionPlan kind =
       plan_of(g, R"({"version": 1, "rules": [{"op": "LayerNormalization", "precision": "low"}]})");
