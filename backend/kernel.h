@@ -37,7 +37,7 @@ struct Tensor {
 struct RunState {
   uint64_t seed = 0;
   int64_t step = 0;            // attempted optimizer steps
-  int64_t micro_batch = 0;     // within the window
+  int64_t samples_before = 0;  // this micro-batch, within the window
 };
 
 using Kernel = std::function<void()>;

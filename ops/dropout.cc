@@ -1,7 +1,7 @@
 // Dropout: y = x * keep / (1 - ratio), keep ~ Bernoulli(1 - ratio). ONNX 7+: the identity in inference form. Only nodes that training
 // put there (attribute `site`) act; the mask is drawn from Philox(seed; site, step, row, element of the row) and drawn again in
 // backward, so that none is stored. A row is a sample's share of the tensor (attribute `rows`: samples of the micro-batch), counted
-// through the accumulation window, RunState::micro_batch being the number of samples before this micro-batch: the bits are the same
+// through the accumulation window, RunState::samples_before being the number of samples before this micro-batch: the bits are the same
 // however the window is cut, where samples are outermost and padded alike.
 #include "backend/rows.h"
 #include "base/philox.h"
@@ -29,7 +29,7 @@ Kernel typed_dropout(const KernelArgs& a) {
           const int64_t row = (at + i) / per_row, end = std::min(m, (row + 1) * per_row - at);
           while (i < end) {
             const int64_t k = at + i - row * per_row;
-            const PhiloxBlock bits = philox4x32({{static_cast<uint32_t>(k / 4), static_cast<uint32_t>(state->micro_batch + row),
+            const PhiloxBlock bits = philox4x32({{static_cast<uint32_t>(k / 4), static_cast<uint32_t>(state->samples_before + row),
                                                   static_cast<uint32_t>(state->step), site}},
                                                 static_cast<uint32_t>(state->seed), static_cast<uint32_t>(state->seed >> 32));
             for (int64_t lane = k % 4; lane < 4 && i < end; ++lane, ++i) sy[i] = bits.v[lane] < threshold ? T(0) : p[i] * scale;

@@ -29,7 +29,7 @@ Kernel uniform(const KernelArgs& a) {
         const int64_t at = k * 1024, m = std::min<int64_t>(1024, n - at);
         for (int64_t i = 0; i < m; i += 4) {
           const PhiloxBlock bits =
-              philox4x32({{static_cast<uint32_t>((at + i) / 4), static_cast<uint32_t>(state->micro_batch),
+              philox4x32({{static_cast<uint32_t>((at + i) / 4), static_cast<uint32_t>(state->samples_before),
                            static_cast<uint32_t>(state->step), site}},
                          static_cast<uint32_t>(state->seed), static_cast<uint32_t>(state->seed >> 32));
           for (int64_t j = i; j < std::min(m, i + 4); ++j)

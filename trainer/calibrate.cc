@@ -27,9 +27,10 @@ Outcome run_batches(Session& session, const Losses& loss, const std::vector<Tens
   for (const Tensors& batch : batches) window.count(batch);
   const std::vector<double> seeds = window.seeds(scale);
   session.zero_grads();
+  session.state().samples_before = 0;
   for (size_t m = 0; m < batches.size(); ++m) {
-    session.state().micro_batch = static_cast<int64_t>(m);
     window.add(session.train_micro(loss, batches[m], seeds, true, see));
+    session.state().samples_before += batch_rows(loss, batches[m]);
   }
   Outcome out;
   out.loss = window.loss();

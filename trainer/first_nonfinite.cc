@@ -99,7 +99,7 @@ std::string first_nonfinite_value(Session& session, const Losses& losses, const 
                                   const std::vector<double>& seeds) {
   int64_t row = 0;
   for (const Tensors& batch : batches) {
-    session.state().micro_batch = row;
+    session.state().samples_before = row;
     row += batch_rows(losses, batch);
     const std::string found = Trace(session, losses, batch, seeds).origin();
     if (!found.empty()) return found;

@@ -44,7 +44,7 @@ StepResult Trainer::step(const LoadedWindow& window) {
   session_.stage_statistics();
   int64_t row = 0;
   for (size_t m = 0; m < batches.size(); ++m) {
-    session_.state().micro_batch = row;  // random nodes count samples, whatever the cut into micro-batches
+    session_.state().samples_before = row;  // random nodes count samples, whatever the cut into micro-batches
     row += window.batches[m].rows;
     loss.add(session_.train_micro(config_.goal.losses, batches[m], seeds, accumulate));
   }
