@@ -69,6 +69,20 @@ bool takes(const LossSpec& spec, const std::string& ending) {
   return (ending == "Sigmoid" ? binary : classes).count(spec.kind) != 0;
 }
 
+// --label_smoothing, for the losses that take it and are not given their own.
+void smooth_labels(const cli::Options& opts, Losses& losses) {
+  const double p = opts.num("label_smoothing");
+  bool taken = p == 0;
+  for (LossSpec& s : losses.parts) {
+    if (p == 0 || !has_parameter(s.kind, "label_smoothing")) continue;
+    taken = true;
+    if (s.label_smoothing == 0) s.label_smoothing = p;
+  }
+  if (!taken)
+    fail(Exit::usage, "E_LOSS", cat("--label_smoothing ", p, ": the loss ", losses.parts.at(0).kind, " does not have it"),
+         "leave it out, or train with --loss cross_entropy");
+}
+
 // --teacher without a distill loss of the user's own adds one; kl then means distill.
 void add_teacher(const cli::Options& opts, Losses& losses) {
   const bool teacher = opts.verb == cli::Verb::train && opts.has("teacher");
@@ -130,6 +144,7 @@ Losses choose_losses(const cli::Options& opts, const SourceGraph& g, const std::
     const auto end = ending_of(g, g.find(losses.parts[0].outputs[0]));
     if (end && end->op == "Sigmoid") losses.parts[0].kind = "bce_logits";
   }
+  smooth_labels(opts, losses);
   return losses;
 }
 

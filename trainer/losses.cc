@@ -66,6 +66,11 @@ const LossRule& loss_rule(const std::string& kind) {
 }
 void check_loss_kind(const std::string& kind) { loss_rule(kind); }
 
+bool has_parameter(const std::string& kind, const std::string& name) {
+  const std::vector<std::string>& all = loss_rule(kind).parameters;
+  return std::find(all.begin(), all.end(), name) != all.end();
+}
+
 std::string teacher_name(const std::string& output) { return "teacher/" + output; }
 
 std::string LossSpec::label_name() const { return label.empty() ? loss_rule(kind).label : label; }

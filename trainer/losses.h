@@ -58,6 +58,8 @@ std::string teacher_name(const std::string& output);
 const std::vector<std::string>& loss_kinds();
 void check_loss_kind(const std::string& kind);  // usage error with the nearest name
 
+bool has_parameter(const std::string& kind, const std::string& name);  // such as label_smoothing
+
 struct LossInputs {
   std::vector<ValueId> outputs;  // core values of spec.values(), in order
   ValueId label;                 // invalid when the loss takes none

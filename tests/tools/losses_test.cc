@@ -129,6 +129,19 @@ TEST_CASE("a trailing softmax or sigmoid is bypassed: the same gradients, and fi
   }
 }
 
+TEST_CASE("--label_smoothing is the parameter of the losses that have it") {
+  const Folder f;
+  const std::string data = write_data(f);
+  const std::string model = write_model(f, "logits.onnx", "float[B,3] y", "y = MatMul(x, w)");
+  const Grad want = grad(f, model, data, {"--loss", "cross_entropy,label_smoothing=0.1"});
+  CHECK(std::abs(want.loss - grad(f, model, data, {"--loss", "cross_entropy"}).loss) > 1e-5);
+  close(grad(f, model, data, {"--label_smoothing_factor", "0.1"}), want, 0);
+  close(grad(f, model, data, {"--loss", "cross_entropy", "--smoothing", "0.1"}), want, 0);
+  close(grad(f, model, data, {"--loss", "cross_entropy,label_smoothing=0.1", "--label_smoothing", "0.3"}), want, 0);
+  CHECK(error_id({"grad", model, "--inputs", data, "--out", f / "g", "--loss", "mse,label=yes", "--label_smoothing",
+                  "0.1"}) == "E_LOSS");
+}
+
 TEST_CASE("the exported file keeps the activation that the loss passed by") {
   const Folder f;
   const std::string soft = write_model(f, "soft.onnx", "float[B,3] y", "l = MatMul(x, w) y = Softmax(l)");

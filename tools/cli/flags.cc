@@ -34,27 +34,6 @@ static constexpr std::array kVerbs{
     VerbInfo{Verb::version, "version", "", "the version", 0},
 };
 
-// Flags of other trainers that people paste, and what to use here.
-static constexpr std::array kForeign{
-    std::pair{"do_train", "giving --train is enough"},
-    std::pair{"do_eval", "giving --val is enough"},
-    std::pair{"do_predict", "use the verb 'predict'"},
-    std::pair{"eval_strategy", "use --eval_steps N; evaluation at the end of each epoch comes with --val"},
-    std::pair{"evaluation_strategy", "use --eval_steps N; evaluation at the end of each epoch comes with --val"},
-    std::pair{"save_strategy", "use --save_steps N; a checkpoint at the end of each epoch is always written"},
-    std::pair{"logging_strategy", "use --logging_steps N; metrics.jsonl has every step"},
-    std::pair{"logging_dir", "metrics.jsonl in --output_dir has every step"},
-    std::pair{"report_to", "metrics.jsonl and run.json in --output_dir are made for other tools to read"},
-    std::pair{"pad_to_max_length", "padding is to the longest row of a batch, rounded up to --pad_to_multiple"},
-    std::pair{"train_sampling_strategy", "use --shuffle and --group_by_length"},
-    std::pair{"dataloader_num_workers", "not needed: batches are prefetched in the background"},
-    std::pair{"disable_tqdm", "there is no progress bar unless on a terminal; --quiet removes it there"},
-    std::pair{"half_precision_backend", "use --use_fp16 or --use_bf16"},
-    std::pair{"amp_dtype", "use --use_fp16 or --use_bf16"},
-    std::pair{"tokenizer_name", "use --vocab FILE"},
-    std::pair{"text_column_delimiter", "use --text_columns A --text_columns B for a pair; --delimiter is the file's"},
-};
-
 std::span<const VerbInfo> verbs() { return kVerbs; }
 
 const VerbInfo& info(Verb v) {
@@ -172,14 +151,6 @@ std::string nearest_flag(std::string_view name, Verb verb) {
   }
   const std::string best = nearest(key, own);
   return best.empty() ? nearest(key, all) : best;
-}
-
-std::string hint_for_foreign_flag(std::string_view name) {
-  const std::string key = snake_case(name);
-  for (const auto& [foreign, hint] : kForeign) {
-    if (key == foreign) return hint;
-  }
-  return {};
 }
 
 }  // namespace amp::cli

@@ -1,6 +1,6 @@
 // tools/cli: the option layer of the command line. This file: what a flag is, and the table of all of them.
 //
-// A flag is written once, in flag_table.cc: name, type, default, allowed values, group, verbs, help line, other
+// A flag is written once, in flags_*.cc: name, type, default, allowed values, group, verbs, help line, other
 // spellings. Parser, configuration file, environment, help and the dumped configuration all read that table.
 #pragma once
 

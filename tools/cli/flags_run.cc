@@ -1,0 +1,73 @@
+// Flags: output and checkpoints; export; running.
+#include "tools/cli/flag_words.h"
+
+namespace amp::cli {
+
+std::vector<Flag> checkpoint_flags() {
+  return {
+      text("output_dir", "DIR", "run", "Folder of the run: model.onnx, metrics.jsonl, run.json, checkpoints.")
+          .on(kTrain)
+          .also({"o", "checkpoints"}),
+      text("out", "FILE", "", "File to write.")
+          .on(in(Verb::predict, Verb::grad, Verb::export_model, Verb::check, Verb::plan))
+          .needed(in(Verb::predict, Verb::grad, Verb::export_model))
+          .also({"output_path"}),
+      whole("save_steps", "0", "Checkpoint every N attempted steps as well as at the end of each epoch; 0: only there.")
+          .at_least(0)
+          .on(kTrain),
+      whole("save_total_limit", "2", "Checkpoints kept, the best one on top; 0: all.")
+          .at_least(0)
+          .on(kTrain)
+          .also({"checkpoint_hist"}),
+      text("resume", "none|auto|PATH", "none", "Continue from a checkpoint; auto: the newest usable one, else afresh.")
+          .same({{"true", "auto"}, {"false", "none"}})
+          .on(kTrain)
+          .also({"resume_from_checkpoint"}),
+      toggle("overwrite", "false", "Start afresh in a folder that holds a run.")
+          .on(kTrain)
+          .also({"overwrite_output_dir"}),
+      whole("logging_steps", "50",
+            "A line on the console every N steps where there is no progress bar (metrics.jsonl has all).")
+          .at_least(1)
+          .on(kTrain)
+          .also({"log_interval", "skip_steps"}),
+  };
+}
+
+std::vector<Flag> export_flags() {
+  return {
+      choice("export_precision", {"fp32", "fp16", "mixed"}, "fp32",
+             "Types in the file; mixed: 16 bits where the plan computes so.")
+          .same({{"float32", "fp32"}, {"float16", "fp16"}})
+          .on(kExport),
+      choice("export_weights", {"last", "best", "ema"}, "last", "Which weights of the run are exported.")
+          .on(kExport)
+          .also({Alias("load_best_model_at_end", "best", "last")}),
+      choice("lora_export", {"merge", "keep"}, "merge",
+             "Adapters in model.onnx: added into the weights, or nodes of their own.")
+          .on(kTrain),
+      toggle("verify_export", "true", "Compare the exported file's outputs with the trained graph's.").on(kTrain),
+  };
+}
+
+std::vector<Flag> run_flags() {
+  return {
+      choice("device", {"auto", "cpu", "cuda"}, "auto", "Where to compute; auto: CUDA when there is a usable GPU.")
+          .same({{"gpu", "cuda"}})
+          .on(kRun)
+          .also({Alias("no_cuda", "cpu", "auto"), Alias("use_cpu", "cpu", "auto"), Alias("use_cuda", "cuda", "cpu")}),
+      whole("threads", "0", "CPU threads; 0: one for each core.").at_least(0).on(kRun).also({"num_threads"}),
+      whole("seed", "42", "Seed of everything random.").at_least(0).on(kGraph).also({"random_seed"}),
+      toggle("deterministic", "false", "Same bits for the same flags, also where that costs speed.")
+          .on(kRun)
+          .also({"full_determinism"}),
+      toggle("dry_run", "false", "Everything up to the first step: import, plan, memory; trains nothing.").on(kTrain),
+      toggle("profile", "false", "Time the operators of one training step and print the table first.").on(kTrain),
+      toggle("json", "false", "Write the table as JSON.").on(in(Verb::check, Verb::plan)),
+      text("config", "FILE", "", "JSON file of flags and values; a run.json too.").on(kAll).unrecorded().also({"c"}),
+      toggle("quiet", "false", "Only warnings and the result.").on(kAll),
+      toggle("verbose", "false", "More about what is decided and why.").on(kAll),
+  };
+}
+
+}  // namespace amp::cli
