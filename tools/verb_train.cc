@@ -163,6 +163,9 @@ TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan
                           "temperature", "seed", "train", "max_steps", "epochs", "tie_weights", "batchnorm", "shuffle", "group_by_length"}) {
     c.hashes[key] = cli::value_text(opts.value(key));
   }
+  for (const char* key : {"freeze", "trainable", "label_smoothing"}) {
+    if (opts.was_set(key)) c.hashes[key] = cli::value_text(opts.value(key));
+  }
   c.hashes["model"] = model_sha256(opts.str("model"));
   return c;
 }
@@ -278,15 +281,15 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   }
   float* params = static_cast<float*>(session->params());
   if (which == "best" && result.best_step >= 0 && result.best_step != result.steps) {
-    copy_views(session->layout(), "param", load_checkpoint(checkpoint_path(dir + "/checkpoints", result.best_step)).tensors, params);
+    copy_views(session->moving(), "param", load_checkpoint(checkpoint_path(dir + "/checkpoints", result.best_step)).tensors, params);
     session->params_changed();
     result.last.reset();
   }
   if (which == "ema" && trainer->ema()) {
-    // Running statistics have no average of their own: those of the weights stay (torch.optim.swa_utils keeps buffers so).
+    // What does not train has no average of its own, running statistics neither (torch.optim.swa_utils keeps buffers so).
     for (size_t i = 0; i < session->table().size(); ++i) {
       const Chunk& c = session->layout().chunks()[i];
-      if (!session->is_statistic(static_cast<int>(i))) std::copy_n(trainer->ema() + c.offset, c.numel, params + c.offset);
+      if (!c.frozen) std::copy_n(trainer->ema() + c.offset, c.numel, params + c.offset);
     }
     session->params_changed();
     result.last.reset();

@@ -1,7 +1,8 @@
 // trainer: the loop and what it is made of: optimizers, schedules, metrics, checkpoints, progress.
 //
-// This file: the flat layout of the trainable parameters. Parameters, gradients, moments and EMA each lie in one
-// contiguous span with this same layout, so that finite check, norm, reduction and update are passes over a span.
+// This file: the flat layout of the parameters. They lie in one contiguous span, those that train first; gradients,
+// moments and EMA each lie in a span laid out like the first part. Finite check, norm, reduction and update are passes
+// over a span.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ class FlatLayout {
 
   explicit FlatLayout(DecayExclude exclude = DecayExclude::bias_and_norm) : exclude_(exclude) {}
 
-  // Appends a parameter and returns its chunk, whose decay, lr_factor and frozen may be edited.
+  // Appends a parameter and returns its chunk, whose decay and lr_factor may be edited; frozen too, before arrange().
   Chunk& add(std::string name, Dims dims) {
     Chunk c;
     c.offset = size_;
@@ -43,24 +44,41 @@ class FlatLayout {
     c.decay = exclude_ == DecayExclude::none || dims.size() > 1;
     c.name = std::move(name);
     c.dims = std::move(dims);
-    size_ += (c.numel + kAlign - 1) / kAlign * kAlign;
+    size_ += padded(c);
+    trained_ = size_;
     chunks_.push_back(std::move(c));
     return chunks_.back();
   }
 
+  // Gives every chunk its place: those that train first, each part in the order of add().
+  void arrange() {
+    size_ = 0;
+    for (const bool frozen : {false, true}) {
+      for (Chunk& c : chunks_) {
+        if (c.frozen != frozen) continue;
+        c.offset = size_;
+        size_ += padded(c);
+      }
+      if (!frozen) trained_ = size_;
+    }
+  }
+
   const std::vector<Chunk>& chunks() const { return chunks_; }
   std::vector<Chunk>& chunks() { return chunks_; }
-  int64_t size() const { return size_; }  // elements of the span, gaps included
-  int64_t parameters() const {            // elements of the chunks, frozen ones included
+  int64_t size() const { return size_; }             // elements of the span of parameters, gaps included
+  int64_t trained_size() const { return trained_; }  // of the first part, where every chunk that is not frozen lies
+  int64_t parameters() const {                       // elements of the chunks, frozen ones included
     int64_t n = 0;
     for (const Chunk& c : chunks_) n += c.numel;
     return n;
   }
 
  private:
+  static int64_t padded(const Chunk& c) { return (c.numel + kAlign - 1) / kAlign * kAlign; }
+
   DecayExclude exclude_;
   std::vector<Chunk> chunks_;
-  int64_t size_ = 0;
+  int64_t size_ = 0, trained_ = 0;
 };
 
 }  // namespace amp

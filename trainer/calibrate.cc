@@ -36,7 +36,7 @@ Outcome run_batches(Session& session, const Losses& loss, const std::vector<Tens
   out.loss = window.loss();
   const float* g = static_cast<const float*>(session.grads());
   out.finite = std::isfinite(out.loss) &&
-               std::all_of(g, g + session.layout().size(), [](float v) { return std::isfinite(v); });
+               std::all_of(g, g + session.layout().trained_size(), [](float v) { return std::isfinite(v); });
   return out;
 }
 
@@ -72,7 +72,7 @@ Measured measure_ranges(const SourceGraph& g, const SessionOptions& options, con
          "no plan can be better: look at the data and the model first");
   }
   out.loss = outcome.loss;
-  out.gradients = HostTensor::zeros(DType::f32, {session.layout().size()});
+  out.gradients = HostTensor::zeros(DType::f32, {session.layout().trained_size()});
   std::memcpy(out.gradients.mutable_data(), session.grads(), static_cast<size_t>(out.gradients.bytes()));
   return out;
 }

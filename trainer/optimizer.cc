@@ -85,13 +85,15 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, FlatLayout layout, const 
       shards_.push_back({c, chunk.offset + at, std::min(kShard, chunk.numel - at)});
     }
   }
-  const Dims span{layout_.size()};
+  const Dims span{layout_.trained_size()};
   const bool adam = config_.kind != OptimizerKind::sgd;
   if (adam || config_.momentum != 0) m_ = HostTensor::zeros(DTypeOf<T>::value, span);
   if (adam) v_ = HostTensor::zeros(DTypeOf<T>::value, span);
   if (config_.ema_decay != 0) {
     ema_ = HostTensor::zeros(DTypeOf<T>::value, span);
-    for (const Chunk& c : layout_.chunks()) std::copy_n(params + c.offset, c.numel, ema_.as_mutable<T>() + c.offset);
+    for (const Chunk& c : layout_.chunks()) {
+      if (!c.frozen) std::copy_n(params + c.offset, c.numel, ema_.as_mutable<T>() + c.offset);
+    }
   }
 }
 
@@ -183,7 +185,7 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
 template <class T>
 std::string Optimizer<T>::first_nonfinite(const T* span) const {
   for (const Chunk& c : layout_.chunks()) {
-    if (kernel::inspect(span + c.offset, c.numel).found_inf) return c.name;
+    if (!c.frozen && kernel::inspect(span + c.offset, c.numel).found_inf) return c.name;
   }
   return {};
 }
@@ -209,6 +211,7 @@ template <class T>
 void add_views(const FlatLayout& layout, const std::string& prefix, const T* span,
                std::map<std::string, HostTensor>& out) {
   for (const Chunk& c : layout.chunks()) {
+    if (c.frozen) continue;
     out[prefix + "/" + c.name] = HostTensor(DTypeOf<T>::value, c.dims, nullptr, span + c.offset);
   }
 }
@@ -217,6 +220,7 @@ template <class T>
 void copy_views(const FlatLayout& layout, const std::string& prefix, const std::map<std::string, HostTensor>& from,
                 T* span) {
   for (const Chunk& c : layout.chunks()) {
+    if (c.frozen) continue;
     std::copy_n(find(from, prefix + "/" + c.name, DTypeOf<T>::value, c).template as<T>(), c.numel, span + c.offset);
   }
 }

@@ -45,7 +45,8 @@ struct GradStats {
 template <class T>
 class Optimizer {
  public:
-  // params: the initial weights, from which the EMA starts; layout.size() elements.
+  // params: the initial weights, from which the EMA starts; layout.size() elements. grads below:
+  // layout.trained_size() elements, as moments and EMA have.
   Optimizer(const OptimizerConfig& config, FlatLayout layout, const T* params);
 
   // Pass 1. grads hold d(scale * loss)/dw.
@@ -55,8 +56,8 @@ class Optimizer {
   // found_inf. The gradients are left as they are.
   bool apply(T* params, const T* grads, double scale, const GradStats& stats, double lr);
 
-  // The first chunk holding a non-finite element, by name; empty when all are finite. For messages, and to keep
-  // broken weights out of checkpoints.
+  // The first chunk that trains and holds a non-finite element, by name; empty when all are finite. For messages, and to
+  // keep broken weights out of checkpoints.
   std::string first_nonfinite(const T* span) const;
 
   int64_t steps() const { return steps_; }  // applied steps
@@ -64,7 +65,7 @@ class Optimizer {
   const FlatLayout& layout() const { return layout_; }
   const OptimizerConfig& config() const { return config_; }
 
-  // Moments and EMA per parameter as "m/NAME", "v/NAME", "ema/NAME": views that the next apply() overwrites.
+  // Moments and EMA per trained parameter as "m/NAME", "v/NAME", "ema/NAME": views that the next apply() overwrites.
   std::map<std::string, HostTensor> state() const;
   // Other names, types or shapes than state() has: exit 6 E_CKPT_MISMATCH. Other entries of the map are ignored.
   void load_state(const std::map<std::string, HostTensor>& state, int64_t steps);
@@ -83,11 +84,11 @@ class Optimizer {
   int64_t steps_ = 0;
 };
 
-// Adds the parameters of a span to a checkpoint as "PREFIX/NAME": views.
+// Adds the chunks of a span that train to a checkpoint as "PREFIX/NAME": views.
 template <class T>
 void add_views(const FlatLayout& layout, const std::string& prefix, const T* span,
                std::map<std::string, HostTensor>& out);
-// Copies "PREFIX/NAME" of every chunk into the span; missing or different: exit 6 E_CKPT_MISMATCH.
+// Copies "PREFIX/NAME" of every chunk that trains into the span; missing or different: exit 6 E_CKPT_MISMATCH.
 template <class T>
 void copy_views(const FlatLayout& layout, const std::string& prefix, const std::map<std::string, HostTensor>& from,
                 T* span);

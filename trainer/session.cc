@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "backend/evaluate.h"
 #include "base/error.h"
@@ -22,8 +23,8 @@ Session::Session(const SourceGraph& source, const SessionOptions& options)
     Chunk& c = layout_.add(s.name, s.data.dims());
     c.frozen = !s.trainable;
   }
+  layout_.arrange();
   params_ = HostTensor::zeros(options.float_type, {layout_.size()});
-  grads_ = HostTensor::zeros(options.float_type, {layout_.size()});
   for (size_t i = 0; i < table_.size(); ++i) {
     const HostTensor& data = source.values[static_cast<size_t>(table_.source_value[i])].data;
     convert(data.dtype(), data.data(), options.float_type, view(params_, static_cast<int>(i)).data, data.numel());
@@ -74,8 +75,26 @@ static HostTensor host_view(const Tensor& t, const HostTensor& arena) {
   return HostTensor(t.dtype, t.dims, std::make_shared<HostTensor>(arena), t.data);
 }
 HostTensor Session::param(int slot) const { return host_view(view(params_, slot), params_); }
-HostTensor Session::grad(int slot) const { return host_view(view(grads_, slot), grads_); }
-void Session::zero_grads() { std::memset(grads_.mutable_data(), 0, static_cast<size_t>(grads_.bytes())); }
+HostTensor Session::grad(int slot) const {
+  if (!grads_ || layout_.chunks().at(static_cast<size_t>(slot)).frozen) bug("a gradient that no training program computes");
+  return host_view(view(grads_, slot), grads_);
+}
+
+// Not before someone trains: a teacher never does.
+void Session::need_grads() {
+  if (!grads_) grads_ = HostTensor::zeros(options_.float_type, {layout_.trained_size()});
+}
+
+void Session::zero_grads() {
+  need_grads();
+  std::memset(grads_.mutable_data(), 0, static_cast<size_t>(grads_.bytes()));
+}
+
+FlatLayout Session::moving() const {
+  FlatLayout out = layout_;
+  for (const auto& [slot, t] : staged_) out.chunks()[static_cast<size_t>(slot)].frozen = false;
+  return out;
+}
 
 std::vector<int> Session::values_named(const std::vector<std::string>& wanted) const {
   std::vector<int> out;
@@ -189,11 +208,12 @@ Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>&
     o.state = &state_;
     o.accumulate = mode == Mode::train_accumulate;
     const bool train = mode == Mode::train || mode == Mode::train_accumulate;
+    if (train) need_grads();
     for (size_t i = 0; i < table_.size(); ++i) {
       const auto staged = staged_.find(static_cast<int>(i));
       const bool moved = train && staged != staged_.end();
       o.params.push_back(moved ? Tensor{staged->second.mutable_data(), staged->second.dtype(), staged->second.dims()} : view(params_, static_cast<int>(i)));
-      o.grads.push_back(view(grads_, static_cast<int>(i)));
+      o.grads.push_back(train && !layout_.chunks()[i].frozen ? view(grads_, static_cast<int>(i)) : Tensor{});
     }
     slot = std::make_unique<Program>(graph, o);
   }
@@ -208,7 +228,24 @@ void Session::feed(Program& p, const Tensors& batch) {
 
 void Session::prepare(const Losses& loss, const Tensors& batch) {
   program(Mode::train, &loss, {}, batch);
-  for (size_t i = 0; i < reached_.size(); ++i) layout_.chunks()[i].frozen |= !reached_[i];
+  const FlatLayout before = layout_;
+  bool changed = false;
+  for (size_t i = 0; i < reached_.size(); ++i) {
+    Chunk& c = layout_.chunks()[i];
+    if (reached_[i] || c.frozen) continue;
+    c.frozen = changed = true;
+  }
+  if (!changed) return;
+  // Programs hold addresses of the old arenas: they are made again when asked for.
+  programs_.clear();
+  cache_ = {};
+  grads_ = {};
+  layout_.arrange();
+  const HostTensor old = std::exchange(params_, HostTensor::zeros(options_.float_type, {layout_.size()}));
+  for (size_t i = 0; i < table_.size(); ++i) {
+    const Tensor to = view(params_, static_cast<int>(i));
+    std::memcpy(to.data, static_cast<const char*>(old.data()) + before.chunks()[i].offset * size_of(options_.float_type), static_cast<size_t>(to.bytes()));
+  }
 }
 
 static double read_scalar(const Tensor& t) {

@@ -42,7 +42,8 @@ class Session {
   Tensors forward(const std::vector<int>& outputs, const Tensors& batch, bool full_precision = false);
 
   // Compiles the training program of a batch and freezes every parameter that no gradient reaches, so that neither decay nor
-  // momentum moves it (torch.optim skips parameters whose grad is None). Before an Optimizer copies the layout.
+  // momentum moves it (torch.optim skips parameters whose grad is None). Before an Optimizer copies the layout, and before
+  // anyone keeps params(), param() or grads(): the arenas may move.
   void prepare(const Losses& loss, const Tensors& batch);
 
   void params_changed() { cache_.refresh(); }
@@ -52,19 +53,19 @@ class Session {
   void stage_statistics();                             // before a window: staged = committed
   bool statistics_finite() const;                      // the staged ones
   void commit_statistics();                            // after an applied step; params_changed() is to follow
-  bool is_statistic(int slot) const { return staged_.count(slot) != 0; }
   int64_t statistic_elements() const;
 
   const SourceGraph& source() const { return source_; }
   const ParamTable& table() const { return table_; }
   FlatLayout& layout() { return layout_; }             // one chunk per slot; frozen: no gradient or not trainable
   const FlatLayout& layout() const { return layout_; }
+  FlatLayout moving() const;                           // running statistics not frozen: what a checkpoint holds
   DType float_type() const { return options_.float_type; }
   void* params() { return params_.mutable_data(); }
-  void* grads() { return grads_.mutable_data(); }
+  void* grads() { return grads_.mutable_data(); }      // layout().trained_size() elements; null before a training Program
   void zero_grads();
   HostTensor param(int slot) const;                    // a view into the arena
-  HostTensor grad(int slot) const;
+  HostTensor grad(int slot) const;                     // of one that is not frozen
   bool has_grad(int slot) const { return reached_.at(static_cast<size_t>(slot)); }  // after a training micro-batch
   RunState& state() { return state_; }
   int64_t activation_bytes() const { return arena_.used(); }
@@ -90,6 +91,7 @@ class Session {
   Tensors read_outputs(const Program& program, const std::vector<int>& values) const;
   Tensor view(const HostTensor& arena, int slot) const;
   void keep_statistics(const Program& program);
+  void need_grads();
 
   const SourceGraph& source_;
   SessionOptions options_;

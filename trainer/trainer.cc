@@ -221,7 +221,7 @@ void Trainer::save(const SamplerState& next) {
   Checkpoint c;
   c.step = step_;
   c.tensors = optimizer_.state();
-  add_views(session_.layout(), "param", params, c.tensors);
+  add_views(session_.moving(), "param", params, c.tensors);
   c.hashes = config_.hashes;
   const LossScaler::State& s = scaler_.state();
   nlohmann::json state = {{"applied_steps", optimizer_.steps()},
@@ -242,7 +242,7 @@ void Trainer::resume(const Checkpoint& c) {
   require_same(c.hashes, config_.hashes);
   try {
     const nlohmann::json state = nlohmann::json::parse(c.state);
-    copy_views(session_.layout(), "param", c.tensors, static_cast<float*>(session_.params()));
+    copy_views(session_.moving(), "param", c.tensors, static_cast<float*>(session_.params()));
     optimizer_.load_state(c.tensors, state.at("applied_steps").get<int64_t>());
     const auto& s = state.at("scaler");
     scaler_.restore({s.at("scale").get<float>(), s.at("growth_tracker").get<int32_t>(), s.at("hysteresis_left").get<int32_t>(),

@@ -195,6 +195,39 @@ TEST_CASE("frozen chunks, learning-rate factors and gaps") {
   CHECK(p[7] == 1.0f);
 }
 
+TEST_CASE("what trains lies first, and only it has gradients, moments and an average") {
+  FlatLayout layout;
+  layout.add("frozen", {20}).frozen = true;
+  layout.add("a", {3, 3});
+  layout.add("frozen too", {2}).frozen = true;
+  layout.add("b", {17});
+  CHECK(layout.trained_size() == layout.size());  // not arranged yet
+  layout.arrange();
+  const auto& c = layout.chunks();
+  CHECK(std::vector<int64_t>{c[1].offset, c[3].offset, c[0].offset, c[2].offset} == std::vector<int64_t>{0, 16, 48, 80});
+  CHECK(layout.size() == 96);
+  REQUIRE(layout.trained_size() == 48);
+  std::vector<float> p(96, 1.0f), g(48, 1.0f);
+  p[48] = std::numeric_limits<float>::infinity();  // such as a mask that the model carries
+  OptimizerConfig config;
+  config.ema_decay = 0.5;
+  Optimizer<float> o(config, layout, p.data());
+  CHECK(o.first_nonfinite(p.data()).empty());
+  REQUIRE(o.apply(p.data(), g.data(), 1, o.inspect(g.data(), 1), 0.5));
+  for (int64_t i = 0; i < 9; ++i) CHECK(p[static_cast<size_t>(i)] < 1);
+  for (size_t i = 49; i < 96; ++i) CHECK(p[i] == 1);
+  const auto state = o.state();
+  std::vector<std::string> names;
+  for (const auto& [name, t] : state) names.push_back(name);
+  CHECK(names == std::vector<std::string>{"ema/a", "ema/b", "m/a", "m/b", "v/a", "v/b"});
+  auto more = state;  // of a program that kept them for all
+  more["m/frozen"] = HostTensor::zeros(DType::f32, {20});
+  o.load_state(more, 7);
+  CHECK(o.steps() == 7);
+  more.erase("v/b");
+  CHECK_THROWS_AS(o.load_state(more, 7), Error);
+}
+
 TEST_CASE("EMA is the recurrence over applied steps") {
   FlatLayout layout;
   layout.add("a", {4, 9});

@@ -141,8 +141,8 @@ void check_gradients(const Golden& g) {
     const SourceValue& value = g.model.graph.values[static_cast<size_t>(v)];
     GoldenGrad w = want;
     w.transposed = want.transposed != value.tied_transposed;  // the slot has its master's layout
-    HostTensor have = session.grad(slot);
-    if (!session.has_grad(slot)) have = HostTensor::zeros(DType::f32, value.data.dims());
+    const HostTensor have =
+        session.has_grad(slot) ? session.grad(slot) : HostTensor::zeros(DType::f32, value.data.dims());
     std::string text;
     const double e = excess(w, have, text);
     INFO(text);
