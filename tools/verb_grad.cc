@@ -59,8 +59,8 @@ Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, co
     pass.scale = scaler.scale();
     session.stage_statistics();
     pass.sums = session.train_micro(losses, batch, window.seeds(pass.scale), false);
-    const StepScale step = scaler.update(scaler.enabled() && !finite(session));
-    if (step.applied || !step.backed_off) {
+    const StepScale step = scaler.update(scaler.enabled() && (pass.scale == 0 || !finite(session)));
+    if (step.applied || step.at_floor) {
       if (!step.applied) std::cerr << "warning: gradients are not finite at the loss scale " << pass.scale << '\n';
       return pass;
     }
