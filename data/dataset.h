@@ -23,10 +23,13 @@ struct InputSpec {
   std::optional<Dims> dims = {};  // as the graph declares them, -1 for a dynamic one; absent: rank unknown
 };
 
+struct AnswerKey;  // data/questions.h
+
 struct Batch {
   std::map<std::string, HostTensor> inputs;
-  HostTensor labels;  // absent when the data has none
+  HostTensor labels;                              // absent when the data has none
   std::map<std::string, HostTensor> more_labels;  // those that a loss asks for under another name
+  std::vector<int64_t> samples;                   // of its rows
   int64_t rows = 0;
   int64_t valid_items = 0;  // what the loss is normalised by: integer labels other than kIgnoreIndex, all float labels
   int64_t tokens = 0;       // text: tokens before padding; otherwise 0
@@ -38,7 +41,8 @@ class Dataset {
   virtual int64_t size() const = 0;
   virtual std::span<const int32_t> lengths() const { return {}; }  // tokens per sample; empty when samples are alike
   virtual Batch batch(std::span<const int64_t> samples) const = 0;
-  virtual std::string where(int64_t sample) const = 0;  // "train.csv:17"
+  virtual const AnswerKey* answers() const { return nullptr; }  // of questions, by which their spans are judged
+  virtual std::string where(int64_t sample) const = 0;          // "train.csv:17"
   // E_DATA_TOKEN_RANGE when a value fed to `input` is below 0 or not below rows, the size of the table it looks up.
   virtual void check_token_range(const std::string& input, int64_t rows) const = 0;
   // E_DATA_LABEL when an integer label is neither kIgnoreIndex nor in [0, classes).

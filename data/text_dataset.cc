@@ -21,10 +21,29 @@ namespace {
 
 class TextDataset final : public Dataset {
  public:
-  TextDataset(const Table& table, const WordPiece& tokenizer, std::vector<InputSpec> inputs, const TextOptions& options)
-      : inputs_(std::move(inputs)), options_(options), name_(table.name()), pad_(tokenizer.vocab().pad()) {
+  TextDataset(std::vector<LabelledText> texts, const std::string& name, const WordPiece& tokenizer,
+              std::vector<InputSpec> inputs, const TextOptions& options, std::shared_ptr<const AnswerKey> key)
+      : inputs_(std::move(inputs)),
+        options_(options),
+        key_(std::move(key)),
+        name_(name),
+        pad_(tokenizer.vocab().pad()) {
     if (options_.fixed_seq_len > 0) options_.max_seq_len = options_.fixed_seq_len;
     for (const InputSpec& i : inputs_) roles_.push_back(role_of(i));
+    labelled_ = true;
+    width_ = 2;
+    for (const LabelledText& t : texts) {
+      const size_t want = options_.labels == LabelForm::tokens ? t.encoding.ids.size() : width_;
+      if (t.labels.size() != want) bug("a text without a label for each of its ids, or for both ends of its span");
+      append(t.encoding, t.line);
+      ids_of_labels_.insert(ids_of_labels_.end(), t.labels.begin(), t.labels.end());
+    }
+  }
+
+  TextDataset(const Table& table, const WordPiece& tokenizer, std::vector<InputSpec> inputs, const TextOptions& options)
+      : TextDataset({}, table.name(), tokenizer, std::move(inputs), options, nullptr) {
+    labelled_ = false;
+    width_ = 1;
     tokenize(table, tokenizer);
     const std::string& column = options_.label_column;
     if (column.empty()) return;
@@ -39,6 +58,9 @@ class TextDataset final : public Dataset {
         numbers_ = multi_hot(table, label_sets(table, column, options_.label_separator), options_.classes);
         width_ = options_.classes.size();
         break;
+      case LabelForm::tokens:
+      case LabelForm::spans:
+        bug("labels of tokens are no column's");
     }
   }
 
@@ -46,15 +68,20 @@ class TextDataset final : public Dataset {
   std::span<const int32_t> lengths() const override { return lengths_; }
   std::string where(int64_t sample) const override { return cat(name_, ":", lines_.at(static_cast<size_t>(sample))); }
   Batch batch(std::span<const int64_t> samples) const override;
+  const AnswerKey* answers() const override { return key_.get(); }
   void check_token_range(const std::string& input, int64_t rows) const override;
 
   void check_label_range(int64_t classes) const override {
+    if (options_.labels == LabelForm::spans) return;
     for (size_t s = 0; s < ids_of_labels_.size(); ++s) {
       if (ids_of_labels_[s] < classes) continue;
       const std::string& label = options_.classes[static_cast<size_t>(ids_of_labels_[s])];
+      const auto after = std::upper_bound(starts_.begin(), starts_.end(), s);  // of tokens: the sample they lie in
+      const int64_t sample =
+          options_.labels == LabelForm::tokens ? after - starts_.begin() - 1 : static_cast<int64_t>(s);
       fail(Exit::data, "E_DATA_LABEL",
-           cat(where(static_cast<int64_t>(s)), ": label '", printable(label), "' is class ", ids_of_labels_[s],
-               ", the model has ", classes, " classes"),
+           cat(where(sample), ": label '", printable(label), "' is class ", ids_of_labels_[s], ", the model has ",
+               classes, " classes"),
            "train a model with as many outputs as there are labels");
     }
   }
@@ -81,20 +108,25 @@ class TextDataset final : public Dataset {
       const Encoding e = first == second
                              ? tokenizer.encode(table.text(r, first), options_.max_seq_len)
                              : tokenizer.encode_pair(table.text(r, first), table.text(r, second), options_.max_seq_len);
-      tokens_.insert(tokens_.end(), e.ids.begin(), e.ids.end());
-      second_start_.push_back(static_cast<int32_t>(std::count(e.types.begin(), e.types.end(), 0)));
-      lengths_.push_back(static_cast<int32_t>(e.ids.size()));
-      starts_.push_back(tokens_.size() - e.ids.size());
-      lines_.push_back(table.line(r));
+      append(e, table.line(r));
     }
   }
 
+  void append(const Encoding& e, int64_t line) {
+    tokens_.insert(tokens_.end(), e.ids.begin(), e.ids.end());
+    second_start_.push_back(static_cast<int32_t>(std::count(e.types.begin(), e.types.end(), 0)));
+    lengths_.push_back(static_cast<int32_t>(e.ids.size()));
+    starts_.push_back(tokens_.size() - e.ids.size());
+    lines_.push_back(line);
+  }
+
   HostTensor column(TextRole role, std::span<const int64_t> samples, int64_t length) const;
-  HostTensor labels(std::span<const int64_t> samples) const;
+  HostTensor labels(std::span<const int64_t> samples, int64_t length) const;
 
   std::vector<InputSpec> inputs_;
   std::vector<TextRole> roles_;
   TextOptions options_;
+  std::shared_ptr<const AnswerKey> key_;
   std::string name_;
   int32_t pad_;
   std::vector<int32_t> tokens_;  // of all samples, one after the other
@@ -102,7 +134,8 @@ class TextDataset final : public Dataset {
   std::vector<int32_t> lengths_, second_start_;
   std::vector<int64_t> lines_, ids_of_labels_;
   std::vector<float> numbers_;
-  size_t width_ = 1;  // numbers a row
+  size_t width_ = 1;       // numbers a row, or class ids
+  bool labelled_ = false;  // made of labelled texts: ids_of_labels_ holds one an id, or two a text
 };
 
 HostTensor TextDataset::column(TextRole role, std::span<const int64_t> samples, int64_t length) const {
@@ -138,6 +171,7 @@ HostTensor TextDataset::column(TextRole role, std::span<const int64_t> samples, 
 
 Batch TextDataset::batch(std::span<const int64_t> samples) const {
   Batch b;
+  b.samples.assign(samples.begin(), samples.end());
   b.rows = static_cast<int64_t>(samples.size());
   int64_t longest = 0;
   for (const int64_t s : samples) {
@@ -149,11 +183,12 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
   const int64_t padded = std::max(
       longest, std::min((longest + m - 1) / m * m, options_.max_seq_len > 0 ? options_.max_seq_len : INT64_MAX));
   const int64_t length = options_.fixed_seq_len > 0 ? options_.fixed_seq_len : padded;
-  if (!options_.label_column.empty()) b.labels = labels(samples);
+  if (labelled_ || !options_.label_column.empty()) b.labels = labels(samples, length);
   b.valid_items = count_valid(b.labels);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (roles_[i] == TextRole::label && !b.labels) {
-      fail(Exit::data, "E_DATA_COLUMN", cat("the model's input '", printable(inputs_[i].name), "' wants labels, the data has none"));
+      fail(Exit::data, "E_DATA_COLUMN",
+           cat("the model's input '", printable(inputs_[i].name), "' wants labels, the data has none"));
     }
     const HostTensor t = roles_[i] == TextRole::label ? b.labels : column(roles_[i], samples, length);
     b.inputs[inputs_[i].name] = t.cast(inputs_[i].dtype);
@@ -161,8 +196,21 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
   return b;
 }
 
-HostTensor TextDataset::labels(std::span<const int64_t> samples) const {
+HostTensor TextDataset::labels(std::span<const int64_t> samples, int64_t length) const {
   const auto rows = static_cast<int64_t>(samples.size());
+  if (labelled_) {
+    const bool tokens = options_.labels == LabelForm::tokens;
+    HostTensor t = HostTensor::empty(DType::i64, {rows, tokens ? length : static_cast<int64_t>(width_)});
+    int64_t* p = t.as_mutable<int64_t>();
+    for (const int64_t sample : samples) {
+      const auto s = static_cast<size_t>(sample);
+      const size_t n = tokens ? static_cast<size_t>(lengths_[s]) : width_;
+      int64_t* const end = std::copy_n(ids_of_labels_.data() + (tokens ? starts_[s] : s * width_), n, p);
+      p += t.dims()[1];
+      std::fill(end, p, kIgnoreIndex);
+    }
+    return t;
+  }
   const bool sets = options_.labels == LabelForm::sets;
   const DType type = options_.labels == LabelForm::classes ? DType::i64 : DType::f32;
   HostTensor t = HostTensor::empty(type, sets ? Dims{rows, static_cast<int64_t>(width_)} : Dims{rows});
@@ -204,6 +252,12 @@ void TextDataset::check_token_range(const std::string& input, int64_t rows) cons
 std::unique_ptr<Dataset> make_text_dataset(const Table& table, const WordPiece& tokenizer,
                                            std::vector<InputSpec> inputs, const TextOptions& options) {
   return std::make_unique<TextDataset>(table, tokenizer, std::move(inputs), options);
+}
+
+std::unique_ptr<Dataset> make_labelled_dataset(std::vector<LabelledText> texts, const std::string& name,
+                                               const WordPiece& tokenizer, std::vector<InputSpec> inputs,
+                                               const TextOptions& options, std::shared_ptr<const AnswerKey> key) {
+  return std::make_unique<TextDataset>(std::move(texts), name, tokenizer, std::move(inputs), options, std::move(key));
 }
 
 }  // namespace amp

@@ -22,14 +22,16 @@ enum class LabelForm : uint8_t {
   classes,  // int64 [B]: places in classes
   numbers,  // float32 [B]
   sets,     // float32 [B, classes]: 0 or 1
+  tokens,   // int64 [B, length]: a class for each id, kIgnoreIndex where there is none
+  spans,    // int64 [B, 2]: first and last token
 };
 
 struct TextOptions {
   std::vector<std::string> text_columns = {};  // one, or two for pairs
   std::string label_column = {};               // empty: no labels
   LabelForm labels = LabelForm::classes;
-  char label_separator = 0;                    // of sets in one cell; 0: found in the column
-  std::vector<std::string> classes = {};       // known names of classes or sets
+  char label_separator = 0;               // of sets in one cell; 0: found in the column
+  std::vector<std::string> classes = {};  // known names of classes or sets
   int64_t max_seq_len = 128;
   int64_t pad_to_multiple = 8;
   int64_t fixed_seq_len = 0;  // > 0: every batch has this length (graphs with a static sequence dimension)
@@ -38,5 +40,18 @@ struct TextOptions {
 // inputs: an input without a role is E_DATA_INPUT (exit 5).
 std::unique_ptr<Dataset> make_text_dataset(const Table& table, const WordPiece& tokenizer,
                                            std::vector<InputSpec> inputs, const TextOptions& options);
+
+// A text already made into ids, with its own labels: one an id (LabelForm::tokens), or two (LabelForm::spans).
+struct LabelledText {
+  Encoding encoding;
+  std::vector<int64_t> labels;
+  int64_t line = 0;
+};
+
+// Of options, columns and separator are not used. key: of questions, else null.
+std::unique_ptr<Dataset> make_labelled_dataset(std::vector<LabelledText> texts, const std::string& name,
+                                               const WordPiece& tokenizer, std::vector<InputSpec> inputs,
+                                               const TextOptions& options,
+                                               std::shared_ptr<const AnswerKey> key = nullptr);
 
 }  // namespace amp

@@ -17,6 +17,8 @@ struct CodePoint {
 CodePoint decode_utf8(std::string_view text, size_t at);
 void append_utf8(std::string& out, uint32_t code_point);
 
+int64_t count_code_points(std::string_view text);  // of UTF-8
+
 // Offset of the first byte that is not UTF-8; npos when all is.
 size_t find_invalid_utf8(std::string_view text);
 

@@ -10,10 +10,13 @@ namespace amp {
 
 namespace {
 
-// Removes what is not text, makes every space one, spaces ideographs; decomposed and lower-cased when lower.
-void normalize(std::string_view text, bool lower, std::vector<uint32_t>& out) {
+// Removes what is not text, makes every space one, spaces ideographs; decomposed and lower-cased when lower. from, if
+// given: for every character the code point of the text that it comes from.
+void normalize(std::string_view text, bool lower, std::vector<uint32_t>& out, std::vector<int32_t>* from = nullptr) {
   out.clear();
-  for (size_t at = 0; at < text.size();) {
+  std::vector<int32_t> origin;
+  int32_t index = 0;
+  for (size_t at = 0; at < text.size(); ++index) {
     const CodePoint c = decode_utf8(text, at);
     if (c.bytes == 0) {
       fail(Exit::data, "E_DATA_UTF8", cat("the text is not UTF-8 at byte ", at), "convert the file to UTF-8");
@@ -33,8 +36,22 @@ void normalize(std::string_view text, bool lower, std::vector<uint32_t>& out) {
       default:
         out.push_back(c.value);
     }
+    if (from) origin.resize(out.size(), index);
   }
+  if (from && !lower) *from = std::move(origin);
   if (!lower) return;
+  if (from) {
+    // Character by character: composing marks may change places in the whole, but they leave below.
+    from->clear();
+    std::vector<uint32_t> one;
+    for (size_t i = 0; i < out.size(); ++i) {
+      one.assign(1, out[i]);
+      decompose(one);
+      for (const uint32_t c : one) {
+        if (char_class(c) != CharClass::mark) from->push_back(origin[i]);
+      }
+    }
+  }
   decompose(out);
   size_t n = 0;
   for (const uint32_t c : out) {
@@ -52,22 +69,26 @@ WordPiece::WordPiece(Vocab vocab, const WordPieceOptions& options) : vocab_(std:
 }
 
 template <class F>
-void WordPiece::for_each_word(std::string_view text, F&& f) const {
+void WordPiece::for_each_word(std::string_view text, F&& f, bool places) const {
   std::vector<uint32_t> chars;
-  normalize(text, options_.lower_case, chars);
+  std::vector<int32_t> from;
+  normalize(text, options_.lower_case, chars, places ? &from : nullptr);
   Word word;
   const auto flush = [&] {
     if (word.chars > 0) f(word);
     word.text.clear();
     word.chars = 0;
+    word.from.clear();
   };
-  for (const uint32_t c : chars) {
+  for (size_t i = 0; i < chars.size(); ++i) {
+    const uint32_t c = chars[i];
     const CharClass k = char_class(c);
     const bool alone = k == CharClass::punctuation;
     if (alone || k == CharClass::space) flush();
     if (k == CharClass::space) continue;
     append_utf8(word.text, c);
     ++word.chars;
+    if (places) word.from.push_back(from.at(i));
     if (alone) flush();
   }
   flush();
@@ -110,11 +131,9 @@ int32_t WordPiece::special_at(std::string_view text, size_t at) const {
   return best;
 }
 
-std::vector<int32_t> WordPiece::tokenize(std::string_view text) const {
-  std::vector<int32_t> ids;
-  const auto plain = [&](std::string_view part) {
-    if (!part.empty()) for_each_word(part, [&](const Word& w) { append_pieces(w, ids); });
-  };
+// plain(part of the text) and special(id, part), in order.
+template <class Plain, class Special>
+void WordPiece::split_at_specials(std::string_view text, Plain&& plain, Special&& special) const {
   size_t start = 0;
   for (size_t at = text.find('['); at != std::string_view::npos; at = text.find('[', at)) {
     const int32_t id = special_at(text, at);
@@ -122,12 +141,46 @@ std::vector<int32_t> WordPiece::tokenize(std::string_view text) const {
       ++at;
       continue;
     }
-    plain(text.substr(start, at - start));
-    ids.push_back(id);
+    if (at > start) plain(text.substr(start, at - start));
+    special(id, text.substr(at, vocab_.token(id).size()));
     start = at += vocab_.token(id).size();
   }
-  plain(text.substr(start));
+  if (start < text.size()) plain(text.substr(start));
+}
+
+std::vector<int32_t> WordPiece::tokenize(std::string_view text) const {
+  std::vector<int32_t> ids;
+  split_at_specials(
+      text, [&](std::string_view part) { for_each_word(part, [&](const Word& w) { append_pieces(w, ids); }); },
+      [&](int32_t id, std::string_view) { ids.push_back(id); });
   return ids;
+}
+
+std::vector<Piece> WordPiece::pieces(std::string_view text) const {
+  std::vector<Piece> out;
+  int32_t before = 0;  // code points before the part
+  const auto plain = [&](std::string_view part) {
+    const auto add = [&](const Word& w) {
+      std::vector<int32_t> ids;
+      append_pieces(w, ids);
+      size_t at = 0;
+      for (size_t i = 0; i < ids.size(); ++i) {
+        const std::string_view token = vocab_.token(ids[i]);
+        const bool whole = ids[i] == vocab_.unk();
+        const size_t n = whole ? w.from.size() - at : static_cast<size_t>(count_code_points(token)) - (i > 0 ? 2 : 0);
+        out.push_back({ids[i], before + w.from.at(at), before + w.from.at(at + n - 1) + 1});
+        at += n;
+      }
+    };
+    for_each_word(part, add, true);
+    before += static_cast<int32_t>(count_code_points(part));
+  };
+  split_at_specials(text, plain, [&](int32_t id, std::string_view part) {
+    const auto n = static_cast<int32_t>(count_code_points(part));
+    out.push_back({id, before, before + n});
+    before += n;
+  });
+  return out;
 }
 
 static void need_room(int64_t max_seq_len, int64_t specials) {

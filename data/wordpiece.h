@@ -22,6 +22,11 @@ struct Encoding {
   std::vector<uint8_t> types;  // token type of each id: 0, and 1 for a pair's second text with its [SEP]
 };
 
+struct Piece {
+  int32_t id = 0;
+  int32_t begin = 0, end = 0;  // of the text, in code points
+};
+
 class WordPiece {
  public:
   explicit WordPiece(Vocab vocab, const WordPieceOptions& options = {});
@@ -34,6 +39,8 @@ class WordPiece {
 
   // Ids without [CLS] and [SEP]; special tokens written in the text are those tokens.
   std::vector<int32_t> tokenize(std::string_view text) const;
+  // The same ids with the places they come from.
+  std::vector<Piece> pieces(std::string_view text) const;
   // The words before they are cut into pieces; special tokens are not looked for.
   std::vector<std::string> words(std::string_view text) const;
 
@@ -41,9 +48,12 @@ class WordPiece {
   struct Word {
     std::string text;
     int64_t chars = 0;
+    std::vector<int32_t> from;  // of each character: the code point of the text; only when asked for
   };
   template <class F>
-  void for_each_word(std::string_view text, F&& f) const;
+  void for_each_word(std::string_view text, F&& f, bool places = false) const;
+  template <class Plain, class Special>
+  void split_at_specials(std::string_view text, Plain&& plain, Special&& special) const;
   void append_pieces(const Word& word, std::vector<int32_t>& ids) const;
   int32_t special_at(std::string_view text, size_t at) const;
   Vocab vocab_;

@@ -33,6 +33,10 @@ Goal choose_goal(const cli::Options& opts, const SourceGraph& g, const std::stri
   goal.losses = choose_losses(opts, g, head, task == Task::none ? "" : loss_of(task, g));
   print_losses(goal.losses, bypass_endings(g, goal.losses));
   goal.task = asked_task(opts);
+  const auto all_fit = [&] {
+    return std::all_of(goal.losses.parts.begin(), goal.losses.parts.end(), [&](const LossSpec& s) { return fits(task, s); });
+  };
+  if (goal.task == Task::none && (task == Task::token || task == Task::span) && all_fit()) goal.task = task;
   for (const LossSpec& s : goal.losses.parts) {
     if (goal.task == Task::none) goal.task = task_of(s);
     if (!fits(asked_task(opts), s)) {

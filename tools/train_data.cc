@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/npz.h"
 #include "base/text.h"
 #include "data/labels.h"
+#include "data/questions.h"
+#include "data/tagged_text.h"
 #include "data/tensor_dataset.h"
 #include "data/text_dataset.h"
 
@@ -22,6 +25,14 @@ TableOptions table_options(const cli::Options& opts) {
   TableOptions t;
   if (opts.str("delimiter") != "auto") t.delimiter = opts.str("delimiter").at(0);
   return t;
+}
+
+// Tagged words: a table's two columns when --text_columns names the words', else CoNLL's lines.
+std::vector<TaggedText> tagged_texts(const cli::Options& opts, const std::string& path) {
+  const std::vector<std::string>& columns = opts.list("text_columns");
+  if (columns.empty()) return parse_conll(read_file(path, Exit::data).text(), path);
+  if (columns.size() > 1) fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words lie in one column", "give one --text_columns");
+  return tagged_rows(Table::read(path, table_options(opts)), columns[0], opts.str("label_column"));
 }
 
 // Rows of the table that an input's ids look up, when a Gather reads it directly; 0: none.
@@ -68,7 +79,8 @@ Task text_task(const cli::Options& opts) {
 }
 
 std::vector<std::string> read_classes(const cli::Options& opts, Task task) {
-  if (task == Task::regression) return {};
+  if (task == Task::regression || task == Task::span) return {};
+  if (task == Task::token) return find_tags(tagged_texts(opts, opts.str("train")), opts.str("train"));
   const Table table = Table::read(opts.str("train"), table_options(opts));
   if (task == Task::multilabel) return find_names(label_sets(table, opts.str("label_column")));
   if (task != Task::classification) {
@@ -82,7 +94,8 @@ std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::strin
   specs.insert(specs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
   std::unique_ptr<Dataset> data;
   if (is_text_file(path)) {
-    if (opts.list("text_columns").empty()) fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
+    const bool tagged = needs.task == Task::token, questions = needs.task == Task::span;
+    if (opts.list("text_columns").empty() && !tagged && !questions) fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
     if (!opts.has("vocab")) fail(Exit::usage, "E_USAGE", "text data needs --vocab vocab.txt", "it is the vocabulary of the model's tokenizer, one token a line");
     for (const std::string& l : needs.labels) {
       if (l != "label") fail(Exit::usage, "E_LOSS", cat("text data has one label; a loss wants '", printable(l), "'"), "leave \"label\" out of the loss, or give tensors");
@@ -97,8 +110,19 @@ std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::strin
     t.max_seq_len = opts.integer("max_seq_len");
     t.pad_to_multiple = opts.integer("pad_to_multiple");
     t.fixed_seq_len = static_length(specs);
-    const Table table = Table::read(path, table_options(opts));
-    data = make_text_dataset(table, WordPiece(Vocab::read(opts.str("vocab")), w), specs, t);
+    const WordPiece tokenizer(Vocab::read(opts.str("vocab")), w);
+    if (tagged) {
+      t.labels = LabelForm::tokens;
+      const int64_t longest = t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len;
+      data = make_labelled_dataset(encode_tagged(tagged_texts(opts, path), path, tokenizer, t.classes, longest), path, tokenizer, specs, t);
+    } else if (questions) {
+      t.labels = LabelForm::spans;
+      auto key = std::make_shared<AnswerKey>(parse_squad(read_file(path, Exit::data).text(), path));
+      std::vector<LabelledText> texts = encode_questions(*key, tokenizer, t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len, opts.integer("doc_stride"));
+      data = make_labelled_dataset(std::move(texts), path, tokenizer, specs, t, std::move(key));
+    } else {
+      data = make_text_dataset(Table::read(path, table_options(opts)), tokenizer, specs, t);
+    }
   } else {
     TensorOptions t;
     t.batch_size = batch_size;

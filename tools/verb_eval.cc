@@ -38,9 +38,10 @@ int run_eval(const cli::Options& opts) {
   if (is_text_file(path)) {
     if (task == Task::none) task = task_from_name(model_metadata(*model.doc, "task"));
     if (task == Task::none) task = Task::classification;
-    if (task != Task::regression) needs.classes = known_labels(*model.doc);
+    if (task != Task::regression && task != Task::span) needs.classes = known_labels(*model.doc);
   }
-  const Goal goal = choose_goal(opts, g, {}, task);
+  Goal goal = choose_goal(opts, g, {}, task);
+  goal.classes = needs.classes;
   const std::vector<int> outputs = values_of(g, goal.losses);
   require_known_operators(g, outputs);
   const int64_t batch_size = opts.integer("eval_batch_size");

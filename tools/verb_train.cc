@@ -153,7 +153,7 @@ TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan
   c.logging_steps = opts.integer("logging_steps");
   c.early_stopping_patience = opts.integer("early_stopping_patience");
   c.best_metric = opts.str("metric_for_best_model");
-  if (c.best_metric == "auto") c.best_metric = best_metric(goal.task);
+  if (c.best_metric == "auto") c.best_metric = best_metric(goal.task, goal.classes);
   c.output_dir = opts.str("output_dir");
   c.inject_overflow = overflow_drill(opts);
   c.quiet = opts.flag("quiet");
@@ -163,7 +163,7 @@ TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan
                           "temperature", "seed", "train", "max_steps", "epochs", "tie_weights", "batchnorm", "shuffle", "group_by_length"}) {
     c.hashes[key] = cli::value_text(opts.value(key));
   }
-  for (const char* key : {"freeze", "trainable", "label_smoothing"}) {
+  for (const char* key : {"freeze", "trainable", "label_smoothing", "doc_stride"}) {
     if (opts.was_set(key)) c.hashes[key] = cli::value_text(opts.value(key));
   }
   c.hashes["model"] = model_sha256(opts.str("model"));
@@ -208,6 +208,7 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   DataNeeds needs;
   Task task = asked_task(opts);
   if (data.text) {
+    if (task == Task::none) task = task_from_name(opts.str("head"));
     if (task == Task::none) task = text_task(opts);
     needs.classes = read_classes(opts, task);
   }
@@ -217,6 +218,7 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   if (task == Task::none && !shaped.outputs.empty()) task = task_from_name(shaped.head);
   const std::string head = shaped.outputs.empty() || opts.has("output") ? std::string() : shaped.outputs.front();
   Goal goal = choose_goal(opts, g, head, task);
+  goal.classes = needs.classes;
   const std::vector<int> loss_outputs = values_of(g, goal.losses);
   require_known_operators(g, loss_outputs);
   const Trainable trainable = make_trainable(opts, g, loss_outputs);

@@ -44,7 +44,8 @@ Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_
   o.batch_size = batch_size;
   WindowLoader loader(data, Sampler(data.size(), data.lengths(), o), 1);
   const LossSpec* const spec = measured(goal);
-  const std::unique_ptr<TaskMetrics> task = spec ? make_metrics(goal.task, *spec) : nullptr;
+  const std::unique_ptr<TaskMetrics> task =
+      spec ? make_metrics(goal.task, *spec, {goal.classes, data.answers()}) : nullptr;
   const std::string label_name = !spec ? "" : spec->label_name().empty() ? "label" : spec->label_name();
   LossWindow loss(goal.losses);
   Metrics m;
@@ -61,7 +62,7 @@ Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_
     const auto label = tensors.find(label_name);
     if (label == tensors.end())
       fail(Exit::data, "E_DATA_COLUMN", cat("the validation data has no '", label_name, "'"), "metrics need one");
-    task->add(values, label->second);
+    task->add(values, label->second, batch.samples);
   }
   m.loss = loss.loss();
   if (task) m.values = task->values(m.loss);

@@ -22,6 +22,7 @@ struct Goal {
   Losses losses;
   Task task = Task::none;  // the metrics; labels and outputs are those of the first loss of that task
   Teacher* teacher = nullptr;
+  std::vector<std::string> classes = {};  // their names, where the data has any
 };
 
 // A batch's inputs, labels and what the teacher says.

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "trainer/answers.h"
+#include "trainer/entities.h"
 #include "trainer/metrics.h"
 
 namespace amp {
@@ -21,7 +23,11 @@ const std::vector<TaskInfo>& infos() {
   static const std::vector<TaskInfo> all = {
       {Task::none, "none", "", "loss", {}},
       {Task::classification, "classification", "cross_entropy", "accuracy", {"accuracy", "macro_f1"}},
-      {Task::token, "token", "cross_entropy", "accuracy", {"accuracy", "macro_f1"}},
+      {Task::token,
+       "token",
+       "cross_entropy",
+       "accuracy",
+       {"accuracy", "macro_f1", "entity_precision", "entity_recall", "entity_f1"}},
       {Task::language, "language", "causal_lm", "loss", {"accuracy", "perplexity"}},
       {Task::regression, "regression", "mse", "loss", {"mse", "mae", "pearson", "spearman"}},
       {Task::multilabel, "multilabel", "bce_logits", "micro_f1", {"micro_f1", "macro_f1", "exact_match"}},
@@ -73,9 +79,11 @@ std::pair<int64_t, std::vector<int64_t>> class_ids(const HostTensor& out, const 
 // Classes, whatever lies around them: rows, tokens, pixels.
 class ClassMetrics final : public TaskMetrics {
  public:
-  ClassMetrics(Task task, const LossSpec& loss) : task_(task), loss_(loss) {}
+  ClassMetrics(Task task, const LossSpec& loss, const std::vector<std::string>& names) : task_(task), loss_(loss) {
+    if (task == Task::token && are_entity_tags(names)) names_ = names;
+  }
 
-  void add(const std::vector<HostTensor>& outputs, const HostTensor& label) override {
+  void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t>) override {
     HostTensor out = outputs.at(0);
     std::vector<int64_t> wanted = whole(label);
     if (out.numel() == label.numel()) return add_binary(floats(out), wanted);
@@ -83,6 +91,7 @@ class ClassMetrics final : public TaskMetrics {
     if (loss_.kind == "causal_lm") shift(label.dims().at(1), ids, wanted);
     if (!classes_) classes_ = std::make_unique<Classification>(classes);
     classes_->add(ids, wanted, loss_.ignore_index);
+    if (!names_.empty() && label.rank() == 2) add_entities(label.dims()[1], ids, wanted);
   }
 
   MetricValues values(double loss) const override {
@@ -93,7 +102,13 @@ class ClassMetrics final : public TaskMetrics {
     if (task_ == Task::segmentation)
       return {{"miou", c.mean_iou()}, {"dice", c.macro_f1()}, {"accuracy", c.accuracy()}};
     if (task_ == Task::language) return {{"accuracy", c.accuracy()}, {"perplexity", std::exp(loss)}};
-    return {{"accuracy", c.accuracy()}, {"macro_f1", c.macro_f1()}};
+    MetricValues out = {{"accuracy", c.accuracy()}, {"macro_f1", c.macro_f1()}};
+    if (!names_.empty()) {
+      out.emplace_back("entity_precision", entities_.precision());
+      out.emplace_back("entity_recall", entities_.recall());
+      out.emplace_back("entity_f1", entities_.f1());
+    }
+    return out;
   }
 
  private:
@@ -108,6 +123,22 @@ class ClassMetrics final : public TaskMetrics {
     std::vector<int64_t> ids;
     for (const float x : logits) ids.push_back(std::isnan(x) ? -1 : x > 0);
     classes_->add(ids, wanted, loss_.ignore_index);
+  }
+
+  // A row is a text, its words the places whose label counts.
+  void add_entities(int64_t length, const std::vector<int64_t>& ids, const std::vector<int64_t>& wanted) {
+    const auto name = [&](int64_t id) {
+      return id >= 0 && id < static_cast<int64_t>(names_.size()) ? names_[static_cast<size_t>(id)] : "O";
+    };
+    for (size_t row = 0; row < wanted.size(); row += static_cast<size_t>(length)) {
+      std::vector<std::string> got, want;
+      for (size_t i = row; i < row + static_cast<size_t>(length); ++i) {
+        if (wanted[i] == loss_.ignore_index) continue;
+        got.push_back(name(ids[i]));
+        want.push_back(name(wanted[i]));
+      }
+      entities_.add(got, want);
+    }
   }
 
   // Position s predicts the label at s + 1.
@@ -126,12 +157,14 @@ class ClassMetrics final : public TaskMetrics {
   LossSpec loss_;
   std::unique_ptr<Classification> classes_;
   std::unique_ptr<Multilabel> binary_;
+  std::vector<std::string> names_;  // of entities; empty: others
+  EntityScores entities_;
 };
 
 class MultilabelMetrics final : public TaskMetrics {
  public:
   explicit MultilabelMetrics(const LossSpec& loss) : ignore_(static_cast<float>(loss.ignore_index)) {}
-  void add(const std::vector<HostTensor>& outputs, const HostTensor& label) override {
+  void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t>) override {
     const Dims& d = outputs.at(0).dims();
     if (!metric_) metric_ = std::make_unique<Multilabel>(d.size() < 2 ? 1 : d.back());
     metric_->add(floats(outputs[0]), floats(label), 0, ignore_);  // logits: 0 is a probability of 0.5
@@ -150,7 +183,7 @@ class MultilabelMetrics final : public TaskMetrics {
 class RegressionMetrics final : public TaskMetrics {
  public:
   explicit RegressionMetrics(const LossSpec& loss) : pairs_(loss.kind == "cosine_mse") {}
-  void add(const std::vector<HostTensor>& outputs, const HostTensor& label) override {
+  void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t>) override {
     const std::vector<double> x = outputs.at(0).to_doubles();
     metric_.add(pairs_ ? cosines(x, outputs[0].dims().back()) : x, label.to_doubles());
   }
@@ -185,7 +218,7 @@ class RegressionMetrics final : public TaskMetrics {
 class SpanMetrics final : public TaskMetrics {
  public:
   explicit SpanMetrics(const LossSpec& loss) : ignore_(loss.ignore_index) {}
-  void add(const std::vector<HostTensor>& outputs, const HostTensor& label) override {
+  void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t>) override {
     spans_.add(floats(outputs.at(0)), floats(outputs.at(1)), label.to_ints(), ignore_);
   }
   MetricValues values(double) const override {
@@ -195,6 +228,21 @@ class SpanMetrics final : public TaskMetrics {
  private:
   int64_t ignore_;
   Spans spans_;
+};
+
+// Spans of texts.
+class AnswerMetrics final : public TaskMetrics {
+ public:
+  explicit AnswerMetrics(const AnswerKey& key) : scores_(key) {}
+  void add(const std::vector<HostTensor>& outputs, const HostTensor&, std::span<const int64_t> samples) override {
+    scores_.add(floats(outputs.at(0)), floats(outputs.at(1)), samples);
+  }
+  MetricValues values(double) const override {
+    return {{"exact_match", scores_.exact_match()}, {"span_f1", scores_.f1()}};
+  }
+
+ private:
+  AnswerScores scores_;
 };
 
 }  // namespace
@@ -233,7 +281,9 @@ std::vector<std::string> metric_names(Task task) {
   names.insert(names.end(), info(task).metrics.begin(), info(task).metrics.end());
   return names;
 }
-std::string best_metric(Task task) { return info(task).best; }
+std::string best_metric(Task task, const std::vector<std::string>& classes) {
+  return task == Task::token && are_entity_tags(classes) ? "entity_f1" : info(task).best;
+}
 
 bool lower_is_better(const std::string& metric) {
   static const std::array<const char*, 4> lower = {"loss", "mse", "mae", "perplexity"};
@@ -249,7 +299,7 @@ void check_metric(Task task, const std::string& name, const std::string& flag) {
        cat("metrics: ", join(names, ", "), task == Task::none ? "; --task chooses others" : ""));
 }
 
-std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss) {
+std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss, const MetricContext& context) {
   switch (task) {
     case Task::none:
       return nullptr;
@@ -257,12 +307,13 @@ std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss) {
     case Task::token:
     case Task::language:
     case Task::segmentation:
-      return std::make_unique<ClassMetrics>(task, loss);
+      return std::make_unique<ClassMetrics>(task, loss, context.classes);
     case Task::multilabel:
       return std::make_unique<MultilabelMetrics>(loss);
     case Task::regression:
       return std::make_unique<RegressionMetrics>(loss);
     case Task::span:
+      if (context.answers) return std::make_unique<AnswerMetrics>(*context.answers);
       return std::make_unique<SpanMetrics>(loss);
   }
   bug("task without metrics");

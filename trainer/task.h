@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "data/questions.h"
 #include "trainer/losses.h"
 
 namespace amp {
@@ -13,11 +15,11 @@ namespace amp {
 enum class Task : uint8_t {
   none,            // the loss alone
   classification,  // accuracy, macro_f1
-  token,           // accuracy, macro_f1 over the tokens whose label is not ignored
+  token,           // accuracy, macro_f1 over the tokens whose label is not ignored; entity_* where tags are of entities
   language,        // accuracy, perplexity
   regression,      // mse, mae, pearson, spearman
   multilabel,      // micro_f1, macro_f1, exact_match; positive from a probability of 0.5 on
-  span,            // exact_match, span_f1
+  span,            // exact_match, span_f1: of the texts where there are any, else of token positions
   segmentation,    // miou, dice, accuracy over pixels
 };
 
@@ -26,8 +28,8 @@ std::string name_of(Task task);
 std::string default_loss(Task task);         // of a task that is not none
 Task task_of(const LossSpec& loss);          // what a loss's outputs and labels are
 bool fits(Task task, const LossSpec& loss);  // can the task's metrics be taken from this loss's outputs and labels?
-std::vector<std::string> metric_names(Task task);  // loss first
-std::string best_metric(Task task);                // what makes a model the best one
+std::vector<std::string> metric_names(Task task);                                  // loss first
+std::string best_metric(Task task, const std::vector<std::string>& classes = {});  // what makes a model the best one
 bool lower_is_better(const std::string& metric);
 void check_metric(Task task, const std::string& name,
                   const std::string& flag);  // usage error naming those that the task has
@@ -37,10 +39,19 @@ using MetricValues = std::vector<std::pair<std::string, double>>;
 class TaskMetrics {
  public:
   virtual ~TaskMetrics() = default;
-  // outputs: what the loss computes on (logits), in the order of its values().
-  virtual void add(const std::vector<HostTensor>& outputs, const HostTensor& label) = 0;
+  // outputs: what the loss computes on (logits), in the order of its values(). samples: the rows' numbers in the
+  // dataset, which answers are found by.
+  virtual void add(const std::vector<HostTensor>& outputs, const HostTensor& label,
+                   std::span<const int64_t> samples = {}) = 0;
   virtual MetricValues values(double loss) const = 0;
 };
-std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss);  // null for Task::none
+
+// What metrics know of the data besides labels.
+struct MetricContext {
+  std::vector<std::string> classes = {};  // their names
+  const AnswerKey* answers = nullptr;
+};
+std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss,
+                                          const MetricContext& context = {});  // null for Task::none
 
 }  // namespace amp

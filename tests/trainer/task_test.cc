@@ -54,6 +54,25 @@ TEST_CASE("spans, sets and numbers") {
   CHECK(metric(Task::regression, "cosine_mse", {pairs}, floats({2}, {1, 0.5}), "mae") == 0.25);
 }
 
+TEST_CASE("words that count, row by row, make the texts whose entities are counted") {
+  const std::vector<std::string> names = {"B-x", "I-x", "O"};
+  CHECK(best_metric(Task::token, names) == "entity_f1");
+  CHECK(best_metric(Task::token, {"NN", "VB"}) == "accuracy");
+  CHECK(make_metrics(Task::token, loss("ce"), {.classes = {"NN", "VB"}})->values(0).size() == 2);
+  const auto m = make_metrics(Task::token, loss("ce"), {.classes = names});
+  const HostTensor label = HostTensor::of<int64_t>({2, 4}, {-100, 0, -100, 1, 1, 2, 0, -100});  // B I; I O B
+  std::vector<float> logits(24);
+  const std::vector<size_t> predicted = {2, 0, 2, 1,
+                                         1, 0, 0, 0};  // B I; I B B: entities right are the first two and the last
+  for (size_t i = 0; i < predicted.size(); ++i) logits[i * 3 + predicted[i]] = 1;
+  m->add({floats({2, 4, 3}, logits)}, label);
+  const MetricValues v = m->values(0);
+  REQUIRE(v.size() == 5);
+  CHECK(v[2].second == 3.0 / 4);  // precision
+  CHECK(v[3].second == 1);        // recall
+  CHECK(v[4].second == Catch::Approx(6.0 / 7));
+}
+
 TEST_CASE("every task has a loss that fits it, and metrics that are known") {
   for (const Task t : {Task::classification, Task::token, Task::language, Task::regression, Task::multilabel,
                        Task::span, Task::segmentation}) {
@@ -62,7 +81,7 @@ TEST_CASE("every task has a loss that fits it, and metrics that are known") {
     CHECK(fits(t, s));
     CHECK(task_from_name(name_of(t)) == t);
     check_metric(t, best_metric(t), "");
-    const auto m = make_metrics(t, s);
+    const auto m = make_metrics(t, s, {.classes = {"B-x", "I-x", "O"}});
     const MetricValues values = m->values(1);
     const std::vector<std::string> names = metric_names(t);
     REQUIRE(values.size() + 1 == names.size());

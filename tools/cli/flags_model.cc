@@ -140,6 +140,10 @@ std::vector<Flag> data_flags() {
           .otherwise(Verb::tokenize, "0")
           .on(kText)
           .also({"max_seq_length", "max_length"}),
+      whole("doc_stride", "32",
+            "Tokens that the windows of a long passage have in common (questions; Hugging Face: 128 of 384).")
+          .at_least(0)
+          .on(kFeed),
       whole("pad_to_multiple", "8", "Sequence length of a batch is rounded up to a multiple of this.")
           .at_least(1)
           .on(kFeed)

@@ -1,0 +1,122 @@
+#include "data/questions.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/utf8.h"
+
+namespace amp {
+
+namespace {
+
+// Bytes [begin, end) of the code points [from, to) of a text.
+std::string_view part(std::string_view text, int64_t from, int64_t to) {
+  size_t at = 0, begin = text.size();
+  for (int64_t c = 0; at < text.size() && c < to; ++c) {
+    if (c == from) begin = at;
+    at += static_cast<size_t>(decode_utf8(text, at).bytes);
+  }
+  return begin <= at ? text.substr(begin, at - begin) : std::string_view();
+}
+
+void read_paragraph(const nlohmann::json& p, const std::string& name, AnswerKey& key) {
+  key.passages.push_back(p.at("context").get<std::string>());
+  const std::string& passage = key.passages.back();
+  for (const auto& qa : p.at("qas")) {
+    Question q;
+    q.id = qa.at("id").is_string() ? qa.at("id").get<std::string>() : qa.at("id").dump();
+    q.text = qa.at("question").get<std::string>();
+    q.passage = key.passages.size() - 1;
+    const auto refuse = [&](const std::string& fact) {
+      fail(Exit::data, "E_DATA_LABEL", cat(name, ": question '", printable(q.id), "' ", fact));
+    };
+    for (const auto& a : qa.at("answers")) {
+      q.answers.push_back({a.at("text").get<std::string>(), a.at("answer_start").get<int64_t>()});
+      const Answer& answer = q.answers.back();
+      const int64_t end = answer.begin + count_code_points(answer.text);
+      if (answer.begin < 0 || part(passage, answer.begin, end) != answer.text)
+        refuse(cat("has the answer '", printable(answer.text), "', which does not stand at character ", answer.begin,
+                   " of its context"));
+    }
+    if (q.answers.empty()) refuse("has no answer");
+    key.questions.push_back(std::move(q));
+  }
+}
+
+}  // namespace
+
+std::string AnswerKey::text(int64_t sample, int64_t first, int64_t last) const {
+  const Window& w = windows.at(static_cast<size_t>(sample));
+  const auto n = static_cast<int64_t>(w.parts.size());
+  if (first < w.first || last < first || last >= w.first + n) return {};
+  const auto at = [&](int64_t token) { return w.parts[static_cast<size_t>(token - w.first)]; };
+  return std::string(part(passages[questions[w.question].passage], at(first).first, at(last).second));
+}
+
+AnswerKey parse_squad(std::string_view bytes, const std::string& name) {
+  check_utf8_file(bytes, name);
+  AnswerKey key;
+  try {
+    const nlohmann::json j = nlohmann::json::parse(bytes);
+    for (const auto& article : j.at("data")) {
+      for (const auto& p : article.at("paragraphs")) read_paragraph(p, name, key);
+    }
+  } catch (const nlohmann::json::exception& e) {
+    fail(
+        Exit::data, "E_DATA_JSON", cat(name, ": this is not SQuAD's JSON: ", printable(e.what())),
+        R"(write {"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "1", "question": "...", "answers": [{"text": "...", "answer_start": 0}]}]}]}]})");
+  }
+  if (key.questions.empty()) fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no question"));
+  return key;
+}
+
+std::vector<LabelledText> encode_questions(AnswerKey& key, const WordPiece& tokenizer, int64_t max_seq_len,
+                                           int64_t doc_stride) {
+  const int64_t most = max_seq_len > 0 ? max_seq_len : INT32_MAX;
+  if (most < 8)
+    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ": too short for a question and its passage"));
+  std::vector<std::vector<Piece>> passages;
+  for (const std::string& p : key.passages) passages.push_back(tokenizer.pieces(p));
+  std::vector<LabelledText> out;
+  key.windows.clear();
+  for (size_t q = 0; q < key.questions.size(); ++q) {
+    const std::vector<Piece>& all = passages[key.questions[q].passage];
+    std::vector<int32_t> ids = tokenizer.tokenize(key.questions[q].text);
+    ids.resize(std::min(ids.size(), static_cast<size_t>(most / 2)));
+    ids.insert(ids.begin(), tokenizer.vocab().cls());
+    ids.push_back(tokenizer.vocab().sep());
+    const auto head = static_cast<int64_t>(ids.size()), total = static_cast<int64_t>(all.size());
+    const int64_t room = most - head - 1,
+                  step = std::max<int64_t>(1, room - std::clamp<int64_t>(doc_stride, 0, room - 1));
+    const Answer& answer = key.questions[q].answers.front();
+    const int64_t begin = answer.begin, end = begin + count_code_points(answer.text);
+    for (int64_t at = 0; at == 0 || at - step + room < total; at += step) {
+      const int64_t stop = std::min(total, at + room);
+      LabelledText s;
+      s.line = static_cast<int64_t>(q) + 1;
+      s.encoding.ids = ids;
+      s.encoding.types.assign(ids.size(), 0);
+      AnswerKey::Window w{q, head, {}};
+      int64_t first = -1, last = -1;
+      for (int64_t i = at; i < stop; ++i) {
+        const Piece& p = all[static_cast<size_t>(i)];
+        s.encoding.ids.push_back(p.id);
+        w.parts.emplace_back(p.begin, p.end);
+        if (p.begin <= begin) first = head + i - at;         // the last that begins no later
+        if (last < 0 && p.end >= end) last = head + i - at;  // the first that ends no earlier
+      }
+      s.encoding.ids.push_back(tokenizer.vocab().sep());
+      s.encoding.types.resize(s.encoding.ids.size(), 1);
+      const bool inside =
+          end > begin && !w.parts.empty() && w.parts.front().first <= begin && w.parts.back().second >= end;
+      s.labels = inside ? std::vector<int64_t>{first, last} : std::vector<int64_t>{0, 0};
+      out.push_back(std::move(s));
+      key.windows.push_back(std::move(w));
+    }
+  }
+  return out;
+}
+
+}  // namespace amp

@@ -1,0 +1,54 @@
+// Questions about passages, with answers that are parts of them: SQuAD's JSON (version 1.1).
+//
+// A sample is [CLS] question [SEP] passage [SEP]. A passage that does not fit is cut into windows that overlap by
+// doc_stride pieces, a sample each, as in Hugging Face's run_qa. Its label: first and last token of the first answer;
+// [CLS] twice where the window does not hold all of it,
+// and for an empty answer. Places in texts count code points.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "data/text_dataset.h"
+
+namespace amp {
+
+struct Answer {
+  std::string text;
+  int64_t begin = 0;
+};
+
+struct Question {
+  std::string id, text;
+  size_t passage = 0;
+  std::vector<Answer> answers;
+};
+
+// What answers are judged by: the texts, and which part of them each token of a sample is.
+struct AnswerKey {
+  struct Window {
+    size_t question = 0;
+    int64_t first = 0;                               // token of the sample where the passage begins
+    std::vector<std::pair<int32_t, int32_t>> parts;  // begin and end in the passage, of each token from `first` on
+  };
+  std::vector<std::string> passages;
+  std::vector<Question> questions;
+  std::vector<Window> windows;  // by sample
+
+  // The passage's text from token `first` to token `last` of a sample; empty when these are none of the passage.
+  std::string text(int64_t sample, int64_t first, int64_t last) const;
+};
+
+// E_DATA_JSON for another structure, E_DATA_LABEL for a question without an answer or an answer that is not in the
+// passage where it says. windows is left empty.
+AnswerKey parse_squad(std::string_view bytes, const std::string& name);
+
+// The samples of all questions; fills key.windows. E_SEQ_LEN when max_seq_len leaves no room beside the question; a
+// question longer than half of it is cut there.
+std::vector<LabelledText> encode_questions(AnswerKey& key, const WordPiece& tokenizer, int64_t max_seq_len,
+                                           int64_t doc_stride);
+
+}  // namespace amp

@@ -1,0 +1,143 @@
+#include "data/tagged_text.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/dataset.h"
+#include "data/utf8.h"
+
+namespace amp {
+
+namespace {
+
+std::vector<std::string> parts(std::string_view line, char separator) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= line.size();) {
+    const size_t end = std::min(line.find(separator, at), line.size());
+    if (end > at) out.emplace_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+bool blank(std::string_view line) { return line.find_first_not_of(" \t") == std::string_view::npos; }
+
+std::vector<std::string> words_of(const Table& table, int64_t row, size_t column) {
+  if (!table.is_json(row, column)) return parts(table.text(row, column), ' ');
+  std::vector<std::string> out;
+  const nlohmann::json j = nlohmann::json::parse(table.json(row, column));
+  for (const auto& word : j) {
+    if (!j.is_array() || word.is_structured() || word.is_null()) {
+      fail(Exit::data, "E_DATA_LABEL",
+           cat(table.where(row), ": column '", printable(table.columns()[column]), "' is no array of words"));
+    }
+    out.push_back(word.is_string() ? word.get<std::string>() : word.dump());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name) {
+  check_utf8_file(bytes, name);
+  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
+  std::vector<TaggedText> out;
+  bool open = false;
+  int64_t line_number = 0;
+  while (!bytes.empty()) {
+    const size_t end = std::min(bytes.find('\n'), bytes.size());
+    std::string_view line = bytes.substr(0, end);
+    bytes.remove_prefix(std::min(end + 1, bytes.size()));
+    ++line_number;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (blank(line) || line.starts_with("-DOCSTART-")) {
+      open = false;
+      continue;
+    }
+    const std::vector<std::string> columns = parts(line, line.find('\t') != std::string_view::npos ? '\t' : ' ');
+    if (columns.size() < 2) {
+      fail(Exit::data, "E_DATA_LABEL",
+           cat(name, ":", line_number, ": '", printable(std::string(line)), "' is not a word and its tag"),
+           "write a word a line, a tab and its tag, and an empty line after each text; name a table's columns with "
+           "--text_columns "
+           "and --label_column");
+    }
+    if (!open) out.push_back({{}, {}, line_number});
+    open = true;
+    out.back().words.push_back(columns.front());
+    out.back().tags.push_back(columns.back());
+  }
+  if (out.empty()) fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no word"));
+  return out;
+}
+
+std::vector<TaggedText> tagged_rows(const Table& table, const std::string& words, const std::string& tags) {
+  const size_t w = table.column(words), t = table.column(tags);
+  std::vector<TaggedText> out;
+  for (int64_t r = 0; r < table.rows(); ++r) {
+    out.push_back({words_of(table, r, w), words_of(table, r, t), table.line(r)});
+    const TaggedText& text = out.back();
+    if (text.words.size() == text.tags.size() && !text.words.empty()) continue;
+    fail(Exit::data, "E_DATA_LABEL",
+         cat(table.where(r), ": ", text.words.size(), " words in column '", printable(words), "', ", text.tags.size(),
+             " tags in column '", printable(tags), "'"),
+         "every word needs one tag");
+  }
+  return out;
+}
+
+std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const std::string& name) {
+  std::set<std::string> tags;
+  for (const TaggedText& t : texts) tags.insert(t.tags.begin(), t.tags.end());
+  if (tags.size() < 2) {
+    fail(Exit::data, "E_DATA_LABEL",
+         cat(name, ": every word has the tag '", tags.empty() ? "" : printable(*tags.begin()),
+             "': there is nothing to tell apart"));
+  }
+  return {tags.begin(), tags.end()};
+}
+
+std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::string& name,
+                                        const WordPiece& tokenizer, std::span<const std::string> classes,
+                                        int64_t max_seq_len) {
+  if (max_seq_len != 0 && max_seq_len < 2)
+    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take 2"));
+  std::unordered_map<std::string_view, int64_t> ids;
+  for (size_t i = 0; i < classes.size(); ++i) ids.emplace(classes[i], static_cast<int64_t>(i));
+  std::vector<LabelledText> out;
+  for (const TaggedText& text : texts) {
+    LabelledText s;
+    s.line = text.line;
+    s.encoding.ids = {tokenizer.vocab().cls()};
+    s.labels = {kIgnoreIndex};
+    for (size_t w = 0; w < text.words.size(); ++w) {
+      const auto known = ids.find(text.tags[w]);
+      if (known == ids.end()) {
+        fail(Exit::data, "E_DATA_LABEL_NEW",
+             cat(name, ":", text.line, ": the word '", printable(text.words[w]), "' has the tag '",
+                 printable(text.tags[w]), "', which is not one of the ", classes.size(), " known ones"),
+             "tags come from the training data; correct the text or add such texts to the training data");
+      }
+      const std::vector<int32_t> pieces = tokenizer.tokenize(text.words[w]);
+      s.encoding.ids.insert(s.encoding.ids.end(), pieces.begin(), pieces.end());
+      if (pieces.empty()) continue;  // control characters alone
+      s.labels.push_back(known->second);
+      s.labels.resize(s.encoding.ids.size(), kIgnoreIndex);
+    }
+    if (max_seq_len != 0 && static_cast<int64_t>(s.encoding.ids.size()) > max_seq_len - 1) {
+      s.encoding.ids.resize(static_cast<size_t>(max_seq_len - 1));
+      s.labels.resize(s.encoding.ids.size());
+    }
+    s.encoding.ids.push_back(tokenizer.vocab().sep());
+    s.labels.push_back(kIgnoreIndex);
+    s.encoding.types.assign(s.encoding.ids.size(), 0);
+    out.push_back(std::move(s));
+  }
+  return out;
+}
+
+}  // namespace amp

@@ -1,0 +1,49 @@
+"""Labels of tagged words as Hugging Face's run_ner aligns them (packages transformers, tokenizers), and entities as seqeval
+finds them.
+
+Run in this folder: python make_tagged_golden.py ../../../models/tweet_sentiment/vocab.txt emerging.dev.conll
+The second file is the development part of WNUT-17 (github.com/leondz/emerging_entities_17, CC BY 4.0): its first 40 texts are
+written to tagged.conll, unchanged, with three texts of odd words after them.
+"""
+import json
+import random
+import sys
+
+from seqeval.metrics import f1_score, precision_score, recall_score
+from seqeval.metrics.sequence_labeling import get_entities
+from transformers import BertTokenizerFast
+
+texts = open(sys.argv[2], encoding="utf-8").read().replace("\r\n", "\n").strip("\n").split("\n\n")[:40]
+odd = [[("Zürich", "B-location"), ("İstanbul", "I-location"), ("東京都", "B-location"), ("x" * 101, "O"), ("\u200d", "O")],
+       [("don't", "O"), ("e.g.", "O"), ("[SEP]", "O"), ("U.S.A.", "B-location"), ("##ing", "O"), ("[mask]", "O")],
+       [("ﬁancée", "B-person"), ("naïve-looking", "I-person"), ("…", "O"), ("👩‍🚀", "O"), ("1,000.50", "O")]]
+with open("tagged.conll", "w", encoding="utf-8") as f:
+    f.write("\n\n".join(texts + ["\n".join(f"{w}\t{t}" for w, t in o) for o in odd]) + "\n")
+
+sentences = []
+for block in open("tagged.conll", encoding="utf-8").read().strip("\n").split("\n\n"):
+    rows = [line.split("\t") for line in block.split("\n")]
+    sentences.append(([r[0] for r in rows], [r[-1] for r in rows]))
+names = sorted({t for _, tags in sentences for t in tags}, key=lambda s: s.encode())
+label_to_id = {n: i for i, n in enumerate(names)}
+with open("tagged.jsonl", "w", encoding="utf-8") as f:
+    f.write(json.dumps(names) + "\n")
+    for lower, length in ((True, 24), (True, 200), (False, 24)):
+        tokenizer = BertTokenizerFast(sys.argv[1], do_lower_case=lower)
+        for words, tags in sentences:
+            t = tokenizer(words, truncation=True, max_length=length, is_split_into_words=True)
+            labels, previous = [], None
+            for word in t.word_ids():  # run_ner's loop, label_all_tokens off
+                labels.append(-100 if word is None or word == previous else label_to_id[tags[word]])
+                previous = word
+            f.write(json.dumps([lower, length, t["input_ids"], labels]) + "\n")
+
+rng = random.Random(5)
+tags = ["O", "B-a", "I-a", "E-a", "S-a", "B-b-c", "I-b-c"]
+cases = []
+for _ in range(40):
+    wanted = [rng.choices(tags, weights=[4, 2, 2, 1, 1, 2, 2], k=rng.randint(1, 9)) for _ in range(4)]
+    got = [[t if rng.random() < 0.7 else rng.choice(tags) for t in w] for w in wanted]
+    cases.append({"wanted": wanted, "predicted": got, "entities": [get_entities(w) for w in wanted],
+                  "scores": [precision_score(wanted, got), recall_score(wanted, got), f1_score(wanted, got)]})
+json.dump(cases, open("../trainer/entities.json", "w"))

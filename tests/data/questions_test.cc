@@ -1,0 +1,126 @@
+// Questions as samples: ids, windows, places and labels as Hugging Face's run_qa makes them (make_questions_golden.py).
+#include "data/questions.h"
+
+#include <catch2/catch_all.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+using namespace amp;
+using Ints = std::vector<int64_t>;
+using nlohmann::json;
+
+namespace {
+
+const std::string kFolder = std::string(TEST_DATA) + "/data/";
+
+std::string content(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in.good());
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+template <class F>
+std::string refusal(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.id();
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("samples of questions are run_qa's") {
+  AnswerKey key = parse_squad(content(kFolder + "questions.json"), "questions.json");
+  REQUIRE(key.questions.size() == 12);
+  const Vocab vocab = Vocab::read(std::string(SOURCE_ROOT) + "/models/tweet_sentiment/vocab.txt");
+  std::ifstream golden(kFolder + "questions.jsonl");
+  std::string line;
+  size_t windows = 0;
+  for (const auto& [lower, length, stride] : {std::tuple{true, 48, 16}, {true, 200, 32}, {false, 64, 8}}) {
+    WordPieceOptions o;
+    o.lower_case = lower;
+    const std::vector<LabelledText> got = encode_questions(key, WordPiece(vocab, o), length, stride);
+    REQUIRE(got.size() == key.windows.size());
+    size_t at = 0;
+    for (size_t q = 0; q < key.questions.size(); ++q) {
+      std::getline(golden, line);
+      const json want = json::parse(line);
+      REQUIRE(want[1].get<int>() == length);
+      for (const json& row : want[3]) {
+        INFO("question " << key.questions[q].id << ", lower case " << lower << ", at most " << length);
+        REQUIRE(at < got.size());
+        CHECK(key.windows[at].question == q);
+        CHECK(Ints(got[at].encoding.ids.begin(), got[at].encoding.ids.end()) == row[0].get<Ints>());
+        CHECK(got[at].labels == row[1].get<Ints>());
+        CHECK(json(key.windows[at].parts) == row[2]);
+        if (got[at].labels[0] > 0) {
+          const std::string text = key.text(static_cast<int64_t>(at), got[at].labels[0], got[at].labels[1]);
+          CHECK(text.find(key.questions[q].answers[0].text) != std::string::npos);
+        }
+        ++at;
+      }
+    }
+    CHECK(at == got.size());
+    windows += at;
+  }
+  CHECK_FALSE(std::getline(golden, line));
+  CHECK(windows > 3 * key.questions.size());  // some passages were cut
+}
+
+TEST_CASE("pieces are the ids with the places they come from") {
+  const WordPiece w(Vocab::parse("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\n##s\ne\n", "v.txt"));
+  const std::string text = "  as\u00e9 [SEP]zz b";
+  const std::vector<Piece> p = w.pieces(text);
+  std::vector<int32_t> ids;
+  for (const Piece& x : p) ids.push_back(x.id);
+  CHECK(ids == w.tokenize(text));
+  CHECK(ids == std::vector<int32_t>{1, 3, 1, 5});  // "ase" has no piece for its end
+  const auto places = [&](size_t i) { return std::pair(p[i].begin, p[i].end); };
+  CHECK(places(0) == std::pair(2, 5));
+  CHECK(places(1) == std::pair(6, 11));
+  CHECK(places(2) == std::pair(11, 13));
+  CHECK(places(3) == std::pair(14, 15));
+}
+
+TEST_CASE("what is not SQuAD's JSON is refused") {
+  const auto with = [](const std::string& answers) {
+    return R"({"data": [{"paragraphs": [{"context": "été x", "qas": [{"id": "q", "question": "?", "answers": )" +
+           answers + "}]}]}]}";
+  };
+  const auto parse = [](const std::string& text) { return refusal([&] { parse_squad(text, "f"); }); };
+  CHECK(parse(with(R"([{"text": "x", "answer_start": 4}])")) == "none");
+  CHECK(parse(with(R"([{"text": "x", "answer_start": 5}])")) == "E_DATA_LABEL");
+  CHECK(parse(with(R"([{"text": "x", "answer_start": -1}])")) == "E_DATA_LABEL");
+  CHECK(parse(with(R"([{"text": "", "answer_start": 0}])")) == "none");  // TyDi QA has such ones
+  CHECK(parse(with("[]")) == "E_DATA_LABEL");
+  CHECK(parse(with(R"([{"text": "x"}])")) == "E_DATA_JSON");
+  CHECK(parse("{\"data\": []}") == "E_DATA_EMPTY");
+  CHECK(parse("[1]") == "E_DATA_JSON");
+  CHECK(parse("{") == "E_DATA_JSON");
+}
+
+TEST_CASE("a dataset of questions knows their answers") {
+  const WordPiece w(Vocab::parse("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\nd\n", "v.txt"));
+  auto key = std::make_shared<AnswerKey>(parse_squad(
+      R"({"data": [{"paragraphs": [{"context": "a b c d", "qas": [{"id": "q", "question": "a", "answers": [{"text": "b c", "answer_start": 2}]}]}]}]})",
+      "f"));
+  TextOptions o;
+  o.labels = LabelForm::spans;
+  std::vector<LabelledText> texts = encode_questions(*key, w, 0, 8);
+  const auto data = make_labelled_dataset(texts, "f", w, {{"input_ids"}, {"token_type_ids"}}, o, key);
+  const Batch b = data->batch(Ints{0});
+  CHECK(b.inputs.at("input_ids").to_ints() == Ints{2, 4, 3, 4, 5, 6, 7, 3});
+  CHECK(b.inputs.at("token_type_ids").to_ints() == Ints{0, 0, 0, 1, 1, 1, 1, 1});
+  CHECK(b.labels.dims() == Dims{1, 2});
+  CHECK(b.labels.to_ints() == Ints{4, 5});
+  CHECK(b.samples == Ints{0});
+  REQUIRE(data->answers());
+  CHECK(data->answers()->text(0, 4, 5) == "b c");
+  CHECK(data->answers()->text(0, 2, 5).empty());
+  CHECK(data->answers()->text(0, 5, 4).empty());
+  CHECK(refusal([&] { encode_questions(*key, w, 7, 8); }) == "E_SEQ_LEN");
+}
