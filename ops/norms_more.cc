@@ -56,12 +56,15 @@ void lower_lrn(Lowering& l) {
   l.out(0, div(b, x, b.op("Pow", {base, b.scalar(l.attrs.f("beta", 0.75), b.dtype(x))})));
 }
 
+// (x - mean) / (deviation + 1e-9); where all are equal the deviation counts as 1: the same 0, and a gradient that is finite.
 void lower_mvn(Lowering& l) {
   Builder& b = l.b;
   std::vector<int64_t> axes = l.attrs.ints("axes", {0, 2, 3});
   for (int64_t& a : axes) a = normalize_axis(a, l.rank(0));
   const ValueId centred = sub(b, l.in(0), mean(b, l.in(0), axes));
-  const ValueId deviation = b.op("Sqrt", {mean(b, mul(b, centred, centred), axes)});
+  const ValueId variance = mean(b, mul(b, centred, centred), axes);
+  const DType t = b.dtype(variance);
+  const ValueId deviation = b.op("Sqrt", {b.op("Where", {b.op("Equal", {variance, b.scalar(0, t)}), b.scalar(1, t), variance})});
   l.out(0, div(b, centred, shifted(b, deviation, 1e-9)));
 }
 

@@ -220,10 +220,14 @@ void lower_mean(Lowering& l) {
 void lower_l1(Lowering& l) { l.out(0, reduce(l, plan(l), "ReduceSum", l.b.op("Abs", {l.in(0)}))); }
 ValueId sum_square(Lowering& l, const Plan& p) { return reduce(l, p, "ReduceSum", l.b.op("Mul", {l.in(0), l.in(0)})); }
 void lower_sum_square(Lowering& l) { l.out(0, sum_square(l, plan(l))); }
+// The slope of a norm that is 0 counts as 0, as in PyTorch: the root's own is infinite, and times x = 0 makes NaN.
 void lower_l2(Lowering& l) {
+  Builder& b = l.b;
   const ValueId s = sum_square(l, plan(l));
-  const DType t = l.b.dtype(s);
-  l.out(0, is_float(t) ? l.b.op("Sqrt", {s}) : l.b.cast(l.b.op("Sqrt", {l.b.cast(s, DType::f64)}), t));
+  const DType t = b.dtype(s);
+  if (!is_float(t)) return l.out(0, b.cast(b.op("Sqrt", {b.cast(s, DType::f64)}), t));
+  const ValueId zero = b.scalar(0, t), none = b.op("Equal", {s, zero});
+  l.out(0, b.op("Where", {none, zero, b.op("Sqrt", {b.op("Where", {none, b.scalar(1, t), s})})}));
 }
 void lower_log_sum(Lowering& l) { l.out(0, l.b.op("Log", {reduce(l, plan(l), "ReduceSum", l.in(0))})); }
 void lower_log_sum_exp(Lowering& l) {  // log sum e^(x - max) + max, max held constant: its gradient cancels

@@ -1,5 +1,5 @@
 """Corner cases of gradients as PyTorch has them (float64), for tests/ops/corners_test.cc: powers at 0, products over zeros, layer
-normalisation of nothing, softmax rows that a mask hides entirely."""
+normalisation of nothing, softmax rows that a mask hides entirely, norms and deviations of 0."""
 import json
 from pathlib import Path
 
@@ -68,4 +68,21 @@ loss = ((y - target) ** 2).mean()
 grads = torch.autograd.grad(loss, [q, k, v])
 guard = {"mask": pack(mask.double()), "q": pack(q), "k": pack(k), "v": pack(v), "y": pack(y), "target": pack(target), "loss": loss.item(),
          "grads": [pack(g) for g in grads]}
+
+x = torch.randn(3, 4, 2)
+x[1] = 0
+x[0, 2] = 0
+for axes in [[2], [1], [1, 2]]:
+    case(f"2-norm over {axes}, some 0", "ReduceL2", [x], {"axes": axes, "keepdims": 1}, lambda v, a=axes: torch.linalg.vector_norm(v, dim=a, keepdim=True))
+
+
+def mvn(v):  # a channel of one value: its deviation counts as 1 (PyTorch's own gradient of the formula is NaN there)
+    c = v - v.mean((0, 2), keepdim=True)
+    var = (c * c).mean((0, 2), keepdim=True)
+    return c / (torch.where(var == 0, torch.ones_like(var), var).sqrt() + 1e-9)
+
+
+x = torch.randn(2, 3, 4)
+x[:, 1] = 0.5
+case("mean and variance, a constant channel", "MeanVarianceNormalization", [x], {"axes": [0, 2]}, mvn)
 Path(__file__).with_name("corners.json").write_text(json.dumps({"cases": cases, "guard": guard}) + "\n")
