@@ -1,7 +1,8 @@
 // Core operators count axes from the start; ONNX also from the end. Lowered with either, a node gives the same numbers
-// and gradients: every ONNX operator that has an axis, every axis of two shapes.
+// and gradients, those of differences: every ONNX operator that has an axis, every axis of two shapes.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
+#include <cmath>
 #include <iostream>
 
 #include "base/error.h"
@@ -107,8 +108,10 @@ OneNode node(const Axis& a, Dims d, const std::vector<size_t>& at) {
   const HostTensor zeros = HostTensor::of<int64_t>(one, std::vector<int64_t>(static_cast<size_t>(numel(one)), 0));
   if (n.op == "Concat") n.inputs.push_back(random_tensor(d, 6));
   if (n.op == "Split") n.inputs.push_back(ints({1, d[axis] - 1}));
-  if (n.op == "LayerNormalization" || n.op == "RMSNormalization")
+  if (n.op == "LayerNormalization" || n.op == "RMSNormalization") {
+    n.attrs.set("epsilon", 0.1);  // less is too steep for differences over one or two elements
     n.inputs.push_back(random_tensor(Dims(d.begin() + static_cast<int64_t>(axis), d.end()), 9));
+  }
   if (n.op == "Gather") n.inputs.push_back(ints({0, -1}));
   if (n.op == "GatherElements") n.inputs.push_back(zeros);
   if (n.op == "Scatter" || n.op == "ScatterElements") {
@@ -156,10 +159,38 @@ bool takes(const Axis& a, size_t axis, size_t rank) {
   return op == "DFT" ? axis + 1 < rank : op == "TensorScatter" ? axis > 0 : true;
 }
 
+double dot(const HostTensor& a, const HostTensor& b) {
+  const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
+  return sum;
+}
+
+// The claimed gradient of <dy, output 0> to input i, along a random direction: its error over what is allowed, and
+// whether 1.01 times the gradient would be caught.
+struct Verdict {
+  double excess = 0;
+  bool catches = false;
+};
+Verdict along_a_direction(OneNode n, size_t i, const HostTensor& dy, const HostTensor& gradient) {
+  constexpr double kStep = 0x1p-14;
+  const HostTensor x = n.inputs[i], direction = random_tensor(x.dims(), 17);
+  const auto loss = [&](double step) {
+    std::vector<double> v = x.to_doubles();
+    const std::vector<double> d = direction.to_doubles();
+    for (size_t k = 0; k < v.size(); ++k) v[k] += step * d[k];
+    n.inputs[i] = HostTensor::of<double>(x.dims(), v);
+    return dot(run_node(n, {}, {}, DType::f64).outputs[0], dy);
+  };
+  const double slope = (8 * (loss(kStep) - loss(-kStep)) - (loss(2 * kStep) - loss(-2 * kStep))) / (12 * kStep);
+  const double claimed = dot(gradient, direction), allowed = 1e-6 * (std::abs(slope) + 1e-2);
+  return {std::abs(claimed - slope) / allowed, std::abs(1.01 * claimed - slope) > allowed};
+}
+
 }  // namespace
 
 TEST_CASE("negative axes are the positive ones") {
-  size_t nodes = 0;
+  size_t nodes = 0, gradients = 0, caught = 0;
   for (const Axis& a : axes()) {
     REQUIRE(find_onnx_op("", a.op, a.version) != nullptr);
     const std::string op = a.op;
@@ -172,6 +203,7 @@ TEST_CASE("negative axes are the positive ones") {
         for (const std::vector<size_t>& at : choices) {
           const size_t counted = op == "Unsqueeze" ? d.size() + at.size() : rank;  // dims of its output
           NodeRun runs[2];
+          OneNode positive;
           for (const bool negative : {false, true}) {
             std::vector<int64_t> values;
             for (const size_t i : at)
@@ -179,6 +211,7 @@ TEST_CASE("negative axes are the positive ones") {
             INFO(op << "-" << a.version << " of " << to_string(d) << ", axes " << to_string(values));
             OneNode n = node(a, d, at);
             set_axes(n, a, values);
+            if (!negative) positive = n;
             std::vector<size_t> wrt;
             for (size_t i = 0; i < n.inputs.size() && wrt.empty(); ++i) {
               if (n.inputs[i] && is_float(n.inputs[i].dtype())) wrt.push_back(i);
@@ -192,9 +225,17 @@ TEST_CASE("negative axes are the positive ones") {
           for (const auto& [i, g] : runs[0].grads) CHECK(same_bits(g, runs[1].grads.at(i)));
           CHECK(runs[0].grads.size() == (a.gradient ? 1 : 0));
           ++nodes;
+          for (const auto& [i, g] : runs[0].grads) {
+            const Verdict v = along_a_direction(positive, i, random_tensor(runs[0].outputs[0].dims(), 3), g);
+            CHECK(v.excess <= 1);
+            ++gradients;
+            caught += v.catches;
+          }
         }
       }
     }
   }
-  std::cout << "negative axes: " << axes().size() << " operators and versions, " << nodes << " nodes\n";
+  CHECK(caught * 20 > gradients * 17);  // the others are 0: over one element, or of what is normalised
+  std::cout << "negative axes: " << axes().size() << " operators and versions, " << nodes << " nodes, " << gradients
+            << " gradients, " << caught << " wrong ones caught\n";
 }
