@@ -120,18 +120,24 @@ def page(report):
         "",
         "![training loss by precision](convergence.svg)",
     ]
+    unchanged = False
     for job, runs in report["runs"].items():
         seeds = [r["seed"] for r in runs["fp32"]]
         lines += ["", f"## {job}", "", "| | " + " | ".join(f"seed {s}" for s in seeds) + " | mean | within fp32's spread | skipped steps |"]
         lines.append("|---|" + "---:|" * (len(seeds) + 1) + "---|---:|")
         for name, group in runs.items():
             verdict = report["verdicts"][job][name]
-            cells = " | ".join(f"{r['accuracy']:.4f}" for r in group)
+            exact = {r["seed"]: r["loss"] for r in runs["fp32"]} if name != "fp32" else {}
+            same = [r["loss"] == exact.get(r["seed"]) for r in group]
+            unchanged |= any(same)
+            cells = " | ".join(f"{r['accuracy']:.4f}" + (" =" if s else "") for r, s in zip(group, same))
             skips = " ".join(str(r["skipped_steps"]) for r in group)
             lines.append(f"| {name} | {cells} | {verdict['mean']:.4f} | {'yes' if verdict['within'] else '**no**'} | {skips} |")
     lines += ["", "Jobs: LeNet: " + ", ".join(f"{k} {v}" for k, v in LENET.items()) + f", {report['rows']} training images, 10,000 others judged; "
               "weights drawn for each seed. MiniLM: " + ", ".join(f"{k} {v}" for k, v in accuracy.JOB.items()) + "; 8,000 tweets, 2,000 others judged. "
               "`auto` is `--use_fp16 --amp_level auto`."]  # fmt: skip
+    if unchanged:
+        lines += ["", "`=`: the bits of the fp32 run: calibration found no 16-bit plan within its bound on the first batches, and left all in fp32."]
     if report.get("added"):
         lines += ["", f"Rows without a curve are those of {report['added']}, an earlier build on the same machine."]
     return "\n".join(lines) + "\n"

@@ -38,6 +38,16 @@ void write_text(const std::string& path, const std::string& text) {
   file.commit();
 }
 
+// Whether the CPU multiplies in the plan's 16-bit type, and which type is worth it here.
+std::string arithmetic(const PrecisionPlan& plan) {
+  if (!plan.any_low()) return "";
+  if (plan.low == DType::bf16 && cpu_has_bf16()) return "; products run in avx512_bf16";
+  const std::string emulated =
+      cat("; ", name_of(plan.low),
+          " is emulated on this CPU (stored in 16 bits, computed in fp32): it saves memory, not time");
+  return emulated + (plan.low == DType::f16 && cpu_has_bf16() ? "; --use_bf16 is the faster type here" : "");
+}
+
 double per_second(int64_t n, double seconds) { return seconds > 0 ? static_cast<double>(n) / seconds : 0; }
 
 }  // namespace
@@ -55,7 +65,7 @@ void describe_start(Session& session, const PrecisionPlan& plan, const TrainerCo
   std::cerr << "model: " << with_thousands(session.layout().parameters() - session.statistic_elements()) << " parameters, " << with_thousands(trainable) << " trainable"
             << (session.statistic_elements() ? cat(", ", with_thousands(session.statistic_elements()), " running statistics") : std::string()) << '\n'
             << "precision: " << (plan.any_low() ? cat(low, " of ", plan.nodes.size(), " nodes in ", name_of(plan.low)) : std::string("fp32"))
-            << (config.scale.mode == LossScaleConfig::Mode::off ? ", loss scale off" : cat(", loss scale ", config.scale.init)) << '\n'
+            << (config.scale.mode == LossScaleConfig::Mode::off ? ", loss scale off" : cat(", loss scale ", config.scale.init)) << arithmetic(plan) << '\n'
             << "data: " << with_thousands(samples) << " samples, " << config.max_steps << " steps of " << config.sampler.batch_size << " x "
             << config.sampler.accumulation << '\n'
             << "memory: " << session.bill() << '\n';
