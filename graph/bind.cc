@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/lists.h"
 #include "graph/lower.h"
 
 namespace amp {
@@ -167,6 +168,10 @@ Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const Bi
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (!out_wanted[i]) continue;
         if (!l.outputs()[i]) fail(Exit::unsupported, "E_OP_CASE", cat(node.op, ": output ", i, " is not supported"));
+        if (own_origin && list_of(b.graph(), l.outputs()[i]) && std::find(outputs.begin(), outputs.end(), node.outputs[i]) != outputs.end()) {
+          fail(Exit::unsupported, "E_VALUE_TYPE", cat("graph output '", printable(g.values[static_cast<size_t>(node.outputs[i])].name), "' is a sequence"),
+               "name tensors as outputs with --output");
+        }
         bound.values[static_cast<size_t>(node.outputs[i])] = l.outputs()[i];
       }
     } catch (Error& e) {

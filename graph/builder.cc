@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/lists.h"
 
 namespace amp {
 
@@ -22,6 +23,9 @@ ValueId Builder::op(std::string_view name, std::vector<ValueId> in, Attrs attrs)
 std::vector<ValueId> Builder::ops(std::string_view name, std::vector<ValueId> in, Attrs attrs) {
   const OpDef& def = core_op(name);
   if (in.size() < def.min_inputs) fail(Exit::model, "E_ATTR", cat(name, " has ", in.size(), " inputs, it takes ", def.min_inputs));
+  for (const ValueId v : in) {
+    if (v && list_of(graph_, v)) fail(Exit::model, "E_VALUE_TYPE", cat(name, " is given a sequence or an optional; it takes tensors"));
+  }
   if (def.simplify) {
     if (const ValueId same = def.simplify(*this, in, attrs)) return {same};
   }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "graph/bind.h"
 #include "importer/build.h"
+#include "importer/fake_quant.h"
 
 namespace amp {
 namespace {
@@ -19,6 +20,7 @@ bool one_of(const std::string& op, std::initializer_list<const char*> set) {
 
 // The node passes this input on, rearranged.
 bool is_view(const SourceNode& n, int input) {
+  if (n.attrs.has(kQuantiserData)) return input == n.attrs.i(kQuantiserData, 0);
   if (!n.domain.empty()) return false;
   if (n.op == "Concat") return true;
   return input == 0 &&
@@ -82,6 +84,8 @@ class Discovery {
       value.reason = cat("constant: dummy scale or bias (ones, zeros) of a decomposed GroupNorm, ", place(*position));
     } else if (std::all_of(uses.begin(), uses.end(), [&](const Use& u) { return standardises(u, data); })) {
       value.reason = cat("constant: standardises a graph input, ", place(*position));
+    } else if (std::all_of(uses.begin(), uses.end(), [&](const Use& u) { return node(u.node).attrs.has(kQuantiserData); })) {
+      value.reason = cat("constant: scale or zero point of a quantiser, ", place(*position));
     } else if (mask(uses, data)) {
       value.reason = cat("constant: a mask, ", place(*position));
     } else {
@@ -243,6 +247,11 @@ const char* contrib_role(const std::string& op, int input) {
   if (one_of(op, {"FusedConv", "LayerNormalization", "SimplifiedLayerNormalization", "Attention"})) return role(1, 2);
   if (one_of(op, {"BiasGelu", "FastGelu", "BiasAdd", "BiasDropout"})) return role(-1, 1);
   if (op == "MultiHeadAttention") return role(-1, 3);
+  if (op == "GroupQueryAttention") return input == 11 || input == 14 || input == 15 ? "weight" : nullptr;
+  if (op == "MatMulNBits") return role(-1, 5);
+  if (op == "DynamicQuantizeMatMul") return role(-1, 4);
+  if (op == "MatMulIntegerToFloat") return role(-1, 6);
+  if (op == "QAttention") return role(-1, 2);
   if (op == "SkipLayerNormalization") return input == 4 ? "dense_bias" : role(2, 3);
   if (op == "SkipSimplifiedLayerNormalization") return role(2, 3);
   if (op == "EmbedLayerNormalization") return input >= 2 && input <= 4 ? "table" : role(5, 6);
@@ -286,6 +295,7 @@ const char* weight_role(const SourceNode& n, int input) {
                   "GroupNormalization", "BatchNormalization"})) {
     return input == 1 ? "weight" : input == 2 ? "bias" : input == 0 && op == "LayerNormalization" ? "table" : nullptr;
   }
+  if (op == "DeformConv") return input == 1 ? "weight" : input == 3 ? "bias" : nullptr;
   if (op == "PRelu") return input == 1 ? "slope" : nullptr;
   if (one_of(op, {"Gather", "GatherND", "GatherElements"})) return input == 0 ? "table" : nullptr;
   if (one_of(op, {"Add", "Sub", "Sum"})) return "bias";

@@ -9,6 +9,7 @@
 #include "importer/build.h"
 #include "importer/discover.h"
 #include "importer/external.h"
+#include "importer/fake_quant.h"
 #include "importer/layers.h"
 #include "importer/load.h"
 #include "importer/select.h"
@@ -96,6 +97,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     read_external(doc, out.notes);
     Built built = build_source(doc);
     SourceGraph& g = built.graph;
+    find_quantisers(built);
     discover_parameters(g);
     name_parameters(g, built.scopes);
     apply_trainable(g, options.trainable);

@@ -1,6 +1,7 @@
 // Sqrt, Reciprocal, Exp, Log, Erf, Pow, Sin, Cos, Floor, Ceil, Round: ONNX 6+.
 #include <cmath>
 
+#include "graph/quantiser.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -63,6 +64,10 @@ const RegisterElementwise<Cos> cos_{"Cos", grad_cos};
 const RegisterElementwise<Floor> floor_{"Floor", grad_zero};
 const RegisterElementwise<Ceil> ceil_{"Ceil", grad_zero};
 const RegisterElementwise<Round> round_{"Round", grad_zero};
+// Of a quantiser (importer/fake_quant.h): the gradient passes straight through.
+void grad_straight(GradBuilder& g) { g.add_grad(0, g.dy(0)); }
+const RegisterElementwise<Round> round_through{"RoundStraight", grad_straight};
+void lower_round(Lowering& l) { l.out(0, l.b.op(l.attrs.i(kStraightThrough, 0) != 0 ? "RoundStraight" : "Round", {l.in(0)})); }
 
 // Small constant powers are products: exact, fast, and differentiable at 0.
 void lower_pow(Lowering& l) {
@@ -88,7 +93,7 @@ const RegisterOnnx onnx[] = {
     RegisterOnnx{{"Erf", lower_same_name, 9, {}}},  RegisterOnnx{{"Pow", lower_pow, 7, {}}},
     RegisterOnnx{{"Sin", lower_same_name, 7, {}}},  RegisterOnnx{{"Cos", lower_same_name, 7, {}}},
     RegisterOnnx{{"Floor", lower_same_name, 6, {}}}, RegisterOnnx{{"Ceil", lower_same_name, 6, {}}},
-    RegisterOnnx{{"Round", lower_same_name, 11, {}}}};
+    RegisterOnnx{{"Round", lower_round, 11, {}}}};
 
 }  // namespace
 }  // namespace amp

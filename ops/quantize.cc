@@ -84,6 +84,29 @@ ValueId quantized(const Lowering& l, ValueId x, ValueId scale, ValueId zero, DTy
   return l.b.cast(l.b.op("Quantize", {x, scale, zero}, range_of(l, t)), t);
 }
 
+ValueId unquantized(Builder& b, ValueId q, DType f) {
+  const NodeId p = b.value(q).producer;
+  if (p && b.graph().node(p).op->name == "Cast") {
+    const ValueId from = b.graph().node(p).in[0];
+    const NodeId q_node = b.value(from).producer;
+    if (q_node && b.graph().node(q_node).op->name == "Quantize") return b.cast(from, f);
+  }
+  return b.cast(q, f);
+}
+
+Dynamic dynamically_quantized(const Lowering& l, ValueId from) {
+  Builder& b = l.b;
+  const DType f = b.dtype(from);
+  const ValueId none = b.scalar(0, f), one = b.scalar(1, f);
+  const ValueId x = b.reshape(from, {numel(b.dims(from))});
+  const Attrs all{{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}};
+  const ValueId top = b.op("Max", {b.op("ReduceMax", {x}, all), none}), low = b.op("Min", {b.op("ReduceMin", {x}, all), none});
+  const ValueId span = sub(b, top, low);
+  const ValueId scale = div(b, b.op("Where", {b.op("Equal", {span, none}), one, span}), b.scalar(255, f));
+  const ValueId point = b.op("Clip", {b.op("Round", {b.op("Neg", {div(b, low, scale)})})}, {{"min", 0.0}, {"max", 255.0}});
+  return {b.op("Quantize", {from, scale, point}, range_of(l, DType::u8)), scale, point};
+}
+
 namespace {
 
 void lower_quantize(Lowering& l) {
@@ -102,43 +125,20 @@ void lower_quantize(Lowering& l) {
   l.out(0, quantized(l, in, scale, zero, t));
 }
 
-// The floating number that an integer was cast from by lower_quantize, else the integer as a floating number.
-ValueId as_float(Builder& b, ValueId q, DType f) {
-  const NodeId p = b.value(q).producer;
-  if (p && b.graph().node(p).op->name == "Cast") {
-    const ValueId from = b.graph().node(p).in[0];
-    const NodeId q_node = b.value(from).producer;
-    if (q_node && b.graph().node(q_node).op->name == "Quantize") return from;
-  }
-  return b.cast(q, f);
-}
-
 void lower_dequantize(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0);
   const DType f = l.float_type();
-  ValueId v = as_float(b, l.in(0), f);
+  ValueId v = unquantized(b, l.in(0), f);
   if (l.has(2)) v = sub(b, v, against(l, b.cast(l.in(2), f), x));
   l.out(0, mul(b, v, against(l, b.cast(l.in(1), f), x)));
 }
 
-// Scale and zero point follow from the extremes of x, 0 included.
 void lower_dynamic(Lowering& l) {
-  Builder& b = l.b;
-  const DType f = b.dtype(l.in(0));
-  const ValueId zero = b.scalar(0, f), one = b.scalar(1, f);
-  const ValueId x = b.reshape(l.in(0), {numel(l.dims(0))});
-  const Attrs all{{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}};
-  const ValueId top = b.op("Max", {b.op("ReduceMax", {x}, all), zero}),
-                low = b.op("Min", {b.op("ReduceMin", {x}, all), zero});
-  const ValueId span = sub(b, top, low);
-  const ValueId scale = div(b, b.op("Where", {b.op("Equal", {span, zero}), one, span}), b.scalar(255, f));
-  const Attrs range = range_of(l, DType::u8);
-  const ValueId point =
-      b.op("Clip", {b.op("Round", {b.op("Neg", {div(b, low, scale)})})}, {{"min", 0.0}, {"max", 255.0}});
-  l.out(0, b.cast(b.op("Quantize", {l.in(0), scale, point}, range), DType::u8));
-  l.out(1, scale);
-  l.out(2, b.cast(point, DType::u8));
+  const Dynamic d = dynamically_quantized(l, l.in(0));
+  l.out(0, l.b.cast(d.q, DType::u8));
+  l.out(1, d.scale);
+  l.out(2, l.b.cast(d.zero, DType::u8));
 }
 
 const RegisterOnnx onnx[] = {RegisterOnnx{{"QuantizeLinear", lower_quantize, 10, {}}},

@@ -18,9 +18,9 @@ ValueId along(const Lowering& l, ValueId v, int64_t axis, int64_t rank) {
   return l.b.reshape(v, line);
 }
 
-// Input i less the zero point of input z, in fp64.
+// Input i less the zero point of input z, in fp64. What was quantized in this graph is differentiable, straight through.
 ValueId centred(const Lowering& l, size_t i, size_t z, int64_t axis) {
-  const ValueId x = l.b.cast(l.in(i), DType::f64);
+  const ValueId x = unquantized(l.b, l.in(i), DType::f64);
   if (!l.has(z)) return x;
   return sub(l.b, x, along(l, l.b.cast(l.in(z), DType::f64), axis, l.rank(i)));
 }
@@ -58,9 +58,10 @@ void lower_conv_integer(Lowering& l) {
   l.out(0, l.b.cast(convolution(l, centred(l, 0, 2, 1), centred(l, 1, 3, 0), {}), DType::i32));
 }
 
-// Inputs x, its scale, zero point, w, its scale, zero point, scale and zero point of y, bias (in units of both scales).
+// com.microsoft's too. Inputs x, its scale, zero point, w, its scale, zero point, scale and zero point of y, bias (in units of both scales).
 void lower_qlinear_conv(Lowering& l) {
   Builder& b = l.b;
+  if (l.attrs.i("channels_last", 0) != 0) l.unsupported("channels_last");
   const ValueId bias = l.has(8) ? b.cast(l.in(8), DType::f64) : ValueId{};
   const ValueId y = convolution(l, centred(l, 0, 2, 1), centred(l, 3, 5, 0), bias);
   requantize(l, mul(b, y, mul(b, scale(l, 1, 1, b.rank(y)), scale(l, 4, 1, b.rank(y)))));
@@ -69,7 +70,8 @@ void lower_qlinear_conv(Lowering& l) {
 const RegisterOnnx onnx[] = {RegisterOnnx{{"MatMulInteger", lower_matmul_integer, 10, {}}},
                              RegisterOnnx{{"ConvInteger", lower_conv_integer, 10, {}}},
                              RegisterOnnx{{"QLinearMatMul", lower_qlinear_matmul, 10, {}}},
-                             RegisterOnnx{{"QLinearConv", lower_qlinear_conv, 10, {}}}};
+                             RegisterOnnx{{"QLinearConv", lower_qlinear_conv, 10, {}}},
+                             RegisterOnnx{{"QLinearConv", lower_qlinear_conv, 1, "com.microsoft"}}};
 
 }  // namespace
 }  // namespace amp

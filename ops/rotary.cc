@@ -1,12 +1,12 @@
 // RotaryEmbedding (ONNX 23, com.microsoft): pairs (x1, x2) of each head turn by the angle of their position:
 //   real = cos x1 - sin x2,  imag = sin x1 + cos x2.  Pairs are halves of the head, or neighbours when interleaved.
+#include "ops/rotary.h"
+
 #include "ops/compose.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
-namespace {
 
-// x: (B, S, H, D) with cos and sin (B, S, 1, R/2), or (B, H, S, D) with (B, 1, S, R/2); the first R of D are turned.
 ValueId rotate(Builder& b, ValueId x, ValueId cos, ValueId sin, bool interleaved) {
   const Dims d = b.dims(x);
   const int64_t half = b.dims(cos).back(), turned = 2 * half;
@@ -23,6 +23,8 @@ ValueId rotate(Builder& b, ValueId x, ValueId cos, ValueId sin, bool interleaved
   }
   return turned == d[3] ? y : concat(b, {y, slice(b, x, 3, turned, d[3] - turned)}, 3);
 }
+
+namespace {
 
 // table: (max_position, R/2) with position ids (B, S), or already (B, S, R/2).
 void lower(Lowering& l, ValueId cos, ValueId sin, ValueId ids) {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/quantiser.h"
 #include "precision/float_types.h"
 
 namespace amp {
@@ -37,6 +40,15 @@ double rounded(double v, DType low) {
 
 bool reads_as_bound(const SourceNode& n) { return n.op == "Clip" || n.op == "Max" || n.op == "Min" || n.op == "Pad"; }
 
+// Its result is integers when its operands are.
+bool keeps_integers(const SourceNode& n) {
+  static const std::set<std::string_view> ops = {
+      "Round",   "Clip",      "Add",      "Sub",   "Cast",  "Transpose",     "Reshape", "Flatten",
+      "Squeeze", "Unsqueeze", "Identity", "Slice", "Split", "Concat",        "Gather",  "Pad",
+      "Relu",    "MaxPool",   "MatMul",   "Gemm",  "Conv",  "ConvTranspose", "Sum",     "ReduceSum"};
+  return n.domain.empty() && ops.count(n.op);
+}
+
 }  // namespace
 
 std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<DType>& types,
@@ -44,6 +56,7 @@ std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<
                                         std::vector<std::string>& warnings) {
   std::map<int, std::string> out;
   std::vector<std::string> huge(g.values.size()), lost(g.values.size());
+  std::vector<char> integers(g.values.size(), 0);  // made by a quantiser, not scaled yet
   for (size_t v = 0; v < g.values.size(); ++v) {
     const SourceValue& value = g.values[v];
     const bool weight = value.kind == SourceKind::parameter;
@@ -63,6 +76,14 @@ std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     const SourceNode& n = g.nodes[i];
     std::string reason, passed_on;
+    const bool reads = std::any_of(n.inputs.begin(), n.inputs.end(),
+                                   [&](int v) { return v >= 0 && integers[static_cast<size_t>(v)]; });
+    if (n.attrs.has(kStraightThrough) || (reads && keeps_integers(n))) {
+      for (const int o : n.outputs) {
+        if (o >= 0) integers[static_cast<size_t>(o)] = 1;
+      }
+    }
+    if (reads || n.attrs.has(kQuantiserData)) reason = "it computes with the integers of a quantiser";
     if (in_unit[i] == UnitSafety::all) continue;
     for (size_t k = 0; k < n.inputs.size(); ++k) {
       if (n.inputs[k] < 0) continue;

@@ -9,6 +9,7 @@
 #include "base/safetensors.h"
 #include "graph/autodiff.h"
 #include "graph/bind.h"
+#include "graph/passes.h"
 #include "models.h"
 
 using namespace amp;
@@ -61,7 +62,10 @@ struct Bound64 {
     const Bound bound = bind(g, ParamTable(g), o, b);
     for (const int v : g.outputs)
       graph.outputs.push_back({g.values[static_cast<size_t>(v)].name, bound.values[static_cast<size_t>(v)]});
-    if (!gradients) return;
+    if (gradients) differentiate(b, type);
+    graph = prune(graph);
+  }
+  void differentiate(Builder& b, DType type) {
     std::vector<ValueId> wrt;
     for (int32_t i = 0; i < graph.n_values(); ++i) {
       if (graph.value(ValueId{i}).kind == ValueKind::param) wrt.push_back(ValueId{i});
@@ -123,6 +127,24 @@ void check_gradients(const Case& c) {
 
 }  // namespace
 
+namespace {
+void check_outputs(const Case& c) {
+  const Interpreted r = interpret(Bound64(c, DType::f32, false).graph, c.feeds, parameters(c.model.graph, DType::f32));
+  REQUIRE(!c.want.empty());
+  for (const auto& [name, want] : c.want) {
+    INFO("output '" << name << "'");
+    const std::vector<double> a = r.outputs.at(name).to_doubles(), b = want.to_doubles();
+    REQUIRE(r.outputs.at(name).dims() == want.dims());
+    double largest = 0, worst = 0;
+    for (size_t k = 0; k < b.size(); ++k) {
+      largest = std::max(largest, std::abs(b[k]));
+      worst = std::max(worst, std::abs(a[k] - b[k]));
+    }
+    CHECK(worst <= 5e-6 * largest);
+  }
+}
+}  // namespace
+
 TEST_CASE("com.microsoft operators give onnxruntime's outputs and train every weight", "[contrib]") {
   size_t cases = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kData + "contrib")) {
@@ -137,21 +159,76 @@ TEST_CASE("com.microsoft operators give onnxruntime's outputs and train every we
         INFO(v.name << ": " << v.reason);
         CHECK(v.trainable);
       }
-      const Interpreted r = interpret(Bound64(c, DType::f32, false).graph, c.feeds, parameters(g, DType::f32));
-      REQUIRE(!c.want.empty());
-      for (const auto& [name, want] : c.want) {
-        INFO("output '" << name << "'");
-        const std::vector<double> a = r.outputs.at(name).to_doubles(), b = want.to_doubles();
-        REQUIRE(r.outputs.at(name).dims() == want.dims());
-        double largest = 0, worst = 0;
-        for (size_t k = 0; k < b.size(); ++k) {
-          largest = std::max(largest, std::abs(b[k]));
-          worst = std::max(worst, std::abs(a[k] - b[k]));
-        }
-        CHECK(worst <= 5e-6 * largest);
-      }
+      check_outputs(c);
       if (!whole_model) check_gradients(c);
     }
   }
   CHECK(cases >= 30);
+}
+
+TEST_CASE("sequences, regions, decoder attention and quantized weights give onnxruntime's outputs and train", "[contrib]") {
+  size_t cases = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kData + "contrib_more")) {
+    if (entry.path().extension() != ".onnx") continue;
+    ++cases;
+    const std::string name = entry.path().stem().string();
+    DYNAMIC_SECTION(name) {
+      Case c = read_case(entry.path());
+      const auto count = static_cast<size_t>(c.feeds.at("parameters").to_ints().at(0));
+      c.feeds.erase("parameters");
+      check_outputs(c);
+      const ParamTable table(c.model.graph);
+      CHECK(table.size() == count);
+      if (name.rfind("q_", 0) != 0) {
+        check_gradients(c);
+      } else {  // rounded: a gradient arrives, and is no zero
+        const Bound64 bound(c, DType::f64, true);
+        const Interpreted r = interpret(bound.graph, cast_feeds(c.feeds, DType::f64), parameters(c.model.graph, DType::f64));
+        CHECK(r.param_grads.size() == count);
+        for (const auto& [slot, grad] : r.param_grads) {
+          const std::vector<double> g = grad.to_doubles();
+          CHECK(std::any_of(g.begin(), g.end(), [](double v) { return v != 0 && std::isfinite(v); }));
+        }
+      }
+    }
+  }
+  CHECK(cases >= 35);
+}
+
+// Scale, Round and Clip as nodes of their own: PyTorch's outputs and gradients (tests/data/importer/make_quantisers.py).
+TEST_CASE("quantisers spelled out train straight through", "[contrib]") {
+  size_t cases = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kData + "quantisers")) {
+    if (entry.path().extension() != ".onnx") continue;
+    ++cases;
+    DYNAMIC_SECTION(entry.path().stem().string()) {
+      Case c = read_case(entry.path());
+      Feeds grads;
+      for (auto it = c.feeds.begin(); it != c.feeds.end();) {
+        if (it->first.rfind("grad/", 0) == 0) {
+          grads[it->first.substr(5)] = it->second;
+          it = c.feeds.erase(it);
+        } else {
+          ++it;
+        }
+      }
+      const SourceGraph& g = c.model.graph;
+      const ParamTable table(g);
+      CHECK(table.size() == grads.size());
+      const Interpreted r = interpret(Bound64(c, DType::f64, true).graph, c.feeds, parameters(g, DType::f64));
+      const auto near = [](const HostTensor& have, const HostTensor& want) {
+        REQUIRE(have.dims() == want.dims());
+        const std::vector<double> a = have.to_doubles(), b = want.to_doubles();
+        for (size_t k = 0; k < a.size(); ++k) CHECK(std::abs(a[k] - b[k]) <= 1e-6);
+      };
+      near(r.outputs.at("y"), c.want.at("y"));
+      for (const auto& [name, want] : grads) {
+        INFO("gradient of '" << name << "'");
+        const int slot = table.slot_of[static_cast<size_t>(g.find(name))];
+        REQUIRE(slot >= 0);
+        near(r.param_grads.at(slot), want);
+      }
+    }
+  }
+  CHECK(cases == 5);
 }

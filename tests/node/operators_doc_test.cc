@@ -1,5 +1,5 @@
 // docs/operators.md is what the operator tables say: every ONNX operator with its versions, whether a gradient passes
-// (found by differentiating an example: ONNX's node tests, and the com.microsoft models of tests/data), what it is
+// (found by differentiating an example: ONNX's node tests, and the small models of tests/data/importer), what it is
 // lowered to, and its precision class. UPDATE_DOCS=1 test_node "[docs]" writes the file.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "graph/autodiff.h"
 #include "graph/bind.h"
+#include "graph/lists.h"
 #include "importer/import.h"
 #include "importer/tensor_file.h"
 #include "precision/op_list.h"
@@ -108,7 +109,7 @@ const std::set<std::string> kOrt = {"Cast",
                                     "PadAndUnflatten",
                                     "FlattenAndUnpad",
                                     "ShrunkenGather",
-                                    "MatmulBnb4"};
+                                    "MatMulBnb4"};
 // What they made inside the training graph only stands in files as this.
 const std::map<std::string, std::string> kOrtInside = {{"BatchNormInternal", "BatchNormalization"}};
 
@@ -240,16 +241,61 @@ void look_at_others(Table& table) {
   }
 }
 
-void look_at_contrib(const fs::path& root, Table& table) {
+// Every operator of a model of several nodes: does a gradient arrive at its inputs?
+void look_inside(const SourceGraph& g, const std::vector<std::pair<std::string, Dims>>& shapes, Table& table) {
+  Graph graph;
+  Builder b(graph, cpu_evaluator());
+  BindOptions o;
+  o.outputs = g.outputs;
+  for (const auto& [name, dims] : shapes) o.input_dims[name] = dims;
+  const Bound bound = bind(g, ParamTable(g), o, b);
+  const int32_t nodes = graph.n_nodes();
+  std::vector<ValueId> wrt;
+  for (int32_t i = 0; i < graph.n_values(); ++i) {
+    const Value& v = graph.value(ValueId{i});
+    if ((v.kind == ValueKind::input || v.kind == ValueKind::param) && is_float(v.dtype)) wrt.push_back(ValueId{i});
+  }
+  Autodiff ad(b, wrt);
+  for (const int v : o.outputs) {
+    const ValueId y = bound.values[static_cast<size_t>(v)];
+    if (is_float(b.dtype(y))) ad.seed(y, graph.add_input(cat("dy", v), b.dtype(y), b.dims(y)));
+  }
+  ad.run();
+  const auto arrives = [&](ValueId v) {
+    const std::vector<ValueId>* list = v ? list_of(graph, v) : nullptr;
+    const std::vector<ValueId> all = list ? *list : std::vector<ValueId>{v};
+    return std::any_of(all.begin(), all.end(), [&](ValueId x) { return x && ad.wanted(x) && ad.reached(x); });
+  };
+  const auto arrives_at = [&](int v) { return v >= 0 && arrives(bound.values[static_cast<size_t>(v)]); };
+  const auto through = [&](const auto& in, const auto& out, const auto& here) {
+    return std::any_of(in.begin(), in.end(), here) && std::any_of(out.begin(), out.end(), here);
+  };
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    const SourceNode& node = g.nodes[n];
+    Seen& seen = table[node.domain + "::" + node.op];
+    seen.example = true;
+    bool passes = through(node.inputs, node.outputs, arrives_at);
+    for (int32_t i = 0; i < nodes; ++i) {
+      const Node& core = graph.node(NodeId{i});
+      if (core.origin.source_node != static_cast<int>(n) || list_of(graph, core.out[0])) continue;
+      seen.core.insert(core.op->name);
+      passes = passes || through(core.in, core.out, arrives);
+    }
+    if (passes) seen.flow = Flow::yes;
+  }
+}
+
+void look_at_models(const fs::path& root, bool inside, Table& table) {
   for (const auto& file : fs::directory_iterator(root)) {
     if (file.path().extension() != ".onnx") continue;
     const Imported m = import_model(file.path().string());
-    if (m.graph.nodes.size() != 1) continue;
+    if (m.graph.nodes.size() != 1 && !inside) continue;
     std::vector<std::pair<std::string, Dims>> shapes;
     fs::path data = file.path();
     for (const NamedTensor& t : read_safetensors(data.replace_extension(".safetensors").string()).tensors)
       shapes.emplace_back(t.name, t.tensor.dims());
-    examine(m.graph, shapes, table[m.graph.nodes[0].domain + "::" + m.graph.nodes[0].op]);
+    if (inside) look_inside(m.graph, shapes, table);
+    else examine(m.graph, shapes, table[m.graph.nodes[0].domain + "::" + m.graph.nodes[0].op]);
   }
 }
 
@@ -300,7 +346,7 @@ std::string document(const Table& seen) {
       "ONNX Runtime training 1.19.2, its last release, had gradients for ",
       kOrt.size(), " operators, ", kOrt.size() - missing.size(),
       " of them among ours. Not among ours: ", join(missing, ", "),
-      ".\nAll of these but MatmulBnb4 are made by its graph builder and stand in no exported file.\n\n"
+      ".\nAll of these are made by its graph builder and stand in no exported file.\n\n"
       "* versions: the opsets from which on a rule holds. gradient: found by differentiating an example; `-`: none is "
       "defined.\n"
       "* core operators: what examples of it became; `folded`: nothing is left of it once shapes are known.\n"
@@ -317,7 +363,8 @@ TEST_CASE("docs/operators.md says what the operator tables say", "[docs]") {
   if (!fs::exists(root)) SKIP("no ONNX test data at " << root);
   Table seen;
   look_at_node_tests(root, seen);
-  look_at_contrib(fs::path(TEST_DATA) / "importer/contrib", seen);
+  look_at_models(fs::path(TEST_DATA) / "importer/contrib", false, seen);
+  look_at_models(fs::path(TEST_DATA) / "importer/contrib_more", true, seen);
   look_at_others(seen);
   const std::string want = document(seen);
   const std::string path = std::string(SOURCE_ROOT) + "/docs/operators.md";

@@ -37,6 +37,7 @@ const std::vector<Ranks> kRanks = {
      3,
      kHighestRank,
      "(N, C, spatial): one to three spatial dims"},
+    {{"RoiAlign"}, 4, 4, "(N, C, H, W)"},
     {{"CrossEntropy"}, 2, 2, "(rows, classes); lowering flattens the rest"},
     {{"GRU", "LSTM", "RNN"}, 3, 3, "(time, batch, gates)"}};
 

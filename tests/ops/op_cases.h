@@ -84,6 +84,7 @@ void add_reduction_cases(OpSpecs& specs);
 void add_spatial_cases(OpSpecs& specs);
 void add_recurrent_cases(OpSpecs& specs);
 void add_sampling_cases(OpSpecs& specs);
+void add_region_cases(OpSpecs& specs);
 // Structured operators over small_shapes(): op_shapes_*.cc.
 void add_moving_shapes(OpSpecs& specs);
 void add_indexing_shapes(OpSpecs& specs);

@@ -38,7 +38,7 @@ def save(name, feeds):
     outputs = s.run(None, feeds)
     tensors = dict(feeds)
     for o, v in zip(s.get_outputs(), outputs):
-        tensors["out/" + o.name] = np.ascontiguousarray(v)
+        tensors["out/" + o.name] = np.array(v, order="C")
     save_file(tensors, os.path.join(OUT, name + ".safetensors"))
 
 
@@ -129,4 +129,5 @@ def main():
     save("bert_transformers", feeds)
 
 
-main()
+if __name__ == "__main__":
+    main()

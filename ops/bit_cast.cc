@@ -1,0 +1,82 @@
+// BitCast (ONNX 26): the bytes of an element read as another type of the same size. Floating tensors have the working
+// type here (graph/lower.h), so that a floating side must be declared as wide as that. No gradient.
+#include <cstring>
+
+#include "backend/rows.h"
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+void infer(InferCtx& c) { c.out(static_cast<DType>(c.attrs.i("to", 0)), c.in(0).dims); }
+
+Kernel kernel(const KernelArgs& a) {
+  const Tensor x = a.in[0], y = a.out[0];
+  const bool wide = a.attrs().i("bytes", 4) == 8;
+  // Storage of 16 bits holds fp32 numbers (graph/apply): those are what the bits are taken from.
+  const auto real = [wide](DType t) { return is_low(t) ? (wide ? DType::f64 : DType::f32) : t; };
+  const DType from = real(x.dtype), to = real(y.dtype);
+  return [=] {
+    parallel_ranges(x.numel(), 16384, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        uint64_t in = 0, out = 0;
+        convert(x.dtype, static_cast<const char*>(x.data) + i * size_of(x.dtype), from, &in, 1);
+        std::memcpy(&out, &in, static_cast<size_t>(size_of(from)));
+        if (to == DType::boolean) out = out != 0;
+        convert(to, &out, y.dtype, static_cast<char*>(y.data) + i * size_of(y.dtype), 1);
+      }
+    });
+  };
+}
+
+OpDef def() {
+  OpDef d;
+  d.name = "BitCast";
+  d.infer = infer;
+  d.not_differentiable = true;
+  d.min_inputs = 1;
+  return d;
+}
+const RegisterOp op{def()};
+const RegisterKernel cpu{DeviceKind::cpu, "BitCast", kernel};
+
+// TensorProto.DataType numbers of the types that are stored as they are declared.
+DType target(const Lowering& l) {
+  switch (const int64_t code = l.attrs.i("to", 0)) {
+    case 1:
+      return DType::f32;
+    case 2:
+      return DType::u8;
+    case 3:
+      return DType::i8;
+    case 4:
+      return DType::u16;
+    case 5:
+      return DType::i16;
+    case 6:
+      return DType::i32;
+    case 7:
+      return DType::i64;
+    case 9:
+      return DType::boolean;
+    case 11:
+      return DType::f64;
+    case 12:
+      return DType::u32;
+    case 13:
+      return DType::u64;
+    default:
+      l.unsupported(cat("element type ", code, " of TensorProto"));
+  }
+}
+
+void lower(Lowering& l) {
+  const DType from = l.b.dtype(l.in(0)), to = target(l);
+  if (size_of(from) != size_of(to) || (is_float(to) && to != l.float_type()))
+    l.unsupported(cat(name_of(from), " (as it is computed in) to ", name_of(to)));
+  l.out(0, l.b.op("BitCast", {l.in(0)}, {{"to", static_cast<int64_t>(to)}, {"bytes", size_of(to)}}));
+}
+const RegisterOnnx onnx{{"BitCast", lower, 26, {}}};
+
+}  // namespace
+}  // namespace amp
