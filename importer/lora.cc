@@ -52,12 +52,15 @@ class Finder {
   bool follow(int v, bool transposed, DType type, std::vector<Linear>& uses) const {
     for (const int c : consumers_[static_cast<size_t>(v)]) {
       const SourceNode& n = g_.nodes[static_cast<size_t>(c)];
-      if (!n.domain.empty() || n.inputs.size() < (n.op == "MatMul" || n.op == "Gemm" ? 2u : 1u)) return false;
-      if (n.op == "MatMul" || n.op == "Gemm") {
-        const bool right = n.inputs[1] == v && n.inputs[0] != v && n.attrs.i("transA", 0) == 0 && n.outputs.size() == 1;
-        if (!right) return false;
-        uses.push_back(
-            {c, -1, transposed != (n.attrs.i("transB", 0) != 0), n.op == "Gemm" ? n.attrs.f("alpha", 1) : 1.0, type});
+      const bool fused = n.domain == "com.microsoft" && n.op == "FusedMatMul";  // FusedGemm ends in an activation
+      const bool linear = fused || (n.domain.empty() && (n.op == "MatMul" || n.op == "Gemm"));
+      if ((!n.domain.empty() && !fused) || n.inputs.size() < (linear ? 2u : 1u)) return false;
+      if (linear) {
+        const bool plain =
+            n.attrs.i("transA", 0) == 0 && n.attrs.i("transBatchA", 0) == 0 && n.attrs.i("transBatchB", 0) == 0;
+        if (n.inputs[1] != v || n.inputs[0] == v || !plain || n.outputs.size() != 1) return false;
+        uses.push_back({c, -1, transposed != (n.attrs.i("transB", 0) != 0),
+                        n.op == "MatMul" ? 1.0 : static_cast<double>(n.attrs.f("alpha", 1)), type});
       } else if (n.op == "Transpose" && n.attrs.ints("perm", {1, 0}) == std::vector<int64_t>{1, 0}) {
         if (!follow(n.outputs.at(0), !transposed, type, uses)) return false;
       } else if (n.op == "Identity" || n.op == "Cast") {

@@ -34,7 +34,8 @@ Goal choose_goal(const cli::Options& opts, const SourceGraph& g, const std::stri
   print_losses(goal.losses, bypass_endings(g, goal.losses));
   goal.task = asked_task(opts);
   const auto all_fit = [&] {
-    return std::all_of(goal.losses.parts.begin(), goal.losses.parts.end(), [&](const LossSpec& s) { return fits(task, s); });
+    return std::all_of(goal.losses.parts.begin(), goal.losses.parts.end(),
+                       [&](const LossSpec& s) { return fits(task, s); });
   };
   if (goal.task == Task::none && (task == Task::token || task == Task::span) && all_fit()) goal.task = task;
   for (const LossSpec& s : goal.losses.parts) {
@@ -51,6 +52,34 @@ Goal choose_goal(const cli::Options& opts, const SourceGraph& g, const std::stri
     check_metric(goal.task, opts.str("metric_for_best_model"), "--metric_for_best_model");
   }
   return goal;
+}
+
+void check_labels(const SourceGraph& g, const Losses& losses, const Dataset& data) {
+  for (const LossSpec& s : losses.parts) {
+    if ((s.kind != "cross_entropy" && s.kind != "nll_probs") || s.label_name() != "label" ||
+        s.ignore_index != kIgnoreIndex)
+      continue;
+    const SourceValue& v = g.values[static_cast<size_t>(g.find(s.values().front()))];
+    // Of rank 2 the last dimension is the classes'; of more, the labels' shape would have to say which one.
+    if (v.rank_known && v.dims.size() == 2 && v.dims[1].value > 1) data.check_label_range(v.dims[1].value);
+  }
+}
+
+void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled) {
+  if (data.size() <= 1) return;  // one whole batch
+  for (const LossSpec& s : losses.parts) {
+    const int64_t n = rows_together(s);
+    if (n == 1) continue;
+    const std::string rows = cat("the loss ", s.kind, " takes ", n, " rows in turn as one item");
+    if (shuffled)
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", --shuffle would part them"),
+           "add --shuffle false, or name an output for each side");
+    if (batch_size % n)
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", --batch_size ", batch_size, " parts them"),
+           cat("give a multiple of ", n));
+    if (data.size() % n)
+      fail(Exit::data, "E_PAIRS", cat(rows, ", the data has ", data.size()), "the last item is not whole");
+  }
 }
 
 std::unique_ptr<OpenTeacher> open_teacher(const cli::Options& opts, const Losses& losses) {

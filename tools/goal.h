@@ -26,6 +26,11 @@ struct OpenTeacher {
 };
 std::unique_ptr<OpenTeacher> open_teacher(const cli::Options& opts, const Losses& losses);  // null when no loss distils
 
+// What would fail, or teach wrong pairs, after hours: class labels that the model has no output for (Exit::data,
+// E_DATA_LABEL); batches that part pairs or triples of rows (Exit::usage, E_PAIRS).
+void check_labels(const SourceGraph& graph, const Losses& losses, const Dataset& data);
+void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled);
+
 void check_gates(const cli::Options& opts, const Metrics* metrics);  // Exit::gate, E_GATE
 
 }  // namespace amp

@@ -49,6 +49,8 @@ int run_eval(const cli::Options& opts) {
   needs.inputs = needed_inputs(g, outputs);
   needs.labels = goal.losses.labels();
   const auto data = open_dataset(opts, path, g, needs, batch_size);
+  check_labels(g, goal.losses, *data);
+  check_pairs(goal.losses, *data, batch_size, false);
   Session session(g, session_options(opts, choose_plan(opts, g)));
   const Metrics m = evaluate(session, goal, *data, data->size() == 1 ? 1 : batch_size);
   nlohmann::json j = {{"loss", std::isfinite(m.loss) ? nlohmann::json(m.loss) : nlohmann::json(nullptr)}, {"samples", m.samples}};

@@ -232,6 +232,12 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   }
   data.train = open_dataset(opts, opts.str("train"), g, needs, opts.integer("batch_size"));
   if (opts.has("val")) data.val = open_dataset(opts, opts.str("val"), g, needs, opts.integer("eval_batch_size"));
+  for (const Dataset* d : {data.train.get(), data.val.get()}) {
+    if (!d) continue;
+    const bool training = d == data.train.get();
+    check_labels(g, goal.losses, *d);
+    check_pairs(goal.losses, *d, opts.integer(training ? "batch_size" : "eval_batch_size"), training && opts.flag("shuffle"));
+  }
   if (data.text) {
     int64_t longest = longest_of(*data.train, opts.integer("pad_to_multiple"), opts.integer("max_seq_len"));
     if (data.val) longest = std::max(longest, longest_of(*data.val, opts.integer("pad_to_multiple"), opts.integer("max_seq_len")));

@@ -66,6 +66,14 @@ const LossRule& loss_rule(const std::string& kind) {
 }
 void check_loss_kind(const std::string& kind) { loss_rule(kind); }
 
+int64_t rows_together(const LossSpec& spec) {
+  if (spec.outputs.size() > 1) return 1;
+  if (spec.kind == "triplet") return 3;
+  return spec.kind == "cosine_mse" || spec.kind == "multiple_negatives"
+             ? 2
+             : 1;  // cosine's label says whether it has pairs
+}
+
 bool has_parameter(const std::string& kind, const std::string& name) {
   const std::vector<std::string>& all = loss_rule(kind).parameters;
   return std::find(all.begin(), all.end(), name) != all.end();

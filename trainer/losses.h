@@ -58,6 +58,8 @@ std::string teacher_name(const std::string& output);
 const std::vector<std::string>& loss_kinds();
 void check_loss_kind(const std::string& kind);  // usage error with the nearest name
 
+// How many rows of a batch make one item, where a single output holds pairs or triples in turn; else 1.
+int64_t rows_together(const LossSpec& spec);
 bool has_parameter(const std::string& kind, const std::string& name);  // such as label_smoothing
 
 struct LossInputs {

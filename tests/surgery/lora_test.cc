@@ -180,6 +180,36 @@ TEST_CASE("weights stored transposed, scaled by Gemm, shared or of another type 
   }
 }
 
+TEST_CASE("FusedMatMul of optimised files takes adapters; what transposes batches or ends in an activation does not") {
+  const char* text = R"(
+    <ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> g (float[N,4] x) => (float[N,3] y)
+    <float[3,4] w0 = {0.1,0.2,-0.3,0.4,0.5,-0.6,0.7,0.8,-0.9,1,1.1,-1.2}, float[3,3] w1 = {1,2,3,-4,5,6,7,-8,9}>
+    { t = com.microsoft.FusedMatMul <alpha = 0.5, transB = 1> (x, w0)
+      y = com.microsoft.FusedGemm <activation = "Relu"> (t, w1) })";
+  const Folder f;
+  onnx::ModelProto proto;
+  onnx::OnnxParser parser(text);
+  REQUIRE(parser.Parse(proto).IsOK());
+  std::ofstream(f / "in.onnx", std::ios::binary) << proto.SerializeAsString();
+  const HostTensor x = HostTensor::of<float>({2, 4}, {0.3f, -0.2f, 0.5f, 0.1f, -0.4f, 0.2f, 0.6f, -0.1f});
+  Imported m = import_model(f / "in.onnx");
+  const Imported plain = import_model(f / "in.onnx");
+  std::vector<std::string> lines;
+  const auto adapters = add_lora(m.graph, parse_lora("r=2,alpha=1"), lines);
+  REQUIRE(adapters.size() == 1);
+  CHECK(m.graph.shown(adapters[0].weight) == "w0");
+  CHECK(adapters[0].transposed);
+  SourceValue& b = m.graph.values[static_cast<size_t>(adapters[0].b)];
+  b.data = HostTensor::of<float>({2, 3}, {1, -1, 0.5f, 2, 0.25f, -0.75f});  // as if trained
+  Session s(m.graph, {}), before(plain.graph, {});
+  const HostTensor y = s.forward(m.graph.outputs, {{"x", x}}).at("y");
+  CHECK(difference(y, before.forward(plain.graph.outputs, {{"x", x}}).at("y")) > 0.01);
+  export_model(*m.doc, m.graph, merge_lora(m.graph, adapters, all_parameters(s)), {}, f / "out.onnx");
+  const Imported again = import_model(f / "out.onnx");
+  Session other(again.graph, {});
+  CHECK(difference(other.forward(again.graph.outputs, {{"x", x}}).at("y"), y) < 1e-6);
+}
+
 TEST_CASE("a --lora that says nothing sensible is a usage error") {
   for (const char* text :
        {"", "r=0", "r=8,alpha", "rank=8", "r=8,targets=", "r=1.5", "dropout=1", "alpha=-1", "r=8,,alpha=1"}) {

@@ -151,6 +151,23 @@ TEST_CASE("the exported file keeps the activation that the loss passed by") {
   CHECK(report(f)["final_metrics"]["loss"].get<double>() < report(f)["initial_metrics"]["loss"].get<double>());
 }
 
+TEST_CASE("labels beyond the model's classes and batches that part pairs are refused before the first step") {
+  const Folder f;
+  const std::string data = write_data(f);
+  const std::string two = write_model(
+      f, "two.onnx", "float[B,2] y", "p = MatMul(x, w) h = Constant<value_ints = [0, 1]>() y = Gather<axis = 1>(p, h)");
+  const std::string model = write_model(f, "three.onnx", "float[B,3] y", "y = MatMul(x, w)");
+  CHECK(error_id(training(f, two, data, {})) == "E_DATA_LABEL");  // 0, 1, 2
+  CHECK(error_id({"eval", two, "--val", data, "--batch_size", "4"}) == "E_DATA_LABEL");
+  CHECK(error_id(training(f, model, data, {})) == "none");
+  const std::vector<std::string> pairs = {"--loss", "mnr", "--shuffle", "false"};
+  CHECK(error_id(training(f, model, data, pairs)) == "none");
+  CHECK(error_id(training(f, model, data, {"--loss", "mnr"})) == "E_PAIRS");
+  CHECK(error_id(training(f, model, data, {"--loss", "mnr", "--shuffle", "false", "--batch_size", "5"})) == "E_PAIRS");
+  CHECK(error_id(training(f, model, data, {"--loss", "triplet", "--shuffle", "false", "--batch_size", "6"})) ==
+        "E_PAIRS");  // 16 rows
+}
+
 TEST_CASE("a model that computes its own loss trains as the same loss outside") {
   const Folder f;
   const std::string data = write_data(f);
