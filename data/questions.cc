@@ -68,6 +68,12 @@ AnswerKey parse_squad(std::string_view bytes, const std::string& name) {
         Exit::data, "E_DATA_JSON", cat(name, ": this is not SQuAD's JSON: ", printable(e.what())),
         R"(write {"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "1", "question": "...", "answers": [{"text": "...", "answer_start": 0}]}]}]}]})");
   }
+  const auto empty = [](const Question& q) {
+    return std::all_of(q.answers.begin(), q.answers.end(), [](const Answer& a) { return a.text.empty(); });
+  };
+  if (!key.questions.empty() && std::all_of(key.questions.begin(), key.questions.end(), empty))
+    fail(Exit::data, "E_DATA_LABEL", cat(name, ": every answer is empty"),
+         "a file without answers can only be predicted on");
   if (key.questions.empty()) fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no question"));
   return key;
 }

@@ -95,7 +95,9 @@ TEST_CASE("what is not SQuAD's JSON is refused") {
   CHECK(parse(with(R"([{"text": "x", "answer_start": 4}])")) == "none");
   CHECK(parse(with(R"([{"text": "x", "answer_start": 5}])")) == "E_DATA_LABEL");
   CHECK(parse(with(R"([{"text": "x", "answer_start": -1}])")) == "E_DATA_LABEL");
-  CHECK(parse(with(R"([{"text": "", "answer_start": 0}])")) == "none");  // TyDi QA has such ones
+  CHECK(parse(with(R"([{"text": "", "answer_start": 0}])")) ==
+        "E_DATA_LABEL");  // the published TyDi QA dev file is all so
+  CHECK(parse(with(R"([{"text": "", "answer_start": 0}, {"text": "x", "answer_start": 4}])")) == "none");
   CHECK(parse(with("[]")) == "E_DATA_LABEL");
   CHECK(parse(with(R"([{"text": "x"}])")) == "E_DATA_JSON");
   CHECK(parse("{\"data\": []}") == "E_DATA_EMPTY");
