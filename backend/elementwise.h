@@ -199,29 +199,36 @@ Kernel typed(const KernelArgs& a) {
 
 }  // namespace elementwise_detail
 
-// The kernel of a functor: inputs broadcast to the output's dims.
-template <class F>
-Kernel elementwise(const KernelArgs& a) {
-  using elementwise_detail::typed;
+namespace elementwise_detail {
+// make(T{}, a) for the type that functor F computes in, by the type of input 0.
+template <class F, class Make>
+Kernel dispatch(const KernelArgs& a, Make make) {
   using D = typename F::Domain;
   const DType t = a.in.at(0).dtype;
   if constexpr (D::integers) {
-    if (t == DType::i64) return typed<F, int64_t>(a);
-    if (t == DType::i32) return typed<F, int32_t>(a);
-    if (t == DType::u8) return typed<F, uint8_t>(a);
-    if (t == DType::i8) return typed<F, int8_t>(a);
-    if (t == DType::i16) return typed<F, int16_t>(a);
-    if (t == DType::u16) return typed<F, uint16_t>(a);
-    if (t == DType::u32) return typed<F, uint32_t>(a);
-    if (t == DType::u64) return typed<F, uint64_t>(a);
+    if (t == DType::i64) return make(int64_t{}, a);
+    if (t == DType::i32) return make(int32_t{}, a);
+    if (t == DType::u8) return make(uint8_t{}, a);
+    if (t == DType::i8) return make(int8_t{}, a);
+    if (t == DType::i16) return make(int16_t{}, a);
+    if (t == DType::u16) return make(uint16_t{}, a);
+    if (t == DType::u32) return make(uint32_t{}, a);
+    if (t == DType::u64) return make(uint64_t{}, a);
   }
   if constexpr (D::booleans) {
-    if (t == DType::boolean) return typed<F, bool>(a);
+    if (t == DType::boolean) return make(bool{}, a);
   }
   if constexpr (!std::is_same_v<D, BooleansOnly>) {
-    if (is_float(t)) return in_double(a) ? typed<F, double>(a) : typed<F, float>(a);
+    if (is_float(t)) return in_double(a) ? make(double{}, a) : make(float{}, a);
   }
   fail(Exit::unsupported, "E_DTYPE", cat(a.node.op->name, " has no kernel for ", name_of(t)));
+}
+}  // namespace elementwise_detail
+
+// The kernel of a functor: inputs broadcast to the output's dims.
+template <class F>
+Kernel elementwise(const KernelArgs& a) {
+  return elementwise_detail::dispatch<F>(a, [](auto zero, const KernelArgs& args) { return elementwise_detail::typed<F, decltype(zero)>(args); });
 }
 
 }  // namespace amp

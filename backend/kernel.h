@@ -16,6 +16,7 @@
 namespace amp {
 
 enum class DeviceKind : uint8_t { cpu, cuda };
+class Device;
 
 // A non-owning view: contiguous, row-major.
 struct Tensor {
@@ -46,18 +47,22 @@ struct KernelArgs {
   const Node& node;
   std::vector<Tensor> in, out;     // an absent optional input has data == nullptr and no dims
   void* workspace = nullptr;       // OpDef::workspace bytes, 64-byte aligned
-  const RunState* state = nullptr;
+  const RunState* state = nullptr;  // in the device's memory
+  Device* device = nullptr;         // null: the CPU
 
   bool has(size_t i) const { return i < in.size() && in[i].data != nullptr; }
   const Attrs& attrs() const { return node.attrs; }
 };
 
 using PrepareKernel = Kernel (*)(const KernelArgs&);
+using MeasureWorkspace = int64_t (*)(const Graph&, const Node&);
 
 PrepareKernel find_kernel(DeviceKind device, std::string_view op);   // null when there is none
+// Of a CUDA kernel; null when it needs none. (The CPU kernels' is OpDef::workspace.)
+MeasureWorkspace find_workspace(DeviceKind device, std::string_view op);
 
 struct RegisterKernel {
-  RegisterKernel(DeviceKind device, std::string_view op, PrepareKernel prepare);
+  RegisterKernel(DeviceKind device, std::string_view op, PrepareKernel prepare, MeasureWorkspace workspace = nullptr);
 };
 
 // fp64 kernels run when the arithmetic is fp64; ints run in their own type.

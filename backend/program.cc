@@ -2,33 +2,27 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "backend/memory_plan.h"
-#include "backend/parallel.h"
 #include "base/error.h"
 
 namespace amp {
 
 Tensor ParamCache::copy(const Tensor& param, int slot, DType dtype) {
   Entry& e = entries_[{slot, dtype}];
-  if (!e.copy) {
+  if (!e.memory) {
     e.source = param;
-    e.copy = HostTensor::empty(dtype, param.dims);
-    convert(param.dtype, param.data, dtype, e.copy.mutable_data(), param.numel());
+    e.copy = Tensor{nullptr, dtype, param.dims};
+    e.memory = device_.allocate(e.copy.bytes());
+    e.copy.data = e.memory.get();
+    e.refresh = device_.convert(e.source, e.copy);
+    e.refresh();
   }
-  return Tensor{e.copy.mutable_data(), dtype, param.dims};
+  return e.copy;
 }
 
 void ParamCache::refresh() {
-  for (auto& [key, e] : entries_) {
-    const int64_t n = e.copy.numel();
-    char* to = static_cast<char*>(e.copy.mutable_data());
-    const char* from = static_cast<const char*>(e.source.data);
-    parallel_ranges(n, 65536, [&](int64_t b, int64_t end) {
-      convert(e.source.dtype, from + b * size_of(e.source.dtype), key.second, to + b * size_of(key.second), end - b);
-    });
-  }
+  for (auto& [key, e] : entries_) e.refresh();
 }
 
 int64_t ParamCache::bytes() const {
@@ -125,22 +119,6 @@ class Layout {
   std::vector<bool> grad_in_place_;
 };
 
-Kernel add_into(const Tensor& grad, const Tensor& v) {
-  check(grad.dtype == v.dtype && (v.dtype == DType::f32 || v.dtype == DType::f64), "gradients are accumulated in fp32 or fp64");
-  return [grad, v] {
-    parallel_ranges(grad.numel(), 65536, [&](int64_t b, int64_t e) {
-      with_type(grad.dtype, [&](auto zero) {
-        using T = decltype(zero);
-        if constexpr (std::is_floating_point_v<T>) {
-          T* y = static_cast<T*>(grad.data);
-          const T* x = static_cast<const T*>(v.data);
-          for (int64_t i = b; i < e; ++i) y[i] += x[i];
-        }
-      });
-    });
-  };
-}
-
 }  // namespace
 
 Tensor Program::tensor(ValueId v) const {
@@ -149,15 +127,27 @@ Tensor Program::tensor(ValueId v) const {
   return Tensor{address_[static_cast<size_t>(v.index)], x.dtype, x.dims};
 }
 
-Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o) : graph_(std::move(graph)), address_(static_cast<size_t>(graph_->n_values()), nullptr) {
+Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
+    : device_(o.device), graph_(std::move(graph)), state_(o.state), address_(static_cast<size_t>(graph_->n_values()), nullptr) {
   const Graph& g = *graph_;
   const Layout layout(g, o);
+  const bool host = device_->kind() == DeviceKind::cpu;
+  if (!host) {
+    owned_.push_back(device_->allocate(sizeof(RunState)));
+    device_state_ = owned_.back().get();
+  }
 
   // Values with a home of their own.
   std::vector<bool> cached(address_.size(), false);
   for (int32_t i = 0; i < g.n_values(); ++i) {
     const Value& v = g.value(ValueId{i});
-    if (v.kind == ValueKind::constant) address_[static_cast<size_t>(i)] = const_cast<void*>(v.constant.data());
+    if (v.kind == ValueKind::constant) {
+      address_[static_cast<size_t>(i)] = const_cast<void*>(v.constant.data());
+      if (host) continue;
+      owned_.push_back(device_->allocate(std::max<int64_t>(v.constant.bytes(), 1)));
+      address_[static_cast<size_t>(i)] = owned_.back().get();
+      device_->upload(owned_.back().get(), v.constant.data(), v.constant.bytes());
+    }
     if (v.kind == ValueKind::param) address_[static_cast<size_t>(i)] = o.params.at(static_cast<size_t>(v.slot)).data;
   }
   std::vector<bool> skip(static_cast<size_t>(g.n_nodes()), false);
@@ -189,7 +179,7 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o) : 
     const Node& node = g.node(NodeId{n});
     if (skip[static_cast<size_t>(n)]) continue;
     for (const ValueId v : node.out) want_buffer(v, n);
-    const int64_t bytes = node.op->workspace ? node.op->workspace(g, node) : 0;
+    const int64_t bytes = device_->workspace(g, node);
     if (bytes > 0) {
       workspace[static_cast<size_t>(n)] = static_cast<int>(buffers.size());
       buffers.push_back({bytes, n, n});
@@ -215,9 +205,9 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o) : 
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const Node& node = g.node(NodeId{n});
     if (skip[static_cast<size_t>(n)] || node.op->view) continue;
-    const PrepareKernel prepare = find_kernel(DeviceKind::cpu, node.op->name);
-    if (!prepare) bug(cat("core operator ", node.op->name, " has no CPU kernel"));
-    KernelArgs args{node, {}, {}, nullptr, o.state};
+    const PrepareKernel prepare = device_->kernel(node.op->name);
+    if (!prepare) bug(cat("core operator ", node.op->name, " has no kernel for ", device_->description()));
+    KernelArgs args{node, {}, {}, nullptr, host ? o.state : static_cast<const RunState*>(device_state_), device_};
     for (const ValueId v : node.in) args.in.push_back(tensor(v));
     for (const ValueId v : node.out) args.out.push_back(tensor(v));
     const int w = workspace[static_cast<size_t>(n)];
@@ -231,8 +221,8 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o) : 
       for (size_t b = 0; b < buffers.size(); ++b) {
         if (buffers[b].last != n) continue;
         char* p = base + buffers[b].offset;
-        const auto bytes = static_cast<size_t>(buffers[b].bytes);
-        steps_.push_back({[p, bytes] { std::memset(p, 0xff, bytes); }, &node});
+        const int64_t bytes = buffers[b].bytes;
+        steps_.push_back({[this, p, bytes] { device_->fill(p, 0xff, bytes); }, &node});
       }
     }
   }
@@ -240,11 +230,7 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o) : 
     if (layout.grad_in_place(i)) continue;
     const auto& p = g.param_grads[i];
     const Tensor grad = o.grads.at(static_cast<size_t>(p.slot)), v = tensor(p.value);
-    if (o.accumulate) {
-      steps_.push_back({add_into(grad, v), nullptr});
-    } else {
-      steps_.push_back({[grad, v] { convert(v.dtype, v.data, grad.dtype, grad.data, grad.numel()); }, nullptr});
-    }
+    steps_.push_back({o.accumulate ? device_->add(grad, v) : device_->convert(v, grad), nullptr});
   }
   for (const auto& out : g.outputs) outputs_[out.name] = tensor(out.value);
 }
@@ -266,14 +252,29 @@ void Program::set_input(const std::string& name, const HostTensor& value) {
   if (t.dims != value.dims()) {
     fail(Exit::data, "E_DATA_SHAPE", cat("input '", name, "' has shape ", to_string(value.dims()), ", the model was bound to ", to_string(t.dims)));
   }
-  convert(value.dtype(), value.data(), t.dtype, t.data, t.numel());
+  if (device_->kind() == DeviceKind::cpu) return convert(value.dtype(), value.data(), t.dtype, t.data, t.numel());
+  const HostTensor same = value.cast(t.dtype);
+  device_->upload(t.data, same.data(), same.bytes());
 }
 
-void Program::run() {
+void Program::launch() {
   for (const Step& s : steps_) s.run();
 }
 
+// The first run is the one that may compile, tune and allocate; from the second on it is one recorded launch.
+void Program::run() {
+  if (device_state_ && state_) device_->upload(device_state_, state_, sizeof(RunState));
+  if (recording_) return recording_->replay();
+  if (ran_ && device_state_) {
+    recording_ = device_->record([this] { launch(); });
+    if (recording_) return recording_->replay();
+  }
+  launch();
+  ran_ = true;
+}
+
 void Program::run(const Observer& see) {
+  if (device_state_ && state_) device_->upload(device_state_, state_, sizeof(RunState));
   std::vector<bool> of_param(address_.size(), false);
   for (const auto& p : graph_->param_grads) {
     ValueId v = p.value;
@@ -287,7 +288,13 @@ void Program::run(const Observer& see) {
     s.run();
     for (size_t i = 0; s.node && i < s.node->out.size(); ++i) {
       const ValueId v = s.node->out[i];
-      if (v && !of_param[static_cast<size_t>(v.index)]) see(*s.node, i, tensor(v));
+      if (!v || of_param[static_cast<size_t>(v.index)]) continue;
+      if (!device_state_) {
+        see(*s.node, i, tensor(v));
+        continue;
+      }
+      HostTensor copy = device_->read(tensor(v));
+      see(*s.node, i, Tensor{copy.mutable_data(), copy.dtype(), copy.dims()});
     }
   }
 }
@@ -297,6 +304,7 @@ std::map<std::string, double> Program::profile() {
   for (const Step& s : steps_) {
     const auto start = std::chrono::steady_clock::now();
     s.run();
+    device_->synchronize();
     seconds[s.node ? s.node->op->name : "AccumulateGrad"] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   return seconds;

@@ -1,8 +1,13 @@
 // ops: one file per operator (or tight family): how ONNX's versions lower to core operators, inference, gradient,
-// arithmetic. This file: registration of an elementwise core operator from its functor.
+// arithmetic. This file: registration of an elementwise core operator from its functor. A CUDA unit (ops/cuda) includes
+// operator files once more with AMP_CUDA_UNIT defined: then the functors give CUDA kernels and nothing else is registered.
 #pragma once
 
+#ifdef AMP_CUDA_UNIT
+#include "backend/cuda/elementwise.cuh"
+#else
 #include "backend/elementwise.h"
+#endif
 #include "base/math.h"
 #include "graph/autodiff.h"
 #include "graph/bind.h"
@@ -14,6 +19,16 @@ namespace amp {
 using Gradient = void (*)(GradBuilder&);
 using Simplify = ValueId (*)(Builder&, const std::vector<ValueId>&, const Attrs&);
 
+#ifdef AMP_CUDA_UNIT
+template <class F>
+struct RegisterElementwise {
+  explicit RegisterElementwise(const char* name, Gradient = nullptr, Simplify = nullptr)
+      : kernel(DeviceKind::cuda, name, cuda::elementwise<F>) {}
+
+ private:
+  RegisterKernel kernel;
+};
+#else
 // Core operator `name` = functor F, with its CPU kernel. A functor that returns bool is a predicate: bool output, no gradient.
 template <class F>
 struct RegisterElementwise {
@@ -41,6 +56,7 @@ struct RegisterElementwise {
   RegisterOp op;
   RegisterKernel kernel;
 };
+#endif
 
 // The ONNX operator of the same name, inputs handed on, attributes too.
 inline void lower_same_name(Lowering& l) {

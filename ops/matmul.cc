@@ -5,32 +5,13 @@
 #include "backend/cpu/packed_gemm.h"
 #include "ops/elementwise_op.h"
 #include "ops/fused_activation.h"
+#include "ops/matmul.h"
 
 namespace amp {
 namespace {
 
-struct Shape {  // of op(A) op(B)
-  Dims batch;
-  int64_t m, n, k;
-};
-
-Shape matmul_shape(const Dims& a, const Dims& b, const Attrs& attrs) {
-  if (a.size() < 2 || b.size() < 2) bug("core MatMul takes matrices");
-  const bool ta = attrs.i("transA", 0) != 0, tb = attrs.i("transB", 0) != 0;
-  const size_t ra = a.size(), rb = b.size();
-  Shape s;
-  s.m = a[ta ? ra - 1 : ra - 2];
-  s.k = a[ta ? ra - 2 : ra - 1];
-  s.n = b[tb ? rb - 2 : rb - 1];
-  const int64_t kb = b[tb ? rb - 1 : rb - 2];
-  if (s.k != kb)
-    fail(Exit::model, "E_SHAPE", cat("MatMul: inner dimensions differ: A ", to_string(a), " x B ", to_string(b)));
-  s.batch = broadcast(std::span(a).first(ra - 2), std::span(b).first(rb - 2));
-  return s;
-}
-
 void infer_matmul(InferCtx& c) {
-  Shape s = matmul_shape(c.in(0).dims, c.in(1).dims, c.attrs);
+  MatMulShape s = matmul_shape(c.in(0).dims, c.in(1).dims, c.attrs);
   s.batch.insert(s.batch.end(), {s.m, s.n});
   c.out(c.in(0).dtype, s.batch);
 }
@@ -59,48 +40,14 @@ void grad_matmul(GradBuilder& g) {
   }
 }
 
-// One node's products: the shape of each, and where the matrices of the batch lie.
-struct Products {
-  explicit Products(const KernelArgs& args)
-      : da(args.in[0].dims), db(args.in[1].dims), ta(args.attrs().i("transA", 0) != 0), tb(args.attrs().i("transB", 0) != 0),
-        alpha(args.attrs().f("alpha", 1)) {
-    // A batch of rows against one matrix is one product.
-    if (!ta && db.size() == 2 && da.size() > 2) da = {numel(std::span(da).first(da.size() - 1)), da.back()};
-    shape = matmul_shape(da, db, args.attrs());
-    batch = numel(shape.batch);
-    check(batch == 1 || !args.has(2), "MatMul: a bias goes with one product, not a batch");
-  }
-  // Elements from the start of a stored operand of dims d to each matrix of the batch.
-  std::vector<int64_t> offsets(const Dims& d) const {
-    std::vector<int64_t> off(static_cast<size_t>(batch));
-    const size_t r = d.size() - 2, shift = shape.batch.size() - r;
-    const Dims strides = row_major_strides(d);
-    for (int64_t i = 0; i < batch; ++i) {
-      int64_t rest = i, at = 0;
-      for (size_t k = shape.batch.size(); k-- > 0;) {
-        const int64_t at_dim = rest % shape.batch[k];
-        rest /= shape.batch[k];
-        if (k >= shift && d[k - shift] != 1) at += at_dim * strides[k - shift];
-      }
-      off[static_cast<size_t>(i)] = at;
-    }
-    return off;
-  }
-  int64_t grain() const { return std::max<int64_t>(1, 1000000 / (2 * shape.m * shape.n * shape.k + 1)); }
-
-  Dims da, db;
-  bool ta, tb;
-  double alpha;
-  Shape shape;
-  int64_t batch = 1;
-};
+int64_t grain(const MatMulShape& s) { return std::max<int64_t>(1, 1000000 / (2 * s.m * s.n * s.k + 1)); }
 
 // The reference in fp64: plain loops, other types through the workspace.
 Kernel double_matmul(const KernelArgs& args, Carver& carver) {
   const Operands<double> x(args, carver);
   if (carver.measuring()) return {};
-  const Products p(args);
-  const Shape s = p.shape;
+  const MatMulProducts p(args);
+  const MatMulShape s = p.shape;
   const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
   const int64_t lda = p.da.back(), ldb = p.db.back();
   return [=, ta = p.ta, tb = p.tb, alpha = p.alpha, batch = p.batch] {
@@ -115,7 +62,7 @@ Kernel double_matmul(const KernelArgs& args, Carver& carver) {
 }
 
 // fp32 and 16-bit operands.
-cpu::PackedGemm packed_product(const KernelArgs& args, const Products& p) {
+cpu::PackedGemm packed_product(const KernelArgs& args, const MatMulProducts& p) {
   cpu::PackedGemm g;
   g.m = p.shape.m;
   g.n = p.shape.n;
@@ -133,11 +80,11 @@ cpu::PackedGemm packed_product(const KernelArgs& args, const Products& p) {
   return g;
 }
 Kernel packed_matmul(const KernelArgs& args, Carver& carver) {
-  const Products p(args);
+  const MatMulProducts p(args);
   const cpu::PackedGemm g = packed_product(args, p);
   if (p.batch == 1) return [=, workspace = carver.take<char>(g.workspace())] { g.run(workspace); };
   const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
-  return [=, batch = p.batch, grain = p.grain()] {
+  return [=, batch = p.batch, grain = grain(p.shape)] {
     const auto at = [](const void* base, int64_t elements, DType t) { return static_cast<const char*>(base) + elements * size_of(t); };
     parallel_ranges(batch, grain, [&](int64_t begin, int64_t end) {
       cpu::PackedGemm one = g;
@@ -155,7 +102,7 @@ Kernel packed_matmul(const KernelArgs& args, Carver& carver) {
 // Integer products are rare (shape arithmetic): a plain loop.
 Kernel integer_matmul(const KernelArgs& args) {
   const Tensor a = args.in[0], b = args.in[1], c = args.out[0];
-  const Shape s = matmul_shape(a.dims, b.dims, args.attrs());
+  const MatMulShape s = matmul_shape(a.dims, b.dims, args.attrs());
   if (numel(s.batch) != 1 || a.dtype != c.dtype || args.attrs().i("transA", 0) || args.attrs().i("transB", 0)) {
     fail(Exit::unsupported, "E_DTYPE", "MatMul of integers is supported for two plain matrices only");
   }

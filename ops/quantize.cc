@@ -80,9 +80,11 @@ Attrs range_of(const Lowering& l, DType t) {
 
 }  // namespace
 
+#ifndef AMP_CUDA_UNIT
 ValueId quantized(const Lowering& l, ValueId x, ValueId scale, ValueId zero, DType t) {
   return l.b.cast(l.b.op("Quantize", {x, scale, zero}, range_of(l, t)), t);
 }
+#endif
 
 ValueId unquantized(Builder& b, ValueId q, DType f) {
   const NodeId p = b.value(q).producer;

@@ -65,7 +65,9 @@ OpDef where_def() {
   return d;
 }
 const RegisterOp where_op{where_def()};
+#ifndef AMP_CUDA_UNIT
 const RegisterKernel where_cpu{DeviceKind::cpu, "Where", where_kernel};
+#endif
 
 // ---- Max, Min: NaN wins -------------------------------------------------------------------------------------------------
 struct Max : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T a, T b) const { return a > b || a != a ? a : b; } };

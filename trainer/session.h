@@ -100,7 +100,7 @@ class Session {
   HostTensor params_, grads_;
   std::map<int, HostTensor> staged_;                   // by slot: running statistics
   std::vector<bool> reached_;
-  Arena arena_;
+  HostArena arena_;
   ParamCache cache_;
   RunState state_;
   std::map<std::string, std::unique_ptr<Program>> programs_;

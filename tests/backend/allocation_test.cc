@@ -77,7 +77,7 @@ TEST_CASE("the second run of a Program allocates nothing") {
       DYNAMIC_SECTION(net.name << (accumulate ? ", accumulating" : "")) {
         const Graph g = training_graph(net.text);
         std::vector<HostTensor> params = random_params(g, 1), grads;
-        Arena arena;
+        HostArena arena;
         RunState state;
         ProgramOptions o;
         o.arena = &arena;

@@ -70,7 +70,7 @@ TEST_CASE("lives that do not meet share one place") {
 }
 
 TEST_CASE("an arena stays where it is and refuses what no machine has") {
-  Arena a;
+  HostArena a;
   void* const base = a.base();
   a.require(1000);
   a.require(int64_t{1} << 20);

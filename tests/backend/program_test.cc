@@ -31,7 +31,7 @@ struct Host {
     options.state = &state;
     options.poison = true;
   }
-  Arena arena;
+  HostArena arena;
   RunState state;
   std::vector<HostTensor> params, grads;
   ProgramOptions options;

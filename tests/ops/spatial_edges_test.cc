@@ -148,7 +148,7 @@ TEST_CASE("a small convolutional network runs as a Program as it is interpreted"
 
   const HostTensor xv = random_tensor({4, 1, 12, 12}, 6).cast(t), dyv = random_tensor({4, 8, 2, 2}, 7).cast(t);
   const Interpreted want = interpret(*g, {{"x", xv}, {"dy", dyv}}, f32);
-  Arena arena;
+  HostArena arena;
   ProgramOptions o;
   o.arena = &arena;
   o.poison = true;

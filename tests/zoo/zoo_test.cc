@@ -53,7 +53,7 @@ void check_program(const Golden& g, const SessionOptions& options) {
   const std::vector<double> seeds = seeds_of(g);
   for (size_t i = 0; i < seeds.size(); ++i) feeds[cat("seed.", i)] = HostTensor::scalar<double>(seeds[i]);
   std::vector<HostTensor> params, grads;
-  Arena arena;
+  HostArena arena;
   ParamCache cache;
   RunState state;
   ProgramOptions o;

@@ -1,0 +1,66 @@
+#include "backend/cuda/device.h"
+
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/ref.cuh"
+
+namespace amp::cuda {
+
+namespace {
+
+// Integers travel as 64-bit integers, floating numbers as float, or double when either side is fp64.
+template <class T>
+struct Convert {
+  Ref from, to;
+  DEV void operator()(int64_t i) const { store(to, i, load<T>(from, i)); }
+};
+struct Convert4 {
+  Ref from, to;
+  DEV void operator()(int64_t i) const {
+    float v[4];
+    load4(from, 4 * i, v);
+    store4(to, 4 * i, v);
+  }
+};
+
+template <class T>
+struct Add {
+  T* y;
+  const T* x;
+  DEV void operator()(int64_t i) const { y[i] += x[i]; }
+};
+
+bool is_32_or_16(DType t) { return t == DType::f32 || is_low(t); }
+
+}  // namespace
+
+void no_fp64(const KernelArgs& a) {
+  fail(Exit::unsupported, "E_DTYPE", cat(a.node.op->name, ": fp64 is not computed on CUDA"), "use --device cpu for --dtype fp64");
+}
+
+int64_t CudaDevice::workspace(const Graph& g, const Node& n) const {
+  const MeasureWorkspace measure = find_workspace(DeviceKind::cuda, n.op->name);
+  return measure ? measure(g, n) : 0;
+}
+
+Kernel CudaDevice::convert(const Tensor& from, const Tensor& to) {
+  const int64_t n = to.numel();
+  if (from.dtype == to.dtype) return [this, from, to] { copy(to.data, from.data, to.bytes()); };
+  if (is_32_or_16(from.dtype) && is_32_or_16(to.dtype)) {
+    if (n % 4 == 0) return [this, n, body = Convert4{from, to}] { for_each(*this, n / 4, body); };
+    return [this, n, body = Convert<float>{from, to}] { for_each(*this, n, body); };
+  }
+  if (is_float(from.dtype)) return [this, n, body = Convert<double>{from, to}] { for_each(*this, n, body); };
+  if (from.dtype == DType::u64) return [this, n, body = Convert<uint64_t>{from, to}] { for_each(*this, n, body); };
+  return [this, n, body = Convert<int64_t>{from, to}] { for_each(*this, n, body); };
+}
+
+Kernel CudaDevice::add(const Tensor& to, const Tensor& v) {
+  check(to.dtype == v.dtype && (v.dtype == DType::f32 || v.dtype == DType::f64), "gradients are accumulated in fp32 or fp64");
+  const int64_t n = to.numel();
+  if (v.dtype == DType::f32) {
+    return [this, n, body = Add<float>{static_cast<float*>(to.data), static_cast<const float*>(v.data)}] { for_each(*this, n, body); };
+  }
+  return [this, n, body = Add<double>{static_cast<double*>(to.data), static_cast<const double*>(v.data)}] { for_each(*this, n, body); };
+}
+
+}  // namespace amp::cuda

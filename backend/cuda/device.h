@@ -1,0 +1,44 @@
+// CudaDevice: what the real device (runtime.cu) and the emulated one (emulated_device.cc) share, and what kernels ask of either:
+// a stream to launch on, and matrix products. Nothing here needs CUDA's headers.
+#pragma once
+
+#include <string>
+
+#include "backend/device.h"
+
+namespace amp::cuda {
+
+// Row-major matrices, `batch` of them one behind the other at their strides (in elements; 0: the same one for all):
+//   c (m, n) = alpha a (m, k) b (k, n) + beta c + bias,   a stored (k, m) when trans_a, b stored (n, k) when trans_b.
+// a and b are of one type (fp32, fp16, bf16); c is of that type or fp32. Sums are fp32.
+struct Gemm {
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  bool trans_a = false, trans_b = false;
+  int64_t stride_a = 0, stride_b = 0, stride_c = 0;
+  int64_t lda = 0, ldb = 0, ldc = 0;     // elements from one stored row to the next; 0: rows lie close
+  DType in = DType::f32, out = DType::f32;
+  double alpha = 1, beta = 0;            // beta: 0 or 1
+  const void* bias = nullptr;            // (n) of `out`'s type; null: none
+};
+
+class CudaDevice : public Device {
+ public:
+  DeviceKind kind() const override { return DeviceKind::cuda; }
+  PrepareKernel kernel(std::string_view op) const override { return find_kernel(DeviceKind::cuda, op); }
+  int64_t workspace(const Graph& g, const Node& n) const override;
+  Kernel convert(const Tensor& from, const Tensor& to) override;
+  Kernel add(const Tensor& to, const Tensor& v) override;
+
+  virtual void* stream() const = 0;             // cudaStream_t
+  virtual int multiprocessors() const = 0;
+  // A product with its plan chosen; the plan is tuned at first use.
+  virtual std::function<void(const void* a, const void* b, void* c)> gemm(const Gemm& g) = 0;
+  // Told of every launch: the emulator keeps a list, the real device checks for errors.
+  virtual void launched(const char* kernel, int64_t blocks, int threads) = 0;
+};
+
+[[noreturn]] void no_fp64(const KernelArgs& a);  // CUDA kernels compute in fp32: E_DTYPE
+
+inline CudaDevice& device_of(const KernelArgs& a) { return static_cast<CudaDevice&>(*a.device); }
+
+}  // namespace amp::cuda

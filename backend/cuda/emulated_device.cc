@@ -1,0 +1,104 @@
+#include "backend/cuda/emulated_device.h"
+
+#include <cstring>
+
+namespace amp::cuda {
+
+namespace {
+
+double element(DType t, const void* data, int64_t i) {
+  double v;
+  amp::convert(t, static_cast<const char*>(data) + i * size_of(t), DType::f64, &v, 1);
+  return v;
+}
+
+class Emulated final : public EmulatedDevice {
+ public:
+  std::string description() const override { return "emulated CUDA device"; }
+  std::vector<Event>& events() override { return events_; }
+  void keep_events(bool on) override { keep_ = on; }
+
+  // What the device has not written is NaN or -1, as real memory could be.
+  DeviceMemory allocate(int64_t bytes) override {
+    const auto t = std::make_shared<HostTensor>(HostTensor::zeros(DType::u8, {std::max<int64_t>(bytes, 1)}));
+    return DeviceMemory(t, t->mutable_data());
+  }
+  std::unique_ptr<Arena> make_arena() override { return std::make_unique<HostArena>(); }
+  int64_t memory_in_use() const override { return 0; }
+  void synchronize() override {}
+
+  void upload(void* to, const void* host, int64_t bytes) override { move(Event::upload, to, host, bytes); }
+  void download(void* host, const void* from, int64_t bytes) override {
+    check(!recording_, "a download while launches are recorded");
+    move(Event::download, host, from, bytes);
+  }
+  void copy(void* to, const void* from, int64_t bytes) override { move(Event::copy, to, from, bytes); }
+  void fill(void* to, uint8_t byte, int64_t bytes) override {
+    if (keep_) events_.push_back({Event::fill, {}, 0, 0, bytes});
+    if (bytes > 0) std::memset(to, byte, static_cast<size_t>(bytes));
+  }
+
+  // Recording runs the work once with its effects undone by nobody: so it only notes what would be launched, by a flag that
+  // makes launches no-ops; replaying runs the work.
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+    struct Again : Recording {
+      Emulated* device;
+      std::function<void()> work;
+      void replay() override {
+        if (device->keep_) device->events_.push_back({Event::replay, {}, 0, 0, 0});
+        work();
+      }
+    };
+    if (keep_) events_.push_back({Event::record, {}, 0, 0, 0});
+    auto r = std::make_unique<Again>();
+    r->device = this;
+    r->work = work;
+    return r;
+  }
+
+  void* stream() const override { return nullptr; }
+  int multiprocessors() const override { return 4; }
+  void launched(const char* kernel, int64_t blocks, int threads) override {
+    if (keep_) events_.push_back({Event::launch, kernel, blocks, threads, 0});
+  }
+
+  std::function<void(const void*, const void*, void*)> gemm(const Gemm& g) override {
+    return [this, g](const void* a, const void* b, void* c) {
+      if (keep_) events_.push_back({Event::gemm, {}, g.m, static_cast<int>(g.n), 0});
+      const int64_t lda = g.lda ? g.lda : g.trans_a ? g.m : g.k, ldb = g.ldb ? g.ldb : g.trans_b ? g.k : g.n, ldc = g.ldc ? g.ldc : g.n;
+      for (int64_t s = 0; s < g.batch; ++s) {
+        for (int64_t i = 0; i < g.m; ++i) {
+          for (int64_t j = 0; j < g.n; ++j) product(g, a, b, c, s, i, j, lda, ldb, ldc);
+        }
+      }
+    };
+  }
+
+ private:
+  static void product(const Gemm& g, const void* a, const void* b, void* c, int64_t s, int64_t i, int64_t j, int64_t lda, int64_t ldb, int64_t ldc) {
+    float sum = 0;
+    for (int64_t k = 0; k < g.k; ++k) {
+      const double x = element(g.in, a, s * g.stride_a + (g.trans_a ? k * lda + i : i * lda + k));
+      const double y = element(g.in, b, s * g.stride_b + (g.trans_b ? j * ldb + k : k * ldb + j));
+      sum += static_cast<float>(x) * static_cast<float>(y);
+    }
+    double v = g.alpha * static_cast<double>(sum);
+    const int64_t at = s * g.stride_c + i * ldc + j;
+    if (g.beta != 0) v += element(g.out, c, at);
+    if (g.bias) v += element(g.out, g.bias, j);
+    amp::convert(DType::f64, &v, g.out, static_cast<char*>(c) + at * size_of(g.out), 1);
+  }
+  void move(Event::Kind kind, void* to, const void* from, int64_t bytes) {
+    if (keep_) events_.push_back({kind, {}, 0, 0, bytes});
+    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+
+  bool keep_ = false, recording_ = false;
+  std::vector<Event> events_;
+};
+
+}  // namespace
+
+std::unique_ptr<EmulatedDevice> make_emulated_device() { return std::make_unique<Emulated>(); }
+
+}  // namespace amp::cuda

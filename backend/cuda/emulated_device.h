@@ -1,0 +1,29 @@
+// A CudaDevice without a GPU: its memory is the host's, its kernels run in the emulator, its products are plain loops. It keeps
+// a list of everything that was asked of it, so that tests can look at order and geometry.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/device.h"
+
+namespace amp::cuda {
+
+struct Event {
+  enum Kind { launch, gemm, upload, download, copy, fill, record, replay } kind;
+  std::string what;       // a kernel's type name
+  int64_t blocks = 0;
+  int threads = 0;
+  int64_t bytes = 0;
+};
+
+class EmulatedDevice : public CudaDevice {
+ public:
+  virtual std::vector<Event>& events() = 0;    // cleared by whom it concerns
+  virtual void keep_events(bool on) = 0;       // off at first
+};
+
+std::unique_ptr<EmulatedDevice> make_emulated_device();
+
+}  // namespace amp::cuda

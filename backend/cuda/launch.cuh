@@ -1,0 +1,57 @@
+// Launching kernels (thread.cuh), and the most common shape of one: something done for every index.
+#pragma once
+
+#include <algorithm>
+#include <typeinfo>
+
+#include "backend/cuda/device.h"
+#include "backend/cuda/thread.cuh"
+
+namespace amp::cuda {
+
+template <class K, class = void> struct IsCooperative : std::false_type {};
+template <class K> struct IsCooperative<K, std::void_t<decltype(K::cooperative)>> : std::bool_constant<K::cooperative> {};
+
+#ifdef __CUDACC__
+template <class K>
+__global__ void __launch_bounds__(1024) entry(const __grid_constant__ K kernel) {
+  kernel();
+}
+#endif
+
+template <class K>
+void launch(CudaDevice& d, const Grid& g, const K& kernel) {
+  static_assert(std::is_trivially_copyable_v<K>, "a kernel's arguments are copied bytewise");
+  static_assert(sizeof(K) <= 4096, "a kernel's arguments are at most 4 KiB");
+  if (g.blocks <= 0) return;
+#ifdef __CUDACC__
+  entry<K><<<static_cast<unsigned>(g.blocks), static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared), static_cast<cudaStream_t>(d.stream())>>>(kernel);
+#else
+  emulator::run({g.blocks, g.threads, g.shared, IsCooperative<K>::value}, [&] { kernel(); });
+#endif
+  d.launched(typeid(K).name(), g.blocks, g.threads);
+}
+
+template <class F>
+struct ForEach {
+  F f;
+  int64_t n;
+  DEV void operator()() const {
+    for (int64_t i = global_index(); i < n; i += global_threads()) f(i);
+  }
+};
+
+// The grid of a loop over n items: enough blocks to fill the device some times over, no more than there is work.
+inline Grid loop_grid(const CudaDevice& d, int64_t n) {
+  const int threads = n >= 256 ? 256 : 32;
+  const int64_t blocks = (n + threads - 1) / threads;
+  return {std::max<int64_t>(1, std::min<int64_t>(blocks, int64_t{d.multiprocessors()} * 16)), threads, 0};
+}
+
+// f(i) for i in [0, n), in any order, at the same time.
+template <class F>
+void for_each(CudaDevice& d, int64_t n, const F& f) {
+  if (n > 0) launch(d, loop_grid(d, n), ForEach<F>{f, n});
+}
+
+}  // namespace amp::cuda

@@ -1,0 +1,56 @@
+// Kernels that work on the last axis, one row at a time: a warp a row when rows are short, else a block.
+#pragma once
+
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/ref.cuh"
+
+namespace amp::cuda {
+
+// The threads that share a row. for_each visits its elements; reductions hand every thread the same result.
+class RowTeam {
+ public:
+  DEV RowTeam(bool whole_block) : first_(whole_block ? thread_index() : lane()), step_(whole_block ? block_threads() : 32), block_(whole_block) {}
+  template <class F>
+  DEV void for_each(int64_t n, F f) const {
+    for (int64_t i = first_; i < n; i += step_) f(i);
+  }
+  template <class T, class Op>
+  DEV T reduce(T v, T identity, Op op) const {
+    return block_ ? block_reduce(v, identity, op, shared_memory<T>()) : warp_reduce(v, op);
+  }
+  DEV bool leads() const { return first_ == 0; }
+
+ private:
+  int first_, step_;
+  bool block_;
+};
+
+// Body: DEV void operator()(int64_t row, const RowTeam&) const. It is called by whole teams, once a row.
+template <class Body>
+struct RowKernel {
+  static constexpr bool cooperative = true;
+  Body body;
+  int64_t rows;
+  bool whole_block;
+  DEV void operator()() const {
+    const RowTeam team(whole_block);
+    if (whole_block) {
+      for (int64_t r = block_index(); r < rows; r += grid_blocks()) body(r, team);
+    } else {
+      const int warps = block_threads() / 32;
+      for (int64_t r = block_index() * warps + warp(); r < rows; r += grid_blocks() * warps) body(r, team);
+    }
+  }
+};
+
+// n: the length of a row, for the choice of the team.
+template <class Body>
+void for_each_row(CudaDevice& d, int64_t rows, int64_t n, const Body& body) {
+  if (rows <= 0) return;
+  const bool whole_block = n > 1024;
+  const int threads = whole_block ? 256 : static_cast<int>(std::min<int64_t>(4, rows) * 32);
+  const int64_t blocks = whole_block ? rows : (rows + threads / 32 - 1) / (threads / 32);
+  launch(d, {std::min(blocks, int64_t{d.multiprocessors()} * 32), threads, 32 * 8}, RowKernel<Body>{body, rows, whole_block});
+}
+
+}  // namespace amp::cuda

@@ -1,0 +1,86 @@
+// MatMul (ops/matmul.cc): matrix products by the device's library.
+#include "ops/matmul.h"
+
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/ref.cuh"
+#include "backend/cuda/staged.h"
+
+namespace amp::cuda {
+namespace {
+
+// An empty sum.
+struct BiasAlone {
+  Ref y, bias;
+  int64_t columns;
+  DEV void operator()(int64_t i) const { store(y, i, bias ? load<float>(bias, i % columns) : 0.0f); }
+};
+
+// The longest runs of the batch, all of one length, along which both operands advance by constant strides.
+int64_t run_length(const MatMulProducts& p, const std::vector<int64_t>& oa, const std::vector<int64_t>& ob) {
+  int64_t length = p.batch;
+  const auto regular = [&](const std::vector<int64_t>& o, int64_t n) {
+    for (int64_t i = 0; i < p.batch; ++i) {
+      const int64_t first = i / n * n;
+      const int64_t stride = n > 1 ? o[1] - o[0] : 0;
+      if (o[static_cast<size_t>(i)] != o[static_cast<size_t>(first)] + (i - first) * stride) return false;
+    }
+    return true;
+  };
+  for (size_t d = 0; d < p.shape.batch.size(); ++d) {
+    if (regular(oa, length) && regular(ob, length)) return length;
+    length /= std::max<int64_t>(p.shape.batch[d], 1);
+  }
+  return 1;
+}
+
+Kernel matmul(const KernelArgs& args, Carver& carver) {
+  const MatMulProducts p(args);
+  const DType in = common_type(args.in[0], args.in[1]);
+  if (in == DType::f64) no_fp64(args);
+  const DType out = args.out[0].dtype == in ? in : DType::f32;  // a library stores the operands' type or fp32
+  const Staged a = Staged::input(args, carver, args.in[0], in), b = Staged::input(args, carver, args.in[1], in);
+  const Staged c = Staged::output(args, carver, args.out[0], out);
+  const Staged bias = args.has(2) ? Staged::input(args, carver, args.in[2], out) : Staged{};
+  if (carver.measuring()) return {};
+  CudaDevice& device = device_of(args);
+  if (args.out[0].numel() == 0) return [] {};
+  if (p.shape.k == 0) {
+    const BiasAlone body{args.out[0], args.has(2) ? Ref(args.in[2]) : Ref(), p.shape.n};
+    return [&device, body, n = args.out[0].numel()] { for_each(device, n, body); };
+  }
+  Gemm g;
+  g.m = p.shape.m;
+  g.n = p.shape.n;
+  g.k = p.shape.k;
+  g.trans_a = p.ta;
+  g.trans_b = p.tb;
+  g.alpha = p.alpha;
+  g.in = in;
+  g.out = out;
+  g.bias = bias.data;
+  const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
+  const int64_t length = run_length(p, oa, ob);
+  g.batch = length;
+  if (length > 1) {
+    g.stride_a = oa[1] - oa[0];
+    g.stride_b = ob[1] - ob[0];
+    g.stride_c = g.m * g.n;
+  }
+  const auto product = device.gemm(g);
+  const int64_t wide_in = size_of(in), wide_out = size_of(out);
+  return [=, batch = p.batch] {
+    a.move();
+    b.move();
+    bias.move();
+    for (int64_t i = 0; i < batch; i += length) {
+      const auto z = static_cast<size_t>(i);
+      product(static_cast<const char*>(a.data) + oa[z] * wide_in, static_cast<const char*>(b.data) + ob[z] * wide_in, static_cast<char*>(c.data) + i * g.m * g.n * wide_out);
+    }
+    c.move();
+  };
+}
+
+const RegisterKernel kernel{DeviceKind::cuda, "MatMul", with_workspace<matmul>, measure_workspace<matmul>};
+
+}  // namespace
+}  // namespace amp::cuda
