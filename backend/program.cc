@@ -13,9 +13,9 @@ Tensor ParamCache::copy(const Tensor& param, int slot, DType dtype) {
   if (!e.memory) {
     e.source = param;
     e.copy = Tensor{nullptr, dtype, param.dims};
-    e.memory = device_.allocate(e.copy.bytes());
+    e.memory = device_->allocate(e.copy.bytes());
     e.copy.data = e.memory.get();
-    e.refresh = device_.convert(e.source, e.copy);
+    e.refresh = device_->convert(e.source, e.copy);
     e.refresh();
   }
   return e.copy;

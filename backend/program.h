@@ -16,7 +16,7 @@ namespace amp {
 // parameters changed.
 class ParamCache {
  public:
-  explicit ParamCache(Device& device = cpu_device()) : device_(device) {}
+  explicit ParamCache(Device& device = cpu_device()) : device_(&device) {}
   // The copy of a parameter in another type, made now and by every refresh().
   Tensor copy(const Tensor& param, int slot, DType dtype);
   void refresh();
@@ -24,7 +24,7 @@ class ParamCache {
 
  private:
   struct Entry { Tensor source, copy; DeviceMemory memory; Kernel refresh; };
-  Device& device_;
+  Device* device_;
   std::map<std::pair<int, DType>, Entry> entries_;
 };
 

@@ -62,7 +62,8 @@ if(ONNX_AMP_HAS_CUDA)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
   endif()
   message(STATUS "CUDA plugin: ${CMAKE_CUDA_COMPILER}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
-  add_library(cuda_plugin MODULE ${cuda_sources} backend/cuda/runtime/runtime.cu
+  file(GLOB cuda_runtime CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/backend/cuda/runtime/*.cc)
+  add_library(cuda_plugin MODULE ${cuda_sources} ${cuda_runtime}
               $<TARGET_OBJECTS:base> $<TARGET_OBJECTS:graph> $<TARGET_OBJECTS:backend>)
   set_target_properties(cuda_plugin PROPERTIES OUTPUT_NAME onnx_amp_cuda LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
                         CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR} CUDA_STANDARD 20)

@@ -1,0 +1,39 @@
+// Memory of a CUDA device: single allocations, an arena that grows under one address, and pinned host memory for uploads.
+#pragma once
+
+#include <atomic>
+#include <cuda_runtime.h>
+#include <memory>
+
+#include "backend/device.h"
+
+namespace amp::cuda {
+
+// Throws E_CUDA (E_OOM for want of memory) naming what was tried.
+void ensure(cudaError_t status, const char* what);
+
+DeviceMemory allocate_device(int64_t bytes, cudaStream_t stream, std::shared_ptr<std::atomic<int64_t>> in_use);
+
+// Address space is reserved once, physical memory mapped as it is wanted (the driver's virtual memory management).
+std::unique_ptr<Arena> make_device_arena(int device, std::shared_ptr<std::atomic<int64_t>> in_use);
+
+// Copies to the device that return at once: the bytes wait in pinned memory. Two halves take turns; one is written again when
+// the device has read it.
+class Uploader {
+ public:
+  explicit Uploader(cudaStream_t stream);
+  ~Uploader();
+  Uploader(const Uploader&) = delete;
+  Uploader& operator=(const Uploader&) = delete;
+  void upload(void* to, const void* host, int64_t bytes);
+
+ private:
+  static constexpr int64_t kHalf = 32 << 20;
+  cudaStream_t stream_;
+  char* pinned_ = nullptr;
+  cudaEvent_t read_[2] = {};
+  int half_ = 0;
+  int64_t used_ = 0;
+};
+
+}  // namespace amp::cuda

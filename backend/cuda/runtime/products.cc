@@ -1,0 +1,200 @@
+#include "backend/cuda/runtime/products.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "backend/cuda/runtime/memory.h"
+#include "base/error.h"
+
+namespace amp::cuda {
+
+namespace {
+
+void ensure(cublasStatus_t s, const char* what) {
+  if (s != CUBLAS_STATUS_SUCCESS) fail(Exit::internal, "E_CUDA", cat(what, ": ", cublasLtGetStatusString(s)));
+}
+
+cudaDataType_t cuda_type(DType t) {
+  switch (t) {
+    case DType::f32: return CUDA_R_32F;
+    case DType::f16: return CUDA_R_16F;
+    case DType::bf16: return CUDA_R_16BF;
+    default: bug(cat("a CUDA product of ", name_of(t)));
+  }
+}
+
+std::string key_of(const Gemm& g, bool tf32) {
+  return cat(g.m, 'x', g.n, 'x', g.k, '*', g.batch, g.trans_a ? " T" : " N", g.trans_b ? "T " : "N ", name_of(g.in), '>', name_of(g.out), ' ', g.lda, ',', g.ldb, ',', g.ldc, ' ',
+             g.stride_a, ',', g.stride_b, ',', g.stride_c, g.beta != 0 ? " +" : "", g.bias ? " bias" : "", tf32 ? " tf32" : "");
+}
+
+}  // namespace
+
+// The library counts in columns: a row-major (m, n) is its (n, m), so that c = a b is asked for as c' = b' a'.
+struct Products::Plan {
+  Gemm g;
+  cublasLtMatmulDesc_t op = nullptr;
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
+  std::vector<cublasLtMatmulHeuristicResult_t> candidates;
+  size_t chosen = 0;
+  bool tuned = false;
+  const void* bias = nullptr;
+
+  ~Plan() {
+    cublasLtMatrixLayoutDestroy(a);
+    cublasLtMatrixLayoutDestroy(b);
+    cublasLtMatrixLayoutDestroy(c);
+    cublasLtMatmulDescDestroy(op);
+  }
+};
+
+Products::Products(cudaStream_t stream, const std::string& gpu, bool tf32) : stream_(stream), tf32_(tf32) {
+  ensure(cublasLtCreate(&handle_), "opening cuBLASLt");
+  amp::cuda::ensure(cudaMalloc(&workspace_, kWorkspace), "allocating the products' workspace");
+  std::string name = cat("products-", gpu, '-', cublasLtGetVersion(), ".txt");
+  for (char& ch : name) ch = std::isalnum(static_cast<unsigned char>(ch)) || ch == '-' || ch == '.' ? ch : '_';
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache && *cache) cache_file_ = cat(cache, "/onnx-amp-finetune/", name);
+  else if (home && *home) cache_file_ = cat(home, "/.cache/onnx-amp-finetune/", name);
+  load_choices();
+}
+
+Products::~Products() {
+  plans_.clear();
+  cudaFree(workspace_);
+  cublasLtDestroy(handle_);
+}
+
+void Products::load_choices() {
+  std::ifstream in(cache_file_);
+  for (std::string line; std::getline(in, line);) {
+    const size_t tab = line.find('\t');
+    if (tab != std::string::npos) choices_[line.substr(tab + 1)] = static_cast<size_t>(std::strtoul(line.c_str(), nullptr, 10));
+  }
+}
+
+void Products::save_choice(const std::string& key, size_t choice) const {
+  if (cache_file_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(cache_file_).parent_path(), ignored);
+  std::ofstream(cache_file_, std::ios::app) << cat(choice, '\t', key, '\n');  // one short write a line
+}
+
+std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g) const {
+  auto p = std::make_shared<Plan>();
+  p->g = g;
+  const cublasComputeType_t compute = g.in == DType::f32 && tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  ensure(cublasLtMatmulDescCreate(&p->op, compute, CUDA_R_32F), "describing a product");
+  const auto set = [&](cublasLtMatmulDescAttributes_t what, const auto& value) {
+    ensure(cublasLtMatmulDescSetAttribute(p->op, what, &value, sizeof value), "describing a product");
+  };
+  const cublasOperation_t ta = g.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, tb = g.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  set(CUBLASLT_MATMUL_DESC_TRANSA, ta);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, tb);
+  if (g.bias) {
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
+  }
+  const auto layout = [&](cublasLtMatrixLayout_t& l, DType type, int64_t rows, int64_t columns, int64_t ld, int64_t stride) {
+    ensure(cublasLtMatrixLayoutCreate(&l, cuda_type(type), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), ld), "describing a matrix");
+    const int32_t batch = static_cast<int32_t>(g.batch);
+    ensure(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch), "describing a batch");
+    ensure(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride), "describing a batch");
+  };
+  const int64_t lda = g.lda ? g.lda : g.trans_a ? g.m : g.k, ldb = g.ldb ? g.ldb : g.trans_b ? g.k : g.n, ldc = g.ldc ? g.ldc : g.n;
+  layout(p->a, g.in, g.trans_b ? g.k : g.n, g.trans_b ? g.n : g.k, ldb, g.stride_b);
+  layout(p->b, g.in, g.trans_a ? g.m : g.k, g.trans_a ? g.k : g.m, lda, g.stride_a);
+  layout(p->c, g.out, g.n, g.m, ldc, g.stride_c);
+
+  cublasLtMatmulPreference_t preference = nullptr;
+  ensure(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms");
+  const size_t bytes = kWorkspace;
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
+  const uint32_t alignment = 16;  // a matrix of a batch may begin anywhere that its elements allow; plans are made for what all share
+  const auto aligned = [&](int64_t stride, DType t) { return stride * size_of(t) % alignment == 0 ? alignment : static_cast<uint32_t>(size_of(t)); };
+  const uint32_t at_a = aligned(g.stride_b, g.in), at_b = aligned(g.stride_a, g.in), at_c = aligned(g.stride_c, g.out);
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &at_a, sizeof at_a);
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &at_b, sizeof at_b);
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &at_c, sizeof at_c);
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &at_c, sizeof at_c);
+  int found = 0;
+  p->candidates.resize(8);
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, p->op, p->a, p->b, p->c, p->c, preference, static_cast<int>(p->candidates.size()), p->candidates.data(), &found);
+  cublasLtMatmulPreferenceDestroy(preference);
+  if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
+    fail(Exit::unsupported, "E_CUDA", cat("cuBLASLt has no algorithm for the product ", key_of(g, tf32_)));
+  }
+  p->candidates.resize(static_cast<size_t>(found));
+  return p;
+}
+
+void Products::run(Plan& p, size_t candidate, const void* a, const void* b, void* c) const {
+  const float alpha = static_cast<float>(p.g.alpha), beta = static_cast<float>(p.g.beta);
+  ensure(cublasLtMatmul(handle_, p.op, &alpha, b, p.a, a, p.b, &beta, c, p.c, c, p.c, &p.candidates[candidate].algo, workspace_, kWorkspace, stream_), "multiplying matrices");
+}
+
+// The fastest of three runs each. A product that adds to its result is not repeated: the library's first choice stands.
+void Products::tune(Plan& p, const std::string& key, const void* a, const void* b, void* c) {
+  p.tuned = true;
+  if (p.g.beta != 0 || p.candidates.size() < 2) return;
+  cudaStreamCaptureStatus capturing;
+  if (cudaStreamIsCapturing(stream_, &capturing) != cudaSuccess || capturing != cudaStreamCaptureStatusNone) return;
+  cudaEvent_t begin, end;
+  amp::cuda::ensure(cudaEventCreate(&begin), "creating an event");
+  amp::cuda::ensure(cudaEventCreate(&end), "creating an event");
+  float best = 0;
+  for (size_t i = 0; i < p.candidates.size(); ++i) {
+    for (int repeat = 0; repeat < 4; ++repeat) {  // the first warms up
+      cudaEventRecord(begin, stream_);
+      run(p, i, a, b, c);
+      cudaEventRecord(end, stream_);
+      amp::cuda::ensure(cudaEventSynchronize(end), "timing a product");
+      float ms = 0;
+      cudaEventElapsedTime(&ms, begin, end);
+      if (repeat > 0 && (best == 0 || ms < best)) {
+        best = ms;
+        p.chosen = i;
+      }
+    }
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  choices_[key] = p.chosen;
+  save_choice(key, p.chosen);
+}
+
+std::function<void(const void*, const void*, void*)> Products::prepare(const Gemm& g) {
+  const std::string key = key_of(g, tf32_);
+  std::shared_ptr<Plan> plan;
+  const auto known = plans_.find(key);
+  if (known != plans_.end() && !g.bias) {
+    plan = known->second;
+  } else {
+    plan = make_plan(g);
+    if (!g.bias) plans_[key] = plan;  // a bias's address is part of its plan
+  }
+  const auto choice = choices_.find(key);
+  if (choice != choices_.end() && choice->second < plan->candidates.size()) {
+    plan->chosen = choice->second;
+    plan->tuned = true;
+  }
+  return [this, plan, key](const void* a, const void* b, void* c) {
+    if (!plan->tuned) {
+      const auto found = choices_.find(key);
+      if (found != choices_.end() && found->second < plan->candidates.size()) {
+        plan->chosen = found->second;
+        plan->tuned = true;
+      } else {
+        tune(*plan, key, a, b, c);
+      }
+    }
+    run(*plan, plan->chosen, a, b, c);
+  };
+}
+
+}  // namespace amp::cuda

@@ -1,0 +1,43 @@
+// Matrix products by cuBLASLt: one plan a shape, tuned at first use, its choice remembered on disk per GPU and library version.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "backend/cuda/device.h"
+
+namespace amp::cuda {
+
+class Products {
+ public:
+  // gpu: names the cache file. tf32: fp32 products may round their operands to TF32.
+  Products(cudaStream_t stream, const std::string& gpu, bool tf32);
+  ~Products();
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+
+  std::function<void(const void*, const void*, void*)> prepare(const Gemm& g);
+
+ private:
+  struct Plan;
+  std::shared_ptr<Plan> make_plan(const Gemm& g) const;
+  void tune(Plan& plan, const std::string& key, const void* a, const void* b, void* c);
+  void run(Plan& plan, size_t candidate, const void* a, const void* b, void* c) const;
+  void load_choices();
+  void save_choice(const std::string& key, size_t choice) const;
+
+  static constexpr size_t kWorkspace = 32 << 20;   // what NVIDIA recommends for Hopper
+  cudaStream_t stream_;
+  bool tf32_;
+  cublasLtHandle_t handle_ = nullptr;
+  void* workspace_ = nullptr;
+  std::string cache_file_;
+  std::map<std::string, size_t> choices_;          // rank in the library's list of candidates
+  std::map<std::string, std::shared_ptr<Plan>> plans_;
+};
+
+}  // namespace amp::cuda

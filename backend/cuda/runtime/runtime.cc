@@ -1,0 +1,122 @@
+// The real CUDA device, and the plugin's one exported function.
+#include <cuda_runtime.h>
+
+#include "backend/cuda/runtime/memory.h"
+#include "backend/cuda/runtime/products.h"
+#include "backend/plugin.h"
+#include "base/error.h"
+
+namespace amp::cuda {
+
+namespace {
+
+[[noreturn]] void unavailable(const std::string& why) {
+  int driver = 0, runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  const auto version = [](int v) { return v == 0 ? std::string("none") : cat(v / 1000, '.', v % 1000 / 10); };
+  fail(Exit::usage, "E_DEVICE_UNAVAILABLE", cat("no usable CUDA device: ", why, " (the driver supports CUDA ", version(driver), ", this program was built for ", version(runtime), ")"),
+       "use --device cpu, or --device auto to take a GPU when there is one");
+}
+
+class GraphRecording final : public Recording {
+ public:
+  GraphRecording(cudaStream_t stream, cudaGraph_t graph) : stream_(stream), graph_(graph) {
+    ensure(cudaGraphInstantiate(&executable_, graph_, 0), "instantiating a CUDA graph");
+  }
+  ~GraphRecording() override {
+    cudaGraphExecDestroy(executable_);
+    cudaGraphDestroy(graph_);
+  }
+  void replay() override { ensure(cudaGraphLaunch(executable_, stream_), "launching a CUDA graph"); }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraph_t graph_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+class RealDevice final : public CudaDevice {
+ public:
+  RealDevice(int ordinal, const PluginOptions& options) : ordinal_(ordinal), graphs_(options.graphs) {
+    const cudaError_t status = cudaSetDevice(ordinal);
+    if (status != cudaSuccess) unavailable(cudaGetErrorString(status));
+    ensure(cudaGetDeviceProperties(&properties_, ordinal), "asking for the device's properties");
+    if (properties_.major < 8) unavailable(cat(properties_.name, " has compute capability ", properties_.major, '.', properties_.minor, ", at least 8.0 is needed"));
+    ensure(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+    uploader_ = std::make_unique<Uploader>(stream_);
+    products_ = std::make_unique<Products>(stream_, properties_.name, options.tf32);
+  }
+  ~RealDevice() override {
+    cudaStreamSynchronize(stream_);
+    products_.reset();
+    uploader_.reset();
+    cudaStreamDestroy(stream_);
+  }
+
+  std::string description() const override {
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    return cat(properties_.name, ", ", properties_.totalGlobalMem >> 20, " MiB, compute capability ", properties_.major, '.', properties_.minor, ", CUDA ", driver / 1000, '.', driver % 1000 / 10);
+  }
+  DeviceMemory allocate(int64_t bytes) override { return allocate_device(bytes, stream_, in_use_); }
+  std::unique_ptr<Arena> make_arena() override { return make_device_arena(ordinal_, in_use_); }
+  int64_t memory_in_use() const override { return *in_use_; }
+
+  void upload(void* to, const void* host, int64_t bytes) override { uploader_->upload(to, host, bytes); }
+  void download(void* host, const void* from, int64_t bytes) override {
+    if (bytes <= 0) return;
+    ensure(cudaMemcpyAsync(host, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream_), "downloading");
+    synchronize();
+  }
+  void synchronize() override { ensure(cudaStreamSynchronize(stream_), "running on the GPU"); }
+  void copy(void* to, const void* from, int64_t bytes) override {
+    if (bytes > 0) ensure(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "copying");
+  }
+  void fill(void* to, uint8_t byte, int64_t bytes) override {
+    if (bytes > 0) ensure(cudaMemsetAsync(to, byte, static_cast<size_t>(bytes), stream_), "filling");
+  }
+
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+    if (!graphs_) return nullptr;
+    ensure(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "recording a CUDA graph");
+    cudaGraph_t graph = nullptr;
+    try {
+      work();
+    } catch (...) {
+      cudaStreamEndCapture(stream_, &graph);
+      if (graph) cudaGraphDestroy(graph);
+      throw;
+    }
+    ensure(cudaStreamEndCapture(stream_, &graph), "recording a CUDA graph");
+    return std::make_unique<GraphRecording>(stream_, graph);
+  }
+
+  void* stream() const override { return stream_; }
+  int multiprocessors() const override { return properties_.multiProcessorCount; }
+  std::function<void(const void*, const void*, void*)> gemm(const Gemm& g) override { return products_->prepare(g); }
+  void launched(const char* kernel, int64_t, int) override { ensure(cudaGetLastError(), kernel); }
+
+ private:
+  int ordinal_;
+  bool graphs_;
+  cudaDeviceProp properties_{};
+  cudaStream_t stream_ = nullptr;
+  std::shared_ptr<std::atomic<int64_t>> in_use_ = std::make_shared<std::atomic<int64_t>>(0);
+  std::unique_ptr<Uploader> uploader_;
+  std::unique_ptr<Products> products_;
+};
+
+Device* open(const PluginOptions& options) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) unavailable(cudaGetErrorString(status));
+  if (count == 0) unavailable("the driver sees none");
+  if (options.ordinal < 0 || options.ordinal >= count) unavailable(cat("there is no device ", options.ordinal, ", the driver sees ", count));
+  return new RealDevice(options.ordinal, options);
+}
+
+}  // namespace
+}  // namespace amp::cuda
+
+extern "C" __attribute__((visibility("default"))) amp::PluginApi onnx_amp_cuda_plugin() { return {amp::kPluginAbi, amp::cuda::open}; }

@@ -1,0 +1,41 @@
+#include "backend/plugin.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace amp {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] static void unavailable(const std::string& why) {
+  fail(Exit::usage, "E_DEVICE_UNAVAILABLE", cat("--device cuda: ", why), "use --device cpu, or --device auto to take a GPU when there is one");
+}
+
+static std::string find_plugin() {
+  if (const char* named = std::getenv("ONNX_AMP_CUDA_PLUGIN"); named && *named) return named;
+  std::error_code ignored;
+  const fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const fs::path& p : {beside / "libonnx_amp_cuda.so", beside / "../lib/libonnx_amp_cuda.so"}) {
+    if (fs::exists(p, ignored)) return p.string();
+  }
+  unavailable("this build has no CUDA backend: there is no libonnx_amp_cuda.so beside the program (it is built where nvcc is)");
+}
+
+std::shared_ptr<Device> open_cuda(const PluginOptions& options) {
+  const std::string path = find_plugin();
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays loaded: kernels of its are kept to the end
+  if (!library) {
+    const char* why = dlerror();
+    unavailable(cat("the CUDA backend cannot be loaded: ", why ? why : path.c_str()));
+  }
+  const auto entry = reinterpret_cast<PluginApi (*)()>(dlsym(library, "onnx_amp_cuda_plugin"));
+  if (!entry) unavailable(cat(path, " is no plugin of this program"));
+  const PluginApi api = entry();
+  if (api.abi != kPluginAbi) unavailable(cat(path, " was built for another version of this program (", api.abi, ", this is ", kPluginAbi, ")"));
+  return std::shared_ptr<Device>(api.open(options));
+}
+
+}  // namespace amp

@@ -1,0 +1,27 @@
+// The CUDA plugin: libonnx_amp_cuda.so, loaded at run time from beside the executable, so that one binary runs everywhere.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/device.h"
+
+namespace amp {
+
+struct PluginOptions {
+  int ordinal = 0;       // which device
+  bool tf32 = false;     // fp32 products may round their operands to TF32
+  bool graphs = true;    // record CUDA graphs
+};
+
+constexpr int kPluginAbi = 1;  // counts up with every change of Device, KernelArgs, Graph or Error
+struct PluginApi {
+  int abi;
+  Device* (*open)(const PluginOptions&);  // usage error E_DEVICE_UNAVAILABLE with the reason
+};
+
+// Loads the plugin and opens a device. E_DEVICE_UNAVAILABLE says why not: no plugin, its libraries are missing, no driver, no GPU.
+// Looked for beside the executable, then in ../lib; ONNX_AMP_CUDA_PLUGIN names another file.
+std::shared_ptr<Device> open_cuda(const PluginOptions& options);
+
+}  // namespace amp
