@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backend/parallel.h"
+#include "backend/update.h"
 
 namespace amp {
 
@@ -61,6 +62,7 @@ class CpuDevice final : public Device {
     };
   }
   std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
+  std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec&) override { return nullptr; }
 };
 
 }  // namespace

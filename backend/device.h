@@ -23,6 +23,9 @@ class Recording {
   virtual void replay() = 0;
 };
 
+class DeviceUpdate;   // backend/update.h
+struct UpdateSpec;
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -48,6 +51,9 @@ class Device {
 
   // Null where there is nothing to gain. Nothing may wait while `work` runs.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
+
+  // Null where the host does the update itself.
+  virtual std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) = 0;
 
   // Reads a tensor back.
   HostTensor read(const Tensor& t);

@@ -25,6 +25,12 @@ void ParamCache::refresh() {
   for (auto& [key, e] : entries_) e.refresh();
 }
 
+std::vector<ParamCache::Copy> ParamCache::copies() const {
+  std::vector<Copy> out;
+  for (const auto& [key, e] : entries_) out.push_back({key.first, e.copy});
+  return out;
+}
+
 int64_t ParamCache::bytes() const {
   int64_t n = 0;
   for (const auto& [key, e] : entries_) n += e.copy.bytes();

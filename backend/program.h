@@ -21,6 +21,9 @@ class ParamCache {
   Tensor copy(const Tensor& param, int slot, DType dtype);
   void refresh();
   int64_t bytes() const;
+  struct Copy { int slot; Tensor tensor; };
+  std::vector<Copy> copies() const;
+  size_t size() const { return entries_.size(); }
 
  private:
   struct Entry { Tensor source, copy; DeviceMemory memory; Kernel refresh; };

@@ -1,45 +1,13 @@
 // QuantizeLinear (ONNX 10, 13, 19, 21), DequantizeLinear, DynamicQuantizeLinear (11): per tensor, per axis, blocked.
-//   Quantize(x, scale, zero) {low, high} = clip(round(x / scale) + zero), as a floating number; halves to even.
-// A QuantizeLinear is Quantize and a Cast to its integer type. DequantizeLinear skips that Cast, so that a QDQ pair is
-// differentiable: straight through where nothing is clipped, dx = dq / scale, and dscale = -dq x / scale^2 there.
+// A QuantizeLinear is Quantize (ops/quantize_step.cc) and a Cast to its integer type. DequantizeLinear skips that Cast, so that a
+// QDQ pair is differentiable.
 #include "ops/quantize.h"
-
-#include <cmath>
 
 #include "ops/compose.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
 namespace {
-
-struct Range {
-  explicit Range(const Attrs& a) : low(a.f("low", 0)), high(a.f("high", 255)) {}
-  double low, high;
-};
-struct Quantize : Ternary, Range {
-  using Range::Range;
-  template <class T>
-  HD T operator()(T x, T scale, T zero) const {
-    const T q = std::nearbyint(x / scale) + zero;
-    return q < static_cast<T>(low) ? static_cast<T>(low) : q > static_cast<T>(high) ? static_cast<T>(high) : q;
-  }
-};
-struct QuantizeMask : Ternary, Range {
-  using Range::Range;
-  template <class T>
-  HD T operator()(T x, T scale, T zero) const {
-    const T q = std::nearbyint(x / scale) + zero;
-    return q >= static_cast<T>(low) && q <= static_cast<T>(high) ? T(1) : T(0);
-  }
-};
-void grad_quantize(GradBuilder& g) {
-  const ValueId mask = g.op("QuantizeMask", {g.in(0), g.in(1), g.in(2)}, g.attrs());
-  const ValueId dx = div(g.b, mul(g.b, g.dy(0), mask), g.in(1));
-  g.add_grad(0, dx);
-  if (g.needs(1)) g.add_grad(1, g.op("Neg", {mul(g.b, dx, div(g.b, g.in(0), g.in(1)))}));
-}
-const RegisterElementwise<Quantize> quantize{"Quantize", grad_quantize};
-const RegisterElementwise<QuantizeMask> quantize_mask{"QuantizeMask"};
 
 // Scale or zero point under dims that broadcast against x.
 ValueId against(const Lowering& l, ValueId v, const Dims& x) {
@@ -80,11 +48,9 @@ Attrs range_of(const Lowering& l, DType t) {
 
 }  // namespace
 
-#ifndef AMP_CUDA_UNIT
 ValueId quantized(const Lowering& l, ValueId x, ValueId scale, ValueId zero, DType t) {
   return l.b.cast(l.b.op("Quantize", {x, scale, zero}, range_of(l, t)), t);
 }
-#endif
 
 ValueId unquantized(Builder& b, ValueId q, DType f) {
   const NodeId p = b.value(q).producer;

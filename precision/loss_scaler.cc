@@ -38,38 +38,19 @@ LossScaler::LossScaler(const LossScaleConfig& config) : config_(config) {
 
 float LossScaler::unscale_factor() const { return static_cast<float>(1.0 / static_cast<double>(state_.scale)); }
 
+ScaleRule scale_rule(const LossScaleConfig& c) {
+  return {c.mode == Mode::dynamic, c.growth_factor, c.backoff_factor, c.min, c.max, c.growth_interval, c.hysteresis};
+}
+
 StepScale LossScaler::update(bool found_inf) {
   StepScale out;
   out.applied = !found_inf;
   out.used = state_.scale;
-  state_.consecutive_skips = found_inf ? state_.consecutive_skips + 1 : 0;
-  state_.total_skips += found_inf;
-  if (config_.mode == Mode::dynamic) {
-    const double scale = state_.scale;
-    if (found_inf) {
-      state_.growth_tracker = 0;
-      state_.hysteresis_left = std::max(state_.hysteresis_left - 1, 0);
-      if (state_.hysteresis_left == 0) {
-        // A scale set below the floor by hand stays where it is: backing off never raises it.
-        const double floor = std::min(config_.min, scale);
-        state_.scale = static_cast<float>(std::max(scale * config_.backoff_factor, floor));
-        out.backed_off = state_.scale < out.used;
-        out.at_floor = !out.backed_off;
-      }
-    } else {
-      state_.hysteresis_left = config_.hysteresis;
-      if (++state_.growth_tracker == config_.growth_interval) {
-        state_.growth_tracker = 0;
-        const double ceiling = std::max(config_.max, scale);
-        const auto grown = static_cast<float>(std::min(scale * config_.growth_factor, ceiling));
-        if (std::isfinite(grown)) state_.scale = grown;
-        out.grew = state_.scale > out.used;
-      }
-    }
-  } else {
-    out.at_floor = found_inf;
-  }
+  step_scale(scale_rule(config_), state_, found_inf);
   out.next = state_.scale;
+  out.grew = out.next > out.used;
+  out.backed_off = out.next < out.used;
+  out.at_floor = found_inf && !out.backed_off && (config_.mode != Mode::dynamic || state_.hysteresis_left == 0);
   out.consecutive_skips = state_.consecutive_skips;
   return out;
 }

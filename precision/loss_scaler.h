@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/update_rules.h"
+
 namespace amp {
 
 struct LossScaleConfig {
@@ -36,6 +38,8 @@ struct LossScaleConfig {
 // [min, max] in dynamic mode, an interval or hysteresis below 1, anything not finite but max.
 void validate(const LossScaleConfig& config);
 
+ScaleRule scale_rule(const LossScaleConfig& config);
+
 // What a step did with the scale.
 struct StepScale {
   bool applied = true;  // the optimizer may step; everything else that counts applied steps follows this
@@ -48,13 +52,7 @@ struct StepScale {
 
 class LossScaler {
  public:
-  struct State {  // what a checkpoint keeps; GradScaler's state_dict is scale and growth_tracker of it
-    float scale = 1;
-    int32_t growth_tracker = 0;
-    int32_t hysteresis_left = 1;
-    int64_t consecutive_skips = 0, total_skips = 0;
-    bool operator==(const State&) const = default;
-  };
+  using State = ScaleState;  // what a checkpoint keeps; GradScaler's state_dict is scale and growth_tracker of it
 
   explicit LossScaler(const LossScaleConfig& config = {});  // validates
 

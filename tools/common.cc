@@ -1,4 +1,5 @@
 #include "tools/common.h"
+#include "tools/device.h"
 
 #include <omp.h>
 
@@ -64,6 +65,7 @@ SessionOptions session_options(const cli::Options& opts, const PrecisionPlan& pl
   if ((opts.verb == cli::Verb::grad || opts.verb == cli::Verb::predict || opts.verb == cli::Verb::eval) && opts.str("dtype") == "fp64") {
     o.float_type = DType::f64;
   }
+  if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad || opts.verb == cli::Verb::predict || opts.verb == cli::Verb::eval) o.device = &choose_device(opts);
   if (plan.any_low() && o.float_type == DType::f32) {
     o.low = plan.low;
     for (const Decision& d : plan.nodes) o.compute.push_back(dtype_of(d.compute));

@@ -30,9 +30,6 @@ int main(int argc, char** argv) {
   return cli::guarded(std::cerr, [&] {
     const cli::Options opts = cli::parse_command_line(argc, argv, environ);
     for (const std::string& w : opts.warnings) std::cerr << "warning: " << w << '\n';
-    if (opts.str("device") == "cuda") {
-      fail(Exit::usage, "E_DEVICE_UNAVAILABLE", "--device cuda: this build has no CUDA backend", "leave the flag out, or use --device cpu");
-    }
     switch (opts.verb) {
       case cli::Verb::help: std::cout << cli::help_text(opts.help_topic, opts.help_all); return 0;
       case cli::Verb::version: std::cout << cli::version_text(); return 0;

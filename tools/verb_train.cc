@@ -287,18 +287,20 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     fail(Exit::usage, "E_EXPORT_WEIGHTS", cat("the run has no ", which == "best" ? "best weights: it was not evaluated" : "moving average of its weights"),
          which == "best" ? "train with --val, or export --export_weights last" : "train with --ema_decay, or export --export_weights last");
   }
-  float* params = static_cast<float*>(session->params());
+  HostTensor params = session->host_params();
   if (which == "best" && result.best_step >= 0 && result.best_step != result.steps) {
-    copy_views(session->moving(), "param", load_checkpoint(checkpoint_path(dir + "/checkpoints", result.best_step)).tensors, params);
+    copy_views(session->moving(), "param", load_checkpoint(checkpoint_path(dir + "/checkpoints", result.best_step)).tensors, params.as_mutable<float>());
+    session->set_params(params);
     session->params_changed();
     result.last.reset();
   }
-  if (which == "ema" && trainer->ema()) {
+  if (const HostTensor ema = trainer->ema(); which == "ema" && ema) {
     // What does not train has no average of its own, running statistics neither (torch.optim.swa_utils keeps buffers so).
     for (size_t i = 0; i < session->table().size(); ++i) {
       const Chunk& c = session->layout().chunks()[i];
-      if (!c.frozen) std::copy_n(trainer->ema() + c.offset, c.numel, params + c.offset);
+      if (!c.frozen) std::copy_n(ema.as<float>() + c.offset, c.numel, params.as_mutable<float>() + c.offset);
     }
+    session->set_params(params);
     session->params_changed();
     result.last.reset();
   }
@@ -312,7 +314,7 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   if (data.text) e.metadata["task"] = name_of(task);
   e.inference_form = result.steps > 0;  // untrained, the file stays as it is
   const std::string path = only_export.empty() ? dir + "/model.onnx" : only_export;
-  std::vector<TrainedTensor> exported = trained_tensors(*session, params);
+  std::vector<TrainedTensor> exported = trained_tensors(*session, params.as<float>());
   if (!trainable.keep_lora) exported = merge_lora(g, trainable.lora, std::move(exported));
   for (const std::string& note : export_model(*model.doc, g, exported, e, path).notes) std::cerr << "note: " << note << '\n';
   std::optional<double> difference;

@@ -34,7 +34,8 @@ Outcome run_batches(Session& session, const Losses& loss, const std::vector<Tens
   }
   Outcome out;
   out.loss = window.loss();
-  const float* g = static_cast<const float*>(session.grads());
+  const HostTensor grads = session.host_grads();
+  const float* g = grads.as<float>();
   out.finite = std::isfinite(out.loss) &&
                std::all_of(g, g + session.layout().trained_size(), [](float v) { return std::isfinite(v); });
   return out;
@@ -72,8 +73,8 @@ Measured measure_ranges(const SourceGraph& g, const SessionOptions& options, con
          "no plan can be better: look at the data and the model first");
   }
   out.loss = outcome.loss;
-  out.gradients = HostTensor::zeros(DType::f32, {session.layout().trained_size()});
-  std::memcpy(out.gradients.mutable_data(), session.grads(), static_cast<size_t>(out.gradients.bytes()));
+  const HostTensor grads = session.host_grads();  // on the CPU a view of what the next run overwrites
+  out.gradients = HostTensor::of<float>(grads.dims(), std::vector<float>(grads.as<float>(), grads.as<float>() + grads.numel()));
   return out;
 }
 

@@ -139,9 +139,7 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
   kernel::Around<T> around{inverse(scale), T(1), std::numeric_limits<T>::infinity(), static_cast<T>(c.ema_decay)};
   if (c.max_grad_norm > 0 && by_value) around.limit = static_cast<T>(c.max_grad_norm);
   if (c.max_grad_norm > 0 && !by_value) {
-    // torch.nn.utils.clip_grad_norm_: min(1, max_norm / (norm + 1e-6)), where torch divides through a reciprocal.
-    const T reciprocal = T(1) / (static_cast<T>(stats.norm) + static_cast<T>(1e-6));
-    around.clip = std::min(T(1), reciprocal * static_cast<T>(c.max_grad_norm));
+    around.clip = clip_coefficient<T>(stats.norm, c.max_grad_norm);
   }
   const auto t = static_cast<double>(steps_);
   const double bias1 = 1 - std::pow(c.beta1, t), bias2 = 1 - std::pow(c.beta2, t);
@@ -164,20 +162,10 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
     if (c.kind == OptimizerKind::sgd) {
       kernel::sgd(
           spans, around,
-          kernel::SgdScalars<T>{static_cast<T>(rate), static_cast<T>(decay), static_cast<T>(c.momentum), c.nesterov});
+          SgdScalars<T>{static_cast<T>(rate), static_cast<T>(decay), static_cast<T>(c.momentum), c.nesterov});
       continue;
     }
-    const bool decoupled = c.kind == OptimizerKind::adamw;
-    kernel::AdamScalars<T> k;
-    k.shrink = static_cast<T>(decoupled ? 1 - rate * decay : 1.0);
-    k.coupled_decay = static_cast<T>(decoupled ? 0.0 : decay);
-    k.beta1_weight = static_cast<T>(1 - c.beta1);
-    k.beta2 = static_cast<T>(c.beta2);
-    k.beta2_weight = static_cast<T>(1 - c.beta2);
-    k.bias2_sqrt = static_cast<T>(std::sqrt(bias2));
-    k.eps = static_cast<T>(c.eps);
-    k.step = static_cast<T>(rate / bias1);
-    kernel::adam(spans, around, k);
+    kernel::adam(spans, around, adam_scalars<T>(c.kind == OptimizerKind::adamw, c.beta1, c.beta2, c.eps, rate, decay, bias1, bias2));
   }
   return true;
 }

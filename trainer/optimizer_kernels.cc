@@ -100,35 +100,19 @@ void run(const ShardSpans<T>& s, const Around<T>& a, Rule rule) {
   s.ema ? run<true>(s, a, rule) : run<false>(s, a, rule);
 }
 
-// torch.optim.SGD with dampening 0: d = g + wd p; m = mu m + d; p -= lr (nesterov ? d + mu m : m).
 template <class T, bool Momentum, bool Nesterov>
 struct SgdRule {
   SgdScalars<T> c;
   AMP_INLINE T operator()(T p, T g, T* __restrict m, T*, int64_t i) const {
-    T d = g + c.weight_decay * p;
-    if constexpr (Momentum) {
-      const T buffer = c.momentum * m[i] + d;
-      m[i] = buffer;
-      d = Nesterov ? d + c.momentum * buffer : buffer;
-    }
-    return p - c.lr * d;
+    T none = 0;
+    return sgd_element<Momentum, Nesterov>(c, p, g, Momentum ? m[i] : none);
   }
 };
 
-// torch.optim.Adam / AdamW. NearZero: lerp's formula for a weight below one half, as torch chooses it.
 template <class T, bool NearZero>
 struct AdamRule {
   AdamScalars<T> c;
-  AMP_INLINE T operator()(T p, T g, T* __restrict m, T* __restrict v, int64_t i) const {
-    p *= c.shrink;
-    g += c.coupled_decay * p;
-    const T gap = g - m[i];
-    const T first = NearZero ? m[i] + c.beta1_weight * gap : g - gap * (1 - c.beta1_weight);
-    const T second = v[i] * c.beta2 + c.beta2_weight * g * g;
-    m[i] = first;
-    v[i] = second;
-    return p - c.step * first / (std::sqrt(second) / c.bias2_sqrt + c.eps);
-  }
+  AMP_INLINE T operator()(T p, T g, T* __restrict m, T* __restrict v, int64_t i) const { return adam_element<NearZero>(c, p, g, m[i], v[i]); }
 };
 }  // namespace
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/update_rules.h"
+
 namespace amp::kernel {
 
 struct ShardStats {
@@ -35,23 +37,8 @@ struct Around {
 };
 
 template <class T>
-struct SgdScalars {
-  T lr, weight_decay, momentum;
-  bool nesterov;
-};
-template <class T>
 void sgd(const ShardSpans<T>& s, const Around<T>& a, const SgdScalars<T>& c);
 
-template <class T>
-struct AdamScalars {
-  T shrink;         // adamw: 1 - lr * weight_decay; else 1
-  T coupled_decay;  // adam: weight_decay; else 0
-  T beta1_weight;   // 1 - beta1
-  T beta2, beta2_weight;
-  T bias2_sqrt;  // sqrt(1 - beta2^t)
-  T eps;
-  T step;  // lr / (1 - beta1^t)
-};
 template <class T>
 void adam(const ShardSpans<T>& s, const Around<T>& a, const AdamScalars<T>& c);
 

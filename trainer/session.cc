@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "backend/evaluate.h"
@@ -17,77 +16,101 @@
 namespace amp {
 
 Session::Session(const SourceGraph& source, const SessionOptions& options)
-    : source_(source), options_(options), table_(source), layout_(options.decay_exclude), reached_(table_.size(), false) {
+    : source_(source), options_(options), table_(source), layout_(options.decay_exclude), reached_(table_.size(), false),
+      arena_(options.device->make_arena()), cache_(*options.device) {
   for (const int v : table_.source_value) {
     const SourceValue& s = source.values[static_cast<size_t>(v)];
     Chunk& c = layout_.add(s.name, s.data.dims());
     c.frozen = !s.trainable;
   }
   layout_.arrange();
-  params_ = HostTensor::zeros(options.float_type, {layout_.size()});
+  params_ = allocate(layout_.size());
   for (size_t i = 0; i < table_.size(); ++i) {
-    const HostTensor& data = source.values[static_cast<size_t>(table_.source_value[i])].data;
-    convert(data.dtype(), data.data(), options.float_type, view(params_, static_cast<int>(i)).data, data.numel());
+    const HostTensor data = source.values[static_cast<size_t>(table_.source_value[i])].data.cast(options.float_type);
+    device().upload(view(params_, static_cast<int>(i)).data, data.data(), data.bytes());
   }
   state_.seed = options.seed;
   for (const int v : options.batchnorm_train ? running_statistics(source) : std::vector<int>{}) {
     const int slot = table_.slot_of[static_cast<size_t>(v)];
-    staged_[slot] = HostTensor::empty(options.float_type, layout_.chunks()[static_cast<size_t>(slot)].dims);
+    const Dims& dims = layout_.chunks()[static_cast<size_t>(slot)].dims;
+    Staged& t = staged_[slot];
+    t.memory = allocate(numel(dims));
+    t.tensor = Tensor{t.memory.get(), options.float_type, dims};
   }
   stage_statistics();
 }
 
 void Session::stage_statistics() {
-  for (auto& [slot, t] : staged_) std::memcpy(t.mutable_data(), view(params_, slot).data, static_cast<size_t>(t.bytes()));
+  for (auto& [slot, t] : staged_) device().copy(t.tensor.data, view(params_, slot).data, t.tensor.bytes());
 }
 
 void Session::commit_statistics() {
-  for (const auto& [slot, t] : staged_) std::memcpy(view(params_, slot).data, t.data(), static_cast<size_t>(t.bytes()));
+  for (const auto& [slot, t] : staged_) device().copy(view(params_, slot).data, t.tensor.data, t.tensor.bytes());
 }
 
 bool Session::statistics_finite() const {
-  return std::all_of(staged_.begin(), staged_.end(), [](const auto& s) {
-    const std::vector<double> v = s.second.to_doubles();
+  return std::all_of(staged_.begin(), staged_.end(), [&](const auto& s) {
+    const std::vector<double> v = device().read(s.second.tensor).to_doubles();
     return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });
   });
 }
 
 int64_t Session::statistic_elements() const {
   int64_t n = 0;
-  for (const auto& [slot, t] : staged_) n += t.numel();
+  for (const auto& [slot, t] : staged_) n += t.tensor.numel();
   return n;
 }
 
 void Session::keep_statistics(const Program& p) {
   for (auto& [slot, t] : staged_) {
     const std::string name = statistic_output(slot);
-    if (p.has_output(name)) std::memcpy(t.mutable_data(), p.output(name).data, static_cast<size_t>(t.bytes()));
+    if (p.has_output(name)) device().copy(t.tensor.data, p.output(name).data, t.tensor.bytes());
   }
 }
 
-Tensor Session::view(const HostTensor& arena, int slot) const {
+Tensor Session::view(const DeviceMemory& arena, int slot) const {
   const Chunk& c = layout_.chunks()[static_cast<size_t>(slot)];
-  char* base = static_cast<char*>(const_cast<void*>(arena.data()));
-  return Tensor{base + c.offset * size_of(options_.float_type), options_.float_type, c.dims};
+  return Tensor{static_cast<char*>(arena.get()) + c.offset * size_of(options_.float_type), options_.float_type, c.dims};
 }
 
-static HostTensor host_view(const Tensor& t, const HostTensor& arena) {
-  return HostTensor(t.dtype, t.dims, std::make_shared<HostTensor>(arena), t.data);
+HostTensor Session::host(const Tensor& t, const DeviceMemory& owner) const {
+  return device().kind() == DeviceKind::cpu ? HostTensor(t.dtype, t.dims, owner, t.data) : device().read(t);
 }
-HostTensor Session::param(int slot) const { return host_view(view(params_, slot), params_); }
+HostTensor Session::host_params() const { return host({params_.get(), options_.float_type, {layout_.size()}}, params_); }
+HostTensor Session::host_grads() const { return host({grads_.get(), options_.float_type, {layout_.trained_size()}}, grads_); }
+HostTensor Session::param(int slot) const { return host(view(params_, slot), params_); }
 HostTensor Session::grad(int slot) const {
   if (!grads_ || layout_.chunks().at(static_cast<size_t>(slot)).frozen) bug("a gradient that no training program computes");
-  return host_view(view(grads_, slot), grads_);
+  return host(view(grads_, slot), grads_);
+}
+
+void Session::set_params(const HostTensor& span) {
+  check(span.dtype() == options_.float_type && span.numel() == layout_.size(), "parameters of another layout");
+  if (span.data() != params_.get()) device().upload(params_.get(), span.data(), span.bytes());
+}
+
+void Session::describe(UpdateSpec& spec) const {
+  check(options_.float_type == DType::f32, "a device updates fp32 parameters");
+  spec.params = static_cast<float*>(params_.get());
+  spec.grads = static_cast<float*>(grads_.get());
+  spec.elements = layout_.trained_size();
+  for (size_t i = 0; i < layout_.chunks().size(); ++i) {
+    const Chunk& c = layout_.chunks()[i];
+    if (!c.frozen) spec.spans.push_back({c.offset, c.numel, c.decay, c.lr_factor, static_cast<int>(i)});
+  }
+  for (const auto& [slot, t] : staged_) {
+    spec.statistics.push_back({static_cast<float*>(view(params_, slot).data), static_cast<const float*>(t.tensor.data), t.tensor.numel()});
+  }
 }
 
 // Not before someone trains: a teacher never does.
 void Session::need_grads() {
-  if (!grads_) grads_ = HostTensor::zeros(options_.float_type, {layout_.trained_size()});
+  if (!grads_) grads_ = allocate(layout_.trained_size());
 }
 
 void Session::zero_grads() {
   need_grads();
-  std::memset(grads_.mutable_data(), 0, static_cast<size_t>(grads_.bytes()));
+  device().fill(grads_.get(), 0, layout_.trained_size() * size_of(options_.float_type));
 }
 
 FlatLayout Session::moving() const {
@@ -203,7 +226,8 @@ Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>&
     const std::shared_ptr<Graph> graph = build(mode, loss, outputs, batch);
     for (const auto& p : graph->param_grads) reached_[static_cast<size_t>(p.slot)] = true;
     ProgramOptions o;
-    o.arena = &arena_;
+    o.device = &device();
+    o.arena = arena_.get();
     o.cache = &cache_;
     o.state = &state_;
     o.accumulate = mode == Mode::train_accumulate;
@@ -212,7 +236,7 @@ Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>&
     for (size_t i = 0; i < table_.size(); ++i) {
       const auto staged = staged_.find(static_cast<int>(i));
       const bool moved = train && staged != staged_.end();
-      o.params.push_back(moved ? Tensor{staged->second.mutable_data(), staged->second.dtype(), staged->second.dims()} : view(params_, static_cast<int>(i)));
+      o.params.push_back(moved ? staged->second.tensor : view(params_, static_cast<int>(i)));
       o.grads.push_back(train && !layout_.chunks()[i].frozen ? view(grads_, static_cast<int>(i)) : Tensor{});
     }
     slot = std::make_unique<Program>(graph, o);
@@ -238,25 +262,20 @@ void Session::prepare(const Losses& loss, const Tensors& batch) {
   if (!changed) return;
   // Programs hold addresses of the old arenas: they are made again when asked for.
   programs_.clear();
-  cache_ = {};
+  cache_ = ParamCache(device());
+  known_copies_ = 0;
   grads_ = {};
   layout_.arrange();
-  const HostTensor old = std::exchange(params_, HostTensor::zeros(options_.float_type, {layout_.size()}));
+  const DeviceMemory old = std::exchange(params_, allocate(layout_.size()));
   for (size_t i = 0; i < table_.size(); ++i) {
     const Tensor to = view(params_, static_cast<int>(i));
-    std::memcpy(to.data, static_cast<const char*>(old.data()) + before.chunks()[i].offset * size_of(options_.float_type), static_cast<size_t>(to.bytes()));
+    device().copy(to.data, static_cast<const char*>(old.get()) + before.chunks()[i].offset * size_of(options_.float_type), to.bytes());
   }
-}
-
-static double read_scalar(const Tensor& t) {
-  double v = 0;
-  convert(t.dtype, t.data, DType::f64, &v, 1);
-  return v;
 }
 
 std::vector<double> Session::read_terms(const Program& p) const {
   std::vector<double> out;
-  for (size_t i = 0; p.has_output(cat("loss.", i)); ++i) out.push_back(read_scalar(p.output(cat("loss.", i))));
+  for (size_t i = 0; p.has_output(cat("loss.", i)); ++i) out.push_back(p.read(cat("loss.", i)).to_doubles().at(0));
   return out;
 }
 
@@ -264,10 +283,7 @@ Tensors Session::read_outputs(const Program& p, const std::vector<int>& values) 
   Tensors out;
   for (const int v : values) {
     const std::string& name = source_.values[static_cast<size_t>(v)].name;
-    const Tensor& t = p.output(name);
-    HostTensor h = HostTensor::empty(t.dtype, t.dims);
-    std::memcpy(h.mutable_data(), t.data, static_cast<size_t>(t.bytes()));
-    out[name] = h;
+    out[name] = p.read(name);
   }
   return out;
 }
@@ -287,6 +303,19 @@ std::vector<double> Session::train_micro(const Losses& loss, const Tensors& batc
   }
   keep_statistics(p);
   return read_terms(p);
+}
+
+void Session::launch_micro(const Losses& loss, const Tensors& batch, DeviceUpdate& update, bool accumulate) {
+  Program& p = program(accumulate ? Mode::train_accumulate : Mode::train, &loss, {}, batch);
+  if (cache_.size() != known_copies_) update.set_copies(cache_.copies());
+  known_copies_ = cache_.size();
+  feed(p, batch);
+  for (size_t i = 0; p.has_output(cat("loss.", i)); ++i) {
+    if (p.has_input(cat("seed.", i))) update.seed(i, p.input(cat("seed.", i)));
+  }
+  p.run();
+  keep_statistics(p);
+  for (size_t i = 0; p.has_output(cat("loss.", i)); ++i) update.add_term(i, p.output(cat("loss.", i)));
 }
 
 std::vector<double> Session::eval_micro(const Losses& loss, const Tensors& batch, Tensors* outputs) {
@@ -323,8 +352,9 @@ std::shared_ptr<const Graph> Session::forward_graph(const std::vector<int>& outp
 std::shared_ptr<const Graph> Session::train_graph(const Losses& loss, const Tensors& batch) { return build(Mode::train, &loss, {}, batch); }
 
 std::string Session::bill() const {
-  return cat("parameters ", with_thousands(params_.bytes()), " B, gradients ", with_thousands(grads_.bytes()), " B, 16-bit copies ",
-             with_thousands(cache_.bytes()), " B, activations ", with_thousands(arena_.used()), " B, programs ", programs_.size());
+  const int64_t wide = size_of(options_.float_type);
+  return cat("parameters ", with_thousands(layout_.size() * wide), " B, gradients ", with_thousands(grads_ ? layout_.trained_size() * wide : 0), " B, 16-bit copies ",
+             with_thousands(cache_.bytes()), " B, activations ", with_thousands(arena_->used()), " B, programs ", programs_.size());
 }
 
 }  // namespace amp

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/program.h"
+#include "backend/update.h"
 #include "graph/bind.h"
 #include "trainer/arena.h"
 #include "trainer/losses.h"
@@ -15,6 +16,7 @@
 namespace amp {
 
 struct SessionOptions {
+  Device* device = &cpu_device();         // outlives the session
   DType float_type = DType::f32;          // f64 for checks
   std::vector<DType> compute;             // by source node; empty: everything in float_type
   DType low = DType::f16;                 // the plan's 16-bit type
@@ -35,6 +37,8 @@ class Session {
   // see, if given, is shown every node's outputs.
   std::vector<double> train_micro(const Losses& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate,
                                   const Program::Observer* see = nullptr);
+  // The same on a device that updates by itself: seeds are update's, so is the sum of the losses, and nothing waits.
+  void launch_micro(const Losses& loss, const Tensors& batch, DeviceUpdate& update, bool accumulate);
   // Loss sums without gradients, in evaluation form; outputs: the values that the losses read.
   std::vector<double> eval_micro(const Losses& loss, const Tensors& batch, Tensors* outputs = nullptr);
   // Model outputs by name (source values), in evaluation form.
@@ -61,14 +65,20 @@ class Session {
   const FlatLayout& layout() const { return layout_; }
   FlatLayout moving() const;                           // running statistics not frozen: what a checkpoint holds
   DType float_type() const { return options_.float_type; }
-  void* params() { return params_.mutable_data(); }
-  void* grads() { return grads_.mutable_data(); }      // layout().trained_size() elements; null before a training Program
+  Device& device() const { return *options_.device; }
+  void* params() { return params_.get(); }             // layout().size() elements, in the device's memory as all arenas
+  void* grads() { return grads_.get(); }               // layout().trained_size() elements; null before a training Program
   void zero_grads();
-  HostTensor param(int slot) const;                    // a view into the arena
+  HostTensor host_params() const;                      // the whole span; on the CPU a view
+  HostTensor host_grads() const;
+  void set_params(const HostTensor& span);             // params_changed() is to follow
+  HostTensor param(int slot) const;                    // on the CPU a view into the arena
   HostTensor grad(int slot) const;                     // of one that is not frozen
+  // Where the update finds everything: spans, statistics.
+  void describe(UpdateSpec& spec) const;
   bool has_grad(int slot) const { return reached_.at(static_cast<size_t>(slot)); }  // after a training micro-batch
   RunState& state() { return state_; }
-  int64_t activation_bytes() const { return arena_.used(); }
+  int64_t activation_bytes() const { return arena_->used(); }
   size_t programs() const { return programs_.size(); }
   std::string bill() const;                            // memory, for people
 
@@ -89,7 +99,9 @@ class Session {
   void feed(Program& program, const Tensors& batch);
   std::vector<double> read_terms(const Program& program) const;
   Tensors read_outputs(const Program& program, const std::vector<int>& values) const;
-  Tensor view(const HostTensor& arena, int slot) const;
+  Tensor view(const DeviceMemory& arena, int slot) const;
+  HostTensor host(const Tensor& t, const DeviceMemory& owner) const;
+  DeviceMemory allocate(int64_t elements) const { return device().allocate(elements * size_of(options_.float_type)); }
   void keep_statistics(const Program& program);
   void need_grads();
 
@@ -97,11 +109,13 @@ class Session {
   SessionOptions options_;
   ParamTable table_;
   FlatLayout layout_;
-  HostTensor params_, grads_;
-  std::map<int, HostTensor> staged_;                   // by slot: running statistics
+  DeviceMemory params_, grads_;
+  struct Staged { DeviceMemory memory; Tensor tensor; };
+  std::map<int, Staged> staged_;                       // by slot: running statistics
   std::vector<bool> reached_;
-  HostArena arena_;
+  std::unique_ptr<Arena> arena_;
   ParamCache cache_;
+  size_t known_copies_ = 0;                            // what the update was told of
   RunState state_;
   std::map<std::string, std::unique_ptr<Program>> programs_;
 };

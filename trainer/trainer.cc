@@ -21,129 +21,114 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, const StopSignals& stop, TrainerConfig config)
     : session_(session), train_(train), val_(val), stop_(stop), config_(std::move(config)),
-      optimizer_(config_.optimizer, session.layout(), static_cast<const float*>(session.params())), schedule_(config_.schedule),
-      scaler_(config_.scale), progress_(stderr, config_.logging_steps) {}
+      stepper_(make_stepper(session, config_.optimizer, config_.schedule, config_.scale, config_.goal.losses, config_.max_steps)),
+      progress_(stderr, config_.logging_steps), skips_(config_.scale, false) {}
 
 Metrics Trainer::evaluate() { return amp::evaluate(session_, config_.goal, *val_, config_.eval_batch_size); }
 
-StepResult Trainer::step(const LoadedWindow& window) {
-  StepResult s;
-  s.step = step_;
+void Trainer::submit(LoadedWindow window) {
+  StepInput w;
+  w.step = step_;
+  w.losses = &config_.goal.losses;
   LossWindow loss(config_.goal.losses);
-  std::vector<Tensors> batches;
   for (const Batch& batch : window.batches) {
-    batches.push_back(to_tensors(batch, config_.goal.teacher));
-    loss.count(batches.back());
+    w.batches.push_back(to_tensors(batch, config_.goal.teacher));
+    w.rows.push_back(batch.rows);
+    loss.count(w.batches.back());
   }
-  const double scale = scaler_.scale();
-  const std::vector<double> seeds = loss.seeds(scale);
-
-  const bool accumulate = window.batches.size() > 1;
-  if (accumulate) session_.zero_grads();
-  session_.state().step = step_;
-  session_.stage_statistics();
-  int64_t row = 0;
-  for (size_t m = 0; m < batches.size(); ++m) {
-    session_.state().samples_before = row;  // random nodes count samples, whatever the cut into micro-batches
-    row += window.batches[m].rows;
-    loss.add(session_.train_micro(config_.goal.losses, batches[m], seeds, accumulate));
-  }
-  s.loss = loss.loss();
+  w.inject_overflow = config_.inject_overflow && config_.inject_overflow(step_);
   if (loss.items() == 0 && !warned_empty_) {
     warned_empty_ = true;
     progress_.message(cat("warning: W_NO_ITEMS: every label of step ", step_, " is ignored: its loss is 0 and it teaches nothing (said once)"));
   }
+  stepper_->submit(w, loss);
+  pending_.push_back(std::move(window));
+}
 
-  float* grads = static_cast<float*>(session_.grads());
-  if (config_.inject_overflow && config_.inject_overflow(step_)) {
-    for (const Chunk& c : session_.layout().chunks()) {
-      if (c.frozen) continue;
-      grads[c.offset] = std::numeric_limits<float>::infinity();
-      break;
-    }
-  }
-  s.lr = schedule_.lr(optimizer_.steps());
-  GradStats stats = optimizer_.inspect(grads, scale);
-  stats.found_inf |= !session_.statistics_finite();  // an activation overflowed where no gradient shows it
-  if (optimizer_.apply(static_cast<float*>(session_.params()), grads, scale, stats, s.lr)) {
-    session_.commit_statistics();
-    session_.params_changed();
-  } else {
-    s.first_bad_param = optimizer_.first_nonfinite(grads);
-  }
-  s.grad_norm = stats.norm;
-  s.scale = scaler_.update(stats.found_inf);
-  s.applied_steps = optimizer_.steps();
-  return s;
+// A step is over: the oldest of the pending ones.
+void Trainer::told(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log) {
+  const LoadedWindow window = std::move(pending_.front());
+  pending_.pop_front();
+  result.samples += window.rows;
+  result.tokens += window.tokens;
+  result.applied = s.applied_steps;
+  result.skipped += s.skipped();
+  const double t = now(), dt = std::max(t - clock.last, 1e-9);
+
+  StepLine line;
+  line.step = s.step;
+  line.epoch = static_cast<double>(window.at.epoch) + static_cast<double>(window.at.window + 1) / static_cast<double>(per_epoch_);
+  line.loss = s.loss;
+  line.lr = s.lr;
+  line.loss_scale = s.scale.used;
+  line.grad_norm = s.grad_norm;
+  line.skipped = s.skipped();
+  line.samples_per_s = static_cast<double>(window.rows) / dt;
+  line.tokens_per_s = static_cast<double>(window.tokens) / dt;
+  line.memory = peak_rss_bytes();
+  log.write(line);
+  ProgressState p;
+  p.step = s.step + 1;
+  p.total = config_.max_steps;
+  p.first_step = first_step_;
+  p.epoch = line.epoch;
+  p.loss = s.loss;
+  p.lr = s.lr;
+  p.seconds = t - clock.started - clock.evaluating;
+  p.samples_per_s = static_cast<double>(result.samples) / std::max(p.seconds, 1e-9);
+  p.skipped = result.skipped;
+  if (!config_.quiet) progress_.update(p);
+  if (const SkipWatch::Message m = skips_.see(s.scale); !m.text.empty() && (m.alarm || !config_.quiet)) progress_.message(m.text);
+  if (config_.on_step) config_.on_step(s);
+  if (config_.max_consecutive_skips > 0 && s.scale.consecutive_skips >= config_.max_consecutive_skips) diverged(s, window);
 }
 
 TrainResult Trainer::run() {
-  TrainResult result;
+  TrainResult result = reached();
+  result.initial.reset();
   if (val_ && config_.initial_eval && !initial_) initial_ = evaluate();
   MetricsLog log(config_.output_dir + "/metrics.jsonl", step_);
   Sampler sampler(train_.size(), train_.lengths(), config_.sampler);
   sampler.seek(next_);
-  const int64_t per_epoch = sampler.windows_per_epoch();
+  per_epoch_ = sampler.windows_per_epoch();
   WindowLoader loader(train_, std::move(sampler));
-  const int64_t first_step = step_;
-  const double started = now();
-  double evaluating = 0, last = now();
+  first_step_ = step_;
+  Clock clock;
+  clock.started = clock.last = now();
   bool stop = false;
-  SkipWatch skips(config_.scale, step_ > 0);
+  skips_ = SkipWatch(config_.scale, step_ > 0);
   while (step_ < config_.max_steps && !stop) {
-    const std::optional<LoadedWindow> window = loader.next();
+    std::optional<LoadedWindow> window = loader.next();
     if (!window) break;
-    const StepResult s = step(*window);
-    ++step_;
     next_ = window->next;
-    result.samples += window->rows;
-    result.tokens += window->tokens;
-    const double t = now(), dt = std::max(t - last, 1e-9);
-    last = t;
-
-    StepLine line;
-    line.step = step_ - 1;
-    line.epoch = static_cast<double>(window->at.epoch) + static_cast<double>(window->at.window + 1) / static_cast<double>(per_epoch);
-    line.loss = s.loss;
-    line.lr = s.lr;
-    line.loss_scale = s.scale.used;
-    line.grad_norm = s.grad_norm;
-    line.skipped = s.skipped();
-    line.samples_per_s = static_cast<double>(window->rows) / dt;
-    line.tokens_per_s = static_cast<double>(window->tokens) / dt;
-    line.memory = peak_rss_bytes();
-    log.write(line);
-    ProgressState p;
-    p.step = step_;
-    p.total = config_.max_steps;
-    p.first_step = first_step;
-    p.epoch = line.epoch;
-    p.loss = s.loss;
-    p.lr = s.lr;
-    p.seconds = t - started - evaluating;
-    p.samples_per_s = static_cast<double>(result.samples) / std::max(p.seconds, 1e-9);
-    p.skipped = scaler_.state().total_skips;
-    if (!config_.quiet) progress_.update(p);
-    if (const SkipWatch::Message m = skips.see(s.scale); !m.text.empty() && (m.alarm || !config_.quiet)) progress_.message(m.text);
-    if (config_.on_step) config_.on_step(s);
-    if (config_.max_consecutive_skips > 0 && s.scale.consecutive_skips >= config_.max_consecutive_skips) diverged(s, *window);
-
+    const int64_t epoch = window->at.epoch;
+    const bool last_of_epoch = window->last_of_epoch;
+    submit(std::move(*window));
+    ++step_;
     const bool done = step_ >= config_.max_steps;
-    const bool epoch_end = window->last_of_epoch || done;
+    const bool epoch_end = last_of_epoch || done;
+    const bool eval_due = val_ && (epoch_end || (config_.eval_steps > 0 && step_ % config_.eval_steps == 0));
+    const bool save_due = epoch_end || (config_.save_steps > 0 && step_ % config_.save_steps == 0);
+    const bool asked_to_stop = stop_.requested() && !done;
+    // Whoever looks at the weights waits for all steps that were asked for.
+    while (const std::optional<StepResult> s = stepper_->take(eval_due || save_due || asked_to_stop)) {
+      told(*s, result, clock, log);
+      clock.last = now();
+    }
     bool better = false;
-    if (val_ && (epoch_end || (config_.eval_steps > 0 && step_ % config_.eval_steps == 0))) {
+    if (eval_due) {
       const double before = now();
-      better = evaluate_now(result, window->at.epoch);
-      evaluating += now() - before;
-      last = now();
+      better = evaluate_now(result, epoch);
+      clock.evaluating += now() - before;
+      clock.last = now();
       stop = config_.early_stopping_patience > 0 && evals_since_best_ >= config_.early_stopping_patience;
     }
-    if (epoch_end || stop || better || (config_.save_steps > 0 && step_ % config_.save_steps == 0)) {
+    if (save_due || stop || better) {
       log.sync();
       save(next_);
-      last = now();
+      clock.last = now();
     }
-    if (stop_.requested() && !done) {
+    if (asked_to_stop) {
       log.sync();
       save(next_);
       result.stopped = true;
@@ -152,20 +137,21 @@ TrainResult Trainer::run() {
     }
   }
   if (!config_.quiet) progress_.done();
-  result.seconds = now() - started - evaluating;
-  result.steps = step_;
-  result.applied = optimizer_.steps();
-  result.skipped = scaler_.state().total_skips;
-  result.best_step = best_step_;
-  result.initial = initial_;
+  const TrainResult at = reached();
+  result.seconds = now() - clock.started - clock.evaluating;
+  result.steps = at.steps;
+  result.applied = at.applied;
+  result.skipped = at.skipped;
+  result.best_step = at.best_step;
+  result.initial = at.initial;
   return result;
 }
 
 TrainResult Trainer::reached() const {
   TrainResult r;
   r.steps = step_;
-  r.applied = optimizer_.steps();
-  r.skipped = scaler_.state().total_skips;
+  r.applied = stepper_->applied_steps();
+  r.skipped = stepper_->scale().total_skips;
   r.best_step = best_step_;
   r.initial = initial_;
   return r;
@@ -205,26 +191,28 @@ void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
     loss.count(batches.back());
   }
   session_.state().step = last.step;
+  std::string parameter = last.first_bad_param;
+  if (parameter.empty() && session_.grads()) parameter = first_nonfinite_chunk(session_.layout(), session_.host_grads());
   const std::string value = first_nonfinite_value(session_, config_.goal.losses, batches, loss.seeds(last.scale.used));
   fail(Exit::numerical, "E_DIVERGED",
        cat(last.scale.consecutive_skips, " steps in a row had non-finite gradients (loss scale ", last.scale.next, ")",
-           last.first_bad_param.empty() ? "" : cat("; the first non-finite gradient is that of '", printable(last.first_bad_param), "'"),
+           parameter.empty() ? "" : cat("; the first non-finite gradient is that of '", printable(parameter), "'"),
            value.empty() ? "" : "; ", value),
        "lower --lr, try --use_bf16, or let --amp_level auto find the operators that need fp32 (by hand: a rule in --precision_plan)");
 }
 
 void Trainer::save(const SamplerState& next) {
   if (saved_step_ == step_) return;
-  const float* params = static_cast<const float*>(session_.params());
-  const std::string broken = optimizer_.first_nonfinite(params);
+  const HostTensor params = session_.host_params();
+  const std::string broken = first_nonfinite_chunk(session_.layout(), params);
   if (!broken.empty()) fail(Exit::numerical, "E_NONFINITE_WEIGHT", cat("parameter '", broken, "' holds a non-finite value; no checkpoint was written"));
   Checkpoint c;
   c.step = step_;
-  c.tensors = optimizer_.state();
-  add_views(session_.moving(), "param", params, c.tensors);
+  c.tensors = stepper_->state();
+  add_views(session_.moving(), "param", params.as<float>(), c.tensors);
   c.hashes = config_.hashes;
-  const LossScaler::State& s = scaler_.state();
-  nlohmann::json state = {{"applied_steps", optimizer_.steps()},
+  const ScaleState s = stepper_->scale();
+  nlohmann::json state = {{"applied_steps", stepper_->applied_steps()},
                           {"scaler",
                            {{"scale", s.scale}, {"growth_tracker", s.growth_tracker}, {"hysteresis_left", s.hysteresis_left},
                             {"consecutive_skips", s.consecutive_skips}, {"total_skips", s.total_skips}}},
@@ -242,10 +230,11 @@ void Trainer::resume(const Checkpoint& c) {
   require_same(c.hashes, config_.hashes);
   try {
     const nlohmann::json state = nlohmann::json::parse(c.state);
-    copy_views(session_.moving(), "param", c.tensors, static_cast<float*>(session_.params()));
-    optimizer_.load_state(c.tensors, state.at("applied_steps").get<int64_t>());
+    HostTensor params = session_.host_params();
+    copy_views(session_.moving(), "param", c.tensors, static_cast<float*>(params.mutable_data()));
+    session_.set_params(params);
     const auto& s = state.at("scaler");
-    scaler_.restore({s.at("scale").get<float>(), s.at("growth_tracker").get<int32_t>(), s.at("hysteresis_left").get<int32_t>(),
+    stepper_->load(c.tensors, state.at("applied_steps").get<int64_t>(), {s.at("scale").get<float>(), s.at("growth_tracker").get<int32_t>(), s.at("hysteresis_left").get<int32_t>(),
                      s.at("consecutive_skips").get<int64_t>(), s.at("total_skips").get<int64_t>()});
     next_ = {state.at("sampler").at("epoch").get<int64_t>(), state.at("sampler").at("window").get<int64_t>()};
     best_ = state.at("best").at("value").get<double>();

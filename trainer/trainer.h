@@ -2,6 +2,7 @@
 // Steps count attempts; schedule, EMA, running statistics and the optimizer's t count applied ones.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,22 +18,11 @@
 #include "trainer/progress.h"
 #include "trainer/schedule.h"
 #include "trainer/session.h"
+#include "trainer/stepper.h"
 #include "trainer/skip_watch.h"
 #include "trainer/stop.h"
 
 namespace amp {
-
-// What one attempted step did. A skipped step moved nothing: weights, moments, EMA, running statistics, schedule and the
-// optimizer's t stand where they stood.
-struct StepResult {
-  int64_t step = 0;                  // attempted, from 0
-  int64_t applied_steps = 0;         // so far, this one included if it was
-  double loss = 0, grad_norm = 0;    // the norm of the unscaled gradients, before clipping
-  double lr = 0;                     // the schedule's, of the next applied step as long as steps are skipped
-  StepScale scale;                   // applied or not, the scale used, the next one
-  std::string first_bad_param;       // the first with a non-finite gradient; empty when applied
-  bool skipped() const { return !scale.applied; }
-};
 
 struct TrainerConfig {
   Goal goal;
@@ -76,11 +66,13 @@ class Trainer {
   TrainResult reached() const;                             // after resume(), without running
 
   Metrics evaluate();                                      // of the current weights on val
-  const float* ema() const { return optimizer_.ema(); }
-  const Optimizer<float>& optimizer() const { return optimizer_; }
+  HostTensor ema() const { return stepper_->ema(); }        // laid out like the parameters that train; empty without EMA
+  const Stepper& stepper() const { return *stepper_; }
 
  private:
-  StepResult step(const LoadedWindow& window);
+  struct Clock { double started = 0, evaluating = 0, last = 0; };
+  void submit(LoadedWindow window);
+  void told(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log);
   bool evaluate_now(TrainResult& result, int64_t epoch);   // true: the best so far
   void save(const SamplerState& next);
   [[noreturn]] void diverged(const StepResult& last, const LoadedWindow& window);
@@ -90,10 +82,11 @@ class Trainer {
   const Dataset* val_;
   const StopSignals& stop_;
   TrainerConfig config_;
-  Optimizer<float> optimizer_;
-  Schedule schedule_;
-  LossScaler scaler_;
+  std::unique_ptr<Stepper> stepper_;
   Progress progress_;
+  SkipWatch skips_;
+  std::deque<LoadedWindow> pending_;  // asked for and not yet told of
+  int64_t per_epoch_ = 1, first_step_ = 0;
   int64_t step_ = 0;                  // attempted
   int64_t saved_step_ = -1;
   bool warned_empty_ = false;

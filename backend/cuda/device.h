@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend/device.h"
+#include "backend/update.h"
 
 namespace amp::cuda {
 
@@ -29,6 +30,9 @@ class CudaDevice : public Device {
   Kernel convert(const Tensor& from, const Tensor& to) override;
   Kernel add(const Tensor& to, const Tensor& v) override;
 
+  std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) override;
+
+  virtual DeviceMemory allocate_shared(int64_t bytes) = 0;  // the host's memory that the device can write; zeroed
   virtual void* stream() const = 0;             // cudaStream_t
   virtual int multiprocessors() const = 0;
   // A product with its plan chosen; the plan is tuned at first use.

@@ -23,6 +23,7 @@ class Emulated final : public EmulatedDevice {
     const auto t = std::make_shared<HostTensor>(HostTensor::zeros(DType::u8, {std::max<int64_t>(bytes, 1)}));
     return DeviceMemory(t, t->mutable_data());
   }
+  DeviceMemory allocate_shared(int64_t bytes) override { return allocate(bytes); }
   std::unique_ptr<Arena> make_arena() override { return std::make_unique<HostArena>(); }
   int64_t memory_in_use() const override { return 0; }
   void synchronize() override {}
@@ -65,28 +66,39 @@ class Emulated final : public EmulatedDevice {
   std::function<void(const void*, const void*, void*)> gemm(const Gemm& g) override {
     return [this, g](const void* a, const void* b, void* c) {
       if (keep_) events_.push_back({Event::gemm, {}, g.m, static_cast<int>(g.n), 0});
-      const int64_t lda = g.lda ? g.lda : g.trans_a ? g.m : g.k, ldb = g.ldb ? g.ldb : g.trans_b ? g.k : g.n, ldc = g.ldc ? g.ldc : g.n;
-      for (int64_t s = 0; s < g.batch; ++s) {
-        for (int64_t i = 0; i < g.m; ++i) {
-          for (int64_t j = 0; j < g.n; ++j) product(g, a, b, c, s, i, j, lda, ldb, ldc);
-        }
-      }
+      multiply(g, a, b, c);
     };
   }
 
  private:
-  static void product(const Gemm& g, const void* a, const void* b, void* c, int64_t s, int64_t i, int64_t j, int64_t lda, int64_t ldb, int64_t ldc) {
-    float sum = 0;
-    for (int64_t k = 0; k < g.k; ++k) {
-      const double x = element(g.in, a, s * g.stride_a + (g.trans_a ? k * lda + i : i * lda + k));
-      const double y = element(g.in, b, s * g.stride_b + (g.trans_b ? j * ldb + k : k * ldb + j));
-      sum += static_cast<float>(x) * static_cast<float>(y);
+  // Rows of a stored matrix, as float.
+  static std::vector<float> matrix(DType t, const void* data, int64_t at, int64_t rows, int64_t columns, int64_t ld) {
+    std::vector<float> out(static_cast<size_t>(rows * columns));
+    for (int64_t r = 0; r < rows; ++r) {
+      amp::convert(t, static_cast<const char*>(data) + (at + r * ld) * size_of(t), DType::f32, out.data() + r * columns, columns);
     }
-    double v = g.alpha * static_cast<double>(sum);
-    const int64_t at = s * g.stride_c + i * ldc + j;
-    if (g.beta != 0) v += element(g.out, c, at);
-    if (g.bias) v += element(g.out, g.bias, j);
-    amp::convert(DType::f64, &v, g.out, static_cast<char*>(c) + at * size_of(g.out), 1);
+    return out;
+  }
+  static void multiply(const Gemm& g, const void* a, const void* b, void* c) {
+    const int64_t rows_a = g.trans_a ? g.k : g.m, columns_a = g.trans_a ? g.m : g.k, rows_b = g.trans_b ? g.n : g.k, columns_b = g.trans_b ? g.k : g.n;
+    const int64_t ldc = g.ldc ? g.ldc : g.n;
+    for (int64_t s = 0; s < g.batch; ++s) {
+      const std::vector<float> x = matrix(g.in, a, s * g.stride_a, rows_a, columns_a, g.lda ? g.lda : columns_a);
+      const std::vector<float> y = matrix(g.in, b, s * g.stride_b, rows_b, columns_b, g.ldb ? g.ldb : columns_b);
+      for (int64_t i = 0; i < g.m; ++i) {
+        for (int64_t j = 0; j < g.n; ++j) {
+          float sum = 0;
+          for (int64_t k = 0; k < g.k; ++k) {
+            sum += x[static_cast<size_t>(g.trans_a ? k * g.m + i : i * g.k + k)] * y[static_cast<size_t>(g.trans_b ? j * g.k + k : k * g.n + j)];
+          }
+          double v = g.alpha * static_cast<double>(sum);
+          const int64_t at = s * g.stride_c + i * ldc + j;
+          if (g.beta != 0) v += element(g.out, c, at);
+          if (g.bias) v += element(g.out, g.bias, j);
+          amp::convert(DType::f64, &v, g.out, static_cast<char*>(c) + at * size_of(g.out), 1);
+        }
+      }
+    }
   }
   void move(Event::Kind kind, void* to, const void* from, int64_t bytes) {
     if (keep_) events_.push_back({kind, {}, 0, 0, bytes});

@@ -55,7 +55,8 @@ struct Run {
     const FlatLayout& layout = session->layout();
     const auto* p = static_cast<const float*>(session->params());
     std::vector<float> out(p, p + layout.size());
-    out.insert(out.end(), trainer.ema(), trainer.ema() + layout.trained_size());
+    const HostTensor ema = trainer.ema();
+    out.insert(out.end(), ema.as<float>(), ema.as<float>() + layout.trained_size());
     return out;
   }
 

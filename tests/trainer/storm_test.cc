@@ -143,12 +143,12 @@ struct Run {
       const char* c = static_cast<const char*>(p);
       out.insert(out.end(), c, c + bytes);
     };
-    for (const auto& [name, tensor] : t.optimizer().state()) add(tensor.data(), tensor.bytes());  // m, v, ema
+    for (const auto& [name, tensor] : t.stepper().state()) add(tensor.data(), tensor.bytes());  // m, v, ema
     for (size_t slot = 0; slot < session->table().size(); ++slot) {
       const HostTensor p = session->param(static_cast<int>(slot));  // running statistics are among them
       add(p.data(), p.bytes());
     }
-    const int64_t steps = t.optimizer().steps();
+    const int64_t steps = t.stepper().applied_steps();
     add(&steps, sizeof steps);
     return out;
   }
@@ -218,7 +218,7 @@ void weather(const Storm& storm, const LossScaleConfig& scale) {
     REQUIRE(r.scale.next == want.scale);
     REQUIRE(r.scale.consecutive_skips == want.skips_in_a_row);
     REQUIRE(r.applied_steps == want.applied);
-    REQUIRE(t.optimizer().steps() == want.applied);
+    REQUIRE(t.stepper().applied_steps() == want.applied);
     REQUIRE(std::abs(r.lr - lr) <= 1e-12);
     REQUIRE(r.first_bad_param.empty() == !bad);
     if (bad && storm.where == Where::one_parameter) REQUIRE(r.first_bad_param == "w3");

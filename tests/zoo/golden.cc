@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/safetensors.h"
-#include "trainer/optimizer.h"
+#include "trainer/stepper.h"
 
 namespace amp::test {
 
@@ -48,8 +48,9 @@ GoldenRun golden_run(const nlohmann::json& j) {
   return r;
 }
 
-SessionOptions options(const Golden& g, DType type) {
+SessionOptions options(const Golden& g, DType type, Device& device = cpu_device()) {
   SessionOptions o;
+  o.device = &device;
   o.batchnorm_train = g.batch_statistics;
   o.float_type = type;
   o.decay_exclude = DecayExclude::none;
@@ -124,8 +125,8 @@ void check_loss(const Golden& g) {
   CHECK(std::abs(loss_of(g, narrow.eval_micro(g.loss, g.batch)) - fp32) <= 1e-6 * std::abs(fp32));
 }
 
-void check_gradients(const Golden& g) {
-  Session session(g.model.graph, options(g, DType::f32));
+void check_gradients(const Golden& g, Device& device) {
+  Session session(g.model.graph, options(g, DType::f32, device));
   run_gradients(session, g);
   size_t compared = 0, caught = 0;
   for (const GoldenGrad& want : g.grads) {
@@ -155,25 +156,38 @@ void check_gradients(const Golden& g) {
   CHECK(2 * caught > compared);  // an error of 1 % is seen; not where the gradient is noise (biases of attention keys)
 }
 
-void check_trajectory(const Golden& g, const std::string& method) {
+void check_trajectory(const Golden& g, const std::string& method, Device& device) {
   const GoldenRun& run = g.runs.at(method);
-  Session session(g.model.graph, options(g, DType::f32));
+  Session session(g.model.graph, options(g, DType::f32, device));
   session.prepare(g.loss, g.batch);
   OptimizerConfig config;
   config.kind = optimizer_from_name(method);
   config.momentum = run.momentum;
   config.weight_decay = run.weight_decay;
-  Optimizer<float> optimizer(config, session.layout(), static_cast<const float*>(session.params()));
+  ScheduleConfig schedule;
+  schedule.kind = ScheduleKind::constant;
+  schedule.lr = run.lr;
+  schedule.total_steps = static_cast<int64_t>(run.losses.size());
+  LossScaleConfig scale;
+  scale.mode = LossScaleConfig::Mode::off;
+  const Losses losses = g.loss;
+  const std::unique_ptr<Stepper> stepper = make_stepper(session, config, schedule, scale, losses, schedule.total_steps);
   for (size_t step = 0; step < run.losses.size(); ++step) {
     const bool last = step + 1 == run.losses.size();
-    const double loss = last ? loss_of(g, session.eval_micro(g.loss, g.batch)) : run_gradients(session, g);
-    INFO(method << " step " << step << ": loss " << loss << ", PyTorch's " << run.losses[step] << ", allowed "
-                << run.tolerance[step]);
+    double loss = 0;
+    if (last) {
+      loss = loss_of(g, session.eval_micro(g.loss, g.batch));
+    } else {
+      LossWindow counted(losses);
+      counted.count(g.batch);
+      stepper->submit({static_cast<int64_t>(step), &losses, {g.batch}, {1}, false}, counted);
+      const std::optional<StepResult> r = stepper->take(true);
+      REQUIRE(r.has_value());
+      REQUIRE_FALSE(r->skipped());
+      loss = r->loss;
+    }
+    INFO(method << " step " << step << ": loss " << loss << ", PyTorch's " << run.losses[step] << ", allowed " << run.tolerance[step]);
     CHECK(std::abs(loss - run.losses[step]) <= run.tolerance[step]);
-    if (last) break;
-    const auto* grads = static_cast<const float*>(session.grads());
-    REQUIRE(optimizer.apply(static_cast<float*>(session.params()), grads, 1, optimizer.inspect(grads, 1), run.lr));
-    session.params_changed();
   }
 }
 

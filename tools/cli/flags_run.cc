@@ -56,6 +56,7 @@ std::vector<Flag> run_flags() {
           .same({{"gpu", "cuda"}})
           .on(kRun)
           .also({Alias("no_cuda", "cpu", "auto"), Alias("use_cpu", "cpu", "auto"), Alias("use_cuda", "cuda", "cpu")}),
+      toggle("tf32", "false", "On a GPU: fp32 products may round their operands to TF32 (10 bits).").on(kRun).also({"allow_tf32"}),
       whole("threads", "0", "CPU threads; 0: one for each core.").at_least(0).on(kRun).also({"num_threads"}),
       whole("seed", "42", "Seed of everything random.").at_least(0).on(kGraph).also({"random_seed"}),
       toggle("deterministic", "false", "Same bits for the same flags, also where that costs speed.")

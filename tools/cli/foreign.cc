@@ -27,7 +27,6 @@ static constexpr std::array kForeign{
     std::pair{"optim_args", "use --adam_beta1, --adam_beta2, --adam_epsilon, --momentum"},
     std::pair{"gradient_checkpointing", "not built; lower --batch_size and raise --gradient_accumulation_steps"},
     std::pair{"auto_find_batch_size", "--dry_run says how much memory a batch needs"},
-    std::pair{"tf32", "not built: fp32 products are fp32"},
     std::pair{"fp16_full_eval", "evaluation follows the precision plan, as training does"},
     std::pair{"bf16_full_eval", "evaluation follows the precision plan, as training does"},
     std::pair{"run_name", "a run's name is its --output_dir"},

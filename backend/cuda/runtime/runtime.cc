@@ -1,4 +1,5 @@
 // The real CUDA device, and the plugin's one exported function.
+#include <cstring>
 #include <cuda_runtime.h>
 
 #include "backend/cuda/runtime/memory.h"
@@ -60,6 +61,12 @@ class RealDevice final : public CudaDevice {
     return cat(properties_.name, ", ", properties_.totalGlobalMem >> 20, " MiB, compute capability ", properties_.major, '.', properties_.minor, ", CUDA ", driver / 1000, '.', driver % 1000 / 10);
   }
   DeviceMemory allocate(int64_t bytes) override { return allocate_device(bytes, stream_, in_use_); }
+  DeviceMemory allocate_shared(int64_t bytes) override {
+    void* p = nullptr;
+    ensure(cudaHostAlloc(&p, static_cast<size_t>(bytes), cudaHostAllocMapped | cudaHostAllocPortable), "allocating pinned memory");
+    std::memset(p, 0, static_cast<size_t>(bytes));
+    return DeviceMemory(p, [](void* q) { cudaFreeHost(q); });
+  }
   std::unique_ptr<Arena> make_arena() override { return make_device_arena(ordinal_, in_use_); }
   int64_t memory_in_use() const override { return *in_use_; }
 

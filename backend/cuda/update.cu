@@ -1,0 +1,383 @@
+#include "backend/update.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/ref.cuh"
+
+namespace amp::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kShard = 4096;      // elements that a block updates at a time: 16 a thread
+
+// What inspection blocks found.
+struct Part {
+  double sum_squares;
+  float most;
+  int32_t bad;
+};
+
+struct Shard {
+  int64_t begin = 0;
+  int32_t count = 0;
+  float decay = 0;                    // 0 or 1: whether weight decay applies
+  double lr_factor = 1;
+  Ref copy[2];                        // where element `begin` is kept in 16 bits
+};
+
+struct Statistic {
+  float* committed;
+  const float* staged;
+  int64_t count;
+};
+
+DEV bool finite(float x) { return x - x == 0.0f; }
+
+struct ClearTerms {
+  UpdateState* state;
+  DEV void operator()(int64_t i) const { state->terms[i] = 0; }
+};
+struct Seed {
+  const UpdateState* state;
+  const double* coefficient;
+  Ref input;
+  DEV void operator()(int64_t) const { store(input, 0, static_cast<double>(state->scale.scale) * *coefficient); }
+};
+struct AddTerm {
+  UpdateState* state;
+  int term;
+  Ref sum;
+  DEV void operator()(int64_t) const { state->terms[term] += load<double>(sum, 0); }
+};
+
+// Pass 1: sums of squares of the unscaled gradients, the largest magnitude, whether all are finite. The finite check is of the
+// elements, not of the sum, which overflows earlier.
+struct Inspect {
+  static constexpr bool cooperative = true;
+  const UpdateState* state;
+  const float* grads;
+  int64_t elements;
+  Part* parts;
+  DEV void operator()() const {
+    const float inverse = static_cast<float>(1.0 / static_cast<double>(state->scale.scale));
+    float sum = 0, most = 0;
+    int bad = 0;
+    const int64_t groups = elements / 4;  // spans are padded to 16 elements
+    for (int64_t g = global_index(); g < groups; g += global_threads()) {
+      float v[4];
+      Ref r;
+      r.data = const_cast<float*>(grads);
+      load4(r, 4 * g, v);
+      for (int k = 0; k < 4; ++k) {
+        const float x = v[k] * inverse;
+        bad |= finite(v[k]) ? 0 : 1;
+        sum += x * x;
+        most = Maximum{}(most, fabsf(v[k]));
+      }
+    }
+    const double total = block_reduce(static_cast<double>(sum), 0.0, Sum{}, shared_memory<double>());
+    most = block_reduce(most, 0.0f, Maximum{}, shared_memory<float>());
+    bad = block_reduce(bad, 0, Maximum{}, shared_memory<int>());
+    if (thread_index() == 0) parts[block_index()] = Part{total, most, bad};
+  }
+};
+
+// One block a statistic.
+struct InspectStatistics {
+  static constexpr bool cooperative = true;
+  const Statistic* statistics;
+  Part* parts;
+  DEV void operator()() const {
+    const Statistic s = statistics[block_index()];
+    int bad = 0;
+    for (int64_t i = thread_index(); i < s.count; i += block_threads()) bad |= finite(s.staged[i]) ? 0 : 1;
+    bad = block_reduce(bad, 0, Maximum{}, shared_memory<int>());
+    if (thread_index() == 0) parts[block_index()] = Part{0, 0, bad};
+  }
+};
+
+struct Rules {
+  UpdateSpec::Clip clip;
+  bool report_inf_norm;
+  double max_grad_norm, beta1, beta2;
+  ScaleRule scale;
+  const double* lr;
+  int64_t n_lr;
+};
+
+// One block: from the parts to every scalar of the step, then the state of the next one.
+struct Decide {
+  static constexpr bool cooperative = true;
+  UpdateState* state;
+  const Part* parts;
+  int64_t n;
+  Rules rules;
+  DEV void operator()() const {
+    double sum = 0;
+    float most = 0;
+    int bad = 0;
+    for (int64_t i = thread_index(); i < n; i += block_threads()) {
+      sum += parts[i].sum_squares;
+      most = Maximum{}(most, parts[i].most);
+      bad |= parts[i].bad;
+    }
+    sum = block_reduce(sum, 0.0, Sum{}, shared_memory<double>());
+    most = block_reduce(most, 0.0f, Maximum{}, shared_memory<float>());
+    bad = block_reduce(bad, 0, Maximum{}, shared_memory<int>());
+    if (thread_index() != 0) return;
+    UpdateState& s = *state;
+    s.used_scale = s.scale.scale;
+    s.inverse = static_cast<float>(1.0 / static_cast<double>(s.used_scale));
+    s.found_inf = bad != 0 || !finite(s.inverse) ? 1 : 0;  // a scale that fell to 0: what it leaves cannot be scaled back
+    s.norm = rules.report_inf_norm && !s.found_inf ? static_cast<double>(most) * static_cast<double>(s.inverse) : sqrt(sum);
+    s.clip = 1;
+    if (rules.clip == UpdateSpec::Clip::norm2 || rules.clip == UpdateSpec::Clip::norm_inf) s.clip = clip_coefficient<float>(s.norm, rules.max_grad_norm);
+    s.lr = rules.lr[s.applied < rules.n_lr ? s.applied : rules.n_lr - 1];
+    if (!s.found_inf) {
+      ++s.applied;
+      s.bias1 = 1 - pow(rules.beta1, static_cast<double>(s.applied));
+      s.bias2 = 1 - pow(rules.beta2, static_cast<double>(s.applied));
+    }
+    step_scale(rules.scale, s.scale, s.found_inf != 0);
+  }
+};
+
+struct Scalars {
+  bool adam, decoupled, nesterov, near_zero;
+  double beta1, beta2, eps, weight_decay;
+  float momentum, limit, ema_decay;  // limit: of an element, infinity for none
+};
+
+// Pass 2: everything that changes, once through memory. A block takes a shard at a time.
+struct Apply {
+  const UpdateState* state;
+  const Shard* shards;
+  int64_t n_shards;
+  Scalars c;
+  float* p;
+  const float* g;
+  float* m;
+  float* v;
+  float* ema;
+  DEV void operator()() const {
+    if (state->found_inf) return;
+    for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
+      const Shard s = shards[i];
+      const double rate = state->lr * s.lr_factor, decay = s.decay != 0 ? c.weight_decay : 0.0;
+      const AdamScalars<float> k = adam_scalars<float>(c.decoupled, c.beta1, c.beta2, c.eps, rate, decay, state->bias1, state->bias2);
+      const SgdScalars<float> sgd{static_cast<float>(rate), static_cast<float>(decay), c.momentum, c.nesterov};
+      const float inverse = state->inverse, clip = state->clip;
+      for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
+        const int64_t at = s.begin + e;
+        float grad = g[at] * inverse * clip;
+        grad = grad > c.limit ? c.limit : grad;
+        grad = grad < -c.limit ? -c.limit : grad;
+        float none = 0;
+        float& first = m ? m[at] : none;
+        float x = p[at];
+        if (c.adam) x = c.near_zero ? adam_element<true>(k, x, grad, first, v[at]) : adam_element<false>(k, x, grad, first, v[at]);
+        else if (!m) x = sgd_element<false, false>(sgd, x, grad, none);
+        else x = c.nesterov ? sgd_element<true, true>(sgd, x, grad, first) : sgd_element<true, false>(sgd, x, grad, first);
+        p[at] = x;
+        if (ema) ema[at] = c.ema_decay * ema[at] + (1 - c.ema_decay) * x;
+        for (int j = 0; j < 2; ++j) {
+          if (s.copy[j]) store(s.copy[j], e, x);
+        }
+      }
+    }
+  }
+};
+
+struct CommitStatistics {
+  const UpdateState* state;
+  const Statistic* statistics;
+  int64_t n;
+  DEV void operator()() const {
+    if (state->found_inf) return;
+    for (int64_t i = block_index(); i < n; i += grid_blocks()) {
+      const Statistic s = statistics[i];
+      for (int64_t e = thread_index(); e < s.count; e += block_threads()) s.committed[e] = s.staged[e];
+    }
+  }
+};
+
+// The step's record to the host's memory; the count that says it is there goes last.
+struct Report {
+  const UpdateState* state;
+  UpdateState* ring;
+  int64_t* counts;                    // on the device: reports made; in host memory: the same, seen later
+  volatile int64_t* seen;
+  int64_t size;
+  DEV void operator()(int64_t) const {
+    const int64_t k = counts[0];
+    ring[k % size] = *state;
+#ifdef __CUDA_ARCH__
+    __threadfence_system();
+#endif
+    counts[0] = k + 1;
+    *seen = k + 1;
+  }
+};
+
+class Update final : public DeviceUpdate {
+ public:
+  Update(CudaDevice& device, const UpdateSpec& spec) : d_(device), spec_(spec) {
+    check(spec.terms <= kMaxLossTerms, cat("at most ", kMaxLossTerms, " loss terms on CUDA"));
+    check(spec.elements % 4 == 0, "spans are padded");
+    const bool adam = spec.method != UpdateSpec::Method::sgd;
+    const int64_t bytes = spec.elements * 4;
+    if (adam || spec.momentum != 0) m_ = d_.allocate(bytes);
+    if (adam) v_ = d_.allocate(bytes);
+    if (spec.ema_decay != 0) {
+      ema_ = d_.allocate(bytes);
+      d_.copy(ema_.get(), spec.params, bytes);
+    }
+    state_ = upload(std::vector<UpdateState>(1));
+    coefficients_ = d_.allocate(8 * kMaxLossTerms);
+    blocks_ = std::clamp<int64_t>(spec.elements / (4 * kThreads), 1, int64_t{d_.multiprocessors()} * 4);
+    parts_ = d_.allocate(static_cast<int64_t>(sizeof(Part)) * (blocks_ + n_statistics()));
+    lr_ = upload(spec.lr.empty() ? std::vector<double>{0} : spec.lr);
+    std::vector<Statistic> statistics;
+    for (const UpdateSpec::Statistic& s : spec.statistics) statistics.push_back({s.committed, s.staged, s.count});
+    if (!statistics.empty()) statistics_ = upload(statistics);
+    counts_ = d_.allocate(8);
+    ring_ = d_.allocate_shared(static_cast<int64_t>(sizeof(UpdateState)) * kRing + 64);
+    seen_ = reinterpret_cast<volatile int64_t*>(static_cast<char*>(ring_.get()) + sizeof(UpdateState) * kRing);
+    *seen_ = 0;
+    set_copies({});
+  }
+
+  void set_copies(const std::vector<ParamCache::Copy>& copies) override {
+    std::map<int, std::vector<Tensor>> by_slot;
+    for (const ParamCache::Copy& c : copies) by_slot[c.slot].push_back(c.tensor);
+    std::vector<Shard> shards;
+    for (const UpdateSpec::Span& s : spec_.spans) {
+      const auto mine = by_slot.find(s.slot);
+      check(mine == by_slot.end() || mine->second.size() <= 2, "a parameter has at most two 16-bit copies");
+      for (int64_t at = 0; at < s.count; at += kShard) {
+        Shard shard;
+        shard.begin = s.begin + at;
+        shard.count = static_cast<int32_t>(std::min(kShard, s.count - at));
+        shard.decay = s.decay ? 1 : 0;
+        shard.lr_factor = s.lr_factor;
+        for (size_t j = 0; mine != by_slot.end() && j < mine->second.size(); ++j) {
+          shard.copy[j] = Ref(mine->second[j]);
+          shard.copy[j].data = static_cast<char*>(mine->second[j].data) + at * size_of(mine->second[j].dtype);
+        }
+        shards.push_back(shard);
+      }
+    }
+    n_shards_ = static_cast<int64_t>(shards.size());
+    recording_.reset();
+    ran_ = false;
+    if (n_shards_ > 0) shards_ = upload(shards);
+  }
+
+  void begin(const std::vector<double>& coefficients) override {
+    check(static_cast<int>(coefficients.size()) <= kMaxLossTerms, cat("at most ", kMaxLossTerms, " loss terms on CUDA"));
+    d_.upload(coefficients_.get(), coefficients.data(), static_cast<int64_t>(coefficients.size()) * 8);
+    for_each(d_, kMaxLossTerms, ClearTerms{on_device()});
+  }
+  void seed(size_t i, const Tensor& input) override { for_each(d_, 1, Seed{on_device(), static_cast<const double*>(coefficients_.get()) + i, input}); }
+  void add_term(size_t i, const Tensor& sum) override { for_each(d_, 1, AddTerm{on_device(), static_cast<int>(i), sum}); }
+
+  void apply() override {
+    while (pending() >= kRing - 1) d_.synchronize();  // the host is far ahead: its reports would be overwritten
+    ++asked_;
+    if (recording_) return recording_->replay();
+    if (ran_) {
+      recording_ = d_.record([this] { launch_all(); });
+      if (recording_) return recording_->replay();
+    }
+    launch_all();
+    ran_ = true;
+  }
+
+  std::optional<UpdateState> take(bool wait) override {
+    if (pending() == 0) return {};
+    if (*seen_ <= taken_ && wait) d_.synchronize();
+    if (*seen_ <= taken_) {
+      check(!wait, "a step's report did not arrive");
+      return {};
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return static_cast<const UpdateState*>(ring_.get())[taken_++ % kRing];
+  }
+  int64_t pending() const override { return asked_ - taken_; }
+
+  UpdateState state() override {
+    UpdateState s;
+    d_.download(&s, state_.get(), sizeof s);
+    return s;
+  }
+  void set_state(const ScaleState& scale, int64_t applied) override {
+    UpdateState s = state();
+    s.scale = scale;
+    s.applied = applied;
+    d_.upload(state_.get(), &s, sizeof s);
+  }
+  std::optional<Tensor> moment(Moment which) override {
+    const DeviceMemory& memory = which == Moment::m ? m_ : which == Moment::v ? v_ : ema_;
+    if (!memory) return {};
+    return Tensor{memory.get(), DType::f32, {spec_.elements}};
+  }
+
+ private:
+  static constexpr int64_t kRing = 64;
+
+  template <class T>
+  DeviceMemory upload(const std::vector<T>& v) {
+    const auto bytes = static_cast<int64_t>(v.size() * sizeof(T));
+    DeviceMemory memory = d_.allocate(bytes);
+    d_.upload(memory.get(), v.data(), bytes);
+    return memory;
+  }
+  UpdateState* on_device() const { return static_cast<UpdateState*>(state_.get()); }
+  int64_t n_statistics() const { return static_cast<int64_t>(spec_.statistics.size()); }
+
+  void launch_all() {
+    auto* parts = static_cast<Part*>(parts_.get());
+    const auto* statistics = static_cast<const Statistic*>(statistics_.get());
+    launch(d_, {blocks_, kThreads, 256}, Inspect{on_device(), spec_.grads, spec_.elements, parts});
+    launch(d_, {n_statistics(), kThreads, 256}, InspectStatistics{statistics, parts + blocks_});
+    const Rules rules{spec_.clip, spec_.report_inf_norm, spec_.max_grad_norm, spec_.beta1, spec_.beta2, spec_.scale, static_cast<const double*>(lr_.get()),
+                      std::max<int64_t>(1, static_cast<int64_t>(spec_.lr.size()))};
+    launch(d_, {1, kThreads, 256}, Decide{on_device(), parts, blocks_ + n_statistics(), rules});
+    Scalars c{};
+    c.adam = spec_.method != UpdateSpec::Method::sgd;
+    c.decoupled = spec_.method == UpdateSpec::Method::adamw;
+    c.nesterov = spec_.nesterov;
+    c.near_zero = static_cast<float>(1 - spec_.beta1) < 0.5f;
+    c.beta1 = spec_.beta1;
+    c.beta2 = spec_.beta2;
+    c.eps = spec_.eps;
+    c.weight_decay = spec_.weight_decay;
+    c.momentum = static_cast<float>(spec_.momentum);
+    c.limit = spec_.clip == UpdateSpec::Clip::value ? static_cast<float>(spec_.max_grad_norm) : INFINITY;
+    c.ema_decay = static_cast<float>(spec_.ema_decay);
+    const auto f = [](const DeviceMemory& memory) { return static_cast<float*>(memory.get()); };
+    launch(d_, {std::min<int64_t>(n_shards_, int64_t{d_.multiprocessors()} * 8), kThreads, 0},
+           Apply{on_device(), static_cast<const Shard*>(shards_.get()), n_shards_, c, spec_.params, spec_.grads, f(m_), f(v_), f(ema_)});
+    launch(d_, {std::min<int64_t>(n_statistics(), 256), kThreads, 0}, CommitStatistics{on_device(), statistics, n_statistics()});
+    for_each(d_, 1, Report{on_device(), static_cast<UpdateState*>(ring_.get()), static_cast<int64_t*>(counts_.get()), seen_, kRing});
+  }
+
+  CudaDevice& d_;
+  UpdateSpec spec_;
+  DeviceMemory m_, v_, ema_, state_, coefficients_, parts_, lr_, statistics_, counts_, shards_, ring_;
+  volatile int64_t* seen_ = nullptr;
+  int64_t blocks_ = 1, n_shards_ = 0, asked_ = 0, taken_ = 0;
+  std::unique_ptr<Recording> recording_;
+  bool ran_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceUpdate> CudaDevice::make_update(const UpdateSpec& spec) { return std::make_unique<Update>(*this, spec); }
+
+}  // namespace amp::cuda

@@ -1,0 +1,41 @@
+// Quantize(x, scale, zero) {low, high} = clip(round(x / scale) + zero), as a floating number; halves to even. Its gradient is
+// straight through where nothing is clipped: dx = dq / scale, dscale = -dq x / scale^2.
+#include <cmath>
+
+#include "ops/compose.h"
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+struct Range {
+  explicit Range(const Attrs& a) : low(a.f("low", 0)), high(a.f("high", 255)) {}
+  double low, high;
+};
+struct Quantize : Ternary, Range {
+  using Range::Range;
+  template <class T>
+  HD T operator()(T x, T scale, T zero) const {
+    const T q = std::nearbyint(x / scale) + zero;
+    return q < static_cast<T>(low) ? static_cast<T>(low) : q > static_cast<T>(high) ? static_cast<T>(high) : q;
+  }
+};
+struct QuantizeMask : Ternary, Range {
+  using Range::Range;
+  template <class T>
+  HD T operator()(T x, T scale, T zero) const {
+    const T q = std::nearbyint(x / scale) + zero;
+    return q >= static_cast<T>(low) && q <= static_cast<T>(high) ? T(1) : T(0);
+  }
+};
+void grad_quantize(GradBuilder& g) {
+  const ValueId mask = g.op("QuantizeMask", {g.in(0), g.in(1), g.in(2)}, g.attrs());
+  const ValueId dx = div(g.b, mul(g.b, g.dy(0), mask), g.in(1));
+  g.add_grad(0, dx);
+  if (g.needs(1)) g.add_grad(1, g.op("Neg", {mul(g.b, dx, div(g.b, g.in(0), g.in(1)))}));
+}
+const RegisterElementwise<Quantize> quantize{"Quantize", grad_quantize};
+const RegisterElementwise<QuantizeMask> quantize_mask{"QuantizeMask"};
+
+}  // namespace
+}  // namespace amp

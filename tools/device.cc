@@ -1,0 +1,36 @@
+#include "tools/device.h"
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+
+#include "backend/plugin.h"
+#include "base/error.h"
+
+namespace amp {
+
+static std::shared_ptr<Device> open(const cli::Options& opts) {
+  PluginOptions o;
+  o.tf32 = opts.flag("tf32");
+  if (const char* off = std::getenv("ONNX_AMP_CUDA_GRAPHS"); off && std::string(off) == "0") o.graphs = false;
+  return open_cuda(o);
+}
+
+Device& choose_device(const cli::Options& opts) {
+  const std::string asked = opts.str("device");
+  const bool fp64 = (opts.verb == cli::Verb::grad || opts.verb == cli::Verb::predict || opts.verb == cli::Verb::eval) && opts.str("dtype") == "fp64";
+  if (asked == "cuda" && fp64) fail(Exit::usage, "E_DTYPE", "--dtype fp64 is not computed on CUDA", "use --device cpu");
+  if (asked == "cpu" || fp64) return cpu_device();
+  static std::shared_ptr<Device> device;
+  if (device) return *device;
+  try {
+    device = open(opts);
+  } catch (const Error& e) {
+    if (asked == "cuda" || e.id() != "E_DEVICE_UNAVAILABLE") throw;
+    return cpu_device();
+  }
+  std::cerr << "device: " << device->description() << '\n';
+  return *device;
+}
+
+}  // namespace amp
