@@ -138,8 +138,11 @@ DEV void store4(const Ref& r, int64_t i, const T (&v)[4]) {
     Four f;
     for (int k = 0; k < 4; ++k) f.v[k] = r.type == DType::f16 ? float_to_half(static_cast<float>(v[k])) : float_to_bf16(static_cast<float>(v[k]));
     static_cast<Four*>(r.data)[i / 4] = f;
-  } else {
-    for (int k = 0; k < 4; ++k) store(r, i + k, v[k]);
+  } else {  // no loop: what a loop indexes may leave the registers
+    store(r, i, v[0]);
+    store(r, i + 1, v[1]);
+    store(r, i + 2, v[2]);
+    store(r, i + 3, v[3]);
   }
 }
 

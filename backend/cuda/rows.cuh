@@ -19,6 +19,8 @@ class RowTeam {
     return block_ ? block_reduce(v, identity, op, shared_memory<T>()) : warp_reduce(v, op);
   }
   DEV bool leads() const { return first_ == 0; }
+  DEV int first() const { return first_; }
+  DEV int step() const { return step_; }
 
  private:
   int first_, step_;
@@ -29,6 +31,7 @@ class RowTeam {
 template <class Body>
 struct RowKernel {
   static constexpr bool cooperative = true;
+  static constexpr int max_threads = 256;
   Body body;
   int64_t rows;
   bool whole_block;
@@ -43,12 +46,14 @@ struct RowKernel {
   }
 };
 
-// n: the length of a row, for the choice of the team.
+// The threads of a row of length n.
+inline int team_size(int64_t n) { return n > 1024 ? 256 : 32; }
+
 template <class Body>
 void for_each_row(CudaDevice& d, int64_t rows, int64_t n, const Body& body) {
   if (rows <= 0) return;
-  const bool whole_block = n > 1024;
-  const int threads = whole_block ? 256 : static_cast<int>(std::min<int64_t>(4, rows) * 32);
+  const bool whole_block = team_size(n) > 32;
+  const int threads = whole_block ? team_size(n) : static_cast<int>(std::min<int64_t>(4, rows) * 32);
   const int64_t blocks = whole_block ? rows : (rows + threads / 32 - 1) / (threads / 32);
   launch(d, {std::min(blocks, int64_t{d.multiprocessors()} * 32), threads, 32 * 8}, RowKernel<Body>{body, rows, whole_block});
 }

@@ -1,67 +1,97 @@
 // Softmax, LogSoftmax and their gradients (ops/softmax.cc).
-#include "backend/cuda/rows.cuh"
+#include "backend/cuda/row_part.cuh"
 
 namespace amp::cuda {
 namespace {
 
-template <bool Log>
+template <bool Log, int V>
 struct Forward {
+  static constexpr int W = RowPart<V>::W;
   Ref x, y;
   int64_t n;
   DEV void operator()(int64_t row, const RowTeam& team) const {
-    const int64_t at = row * n;
-    float top = -INFINITY;
-    team.for_each(n, [&](int64_t i) { top = Maximum{}(top, load<float>(x, at + i)); });
+    const RowPart<V> part(x, row * n, n, team);
+    float top = -INFINITY, sum = 0;
+    part.each(n, team, [&](auto g, int64_t i) {
+      float v[W];
+      part.get(g, i, v);
+      for (int w = 0; w < W; ++w) top = Maximum{}(top, v[w]);
+    });
     top = team.reduce(top, -INFINITY, Maximum{});
-    float sum = 0;
-    team.for_each(n, [&](int64_t i) { sum += expf(load<float>(x, at + i) - top); });
+    part.each(n, team, [&](auto g, int64_t i) {
+      float v[W];
+      part.get(g, i, v);
+      for (int w = 0; w < W; ++w) sum += expf(v[w] - top);
+    });
     sum = team.reduce(sum, 0.0f, Sum{});
     const float scale = 1 / sum, shift = top + logf(sum);
-    team.for_each(n, [&](int64_t i) {
-      const float v = load<float>(x, at + i);
-      store(y, at + i, Log ? v - shift : expf(v - top) * scale);
+    part.each(n, team, [&](auto g, int64_t i) {
+      float v[W];
+      part.get(g, i, v);
+      for (int w = 0; w < W; ++w) v[w] = Log ? v[w] - shift : expf(v[w] - top) * scale;
+      store_some(y, row * n + i, v);
     });
   }
 };
 
-// Softmax: dx = y (dy - sum(y dy)).  LogSoftmax: dx = dy - e^y sum(dy). A row of NaN to which no gradient arrives hands none on.
-template <bool Log>
+// Softmax: dx = y (dy - sum(y dy)).  LogSoftmax: dx = dy - e^y sum(dy). A row of NaN to which no gradient arrives hands
+// none on.
+template <bool Log, int V>
 struct Backward {
+  static constexpr int W = RowPart<V>::W;
   Ref y, dy, dx;
   int64_t n;
   DEV void operator()(int64_t row, const RowTeam& team) const {
-    const int64_t at = row * n;
+    const RowPart<V> result(y, row * n, n, team), grad(dy, row * n, n, team);
     float sum = 0, arrived = 0;
-    team.for_each(n, [&](int64_t i) {
-      const float d = load<float>(dy, at + i);
-      sum += Log ? d : load<float>(y, at + i) * d;
-      if (d != 0) arrived = 1;  // of a NaN too
+    result.each(n, team, [&](auto g, int64_t i) {
+      float p[W], d[W];
+      result.get(g, i, p);
+      grad.get(g, i, d);
+      for (int w = 0; w < W; ++w) {
+        sum += Log ? d[w] : p[w] * d[w];
+        if (d[w] != 0) arrived = 1;  // of a NaN too
+      }
     });
     sum = team.reduce(sum, 0.0f, Sum{});
     arrived = team.reduce(arrived, 0.0f, Maximum{});
-    const float first = load<float>(y, at);
+    const float first = load<float>(y, row * n);
     const bool guarded = first != first && arrived == 0;
-    team.for_each(n, [&](int64_t i) {
-      const float p = load<float>(y, at + i), d = load<float>(dy, at + i);
-      store(dx, at + i, guarded ? 0.0f : Log ? d - expf(p) * sum : p * (d - sum));
+    result.each(n, team, [&](auto g, int64_t i) {
+      float p[W], d[W];
+      result.get(g, i, p);
+      grad.get(g, i, d);
+      for (int w = 0; w < W; ++w) d[w] = guarded ? 0.0f : Log ? d[w] - expf(p[w]) * sum : p[w] * (d[w] - sum);
+      store_some(dx, row * n + i, d);
     });
   }
 };
 
 template <class Body>
 Kernel prepare(const KernelArgs& a, const Body& body) {
-  for (const Tensor& t : a.in) {
-    if (t.dtype == DType::f64) no_fp64(a);
-  }
-  const Tensor& y = a.out[0];
-  if (y.numel() == 0) return [] {};
-  return [&d = device_of(a), rows = y.numel() / y.dims.back(), body] { for_each_row(d, rows, body.n, body); };
+  return [&d = device_of(a), rows = a.out[0].numel() / body.n, body] { for_each_row(d, rows, body.n, body); };
 }
-template <bool Log> Kernel forward(const KernelArgs& a) { return prepare(a, Forward<Log>{a.in[0], a.out[0], a.out[0].dims.back()}); }
-template <bool Log> Kernel backward(const KernelArgs& a) { return prepare(a, Backward<Log>{a.in[0], a.in[1], a.out[0], a.out[0].dims.back()}); }
+template <bool Log>
+Kernel forward(const KernelArgs& a) {
+  if (in_double(a)) no_fp64(a);
+  if (a.out[0].numel() == 0) return [] {};
+  const int64_t n = a.out[0].dims.back();
+  return by_length(n, [&](auto v) { return prepare(a, Forward<Log, decltype(v)::value>{a.in[0], a.out[0], n}); });
+}
+template <bool Log>
+Kernel backward(const KernelArgs& a) {
+  if (in_double(a)) no_fp64(a);
+  if (a.out[0].numel() == 0) return [] {};
+  const int64_t n = a.out[0].dims.back();
+  return by_length(n, [&](auto v) {
+    return prepare(a, Backward<Log, decltype(v)::value>{a.in[0], a.in[1], a.out[0], n});
+  });
+}
 
-const RegisterKernel kernels[] = {{DeviceKind::cuda, "Softmax", forward<false>}, {DeviceKind::cuda, "SoftmaxGrad", backward<false>},
-                                  {DeviceKind::cuda, "LogSoftmax", forward<true>}, {DeviceKind::cuda, "LogSoftmaxGrad", backward<true>}};
+const RegisterKernel kernels[] = {{DeviceKind::cuda, "Softmax", forward<false>},
+                                  {DeviceKind::cuda, "SoftmaxGrad", backward<false>},
+                                  {DeviceKind::cuda, "LogSoftmax", forward<true>},
+                                  {DeviceKind::cuda, "LogSoftmaxGrad", backward<true>}};
 
 }  // namespace
 }  // namespace amp::cuda

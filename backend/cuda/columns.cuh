@@ -1,0 +1,168 @@
+// Sums (and other reductions) down the columns of `outer` matrices (rows, columns): bias gradients, weights' gradients
+// of normalisations, statistics. Neighbouring threads read neighbouring columns. Where columns are few and rows many,
+// the rows are cut into splits, whose results meet in a second launch: every order is fixed by the shape.
+//
+// A Body says what is added up:
+//
+//   using Value; static constexpr int kSums, kWidth;     kSums results a column; a thread takes kWidth neighbouring
+//   columns Value identity() const;  Value combine(Value, Value) const; Context begin(column) const; what all rows of a
+//   column share Loaded fetch(outer, row, column) const;              reads memory, no more (raw.cuh) void add(Value
+//   (&acc)[kSums][kWidth], const Loaded&, const Context&) const; void store(int sum, int64_t cell, Value) const; cell:
+//   outer * columns + column
+#pragma once
+
+#include "backend/cpu/workspace.h"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/raw.cuh"
+
+namespace amp::cuda {
+
+struct ColumnTiles {
+  int64_t outer = 1, rows = 0, columns = 0;
+  int lanes = 1, threads = 256;  // of a block: neighbouring threads along columns; all
+  int64_t across = 1;            // blocks along the columns
+  int64_t splits = 1, split_rows = 0;
+
+  HD int64_t count() const { return outer * across * splits; }
+};
+
+// lanes: at most so many threads side by side, a power of two.
+inline ColumnTiles column_tiles(int64_t outer, int64_t rows, int64_t columns, int width, int lanes) {
+  ColumnTiles t{outer, rows, columns};
+  while (lanes > 1 && lanes / 2 * width >= columns) lanes /= 2;
+  t.lanes = lanes;
+  while (t.threads > 32 && t.threads / 2 / lanes >= rows) t.threads /= 2;
+  t.across = (columns + lanes * width - 1) / (lanes * width);
+  const int64_t abreast = t.threads / lanes;
+  // About a thousand blocks, if each of a block's threads has eight rows or more. Not by the device: bits would differ.
+  t.splits = std::max<int64_t>(
+      1, std::min((1024 + outer * t.across - 1) / std::max<int64_t>(1, outer * t.across), rows / (abreast * 8)));
+  t.split_rows = (rows + t.splits - 1) / t.splits;
+  t.splits = std::max<int64_t>(1, t.split_rows > 0 ? (rows + t.split_rows - 1) / t.split_rows : 1);
+  return t;
+}
+
+template <class Body>
+struct ColumnKernel {
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = 256;
+  using T = typename Body::Value;
+  static constexpr int K = Body::kSums, W = Body::kWidth;
+  Body body;
+  ColumnTiles tiles;
+  T* partial;  // (K, splits, outer * columns); null: the body stores
+
+  DEV void operator()() const {
+    const int x = thread_index() % tiles.lanes, y = thread_index() / tiles.lanes,
+              abreast = block_threads() / tiles.lanes;
+    for (int64_t t = block_index(); t < tiles.count(); t += grid_blocks()) {
+      const int64_t rest = quotient(t, tiles.across), split = quotient(rest, tiles.outer),
+                    outer = rest - split * tiles.outer;
+      const int64_t column = ((t - rest * tiles.across) * tiles.lanes + x) * W;
+      const bool mine = column < tiles.columns;
+      T acc[K][W];
+      for (int k = 0; k < K; ++k) {
+        for (int w = 0; w < W; ++w) acc[k][w] = body.identity();
+      }
+      if (mine) {
+        const int64_t begin = split * tiles.split_rows, after = begin + tiles.split_rows;
+        add_rows(acc, outer, column, begin + y, after < tiles.rows ? after : tiles.rows, abreast);
+      }
+      unrolled<K>([&](auto k) {
+        meet(acc[k], x, y, abreast);
+        if (y > 0 || !mine) return;
+        unrolled<W>([&](auto w) {
+          const int64_t cells = tiles.outer * tiles.columns, cell = outer * tiles.columns + column + w;
+          if (partial)
+            partial[(k * tiles.splits + split) * cells + cell] = acc[k][w];
+          else
+            body.store(k, cell, acc[k][w]);
+        });
+      });
+    }
+  }
+
+ private:
+  // Four loads under way.
+  DEV void add_rows(T (&acc)[K][W], int64_t outer, int64_t column, int64_t row, int64_t end, int64_t step) const {
+    const auto context = body.begin(column);
+    for (; row + 3 * step < end; row += 4 * step) {
+      typename Body::Loaded v[4];
+      unrolled<4>([&](auto u) { v[u] = body.fetch(outer, row + u * step, column); });
+      unrolled<4>([&](auto u) { body.add(acc, v[u], context); });
+    }
+    for (; row < end; row += step) body.add(acc, body.fetch(outer, row, column), context);
+  }
+
+  // The rows' sums of a block, in the first row's threads.
+  DEV void meet(T (&acc)[W], int x, int y, int abreast) const {
+    T* const scratch = shared_memory<T>();
+    const int all = block_threads();
+    unrolled<W>([&](auto w) { scratch[w * all + thread_index()] = acc[w]; });
+    sync_threads();
+    for (int s = abreast / 2; s > 0; s /= 2) {
+      if (y < s) {
+        unrolled<W>([&](auto w) {
+          acc[w] = body.combine(acc[w], scratch[w * all + (y + s) * tiles.lanes + x]);
+          scratch[w * all + thread_index()] = acc[w];
+        });
+      }
+      sync_threads();
+    }
+  }
+};
+
+// The splits' results: `outer` counts the body's sums, a column is a cell.
+template <class Body>
+struct JoinSplits {
+  using Value = typename Body::Value;
+  static constexpr int kSums = 1, kWidth = 1;
+  struct Context {};
+  using Loaded = Value;
+  Body body;
+  const Value* partial;
+  int64_t splits, cells;
+  DEV Value identity() const { return body.identity(); }
+  DEV Value combine(Value a, Value b) const { return body.combine(a, b); }
+  DEV Context begin(int64_t) const { return {}; }
+  DEV Value fetch(int64_t sum, int64_t split, int64_t cell) const {
+    return partial[(sum * splits + split) * cells + cell];
+  }
+  DEV void add(Value (&acc)[1][1], const Value& v, const Context&) const { acc[0][0] = combine(acc[0][0], v); }
+  DEV void store(int, int64_t i, Value v) const {
+    const int64_t sum = quotient(i, cells);
+    body.store(static_cast<int>(sum), i - sum * cells, v);
+  }
+};
+
+template <class Body>
+void launch_columns(CudaDevice& d, const ColumnTiles& t, const ColumnKernel<Body>& k) {
+  const int64_t shared = t.threads * Body::kWidth * static_cast<int64_t>(sizeof(typename Body::Value));
+  launch(d, {std::min(t.count(), int64_t{d.multiprocessors()} * 64), t.threads, shared}, k);
+}
+
+// Part of a prepare function (backend/cpu/workspace.h).
+template <class Body>
+Kernel reduce_columns(const KernelArgs& a, Carver& carver, int64_t outer, int64_t rows, int64_t columns,
+                      const Body& body, int lanes = 32) {
+  using T = typename Body::Value;
+  constexpr int K = Body::kSums;
+  const ColumnTiles tiles = column_tiles(outer, rows, columns, Body::kWidth, lanes);
+  const int64_t cells = outer * columns;
+  T* const partial = tiles.splits > 1 ? carver.take<T>(K * tiles.splits * cells) : nullptr;
+  if (carver.measuring()) return {};
+  CudaDevice& d = device_of(a);
+  if (cells == 0) return [] {};
+  const ColumnKernel<Body> first{body, tiles, partial};
+  if (tiles.splits == 1) return [&d, first] { launch_columns(d, first.tiles, first); };
+  ColumnTiles join = column_tiles(K, tiles.splits, cells, 1, 32);
+  join.splits = 1;
+  join.split_rows = join.rows;
+  const ColumnKernel<JoinSplits<Body>> second{{body, partial, tiles.splits, cells}, join, nullptr};
+  return [&d, first, second] {
+    launch_columns(d, first.tiles, first);
+    launch_columns(d, second.tiles, second);
+  };
+}
+
+}  // namespace amp::cuda

@@ -1,0 +1,104 @@
+// Elements in registers as they are stored, not converted yet. Converting waits for the memory: a loop that fetches
+// several of these before it unpacks any has more loads under way.
+#pragma once
+
+#include "backend/cuda/ref.cuh"
+
+namespace amp::cuda {
+
+// W neighbours that will be T. T float: of fp32, fp16 or bf16, W 1 or 4 (the data aligned to four elements, the index a
+// multiple of 4). Other T: of any type.
+template <class T, int W>
+struct Raw {
+  T value[W];
+};
+template <int W>
+struct Raw<float, W> {
+  static_assert(W == 1 || W == 4);
+  uint32_t word[W];
+};
+
+// Aliases of what is stored.
+using Word = uint32_t __attribute__((may_alias));
+struct __attribute__((may_alias, aligned(16))) FourWords {
+  uint32_t w[4];
+};
+struct __attribute__((may_alias, aligned(8))) TwoWords {
+  uint32_t w[2];
+};
+
+template <class T, int W>
+DEV Raw<T, W> fetch(const Ref& r, int64_t i) {
+  Raw<T, W> v;
+  if constexpr (!std::is_same_v<T, float>) {
+    for (int k = 0; k < W; ++k) v.value[k] = load<T>(r, i + k);
+  } else if constexpr (W == 1) {
+    v.word[0] = r.type == DType::f32 ? static_cast<const Word*>(r.data)[i] : static_cast<const uint16_t*>(r.data)[i];
+  } else if (r.type == DType::f32) {
+    const FourWords f = static_cast<const FourWords*>(r.data)[i / 4];
+    for (int k = 0; k < 4; ++k) v.word[k] = f.w[k];
+  } else {
+    const TwoWords f = static_cast<const TwoWords*>(r.data)[i / 4];
+    v.word[0] = f.w[0];
+    v.word[1] = f.w[1];
+    v.word[2] = v.word[3] = 0;
+  }
+  return v;
+}
+
+DEV float bits_to_float(uint32_t u) {
+#ifdef __CUDA_ARCH__
+  return __uint_as_float(u);
+#else
+  float f;
+  std::memcpy(&f, &u, sizeof f);
+  return f;
+#endif
+}
+
+template <class T, int W>
+DEV void unpack(const Ref& r, const Raw<T, W>& v, T (&out)[W]) {
+  if constexpr (!std::is_same_v<T, float>) {
+    for (int k = 0; k < W; ++k) out[k] = v.value[k];
+  } else if (r.type == DType::f32) {
+    for (int k = 0; k < W; ++k) out[k] = bits_to_float(v.word[k]);
+  } else {
+    for (int k = 0; k < W; ++k) {
+      const uint16_t h = static_cast<uint16_t>(v.word[k / 2] >> (k % 2 * 16));
+      out[k] = r.type == DType::f16 ? half_to_float(h) : bf16_to_float(h);
+    }
+  }
+}
+
+// load4, store4 or one element.
+template <int W>
+DEV void load_some(const Ref& r, int64_t i, float (&out)[W]) {
+  if constexpr (W == 4)
+    load4(r, i, out);
+  else
+    out[0] = load<float>(r, i);
+}
+template <int W>
+DEV void store_some(const Ref& r, int64_t i, const float (&v)[W]) {
+  if constexpr (W == 4)
+    store4(r, i, v);
+  else
+    store(r, i, v[0]);
+}
+
+// f(0), f(1), ... f(N - 1) as constants: what f indexes stays in registers.
+template <int N, class F>
+DEV void unrolled(const F& f) {
+  if constexpr (N > 0) {
+    unrolled<N - 1>(f);
+    f(std::integral_constant<int, N - 1>{});
+  }
+}
+
+// i / d of numbers that are not negative; 32-bit division is several times faster.
+DEV int64_t quotient(int64_t i, int64_t d) {
+  if ((i | d) <= 0xffffffffll) return static_cast<unsigned>(i) / static_cast<unsigned>(d);
+  return i / d;
+}
+
+}  // namespace amp::cuda

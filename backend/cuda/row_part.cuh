@@ -1,0 +1,53 @@
+// Row kernels (rows.cuh) that read a row once and keep it in registers, where it is short enough and a multiple of
+// four.
+#pragma once
+
+#include "backend/cuda/raw.cuh"
+#include "backend/cuda/rows.cuh"
+
+namespace amp::cuda {
+
+// A thread's part of a row, W elements at a time: V groups of four in registers, read once; V 0: single elements, read
+// again each time.
+template <int V>
+struct RowPart {
+  static constexpr int W = V > 0 ? 4 : 1, kGroups = V > 0 ? V : 1;
+  Ref x;
+  int64_t at;
+  Raw<float, W> held[kGroups];
+
+  DEV RowPart(const Ref& ref, int64_t start, int64_t n, const RowTeam& team) : x(ref), at(start) {
+    if constexpr (V > 0) {
+      each(n, team, [&](auto g, int64_t i) { held[g] = fetch<float, W>(x, at + i); });
+    }
+  }
+  DEV void get(int g, int64_t i, float (&v)[W]) const {
+    if constexpr (V > 0)
+      unpack(x, held[g], v);
+    else
+      v[0] = load<float>(x, at + i);
+  }
+  // f(group, index of its first element)
+  template <class F>
+  static DEV void each(int64_t n, const RowTeam& team, F f) {
+    if constexpr (V > 0) {
+      unrolled<V>([&](auto g) {
+        const int64_t i = 4 * (team.first() + g * team.step());
+        if (i < n) f(g, i);
+      });
+    } else {
+      for (int64_t i = team.first(); i < n; i += team.step()) f(std::integral_constant<int, 0>{}, i);
+    }
+  }
+};
+
+// make(groups of four a thread holds) -> Kernel
+template <class Make>
+Kernel by_length(int64_t n, const Make& make) {
+  const int64_t groups = n % 4 == 0 ? (n / 4 + team_size(n) - 1) / team_size(n) : 0;
+  if (groups == 0 || groups > 8) return make(std::integral_constant<int, 0>{});
+  if (groups <= 2) return make(std::integral_constant<int, 2>{});
+  if (groups <= 4) return make(std::integral_constant<int, 4>{});
+  return make(std::integral_constant<int, 8>{});
+}
+}  // namespace amp::cuda

@@ -1,0 +1,36 @@
+// RandomUniform (ops/random.cc): the CPU's numbers.
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/ref.cuh"
+#include "base/philox.h"
+
+namespace amp::cuda {
+namespace {
+
+// Elements 4 i to 4 i + 3. In fp64, as on the CPU: bounds far from 0 keep all bits of the draw.
+struct Uniform {
+  Ref low, high, y;
+  const RunState* state;
+  uint32_t site;
+  int64_t n;
+  DEV void operator()(int64_t i) const {
+    const double lo = load<double>(low, 0), hi = load<double>(high, 0);
+    const PhiloxBlock bits = philox4x32({{static_cast<uint32_t>(i), static_cast<uint32_t>(state->samples_before),
+                                          static_cast<uint32_t>(state->step), site}},
+                                        static_cast<uint32_t>(state->seed), static_cast<uint32_t>(state->seed >> 32));
+    for (int k = 0; k < 4; ++k) {
+      if (4 * i + k < n) store(y, 4 * i + k, lo + (hi - lo) * static_cast<double>(philox_uniform(bits.v[k])));
+    }
+  }
+};
+
+Kernel uniform(const KernelArgs& a) {
+  if (in_double(a)) no_fp64(a);
+  const Uniform body{a.in[0],         a.in[1], a.out[0], a.state, static_cast<uint32_t>(a.attrs().i("site", 0)),
+                     a.out[0].numel()};
+  return [&d = device_of(a), body] { for_each(d, (body.n + 3) / 4, body); };
+}
+
+const RegisterKernel kernel{DeviceKind::cuda, "RandomUniform", uniform};
+
+}  // namespace
+}  // namespace amp::cuda

@@ -1,0 +1,115 @@
+#include "tests/cuda/against_cpu.h"
+
+#include <algorithm>
+#include <catch2/catch_all.hpp>
+#include <cmath>
+
+#include "backend/cuda/emulated_device.h"
+#include "backend/cuda/emulator.h"
+#include "backend/evaluate.h"
+#include "tests/ops/case_run.h"
+#include "tests/ops/one_node.h"
+
+namespace amp::test {
+
+namespace {
+
+cuda::EmulatedDevice& device() {
+  static const std::unique_ptr<cuda::EmulatedDevice> d = cuda::make_emulated_device();
+  return *d;
+}
+
+// Largest distance of two tensors in units of what rounding may do: a 16-bit step, or `tolerance` of the largest
+// element.
+double off_by(const HostTensor& got, const HostTensor& want, double tolerance, double floor) {
+  const std::vector<double> x = got.to_doubles(), y = want.to_doubles();
+  const double scale = std::max({largest(y), floor, 1e-30});
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
+    double step = tolerance * scale;
+    if (!is_float(got.dtype())) step = 0.5;  // integers are equal
+    if (got.dtype() == DType::f16) step += std::max(std::abs(y[i]) * 0x1p-10, 0x1p-24);
+    if (got.dtype() == DType::bf16) step += std::abs(y[i]) * 0x1p-7;
+    const double d = std::abs(x[i] - y[i]) / step;
+    worst = std::isnan(d) ? INFINITY : std::max(worst, d);
+  }
+  return worst;
+}
+
+}  // namespace
+
+std::vector<HostTensor> run_on_device(const Graph& g, const Node& node, const std::vector<HostTensor>& in,
+                                      const RunState& state) {
+  cuda::EmulatedDevice& d = device();
+  KernelArgs a{node, {}, {}, nullptr, &state, &d};
+  std::vector<DeviceMemory> memory;
+  const auto place = [&](int64_t bytes, uint8_t fill) {
+    memory.push_back(d.allocate(bytes + 64));
+    d.fill(memory.back().get(), fill, bytes);
+    return memory.back().get();
+  };
+  for (const HostTensor& t : in) {
+    a.in.push_back(t ? Tensor{place(t.bytes(), 0), t.dtype(), t.dims()} : Tensor{});
+    if (t) d.upload(a.in.back().data, t.data(), t.bytes());
+  }
+  for (const ValueId v : node.out) {
+    const Value& x = g.value(v);
+    a.out.push_back(Tensor{nullptr, x.dtype, x.dims});
+    a.out.back().data = place(a.out.back().bytes(), 0xff);
+  }
+  const int64_t scratch = d.workspace(g, node);
+  if (scratch > 0) a.workspace = place(scratch, 0xff);
+  find_kernel(DeviceKind::cuda, node.op->name)(a)();
+  std::vector<HostTensor> out;
+  for (const Tensor& t : a.out) out.push_back(d.read(t));
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (in[i]) CHECK(same_bits(d.read(a.in[i]), in[i]));  // a kernel leaves its inputs alone
+  }
+  return out;
+}
+
+size_t agree_with_cpu(const std::string& op, const OpCase& c, DType type, uint64_t k) {
+  const OpSpec& spec = op_specs().at(op);
+  size_t nodes = 0;
+  const CaseRun run(op, c, type, core_op(op).gradient != nullptr);
+  const Graph& g = run.graph();
+  const std::vector<HostTensor> in = draw_inputs(c, 700 + k), dy = run.random_upstream(k);
+  std::vector<HostTensor> values(static_cast<size_t>(g.n_values()));
+  for (int32_t i = 0; i < g.n_values(); ++i) {
+    const Value& v = g.value(ValueId{i});
+    if (v.kind == ValueKind::constant) values[static_cast<size_t>(i)] = v.constant;
+    if (v.kind == ValueKind::param) values[static_cast<size_t>(i)] = in[static_cast<size_t>(v.slot)].cast(v.dtype);
+    if (v.kind != ValueKind::input) continue;
+    const bool upstream = v.name.rfind("dy", 0) == 0;
+    const auto which = static_cast<size_t>(std::stoi(v.name.substr(2)));
+    const size_t at =
+        upstream ? static_cast<size_t>(std::find(c.seeded.begin(), c.seeded.end(), which) - c.seeded.begin()) : which;
+    values[static_cast<size_t>(i)] = (upstream ? dy : in).at(at).cast(v.dtype);
+  }
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    std::vector<HostTensor> operands;
+    std::vector<std::pair<DType, Dims>> shapes;
+    for (const ValueId v : node.in) operands.push_back(v ? values[static_cast<size_t>(v.index)] : HostTensor());
+    for (const ValueId v : node.out) shapes.emplace_back(g.value(v).dtype, g.value(v).dims);
+    const std::vector<HostTensor> want = evaluate_node(*node.op, operands, node.attrs, shapes);
+    for (size_t i = 0; i < want.size(); ++i) values[static_cast<size_t>(node.out[i].index)] = want[i];
+    if (node.op->view || !find_kernel(DeviceKind::cuda, node.op->name)) continue;
+    INFO(describe(op, c) << "(case " << k << ") in " << name_of(type) << ", node " << node.op->name);
+    const std::vector<HostTensor> got = run_on_device(g, node, operands);
+    cuda::emulator::reversed(true);
+    const std::vector<HostTensor> again = run_on_device(g, node, operands);
+    cuda::emulator::reversed(false);
+    ++nodes;
+    for (size_t i = 0; i < want.size(); ++i) {
+      INFO("output " << i << " " << to_string(want[i].dims()));
+      if (node.op->effect == Effect::random) CHECK(same_bits(got[i], want[i]));
+      CHECK(off_by(got[i], want[i], 4 * spec.fp32_tolerance, spec.fp32_floor) <= 1);
+      CHECK(same_bits(got[i], again[i]));
+    }
+  }
+  return nodes;
+}
+
+}  // namespace amp::test
