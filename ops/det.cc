@@ -1,38 +1,13 @@
 // Det (ONNX 11+): determinants of square matrices (..., n, n) -> (...). Core Det(x) and DetGrad(x, dy): dx = dy *
 // cofactors of x, which are right for singular matrices too (det * inverse is not). Gaussian elimination with row
 // exchanges in fp32 or fp64.
-#include <algorithm>
-#include <cmath>
+#include "ops/det.h"
 
 #include "backend/rows.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
 namespace {
-
-// Of the n x n matrix in a, which is destroyed.
-template <class T>
-T determinant(T* a, int64_t n) {
-  T det = 1;
-  for (int64_t k = 0; k < n; ++k) {
-    int64_t pivot = k;
-    for (int64_t i = k + 1; i < n; ++i) {
-      if (std::abs(a[i * n + k]) > std::abs(a[pivot * n + k])) pivot = i;
-    }
-    const T p = a[pivot * n + k];
-    if (p == 0) return p;
-    if (pivot != k) {
-      std::swap_ranges(a + k * n, a + k * n + n, a + pivot * n);
-      det = -det;
-    }
-    det *= p;
-    for (int64_t i = k + 1; i < n; ++i) {
-      const T f = a[i * n + k] / p;
-      for (int64_t j = k + 1; j < n; ++j) a[i * n + j] -= f * a[k * n + j];
-    }
-  }
-  return det;
-}
 
 template <class T>
 Kernel typed_det(const KernelArgs& a) {
@@ -43,7 +18,7 @@ Kernel typed_det(const KernelArgs& a) {
       T* const m = thread_scratch<T>(n * n, 0);
       for (int64_t i = begin; i < end; ++i) {
         convert(x.dtype, static_cast<const char*>(x.data) + i * n * n * size_of(x.dtype), DTypeOf<T>::value, m, n * n);
-        const T d = determinant(m, n);
+        const T d = determinant(m, n, 1);
         convert(DTypeOf<T>::value, &d, y.dtype, static_cast<char*>(y.data) + i * size_of(y.dtype), 1);
       }
     });
@@ -68,7 +43,7 @@ Kernel typed_grad(const KernelArgs& a) {
           for (int64_t k = 0; k < n * n; ++k) {
             if (k / n != row && k % n != column) *to++ = m[k];
           }
-          const T cofactor = up * determinant(minor, n - 1) * ((row + column) % 2 ? T(-1) : T(1));
+          const T cofactor = up * determinant(minor, n - 1, 1) * ((row + column) % 2 ? T(-1) : T(1));
           convert(DTypeOf<T>::value, &cofactor, dx.dtype,
                   static_cast<char*>(dx.data) + (i * n * n + e) * size_of(dx.dtype), 1);
         }

@@ -25,7 +25,7 @@ Kernel forward(const KernelArgs& a, Carver& c) {
       T *G = gates + t * B * 3 * H, *hn = hn_all + t * B * H;
       cpu::parallel_gemm<T>(false, true, B, 2 * H, H, T(1), hs, H, R, H, T(1), G, 3 * H);
       for (int64_t b = 0; b < B; ++b) {
-        f.apply(G + b * 3 * H, 2 * H);
+        apply(f, G + b * 3 * H, 2 * H);
         for (int64_t k = 0; k < H; ++k) hn[b * H + k] = after ? rb[k] : G[b * 3 * H + H + k] * hs[b * H + k];
       }
       if (after) {
@@ -42,7 +42,7 @@ Kernel forward(const KernelArgs& a, Carver& c) {
         if (after) {
           for (int64_t k = 0; k < H; ++k) n[k] += r[k] * hn[b * H + k];
         }
-        g.apply(n, H);
+        apply(g, n, H);
         for (int64_t k = 0; k < H; ++k) yt[k] = hb[k] = (T(1) - z[k]) * n[k] + z[k] * hb[k];
       }
     }

@@ -37,17 +37,17 @@ Kernel forward(const KernelArgs& a, Carver& c) {
             for (int64_t k = 0; k < H; ++k) i[k] += P[k] * C[k];
             for (int64_t k = 0; k < H; ++k) fg[k] += P[2 * H + k] * C[k];
           }
-          f.apply(i, H);
-          f.apply(fg, H);
-          g.apply(n, H);
+          apply(f, i, H);
+          apply(f, fg, H);
+          apply(g, n, H);
           for (int64_t k = 0; k < H; ++k) C[k] = fg[k] * C[k] + i[k] * n[k];
           if (P) {
             for (int64_t k = 0; k < H; ++k) o[k] += P[H + k] * C[k];
           }
-          f.apply(o, H);
+          apply(f, o, H);
           std::copy_n(C, H, ct);
           std::copy_n(C, H, hb);
-          h.apply(hb, H);
+          apply(h, hb, H);
           for (int64_t k = 0; k < H; ++k) hb[k] *= o[k];
           std::copy_n(hb, H, yt);
         }

@@ -25,7 +25,7 @@ Kernel forward(const KernelArgs& a, Carver& c) {
           std::fill(yt + b * H, yt + (b + 1) * H, T(0));
           continue;
         }
-        f.apply(yt + b * H, H);
+        apply(f, yt + b * H, H);
         std::copy_n(yt + b * H, H, hs + b * H);
       }
     }

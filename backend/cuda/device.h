@@ -2,6 +2,8 @@
 // a stream to launch on, and matrix products. Nothing here needs CUDA's headers.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "backend/device.h"
@@ -22,6 +24,9 @@ struct Gemm {
   const void* bias = nullptr;            // (n) of `out`'s type; null: none
 };
 
+struct Convolution;          // convolution.h
+class LibraryConvolution;
+
 class CudaDevice : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::cuda; }
@@ -37,6 +42,8 @@ class CudaDevice : public Device {
   virtual int multiprocessors() const = 0;
   // A product with its plan chosen; the plan is tuned at first use.
   virtual std::function<void(const void* a, const void* b, void* c)> gemm(const Gemm& g) = 0;
+  // A convolution planned by a library; null where there is none, or none for it.
+  virtual std::shared_ptr<LibraryConvolution> convolution(const Convolution&) { return nullptr; }
   // Told of every launch: the emulator keeps a list, the real device checks for errors.
   virtual void launched(const char* kernel, int64_t blocks, int threads) = 0;
 };

@@ -1,0 +1,141 @@
+// Kernels around the products of a convolution (conv.cu), and depthwise convolutions, which are no products.
+#pragma once
+
+#include "backend/cpu/conv_shape.h"
+#include "backend/cuda/rows.cuh"
+#include "backend/cuda/window.cuh"
+
+namespace amp::cuda {
+
+// Windows as columns: for every channel and tap a row with the inputs that the outputs of an image meet, 0 in the padding.
+// Rows of one image follow each other (images_inside false) or those of one channel and tap (true). E: the elements' bits.
+template <class E>
+struct Im2col {
+  const E* x;
+  E* columns;
+  DeviceWindow w;
+  int64_t channels;      // of an image, all groups
+  bool images_inside;
+  Divider by_images, by_taps;
+  DEV void operator()(int64_t row, const RowTeam& team) const {
+    int rest = static_cast<int>(row);
+    int64_t plane = 0;
+    int tap;
+    if (images_inside) {
+      plane = by_images.split(rest) * channels;
+      tap = by_taps.split(rest);
+      plane += rest;
+    } else {
+      tap = by_taps.split(rest);
+      plane = rest;
+    }
+    const int kw = tap % w.w.kernel, kh = tap / w.w.kernel % w.h.kernel, kd = tap / (w.w.kernel * w.h.kernel);
+    const E* const from = x + plane * w.in_size();
+    const int64_t n = w.out_size();
+    E* const to = columns + row * n;
+    team.for_each(n, [&](int64_t p) {
+      int od, oh, ow;
+      w.output(static_cast<int>(p), od, oh, ow);
+      const int id = w.d.at(od, kd), ih = w.h.at(oh, kh), iw = w.w.at(ow, kw);
+      const bool inside = id >= 0 && id < w.d.in && ih >= 0 && ih < w.h.in && iw >= 0 && iw < w.w.in;
+      to[p] = inside ? from[(id * w.h.in + ih) * w.w.in + iw] : E(0);
+    });
+  }
+};
+
+// (images, channels, n) as (channels, images, n).
+template <class E>
+struct ChannelsFirst {
+  const E* x;
+  E* y;
+  int64_t channels, n;
+  Divider by_images;
+  DEV void operator()(int64_t row, const RowTeam& team) const {
+    int channel = static_cast<int>(row);
+    const int image = by_images.split(channel);
+    const E* const from = x + (image * channels + channel) * n;
+    E* const to = y + row * n;
+    team.for_each(n, [&](int64_t i) { to[i] = from[i]; });
+  }
+};
+
+// The transpose of Im2col: an input gathers what the windows that cover it say, in the order of the outputs.
+struct Col2im {
+  const float* columns;
+  Ref dx;
+  int64_t first;         // element of dx that belongs to element 0
+  DeviceWindow w;
+  DEV void operator()(int64_t i) const {
+    const int64_t in = w.in_size(), out = w.out_size(), plane = quotient(i, in);
+    const float* const from = columns + plane * w.taps() * out;
+    float sum = 0;
+    each_output(w, static_cast<int>(i - plane * in), [&](int o, int, int, int, int tap) { sum += from[tap * out + o]; });
+    store(dx, first + i, sum);
+  }
+};
+
+// y = bias, or 0 where there is none.
+struct FillChannels {
+  Ref y, bias;
+  int64_t channels, n;
+  DEV void operator()(int64_t i) const { store(y, i, bias ? load<float>(bias, quotient(i, n) % channels) : 0.0f); }
+};
+
+// One input channel a group, m output channels.
+struct DepthwiseForward {
+  Ref x, w, bias, y;
+  DeviceWindow window;
+  int64_t groups, m;
+  DEV void operator()(int64_t i) const {
+    const int64_t out = window.out_size(), plane = quotient(i, out), image = quotient(plane, groups * m), channel = plane - image * groups * m;
+    const int64_t from = (image * groups + channel / m) * window.in_size(), weight = channel * window.taps();
+    int od, oh, ow;
+    window.output(static_cast<int>(i - plane * out), od, oh, ow);
+    float sum = bias ? load<float>(bias, channel) : 0.0f;
+    each_tap(window, od, oh, ow, [&](int tap, int at) { sum += load<float>(w, weight + tap) * load<float>(x, from + at); });
+    store(y, i, sum);
+  }
+};
+struct DepthwiseGradX {
+  Ref dy, w, dx;
+  DeviceWindow window;
+  int64_t m;
+  Divider by_groups;
+  DEV void operator()(int64_t i) const {
+    const int64_t in = window.in_size(), out = window.out_size(), plane = quotient(i, in);
+    int image = static_cast<int>(plane);
+    const int group = by_groups.split(image);
+    float sum = 0;
+    for (int64_t k = 0; k < m; ++k) {
+      const int64_t from = (plane * m + k) * out, weight = (group * m + k) * window.taps();
+      each_output(window, static_cast<int>(i - plane * in), [&](int o, int, int, int, int tap) { sum += load<float>(dy, from + o) * load<float>(w, weight + tap); });
+    }
+    store(dx, i, sum);
+  }
+};
+// A row is one weight: its sum goes over all images and outputs.
+struct DepthwiseGradW {
+  Ref x, dy, dw;
+  DeviceWindow window;
+  int64_t images, groups, m;
+  DEV void operator()(int64_t row, const RowTeam& team) const {
+    const int taps = window.taps();
+    const int64_t channel = row / taps, out = window.out_size();
+    const int tap = static_cast<int>(row - channel * taps);
+    const int kw = tap % window.w.kernel, kh = tap / window.w.kernel % window.h.kernel, kd = tap / (window.w.kernel * window.h.kernel);
+    float sum = 0;
+    team.for_each(images * out, [&](int64_t j) {
+      const int64_t image = quotient(j, out);
+      int od, oh, ow;
+      window.output(static_cast<int>(j - image * out), od, oh, ow);
+      const int id = window.d.at(od, kd), ih = window.h.at(oh, kh), iw = window.w.at(ow, kw);
+      if (id < 0 || id >= window.d.in || ih < 0 || ih >= window.h.in || iw < 0 || iw >= window.w.in) return;
+      const int64_t at = (image * groups + channel / m) * window.in_size() + (id * window.h.in + ih) * window.w.in + iw;
+      sum += load<float>(x, at) * load<float>(dy, (image * groups * m + channel) * out + (j - image * out));
+    });
+    sum = team.reduce(sum, 0.0f, Sum{});
+    if (team.leads()) store(dw, row, sum);
+  }
+};
+
+}  // namespace amp::cuda

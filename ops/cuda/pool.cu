@@ -1,0 +1,160 @@
+// MaxPool, MaxPoolGrad, MaxPoolIndex, AveragePool, AveragePoolGrad (ops/pool.cc). One thread an element of the output; gradients
+// gather from the windows that cover an input, in the order of the outputs, so that no sum depends on who comes first.
+#include "backend/cuda/rows.cuh"
+#include "backend/cuda/window.cuh"
+
+namespace amp::cuda {
+namespace {
+
+struct Shape {
+  DeviceWindow w;
+  int64_t planes, in, out;
+  Shape(const Dims& x, const Dims& y, const Attrs& a)
+      : w(make_window(x, y, a.ints("kernel"), a)), planes(x[0] * x[1]), in(numel(Dims(x.begin() + 2, x.end()))), out(numel(Dims(y.begin() + 2, y.end()))) {}
+};
+
+// The first tap inside the input, 0 when there is none.
+DEV int start(const DeviceAxis& a, int o) {
+  const int k = a.first_tap(o);
+  return k < a.kernel ? k : 0;
+}
+
+struct MaxPool {
+  Ref x, y, taps;
+  Shape s;
+  DEV void operator()(int64_t i) const {
+    const int64_t plane = quotient(i, s.out);
+    int od, oh, ow;
+    s.w.output(static_cast<int>(i - plane * s.out), od, oh, ow);
+    float best = -INFINITY;
+    int which = (start(s.w.d, od) * s.w.h.kernel + start(s.w.h, oh)) * s.w.w.kernel + start(s.w.w, ow);
+    each_tap(s.w, od, oh, ow, [&](int tap, int at) {
+      const float v = load<float>(x, plane * s.in + at);
+      if (v > best || v != v) best = v, which = tap;
+    });
+    store(y, i, best);
+    store(taps, i, which);
+  }
+};
+
+struct MaxPoolGrad {
+  Ref dy, taps, dx;
+  Shape s;
+  DEV void operator()(int64_t i) const {
+    const int64_t plane = quotient(i, s.in);
+    float sum = 0;
+    each_output(s.w, static_cast<int>(i - plane * s.in), [&](int o, int, int, int, int tap) {
+      if (load<int>(taps, plane * s.out + o) == tap) sum += load<float>(dy, plane * s.out + o);
+    });
+    store(dx, i, sum);
+  }
+};
+
+struct MaxPoolIndex {
+  Ref taps, index;
+  Shape s;
+  DEV void operator()(int64_t i) const {
+    const int64_t plane = quotient(i, s.out);
+    int od, oh, ow, tap = load<int>(taps, i);
+    s.w.output(static_cast<int>(i - plane * s.out), od, oh, ow);
+    if (tap < 0 || tap >= s.w.taps()) tap = 0;
+    const int kw = tap % s.w.w.kernel, kh = tap / s.w.w.kernel % s.w.h.kernel, kd = tap / (s.w.w.kernel * s.w.h.kernel);
+    store(index, i, plane * s.in + (int64_t{s.w.d.at(od, kd)} * s.w.h.in + s.w.h.at(oh, kh)) * s.w.w.in + s.w.w.at(ow, kw));
+  }
+};
+
+// What an output is divided by along one axis.
+DEV float counted(const DeviceAxis& a, int o, bool padding) {
+  const int n = padding ? a.padded_taps(o) : a.last_tap(o) - a.first_tap(o);
+  return n < 1 ? 1.0f : static_cast<float>(n);
+}
+DEV float divisor(const DeviceWindow& w, int od, int oh, int ow, bool padding) {
+  return counted(w.d, od, padding) * counted(w.h, oh, padding) * counted(w.w, ow, padding);
+}
+
+struct AveragePool {
+  Ref x, y;
+  Shape s;
+  bool padding;
+  DEV void operator()(int64_t i) const {
+    const int64_t plane = quotient(i, s.out);
+    int od, oh, ow;
+    s.w.output(static_cast<int>(i - plane * s.out), od, oh, ow);
+    float sum = 0;
+    each_tap(s.w, od, oh, ow, [&](int, int at) { sum += load<float>(x, plane * s.in + at); });
+    store(y, i, sum / divisor(s.w, od, oh, ow, padding));
+  }
+};
+
+struct AveragePoolGrad {
+  Ref dy, dx;
+  Shape s;
+  bool padding;
+  DEV void operator()(int64_t i) const {
+    const int64_t plane = quotient(i, s.in);
+    float sum = 0;
+    each_output(s.w, static_cast<int>(i - plane * s.in), [&](int o, int od, int oh, int ow, int) {
+      sum += load<float>(dy, plane * s.out + o) / divisor(s.w, od, oh, ow, padding);
+    });
+    store(dx, i, sum);
+  }
+};
+
+// Global pools: a row is a plane.
+struct GlobalAverage {
+  Ref x, y;
+  int64_t n;
+  DEV void operator()(int64_t row, const RowTeam& team) const {
+    float sum = 0;
+    team.for_each(n, [&](int64_t i) { sum += load<float>(x, row * n + i); });
+    sum = team.reduce(sum, 0.0f, Sum{});
+    if (team.leads()) store(y, row, sum / static_cast<float>(n));
+  }
+};
+bool is_global(const DeviceWindow& w) {
+  for (const DeviceAxis* a : {&w.d, &w.h, &w.w}) {
+    if (a->out != 1 || a->kernel != a->in || a->dilation != 1 || a->pad != 0) return false;
+  }
+  return true;
+}
+
+void only_fp32(const KernelArgs& a) {
+  if (in_double(a)) no_fp64(a);
+}
+template <class Body>
+Kernel each_element(const KernelArgs& a, const Body& body) {
+  return [&d = device_of(a), body, n = a.out[0].numel()] { for_each(d, n, body); };
+}
+
+Kernel max_pool(const KernelArgs& a) {
+  only_fp32(a);
+  return each_element(a, MaxPool{a.in[0], a.out[0], a.out[1], Shape(a.in[0].dims, a.out[0].dims, a.attrs())});
+}
+Kernel max_pool_grad(const KernelArgs& a) {
+  only_fp32(a);
+  return each_element(a, MaxPoolGrad{a.in[0], a.in[1], a.out[0], Shape(a.out[0].dims, a.in[0].dims, a.attrs())});
+}
+Kernel max_pool_index(const KernelArgs& a) {
+  return each_element(a, MaxPoolIndex{a.in[0], a.out[0], Shape(a.attrs().ints("full"), a.in[0].dims, a.attrs())});
+}
+bool counts_padding(const KernelArgs& a) { return a.attrs().i("count_include_pad", 0) != 0; }
+Kernel average_pool(const KernelArgs& a) {
+  only_fp32(a);
+  const Shape s(a.in[0].dims, a.out[0].dims, a.attrs());
+  if (!is_global(s.w)) return each_element(a, AveragePool{a.in[0], a.out[0], s, counts_padding(a)});
+  const GlobalAverage body{a.in[0], a.out[0], s.in};
+  return [&d = device_of(a), body, rows = a.out[0].numel()] { for_each_row(d, rows, body.n, body); };
+}
+Kernel average_pool_grad(const KernelArgs& a) {
+  only_fp32(a);
+  return each_element(a, AveragePoolGrad{a.in[0], a.out[0], Shape(a.out[0].dims, a.in[0].dims, a.attrs()), counts_padding(a)});
+}
+
+const RegisterKernel kernels[] = {{DeviceKind::cuda, "MaxPool", max_pool},
+                                  {DeviceKind::cuda, "MaxPoolGrad", max_pool_grad},
+                                  {DeviceKind::cuda, "MaxPoolIndex", max_pool_index},
+                                  {DeviceKind::cuda, "AveragePool", average_pool},
+                                  {DeviceKind::cuda, "AveragePoolGrad", average_pool_grad}};
+
+}  // namespace
+}  // namespace amp::cuda
