@@ -17,7 +17,8 @@ namespace amp::cuda {
 struct Gemm {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool trans_a = false, trans_b = false;
-  int64_t stride_a = 0, stride_b = 0, stride_c = 0;
+  int64_t stride_a = 0, stride_b = 0, stride_c = 0;  // of one product too, where its addresses vary from call to call: they are
+                                                     // multiples of these from 64-byte boundaries, and plans rely on the alignment
   int64_t lda = 0, ldb = 0, ldc = 0;     // elements from one stored row to the next; 0: rows lie close
   DType in = DType::f32, out = DType::f32;
   double alpha = 1, beta = 0;            // beta: 0 or 1

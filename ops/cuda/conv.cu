@@ -49,7 +49,8 @@ class EachGroup {
   EachGroup(CudaDevice& d, const Problem& p, Gemm g, int64_t images) : g_(g), weights_(p.s.m * p.k) {
     step_b_ = g.k * g.n;
     step_c_ = g.m * g.n;
-    const bool over_images = images >= p.s.groups;
+    const bool aligned = step_b_ * size_of(g.in) % 16 == 0 && step_c_ * size_of(g.out) % 16 == 0 && weights_ * size_of(g.in) % 16 == 0;
+    const bool over_images = p.s.groups == 1 || (images >= p.s.groups && aligned);  // strides tell what alignment all products share
     g_.batch = over_images ? images : p.s.groups;
     times_ = over_images ? p.s.groups : images;
     g_.stride_a = over_images ? 0 : weights_;

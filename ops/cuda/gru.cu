@@ -1,6 +1,8 @@
 // GRU and GRUGrad (ops/recurrent.cc). Gates of one sequence at one step: z, r, n side by side.
 //   z = f(xz + h Rz^T), r = f(xr + h Rr^T), n = g(xn + (r h) Rn^T) or, reset after, g(xn + r hn) with hn = h Rn^T + rb;
 //   h' = (1 - z) n + z h
+#include <numeric>
+
 #include "ops/cuda/recurrent.cuh"
 
 namespace amp::cuda {
@@ -61,7 +63,8 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   CudaDevice& d = device_of(a);
   const bool after = a.has(4);
   const int64_t H = s.hidden, n = s.states();
-  const MatrixProduct gates_of = adding(d, s.batch, 2 * H, H, true, H, 3 * H), new_of = adding(d, s.batch, H, H, true, H, after ? H : 3 * H);
+  const MatrixProduct gates_of = adding(d, s.batch, 2 * H, H, true, H, 3 * H, {0, 0, 3 * n});
+  const MatrixProduct new_of = after ? adding(d, s.batch, H, H, true, H, H, {0, 2 * H * H, n}) : adding(d, s.batch, H, H, true, H, 3 * H, {n, 2 * H * H, std::gcd(3 * n, 2 * H)});
   return [=, &d] {
     x.load();
     x.begin(d, 1, 2);
@@ -140,10 +143,10 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   float* const rights = carve.take<float>(s.time * n);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
-  Gemm through{s.batch, H, H};
+  Gemm through = moving({s.batch, H, H}, {n, 2 * H * H, 0});
   through.beta = after ? 1 : 0;
-  const MatrixProduct new_of = product(d, through), gates_of = adding(d, s.batch, H, 2 * H, false, 3 * H, H);
-  const MatrixProduct gate_weights = weight_gradient(d, 2 * H, H, s.time * s.batch, 3 * H), new_weights = weight_gradient(d, H, H, s.time * s.batch, H);
+  const MatrixProduct new_of = product(d, through), gates_of = adding(d, s.batch, H, 2 * H, false, 3 * H, H, {3 * n, 0, 0});
+  const MatrixProduct gate_weights = weight_gradient(d, 2 * H, H, s.time * s.batch, 3 * H), new_weights = weight_gradient(d, H, H, s.time * s.batch, H, {0, 0, 2 * H * H});
   return [=, &d] {
     x.load();
     x.begin(d, 2, 8);

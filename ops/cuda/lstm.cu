@@ -37,7 +37,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
   const int64_t H = s.hidden, n = s.states();
-  const MatrixProduct recur = adding(d, s.batch, 4 * H, H, true, H, 4 * H);
+  const MatrixProduct recur = adding(d, s.batch, 4 * H, H, true, H, 4 * H, {0, 0, 4 * n});
   return [=, &d] {
     x.load();
     x.begin(d, 1, 2);
@@ -103,7 +103,7 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   float* const before = carve.take<float>(s.time * n);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
-  const MatrixProduct recur = adding(d, s.batch, H, 4 * H, false, 4 * H, H), weights = weight_gradient(d, 4 * H, H, s.time * s.batch, 4 * H);
+  const MatrixProduct recur = adding(d, s.batch, H, 4 * H, false, 4 * H, H, {4 * n, 0, 0}), weights = weight_gradient(d, 4 * H, H, s.time * s.batch, 4 * H);
   return [=, &d] {
     x.load();
     x.begin(d, 2, 9);

@@ -83,9 +83,19 @@ inline MatrixProduct product(CudaDevice& d, const Gemm& g) {
   if (g.beta != 0) return [](const void*, const void*, void*) {};
   return [&d, bytes = g.m * g.n * 4](const void*, const void*, void* c) { d.fill(c, 0, bytes); };
 }
+// By what multiples the addresses of a, b and c lie from aligned ones in the calls of a product (Gemm::stride_a); 0: they are aligned.
+struct Moving {
+  int64_t a = 0, b = 0, c = 0;
+};
+inline Gemm moving(Gemm g, const Moving& by) {
+  g.stride_a = by.a;
+  g.stride_b = by.b;
+  g.stride_c = by.c;
+  return g;
+}
 // c (m, n) += a (m, k) b (k, n), or b (n, k) when transposed; rows of a and c at distances lda and ldc.
-inline MatrixProduct adding(CudaDevice& d, int64_t m, int64_t n, int64_t k, bool transposed, int64_t lda, int64_t ldc) {
-  Gemm g{m, n, k};
+inline MatrixProduct adding(CudaDevice& d, int64_t m, int64_t n, int64_t k, bool transposed, int64_t lda, int64_t ldc, const Moving& by) {
+  Gemm g = moving({m, n, k}, by);
   g.trans_b = transposed;
   g.lda = lda;
   g.ldc = ldc;
@@ -93,8 +103,8 @@ inline MatrixProduct adding(CudaDevice& d, int64_t m, int64_t n, int64_t k, bool
   return product(d, g);
 }
 // c (m, n) = a^T b over `rows` rows, those of a at distance lda.
-inline MatrixProduct weight_gradient(CudaDevice& d, int64_t m, int64_t n, int64_t rows, int64_t lda) {
-  Gemm g{m, n, rows};
+inline MatrixProduct weight_gradient(CudaDevice& d, int64_t m, int64_t n, int64_t rows, int64_t lda, const Moving& by = {}) {
+  Gemm g = moving({m, n, rows}, by);
   g.trans_a = true;
   g.lda = lda;
   return product(d, g);

@@ -25,7 +25,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
   const int64_t H = s.hidden, n = s.states();
-  const MatrixProduct recur = adding(d, s.batch, H, H, true, H, H);
+  const MatrixProduct recur = adding(d, s.batch, H, H, true, H, H, {0, 0, n});
   return [=, &d] {
     x.load();
     x.begin(d, 1, 2);
@@ -62,7 +62,7 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   float* const before = carve.take<float>(s.time * n);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
-  const MatrixProduct recur = adding(d, s.batch, H, H, false, H, H), weights = weight_gradient(d, H, H, s.time * s.batch, H);
+  const MatrixProduct recur = adding(d, s.batch, H, H, false, H, H, {n, 0, 0}), weights = weight_gradient(d, H, H, s.time * s.batch, H);
   return [=, &d] {
     x.load();
     x.begin(d, 2, 5);
