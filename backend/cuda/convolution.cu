@@ -8,12 +8,8 @@
 
 namespace amp::cuda {
 
-namespace {
-
-constexpr int64_t kBlocks = 64;
-
-// Per block the largest difference and the largest element of a.
-struct Compare {
+// Per block the largest difference and the largest element of a. (In an unnamed namespace nvcc would call `cooperative` unused.)
+struct CompareConvolutions {
   static constexpr bool cooperative = true;
   Ref a, b;
   int64_t n;
@@ -34,6 +30,10 @@ struct Compare {
     }
   }
 };
+
+namespace {
+
+constexpr int64_t kBlocks = 64;
 
 // What two orders of summation, or TF32 where it is allowed, may make of the largest element. A wrong convolution is off by
 // about all of it.
@@ -57,7 +57,7 @@ bool GuardedConvolution::proved(const void* a, const void* b, const void* c, con
   const bool ran = library_->run(a, b, other.get());
   std::vector<float> host(kBlocks * 2);
   if (ran) {
-    Compare compare;
+    CompareConvolutions compare;
     compare.a = Tensor{const_cast<void*>(c), what_.type, {elements_}};
     compare.b = Tensor{other.get(), what_.type, {elements_}};
     compare.n = elements_;

@@ -9,7 +9,8 @@
 namespace amp::cuda {
 namespace {
 
-constexpr int64_t kColumns = int64_t{256} << 20;   // bytes of workspace for columns, unless one image needs more
+constexpr int64_t kColumns = int64_t{256} << 20;   // bytes of workspace for columns, unless one image needs more; attribute
+                                                   // column_bytes is another limit
 
 struct Problem {
   const KernelArgs& a;
@@ -30,7 +31,7 @@ struct Problem {
   bool pointwise() const {
     return std::all_of(s.window.begin(), s.window.end(), [](const WindowAxis& w) { return w.kernel == 1 && w.stride == 1 && w.pad == 0 && w.in == w.out; });
   }
-  int64_t images_at_a_time(int64_t bytes_of_one) const { return std::clamp<int64_t>(kColumns / std::max<int64_t>(bytes_of_one, 1), 1, std::max<int64_t>(s.n, 1)); }
+  int64_t images_at_a_time(int64_t bytes_of_one) const { return std::clamp<int64_t>(a.attrs().i("column_bytes", kColumns) / std::max<int64_t>(bytes_of_one, 1), 1, std::max<int64_t>(s.n, 1)); }
 };
 
 const char* at(const void* base, int64_t element, DType t) { return static_cast<const char*>(base) + element * size_of(t); }

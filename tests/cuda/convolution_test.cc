@@ -1,0 +1,236 @@
+// Convolutions on the emulated device beyond the operator table's cases: images in chunks, channels in groups, mixed types; and the
+// guard that stands before a library of convolutions.
+#include <algorithm>
+#include <catch2/catch_all.hpp>
+#include <iostream>
+#include <sstream>
+
+#include "backend/cuda/convolution.h"
+#include "backend/cuda/emulated_device.h"
+#include "backend/evaluate.h"
+#include "tests/ops/one_node.h"
+
+using namespace amp;
+
+namespace {
+
+// One node on a device, its memory kept so that it can be run again with other operands.
+class OnDevice {
+ public:
+  OnDevice(cuda::EmulatedDevice& d, const char* op, const std::vector<HostTensor>& in, const Attrs& attrs, DType out) : d_(d) {
+    std::vector<ValueId> values;
+    for (const HostTensor& t : in) values.push_back(graph_.add_input("in", t.dtype(), t.dims()));
+    const NodeId id = graph_.add_node(core_op(op), values, attrs, {});
+    const Node& node = graph_.node(id);
+    graph_.set_dtype(node.out[0], out);
+    KernelArgs a{node, {}, {}, nullptr, nullptr, &d_};
+    for (const HostTensor& t : in) a.in.push_back(Tensor{place(t.bytes()), t.dtype(), t.dims()});
+    in_ = a.in;
+    out_ = Tensor{place(numel(graph_.value(node.out[0]).dims) * 4), out, graph_.value(node.out[0]).dims};
+    a.out.push_back(out_);
+    workspace_ = d_.workspace(graph_, node);
+    if (workspace_ > 0) a.workspace = place(workspace_);
+    kernel_ = find_kernel(DeviceKind::cuda, op)(a);
+  }
+  HostTensor run(const std::vector<HostTensor>& in) {
+    for (size_t i = 0; i < in.size(); ++i) d_.upload(in_[i].data, in[i].data(), in[i].bytes());
+    kernel_();
+    return d_.read(out_);
+  }
+  int64_t workspace() const { return workspace_; }
+
+ private:
+  void* place(int64_t bytes) {
+    memory_.push_back(d_.allocate(bytes + 64));
+    d_.fill(memory_.back().get(), 0xff, bytes);
+    return memory_.back().get();
+  }
+  cuda::EmulatedDevice& d_;
+  Graph graph_;
+  std::vector<DeviceMemory> memory_;
+  std::vector<Tensor> in_;
+  Tensor out_;
+  int64_t workspace_ = 0;
+  Kernel kernel_;
+};
+
+HostTensor on_cpu(const char* op, const std::vector<HostTensor>& in, const Attrs& attrs, const Dims& dims) {
+  std::vector<HostTensor> wide;
+  for (const HostTensor& t : in) wide.push_back(t.cast(DType::f64));
+  return evaluate_node(core_op(op), wide, attrs, {{DType::f64, dims}})[0];
+}
+
+double worst(const HostTensor& got, const HostTensor& want) {
+  const std::vector<double> x = got.to_doubles(), y = want.to_doubles();
+  double d = 0, scale = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    d = std::max(d, std::isnan(x[i]) ? INFINITY : std::abs(x[i] - y[i]));
+    scale = std::max(scale, std::abs(y[i]));
+  }
+  return d / scale;
+}
+
+HostTensor draw(const Dims& dims, uint64_t seed, DType type = DType::f32) { return random_tensor(dims, seed).cast(type); }
+
+struct Shapes {
+  Dims x, w, y;
+  std::vector<int64_t> strides, dilations, pads;
+  int64_t group;
+  Attrs attrs(const Dims& dims = {}) const {
+    Attrs a{{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"group", group}};
+    if (!dims.empty()) a.set("dims", dims);
+    return a;
+  }
+};
+const Shapes kShapes[] = {{{5, 6, 9, 8}, {8, 6, 3, 3}, {5, 8, 5, 8}, {2, 1}, {1, 1}, {1, 1, 1, 1}, 1},
+                          {{5, 8, 7, 9}, {12, 4, 3, 2}, {5, 12, 4, 6}, {1, 1}, {1, 2}, {0, 0, 0, 0}, 2},
+                          {{3, 8, 40}, {16, 2, 5}, {3, 16, 20}, {2}, {1}, {2, 2}, 4},
+                          {{3, 8, 6, 6}, {8, 8, 1, 1}, {3, 8, 6, 6}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 1},
+                          {{3, 4, 4, 5, 6}, {4, 2, 2, 3, 3}, {3, 4, 3, 5, 3}, {1, 1, 2}, {1, 1, 1}, {0, 1, 1, 0, 1, 1}, 2},
+                          {{2, 6, 40, 36}, {12, 1, 3, 3}, {2, 12, 40, 36}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 6}};
+
+Shapes valid(Shapes s) {  // output extents from the window
+  for (size_t i = 0; i < s.strides.size(); ++i) {
+    s.y[i + 2] = (s.x[i + 2] + s.pads[i] + s.pads[s.strides.size() + i] - (s.w[i + 2] - 1) * s.dilations[i] - 1) / s.strides[i] + 1;
+  }
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("CUDA convolutions in chunks, groups and mixed types are the CPU's", "[cuda]") {
+  const auto device = cuda::make_emulated_device();
+  for (const Shapes& given : kShapes) {
+    const Shapes s = valid(given);
+    for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+      const HostTensor x = draw(s.x, 1, type), w = draw(s.w, 2, type), dy = draw(s.y, 3, type), bias = draw({s.w[0]}, 4, type);
+      const auto check_one = [&](const char* op, const std::vector<HostTensor>& in, Attrs attrs, const Dims& dims) {
+        const HostTensor want = on_cpu(op, in, attrs, dims);
+        for (const DType out : {type, DType::f32}) {
+          std::vector<HostTensor> results;
+          for (const int64_t limit : {int64_t{1} << 28, int64_t{9000}, int64_t{1}}) {
+            attrs.set("column_bytes", limit);
+            INFO(op << " of " << to_string(s.x) << " with " << to_string(s.w) << " in " << name_of(type) << " to " << name_of(out) << ", " << limit << " bytes of columns");
+            OnDevice node(*device, op, in, attrs, out);
+            results.push_back(node.run(in));
+            CHECK(worst(results.back(), want) < (out == DType::f32 ? 2e-6 : out == DType::f16 ? 1e-3 : 8e-3));
+          }
+        }
+      };
+      check_one("Conv", {x, w, bias}, s.attrs(), s.y);
+      check_one("ConvGradX", {dy, w}, s.attrs(s.x), s.x);
+      check_one("ConvGradW", {x, dy}, s.attrs(s.w), s.w);
+    }
+  }
+}
+
+TEST_CASE("a limit on columns is kept", "[cuda]") {
+  const auto device = cuda::make_emulated_device();
+  const Shapes s = valid(kShapes[0]);
+  const std::vector<HostTensor> in{draw(s.x, 1), draw(s.w, 2)};
+  Attrs attrs = s.attrs();
+  const int64_t whole = OnDevice(*device, "Conv", in, attrs, DType::f32).workspace();
+  attrs.set("column_bytes", int64_t{1});
+  const int64_t least = OnDevice(*device, "Conv", in, attrs, DType::f32).workspace();
+  const int64_t image = 6 * 9 * s.y[2] * s.y[3] * 4;
+  CHECK(whole >= 5 * image);
+  CHECK(least < 2 * image);
+}
+
+namespace {
+
+// A library that is the CPU's kernels, with a fault to order.
+struct FakeLibrary final : cuda::LibraryConvolution {
+  cuda::Convolution what;
+  Shapes shapes;
+  double error = 0;
+  bool refuses = false, waits = true;
+  int* runs;
+
+  std::string name() const override { return "a library"; }
+  bool may_wait() const override { return waits; }
+  bool run(const void* a, const void* b, void* c) override {
+    ++*runs;
+    if (refuses) return false;
+    const auto host = [](const void* p, const Dims& d) { return HostTensor::of<float>(d, std::vector<float>(static_cast<const float*>(p), static_cast<const float*>(p) + numel(d))); };
+    const HostTensor y = on_cpu("Conv", {host(a, shapes.x), host(b, shapes.w)}, shapes.attrs(), shapes.y);
+    const std::vector<double> v = y.to_doubles();
+    for (size_t i = 0; i < v.size(); ++i) {
+      float& to = static_cast<float*>(c)[i];
+      to = static_cast<float>(v[i] + error) + (what.accumulate ? to : 0.0f);
+    }
+    return true;
+  }
+};
+
+struct Guarded {
+  std::unique_ptr<cuda::EmulatedDevice> device = cuda::make_emulated_device();
+  Shapes shapes = valid(kShapes[0]);
+  std::vector<HostTensor> in{draw(shapes.x, 1), draw(shapes.w, 2), draw({shapes.w[0]}, 3)};
+  HostTensor want = on_cpu("Conv", in, shapes.attrs(), shapes.y);
+  std::shared_ptr<FakeLibrary> fake = std::make_shared<FakeLibrary>();
+  int runs = 0;
+  std::ostringstream warnings;
+  std::streambuf* before = std::cerr.rdbuf(warnings.rdbuf());
+
+  Guarded() {
+    fake->shapes = shapes;
+    fake->runs = &runs;
+    device->library = [this](const cuda::Convolution& c) {
+      fake->what = c;
+      return fake;
+    };
+  }
+  ~Guarded() { std::cerr.rdbuf(before); }
+  OnDevice node() { return OnDevice(*device, "Conv", in, shapes.attrs(), DType::f32); }
+};
+
+}  // namespace
+
+TEST_CASE("a library of convolutions is used once it has agreed", "[cuda]") {
+  Guarded g;
+  OnDevice node = g.node();
+  CHECK(worst(node.run(g.in), g.want) < 2e-6);
+  CHECK(g.runs == 1);
+  g.fake->error = 0.5;  // to see whose result it is
+  CHECK(worst(node.run(g.in), g.want) > 0.01);
+  CHECK(g.runs == 2);
+  CHECK(g.warnings.str().empty());
+}
+
+TEST_CASE("a library that differs is dropped with a warning", "[cuda]") {
+  Guarded g;
+  g.fake->error = 0.5;
+  OnDevice node = g.node();
+  for (int i = 0; i < 3; ++i) CHECK(worst(node.run(g.in), g.want) < 2e-6);
+  CHECK(g.runs == 1);
+  CHECK(g.warnings.str().find("W_LIBRARY: a library is off by 0.5") != std::string::npos);
+}
+
+TEST_CASE("a library that refuses to run is dropped with a warning", "[cuda]") {
+  Guarded g;
+  g.fake->refuses = true;
+  OnDevice node = g.node();
+  for (int i = 0; i < 2; ++i) CHECK(worst(node.run(g.in), g.want) < 2e-6);
+  CHECK(g.runs == 1);
+  CHECK(g.warnings.str().find("refuses to run") != std::string::npos);
+}
+
+TEST_CASE("zeros prove nothing of a library, nor does a recording", "[cuda]") {
+  Guarded g;
+  std::vector<HostTensor> zeros;
+  for (const HostTensor& t : g.in) zeros.push_back(HostTensor::zeros(t.dtype(), t.dims()));
+  g.fake->error = 0.5;
+  g.fake->waits = false;
+  OnDevice node = g.node();
+  CHECK(worst(node.run(g.in), g.want) < 2e-6);
+  CHECK(g.runs == 0);
+  g.fake->waits = true;
+  node.run(zeros);
+  node.run(zeros);
+  CHECK(g.runs == 2);
+  CHECK(worst(node.run(g.in), g.want) < 2e-6);
+  CHECK(g.runs == 3);
+  node.run(g.in);
+  CHECK(g.runs == 3);
+}
