@@ -1,0 +1,38 @@
+// One core node on the emulated device and on the CPU.
+#pragma once
+
+#include <vector>
+
+#include "backend/cuda/emulated_device.h"
+#include "graph/graph.h"
+
+namespace amp::test {
+
+// Its memory is kept, so that it can be run again with other operands.
+class OnDevice {
+ public:
+  // An empty input is left out. out: what floating outputs are stored as.
+  OnDevice(cuda::EmulatedDevice& d, const char* op, const std::vector<HostTensor>& in, const Attrs& attrs, DType out);
+  std::vector<HostTensor> run(const std::vector<HostTensor>& in);
+  int64_t workspace() const { return workspace_; }
+
+ private:
+  void* place(int64_t bytes);  // all bits set
+
+  cuda::EmulatedDevice& d_;
+  Graph graph_;
+  std::vector<DeviceMemory> memory_;
+  std::vector<Tensor> in_, out_;
+  int64_t workspace_ = 0;
+  Kernel kernel_;
+};
+
+// In fp64.
+std::vector<HostTensor> on_cpu(const char* op, const std::vector<HostTensor>& in, const Attrs& attrs);
+
+// Normally distributed.
+HostTensor draw(const Dims& dims, uint64_t seed, DType type = DType::f32);
+// The largest difference, in units of the largest element; infinite for a NaN.
+double worst(const HostTensor& got, const HostTensor& want);
+
+}  // namespace amp::test
