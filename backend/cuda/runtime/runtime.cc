@@ -2,6 +2,7 @@
 #include <cstring>
 #include <cuda_runtime.h>
 
+#include "backend/cuda/runtime/cudnn.h"
 #include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/products.h"
 #include "backend/plugin.h"
@@ -47,9 +48,11 @@ class RealDevice final : public CudaDevice {
     ensure(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
     uploader_ = std::make_unique<Uploader>(stream_);
     products_ = std::make_unique<Products>(stream_, properties_.name, options.tf32);
+    cudnn_ = std::make_unique<Cudnn>(*this, options.tf32);
   }
   ~RealDevice() override {
     cudaStreamSynchronize(stream_);
+    cudnn_.reset();
     products_.reset();
     uploader_.reset();
     cudaStreamDestroy(stream_);
@@ -102,6 +105,7 @@ class RealDevice final : public CudaDevice {
   void* stream() const override { return stream_; }
   int multiprocessors() const override { return properties_.multiProcessorCount; }
   std::function<void(const void*, const void*, void*)> gemm(const Gemm& g) override { return products_->prepare(g); }
+  std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override { return cudnn_->plan(c); }
   void launched(const char* kernel, int64_t, int) override { ensure(cudaGetLastError(), kernel); }
 
  private:
@@ -112,6 +116,7 @@ class RealDevice final : public CudaDevice {
   std::shared_ptr<std::atomic<int64_t>> in_use_ = std::make_shared<std::atomic<int64_t>>(0);
   std::unique_ptr<Uploader> uploader_;
   std::unique_ptr<Products> products_;
+  std::unique_ptr<Cudnn> cudnn_;
 };
 
 Device* open(const PluginOptions& options) {
