@@ -1,4 +1,5 @@
-// Where GridSample looks: the sources of one output along one dimension, their weights, and the weights' slopes in the coordinate.
+// Where GridSample looks: the sources of one output along one dimension, their weights, and the weights' slopes in the
+// coordinate.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,8 @@ namespace amp {
 enum SampleMode { kNearest, kLinear, kCubic };
 enum SamplePadding { kZeros, kBorder, kReflection };
 
-// Sources of one output along one dimension: index (-1: a zero), weight, and the weight's slope in the grid's coordinate.
+// Sources of one output along one dimension: index (-1: a zero), weight, and the weight's slope in the grid's
+// coordinate.
 template <class T>
 struct SampleTaps {
   int n = 0;
@@ -87,8 +89,10 @@ HD inline SampleTaps<T> sample_taps(T g, int64_t n, SampleMode mode, SamplePaddi
     t.slope[i] *= per_unit;
     int64_t at = first + i;
     T sign;
-    if (padding == kBorder) at = std::clamp<int64_t>(at, 0, n - 1);
-    else if (padding == kReflection) at = std::clamp<int64_t>(static_cast<int64_t>(reflect(static_cast<T>(at), low, high, sign)), 0, n - 1);
+    if (padding == kBorder)
+      at = std::clamp<int64_t>(at, 0, n - 1);
+    else if (padding == kReflection)
+      at = std::clamp<int64_t>(static_cast<int64_t>(reflect(static_cast<T>(at), low, high, sign)), 0, n - 1);
     t.index[i] = at >= 0 && at < n ? at : -1;
   }
   return t;

@@ -1,19 +1,19 @@
-#include "backend/cuda/convolution.h"
-
 #include <cmath>
 #include <iostream>
 
+#include "backend/cuda/convolution.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 
 namespace amp::cuda {
 
-// Per block the largest difference and the largest element of a. (In an unnamed namespace nvcc would call `cooperative` unused.)
+// Per block the largest difference and the largest element of a. (In an unnamed namespace nvcc would call `cooperative`
+// unused.)
 struct CompareConvolutions {
   static constexpr bool cooperative = true;
   Ref a, b;
   int64_t n;
-  float* found;   // (blocks, 2)
+  float* found;  // (blocks, 2)
   DEV void operator()() const {
     float difference = 0, largest = 0;
     for (int64_t i = global_index(); i < n; i += global_threads()) {
@@ -35,8 +35,8 @@ namespace {
 
 constexpr int64_t kBlocks = 64;
 
-// What two orders of summation, or TF32 where it is allowed, may make of the largest element. A wrong convolution is off by
-// about all of it.
+// What two orders of summation, or TF32 where it is allowed, may make of the largest element. A wrong convolution is
+// off by about all of it.
 double tolerance(DType t) { return t == DType::f32 ? 4e-3 : t == DType::f16 ? 1e-2 : 4e-2; }
 
 float largest_of(const std::vector<float>& found, size_t which) {
@@ -50,7 +50,8 @@ float largest_of(const std::vector<float>& found, size_t which) {
 
 }  // namespace
 
-bool GuardedConvolution::proved(const void* a, const void* b, const void* c, const std::function<void(void*)>& initialise) {
+bool GuardedConvolution::proved(const void* a, const void* b, const void* c,
+                                const std::function<void(void*)>& initialise) {
   const int64_t bytes = elements_ * size_of(what_.type);
   const DeviceMemory other = device_.allocate(bytes), found = device_.allocate(kBlocks * 8);
   if (initialise) initialise(other.get());
@@ -66,17 +67,23 @@ bool GuardedConvolution::proved(const void* a, const void* b, const void* c, con
     device_.download(host.data(), found.get(), kBlocks * 8);
   }
   const float difference = largest_of(host, 0), largest = largest_of(host, 1);
-  if (ran && !(std::isfinite(largest) && largest > 0)) return false;   // zeros, infinities and NaN prove nothing: the next run may
+  if (ran && !(std::isfinite(largest) && largest > 0))
+    return false;  // zeros, infinities and NaN prove nothing: the next run may
   if (ran && std::isfinite(difference) && difference <= tolerance(what_.type) * largest) return true;
-  const char* const kind = what_.kind == ConvolutionKind::forward ? "" : what_.kind == ConvolutionKind::grad_x ? " (gradient of its input)" : " (gradient of its weight)";
-  std::cerr << "warning: W_LIBRARY: " << library_->name() << (ran ? cat(" is off by ", difference, " of ", largest) : std::string(" refuses to run")) << " in a convolution of "
-            << what_.shape.groups * what_.shape.c << " channels into " << what_.shape.groups * what_.shape.m << kind << ", " << name_of(what_.type)
+  const char* const kind = what_.kind == ConvolutionKind::forward  ? ""
+                           : what_.kind == ConvolutionKind::grad_x ? " (gradient of its input)"
+                                                                   : " (gradient of its weight)";
+  std::cerr << "warning: W_LIBRARY: " << library_->name()
+            << (ran ? cat(" is off by ", difference, " of ", largest) : std::string(" refuses to run"))
+            << " in a convolution of " << what_.shape.groups * what_.shape.c << " channels into "
+            << what_.shape.groups * what_.shape.m << kind << ", " << name_of(what_.type)
             << "; the built-in kernels are used for it\n";
   library_.reset();
   return false;
 }
 
-void GuardedConvolution::run(const void* a, const void* b, void* c, const Kernel& own, const std::function<void(void*)>& initialise) {
+void GuardedConvolution::run(const void* a, const void* b, void* c, const Kernel& own,
+                             const std::function<void(void*)>& initialise) {
   if (!library_) return own();
   if (trusted_) {
     if (initialise) initialise(c);

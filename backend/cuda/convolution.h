@@ -1,4 +1,5 @@
-// Convolutions by a library (cuDNN), where the device has one: what is asked of it, and the guard that its answers pass.
+// Convolutions by a library (cuDNN), where the device has one: what is asked of it, and the guard that its answers
+// pass.
 #pragma once
 
 #include <functional>
@@ -17,24 +18,26 @@ struct Convolution {
   ConvolutionKind kind = ConvolutionKind::forward;
   ConvShape shape;
   DType type = DType::f32;
-  bool accumulate = false;   // c += instead of c =
+  bool accumulate = false;  // c += instead of c =
 };
 
 // One convolution, planned: its algorithm is chosen and its workspace allocated.
 class LibraryConvolution {
  public:
   virtual ~LibraryConvolution() = default;
-  virtual std::string name() const = 0;                                    // "cuDNN", for messages
-  virtual bool run(const void* a, const void* b, void* c) = 0;             // false: it refused
-  virtual bool may_wait() const = 0;                                       // false while launches are recorded
+  virtual std::string name() const = 0;                         // "cuDNN", for messages
+  virtual bool run(const void* a, const void* b, void* c) = 0;  // false: it refused
+  virtual bool may_wait() const = 0;                            // false while launches are recorded
 };
 
-// Runs a convolution by the library once it has proved itself: the first run is `own`, the project's kernels; the library's result
-// for the same operands is compared with theirs, and it is dropped for good with a warning when they differ by more than
-// rounding may. c: `elements` of c; initialise: what must be in c before either runs (a bias), may be empty.
+// Runs a convolution by the library once it has proved itself: the first run is `own`, the project's kernels; the
+// library's result for the same operands is compared with theirs, and it is dropped for good with a warning when they
+// differ by more than rounding may. c: `elements` of c; initialise: what must be in c before either runs (a bias), may
+// be empty.
 class GuardedConvolution {
  public:
-  GuardedConvolution(CudaDevice& d, const Convolution& what, std::shared_ptr<LibraryConvolution> library, int64_t elements)
+  GuardedConvolution(CudaDevice& d, const Convolution& what, std::shared_ptr<LibraryConvolution> library,
+                     int64_t elements)
       : device_(d), what_(what), library_(std::move(library)), elements_(elements) {}
   void run(const void* a, const void* b, void* c, const Kernel& own, const std::function<void(void*)>& initialise);
 
@@ -43,7 +46,7 @@ class GuardedConvolution {
 
   CudaDevice& device_;
   Convolution what_;
-  std::shared_ptr<LibraryConvolution> library_;   // null: dropped
+  std::shared_ptr<LibraryConvolution> library_;  // null: dropped
   int64_t elements_;
   bool trusted_ = false;
 };

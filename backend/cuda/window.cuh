@@ -1,5 +1,6 @@
-// Sliding windows (backend/window.h) as kernels see them: 32-bit, with divisions by multiplication, and the two questions that
-// gradients by gathering ask: which taps of an output lie inside the input, and which outputs have a tap on an input.
+// Sliding windows (backend/window.h) as kernels see them: 32-bit, with divisions by multiplication, and the two
+// questions that gradients by gathering ask: which taps of an output lie inside the input, and which outputs have a tap
+// on an input.
 #pragma once
 
 #include "backend/cuda/thread.cuh"
@@ -8,7 +9,8 @@
 
 namespace amp::cuda {
 
-// Quotients of numbers below 2^31 by a constant (Granlund and Montgomery, "Division by invariant integers using multiplication").
+// Quotients of numbers below 2^31 by a constant (Granlund and Montgomery, "Division by invariant integers using
+// multiplication").
 struct Divider {
   unsigned d = 1, multiplier = 1, shift = 0;
 
@@ -78,19 +80,26 @@ struct DeviceWindow {
   DeviceAxis d, h, w;
   Divider out_h, out_w, in_h, in_w;
 
-  explicit DeviceWindow(const Window& window) : out_h(extent(window[1].out)), out_w(extent(window[2].out)), in_h(extent(window[1].in)), in_w(extent(window[2].in)) {
+  explicit DeviceWindow(const Window& window)
+      : out_h(extent(window[1].out)),
+        out_w(extent(window[2].out)),
+        in_h(extent(window[1].in)),
+        in_w(extent(window[2].in)) {
     DeviceAxis* const to[3] = {&d, &h, &w};
     for (size_t i = 0; i < 3; ++i) {
       const WindowAxis& a = window[i];
       const auto fits = [&](int64_t v) {
-        if (v < 0 || v >= (int64_t{1} << 30)) fail(Exit::unsupported, "E_SHAPE", cat("a window's number is ", v, ": CUDA kernels take less than 2^30"));
+        if (v < 0 || v >= (int64_t{1} << 30))
+          fail(Exit::unsupported, "E_SHAPE", cat("a window's number is ", v, ": CUDA kernels take less than 2^30"));
         return static_cast<int>(v);
       };
       fits(a.in + a.pad + a.pad_end + a.dilation + a.stride);
       fits((a.out - 1) * a.stride + a.reach());
-      *to[i] = {fits(a.in), fits(a.out), fits(a.kernel), fits(a.stride), fits(a.dilation), fits(a.pad), fits(a.pad_end), Divider(a.stride), Divider(a.dilation)};
+      *to[i] = {fits(a.in),  fits(a.out),     fits(a.kernel),    fits(a.stride),     fits(a.dilation),
+                fits(a.pad), fits(a.pad_end), Divider(a.stride), Divider(a.dilation)};
     }
-    if (volume(window, &WindowAxis::in) >= (int64_t{1} << 31) || volume(window, &WindowAxis::out) >= (int64_t{1} << 31)) {
+    if (volume(window, &WindowAxis::in) >= (int64_t{1} << 31) ||
+        volume(window, &WindowAxis::out) >= (int64_t{1} << 31)) {
       fail(Exit::unsupported, "E_SHAPE", "a channel of 2^31 elements or more: too large for a CUDA kernel");
     }
   }
@@ -116,7 +125,8 @@ struct DeviceWindow {
 // Calls f(tap, position in the plane) for the taps of an output that lie inside the input, in order.
 template <class F>
 DEV void each_tap(const DeviceWindow& w, int od, int oh, int ow, F f) {
-  const int d0 = w.d.first_tap(od), d1 = w.d.last_tap(od), h0 = w.h.first_tap(oh), h1 = w.h.last_tap(oh), w0 = w.w.first_tap(ow), w1 = w.w.last_tap(ow);
+  const int d0 = w.d.first_tap(od), d1 = w.d.last_tap(od), h0 = w.h.first_tap(oh), h1 = w.h.last_tap(oh),
+            w0 = w.w.first_tap(ow), w1 = w.w.last_tap(ow);
   for (int kd = d0; kd < d1; ++kd) {
     for (int kh = h0; kh < h1; ++kh) {
       const int row = (w.d.at(od, kd) * w.h.in + w.h.at(oh, kh)) * w.w.in, tap = (kd * w.h.kernel + kh) * w.w.kernel;

@@ -1,7 +1,7 @@
-// Conv, ConvGradX, ConvGradW (ops/conv.cc): windows laid out as columns in the workspace, some images at a time, and products by
-// the device's library. Sums are fp32: column gradients are kept in fp32 until they are added up. Depthwise convolutions have
-// kernels of their own. Where the device has a library of convolutions and the types are its own, that is used instead, once
-// it has proved itself (backend/cuda/convolution.h).
+// Conv, ConvGradX, ConvGradW (ops/conv.cc): windows laid out as columns in the workspace, some images at a time, and
+// products by the device's library. Sums are fp32: column gradients are kept in fp32 until they are added up. Depthwise
+// convolutions have kernels of their own. Where the device has a library of convolutions and the types are its own,
+// that is used instead, once it has proved itself (backend/cuda/convolution.h).
 #include "backend/cuda/convolution.h"
 #include "backend/cuda/staged.h"
 #include "ops/cuda/conv_kernels.cuh"
@@ -9,49 +9,69 @@
 namespace amp::cuda {
 namespace {
 
-constexpr int64_t kColumns = int64_t{256} << 20;   // bytes of workspace for columns, unless one image needs more; attribute
-                                                   // column_bytes is another limit
+constexpr int64_t kColumns = int64_t{256} << 20;  // bytes of workspace for columns, unless one image needs more;
+                                                  // attribute column_bytes is another limit
 
 struct Problem {
   const KernelArgs& a;
   ConvShape s;
-  DType in, out;            // what products read and write
+  DType in, out;  // what products read and write
   DeviceWindow window;
   int64_t k, p, gm, gc, in_size;
 
   Problem(const KernelArgs& args, const ConvShape& shape, const Tensor& result)
-      : a(args), s(shape), in(common_type(args.in[0], args.in[1])), out(result.dtype == in ? in : DType::f32), window(shape.window), k(shape.c * shape.taps()),
-        p(shape.out_size()), gm(shape.groups * shape.m), gc(shape.groups * shape.c), in_size(shape.in_size()) {
+      : a(args),
+        s(shape),
+        in(common_type(args.in[0], args.in[1])),
+        out(result.dtype == in ? in : DType::f32),
+        window(shape.window),
+        k(shape.c * shape.taps()),
+        p(shape.out_size()),
+        gm(shape.groups * shape.m),
+        gc(shape.groups * shape.c),
+        in_size(shape.in_size()) {
     if (in == DType::f64 || in_double(args)) no_fp64(args);
-    if (s.n * std::max(gc * s.taps(), gm) >= (int64_t{1} << 31)) fail(Exit::unsupported, "E_SHAPE", cat(args.node.op->name, ": too large for a CUDA kernel"));
+    if (s.n * std::max(gc * s.taps(), gm) >= (int64_t{1} << 31))
+      fail(Exit::unsupported, "E_SHAPE", cat(args.node.op->name, ": too large for a CUDA kernel"));
   }
   bool empty() const { return s.n == 0 || k == 0 || p == 0 || gm == 0 || in_size == 0; }
   bool depthwise() const { return s.groups > 1 && s.c == 1; }
   // The columns are the input.
   bool pointwise() const {
-    return std::all_of(s.window.begin(), s.window.end(), [](const WindowAxis& w) { return w.kernel == 1 && w.stride == 1 && w.pad == 0 && w.in == w.out; });
+    return std::all_of(s.window.begin(), s.window.end(), [](const WindowAxis& w) {
+      return w.kernel == 1 && w.stride == 1 && w.pad == 0 && w.in == w.out;
+    });
   }
-  int64_t images_at_a_time(int64_t bytes_of_one) const { return std::clamp<int64_t>(a.attrs().i("column_bytes", kColumns) / std::max<int64_t>(bytes_of_one, 1), 1, std::max<int64_t>(s.n, 1)); }
+  int64_t images_at_a_time(int64_t bytes_of_one) const {
+    return std::clamp<int64_t>(a.attrs().i("column_bytes", kColumns) / std::max<int64_t>(bytes_of_one, 1), 1,
+                               std::max<int64_t>(s.n, 1));
+  }
 };
 
-const char* at(const void* base, int64_t element, DType t) { return static_cast<const char*>(base) + element * size_of(t); }
+const char* at(const void* base, int64_t element, DType t) {
+  return static_cast<const char*>(base) + element * size_of(t);
+}
 char* at(void* base, int64_t element, DType t) { return static_cast<char*>(base) + element * size_of(t); }
 
 template <template <class> class Body, class... A>
 void launch_rows(CudaDevice& d, int64_t rows, int64_t n, DType type, const void* from, void* to, const A&... more) {
-  if (size_of(type) == 2) for_each_row(d, rows, n, Body<uint16_t>{static_cast<const uint16_t*>(from), static_cast<uint16_t*>(to), more...});
-  else for_each_row(d, rows, n, Body<uint32_t>{static_cast<const uint32_t*>(from), static_cast<uint32_t*>(to), more...});
+  if (size_of(type) == 2)
+    for_each_row(d, rows, n, Body<uint16_t>{static_cast<const uint16_t*>(from), static_cast<uint16_t*>(to), more...});
+  else
+    for_each_row(d, rows, n, Body<uint32_t>{static_cast<const uint32_t*>(from), static_cast<uint32_t*>(to), more...});
 }
 
-// One product an image and group, c = w b or c = w^T b, where b and c are (images, groups, rows, p) and w (groups, m, k): batches
-// over whichever of images and groups are more.
+// One product an image and group, c = w b or c = w^T b, where b and c are (images, groups, rows, p) and w (groups, m,
+// k): batches over whichever of images and groups are more.
 class EachGroup {
  public:
   EachGroup(CudaDevice& d, const Problem& p, Gemm g, int64_t images) : g_(g), weights_(p.s.m * p.k) {
     step_b_ = g.k * g.n;
     step_c_ = g.m * g.n;
-    const bool aligned = step_b_ * size_of(g.in) % 16 == 0 && step_c_ * size_of(g.out) % 16 == 0 && weights_ * size_of(g.in) % 16 == 0;
-    const bool over_images = p.s.groups == 1 || (images >= p.s.groups && aligned);  // strides tell what alignment all products share
+    const bool aligned =
+        step_b_ * size_of(g.in) % 16 == 0 && step_c_ * size_of(g.out) % 16 == 0 && weights_ * size_of(g.in) % 16 == 0;
+    const bool over_images =
+        p.s.groups == 1 || (images >= p.s.groups && aligned);  // strides tell what alignment all products share
     g_.batch = over_images ? images : p.s.groups;
     times_ = over_images ? p.s.groups : images;
     g_.stride_a = over_images ? 0 : weights_;
@@ -63,7 +83,8 @@ class EachGroup {
     product_ = d.gemm(g_);
   }
   void operator()(const void* w, const void* b, void* c) const {
-    for (int64_t i = 0; i < times_; ++i) product_(at(w, i * next_a_, g_.in), at(b, i * next_b_, g_.in), at(c, i * next_c_, g_.out));
+    for (int64_t i = 0; i < times_; ++i)
+      product_(at(w, i * next_a_, g_.in), at(b, i * next_b_, g_.in), at(c, i * next_c_, g_.out));
   }
 
  private:
@@ -77,7 +98,8 @@ template <class P>
 class Chunks {
  public:
   template <class Make>
-  Chunks(int64_t n, int64_t step, Make make) : n_(n), step_(step), whole_(make(step)), rest_(n % step ? make(n % step) : whole_) {}
+  Chunks(int64_t n, int64_t step, Make make)
+      : n_(n), step_(step), whole_(make(step)), rest_(n % step ? make(n % step) : whole_) {}
   template <class F>
   void each(F f) const {
     for (int64_t i = 0; i < n_; i += step_) f(i, std::min(step_, n_ - i), i + step_ <= n_ ? whole_ : rest_);
@@ -88,8 +110,10 @@ class Chunks {
   P whole_, rest_;
 };
 
-// own, or the library's once it has agreed with own. initialise: what the output holds before the products are added to it.
-Kernel guarded(const Problem& q, ConvolutionKind kind, const void* x, const void* w, void* out, int64_t elements, Kernel own, std::function<void(void*)> initialise) {
+// own, or the library's once it has agreed with own. initialise: what the output holds before the products are added to
+// it.
+Kernel guarded(const Problem& q, ConvolutionKind kind, const void* x, const void* w, void* out, int64_t elements,
+               Kernel own, std::function<void(void*)> initialise) {
   if (q.out != q.in) return own;
   CudaDevice& d = device_of(q.a);
   const Convolution what{kind, q.s, q.in, static_cast<bool>(initialise)};
@@ -113,8 +137,10 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
     const DepthwiseForward body{a.in[0], a.in[1], bias.data ? Ref(bias) : Ref(), a.out[0], q.window, q.s.groups, q.s.m};
     return [&d = device_of(a), body, n = a.out[0].numel()] { for_each(d, n, body); };
   }
-  const Staged x = Staged::input(a, carve, a.in[0], q.in), w = Staged::input(a, carve, a.in[1], q.in), y = Staged::output(a, carve, a.out[0], q.out);
-  const int64_t image = q.s.groups * q.k * q.p, step = q.pointwise() ? q.s.n : q.images_at_a_time(image * size_of(q.in));
+  const Staged x = Staged::input(a, carve, a.in[0], q.in), w = Staged::input(a, carve, a.in[1], q.in),
+               y = Staged::output(a, carve, a.out[0], q.out);
+  const int64_t image = q.s.groups * q.k * q.p,
+                step = q.pointwise() ? q.s.n : q.images_at_a_time(image * size_of(q.in));
   char* const columns = q.pointwise() ? nullptr : carve.take<char>(step * image * size_of(q.in));
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
@@ -124,19 +150,24 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   g.out = q.out;
   g.beta = bias.data ? 1 : 0;
   const Chunks<EachGroup> chunks(q.s.n, step, [&](int64_t images) { return EachGroup(d, q, g, images); });
-  const auto initialise = [&d, bias, dims = a.out[0].dims, type = q.out, gm = q.gm, p = q.p](void* to) { fill(d, Tensor{to, type, dims}, bias, gm, p)(); };
-  const Kernel own = [=, &d, in = q.in, out = q.out, window = q.window, gc = q.gc, taps = q.s.taps(), p = q.p, from = q.gc * q.in_size, to = q.gm * q.p] {
+  const auto initialise = [&d, bias, dims = a.out[0].dims, type = q.out, gm = q.gm, p = q.p](void* to) {
+    fill(d, Tensor{to, type, dims}, bias, gm, p)();
+  };
+  const Kernel own = [=, &d, in = q.in, out = q.out, window = q.window, gc = q.gc, taps = q.s.taps(), p = q.p,
+                      from = q.gc * q.in_size, to = q.gm * q.p] {
     if (bias.data) initialise(result.data);
     chunks.each([&](int64_t first, int64_t images, const EachGroup& product) {
       const void* b = at(x.data, first * from, in);
       if (columns) {
-        launch_rows<Im2col>(d, images * gc * taps, p, in, b, columns, window, gc, false, Divider(images), Divider(taps));
+        launch_rows<Im2col>(d, images * gc * taps, p, in, b, columns, window, gc, false, Divider(images),
+                            Divider(taps));
         b = columns;
       }
       product(w.data, b, at(result.data, first * to, out));
     });
   };
-  const Kernel work = guarded(q, ConvolutionKind::forward, x.data, w.data, result.data, result.numel(), own, bias.data ? std::function<void(void*)>(initialise) : nullptr);
+  const Kernel work = guarded(q, ConvolutionKind::forward, x.data, w.data, result.data, result.numel(), own,
+                              bias.data ? std::function<void(void*)>(initialise) : nullptr);
   return [=] {
     x.move();
     w.move();
@@ -154,7 +185,8 @@ Kernel grad_x(const KernelArgs& a, Carver& carve) {
     return [&d = device_of(a), body, n = a.out[0].numel()] { for_each(d, n, body); };
   }
   const bool direct = q.pointwise();
-  const Staged dy = Staged::input(a, carve, a.in[0], q.in), w = Staged::input(a, carve, a.in[1], q.in), dx = Staged::output(a, carve, a.out[0], q.out);
+  const Staged dy = Staged::input(a, carve, a.in[0], q.in), w = Staged::input(a, carve, a.in[1], q.in),
+               dx = Staged::output(a, carve, a.out[0], q.out);
   const int64_t image = q.s.groups * q.k * q.p, step = direct ? q.s.n : q.images_at_a_time(image * 4);
   float* const columns = direct ? nullptr : carve.take<float>(step * image);
   if (carve.measuring()) return {};
@@ -167,7 +199,8 @@ Kernel grad_x(const KernelArgs& a, Carver& carve) {
   const Ref result = Tensor{dx.data, q.out, a.out[0].dims};
   const Kernel own = [=, &d, in = q.in, out = q.out, window = q.window, from = q.gm * q.p, to = q.gc * q.in_size] {
     chunks.each([&](int64_t first, int64_t images, const EachGroup& product) {
-      product(w.data, at(dy.data, first * from, in), columns ? static_cast<void*>(columns) : at(result.data, first * to, out));
+      product(w.data, at(dy.data, first * from, in),
+              columns ? static_cast<void*>(columns) : at(result.data, first * to, out));
       if (columns) for_each(d, images * to, Col2im{columns, result, first * to, window});
     });
   };
@@ -190,8 +223,9 @@ Kernel grad_w(const KernelArgs& a, Carver& carve) {
   }
   // One product a group over the outputs of several images: both operands are laid out (groups, rows, images, p).
   const int64_t image = (q.s.groups * q.k + q.gm) * q.p, step = q.images_at_a_time(image * size_of(q.in));
-  if (step < q.s.n) q.out = DType::f32;   // chunks are added in fp32
-  const Staged x = Staged::input(a, carve, a.in[0], q.in), dy = Staged::input(a, carve, a.in[1], q.in), dw = Staged::output(a, carve, a.out[0], q.out);
+  if (step < q.s.n) q.out = DType::f32;  // chunks are added in fp32
+  const Staged x = Staged::input(a, carve, a.in[0], q.in), dy = Staged::input(a, carve, a.in[1], q.in),
+               dw = Staged::output(a, carve, a.out[0], q.out);
   const bool single = step == 1, direct = single && q.pointwise();
   char* const columns = direct ? nullptr : carve.take<char>(step * q.s.groups * q.k * q.p * size_of(q.in));
   char* const above = single ? nullptr : carve.take<char>(step * q.gm * q.p * size_of(q.in));
@@ -210,7 +244,8 @@ Kernel grad_w(const KernelArgs& a, Carver& carve) {
   using WeightProduct = std::function<void(const void*, const void*, void*)>;
   const WeightProduct begin = make(step, false);
   const Chunks<WeightProduct> more(q.s.n, step, [&](int64_t images) { return make(images, true); });
-  const Kernel own = [=, &d, in = q.in, window = q.window, gc = q.gc, gm = q.gm, taps = q.s.taps(), p = q.p, size = q.in_size] {
+  const Kernel own = [=, &d, in = q.in, window = q.window, gc = q.gc, gm = q.gm, taps = q.s.taps(), p = q.p,
+                      size = q.in_size] {
     more.each([&](int64_t first, int64_t images, const WeightProduct& add) {
       const void *b = at(x.data, first * gc * size, in), *up = at(dy.data, first * gm * p, in);
       if (columns) {

@@ -7,14 +7,15 @@
 
 namespace amp::cuda {
 
-// Windows as columns: for every channel and tap a row with the inputs that the outputs of an image meet, 0 in the padding.
-// Rows of one image follow each other (images_inside false) or those of one channel and tap (true). E: the elements' bits.
+// Windows as columns: for every channel and tap a row with the inputs that the outputs of an image meet, 0 in the
+// padding. Rows of one image follow each other (images_inside false) or those of one channel and tap (true). E: the
+// elements' bits.
 template <class E>
 struct Im2col {
   const E* x;
   E* columns;
   DeviceWindow w;
-  int64_t channels;      // of an image, all groups
+  int64_t channels;  // of an image, all groups
   bool images_inside;
   Divider by_images, by_taps;
   DEV void operator()(int64_t row, const RowTeam& team) const {
@@ -63,13 +64,14 @@ struct ChannelsFirst {
 struct Col2im {
   const float* columns;
   Ref dx;
-  int64_t first;         // element of dx that belongs to element 0
+  int64_t first;  // element of dx that belongs to element 0
   DeviceWindow w;
   DEV void operator()(int64_t i) const {
     const int64_t in = w.in_size(), out = w.out_size(), plane = quotient(i, in);
     const float* const from = columns + plane * w.taps() * out;
     float sum = 0;
-    each_output(w, static_cast<int>(i - plane * in), [&](int o, int, int, int, int tap) { sum += from[tap * out + o]; });
+    each_output(w, static_cast<int>(i - plane * in),
+                [&](int o, int, int, int, int tap) { sum += from[tap * out + o]; });
     store(dx, first + i, sum);
   }
 };
@@ -87,12 +89,14 @@ struct DepthwiseForward {
   DeviceWindow window;
   int64_t groups, m;
   DEV void operator()(int64_t i) const {
-    const int64_t out = window.out_size(), plane = quotient(i, out), image = quotient(plane, groups * m), channel = plane - image * groups * m;
+    const int64_t out = window.out_size(), plane = quotient(i, out), image = quotient(plane, groups * m),
+                  channel = plane - image * groups * m;
     const int64_t from = (image * groups + channel / m) * window.in_size(), weight = channel * window.taps();
     int od, oh, ow;
     window.output(static_cast<int>(i - plane * out), od, oh, ow);
     float sum = bias ? load<float>(bias, channel) : 0.0f;
-    each_tap(window, od, oh, ow, [&](int tap, int at) { sum += load<float>(w, weight + tap) * load<float>(x, from + at); });
+    each_tap(window, od, oh, ow,
+             [&](int tap, int at) { sum += load<float>(w, weight + tap) * load<float>(x, from + at); });
     store(y, i, sum);
   }
 };
@@ -108,7 +112,9 @@ struct DepthwiseGradX {
     float sum = 0;
     for (int64_t k = 0; k < m; ++k) {
       const int64_t from = (plane * m + k) * out, weight = (group * m + k) * window.taps();
-      each_output(window, static_cast<int>(i - plane * in), [&](int o, int, int, int, int tap) { sum += load<float>(dy, from + o) * load<float>(w, weight + tap); });
+      each_output(window, static_cast<int>(i - plane * in), [&](int o, int, int, int, int tap) {
+        sum += load<float>(dy, from + o) * load<float>(w, weight + tap);
+      });
     }
     store(dx, i, sum);
   }
@@ -122,7 +128,8 @@ struct DepthwiseGradW {
     const int taps = window.taps();
     const int64_t channel = row / taps, out = window.out_size();
     const int tap = static_cast<int>(row - channel * taps);
-    const int kw = tap % window.w.kernel, kh = tap / window.w.kernel % window.h.kernel, kd = tap / (window.w.kernel * window.h.kernel);
+    const int kw = tap % window.w.kernel, kh = tap / window.w.kernel % window.h.kernel,
+              kd = tap / (window.w.kernel * window.h.kernel);
     float sum = 0;
     team.for_each(images * out, [&](int64_t j) {
       const int64_t image = quotient(j, out);

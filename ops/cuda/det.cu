@@ -1,5 +1,5 @@
-// Det and DetGrad (ops/det.cc): a thread for a determinant. Its matrix lies in the workspace, element by element beside those of
-// the other threads, so that a warp reads and writes neighbours.
+// Det and DetGrad (ops/det.cc): a thread for a determinant. Its matrix lies in the workspace, element by element beside
+// those of the other threads, so that a warp reads and writes neighbours.
 #include "backend/cpu/workspace.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
@@ -8,7 +8,7 @@
 namespace amp::cuda {
 namespace {
 
-constexpr int64_t kScratch = int64_t{64} << 20;   // bytes, unless 32 matrices need more
+constexpr int64_t kScratch = int64_t{64} << 20;  // bytes, unless 32 matrices need more
 
 struct Det {
   Ref x, y;
@@ -57,14 +57,19 @@ Kernel det(const KernelArgs& a, Carver& carve) {
   const int64_t n = a.in[0].dims.back(), matrices = a.out[0].numel(), threads = threads_for(matrices, n * n);
   float* const scratch = carve.take<float>(threads * n * n);
   if (carve.measuring()) return {};
-  return [&d = device_of(a), body = Det{a.in[0], a.out[0], scratch, n, matrices, threads}] { launch(d, {body.threads / 32, 32}, body); };
+  return [&d = device_of(a), body = Det{a.in[0], a.out[0], scratch, n, matrices, threads}] {
+    launch(d, {body.threads / 32, 32}, body);
+  };
 }
 Kernel det_grad(const KernelArgs& a, Carver& carve) {
   if (in_double(a)) no_fp64(a);
-  const int64_t n = a.in[0].dims.back(), matrices = a.in[1].numel(), elements = n > 0 ? (n - 1) * (n - 1) : 0, threads = threads_for(matrices * n * n, elements);
+  const int64_t n = a.in[0].dims.back(), matrices = a.in[1].numel(), elements = n > 0 ? (n - 1) * (n - 1) : 0,
+                threads = threads_for(matrices * n * n, elements);
   float* const scratch = carve.take<float>(threads * elements);
   if (carve.measuring()) return {};
-  return [&d = device_of(a), body = DetGrad{a.in[0], a.in[1], a.out[0], scratch, n, matrices, threads}] { launch(d, {body.threads / 32, 32}, body); };
+  return [&d = device_of(a), body = DetGrad{a.in[0], a.in[1], a.out[0], scratch, n, matrices, threads}] {
+    launch(d, {body.threads / 32, 32}, body);
+  };
 }
 
 const RegisterKernel kernels[] = {{DeviceKind::cuda, "Det", with_workspace<det>, measure_workspace<det>},

@@ -1,11 +1,12 @@
 // GridSample and GridSampleGrad (ops/grid_sample.cc).
 //
-// Many outputs may take from one input element, and which do is known to the grid's values only. The gradient of x is therefore
-// summed in 64-bit fixed-point numbers: integer additions give the same sum in whatever order threads come, which float atomics
-// do not, and neither a sort nor lists of takers are needed. Each plane (image and channel) has its own unit, the largest |dy| of the
-// plane times 2^-(61 - bits), where 2^bits is at least the sum of the weights that can meet in one element: nothing overflows, and
-// an element is right to 2^-37 of the plane's largest gradient (for a million outputs), far finer than fp32 at the sizes that matter.
-// Infinities and NaN have no place among integers: a flag for each element that one reached makes it NaN.
+// Many outputs may take from one input element, and which do is known to the grid's values only. The gradient of x is
+// therefore summed in 64-bit fixed-point numbers: integer additions give the same sum in whatever order threads come,
+// which float atomics do not, and neither a sort nor lists of takers are needed. Each plane (image and channel) has its
+// own unit, the largest |dy| of the plane times 2^-(61 - bits), where 2^bits is at least the sum of the weights that
+// can meet in one element: nothing overflows, and an element is right to 2^-37 of the plane's largest gradient (for a
+// million outputs), far finer than fp32 at the sizes that matter. Infinities and NaN have no place among integers: a
+// flag for each element that one reached makes it NaN.
 #include "backend/cpu/workspace.h"
 #include "backend/cuda/rows.cuh"
 #include "backend/grid_taps.h"
@@ -13,16 +14,18 @@
 namespace amp::cuda {
 namespace {
 
-constexpr int kChannels = 16;   // that a thread handles
+constexpr int kChannels = 16;  // that a thread handles
 
 #ifdef __CUDACC__
-DEV void add_whole(int64_t* to, int64_t v) { atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(v)); }
+DEV void add_whole(int64_t* to, int64_t v) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(v));
+}
 #else
 DEV void add_whole(int64_t* to, int64_t v) { *to += v; }
 #endif
 
 struct Shape {
-  int64_t batch, channels, in, out;   // spatial elements
+  int64_t batch, channels, in, out;  // spatial elements
   int rank;
   int64_t size[3] = {1, 1, 1};
   SampleMode mode;
@@ -30,8 +33,14 @@ struct Shape {
   bool align;
 
   Shape(const Dims& x, const Dims& grid, const Attrs& a)
-      : batch(x[0]), channels(x[1]), in(1), out(1), rank(static_cast<int>(x.size()) - 2), mode(static_cast<SampleMode>(a.i("mode", kLinear))),
-        padding(static_cast<SamplePadding>(a.i("padding", kZeros))), align(a.i("align", 0) != 0) {
+      : batch(x[0]),
+        channels(x[1]),
+        in(1),
+        out(1),
+        rank(static_cast<int>(x.size()) - 2),
+        mode(static_cast<SampleMode>(a.i("mode", kLinear))),
+        padding(static_cast<SamplePadding>(a.i("padding", kZeros))),
+        align(a.i("align", 0) != 0) {
     for (int k = 0; k < rank; ++k) {
       size[k] = x[static_cast<size_t>(k) + 2];
       in *= size[k];
@@ -41,7 +50,8 @@ struct Shape {
   int64_t groups() const { return (channels + kChannels - 1) / kChannels; }
 
   DEV void taps(const Ref& grid, int64_t point, SampleTaps<float>* t) const {
-    for (int k = 0; k < rank; ++k) t[k] = sample_taps(load<float>(grid, point * rank + (rank - 1 - k)), size[k], mode, padding, align);
+    for (int k = 0; k < rank; ++k)
+      t[k] = sample_taps(load<float>(grid, point * rank + (rank - 1 - k)), size[k], mode, padding, align);
   }
   // Calls f(source offset, taps used in each dimension) for every source of an output that is no padding.
   template <class F>
@@ -72,7 +82,7 @@ struct Shape {
 
 // Item i: an output of an image, for some of the channels.
 struct Item {
-  int64_t image, point, first, last;   // channels [first, last)
+  int64_t image, point, first, last;  // channels [first, last)
   DEV Item(const Shape& s, int64_t i) {
     const int64_t row = i / s.out;
     point = i - row * s.out;
@@ -143,7 +153,7 @@ struct Units {
     });
     top = team.reduce(top, 0.0f, Maximum{});
     int e = 0;
-    frexpf(top, &e);   // top < 2^e
+    frexpf(top, &e);  // top < 2^e
     if (team.leads()) exponent[plane] = 61 - bits - e;
   }
 };
@@ -166,7 +176,7 @@ struct Scatter {
         if (fabsf(g) < INFINITY) {
           if (g != 0) add_whole(sums + plane * s.in + offset, llrint(ldexp(static_cast<double>(g), exponent[plane])));
         } else {
-          broken[plane * s.in + offset] = 1;   // whoever writes it, writes 1
+          broken[plane * s.in + offset] = 1;  // whoever writes it, writes 1
         }
       }
     });
@@ -187,7 +197,9 @@ struct Gather {
 Kernel forward(const KernelArgs& a) {
   if (in_double(a)) no_fp64(a);
   const Shape s(a.in[0].dims, a.in[1].dims, a.attrs());
-  return [&d = device_of(a), body = Forward{a.in[0], a.in[1], a.out[0], s}, n = s.batch * s.groups() * s.out] { for_each(d, n, body); };
+  return [&d = device_of(a), body = Forward{a.in[0], a.in[1], a.out[0], s}, n = s.batch * s.groups() * s.out] {
+    for_each(d, n, body);
+  };
 }
 
 Kernel backward(const KernelArgs& a, Carver& carve) {
@@ -199,7 +211,7 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   int32_t* const exponent = carve.take<int32_t>(planes);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
-  int bits = 3;   // the weights of one output add up to 2.6 at most in absolute value: three dimensions of cubic taps
+  int bits = 3;  // the weights of one output add up to 2.6 at most in absolute value: three dimensions of cubic taps
   while ((int64_t{1} << (bits - 3)) < s.out) ++bits;
   const GridGrad of_grid{a.in[0], a.in[1], a.in[2], a.out[1], s};
   const Units units{a.in[2], s.out, bits, exponent};
@@ -215,8 +227,9 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   };
 }
 
-const RegisterKernel kernels[] = {{DeviceKind::cuda, "GridSample", forward},
-                                  {DeviceKind::cuda, "GridSampleGrad", with_workspace<backward>, measure_workspace<backward>}};
+const RegisterKernel kernels[] = {
+    {DeviceKind::cuda, "GridSample", forward},
+    {DeviceKind::cuda, "GridSampleGrad", with_workspace<backward>, measure_workspace<backward>}};
 
 }  // namespace
 }  // namespace amp::cuda

@@ -35,7 +35,7 @@ struct Reset {
 struct Cell {
   Steps s;
   Activation f, g;
-  bool after;   // reset after: z and r are not activated yet
+  bool after;  // reset after: z and r are not activated yet
   const float* hn;
   float *y, *hs, *gates;
   int64_t t;
@@ -64,7 +64,8 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   const bool after = a.has(4);
   const int64_t H = s.hidden, n = s.states();
   const MatrixProduct gates_of = adding(d, s.batch, 2 * H, H, true, H, 3 * H, {0, 0, 3 * n});
-  const MatrixProduct new_of = after ? adding(d, s.batch, H, H, true, H, H, {0, 2 * H * H, n}) : adding(d, s.batch, H, H, true, H, 3 * H, {n, 2 * H * H, std::gcd(3 * n, 2 * H)});
+  const MatrixProduct new_of = after ? adding(d, s.batch, H, H, true, H, H, {0, 2 * H * H, n})
+                                     : adding(d, s.batch, H, H, true, H, 3 * H, {n, 2 * H * H, std::gcd(3 * n, 2 * H)});
   return [=, &d] {
     x.load();
     x.begin(d, 1, 2);
@@ -92,8 +93,8 @@ struct CellGrad {
   Steps s;
   Activation f, g;
   bool after;
-  const float *gates, *hn, *before, *dy;   // of step t; dy may be null
-  float *dgates, *left, *right, *dh;       // left, right: what Rn is between in n's product
+  const float *gates, *hn, *before, *dy;  // of step t; dy may be null
+  float *dgates, *left, *right, *dh;      // left, right: what Rn is between in n's product
   int64_t t;
   DEV void operator()(int64_t e) const {
     const int64_t H = s.hidden, b = e / H, k = e - b * H;
@@ -145,8 +146,10 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   CudaDevice& d = device_of(a);
   Gemm through = moving({s.batch, H, H}, {n, 2 * H * H, 0});
   through.beta = after ? 1 : 0;
-  const MatrixProduct new_of = product(d, through), gates_of = adding(d, s.batch, H, 2 * H, false, 3 * H, H, {3 * n, 0, 0});
-  const MatrixProduct gate_weights = weight_gradient(d, 2 * H, H, s.time * s.batch, 3 * H), new_weights = weight_gradient(d, H, H, s.time * s.batch, H, {0, 0, 2 * H * H});
+  const MatrixProduct new_of = product(d, through),
+                      gates_of = adding(d, s.batch, H, 2 * H, false, 3 * H, H, {3 * n, 0, 0});
+  const MatrixProduct gate_weights = weight_gradient(d, 2 * H, H, s.time * s.batch, 3 * H),
+                      new_weights = weight_gradient(d, H, H, s.time * s.batch, H, {0, 0, 2 * H * H});
   return [=, &d] {
     x.load();
     x.begin(d, 2, 8);
@@ -155,7 +158,8 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
     for_each(d, s.time * n, AllBefore{s, x.input(6), x.input(1), before});
     for (int64_t step = s.time; step-- > 0;) {
       const int64_t t = s.at(step);
-      const float *const gates = x.input(4) + t * 3 * n, *const hp = before + t * n, *const dy = x.input(7) ? x.input(7) + t * n : nullptr;
+      const float *const gates = x.input(4) + t * 3 * n, *const hp = before + t * n,
+                         *const dy = x.input(7) ? x.input(7) + t * n : nullptr;
       float *const dgates = x.output(0) + t * 3 * n, *const left = lefts + t * n;
       for_each(d, n, CellGrad{s, f, g, after, gates, x.input(5) + t * n, hp, dy, dgates, left, rights + t * n, dh, t});
       new_of(left, Rn, after ? dh : reset);
@@ -164,8 +168,10 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
     }
     gate_weights(x.output(0), before, x.output(1));
     new_weights(lefts, rights, x.output(1) + 2 * H * H);
-    if (after) column_sums(d, s.time * s.batch, H, Elements{lefts, H}, x.output(3));
-    else d.fill(x.output(3), 0, x.bytes(3));
+    if (after)
+      column_sums(d, s.time * s.batch, H, Elements{lefts, H}, x.output(3));
+    else
+      d.fill(x.output(3), 0, x.bytes(3));
     x.store();
   };
 }

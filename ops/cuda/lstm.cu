@@ -7,8 +7,8 @@ namespace {
 struct Cell {
   Steps s;
   Activation f, g, h;
-  const float* P;   // peepholes, or null
-  float *y, *hs, *cs, *gates, *cells;   // of step t, but hs and cs
+  const float* P;                      // peepholes, or null
+  float *y, *hs, *cs, *gates, *cells;  // of step t, but hs and cs
   int64_t t;
   DEV void operator()(int64_t e) const {
     const int64_t H = s.hidden, b = e / H, k = e - b * H;
@@ -21,7 +21,8 @@ struct Cell {
       return;
     }
     float *const o = i + H, *const fg = o + H, *const n = fg + H;
-    const float in = f.value(*i + (P ? P[k] * c : 0.0f)), keep = f.value(*fg + (P ? P[2 * H + k] * c : 0.0f)), fresh = g.value(*n);
+    const float in = f.value(*i + (P ? P[k] * c : 0.0f)), keep = f.value(*fg + (P ? P[2 * H + k] * c : 0.0f)),
+                fresh = g.value(*n);
     c = keep * c + in * fresh;
     const float out = f.value(*o + (P ? P[H + k] * c : 0.0f)), state = h.value(c) * out;
     *i = in, *o = out, *fg = keep, *n = fresh;
@@ -47,18 +48,20 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
       const int64_t t = s.at(step);
       float* const gates = x.output(3) + t * 4 * n;
       recur(x.output(1), x.input(1), gates);
-      for_each(d, n, Cell{s, f, g, h, x.input(5), x.output(0) + t * n, x.output(1), x.output(2), gates, x.output(4) + t * n, t});
+      for_each(
+          d, n,
+          Cell{s, f, g, h, x.input(5), x.output(0) + t * n, x.output(1), x.output(2), gates, x.output(4) + t * n, t});
     }
     x.store();
   };
 }
 
-// Gradients before the activations of step t, and the states' gradients so far. dh is left as what the product is added to: 0, or
-// the gradient itself where a sequence takes no part.
+// Gradients before the activations of step t, and the states' gradients so far. dh is left as what the product is added
+// to: 0, or the gradient itself where a sequence takes no part.
 struct CellGrad {
   Steps s;
   Activation f, g, h;
-  const float *P, *c0, *gates, *cells, *dy;   // gates and dy of step t; cells of all; P and dy may be null
+  const float *P, *c0, *gates, *cells, *dy;  // gates and dy of step t; cells of all; P and dy may be null
   float *dgates, *dh, *dc;
   int64_t t;
   DEV void operator()(int64_t e) const {
@@ -69,7 +72,8 @@ struct CellGrad {
       return;
     }
     const float* const at = gates + b * 4 * H + k;
-    const float i = at[0], o = at[H], fg = at[2 * H], n = at[3 * H], c = cells[t * s.batch * H + e], prev = s.before(cells, c0, t, b, k);
+    const float i = at[0], o = at[H], fg = at[2 * H], n = at[3 * H], c = cells[t * s.batch * H + e],
+                prev = s.before(cells, c0, t, b, k);
     const float top = dh[e] + (dy ? dy[e] : 0.0f), hc = h.value(c), d_o = top * hc * f.slope(o);
     float dC = dc[e] + top * o * h.slope(hc);
     if (P) dC += d_o * P[H + k];
@@ -103,7 +107,8 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   float* const before = carve.take<float>(s.time * n);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
-  const MatrixProduct recur = adding(d, s.batch, H, 4 * H, false, 4 * H, H, {4 * n, 0, 0}), weights = weight_gradient(d, 4 * H, H, s.time * s.batch, 4 * H);
+  const MatrixProduct recur = adding(d, s.batch, H, 4 * H, false, 4 * H, H, {4 * n, 0, 0}),
+                      weights = weight_gradient(d, 4 * H, H, s.time * s.batch, 4 * H);
   return [=, &d] {
     x.load();
     x.begin(d, 2, 9);
@@ -112,19 +117,24 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
       const int64_t t = s.at(step);
       float* const dgates = x.output(0) + t * 4 * n;
       const float* const dy = x.input(8) ? x.input(8) + t * n : nullptr;
-      for_each(d, n, CellGrad{s, f, g, h, x.input(4), x.input(2), x.input(5) + t * 4 * n, x.input(6), dy, dgates, x.output(2), x.output(3), t});
+      for_each(d, n,
+               CellGrad{s, f, g, h, x.input(4), x.input(2), x.input(5) + t * 4 * n, x.input(6), dy, dgates, x.output(2),
+                        x.output(3), t});
       recur(dgates, x.input(0), x.output(2));
     }
     for_each(d, s.time * n, AllBefore{s, x.input(7), x.input(1), before});
     weights(x.output(0), before, x.output(1));
-    if (x.input(4)) column_sums(d, s.time * s.batch, 3 * H, PeepholeGrad{s, x.output(0), x.input(6), x.input(2)}, x.output(4));
-    else d.fill(x.output(4), 0, x.bytes(4));
+    if (x.input(4))
+      column_sums(d, s.time * s.batch, 3 * H, PeepholeGrad{s, x.output(0), x.input(6), x.input(2)}, x.output(4));
+    else
+      d.fill(x.output(4), 0, x.bytes(4));
     x.store();
   };
 }
 
-const RegisterKernel kernels[] = {{DeviceKind::cuda, "LSTM", with_workspace<forward>, measure_workspace<forward>},
-                                  {DeviceKind::cuda, "LSTMGrad", with_workspace<backward>, measure_workspace<backward>}};
+const RegisterKernel kernels[] = {
+    {DeviceKind::cuda, "LSTM", with_workspace<forward>, measure_workspace<forward>},
+    {DeviceKind::cuda, "LSTMGrad", with_workspace<backward>, measure_workspace<backward>}};
 
 }  // namespace
 }  // namespace amp::cuda

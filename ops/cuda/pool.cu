@@ -1,5 +1,6 @@
-// MaxPool, MaxPoolGrad, MaxPoolIndex, AveragePool, AveragePoolGrad (ops/pool.cc). One thread an element of the output; gradients
-// gather from the windows that cover an input, in the order of the outputs, so that no sum depends on who comes first.
+// MaxPool, MaxPoolGrad, MaxPoolIndex, AveragePool, AveragePoolGrad (ops/pool.cc). One thread an element of the output;
+// gradients gather from the windows that cover an input, in the order of the outputs, so that no sum depends on who
+// comes first.
 #include "backend/cuda/rows.cuh"
 #include "backend/cuda/window.cuh"
 
@@ -10,7 +11,10 @@ struct Shape {
   DeviceWindow w;
   int64_t planes, in, out;
   Shape(const Dims& x, const Dims& y, const Attrs& a)
-      : w(make_window(x, y, a.ints("kernel"), a)), planes(x[0] * x[1]), in(numel(Dims(x.begin() + 2, x.end()))), out(numel(Dims(y.begin() + 2, y.end()))) {}
+      : w(make_window(x, y, a.ints("kernel"), a)),
+        planes(x[0] * x[1]),
+        in(numel(Dims(x.begin() + 2, x.end()))),
+        out(numel(Dims(y.begin() + 2, y.end()))) {}
 };
 
 // The first tap inside the input, 0 when there is none.
@@ -59,7 +63,8 @@ struct MaxPoolIndex {
     s.w.output(static_cast<int>(i - plane * s.out), od, oh, ow);
     if (tap < 0 || tap >= s.w.taps()) tap = 0;
     const int kw = tap % s.w.w.kernel, kh = tap / s.w.w.kernel % s.w.h.kernel, kd = tap / (s.w.w.kernel * s.w.h.kernel);
-    store(index, i, plane * s.in + (int64_t{s.w.d.at(od, kd)} * s.w.h.in + s.w.h.at(oh, kh)) * s.w.w.in + s.w.w.at(ow, kw));
+    store(index, i,
+          plane * s.in + (int64_t{s.w.d.at(od, kd)} * s.w.h.in + s.w.h.at(oh, kh)) * s.w.w.in + s.w.w.at(ow, kw));
   }
 };
 
@@ -147,7 +152,8 @@ Kernel average_pool(const KernelArgs& a) {
 }
 Kernel average_pool_grad(const KernelArgs& a) {
   only_fp32(a);
-  return each_element(a, AveragePoolGrad{a.in[0], a.out[0], Shape(a.out[0].dims, a.in[0].dims, a.attrs()), counts_padding(a)});
+  return each_element(
+      a, AveragePoolGrad{a.in[0], a.out[0], Shape(a.out[0].dims, a.in[0].dims, a.attrs()), counts_padding(a)});
 }
 
 const RegisterKernel kernels[] = {{DeviceKind::cuda, "MaxPool", max_pool},

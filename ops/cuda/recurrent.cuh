@@ -1,5 +1,6 @@
-// What the kernels of LSTM, GRU and RNN share (semantics: backend/cpu/recurrent.h). A step is one or two products and one
-// kernel with a thread for each sequence and unit; all of it in fp32, 16-bit operands being converted through the workspace.
+// What the kernels of LSTM, GRU and RNN share (semantics: backend/cpu/recurrent.h). A step is one or two products and
+// one kernel with a thread for each sequence and unit; all of it in fp32, 16-bit operands being converted through the
+// workspace.
 #pragma once
 
 #include "backend/activation.h"
@@ -14,7 +15,8 @@ struct Steps {
   bool reverse = false;
   Ref lens;
 
-  Steps(const Dims& y, const Attrs& a, const Tensor& lengths) : time(y[0]), batch(y[1]), hidden(y[2]), reverse(a.i("reverse", 0) != 0) {
+  Steps(const Dims& y, const Attrs& a, const Tensor& lengths)
+      : time(y[0]), batch(y[1]), hidden(y[2]), reverse(a.i("reverse", 0) != 0) {
     if (lengths.data) lens = lengths;
   }
   int64_t at(int64_t step) const { return reverse ? time - 1 - step : step; }
@@ -44,8 +46,8 @@ struct AllBefore {
   }
 };
 
-// Sums over the rows of a (rows, columns) matrix, whose elements f(row, column) yields. A block owns 32 columns; its warps take
-// turns at the rows and their sums are added in order.
+// Sums over the rows of a (rows, columns) matrix, whose elements f(row, column) yields. A block owns 32 columns; its
+// warps take turns at the rows and their sums are added in order.
 template <class F>
 struct ColumnSums {
   static constexpr bool cooperative = true;
@@ -83,7 +85,8 @@ inline MatrixProduct product(CudaDevice& d, const Gemm& g) {
   if (g.beta != 0) return [](const void*, const void*, void*) {};
   return [&d, bytes = g.m * g.n * 4](const void*, const void*, void* c) { d.fill(c, 0, bytes); };
 }
-// By what multiples the addresses of a, b and c lie from aligned ones in the calls of a product (Gemm::stride_a); 0: they are aligned.
+// By what multiples the addresses of a, b and c lie from aligned ones in the calls of a product (Gemm::stride_a); 0:
+// they are aligned.
 struct Moving {
   int64_t a = 0, b = 0, c = 0;
 };
@@ -94,7 +97,8 @@ inline Gemm moving(Gemm g, const Moving& by) {
   return g;
 }
 // c (m, n) += a (m, k) b (k, n), or b (n, k) when transposed; rows of a and c at distances lda and ldc.
-inline MatrixProduct adding(CudaDevice& d, int64_t m, int64_t n, int64_t k, bool transposed, int64_t lda, int64_t ldc, const Moving& by) {
+inline MatrixProduct adding(CudaDevice& d, int64_t m, int64_t n, int64_t k, bool transposed, int64_t lda, int64_t ldc,
+                            const Moving& by) {
   Gemm g = moving({m, n, k}, by);
   g.trans_b = transposed;
   g.lda = lda;
@@ -103,7 +107,8 @@ inline MatrixProduct adding(CudaDevice& d, int64_t m, int64_t n, int64_t k, bool
   return product(d, g);
 }
 // c (m, n) = a^T b over `rows` rows, those of a at distance lda.
-inline MatrixProduct weight_gradient(CudaDevice& d, int64_t m, int64_t n, int64_t rows, int64_t lda, const Moving& by = {}) {
+inline MatrixProduct weight_gradient(CudaDevice& d, int64_t m, int64_t n, int64_t rows, int64_t lda,
+                                     const Moving& by = {}) {
   Gemm g = moving({m, n, rows}, by);
   g.trans_a = true;
   g.lda = lda;
@@ -116,7 +121,8 @@ struct Operands {
   std::vector<Dims> out_dims;
   Operands(const KernelArgs& a, Carver& c) {
     if (in_double(a)) no_fp64(a);
-    for (const Tensor& t : a.in) in.push_back(t.data && is_float(t.dtype) ? Staged::input(a, c, t, DType::f32) : Staged{});
+    for (const Tensor& t : a.in)
+      in.push_back(t.data && is_float(t.dtype) ? Staged::input(a, c, t, DType::f32) : Staged{});
     for (const Tensor& t : a.out) {
       out.push_back(Staged::output(a, c, t, DType::f32));
       out_dims.push_back(t.dims);
@@ -133,8 +139,10 @@ struct Operands {
   }
   // Output i begins as input j, or 0 when that is absent.
   void begin(CudaDevice& d, size_t i, size_t j) const {
-    if (input(j)) d.copy(output(i), input(j), bytes(i));
-    else d.fill(output(i), 0, bytes(i));
+    if (input(j))
+      d.copy(output(i), input(j), bytes(i));
+    else
+      d.fill(output(i), 0, bytes(i));
   }
 };
 

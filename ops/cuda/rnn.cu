@@ -7,7 +7,7 @@ namespace {
 struct Cell {
   Steps s;
   Activation f;
-  float *y, *hs;   // y of step t
+  float *y, *hs;  // y of step t
   int64_t t;
   DEV void operator()(int64_t e) const {
     if (t >= s.length(e / s.hidden)) {
@@ -44,7 +44,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
 struct CellGrad {
   Steps s;
   Activation f;
-  const float *y, *dy;   // of step t; dy may be null
+  const float *y, *dy;  // of step t; dy may be null
   float *dxg, *dh;
   int64_t t;
   DEV void operator()(int64_t e) const {
@@ -62,14 +62,16 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   float* const before = carve.take<float>(s.time * n);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
-  const MatrixProduct recur = adding(d, s.batch, H, H, false, H, H, {n, 0, 0}), weights = weight_gradient(d, H, H, s.time * s.batch, H);
+  const MatrixProduct recur = adding(d, s.batch, H, H, false, H, H, {n, 0, 0}),
+                      weights = weight_gradient(d, H, H, s.time * s.batch, H);
   return [=, &d] {
     x.load();
     x.begin(d, 2, 5);
     for (int64_t step = s.time; step-- > 0;) {
       const int64_t t = s.at(step);
       float* const dxg = x.output(0) + t * n;
-      for_each(d, n, CellGrad{s, f, x.input(3) + t * n, x.input(4) ? x.input(4) + t * n : nullptr, dxg, x.output(2), t});
+      for_each(d, n,
+               CellGrad{s, f, x.input(3) + t * n, x.input(4) ? x.input(4) + t * n : nullptr, dxg, x.output(2), t});
       recur(dxg, x.input(0), x.output(2));
     }
     for_each(d, s.time * n, AllBefore{s, x.input(3), x.input(1), before});

@@ -1,11 +1,12 @@
-// Convolutions on the emulated device beyond the operator table's cases: images in chunks, channels in groups, mixed types; and the
-// guard that stands before a library of convolutions.
+// Convolutions on the emulated device beyond the operator table's cases: images in chunks, channels in groups, mixed
+// types; and the guard that stands before a library of convolutions.
+#include "backend/cuda/convolution.h"
+
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <iostream>
 #include <sstream>
 
-#include "backend/cuda/convolution.h"
 #include "tests/cuda/on_device.h"
 
 using namespace amp;
@@ -23,17 +24,20 @@ struct Shapes {
     return a;
   }
 };
-const Shapes kShapes[] = {{{5, 6, 9, 8}, {8, 6, 3, 3}, {5, 8, 5, 8}, {2, 1}, {1, 1}, {1, 1, 1, 1}, 1},
-                          {{5, 8, 7, 9}, {12, 4, 3, 2}, {5, 12, 4, 6}, {1, 1}, {1, 2}, {0, 0, 0, 0}, 2},
-                          {{5, 8, 8, 8}, {12, 4, 3, 3}, {5, 12, 8, 8}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 2},
-                          {{3, 8, 40}, {16, 2, 5}, {3, 16, 20}, {2}, {1}, {2, 2}, 4},
-                          {{3, 8, 6, 6}, {8, 8, 1, 1}, {3, 8, 6, 6}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 1},
-                          {{3, 4, 4, 5, 6}, {4, 2, 2, 3, 3}, {3, 4, 3, 5, 3}, {1, 1, 2}, {1, 1, 1}, {0, 1, 1, 0, 1, 1}, 2},
-                          {{2, 6, 40, 36}, {12, 1, 3, 3}, {2, 12, 40, 36}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 6}};
+const Shapes kShapes[] = {
+    {{5, 6, 9, 8}, {8, 6, 3, 3}, {5, 8, 5, 8}, {2, 1}, {1, 1}, {1, 1, 1, 1}, 1},
+    {{5, 8, 7, 9}, {12, 4, 3, 2}, {5, 12, 4, 6}, {1, 1}, {1, 2}, {0, 0, 0, 0}, 2},
+    {{5, 8, 8, 8}, {12, 4, 3, 3}, {5, 12, 8, 8}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 2},
+    {{3, 8, 40}, {16, 2, 5}, {3, 16, 20}, {2}, {1}, {2, 2}, 4},
+    {{3, 8, 6, 6}, {8, 8, 1, 1}, {3, 8, 6, 6}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 1},
+    {{3, 4, 4, 5, 6}, {4, 2, 2, 3, 3}, {3, 4, 3, 5, 3}, {1, 1, 2}, {1, 1, 1}, {0, 1, 1, 0, 1, 1}, 2},
+    {{2, 6, 40, 36}, {12, 1, 3, 3}, {2, 12, 40, 36}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 6}};
 
 Shapes valid(Shapes s) {  // output extents from the window
   for (size_t i = 0; i < s.strides.size(); ++i) {
-    s.y[i + 2] = (s.x[i + 2] + s.pads[i] + s.pads[s.strides.size() + i] - (s.w[i + 2] - 1) * s.dilations[i] - 1) / s.strides[i] + 1;
+    s.y[i + 2] =
+        (s.x[i + 2] + s.pads[i] + s.pads[s.strides.size() + i] - (s.w[i + 2] - 1) * s.dilations[i] - 1) / s.strides[i] +
+        1;
   }
   return s;
 }
@@ -45,14 +49,16 @@ TEST_CASE("CUDA convolutions in chunks, groups and mixed types are the CPU's", "
   for (const Shapes& given : kShapes) {
     const Shapes s = valid(given);
     for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
-      const HostTensor x = draw(s.x, 1, type), w = draw(s.w, 2, type), dy = draw(s.y, 3, type), bias = draw({s.w[0]}, 4, type);
+      const HostTensor x = draw(s.x, 1, type), w = draw(s.w, 2, type), dy = draw(s.y, 3, type),
+                       bias = draw({s.w[0]}, 4, type);
       const auto check_one = [&](const char* op, const std::vector<HostTensor>& in, Attrs attrs) {
         const HostTensor want = on_cpu(op, in, attrs)[0];
         for (const DType out : {type, DType::f32}) {
           std::vector<HostTensor> results;
           for (const int64_t limit : {int64_t{1} << 28, int64_t{9000}, int64_t{1}}) {
             attrs.set("column_bytes", limit);
-            INFO(op << " of " << to_string(s.x) << " with " << to_string(s.w) << " in " << name_of(type) << " to " << name_of(out) << ", " << limit << " bytes of columns");
+            INFO(op << " of " << to_string(s.x) << " with " << to_string(s.w) << " in " << name_of(type) << " to "
+                    << name_of(out) << ", " << limit << " bytes of columns");
             OnDevice node(*device, op, in, attrs, out);
             results.push_back(node.run(in)[0]);
             CHECK(worst(results.back(), want) < (out == DType::f32 ? 2e-6 : out == DType::f16 ? 1e-3 : 8e-3));
@@ -94,7 +100,10 @@ struct FakeLibrary final : cuda::LibraryConvolution {
   bool run(const void* a, const void* b, void* c) override {
     ++*runs;
     if (refuses) return false;
-    const auto host = [](const void* p, const Dims& d) { return HostTensor::of<float>(d, std::vector<float>(static_cast<const float*>(p), static_cast<const float*>(p) + numel(d))); };
+    const auto host = [](const void* p, const Dims& d) {
+      return HostTensor::of<float>(
+          d, std::vector<float>(static_cast<const float*>(p), static_cast<const float*>(p) + numel(d)));
+    };
     const HostTensor y = on_cpu("Conv", {host(a, shapes.x), host(b, shapes.w)}, shapes.attrs())[0];
     const std::vector<double> v = y.to_doubles();
     for (size_t i = 0; i < v.size(); ++i) {

@@ -1,5 +1,6 @@
-// Pools, GridSample, determinants and recurrent layers on the emulated device, on shapes beyond the operator table's: rows that
-// take a whole block, more channels than a thread handles, units that fill no warp. Against the CPU's kernels in fp64.
+// Pools, GridSample, determinants and recurrent layers on the emulated device, on shapes beyond the operator table's:
+// rows that take a whole block, more channels than a thread handles, units that fill no warp. Against the CPU's kernels
+// in fp64.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 
@@ -14,8 +15,10 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Runs a node and compares each output; threads run forwards and backwards, and the bits must be the same. The CPU's outputs.
-std::vector<HostTensor> compare(const char* op, const std::vector<HostTensor>& in, const Attrs& attrs, double tolerance = 2e-6) {
+// Runs a node and compares each output; threads run forwards and backwards, and the bits must be the same. The CPU's
+// outputs.
+std::vector<HostTensor> compare(const char* op, const std::vector<HostTensor>& in, const Attrs& attrs,
+                                double tolerance = 2e-6) {
   static const auto device = cuda::make_emulated_device();
   const std::vector<HostTensor> want = on_cpu(op, in, attrs);
   OnDevice node(*device, op, in, attrs, DType::f32);
@@ -44,7 +47,8 @@ TEST_CASE("larger pools on CUDA are the CPU's", "[cuda]") {
                        Row{{1, 2, 33, 50}, {1, 2, 31, 46}, {2, 3}, {1, 1}, {2, 2}, {0, 0, 0, 0}},
                        Row{{2, 3, 40, 41}, {2, 3, 1, 1}, {40, 41}, {1, 1}, {1, 1}, {0, 0, 0, 0}},
                        Row{{1, 2, 9, 14, 11}, {1, 2, 5, 7, 6}, {3, 2, 3}, {2, 2, 2}, {1, 1, 1}, {0, 0, 1, 2, 0, 1}}}) {
-    Attrs a{{"kernel", r.kernel}, {"strides", r.strides}, {"dilations", r.dilations}, {"pads", r.pads}, {"dims", r.y}}, back = a;
+    Attrs a{{"kernel", r.kernel}, {"strides", r.strides}, {"dilations", r.dilations}, {"pads", r.pads}, {"dims", r.y}},
+        back = a;
     back.set("dims", r.x);
     const HostTensor x = draw(r.x, 1), dy = draw(r.y, 2);
     const std::vector<HostTensor> y = compare("MaxPool", {x}, a);
@@ -66,8 +70,10 @@ TEST_CASE("larger samplings on CUDA are the CPU's", "[cuda]") {
     Dims x, grid, y;
     int64_t mode, padding;
   };
-  for (const Row& r : {Row{{2, 35, 20, 21}, {2, 15, 16, 2}, {2, 35, 15, 16}, 1, 0}, Row{{1, 17, 12, 9}, {1, 30, 41, 2}, {1, 17, 30, 41}, 2, 1},
-                       Row{{1, 3, 6, 7, 8}, {1, 9, 8, 7, 3}, {1, 3, 9, 8, 7}, 2, 2}, Row{{1, 18, 50}, {1, 700, 1}, {1, 18, 700}, 1, 1}}) {
+  for (const Row& r : {Row{{2, 35, 20, 21}, {2, 15, 16, 2}, {2, 35, 15, 16}, 1, 0},
+                       Row{{1, 17, 12, 9}, {1, 30, 41, 2}, {1, 17, 30, 41}, 2, 1},
+                       Row{{1, 3, 6, 7, 8}, {1, 9, 8, 7, 3}, {1, 3, 9, 8, 7}, 2, 2},
+                       Row{{1, 18, 50}, {1, 700, 1}, {1, 18, 700}, 1, 1}}) {
     const Attrs a{{"mode", r.mode}, {"padding", r.padding}, {"align", int64_t{0}}};
     const HostTensor x = draw(r.x, 1), grid = draw(r.grid, 2);
     compare("GridSample", {x, grid}, a, 2e-4);  // a coordinate is known to 2^-24 of the image
@@ -111,7 +117,8 @@ TEST_CASE("many determinants on CUDA are the CPU's", "[cuda]") {
 TEST_CASE("larger recurrent layers on CUDA are the CPU's", "[cuda]") {
   const int64_t T = 9, B = 5, H = 37;
   const HostTensor lens = HostTensor::of<int64_t>({B}, std::vector<int64_t>{9, 4, 0, 7, 1}), none;
-  const HostTensor h0 = draw({B, H}, 1), c0 = draw({B, H}, 2), dy = draw({T, B, H}, 3), dh = draw({B, H}, 4), dc = draw({B, H}, 5);
+  const HostTensor h0 = draw({B, H}, 1), c0 = draw({B, H}, 2), dy = draw({T, B, H}, 3), dh = draw({B, H}, 4),
+                   dc = draw({B, H}, 5);
   const auto weights = [](const Dims& d) {
     HostTensor t = draw(d, 6);
     float* const v = t.as_mutable<float>();
@@ -130,7 +137,8 @@ TEST_CASE("larger recurrent layers on CUDA are the CPU's", "[cuda]") {
         const HostTensor R4 = weights({4 * H, H}), R3 = weights({3 * H, H}), R1 = weights({H, H});
         const Attrs a4 = attrs(reverse, {0, 1, 1}), a3 = attrs(reverse, {0, 1}), a1 = attrs(reverse, {1});
         const auto y4 = compare("LSTM", {draw({T, B, 4 * H}, 9), R4, h0, c0, l, peepholes}, a4, 1e-5);
-        compare("LSTMGrad", {R4, h0, c0, l, peepholes, narrow(y4[3]), narrow(y4[4]), narrow(y4[0]), dy, dh, dc}, a4, 1e-5);
+        compare("LSTMGrad", {R4, h0, c0, l, peepholes, narrow(y4[3]), narrow(y4[4]), narrow(y4[0]), dy, dh, dc}, a4,
+                1e-5);
         const auto y3 = compare("GRU", {draw({T, B, 3 * H}, 10), R3, h0, l, rb}, a3, 1e-5);
         compare("GRUGrad", {R3, h0, l, rb, narrow(y3[2]), narrow(y3[3]), narrow(y3[0]), dy, dh}, a3, 1e-5);
         const auto y1 = compare("RNN", {draw({T, B, H}, 11), R1, h0, l}, a1, 1e-5);

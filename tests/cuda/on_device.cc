@@ -16,7 +16,9 @@ const Node& add(Graph& g, const char* op, const std::vector<HostTensor>& in, con
 }
 }  // namespace
 
-OnDevice::OnDevice(cuda::EmulatedDevice& d, const char* op, const std::vector<HostTensor>& in, const Attrs& attrs, DType out) : d_(d) {
+OnDevice::OnDevice(cuda::EmulatedDevice& d, const char* op, const std::vector<HostTensor>& in, const Attrs& attrs,
+                   DType out)
+    : d_(d) {
   const Node& node = add(graph_, op, in, attrs);
   for (const HostTensor& t : in) in_.push_back(t ? Tensor{place(t.bytes()), t.dtype(), t.dims()} : Tensor{});
   for (const ValueId v : node.out) {

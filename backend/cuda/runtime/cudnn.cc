@@ -37,13 +37,15 @@ class Descriptor {
 };
 using TensorDescriptor = Descriptor<cudnnTensorDescriptor_t, cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor>;
 using FilterDescriptor = Descriptor<cudnnFilterDescriptor_t, cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor>;
-using WindowDescriptor = Descriptor<cudnnConvolutionDescriptor_t, cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor>;
+using WindowDescriptor =
+    Descriptor<cudnnConvolutionDescriptor_t, cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor>;
 
 bool good(cudnnStatus_t s) { return s == CUDNN_STATUS_SUCCESS; }
 
 class Plan final : public LibraryConvolution {
  public:
-  Plan(cudnnHandle_t handle, std::shared_ptr<void> owner, cudaStream_t stream, const Convolution& what) : handle_(handle), owner_(std::move(owner)), stream_(stream), what_(what) {}
+  Plan(cudnnHandle_t handle, std::shared_ptr<void> owner, cudaStream_t stream, const Convolution& what)
+      : handle_(handle), owner_(std::move(owner)), stream_(stream), what_(what) {}
 
   // False: cuDNN has nothing for it. Sets the workspace that run() wants.
   bool choose(bool tf32) { return describe(tf32) && find(tf32); }
@@ -60,11 +62,17 @@ class Plan final : public LibraryConvolution {
     void* const scratch = workspace_.get();
     switch (what_.kind) {
       case ConvolutionKind::forward:
-        return good(cudnnConvolutionForward(handle_, &alpha, x_, a, w_, b, window_, static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_), scratch, bytes_, &beta, y_, c));
+        return good(cudnnConvolutionForward(handle_, &alpha, x_, a, w_, b, window_,
+                                            static_cast<cudnnConvolutionFwdAlgo_t>(algorithm_), scratch, bytes_, &beta,
+                                            y_, c));
       case ConvolutionKind::grad_x:
-        return good(cudnnConvolutionBackwardData(handle_, &alpha, w_, b, y_, a, window_, static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_), scratch, bytes_, &beta, x_, c));
+        return good(cudnnConvolutionBackwardData(handle_, &alpha, w_, b, y_, a, window_,
+                                                 static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_), scratch,
+                                                 bytes_, &beta, x_, c));
       case ConvolutionKind::grad_w:
-        return good(cudnnConvolutionBackwardFilter(handle_, &alpha, x_, a, y_, b, window_, static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_), scratch, bytes_, &beta, w_, c));
+        return good(cudnnConvolutionBackwardFilter(handle_, &alpha, x_, a, y_, b, window_,
+                                                   static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_), scratch,
+                                                   bytes_, &beta, w_, c));
     }
     return false;
   }
@@ -72,10 +80,13 @@ class Plan final : public LibraryConvolution {
  private:
   bool describe(bool tf32) {
     const ConvShape& s = what_.shape;
-    const cudnnDataType_t type = what_.type == DType::f16 ? CUDNN_DATA_HALF : what_.type == DType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+    const cudnnDataType_t type = what_.type == DType::f16    ? CUDNN_DATA_HALF
+                                 : what_.type == DType::bf16 ? CUDNN_DATA_BFLOAT16
+                                                             : CUDNN_DATA_FLOAT;
     const WindowAxis& depth = s.window[0];
     const size_t skip = depth.in == 1 && depth.out == 1 && depth.kernel == 1 && depth.pad == 0 ? 1 : 0;
-    std::vector<int> x{static_cast<int>(s.n), static_cast<int>(s.groups * s.c)}, y{static_cast<int>(s.n), static_cast<int>(s.groups * s.m)};
+    std::vector<int> x{static_cast<int>(s.n), static_cast<int>(s.groups * s.c)},
+        y{static_cast<int>(s.n), static_cast<int>(s.groups * s.m)};
     std::vector<int> w{static_cast<int>(s.groups * s.m), static_cast<int>(s.c)}, pads, strides, dilations;
     for (size_t i = skip; i < 3; ++i) {
       const WindowAxis& a = s.window[i];
@@ -87,20 +98,27 @@ class Plan final : public LibraryConvolution {
       dilations.push_back(static_cast<int>(a.dilation));
     }
     constexpr int64_t kLimit = (int64_t{1} << 31) - 1;
-    if (s.n * s.groups * s.c * s.in_size() > kLimit || s.n * s.groups * s.m * s.out_size() > kLimit || s.groups * s.m * s.c * s.taps() > kLimit) return false;
+    if (s.n * s.groups * s.c * s.in_size() > kLimit || s.n * s.groups * s.m * s.out_size() > kLimit ||
+        s.groups * s.m * s.c * s.taps() > kLimit)
+      return false;
     const int rank = static_cast<int>(x.size());
     const auto tensor = [&](const TensorDescriptor& d, const std::vector<int>& dims) {
       std::vector<int> step(dims.size(), 1);
       for (size_t i = dims.size() - 1; i > 0; --i) step[i - 1] = step[i] * dims[i];
       return good(cudnnSetTensorNdDescriptor(d, type, rank, dims.data(), step.data()));
     };
-    const cudnnMathType_t math = what_.type != DType::f32 ? CUDNN_TENSOR_OP_MATH : tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
-    if (!tensor(x_, x) || !tensor(y_, y) || !good(cudnnSetFilterNdDescriptor(w_, type, CUDNN_TENSOR_NCHW, rank, w.data())) ||
-        !good(cudnnSetConvolutionNdDescriptor(window_, rank - 2, pads.data(), strides.data(), dilations.data(), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT)) ||
-        !good(cudnnSetConvolutionGroupCount(window_, static_cast<int>(s.groups))) || !good(cudnnSetConvolutionMathType(window_, math))) {
+    const cudnnMathType_t math = what_.type != DType::f32 ? CUDNN_TENSOR_OP_MATH
+                                 : tf32                   ? CUDNN_DEFAULT_MATH
+                                                          : CUDNN_FMA_MATH;
+    if (!tensor(x_, x) || !tensor(y_, y) ||
+        !good(cudnnSetFilterNdDescriptor(w_, type, CUDNN_TENSOR_NCHW, rank, w.data())) ||
+        !good(cudnnSetConvolutionNdDescriptor(window_, rank - 2, pads.data(), strides.data(), dilations.data(),
+                                              CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT)) ||
+        !good(cudnnSetConvolutionGroupCount(window_, static_cast<int>(s.groups))) ||
+        !good(cudnnSetConvolutionMathType(window_, math))) {
       return false;
     }
-    std::vector<int> out(y.size());   // with the first pad at both ends
+    std::vector<int> out(y.size());  // with the first pad at both ends
     return good(cudnnGetConvolutionNdForwardOutputDim(window_, x_, w_, rank, out.data())) && out == y;
   }
 
@@ -111,7 +129,8 @@ class Plan final : public LibraryConvolution {
       const Perf& p = found[static_cast<size_t>(i)];
       if (!good(p.status) || p.determinism != CUDNN_DETERMINISTIC) continue;
       const bool plain = what_.type == DType::f32 && !tf32;
-      if (plain && (p.mathType == CUDNN_TENSOR_OP_MATH || p.mathType == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION)) continue;
+      if (plain && (p.mathType == CUDNN_TENSOR_OP_MATH || p.mathType == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION))
+        continue;
       if (!good(cudnnSetConvolutionMathType(window_, plain ? CUDNN_FMA_MATH : p.mathType))) continue;
       if (!good(size(p.algo, &bytes_)) || bytes_ > kWorkspace) continue;
       algorithm_ = static_cast<int>(p.algo);
@@ -124,25 +143,34 @@ class Plan final : public LibraryConvolution {
     switch (what_.kind) {
       case ConvolutionKind::forward: {
         std::vector<cudnnConvolutionFwdAlgoPerf_t> found(CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
-        return good(cudnnGetConvolutionForwardAlgorithm_v7(handle_, x_, w_, window_, y_, static_cast<int>(found.size()), &n, found.data())) &&
-               pick(found, n, tf32, [&](auto algo, size_t* bytes) { return cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, window_, y_, algo, bytes); });
+        return good(cudnnGetConvolutionForwardAlgorithm_v7(handle_, x_, w_, window_, y_, static_cast<int>(found.size()),
+                                                           &n, found.data())) &&
+               pick(found, n, tf32, [&](auto algo, size_t* bytes) {
+                 return cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, window_, y_, algo, bytes);
+               });
       }
       case ConvolutionKind::grad_x: {
         std::vector<cudnnConvolutionBwdDataAlgoPerf_t> found(CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT);
-        return good(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle_, w_, y_, window_, x_, static_cast<int>(found.size()), &n, found.data())) &&
-               pick(found, n, tf32, [&](auto algo, size_t* bytes) { return cudnnGetConvolutionBackwardDataWorkspaceSize(handle_, w_, y_, window_, x_, algo, bytes); });
+        return good(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle_, w_, y_, window_, x_,
+                                                                static_cast<int>(found.size()), &n, found.data())) &&
+               pick(found, n, tf32, [&](auto algo, size_t* bytes) {
+                 return cudnnGetConvolutionBackwardDataWorkspaceSize(handle_, w_, y_, window_, x_, algo, bytes);
+               });
       }
       case ConvolutionKind::grad_w: {
         std::vector<cudnnConvolutionBwdFilterAlgoPerf_t> found(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT);
-        return good(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle_, x_, y_, window_, w_, static_cast<int>(found.size()), &n, found.data())) &&
-               pick(found, n, tf32, [&](auto algo, size_t* bytes) { return cudnnGetConvolutionBackwardFilterWorkspaceSize(handle_, x_, y_, window_, w_, algo, bytes); });
+        return good(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle_, x_, y_, window_, w_,
+                                                                  static_cast<int>(found.size()), &n, found.data())) &&
+               pick(found, n, tf32, [&](auto algo, size_t* bytes) {
+                 return cudnnGetConvolutionBackwardFilterWorkspaceSize(handle_, x_, y_, window_, w_, algo, bytes);
+               });
       }
     }
     return false;
   }
 
   cudnnHandle_t handle_;
-  std::shared_ptr<void> owner_;   // of the handle
+  std::shared_ptr<void> owner_;  // of the handle
   cudaStream_t stream_;
   Convolution what_;
   TensorDescriptor x_, y_;
@@ -155,7 +183,8 @@ class Plan final : public LibraryConvolution {
 
 }  // namespace
 
-// Work on the stream is ordered, so that all plans can share one buffer; plans made before it grew keep the one they know.
+// Work on the stream is ordered, so that all plans can share one buffer; plans made before it grew keep the one they
+// know.
 DeviceMemory Cudnn::workspace(int64_t bytes) {
   if (bytes > workspace_bytes_) {
     workspace_ = device_.allocate(bytes);
@@ -171,8 +200,11 @@ std::shared_ptr<LibraryConvolution> Cudnn::plan(const Convolution& what) {
     auto handle = std::make_shared<Handle>();
     const cudnnStatus_t status = cudnnCreate(&handle->value);
     if (!good(status)) handle->value = nullptr;
-    if (good(status) && good(cudnnSetStream(handle->value, stream))) handle_ = std::move(handle);
-    else std::cerr << "warning: W_LIBRARY: cuDNN does not open (" << cudnnGetErrorString(status) << "); convolutions use the built-in kernels\n";
+    if (good(status) && good(cudnnSetStream(handle->value, stream)))
+      handle_ = std::move(handle);
+    else
+      std::cerr << "warning: W_LIBRARY: cuDNN does not open (" << cudnnGetErrorString(status)
+                << "); convolutions use the built-in kernels\n";
   }
   if (!handle_) return nullptr;
   const auto plan = std::make_shared<Plan>(handle_->value, handle_, stream, what);

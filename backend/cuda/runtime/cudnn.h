@@ -7,13 +7,14 @@
 
 namespace amp::cuda {
 
-// The library is opened when the first convolution is asked for. Destroy it before the device's stream; plans may outlive it.
+// The library is opened when the first convolution is asked for. Destroy it before the device's stream; plans may
+// outlive it.
 class Cudnn {
  public:
   Cudnn(CudaDevice& device, bool tf32) : device_(device), tf32_(tf32) {}
 
-  // Null where cuDNN has no deterministic algorithm within 256 MiB of workspace (shared by all plans), or no such convolution: pads
-  // that differ at the two ends in a way that shows, 2^31 elements. Asks by heuristics, runs nothing.
+  // Null where cuDNN has no deterministic algorithm within 256 MiB of workspace (shared by all plans), or no such
+  // convolution: pads that differ at the two ends in a way that shows, 2^31 elements. Asks by heuristics, runs nothing.
   std::shared_ptr<LibraryConvolution> plan(const Convolution& what);
 
  private:
