@@ -134,8 +134,10 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   if (q.empty()) return carve.measuring() ? Kernel{} : fill(device_of(a), a.out[0], bias, q.gm, q.p);
   if (q.depthwise()) {
     if (carve.measuring()) return {};
-    const DepthwiseForward body{a.in[0], a.in[1], bias.data ? Ref(bias) : Ref(), a.out[0], q.window, q.s.groups, q.s.m};
-    return [&d = device_of(a), body, n = a.out[0].numel()] { for_each(d, n, body); };
+    return by_type({a.in[0], a.in[1], bias, a.out[0]}, [&](auto r) -> Kernel {
+      const DepthwiseForward<decltype(r)> body{a.in[0], a.in[1], bias, a.out[0], q.window, q.s.groups, q.s.m};
+      return [&d = device_of(a), body, n = a.out[0].numel()] { for_each(d, n, body); };
+    });
   }
   const Staged x = Staged::input(a, carve, a.in[0], q.in), w = Staged::input(a, carve, a.in[1], q.in),
                y = Staged::output(a, carve, a.out[0], q.out);
@@ -181,8 +183,10 @@ Kernel grad_x(const KernelArgs& a, Carver& carve) {
   if (q.empty()) return carve.measuring() ? Kernel{} : fill(device_of(a), a.out[0], {}, 1, 1);
   if (q.depthwise()) {
     if (carve.measuring()) return {};
-    const DepthwiseGradX body{a.in[0], a.in[1], a.out[0], q.window, q.s.m, Divider(q.s.groups)};
-    return [&d = device_of(a), body, n = a.out[0].numel()] { for_each(d, n, body); };
+    return by_type({a.in[0], a.in[1], a.out[0]}, [&](auto r) -> Kernel {
+      const DepthwiseGradX<decltype(r)> body{a.in[0], a.in[1], a.out[0], q.window, q.s.m, Divider(q.s.groups)};
+      return [&d = device_of(a), body, n = a.out[0].numel()] { for_each(d, n, body); };
+    });
   }
   const bool direct = q.pointwise();
   const Staged dy = Staged::input(a, carve, a.in[0], q.in), w = Staged::input(a, carve, a.in[1], q.in),
@@ -218,8 +222,10 @@ Kernel grad_w(const KernelArgs& a, Carver& carve) {
   if (q.empty()) return carve.measuring() ? Kernel{} : fill(device_of(a), a.out[0], {}, 1, 1);
   if (q.depthwise()) {
     if (carve.measuring()) return {};
-    const DepthwiseGradW body{a.in[0], a.in[1], a.out[0], q.window, q.s.n, q.s.groups, q.s.m};
-    return [&d = device_of(a), body, rows = a.out[0].numel(), n = q.s.n * q.p] { for_each_row(d, rows, n, body); };
+    return by_type({a.in[0], a.in[1]}, [&](auto r) -> Kernel {
+      const DepthwiseGradW<decltype(r)> body{a.in[0], a.in[1], a.out[0], q.window, q.s.n, q.s.groups, q.s.m};
+      return [&d = device_of(a), body, rows = a.out[0].numel(), n = q.s.n * q.p] { for_each_row(d, rows, n, body); };
+    });
   }
   // One product a group over the outputs of several images: both operands are laid out (groups, rows, images, p).
   const int64_t image = (q.s.groups * q.k + q.gm) * q.p, step = q.images_at_a_time(image * size_of(q.in));

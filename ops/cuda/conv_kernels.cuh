@@ -3,6 +3,7 @@
 
 #include "backend/cpu/conv_shape.h"
 #include "backend/cuda/rows.cuh"
+#include "backend/cuda/typed.cuh"
 #include "backend/cuda/window.cuh"
 
 namespace amp::cuda {
@@ -84,8 +85,9 @@ struct FillChannels {
 };
 
 // One input channel a group, m output channels.
+template <class R>
 struct DepthwiseForward {
-  Ref x, w, bias, y;
+  R x, w, bias, y;
   DeviceWindow window;
   int64_t groups, m;
   DEV void operator()(int64_t i) const {
@@ -100,8 +102,9 @@ struct DepthwiseForward {
     store(y, i, sum);
   }
 };
+template <class R>
 struct DepthwiseGradX {
-  Ref dy, w, dx;
+  R dy, w, dx;
   DeviceWindow window;
   int64_t m;
   Divider by_groups;
@@ -120,8 +123,10 @@ struct DepthwiseGradX {
   }
 };
 // A row is one weight: its sum goes over all images and outputs.
+template <class R>
 struct DepthwiseGradW {
-  Ref x, dy, dw;
+  R x, dy;
+  Ref dw;
   DeviceWindow window;
   int64_t images, groups, m;
   DEV void operator()(int64_t row, const RowTeam& team) const {

@@ -2,6 +2,7 @@
 // gradients gather from the windows that cover an input, in the order of the outputs, so that no sum depends on who
 // comes first.
 #include "backend/cuda/rows.cuh"
+#include "backend/cuda/typed.cuh"
 #include "backend/cuda/window.cuh"
 
 namespace amp::cuda {
@@ -23,8 +24,10 @@ DEV int start(const DeviceAxis& a, int o) {
   return k < a.kernel ? k : 0;
 }
 
+template <class R, class Tap>
 struct MaxPool {
-  Ref x, y, taps;
+  R x, y;
+  Tap* taps;
   Shape s;
   DEV void operator()(int64_t i) const {
     const int64_t plane = quotient(i, s.out);
@@ -37,18 +40,20 @@ struct MaxPool {
       if (v > best || v != v) best = v, which = tap;
     });
     store(y, i, best);
-    store(taps, i, which);
+    taps[i] = static_cast<Tap>(which);
   }
 };
 
+template <class R, class Tap>
 struct MaxPoolGrad {
-  Ref dy, taps, dx;
+  R dy, dx;
+  const Tap* taps;
   Shape s;
   DEV void operator()(int64_t i) const {
     const int64_t plane = quotient(i, s.in);
     float sum = 0;
     each_output(s.w, static_cast<int>(i - plane * s.in), [&](int o, int, int, int, int tap) {
-      if (load<int>(taps, plane * s.out + o) == tap) sum += load<float>(dy, plane * s.out + o);
+      if (static_cast<int>(taps[plane * s.out + o]) == tap) sum += load<float>(dy, plane * s.out + o);
     });
     store(dx, i, sum);
   }
@@ -77,8 +82,9 @@ DEV float divisor(const DeviceWindow& w, int od, int oh, int ow, bool padding) {
   return counted(w.d, od, padding) * counted(w.h, oh, padding) * counted(w.w, ow, padding);
 }
 
+template <class R>
 struct AveragePool {
-  Ref x, y;
+  R x, y;
   Shape s;
   bool padding;
   DEV void operator()(int64_t i) const {
@@ -91,8 +97,9 @@ struct AveragePool {
   }
 };
 
+template <class R>
 struct AveragePoolGrad {
-  Ref dy, dx;
+  R dy, dx;
   Shape s;
   bool padding;
   DEV void operator()(int64_t i) const {
@@ -131,13 +138,29 @@ Kernel each_element(const KernelArgs& a, const Body& body) {
   return [&d = device_of(a), body, n = a.out[0].numel()] { for_each(d, n, body); };
 }
 
+template <class Tap>
+Kernel max_pool_of(const KernelArgs& a) {
+  return by_type({a.in[0], a.out[0]}, [&](auto r) {
+    using R = decltype(r);
+    return each_element(a, MaxPool<R, Tap>{a.in[0], a.out[0], static_cast<Tap*>(a.out[1].data),
+                                           Shape(a.in[0].dims, a.out[0].dims, a.attrs())});
+  });
+}
 Kernel max_pool(const KernelArgs& a) {
   only_fp32(a);
-  return each_element(a, MaxPool{a.in[0], a.out[0], a.out[1], Shape(a.in[0].dims, a.out[0].dims, a.attrs())});
+  return a.out[1].dtype == DType::u8 ? max_pool_of<uint8_t>(a) : max_pool_of<int32_t>(a);
+}
+template <class Tap>
+Kernel max_pool_grad_of(const KernelArgs& a) {
+  return by_type({a.in[0], a.out[0]}, [&](auto r) {
+    using R = decltype(r);
+    return each_element(a, MaxPoolGrad<R, Tap>{a.in[0], a.out[0], static_cast<const Tap*>(a.in[1].data),
+                                               Shape(a.out[0].dims, a.in[0].dims, a.attrs())});
+  });
 }
 Kernel max_pool_grad(const KernelArgs& a) {
   only_fp32(a);
-  return each_element(a, MaxPoolGrad{a.in[0], a.in[1], a.out[0], Shape(a.out[0].dims, a.in[0].dims, a.attrs())});
+  return a.in[1].dtype == DType::u8 ? max_pool_grad_of<uint8_t>(a) : max_pool_grad_of<int32_t>(a);
 }
 Kernel max_pool_index(const KernelArgs& a) {
   return each_element(a, MaxPoolIndex{a.in[0], a.out[0], Shape(a.attrs().ints("full"), a.in[0].dims, a.attrs())});
@@ -146,14 +169,20 @@ bool counts_padding(const KernelArgs& a) { return a.attrs().i("count_include_pad
 Kernel average_pool(const KernelArgs& a) {
   only_fp32(a);
   const Shape s(a.in[0].dims, a.out[0].dims, a.attrs());
-  if (!is_global(s.w)) return each_element(a, AveragePool{a.in[0], a.out[0], s, counts_padding(a)});
+  if (!is_global(s.w)) {
+    return by_type({a.in[0], a.out[0]}, [&](auto r) {
+      return each_element(a, AveragePool<decltype(r)>{a.in[0], a.out[0], s, counts_padding(a)});
+    });
+  }
   const GlobalAverage body{a.in[0], a.out[0], s.in};
   return [&d = device_of(a), body, rows = a.out[0].numel()] { for_each_row(d, rows, body.n, body); };
 }
 Kernel average_pool_grad(const KernelArgs& a) {
   only_fp32(a);
-  return each_element(
-      a, AveragePoolGrad{a.in[0], a.out[0], Shape(a.out[0].dims, a.in[0].dims, a.attrs()), counts_padding(a)});
+  const Shape s(a.out[0].dims, a.in[0].dims, a.attrs());
+  return by_type({a.in[0], a.out[0]}, [&](auto r) {
+    return each_element(a, AveragePoolGrad<decltype(r)>{a.in[0], a.out[0], s, counts_padding(a)});
+  });
 }
 
 const RegisterKernel kernels[] = {{DeviceKind::cuda, "MaxPool", max_pool},
