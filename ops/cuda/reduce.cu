@@ -72,17 +72,24 @@ struct ShortRows {
   }
 };
 
-// A thread a result: few to combine, or so many results that they fill the device.
-template <class Op, class T>
+// A thread W neighbouring results: few to combine, or so many results that they fill the device.
+template <class Op, class T, int W>
 struct Alone {
   Ref x, y;
   T none;
   int64_t n, inner;
-  DEV void operator()(int64_t i) const {
-    const int64_t outer = quotient(i, inner), at = outer * n * inner + i - outer * inner;
-    T sum = none;
-    for (int64_t k = 0; k < n; ++k) sum = Op{}(sum, load<T>(x, at + k * inner));
-    store(y, i, sum);
+  DEV void operator()(int64_t group) const {
+    const int64_t i = group * W, outer = quotient(i, inner), at = outer * n * inner + i - outer * inner;
+    T sum[W], v[W];
+    for (int w = 0; w < W; ++w) sum[w] = none;
+    for (int64_t k = 0; k < n; ++k) {
+      unpack(x, fetch<T, W>(x, at + k * inner), v);
+      for (int w = 0; w < W; ++w) sum[w] = Op{}(sum[w], v[w]);
+    }
+    if constexpr (W == 4)
+      store4(y, i, sum);
+    else
+      store(y, i, sum[0]);
   }
 };
 
@@ -104,8 +111,11 @@ Kernel typed(const KernelArgs& a, Carver& carver, T none) {
   const bool four = floating && (inner == 1 ? n : inner) % 4 == 0;
   if (n <= 8 || (inner >= 32 && outer * inner >= 1 << 18)) {
     if (carver.measuring()) return {};
-    return
-        [&d = device_of(a), body = Alone<Op, T>{x, y, none, n, inner}, count = y.numel()] { for_each(d, count, body); };
+    CudaDevice& d = device_of(a);
+    const int64_t count = y.numel();
+    if (inner > 1 && four)
+      return [&d, body = Alone<Op, T, W>{x, y, none, n, inner}, count] { for_each(d, count / W, body); };
+    return [&d, body = Alone<Op, T, 1>{x, y, none, n, inner}, count] { for_each(d, count, body); };
   }
   if (inner > 1) {
     if (four) return reduce_columns(a, carver, outer, n, inner, Columns<Op, T, W>{x, y, none, n, inner});

@@ -12,12 +12,12 @@
 
 namespace amp::test {
 
-namespace {
-
 cuda::EmulatedDevice& device() {
   static const std::unique_ptr<cuda::EmulatedDevice> d = cuda::make_emulated_device();
   return *d;
 }
+
+namespace {
 
 // Largest distance of two tensors in units of what rounding may do: a 16-bit step, or `tolerance` of the largest
 // element.

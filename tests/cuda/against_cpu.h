@@ -4,10 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "backend/kernel.h"
+#include "backend/cuda/emulated_device.h"
 #include "tests/ops/op_cases.h"
 
 namespace amp::test {
+
+cuda::EmulatedDevice& device();
 
 // The node's outputs as the emulated device computes them. Outputs and workspace begin as NaN; that inputs are left
 // alone is checked.

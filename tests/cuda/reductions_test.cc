@@ -184,6 +184,33 @@ TEST_CASE("Dropout draws the CPU's bits", "[cuda]") {
   }
 }
 
+TEST_CASE("long sums are cut over the device, short ones are not", "[cuda]") {
+  const auto launches = [](const char* op, const OpCase& c) {
+    const CaseRun run(op, c, DType::f32, false);
+    const Node& node = run.graph().node(NodeId{0});
+    std::vector<HostTensor> in = draw_inputs(c, 5);
+    for (HostTensor& t : in) t = t.cast(DType::f32);
+    device().events().clear();
+    device().keep_events(true);
+    run_on_device(run.graph(), node, in);
+    device().keep_events(false);
+    std::vector<int64_t> blocks;
+    for (const cuda::Event& e : device().events()) {
+      if (e.kind == cuda::Event::launch) blocks.push_back(e.blocks);
+    }
+    return blocks;
+  };
+  const auto sum = [&](Dims d, int64_t axis) {
+    return launches("ReduceSum", {{{std::move(d)}}, {{"axes", Ints{axis}}, {"keepdims", int64_t{1}}}});
+  };
+  // 256 threads are 8 rows of 128 columns: 64 splits of 64 rows, 6 blocks wide; then 24 blocks of 32 columns.
+  CHECK(sum({4096, 768}, 0) == std::vector<int64_t>{256, 24});  // 64 * 6 tiles by the emulated device's 4 * 64 blocks
+  CHECK(sum({64, 768}, 0) == std::vector<int64_t>{6});
+  CHECK(sum({100, 768}, 1) == std::vector<int64_t>{25});
+  CHECK(sum({100, 4096}, 1) == std::vector<int64_t>{100});
+  CHECK(sum({1, 400000}, 1).size() == 2);
+}
+
 TEST_CASE("random operators follow seed, step and samples on the device", "[cuda]") {
   const OpCase c{{{{12, 30}}}, {{"ratio", 0.5}, {"site", int64_t{7}}, {"rows", int64_t{12}}}};
   const CaseRun run("Dropout", c, DType::f32, false);
