@@ -6,13 +6,8 @@
 
 namespace amp {
 
-namespace {
-struct Walk {  // merged dims, outermost first
-  std::vector<int64_t> n, from, to;
-};
-
-Walk merge(const Dims& dims, const Dims& from, const Dims& to) {
-  Walk w;
+CopyWalk copy_walk(const Dims& dims, const Dims& from, const Dims& to) {
+  CopyWalk w;
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] == 1) continue;
     if (!w.n.empty() && w.from.back() == from[d] * dims[d] && w.to.back() == to[d] * dims[d]) {
@@ -32,10 +27,12 @@ Walk merge(const Dims& dims, const Dims& from, const Dims& to) {
   return w;
 }
 
+namespace {
+
 template <class T>
 Kernel typed(const Tensor& src, const Region& from, const Tensor& dst, const Region& to, const Dims& dims) {
   if (numel(dims) == 0) return [] {};
-  const Walk w = merge(dims, from.strides, to.strides);
+  const CopyWalk w = copy_walk(dims, from.strides, to.strides);
   const size_t last = w.n.size() - 1;
   const int64_t inner = w.n[last], s = w.from[last], t = w.to[last];
   int64_t outer = 1;
@@ -61,6 +58,7 @@ Kernel typed(const Tensor& src, const Region& from, const Tensor& dst, const Reg
     });
   };
 }
+
 }  // namespace
 
 Kernel strided_copy(const Tensor& src, const Region& from, const Tensor& dst, const Region& to, const Dims& dims) {

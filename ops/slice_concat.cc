@@ -1,7 +1,8 @@
 // Slice, Concat, Split, Pad (constant), Expand, Tile: copies of regions. ONNX Slice 1+, Concat 4+, Split 1+, Pad 2+, Expand 8+, Tile 6+.
+#include "ops/slice_concat.h"
+
 #include <algorithm>
 
-#include "backend/strided_copy.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -15,25 +16,15 @@ ValueId simplify_slice(Builder& b, const std::vector<ValueId>& in, const Attrs& 
   return a.ints("dims") == b.dims(in[0]) && std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s == 1; }) ? in[0] : ValueId{};
 }
 
-Region slice_region(const Dims& dims, const Attrs& a) {
-  Region r{0, row_major_strides(dims)};
-  const auto starts = a.ints("starts"), steps = a.ints("steps");
-  for (size_t d = 0; d < dims.size(); ++d) {
-    r.offset += starts[d] * r.strides[d];
-    r.strides[d] *= steps[d];
-  }
-  return r;
-}
-
 Kernel slice_kernel(const KernelArgs& a) {
-  return strided_copy(a.in[0], slice_region(a.in[0].dims, a.attrs()), a.out[0], {0, row_major_strides(a.out[0].dims)}, a.out[0].dims);
+  return strided_copy(a.in[0], slice_region(a.in[0].dims, a.attrs()), a.out[0], whole(a.out[0].dims), a.out[0].dims);
 }
 
 // The transpose of Slice: zeros of dims `full` with input 0 written into the region.
 void infer_slice_grad(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("full")); }
 Kernel slice_grad_kernel(const KernelArgs& a) {
   const Tensor y = a.out[0];
-  const Kernel copy = strided_copy(a.in[0], {0, row_major_strides(a.in[0].dims)}, y, slice_region(y.dims, a.attrs()), a.in[0].dims);
+  const Kernel copy = strided_copy(a.in[0], whole(a.in[0].dims), y, slice_region(y.dims, a.attrs()), a.in[0].dims);
   return [y, copy] {
     std::memset(y.data, 0, static_cast<size_t>(y.bytes()));
     copy();
@@ -68,18 +59,15 @@ void infer_concat(InferCtx& c) {
 }
 ValueId simplify_concat(Builder&, const std::vector<ValueId>& in, const Attrs&) { return in.size() == 1 ? in[0] : ValueId{}; }
 
-Kernel concat_kernel(const KernelArgs& a) {
-  const size_t axis = static_cast<size_t>(a.attrs().i("axis", 0));
-  const Dims strides = row_major_strides(a.out[0].dims);
-  std::vector<Kernel> copies;
-  int64_t at = 0;
-  for (const Tensor& x : a.in) {
-    copies.push_back(strided_copy(x, {0, row_major_strides(x.dims)}, a.out[0], {at * strides[axis], strides}, x.dims));
-    at += x.dims[axis];
-  }
+Kernel in_order(const std::vector<Kernel>& copies) {
   return [copies] {
     for (const Kernel& k : copies) k();
   };
+}
+Kernel concat_kernel(const KernelArgs& a) {
+  std::vector<Kernel> copies;
+  for_each_part(a.in, a.out[0].dims, a.attrs(), [&](const Tensor& x, const Region& r) { copies.push_back(strided_copy(x, whole(x.dims), a.out[0], r, x.dims)); });
+  return in_order(copies);
 }
 void grad_concat(GradBuilder& g) {
   const size_t axis = static_cast<size_t>(g.attrs().i("axis", 0));
@@ -105,17 +93,9 @@ void infer_split(InferCtx& c) {
   }
 }
 Kernel split_kernel(const KernelArgs& a) {
-  const size_t axis = static_cast<size_t>(a.attrs().i("axis", 0));
-  const Dims strides = row_major_strides(a.in[0].dims);
   std::vector<Kernel> copies;
-  int64_t at = 0;
-  for (const Tensor& y : a.out) {
-    copies.push_back(strided_copy(a.in[0], {at * strides[axis], strides}, y, {0, row_major_strides(y.dims)}, y.dims));
-    at += y.dims[axis];
-  }
-  return [copies] {
-    for (const Kernel& k : copies) k();
-  };
+  for_each_part(a.out, a.in[0].dims, a.attrs(), [&](const Tensor& y, const Region& r) { copies.push_back(strided_copy(a.in[0], r, y, whole(y.dims), y.dims)); });
+  return in_order(copies);
 }
 void grad_split(GradBuilder& g) {
   std::vector<ValueId> parts;
@@ -131,13 +111,7 @@ void infer_expand(InferCtx& c) {
 }
 ValueId simplify_expand(Builder& b, const std::vector<ValueId>& in, const Attrs& a) { return b.dims(in[0]) == a.ints("dims") ? in[0] : ValueId{}; }
 Kernel expand_kernel(const KernelArgs& a) {
-  const Dims& in = a.in[0].dims;
-  const Dims& out = a.out[0].dims;
-  Region r{0, Dims(out.size(), 0)};
-  const Dims s = row_major_strides(in);
-  const size_t shift = out.size() - in.size();
-  for (size_t d = 0; d < in.size(); ++d) r.strides[d + shift] = in[d] == 1 ? 0 : s[d];
-  return strided_copy(a.in[0], r, a.out[0], {0, row_major_strides(out)}, out);
+  return strided_copy(a.in[0], expanded(a.in[0].dims, a.out[0].dims), a.out[0], whole(a.out[0].dims), a.out[0].dims);
 }
 void grad_expand(GradBuilder& g) { g.add_grad(0, g.dy(0)); }  // add_grad undoes the broadcast
 

@@ -51,6 +51,7 @@ template <class T> DEV T* shared_memory() {
   return reinterpret_cast<T*>(amp_shared);
 }
 DEV int lowest_bit(unsigned m) { return __ffs(static_cast<int>(m)) - 1; }
+DEV void atomic_max(int32_t* at, int32_t v) { atomicMax(at, v); }
 
 #else
 
@@ -64,6 +65,7 @@ template <class T> T shuffle(T v, int lane) { return emulator::exchange(v, lane)
 inline unsigned ballot(bool b) { return emulator::ballot(b); }
 template <class T> T* shared_memory() { return static_cast<T*>(emulator::self().shared); }
 inline int lowest_bit(unsigned m) { return __builtin_ffs(static_cast<int>(m)) - 1; }
+inline void atomic_max(int32_t* at, int32_t v) { *at = *at < v ? v : *at; }
 
 #endif
 

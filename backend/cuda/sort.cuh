@@ -1,0 +1,95 @@
+// Sorting small keys: squares of 256 by counting, then merges in which every element finds its own place. The result is
+// a function of the keys alone. Launches: 1 + log2(n / 256).
+#pragma once
+
+#include "backend/cpu/workspace.h"
+#include "backend/cuda/launch.cuh"
+
+namespace amp::cuda {
+
+// A key and where it was: words are all different, and equal keys stay in order.
+DEV uint64_t sort_word(int64_t key, int64_t i) { return static_cast<uint64_t>(key) << 32 | static_cast<uint32_t>(i); }
+DEV int64_t key_of(uint64_t word) { return static_cast<int64_t>(word >> 32); }
+DEV int64_t place_of(uint64_t word) { return static_cast<int64_t>(word & 0xffffffffu); }
+
+// How many words of the ascending range [begin, end) are below w.
+DEV int64_t count_below(const uint64_t* words, int64_t begin, int64_t end, uint64_t w) {
+  const int64_t first = begin;
+  while (begin < end) {
+    const int64_t middle = begin + (end - begin) / 2;
+    if (words[middle] < w)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin - first;
+}
+
+constexpr int kSortTile = 256;
+
+template <class Key>
+struct SortTile {
+  static constexpr bool cooperative = true;
+  Key key;
+  uint64_t* out;
+  int64_t n;
+  DEV void operator()() const {
+    uint64_t* const tile = shared_memory<uint64_t>();
+    for (int64_t base = block_index() * kSortTile; base < n; base += grid_blocks() * kSortTile) {
+      const int64_t i = base + thread_index();
+      const int many = static_cast<int>(n - base < kSortTile ? n - base : kSortTile);
+      if (i < n) tile[thread_index()] = sort_word(key(i), i);
+      sync_threads();
+      if (i < n) {
+        const uint64_t mine = tile[thread_index()];
+        int below = 0;
+        for (int j = 0; j < many; ++j) below += tile[j] < mine ? 1 : 0;
+        out[base + below] = mine;
+      }
+      sync_threads();
+    }
+  }
+};
+
+// Neighbouring sorted runs of 2^shift words become one.
+struct MergeRuns {
+  const uint64_t* in;
+  uint64_t* out;
+  int64_t n;
+  int shift;
+  DEV void operator()(int64_t i) const {
+    const int64_t begin = i >> (shift + 1) << (shift + 1), run = int64_t{1} << shift;
+    const int64_t middle = begin + run < n ? begin + run : n, end = begin + 2 * run < n ? begin + 2 * run : n;
+    const uint64_t w = in[i];
+    const bool left = i < middle;
+    const int64_t others = left ? count_below(in, middle, end, w) : count_below(in, begin, middle, w);
+    out[(left ? i : begin + (i - middle)) + others] = w;
+  }
+};
+
+struct Sorted {
+  const uint64_t* words = nullptr;  // ascending
+  Kernel sort;
+};
+
+// key(i) in [0, 2^32) for i in [0, n), n < 2^32; 16 n bytes of workspace.
+template <class Key>
+Sorted prepare_sort(CudaDevice* d, Carver& carver, int64_t n, const Key& key) {
+  uint64_t* a = carver.take<uint64_t>(n);
+  uint64_t* b = carver.take<uint64_t>(n);
+  if (carver.measuring()) return {};
+  check(n < int64_t{1} << 32, "2^32 keys to sort");
+  std::vector<MergeRuns> merges;
+  const SortTile<Key> tiles{key, a, n};
+  for (int shift = 8; int64_t{1} << shift < n; ++shift) {
+    merges.push_back({a, b, n, shift});
+    std::swap(a, b);
+  }
+  const Grid grid{std::min<int64_t>((n + kSortTile - 1) / kSortTile, int64_t{1} << 30), kSortTile, kSortTile * 8};
+  return {a, [d, grid, tiles, merges, n] {
+            launch(*d, grid, tiles);
+            for (const MergeRuns& m : merges) for_each(*d, n, m);
+          }};
+}
+
+}  // namespace amp::cuda

@@ -1,0 +1,192 @@
+#include "backend/cuda/divide.cuh"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/ref.cuh"
+#include "backend/cuda/strided_copy.h"
+
+namespace amp::cuda {
+
+namespace strided_copy_detail {
+
+// Axes of a copy, outermost first, and where an element of their row-major iteration lies on either side.
+struct CopyAxes {
+  int rank = 0;
+  Divisor extent[kMaxRank];
+  int64_t from[kMaxRank] = {}, to[kMaxRank] = {};
+
+  void add(int64_t n, int64_t from_stride, int64_t to_stride) {
+    if (rank == kMaxRank)
+      fail(Exit::unsupported, "E_RANK",
+           cat("a CUDA kernel copies along at most ", kMaxRank, " axes that cannot be merged"));
+    extent[rank] = Divisor(n);
+    from[rank] = from_stride;
+    to[rank++] = to_stride;
+  }
+  DEV void locate(int64_t i, int64_t& x, int64_t& y) const {
+    for (int d = rank - 1; d >= 0; --d) {
+      const int64_t at = d ? extent[d].take(i) : i;
+      x += at * from[d];
+      y += at * to[d];
+    }
+  }
+};
+
+template <class T>
+struct Copy {
+  const T* x;
+  T* y;
+  CopyAxes axes;
+  DEV void operator()(int64_t i) const {
+    int64_t from = 0, to = 0;
+    axes.locate(i, from, to);
+    y[to] = x[from];
+  }
+};
+
+// One axis (a elements) lies close in the source, another one (b) in the destination: squares of both go through shared
+// memory, so that reads and writes are of neighbours. The odd pitch, in words, spreads a column over the banks.
+template <class T, int kSide>
+struct Transposition {
+  static constexpr bool cooperative = true;
+  static constexpr int kThreads = 256, kWarps = kThreads / 32;
+  static constexpr int kPitch = kSide + (sizeof(T) < 4 ? 4 / static_cast<int>(sizeof(T)) : 1);
+
+  const T* x;
+  T* y;
+  int64_t a, b, a_stride, b_stride;  // the strides: of a in the destination, of b in the source
+  Divisor squares_a, squares_b;      // squares along either
+  CopyAxes outer;
+  int64_t squares;
+
+  DEV void operator()() const {
+    T* const square = shared_memory<T>();
+    for (int64_t s = block_index(); s < squares; s += grid_blocks()) {
+      int64_t o = s, from = 0, to = 0;
+      const int64_t b0 = squares_b.take(o) * kSide, a0 = squares_a.take(o) * kSide;
+      outer.locate(o, from, to);
+      for (int r = warp(); r < kSide; r += kWarps) {
+        for (int c = lane(); c < kSide; c += 32) {
+          if (b0 + r < b && a0 + c < a) square[r * kPitch + c] = x[from + (b0 + r) * b_stride + a0 + c];
+        }
+      }
+      sync_threads();
+      for (int r = warp(); r < kSide; r += kWarps) {
+        for (int c = lane(); c < kSide; c += 32) {
+          if (a0 + r < a && b0 + c < b) y[to + (a0 + r) * a_stride + b0 + c] = square[c * kPitch + r];
+        }
+      }
+      sync_threads();
+    }
+  }
+};
+
+template <class T, int kSide>
+Kernel transposition(CudaDevice& d, const T* x, T* y, const CopyWalk& w, size_t a) {
+  const size_t b = w.n.size() - 1;
+  using K = Transposition<T, kSide>;
+  K k{x,
+      y,
+      w.n[a],
+      w.n[b],
+      w.to[a],
+      w.from[b],
+      Divisor((w.n[a] + kSide - 1) / kSide),
+      Divisor((w.n[b] + kSide - 1) / kSide),
+      {},
+      0};
+  k.squares = k.squares_a.value() * k.squares_b.value();
+  for (size_t i = 0; i < b; ++i) {
+    if (i == a) continue;
+    k.outer.add(w.n[i], w.from[i], w.to[i]);
+    k.squares *= w.n[i];
+  }
+  const Grid grid{std::min<int64_t>(k.squares, int64_t{1} << 30), K::kThreads,
+                  int64_t{kSide} * K::kPitch * static_cast<int64_t>(sizeof(T))};
+  return [&d, grid, k] { launch(d, grid, k); };
+}
+
+// The axis that lies close in the source while the last one does so in the destination; the last one where there is
+// none, or where squares would be mostly empty.
+size_t crossing_axis(const CopyWalk& w) {
+  const size_t last = w.n.size() - 1;
+  constexpr int64_t kLeast = 12;
+  if (w.to[last] != 1 || w.from[last] == 1 || w.n[last] < kLeast) return last;
+  for (size_t i = 0; i < last; ++i) {
+    if (w.from[i] == 1 && w.n[i] >= kLeast) return i;
+  }
+  return last;
+}
+
+template <class T>
+Kernel plain(CudaDevice& d, const void* x, void* y, const CopyWalk& w) {
+  Copy<T> body{static_cast<const T*>(x), static_cast<T*>(y), {}};
+  int64_t n = 1;
+  for (size_t i = 0; i < w.n.size(); ++i) {
+    body.axes.add(w.n[i], w.from[i], w.to[i]);
+    n *= w.n[i];
+  }
+  return [&d, n, body] { for_each(d, n, body); };
+}
+
+struct alignas(16) Sixteen {
+  uint64_t v[2];
+};
+
+template <class T>
+Kernel typed(CudaDevice& d, const char* x, char* y, const CopyWalk& w) {
+  const size_t a = crossing_axis(w), last = w.n.size() - 1;
+  if (a == last) return plain<T>(d, x, y, w);
+  if constexpr (sizeof(T) <= 2) {
+    if (std::min(w.n[a], w.n[last]) > 32)
+      return transposition<T, 64>(d, reinterpret_cast<const T*>(x), reinterpret_cast<T*>(y), w, a);
+  }
+  return transposition<T, 32>(d, reinterpret_cast<const T*>(x), reinterpret_cast<T*>(y), w, a);
+}
+
+// Neighbours that may be moved as one: the largest power of two, at most 16 bytes, that every run and step is a
+// multiple of.
+int64_t unit_of(const char* x, const char* y, int64_t size, const CopyWalk& w) {
+  const size_t last = w.n.size() - 1;
+  if (w.from[last] != 1 || w.to[last] != 1) return size;
+  uint64_t bits =
+      reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(y) | static_cast<uint64_t>(w.n[last] * size) | 16;
+  for (size_t i = 0; i < last; ++i)
+    bits |= static_cast<uint64_t>(w.from[i] * size) | static_cast<uint64_t>(w.to[i] * size);
+  return static_cast<int64_t>(bits & (~bits + 1));
+}
+
+}  // namespace strided_copy_detail
+
+Kernel strided_copy(CudaDevice& d, const Tensor& src, const Region& from, const Tensor& dst, const Region& to,
+                    const Dims& dims) {
+  using namespace strided_copy_detail;
+  check(src.dtype == dst.dtype, "strided_copy does not convert");
+  if (numel(dims) == 0) return [] {};
+  const int64_t size = size_of(src.dtype);
+  CopyWalk w = copy_walk(dims, from.strides, to.strides);
+  const char* x = static_cast<const char*>(src.data) + from.offset * size;
+  char* y = static_cast<char*>(dst.data) + to.offset * size;
+  if (w.n.size() == 1 && w.from[0] == 1 && w.to[0] == 1)
+    return [&d, x, y, bytes = w.n[0] * size] { d.copy(y, x, bytes); };
+  const int64_t unit = unit_of(x, y, size, w);
+  if (unit > size) {
+    const size_t last = w.n.size() - 1;
+    w.n[last] /= unit / size;
+    for (size_t i = 0; i < last; ++i) {
+      w.from[i] /= unit / size;
+      w.to[i] /= unit / size;
+    }
+    if (unit == 16) return plain<Sixteen>(d, x, y, w);
+  }
+  switch (unit) {
+    case 1:
+      return typed<uint8_t>(d, x, y, w);
+    case 2:
+      return typed<uint16_t>(d, x, y, w);
+    case 4:
+      return typed<uint32_t>(d, x, y, w);
+    default:
+      return typed<uint64_t>(d, x, y, w);
+  }
+}
+
+}  // namespace amp::cuda

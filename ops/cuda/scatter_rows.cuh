@@ -1,0 +1,122 @@
+// Adds rows at given places of a tensor of zeros: the gradient of a gather. The result is the same bits in every run.
+//
+// The places are sorted. Pieces of sixteen sorted rows are summed at the same time, column by column: sums of places
+// that lie within a piece are final, the others are left in workspace and joined by a block each, so that one place may
+// have most of the rows (padding).
+#pragma once
+
+#include "backend/cuda/divide.cuh"
+#include "backend/cuda/sort.cuh"
+#include "ops/cuda/indices.cuh"
+
+namespace amp::cuda {
+
+struct RowSums {
+  Ref x, y;  // (outer, k, inner) -> (outer, n, inner); fp32, fp16, bf16
+  int64_t outer = 1, k = 0, n = 0, inner = 1;
+  const uint64_t* words = nullptr;  // k sorted places; n: nowhere
+  float* parts =
+      nullptr;  // (outer, pieces, 2, inner): what a piece adds to a place that began before, to one that goes on
+
+  static constexpr int64_t kPiece = 16;
+  HD int64_t pieces() const { return (k + kPiece - 1) / kPiece; }
+  DEV float* part(int64_t o, int64_t piece, int which) const {
+    return parts + ((o * pieces() + piece) * 2 + which) * inner;
+  }
+  DEV bool joined(int64_t p) const {
+    return p > 0 && p < k && key_of(words[p - 1]) == key_of(words[p]);
+  }  // p - 1 and p: one place
+  DEV int64_t end_of(int64_t piece) const { return (piece + 1) * kPiece < k ? (piece + 1) * kPiece : k; }
+};
+
+struct SumPieces {
+  RowSums s;
+  Divisor inner, pieces;
+  DEV void operator()(int64_t i) const {
+    int64_t o = i;
+    const int64_t column = inner.take(o), piece = pieces.take(o);
+    const int64_t begin = piece * RowSums::kPiece, end = s.end_of(piece);
+    bool before = s.joined(begin);
+    float sum = 0;
+    for (int64_t p = begin; p < end; ++p) {
+      const uint64_t w = s.words[p];
+      const int64_t place = key_of(w);
+      if (place >= s.n) return;  // these are the last ones
+      sum += load<float>(s.x, (o * s.k + place_of(w)) * s.inner + column);
+      const bool goes_on = s.joined(p + 1);
+      if (goes_on && p + 1 < end) continue;
+      if (before)
+        s.part(o, piece, 0)[column] = sum;
+      else if (goes_on)
+        s.part(o, piece, 1)[column] = sum;
+      else
+        store(s.y, (o * s.n + place) * s.inner + column, sum);
+      before = false;
+      sum = 0;
+    }
+  }
+};
+
+// A block for 32 columns of a piece in which a place begins that goes on beyond it; its warps share the pieces that
+// follow.
+struct JoinPieces {
+  static constexpr bool cooperative = true;
+  static constexpr int kThreads = 256, kWarps = kThreads / 32;
+  RowSums s;
+  Divisor columns, pieces;
+  int64_t items;
+  DEV void operator()() const {
+    float* const sums = shared_memory<float>();
+    for (int64_t i = block_index(); i < items; i += grid_blocks()) {
+      int64_t o = i;
+      const int64_t column = columns.take(o) * 32 + lane(), piece = pieces.take(o);
+      const int64_t end = s.end_of(piece), place = key_of(s.words[end - 1]);
+      const bool all_one = s.joined(piece * RowSums::kPiece) && key_of(s.words[piece * RowSums::kPiece]) == place;
+      if (!s.joined(end) || all_one || place >= s.n) continue;  // the same for the whole block
+      const int64_t last = end - 1 + count_below(s.words, end, s.k, sort_word(place + 1, 0));
+      float sum = 0;
+      if (column < s.inner) {
+        for (int64_t c = piece + 1 + warp(); c <= last / RowSums::kPiece; c += kWarps) sum += s.part(o, c, 0)[column];
+      }
+      sums[thread_index()] = sum;
+      sync_threads();
+      if (warp() == 0 && column < s.inner) {
+        sum = s.part(o, piece, 1)[column];
+        for (int w = 0; w < kWarps; ++w) sum += sums[w * 32 + lane()];
+        store(s.y, (o * s.n + place) * s.inner + column, sum);
+      }
+      sync_threads();
+    }
+  }
+};
+
+// place(i) in [0, s.n] for i in [0, s.k): where row i is added, s.n: nowhere.
+template <class Place>
+Kernel sum_rows(const KernelArgs& a, Carver& carver, RowSums s, const Place& place) {
+  const Tensor& y = a.out[0];
+  if (s.k == 0 || y.numel() == 0) {
+    if (carver.measuring()) return {};
+    return [d = a.device, y] { d->fill(y.data, 0, y.bytes()); };
+  }
+  if (s.n >= int64_t{1} << 32 || s.k >= int64_t{1} << 32)
+    fail(Exit::unsupported, "E_SHAPE", cat(a.node.op->name, " on CUDA takes fewer than 2^32 places and rows"));
+  const Sorted sorted = prepare_sort(static_cast<CudaDevice*>(a.device), carver, s.k, place);
+  s.parts = carver.take<float>(checked_mul(checked_mul(s.outer, s.pieces()), checked_mul(2, s.inner)));
+  if (carver.measuring()) return {};
+  s.words = sorted.words;
+  const SumPieces sum{s, Divisor(s.inner), Divisor(s.pieces())};
+  const int64_t blocks = (s.inner + 31) / 32, items = s.outer * s.pieces() * blocks;
+  const JoinPieces join{s, Divisor(blocks), Divisor(s.pieces()), items};
+  return [&d = device_of(a), y, sorted, sum, join] {
+    d.fill(y.data, 0, y.bytes());
+    sorted.sort();
+    for_each(d, sum.s.outer * sum.s.pieces() * sum.s.inner, sum);
+    if (sum.s.pieces() > 1)
+      launch(d,
+             {std::min<int64_t>(join.items, int64_t{d.multiprocessors()} * 16), JoinPieces::kThreads,
+              JoinPieces::kThreads * 4},
+             join);
+  };
+}
+
+}  // namespace amp::cuda
