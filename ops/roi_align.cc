@@ -7,7 +7,7 @@
 // No gradient for regions and image numbers (torchvision has none either). {height, width, sampling, scale, half, max}:
 // sampling 0 takes ceil(bin size) samples a side; half: coordinates are shifted by -0.5 and regions may be smaller
 // than 1.
-#include <cmath>
+#include "ops/roi_align.h"
 
 #include "backend/rows.h"
 #include "ops/elementwise_op.h"
@@ -15,112 +15,7 @@
 namespace amp {
 namespace {
 
-struct Shape {
-  int64_t regions, channels, h, w, out_h, out_w, sampling;
-  double scale;
-  bool half, max;
-  Shape(const Dims& x, const Dims& rois, const Attrs& a)
-      : regions(rois[0]),
-        channels(x[1]),
-        h(x[2]),
-        w(x[3]),
-        out_h(a.i("height", 1)),
-        out_w(a.i("width", 1)),
-        sampling(a.i("sampling", 0)),
-        scale(a.f("scale", 1)),
-        half(a.i("half", 1) != 0),
-        max(a.i("max", 0) != 0) {}
-};
-
-// One region's bins in T.
-template <class T>
-struct Bins {
-  T y0, x0, bin_h, bin_w;
-  int64_t grid_h, grid_w;
-  Bins(const Shape& s, const T* roi) {
-    const T k = static_cast<T>(s.scale), offset = s.half ? T(0.5) : T(0);
-    x0 = roi[0] * k - offset;
-    y0 = roi[1] * k - offset;
-    T wide = roi[2] * k - offset - x0, high = roi[3] * k - offset - y0;
-    if (!s.half) {
-      wide = wide > T(1) ? wide : T(1);
-      high = high > T(1) ? high : T(1);
-    }
-    bin_h = high / static_cast<T>(s.out_h);
-    bin_w = wide / static_cast<T>(s.out_w);
-    grid_h = samples(s.sampling, bin_h, s.h);
-    grid_w = samples(s.sampling, bin_w, s.w);
-  }
-  // A bin larger than the whole image by far (or no number at all) takes a bounded number of samples.
-  static int64_t samples(int64_t sampling, T bin, int64_t extent) {
-    if (sampling > 0) return sampling;
-    const T n = std::ceil(bin), most = static_cast<T>(4 * extent + 4);
-    return n >= T(1) ? static_cast<int64_t>(n < most ? n : most) : 0;
-  }
-};
-
-template <class T>
-struct Corners {
-  int64_t at[4];
-  T weight[4];
-};
-// False: the sample lies outside and counts as zero.
-template <class T>
-bool corners(const Shape& s, T y, T x, Corners<T>& c) {
-  c = {};
-  if (!(y >= T(-1) && y <= static_cast<T>(s.h) && x >= T(-1) && x <= static_cast<T>(s.w))) return false;
-  const auto split = [](T v, int64_t n, int64_t& low, int64_t& high) {
-    v = v > T(0) ? v : T(0);
-    low = static_cast<int64_t>(v);
-    if (low >= n - 1) {
-      low = high = n - 1;
-      return T(0);
-    }
-    high = low + 1;
-    return v - static_cast<T>(low);
-  };
-  int64_t y_low, y_high, x_low, x_high;
-  const T ly = split(y, s.h, y_low, y_high), lx = split(x, s.w, x_low, x_high);
-  const T hy = T(1) - ly, hx = T(1) - lx;
-  c = {{y_low * s.w + x_low, y_low * s.w + x_high, y_high * s.w + x_low, y_high * s.w + x_high},
-       {hy * hx, hy * lx, ly * hx, ly * lx}};
-  return true;
-}
-
-// f(corners) for every sample of a bin; returns their number.
-template <class T, class F>
-int64_t samples_of(const Shape& s, const Bins<T>& b, int64_t ph, int64_t pw, F f) {
-  for (int64_t iy = 0; iy < b.grid_h; ++iy) {
-    const T y =
-        b.y0 + static_cast<T>(ph) * b.bin_h + (static_cast<T>(iy) + T(0.5)) * b.bin_h / static_cast<T>(b.grid_h);
-    for (int64_t ix = 0; ix < b.grid_w; ++ix) {
-      const T x =
-          b.x0 + static_cast<T>(pw) * b.bin_w + (static_cast<T>(ix) + T(0.5)) * b.bin_w / static_cast<T>(b.grid_w);
-      Corners<T> c;
-      corners(s, y, x, c);
-      f(c);
-    }
-  }
-  return b.grid_h * b.grid_w;
-}
-
-// The largest weighted corner; which: its place and weight.
-template <class T>
-T largest(const Shape& s, const Bins<T>& b, const T* plane, int64_t ph, int64_t pw, int64_t& at, T& weight) {
-  T best = T(0);
-  bool any = false;
-  samples_of(s, b, ph, pw, [&](const Corners<T>& c) {
-    for (int k = 0; k < 4; ++k) {
-      const T v = c.weight[k] * plane[c.at[k]];
-      if (any && !(v > best) && v == v) continue;
-      any = true;
-      best = v;
-      at = c.at[k];
-      weight = c.weight[k];
-    }
-  });
-  return best;
-}
+using namespace roi_align;
 
 int64_t image_of(const Tensor& images, int64_t region, int64_t batch) {
   const int64_t n = static_cast<const int64_t*>(images.data)[region];
@@ -143,19 +38,20 @@ Kernel typed_forward(const KernelArgs& a) {
         const int64_t r = i / s.channels, c = i % s.channels;
         const Bins<T> b(s, load_row<T>(rois, r, 4, roi));
         const T* const plane = load_row<T>(x, image_of(images, r, batch) * s.channels + c, s.h * s.w, scratch);
+        const auto value = [plane](int64_t k) { return plane[k]; };
         T* const out = row_buffer<T>(y, i, bins, line);
         for (int64_t p = 0; p < bins; ++p) {
           int64_t at;
           T sum = T(0), weight;
           if (s.max) {
-            out[p] = largest(s, b, plane, p / s.out_w, p % s.out_w, at, weight);
+            out[p] = largest(s, b, value, p / s.out_w, p % s.out_w, at, weight);
             continue;
           }
-          const int64_t n = samples_of(s, b, p / s.out_w, p % s.out_w, [&](const Corners<T>& k) {
+          samples_of(s, b, p / s.out_w, p % s.out_w, [&](const Corners<T>& k) {
             sum += k.weight[0] * plane[k.at[0]] + k.weight[1] * plane[k.at[1]] + k.weight[2] * plane[k.at[2]] +
                    k.weight[3] * plane[k.at[3]];
           });
-          out[p] = sum / static_cast<T>(n > 1 ? n : 1);
+          out[p] = sum / b.count();
         }
         store_row<T>(out, y, i, bins);
       }
@@ -181,20 +77,20 @@ Kernel typed_backward(const KernelArgs& a) {
                         T* const to = row_buffer<T>(dx, i, plane_size, sums);
                         std::fill_n(to, plane_size, T(0));
                         const T* const plane = s.max ? load_row<T>(x, i, plane_size, values) : nullptr;
+                        const auto value = [plane](int64_t k) { return plane[k]; };
                         for (int64_t r = 0; r < s.regions; ++r) {
                           if (image_of(images, r, batch) != n) continue;
                           const Bins<T> b(s, load_row<T>(rois, r, 4, roi));
                           const T* const up = load_row<T>(dy, r * s.channels + c, bins, line);
-                          const int64_t samples = std::max<int64_t>(b.grid_h * b.grid_w, 1);
                           for (int64_t p = 0; p < bins; ++p) {
                             int64_t at = 0;
                             T weight = T(0);
                             if (s.max) {
-                              largest(s, b, plane, p / s.out_w, p % s.out_w, at, weight);
+                              largest(s, b, value, p / s.out_w, p % s.out_w, at, weight);
                               to[at] += weight * up[p];
                               continue;
                             }
-                            const T share = up[p] / static_cast<T>(samples);
+                            const T share = up[p] / b.count();
                             samples_of(s, b, p / s.out_w, p % s.out_w, [&](const Corners<T>& k) {
                               for (int q = 0; q < 4; ++q) to[k.at[q]] += k.weight[q] * share;
                             });

@@ -30,15 +30,31 @@ struct CopyAxes {
   }
 };
 
+// A thread reads several elements before it writes any: that many reads are under way at once.
 template <class T>
 struct Copy {
+  static constexpr int kMany = sizeof(T) >= 8 ? 2 : 4;
   const T* x;
   T* y;
   CopyAxes axes;
-  DEV void operator()(int64_t i) const {
-    int64_t from = 0, to = 0;
-    axes.locate(i, from, to);
-    y[to] = x[from];
+  int64_t n;
+  DEV void operator()() const {
+    const int64_t step = global_threads();
+    for (int64_t first = global_index(); first < n; first += kMany * step) {
+      T v[kMany];
+      int64_t to[kMany];
+      for (int k = 0; k < kMany; ++k) {
+        const int64_t i = first + k * step;
+        int64_t from = 0;
+        to[k] = 0;
+        if (i >= n) continue;
+        axes.locate(i, from, to[k]);
+        v[k] = x[from];
+      }
+      for (int k = 0; k < kMany; ++k) {
+        if (first + k * step < n) y[to[k]] = v[k];
+      }
+    }
   }
 };
 
@@ -47,7 +63,7 @@ struct Copy {
 template <class T, int kSide>
 struct Transposition {
   static constexpr bool cooperative = true;
-  static constexpr int kThreads = 256, kWarps = kThreads / 32;
+  static constexpr int kThreads = 256, kWarps = kThreads / 32, kRows = kSide / kWarps, kColumns = kSide / 32;
   static constexpr int kPitch = kSide + (sizeof(T) < 4 ? 4 / static_cast<int>(sizeof(T)) : 1);
 
   const T* x;
@@ -63,10 +79,16 @@ struct Transposition {
       int64_t o = s, from = 0, to = 0;
       const int64_t b0 = squares_b.take(o) * kSide, a0 = squares_a.take(o) * kSide;
       outer.locate(o, from, to);
-      for (int r = warp(); r < kSide; r += kWarps) {
-        for (int c = lane(); c < kSide; c += 32) {
-          if (b0 + r < b && a0 + c < a) square[r * kPitch + c] = x[from + (b0 + r) * b_stride + a0 + c];
+      T v[kRows][kColumns];
+      for (int r = 0; r < kRows; ++r) {
+        const int64_t at_b = b0 + warp() + r * kWarps;
+        for (int c = 0; c < kColumns; ++c) {
+          const int64_t at_a = a0 + lane() + c * 32;
+          if (at_b < b && at_a < a) v[r][c] = x[from + at_b * b_stride + at_a];
         }
+      }
+      for (int r = 0; r < kRows; ++r) {
+        for (int c = 0; c < kColumns; ++c) square[(warp() + r * kWarps) * kPitch + lane() + c * 32] = v[r][c];
       }
       sync_threads();
       for (int r = warp(); r < kSide; r += kWarps) {
@@ -118,13 +140,13 @@ size_t crossing_axis(const CopyWalk& w) {
 
 template <class T>
 Kernel plain(CudaDevice& d, const void* x, void* y, const CopyWalk& w) {
-  Copy<T> body{static_cast<const T*>(x), static_cast<T*>(y), {}};
-  int64_t n = 1;
+  Copy<T> body{static_cast<const T*>(x), static_cast<T*>(y), {}, 1};
   for (size_t i = 0; i < w.n.size(); ++i) {
     body.axes.add(w.n[i], w.from[i], w.to[i]);
-    n *= w.n[i];
+    body.n *= w.n[i];
   }
-  return [&d, n, body] { for_each(d, n, body); };
+  const Grid grid = loop_grid(d, (body.n + Copy<T>::kMany - 1) / Copy<T>::kMany);
+  return [&d, grid, body] { launch(d, grid, body); };
 }
 
 struct alignas(16) Sixteen {

@@ -18,7 +18,7 @@ struct RowSums {
   float* parts =
       nullptr;  // (outer, pieces, 2, inner): what a piece adds to a place that began before, to one that goes on
 
-  static constexpr int64_t kPiece = 16;
+  static constexpr int kPiece = 16;
   HD int64_t pieces() const { return (k + kPiece - 1) / kPiece; }
   DEV float* part(int64_t o, int64_t piece, int which) const {
     return parts + ((o * pieces() + piece) * 2 + which) * inner;
@@ -36,13 +36,28 @@ struct SumPieces {
     int64_t o = i;
     const int64_t column = inner.take(o), piece = pieces.take(o);
     const int64_t begin = piece * RowSums::kPiece, end = s.end_of(piece);
+    // All are read before the first is written, so that the reads overlap.
+    float v[RowSums::kPiece];
+    const auto at = [&](int j) {
+      const int64_t p = begin + j < end ? begin + j : end - 1;
+      return (o * s.k + place_of(s.words[p])) * s.inner + column;
+    };
+    if (s.x.type == DType::f32) {
+      for (int j = 0; j < RowSums::kPiece; ++j) v[j] = static_cast<const float*>(s.x.data)[at(j)];
+    } else {
+      uint16_t h[RowSums::kPiece];
+      for (int j = 0; j < RowSums::kPiece; ++j) h[j] = static_cast<const uint16_t*>(s.x.data)[at(j)];
+      for (int j = 0; j < RowSums::kPiece; ++j)
+        v[j] = s.x.type == DType::f16 ? half_to_float(h[j]) : bf16_to_float(h[j]);
+    }
     bool before = s.joined(begin);
     float sum = 0;
-    for (int64_t p = begin; p < end; ++p) {
-      const uint64_t w = s.words[p];
-      const int64_t place = key_of(w);
+    for (int j = 0; j < RowSums::kPiece; ++j) {
+      const int64_t p = begin + j;
+      if (p >= end) return;
+      const int64_t place = key_of(s.words[p]);
       if (place >= s.n) return;  // these are the last ones
-      sum += load<float>(s.x, (o * s.k + place_of(w)) * s.inner + column);
+      sum += v[j];
       const bool goes_on = s.joined(p + 1);
       if (goes_on && p + 1 < end) continue;
       if (before)
@@ -94,6 +109,7 @@ struct JoinPieces {
 template <class Place>
 Kernel sum_rows(const KernelArgs& a, Carver& carver, RowSums s, const Place& place) {
   const Tensor& y = a.out[0];
+  check(s.x.type == DType::f32 || is_low(s.x.type), "rows to add are fp32, fp16 or bf16");
   if (s.k == 0 || y.numel() == 0) {
     if (carver.measuring()) return {};
     return [d = a.device, y] { d->fill(y.data, 0, y.bytes()); };
