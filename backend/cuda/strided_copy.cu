@@ -131,7 +131,7 @@ Kernel transposition(CudaDevice& d, const T* x, T* y, const CopyWalk& w, size_t 
 size_t crossing_axis(const CopyWalk& w) {
   const size_t last = w.n.size() - 1;
   constexpr int64_t kLeast = 12;
-  if (w.to[last] != 1 || w.from[last] == 1 || w.n[last] < kLeast) return last;
+  if (w.to[last] != 1 || w.from[last] == 1 || w.from[last] == 0 || w.n[last] < kLeast) return last;
   for (size_t i = 0; i < last; ++i) {
     if (w.from[i] == 1 && w.n[i] >= kLeast) return i;
   }

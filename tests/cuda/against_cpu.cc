@@ -7,6 +7,7 @@
 #include "backend/cuda/emulated_device.h"
 #include "backend/cuda/emulator.h"
 #include "backend/evaluate.h"
+#include "tests/cuda/guarded.h"
 #include "tests/ops/case_run.h"
 #include "tests/ops/one_node.h"
 
@@ -43,11 +44,11 @@ std::vector<HostTensor> run_on_device(const Graph& g, const Node& node, const st
                                       const RunState& state) {
   cuda::EmulatedDevice& d = device();
   KernelArgs a{node, {}, {}, nullptr, &state, &d};
-  std::vector<DeviceMemory> memory;
+  std::vector<Guarded> memory;
   const auto place = [&](int64_t bytes, uint8_t fill) {
-    memory.push_back(d.allocate(bytes + 64));
-    d.fill(memory.back().get(), fill, bytes);
-    return memory.back().get();
+    memory.emplace_back(DType::u8, Dims{bytes});
+    d.fill(memory.back().tensor.data, fill, bytes);
+    return memory.back().tensor.data;
   };
   for (const HostTensor& t : in) {
     a.in.push_back(t ? Tensor{place(t.bytes(), 0), t.dtype(), t.dims()} : Tensor{});
@@ -66,6 +67,7 @@ std::vector<HostTensor> run_on_device(const Graph& g, const Node& node, const st
   for (size_t i = 0; i < in.size(); ++i) {
     if (in[i]) CHECK(same_bits(d.read(a.in[i]), in[i]));  // a kernel leaves its inputs alone
   }
+  for (const Guarded& m : memory) m.check();
   return out;
 }
 

@@ -7,11 +7,14 @@
 
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/emulated_device.h"
+#include "backend/cuda/emulator.h"
 #include "backend/cuda/sort.cuh"
 #include "backend/evaluate.h"
+#include "tests/cuda/guarded.h"
 #include "tests/ops/one_node.h"
 
 using namespace amp;
+using amp::test::Guarded;
 
 namespace {
 
@@ -23,30 +26,8 @@ cuda::EmulatedDevice& device() {
   return *d;
 }
 
-// A tensor in the device's memory, with guards that must not change.
-class Guarded {
- public:
-  Guarded(DType type, const Dims& dims)
-      : tensor{nullptr, type, dims}, memory_(device().allocate(tensor.bytes() + 2 * kGuard)) {
-    device().fill(memory_.get(), 0xa5, tensor.bytes() + 2 * kGuard);
-    tensor.data = static_cast<char*>(memory_.get()) + kGuard;
-  }
-  HostTensor read() const {
-    const auto* p = static_cast<const unsigned char*>(memory_.get());
-    const auto intact = [](unsigned char c) { return c == 0xa5; };
-    CHECK(std::all_of(p, p + kGuard, intact));
-    CHECK(std::all_of(p + kGuard + tensor.bytes(), p + 2 * kGuard + tensor.bytes(), intact));
-    return device().read(tensor);
-  }
-  Tensor tensor;
-
- private:
-  static constexpr int64_t kGuard = 256;
-  DeviceMemory memory_;
-};
-
-std::vector<HostTensor> on_device(const std::string& op, const std::vector<HostTensor>& in, const Attrs& attrs,
-                                  const Outputs& outputs) {
+std::vector<HostTensor> in_order(const std::string& op, const std::vector<HostTensor>& in, const Attrs& attrs,
+                                 const Outputs& outputs) {
   Graph g;
   std::vector<ValueId> values;
   for (const HostTensor& t : in) values.push_back(g.add_constant(t));
@@ -69,6 +50,17 @@ std::vector<HostTensor> on_device(const std::string& op, const std::vector<HostT
   scratch.read();
   std::vector<HostTensor> out;
   for (size_t i = in.size(); i < memory.size(); ++i) out.push_back(memory[i].read());
+  return out;
+}
+
+// Threads run forwards and backwards: the result is the same.
+std::vector<HostTensor> on_device(const std::string& op, const std::vector<HostTensor>& in, const Attrs& attrs,
+                                  const Outputs& outputs) {
+  const std::vector<HostTensor> out = in_order(op, in, attrs, outputs);
+  cuda::emulator::reversed(true);
+  const std::vector<HostTensor> again = in_order(op, in, attrs, outputs);
+  cuda::emulator::reversed(false);
+  for (size_t i = 0; i < out.size(); ++i) CHECK(same_bits(out[i], again[i]));
   return out;
 }
 
