@@ -8,6 +8,7 @@
 #include "tools/cli/error_line.h"
 #include "tools/cli/help.h"
 #include "tools/cli/options.h"
+#include "tools/device.h"
 #include "tools/verbs.h"
 
 namespace {
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
   return cli::guarded(std::cerr, [&] {
     const cli::Options opts = cli::parse_command_line(argc, argv, environ);
     for (const std::string& w : opts.warnings) std::cerr << "warning: " << w << '\n';
+    if (opts.str("device") == "cuda") choose_device(opts);  // before anything else is read: it may not be there
     switch (opts.verb) {
       case cli::Verb::help: std::cout << cli::help_text(opts.help_topic, opts.help_all); return 0;
       case cli::Verb::version: std::cout << cli::version_text(); return 0;

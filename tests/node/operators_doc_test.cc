@@ -314,14 +314,17 @@ std::string document(const Table& seen) {
     const auto& [domain, name] = key;
     const auto it = seen.find(domain + "::" + name);
     const bool example = it != seen.end() && it->second.example;
-    std::string gradient = "no example", core, kernel = "-";
+    std::string gradient = "no example", core, kernel = "-", cuda_kernel = "-";
     if (example) {
       gradient = it->second.flow == Flow::yes ? "yes" : it->second.flow == Flow::zero ? "zero" : "-";
       if (it->second.flow == Flow::yes) with_gradient.insert(name);
       std::vector<std::string> names(it->second.core.begin(), it->second.core.end());
-      const bool all = std::all_of(names.begin(), names.end(),
-                                   [](const std::string& n) { return find_kernel(DeviceKind::cpu, n) != nullptr; });
-      kernel = names.empty() ? "folded" : all ? "yes" : "NO";
+      const auto on = [&](DeviceKind device) {
+        const auto runs = [&](const std::string& n) { return core_op(n).view || find_kernel(device, n) != nullptr; };
+        return names.empty() ? "folded" : std::all_of(names.begin(), names.end(), runs) ? "yes" : "NO";
+      };
+      kernel = on(DeviceKind::cpu);
+      cuda_kernel = on(DeviceKind::cuda);
       const size_t many = names.size();
       if (many > 5) names.resize(4);
       core = join(names, ", ") + (many > 5 ? cat(", and ", many - 4, " more") : "");
@@ -329,7 +332,7 @@ std::string document(const Table& seen) {
     std::vector<std::string> from;
     for (const int64_t v : since) from.push_back(cat(v, "+"));
     rows += cat("| ", domain.empty() ? "" : domain + "::", name, " | ", join(from, ", "), " | ", gradient, " | ", core,
-                " | ", kernel, " | none yet | ", class_of(o1, domain, name), " |\n");
+                " | ", kernel, " | ", cuda_kernel, " | ", class_of(o1, domain, name), " |\n");
   }
   std::vector<std::string> missing;
   for (const std::string& name : kOrt) {
@@ -350,6 +353,7 @@ std::string document(const Table& seen) {
       "* versions: the opsets from which on a rule holds. gradient: found by differentiating an example; `-`: none is "
       "defined.\n"
       "* core operators: what examples of it became; `folded`: nothing is left of it once shapes are known.\n"
+      "* CUDA kernel: compiled for GPUs and tested in the emulator (docs/cuda.md).\n"
       "* class: in the op-list O1 (allow: 16 bit; infer, clear: follow their neighbours; deny: fp32).\n\n"
       "| operator | versions | gradient | core operators | CPU kernel | CUDA kernel | class "
       "|\n|---|---|---|---|---|---|---|\n",
