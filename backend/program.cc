@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "backend/indices.h"
 #include "backend/memory_plan.h"
 #include "base/error.h"
 
@@ -239,6 +240,27 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
     steps_.push_back({o.accumulate ? device_->add(grad, v) : device_->convert(v, grad), nullptr});
   }
   for (const auto& out : g.outputs) outputs_[out.name] = tensor(out.value);
+  if (!host) find_bounds();
+}
+
+// Inputs that are indices as they come, or through casts and views.
+void Program::find_bounds() {
+  const Graph& g = *graph_;
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    const std::optional<Lookup> lookup = find_lookup(node.op->name);
+    if (!lookup) continue;
+    ValueId v = node.in.at(lookup->indices);
+    while (g.value(v).kind == ValueKind::temp) {
+      const Node& from = g.node(g.value(v).producer);
+      if (!from.op->view && from.op->name != "Cast") break;
+      v = from.in[0];
+    }
+    if (g.value(v).kind != ValueKind::input) continue;
+    const int64_t extent = lookup->extent(g, node);
+    const auto it = extent_.emplace(g.value(v).name, extent).first;
+    it->second = std::min(it->second, extent);
+  }
 }
 
 const Tensor& Program::input(const std::string& name) const {
@@ -259,6 +281,13 @@ void Program::set_input(const std::string& name, const HostTensor& value) {
     fail(Exit::data, "E_DATA_SHAPE", cat("input '", name, "' has shape ", to_string(value.dims()), ", the model was bound to ", to_string(t.dims)));
   }
   if (device_->kind() == DeviceKind::cpu) return convert(value.dtype(), value.data(), t.dtype, t.data, t.numel());
+  if (const auto bound = extent_.find(name); bound != extent_.end()) {
+    for (const int64_t i : value.to_ints()) {
+      if (i >= -bound->second && i < bound->second) continue;
+      fail(Exit::data, "E_DATA_TOKEN_RANGE", cat("index ", i, " of input '", name, "' is outside a table of ", bound->second, " rows"),
+           "does the tokenizer (vocabulary) belong to this model?");
+    }
+  }
   const HostTensor same = value.cast(t.dtype);
   device_->upload(t.data, same.data(), same.bytes());
 }

@@ -69,12 +69,14 @@ class Program {
   Tensor tensor(ValueId v) const;
 
   void launch();
+  void find_bounds();
 
   Device* device_;
   std::shared_ptr<const Graph> graph_;
   std::vector<DeviceMemory> owned_;     // constants, the device's view of the run state
   const RunState* state_ = nullptr;     // the host's
   void* device_state_ = nullptr;        // null on the CPU
+  std::map<std::string, int64_t> extent_;  // of the smallest table that an input indexes, on devices that cannot check it
   std::unique_ptr<Recording> recording_;
   bool ran_ = false;
   std::vector<void*> address_;          // by value

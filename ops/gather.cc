@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backend/indices.h"
 #include "backend/parallel.h"
 #include "ops/elementwise_op.h"
 
@@ -148,6 +149,10 @@ const RegisterOp ops_[] = {
     RegisterOp{def("ScatterElementsAdd", infer_elements_grad, grad_scatter_elements, true)}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, "GatherRows", gather_rows}, {DeviceKind::cpu, "ScatterRows", scatter_rows},
                                    {DeviceKind::cpu, "GatherElements", gather_elements}, {DeviceKind::cpu, "ScatterElementsAdd", scatter_elements}};
+
+const RegisterLookup lookup_rows{"GatherRows", {1, [](const Graph&, const Node& n) { return n.attrs.i("n", 1); }}};
+const RegisterLookup lookup_elements{
+    "GatherElements", {1, [](const Graph& g, const Node& n) { return g.value(n.in[0]).dims.at(static_cast<size_t>(n.attrs.i("axis", 0))); }}};
 
 // ---- ONNX -------------------------------------------------------------------------------------------------------------
 ValueId rows(Lowering& l, ValueId x, ValueId idx, int64_t axis, Dims out) {

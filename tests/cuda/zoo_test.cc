@@ -19,3 +19,20 @@ TEST_CASE("models on the emulated CUDA device agree with PyTorch", "[cuda]") {
     }
   }
 }
+
+TEST_CASE("a token outside the vocabulary is refused before it reaches the device", "[cuda]") {
+  const auto device = cuda::make_emulated_device();
+  Golden g(std::string(TEST_DATA) + "/zoo/bert_cls_eager_ts14");
+  SessionOptions o;
+  o.device = device.get();
+  Session session(g.model.graph, o);
+  run_gradients(session, g);
+  HostTensor& ids = g.batch.at("input_ids");
+  const HostTensor good = ids;
+  for (const int64_t bad : {int64_t{1} << 40, int64_t{-100000}}) {
+    std::vector<int64_t> v = good.to_ints();
+    v.back() = bad;
+    ids = HostTensor::of<int64_t>(good.dims(), v);
+    CHECK_THROWS_WITH(run_gradients(session, g), Catch::Matchers::ContainsSubstring("is outside a table of"));
+  }
+}
