@@ -1,27 +1,37 @@
 // BatchNorm, BatchNormTrain, BatchNormGrad (ops/batch_norm.cc). x is (N, C, inner); statistics in two passes, fp32.
 #include "backend/cuda/columns.cuh"
+#include "backend/cuda/divide.cuh"
 
 namespace amp::cuda {
 namespace {
 
-struct Layout {
-  int64_t n, channels, inner = 1;
-  explicit Layout(const Dims& d) : n(d.at(0)), channels(d.at(1)) {
-    for (size_t i = 2; i < d.size(); ++i) inner *= d[i];
+class Layout {
+ public:
+  explicit Layout(const Dims& d) : n_(d.at(0)), channels_(d.at(1)) {
+    for (size_t i = 2; i < d.size(); ++i) inner_ *= d[i];
+    by_inner_ = Divisor(std::max<int64_t>(1, inner_));
+    by_channels_ = Divisor(std::max<int64_t>(1, channels_));
   }
-  int64_t numel() const { return n * channels * inner; }
-  float count() const { return static_cast<float>(std::max<int64_t>(1, n * inner)); }  // statistics of nothing are 0
-  int lanes() const { return inner == 1 ? 32 : 1; }  // channels side by side where they lie so
+  HD int64_t n() const { return n_; }
+  HD int64_t channels() const { return channels_; }
+  HD int64_t inner() const { return inner_; }
+  int64_t numel() const { return n_ * channels_ * inner_; }
+  float count() const { return static_cast<float>(std::max<int64_t>(1, n_ * inner_)); }  // statistics of nothing are 0
+  int lanes() const { return inner_ == 1 ? 32 : 1; }  // channels side by side where they lie so
 
   // Where element i of a channel's (N, inner) lies.
   DEV int64_t at(int64_t i, int64_t channel) const {
-    const int64_t image = quotient(i, inner);
-    return (image * channels + channel) * inner + i - image * inner;
+    const int64_t image = by_inner_(i);
+    return (image * channels_ + channel) * inner_ + i - image * inner_;
   }
   DEV int64_t channel_of(int64_t i) const {
-    const int64_t line = quotient(i, inner);
-    return line - quotient(line, channels) * channels;
+    int64_t line = by_inner_(i);
+    return by_channels_.take(line);
   }
+
+ private:
+  int64_t n_, channels_, inner_ = 1;
+  Divisor by_inner_, by_channels_;
 };
 
 DEV float rstd_of(const Ref& var, int64_t channel, float epsilon) {
@@ -103,7 +113,7 @@ struct GradSums {
     }
   }
   DEV void store(int which, int64_t channel, float sum) const {
-    sums[which * layout.channels + channel] = sum;
+    sums[which * layout.channels() + channel] = sum;
     if (which == 0)
       amp::cuda::store(dbias, channel, sum);
     else
@@ -125,7 +135,7 @@ struct GradX {
     load_some(dy, i, d);
     if constexpr (Train) {
       const float m = load<float>(mean, c), per = a / count;
-      const float p = per * sums[c], q = per * sums[layout.channels + c] * r * r;
+      const float p = per * sums[c], q = per * sums[layout.channels() + c] * r * r;
       load_some(x, i, v);
       for (int w = 0; w < W; ++w) d[w] = a * d[w] - p - q * (v[w] - m);
     } else {
@@ -148,10 +158,10 @@ Kernel inference(const KernelArgs& a, const Layout& l, const Ref& mean, const Re
 }
 template <int W>
 Kernel training(const KernelArgs& a, Carver& carver, const Layout& l) {
-  const int64_t rows = l.n * l.inner / W;
-  const Kernel mean = reduce_columns(a, carver, 1, rows, l.channels,
+  const int64_t rows = l.n() * l.inner() / W;
+  const Kernel mean = reduce_columns(a, carver, 1, rows, l.channels(),
                                      Moment<false, W>{a.in[0], Ref(), a.out[1], l, l.count()}, l.lanes());
-  const Kernel var = reduce_columns(a, carver, 1, rows, l.channels,
+  const Kernel var = reduce_columns(a, carver, 1, rows, l.channels(),
                                     Moment<true, W>{a.in[0], a.out[1], a.out[2], l, l.count()}, l.lanes());
   if (carver.measuring()) return {};
   const Kernel y = inference<W>(a, l, a.out[1], a.out[2]);
@@ -164,9 +174,9 @@ Kernel training(const KernelArgs& a, Carver& carver, const Layout& l) {
 template <int W>
 Kernel gradient(const KernelArgs& a, Carver& carver, const Layout& l) {
   const auto epsilon = static_cast<float>(a.attrs().f("epsilon", 1e-5));
-  float* const sums = carver.take<float>(2 * l.channels);
+  float* const sums = carver.take<float>(2 * l.channels());
   const GradSums<W> body{a.in[0], a.in[1], a.in[3], a.in[4], a.out[1], a.out[2], l, epsilon, sums};
-  const Kernel sum = reduce_columns(a, carver, 1, l.n * l.inner / W, l.channels, body, l.lanes());
+  const Kernel sum = reduce_columns(a, carver, 1, l.n() * l.inner() / W, l.channels(), body, l.lanes());
   if (carver.measuring()) return {};
   const auto finish = [&](auto train) -> Kernel {
     return each_group(a, l.numel() / W,
@@ -183,17 +193,17 @@ Kernel gradient(const KernelArgs& a, Carver& carver, const Layout& l) {
 Kernel batch_norm(const KernelArgs& a) {
   if (in_double(a)) no_fp64(a);
   const Layout l(a.in[0].dims);
-  return l.inner % 4 == 0 ? inference<4>(a, l, a.in[3], a.in[4]) : inference<1>(a, l, a.in[3], a.in[4]);
+  return l.inner() % 4 == 0 ? inference<4>(a, l, a.in[3], a.in[4]) : inference<1>(a, l, a.in[3], a.in[4]);
 }
 Kernel batch_norm_train(const KernelArgs& a, Carver& carver) {
   if (in_double(a)) no_fp64(a);
   const Layout l(a.in[0].dims);
-  return l.inner % 4 == 0 ? training<4>(a, carver, l) : training<1>(a, carver, l);
+  return l.inner() % 4 == 0 ? training<4>(a, carver, l) : training<1>(a, carver, l);
 }
 Kernel batch_norm_grad(const KernelArgs& a, Carver& carver) {
   if (in_double(a)) no_fp64(a);
   const Layout l(a.in[1].dims);
-  return l.inner % 4 == 0 ? gradient<4>(a, carver, l) : gradient<1>(a, carver, l);
+  return l.inner() % 4 == 0 ? gradient<4>(a, carver, l) : gradient<1>(a, carver, l);
 }
 
 const RegisterKernel kernels[] = {
