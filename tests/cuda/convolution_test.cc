@@ -114,7 +114,7 @@ struct FakeLibrary final : cuda::LibraryConvolution {
   }
 };
 
-struct Guarded {
+struct BehindGuard {
   std::unique_ptr<cuda::EmulatedDevice> device = cuda::make_emulated_device();
   Shapes shapes = valid(kShapes[0]);
   std::vector<HostTensor> in{draw(shapes.x, 1), draw(shapes.w, 2), draw({shapes.w[0]}, 3)};
@@ -124,7 +124,7 @@ struct Guarded {
   std::ostringstream warnings;
   std::streambuf* before = std::cerr.rdbuf(warnings.rdbuf());
 
-  Guarded() {
+  BehindGuard() {
     fake->shapes = shapes;
     fake->runs = &runs;
     device->library = [this](const cuda::Convolution& c) {
@@ -132,14 +132,14 @@ struct Guarded {
       return fake;
     };
   }
-  ~Guarded() { std::cerr.rdbuf(before); }
+  ~BehindGuard() { std::cerr.rdbuf(before); }
   OnDevice node() { return OnDevice(*device, "Conv", in, shapes.attrs(), DType::f32); }
 };
 
 }  // namespace
 
 TEST_CASE("a library of convolutions is used once it has agreed", "[cuda]") {
-  Guarded g;
+  BehindGuard g;
   OnDevice node = g.node();
   CHECK(worst(node.run(g.in)[0], g.want) < 2e-6);
   CHECK(g.runs == 1);
@@ -150,7 +150,7 @@ TEST_CASE("a library of convolutions is used once it has agreed", "[cuda]") {
 }
 
 TEST_CASE("a library that differs is dropped with a warning", "[cuda]") {
-  Guarded g;
+  BehindGuard g;
   g.fake->error = 0.5;
   OnDevice node = g.node();
   for (int i = 0; i < 3; ++i) CHECK(worst(node.run(g.in)[0], g.want) < 2e-6);
@@ -159,7 +159,7 @@ TEST_CASE("a library that differs is dropped with a warning", "[cuda]") {
 }
 
 TEST_CASE("a library that refuses to run is dropped with a warning", "[cuda]") {
-  Guarded g;
+  BehindGuard g;
   g.fake->refuses = true;
   OnDevice node = g.node();
   for (int i = 0; i < 2; ++i) CHECK(worst(node.run(g.in)[0], g.want) < 2e-6);
@@ -168,7 +168,7 @@ TEST_CASE("a library that refuses to run is dropped with a warning", "[cuda]") {
 }
 
 TEST_CASE("zeros prove nothing of a library, nor does a recording", "[cuda]") {
-  Guarded g;
+  BehindGuard g;
   std::vector<HostTensor> zeros;
   for (const HostTensor& t : g.in) zeros.push_back(HostTensor::zeros(t.dtype(), t.dims()));
   g.fake->error = 0.5;

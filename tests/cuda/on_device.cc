@@ -37,15 +37,16 @@ std::vector<HostTensor> OnDevice::run(const std::vector<HostTensor>& in) {
     if (in[i]) d_.upload(in_[i].data, in[i].data(), in[i].bytes());
   }
   kernel_();
+  for (const Guarded& m : memory_) m.check();
   std::vector<HostTensor> out;
   for (const Tensor& t : out_) out.push_back(d_.read(t));
   return out;
 }
 
 void* OnDevice::place(int64_t bytes) {
-  memory_.push_back(d_.allocate(bytes + 64));
-  d_.fill(memory_.back().get(), 0xff, bytes);
-  return memory_.back().get();
+  memory_.emplace_back(DType::u8, Dims{bytes});
+  d_.fill(memory_.back().tensor.data, 0xff, bytes);
+  return memory_.back().tensor.data;
 }
 
 std::vector<HostTensor> on_cpu(const char* op, const std::vector<HostTensor>& in, const Attrs& attrs) {

@@ -5,10 +5,11 @@
 
 #include "backend/cuda/emulated_device.h"
 #include "graph/graph.h"
+#include "tests/cuda/guarded.h"
 
 namespace amp::test {
 
-// Its memory is kept, so that it can be run again with other operands.
+// Its memory is guarded, and kept, so that it can be run again with other operands.
 class OnDevice {
  public:
   // An empty input is left out. out: what floating outputs are stored as.
@@ -21,7 +22,7 @@ class OnDevice {
 
   cuda::EmulatedDevice& d_;
   Graph graph_;
-  std::vector<DeviceMemory> memory_;
+  std::vector<Guarded> memory_;
   std::vector<Tensor> in_, out_;
   int64_t workspace_ = 0;
   Kernel kernel_;
