@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <deque>
 #include <map>
 
 #include "backend/cuda/launch.cuh"
@@ -287,7 +288,10 @@ class Update final : public DeviceUpdate {
   void add_term(size_t i, const Tensor& sum) override { for_each(d_, 1, AddTerm{on_device(), static_cast<int>(i), sum}); }
 
   void apply() override {
-    while (pending() >= kRing - 1) d_.synchronize();  // the host is far ahead: its reports would be overwritten
+    if (asked_ - read_ >= kRing) {  // the host is far ahead: the oldest report would be overwritten
+      d_.synchronize();
+      drain();
+    }
     ++asked_;
     if (recording_) return recording_->replay();
     if (ran_) {
@@ -299,16 +303,18 @@ class Update final : public DeviceUpdate {
   }
 
   std::optional<UpdateState> take(bool wait) override {
-    if (pending() == 0) return {};
-    if (*seen_ <= taken_ && wait) d_.synchronize();
-    if (*seen_ <= taken_) {
-      check(!wait, "a step's report did not arrive");
-      return {};
+    drain();
+    if (told_.empty() && wait && asked_ > read_) {
+      d_.synchronize();
+      drain();
+      check(!told_.empty(), "a step's report did not arrive");
     }
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return static_cast<const UpdateState*>(ring_.get())[taken_++ % kRing];
+    if (told_.empty()) return {};
+    const UpdateState s = told_.front();
+    told_.pop_front();
+    return s;
   }
-  int64_t pending() const override { return asked_ - taken_; }
+  int64_t pending() const override { return asked_ - read_ + static_cast<int64_t>(told_.size()); }
 
   UpdateState state() override {
     UpdateState s;
@@ -339,6 +345,12 @@ class Update final : public DeviceUpdate {
   }
   UpdateState* on_device() const { return static_cast<UpdateState*>(state_.get()); }
   int64_t n_statistics() const { return static_cast<int64_t>(spec_.statistics.size()); }
+
+  void drain() {
+    const int64_t seen = *seen_;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    for (; read_ < seen; ++read_) told_.push_back(static_cast<const UpdateState*>(ring_.get())[read_ % kRing]);
+  }
 
   void launch_all() {
     auto* parts = static_cast<Part*>(parts_.get());
@@ -371,7 +383,8 @@ class Update final : public DeviceUpdate {
   UpdateSpec spec_;
   DeviceMemory m_, v_, ema_, state_, coefficients_, parts_, lr_, statistics_, counts_, shards_, ring_;
   volatile int64_t* seen_ = nullptr;
-  int64_t blocks_ = 1, n_shards_ = 0, asked_ = 0, taken_ = 0;
+  int64_t blocks_ = 1, n_shards_ = 0, asked_ = 0, read_ = 0;
+  std::deque<UpdateState> told_;      // read, not yet taken
   std::unique_ptr<Recording> recording_;
   bool ran_ = false;
 };
