@@ -10,13 +10,23 @@ rm -f build-configure.log
 cmake --build build
 
 passed=0 failed=0 skipped=0
+# The skipped tests of a log by name, with the reason.
+skips() {
+  awk '/^-----+$/ { naming = !naming; if (naming) name = ""; next }
+       naming { sub(/^ +/, ""); name = name (name ? ", " : "") $0; next }
+       /SKIPPED:$/ { why = ""; reading = 1; next }
+       reading && /^explicitly with message:$/ { next }
+       reading && NF { sub(/^ +/, ""); why = why (why ? " " : "") $0; next }
+       reading { print "   skipped: " name ": " why; reading = 0 }'
+}
+
 # run NAME ENVIRONMENT...: one test binary
 run() {
   local name=$1 xml=build/$1.xml rc=0
   shift
   echo "== $name $*"
   env "$@" "./build/tests/$name" --reporter "console::out=-::colour-mode=none" --reporter "xml::out=$xml" >build/test.log 2>&1 || rc=$?
-  grep -A6 -E '^(.*SKIPPED:)' build/test.log | grep -vE '^--$' | grep -E 'SKIPPED|explicitly|reason|:$|^  ' | head -20 || true
+  skips <build/test.log
   local cases
   cases=$(grep -o '<OverallResultsCases [^>]*>' "$xml" 2>/dev/null | tail -1 || true)
   if [ -z "$cases" ]; then  # it did not get that far

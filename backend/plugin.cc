@@ -24,18 +24,22 @@ static std::string find_plugin() {
   unavailable("this build has no CUDA backend: there is no libonnx_amp_cuda.so beside the program (it is built where nvcc is)");
 }
 
-std::shared_ptr<Device> open_cuda(const PluginOptions& options) {
+const PluginApi& load_plugin() {
   const std::string path = find_plugin();
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays loaded: kernels of its are kept to the end
   if (!library) {
     const char* why = dlerror();
     unavailable(cat("the CUDA backend cannot be loaded: ", why ? why : path.c_str()));
   }
-  const auto entry = reinterpret_cast<PluginApi (*)()>(dlsym(library, "onnx_amp_cuda_plugin"));
+  const auto entry = reinterpret_cast<const PluginApi* (*)()>(dlsym(library, "onnx_amp_cuda_plugin"));
   if (!entry) unavailable(cat(path, " is no plugin of this program"));
-  const PluginApi api = entry();
+  const PluginApi& api = *entry();
   if (api.abi != kPluginAbi) unavailable(cat(path, " was built for another version of this program (", api.abi, ", this is ", kPluginAbi, ")"));
-  return std::shared_ptr<Device>(api.open(options));
+  return api;
+}
+
+std::shared_ptr<Device> open_cuda(const PluginOptions& options) {
+  return std::shared_ptr<Device>(load_plugin().open(options));
 }
 
 }  // namespace amp

@@ -14,11 +14,16 @@ struct PluginOptions {
   bool graphs = true;    // record CUDA graphs
 };
 
-constexpr int kPluginAbi = 1;  // counts up with every change of Device, KernelArgs, Graph or Error
+constexpr int kPluginAbi = 2;  // counts up with every change of Device, KernelArgs, Graph or Error
 struct PluginApi {
-  int abi;
+  int abi;                                // stays the first member
   Device* (*open)(const PluginOptions&);  // usage error E_DEVICE_UNAVAILABLE with the reason
+  bool (*has_kernel)(const char* op);     // of a core operator; needs no driver
+  int64_t (*memory_free)();               // bytes, of the device opened last
 };
+
+// Loads the plugin and opens nothing, so it works without a driver. E_DEVICE_UNAVAILABLE as below.
+const PluginApi& load_plugin();
 
 // Loads the plugin and opens a device. E_DEVICE_UNAVAILABLE says why not: no plugin, its libraries are missing, no driver, no GPU.
 // Looked for beside the executable, then in ../lib; ONNX_AMP_CUDA_PLUGIN names another file.

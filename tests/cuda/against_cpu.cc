@@ -40,16 +40,24 @@ double off_by(const HostTensor& got, const HostTensor& want, double tolerance, d
 
 }  // namespace
 
-std::vector<HostTensor> run_on_device(const Graph& g, const Node& node, const std::vector<HostTensor>& in,
+std::vector<HostTensor> run_on_device(Device& d, const Graph& g, const Node& node, const std::vector<HostTensor>& in,
                                       const RunState& state) {
-  cuda::EmulatedDevice& d = device();
-  KernelArgs a{node, {}, {}, nullptr, &state, &d};
-  std::vector<Guarded> memory;
+  KernelArgs a{node, {}, {}, nullptr, nullptr, &d};
+  const bool emulated = &d == &device();
+  std::vector<Guarded> guarded;
+  std::vector<DeviceMemory> memory;
   const auto place = [&](int64_t bytes, uint8_t fill) {
-    memory.emplace_back(DType::u8, Dims{bytes});
-    d.fill(memory.back().tensor.data, fill, bytes);
-    return memory.back().tensor.data;
+    if (emulated)
+      guarded.emplace_back(DType::u8, Dims{bytes});
+    else
+      memory.push_back(d.allocate(bytes));
+    void* const p = emulated ? guarded.back().tensor.data : memory.back().get();
+    d.fill(p, fill, bytes);
+    return p;
   };
+  const auto device_state = static_cast<RunState*>(place(sizeof state, 0));
+  d.upload(device_state, &state, sizeof state);
+  a.state = device_state;
   for (const HostTensor& t : in) {
     a.in.push_back(t ? Tensor{place(t.bytes(), 0), t.dtype(), t.dims()} : Tensor{});
     if (t) d.upload(a.in.back().data, t.data(), t.bytes());
@@ -61,17 +69,27 @@ std::vector<HostTensor> run_on_device(const Graph& g, const Node& node, const st
   }
   const int64_t scratch = d.workspace(g, node);
   if (scratch > 0) a.workspace = place(scratch, 0xff);
-  find_kernel(DeviceKind::cuda, node.op->name)(a)();
+  d.kernel(node.op->name)(a)();
   std::vector<HostTensor> out;
   for (const Tensor& t : a.out) out.push_back(d.read(t));
   for (size_t i = 0; i < in.size(); ++i) {
     if (in[i]) CHECK(same_bits(d.read(a.in[i]), in[i]));  // a kernel leaves its inputs alone
   }
-  for (const Guarded& m : memory) m.check();
+  for (const Guarded& m : guarded) m.check();
   return out;
 }
 
+std::vector<HostTensor> run_on_device(const Graph& g, const Node& node, const std::vector<HostTensor>& in,
+                                      const RunState& state) {
+  return run_on_device(device(), g, node, in, state);
+}
+
 size_t agree_with_cpu(const std::string& op, const OpCase& c, DType type, uint64_t k) {
+  return agree_with_cpu(device(), op, c, type, k, cuda::emulator::reversed);
+}
+
+size_t agree_with_cpu(Device& d, const std::string& op, const OpCase& c, DType type, uint64_t k,
+                      const std::function<void(bool)>& around_second) {
   const OpSpec& spec = op_specs().at(op);
   size_t nodes = 0;
   const CaseRun run(op, c, type, core_op(op).gradient != nullptr);
@@ -97,12 +115,12 @@ size_t agree_with_cpu(const std::string& op, const OpCase& c, DType type, uint64
     for (const ValueId v : node.out) shapes.emplace_back(g.value(v).dtype, g.value(v).dims);
     const std::vector<HostTensor> want = evaluate_node(*node.op, operands, node.attrs, shapes);
     for (size_t i = 0; i < want.size(); ++i) values[static_cast<size_t>(node.out[i].index)] = want[i];
-    if (node.op->view || !find_kernel(DeviceKind::cuda, node.op->name)) continue;
+    if (node.op->view || !d.kernel(node.op->name)) continue;
     INFO(describe(op, c) << "(case " << k << ") in " << name_of(type) << ", node " << node.op->name);
-    const std::vector<HostTensor> got = run_on_device(g, node, operands);
-    cuda::emulator::reversed(true);
-    const std::vector<HostTensor> again = run_on_device(g, node, operands);
-    cuda::emulator::reversed(false);
+    const std::vector<HostTensor> got = run_on_device(d, g, node, operands);
+    if (around_second) around_second(true);
+    const std::vector<HostTensor> again = run_on_device(d, g, node, operands);
+    if (around_second) around_second(false);
     ++nodes;
     for (size_t i = 0; i < want.size(); ++i) {
       INFO("output " << i << " " << to_string(want[i].dims()));

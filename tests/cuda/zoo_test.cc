@@ -1,25 +1,25 @@
 // Whole models on the emulated device: gradients and ten steps of SGD and AdamW against PyTorch's, as on the CPU.
 #include <catch2/catch_all.hpp>
-#include <filesystem>
 
 #include "backend/cuda/emulated_device.h"
-#include "tests/zoo/golden.h"
+#include "tests/cuda/trained.h"
+#include "tests/ops/one_node.h"
 
 using namespace amp;
 using namespace amp::test;
 
 TEST_CASE("models on the emulated CUDA device agree with PyTorch", "[cuda]") {
   const auto device = cuda::make_emulated_device();
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(TEST_DATA) + "/zoo")) {
-    if (!entry.is_directory()) continue;
-    DYNAMIC_SECTION(entry.path().filename().string()) {
-      const Golden g(entry.path());
+  for (const auto& entry : zoo_entries()) {
+    DYNAMIC_SECTION(entry.filename().string()) {
+      const Golden g(entry);
       check_gradients(g, *device);
       for (const auto& [method, run] : g.runs) check_trajectory(g, method, *device);
     }
   }
 }
 
+<<<<<<< HEAD
 TEST_CASE("a token outside the vocabulary is refused before it reaches the device", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   Golden g(std::string(TEST_DATA) + "/zoo/bert_cls_eager_ts14");
@@ -35,4 +35,11 @@ TEST_CASE("a token outside the vocabulary is refused before it reaches the devic
     ids = HostTensor::of<int64_t>(good.dims(), v);
     CHECK_THROWS_WITH(run_gradients(session, g), Catch::Matchers::ContainsSubstring("is outside a table of"));
   }
+=======
+TEST_CASE("training on the emulated CUDA device repeats its bits", "[cuda]") {
+  const auto device = cuda::make_emulated_device();
+  const DType low = GENERATE(DType::f32, DType::f16, DType::bf16);
+  const Golden g(zoo_entries().back());
+  CHECK(same_bits(trained(g, *device, low, 4), trained(g, *device, low, 4)));
+>>>>>>> 7945007 (Test the CUDA plugin: its kernels, a machine without GPU, and on a GPU all that the emulator checks)
 }

@@ -128,7 +128,18 @@ Device* open(const PluginOptions& options) {
   return new RealDevice(options.ordinal, options);
 }
 
+int64_t memory_free() {
+  size_t free = 0, total = 0;
+  ensure(cudaMemGetInfo(&free, &total), "asking for the device's memory");
+  return static_cast<int64_t>(free);
+}
+
+bool has_kernel(const char* op) { return find_kernel(DeviceKind::cuda, op) != nullptr; }
+
 }  // namespace
 }  // namespace amp::cuda
 
-extern "C" __attribute__((visibility("default"))) amp::PluginApi onnx_amp_cuda_plugin() { return {amp::kPluginAbi, amp::cuda::open}; }
+extern "C" __attribute__((visibility("default"))) const amp::PluginApi* onnx_amp_cuda_plugin() {
+  static const amp::PluginApi api{amp::kPluginAbi, amp::cuda::open, amp::cuda::has_kernel, amp::cuda::memory_free};
+  return &api;
+}

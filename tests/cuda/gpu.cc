@@ -1,0 +1,48 @@
+#include "tests/cuda/gpu.h"
+
+#include <catch2/catch_all.hpp>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace amp::test {
+
+namespace fs = std::filesystem;
+
+static void name_plugin() {
+  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path(), above = here / "../libonnx_amp_cuda.so";
+  if (!std::getenv("ONNX_AMP_CUDA_PLUGIN") && !fs::exists(here / "libonnx_amp_cuda.so") && fs::exists(above)) {
+    setenv("ONNX_AMP_CUDA_PLUGIN", above.c_str(), 1);
+  }
+}
+
+// Any other error is a failure, not a reason to skip.
+template <class F>
+static decltype(auto) or_skip(const F& open) {
+  name_plugin();
+  try {
+    return open();
+  } catch (const Error& e) {
+    if (e.id() != "E_DEVICE_UNAVAILABLE") throw;
+    SKIP(e.fact());
+    throw;  // not reached: SKIP throws
+  }
+}
+
+const PluginApi& plugin_or_skip() {
+  return or_skip([]() -> const PluginApi& { return load_plugin(); });
+}
+
+std::shared_ptr<Device> gpu_or_skip(bool graphs) {
+  PluginOptions o;
+  o.graphs = graphs;
+  return or_skip([&] { return open_cuda(o); });
+}
+
+std::string test_data() {
+  const char* named = std::getenv("ONNX_AMP_TEST_DATA");
+  return named && *named ? named : TEST_DATA;
+}
+
+}  // namespace amp::test

@@ -1,0 +1,52 @@
+#include "tests/cuda/trained.h"
+
+#include <algorithm>
+#include <catch2/catch_all.hpp>
+
+#include "precision/decide.h"
+#include "precision/op_list.h"
+#include "tests/cuda/gpu.h"
+#include "trainer/stepper.h"
+
+namespace amp::test {
+
+std::vector<std::filesystem::path> zoo_entries() {
+  std::vector<std::filesystem::path> out;
+  for (const auto& e : std::filesystem::directory_iterator(test_data() + "/zoo")) {
+    if (e.is_directory()) out.push_back(e.path());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+HostTensor trained(const Golden& g, Device& device, DType low, int steps) {
+  SessionOptions o;
+  o.device = &device;
+  o.batchnorm_train = g.batch_statistics;
+  LossScaleConfig scale;
+  scale.init = 1024;
+  if (low != DType::f16) scale.mode = LossScaleConfig::Mode::off;
+  if (low != DType::f32) {
+    o.low = low;
+    const PrecisionPlan plan = decide(g.model.graph, preset("O1"), low);
+    for (const Decision& d : plan.nodes) o.compute.push_back(dtype_of(d.compute));
+  }
+  Session session(g.model.graph, o);
+  session.prepare(g.loss, g.batch);
+  ScheduleConfig schedule;
+  schedule.kind = ScheduleKind::constant;
+  schedule.lr = 1e-3;
+  schedule.total_steps = steps;
+  const Losses losses = g.loss;
+  const std::unique_ptr<Stepper> stepper = make_stepper(session, {}, schedule, scale, losses, steps);
+  for (int step = 0; step < steps; ++step) {
+    LossWindow counted(losses);
+    counted.count(g.batch);
+    stepper->submit({step, &losses, {g.batch}, {1}, false}, counted);
+    REQUIRE(stepper->take(true).has_value());
+  }
+  const HostTensor span = session.host_params();
+  return HostTensor::of<float>(span.dims(), std::vector<float>(span.as<float>(), span.as<float>() + span.numel()));
+}
+
+}  // namespace amp::test

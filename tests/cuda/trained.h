@@ -1,0 +1,15 @@
+// A few steps of a model on a device, for comparing bits.
+#pragma once
+
+#include "tests/zoo/golden.h"
+
+namespace amp::test {
+
+// Folders of models with PyTorch's answers, in tests/data/zoo.
+std::vector<std::filesystem::path> zoo_entries();
+
+// The parameters after `steps` steps of AdamW in a plan that computes everything in `low` (f32: no plan), dynamic loss
+// scale.
+HostTensor trained(const Golden& g, Device& device, DType low, int steps);
+
+}  // namespace amp::test

@@ -1,0 +1,169 @@
+#include "tests/cuda/update_check.h"
+
+#include <catch2/catch_all.hpp>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "backend/update.h"
+
+namespace amp::test {
+
+std::vector<UpdateSetting> update_settings() {
+  std::vector<UpdateSetting> out;
+  LossScaleConfig dynamic, off;
+  dynamic.init = 1024;
+  dynamic.growth_interval = 5;
+  dynamic.hysteresis = 2;
+  off.mode = LossScaleConfig::Mode::off;
+  OptimizerConfig c;
+  c.weight_decay = 0.1;
+  c.max_grad_norm = 1;
+  c.ema_decay = 0.9;
+  out.push_back({"adamw, norm", c, dynamic});
+  c.kind = OptimizerKind::adam;
+  c.clip_mode = ClipMode::value;
+  c.max_grad_norm = 0.05;
+  out.push_back({"adam, value", c, dynamic});
+  c.kind = OptimizerKind::sgd;
+  c.clip_mode = ClipMode::norm_inf;
+  c.ema_decay = 0;
+  out.push_back({"sgd, inf-norm", c, off});
+  c.momentum = 0.9;
+  out.push_back({"sgd with momentum", c, dynamic});
+  c.nesterov = true;
+  c.max_grad_norm = 0;
+  out.push_back({"sgd, Nesterov, no clipping", c, dynamic});
+  return out;
+}
+
+namespace {
+
+void same(const HostTensor& got, const std::vector<float>& want, double tolerance) {
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double x = got.as<float>()[i];
+    if (std::abs(x - static_cast<double>(want[i])) > tolerance * (1 + std::abs(want[i])))
+      FAIL("element " << i << ": " << x << ", want " << want[i]);
+  }
+}
+
+}  // namespace
+
+void check_update(Device& device, const UpdateSetting& s) {
+  INFO(s.name);
+  FlatLayout layout;
+  layout.add("w", {70, 61});
+  layout.add("b", {33}).lr_factor = 0.5;
+  layout.add("tail", {5000});
+  layout.arrange();
+  const int64_t n = layout.size();
+  std::mt19937_64 rng(7);
+  std::normal_distribution<float> normal;
+  std::vector<float> params(static_cast<size_t>(n)), grads(params.size());
+  for (const Chunk& c : layout.chunks()) {
+    for (int64_t i = 0; i < c.numel; ++i) params[static_cast<size_t>(c.offset + i)] = normal(rng);
+  }
+  const std::vector<double> lr{0.1, 0.05, 0.02};
+  Optimizer<float> optimizer(s.optimizer, layout, params.data());
+  LossScaler scaler(s.scale);
+
+  const DeviceMemory p = device.allocate(n * 4), g = device.allocate(n * 4), copy = device.allocate(70 * 61 * 2),
+                     term = device.allocate(4), seed = device.allocate(4);
+  const DeviceMemory committed = device.allocate(12), staged = device.allocate(12);
+  device.upload(p.get(), params.data(), n * 4);
+  UpdateSpec spec;
+  spec.method = s.optimizer.kind == OptimizerKind::sgd    ? UpdateSpec::Method::sgd
+                : s.optimizer.kind == OptimizerKind::adam ? UpdateSpec::Method::adam
+                                                          : UpdateSpec::Method::adamw;
+  spec.momentum = s.optimizer.momentum;
+  spec.nesterov = s.optimizer.nesterov;
+  spec.weight_decay = s.optimizer.weight_decay;
+  spec.max_grad_norm = s.optimizer.max_grad_norm;
+  spec.ema_decay = s.optimizer.ema_decay;
+  spec.report_inf_norm = s.optimizer.clip_mode == ClipMode::norm_inf;
+  if (spec.max_grad_norm > 0) {
+    spec.clip = s.optimizer.clip_mode == ClipMode::norm2   ? UpdateSpec::Clip::norm2
+                : s.optimizer.clip_mode == ClipMode::value ? UpdateSpec::Clip::value
+                                                           : UpdateSpec::Clip::norm_inf;
+  }
+  spec.scale = scale_rule(s.scale);
+  spec.lr = lr;
+  spec.params = static_cast<float*>(p.get());
+  spec.grads = static_cast<float*>(g.get());
+  spec.elements = n;
+  for (size_t i = 0; i < layout.chunks().size(); ++i) {
+    const Chunk& c = layout.chunks()[i];
+    spec.spans.push_back({c.offset, c.numel, c.decay, c.lr_factor, static_cast<int>(i)});
+  }
+  spec.statistics.push_back({static_cast<float*>(committed.get()), static_cast<const float*>(staged.get()), 3});
+  const std::unique_ptr<DeviceUpdate> update = device.make_update(spec);
+  update->set_state(scaler.state(), 0);
+  const DType low = s.optimizer.kind == OptimizerKind::sgd ? DType::bf16 : DType::f16;
+  update->set_copies({{0, Tensor{copy.get(), low, {70, 61}}}});
+
+  int skipped = 0;
+  float statistic = 0;
+  for (int step = 0; step < 40; ++step) {
+    const float scale = scaler.scale();
+    for (const Chunk& c : layout.chunks()) {
+      for (int64_t i = 0; i < c.numel; ++i) grads[static_cast<size_t>(c.offset + i)] = normal(rng) * scale * 0.1f;
+    }
+    const bool bad = step % 7 == 3 || step % 7 == 4, bad_statistic = step == 20;
+    if (bad) grads[static_cast<size_t>(step % 2 ? n - 20 : 5)] = step % 3 ? INFINITY : NAN;
+    device.upload(g.get(), grads.data(), n * 4);
+    const float sums[3] = {1, bad_statistic ? INFINITY : static_cast<float>(step), 2},
+                loss = 0.5f * static_cast<float>(step);
+    device.upload(staged.get(), sums, 12);
+    update->begin({0.25});
+    update->seed(0, Tensor{seed.get(), DType::f32, {}});
+    device.upload(term.get(), &loss, 4);
+    update->add_term(0, Tensor{term.get(), DType::f32, {}});
+    update->add_term(0, Tensor{term.get(), DType::f32, {}});
+    update->apply();
+
+    float seeded = 0;
+    device.download(&seeded, seed.get(), 4);
+    CHECK(seeded == scale * 0.25f);
+    GradStats stats = optimizer.inspect(grads.data(), scale);
+    stats.found_inf |= bad_statistic;
+    const double rate = lr[static_cast<size_t>(std::min<int64_t>(optimizer.steps(), 2))];
+    if (optimizer.apply(params.data(), grads.data(), scale, stats, rate)) statistic = static_cast<float>(step);
+    const StepScale want = scaler.update(stats.found_inf);
+    skipped += !want.applied;
+    const std::optional<UpdateState> got = update->take(true);
+    REQUIRE(got.has_value());
+    REQUIRE(got->found_inf == !want.applied);
+    CHECK(got->used_scale == want.used);
+    CHECK(got->scale == scaler.state());
+    CHECK(got->applied == optimizer.steps());
+    CHECK(got->lr == rate);
+    CHECK(got->terms[0] == step);
+    if (!stats.found_inf) CHECK(got->norm == Catch::Approx(stats.norm).epsilon(1e-5));
+    float now[3];
+    device.download(now, committed.get(), 12);
+    CHECK(now[1] == statistic);
+  }
+  CHECK(skipped > 10);
+  CHECK_FALSE(update->take(false).has_value());
+  const HostTensor weights = device.read(Tensor{p.get(), DType::f32, {n}});
+  same(weights, params, 2e-6);
+  const auto state = optimizer.state();
+  for (const auto& [which, name] :
+       {std::pair{DeviceUpdate::Moment::m, "m"}, {DeviceUpdate::Moment::v, "v"}, {DeviceUpdate::Moment::ema, "ema"}}) {
+    const auto span = update->moment(which);
+    CHECK(span.has_value() == (state.count(std::string(name) + "/w") != 0));
+    if (!span) continue;
+    const HostTensor got = device.read(*span);
+    for (const Chunk& c : layout.chunks()) {
+      const HostTensor want = state.at(std::string(name) + '/' + c.name);
+      for (int64_t i = 0; i < c.numel; ++i)
+        REQUIRE(got.as<float>()[c.offset + i] == Catch::Approx(want.as<float>()[i]).epsilon(1e-4).margin(1e-7));
+    }
+  }
+  const HostTensor low_weights = device.read(Tensor{copy.get(), low, {70, 61}});
+  const HostTensor want =
+      HostTensor::of<float>({70, 61}, std::vector<float>(weights.as<float>(), weights.as<float>() + 70 * 61)).cast(low);
+  CHECK(std::memcmp(low_weights.data(), want.data(), static_cast<size_t>(want.bytes())) == 0);
+}
+
+}  // namespace amp::test

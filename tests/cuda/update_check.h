@@ -1,0 +1,22 @@
+// The device's update against the CPU's optimizer, loss scaler and schedule: the same decisions at every step, the same
+// weights, moments, EMA and 16-bit copies, through overflows, for every method and way of clipping.
+#pragma once
+
+#include <vector>
+
+#include "backend/device.h"
+#include "precision/loss_scaler.h"
+#include "trainer/optimizer.h"
+
+namespace amp::test {
+
+struct UpdateSetting {
+  const char* name;
+  OptimizerConfig optimizer;
+  LossScaleConfig scale;
+};
+
+std::vector<UpdateSetting> update_settings();
+void check_update(Device& device, const UpdateSetting& s);
+
+}  // namespace amp::test
