@@ -1,0 +1,142 @@
+"""The nets of gpu.py in plain PyTorch (nothing but torch is needed on the GPU machine), their data, and their ONNX files."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+VOCABULARY = 30522
+
+
+class Layer(nn.Module):
+    def __init__(self, hidden, heads, wide):
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v, self.o = (nn.Linear(hidden, hidden) for _ in range(4))
+        self.up, self.down = nn.Linear(hidden, wide), nn.Linear(wide, hidden)
+        self.norm1, self.norm2 = nn.LayerNorm(hidden, 1e-12), nn.LayerNorm(hidden, 1e-12)
+
+    def forward(self, x):
+        b, s, h = x.shape
+        q, k, v = (f(x).view(b, s, self.heads, h // self.heads).transpose(1, 2) for f in (self.q, self.k, self.v))
+        a = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, s, h)
+        x = self.norm1(x + self.o(a))
+        return self.norm2(x + self.down(F.gelu(self.up(x))))
+
+
+class Bert(nn.Module):
+    """(B, S) ids -> (B, 2) logits; pooler and head as in BertForSequenceClassification, no padding, no dropout."""
+
+    def __init__(self, layers, hidden, heads, wide, length):
+        super().__init__()
+        self.word, self.position = nn.Embedding(VOCABULARY, hidden), nn.Embedding(length, hidden)
+        self.norm = nn.LayerNorm(hidden, 1e-12)
+        self.layers = nn.ModuleList(Layer(hidden, heads, wide) for _ in range(layers))
+        self.pooler, self.head = nn.Linear(hidden, hidden), nn.Linear(hidden, 2)
+        self.register_buffer("places", torch.arange(length))
+        for p in self.parameters():
+            if p.dim() > 1:
+                nn.init.normal_(p, std=0.02)
+
+    def forward(self, ids):
+        x = self.norm(self.word(ids) + self.position(self.places))
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(torch.tanh(self.pooler(x[:, 0])))
+
+
+def twice(a, b):
+    return nn.Sequential(
+        nn.Conv2d(a, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU(),
+        nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU(),
+    )  # fmt: skip
+
+
+class UNet(nn.Module):
+    """(B, 3, H, W) -> (B, 1, H, W) logits; 32 to 512 channels: 7.76 M parameters."""
+
+    def __init__(self, width=32):
+        super().__init__()
+        c = [width << i for i in range(5)]
+        self.down = nn.ModuleList(twice(a, b) for a, b in zip([3, *c[:4]], c))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, stride=2) for a, b in zip(c[3::-1], c[:0:-1]))
+        self.join = nn.ModuleList(twice(2 * a, a) for a in c[3::-1])
+        self.head = nn.Conv2d(width, 1, 1)
+
+    def forward(self, x):
+        kept = []
+        for i, block in enumerate(self.down):
+            x = block(F.max_pool2d(x, 2) if i else x)
+            kept.append(x)
+        for up, join, skip in zip(self.up, self.join, kept[-2::-1]):
+            x = join(torch.cat([up(x), skip], 1))
+        return self.head(x)
+
+
+def lenet():
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
+    )  # fmt: skip
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 2))
+
+
+def bert_base():
+    return Bert(12, 768, 12, 3072, 128)
+
+
+# attention: the SDPA variants are tried. steps: timed ones of a block.
+CASES = {
+    "bert_b32": {"what": "BERT-base, S128", "net": bert_base, "batch": 32, "steps": 60, "attention": True},
+    "bert_b128": {"what": "BERT-base, S128", "net": bert_base, "batch": 128, "steps": 40, "attention": True},
+    "minilm": {"what": "MiniLM-L6 384, S128", "net": lambda: Bert(6, 384, 12, 1536, 128), "batch": 32, "steps": 150,
+               "attention": True},
+    "lenet": {"what": "LeNet, 1x28x28", "net": lenet, "batch": 64, "steps": 1000, "shape": (1, 28, 28), "classes": 10},
+    "mlp": {"what": "MLP 32-128-128-2", "net": mlp, "batch": 32, "steps": 2000, "shape": (32,), "classes": 2},
+    "unet": {"what": "U-Net 7.76 M, 3x256x256", "net": UNet, "batch": 8, "steps": 40, "shape": (3, 256, 256),
+             "flags": ["--batchnorm", "train"]},
+}  # fmt: skip
+
+
+def build(name):
+    torch.manual_seed(1)
+    return CASES[name]["net"]()
+
+
+def loss_of(name, logits, label):
+    if name == "unet":
+        return F.binary_cross_entropy_with_logits(logits.float(), label)
+    return F.cross_entropy(logits.float(), label)
+
+
+def make_data(name, rows):
+    """x and label of all steps, in the order that both sides use. Labels can be learnt, so that losses move."""
+    case, rng = CASES[name], np.random.default_rng(0)
+    if case.get("attention"):
+        label = rng.integers(0, 2, rows)
+        x = rng.integers(1000, VOCABULARY, (rows, 128))
+        x[:, 0] = 101
+        x[:, 1:9] = np.where(label[:, None] == 1, 2000, 3000)
+        return x, label
+    if name == "unet":
+        x = rng.random((rows, *case["shape"]), np.float32)
+        return x, (x[:, :1] > 0.5).astype(np.float32)
+    label = rng.integers(0, case["classes"], rows)
+    x = rng.random((rows, *case["shape"]), np.float32)
+    x.reshape(rows, -1)[np.arange(rows), label] += 2
+    return x, label
+
+
+def export(name, path, x):
+    """The ONNX file with the weights that PyTorch starts from."""
+    net = build(name)
+    training = torch.onnx.TrainingMode.PRESERVE if name == "unet" else torch.onnx.TrainingMode.EVAL
+    net.train(name == "unet")
+    torch.onnx.export(
+        net, (torch.from_numpy(x),), str(path), dynamo=False, opset_version=17, input_names=["x"],
+        output_names=["logits"], dynamic_axes={"x": {0: "batch"}, "logits": {0: "batch"}}, training=training,
+        do_constant_folding=False,
+    )  # fmt: skip
