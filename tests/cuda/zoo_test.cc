@@ -2,6 +2,7 @@
 #include <catch2/catch_all.hpp>
 
 #include "backend/cuda/emulated_device.h"
+#include "tests/cuda/gpu.h"
 #include "tests/cuda/trained.h"
 #include "tests/ops/one_node.h"
 
@@ -19,10 +20,9 @@ TEST_CASE("models on the emulated CUDA device agree with PyTorch", "[cuda]") {
   }
 }
 
-<<<<<<< HEAD
 TEST_CASE("a token outside the vocabulary is refused before it reaches the device", "[cuda]") {
   const auto device = cuda::make_emulated_device();
-  Golden g(std::string(TEST_DATA) + "/zoo/bert_cls_eager_ts14");
+  Golden g(test_data() + "/zoo/bert_cls_eager_ts14");
   SessionOptions o;
   o.device = device.get();
   Session session(g.model.graph, o);
@@ -35,11 +35,11 @@ TEST_CASE("a token outside the vocabulary is refused before it reaches the devic
     ids = HostTensor::of<int64_t>(good.dims(), v);
     CHECK_THROWS_WITH(run_gradients(session, g), Catch::Matchers::ContainsSubstring("is outside a table of"));
   }
-=======
+}
+
 TEST_CASE("training on the emulated CUDA device repeats its bits", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   const DType low = GENERATE(DType::f32, DType::f16, DType::bf16);
   const Golden g(zoo_entries().back());
   CHECK(same_bits(trained(g, *device, low, 4), trained(g, *device, low, 4)));
->>>>>>> 7945007 (Test the CUDA plugin: its kernels, a machine without GPU, and on a GPU all that the emulator checks)
 }
