@@ -27,6 +27,7 @@ fi
 program=$bin/onnx-amp-finetune
 ours() { LD_LIBRARY_PATH=$ours "$@"; }
 
+gpu=${GPU_CHECK_DEVICE:-cuda}  # cpu: to try this script where there is no GPU
 results=${OUT:-docs/results}
 mkdir -p "$results"
 work=$(mktemp -d)
@@ -57,7 +58,7 @@ correctness() {
   tests correctness kernels 240 "$bin/test_cuda" "GPU: kernels agree with the CPU's"
   tests correctness update 60 "$bin/test_cuda" "GPU: the update is the CPU's"
   tests correctness zoo 120 "$bin/test_cuda" "GPU: models agree with PyTorch"
-  tests correctness repeats 120 "$bin/test_cuda" "GPU: the same bits in every run, recorded or not"
+  tests correctness repeats 120 "$bin/test_cuda" "GPU: the same bits in every run and without CUDA graphs"
   tests correctness memory 30 "$bin/test_cuda" "GPU: memory comes back"
 }
 
@@ -74,7 +75,7 @@ train() {
     for precision in fp32 fp16 bf16; do
       name=$entry-$precision
       flags=$([ $precision = fp32 ] || echo "--use_$precision")
-      if finetune $entry cpu "$name-cpu" $flags && finetune $entry cuda "$name-gpu" $flags && finetune $entry cuda "$name-again" $flags; then
+      if finetune $entry cpu "$name-cpu" $flags && finetune $entry "$gpu" "$name-gpu" $flags && finetune $entry "$gpu" "$name-again" $flags; then
         if said=$(python3 tools/gpu_report.py curves "$work/$name-cpu/metrics.jsonl" "$work/$name-gpu/metrics.jsonl" --precision $precision); then
           note train "$name losses" ok "$said"
         else
@@ -114,7 +115,7 @@ bench() {
   chmod +x "$work/program"
   local case
   for case in ${*:-mlp lenet minilm unet bert_b32 bert_b128}; do
-    if timeout "${BENCH_SECONDS:-570}" python3 bench/gpu.py --binary "$work/program" --cases "$case" --out "$work/bench-$case.json" >"$work/bench-$case.md" 2>"$work/log"; then
+    if timeout "${BENCH_SECONDS:-570}" python3 bench/gpu.py --device "$gpu" --binary "$work/program" --cases "$case" --out "$work/bench-$case.json" >"$work/bench-$case.md" 2>"$work/log"; then
       note bench "$case" ok "losses agree with PyTorch's"
     else
       note bench "$case" failed "exit $?; $(tail -3 "$work/log" | tr '\n' ' ')"

@@ -104,7 +104,7 @@ TEST_CASE("GPU: models agree with PyTorch", "[gpu]") {
   }
 }
 
-TEST_CASE("GPU: the same bits in every run, recorded or not", "[gpu]") {
+TEST_CASE("GPU: the same bits in every run and without CUDA graphs", "[gpu]") {
   static const std::shared_ptr<Device> recording = gpu_or_skip(true), eager = gpu_or_skip(false);
   const DType low = GENERATE(DType::f32, DType::f16, DType::bf16);
   for (const auto& entry : zoo_entries()) {
