@@ -1,6 +1,8 @@
 // MatMul (ops/matmul.cc): matrix products by the device's library.
 #include "ops/matmul.h"
 
+#include <numeric>
+
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 #include "backend/cuda/staged.h"
@@ -65,6 +67,10 @@ Kernel matmul(const KernelArgs& args, Carver& carver) {
     g.stride_a = oa[1] - oa[0];
     g.stride_b = ob[1] - ob[0];
     g.stride_c = g.m * g.n;
+  } else {  // products one by one: where they begin is what the strides tell of alignment
+    for (const int64_t o : oa) g.stride_a = std::gcd(g.stride_a, o);
+    for (const int64_t o : ob) g.stride_b = std::gcd(g.stride_b, o);
+    g.stride_c = p.batch > 1 ? g.m * g.n : 0;
   }
   const auto product = device.gemm(g);
   const int64_t wide_in = size_of(in), wide_out = size_of(out);
