@@ -33,4 +33,9 @@ Device& choose_device(const cli::Options& opts) {
   return *device;
 }
 
+std::optional<int64_t> memory_free(const Device& device) {
+  if (device.kind() != DeviceKind::cuda) return {};
+  return load_plugin().memory_free();
+}
+
 }  // namespace amp

@@ -12,6 +12,7 @@
 #include "tools/calibrate_plan.h"
 #include "tools/cli/values.h"
 #include "tools/common.h"
+#include "tools/device.h"
 #include "tools/goal.h"
 #include "tools/run_losses.h"
 #include "tools/run_report.h"
@@ -19,6 +20,7 @@
 #include "tools/surgery.h"
 #include "tools/train_data.h"
 #include "tools/verbs.h"
+#include "trainer/memory_bill.h"
 
 namespace amp {
 
@@ -179,6 +181,33 @@ std::vector<TrainedTensor> trained_tensors(const Session& session, const float* 
   return out;
 }
 
+// The longest micro-batch that `size` rows can make.
+Tensors longest_batch(const TrainData& data, const TrainerConfig& config, int64_t size) {
+  SamplerOptions first = config.sampler;
+  first.batch_size = size;
+  first.order = data.text ? Order::by_length : Order::file;
+  Sampler sampler(data.train->size(), data.train->lengths(), first);
+  return to_tensors(load_window(*data.train, sampler.next()).batches.at(0), config.goal.teacher);
+}
+
+// Before anything is allocated: the bill (shown by a dry run), and on a GPU whether there is room.
+void check_memory(const cli::Options& opts, const SourceGraph& g, const PrecisionPlan& plan, const TrainerConfig& config, const TrainData& data, bool show) {
+  const SessionOptions options = session_options(opts, plan);
+  const std::optional<int64_t> free = memory_free(*options.device);
+  if (!show && !free) return;
+  const auto measure = [&](int64_t size) {
+    const bool accumulate = config.sampler.accumulation > 1 || size < config.sampler.batch_size;
+    return measure_memory(g, options, config.optimizer, config.goal.losses, longest_batch(data, config, size), accumulate);
+  };
+  const MemoryBill bill = measure(config.sampler.batch_size);
+  if (show) {
+    std::cout << "memory on " << options.device->description() << ": " << bill.text() << '\n';
+    for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
+    if (free) std::cout << "  free on the device: " << with_thousands(*free) << " B\n";
+  }
+  if (free) require_memory(bill, *free, config.sampler.batch_size, config.sampler.accumulation, measure);
+}
+
 }  // namespace
 
 // The whole verb; with `only_export` nothing is trained: the newest checkpoint's weights go to that file.
@@ -192,7 +221,8 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   std::optional<DirLock> lock;
   std::optional<Checkpoint> checkpoint;
   const bool planning = opts.verb == cli::Verb::plan;  // everything up to the plan, nothing of a run
-  if (planning) {
+  const bool dry = only_export.empty() && opts.verb == cli::Verb::train && opts.flag("dry_run");  // writes nothing
+  if (planning || dry) {
   } else if (only_export.empty()) {
     ensure_dir(dir);
     lock.emplace(dir);
@@ -248,8 +278,10 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   const PrecisionPlan plan = !wants_calibration(opts)                ? choose_plan(opts, g)
                              : checkpoint && path_exists(earlier) ? decide(g, load_op_list(earlier), opts.flag("use_bf16") ? DType::bf16 : DType::f16)
                                                                   : calibrate_plan(opts, g, goal, *data.train, data.text).plan;
-  auto session = std::make_unique<Session>(g, session_options(opts, plan));
   const TrainerConfig config = trainer_config(opts, plan, goal, data);
+  if (only_export.empty() && !planning) check_memory(opts, g, plan, config, data, dry);
+  if (dry) return 0;
+  auto session = std::make_unique<Session>(g, session_options(opts, plan));
   {
     SamplerOptions first = config.sampler;
     first.order = data.text ? Order::by_length : Order::file;  // the longest batch first: it sets the arena
@@ -267,7 +299,6 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   }
   if (only_export.empty()) {
     describe_start(*session, plan, config, data.train->size());
-    if (opts.flag("dry_run")) return 0;
     write_run(opts, dir, model, plan, config, {}, std::nullopt, needs.classes, false);  // `export RUN` needs it, whatever happens
   }
 

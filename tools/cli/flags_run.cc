@@ -62,7 +62,7 @@ std::vector<Flag> run_flags() {
       toggle("deterministic", "false", "Same bits for the same flags, also where that costs speed.")
           .on(kRun)
           .also({"full_determinism"}),
-      toggle("dry_run", "false", "Everything up to the first step: import, plan, memory; trains nothing.").on(kTrain),
+      toggle("dry_run", "false", "Check model, plan and data, print the memory bill; trains, allocates and writes nothing.").on(kTrain),
       toggle("profile", "false", "Time the operators of one training step and print the table first.").on(kTrain),
       toggle("json", "false", "Write the table as JSON.").on(in(Verb::check, Verb::plan)),
       text("config", "FILE", "", "JSON file of flags and values; a run.json too.").on(kAll).unrecorded().also({"c"}),

@@ -177,7 +177,6 @@ void take_positionals(Options& o) {
 void check_required(const Options& o) {
   for (const Flag& f : flags()) {
     if (!has(f.required, o.verb) || o.has(f.name)) continue;
-    if (f.name == "train" && o.flag("dry_run")) continue;
     const std::string usage_line =
         cat("usage: onnx-amp-finetune ", o.verb == Verb::train ? "" : cat(info(o.verb).name, " "), info(o.verb).usage);
     if (f.name == "model") usage(cat("'", info(o.verb).name, "' has no model"), usage_line);

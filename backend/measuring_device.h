@@ -1,0 +1,47 @@
+// A device that allocates and computes nothing: what is made on it tells how much memory it would take on another one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/device.h"
+
+namespace amp {
+
+// Counts the bytes that `like` would be asked for: a Session on it has like's workspaces and addresses that nobody may
+// read. Runs do nothing, what is read back is zero.
+class MeasuringDevice final : public Device {
+ public:
+  explicit MeasuringDevice(const Device& like) : like_(like) {}
+
+  DeviceKind kind() const override { return DeviceKind::cuda; }  // host memory is no device memory
+  std::string description() const override { return like_.description(); }
+  PrepareKernel kernel(std::string_view op) const override;
+  int64_t workspace(const Graph& g, const Node& n) const override { return like_.workspace(g, n); }
+  DeviceMemory allocate(int64_t bytes) override;
+  std::unique_ptr<Arena> make_arena() override;
+  int64_t memory_in_use() const override { return *in_use_; }  // arenas included
+  void upload(void*, const void*, int64_t) override {}
+  void download(void* host, const void* from, int64_t bytes) override;
+  void synchronize() override {}
+  void copy(void*, const void*, int64_t) override {}
+  void fill(void*, uint8_t, int64_t) override {}
+  Kernel convert(const Tensor&, const Tensor&) override {
+    return [] {};
+  }
+  Kernel add(const Tensor&, const Tensor&) override {
+    return [] {};
+  }
+  std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
+  std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) override;
+
+ private:
+  const Device& like_;
+  std::shared_ptr<int64_t> in_use_ = std::make_shared<int64_t>(0);
+  uintptr_t next_ = 1 << 20;
+};
+
+// The largest tensors that a graph computes, for people: "Softmax [32,12,128,128] float16, 12,582,912 B".
+std::vector<std::string> largest_tensors(const Graph& g, size_t count);
+
+}  // namespace amp

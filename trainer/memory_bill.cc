@@ -1,0 +1,58 @@
+#include "trainer/memory_bill.h"
+
+#include "backend/measuring_device.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace amp {
+
+static constexpr int64_t kReserve = 256 << 20;
+
+std::string MemoryBill::text() const {
+  return cat("parameters ", with_thousands(parameters), " B, gradients ", with_thousands(gradients), " B, moments ",
+             with_thousands(moments), " B, 16-bit copies and constants ", with_thousands(copies), " B, activations ",
+             with_thousands(activations), " B; ", with_thousands(total()), " B in all");
+}
+
+MemoryBill measure_memory(const SourceGraph& source, const SessionOptions& options, const OptimizerConfig& c,
+                          const Losses& losses, const Tensors& batch, bool accumulate) {
+  MeasuringDevice device(*options.device);
+  SessionOptions o = options;
+  o.device = &device;
+  Session session(source, o);
+  session.prepare(losses, batch);  // may free its programs again
+  session.train_micro(losses, batch, LossWindow(losses).seeds(1), accumulate);
+  const int64_t wide = size_of(o.float_type);
+  const FlatLayout& layout = session.layout();
+  MemoryBill b;
+  b.parameters = layout.size() * wide;
+  b.gradients = layout.trained_size() * wide;
+  b.activations = session.activation_bytes();
+  b.copies = device.memory_in_use() - b.parameters - b.gradients - b.activations;
+  const int kept = c.kind == OptimizerKind::sgd ? c.momentum != 0 : 2;
+  b.moments = layout.trained_size() * 4 * (kept + (c.ema_decay > 0));
+  b.largest = largest_tensors(*session.train_graph(losses, batch), 3);
+  return b;
+}
+
+void require_memory(const MemoryBill& bill, int64_t free, int64_t batch_size, int64_t accumulation,
+                    const std::function<MemoryBill(int64_t)>& measure) {
+  if (bill.total() + kReserve <= free) return;
+  std::string hint;
+  for (int64_t b = batch_size / 2, parts = 2; b >= 1 && hint.empty(); b /= 2, parts *= 2) {
+    const int64_t needs = measure(b).total();
+    if (needs + kReserve > free) continue;
+    const int64_t steps = (batch_size * accumulation + b - 1) / b;
+    hint =
+        cat("--batch_size ", b, " --gradient_accumulation_steps ", steps, " would fit: ", with_thousands(needs), " B");
+  }
+  if (hint.empty())
+    hint = "no batch size fits: freeze layers, use --use_fp16 or --use_bf16, a smaller --max_seq_len, or --device cpu";
+  fail(Exit::memory, "E_OOM",
+       cat("training with --batch_size ", batch_size, " needs ", with_thousands(bill.total()), " B (and ",
+           with_thousands(kReserve), " B for libraries) of the GPU's memory, ", with_thousands(free), " B are free. ",
+           bill.text(), ". Largest tensors: ", join(bill.largest, "; ")),
+       hint);
+}
+
+}  // namespace amp
