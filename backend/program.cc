@@ -51,7 +51,7 @@ class Layout {
     }
     uses();
     pin_gradients(o);
-    overwrite();
+    overwrite(o);
     uses();
   }
 
@@ -93,7 +93,7 @@ class Layout {
     }
   }
 
-  void overwrite() {
+  void overwrite(const ProgramOptions& o) {
     std::vector<bool> output(root_.size(), false);
     for (const auto& o : g_.outputs) output[static_cast<size_t>(root(o.value))] = true;
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
@@ -107,6 +107,8 @@ class Layout {
         const Value& xv = g_.value(x);
         const Value& rv = g_.value(ValueId{r});
         if (rv.kind != ValueKind::temp || pinned(r) || output[static_cast<size_t>(r)] || last(r) != n) continue;
+        const Node& from = g_.node(rv.producer);
+        if (o.cache && from.op->name == "Cast" && g_.value(from.in[0]).kind == ValueKind::param) continue;  // the cache's, kept for the next run
         if (xv.dtype != y.dtype || xv.dims != y.dims) continue;
         // No other input of the node may view the same bytes under other dims.
         const bool clash = std::any_of(node.in.begin(), node.in.end(), [&](ValueId o) { return o && o != x && root(o) == r; });

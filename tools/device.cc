@@ -21,7 +21,8 @@ Device& choose_device(const cli::Options& opts) {
   const bool fp64 = (opts.verb == cli::Verb::grad || opts.verb == cli::Verb::predict || opts.verb == cli::Verb::eval) && opts.str("dtype") == "fp64";
   if (asked == "cuda" && fp64) fail(Exit::usage, "E_DTYPE", "--dtype fp64 is not computed on CUDA", "use --device cpu");
   if (asked == "cpu" || fp64) return cpu_device();
-  static std::shared_ptr<Device> device;
+  // Never destroyed: at exit the CUDA libraries may be gone before us.
+  static auto& device = *new std::shared_ptr<Device>;
   if (device) return *device;
   try {
     device = open(opts);

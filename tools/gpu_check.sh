@@ -31,6 +31,8 @@ gpu=${GPU_CHECK_DEVICE:-cuda}  # cpu: to try this script where there is no GPU
 results=${OUT:-docs/results}
 mkdir -p "$results"
 work=$(mktemp -d)
+export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$work/cache}  # where choices of algorithms are kept: the same for all runs
+mkdir -p "$XDG_CACHE_HOME"
 trap 'rm -rf "$work"' EXIT
 report=$results/gpu-$(date -u +%Y-%m-%d)
 failed=0

@@ -160,7 +160,8 @@ class Search {
   double relative(double loss) const { return std::abs(loss - fp32_.loss) / std::max(std::abs(fp32_.loss), 1e-12); }
   double gradient_error(const Session& session, double scale) const {
     const float* want = fp32_.gradients.as<float>();
-    const float* got = static_cast<const float*>(const_cast<Session&>(session).grads());
+    const HostTensor grads = session.host_grads();
+    const float* got = grads.as<float>();
     double error = 0, norm = 0;
     for (int64_t i = 0; i < fp32_.gradients.numel(); ++i) {
       const double d = got[i] / scale - want[i];

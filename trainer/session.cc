@@ -91,6 +91,7 @@ void Session::set_params(const HostTensor& span) {
 
 void Session::describe(UpdateSpec& spec) const {
   check(options_.float_type == DType::f32, "a device updates fp32 parameters");
+  check(grads_ || layout_.trained_size() == 0, "an update is described after prepare()");
   spec.params = static_cast<float*>(params_.get());
   spec.grads = static_cast<float*>(grads_.get());
   spec.elements = layout_.trained_size();
@@ -271,6 +272,7 @@ void Session::prepare(const Losses& loss, const Tensors& batch) {
     const Tensor to = view(params_, static_cast<int>(i));
     device().copy(to.data, static_cast<const char*>(old.get()) + before.chunks()[i].offset * size_of(options_.float_type), to.bytes());
   }
+  need_grads();  // whoever describes the update finds them
 }
 
 std::vector<double> Session::read_terms(const Program& p) const {

@@ -253,6 +253,13 @@ class Update final : public DeviceUpdate {
     set_copies({});
   }
 
+  ~Update() override {  // reports may be under way into memory that goes with us
+    try {
+      d_.synchronize();
+    } catch (...) {
+    }
+  }
+
   void set_copies(const std::vector<ParamCache::Copy>& copies) override {
     std::map<int, std::vector<Tensor>> by_slot;
     for (const ParamCache::Copy& c : copies) by_slot[c.slot].push_back(c.tensor);

@@ -61,7 +61,16 @@ Kernel matmul(const KernelArgs& args, Carver& carver) {
   g.out = out;
   g.bias = bias.data;
   const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
-  const int64_t length = run_length(p, oa, ob);
+  int64_t length = run_length(p, oa, ob);
+  // A run's stride promises how the runs after it are aligned: one that is not is cut into single products.
+  const auto strays = [&](const std::vector<int64_t>& o) {
+    if (length <= 1 || (o[1] - o[0]) * size_of(in) % 16 != 0) return false;  // nothing promised
+    for (int64_t i = 0; i < p.batch; i += length) {
+      if (o[static_cast<size_t>(i)] * size_of(in) % 16 != 0) return true;
+    }
+    return false;
+  };
+  if (strays(oa) || strays(ob)) length = 1;
   g.batch = length;
   if (length > 1) {
     g.stride_a = oa[1] - oa[0];

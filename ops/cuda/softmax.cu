@@ -53,9 +53,9 @@ struct Backward {
         if (d[w] != 0) arrived = 1;  // of a NaN too
       }
     });
+    const float first = load<float>(y, row * n);  // before the reductions: dx may take y's place
     sum = team.reduce(sum, 0.0f, Sum{});
     arrived = team.reduce(arrived, 0.0f, Maximum{});
-    const float first = load<float>(y, row * n);
     const bool guarded = first != first && arrived == 0;
     result.each(n, team, [&](auto g, int64_t i) {
       float p[W], d[W];

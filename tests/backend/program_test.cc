@@ -162,6 +162,27 @@ TEST_CASE("16-bit copies of parameters are made once and follow the parameters")
   }
 }
 
+TEST_CASE("a cached copy of a parameter is not overwritten by its last reader") {
+  const char* text = R"(
+    input x fp16 2 2
+    param W 2 2
+    h = Cast(W) {to=2}
+    y = Mul(h, x)
+    output y)";
+  CoreText t(text);
+  Host host(t.graph);
+  ParamCache cache;
+  host.options.cache = &cache;
+  host.options.poison = false;
+  Program p(std::make_shared<Graph>(t.graph), host.options);
+  const auto inputs = random_inputs(t.graph, 3);
+  for (int round = 0; round < 3; ++round) {
+    feed(p, inputs);
+    p.run();
+    CHECK(equal(p.output("y"), interpret(t.graph, inputs, host.params).outputs.at("y")));
+  }
+}
+
 TEST_CASE("gradients that the graph leaves unread, inputs that nothing reads, values that are output twice") {
   CoreText t(R"(
     input x 3

@@ -74,7 +74,7 @@ TEST_CASE("the program without a GPU: --device cuda ends with 2, auto computes o
 }
 
 TEST_CASE("GPU: kernels agree with the CPU's", "[gpu]") {
-  static const std::shared_ptr<Device> device = gpu_or_skip();
+  static const auto& device = *new std::shared_ptr<Device>(gpu_or_skip());  // outlives the CUDA libraries' own clean-up
   const SingleThreaded one;
   for (const auto& [op, spec] : op_specs()) {
     DYNAMIC_SECTION(op) {
@@ -94,7 +94,7 @@ TEST_CASE("GPU: the update is the CPU's", "[gpu]") {
 }
 
 TEST_CASE("GPU: models agree with PyTorch", "[gpu]") {
-  static const std::shared_ptr<Device> device = gpu_or_skip();
+  static const auto& device = *new std::shared_ptr<Device>(gpu_or_skip());  // outlives the CUDA libraries' own clean-up
   for (const auto& entry : zoo_entries()) {
     DYNAMIC_SECTION(entry.filename().string()) {
       const Golden g(entry);
@@ -105,7 +105,8 @@ TEST_CASE("GPU: models agree with PyTorch", "[gpu]") {
 }
 
 TEST_CASE("GPU: the same bits in every run and without CUDA graphs", "[gpu]") {
-  static const std::shared_ptr<Device> recording = gpu_or_skip(true), eager = gpu_or_skip(false);
+  static const auto& recording = *new std::shared_ptr<Device>(gpu_or_skip(true));
+  static const auto& eager = *new std::shared_ptr<Device>(gpu_or_skip(false));
   const DType low = GENERATE(DType::f32, DType::f16, DType::bf16);
   for (const auto& entry : zoo_entries()) {
     DYNAMIC_SECTION(entry.filename().string() << ' ' << name_of(low)) {

@@ -11,6 +11,7 @@ namespace amp::cuda {
 
 namespace {
 [[noreturn]] void out_of_memory(int64_t bytes) {
+  cudaGetLastError();  // taken note of: the next launch is not to be blamed
   size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
   fail(Exit::memory, "E_OOM", cat("the GPU has no room for ", bytes, " bytes more: ", free, " of ", total, " are free"),

@@ -73,7 +73,7 @@ void Products::load_choices() {
   std::ifstream in(cache_file_);
   for (std::string line; std::getline(in, line);) {
     const size_t tab = line.find('\t');
-    if (tab != std::string::npos) choices_[line.substr(tab + 1)] = static_cast<size_t>(std::strtoul(line.c_str(), nullptr, 10));
+    if (tab != std::string::npos) choices_.emplace(line.substr(tab + 1), static_cast<size_t>(std::strtoul(line.c_str(), nullptr, 10)));  // the first stands
   }
 }
 
@@ -122,6 +122,9 @@ std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g) const {
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &at_b, sizeof at_b);
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &at_c, sizeof at_c);
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &at_c, sizeof at_c);
+  // Partial sums of a split product are added in fp32, whatever the result's type.
+  const uint32_t reduction = g.out == DType::f32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction);
   int found = 0;
   p->candidates.resize(8);
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, p->op, p->a, p->b, p->c, p->c, preference, static_cast<int>(p->candidates.size()), p->candidates.data(), &found);
@@ -133,9 +136,9 @@ std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g) const {
   return p;
 }
 
-void Products::run(Plan& p, size_t candidate, const void* a, const void* b, void* c) const {
+cublasStatus_t Products::run(Plan& p, size_t candidate, const void* a, const void* b, void* c) const {
   const float alpha = static_cast<float>(p.g.alpha), beta = static_cast<float>(p.g.beta);
-  ensure(cublasLtMatmul(handle_, p.op, &alpha, b, p.a, a, p.b, &beta, c, p.c, c, p.c, &p.candidates[candidate].algo, workspace_, kWorkspace, stream_), "multiplying matrices");
+  return cublasLtMatmul(handle_, p.op, &alpha, b, p.a, a, p.b, &beta, c, p.c, c, p.c, &p.candidates[candidate].algo, workspace_, kWorkspace, stream_);
 }
 
 // The fastest of three runs each. A product that adds to its result is not repeated: the library's first choice stands.
@@ -144,6 +147,11 @@ void Products::tune(Plan& p, const std::string& key, const void* a, const void* 
   if (p.g.beta != 0 || p.candidates.size() < 2) return;
   cudaStreamCaptureStatus capturing;
   if (cudaStreamIsCapturing(stream_, &capturing) != cudaSuccess || capturing != cudaStreamCaptureStatusNone) return;
+  load_choices();  // another process or device may have chosen meanwhile: the same choice, the same bits
+  if (const auto known = choices_.find(key); known != choices_.end() && known->second < p.candidates.size()) {
+    p.chosen = known->second;
+    return;
+  }
   cudaEvent_t begin, end;
   amp::cuda::ensure(cudaEventCreate(&begin), "creating an event");
   amp::cuda::ensure(cudaEventCreate(&end), "creating an event");
@@ -151,7 +159,7 @@ void Products::tune(Plan& p, const std::string& key, const void* a, const void* 
   for (size_t i = 0; i < p.candidates.size(); ++i) {
     for (int repeat = 0; repeat < 4; ++repeat) {  // the first warms up
       cudaEventRecord(begin, stream_);
-      run(p, i, a, b, c);
+      if (run(p, i, a, b, c) != CUBLAS_STATUS_SUCCESS) break;  // not for these operands after all
       cudaEventRecord(end, stream_);
       amp::cuda::ensure(cudaEventSynchronize(end), "timing a product");
       float ms = 0;
@@ -172,7 +180,7 @@ std::function<void(const void*, const void*, void*)> Products::prepare(const Gem
   const std::string key = key_of(g, tf32_);
   std::shared_ptr<Plan> plan;
   const auto known = plans_.find(key);
-  if (known != plans_.end() && !g.bias) {
+  if (known != plans_.end() && !g.bias && known->second->g.alpha == g.alpha) {
     plan = known->second;
   } else {
     plan = make_plan(g);
@@ -193,7 +201,7 @@ std::function<void(const void*, const void*, void*)> Products::prepare(const Gem
         tune(*plan, key, a, b, c);
       }
     }
-    run(*plan, plan->chosen, a, b, c);
+    ensure(run(*plan, plan->chosen, a, b, c), "multiplying matrices");
   };
 }
 

@@ -26,7 +26,7 @@ class Products {
   struct Plan;
   std::shared_ptr<Plan> make_plan(const Gemm& g) const;
   void tune(Plan& plan, const std::string& key, const void* a, const void* b, void* c);
-  void run(Plan& plan, size_t candidate, const void* a, const void* b, void* c) const;
+  cublasStatus_t run(Plan& plan, size_t candidate, const void* a, const void* b, void* c) const;
   void load_choices();
   void save_choice(const std::string& key, size_t choice) const;
 
