@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backend/rows.h"
+#include "graph/onnx_type.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -40,34 +41,12 @@ OpDef def() {
 const RegisterOp op{def()};
 const RegisterKernel cpu{DeviceKind::cpu, "BitCast", kernel};
 
-// TensorProto.DataType numbers of the types that are stored as they are declared.
+// Of the types that are stored as they are declared: 16-bit floats are not.
 DType target(const Lowering& l) {
-  switch (const int64_t code = l.attrs.i("to", 0)) {
-    case 1:
-      return DType::f32;
-    case 2:
-      return DType::u8;
-    case 3:
-      return DType::i8;
-    case 4:
-      return DType::u16;
-    case 5:
-      return DType::i16;
-    case 6:
-      return DType::i32;
-    case 7:
-      return DType::i64;
-    case 9:
-      return DType::boolean;
-    case 11:
-      return DType::f64;
-    case 12:
-      return DType::u32;
-    case 13:
-      return DType::u64;
-    default:
-      l.unsupported(cat("element type ", code, " of TensorProto"));
-  }
+  const int64_t code = l.attrs.i("to", 0);
+  const std::optional<DType> t = dtype_of_onnx(code);
+  if (!t || is_low(*t)) l.unsupported(cat("element type ", code, " of TensorProto"));
+  return *t;
 }
 
 void lower(Lowering& l) {

@@ -1,6 +1,7 @@
 // Cast, CastLike, Identity: ONNX 6+. Between floating types a Cast of the model is the identity: storage is the precision
 // plan's matter (graph/lower.h).
 #include "backend/parallel.h"
+#include "graph/onnx_type.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -45,24 +46,9 @@ OpDef cast_def() {
 const RegisterOp cast_op{cast_def()};
 const RegisterKernel cast_cpu{DeviceKind::cpu, "Cast", cast_kernel};
 
-// TensorProto.DataType numbers.
 DType from_onnx(const Lowering& l, int64_t code) {
-  switch (code) {
-    case 1: return DType::f32;
-    case 2: return DType::u8;
-    case 3: return DType::i8;
-    case 4: return DType::u16;
-    case 5: return DType::i16;
-    case 6: return DType::i32;
-    case 7: return DType::i64;
-    case 9: return DType::boolean;
-    case 10: return DType::f16;
-    case 11: return DType::f64;
-    case 12: return DType::u32;
-    case 13: return DType::u64;
-    case 16: return DType::bf16;
-    default: l.unsupported(cat("element type ", code, " of TensorProto is not supported"));
-  }
+  if (const std::optional<DType> t = dtype_of_onnx(code)) return *t;
+  l.unsupported(cat("element type ", code, " of TensorProto is not supported"));
 }
 void cast_to(Lowering& l, DType to) { l.out(0, l.b.cast(l.in(0), is_float(to) ? l.float_type() : to)); }
 void lower_cast(Lowering& l) { cast_to(l, from_onnx(l, l.attrs.i("to", 1))); }

@@ -5,6 +5,8 @@
 #include <set>
 #include <string_view>
 
+#include "graph/onnx_type.h"
+
 namespace amp {
 
 namespace {
@@ -21,39 +23,7 @@ const Names kIntOut = {
 const std::map<std::string_view, size_t> kTypeFrom = {
     {"Where", 1}, {"OneHot", 2}, {"CastLike", 1}, {"DequantizeLinear", 1}};
 
-DType onnx_type(int64_t t) {
-  // TensorProto.DataType
-  switch (t) {
-    case 1:
-      return DType::f32;
-    case 2:
-      return DType::u8;
-    case 3:
-      return DType::i8;
-    case 4:
-      return DType::u16;
-    case 5:
-      return DType::i16;
-    case 6:
-      return DType::i32;
-    case 7:
-      return DType::i64;
-    case 9:
-      return DType::boolean;
-    case 10:
-      return DType::f16;
-    case 11:
-      return DType::f64;
-    case 12:
-      return DType::u32;
-    case 13:
-      return DType::u64;
-    case 16:
-      return DType::bf16;
-    default:
-      return DType::f32;
-  }
-}
+DType onnx_type(int64_t code) { return dtype_of_onnx(code).value_or(DType::f32); }
 
 DType output_type(const SourceNode& n, size_t output, const std::vector<DType>& types) {
   const auto input = [&](size_t i) {

@@ -1,0 +1,224 @@
+// The kernels of the device's update (backend/update.h): two passes over the gradients' span and one block that decides between them.
+#pragma once
+
+#include <cmath>
+
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/ref.cuh"
+#include "backend/update.h"
+
+namespace amp::cuda::update_kernels {
+
+constexpr int kThreads = 256;
+constexpr int64_t kShard = 4096;      // elements that a block updates at a time: 16 a thread
+
+// What inspection blocks found.
+struct Part {
+  double sum_squares;
+  float most;
+  int32_t bad;
+};
+
+struct Shard {
+  int64_t begin = 0;
+  int32_t count = 0;
+  float decay = 0;                    // 0 or 1: whether weight decay applies
+  double lr_factor = 1;
+  Ref copy[2];                        // where element `begin` is kept in 16 bits
+};
+
+struct Statistic {
+  float* committed;
+  const float* staged;
+  int64_t count;
+};
+
+DEV bool finite(float x) { return x - x == 0.0f; }
+
+struct ClearTerms {
+  UpdateState* state;
+  DEV void operator()(int64_t i) const { state->terms[i] = 0; }
+};
+struct Seed {
+  const UpdateState* state;
+  const double* coefficient;
+  Ref input;
+  DEV void operator()(int64_t) const { store(input, 0, static_cast<double>(state->scale.scale) * *coefficient); }
+};
+struct AddTerm {
+  UpdateState* state;
+  int term;
+  Ref sum;
+  DEV void operator()(int64_t) const { state->terms[term] += load<double>(sum, 0); }
+};
+
+// Pass 1: sums of squares of the unscaled gradients, the largest magnitude, whether all are finite. The finite check is of the
+// elements, not of the sum, which overflows earlier.
+struct Inspect {
+  static constexpr bool cooperative = true;
+  const UpdateState* state;
+  const float* grads;
+  int64_t elements;
+  Part* parts;
+  DEV void operator()() const {
+    const float inverse = static_cast<float>(1.0 / static_cast<double>(state->scale.scale));
+    float sum = 0, most = 0;
+    int bad = 0;
+    const int64_t groups = elements / 4;  // spans are padded to 16 elements
+    for (int64_t g = global_index(); g < groups; g += global_threads()) {
+      float v[4];
+      Ref r;
+      r.data = const_cast<float*>(grads);
+      load4(r, 4 * g, v);
+      for (int k = 0; k < 4; ++k) {
+        const float x = v[k] * inverse;
+        bad |= finite(v[k]) ? 0 : 1;
+        sum += x * x;
+        most = Maximum{}(most, fabsf(v[k]));
+      }
+    }
+    const double total = block_reduce(static_cast<double>(sum), 0.0, Sum{}, shared_memory<double>());
+    most = block_reduce(most, 0.0f, Maximum{}, shared_memory<float>());
+    bad = block_reduce(bad, 0, Maximum{}, shared_memory<int>());
+    if (thread_index() == 0) parts[block_index()] = Part{total, most, bad};
+  }
+};
+
+// One block a statistic.
+struct InspectStatistics {
+  static constexpr bool cooperative = true;
+  const Statistic* statistics;
+  Part* parts;
+  DEV void operator()() const {
+    const Statistic s = statistics[block_index()];
+    int bad = 0;
+    for (int64_t i = thread_index(); i < s.count; i += block_threads()) bad |= finite(s.staged[i]) ? 0 : 1;
+    bad = block_reduce(bad, 0, Maximum{}, shared_memory<int>());
+    if (thread_index() == 0) parts[block_index()] = Part{0, 0, bad};
+  }
+};
+
+struct Rules {
+  UpdateSpec::Clip clip;
+  bool report_inf_norm;
+  double max_grad_norm, beta1, beta2;
+  ScaleRule scale;
+  const double* lr;
+  int64_t n_lr;
+};
+
+// One block: from the parts to every scalar of the step, then the state of the next one.
+struct Decide {
+  static constexpr bool cooperative = true;
+  UpdateState* state;
+  const Part* parts;
+  int64_t n;
+  Rules rules;
+  DEV void operator()() const {
+    double sum = 0;
+    float most = 0;
+    int bad = 0;
+    for (int64_t i = thread_index(); i < n; i += block_threads()) {
+      sum += parts[i].sum_squares;
+      most = Maximum{}(most, parts[i].most);
+      bad |= parts[i].bad;
+    }
+    sum = block_reduce(sum, 0.0, Sum{}, shared_memory<double>());
+    most = block_reduce(most, 0.0f, Maximum{}, shared_memory<float>());
+    bad = block_reduce(bad, 0, Maximum{}, shared_memory<int>());
+    if (thread_index() != 0) return;
+    UpdateState& s = *state;
+    s.used_scale = s.scale.scale;
+    s.inverse = static_cast<float>(1.0 / static_cast<double>(s.used_scale));
+    s.found_inf = bad != 0 || !finite(s.inverse) ? 1 : 0;  // a scale that fell to 0: what it leaves cannot be scaled back
+    s.norm = rules.report_inf_norm && !s.found_inf ? static_cast<double>(most) * static_cast<double>(s.inverse) : sqrt(sum);
+    s.clip = 1;
+    if (rules.clip == UpdateSpec::Clip::norm2 || rules.clip == UpdateSpec::Clip::norm_inf) s.clip = clip_coefficient<float>(s.norm, rules.max_grad_norm);
+    s.lr = rules.lr[s.applied < rules.n_lr ? s.applied : rules.n_lr - 1];
+    if (!s.found_inf) {
+      ++s.applied;
+      s.bias1 = 1 - pow(rules.beta1, static_cast<double>(s.applied));
+      s.bias2 = 1 - pow(rules.beta2, static_cast<double>(s.applied));
+    }
+    step_scale(rules.scale, s.scale, s.found_inf != 0);
+  }
+};
+
+struct Scalars {
+  bool adam, decoupled, nesterov, near_zero;
+  double beta1, beta2, eps, weight_decay;
+  float momentum, limit, ema_decay;  // limit: of an element, infinity for none
+};
+
+// Pass 2: everything that changes, once through memory. A block takes a shard at a time.
+struct Apply {
+  const UpdateState* state;
+  const Shard* shards;
+  int64_t n_shards;
+  Scalars c;
+  float* p;
+  const float* g;
+  float* m;
+  float* v;
+  float* ema;
+  DEV void operator()() const {
+    if (state->found_inf) return;
+    for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
+      const Shard s = shards[i];
+      const double rate = state->lr * s.lr_factor, decay = s.decay != 0 ? c.weight_decay : 0.0;
+      const AdamScalars<float> k = adam_scalars<float>(c.decoupled, c.beta1, c.beta2, c.eps, rate, decay, state->bias1, state->bias2);
+      const SgdScalars<float> sgd{static_cast<float>(rate), static_cast<float>(decay), c.momentum, c.nesterov};
+      const float inverse = state->inverse, clip = state->clip;
+      for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
+        const int64_t at = s.begin + e;
+        float grad = g[at] * inverse * clip;
+        grad = grad > c.limit ? c.limit : grad;
+        grad = grad < -c.limit ? -c.limit : grad;
+        float none = 0;
+        float& first = m ? m[at] : none;
+        float x = p[at];
+        if (c.adam) x = c.near_zero ? adam_element<true>(k, x, grad, first, v[at]) : adam_element<false>(k, x, grad, first, v[at]);
+        else if (!m) x = sgd_element<false, false>(sgd, x, grad, none);
+        else x = c.nesterov ? sgd_element<true, true>(sgd, x, grad, first) : sgd_element<true, false>(sgd, x, grad, first);
+        p[at] = x;
+        if (ema) ema[at] = c.ema_decay * ema[at] + (1 - c.ema_decay) * x;
+        for (int j = 0; j < 2; ++j) {
+          if (s.copy[j]) store(s.copy[j], e, x);
+        }
+      }
+    }
+  }
+};
+
+struct CommitStatistics {
+  const UpdateState* state;
+  const Statistic* statistics;
+  int64_t n;
+  DEV void operator()() const {
+    if (state->found_inf) return;
+    for (int64_t i = block_index(); i < n; i += grid_blocks()) {
+      const Statistic s = statistics[i];
+      for (int64_t e = thread_index(); e < s.count; e += block_threads()) s.committed[e] = s.staged[e];
+    }
+  }
+};
+
+// The step's record to the host's memory; the count that says it is there goes last.
+struct Report {
+  const UpdateState* state;
+  UpdateState* ring;
+  int64_t* counts;                    // on the device: reports made; in host memory: the same, seen later
+  volatile int64_t* seen;
+  int64_t size;
+  DEV void operator()(int64_t) const {
+    const int64_t k = counts[0];
+    ring[k % size] = *state;
+#ifdef __CUDA_ARCH__
+    __threadfence_system();
+#endif
+    counts[0] = k + 1;
+    *seen = k + 1;
+  }
+};
+
+}  // namespace amp::cuda::update_kernels
