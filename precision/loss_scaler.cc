@@ -42,17 +42,22 @@ ScaleRule scale_rule(const LossScaleConfig& c) {
   return {c.mode == Mode::dynamic, c.growth_factor, c.backoff_factor, c.min, c.max, c.growth_interval, c.hysteresis};
 }
 
-StepScale LossScaler::update(bool found_inf) {
+StepScale told(const LossScaleConfig& config, float used, const ScaleState& after, bool found_inf) {
   StepScale out;
   out.applied = !found_inf;
-  out.used = state_.scale;
-  step_scale(scale_rule(config_), state_, found_inf);
-  out.next = state_.scale;
+  out.used = used;
+  out.next = after.scale;
   out.grew = out.next > out.used;
   out.backed_off = out.next < out.used;
-  out.at_floor = found_inf && !out.backed_off && (config_.mode != Mode::dynamic || state_.hysteresis_left == 0);
-  out.consecutive_skips = state_.consecutive_skips;
+  out.at_floor = found_inf && !out.backed_off && (config.mode != Mode::dynamic || after.hysteresis_left == 0);
+  out.consecutive_skips = after.consecutive_skips;
   return out;
+}
+
+StepScale LossScaler::update(bool found_inf) {
+  const float used = state_.scale;
+  step_scale(scale_rule(config_), state_, found_inf);
+  return told(config_, used, state_, found_inf);
 }
 
 void LossScaler::set_scale(float scale) {

@@ -50,6 +50,9 @@ struct StepScale {
   int64_t consecutive_skips = 0;
 };
 
+// Told from the state after the step.
+StepScale told(const LossScaleConfig& config, float used, const ScaleState& after, bool found_inf);
+
 class LossScaler {
  public:
   using State = ScaleState;  // what a checkpoint keeps; GradScaler's state_dict is scale and growth_tracker of it

@@ -70,13 +70,7 @@ class DeviceStepper final : public Stepper {
     s.grad_norm = r->norm;
     s.lr = r->lr;
     s.applied_steps = r->applied;
-    s.scale.applied = !r->found_inf;
-    s.scale.used = r->used_scale;
-    s.scale.next = r->scale.scale;
-    s.scale.grew = s.scale.next > s.scale.used;
-    s.scale.backed_off = s.scale.next < s.scale.used;
-    s.scale.at_floor = r->found_inf && !s.scale.backed_off && (scaler_.config().mode != LossScaleConfig::Mode::dynamic || r->scale.hysteresis_left == 0);
-    s.scale.consecutive_skips = r->scale.consecutive_skips;
+    s.scale = told(scaler_.config(), r->used_scale, r->scale, r->found_inf != 0);
     return s;
   }
 

@@ -171,8 +171,8 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
 }
 
 template <class T>
-std::string Optimizer<T>::first_nonfinite(const T* span) const {
-  for (const Chunk& c : layout_.chunks()) {
+std::string first_nonfinite(const FlatLayout& layout, const T* span) {
+  for (const Chunk& c : layout.chunks()) {
     if (!c.frozen && kernel::inspect(span + c.offset, c.numel).found_inf) return c.name;
   }
   return {};
@@ -213,6 +213,8 @@ void copy_views(const FlatLayout& layout, const std::string& prefix, const std::
   }
 }
 
+template std::string first_nonfinite(const FlatLayout&, const float*);
+template std::string first_nonfinite(const FlatLayout&, const double*);
 template class Optimizer<float>;
 template class Optimizer<double>;
 template void add_views(const FlatLayout&, const std::string&, const float*, std::map<std::string, HostTensor>&);

@@ -42,6 +42,10 @@ struct GradStats {
   double norm = 0;         // of the unscaled gradients, before clipping; inf or NaN when found_inf
 };
 
+// The first chunk that trains and holds a non-finite element, by name; empty when all are finite.
+template <class T>
+std::string first_nonfinite(const FlatLayout& layout, const T* span);
+
 template <class T>
 class Optimizer {
  public:
@@ -58,7 +62,7 @@ class Optimizer {
 
   // The first chunk that trains and holds a non-finite element, by name; empty when all are finite. For messages, and to
   // keep broken weights out of checkpoints.
-  std::string first_nonfinite(const T* span) const;
+  std::string first_nonfinite(const T* span) const { return amp::first_nonfinite(layout_, span); }
 
   int64_t steps() const { return steps_; }  // applied steps
   const T* ema() const;                     // null without EMA

@@ -3,16 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "trainer/optimizer_kernels.h"
-
 namespace amp {
-
-std::string first_nonfinite_chunk(const FlatLayout& layout, const HostTensor& span) {
-  for (const Chunk& c : layout.chunks()) {
-    if (!c.frozen && kernel::inspect(static_cast<const float*>(span.data()) + c.offset, c.numel).found_inf) return c.name;
-  }
-  return {};
-}
 
 namespace {
 

@@ -54,9 +54,6 @@ class Stepper {
 std::unique_ptr<Stepper> make_stepper(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule, const LossScaleConfig& scale,
                                       const Losses& losses, int64_t max_steps);
 
-// The first chunk that trains and holds a non-finite element, by name; empty when all are finite.
-std::string first_nonfinite_chunk(const FlatLayout& layout, const HostTensor& span);
-
 namespace detail {
 std::unique_ptr<Stepper> make_device_stepper(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule, const LossScaleConfig& scale,
                                              const Losses& losses, int64_t max_steps);

@@ -192,7 +192,7 @@ void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
   }
   session_.state().step = last.step;
   std::string parameter = last.first_bad_param;
-  if (parameter.empty() && session_.grads()) parameter = first_nonfinite_chunk(session_.layout(), session_.host_grads());
+  if (parameter.empty() && session_.grads()) parameter = first_nonfinite(session_.layout(), session_.host_grads().as<float>());
   const std::string value = first_nonfinite_value(session_, config_.goal.losses, batches, loss.seeds(last.scale.used));
   fail(Exit::numerical, "E_DIVERGED",
        cat(last.scale.consecutive_skips, " steps in a row had non-finite gradients (loss scale ", last.scale.next, ")",
@@ -204,7 +204,7 @@ void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
 void Trainer::save(const SamplerState& next) {
   if (saved_step_ == step_) return;
   const HostTensor params = session_.host_params();
-  const std::string broken = first_nonfinite_chunk(session_.layout(), params);
+  const std::string broken = first_nonfinite(session_.layout(), params.as<float>());
   if (!broken.empty()) fail(Exit::numerical, "E_NONFINITE_WEIGHT", cat("parameter '", broken, "' holds a non-finite value; no checkpoint was written"));
   Checkpoint c;
   c.step = step_;
