@@ -7,63 +7,15 @@
 #include "base/error.h"
 #include "graph/op.h"
 #include "graph/passes.h"
+#include "ops/matcher.h"
 
 namespace amp {
 
 namespace {
 
-// Looks at the original graph; every match records the nodes that it would swallow.
-class Matcher {
+class NormMatcher : public Matcher {
  public:
-  Matcher(const Graph& g, const std::vector<DType>& compute) : g_(g), compute_(compute), uses_(static_cast<size_t>(g.n_values()), 0) {
-    for (int32_t n = 0; n < g.n_nodes(); ++n) {
-      for (const ValueId v : g.node(NodeId{n}).in) {
-        if (v) ++uses_[static_cast<size_t>(v.index)];
-      }
-    }
-    for (const auto& o : g.outputs) uses_[static_cast<size_t>(o.value.index)] += 2;
-  }
-
-  void start(NodeId root) { nodes_ = {root}; }
-  const Node* producer(ValueId v, const char* op) const {
-    const Value& x = g_.value(v);
-    if (x.kind != ValueKind::temp) return nullptr;
-    const Node& n = g_.node(x.producer);
-    return n.op->name == op ? &n : nullptr;
-  }
-  // The node that makes v, if it is of this operator; it joins the composite.
-  const Node* take(ValueId v, const char* op) {
-    const Node* n = producer(v, op);
-    if (n) nodes_.push_back(g_.value(v).producer);
-    return n;
-  }
-  std::optional<double> scalar(ValueId v) const {
-    const Value& x = g_.value(v);
-    if (x.kind != ValueKind::constant || x.constant.numel() != 1) return std::nullopt;
-    return x.constant.to_doubles()[0];
-  }
-  bool near(ValueId v, double want) const {
-    const auto s = scalar(v);
-    return s && std::abs(*s - want) <= 1e-5 * std::abs(want);
-  }
-  // x op c or c op x with a scalar constant c near want: returns x.
-  ValueId with_constant(const Node& n, double want) const {
-    if (near(n.in[1], want)) return n.in[0];
-    if (near(n.in[0], want)) return n.in[1];
-    return {};
-  }
-  const Dims& dims(ValueId v) const { return g_.value(v).dims; }
-
-  // All swallowed nodes compute in one type, and nobody outside reads what they make (but for shared statistics, which a
-  // later prune drops or keeps: the values stay available, so only the type matters for correctness).
-  bool one_type() const {
-    const auto type = [&](NodeId n) {
-      const int s = g_.node(n).origin.source_node;
-      return s >= 0 && s < static_cast<int>(compute_.size()) ? compute_[static_cast<size_t>(s)] : DType::f32;
-    };
-    return std::all_of(nodes_.begin(), nodes_.end(), [&](NodeId n) { return type(n) == type(nodes_[0]); });
-  }
-  int uses(ValueId v) const { return uses_[static_cast<size_t>(v.index)]; }
+  using Matcher::Matcher;
 
   // ---- mean over the last axis, kept as 1: Mul(ReduceSum(x), 1/n); x must have last dim n
   ValueId mean_of(ValueId v) {
@@ -128,16 +80,6 @@ class Matcher {
     }
     return {};
   }
-  // A scale or bias: a vector along the last dim of x, whatever leading ones it carries.
-  bool vector_of(ValueId v, ValueId x) const {
-    return !dims(x).empty() && numel(dims(v)) == dims(x).back() && !dims(v).empty() && dims(v).back() == dims(x).back() && dims(v).size() <= dims(x).size();
-  }
-
- private:
-  const Graph& g_;
-  const std::vector<DType>& compute_;
-  std::vector<int> uses_;
-  std::vector<NodeId> nodes_;
 };
 
 struct Norm {
@@ -147,7 +89,7 @@ struct Norm {
 };
 
 // Add(Mul(normalised(d), W), b), d = x - mean(x)
-std::optional<Norm> match_layer_norm(Matcher& m, NodeId root, const Node& add) {
+std::optional<Norm> match_layer_norm(NormMatcher& m, NodeId root, const Node& add) {
   for (size_t i = 0; i < 2; ++i) {
     const ValueId product = add.in[i], bias = add.in[1 - i];
     const Node* mul = m.producer(product, "Mul");
@@ -167,7 +109,7 @@ std::optional<Norm> match_layer_norm(Matcher& m, NodeId root, const Node& add) {
 }
 
 // TensorFlow: Add(Mul(x, r), Sub(b, Mul(mean, r))), r = Mul(Reciprocal(rms(x - mean)), W)
-std::optional<Norm> match_tf_norm(Matcher& m, NodeId root, const Node& add) {
+std::optional<Norm> match_tf_norm(NormMatcher& m, NodeId root, const Node& add) {
   for (size_t i = 0; i < 2; ++i) {
     m.start(root);
     const Node* scaled = m.take(add.in[i], "Mul");
@@ -196,7 +138,7 @@ std::optional<Norm> match_tf_norm(Matcher& m, NodeId root, const Node& add) {
 }
 
 // Mul(W, normalised(x)) with the mean square of x itself
-std::optional<Norm> match_rms_norm(Matcher& m, NodeId root, const Node& mul) {
+std::optional<Norm> match_rms_norm(NormMatcher& m, NodeId root, const Node& mul) {
   for (size_t i = 0; i < 2; ++i) {
     m.start(root);
     Norm n;
@@ -211,7 +153,7 @@ std::optional<Norm> match_rms_norm(Matcher& m, NodeId root, const Node& mul) {
 }
 
 // The factors of a product, through Muls that only it reads.
-void factors(Matcher& m, ValueId v, std::vector<ValueId>& out, int depth) {
+void factors(NormMatcher& m, ValueId v, std::vector<ValueId>& out, int depth) {
   const Node* mul = depth > 0 && m.uses(v) == 1 ? m.producer(v, "Mul") : nullptr;
   if (!mul) {
     out.push_back(v);
@@ -223,7 +165,7 @@ void factors(Matcher& m, ValueId v, std::vector<ValueId>& out, int depth) {
 }
 
 // 1 + erf(x / sqrt 2), or 1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))
-const char* gelu_gate(Matcher& m, ValueId gate, ValueId x) {
+const char* gelu_gate(NormMatcher& m, ValueId gate, ValueId x) {
   const Node* add = m.take(gate, "Add");
   const ValueId inner = add ? m.with_constant(*add, 1) : ValueId{};
   if (!inner) return nullptr;
@@ -257,7 +199,7 @@ const char* gelu_gate(Matcher& m, ValueId gate, ValueId x) {
 
 struct Gelu { ValueId x; const char* op; };
 // x * 0.5 * gate(x), in any order of multiplication
-std::optional<Gelu> match_gelu(Matcher& m, NodeId root, const Node& mul) {
+std::optional<Gelu> match_gelu(NormMatcher& m, NodeId root, const Node& mul) {
   m.start(root);
   std::vector<ValueId> f;
   factors(m, mul.in[0], f, 2);
@@ -363,7 +305,7 @@ class Former {
   }
 
   const Graph& g_;
-  Matcher m_;
+  NormMatcher m_;
   std::vector<ValueId> map_;
   Graph out_;
   Builder b_;
