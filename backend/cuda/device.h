@@ -27,6 +27,8 @@ struct Gemm {
 
 struct Convolution;          // convolution.h
 class LibraryConvolution;
+struct Attention;            // attention.h
+class LibraryAttention;
 
 class CudaDevice : public Device {
  public:
@@ -45,6 +47,8 @@ class CudaDevice : public Device {
   virtual std::function<void(const void* a, const void* b, void* c)> gemm(const Gemm& g) = 0;
   // A convolution planned by a library; null where there is none, or none for it.
   virtual std::shared_ptr<LibraryConvolution> convolution(const Convolution&) { return nullptr; }
+  // The same of attention.
+  virtual std::shared_ptr<LibraryAttention> attention(const Attention&) { return nullptr; }
   // Told of every launch: the emulator keeps a list, the real device checks for errors.
   virtual void launched(const char* kernel, int64_t blocks, int threads) = 0;
 };

@@ -25,6 +25,9 @@ class EmulatedDevice : public CudaDevice {
   // Stands for a library of convolutions; empty at first: there is none.
   std::function<std::shared_ptr<LibraryConvolution>(const Convolution&)> library;
   std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override { return library ? library(c) : nullptr; }
+  // The same of attention.
+  std::function<std::shared_ptr<LibraryAttention>(const Attention&)> attention_library;
+  std::shared_ptr<LibraryAttention> attention(const Attention& a) override { return attention_library ? attention_library(a) : nullptr; }
 };
 
 std::unique_ptr<EmulatedDevice> make_emulated_device();

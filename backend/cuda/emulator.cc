@@ -1,5 +1,6 @@
 #include "backend/cuda/emulator.h"
 
+#include <algorithm>
 #include <csetjmp>
 #include <exception>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cuda/emulated_tile.h"
 #include "base/error.h"
 
 namespace amp::cuda::emulator {
@@ -34,8 +36,14 @@ struct Barrier {
 
 struct Warp {
   Barrier barrier;
-  alignas(16) char slot[2][32][16];  // of alternate exchanges: a fast lane cannot overwrite what a slow one still reads
+  alignas(16) char slot[2][32][kShown];  // of alternate exchanges: a fast lane cannot overwrite what a slow one still reads
   bool vote[2][32];
+};
+
+struct LateCopy {
+  void* to;
+  const void* from;
+  int bytes, group;
 };
 
 struct Fiber {
@@ -46,6 +54,8 @@ struct Fiber {
   Barrier* waits = nullptr;
   int64_t generation = 0;
   int exchanges = 0;
+  std::vector<LateCopy> copies;  // under way
+  int groups = 0;                // of copies, begun
 };
 
 struct Machine {
@@ -106,6 +116,8 @@ void run_block(int threads) {
     m.fibers[t].started = m.fibers[t].ended = false;
     m.fibers[t].waits = nullptr;
     m.fibers[t].exchanges = 0;
+    m.fibers[t].copies.clear();
+    m.fibers[t].groups = 0;
     ++m.warps[t / 32].barrier.alive;
   }
   m.block = Barrier{threads, 0, 0};
@@ -135,7 +147,7 @@ void reversed(bool on) { m.reverse = on; }
 void run(const Block& shape, const std::function<void()>& body) {
   check(shape.threads > 0 && shape.threads <= 1024 && shape.threads % 32 == 0, "a block has 32, 64, ... 1024 threads");
   check(shape.blocks > 0 && shape.blocks <= 2147483647, "a grid has 1 to 2^31 - 1 blocks");
-  check(shape.shared <= 48 << 10, "a block has at most 48 KiB of shared memory");
+  check(shape.shared <= 99 << 10, "a block has at most 99 KiB of shared memory");
   // Shared memory holds anything at first: NaN shows who reads before writing. Its end is guarded.
   std::vector<unsigned char> shared(static_cast<size_t>(shape.shared) + 64);
   m.cooperative = shape.cooperative;
@@ -186,6 +198,41 @@ unsigned ballot(bool b) {
   wait(w.barrier);
   for (int i = 0; i < 32; ++i) out |= votes[i] ? 1u << i : 0u;
   return out;
+}
+
+const char* show_bytes(const void* mine, int bytes) {
+  check(m.cooperative, "a matrix instruction in a kernel that is not declared cooperative");
+  check(bytes <= kShown, "a lane shows at most 32 bytes");
+  const int t = m.now.thread;
+  Warp& w = m.warps[static_cast<size_t>(t / 32)];
+  auto& slots = w.slot[m.fibers[static_cast<size_t>(t)].exchanges++ & 1];
+  if (bytes > 0) std::memcpy(slots[t % 32], mine, static_cast<size_t>(bytes));
+  wait(w.barrier);
+  return slots[0];
+}
+
+void copy_later(void* to, const void* from, int bytes) {
+  check(m.cooperative, "a late copy in a kernel that is not declared cooperative");
+  check(reinterpret_cast<uintptr_t>(to) % 16 == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0 && bytes >= 0 && bytes <= 16,
+        "a late copy of 16 bytes between multiples of 16");
+  const auto* const base = static_cast<const char*>(m.now.shared);
+  check(static_cast<char*>(to) >= base, "a late copy to shared memory");
+  std::memset(to, 0xff, 16);
+  Fiber& f = m.fibers[static_cast<size_t>(m.now.thread)];
+  f.copies.push_back({to, from, bytes, f.groups});
+}
+
+void commit_copies() { ++m.fibers[static_cast<size_t>(m.now.thread)].groups; }
+
+void await_copies(int groups) {
+  Fiber& f = m.fibers[static_cast<size_t>(m.now.thread)];
+  const auto arrives = [&](const LateCopy& c) {
+    if (c.group >= f.groups - groups) return false;
+    std::memset(c.to, 0, 16);
+    if (c.bytes > 0) std::memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
+    return true;
+  };
+  f.copies.erase(std::remove_if(f.copies.begin(), f.copies.end(), arrives), f.copies.end());
 }
 
 }  // namespace amp::cuda::emulator

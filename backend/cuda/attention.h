@@ -1,0 +1,74 @@
+// Fused attention by a library (cuDNN), where the device has one: what is asked of it, and the guard that its answers
+// pass.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "backend/cuda/device.h"
+
+namespace amp::cuda {
+
+// Elements from one sample, token or head to the next; a head's elements lie close.
+struct HeadStrides {
+  int64_t batch = 0, token = 0, head = 0;
+};
+
+// y = softmax(scale q k^T + bias) v for every sample and head, or its gradient: operands as those of the core operators
+// FusedAttention and FusedAttentionGrad (ops/fused_attention.h). Operands are of one type (fp16, bf16); sums are fp32.
+struct Attention {
+  bool backward = false;
+  DType type = DType::f16;
+  int64_t batch = 0, heads = 0, queries = 0, keys = 0, width = 0, value_width = 0;
+  HeadStrides q, k, v, y;  // gradients lie as what they are of
+  double scale = 1;
+  Dims bias;              // of `type`, (batch or 1, heads or 1, queries or 1, keys or 1), rows lie close; empty: none
+  int64_t sequences = 0;  // > 0: tokens of that many sequences lie one behind the other, batch is 1
+  int64_t longest = 0;    // no sequence is longer
+};
+
+struct AttentionOperands {
+  const void *q = nullptr, *k = nullptr, *v = nullptr, *bias = nullptr;
+  const int64_t* offsets = nullptr;  // (sequences + 1): where each begins, and the last ends
+  void* y = nullptr;                 // written forward, read backward
+  float* lse = nullptr;              // (batch, heads, queries): the same
+  const void* dy = nullptr;
+  void *dq = nullptr, *dk = nullptr, *dv = nullptr;
+};
+
+// One attention, planned: its algorithm is chosen and its workspace allocated.
+class LibraryAttention {
+ public:
+  virtual ~LibraryAttention() = default;
+  virtual std::string name() const = 0;                 // "cuDNN", for messages
+  virtual bool run(const AttentionOperands& o) = 0;     // false: it refused
+  virtual bool may_wait() const = 0;                    // false while launches are recorded
+  virtual double milliseconds(const Kernel& work) = 0;  // that the device takes for it, the least of a few runs
+  // Whether the library is faster than the project's own kernels, by the memory of this device: unknown at first.
+  virtual std::optional<bool> known_faster() const = 0;
+  virtual void remember(bool faster) = 0;
+};
+
+// Runs an attention by the library once it has proved itself and is the faster: the first run is `own`, the project's
+// kernels; the library's results for the same operands are compared with theirs, and it is dropped for good with a
+// warning when they differ by more than rounding may.
+class GuardedAttention {
+ public:
+  // outputs: tensors that a run writes, whole, in the order y or dq, dk, dv; each is compared.
+  GuardedAttention(CudaDevice& d, const Attention& what, std::shared_ptr<LibraryAttention> library)
+      : device_(d), what_(what), library_(std::move(library)) {}
+  void run(const AttentionOperands& o, const Kernel& own);
+
+ private:
+  enum class Verdict { agrees, differs, proves_nothing };
+  Verdict compare(const AttentionOperands& o);
+  bool faster(const AttentionOperands& o, const Kernel& own);
+
+  CudaDevice& device_;
+  Attention what_;
+  std::shared_ptr<LibraryAttention> library_;  // null: dropped
+  bool trusted_ = false;
+};
+
+}  // namespace amp::cuda
