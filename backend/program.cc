@@ -59,6 +59,8 @@ class Layout {
   int32_t last(int32_t root) const { return last_[static_cast<size_t>(root)]; }
   void* pinned(int32_t root) const { return pinned_[static_cast<size_t>(root)]; }
   bool grad_in_place(size_t i) const { return grad_in_place_[i]; }
+  NodeId finished(size_t i) const { return finished_[i]; }  // the node that computes gradient i; invalid: no node does
+  bool adds(int32_t node) const { return adds_[static_cast<size_t>(node)]; }  // its outputs to what is in the gradient arena
 
  private:
   static size_t index(ValueId v) { return static_cast<size_t>(v.index); }
@@ -75,13 +77,19 @@ class Layout {
       }
     }
     for (const auto& o : g_.outputs) last_[static_cast<size_t>(root(o.value))] = g_.n_nodes();
-    for (const auto& p : g_.param_grads) last_[static_cast<size_t>(root(p.value))] = g_.n_nodes();
   }
 
-  // A gradient that is simply written may be computed right in the gradient arena.
+  // A gradient that is simply written may be computed right in the gradient arena; one that is to be added may be, where
+  // its operator can add to what is there. All others are moved as soon as they are known: finished().
   void pin_gradients(const ProgramOptions& o) {
     grad_in_place_.assign(g_.param_grads.size(), false);
-    if (o.accumulate) return;
+    finished_.assign(g_.param_grads.size(), NodeId{});
+    adds_.assign(static_cast<size_t>(g_.n_nodes()), false);
+    for (size_t i = 0; i < g_.param_grads.size(); ++i) {
+      const Value& v = g_.value(ValueId{root(g_.param_grads[i].value)});
+      if (v.kind == ValueKind::temp) finished_[i] = v.producer;
+    }
+    if (o.accumulate) return pin_sums(o);
     for (size_t i = 0; i < g_.param_grads.size(); ++i) {
       const auto& p = g_.param_grads[i];
       const int32_t r = root(p.value);
@@ -90,6 +98,38 @@ class Layout {
       if (v.kind != ValueKind::temp || pinned(r) || v.dtype != grad.dtype || numel(v.dims) != grad.numel()) continue;
       pinned_[static_cast<size_t>(r)] = grad.data;
       grad_in_place_[i] = true;
+    }
+  }
+
+  // Nodes all of whose outputs are gradients that nobody else reads, if there is a kernel that adds to them.
+  void pin_sums(const ProgramOptions& o) {
+    std::vector<std::vector<size_t>> grads_of(static_cast<size_t>(g_.n_values()));
+    for (size_t i = 0; i < g_.param_grads.size(); ++i) grads_of[static_cast<size_t>(root(g_.param_grads[i].value))].push_back(i);
+    std::vector<bool> read(grads_of.size(), false);
+    for (int32_t n = 0; n < g_.n_nodes(); ++n) {
+      if (g_.node(NodeId{n}).op->view) continue;
+      for (const ValueId v : g_.node(NodeId{n}).in) {
+        if (v) read[static_cast<size_t>(root(v))] = true;
+      }
+    }
+    for (const auto& out : g_.outputs) read[static_cast<size_t>(root(out.value))] = true;
+    for (int32_t n = 0; n < g_.n_nodes(); ++n) {
+      const Node& node = g_.node(NodeId{n});
+      const bool sums = std::all_of(node.out.begin(), node.out.end(), [&](ValueId v) {
+        const auto& grads = grads_of[index(v)];
+        if (read[index(v)] || grads.size() != 1) return !read[index(v)] && grads.empty();  // what nobody wants may be anything
+        const Tensor& grad = o.grads.at(static_cast<size_t>(g_.param_grads[grads[0]].slot));
+        return g_.value(v).dtype == grad.dtype && numel(g_.value(v).dims) == grad.numel();
+      });
+      const bool wanted = std::any_of(node.out.begin(), node.out.end(), [&](ValueId v) { return !grads_of[index(v)].empty(); });
+      if (node.op->view || !sums || !wanted || !o.device->kernel(node.op->name + "+=")) continue;
+      adds_[static_cast<size_t>(n)] = true;
+      for (const ValueId v : node.out) {
+        for (const size_t i : grads_of[index(v)]) {
+          pinned_[index(v)] = o.grads[static_cast<size_t>(g_.param_grads[i].slot)].data;
+          grad_in_place_[i] = true;
+        }
+      }
     }
   }
 
@@ -125,7 +165,8 @@ class Layout {
   const Graph& g_;
   std::vector<int32_t> root_, last_;
   std::vector<void*> pinned_;
-  std::vector<bool> grad_in_place_;
+  std::vector<bool> grad_in_place_, adds_;
+  std::vector<NodeId> finished_;
 };
 
 }  // namespace
@@ -211,10 +252,19 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
     const Value& v = g.value(ValueId{i});
     if (v.kind == ValueKind::input) inputs_[v.name] = tensor(ValueId{i});
   }
+  std::vector<std::vector<size_t>> moved_after(static_cast<size_t>(g.n_nodes()) + 1);
+  for (size_t i = 0; i < g.param_grads.size(); ++i) {
+    const NodeId from = layout.finished(i);
+    if (!layout.grad_in_place(i)) moved_after[from && !skip[static_cast<size_t>(from.index)] ? static_cast<size_t>(from.index) : moved_after.size() - 1].push_back(i);
+  }
+  const auto move_gradient = [&](size_t i) {
+    const Tensor grad = o.grads.at(static_cast<size_t>(g.param_grads[i].slot)), v = tensor(g.param_grads[i].value);
+    steps_.push_back({o.accumulate ? device_->add(grad, v) : device_->convert(v, grad), nullptr});
+  };
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const Node& node = g.node(NodeId{n});
     if (skip[static_cast<size_t>(n)] || node.op->view) continue;
-    const PrepareKernel prepare = device_->kernel(node.op->name);
+    const PrepareKernel prepare = device_->kernel(layout.adds(n) ? node.op->name + "+=" : node.op->name);
     if (!prepare) bug(cat("core operator ", node.op->name, " has no kernel for ", device_->description()));
     KernelArgs args{node, {}, {}, nullptr, host ? o.state : static_cast<const RunState*>(device_state_), device_};
     for (const ValueId v : node.in) args.in.push_back(tensor(v));
@@ -226,6 +276,7 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
     } catch (Error& e) {
       throw e.at(cat("while preparing ", node.op->name, " (#", node.origin.source_node, ")"));
     }
+    for (const size_t i : moved_after[static_cast<size_t>(n)]) move_gradient(i);
     if (o.poison) {  // what dies here becomes NaN
       for (size_t b = 0; b < buffers.size(); ++b) {
         if (buffers[b].last != n) continue;
@@ -235,12 +286,7 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
       }
     }
   }
-  for (size_t i = 0; i < g.param_grads.size(); ++i) {
-    if (layout.grad_in_place(i)) continue;
-    const auto& p = g.param_grads[i];
-    const Tensor grad = o.grads.at(static_cast<size_t>(p.slot)), v = tensor(p.value);
-    steps_.push_back({o.accumulate ? device_->add(grad, v) : device_->convert(v, grad), nullptr});
-  }
+  for (const size_t i : moved_after.back()) move_gradient(i);
   for (const auto& out : g.outputs) outputs_[out.name] = tensor(out.value);
   if (!host) find_bounds();
 }

@@ -44,7 +44,8 @@ Kernel gather_rows(const KernelArgs& a) {
 }
 
 // (dy (outer, k, inner), indices (k)) -> zeros (outer, n, inner) with dy's rows added at the indices, in the order of k.
-template <class T>
+// Accumulating: added to what is there, of type T.
+template <class T, bool accumulate>
 Kernel typed_scatter_rows(const KernelArgs& a) {
   const Tensor dy = a.in[0], idx = a.in[1], y = a.out[0];
   require_index_type(idx);
@@ -53,7 +54,7 @@ Kernel typed_scatter_rows(const KernelArgs& a) {
   constexpr int64_t kBlock = 64;  // columns of one shard: every shard owns its columns, so additions never race
   const int64_t blocks = (inner + kBlock - 1) / kBlock;
   return [=] {
-    parallel_ranges(y.numel(), 65536, [&](int64_t b, int64_t e) { std::memset(sum + b, 0, static_cast<size_t>(e - b) * sizeof(T)); });
+    if (!accumulate) parallel_ranges(y.numel(), 65536, [&](int64_t b, int64_t e) { std::memset(sum + b, 0, static_cast<size_t>(e - b) * sizeof(T)); });
     parallel_ranges(outer * blocks, 16384 / (k * kBlock + 1) + 1, [&](int64_t b, int64_t e) {
       T scratch[kBlock];
       for (int64_t t = b; t < e; ++t) {
@@ -69,7 +70,10 @@ Kernel typed_scatter_rows(const KernelArgs& a) {
     if (sum != y.data) convert(DTypeOf<T>::value, sum, y.dtype, y.data, y.numel());
   };
 }
-Kernel scatter_rows(const KernelArgs& a) { return in_double(a) ? typed_scatter_rows<double>(a) : typed_scatter_rows<float>(a); }
+template <bool accumulate>
+Kernel scatter_rows(const KernelArgs& a) {
+  return in_double(a) ? typed_scatter_rows<double, accumulate>(a) : typed_scatter_rows<float, accumulate>(a);
+}
 int64_t scatter_workspace(const Graph& g, const Node& n) {
   const Value& y = g.value(n.out[0]);
   return is_low(y.dtype) ? numel(y.dims) * 4 : 0;
@@ -147,7 +151,8 @@ const RegisterOp ops_[] = {
     RegisterOp{def("GatherRows", infer_rows, grad_gather_rows, false)}, RegisterOp{def("ScatterRows", infer_rows, grad_scatter_rows, true)},
     RegisterOp{def("GatherElements", infer_elements, grad_gather_elements, false)},
     RegisterOp{def("ScatterElementsAdd", infer_elements_grad, grad_scatter_elements, true)}};
-const RegisterKernel kernels_[] = {{DeviceKind::cpu, "GatherRows", gather_rows}, {DeviceKind::cpu, "ScatterRows", scatter_rows},
+const RegisterKernel kernels_[] = {{DeviceKind::cpu, "GatherRows", gather_rows}, {DeviceKind::cpu, "ScatterRows", scatter_rows<false>},
+                                   {DeviceKind::cpu, "ScatterRows+=", scatter_rows<true>},
                                    {DeviceKind::cpu, "GatherElements", gather_elements}, {DeviceKind::cpu, "ScatterElementsAdd", scatter_elements}};
 
 const RegisterLookup lookup_rows{"GatherRows", {1, [](const Graph&, const Node& n) { return n.attrs.i("n", 1); }}};

@@ -93,7 +93,7 @@ constexpr int64_t kShards = 16;
 int64_t weights_workspace(const Graph& g, const Node& node) {
   return kShards * 2 * node.attrs.i("n", 1) * (g.value(node.in[0]).dtype == DType::f64 ? 8 : 4);
 }
-template <class T>
+template <class T, bool add>
 Kernel norm_backward_weights(const KernelArgs& a) {
   const Tensor x = a.in[0], dy = a.in[3], dscale = a.out[0], dbias = a.out[1];
   const T* const mean = a.in[1].as<T>();
@@ -125,8 +125,13 @@ Kernel norm_backward_weights(const KernelArgs& a) {
       for (int64_t i = 0; i < 2 * n; ++i) partial[i] += partial[shard * 2 * n + i];
     }
     if (shards == 0) std::fill(partial, partial + 2 * n, T(0));
-    convert(DTypeOf<T>::value, partial, dscale.dtype, dscale.data, n);
-    convert(DTypeOf<T>::value, partial + n, dbias.dtype, dbias.data, n);
+    if constexpr (add) {
+      for (int64_t i = 0; i < n; ++i) dscale.as<T>()[i] += partial[i];
+      for (int64_t i = 0; i < n; ++i) dbias.as<T>()[i] += partial[n + i];
+    } else {
+      convert(DTypeOf<T>::value, partial, dscale.dtype, dscale.data, n);
+      convert(DTypeOf<T>::value, partial + n, dbias.dtype, dbias.data, n);
+    }
   };
 }
 
@@ -149,8 +154,9 @@ void grad_norm(GradBuilder& g) {
 
 Kernel forward(const KernelArgs& a) { return in_double(a) ? norm_forward<double>(a) : norm_forward<float>(a); }
 Kernel backward_x(const KernelArgs& a) { return in_double(a) ? norm_backward_x<double>(a) : norm_backward_x<float>(a); }
+template <bool add>
 Kernel backward_weights(const KernelArgs& a) {
-  return in_double(a) ? norm_backward_weights<double>(a) : norm_backward_weights<float>(a);
+  return in_double(a) ? norm_backward_weights<double, add>(a) : norm_backward_weights<float, add>(a);
 }
 
 OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient,
@@ -167,7 +173,8 @@ const RegisterOp ops_[] = {RegisterOp{def("LayerNorm", infer_norm, grad_norm)},
                            RegisterOp{def("LayerNormGradWeights", infer_backward_weights, nullptr, weights_workspace)}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, "LayerNorm", forward},
                                    {DeviceKind::cpu, "LayerNormGrad", backward_x},
-                                   {DeviceKind::cpu, "LayerNormGradWeights", backward_weights}};
+                                   {DeviceKind::cpu, "LayerNormGradWeights", backward_weights<false>},
+                                   {DeviceKind::cpu, "LayerNormGradWeights+=", backward_weights<true>}};
 
 void lower_norm(Lowering& l, bool rms) {
   Builder& b = l.b;

@@ -43,7 +43,7 @@ void grad_matmul(GradBuilder& g) {
 int64_t grain(const MatMulShape& s) { return std::max<int64_t>(1, 1000000 / (2 * s.m * s.n * s.k + 1)); }
 
 // The reference in fp64: plain loops, other types through the workspace.
-Kernel double_matmul(const KernelArgs& args, Carver& carver) {
+Kernel double_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   const Operands<double> x(args, carver);
   if (carver.measuring()) return {};
   const MatMulProducts p(args);
@@ -54,7 +54,7 @@ Kernel double_matmul(const KernelArgs& args, Carver& carver) {
     x.load();
     for (int64_t i = 0; i < batch; ++i) {
       const size_t z = static_cast<size_t>(i);
-      cpu::parallel_gemm<double>(ta, tb, s.m, s.n, s.k, alpha, x.input(0) + oa[z], lda, x.input(1) + ob[z], ldb, 0.0,
+      cpu::parallel_gemm<double>(ta, tb, s.m, s.n, s.k, alpha, x.input(0) + oa[z], lda, x.input(1) + ob[z], ldb, accumulate ? 1.0 : 0.0,
                                  x.output(0) + i * s.m * s.n, s.n, x.input(2));
     }
     x.store();
@@ -79,9 +79,10 @@ cpu::PackedGemm packed_product(const KernelArgs& args, const MatMulProducts& p) 
   }
   return g;
 }
-Kernel packed_matmul(const KernelArgs& args, Carver& carver) {
+Kernel packed_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   const MatMulProducts p(args);
-  const cpu::PackedGemm g = packed_product(args, p);
+  cpu::PackedGemm g = packed_product(args, p);
+  g.accumulate = accumulate;
   if (p.batch == 1) return [=, workspace = carver.take<char>(g.workspace())] { g.run(workspace); };
   const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
   return [=, batch = p.batch, grain = grain(p.shape)] {
@@ -123,10 +124,11 @@ Kernel integer_matmul(const KernelArgs& args) {
   };
 }
 
+template <bool accumulate>
 Kernel matmul_kernel(const KernelArgs& a, Carver& carver) {
   if (!is_float(a.in[0].dtype)) return integer_matmul(a);
   if (a.out[0].numel() == 0) return [] {};
-  return in_double(a) ? double_matmul(a, carver) : packed_matmul(a, carver);
+  return in_double(a) ? double_matmul(a, carver, accumulate) : packed_matmul(a, carver, accumulate);
 }
 
 OpDef matmul_def() {
@@ -134,11 +136,12 @@ OpDef matmul_def() {
   d.name = "MatMul";
   d.infer = infer_matmul;
   d.gradient = grad_matmul;
-  d.workspace = measure_workspace<matmul_kernel>;
+  d.workspace = measure_workspace<matmul_kernel<false>>;
   return d;
 }
 const RegisterOp matmul_op{matmul_def()};
-const RegisterKernel matmul_cpu{DeviceKind::cpu, "MatMul", with_workspace<matmul_kernel>};
+const RegisterKernel matmul_cpu[] = {{DeviceKind::cpu, "MatMul", with_workspace<matmul_kernel<false>>},
+                                     {DeviceKind::cpu, "MatMul+=", with_workspace<matmul_kernel<true>>}};
 
 // NumPy matmul: a 1-D operand becomes a row or a column and its dim is dropped from the result.
 ValueId numpy_matmul(Lowering& l, ValueId a, ValueId b, Attrs attrs) {

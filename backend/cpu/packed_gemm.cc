@@ -70,7 +70,7 @@ void pack_b(const PackedGemm& g, const Cut& cut, int64_t n0, int64_t first, int6
               {static_cast<int>(w), true, cut.pairs}, packed + first * cut.steps * w);
 }
 
-// alpha * tile + bias, stored at C[i0.., j0..].
+// alpha * tile + bias, stored at or added to C[i0.., j0..].
 void finish(const PackedGemm& g, float* tile, int64_t stride, int64_t i0, int64_t rows, int64_t j0, int64_t columns) {
   float bias_row[16 * 32];
   const float* bias = nullptr;
@@ -82,16 +82,26 @@ void finish(const PackedGemm& g, float* tile, int64_t stride, int64_t i0, int64_
   float* out = direct ? static_cast<float*>(g.c) + i0 * g.ldc + j0 : tile;
   const int64_t ld = direct ? g.ldc : stride;
   const float alpha = g.alpha;
-  if (direct || bias || alpha != 1) {
-    simd([=]() AMP_INLINE {
+  const bool scaled = bias || alpha != 1;
+  if (scaled || (direct && !g.accumulate)) {
+    simd([=, into = g.accumulate ? tile : out, ld = g.accumulate ? stride : ld]() AMP_INLINE {
       for (int64_t i = 0; i < rows; ++i) {
-        float* y = out + i * ld;
+        float* y = into + i * ld;
         const float* x = tile + i * stride;
         if (bias) {
           for (int64_t j = 0; j < columns; ++j) y[j] = alpha * x[j] + bias[j];
         } else {
           for (int64_t j = 0; j < columns; ++j) y[j] = alpha * x[j];
         }
+      }
+    });
+  }
+  if (g.accumulate) {  // what would have been stored, so that the sum is that of two separate steps
+    simd([=]() AMP_INLINE {
+      for (int64_t i = 0; i < rows; ++i) {
+        float* y = out + i * ld;
+        const float* x = tile + i * stride;
+        for (int64_t j = 0; j < columns; ++j) y[j] += x[j];
       }
     });
   }

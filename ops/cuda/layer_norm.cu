@@ -92,6 +92,7 @@ struct Weights {
   Ref x, dy, dscale, dbias;
   const float *mean, *rstd;
   int64_t n;
+  bool accumulate;
   DEV float identity() const { return 0; }
   DEV float combine(float a, float b) const { return a + b; }
   DEV Context begin(int64_t) const { return {}; }
@@ -108,7 +109,10 @@ struct Weights {
       acc[1][w] += d[w];
     }
   }
-  DEV void store(int sum, int64_t cell, float v) const { amp::cuda::store(sum == 0 ? dscale : dbias, cell, v); }
+  DEV void store(int sum, int64_t cell, float v) const {
+    const Ref& to = sum == 0 ? dscale : dbias;
+    amp::cuda::store(to, cell, accumulate ? load<float>(to, cell) + v : v);
+  }
 };
 
 template <class Body>
@@ -137,20 +141,23 @@ Kernel backward(const KernelArgs& a) {
 }
 
 template <int W>
-Kernel weights_of(const KernelArgs& a, Carver& carver, int64_t n) {
-  const Weights<W> body{a.in[0], a.in[3], a.out[0], a.out[1], a.in[1].as<float>(), a.in[2].as<float>(), n};
+Kernel weights_of(const KernelArgs& a, Carver& carver, int64_t n, bool accumulate) {
+  const Weights<W> body{a.in[0], a.in[3], a.out[0], a.out[1], a.in[1].as<float>(), a.in[2].as<float>(), n,
+                        accumulate};
   return reduce_columns(a, carver, 1, a.in[0].numel() / n, n, body);
 }
+template <bool accumulate>
 Kernel weights(const KernelArgs& a, Carver& carver) {
   if (in_double(a)) no_fp64(a);
   const int64_t n = a.attrs().i("n", 1);
-  return n % 4 == 0 ? weights_of<4>(a, carver, n) : weights_of<1>(a, carver, n);
+  return n % 4 == 0 ? weights_of<4>(a, carver, n, accumulate) : weights_of<1>(a, carver, n, accumulate);
 }
 
 const RegisterKernel kernels[] = {
     {DeviceKind::cuda, "LayerNorm", forward},
     {DeviceKind::cuda, "LayerNormGrad", backward},
-    {DeviceKind::cuda, "LayerNormGradWeights", with_workspace<weights>, measure_workspace<weights>}};
+    {DeviceKind::cuda, "LayerNormGradWeights", with_workspace<weights<false>>, measure_workspace<weights<false>>},
+    {DeviceKind::cuda, "LayerNormGradWeights+=", with_workspace<weights<true>>}};
 
 }  // namespace
 }  // namespace amp::cuda

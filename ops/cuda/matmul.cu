@@ -14,7 +14,11 @@ namespace {
 struct BiasAlone {
   Ref y, bias;
   int64_t columns;
-  DEV void operator()(int64_t i) const { store(y, i, bias ? load<float>(bias, i % columns) : 0.0f); }
+  bool accumulate;
+  DEV void operator()(int64_t i) const {
+    const float v = bias ? load<float>(bias, i % columns) : 0.0f;
+    store(y, i, accumulate ? load<float>(y, i) + v : v);
+  }
 };
 
 // The longest runs of the batch, all of one length, along which both operands advance by constant strides.
@@ -35,10 +39,12 @@ int64_t run_length(const MatMulProducts& p, const std::vector<int64_t>& oa, cons
   return 1;
 }
 
+template <bool accumulate>
 Kernel matmul(const KernelArgs& args, Carver& carver) {
   const MatMulProducts p(args);
   const DType in = common_type(args.in[0], args.in[1]);
   if (in == DType::f64) no_fp64(args);
+  check(!accumulate || args.out[0].dtype == DType::f32, "products are added up in fp32");
   const DType out = args.out[0].dtype == in ? in : DType::f32;  // a library stores the operands' type or fp32
   const Staged a = Staged::input(args, carver, args.in[0], in), b = Staged::input(args, carver, args.in[1], in);
   const Staged c = Staged::output(args, carver, args.out[0], out);
@@ -47,7 +53,7 @@ Kernel matmul(const KernelArgs& args, Carver& carver) {
   CudaDevice& device = device_of(args);
   if (args.out[0].numel() == 0) return [] {};
   if (p.shape.k == 0) {
-    const BiasAlone body{args.out[0], args.has(2) ? Ref(args.in[2]) : Ref(), p.shape.n};
+    const BiasAlone body{args.out[0], args.has(2) ? Ref(args.in[2]) : Ref(), p.shape.n, accumulate};
     return [&device, body, n = args.out[0].numel()] { for_each(device, n, body); };
   }
   Gemm g;
@@ -57,6 +63,7 @@ Kernel matmul(const KernelArgs& args, Carver& carver) {
   g.trans_a = p.ta;
   g.trans_b = p.tb;
   g.alpha = p.alpha;
+  g.beta = accumulate ? 1 : 0;
   g.in = in;
   g.out = out;
   g.bias = bias.data;
@@ -95,7 +102,9 @@ Kernel matmul(const KernelArgs& args, Carver& carver) {
   };
 }
 
-const RegisterKernel kernel{DeviceKind::cuda, "MatMul", with_workspace<matmul>, measure_workspace<matmul>};
+const RegisterKernel kernels[] = {
+    {DeviceKind::cuda, "MatMul", with_workspace<matmul<false>>, measure_workspace<matmul<false>>},
+    {DeviceKind::cuda, "MatMul+=", with_workspace<matmul<true>>}};
 
 }  // namespace
 }  // namespace amp::cuda

@@ -1,4 +1,4 @@
-// Adds rows at given places of a tensor of zeros: the gradient of a gather. The result is the same bits in every run.
+// Adds rows at given places of a tensor of zeros, or of what is there: the gradient of a gather. The result is the same bits in every run.
 //
 // The places are sorted. Pieces of sixteen sorted rows are summed at the same time, column by column: sums of places
 // that lie within a piece are final, the others are left in workspace and joined by a block each, so that one place may
@@ -14,11 +14,13 @@ namespace amp::cuda {
 struct RowSums {
   Ref x, y;  // (outer, k, inner) -> (outer, n, inner); fp32, fp16, bf16
   int64_t outer = 1, k = 0, n = 0, inner = 1;
+  bool accumulate = false;          // to y as it is
   const uint64_t* words = nullptr;  // k sorted places; n: nowhere
   float* parts =
       nullptr;  // (outer, pieces, 2, inner): what a piece adds to a place that began before, to one that goes on
 
   static constexpr int kPiece = 16;
+  DEV void put(int64_t i, float sum) const { store(y, i, accumulate ? load<float>(y, i) + sum : sum); }
   HD int64_t pieces() const { return (k + kPiece - 1) / kPiece; }
   DEV float* part(int64_t o, int64_t piece, int which) const {
     return parts + ((o * pieces() + piece) * 2 + which) * inner;
@@ -65,7 +67,7 @@ struct SumPieces {
       else if (goes_on)
         s.part(o, piece, 1)[column] = sum;
       else
-        store(s.y, (o * s.n + place) * s.inner + column, sum);
+        s.put((o * s.n + place) * s.inner + column, sum);
       before = false;
       sum = 0;
     }
@@ -98,7 +100,7 @@ struct JoinPieces {
       if (warp() == 0 && column < s.inner) {
         sum = s.part(o, piece, 1)[column];
         for (int w = 0; w < kWarps; ++w) sum += sums[w * 32 + lane()];
-        store(s.y, (o * s.n + place) * s.inner + column, sum);
+        s.put((o * s.n + place) * s.inner + column, sum);
       }
       sync_threads();
     }
@@ -112,6 +114,7 @@ Kernel sum_rows(const KernelArgs& a, Carver& carver, RowSums s, const Place& pla
   check(s.x.type == DType::f32 || is_low(s.x.type), "rows to add are fp32, fp16 or bf16");
   if (s.k == 0 || y.numel() == 0) {
     if (carver.measuring()) return {};
+    if (s.accumulate) return [] {};
     return [d = a.device, y] { d->fill(y.data, 0, y.bytes()); };
   }
   if (s.n >= int64_t{1} << 32 || s.k >= int64_t{1} << 32)
@@ -124,7 +127,7 @@ Kernel sum_rows(const KernelArgs& a, Carver& carver, RowSums s, const Place& pla
   const int64_t blocks = (s.inner + 31) / 32, items = s.outer * s.pieces() * blocks;
   const JoinPieces join{s, Divisor(blocks), Divisor(s.pieces()), items};
   return [&d = device_of(a), y, sorted, sum, join] {
-    d.fill(y.data, 0, y.bytes());
+    if (!sum.s.accumulate) d.fill(y.data, 0, y.bytes());
     sorted.sort();
     for_each(d, sum.s.outer * sum.s.pieces() * sum.s.inner, sum);
     if (sum.s.pieces() > 1)

@@ -103,6 +103,17 @@ TEST_CASE("accumulated gradients are sums over runs") {
   }
 }
 
+TEST_CASE("gradients that are added take no memory of their own") {
+  // Two layers, gradients of both weights and biases: products go to where they belong, the other sums do not wait.
+  const Graph g = training_graph(small_nets()[0].text);
+  Host writes(g), adds(g);
+  writes.options.poison = adds.options.poison = false;
+  adds.options.accumulate = true;
+  const Program plain(std::make_shared<Graph>(g), writes.options), sums(std::make_shared<Graph>(g), adds.options);
+  CHECK(sums.n_steps() == plain.n_steps() + 2);                  // the biases are added in a step of their own
+  CHECK(sums.arena_bytes() < plain.arena_bytes() + 40 * 4 + 64);  // of the weights', 4,800 bytes, nothing
+}
+
 TEST_CASE("two Programs share an arena, run in turns") {
   const Graph a = training_graph(small_nets()[0].text), b = training_graph(small_nets()[3].text);
   Host ha(a), hb(b);

@@ -32,6 +32,20 @@ TEST_CASE("the memory bill is what a session takes", "[cuda]") {
   CHECK(measure_memory(g.model.graph, o, adam, g.loss, g.batch, false).moments == 3 * bill.gradients);
 }
 
+TEST_CASE("gradients that accumulate are not held beside the sum", "[cuda]") {
+  const auto device = cuda::make_emulated_device();
+  for (const char* entry : {"bert_cls_sdpa_dyn18", "minilm_embed_ts14"}) {
+    INFO(entry);
+    const Golden g(test_data() + "/zoo/" + entry);
+    SessionOptions o;
+    o.device = device.get();
+    const auto activations = [&](bool accumulate) {
+      return measure_memory(g.model.graph, o, OptimizerConfig{}, g.loss, g.batch, accumulate).activations;
+    };
+    CHECK(activations(true) <= activations(false) + activations(false) / 50);
+  }
+}
+
 TEST_CASE("out of memory names what was asked for and what would fit", "[cuda]") {
   const auto bill_of = [](int64_t batch) {
     MemoryBill b;

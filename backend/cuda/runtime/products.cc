@@ -31,6 +31,9 @@ std::string key_of(const Gemm& g, bool tf32) {
              g.stride_a, ',', g.stride_b, ',', g.stride_c, g.beta != 0 ? " +" : "", g.bias ? " bias" : "", tf32 ? " tf32" : "");
 }
 
+// Elements from the first of a result to behind its last.
+int64_t extent_of_c(const Gemm& g) { return (g.batch - 1) * g.stride_c + (g.m - 1) * (g.ldc ? g.ldc : g.n) + g.n; }
+
 }  // namespace
 
 // The library counts in columns: a row-major (m, n) is its (n, m), so that c = a b is asked for as c' = b' a'.
@@ -141,16 +144,26 @@ cublasStatus_t Products::run(Plan& p, size_t candidate, const void* a, const voi
   return cublasLtMatmul(handle_, p.op, &alpha, b, p.a, a, p.b, &beta, c, p.c, c, p.c, &p.candidates[candidate].algo, workspace_, kWorkspace, stream_);
 }
 
-// The fastest of three runs each. A product that adds to its result is not repeated: the library's first choice stands.
+// The fastest of three runs each. A product that adds to its result is timed on a scratch copy's place: zeros, as large.
 void Products::tune(Plan& p, const std::string& key, const void* a, const void* b, void* c) {
   p.tuned = true;
-  if (p.g.beta != 0 || p.candidates.size() < 2) return;
+  if (p.candidates.size() < 2) return;
   cudaStreamCaptureStatus capturing;
   if (cudaStreamIsCapturing(stream_, &capturing) != cudaSuccess || capturing != cudaStreamCaptureStatusNone) return;
   load_choices();  // another process or device may have chosen meanwhile: the same choice, the same bits
   if (const auto known = choices_.find(key); known != choices_.end() && known->second < p.candidates.size()) {
     p.chosen = known->second;
     return;
+  }
+  void* scratch = nullptr;
+  if (p.g.beta != 0) {
+    const size_t bytes = static_cast<size_t>(extent_of_c(p.g) * size_of(p.g.out));
+    if (cudaMalloc(&scratch, bytes) != cudaSuccess) {
+      cudaGetLastError();  // no memory to spare: the library's first choice stands
+      return;
+    }
+    amp::cuda::ensure(cudaMemsetAsync(scratch, 0, bytes, stream_), "clearing a product's scratch");
+    c = scratch;
   }
   cudaEvent_t begin, end;
   amp::cuda::ensure(cudaEventCreate(&begin), "creating an event");
@@ -172,6 +185,7 @@ void Products::tune(Plan& p, const std::string& key, const void* a, const void* 
   }
   cudaEventDestroy(begin);
   cudaEventDestroy(end);
+  cudaFree(scratch);
   choices_[key] = p.chosen;
   save_choice(key, p.chosen);
 }
