@@ -3,8 +3,9 @@
 // backward, so that none is stored. A row is a sample's share of the tensor (attribute `rows`: samples of the micro-batch), counted
 // through the accumulation window, RunState::samples_before being the number of samples before this micro-batch: the bits are the same
 // however the window is cut, where samples are outermost and padded alike.
+#include "ops/dropout.h"
+
 #include "backend/rows.h"
-#include "base/philox.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -13,10 +14,7 @@ namespace {
 template <class T>
 Kernel typed_dropout(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
-  const double ratio = a.attrs().f("ratio", 0.5);
-  const uint32_t site = static_cast<uint32_t>(a.attrs().i("site", 0));
-  const uint32_t threshold = static_cast<uint32_t>(ratio * 4294967296.0);
-  const T scale = static_cast<T>(1.0 / (1.0 - ratio));
+  const DropoutBits bits = dropout_bits(a.attrs());
   const RunState* state = a.state;
   const int64_t n = x.numel(), rows = a.attrs().i("rows", 1), per_row = n / (n % rows == 0 ? rows : 1);
   return [=] {
@@ -27,13 +25,8 @@ Kernel typed_dropout(const KernelArgs& a) {
         const T* p = elementwise_detail::load<T>(x, at, m, sx);
         for (int64_t i = 0; i < m;) {
           const int64_t row = (at + i) / per_row, end = std::min(m, (row + 1) * per_row - at);
-          while (i < end) {
-            const int64_t k = at + i - row * per_row;
-            const PhiloxBlock bits = philox4x32({{static_cast<uint32_t>(k / 4), static_cast<uint32_t>(state->samples_before + row),
-                                                  static_cast<uint32_t>(state->step), site}},
-                                                static_cast<uint32_t>(state->seed), static_cast<uint32_t>(state->seed >> 32));
-            for (int64_t lane = k % 4; lane < 4 && i < end; ++lane, ++i) sy[i] = bits.v[lane] < threshold ? T(0) : p[i] * scale;
-          }
+          dropout_factors(bits, *state, row, at + i - row * per_row, end - i, sy + i);
+          for (; i < end; ++i) sy[i] = sy[i] == T(0) ? T(0) : p[i] * sy[i];
         }
         convert(DTypeOf<T>::value, sy, y.dtype, static_cast<char*>(y.data) + at * size_of(y.dtype), m);
       }

@@ -71,6 +71,9 @@ struct OpSpec {
   Surrogate surrogate = nullptr;  // of a straight-through gradient
   double fp32_tolerance = 2e-6;  // fp32 against fp64, of the tensor's largest element ...
   double fp32_floor = 0;         // ... or of this, where the formula cancels (1 + erf x)
+  // Products inside take operands rounded to the storage type: 16-bit results are right to this many of its steps at the
+  // tensor's largest element, instead of being rounded once.
+  double inner_steps = 0;
 };
 
 // By operator.
@@ -85,6 +88,7 @@ void add_spatial_cases(OpSpecs& specs);
 void add_recurrent_cases(OpSpecs& specs);
 void add_sampling_cases(OpSpecs& specs);
 void add_region_cases(OpSpecs& specs);
+void add_attention_cases(OpSpecs& specs);
 // Structured operators over small_shapes(): op_shapes_*.cc.
 void add_moving_shapes(OpSpecs& specs);
 void add_indexing_shapes(OpSpecs& specs);

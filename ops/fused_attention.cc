@@ -1,0 +1,425 @@
+// FusedAttention, FusedAttentionGrad (ops/fused_attention.h): inference, gradient, and the CPU kernels: a head's scores
+// fit the cache, a block of rows at a time.
+#include "ops/fused_attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "backend/cpu/gemm.h"
+#include "backend/cpu/operands.h"
+#include "backend/cpu/packed_gemm.h"
+#include "backend/rows.h"
+#include "ops/elementwise_op.h"
+
+namespace amp {
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+AttentionForm::Strides strides_of(const Dims& d, bool heads_first) {
+  const int64_t width = d[3];
+  if (heads_first) return {0, d[1] * d[2] * width, width, d[2] * width};
+  return {0, d[1] * d[2] * width, d[2] * width, width};
+}
+
+}  // namespace
+
+AttentionForm attention_form(const Attrs& attrs, const Dims& dq, const Dims& dk, const Dims& dv, const Dims& mask,
+                             const Dims& offsets) {
+  AttentionForm f;
+  f.packed = attrs.i("packed", 0) != 0;
+  f.heads_first = attrs.i("heads_first", 0) != 0;
+  const auto refuse = [&] {
+    fail(Exit::model, "E_SHAPE", cat("fused attention of ", to_string(dq), ", ", to_string(dk), " and ", to_string(dv)));
+  };
+  const size_t s = f.heads_first ? 2 : 1, n = 3 - s;
+  if (f.packed) {
+    if (dq.size() != 5 || dq[2] != 3 || f.heads_first) refuse();
+    f.batch = dq[0], f.queries = f.keys = dq[1], f.heads = dq[3], f.width = f.value_width = dq[4];
+    const int64_t row = f.heads * f.width;
+    f.q = {0, 3 * row * f.queries, 3 * row, f.width};
+    f.k = f.v = f.q;
+    f.k.offset = row;
+    f.v.offset = 2 * row;
+    f.y = {0, row * f.queries, row, f.width};
+  } else {
+    if (dq.size() != 4 || dk.size() != 4 || dv.size() != 4) refuse();
+    f.batch = dq[0], f.heads = dq[n], f.queries = dq[s], f.keys = dk[s], f.width = dq[3], f.value_width = dv[3];
+    if (dk[0] != f.batch || dv[0] != f.batch || dk[n] != f.heads || dv[n] != f.heads || dv[s] != f.keys || dk[3] != f.width) refuse();
+    f.q = strides_of(dq, f.heads_first), f.k = strides_of(dk, f.heads_first), f.v = strides_of(dv, f.heads_first);
+    Dims y = dq;
+    y[3] = f.value_width;
+    f.y = strides_of(y, f.heads_first);
+  }
+  if (!mask.empty()) {
+    const int64_t full[4] = {f.batch, f.heads, f.queries, f.keys};
+    int64_t step = 1;
+    for (size_t d = 4; d-- > 0;) {
+      if (mask.size() != 4 || (mask[d] != 1 && mask[d] != full[d])) fail(Exit::model, "E_SHAPE", cat("an attention mask of ", to_string(mask)));
+      f.mask[d] = mask[d] == 1 ? 0 : step;
+      step *= mask[d];
+    }
+  }
+  f.scale = attrs.f("scale", 1);
+  f.fill = attrs.f("fill", -kInf);
+  f.empty_rows_zero = attrs.i("empty_rows_zero", 0) != 0;
+  f.dropout = dropout_bits(attrs);
+  const int64_t rows = attrs.i("rows", 1), cells = f.batch * f.heads * f.queries * f.keys;
+  f.samples = rows > 0 && cells % rows == 0 ? rows : 1;
+  if (!offsets.empty()) {
+    f.sequences = offsets[0] - 1;
+    f.max_len = attrs.i("max_len", f.queries);
+    if (f.batch != 1 || f.queries != f.keys || !mask.empty() || offsets.size() != 1 || f.sequences < 0) refuse();
+  }
+  return f;
+}
+
+namespace {
+
+void infer_attention(InferCtx& c) {
+  const auto dims = [&](size_t i) { return i < c.n_in() && c.inputs[i] ? c.in(i).dims : Dims{}; };
+  const AttentionForm f = attention_form(c.attrs, c.in(0).dims, dims(1), dims(2), dims(3), dims(4));
+  const DType t = c.in(0).dtype;
+  if (f.heads_first) c.out(t, {f.batch, f.heads, f.queries, f.value_width});
+  else c.out(t, {f.batch, f.queries, f.heads, f.value_width});
+  c.out(t == DType::f64 ? DType::f64 : DType::f32, {f.batch, f.heads, f.queries});
+}
+void infer_attention_grad(InferCtx& c) {
+  const size_t n = c.attrs.i("packed", 0) != 0 ? 1 : 3;
+  for (size_t i = 0; i < n; ++i) c.out(c.in(i).dtype, c.in(i).dims);
+}
+
+void grad_attention(GradBuilder& g) {
+  if (g.n_in() > 3 && g.in(3) && g.needs(3)) fail(Exit::unsupported, "E_GRADIENT", "fused attention has no gradient of its mask");
+  const auto in = [&](size_t i) { return i < g.n_in() ? g.in(i) : ValueId{}; };
+  const std::vector<ValueId> d =
+      g.b.ops("FusedAttentionGrad", {in(0), in(1), in(2), in(3), in(4), g.out(0), g.out(1), g.dy(0)}, g.attrs());
+  for (size_t i = 0; i < d.size(); ++i) {
+    if (g.needs(i)) g.add_grad(i, d[i]);
+  }
+}
+
+struct Matrix {
+  const void* data;
+  DType dtype;
+  int64_t ld;
+};
+
+template <class T>
+void multiply(bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, const Matrix& c) {
+  void* out = const_cast<void*>(c.data);
+  if constexpr (std::is_same_v<T, double>) {
+    cpu::gemm(ta, tb, m, n, k, alpha, static_cast<const T*>(a.data), a.ld, static_cast<const T*>(b.data), b.ld, 0.0, static_cast<T*>(out), c.ld);
+  } else {
+    cpu::PackedGemm g;
+    g.m = m, g.n = n, g.k = k;
+    g.alpha = static_cast<float>(alpha);
+    g.a = {a.data, a.dtype, a.ld, ta};
+    g.b = {b.data, b.dtype, b.ld, tb};
+    g.c = out, g.c_dtype = c.dtype, g.ldc = c.ld;
+    g.run_here();
+  }
+}
+
+// Tensors where the products read and write them: as they are stored; all in fp64 for that arithmetic.
+template <class T>
+struct Images {
+  std::vector<Tensor> in, out;
+  Images(const KernelArgs& a, Carver&) : in(a.in), out(a.out) { in.resize(8); }
+  void load() const {}
+  void store() const {}
+};
+template <>
+struct Images<double> {
+  std::vector<Tensor> in, out;
+  Operands<double> images;
+  Images(const KernelArgs& a, Carver& c) : in(a.in), out(a.out), images(a, c) {
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (images.input(i)) in[i] = {const_cast<double*>(images.input(i)), DType::f64, in[i].dims};
+    }
+    for (size_t i = 0; i < out.size(); ++i) out[i] = {images.output(i), DType::f64, out[i].dims};
+    in.resize(8);
+  }
+  void load() const { images.load(); }
+  void store() const { images.store(); }
+};
+
+// The operands of either kernel, and what one thread does: a head of one batch entry or sequence.
+template <class T>
+class Heads {
+ public:
+  Heads(const KernelArgs& a, const Images<T>& x) : x_(x), state_(a.state) {
+    const auto dims = [&](size_t i) { return a.has(i) ? a.in[i].dims : Dims{}; };
+    f_ = attention_form(a.attrs(), a.in[0].dims, dims(1), dims(2), dims(3), dims(4));
+    q_ = x.in[0];
+    k_ = f_.packed ? q_ : x.in[1];
+    v_ = f_.packed ? q_ : x.in[2];
+    mask_ = x.in[3];
+    if (a.has(4)) offsets_ = a.in[4].template as<int64_t>();
+    low_ = q_.dtype == DType::bf16;  // where the CPU multiplies it faster; fp16 it only stores
+    block_ = std::max<int64_t>(32, 131072 / std::max<int64_t>(1, f_.longest_key()));
+  }
+
+ protected:
+  struct Unit { int64_t batch, head, first, queries, keys; };  // first: token, of both
+  Unit unit(int64_t u) const {
+    const int64_t outer = u / f_.heads, head = u % f_.heads;
+    if (!f_.sequences) return {outer, head, 0, f_.queries, f_.keys};
+    const int64_t begin = offsets_[outer], n = offsets_[outer + 1] - begin;
+    if (begin < 0 || n < 0 || n > f_.max_len || begin + n > f_.queries) {
+      fail(Exit::data, "E_DATA_SHAPE", cat("a sequence of ", n, " tokens from ", begin, " on, where ", f_.max_len, " of ", f_.queries, " may be"));
+    }
+    return {outer, head, begin, n, n};
+  }
+  Matrix at(const Tensor& t, const AttentionForm::Strides& s, const Unit& u, int64_t token) const {
+    const int64_t e = s.offset + (f_.sequences ? 0 : u.batch) * s.batch + u.head * s.head + (u.first + token) * s.token;
+    return {static_cast<const char*>(t.data) + e * size_of(t.dtype), t.dtype, s.token};
+  }
+  int64_t lse_at(const Unit& u, int64_t i) const { return ((f_.sequences ? 0 : u.batch) * f_.heads + u.head) * f_.queries + u.first + i; }
+
+  // z = scale q k^T + mask of rows [i0, i0 + n), each `keys` long. shown: if not null, what a boolean mask keeps, 1 or 0.
+  void scores(const Unit& u, int64_t i0, int64_t n, T* z, T* mask_row, T* shown) const {
+    multiply<T>(false, true, n, u.keys, f_.width, f_.scale, at(q_, f_.q, u, i0), at(k_, f_.k, u, 0), {z, DTypeOf<T>::value, u.keys});
+    if (!mask_.data) return;
+    for (int64_t i = 0; i < n; ++i) {
+      T* row = z + i * u.keys;
+      const int64_t from = u.batch * f_.mask[0] + u.head * f_.mask[1] + (i0 + i) * f_.mask[2];
+      if (mask_.dtype == DType::boolean) {
+        const bool* keep = static_cast<const bool*>(mask_.data) + from;
+        const T fill = static_cast<T>(f_.fill);
+        for (int64_t j = 0; j < u.keys; ++j) {
+          const bool kept = keep[j * f_.mask[3]];
+          if (!kept) row[j] = fill;
+          if (shown) shown[i * u.keys + j] = kept ? T(1) : T(0);
+        }
+        continue;
+      }
+      const T* m = elementwise_detail::load<T>(mask_, from, f_.mask[3] ? u.keys : 1, mask_row);
+      if (f_.mask[3]) {
+        simd([&]() AMP_INLINE { for (int64_t j = 0; j < u.keys; ++j) row[j] += m[j]; });
+      } else {
+        simd([&]() AMP_INLINE { for (int64_t j = 0; j < u.keys; ++j) row[j] += m[0]; });
+      }
+    }
+  }
+  // Of row i.
+  void factors(const Unit& u, int64_t i, T* factor) const {
+    if (f_.sequences) {
+      return dropout_factors(f_.dropout, *state_, u.batch, (u.head * f_.max_len + i) * f_.max_len, u.keys, factor);
+    }
+    const int64_t begin = ((u.batch * f_.heads + u.head) * f_.queries + i) * f_.keys;
+    const int64_t per_sample = f_.batch * f_.heads * f_.queries * f_.keys / f_.samples;
+    for (int64_t j = 0; j < u.keys;) {
+      const int64_t sample = (begin + j) / per_sample, n = std::min(u.keys - j, (sample + 1) * per_sample - begin - j);
+      dropout_factors(f_.dropout, *state_, sample, begin + j - sample * per_sample, n, factor + j);
+      j += n;
+    }
+  }
+  // n elements as the products take them: in bf16 when q is.
+  Matrix as_operand(const T* x, int64_t n, int64_t ld, T* image) const {
+    if (!low_) return {x, DTypeOf<T>::value, ld};
+    convert(DTypeOf<T>::value, x, q_.dtype, image, n);
+    return {image, q_.dtype, ld};
+  }
+  int64_t largest_block() const { return std::min(block_, std::max<int64_t>(f_.longest_query(), 1)) * std::max<int64_t>(f_.longest_key(), 1); }
+  // Tokens behind the last sequence.
+  int64_t tail() const { return f_.sequences ? offsets_[f_.sequences] : f_.queries; }
+  void clear_tail(const Tensor& t, const AttentionForm::Strides& s, int64_t width) const {
+    for (int64_t n = 0; n < f_.heads; ++n) {
+      for (int64_t i = tail(); i < f_.queries; ++i) {
+        std::memset(const_cast<void*>(at(t, s, {0, n, 0, 0, 0}, i).data), 0, static_cast<size_t>(width * size_of(t.dtype)));
+      }
+    }
+  }
+
+  AttentionForm f_;
+  Images<T> x_;
+  Tensor q_, k_, v_, mask_;
+  const int64_t* offsets_ = nullptr;
+  const RunState* state_;
+  bool low_;
+  int64_t block_;  // rows at a time
+};
+
+template <class T>
+class Forward : Heads<T> {
+  using Base = Heads<T>;
+  using typename Base::Unit;
+  using Base::f_, Base::x_;
+
+ public:
+  Forward(const KernelArgs& a, const Images<T>& x) : Base(a, x), y_(x.out[0]), lse_(x.out[1].template as<T>()) {}
+  void operator()() const {
+    x_.load();
+    parallel_ranges(f_.units(), 1, [&](int64_t b, int64_t e) {
+      for (int64_t u = b; u < e; ++u) head(Base::unit(u));
+    });
+    Base::clear_tail(y_, f_.y, f_.value_width);
+    for (int64_t n = 0; n < f_.heads && f_.sequences; ++n) std::fill(lse_ + n * f_.queries + Base::tail(), lse_ + (n + 1) * f_.queries, static_cast<T>(kInf));
+    x_.store();
+  }
+
+ private:
+  void head(const Unit& u) const {
+    const int64_t cells = Base::largest_block();
+    T* const z = thread_scratch<T>(2 * cells + 2 * u.keys, 0);
+    T* const image = z + cells;
+    T* const row = image + cells;
+    for (int64_t i0 = 0; i0 < u.queries; i0 += Base::block_) {
+      const int64_t n = std::min(Base::block_, u.queries - i0);
+      Base::scores(u, i0, n, z, row, nullptr);
+      for (int64_t i = 0; i < n; ++i) {
+        lse_[Base::lse_at(u, i0 + i)] = softmax(z + i * u.keys, u.keys);
+        if (!f_.dropout) continue;
+        Base::factors(u, i0 + i, row);
+        T* p = z + i * u.keys;
+        simd([&]() AMP_INLINE { for (int64_t j = 0; j < u.keys; ++j) p[j] = row[j] == T(0) ? T(0) : p[j] * row[j]; });
+      }
+      multiply<T>(false, false, n, f_.value_width, u.keys, 1, Base::as_operand(z, n * u.keys, u.keys, image), Base::at(Base::v_, f_.v, u, 0),
+                  Base::at(y_, f_.y, u, i0));
+    }
+  }
+  // In place; returns the logarithm of the sum.
+  T softmax(T* p, int64_t n) const {
+    if (n == 0) return static_cast<T>(-kInf);
+    T lse = 0;
+    simd([&]() AMP_INLINE {
+      const T top = row_max(p, n);
+      for (int64_t j = 0; j < n; ++j) p[j] = math::exp(p[j] - top);
+      const T sum = lane_sum<T>(n, [&](int64_t j) AMP_INLINE { return p[j]; }), scale = T(1) / sum;
+      for (int64_t j = 0; j < n; ++j) p[j] *= scale;
+      lse = top == static_cast<T>(-kInf) ? top : top + static_cast<T>(std::log(sum));
+    });
+    if (lse != static_cast<T>(-kInf)) return lse;
+    if (!f_.empty_rows_zero) return std::numeric_limits<T>::quiet_NaN();
+    std::fill_n(p, n, T(0));
+    return static_cast<T>(kInf);
+  }
+
+  Tensor y_;
+  T* lse_;
+};
+
+template <class T>
+class Backward : Heads<T> {
+  using Base = Heads<T>;
+  using typename Base::Unit;
+  using Base::f_, Base::x_;
+
+ public:
+  Backward(const KernelArgs& a, const Images<T>& x)
+      : Base(a, x), y_(x.in[5]), dy_(x.in[7]), dq_(x.out[0]), dk_(f_.packed ? dq_ : x.out[1]), dv_(f_.packed ? dq_ : x.out[2]), lse_(x.in[6].template as<T>()) {}
+  void operator()() const {
+    x_.load();
+    parallel_ranges(f_.units(), 1, [&](int64_t b, int64_t e) {
+      for (int64_t u = b; u < e; ++u) head(Base::unit(u));
+    });
+    Base::clear_tail(dq_, f_.q, f_.width);
+    Base::clear_tail(dk_, f_.k, f_.width);
+    Base::clear_tail(dv_, f_.v, f_.value_width);
+    x_.store();
+  }
+
+ private:
+  void head(const Unit& u) const {
+    const int64_t cells = Base::largest_block(), wide = std::max(f_.width, f_.value_width), part = f_.longest_key() * wide;
+    const bool hides = Base::mask_.data && Base::mask_.dtype == DType::boolean, sums = u.queries > Base::block_;
+    T* at = thread_scratch<T>(5 * cells + 2 * u.keys + 2 * wide + 3 * part, 0);
+    const auto take = [&](int64_t n) { return std::exchange(at, at + n); };
+    T *const p = take(cells), *const g = take(cells), *const p_image = take(cells), *const g_image = take(cells), *const shown = take(cells);
+    T *const row = take(u.keys), *const factor = take(u.keys), *const sy = take(wide), *const sdy = take(wide);
+    T *const k_sum = take(part), *const v_sum = take(part), *const one = take(part);
+    for (int64_t i0 = 0; i0 < u.queries; i0 += Base::block_) {
+      const int64_t n = std::min(Base::block_, u.queries - i0);
+      const Matrix dy = Base::at(dy_, f_.y, u, i0), q = Base::at(Base::q_, f_.q, u, i0), k = Base::at(Base::k_, f_.k, u, 0);
+      Base::scores(u, i0, n, p, row, hides ? shown : nullptr);
+      multiply<T>(false, true, n, u.keys, f_.value_width, 1, dy, Base::at(Base::v_, f_.v, u, 0), {g, DTypeOf<T>::value, u.keys});
+      for (int64_t i = 0; i < n; ++i) {
+        const T* y = elementwise_detail::load<T>(y_, element(y_, Base::at(y_, f_.y, u, i0 + i)), f_.value_width, sy);
+        const T* d = elementwise_detail::load<T>(dy_, element(dy_, Base::at(dy_, f_.y, u, i0 + i)), f_.value_width, sdy);
+        if (f_.dropout) Base::factors(u, i0 + i, factor);
+        differentiate(p + i * u.keys, g + i * u.keys, hides ? shown + i * u.keys : nullptr, f_.dropout ? factor : nullptr, u.keys,
+                      lse_[Base::lse_at(u, i0 + i)], y, d);
+      }
+      const Matrix r = Base::as_operand(p, n * u.keys, u.keys, p_image), ds = Base::as_operand(g, n * u.keys, u.keys, g_image);
+      multiply<T>(false, false, n, f_.width, u.keys, f_.scale, ds, k, Base::at(dq_, f_.q, u, i0));
+      add_product(ds, q, n, u.keys, f_.width, f_.scale, sums, i0 == 0, one, k_sum, Base::at(dk_, f_.k, u, 0));
+      add_product(r, dy, n, u.keys, f_.value_width, 1, sums, i0 == 0, one, v_sum, Base::at(dv_, f_.v, u, 0));
+    }
+    if (sums) {
+      leave(k_sum, u.keys, f_.width, Base::at(dk_, f_.k, u, 0));
+      leave(v_sum, u.keys, f_.value_width, Base::at(dv_, f_.v, u, 0));
+    }
+    if (u.queries == 0 && u.keys > 0) {
+      std::fill_n(one, part, T(0));
+      leave(one, u.keys, f_.width, Base::at(dk_, f_.k, u, 0));
+      leave(one, u.keys, f_.value_width, Base::at(dv_, f_.v, u, 0));
+    }
+  }
+  // p: z -> dropout(softmax);  g: dy v^T -> ds.
+  void differentiate(T* p, T* g, const T* shown, const T* factor, int64_t n, T lse, const T* y, const T* dy) const {
+    simd([&]() AMP_INLINE {
+      const T d = lane_sum<T>(f_.value_width, [&](int64_t h) AMP_INLINE { return y[h] * dy[h]; });
+      if (factor) {
+        for (int64_t j = 0; j < n; ++j) {
+          const T soft = math::exp(p[j] - lse);
+          const bool kept = factor[j] != T(0);
+          g[j] = soft * ((kept ? g[j] * factor[j] : T(0)) - d);
+          p[j] = kept ? soft * factor[j] : T(0);
+        }
+      } else {
+        for (int64_t j = 0; j < n; ++j) {
+          p[j] = math::exp(p[j] - lse);
+          g[j] = p[j] * (g[j] - d);
+        }
+      }
+      if (shown) {
+        for (int64_t j = 0; j < n; ++j) g[j] = shown[j] == T(0) ? T(0) : g[j];
+      }
+    });
+  }
+  // to = alpha x^T w, x being (n, keys), w (n, width): at once, or added up over blocks of rows.
+  void add_product(const Matrix& x, const Matrix& w, int64_t n, int64_t keys, int64_t width, double alpha, bool sums, bool first, T* one, T* sum,
+                   const Matrix& to) const {
+    if (!sums) return multiply<T>(true, false, keys, width, n, alpha, x, w, to);
+    multiply<T>(true, false, keys, width, n, alpha, x, w, {first ? sum : one, DTypeOf<T>::value, width});
+    if (first) return;
+    simd([&]() AMP_INLINE { for (int64_t i = 0; i < keys * width; ++i) sum[i] += one[i]; });
+  }
+  void leave(const T* x, int64_t keys, int64_t width, const Matrix& to) const {
+    for (int64_t j = 0; j < keys; ++j) {
+      convert(DTypeOf<T>::value, x + j * width, to.dtype, static_cast<char*>(const_cast<void*>(to.data)) + j * to.ld * size_of(to.dtype), width);
+    }
+  }
+  static int64_t element(const Tensor& t, const Matrix& m) { return (static_cast<const char*>(m.data) - static_cast<const char*>(t.data)) / size_of(t.dtype); }
+
+  Tensor y_, dy_, dq_, dk_, dv_;
+  const T* lse_;
+};
+
+template <template <class> class K>
+Kernel prepare(const KernelArgs& a, Carver& carver) {
+  const auto typed = [&]<class T>(T) -> Kernel {
+    const Images<T> x(a, carver);
+    if (carver.measuring()) return {};
+    return K<T>(a, x);
+  };
+  return in_double(a) ? typed(double{}) : typed(float{});
+}
+
+OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, int64_t (*workspace)(const Graph&, const Node&)) {
+  OpDef d;
+  d.name = name;
+  d.infer = infer;
+  d.gradient = gradient;
+  d.workspace = workspace;
+  return d;
+}
+const RegisterOp ops_[] = {RegisterOp{def("FusedAttention", infer_attention, grad_attention, measure_workspace<prepare<Forward>>)},
+                           RegisterOp{def("FusedAttentionGrad", infer_attention_grad, nullptr, measure_workspace<prepare<Backward>>)}};
+const RegisterKernel kernels_[] = {{DeviceKind::cpu, "FusedAttention", with_workspace<prepare<Forward>>},
+                                   {DeviceKind::cpu, "FusedAttentionGrad", with_workspace<prepare<Backward>>}};
+
+}  // namespace
+}  // namespace amp
