@@ -131,7 +131,7 @@ Graph absorb_casts(const Graph& original) {
   const std::vector<int> uses = count_uses(g);
   std::vector<bool> of_param(uses.size(), false);  // gradients of parameters, accumulated in fp32 whatever computed them
   for (const auto& p : g.param_grads) of_param[static_cast<size_t>(p.value.index)] = true;
-  static const std::set<std::string> accumulates = {"MatMul", "ReduceSum", "ScatterRows", "ScatterElementsAdd", "ConvGradW", "LayerNormGradWeights"};
+  static const std::set<std::string> accumulates = {"MatMul", "MatMulBiasGrad", "ReduceSum", "ScatterRows", "ScatterElementsAdd", "ConvGradW", "LayerNormGradWeights"};
   std::vector<DType> stored(uses.size());
   std::vector<bool> gone(static_cast<size_t>(g.n_nodes()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) stored[static_cast<size_t>(i)] = g.value(ValueId{i}).dtype;

@@ -25,7 +25,16 @@ void grad_matmul(GradBuilder& g) {
   const auto product = [&](ValueId x, bool tx, ValueId y, bool ty) {
     return g.op("MatMul", {x, y}, {{"transA", int64_t{tx}}, {"transB", int64_t{ty}}, {"alpha", alpha}});
   };
-  if (g.n_in() > 2) g.add_grad(2, dy);
+  // dB, and the bias's gradient with it where that is wanted too: the sums of dY, which stands at place `of`.
+  const bool one = g.dims(b).size() == 2 && (g.dims(a).size() == 2 || !ta);
+  const bool together = one && g.needs(1) && g.needs(2) && alpha == 1;
+  const auto weight = [&](ValueId x, bool tx, ValueId y, bool ty, int64_t of) {
+    if (!together) return g.add_grad(1, product(x, tx, y, ty));
+    const auto both = g.b.ops("MatMulBiasGrad", {x, y}, {{"transA", int64_t{tx}}, {"transB", int64_t{ty}}, {"of", of}});
+    g.add_grad(1, both[0]);
+    g.add_grad(2, both[1]);
+  };
+  if (g.n_in() > 2 && !together) g.add_grad(2, dy);
   if (g.needs(0)) g.add_grad(0, ta ? product(b, tb, dy, true) : product(dy, false, b, !tb));
   if (!g.needs(1)) return;
   const Dims da = g.dims(a), db = g.dims(b);
@@ -34,10 +43,9 @@ void grad_matmul(GradBuilder& g) {
     const ValueId x = g.b.reshape(a, {rows, da.back()});
     const Dims dd = g.dims(dy);
     const ValueId d = g.b.reshape(dy, {rows, dd.back()});
-    g.add_grad(1, tb ? product(d, true, x, false) : product(x, true, d, false));
-  } else {
-    g.add_grad(1, tb ? product(dy, true, a, ta) : product(a, !ta, dy, false));
+    return tb ? weight(d, true, x, false, 0) : weight(x, true, d, false, 1);
   }
+  return tb ? weight(dy, true, a, ta, 0) : weight(a, !ta, dy, false, 1);
 }
 
 int64_t grain(const MatMulShape& s) { return std::max<int64_t>(1, 1000000 / (2 * s.m * s.n * s.k + 1)); }

@@ -29,6 +29,8 @@ struct Convolution;          // convolution.h
 class LibraryConvolution;
 struct Attention;            // attention.h
 class LibraryAttention;
+struct EpilogueProduct;      // library_product.h
+class LibraryProduct;
 
 class CudaDevice : public Device {
  public:
@@ -43,8 +45,10 @@ class CudaDevice : public Device {
   virtual DeviceMemory allocate_shared(int64_t bytes) = 0;  // the host's memory that the device can write; zeroed
   virtual void* stream() const = 0;             // cudaStream_t
   virtual int multiprocessors() const = 0;
-  // A product with its plan chosen; the plan is tuned at first use.
+  // A product with its plan chosen; the plan is tuned at first use. Empty where the library cannot add this bias.
   virtual std::function<void(const void* a, const void* b, void* c)> gemm(const Gemm& g) = 0;
+  // A product and more in one launch; null where the library has none.
+  virtual std::shared_ptr<LibraryProduct> product(const EpilogueProduct&) { return nullptr; }
   // A convolution planned by a library; null where there is none, or none for it.
   virtual std::shared_ptr<LibraryConvolution> convolution(const Convolution&) { return nullptr; }
   // The same of attention.

@@ -64,6 +64,7 @@ class Emulated final : public EmulatedDevice {
   }
 
   std::function<void(const void*, const void*, void*)> gemm(const Gemm& g) override {
+    if (g.bias && refuses_bias) return nullptr;
     return [this, g](const void* a, const void* b, void* c) {
       if (keep_) events_.push_back({Event::gemm, {}, g.m, static_cast<int>(g.n), 0});
       multiply(g, a, b, c);

@@ -22,6 +22,10 @@ class EmulatedDevice : public CudaDevice {
  public:
   virtual std::vector<Event>& events() = 0;    // cleared by whom it concerns
   virtual void keep_events(bool on) = 0;       // off at first
+  // Stand for a library of products with epilogues (empty at first: there is none), and for one that adds no bias.
+  std::function<std::shared_ptr<LibraryProduct>(const EpilogueProduct&)> products;
+  bool refuses_bias = false;
+  std::shared_ptr<LibraryProduct> product(const EpilogueProduct& p) override { return products ? products(p) : nullptr; }
   // Stands for a library of convolutions; empty at first: there is none.
   std::function<std::shared_ptr<LibraryConvolution>(const Convolution&)> library;
   std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override { return library ? library(c) : nullptr; }

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/ref.cuh"
+#include "backend/cuda/raw.cuh"
 #include "backend/cuda/staged.h"
 
 namespace amp::cuda {
@@ -19,6 +19,13 @@ struct BiasAlone {
     const float v = bias ? load<float>(bias, i % columns) : 0.0f;
     store(y, i, accumulate ? load<float>(y, i) + v : v);
   }
+};
+
+// A bias where the library adds none.
+struct AddBias {
+  Ref y, bias;
+  int64_t columns;
+  DEV void operator()(int64_t i) const { store(y, i, load<float>(y, i) + load<float>(bias, i - quotient(i, columns) * columns)); }
 };
 
 // The longest runs of the batch, all of one length, along which both operands advance by constant strides.
@@ -88,7 +95,15 @@ Kernel matmul(const KernelArgs& args, Carver& carver) {
     for (const int64_t o : ob) g.stride_b = std::gcd(g.stride_b, o);
     g.stride_c = p.batch > 1 ? g.m * g.n : 0;
   }
-  const auto product = device.gemm(g);
+  auto product = device.gemm(g);
+  Kernel add_bias = [] {};
+  if (!product) {
+    add_bias = [&device, body = AddBias{Tensor{c.data, out, args.out[0].dims}, Tensor{bias.data, out, {g.n}}, g.n}, n = args.out[0].numel()] {
+      for_each(device, n, body);
+    };
+    g.bias = nullptr;
+    product = device.gemm(g);
+  }
   const int64_t wide_in = size_of(in), wide_out = size_of(out);
   return [=, batch = p.batch] {
     a.move();
@@ -98,6 +113,7 @@ Kernel matmul(const KernelArgs& args, Carver& carver) {
       const auto z = static_cast<size_t>(i);
       product(static_cast<const char*>(a.data) + oa[z] * wide_in, static_cast<const char*>(b.data) + ob[z] * wide_in, static_cast<char*>(c.data) + i * g.m * g.n * wide_out);
     }
+    add_bias();
     c.move();
   };
 }

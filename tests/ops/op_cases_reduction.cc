@@ -45,7 +45,17 @@ void products(OpSpecs& s) {
     c.in.push_back({{c.attrs.i("transB", 0) ? w[0] : w[1]}});  // a bias
     s["MatMul"].cases.push_back(c);
   }
-  s["MatMul"].fp32_tolerance = 4e-6;
+  const auto with_sums = [&](Dims a, Dims b, int64_t ta, int64_t tb, int64_t of) {
+    return fixed({{{a}, {b}}, {{"transA", ta}, {"transB", tb}, {"of", of}}});
+  };
+  s["MatMulBiasGrad"].cases = {
+      with_sums({5, 3}, {5, 4}, 1, 0, 1),         with_sums({5, 3}, {5, 4}, 1, 0, 0),
+      with_sums({3, 5}, {5, 4}, 0, 0, 1),         with_sums({5, 3}, {4, 5}, 1, 1, 0),
+      with_sums({0, 3}, {0, 4}, 1, 0, 1),         with_sums({5, 0}, {5, 4}, 1, 0, 1),
+      with_sums({5, 3}, {5, 0}, 1, 0, 0),         with_sums({1, 1}, {1, 1}, 1, 0, 0),
+      with_sums({130, 150}, {130, 120}, 1, 0, 1), with_sums({700, 33}, {700, 260}, 1, 0, 0),
+      with_sums({3000, 8}, {3000, 5}, 1, 0, 1)};
+  s["MatMul"].fp32_tolerance = s["MatMulBiasGrad"].fp32_tolerance = 4e-6;
 }
 
 void reductions(OpSpecs& s) {

@@ -3,9 +3,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <vector>
 
+#include "backend/cuda/library_product.h"
 #include "backend/cuda/runtime/memory.h"
 #include "base/error.h"
 
@@ -31,6 +33,27 @@ std::string key_of(const Gemm& g, bool tf32) {
              g.stride_a, ',', g.stride_b, ',', g.stride_c, g.beta != 0 ? " +" : "", g.bias ? " bias" : "", tf32 ? " tf32" : "");
 }
 
+const char* key_of(Epilogue e) {
+  switch (e) {
+    case Epilogue::sums_a: return " sums_a";
+    case Epilogue::sums_b: return " sums_b";
+    case Epilogue::gelu: return " gelu";
+    case Epilogue::gelu_gradient: return " dgelu";
+  }
+  return "";
+}
+
+// The library's matrix A is our b.
+cublasLtEpilogue_t library_epilogue(const EpilogueProduct& p) {
+  switch (p.epilogue) {
+    case Epilogue::sums_a: return CUBLASLT_EPILOGUE_BGRADB;
+    case Epilogue::sums_b: return CUBLASLT_EPILOGUE_BGRADA;
+    case Epilogue::gelu: return p.gemm.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::gelu_gradient: return CUBLASLT_EPILOGUE_DGELU;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 // Elements from the first of a result to behind its last.
 int64_t extent_of_c(const Gemm& g) { return (g.batch - 1) * g.stride_c + (g.m - 1) * (g.ldc ? g.ldc : g.n) + g.n; }
 
@@ -44,7 +67,7 @@ struct Products::Plan {
   std::vector<cublasLtMatmulHeuristicResult_t> candidates;
   size_t chosen = 0;
   bool tuned = false;
-  const void* bias = nullptr;
+  std::optional<Epilogue> epilogue;
 
   ~Plan() {
     cublasLtMatrixLayoutDestroy(a);
@@ -87,9 +110,10 @@ void Products::save_choice(const std::string& key, size_t choice) const {
   std::ofstream(cache_file_, std::ios::app) << cat(choice, '\t', key, '\n');  // one short write a line
 }
 
-std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g) const {
+std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g, const EpilogueProduct* more) const {
   auto p = std::make_shared<Plan>();
   p->g = g;
+  if (more) p->epilogue = more->epilogue;
   const cublasComputeType_t compute = g.in == DType::f32 && tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   ensure(cublasLtMatmulDescCreate(&p->op, compute, CUDA_R_32F), "describing a product");
   const auto set = [&](cublasLtMatmulDescAttributes_t what, const auto& value) {
@@ -98,11 +122,18 @@ std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g) const {
   const cublasOperation_t ta = g.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, tb = g.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   set(CUBLASLT_MATMUL_DESC_TRANSA, ta);
   set(CUBLASLT_MATMUL_DESC_TRANSB, tb);
-  if (g.bias) {
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
+  if (more) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(*more));
+    const bool sums = more->epilogue == Epilogue::sums_a || more->epilogue == Epilogue::sums_b;
+    if (sums) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+    if (!sums) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, cuda_type(g.out));
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, g.n);
+    }
+  } else if (g.bias) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   }
+  if (g.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
   const auto layout = [&](cublasLtMatrixLayout_t& l, DType type, int64_t rows, int64_t columns, int64_t ld, int64_t stride) {
     ensure(cublasLtMatrixLayoutCreate(&l, cuda_type(type), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), ld), "describing a matrix");
     const int32_t batch = static_cast<int32_t>(g.batch);
@@ -133,19 +164,26 @@ std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g) const {
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, p->op, p->a, p->b, p->c, p->c, preference, static_cast<int>(p->candidates.size()), p->candidates.data(), &found);
   cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
+    if (more || g.bias) return nullptr;  // the caller does the rest itself
     fail(Exit::unsupported, "E_CUDA", cat("cuBLASLt has no algorithm for the product ", key_of(g, tf32_)));
   }
   p->candidates.resize(static_cast<size_t>(found));
   return p;
 }
 
-cublasStatus_t Products::run(Plan& p, size_t candidate, const void* a, const void* b, void* c) const {
+cublasStatus_t Products::run(Plan& p, size_t candidate, const void* a, const void* b, void* c, void* extra) const {
+  if (p.epilogue) {
+    const bool sums = *p.epilogue == Epilogue::sums_a || *p.epilogue == Epilogue::sums_b;
+    const auto where = sums ? CUBLASLT_MATMUL_DESC_BIAS_POINTER : CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER;
+    const cublasStatus_t s = cublasLtMatmulDescSetAttribute(p.op, where, &extra, sizeof extra);
+    if (s != CUBLAS_STATUS_SUCCESS) return s;
+  }
   const float alpha = static_cast<float>(p.g.alpha), beta = static_cast<float>(p.g.beta);
   return cublasLtMatmul(handle_, p.op, &alpha, b, p.a, a, p.b, &beta, c, p.c, c, p.c, &p.candidates[candidate].algo, workspace_, kWorkspace, stream_);
 }
 
 // The fastest of three runs each. A product that adds to its result is timed on a scratch copy's place: zeros, as large.
-void Products::tune(Plan& p, const std::string& key, const void* a, const void* b, void* c) {
+void Products::tune(Plan& p, const std::string& key, const void* a, const void* b, void* c, void* extra) {
   p.tuned = true;
   if (p.candidates.size() < 2) return;
   cudaStreamCaptureStatus capturing;
@@ -172,7 +210,7 @@ void Products::tune(Plan& p, const std::string& key, const void* a, const void* 
   for (size_t i = 0; i < p.candidates.size(); ++i) {
     for (int repeat = 0; repeat < 4; ++repeat) {  // the first warms up
       cudaEventRecord(begin, stream_);
-      if (run(p, i, a, b, c) != CUBLAS_STATUS_SUCCESS) break;  // not for these operands after all
+      if (run(p, i, a, b, c, extra) != CUBLAS_STATUS_SUCCESS) break;  // not for these operands after all
       cudaEventRecord(end, stream_);
       amp::cuda::ensure(cudaEventSynchronize(end), "timing a product");
       float ms = 0;
@@ -190,6 +228,19 @@ void Products::tune(Plan& p, const std::string& key, const void* a, const void* 
   save_choice(key, p.chosen);
 }
 
+void Products::choose(Plan& p, const std::string& key) {
+  const auto choice = choices_.find(key);
+  if (choice == choices_.end() || choice->second >= p.candidates.size()) return;
+  p.chosen = choice->second;
+  p.tuned = true;
+}
+
+cublasStatus_t Products::tuned_run(Plan& p, const std::string& key, const void* a, const void* b, void* c, void* extra) {
+  if (!p.tuned) choose(p, key);
+  if (!p.tuned) tune(p, key, a, b, c, extra);
+  return run(p, p.chosen, a, b, c, extra);
+}
+
 std::function<void(const void*, const void*, void*)> Products::prepare(const Gemm& g) {
   const std::string key = key_of(g, tf32_);
   std::shared_ptr<Plan> plan;
@@ -197,26 +248,42 @@ std::function<void(const void*, const void*, void*)> Products::prepare(const Gem
   if (known != plans_.end() && !g.bias && known->second->g.alpha == g.alpha) {
     plan = known->second;
   } else {
-    plan = make_plan(g);
+    plan = make_plan(g, nullptr);
+    if (!plan) return nullptr;
     if (!g.bias) plans_[key] = plan;  // a bias's address is part of its plan
   }
-  const auto choice = choices_.find(key);
-  if (choice != choices_.end() && choice->second < plan->candidates.size()) {
-    plan->chosen = choice->second;
-    plan->tuned = true;
-  }
+  choose(*plan, key);
   return [this, plan, key](const void* a, const void* b, void* c) {
-    if (!plan->tuned) {
-      const auto found = choices_.find(key);
-      if (found != choices_.end() && found->second < plan->candidates.size()) {
-        plan->chosen = found->second;
-        plan->tuned = true;
-      } else {
-        tune(*plan, key, a, b, c);
-      }
-    }
-    ensure(run(*plan, plan->chosen, a, b, c), "multiplying matrices");
+    ensure(tuned_run(*plan, key, a, b, c, nullptr), "multiplying matrices");
   };
+}
+
+// A plan of its own: it holds the address of what comes with the product.
+class Products::WithEpilogue final : public LibraryProduct {
+ public:
+  WithEpilogue(Products& products, std::shared_ptr<Plan> plan, std::string key)
+      : products_(products), plan_(std::move(plan)), key_(std::move(key)) {
+    products_.choose(*plan_, key_);
+  }
+  std::string name() const override { return "cuBLASLt"; }
+  bool run(const void* a, const void* b, void* c, void* extra) override {
+    return products_.tuned_run(*plan_, key_, a, b, c, extra) == CUBLAS_STATUS_SUCCESS;
+  }
+  bool may_wait() const override {
+    cudaStreamCaptureStatus s;
+    return cudaStreamIsCapturing(products_.stream_, &s) == cudaSuccess && s == cudaStreamCaptureStatusNone;
+  }
+
+ private:
+  Products& products_;
+  std::shared_ptr<Plan> plan_;
+  std::string key_;
+};
+
+std::shared_ptr<LibraryProduct> Products::prepare(const EpilogueProduct& p) {
+  std::shared_ptr<Plan> plan = make_plan(p.gemm, &p);
+  if (!plan) return nullptr;
+  return std::make_shared<WithEpilogue>(*this, std::move(plan), key_of(p.gemm, tf32_) + key_of(p.epilogue));
 }
 
 }  // namespace amp::cuda

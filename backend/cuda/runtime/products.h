@@ -20,13 +20,18 @@ class Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  std::function<void(const void*, const void*, void*)> prepare(const Gemm& g);
+  std::function<void(const void*, const void*, void*)> prepare(const Gemm& g);  // empty: not with this bias
+  std::shared_ptr<LibraryProduct> prepare(const EpilogueProduct& p);             // null: the library has none
 
  private:
   struct Plan;
-  std::shared_ptr<Plan> make_plan(const Gemm& g) const;
-  void tune(Plan& plan, const std::string& key, const void* a, const void* b, void* c);
-  cublasStatus_t run(Plan& plan, size_t candidate, const void* a, const void* b, void* c) const;
+  class WithEpilogue;
+  // Null where the library knows no algorithm for a product with a bias or an epilogue; an error without either.
+  std::shared_ptr<Plan> make_plan(const Gemm& g, const EpilogueProduct* more) const;
+  void choose(Plan& plan, const std::string& key);  // what is remembered
+  void tune(Plan& plan, const std::string& key, const void* a, const void* b, void* c, void* extra);
+  cublasStatus_t tuned_run(Plan& plan, const std::string& key, const void* a, const void* b, void* c, void* extra);
+  cublasStatus_t run(Plan& plan, size_t candidate, const void* a, const void* b, void* c, void* extra) const;
   void load_choices();
   void save_choice(const std::string& key, size_t choice) const;
 

@@ -105,6 +105,7 @@ class RealDevice final : public CudaDevice {
   void* stream() const override { return stream_; }
   int multiprocessors() const override { return properties_.multiProcessorCount; }
   std::function<void(const void*, const void*, void*)> gemm(const Gemm& g) override { return products_->prepare(g); }
+  std::shared_ptr<LibraryProduct> product(const EpilogueProduct& p) override { return products_->prepare(p); }
   std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override { return cudnn_->plan(c); }
   void launched(const char* kernel, int64_t, int) override { ensure(cudaGetLastError(), kernel); }
 

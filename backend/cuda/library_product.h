@@ -1,0 +1,50 @@
+// Products with something more in the same launch (cuBLASLt's epilogues): what is asked of a library, and the guard
+// that its answers pass.
+#pragma once
+
+#include <memory>
+
+#include "backend/cuda/device.h"
+
+namespace amp::cuda {
+
+// With p = alpha op(a) op(b) + bias:
+enum class Epilogue {
+  sums_a,         // c = p (+ c);  extra (m) = the sums of op(a) over k, fp32
+  sums_b,         // c = p (+ c);  extra (n) = the sums of op(b) over k, fp32
+  gelu,           // c = gelu(p), its tanh form;  extra (m, n) = p, of c's type
+  gelu_gradient,  // c = p gelu'(extra), extra (m, n) of c's type, which is read
+};
+
+struct EpilogueProduct {
+  Gemm gemm;  // one product
+  Epilogue epilogue = Epilogue::sums_b;
+};
+
+// One product, planned.
+class LibraryProduct {
+ public:
+  virtual ~LibraryProduct() = default;
+  virtual std::string name() const = 0;                                      // "cuBLASLt", for messages
+  virtual bool run(const void* a, const void* b, void* c, void* extra) = 0;  // false: it refused
+  virtual bool may_wait() const = 0;                                         // false while launches are recorded
+};
+
+// Runs a product by the library once it has proved itself: the first run is `own`, the product alone and the project's
+// kernels; the library's results for the same operands are compared with theirs, and it is dropped for good with a
+// warning when they differ by more than rounding may.
+class GuardedProduct {
+ public:
+  GuardedProduct(CudaDevice& d, const EpilogueProduct& what, std::shared_ptr<LibraryProduct> library)
+      : device_(d), what_(what), library_(std::move(library)) {}
+  explicit operator bool() const { return library_ != nullptr; }
+  void run(const void* a, const void* b, void* c, void* extra, const Kernel& own);
+
+ private:
+  CudaDevice& device_;
+  EpilogueProduct what_;
+  std::shared_ptr<LibraryProduct> library_;  // null: there is none, or it was dropped
+  bool trusted_ = false;
+};
+
+}  // namespace amp::cuda

@@ -1,0 +1,22 @@
+// MatMulBiasGrad, the gradients of a linear layer's weight and bias in one node: of two matrices
+//   c (m, n) = op(a) op(b),   sums = the column sums of one of the two as it is stored (rows, columns)
+// attributes transA, transB as MatMul's; of: 0: sums (m) of a, which is stored (k, m) then; 1: sums (n) of b, stored
+// (k, n).
+#pragma once
+
+#include "ops/matmul.h"
+
+namespace amp {
+
+struct MatMulBiasGradShape {
+  explicit MatMulBiasGradShape(const KernelArgs& args)
+      : product(args),
+        of(args.attrs().i("of", 1) == 0 ? 0 : 1),
+        rows(product.shape.k),
+        columns(of == 0 ? product.shape.m : product.shape.n) {}
+  MatMulProducts product;
+  size_t of;              // which operand is summed
+  int64_t rows, columns;  // as it is stored
+};
+
+}  // namespace amp
