@@ -22,6 +22,9 @@
 //   mask hides;  dq = scale ds k, dk = scale ds^T q        (Dao et al., FlashAttention, 2022, algorithm 4)
 #pragma once
 
+#include <limits>
+
+#include "base/error.h"
 #include "graph/attrs.h"
 #include "ops/dropout.h"
 
@@ -48,7 +51,64 @@ struct AttentionForm {
   int64_t longest_key() const { return sequences ? max_len : keys; }
 };
 
-// Dims of the inputs, empty when absent. Inputs that do not fit are a model error.
-AttentionForm attention_form(const Attrs& attrs, const Dims& q, const Dims& k, const Dims& v, const Dims& mask, const Dims& offsets);
+namespace attention_detail {
+inline AttentionForm::Strides strides_of(const Dims& d, bool heads_first) {
+  const int64_t width = d[3];
+  if (heads_first) return {0, d[1] * d[2] * width, width, d[2] * width};
+  return {0, d[1] * d[2] * width, d[2] * width, width};
+}
+}  // namespace attention_detail
+
+// Dims of the inputs, empty when absent. Inputs that do not fit are a model error. (Here whole: the CUDA plugin has
+// kernels, not operators.)
+inline AttentionForm attention_form(const Attrs& attrs, const Dims& dq, const Dims& dk, const Dims& dv, const Dims& mask,
+                             const Dims& offsets) {
+  AttentionForm f;
+  f.packed = attrs.i("packed", 0) != 0;
+  f.heads_first = attrs.i("heads_first", 0) != 0;
+  const auto refuse = [&] {
+    fail(Exit::model, "E_SHAPE", cat("fused attention of ", to_string(dq), ", ", to_string(dk), " and ", to_string(dv)));
+  };
+  const size_t s = f.heads_first ? 2 : 1, n = 3 - s;
+  if (f.packed) {
+    if (dq.size() != 5 || dq[2] != 3 || f.heads_first) refuse();
+    f.batch = dq[0], f.queries = f.keys = dq[1], f.heads = dq[3], f.width = f.value_width = dq[4];
+    const int64_t row = f.heads * f.width;
+    f.q = {0, 3 * row * f.queries, 3 * row, f.width};
+    f.k = f.v = f.q;
+    f.k.offset = row;
+    f.v.offset = 2 * row;
+    f.y = {0, row * f.queries, row, f.width};
+  } else {
+    if (dq.size() != 4 || dk.size() != 4 || dv.size() != 4) refuse();
+    f.batch = dq[0], f.heads = dq[n], f.queries = dq[s], f.keys = dk[s], f.width = dq[3], f.value_width = dv[3];
+    if (dk[0] != f.batch || dv[0] != f.batch || dk[n] != f.heads || dv[n] != f.heads || dv[s] != f.keys || dk[3] != f.width) refuse();
+    f.q = attention_detail::strides_of(dq, f.heads_first), f.k = attention_detail::strides_of(dk, f.heads_first), f.v = attention_detail::strides_of(dv, f.heads_first);
+    Dims y = dq;
+    y[3] = f.value_width;
+    f.y = attention_detail::strides_of(y, f.heads_first);
+  }
+  if (!mask.empty()) {
+    const int64_t full[4] = {f.batch, f.heads, f.queries, f.keys};
+    int64_t step = 1;
+    for (size_t d = 4; d-- > 0;) {
+      if (mask.size() != 4 || (mask[d] != 1 && mask[d] != full[d])) fail(Exit::model, "E_SHAPE", cat("an attention mask of ", to_string(mask)));
+      f.mask[d] = mask[d] == 1 ? 0 : step;
+      step *= mask[d];
+    }
+  }
+  f.scale = attrs.f("scale", 1);
+  f.fill = attrs.f("fill", -std::numeric_limits<double>::infinity());
+  f.empty_rows_zero = attrs.i("empty_rows_zero", 0) != 0;
+  f.dropout = dropout_bits(attrs);
+  const int64_t rows = attrs.i("rows", 1), cells = f.batch * f.heads * f.queries * f.keys;
+  f.samples = rows > 0 && cells % rows == 0 ? rows : 1;
+  if (!offsets.empty()) {
+    f.sequences = offsets[0] - 1;
+    f.max_len = attrs.i("max_len", f.queries);
+    if (f.batch != 1 || f.queries != f.keys || !mask.empty() || offsets.size() != 1 || f.sequences < 0) refuse();
+  }
+  return f;
+}
 
 }  // namespace amp

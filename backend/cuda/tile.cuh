@@ -14,7 +14,7 @@
 #pragma once
 
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/ref.cuh"
+#include "backend/cuda/raw.cuh"
 #ifndef __CUDACC__
 #include "backend/cuda/emulated_tile.h"
 #endif
@@ -30,10 +30,6 @@ struct TileB {
 struct TileC {
   float v[4];
 };
-struct alignas(16) SixteenBytes {
-  uint32_t v[4];
-};
-
 DEV int tile_row() { return lane() >> 2; }          // of C's v[0], v[1]; v[2], v[3] are 8 below
 DEV int tile_column() { return (lane() & 3) * 2; }  // of v[0] and v[2]
 

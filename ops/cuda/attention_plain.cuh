@@ -1,0 +1,281 @@
+// Fused attention in fp32 arithmetic, of any storage types and widths: 64 queries by 64 keys at a time, 64 columns of a
+// result a block. And the small kernels about it.
+#pragma once
+
+#include "backend/cuda/launch.cuh"
+#include "ops/cuda/attention.cuh"
+
+namespace amp::cuda {
+
+// 256 threads; of a 64x64 matrix thread (x, y) = (thread % 16, thread / 16) has rows y + 16 r and columns x + 16 c.
+struct PlainTiles {
+  static constexpr int kSize = 64, kThreads = 256, kPart = 32, kLd = kSize + 1, kPartLd = kPart + 1;
+  static constexpr int64_t kShared = (2 * kSize * kPartLd + kSize * kLd) * 4;
+
+  struct Rows {  // tokens of a head, from a tile's first on
+    const Ref& data;
+    int64_t at, stride;
+    int valid, width;
+  };
+
+  static DEV int x() { return thread_index() % 16; }
+  static DEV int y() { return thread_index() / 16; }
+  static DEV float* staged() { return shared_memory<float>(); }
+  static DEV float* weights() { return staged() + 2 * kSize * kPartLd; }
+  template <class F>
+  static DEV void each(const F& f) {
+    unrolled<4>([&](auto r) { unrolled<4>([&](auto c) { f(r, c, y() + 16 * r, x() + 16 * c); }); });
+  }
+
+  // z = a b^T
+  static DEV void multiply(float (&z)[4][4], const Rows& a, const Rows& b) {
+    each([&](auto r, auto c, int, int) { z[r][c] = 0; });
+    float *const as = staged(), *const bs = as + kSize * kPartLd;
+    for (int from = 0; from < a.width; from += kPart) {
+      sync_threads();
+      for (int i = thread_index(); i < kSize * kPart; i += kThreads) {
+        const int row = i / kPart, h = from + i % kPart, to = row * kPartLd + i % kPart;
+        as[to] = row < a.valid && h < a.width ? load<float>(a.data, a.at + row * a.stride + h) : 0.0f;
+        bs[to] = row < b.valid && h < a.width ? load<float>(b.data, b.at + row * b.stride + h) : 0.0f;
+      }
+      sync_threads();
+      const int n = a.width - from < kPart ? a.width - from : kPart;
+      for (int h = 0; h < n; ++h) {
+        float left[4], right[4];
+        unrolled<4>([&](auto r) { left[r] = as[(y() + 16 * r) * kPartLd + h]; });
+        unrolled<4>([&](auto c) { right[c] = bs[(x() + 16 * c) * kPartLd + h]; });
+        each([&](auto r, auto c, int, int) { z[r][c] += left[r] * right[c]; });
+      }
+    }
+  }
+  // sum += w b or w^T b, w (64, 64) as the threads hold it; columns [column, column + 64) of b.
+  template <bool transposed>
+  static DEV void accumulate(float (&sum)[4][4], const float (&w)[4][4], const Rows& b, int column) {
+    float *const ws = weights(), *const bs = staged();
+    sync_threads();
+    each([&](auto r, auto c, int i, int j) { ws[i * kLd + j] = w[r][c]; });
+    for (int i = thread_index(); i < kSize * kSize; i += kThreads) {
+      const int row = i / kSize, h = column + i % kSize;
+      bs[row * kLd + i % kSize] = row < b.valid && h < b.width ? load<float>(b.data, b.at + row * b.stride + h) : 0.0f;
+    }
+    sync_threads();
+    const int n = b.valid < kSize ? b.valid : kSize;
+    for (int k = 0; k < n; ++k) {
+      float left[4], right[4];
+      unrolled<4>([&](auto r) { left[r] = transposed ? ws[k * kLd + y() + 16 * r] : ws[(y() + 16 * r) * kLd + k]; });
+      unrolled<4>([&](auto c) { right[c] = bs[k * kLd + x() + 16 * c]; });
+      each([&](auto r, auto c, int, int) { sum[r][c] += left[r] * right[c]; });
+    }
+  }
+  // Rows and columns of the block's result.
+  static DEV void leave(const float (&sum)[4][4], float scale, const Rows& to, int column) {
+    each([&](auto r, auto c, int i, int j) {
+      if (i < to.valid && column + j < to.width) store(to.data, to.at + i * to.stride + column + j, sum[r][c] * scale);
+    });
+  }
+};
+
+// What a block of the three kernels owns: a tile of a head's queries or keys, and a part of the result's columns.
+struct PlainBlock {
+  AttentionUnit unit;
+  int first, column;
+
+  DEV PlainBlock(const AttentionProblem& p, int64_t index, int tiles, int parts)
+      : unit(p, index / (tiles * parts)),
+        first(static_cast<int>(index / parts % tiles) * PlainTiles::kSize),
+        column(static_cast<int>(index % parts) * PlainTiles::kSize) {}
+  DEV PlainTiles::Rows rows(const Ref& r, const AttentionForm::Strides& s, int64_t token, int tokens, int width) const {
+    return {r, unit.at(s, token), s.token, static_cast<int>(tokens - token), width};
+  }
+};
+
+struct PlainForward : PlainTiles {
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = kThreads;
+
+  AttentionProblem p;
+  Ref q, k, v, y;
+  float* lse;
+  int tiles, parts;
+
+  DEV void operator()() const {
+    const PlainBlock b(p, block_index(), tiles, parts);
+    const AttentionUnit& unit = b.unit;
+    if (b.first >= unit.queries) return;
+    const AttentionDropout dropout(p, unit);
+    float top[4], sum[4] = {}, out[4][4] = {};
+    for (float& t : top) t = -INFINITY;
+    for (int j0 = 0; j0 < unit.keys; j0 += kSize) {
+      float z[4][4];
+      multiply(z, b.rows(q, p.q, b.first, unit.queries, p.width), b.rows(k, p.k, j0, unit.keys, p.width));
+      each([&](auto r, auto c, int i, int j) {
+        const int query = b.first + i, key = j0 + j;
+        float s = z[r][c] * p.scale;
+        if (p.mask && query < unit.queries && key < unit.keys)
+          s = masked(p, s, mask_value(p, unit.mask_at(p, query, key)));
+        z[r][c] = key < unit.keys ? s : -INFINITY;
+      });
+      unrolled<4>([&](auto r) {
+        float highest = top[r];
+        for (int c = 0; c < 4; ++c) highest = fmaxf(highest, z[r][c]);
+        for (int m = 8; m > 0; m >>= 1) highest = fmaxf(highest, shuffle_xor(highest, m));
+        const float shift = highest == -INFINITY ? 0.0f : highest, before = expf(top[r] - shift);
+        top[r] = highest;
+        sum[r] *= before;
+        unrolled<4>([&](auto c) {
+          out[r][c] *= before;
+          z[r][c] = expf(z[r][c] - shift);
+          sum[r] += z[r][c];
+        });
+      });
+      if (dropout)
+        each([&](auto r, auto c, int i, int j) {
+          z[r][c] = dropped(z[r][c], dropout.keeps(b.first + i, j0 + j), p.keep);
+        });
+      accumulate<false>(out, z, b.rows(v, p.v, j0, unit.keys, p.value_width), b.column);
+    }
+    unrolled<4>([&](auto r) {
+      for (int m = 8; m > 0; m >>= 1) sum[r] += shuffle_xor(sum[r], m);
+      float last = top[r] + logf(sum[r]), scale = 1 / sum[r];
+      if (unit.keys == 0) {
+        scale = 0;
+        last = -INFINITY;
+      } else if (sum[r] == 0) {  // -inf throughout
+        scale = p.empty_rows_zero ? 0.0f : NAN;
+        last = p.empty_rows_zero ? INFINITY : NAN;
+      }
+      const int query = b.first + PlainTiles::y() + 16 * r;
+      if (x() == 0 && b.column == 0 && query < unit.queries) lse[unit.row(p, query)] = last;
+      unrolled<4>([&](auto c) { out[r][c] *= scale; });
+    });
+    leave(out, 1, b.rows(y, p.y, b.first, unit.queries, p.value_width), b.column);
+  }
+};
+
+struct PlainBackward : PlainTiles {
+  AttentionProblem p;
+  Ref q, k, v, dy;
+  const float *lse, *d;
+  int tiles, parts;
+
+  // z = p as it multiplies v, g = ds, of queries from i0 on and keys from j0 on.
+  DEV void slopes(const PlainBlock& b, const AttentionDropout& dropout, int i0, int j0, float (&z)[4][4],
+                  float (&g)[4][4]) const {
+    const AttentionUnit& unit = b.unit;
+    multiply(z, b.rows(q, p.q, i0, unit.queries, p.width), b.rows(k, p.k, j0, unit.keys, p.width));
+    multiply(g, b.rows(dy, p.y, i0, unit.queries, p.value_width), b.rows(v, p.v, j0, unit.keys, p.value_width));
+    each([&](auto r, auto c, int i, int j) {
+      const int query = i0 + i, key = j0 + j;
+      float weight = 0, slope = 0;
+      if (query < unit.queries && key < unit.keys) {
+        const int64_t row = unit.row(p, query);
+        const float m = p.mask ? mask_value(p, unit.mask_at(p, query, key)) : 0.0f;
+        const bool kept = !dropout || dropout.keeps(query, key);
+        const float soft = expf(masked(p, z[r][c] * p.scale, m) - lse[row]);
+        weight = dropped(soft, kept, p.keep);
+        if (!(p.hides() && m == 0)) slope = soft * (dropped(g[r][c], kept, p.keep) - d[row]);
+      }
+      z[r][c] = weight;
+      g[r][c] = slope;
+    });
+  }
+};
+
+struct PlainGradKeys : PlainBackward {
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = kThreads;
+  Ref dk, dv;
+  DEV void operator()() const {
+    const PlainBlock b(p, block_index(), tiles, parts);
+    const AttentionUnit& unit = b.unit;
+    if (b.first >= unit.keys) return;
+    const AttentionDropout dropout(p, unit);
+    float k_sum[4][4] = {}, v_sum[4][4] = {};
+    for (int i0 = 0; i0 < unit.queries; i0 += kSize) {
+      float z[4][4], g[4][4];
+      slopes(b, dropout, i0, b.first, z, g);
+      accumulate<true>(v_sum, z, b.rows(dy, p.y, i0, unit.queries, p.value_width), b.column);
+      accumulate<true>(k_sum, g, b.rows(q, p.q, i0, unit.queries, p.width), b.column);
+    }
+    leave(k_sum, p.scale, b.rows(dk, p.k, b.first, unit.keys, p.width), b.column);
+    leave(v_sum, 1, b.rows(dv, p.v, b.first, unit.keys, p.value_width), b.column);
+  }
+};
+
+struct PlainGradQueries : PlainBackward {
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = kThreads;
+  Ref dq;
+  DEV void operator()() const {
+    const PlainBlock b(p, block_index(), tiles, parts);
+    const AttentionUnit& unit = b.unit;
+    if (b.first >= unit.queries) return;
+    const AttentionDropout dropout(p, unit);
+    float sum[4][4] = {};
+    for (int j0 = 0; j0 < unit.keys; j0 += kSize) {
+      float z[4][4], g[4][4];
+      slopes(b, dropout, b.first, j0, z, g);
+      accumulate<false>(sum, g, b.rows(k, p.k, j0, unit.keys, p.width), b.column);
+    }
+    leave(sum, p.scale, b.rows(dq, p.q, b.first, unit.queries, p.width), b.column);
+  }
+};
+
+// d = sum dy y of every query: sixteen lanes a row, W elements at a time. Rows are visited as they lie in memory.
+template <int W>
+struct AttentionDots {
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = 256;
+  Ref y, dy;
+  float* d;
+  AttentionForm::Strides place;
+  int64_t rows, queries;
+  int heads, width;
+  bool heads_first;
+
+  DEV void operator()() const {
+    const int mine = thread_index() % 16;
+    for (int64_t pair = global_index() / 32; 2 * pair < rows; pair += global_threads() / 32) {
+      const int64_t row = 2 * pair + lane() / 16;
+      float sum = 0;
+      int64_t to = 0;
+      if (row < rows) {
+        const int64_t inner = heads_first ? queries : heads, outer = quotient(row, inner),
+                      batch = quotient(outer, heads_first ? heads : queries);
+        const int64_t low = row - outer * inner, high = outer - batch * (heads_first ? heads : queries);
+        const int64_t head = heads_first ? high : low, token = heads_first ? low : high;
+        const int64_t at = place.offset + batch * place.batch + head * place.head + token * place.token;
+        to = (batch * heads + head) * queries + token;
+        for (int h = mine * W; h < width; h += 16 * W) {
+          float a[W], b[W];
+          load_some<W>(y, at + h, a);
+          load_some<W>(dy, at + h, b);
+          for (int w = 0; w < W; ++w) sum += a[w] * b[w];
+        }
+      }
+      for (int m = 8; m > 0; m >>= 1) sum += shuffle_xor(sum, m);
+      if (row < rows && mine == 0) d[to] = sum;
+    }
+  }
+};
+
+// Tokens behind the last sequence get zeros.
+struct AttentionTail {
+  Ref data;
+  AttentionForm::Strides place;
+  const int64_t* end;
+  int64_t tokens;
+  int heads, width;
+  float* lse;  // may be null; becomes infinite
+
+  DEV void operator()() const {
+    const int64_t row = int64_t{heads} * width, first = *end < 0 ? 0 : *end;
+    for (int64_t i = first * row + global_index(); i < tokens * row; i += global_threads()) {
+      const int64_t token = quotient(i, row), in_row = i - token * row, head = quotient(in_row, width);
+      store(data, place.offset + token * place.token + head * place.head + (in_row - head * width), 0.0f);
+      if (lse && in_row == head * width) lse[head * tokens + token] = INFINITY;
+    }
+  }
+};
+
+}  // namespace amp::cuda

@@ -1,0 +1,428 @@
+// Fused attention on tensor cores (Dao, FlashAttention-2, 2023): operands of one 16-bit type, widths of up to D, a
+// multiple of eight; 64 rows a block, 16 a warp; scores live in registers.
+#pragma once
+
+#include "backend/cuda/tile.cuh"
+#include "ops/cuda/attention.cuh"
+
+namespace amp::cuda {
+
+constexpr int kAttentionRows = 64;  // that a block owns
+
+// What the three kernels share. Matrices in shared memory have D columns, rows D + 8 apart.
+template <DType type, int D>
+struct AttentionTiles {
+  static constexpr int kLd = D + 8, kSteps = D / 16, kThreads = 128, kChunks = D / 8;
+  using Elements = uint16_t;
+
+  // Tokens [first, first + Rows) of a head; what is behind `valid` of them or behind `width` is zero.
+  template <int Rows>
+  static DEV void fetch(Elements* to, const Elements* from, int64_t token_stride, int valid, int width) {
+    for (int c = thread_index(); c < Rows * kChunks; c += kThreads) {
+      const int row = c / kChunks, column = c % kChunks * 8;
+      const bool there = row < valid && column < width;
+      copy_later(to + row * kLd + column, there ? from + row * token_stride + column : from, there ? 16 : 0);
+    }
+  }
+  // x (16 rows a warp, 8 F) = a b^T: a from row 16 warp on, b's rows are x's columns.
+  template <int F>
+  static DEV void scores(TileC (&x)[F], const Elements* a, const Elements* b) {
+    unrolled<F>([&](auto f) { x[f] = {}; });
+    unrolled<kSteps>([&](auto s) {
+      const TileA left = load_a(a + warp() * 16 * kLd + s * 16, kLd);
+      multiply<F>(x, left, b + s * 16);
+    });
+  }
+  template <int F>
+  static DEV void multiply(TileC (&x)[F], const TileA& left, const Elements* b) {
+    unrolled<F / 2>([&](auto f) {
+      TileB one, two;
+      load_b_pair(b + f * 16 * kLd, kLd, one, two);
+      multiply_add<type>(x[2 * f], left, one);
+      multiply_add<type>(x[2 * f + 1], left, two);
+    });
+  }
+  // sum (16 rows a warp, D) += x b: x (16, 8 F) as it lies in registers, b (8 F, D).
+  template <int F>
+  static DEV void accumulate(TileC (&sum)[kChunks], const TileC (&x)[F], const Elements* b) {
+    unrolled<F / 2>([&](auto f) {
+      const TileA left = as_a<type>(x[2 * f], x[2 * f + 1]);
+      unrolled<kSteps>([&](auto s) {
+        TileB one, two;
+        load_b_pair_rows(b + f * 16 * kLd + s * 16, kLd, one, two);
+        multiply_add<type>(sum[2 * s], left, one);
+        multiply_add<type>(sum[2 * s + 1], left, two);
+      });
+    });
+  }
+  // The block's rows, times `low` (this thread's first row) and `high` (the one 8 below), by way of shared memory that
+  // nobody reads any more.
+  static DEV void leave(const TileC (&sum)[kChunks], float low, float high, Elements* shared, Elements* to,
+                        int64_t token_stride, int valid, int width) {
+    sync_threads();
+    Elements* const mine = shared + (warp() * 16 + tile_row()) * kLd + tile_column();
+    unrolled<kChunks>([&](auto c) {
+      *reinterpret_cast<Word*>(mine + c * 8) = pack<type>(sum[c].v[0] * low, sum[c].v[1] * low);
+      *reinterpret_cast<Word*>(mine + 8 * kLd + c * 8) = pack<type>(sum[c].v[2] * high, sum[c].v[3] * high);
+    });
+    sync_threads();
+    for (int c = thread_index(); c < kAttentionRows * kChunks; c += kThreads) {
+      const int row = c / kChunks, column = c % kChunks * 8;
+      if (row >= valid || column >= width) continue;
+      *reinterpret_cast<FourWords*>(to + row * token_stride + column) =
+          *reinterpret_cast<const FourWords*>(shared + row * kLd + column);
+    }
+  }
+  // What dropout keeps of x (queries, keys): bit 4 f + i for x[f].v[i]. query: of the warp's first row, key: of the
+  // first column.
+  template <int F>
+  static DEV uint32_t kept_by_query(const AttentionDropout& dropout, bool in_fours, int query, int key) {
+    if (!dropout) return 0xffffffffu;
+    const int row = query + tile_row(), column = key + tile_column();
+    uint32_t kept = 0;
+    if (!in_fours) {
+      for (int e = 0; e < 4 * F; ++e)
+        kept |= uint32_t{dropout.keeps(row + (e & 2) * 4, column + e / 4 * 8 + (e & 1))} << e;
+      return kept;
+    }
+    // Two neighbouring lanes share the blocks of both their rows: each draws one and hands over half.
+    const bool odd = (lane() & 1) != 0;
+    for (int f = 0; f < F; ++f) {
+      const PhiloxBlock b = dropout.words(row + (odd ? 8 : 0), (column + f * 8) / 4);
+      const uint32_t all = uint32_t{dropout.keeps(b.v[0])} | uint32_t{dropout.keeps(b.v[1])} << 1 |
+                           uint32_t{dropout.keeps(b.v[2])} << 2 | uint32_t{dropout.keeps(b.v[3])} << 3;
+      const uint32_t other = shuffle_xor(all, 1);
+      const uint32_t four = odd ? (other >> 2) | (all & 12u) : (all & 3u) | (other & 3u) << 2;
+      kept |= four << 4 * f;
+    }
+    return kept;
+  }
+  // The same of x (keys, queries).
+  template <int F>
+  static DEV uint32_t kept_by_key(const AttentionDropout& dropout, bool in_fours, int key, int query) {
+    if (!dropout) return 0xffffffffu;
+    const int row = key + tile_row(), column = query + tile_column();
+    uint32_t kept = 0;
+    if (!in_fours) {
+      for (int e = 0; e < 4 * F; ++e)
+        kept |= uint32_t{dropout.keeps(column + e / 4 * 8 + (e & 1), row + (e & 2) * 4)} << e;
+      return kept;
+    }
+    // The lanes of four neighbouring rows share four blocks: each draws the one of its number, as x[f].v counts, and
+    // takes from all of them the bit of its own row.
+    const int mine = tile_row() & 3;
+    for (int f = 0; f < F; ++f) {
+      const PhiloxBlock b = dropout.words(column + f * 8 + (mine & 1), (row + (mine & 2) * 4) / 4);
+      uint32_t all = (uint32_t{dropout.keeps(b.v[0])} | uint32_t{dropout.keeps(b.v[1])} << 1 |
+                      uint32_t{dropout.keeps(b.v[2])} << 2 | uint32_t{dropout.keeps(b.v[3])} << 3)
+                     << 4 * mine;
+      all |= shuffle_xor(all, 4);
+      all |= shuffle_xor(all, 8);
+      all >>= mine;
+      kept |= ((all & 1u) | (all >> 3 & 2u) | (all >> 6 & 4u) | (all >> 9 & 8u)) << 4 * f;
+    }
+    return kept;
+  }
+};
+
+template <DType type, int D>
+struct AttentionForward : AttentionTiles<type, D> {
+  using Tiles = AttentionTiles<type, D>;
+  using Tiles::kLd, Tiles::kSteps, Tiles::kChunks;
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = Tiles::kThreads, kKeys = 64;
+  static constexpr int64_t kShared = (kAttentionRows + kKeys) * kLd * 2 + kKeys * 4;
+
+  AttentionProblem p;
+  const uint16_t *q, *k, *v;
+  uint16_t* y;
+  float* lse;
+  int tiles;  // blocks a head
+
+  DEV void operator()() const {
+    const AttentionUnit unit(p, block_index() / tiles);
+    const int i0 = static_cast<int>(block_index() % tiles) * kAttentionRows;
+    if (i0 >= unit.queries) return;
+    const AttentionDropout dropout(p, unit);
+    uint16_t* const ks = shared_memory<uint16_t>();  // first the queries
+    uint16_t* const vs = ks + kAttentionRows * kLd;
+    float* const column = reinterpret_cast<float*>(vs + kKeys * kLd);
+
+    Tiles::template fetch<kAttentionRows>(ks, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
+    commit_copies();
+    await_copies<0>();
+    sync_threads();
+    TileA mine[kSteps];
+    unrolled<kSteps>([&](auto s) { mine[s] = load_a(ks + warp() * 16 * kLd + s * 16, kLd); });
+    sync_threads();
+
+    const auto fetch_keys = [&](int j0) {
+      Tiles::template fetch<kKeys>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
+      commit_copies();
+    };
+    if (unit.keys > 0) fetch_keys(0);
+    const int i = i0 + warp() * 16 + tile_row();  // this thread's first row
+    float top[2] = {-INFINITY, -INFINITY}, sum[2] = {};
+    TileC out[kChunks];
+    unrolled<kChunks>([&](auto c) { out[c] = {}; });
+
+    for (int j0 = 0; j0 < unit.keys; j0 += kKeys) {
+      if (p.per_key() && thread_index() < kKeys)
+        column[thread_index()] =
+            j0 + thread_index() < unit.keys ? mask_value(p, unit.mask_at(p, 0, j0 + thread_index())) : 0.0f;
+      await_copies<0>();
+      sync_threads();
+      Tiles::template fetch<kKeys>(vs, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
+      commit_copies();
+
+      TileC z[kKeys / 8];
+      unrolled<kKeys / 8>([&](auto f) { z[f] = {}; });
+      unrolled<kSteps>([&](auto s) { Tiles::multiply(z, mine[s], ks + s * 16); });
+      finish(unit, z, column, i, j0);
+      float before[2];
+      unrolled<2>([&](auto r) {
+        float highest = top[r];
+        unrolled<kKeys / 8>([&](auto f) { highest = fmaxf(highest, fmaxf(z[f].v[2 * r], z[f].v[2 * r + 1])); });
+        highest = fmaxf(highest, shuffle_xor(highest, 1));
+        highest = fmaxf(highest, shuffle_xor(highest, 2));
+        const float shift = highest == -INFINITY ? 0.0f : highest;
+        before[r] = exp_near(top[r] - shift);
+        top[r] = highest;
+        sum[r] *= before[r];
+        unrolled<kKeys / 8>([&](auto f) {
+          unrolled<2>([&](auto e) {
+            float& x = z[f].v[2 * r + e];
+            x = exp_near(x - shift);
+            sum[r] += x;
+          });
+        });
+      });
+      if (dropout) {
+        const uint32_t kept = Tiles::template kept_by_query<kKeys / 8>(dropout, p.in_fours, i - tile_row(), j0);
+        unrolled<kKeys / 8>([&](auto f) {
+          unrolled<4>([&](auto e) { z[f].v[e] = dropped(z[f].v[e], (kept >> (4 * f + e) & 1) != 0, p.keep); });
+        });
+      }
+      unrolled<kChunks>([&](auto c) { unrolled<4>([&](auto e) { out[c].v[e] *= before[e / 2]; }); });
+
+      await_copies<0>();
+      sync_threads();
+      if (j0 + kKeys < unit.keys) fetch_keys(j0 + kKeys);
+      Tiles::accumulate(out, z, vs);
+    }
+
+    float scale[2];
+    unrolled<2>([&](auto r) {
+      sum[r] += shuffle_xor(sum[r], 1);
+      sum[r] += shuffle_xor(sum[r], 2);
+      float last = top[r] + logf(sum[r]);
+      scale[r] = 1 / sum[r];
+      if (unit.keys == 0) {
+        scale[r] = 0;
+        last = -INFINITY;
+      } else if (sum[r] == 0) {  // -inf throughout
+        scale[r] = p.empty_rows_zero ? 0.0f : NAN;
+        last = p.empty_rows_zero ? INFINITY : NAN;
+      }
+      if ((lane() & 3) == 0 && i + 8 * r < unit.queries) lse[unit.row(p, i + 8 * r)] = last;
+    });
+    Tiles::leave(out, scale[0], scale[1], ks, y + unit.at(p.y, i0), p.y.token, unit.queries - i0, p.value_width);
+  }
+
+  // q k -> z, -inf behind the last key.
+  DEV void finish(const AttentionUnit& unit, TileC (&z)[kKeys / 8], const float* column, int i, int j0) const {
+    unrolled<kKeys / 8>([&](auto f) {
+      unrolled<4>([&](auto e) {
+        const int row = i + e / 2 * 8, at = f * 8 + tile_column() + e % 2, key = j0 + at;
+        float x = z[f].v[e] * p.scale;
+        if (key >= unit.keys) {
+          x = -INFINITY;
+        } else if (p.per_key()) {
+          x = masked(p, x, column[at]);
+        } else if (p.mask) {
+          x = masked(p, x, row < unit.queries ? mask_value(p, unit.mask_at(p, row, key)) : 0.0f);
+        }
+        z[f].v[e] = x;
+      });
+    });
+  }
+};
+
+// p, as it multiplies v, and ds of one element.
+struct AttentionSlope {
+  float p, ds;
+};
+// g = dy v^T of the element; hidden: by a boolean mask.
+DEV AttentionSlope attention_slope(float z, float g, float lse, float d, bool kept, float keep, bool hidden) {
+  const float soft = exp_near(z - lse);
+  return {dropped(soft, kept, keep), hidden ? 0.0f : soft * (dropped(g, kept, keep) - d)};
+}
+
+// dk and dv of 64 keys: walks over the queries.
+template <DType type, int D>
+struct AttentionGradKeys : AttentionTiles<type, D> {
+  using Tiles = AttentionTiles<type, D>;
+  using Tiles::kLd, Tiles::kChunks;
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = Tiles::kThreads, kQueries = D <= 64 ? 64 : 32, kFragments = kQueries / 8;
+  static constexpr int64_t kShared = (2 * kAttentionRows + 4 * kQueries) * kLd * 2 + 4 * kQueries * 4;
+
+  AttentionProblem p;
+  const uint16_t *q, *k, *v, *dy;
+  const float *lse, *d;
+  uint16_t *dk, *dv;
+  int tiles;
+
+  DEV void operator()() const {
+    const AttentionUnit unit(p, block_index() / tiles);
+    const int j0 = static_cast<int>(block_index() % tiles) * kAttentionRows;
+    if (j0 >= unit.keys) return;
+    const AttentionDropout dropout(p, unit);
+    uint16_t* const ks = shared_memory<uint16_t>();
+    uint16_t* const vs = ks + kAttentionRows * kLd;
+    uint16_t* const stages = vs + kAttentionRows * kLd;                         // queries and dy, twice
+    float* const rows = reinterpret_cast<float*>(stages + 4 * kQueries * kLd);  // lse and d, twice
+
+    const auto fetch = [&](int i0, int stage) {
+      uint16_t* const qs = stages + 2 * stage * kQueries * kLd;
+      Tiles::template fetch<kQueries>(qs, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
+      Tiles::template fetch<kQueries>(qs + kQueries * kLd, dy + unit.at(p.y, i0), p.y.token, unit.queries - i0,
+                                      p.value_width);
+      commit_copies();
+      if (thread_index() < kQueries) {
+        float* const to = rows + 2 * stage * kQueries + thread_index();
+        const int i = i0 + thread_index();
+        to[0] = i < unit.queries ? lse[unit.row(p, i)] : 0.0f;
+        to[kQueries] = i < unit.queries ? d[unit.row(p, i)] : 0.0f;
+      }
+    };
+    Tiles::template fetch<kAttentionRows>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
+    Tiles::template fetch<kAttentionRows>(vs, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
+    commit_copies();
+    if (unit.queries > 0) fetch(0, 0);
+    const int j = j0 + warp() * 16 + tile_row();  // this thread's first key
+    float own[2] = {};                            // of the mask
+    if (p.per_key()) {
+      for (int r = 0; r < 2; ++r) own[r] = j + 8 * r < unit.keys ? mask_value(p, unit.mask_at(p, 0, j + 8 * r)) : 0.0f;
+    }
+    TileC k_sum[kChunks], v_sum[kChunks];
+    unrolled<kChunks>([&](auto c) { k_sum[c] = v_sum[c] = {}; });
+
+    int stage = 0;
+    for (int i0 = 0; i0 < unit.queries; i0 += kQueries, stage ^= 1) {
+      await_copies<0>();
+      sync_threads();
+      if (i0 + kQueries < unit.queries) fetch(i0 + kQueries, stage ^ 1);
+      const uint16_t* const qs = stages + 2 * stage * kQueries * kLd;
+      const uint16_t* const dys = qs + kQueries * kLd;
+      const float* const lses = rows + 2 * stage * kQueries;
+      TileC z[kFragments], g[kFragments];
+      Tiles::scores(z, ks, qs);
+      Tiles::scores(g, vs, dys);
+      const uint32_t kept = Tiles::template kept_by_key<kFragments>(dropout, p.in_fours, j - tile_row(), i0);
+      const auto element = [&](auto f, auto e) {
+        const int at = f * 8 + tile_column() + e % 2, i = i0 + at, key = j + e / 2 * 8;
+        AttentionSlope s{0, 0};
+        if (i < unit.queries && key < unit.keys) {
+          float x = z[f].v[e] * p.scale, m = own[e / 2];
+          if (p.mask && !p.per_key()) m = mask_value(p, unit.mask_at(p, i, key));
+          s = attention_slope(masked(p, x, m), g[f].v[e], lses[at], lses[kQueries + at], (kept >> (4 * f + e) & 1) != 0,
+                              p.keep, p.hides() && m == 0);
+        }
+        z[f].v[e] = s.p;
+        g[f].v[e] = s.ds;
+      };
+      unrolled<kFragments>([&](auto f) { unrolled<4>([&](auto e) { element(f, e); }); });
+      Tiles::accumulate(v_sum, z, dys);
+      Tiles::accumulate(k_sum, g, qs);
+    }
+    await_copies<0>();
+    Tiles::leave(k_sum, p.scale, p.scale, ks, dk + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
+    Tiles::leave(v_sum, 1, 1, vs, dv + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
+  }
+};
+
+// dq of 64 queries: walks over the keys.
+template <DType type, int D>
+struct AttentionGradQueries : AttentionTiles<type, D> {
+  using Tiles = AttentionTiles<type, D>;
+  using Tiles::kLd, Tiles::kChunks;
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = Tiles::kThreads, kKeys = D <= 64 ? 64 : 32, kFragments = kKeys / 8;
+  static constexpr int64_t kShared = (2 * kAttentionRows + 4 * kKeys) * kLd * 2 + 2 * kKeys * 4;
+
+  AttentionProblem p;
+  const uint16_t *q, *k, *v, *dy;
+  const float *lse, *d;
+  uint16_t* dq;
+  int tiles;
+
+  DEV void operator()() const {
+    const AttentionUnit unit(p, block_index() / tiles);
+    const int i0 = static_cast<int>(block_index() % tiles) * kAttentionRows;
+    if (i0 >= unit.queries) return;
+    const AttentionDropout dropout(p, unit);
+    uint16_t* const qs = shared_memory<uint16_t>();
+    uint16_t* const dys = qs + kAttentionRows * kLd;
+    uint16_t* const stages = dys + kAttentionRows * kLd;                        // keys and values, twice
+    float* const columns = reinterpret_cast<float*>(stages + 4 * kKeys * kLd);  // of the mask, twice
+
+    const auto fetch = [&](int j0, int stage) {
+      uint16_t* const ks = stages + 2 * stage * kKeys * kLd;
+      Tiles::template fetch<kKeys>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
+      Tiles::template fetch<kKeys>(ks + kKeys * kLd, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
+      commit_copies();
+      if (p.per_key() && thread_index() < kKeys) {
+        const int j = j0 + thread_index();
+        columns[stage * kKeys + thread_index()] = j < unit.keys ? mask_value(p, unit.mask_at(p, 0, j)) : 0.0f;
+      }
+    };
+    Tiles::template fetch<kAttentionRows>(qs, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
+    Tiles::template fetch<kAttentionRows>(dys, dy + unit.at(p.y, i0), p.y.token, unit.queries - i0, p.value_width);
+    commit_copies();
+    if (unit.keys > 0) fetch(0, 0);
+    const int i = i0 + warp() * 16 + tile_row();
+    float own_lse[2], own_d[2];
+    for (int r = 0; r < 2; ++r) {
+      own_lse[r] = i + 8 * r < unit.queries ? lse[unit.row(p, i + 8 * r)] : 0.0f;
+      own_d[r] = i + 8 * r < unit.queries ? d[unit.row(p, i + 8 * r)] : 0.0f;
+    }
+    TileC sum[kChunks];
+    unrolled<kChunks>([&](auto c) { sum[c] = {}; });
+
+    int stage = 0;
+    for (int j0 = 0; j0 < unit.keys; j0 += kKeys, stage ^= 1) {
+      await_copies<0>();
+      sync_threads();
+      if (j0 + kKeys < unit.keys) fetch(j0 + kKeys, stage ^ 1);
+      const uint16_t* const ks = stages + 2 * stage * kKeys * kLd;
+      const float* const column = columns + stage * kKeys;
+      TileC z[kFragments], g[kFragments];
+      Tiles::scores(z, qs, ks);
+      Tiles::scores(g, dys, ks + kKeys * kLd);
+      const uint32_t kept = Tiles::template kept_by_query<kFragments>(dropout, p.in_fours, i - tile_row(), j0);
+      const auto element = [&](auto f, auto e) {
+        const int at = f * 8 + tile_column() + e % 2, j = j0 + at, query = i + e / 2 * 8;
+        float ds = 0;
+        if (query < unit.queries && j < unit.keys) {
+          const float x = z[f].v[e] * p.scale;
+          float m = 0;
+          if (p.per_key())
+            m = column[at];
+          else if (p.mask)
+            m = mask_value(p, unit.mask_at(p, query, j));
+          ds = attention_slope(masked(p, x, m), g[f].v[e], own_lse[e / 2], own_d[e / 2], (kept >> (4 * f + e) & 1) != 0,
+                               p.keep, p.hides() && m == 0)
+                   .ds;
+        }
+        g[f].v[e] = ds;
+      };
+      unrolled<kFragments>([&](auto f) { unrolled<4>([&](auto e) { element(f, e); }); });
+      Tiles::accumulate(sum, g, ks);
+    }
+    await_copies<0>();
+    Tiles::leave(sum, p.scale, p.scale, qs, dq + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
+  }
+};
+
+}  // namespace amp::cuda

@@ -1,0 +1,209 @@
+// FusedAttention, FusedAttentionGrad (ops/fused_attention.h). No matrix of scores is kept: results by tensor cores
+// where the operands are 16-bit (attention_tiles.cuh), else in fp32 (attention_plain.cuh); gradients without atomics,
+// dk and dv by who owns keys, dq by who owns queries.
+#include "backend/cuda/staged.h"
+#include "ops/cuda/attention_plain.cuh"
+#include "ops/cuda/attention_tiles.cuh"
+
+namespace amp::cuda {
+namespace {
+
+constexpr int kWidest = 128;  // head that the tensor cores' kernels take
+
+Dims dims_of(const KernelArgs& a, size_t i) { return a.has(i) ? a.in[i].dims : Dims{}; }
+
+struct Task {
+  AttentionForm f;
+  AttentionProblem p;
+  DType type = DType::f32;  // tensor cores: of all operands; else not asked
+  bool tiled = false;
+
+  explicit Task(const KernelArgs& a)
+      : f(attention_form(a.attrs(), a.in[0].dims, dims_of(a, 1), dims_of(a, 2), dims_of(a, 3), dims_of(a, 4))) {
+    if (in_double(a)) no_fp64(a);
+    const int64_t blocks = (f.longest_query() + f.longest_key() + 128) / 64 * std::max<int64_t>(f.units(), 1);
+    constexpr int64_t kLimit = (int64_t{1} << 31) - 1;
+    if (f.longest_query() > kLimit / 2 || f.longest_key() > kLimit / 2 || f.width > kLimit / 2 ||
+        f.value_width > kLimit / 2 || blocks * ((std::max(f.width, f.value_width) + 63) / 64 + 1) > kLimit)
+      fail(Exit::unsupported, "E_SHAPE", cat(a.node.op->name, ": too large for a CUDA kernel"));
+    p.q = f.q, p.k = f.k, p.v = f.v, p.y = f.y;
+    p.queries = f.queries, p.keys = f.keys;
+    p.heads = static_cast<int>(f.heads), p.width = static_cast<int>(f.width),
+    p.value_width = static_cast<int>(f.value_width);
+    p.scale = static_cast<float>(f.scale), p.fill = static_cast<float>(f.fill);
+    p.empty_rows_zero = f.empty_rows_zero;
+    if (a.has(3)) p.mask = a.in[3];
+    std::copy_n(f.mask, 4, p.mask_stride);
+    if (a.has(4)) p.offsets = static_cast<const int64_t*>(a.in[4].data);
+    p.sequences = f.sequences, p.longest = f.max_len;
+    p.state = a.state;
+    p.threshold = f.dropout.threshold, p.site = f.dropout.site, p.keep = static_cast<float>(f.dropout.scale);
+    const int64_t cells = f.batch * f.heads * f.queries * f.keys;
+    p.per_sample = f.sequences || f.samples == f.batch || cells == 0 ? 0 : cells / f.samples;
+    p.in_fours = f.longest_key() % 4 == 0 && p.per_sample % 4 == 0;
+
+    type = a.in[0].dtype;
+    const auto same = [&](size_t i) { return f.packed || a.in[i].dtype == type; };
+    const auto fits = [](const AttentionForm::Strides& s) {
+      return s.offset % 8 == 0 && s.batch % 8 == 0 && s.token % 8 == 0 && s.head % 8 == 0;
+    };
+    tiled = is_low(type) && same(1) && same(2) && f.width % 8 == 0 && f.value_width % 8 == 0 && f.width > 0 &&
+            f.value_width > 0 && std::max(f.width, f.value_width) <= kWidest && fits(f.q) && fits(f.k) && fits(f.v) &&
+            fits(f.y);
+  }
+  int query_tiles() const { return static_cast<int>((f.longest_query() + 63) / 64); }
+  int key_tiles() const { return static_cast<int>((f.longest_key() + 63) / 64); }
+  int parts(int64_t columns) const { return static_cast<int>(std::max<int64_t>((columns + 63) / 64, 1)); }
+};
+
+bool aligned(std::initializer_list<const void*> pointers) {
+  return std::all_of(pointers.begin(), pointers.end(),
+                     [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; });
+}
+
+// f(type, width) as constants: the type is 16-bit, the width 32, 64 or 128.
+template <class F>
+Kernel by_width(const Task& t, const F& f) {
+  const auto typed = [&](auto type) -> Kernel {
+    const int64_t widest = std::max(t.f.width, t.f.value_width);
+    if (widest <= 32) return f(type, std::integral_constant<int, 32>{});
+    if (widest <= 64) return f(type, std::integral_constant<int, 64>{});
+    return f(type, std::integral_constant<int, 128>{});
+  };
+  if (t.type == DType::f16) return typed(std::integral_constant<DType, DType::f16>{});
+  return typed(std::integral_constant<DType, DType::bf16>{});
+}
+
+Kernel clear_tail(CudaDevice& d, const Task& t, const Ref& data, const AttentionForm::Strides& place, int64_t width,
+                  float* lse) {
+  if (!t.f.sequences && !t.p.offsets) return [] {};
+  const AttentionTail tail{data, place, t.p.offsets + t.f.sequences, t.f.queries, t.p.heads, static_cast<int>(width),
+                           lse};
+  return [&d, tail, grid = loop_grid(d, t.f.queries * t.f.heads * width)] { launch(d, grid, tail); };
+}
+
+template <class K>
+Kernel launches(CudaDevice& d, int64_t blocks, const K& kernel) {
+  return [&d, blocks, kernel] { launch_large(d, {blocks, K::kThreads, K::kShared}, kernel); };
+}
+
+const uint16_t* bits(const void* p) { return static_cast<const uint16_t*>(p); }
+
+Kernel forward(const KernelArgs& a, Carver& carve) {
+  const Task t(a);
+  const Tensor& y = a.out[0];
+  const Staged out = t.tiled ? Staged::output(a, carve, y, t.type) : Staged{};
+  if (carve.measuring()) return {};
+  CudaDevice& d = device_of(a);
+  const Ref q = a.in[0], k = t.f.packed ? q : Ref(a.in[1]), v = t.f.packed ? q : Ref(a.in[2]);
+  float* const lse = a.out[1].as<float>();
+  const Kernel tail = clear_tail(d, t, y, t.f.y, t.f.value_width, lse);
+  const int64_t blocks = t.f.units() * t.query_tiles();
+  if (!t.tiled || !aligned({q.data, k.data, v.data, out.data})) {
+    const int parts = t.parts(t.f.value_width);
+    PlainForward body{{}, t.p, q, k, v, y, lse, t.query_tiles(), parts};
+    const Kernel work = launches(d, blocks * parts, body);
+    return [=] {
+      work();
+      tail();
+    };
+  }
+  const Kernel work = by_width(t, [&](auto type, auto width) -> Kernel {
+    AttentionForward<type, width> body;
+    body.p = t.p;
+    body.q = bits(q.data), body.k = bits(k.data), body.v = bits(v.data);
+    body.y = static_cast<uint16_t*>(out.data), body.lse = lse;
+    body.tiles = t.query_tiles();
+    return launches(d, blocks, body);
+  });
+  return [=] {
+    work();
+    out.move();
+    tail();
+  };
+}
+
+Kernel dots(CudaDevice& d, const Task& t, const Tensor& y, const Tensor& dy, float* to) {
+  const int64_t rows = t.f.batch * t.f.heads * t.f.queries;
+  const Grid grid{std::clamp<int64_t>((rows + 15) / 16, 1, int64_t{d.multiprocessors()} * 16), 256, 0};
+  const auto with = [&](auto w) -> Kernel {
+    const AttentionDots<decltype(w)::value> body{
+        y, dy, to, t.f.y, rows, t.f.queries, t.p.heads, t.p.value_width, t.f.heads_first};
+    return [&d, grid, body] { launch(d, grid, body); };
+  };
+  if (rows == 0) return [] {};
+  if (t.f.value_width % 4 == 0) return with(std::integral_constant<int, 4>{});
+  return with(std::integral_constant<int, 1>{});
+}
+
+Kernel backward(const KernelArgs& a, Carver& carve) {
+  const Task t(a);
+  const Tensor &y = a.in[5], &dy = a.in[7];
+  std::vector<Staged> out;
+  const Staged upstream = t.tiled ? Staged::input(a, carve, dy, t.type) : Staged{};
+  for (size_t i = 0; i < a.out.size() && t.tiled; ++i) out.push_back(Staged::output(a, carve, a.out[i], t.type));
+  float* const sums = carve.take<float>(t.f.batch * t.f.heads * t.f.queries);
+  if (carve.measuring()) return {};
+  CudaDevice& d = device_of(a);
+  const Ref q = a.in[0], k = t.f.packed ? q : Ref(a.in[1]), v = t.f.packed ? q : Ref(a.in[2]);
+  const float* const lse = a.in[6].as<float>();
+  const Ref dq = a.out[0], dk = t.f.packed ? dq : Ref(a.out[1]), dv = t.f.packed ? dq : Ref(a.out[2]);
+  const Kernel dot = dots(d, t, y, dy, sums);
+  const Kernel tail_q = clear_tail(d, t, dq, t.f.q, t.f.width, nullptr),
+               tail_k = clear_tail(d, t, dk, t.f.k, t.f.width, nullptr),
+               tail_v = clear_tail(d, t, dv, t.f.v, t.f.value_width, nullptr);
+  const int64_t query_blocks = t.f.units() * t.query_tiles(), key_blocks = t.f.units() * t.key_tiles();
+  Kernel keys, queries;
+  const auto pointer = [&](size_t i) { return t.f.packed ? out[0].data : out[i].data; };
+  if (!t.tiled || !aligned({q.data, k.data, v.data, upstream.data, pointer(0), pointer(1), pointer(2)})) {
+    PlainGradKeys of_keys;
+    of_keys.p = t.p;
+    of_keys.q = q, of_keys.k = k, of_keys.v = v, of_keys.dy = dy;
+    of_keys.lse = lse, of_keys.d = sums;
+    of_keys.tiles = t.key_tiles(), of_keys.parts = t.parts(std::max(t.f.width, t.f.value_width));
+    of_keys.dk = dk, of_keys.dv = dv;
+    PlainGradQueries of_queries;
+    static_cast<PlainBackward&>(of_queries) = of_keys;
+    of_queries.tiles = t.query_tiles(), of_queries.parts = t.parts(t.f.width);
+    of_queries.dq = dq;
+    keys = launches(d, key_blocks * of_keys.parts, of_keys);
+    queries = launches(d, query_blocks * of_queries.parts, of_queries);
+    out.clear();
+  } else {
+    keys = by_width(t, [&](auto type, auto width) -> Kernel {
+      AttentionGradKeys<type, width> body;
+      body.p = t.p;
+      body.q = bits(q.data), body.k = bits(k.data), body.v = bits(v.data), body.dy = bits(upstream.data);
+      body.lse = lse, body.d = sums;
+      body.dk = static_cast<uint16_t*>(pointer(1)), body.dv = static_cast<uint16_t*>(pointer(2));
+      body.tiles = t.key_tiles();
+      return launches(d, key_blocks, body);
+    });
+    queries = by_width(t, [&](auto type, auto width) -> Kernel {
+      AttentionGradQueries<type, width> body;
+      body.p = t.p;
+      body.q = bits(q.data), body.k = bits(k.data), body.v = bits(v.data), body.dy = bits(upstream.data);
+      body.lse = lse, body.d = sums;
+      body.dq = static_cast<uint16_t*>(pointer(0));
+      body.tiles = t.query_tiles();
+      return launches(d, query_blocks, body);
+    });
+  }
+  return [=] {
+    if (!out.empty()) upstream.move();
+    dot();
+    keys();
+    queries();
+    for (const Staged& s : out) s.move();
+    tail_q();
+    tail_k();
+    tail_v();
+  };
+}
+
+const RegisterKernel kernels[] = {
+    {DeviceKind::cuda, "FusedAttention", with_workspace<forward>, measure_workspace<forward>},
+    {DeviceKind::cuda, "FusedAttentionGrad", with_workspace<backward>, measure_workspace<backward>}};
+
+}  // namespace
+}  // namespace amp::cuda
