@@ -8,29 +8,16 @@
 
 #include <array>
 #include <cstring>
+#include <new>
 #include <type_traits>
 #include <utility>
 
+#include "backend/functors.h"
 #include "backend/kernel.h"
 #include "backend/parallel.h"
 #include "base/simd.h"
 
 namespace amp {
-
-// Which element types a functor is compiled for besides the floating ones.
-struct FloatsOnly { static constexpr bool integers = false, booleans = false; };
-struct FloatsAndInts { static constexpr bool integers = true, booleans = false; };
-struct BooleansOnly { static constexpr bool integers = false, booleans = true; };
-struct AnyType { static constexpr bool integers = true, booleans = true; };
-
-template <size_t N, class D = FloatsOnly>
-struct Functor {
-  static constexpr size_t arity = N;
-  using Domain = D;
-};
-using Unary = Functor<1>;
-using Binary = Functor<2>;
-using Ternary = Functor<3>;
 
 namespace elementwise_detail {
 
@@ -116,6 +103,19 @@ AMP_INLINE inline void run_row(const F& f, const std::array<const T*, N>& x, uns
     if (mask == 7) return run_masked<F, R, T, 7>(f, x, y, n, seq);
     for (int64_t i = 0; i < n; ++i) y[i] = f(x[0][mask & 1 ? i : 0], x[1][mask & 2 ? i : 0], x[2][mask & 4 ? i : 0]);
   }
+}
+
+// A row by a functor given by its bytes (backend/functors.h).
+template <class F>
+void run_packed(const void* functor, const void* const* x, unsigned mask, void* y, int64_t n) {
+  using T = FunctorOperand<F>;
+  using R = FunctorResult<F>;
+  alignas(F) unsigned char bytes[sizeof(F)] = {};
+  if constexpr (!std::is_empty_v<F>) std::memcpy(bytes, functor, sizeof(F));
+  const F& f = *std::launder(reinterpret_cast<const F*>(bytes));
+  std::array<const T*, F::arity> p;
+  for (size_t k = 0; k < F::arity; ++k) p[k] = static_cast<const T*>(x[k]);
+  simd([&]() AMP_INLINE { run_row<F, R, T, F::arity>(f, p, mask, static_cast<R*>(y), n); });
 }
 
 // n elements from t at element offset: in place when the type is T, else converted into scratch.

@@ -8,20 +8,31 @@
 
 #include "base/dtype.h"
 
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp::math {
+
+// a b + c. On CUDA rounded once, whatever the flags: kernels of elementwise operators are compiled without contraction, so
+// that an operator has the same bits alone and in a fused kernel.
+HD inline float multiply_add(float a, float b, float c) {
+#ifdef __CUDA_ARCH__
+  return __fmaf_rn(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
 
 // e^x; relative error below 2e-7. Overflow gives infinity, NaN stays NaN.
 HD inline float exp(float x) {
   const float c = x < -104.0f ? -104.0f : (x > 89.0f ? 89.0f : x);
-  const float n = (c * 1.44269504f + 12582912.0f) - 12582912.0f;   // round to nearest
-  const float r = (c - n * 0.693359375f) + n * 2.12194440e-4f;     // c - n ln 2, in two parts
+  const float n = multiply_add(c, 1.44269504f, 12582912.0f) - 12582912.0f;   // round to nearest
+  const float r = multiply_add(n, 2.12194440e-4f, multiply_add(-n, 0.693359375f, c));     // c - n ln 2, in two parts
   float p = 1.9924842e-4f;                                         // (e^r - 1 - r) / r^2 on [-0.35, 0.35]
-  p = p * r + 1.39321666e-3f;
-  p = p * r + 8.33326206e-3f;
-  p = p * r + 4.16664779e-2f;
-  p = p * r + 1.66666672e-1f;
-  p = p * r + 0.5f;
-  const float e = (p * r * r + r) + 1.0f;
+  p = multiply_add(p, r, 1.39321666e-3f);
+  p = multiply_add(p, r, 8.33326206e-3f);
+  p = multiply_add(p, r, 4.16664779e-2f);
+  p = multiply_add(p, r, 1.66666672e-1f);
+  p = multiply_add(p, r, 0.5f);
+  const float e = multiply_add(p * r, r, r) + 1.0f;
   const int32_t k = static_cast<int32_t>(n);
   const int32_t half = k >> 1;                                     // 2^k in two factors, so that subnormals come out
   const float a = std::bit_cast<float>(static_cast<uint32_t>(half + 127) << 23);
@@ -35,11 +46,11 @@ HD inline float tanh(float x) {
   const float t = std::fabs(x);
   const float s = x * x;
   float p = -5.63017931e-3f;                                       // (tanh(x)/x - 1) in x^2 on [0, 0.63]
-  p = p * s + 2.05614977e-2f;
-  p = p * s - 5.37102744e-2f;
-  p = p * s + 1.33309484e-1f;
-  p = p * s - 3.33332479e-1f;
-  const float small = x + x * (p * s);
+  p = multiply_add(p, s, 2.05614977e-2f);
+  p = multiply_add(p, s, -5.37102744e-2f);
+  p = multiply_add(p, s, 1.33309484e-1f);
+  p = multiply_add(p, s, -3.33332479e-1f);
+  const float small = multiply_add(x, p * s, x);
   const float big = 1.0f - 2.0f / (exp(2.0f * (t > 10.0f ? 10.0f : t)) + 1.0f);
   return t < 0.63f ? small : std::copysign(big, x);
 }
@@ -50,23 +61,23 @@ HD inline float erf(float x) {
   const float t = std::fabs(x);
   const float s = x * x;
   float p = 8.33722952e-5f;                                        // erf(x)/x - 1 in x^2 on [0, 0.93]
-  p = p * s - 8.13458115e-4f;
-  p = p * s + 5.20025473e-3f;
-  p = p * s - 2.68590339e-2f;
-  p = p * s + 1.12836868e-1f;
-  p = p * s - 3.76126319e-1f;
-  p = p * s + 1.28379166e-1f;
-  const float small = x + x * p;
+  p = multiply_add(p, s, -8.13458115e-4f);
+  p = multiply_add(p, s, 5.20025473e-3f);
+  p = multiply_add(p, s, -2.68590339e-2f);
+  p = multiply_add(p, s, 1.12836868e-1f);
+  p = multiply_add(p, s, -3.76126319e-1f);
+  p = multiply_add(p, s, 1.28379166e-1f);
+  const float small = multiply_add(x, p, x);
   const float u = t > 4.0f ? 4.0f : t;
   float q = -4.17191501e-7f;                                       // log(erfc(x)) on [0.9, 4]
-  q = q * u - 1.54891586e-5f;
-  q = q * u + 4.02192643e-4f;
-  q = q * u - 4.06709919e-3f;
-  q = q * u + 2.49143280e-2f;
-  q = q * u - 1.08026266e-1f;
-  q = q * u - 6.33539438e-1f;
-  q = q * u - 1.12943304f;
-  q = q * u + 1.59718416e-4f;
+  q = multiply_add(q, u, -1.54891586e-5f);
+  q = multiply_add(q, u, 4.02192643e-4f);
+  q = multiply_add(q, u, -4.06709919e-3f);
+  q = multiply_add(q, u, 2.49143280e-2f);
+  q = multiply_add(q, u, -1.08026266e-1f);
+  q = multiply_add(q, u, -6.33539438e-1f);
+  q = multiply_add(q, u, -1.12943304f);
+  q = multiply_add(q, u, 1.59718416e-4f);
   const float big = 1.0f - exp(q);
   return t < 0.93f ? small : std::copysign(big, x);
 }
@@ -78,3 +89,4 @@ HD inline T sigmoid(T x) {
 }
 
 }  // namespace amp::math
+// </functors>

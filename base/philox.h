@@ -8,6 +8,7 @@
 
 namespace amp {
 
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct PhiloxBlock {
   uint32_t v[4];
 };
@@ -23,6 +24,7 @@ HD inline PhiloxBlock philox4x32(PhiloxBlock counter, uint32_t key0, uint32_t ke
   }
   return counter;
 }
+// </functors>
 
 // Four words for a 64-bit seed and a 128-bit position.
 HD inline PhiloxBlock philox(uint64_t seed, uint64_t high, uint64_t low) {

@@ -27,7 +27,30 @@ foreach(f ${cuda_sources})
   file(GENERATE OUTPUT ${twin} CONTENT "#include \"${relative}\"\n")
   list(APPEND emulated_sources ${twin})
 endforeach()
-add_library(cuda_emulated OBJECT EXCLUDE_FROM_ALL ${emulated_sources} backend/cuda/emulator.cc backend/cuda/emulated_device.cc)
+
+# The text of the functors, for kernels that are generated at run time.
+set(common_texts backend/cuda/generated_prelude.cuh backend/cuda/thread.cuh backend/cuda/ref.cuh backend/cuda/fused_elements.cuh backend/functor.h base/math.h base/philox.h ops/dropout.h)
+set(operator_texts)
+foreach(f ${operator_files})
+  file(STRINGS ${f} marked REGEX "^// <functors>")
+  if(marked)
+    cmake_path(RELATIVE_PATH f BASE_DIRECTORY ${CMAKE_SOURCE_DIR})
+    list(APPEND operator_texts ${f})
+  endif()
+endforeach()
+list(JOIN common_texts "|" common_texts_arg)
+list(JOIN operator_texts "|" operator_texts_arg)
+set(functor_code ${CMAKE_BINARY_DIR}/generated/ops/cuda/functor_code.h)
+set(functor_texts ${CMAKE_BINARY_DIR}/generated/functor_texts.cc)
+set(text_files ${common_texts} ${operator_texts} base/dtype.h cmake/functors.cmake)
+list(TRANSFORM text_files PREPEND ${CMAKE_SOURCE_DIR}/)
+add_custom_command(OUTPUT ${functor_texts} ${functor_code}
+  COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -DOUT_CC=${functor_texts} -DOUT_H=${functor_code} "-DCOMMON=${common_texts_arg}"
+          "-DOPERATORS=${operator_texts_arg}" -P ${CMAKE_SOURCE_DIR}/cmake/functors.cmake
+  DEPENDS ${text_files} VERBATIM)
+set(cuda_host_sources ops/cuda/fused_source.cc ${functor_texts} ${functor_code})  # no device code: compiled for the host
+add_library(cuda_emulated OBJECT EXCLUDE_FROM_ALL ${emulated_sources} ${cuda_host_sources} backend/cuda/emulator.cc backend/cuda/emulated_device.cc)
+target_include_directories(cuda_emulated PRIVATE ${CMAKE_BINARY_DIR}/generated)
 target_compile_definitions(cuda_emulated PRIVATE AMP_CUDA_UNIT)
 target_compile_options(cuda_emulated PRIVATE -Wno-unused -Wno-missing-field-initializers -O1)
 target_link_libraries(cuda_emulated PUBLIC ops)
@@ -65,10 +88,16 @@ if(ONNX_AMP_HAS_CUDA)
   endif()
   message(STATUS "CUDA plugin: ${CMAKE_CUDA_COMPILER}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
   file(GLOB cuda_runtime CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/backend/cuda/runtime/*.cc)
-  add_library(cuda_plugin MODULE ${cuda_sources} ${cuda_runtime}
+  add_library(cuda_plugin MODULE ${cuda_sources} ${cuda_runtime} ${cuda_host_sources}
               $<TARGET_OBJECTS:base> $<TARGET_OBJECTS:graph> $<TARGET_OBJECTS:backend>)
   set_target_properties(cuda_plugin PROPERTIES OUTPUT_NAME onnx_amp_cuda LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
                         CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
+  target_include_directories(cuda_plugin PRIVATE ${CMAKE_BINARY_DIR}/generated)
+  # What a functor computes must not depend on what stands around it: no contraction (base/math.h says where a product is added
+  # in one rounding), as in generated kernels.
+  set(elementwise_units ${cuda_sources})
+  list(FILTER elementwise_units INCLUDE REGEX "/elementwise_[a-z_]*\\.cu$|/ops/cuda/(fused|cast|dropout|reduce)\\.cu$")
+  set_source_files_properties(${elementwise_units} PROPERTIES COMPILE_OPTIONS "--fmad=false")
   target_compile_definitions(cuda_plugin PRIVATE AMP_CUDA_UNIT)
   target_compile_options(cuda_plugin PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-O3 --extended-lambda --expt-relaxed-constexpr -Werror=all-warnings
                          --diag-suppress=186,177 -Xcompiler=-fPIC,-Wno-unused,-Wno-missing-field-initializers>)

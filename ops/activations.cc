@@ -5,6 +5,7 @@
 namespace amp {
 namespace {
 
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Relu : Functor<1, FloatsAndInts> { template <class T> HD T operator()(T x) const { return x < T(0) ? T(0) : x; } };
 struct ReluGrad : Binary { template <class T> HD T operator()(T y, T dy) const { return y > T(0) ? dy : T(0); } };
 
@@ -85,6 +86,7 @@ struct SwishGrad : Binary {
   }
   double alpha;
 };
+// </functors>
 
 void grad_from_y(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.out(0), g.dy(0)}, g.attrs())); }
 void grad_from_x(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)}, g.attrs())); }

@@ -7,6 +7,7 @@
 namespace amp {
 namespace {
 
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct PRelu : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T x, T slope) const { return x < T(0) ? static_cast<T>(x * slope) : x; } };
 struct PReluGradX : Ternary { template <class T> HD T operator()(T x, T slope, T dy) const { return x > T(0) ? dy : dy * slope; } };
 struct PReluGradSlope : Binary { template <class T> HD T operator()(T x, T dy) const { return x > T(0) ? T(0) : dy * x; } };
@@ -90,6 +91,7 @@ struct ShrinkGrad : Binary {
   template <class T> HD T operator()(T x, T dy) const { return x < -static_cast<T>(lambd) || x > static_cast<T>(lambd) ? dy : T(0); }
   double lambd;
 };
+// </functors>
 
 void grad_from_x(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)}, g.attrs())); }
 void grad_prelu(GradBuilder& g) {

@@ -6,6 +6,7 @@
 namespace amp {
 namespace {
 
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Add : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T a, T b) const { return static_cast<T>(a + b); } };
 struct Sub : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T a, T b) const { return static_cast<T>(a - b); } };
 struct Mul : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T a, T b) const { return static_cast<T>(a * b); } };
@@ -35,6 +36,7 @@ struct Mod : Functor<2, FloatsAndInts> {
   }
   bool fmod;
 };
+// </functors>
 
 // x + 0, x * 1 and the like are x, when x already has the result's shape.
 ValueId same_if_neutral(Builder& b, ValueId x, ValueId other, double neutral) {

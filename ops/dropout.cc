@@ -14,20 +14,16 @@ namespace {
 template <class T>
 Kernel typed_dropout(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
-  const DropoutBits bits = dropout_bits(a.attrs());
   const RunState* state = a.state;
-  const int64_t n = x.numel(), rows = a.attrs().i("rows", 1), per_row = n / (n % rows == 0 ? rows : 1);
+  const int64_t n = x.numel();
+  const DropoutShape shape(a.attrs(), n);
   return [=] {
     parallel_ranges((n + 1023) / 1024, 16, [&](int64_t b, int64_t e) {
       T sx[1024], sy[1024];
       for (int64_t block = b; block < e; ++block) {
         const int64_t at = block * 1024, m = std::min<int64_t>(1024, n - at);
         const T* p = elementwise_detail::load<T>(x, at, m, sx);
-        for (int64_t i = 0; i < m;) {
-          const int64_t row = (at + i) / per_row, end = std::min(m, (row + 1) * per_row - at);
-          dropout_factors(bits, *state, row, at + i - row * per_row, end - i, sy + i);
-          for (; i < end; ++i) sy[i] = sy[i] == T(0) ? T(0) : p[i] * sy[i];
-        }
+        dropout_span(shape, *state, at, m, p, sy);
         convert(DTypeOf<T>::value, sy, y.dtype, static_cast<char*>(y.data) + at * size_of(y.dtype), m);
       }
     });

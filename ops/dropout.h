@@ -6,6 +6,23 @@
 #include "backend/kernel.h"
 #include "base/philox.h"
 
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
+namespace amp {
+
+// One word for each of the four elements 4 group .. 4 group + 3 of a sample of the micro-batch. State: RunState.
+template <class State>
+HD PhiloxBlock dropout_words(const State& s, int64_t row, int64_t group, uint32_t site) {
+  return philox4x32({{static_cast<uint32_t>(group), static_cast<uint32_t>(s.samples_before + row), static_cast<uint32_t>(s.step), site}},
+                    static_cast<uint32_t>(s.seed), static_cast<uint32_t>(s.seed >> 32));
+}
+template <class T>
+HD T drop(T x, uint32_t word, uint32_t threshold, T scale) {
+  return word < threshold ? T(0) : x * scale;
+}
+
+}  // namespace amp
+// </functors>
+
 namespace amp {
 
 struct DropoutBits {
@@ -24,12 +41,28 @@ inline DropoutBits dropout_bits(const Attrs& a) {
 template <class T>
 void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row, int64_t first, int64_t n, T* factor) {
   const T keep = static_cast<T>(bits.scale);
-  const auto sample = static_cast<uint32_t>(state.samples_before + row);
   for (int64_t i = 0; i < n;) {
     const int64_t k = first + i;
-    const PhiloxBlock block = philox4x32({{static_cast<uint32_t>(k / 4), sample, static_cast<uint32_t>(state.step), bits.site}},
-                                         static_cast<uint32_t>(state.seed), static_cast<uint32_t>(state.seed >> 32));
+    const PhiloxBlock block = dropout_words(state, row, k / 4, bits.site);
     for (int64_t lane = k % 4; lane < 4 && i < n; ++lane, ++i) factor[i] = block.v[lane] < bits.threshold ? T(0) : keep;
+  }
+}
+
+// The Dropout of a tensor of n elements. A row is a sample's share of it (attribute `rows`).
+struct DropoutShape {
+  DropoutShape(const Attrs& a, int64_t n)
+      : bits(dropout_bits(a)), rows(n % a.i("rows", 1) == 0 ? a.i("rows", 1) : 1), per_row(n / rows) {}
+  DropoutBits bits;
+  int64_t rows, per_row;
+};
+
+// Elements at .. at + n of the tensor, from x to y.
+template <class T>
+void dropout_span(const DropoutShape& d, const RunState& state, int64_t at, int64_t n, const T* x, T* y) {
+  for (int64_t i = 0; i < n;) {
+    const int64_t row = (at + i) / d.per_row, end = std::min(n, (row + 1) * d.per_row - at);
+    dropout_factors(d.bits, state, row, at + i - row * d.per_row, end - i, y + i);
+    for (; i < end; ++i) y[i] = y[i] == T(0) ? T(0) : x[i] * y[i];
   }
 }
 

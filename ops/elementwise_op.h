@@ -8,6 +8,7 @@
 #else
 #include "backend/elementwise.h"
 #endif
+#include "backend/functors.h"
 #include "base/math.h"
 #include "graph/autodiff.h"
 #include "graph/bind.h"
@@ -23,7 +24,9 @@ using Simplify = ValueId (*)(Builder&, const std::vector<ValueId>&, const Attrs&
 template <class F>
 struct RegisterElementwise {
   explicit RegisterElementwise(const char* name, Gradient = nullptr, Simplify = nullptr)
-      : kernel(DeviceKind::cuda, name, cuda::elementwise<F>) {}
+      : kernel(DeviceKind::cuda, name, cuda::elementwise<F>) {
+    if constexpr (kFusible<F>) RegisterFunctor(name, functor_info<F>());
+  }
 
  private:
   RegisterKernel kernel;
@@ -33,7 +36,13 @@ struct RegisterElementwise {
 template <class F>
 struct RegisterElementwise {
   explicit RegisterElementwise(const char* name, Gradient gradient = nullptr, Simplify simplify = nullptr)
-      : op(def(name, gradient, simplify)), kernel(DeviceKind::cpu, name, elementwise<F>) {}
+      : op(def(name, gradient, simplify)), kernel(DeviceKind::cpu, name, elementwise<F>) {
+    if constexpr (kFusible<F>) {
+      FunctorInfo info = functor_info<F>();
+      info.run = elementwise_detail::run_packed<F>;
+      RegisterFunctor(name, info);
+    }
+  }
 
  private:
   static constexpr bool predicate() {

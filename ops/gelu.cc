@@ -6,6 +6,7 @@ namespace amp {
 namespace {
 
 // The larger functors are too long for the inliner to take them by itself, and a call in a loop is no vector.
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Gelu : Unary {
   template <class T> HD T operator()(T x) const { return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752))); }
 };
@@ -27,6 +28,8 @@ struct GeluTanhGrad : Binary {
     return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner);
   }
 };
+// </functors>
+
 void grad(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)})); }
 
 const RegisterElementwise<Gelu> gelu{"Gelu", grad};

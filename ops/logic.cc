@@ -6,6 +6,7 @@
 namespace amp {
 namespace {
 
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Equal : Functor<2, AnyType> { template <class T> HD bool operator()(T a, T b) const { return a == b; } };
 struct Greater : Functor<2, FloatsAndInts> { template <class T> HD bool operator()(T a, T b) const { return a > b; } };
 struct GreaterOrEqual : Functor<2, FloatsAndInts> { template <class T> HD bool operator()(T a, T b) const { return a >= b; } };
@@ -24,6 +25,7 @@ struct IsInf : Unary {
   }
   bool negative, positive;
 };
+// </functors>
 
 const RegisterElementwise<Equal> equal{"Equal"};
 const RegisterElementwise<Greater> greater_{"Greater"};

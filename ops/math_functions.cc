@@ -7,6 +7,7 @@
 namespace amp {
 namespace {
 
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Sqrt : Unary { template <class T> HD T operator()(T x) const { return std::sqrt(x); } };
 struct SqrtGrad : Binary { template <class T> HD T operator()(T y, T dy) const { return dy * T(0.5) / y; } };
 struct Reciprocal : Unary { template <class T> HD T operator()(T x) const { return T(1) / x; } };
@@ -25,6 +26,7 @@ struct Cos : Unary { template <class T> HD T operator()(T x) const { return std:
 struct Floor : Unary { template <class T> HD T operator()(T x) const { return std::floor(x); } };
 struct Ceil : Unary { template <class T> HD T operator()(T x) const { return std::ceil(x); } };
 struct Round : Unary { template <class T> HD T operator()(T x) const { return std::nearbyint(x); } };  // halves to even
+// </functors>
 
 void grad_sqrt(GradBuilder& g) { g.add_grad(0, g.op("SqrtGrad", {g.out(0), g.dy(0)})); }
 void grad_reciprocal(GradBuilder& g) { g.add_grad(0, g.op("ReciprocalGrad", {g.out(0), g.dy(0)})); }

@@ -8,6 +8,7 @@
 namespace amp {
 namespace {
 
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Range {
   explicit Range(const Attrs& a) : low(a.f("low", 0)), high(a.f("high", 255)) {}
   double low, high;
@@ -28,6 +29,8 @@ struct QuantizeMask : Ternary, Range {
     return q >= static_cast<T>(low) && q <= static_cast<T>(high) ? T(1) : T(0);
   }
 };
+// </functors>
+
 void grad_quantize(GradBuilder& g) {
   const ValueId mask = g.op("QuantizeMask", {g.in(0), g.in(1), g.in(2)}, g.attrs());
   const ValueId dx = div(g.b, mul(g.b, g.dy(0), mask), g.in(1));

@@ -70,8 +70,10 @@ const RegisterKernel where_cpu{DeviceKind::cpu, "Where", where_kernel};
 #endif
 
 // ---- Max, Min: NaN wins -------------------------------------------------------------------------------------------------
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Max : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T a, T b) const { return a > b || a != a ? a : b; } };
 struct Min : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T a, T b) const { return a < b || a != a ? a : b; } };
+// </functors>
 
 // To the larger (smaller) operand; in halves where they are equal, as PyTorch does.
 void grad_extreme(GradBuilder& g) {
@@ -89,6 +91,7 @@ const RegisterElementwise<Max> max_{"Max", grad_extreme};
 const RegisterElementwise<Min> min_{"Min", grad_extreme};
 
 // ---- Clip with constant bounds; NaN passes -------------------------------------------------------------------------------
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Clip : Functor<1, FloatsAndInts> {
   explicit Clip(const Attrs& a) : lo(a.f("min", -std::numeric_limits<double>::infinity())), hi(a.f("max", std::numeric_limits<double>::infinity())) {}
   template <class T> HD T operator()(T x) const {
@@ -108,6 +111,8 @@ struct ClipGrad : Binary {  // PyTorch clamp: the gradient passes on the bounds 
   template <class T> HD T operator()(T x, T dy) const { return x >= static_cast<T>(lo) && x <= static_cast<T>(hi) ? dy : T(0); }
   double lo, hi;
 };
+// </functors>
+
 void grad_clip(GradBuilder& g) { g.add_grad(0, g.op("ClipGrad", {g.in(0), g.dy(0)}, g.attrs())); }
 const RegisterElementwise<Clip> clip{"Clip", grad_clip};
 const RegisterElementwise<ClipGrad> clip_grad{"ClipGrad"};

@@ -6,6 +6,7 @@
 namespace amp {
 namespace {
 
+// <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Tan : Unary { template <class T> HD T operator()(T x) const { return std::tan(x); } };
 struct TanGrad : Binary { template <class T> HD T operator()(T x, T dy) const { const T t = std::tan(x); return dy * (T(1) + t * t); } };
 struct Asin : Unary { template <class T> HD T operator()(T x) const { return std::asin(x); } };
@@ -24,6 +25,7 @@ struct Acosh : Unary { template <class T> HD T operator()(T x) const { return st
 struct AcoshGrad : Binary { template <class T> HD T operator()(T x, T dy) const { return dy / std::sqrt((x - T(1)) * (x + T(1))); } };
 struct Atanh : Unary { template <class T> HD T operator()(T x) const { return std::atanh(x); } };
 struct AtanhGrad : Binary { template <class T> HD T operator()(T x, T dy) const { return dy / ((T(1) - x) * (T(1) + x)); } };
+// </functors>
 
 void grad_from_x(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)})); }
 

@@ -71,6 +71,7 @@ SessionOptions session_options(const cli::Options& opts, const PrecisionPlan& pl
     for (const Decision& d : plan.nodes) o.compute.push_back(dtype_of(d.compute));
   }
   if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad) o.batchnorm_train = opts.str("batchnorm") == "train";
+  o.fusion = opts.flag("fusion");
   o.batchnorm_as_written = opts.verb == cli::Verb::predict;
   if (opts.verb == cli::Verb::train) {
     o.decay_exclude = opts.str("decay_exclude") == "none" ? DecayExclude::none : DecayExclude::bias_and_norm;

@@ -10,6 +10,7 @@
 #include "graph/autodiff.h"
 #include "graph/passes.h"
 #include "ops/composites.h"
+#include "ops/fuse.h"
 #include "ops/statistics.h"
 #include "precision/apply.h"
 
@@ -218,13 +219,15 @@ static std::string signature(const Tensors& batch) {
   return s;
 }
 
-Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch) {
-  std::string key = cat(static_cast<int>(mode), '|', loss ? loss->key() : "", '|');
+Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch, bool node_by_node) {
+  const bool fuse = options_.fusion && !node_by_node && device().kind() == DeviceKind::cuda;
+  std::string key = cat(static_cast<int>(mode), '|', fuse, '|', loss ? loss->key() : "", '|');
   for (const int o : outputs) key += cat(o, ',');
   key += signature(batch);
   auto& slot = programs_[key];
   if (!slot) {
     const std::shared_ptr<Graph> graph = build(mode, loss, outputs, batch);
+    if (fuse) *graph = fuse_elementwise(*graph);
     for (const auto& p : graph->param_grads) reached_[static_cast<size_t>(p.slot)] = true;
     ProgramOptions o;
     o.device = &device();
@@ -292,7 +295,7 @@ Tensors Session::read_outputs(const Program& p, const std::vector<int>& values) 
 
 std::vector<double> Session::train_micro(const Losses& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate,
                                          const Program::Observer* see) {
-  Program& p = program(accumulate ? Mode::train_accumulate : Mode::train, &loss, {}, batch);
+  Program& p = program(accumulate ? Mode::train_accumulate : Mode::train, &loss, {}, batch, see != nullptr);
   feed(p, batch);
   for (size_t i = 0; i < seeds.size(); ++i) {
     const std::string name = cat("seed.", i);

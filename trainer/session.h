@@ -24,6 +24,7 @@ struct SessionOptions {
   bool batchnorm_as_written = false;      // outside training, nodes in training form use batch statistics, as in inference engines
   DecayExclude decay_exclude = DecayExclude::bias_and_norm;
   uint64_t seed = 42;
+  bool fusion = true;                     // elementwise nodes are fused (ops/fuse.h), where the device gains by it
 };
 
 class Session {
@@ -85,13 +86,14 @@ class Session {
   // Seconds by operator of a training micro-batch, each operator's share of `repeats` runs averaged.
   std::map<std::string, double> profile(const Losses& loss, const Tensors& batch, int repeats);
 
-  // The graph that forward() runs, and the one of a training micro-batch: for dumps, costs and tests.
+  // The graph that forward() runs, and the one of a training micro-batch, before nodes are fused: for dumps, costs and tests.
   std::shared_ptr<const Graph> forward_graph(const std::vector<int>& outputs, const Tensors& batch);
   std::shared_ptr<const Graph> train_graph(const Losses& loss, const Tensors& batch);
 
  private:
   enum class Mode { train, train_accumulate, eval, eval_full };
-  Program& program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch);
+  // node_by_node: for an observer, nothing is fused.
+  Program& program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch, bool node_by_node = false);
   std::shared_ptr<Graph> build(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch);
   std::vector<int> values_named(const std::vector<std::string>& names) const;
   std::vector<int> loss_values(const Losses& loss) const;

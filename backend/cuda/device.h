@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "backend/cuda/generated.h"
 #include "backend/device.h"
 #include "backend/update.h"
 
@@ -53,6 +54,8 @@ class CudaDevice : public Device {
   virtual std::shared_ptr<LibraryConvolution> convolution(const Convolution&) { return nullptr; }
   // The same of attention.
   virtual std::shared_ptr<LibraryAttention> attention(const Attention&) { return nullptr; }
+  // A kernel from its source, compiled meanwhile; empty where the device compiles nothing.
+  virtual GeneratedKernel compile(const GeneratedSource&) { return {}; }
   // Told of every launch: the emulator keeps a list, the real device checks for errors.
   virtual void launched(const char* kernel, int64_t blocks, int threads) = 0;
 };

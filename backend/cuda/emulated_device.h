@@ -28,6 +28,9 @@ class EmulatedDevice : public CudaDevice {
   std::shared_ptr<LibraryProduct> product(const EpilogueProduct& p) override { return products ? products(p) : nullptr; }
   // Stands for a library of convolutions; empty at first: there is none.
   std::function<std::shared_ptr<LibraryConvolution>(const Convolution&)> library;
+  // Compiles generated kernels; empty at first: they are interpreted.
+  std::function<GeneratedKernel(const GeneratedSource&)> compiler;
+  GeneratedKernel compile(const GeneratedSource& s) override { return compiler ? compiler(s) : GeneratedKernel{}; }
   std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override { return library ? library(c) : nullptr; }
   // The same of attention.
   std::function<std::shared_ptr<LibraryAttention>(const Attention&)> attention_library;

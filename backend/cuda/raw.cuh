@@ -4,6 +4,7 @@
 
 #include "backend/cuda/ref.cuh"
 
+// <device>: generated kernels hold this text too (cmake/functors.cmake)
 namespace amp::cuda {
 
 // W neighbours that will be T. T float: of fp32, fp16 or bf16, W 1 or 4 (the data aligned to four elements, the index a
@@ -102,3 +103,4 @@ DEV int64_t quotient(int64_t i, int64_t d) {
 }
 
 }  // namespace amp::cuda
+// </device>

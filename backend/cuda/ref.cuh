@@ -5,22 +5,23 @@
 #include "backend/cuda/thread.cuh"
 #include "backend/kernel.h"
 
-#ifdef __CUDACC__
-#include <cuda_fp16.h>
-#endif
-
+// <device>: generated kernels hold this text too (cmake/functors.cmake)
 namespace amp::cuda {
 
 DEV float half_to_float(uint16_t h) {
 #ifdef __CUDA_ARCH__
-  return __half2float(__ushort_as_half(h));
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+  return f;
 #else
   return Half::decode(h);
 #endif
 }
 DEV uint16_t float_to_half(float f) {
 #ifdef __CUDA_ARCH__
-  return __half_as_ushort(__float2half_rn(f));
+  uint16_t h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+  return h;
 #else
   return Half::encode(f);
 #endif
@@ -173,6 +174,11 @@ struct Axes {
     return o;
   }
 };
+
+}  // namespace amp::cuda
+// </device>
+
+namespace amp::cuda {
 
 // Axes of row-major iteration over dims with the given strides; merges what can be merged, E_RANK above kMaxRank axes.
 inline Axes make_axes(const Dims& dims, const Dims& strides) {

@@ -26,6 +26,7 @@
 #include "backend/cuda/emulator.h"
 #endif
 
+// <device>: generated kernels hold this text too (cmake/functors.cmake)
 namespace amp::cuda {
 
 class CudaDevice;
@@ -104,3 +105,4 @@ DEV T block_reduce(T v, T identity, Op op, T* scratch) {
 }
 
 }  // namespace amp::cuda
+// </device>

@@ -1,7 +1,7 @@
 // Dropout (ops/dropout.cc): the same bits as on the CPU.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/raw.cuh"
-#include "base/philox.h"
+#include "ops/dropout.h"
 
 namespace amp::cuda {
 namespace {
@@ -16,43 +16,32 @@ struct Dropout {
   float scale;
   DEV void operator()(int64_t i) const {
     const int64_t row = quotient(i, groups), g = i - row * groups, at = row * per_row + 4 * g;
-    const PhiloxBlock bits = philox4x32({{static_cast<uint32_t>(g), static_cast<uint32_t>(state->samples_before + row),
-                                          static_cast<uint32_t>(state->step), site}},
-                                        static_cast<uint32_t>(state->seed), static_cast<uint32_t>(state->seed >> 32));
+    const PhiloxBlock bits = dropout_words(*state, row, g, site);
     if constexpr (W == 4) {
       float v[4];
       load4(x, at, v);
-      for (int k = 0; k < 4; ++k) v[k] = bits.v[k] < threshold ? 0.0f : v[k] * scale;
+      for (int k = 0; k < 4; ++k) v[k] = drop(v[k], bits.v[k], threshold, scale);
       store4(y, at, v);
     } else {
       for (int k = 0; k < 4; ++k) {
-        if (4 * g + k < per_row) store(y, at + k, bits.v[k] < threshold ? 0.0f : load<float>(x, at + k) * scale);
+        if (4 * g + k < per_row) store(y, at + k, drop(load<float>(x, at + k), bits.v[k], threshold, scale));
       }
     }
   }
 };
 
 template <int W>
-Kernel prepare(const KernelArgs& a, int64_t rows, int64_t per_row) {
-  const double ratio = a.attrs().f("ratio", 0.5);
-  const Dropout<W> body{a.in[0],
-                        a.out[0],
-                        a.state,
-                        per_row,
-                        (per_row + 3) / 4,
-                        static_cast<uint32_t>(a.attrs().i("site", 0)),
-                        static_cast<uint32_t>(ratio * 4294967296.0),
-                        static_cast<float>(1.0 / (1.0 - ratio))};
-  return [&d = device_of(a), body, n = rows * body.groups] { for_each(d, n, body); };
+Kernel prepare(const KernelArgs& a, const DropoutShape& s) {
+  const Dropout<W> body{a.in[0], a.out[0], a.state, s.per_row, (s.per_row + 3) / 4, s.bits.site, s.bits.threshold, static_cast<float>(s.bits.scale)};
+  return [&d = device_of(a), body, n = s.rows * body.groups] { for_each(d, n, body); };
 }
 
 Kernel dropout(const KernelArgs& a) {
   if (in_double(a)) no_fp64(a);
   const int64_t n = a.in[0].numel();
   if (n == 0) return [] {};
-  int64_t rows = a.attrs().i("rows", 1);
-  if (n % rows != 0) rows = 1;
-  return n / rows % 4 == 0 ? prepare<4>(a, rows, n / rows) : prepare<1>(a, rows, n / rows);
+  const DropoutShape shape(a.attrs(), n);
+  return shape.per_row % 4 == 0 ? prepare<4>(a, shape) : prepare<1>(a, shape);
 }
 
 const RegisterKernel kernel{DeviceKind::cuda, "Dropout", dropout};

@@ -19,18 +19,28 @@ std::vector<std::filesystem::path> zoo_entries() {
   return out;
 }
 
-HostTensor trained(const Golden& g, Device& device, DType low, int steps) {
+static SessionOptions options_of(const Golden& g, DType low) {
   SessionOptions o;
-  o.device = &device;
   o.batchnorm_train = g.batch_statistics;
-  LossScaleConfig scale;
-  scale.init = 1024;
-  if (low != DType::f16) scale.mode = LossScaleConfig::Mode::off;
   if (low != DType::f32) {
     o.low = low;
     const PrecisionPlan plan = decide(g.model.graph, preset("O1"), low);
     for (const Decision& d : plan.nodes) o.compute.push_back(dtype_of(d.compute));
   }
+  return o;
+}
+
+std::shared_ptr<const Graph> planned_graph(const Golden& g, DType low) {
+  return Session(g.model.graph, options_of(g, low)).train_graph(g.loss, g.batch);
+}
+
+HostTensor trained(const Golden& g, Device& device, DType low, int steps, bool fusion) {
+  SessionOptions o = options_of(g, low);
+  o.fusion = fusion;
+  o.device = &device;
+  LossScaleConfig scale;
+  scale.init = 1024;
+  if (low != DType::f16) scale.mode = LossScaleConfig::Mode::off;
   Session session(g.model.graph, o);
   session.prepare(g.loss, g.batch);
   ScheduleConfig schedule;

@@ -10,6 +10,9 @@ std::vector<std::filesystem::path> zoo_entries();
 
 // The parameters after `steps` steps of AdamW in a plan that computes everything in `low` (f32: no plan), dynamic loss
 // scale.
-HostTensor trained(const Golden& g, Device& device, DType low, int steps);
+HostTensor trained(const Golden& g, Device& device, DType low, int steps, bool fusion = true);
+
+// The graph of a training micro-batch under the same plan, nothing fused.
+std::shared_ptr<const Graph> planned_graph(const Golden& g, DType low);
 
 }  // namespace amp::test

@@ -186,9 +186,20 @@ void logic(OpSpecs& s) {
                        Role::held);
 }
 
+// Programs (backend/fused_program.h); tests of fusing run many more.
+void fused(OpSpecs& s) {
+  const auto program = [](const char* text) { return Attrs{{"program", std::string(text)}}; };
+  const Draw draw = uniform(-2, 2);
+  s["Fused"] = without_differences(in_role(
+      joined(unary(draw, program("Gelu float32 0\nMul float32 1 0\nLeakyRelu float32 2 {alpha=f0.25} out")),
+             binary(draw, draw, program("Add float32 0 1 out\nTanh float32 2\nSub float32 3 1 out"))),
+      Role::held));
+}
+
 }  // namespace
 
 void add_elementwise_cases(OpSpecs& s) {
+  fused(s);
   arithmetic(s);
   functions(s);
   activations(s);

@@ -1,7 +1,9 @@
 // The real CUDA device, and the plugin's one exported function.
+#include <cstdlib>
 #include <cstring>
 #include <cuda_runtime.h>
 
+#include "backend/cuda/runtime/compiler.h"
 #include "backend/cuda/runtime/cudnn.h"
 #include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/products.h"
@@ -19,6 +21,14 @@ namespace {
   const auto version = [](int v) { return v == 0 ? std::string("none") : cat(v / 1000, '.', v % 1000 / 10); };
   fail(Exit::usage, "E_DEVICE_UNAVAILABLE", cat("no usable CUDA device: ", why, " (the driver supports CUDA ", version(driver), ", this program was built for ", version(runtime), ")"),
        "use --device cpu, or --device auto to take a GPU when there is one");
+}
+
+// Of generated kernels; empty: nowhere.
+std::string cache_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && *cache) return cat(cache, "/onnx-amp-finetune/kernels");
+  const char* home = std::getenv("HOME");
+  return home && *home ? cat(home, "/.cache/onnx-amp-finetune/kernels") : std::string{};
 }
 
 class GraphRecording final : public Recording {
@@ -49,9 +59,11 @@ class RealDevice final : public CudaDevice {
     uploader_ = std::make_unique<Uploader>(stream_);
     products_ = std::make_unique<Products>(stream_, properties_.name, options.tf32);
     cudnn_ = std::make_unique<Cudnn>(*this, options.tf32);
+    compiler_ = std::make_unique<Compiler>(stream_, cat("sm_", properties_.major, properties_.minor), cache_folder());
   }
   ~RealDevice() override {
     cudaStreamSynchronize(stream_);
+    compiler_.reset();
     cudnn_.reset();
     products_.reset();
     uploader_.reset();
@@ -106,6 +118,7 @@ class RealDevice final : public CudaDevice {
   int multiprocessors() const override { return properties_.multiProcessorCount; }
   std::function<void(const void*, const void*, void*)> gemm(const Gemm& g) override { return products_->prepare(g); }
   std::shared_ptr<LibraryProduct> product(const EpilogueProduct& p) override { return products_->prepare(p); }
+  GeneratedKernel compile(const GeneratedSource& s) override { return compiler_->compile(s); }
   std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override { return cudnn_->plan(c); }
   void launched(const char* kernel, int64_t, int) override { ensure(cudaGetLastError(), kernel); }
 
@@ -118,6 +131,7 @@ class RealDevice final : public CudaDevice {
   std::unique_ptr<Uploader> uploader_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Cudnn> cudnn_;
+  std::unique_ptr<Compiler> compiler_;
 };
 
 Device* open(const PluginOptions& options) {

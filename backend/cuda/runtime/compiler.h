@@ -1,0 +1,30 @@
+// Generated kernels (backend/cuda/generated.h) on the device: compiled by NVRTC, kept in files, loaded. Without NVRTC nothing is
+// compiled, and a warning says so once.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "backend/cuda/generated.h"
+
+namespace amp::cuda {
+
+class Compiler {
+ public:
+  // cudaStream_t. Compiled code is kept in `folder`; empty: not at all.
+  Compiler(void* stream, const std::string& architecture, const std::string& folder);
+  ~Compiler();
+  // Begins to compile on a thread of its own; the first launch waits for it.
+  GeneratedKernel compile(const GeneratedSource& source);
+
+ private:
+  struct Entry;
+  std::shared_ptr<Entry> entry(const GeneratedSource& source);
+
+  void* stream_;
+  std::string architecture_, folder_;
+  std::map<std::string, std::shared_ptr<Entry>> entries_;
+};
+
+}  // namespace amp::cuda

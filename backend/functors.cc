@@ -1,0 +1,23 @@
+#include "backend/functors.h"
+
+#include <map>
+#include <string>
+
+namespace amp {
+
+static std::map<std::string, FunctorInfo, std::less<>>& table() {
+  static std::map<std::string, FunctorInfo, std::less<>> t;
+  return t;
+}
+
+RegisterFunctor::RegisterFunctor(std::string_view op, const FunctorInfo& info) {
+  FunctorInfo& entry = table()[std::string(op)];
+  if (info.run || !entry.arity) entry = info;  // a program that holds the CPU's units and CUDA's registers both
+}
+
+const FunctorInfo* find_functor(std::string_view op) {
+  const auto it = table().find(op);
+  return it == table().end() ? nullptr : &it->second;
+}
+
+}  // namespace amp

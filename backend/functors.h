@@ -1,0 +1,65 @@
+// The table of elementwise operators that fused kernels are made of (ops/fuse.h): all of those that take floating numbers or
+// booleans. Filled by RegisterElementwise.
+#pragma once
+
+#include <cstring>
+#include <new>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "backend/functor.h"
+#include "graph/attrs.h"
+
+namespace amp {
+
+struct FunctorInfo {
+  size_t arity = 0;
+  bool on_booleans = false;  // its operands are bool, else float
+  bool predicate = false;    // its result is bool, else its operands' type
+  size_t bytes = 0;          // of the functor: its parameters; 0: it has none
+  // Writes `bytes` bytes: the functor that these attributes make.
+  void (*pack)(const Attrs&, void* to) = nullptr;
+  // n results from packed bytes, as elementwise_detail::run_row computes them; null in a CUDA unit.
+  void (*run)(const void* functor, const void* const* x, unsigned mask, void* y, int64_t n) = nullptr;
+};
+
+const FunctorInfo* find_functor(std::string_view op);  // null when there is none
+
+struct RegisterFunctor {
+  RegisterFunctor(std::string_view op, const FunctorInfo& info);
+};
+
+// Whether F is one for the table.
+template <class F>
+constexpr bool kFusible = std::is_same_v<typename F::Domain, FloatsOnly> || std::is_same_v<typename F::Domain, FloatsAndInts> ||
+                          std::is_same_v<typename F::Domain, BooleansOnly> || std::is_same_v<typename F::Domain, AnyType>;
+
+// What F computes in, and what it gives.
+template <class F>
+using FunctorOperand = std::conditional_t<std::is_same_v<typename F::Domain, BooleansOnly>, bool, float>;
+template <class F, size_t... I>
+auto functor_result(std::index_sequence<I...>) -> decltype(std::declval<const F&>()((static_cast<void>(I), FunctorOperand<F>{})...));
+template <class F>
+using FunctorResult = decltype(functor_result<F>(std::make_index_sequence<F::arity>{}));
+
+template <class F>
+FunctorInfo functor_info() {
+  static_assert(std::is_trivially_copyable_v<F>, "functors travel bytewise");
+  FunctorInfo info;
+  info.arity = F::arity;
+  info.on_booleans = std::is_same_v<FunctorOperand<F>, bool>;
+  info.predicate = std::is_same_v<FunctorResult<F>, bool>;
+  info.bytes = std::is_empty_v<F> ? 0 : sizeof(F);
+  if constexpr (std::is_constructible_v<F, const Attrs&>) {
+    info.pack = [](const Attrs& a, void* to) {
+      const F f(a);
+      std::memcpy(to, &f, sizeof f);
+    };
+  } else {
+    static_assert(std::is_empty_v<F>);
+  }
+  return info;
+}
+
+}  // namespace amp

@@ -1,0 +1,265 @@
+#include "ops/fuse.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+#include <set>
+
+#include "backend/fused_program.h"
+#include "base/error.h"
+#include "graph/op.h"
+#include "graph/passes.h"
+
+namespace amp {
+
+namespace {
+
+bool stored_in_registers(DType t) { return t == DType::f32 || is_low(t) || t == DType::boolean; }
+
+// Whether a Fused node can compute it.
+bool can_be_step(const Graph& g, const Node& n) {
+  if (n.out.size() != 1 || n.in.empty()) return false;
+  const auto type = [&](size_t i) { return g.value(n.in[i]).dtype; };
+  for (size_t i = 0; i < n.in.size(); ++i) {
+    if (!n.in[i] || !stored_in_registers(type(i))) return false;
+  }
+  for (const auto& [name, value] : n.attrs.items()) {
+    if (!FusedProgram::can_hold(value)) return false;
+  }
+  const Value& y = g.value(n.out[0]);
+  if (!stored_in_registers(y.dtype) || numel(y.dims) == 0) return false;
+  const auto floats = [&](size_t from) {
+    for (size_t i = from; i < n.in.size(); ++i) {
+      if (!is_float(type(i))) return false;
+    }
+    return true;
+  };
+  if (n.op->name == "Cast") return g.value(n.in[0]).kind != ValueKind::param;
+  if (n.op->name == "Dropout") return floats(0) && is_float(y.dtype);
+  if (n.op->name == "Where") return n.in.size() == 3 && type(0) == DType::boolean && floats(1) && is_float(y.dtype);
+  const FunctorInfo* f = find_functor(n.op->name);
+  if (!f || f->arity != n.in.size() || (y.dtype == DType::boolean) != (f->predicate || f->on_booleans)) return false;
+  return f->on_booleans ? std::none_of(n.in.begin(), n.in.end(), [&](ValueId v) { return is_float(g.value(v).dtype); }) : floats(0);
+}
+
+class Fuser {
+ public:
+  Fuser(const Graph& g, const FuseLimits& limits) : g_(g), limits_(limits), readers_(static_cast<size_t>(g.n_values())), kept_(readers_.size(), false) {
+    const auto n = static_cast<size_t>(g.n_nodes());
+    group_.resize(n);
+    members_.resize(n);
+    seen_.assign(n, -1);
+    for (size_t i = 0; i < n; ++i) {
+      group_[i] = static_cast<int>(i);
+      members_[i] = {static_cast<int>(i)};
+      for (const ValueId v : node(static_cast<int>(i)).in) {
+        if (v) readers_[index(v)].push_back(static_cast<int>(i));
+      }
+    }
+    for (const auto& o : g.outputs) kept_[index(o.value)] = true;
+    for (const auto& p : g.param_grads) kept_[index(p.value)] = true;
+  }
+
+  void group() {
+    for (int n = 0; n < g_.n_nodes(); ++n) {
+      if (!can_be_step(g_, node(n))) continue;
+      for (const ValueId v : node(n).in) {
+        const int from = producer(v);
+        if (from < 0 || group_of(from) == group_of(n) || !can_be_step(g_, node(from)) || g_.value(v).dims != g_.value(node(n).out[0]).dims) continue;
+        if (may_join(group_of(from), group_of(n))) join(group_of(from), group_of(n));
+      }
+    }
+  }
+
+  Graph rebuild() {
+    std::vector<int> waits(members_.size(), 0);
+    std::vector<std::set<int>> after(members_.size());
+    for (size_t i = 0; i < members_.size(); ++i) {
+      for (const int m : members_[i]) {
+        for (const ValueId v : node(m).in) {
+          const int from = producer(v);
+          if (from >= 0 && group_of(from) != static_cast<int>(i) && after[static_cast<size_t>(group_of(from))].insert(static_cast<int>(i)).second) ++waits[i];
+        }
+      }
+    }
+    // As early as the first reader wanted it, otherwise where its last member stood.
+    using Ready = std::pair<int, int>;
+    std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+    const auto key = [&](size_t i) {
+      int at = 2 * members_[i].back();
+      for (const int m : members_[i]) {
+        for (const int r : readers_[index(node(m).out[0])]) {
+          if (group_of(r) != static_cast<int>(i)) at = std::min(at, 2 * r - 1);
+        }
+        if (members_[i].size() == 1) at = 2 * m;
+      }
+      return at;
+    };
+    for (size_t i = 0; i < members_.size(); ++i) {
+      if (!members_[i].empty() && waits[i] == 0) ready.emplace(key(i), static_cast<int>(i));
+    }
+    size_t placed = 0;
+    map_.assign(readers_.size(), {});
+    while (!ready.empty()) {
+      const auto i = static_cast<size_t>(ready.top().second);
+      ready.pop();
+      place(i);
+      placed += members_[i].size();
+      for (const int next : after[i]) {
+        if (--waits[static_cast<size_t>(next)] == 0) ready.emplace(key(static_cast<size_t>(next)), next);
+      }
+    }
+    check(placed == static_cast<size_t>(g_.n_nodes()), "fusing made a circle");
+    for (const auto& o : g_.outputs) out_.outputs.push_back({o.name, copied(o.value)});
+    for (const auto& p : g_.param_grads) out_.param_grads.push_back({p.slot, copied(p.value)});
+    return std::move(out_);
+  }
+
+ private:
+  static size_t index(ValueId v) { return static_cast<size_t>(v.index); }
+  const Node& node(int n) const { return g_.node(NodeId{n}); }
+  int producer(ValueId v) const { return v ? g_.value(v).producer.index : -1; }
+  int group_of(int n) const { return group_[static_cast<size_t>(n)]; }
+  const std::vector<int>& members(int group) const { return members_[static_cast<size_t>(group)]; }
+
+  bool may_join(int a, int b) {
+    std::vector<int> all;
+    std::merge(members(a).begin(), members(a).end(), members(b).begin(), members(b).end(), std::back_inserter(all));
+    if (all.size() > limits_.steps) return false;
+    std::set<int> inputs;
+    size_t outputs = 0;
+    const auto inside = [&](int n) { return n >= 0 && (group_of(n) == a || group_of(n) == b); };
+    for (const int m : all) {
+      for (const ValueId v : node(m).in) {
+        if (!inside(producer(v))) inputs.insert(v.index);
+      }
+      if (leaves(m, inside)) ++outputs;
+    }
+    return inputs.size() <= limits_.inputs && outputs <= limits_.outputs && !path_around(a, b) && !path_around(b, a);
+  }
+  template <class Inside>
+  bool leaves(int m, const Inside& inside) const {
+    const ValueId y = node(m).out[0];
+    const auto& readers = readers_[index(y)];
+    return kept_[index(y)] || std::any_of(readers.begin(), readers.end(), [&](int r) { return !inside(r); });
+  }
+
+  // Whether something outside reads a and is read, by way of anything, by b: then they cannot be one.
+  bool path_around(int a, int b) {
+    ++stamp_;
+    std::vector<int> todo;
+    const auto look = [&](int group, bool directly) {
+      for (const int m : members(group)) {
+        for (const ValueId v : node(m).in) {
+          const int from = producer(v);
+          if (from < 0) continue;
+          const int next = group_of(from);
+          if (next == a && !directly) return true;
+          if (next == a || next == b || seen_[static_cast<size_t>(next)] == stamp_) continue;
+          seen_[static_cast<size_t>(next)] = stamp_;
+          todo.push_back(next);
+        }
+      }
+      return false;
+    };
+    look(b, true);
+    while (!todo.empty()) {
+      const int group = todo.back();
+      todo.pop_back();
+      if (look(group, false)) return true;
+    }
+    return false;
+  }
+
+  void join(int a, int b) {
+    std::vector<int>&from = members_[static_cast<size_t>(a)], &to = members_[static_cast<size_t>(b)], all;
+    std::merge(from.begin(), from.end(), to.begin(), to.end(), std::back_inserter(all));
+    for (const int m : from) group_[static_cast<size_t>(m)] = b;
+    from.clear();
+    to = std::move(all);
+  }
+
+  ValueId copied(ValueId v) {
+    if (!v) return {};
+    ValueId& to = map_[index(v)];
+    if (to) return to;
+    const Value& x = g_.value(v);
+    switch (x.kind) {
+      case ValueKind::input: to = out_.add_input(x.name, x.dtype, x.dims); break;
+      case ValueKind::param: to = out_.add_param(x.slot, x.name, x.dtype, x.dims); break;
+      case ValueKind::constant: to = out_.add_constant(x.constant); break;
+      case ValueKind::temp: bug("fusing: a value is used before its node");
+    }
+    return to;
+  }
+
+  void place(size_t group) {
+    const std::vector<int>& nodes = members_[group];
+    if (nodes.size() == 1) {
+      const Node& n = node(nodes[0]);
+      std::vector<ValueId> in;
+      for (const ValueId v : n.in) in.push_back(copied(v));
+      std::vector<std::pair<DType, Dims>> outputs;
+      for (const ValueId v : n.out) outputs.emplace_back(g_.value(v).dtype, g_.value(v).dims);
+      made(n.out, out_.add_copy(n, std::move(in), outputs));
+      return;
+    }
+    const auto inside = [&](int n) { return n >= 0 && group_of(n) == static_cast<int>(group); };
+    FusedProgram p;
+    std::vector<ValueId> in, outputs;
+    std::map<int, int> number;  // of a value of the old graph
+    for (const int m : nodes) {
+      for (const ValueId v : node(m).in) {
+        if (inside(producer(v)) || !number.emplace(v.index, static_cast<int>(in.size())).second) continue;
+        in.push_back(copied(v));
+      }
+    }
+    p.n_in = static_cast<int>(in.size());
+    for (const int m : nodes) {
+      const Node& n = node(m);
+      FusedStep s;
+      s.op = n.op->name;
+      for (const ValueId v : n.in) s.in.push_back(number.at(v.index));
+      s.type = g_.value(n.out[0]).dtype;
+      s.out = leaves(m, inside);
+      if (s.op != "Cast") s.attrs = n.attrs;
+      if (s.out) outputs.push_back(n.out[0]);
+      number[n.out[0].index] = p.value_of(p.steps.size());
+      p.steps.push_back(std::move(s));
+    }
+    made(outputs, out_.add_node(core_op("Fused"), std::move(in), p.attrs(), node(nodes.back()).origin));
+  }
+  void made(const std::vector<ValueId>& old, NodeId n) {
+    const std::vector<ValueId> now = out_.node(n).out;
+    check(now.size() == old.size(), "fusing: outputs are missing");
+    for (size_t i = 0; i < old.size(); ++i) {
+      if (!old[i]) continue;
+      check(out_.value(now[i]).dims == g_.value(old[i]).dims && out_.value(now[i]).dtype == g_.value(old[i]).dtype, "fusing: another shape");
+      map_[index(old[i])] = now[i];
+      if (!g_.value(old[i]).name.empty()) out_.set_name(now[i], g_.value(old[i]).name);
+    }
+  }
+
+  const Graph& g_;
+  const FuseLimits limits_;
+  std::vector<std::vector<int>> readers_;  // by value
+  std::vector<bool> kept_;                 // by value: an output or a gradient
+  std::vector<int> group_;                 // by node
+  std::vector<std::vector<int>> members_;  // by group, in order
+  std::vector<int> seen_;
+  int stamp_ = -1;
+  Graph out_;
+  std::vector<ValueId> map_;
+};
+
+}  // namespace
+
+Graph fuse_elementwise(const Graph& original, const FuseLimits& limits) {
+  const Graph g = prune(original);  // a group has an output
+  Fuser f(g, limits);
+  f.group();
+  return f.rebuild();
+}
+
+}  // namespace amp

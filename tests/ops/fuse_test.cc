@@ -1,0 +1,73 @@
+// fuse_elementwise: which nodes become one, and that the numbers stay the same bit for bit (on the CPU; tests/cuda/fused_test.cc
+// has the device).
+#include "ops/fuse.h"
+
+#include <catch2/catch_all.hpp>
+
+#include "tests/graph/core_text.h"
+#include "tests/ops/fuse_cases.h"
+#include "tests/ops/one_node.h"
+
+using namespace amp;
+using namespace amp::test;
+
+namespace {
+
+std::string fused(const std::string& text, const FuseLimits& limits = {}) { return ops_of(fuse_elementwise(CoreText(text).graph, limits)); }
+const std::string to16 = cat("{to=", static_cast<int>(DType::f16), "}");
+
+}  // namespace
+
+TEST_CASE("a chain becomes one node", "[fuse]") {
+  const CoreText t("input x 4 8\nparam b 8\na = Add(x, b)\nc = Gelu(a)\nd = Mul(c, x)\noutput d");
+  const Graph g = fuse_elementwise(t.graph);
+  CHECK(text_of(g) == "t0 float32[4,8] = Fused(x, b)\noutput d = t0\n");
+  CHECK(g.node(NodeId{0}).attrs.s("program", "") == "Add float32 0 1\nGelu float32 2\nMul float32 3 0 out");
+}
+
+TEST_CASE("what others read is stored too", "[fuse]") {
+  const CoreText t("input x 4 8\na = Exp(x)\nc = Neg(a)\noutput c\noutput a");
+  const Graph g = fuse_elementwise(t.graph);
+  CHECK(text_of(g) == "t0 float32[4,8], t1 float32[4,8] = Fused(x)\noutput c = t1\noutput a = t0\n");
+}
+
+TEST_CASE("nodes stay apart", "[fuse]") {
+  // Another shape; a view between; a parameter's cast, which the prologue keeps; integers.
+  CHECK(fused("input x 8\ninput y 4 8\na = Exp(x)\nc = Add(y, a)\noutput c") == "Exp Add");
+  CHECK(fused("input x 4 8\na = Exp(x)\nr = Reshape(a) {shape=[32]}\nc = Neg(r)\noutput c") == "Exp Reshape Neg");
+  CHECK(fused("param w 8\na = Cast(w) " + to16 + "\nc = Exp(a)\noutput c") == "Cast Exp");
+  CHECK(fused("input x i64 8\na = Add(x, x)\nc = Neg(a)\noutput c") == "Add Neg");
+  // Neighbours that nothing connects, and the limits.
+  CHECK(fused("input x 8\na = Exp(x)\nc = Neg(x)\noutput a\noutput c") == "Exp Neg");
+  CHECK(fused("input x 8\na = Exp(x)\nb = Sin(a)\nc = Neg(b)\noutput c", {2, 12, 6}) == "Fused Neg");
+  CHECK(fused("input x 8\ninput y 8\ninput z 8\na = Add(x, y)\nb = Mul(a, z)\noutput b", {24, 2, 6}) == "Add Mul");
+  CHECK(fused("input x 8\na = Exp(x)\nb = Sin(a)\noutput a\noutput b", {24, 12, 1}) == "Exp Sin");
+}
+
+TEST_CASE("a circle is never made", "[fuse]") {
+  // d needs the sum of a: a cannot wait for d.
+  CHECK(fused("input x 4 8\na = Exp(x)\ns = ReduceSum(a) {axes=[1]; keepdims=1}\nd = Div(a, s)\noutput d") == "Exp ReduceSum Div");
+  // The same through a node that was joined with another one.
+  const std::string text = "input x 4 8\np = Exp(x)\ns = ReduceSum(p) {axes=[1]; keepdims=1}\nq = Mul(x, s)\nn = Add(p, q)\noutput n";
+  CHECK(fused(text) == "Exp ReduceSum Fused");
+}
+
+TEST_CASE("a fused node comes before those who wait for it", "[fuse]") {
+  const std::string text = "input x 4 8\na = Exp(x)\ns = ReduceSum(a) {axes=[1]; keepdims=1}\nb = Neg(a)\nc = Mul(s, s)\noutput b\noutput c";
+  CHECK(fused(text) == "Fused ReduceSum Mul");
+}
+
+TEST_CASE("random graphs compute the same bits when fused", "[fuse]") {
+  size_t nodes = 0, left = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    INFO("seed " << seed);
+    const RandomGraph r(seed);
+    const Graph g = fuse_elementwise(r.graph);
+    nodes += static_cast<size_t>(r.graph.n_nodes());
+    left += static_cast<size_t>(g.n_nodes());
+    const std::vector<HostTensor> before = r.run(r.graph, cpu_device()), after = r.run(g, cpu_device());
+    REQUIRE(before.size() == after.size());
+    for (size_t i = 0; i < before.size(); ++i) CHECK(same_bits(before[i], after[i]));
+  }
+  CHECK(left * 2 < nodes);
+}
