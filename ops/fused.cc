@@ -157,7 +157,7 @@ OpDef def() {
   d.infer = infer;
   d.not_differentiable = true;
   d.min_inputs = 1;
-  d.effect = Effect::random;  // it may hold a Dropout
+  // Not Effect::random although it may hold a Dropout: it is made last, nobody folds or merges it.
   d.may_overwrite = true;
   return d;
 }

@@ -34,7 +34,7 @@ TEST_CASE("what others read is stored too", "[fuse]") {
 TEST_CASE("nodes stay apart", "[fuse]") {
   // Another shape; a view between; a parameter's cast, which the prologue keeps; integers.
   CHECK(fused("input x 8\ninput y 4 8\na = Exp(x)\nc = Add(y, a)\noutput c") == "Exp Add");
-  CHECK(fused("input x 4 8\na = Exp(x)\nr = Reshape(a) {shape=[32]}\nc = Neg(r)\noutput c") == "Exp Reshape Neg");
+  CHECK(fused("input x 4 8\na = Exp(x)\nr = Reshape(a) {dims=[32]}\nc = Neg(r)\noutput c") == "Exp Reshape Neg");
   CHECK(fused("param w 8\na = Cast(w) " + to16 + "\nc = Exp(a)\noutput c") == "Cast Exp");
   CHECK(fused("input x i64 8\na = Add(x, x)\nc = Neg(a)\noutput c") == "Add Neg");
   // Neighbours that nothing connects, and the limits.
