@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "graph/op.h"
 #include "graph/passes.h"
+#include "ops/attention_match.h"
 #include "ops/matcher.h"
 
 namespace amp {
@@ -218,7 +219,7 @@ std::optional<Gelu> match_gelu(NormMatcher& m, NodeId root, const Node& mul) {
 class Former {
  public:
   Former(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator)
-      : g_(g), m_(g, compute), map_(static_cast<size_t>(g.n_values())), b_(out_, evaluator) {}
+      : g_(g), m_(g, compute), attention_(g, compute), map_(static_cast<size_t>(g.n_values())), b_(out_, evaluator) {}
 
   Graph run() {
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
@@ -266,6 +267,9 @@ class Former {
       if (const auto norm = match_rms_norm(m_, id, node)) return emit(*norm);
     }
     if (op == "Mul" || op == "Div") return scaled_product(id, node);
+    if (op == "MatMul") {
+      if (const auto a = attention_.match(id, node)) return emit_attention(b_, *a, [&](ValueId v) { return mapped(v); });
+    }
     return {};
   }
 
@@ -306,6 +310,7 @@ class Former {
 
   const Graph& g_;
   NormMatcher m_;
+  AttentionMatcher attention_;
   std::vector<ValueId> map_;
   Graph out_;
   Builder b_;

@@ -50,10 +50,11 @@ class Apply {
       } else {
         (is_low(compute_of(node)) ? d.low : d.full) = true;
       }
-      for (const ValueId v : node.in) {
-        if (!v) continue;
-        demand(v).low |= d.low;
-        demand(v).full |= d.full;
+      for (size_t i = 0; i < node.in.size(); ++i) {
+        if (!node.in[i]) continue;
+        const bool wide = stays_wide(node, i);
+        demand(node.in[i]).low |= d.low && !wide;
+        demand(node.in[i]).full |= d.full || wide;
       }
     }
   }
@@ -88,8 +89,9 @@ class Apply {
   }
 
   // Scale, bias and statistics of batch normalisation, as under autocast: variances may be beyond 65504, and running ones
-  // move while the plan stands.
+  // move while the plan stands. An attention mask: -FLT_MAX would become an infinity, a hidden row NaN.
   static bool stays_wide(const Node& node, size_t i) {
+    if (node.op->name == "FusedAttention") return i == 3;
     return i > 0 && (node.op->name == "BatchNorm" || node.op->name == "BatchNormTrain");
   }
 

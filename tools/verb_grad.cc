@@ -5,6 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/safetensors.h"
 #include "precision/loss_scaler.h"
 #include "tools/cli/values.h"
@@ -102,6 +103,11 @@ int run_grad(const cli::Options& opts) {
     out.push_back({v.name, v.tied_transposed ? transposed(grad) : grad});
   }
   write_safetensors(opts.str("out"), out);
+  if (!opts.str("dump_graph").empty()) {
+    FileWriter text(opts.str("dump_graph"));
+    text.write(session.train_graph(losses, batch)->dump());
+    text.commit();
+  }
   nlohmann::json j = {{"loss", window.loss()}, {"parameters", out.size()}, {"out", opts.str("out")}};
   if (scaler.enabled()) j["loss_scale"] = pass.scale;
   std::cout << j.dump() << '\n';

@@ -12,6 +12,8 @@ std::vector<Flag> checkpoint_flags() {
           .on(in(Verb::predict, Verb::grad, Verb::export_model, Verb::check, Verb::plan))
           .needed(in(Verb::predict, Verb::grad, Verb::export_model))
           .also({"output_path"}),
+      text("dump_graph", "FILE", "", "Write the training graph too, as text: core operators, storage types, origins.")
+          .on(in(Verb::grad)),
       whole("save_steps", "0", "Checkpoint every N attempted steps as well as at the end of each epoch; 0: only there.")
           .at_least(0)
           .on(kTrain),
