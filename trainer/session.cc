@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <utility>
 
 #include "backend/evaluate.h"
@@ -11,6 +12,7 @@
 #include "graph/passes.h"
 #include "ops/composites.h"
 #include "ops/fuse.h"
+#include "ops/padding.h"
 #include "ops/statistics.h"
 #include "precision/apply.h"
 
@@ -169,7 +171,7 @@ void Session::build_losses(const Losses& losses, const Tensors& batch, const Bou
   }
 }
 
-std::shared_ptr<Graph> Session::build(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch) {
+std::shared_ptr<Graph> Session::compose(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch) {
   const Evaluator evaluator = cpu_evaluator();
   const bool train = mode == Mode::train || mode == Mode::train_accumulate;
   auto graph = std::make_shared<Graph>();
@@ -189,6 +191,18 @@ std::shared_ptr<Graph> Session::build(Mode mode, const Losses* loss, const std::
     if (loss) build_losses(*loss, batch, bound, b);
   }
   *graph = form_composites(prune(*graph), mode == Mode::eval_full ? std::vector<DType>{} : options_.compute, evaluator);
+  return graph;
+}
+
+std::shared_ptr<Graph> Session::build(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch, const Packing* packing) {
+  const Evaluator evaluator = cpu_evaluator();
+  const bool train = mode == Mode::train || mode == Mode::train_accumulate;
+  const std::shared_ptr<Graph> graph = compose(mode, loss, outputs, batch);
+  if (packing) {
+    const auto mask = find_padding_mask(*graph, evaluator);
+    check(mask.has_value(), "a graph whose padding cannot be removed after all");
+    *graph = remove_padding(*graph, *mask, packing->tokens, evaluator);
+  }
   if (!options_.compute.empty() && mode != Mode::eval_full) *graph = apply_precision(*graph, options_.compute, options_.low, evaluator);
   if (train) {
     Builder b(*graph, evaluator);
@@ -219,14 +233,15 @@ static std::string signature(const Tensors& batch) {
   return s;
 }
 
-Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch, bool node_by_node) {
+Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch, const Packing* packing, bool node_by_node) {
   const bool fuse = options_.fusion && !node_by_node && device().kind() == DeviceKind::cuda;
   std::string key = cat(static_cast<int>(mode), '|', fuse, '|', loss ? loss->key() : "", '|');
   for (const int o : outputs) key += cat(o, ',');
   key += signature(batch);
+  if (packing) key += cat("tokens", packing->tokens);
   auto& slot = programs_[key];
   if (!slot) {
-    const std::shared_ptr<Graph> graph = build(mode, loss, outputs, batch);
+    const std::shared_ptr<Graph> graph = build(mode, loss, outputs, batch, packing);
     if (fuse) *graph = fuse_elementwise(*graph);
     for (const auto& p : graph->param_grads) reached_[static_cast<size_t>(p.slot)] = true;
     ProgramOptions o;
@@ -252,6 +267,59 @@ void Session::feed(Program& p, const Tensors& batch) {
   for (const auto& [name, t] : batch) {
     if (p.has_input(name)) p.set_input(name, t);
   }
+}
+
+std::optional<Packing> Session::packing(const Losses& loss, const Tensors& batch) {
+  if (!options_.remove_padding) return std::nullopt;
+  const std::string key = loss.key();
+  auto known = padding_.find(key);
+  if (known == padding_.end()) {
+    const auto mask = find_padding_mask(*compose(Mode::eval, &loss, {}, batch), cpu_evaluator());
+    known = padding_.emplace(key, mask ? mask->input : "").first;
+  }
+  const auto mask = batch.find(known->second);
+  if (mask == batch.end()) return std::nullopt;
+  std::optional<Packing> p = pack_tokens(mask->second);
+  if (p && !proved_[key]) {
+    proved_[key] = padding_is_unseen(loss, batch, known->second, *p);
+    if (!proved_[key]) {
+      known->second.clear();
+      std::cerr << "warning: W_PADDING: padding stays: the loss depends on what stands at padded tokens\n";
+      return std::nullopt;
+    }
+  }
+  return p;
+}
+
+// Other tokens at padded places change no bit of the losses, and without padding they are the same to rounding. As the model is
+// outside training.
+bool Session::padding_is_unseen(const Losses& loss, const Tensors& batch, const std::string& mask, const Packing& packing) {
+  std::vector<std::string> labels;
+  for (const LossSpec& s : loss.parts) labels.push_back(s.label_name());
+  const std::optional<Tensors> other = with_other_padding(batch, mask, labels);
+  if (!other) return false;
+  const auto sums = [&](const Tensors& inputs, const Packing* p) {
+    Program& program = this->program(Mode::eval, &loss, {}, batch, p);
+    feed(program, inputs);
+    if (p) feed(program, p->inputs);
+    program.run();
+    return read_terms(program);
+  };
+  const std::vector<double> as_is = sums(batch, nullptr), changed = sums(*other, nullptr), packed = sums(batch, &packing);
+  const bool low = std::any_of(options_.compute.begin(), options_.compute.end(), is_low);
+  for (size_t i = 0; i < as_is.size(); ++i) {
+    const double x = as_is[i];
+    if (!std::isfinite(x) || changed[i] != x || !(std::abs(packed[i] - x) <= (low ? 1e-2 : 1e-4) * std::abs(x) + 1e-6)) return false;
+  }
+  return true;
+}
+
+Program& Session::ready(Mode mode, const Losses& loss, const std::vector<int>& outputs, const Tensors& batch, bool node_by_node) {
+  const std::optional<Packing> p = packing(loss, batch);
+  Program& program = this->program(mode, &loss, outputs, batch, p ? &*p : nullptr, node_by_node);
+  feed(program, batch);
+  if (p) feed(program, p->inputs);
+  return program;
 }
 
 void Session::prepare(const Losses& loss, const Tensors& batch) {
@@ -295,8 +363,7 @@ Tensors Session::read_outputs(const Program& p, const std::vector<int>& values) 
 
 std::vector<double> Session::train_micro(const Losses& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate,
                                          const Program::Observer* see) {
-  Program& p = program(accumulate ? Mode::train_accumulate : Mode::train, &loss, {}, batch, see != nullptr);
-  feed(p, batch);
+  Program& p = ready(accumulate ? Mode::train_accumulate : Mode::train, loss, {}, batch, see != nullptr);
   for (size_t i = 0; i < seeds.size(); ++i) {
     const std::string name = cat("seed.", i);
     if (p.has_input(name)) p.set_input(name, HostTensor::scalar<double>(seeds[i]));
@@ -311,10 +378,9 @@ std::vector<double> Session::train_micro(const Losses& loss, const Tensors& batc
 }
 
 void Session::launch_micro(const Losses& loss, const Tensors& batch, DeviceUpdate& update, bool accumulate) {
-  Program& p = program(accumulate ? Mode::train_accumulate : Mode::train, &loss, {}, batch);
+  Program& p = ready(accumulate ? Mode::train_accumulate : Mode::train, loss, {}, batch);
   if (cache_.size() != known_copies_) update.set_copies(cache_.copies());
   known_copies_ = cache_.size();
-  feed(p, batch);
   for (size_t i = 0; p.has_output(cat("loss.", i)); ++i) {
     if (p.has_input(cat("seed.", i))) update.seed(i, p.input(cat("seed.", i)));
   }
@@ -325,8 +391,7 @@ void Session::launch_micro(const Losses& loss, const Tensors& batch, DeviceUpdat
 
 std::vector<double> Session::eval_micro(const Losses& loss, const Tensors& batch, Tensors* outputs) {
   const std::vector<int> values = outputs ? loss_values(loss) : std::vector<int>{};
-  Program& p = program(Mode::eval, &loss, values, batch);
-  feed(p, batch);
+  Program& p = ready(Mode::eval, loss, values, batch);
   p.run();
   if (outputs) *outputs = read_outputs(p, values);
   return read_terms(p);
@@ -340,10 +405,9 @@ Tensors Session::forward(const std::vector<int>& outputs, const Tensors& batch, 
 }
 
 std::map<std::string, double> Session::profile(const Losses& loss, const Tensors& batch, int repeats) {
-  Program& p = program(Mode::train, &loss, {}, batch);
   std::map<std::string, double> sum;
   for (int r = -1; r < repeats; ++r) {  // the first run warms up
-    feed(p, batch);
+    Program& p = ready(Mode::train, loss, {}, batch);
     for (size_t i = 0; p.has_input(cat("seed.", i)); ++i) p.set_input(cat("seed.", i), HostTensor::scalar<double>(1));
     for (const auto& [op, seconds] : p.profile()) sum[op] += r < 0 ? 0 : seconds / repeats;
   }
@@ -351,10 +415,10 @@ std::map<std::string, double> Session::profile(const Losses& loss, const Tensors
 }
 
 std::shared_ptr<const Graph> Session::forward_graph(const std::vector<int>& outputs, const Tensors& batch) {
-  return build(Mode::eval, nullptr, outputs, batch);
+  return build(Mode::eval, nullptr, outputs, batch, nullptr);
 }
 
-std::shared_ptr<const Graph> Session::train_graph(const Losses& loss, const Tensors& batch) { return build(Mode::train, &loss, {}, batch); }
+std::shared_ptr<const Graph> Session::train_graph(const Losses& loss, const Tensors& batch) { return build(Mode::train, &loss, {}, batch, nullptr); }
 
 std::string Session::bill() const {
   const int64_t wide = size_of(options_.float_type);

@@ -12,6 +12,7 @@
 #include "graph/bind.h"
 #include "trainer/arena.h"
 #include "trainer/losses.h"
+#include "trainer/padding.h"
 
 namespace amp {
 
@@ -21,6 +22,7 @@ struct SessionOptions {
   std::vector<DType> compute;             // by source node; empty: everything in float_type
   DType low = DType::f16;                 // the plan's 16-bit type
   bool batchnorm_train = false;
+  bool remove_padding = true;             // compute the tokens that are there alone (ops/padding.h), losses and gradients
   bool batchnorm_as_written = false;      // outside training, nodes in training form use batch statistics, as in inference engines
   DecayExclude decay_exclude = DecayExclude::bias_and_norm;
   uint64_t seed = 42;
@@ -93,8 +95,14 @@ class Session {
  private:
   enum class Mode { train, train_accumulate, eval, eval_full };
   // node_by_node: for an observer, nothing is fused.
-  Program& program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch, bool node_by_node = false);
-  std::shared_ptr<Graph> build(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch);
+  Program& program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch, const Packing* packing = nullptr, bool node_by_node = false);
+  // Up to the precision plan.
+  std::shared_ptr<Graph> compose(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch);
+  std::shared_ptr<Graph> build(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch, const Packing* packing);
+  // The program of a batch, without its padding where that can be, fed.
+  Program& ready(Mode mode, const Losses& loss, const std::vector<int>& outputs, const Tensors& batch, bool node_by_node = false);
+  std::optional<Packing> packing(const Losses& loss, const Tensors& batch);
+  bool padding_is_unseen(const Losses& loss, const Tensors& batch, const std::string& mask, const Packing& packing);
   std::vector<int> values_named(const std::vector<std::string>& names) const;
   std::vector<int> loss_values(const Losses& loss) const;
   void build_losses(const Losses& losses, const Tensors& batch, const Bound& bound, Builder& b) const;
@@ -120,6 +128,8 @@ class Session {
   size_t known_copies_ = 0;                            // what the update was told of
   RunState state_;
   std::map<std::string, std::unique_ptr<Program>> programs_;
+  std::map<std::string, std::string> padding_;         // by loss: the input that tells the tokens; empty: padding stays
+  std::map<std::string, bool> proved_;                 // by loss: the loss is the same without padding
 };
 
 }  // namespace amp
