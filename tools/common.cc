@@ -72,6 +72,7 @@ SessionOptions session_options(const cli::Options& opts, const PrecisionPlan& pl
   }
   if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad) o.batchnorm_train = opts.str("batchnorm") == "train";
   o.fusion = opts.flag("fusion");
+  if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad || opts.verb == cli::Verb::eval) o.remove_padding = opts.flag("remove_padding");
   o.batchnorm_as_written = opts.verb == cli::Verb::predict;
   if (opts.verb == cli::Verb::train) {
     o.decay_exclude = opts.str("decay_exclude") == "none" ? DecayExclude::none : DecayExclude::bias_and_norm;

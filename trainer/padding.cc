@@ -8,6 +8,7 @@ std::optional<Packing> pack_tokens(const HostTensor& mask) {
   if (mask.dims().size() != 2 || mask.numel() == 0) return std::nullopt;
   const int64_t batch = mask.dims()[0], length = mask.dims()[1], places = batch * length;
   const std::vector<double> there = mask.to_doubles();
+  if (std::any_of(there.begin(), there.end(), [](double x) { return x != 0 && x != 1; })) return std::nullopt;
   std::vector<int64_t> tokens, padded, offsets{0};
   for (int64_t b = 0; b < batch; ++b) {
     int64_t n = 0;

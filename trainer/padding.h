@@ -15,7 +15,7 @@ struct Packing {
   Tensors inputs;      // padding.tokens, padding.positions, padding.samples, padding.offsets
 };
 
-// mask (batch, length): not 0 where a token is. Nothing where a sequence has none or does not begin at place 0 (padding on the
+// mask (batch, length): 1 where a token is, else 0. Nothing where it holds anything else, where a sequence has none or does not begin at place 0 (padding on the
 // left), or where less than one place in twenty would be saved.
 std::optional<Packing> pack_tokens(const HostTensor& mask);
 

@@ -284,7 +284,7 @@ std::optional<Packing> Session::packing(const Losses& loss, const Tensors& batch
     proved_[key] = padding_is_unseen(loss, batch, known->second, *p);
     if (!proved_[key]) {
       known->second.clear();
-      std::cerr << "warning: W_PADDING: padding stays: the loss depends on what stands at padded tokens\n";
+      std::cerr << "note: padding is computed too: what stands at padded places reaches the loss\n";
       return std::nullopt;
     }
   }

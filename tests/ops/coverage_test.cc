@@ -39,6 +39,7 @@ const std::vector<Ranks> kRanks = {
      "(N, C, spatial): one to three spatial dims"},
     {{"RoiAlign"}, 4, 4, "(N, C, H, W)"},
     {{"CrossEntropy"}, 2, 2, "(rows, classes); lowering flattens the rest"},
+    {{"TokenDropout"}, 1, kHighestRank, "tokens are an axis"},
     {{"FusedAttention"}, 4, 5, "(B, S, N, H), packed (B, S, 3, N, H)"},
     {{"GRU", "LSTM", "RNN"}, 3, 3, "(time, batch, gates)"}};
 

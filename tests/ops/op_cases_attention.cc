@@ -118,6 +118,23 @@ void add_attention_cases(OpSpecs& specs) {
   forward.fp32_tolerance = grad.fp32_tolerance = 1e-5;  // sums of up to 4100 products
   forward.fp32_floor = grad.fp32_floor = 0.05;  // a query that sees one key has no gradient
   forward.inner_steps = grad.inner_steps = 4;
+  // Sites of the padded graph's places; a token's elements that are no whole number of Philox blocks.
+  const auto places = [](int64_t n) {
+    return Operand{{n}, [](int64_t k, Rng&) {
+                     std::vector<double> v;
+                     for (int64_t i = 0; i < k; ++i) v.push_back(static_cast<double>(i + i / 3));
+                     return v;
+                   },
+                   Role::integer};
+  };
+  const auto dropped = [&](Dims x, int64_t n, double ratio) {
+    return OpCase{{{x}, places(n)}, {{"ratio", ratio}, {"site", int64_t{4}}, {"length", int64_t{4}}}};
+  };
+  OpSpec& tokens = specs["TokenDropout"];
+  for (const double ratio : {0.25, 0.5, 0.75}) {
+    for (const Dims& d : {Dims{5, 4}, Dims{5}, Dims{5, 3}, Dims{1, 5, 2, 3}, Dims{1, 5, 7}, Dims{5, 1, 1, 1, 2}, Dims{5, 0}}) tokens.cases.push_back(dropped(d, 5, ratio));
+  }
+  for (const OpCase& x : {dropped({300, 130}, 300, 0.1), dropped({700, 33}, 700, 0.3)}) tokens.cases.push_back(fixed(x));
 }
 
 }  // namespace amp::test

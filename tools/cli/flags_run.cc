@@ -58,6 +58,9 @@ std::vector<Flag> run_flags() {
           .same({{"gpu", "cuda"}})
           .on(kRun)
           .also({Alias("no_cuda", "cpu", "auto"), Alias("use_cpu", "cpu", "auto"), Alias("use_cuda", "cuda", "cpu")}),
+      toggle("remove_padding", "true", "Compute the tokens that are there alone, where attention hides the others and no loss sees them.")
+          .on(in(Verb::train, Verb::eval, Verb::grad))
+          .also({"padding_free", "unpad"}),
       toggle("tf32", "false", "On a GPU: fp32 products may round their operands to TF32 (10 bits).").on(kRun).also({"allow_tf32"}),
       toggle("fusion", "true", "On a GPU: chains of elementwise operators run as one kernel; the results are the same.").on(kRun),
       whole("threads", "0", "CPU threads; 0: one for each core.").at_least(0).on(kRun).also({"num_threads"}),

@@ -1,0 +1,258 @@
+// Padding removal: losses and gradients are those of the padded graph, dropped elements too, whatever the shapes between
+// embeddings and loss; masks that hide anything else are no proof.
+#include "ops/padding.h"
+
+#include <catch2/catch_all.hpp>
+#include <cmath>
+
+#include "backend/program.h"
+#include "graph/passes.h"
+#include "ops/composites.h"
+#include "tests/backend/small_nets.h"
+#include "trainer/padding.h"
+
+using namespace amp;
+using namespace amp::test;
+
+namespace {
+
+constexpr int64_t kBatch = 3, kLength = 7;
+
+// (3, 7) tokens, two heads of 4: a BERT layer in small, with dropout everywhere.
+const std::string kEncoder = R"(
+    input ids int64 3 7
+    input there int64 3 7
+    param table 11 8
+    param places 9 8
+    param gamma 8
+    param beta 8
+    param Wq 8 8
+    param Wk 8 8
+    param Wv 8 8
+    param bv 8
+    param Wo 8 8
+    param U 8 16
+    param D 16 8
+    const one = 1
+    const low = -10000
+    e = GatherRows(table, ids) {outer=1; n=11; inner=8; dims=[3 7 8]}
+    p = Slice(places) {starts=[0 0]; steps=[1 1]; dims=[7 8]}
+    p = Reshape(p) {dims=[1 7 8]}
+    e = Add(e, p)
+    n, m, r = LayerNorm(e, gamma, beta) {n=8; epsilon=1e-5; rms=0}
+    n = Dropout(n) {ratio=0.2; site=1; rows=3}
+    f = Cast(there) {to=1}
+    f = Sub(one, f)
+    f = Mul(f, low)
+    mask = Reshape(f) {dims=[3 1 1 7]}
+    q = MatMul(n, Wq)
+    q = Reshape(q) {dims=[3 7 2 4]}
+    q = Transpose(q) {perm=[0 2 1 3]}
+    k = MatMul(n, Wk)
+    k = Reshape(k) {dims=[3 7 2 4]}
+    k = Transpose(k) {perm=[0 2 3 1]}
+    v = MatMul(n, Wv)
+    v = Add(v, bv)
+    v = Reshape(v) {dims=[3 7 2 4]}
+    v = Transpose(v) {perm=[0 2 1 3]}
+    s = MatMul(q, k) {alpha=0.5}
+    s = Add(s, mask)
+    s = Softmax(s)
+    s = Dropout(s) {ratio=0.1; site=2; rows=3}
+    o = MatMul(s, v)
+    o = Transpose(o) {perm=[0 2 1 3]}
+    o = Reshape(o) {dims=[21 8]}
+    o = MatMul(o, Wo)
+    o = Reshape(o) {dims=[3 7 8]}
+    o = Dropout(o) {ratio=0.3; site=3; rows=3}
+    e = Add(n, o)
+    h = MatMul(e, U)
+    h = Gelu(h)
+    a, b = Split(h) {axis=2; sizes=[8 8]}
+    h = Concat(b, a) {axis=2}
+    h = MatMul(h, D)
+    e = Add(e, h)
+)";
+const std::map<std::string, std::string> kHeads = {
+    {"first token", R"(
+    input label int64 3
+    param W 8 5
+    c = Slice(e) {starts=[0 0 0]; steps=[1 1 1]; dims=[3 1 8]}
+    c = Reshape(c) {dims=[3 8]}
+    y = MatMul(c, W)
+    loss = CrossEntropy(y, label) {ignore_index=-100}
+    output loss)"},
+    {"masked mean", R"(
+    param W 8 5
+    w = Cast(there) {to=1}
+    w = Reshape(w) {dims=[3 7 1]}
+    c = Mul(e, w)
+    c = ReduceSum(c) {axes=[1]; keepdims=0}
+    d = ReduceSum(w) {axes=[1]; keepdims=0}
+    c = Div(c, d)
+    y = MatMul(c, W)
+    y = Mul(y, y)
+    loss = ReduceSum(y) {axes=[0 1]; keepdims=0}
+    output loss)"},
+    {"every token", R"(
+    input label int64 3 7
+    param W 8 5
+    y = MatMul(e, W)
+    y = Reshape(y) {dims=[21 5]}
+    l = Reshape(label) {dims=[21]}
+    loss = CrossEntropy(y, l) {ignore_index=-100}
+    output loss)"},
+};
+
+Graph plain_graph(const std::string& text) { return form_composites(prune(CoreText(text).graph), {}, cpu_evaluator()); }
+
+Graph differentiated(Graph g) {
+  Builder b(g, cpu_evaluator());
+  std::vector<ValueId> wrt;
+  for (int32_t i = 0; i < g.n_values(); ++i) {
+    if (g.value(ValueId{i}).kind == ValueKind::param) wrt.push_back(ValueId{i});
+  }
+  Autodiff ad(b, wrt);
+  ad.seed(g.outputs[0].value, g.add_input("seed", DType::f32, {}));
+  ad.run();
+  for (const ValueId w : wrt) g.param_grads.push_back({g.value(w).slot, ad.grad(w)});
+  return prune(g);
+}
+
+// The loss, then every gradient.
+std::vector<double> run(const Graph& g, const Tensors& inputs, const std::vector<HostTensor>& params) {
+  const RunState state{11, 3, 6};
+  const auto arena = cpu_device().make_arena();
+  ProgramOptions o;
+  o.arena = arena.get();
+  o.state = &state;
+  std::vector<HostTensor> grads;
+  for (const HostTensor& p : params) {
+    grads.push_back(HostTensor::zeros(DType::f32, p.dims()));
+    o.params.push_back({const_cast<void*>(p.data()), DType::f32, p.dims()});
+    o.grads.push_back({grads.back().mutable_data(), DType::f32, p.dims()});
+  }
+  Program program(std::make_shared<Graph>(g), o);
+  for (const auto& [name, t] : inputs) {
+    if (program.has_input(name)) program.set_input(name, t);
+  }
+  program.run();
+  std::vector<double> all = program.read("loss").to_doubles();
+  for (const HostTensor& t : grads) {
+    const std::vector<double> v = t.to_doubles();
+    all.insert(all.end(), v.begin(), v.end());
+  }
+  return all;
+}
+
+// Sequences of these lengths; labels of padded tokens are ignored.
+Tensors batch(const std::vector<int64_t>& lengths, const Graph& g) {
+  std::vector<int64_t> ids, there, label;
+  for (size_t b = 0; b < lengths.size(); ++b) {
+    for (int64_t s = 0; s < kLength; ++s) {
+      const bool is = s < lengths[b];
+      ids.push_back(is ? (5 * s + 3 * static_cast<int64_t>(b)) % 11 : 0);
+      there.push_back(is);
+      label.push_back(is ? s % 5 : -100);
+    }
+  }
+  Tensors t{{"ids", HostTensor::of<int64_t>({kBatch, kLength}, ids)}, {"there", HostTensor::of<int64_t>({kBatch, kLength}, there)},
+            {"seed", HostTensor::scalar<double>(1)}};
+  const ValueId l = g.input("label");
+  if (l && g.value(l).dims.size() == 2) t["label"] = HostTensor::of<int64_t>({kBatch, kLength}, label);
+  else t["label"] = HostTensor::of<int64_t>({kBatch}, {1, 4, 2});
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("a graph without padding has the padded one's loss and gradients", "[padding]") {
+  for (const auto& [name, head] : kHeads) {
+    DYNAMIC_SECTION(name) {
+      const Graph padded = plain_graph(kEncoder + head);
+      const auto mask = find_padding_mask(padded, cpu_evaluator());
+      REQUIRE(mask);
+      CHECK(mask->input == "there");
+      CHECK(mask->batch == kBatch);
+      CHECK(mask->length == kLength);
+      const std::vector<HostTensor> params = random_params(padded, 2);
+      const Graph whole = differentiated(padded);
+      for (const std::vector<int64_t>& lengths : {std::vector<int64_t>{7, 2, 4}, {1, 1, 1}, {3, 6, 5}}) {
+        Tensors inputs = batch(lengths, padded);
+        const std::vector<double> want = run(whole, inputs, params);
+        const auto packing = pack_tokens(inputs.at("there"));
+        REQUIRE(packing);
+        CHECK(packing->tokens < kBatch * kLength);
+        inputs.insert(packing->inputs.begin(), packing->inputs.end());
+        const Graph packed = differentiated(remove_padding(padded, *mask, packing->tokens, cpu_evaluator()));
+        CHECK(ops_of(packed).find("TokenDropout") != std::string::npos);
+        // Nothing of the encoder is computed at padded places.
+        for (int32_t n = 0; n < packed.n_nodes(); ++n) {
+          const Node& node = packed.node(NodeId{n});
+          if (node.op->name == "MatMul" || node.op->name == "Gelu") CHECK(packed.value(node.out[0]).dims[0] != kBatch * kLength);
+          if (node.op->name == "LayerNorm") CHECK(packed.value(node.out[0]).dims == Dims{1, packing->tokens, 8});
+        }
+        const std::vector<double> got = run(packed, inputs, params);
+        REQUIRE(got.size() == want.size());
+        double largest = 0;
+        for (const double x : want) largest = std::max(largest, std::abs(x));
+        for (size_t i = 0; i < got.size(); ++i) CHECK(std::abs(got[i] - want[i]) <= 2e-6 * largest);
+      }
+    }
+  }
+}
+
+TEST_CASE("a mask that hides anything but padding is no proof", "[padding]") {
+  const auto found = [](std::string text, const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, from.size(), to);
+    return find_padding_mask(plain_graph(text + kHeads.at("first token")), cpu_evaluator()).has_value();
+  };
+  CHECK(found(kEncoder, "const low = -10000", "const low = -20000"));
+  CHECK(!found(kEncoder, "const low = -10000", "const low = -10"));       // something of a padded key is left
+  CHECK(!found(kEncoder, "f = Sub(one, f)", "f = Mul(f, one)"));          // the other way round
+  CHECK(!found(kEncoder, "s = Add(s, mask)", "s = Mul(s, one)"));         // none
+  const std::string causal =
+      "const triangle 1 1 7 7 = 0 -10000 -10000 -10000 -10000 -10000 -10000 0 0 -10000 -10000 -10000 -10000 -10000 0 0 0 -10000 -10000 -10000 -10000 0 0 0 0 "
+      "-10000 -10000 -10000 0 0 0 0 0 -10000 -10000 0 0 0 0 0 0 -10000 0 0 0 0 0 0 0\n";
+  CHECK(!found(kEncoder, "s = Add(s, mask)", causal + "s = Add(s, mask)\ns = Add(s, triangle)"));
+  CHECK(!found(kEncoder, "s = Add(s, mask)", causal + "s = Add(s, triangle)"));
+}
+
+TEST_CASE("tokens of a batch", "[padding]") {
+  const auto mask = [](std::vector<int64_t> v, int64_t length) { return HostTensor::of<int64_t>({static_cast<int64_t>(v.size()) / length, length}, v); };
+  std::vector<int64_t> m(4 * 20, 0);
+  for (size_t b = 0; b < 4; ++b) std::fill_n(m.begin() + static_cast<std::ptrdiff_t>(20 * b), 3 + b, 1);  // 3 + 4 + 5 + 6 tokens
+  const auto p = pack_tokens(mask(m, 20));
+  REQUIRE(p);
+  CHECK(p->tokens == 24);
+  CHECK(p->inputs.at("padding.offsets").to_ints() == std::vector<int64_t>{0, 3, 7, 12, 18});
+  std::vector<int64_t> places = p->inputs.at("padding.tokens").to_ints();
+  CHECK(places[3] == 20);
+  CHECK(p->inputs.at("padding.positions").to_ints()[6] == 3);
+  CHECK(p->inputs.at("padding.samples").to_ints()[17] == 3);
+  std::sort(places.begin(), places.end());
+  CHECK(std::unique(places.begin(), places.end()) == places.end());
+
+  CHECK(!pack_tokens(mask(std::vector<int64_t>(80, 1), 20)));  // nothing to save
+  m[0] = 0;
+  CHECK(!pack_tokens(mask(m, 20)));  // padded on the left
+  std::fill_n(m.begin(), 20, 0);
+  CHECK(!pack_tokens(mask(m, 20)));  // a sequence without tokens
+  m[0] = 2;
+  CHECK(!pack_tokens(mask(m, 20)));  // what else it says is not known
+  m[0] = 1;
+  m[2] = 1;
+  CHECK(!pack_tokens(mask(m, 20)));  // a hole
+}
+
+TEST_CASE("other tokens at padded places", "[padding]") {
+  const Tensors t{{"ids", HostTensor::of<int64_t>({2, 3}, {7, 8, 0, 9, 0, 0})}, {"mask", HostTensor::of<int64_t>({2, 3}, {1, 1, 0, 1, 0, 0})},
+                  {"label", HostTensor::of<int64_t>({2, 3}, {1, 1, -100, 1, -100, -100})}, {"x", HostTensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6})}};
+  const auto other = with_other_padding(t, "mask", {"label"});
+  REQUIRE(other);
+  CHECK(other->at("ids").to_ints() == std::vector<int64_t>{7, 8, 7, 9, 9, 9});
+  for (const char* same : {"mask", "label", "x"}) CHECK(other->at(same).to_doubles() == t.at(same).to_doubles());
+  CHECK(!with_other_padding({{"mask", t.at("mask")}, {"x", t.at("x")}}, "mask", {}));
+}
