@@ -291,7 +291,7 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
   if (!host) find_bounds();
 }
 
-// Inputs that are indices as they come, or through casts, views and what only moves them.
+// Inputs that are indices as they come, or through casts, views and lookups of their own.
 void Program::find_bounds() {
   const Graph& g = *graph_;
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
@@ -301,7 +301,7 @@ void Program::find_bounds() {
     ValueId v = node.in.at(lookup->indices);
     while (g.value(v).kind == ValueKind::temp) {
       const Node& from = g.node(g.value(v).producer);
-      if (!from.op->view && !from.op->moves && from.op->name != "Cast") break;
+      if (!from.op->view && from.op->name != "Cast" && !find_lookup(from.op->name)) break;
       v = from.in[0];
     }
     if (g.value(v).kind != ValueKind::input) continue;

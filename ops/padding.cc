@@ -36,6 +36,7 @@ class Packer {
     positions_ = out_.add_input("padding.positions", DType::i64, {tokens_});
     samples_ = out_.add_input("padding.samples", DType::i64, {tokens_});
     offsets_ = out_.add_input("padding.offsets", DType::i64, {mask_.batch + 1});
+    firsts_ = out_.add_input("padding.firsts", DType::i64, {mask_.batch});
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
       const Node& node = g_.node(NodeId{n});
       b_.origin = node.origin;
@@ -240,8 +241,7 @@ class Packer {
     if (f.flat || f.axis != 1) return false;
     want[1] = 1;
     if (y != want || starts[1] != 0) return false;
-    const ValueId begins = amp::slice(b_, offsets_, 0, 0, mask_.batch);
-    plain_[at(node.out[0])] = b_.reshape(rows(packed_[at(node.in[0])], tokens_, begins), y);
+    plain_[at(node.out[0])] = b_.reshape(rows(packed_[at(node.in[0])], tokens_, firsts_), y);
     return true;
   }
 
@@ -301,7 +301,7 @@ class Packer {
   std::vector<Form> form_;  // of packed_
   Graph out_;
   Builder b_;
-  ValueId places_, positions_, samples_, offsets_;
+  ValueId places_, positions_, samples_, offsets_, firsts_;
 };
 
 }  // namespace

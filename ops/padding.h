@@ -25,7 +25,7 @@ std::optional<PaddingMask> find_padding_mask(const Graph& g, const Evaluator& ev
 // Inputs of the new graph besides those that stay, int64.
 //   padding.tokens (tokens): places b * length + s, each once; those behind offsets[batch] are padded places
 //   padding.positions, padding.samples (tokens): s and b of these
-//   padding.offsets (batch + 1): where each sequence begins, and the end
+//   padding.offsets (batch + 1): where each sequence begins, and the end;  padding.firsts (batch): without the end
 // Dropout draws the bits of the same places of the padded graph. Before autodiff; only what `outputs` name is kept.
 Graph remove_padding(const Graph& g, const PaddingMask& mask, int64_t tokens, const Evaluator& evaluator);
 

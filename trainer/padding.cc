@@ -34,6 +34,7 @@ std::optional<Packing> pack_tokens(const HostTensor& mask) {
   p.inputs["padding.tokens"] = HostTensor::of<int64_t>({p.tokens}, tokens);
   p.inputs["padding.positions"] = HostTensor::of<int64_t>({p.tokens}, positions);
   p.inputs["padding.samples"] = HostTensor::of<int64_t>({p.tokens}, samples);
+  p.inputs["padding.firsts"] = HostTensor::of<int64_t>({batch}, {offsets.begin(), offsets.end() - 1});
   p.inputs["padding.offsets"] = HostTensor::of<int64_t>({batch + 1}, offsets);
   return p;
 }

@@ -12,7 +12,7 @@ namespace amp {
 
 struct Packing {
   int64_t tokens = 0;  // of the graph: those that are there, and some padded places to make a rounder number
-  Tensors inputs;      // padding.tokens, padding.positions, padding.samples, padding.offsets
+  Tensors inputs;      // padding.tokens, padding.positions, padding.samples, padding.offsets, padding.firsts
 };
 
 // mask (batch, length): 1 where a token is, else 0. Nothing where it holds anything else, where a sequence has none or does not begin at place 0 (padding on the
