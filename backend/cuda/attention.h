@@ -23,16 +23,13 @@ struct Attention {
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, width = 0, value_width = 0;
   HeadStrides q, k, v, y;  // gradients lie as what they are of
   double scale = 1;
-  Dims bias;              // of `type`, (batch or 1, heads or 1, queries or 1, keys or 1), rows lie close; empty: none
-  int64_t sequences = 0;  // > 0: tokens of that many sequences lie one behind the other, batch is 1
-  int64_t longest = 0;    // no sequence is longer
+  Dims bias;  // of `type`, (batch or 1, heads or 1, queries or 1, keys or 1), rows lie close; empty: none
 };
 
 struct AttentionOperands {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *bias = nullptr;
-  const int64_t* offsets = nullptr;  // (sequences + 1): where each begins, and the last ends
-  void* y = nullptr;                 // written forward, read backward
-  float* lse = nullptr;              // (batch, heads, queries): the same
+  void* y = nullptr;     // written forward, read backward
+  float* lse = nullptr;  // (batch, heads, queries): the same
   const void* dy = nullptr;
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
@@ -45,7 +42,7 @@ class LibraryAttention {
   virtual bool run(const AttentionOperands& o) = 0;     // false: it refused
   virtual bool may_wait() const = 0;                    // false while launches are recorded
   virtual double milliseconds(const Kernel& work) = 0;  // that the device takes for it, the least of a few runs
-  // Whether the library is faster than the project's own kernels, by the memory of this device: unknown at first.
+  // Whether the library is faster than the project's own kernels, as this GPU is remembered: unknown at first.
   virtual std::optional<bool> known_faster() const = 0;
   virtual void remember(bool faster) = 0;
 };
@@ -55,14 +52,14 @@ class LibraryAttention {
 // warning when they differ by more than rounding may.
 class GuardedAttention {
  public:
-  // outputs: tensors that a run writes, whole, in the order y or dq, dk, dv; each is compared.
   GuardedAttention(CudaDevice& d, const Attention& what, std::shared_ptr<LibraryAttention> library)
       : device_(d), what_(what), library_(std::move(library)) {}
+  bool dropped() const { return !library_; }
   void run(const AttentionOperands& o, const Kernel& own);
 
  private:
   enum class Verdict { agrees, differs, proves_nothing };
-  Verdict compare(const AttentionOperands& o);
+  Verdict compare(const AttentionOperands& o, std::string& fact);
   bool faster(const AttentionOperands& o, const Kernel& own);
 
   CudaDevice& device_;

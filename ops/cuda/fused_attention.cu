@@ -1,6 +1,7 @@
 // FusedAttention, FusedAttentionGrad (ops/fused_attention.h). No matrix of scores is kept: results by tensor cores
 // where the operands are 16-bit (attention_tiles.cuh), else in fp32 (attention_plain.cuh); gradients without atomics,
 // dk and dv by who owns keys, dq by who owns queries.
+#include "backend/cuda/attention.h"
 #include "backend/cuda/staged.h"
 #include "ops/cuda/attention_plain.cuh"
 #include "ops/cuda/attention_tiles.cuh"
@@ -89,10 +90,71 @@ Kernel launches(CudaDevice& d, int64_t blocks, const K& kernel) {
 
 const uint16_t* bits(const void* p) { return static_cast<const uint16_t*>(p); }
 
+// A mask as a library adds it. Finite numbers stay finite.
+struct ToBias {
+  Ref mask, bias;
+  float fill, lowest;
+  DEV void operator()(int64_t i) const {
+    float v = mask.type == DType::boolean ? (load<float>(mask, i) != 0 ? 0.0f : fill) : load<float>(mask, i);
+    if (v < lowest && v != -INFINITY) v = lowest;
+    store(bias, i, v);
+  }
+};
+
+// What a library may be asked for: it draws no bits of ours, and what it does with a query that sees nothing is not
+// known.
+class ByLibrary {
+ public:
+  ByLibrary(const KernelArgs& a, Carver& carve, const Task& t, bool backward) {
+    const bool hides = t.p.hides(),
+               usable = !t.p.mask || (a.in[3].dims[3] == t.f.keys && !(hides && std::isinf(t.f.fill)));
+    wanted_ = t.tiled && t.p.threshold == 0 && !t.f.sequences && !a.has(4) && !t.f.empty_rows_zero && usable &&
+              t.f.units() > 0 && t.f.queries > 0 && t.f.keys > 0;
+    if (!wanted_) return;
+    if (t.p.mask) {
+      what_.bias = a.in[3].dims;
+      bias_ = a.in[3].dtype == t.type ? a.in[3] : Tensor{carve.take<uint16_t>(a.in[3].numel()), t.type, a.in[3].dims};
+    }
+    what_.backward = backward;
+    what_.type = t.type;
+    what_.batch = t.f.batch, what_.heads = t.f.heads, what_.queries = t.f.queries, what_.keys = t.f.keys;
+    what_.width = t.f.width, what_.value_width = t.f.value_width;
+    const auto place = [](const AttentionForm::Strides& s) { return HeadStrides{s.batch, s.token, s.head}; };
+    what_.q = place(t.f.q), what_.k = place(t.f.k), what_.v = place(t.f.v), what_.y = place(t.f.y);
+    what_.scale = t.f.scale;
+  }
+  // own, or the library once it is trusted. o: all but the bias.
+  Kernel guard(const KernelArgs& a, const Task& t, AttentionOperands o, Kernel own) const {
+    if (!wanted_) return own;
+    CudaDevice& d = device_of(a);
+    auto library = d.attention(what_);
+    if (!library) return own;
+    o.bias = bias_.data;
+    Kernel fill = [] {};
+    if (bias_.data && bias_.data != a.in[3].data) {
+      const ToBias body{a.in[3], bias_, t.p.fill, t.type == DType::f16 ? -65504.0f : -3.3895e38f};
+      fill = [&d, body, n = a.in[3].numel()] { for_each(d, n, body); };
+    }
+    const auto guarded = std::make_shared<GuardedAttention>(d, what_, std::move(library));
+    return [=] {
+      if (!guarded->dropped()) fill();
+      guarded->run(o, own);
+    };
+  }
+
+ private:
+  bool wanted_ = false;
+  Attention what_;
+  Tensor bias_;
+};
+
+void* from(void* base, int64_t element) { return static_cast<uint16_t*>(base) + element; }
+
 Kernel forward(const KernelArgs& a, Carver& carve) {
   const Task t(a);
   const Tensor& y = a.out[0];
   const Staged out = t.tiled ? Staged::output(a, carve, y, t.type) : Staged{};
+  const ByLibrary library(a, carve, t, false);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
   const Ref q = a.in[0], k = t.f.packed ? q : Ref(a.in[1]), v = t.f.packed ? q : Ref(a.in[2]);
@@ -116,8 +178,12 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
     body.tiles = t.query_tiles();
     return launches(d, blocks, body);
   });
+  AttentionOperands o;
+  o.q = from(q.data, t.f.q.offset), o.k = from(k.data, t.f.k.offset), o.v = from(v.data, t.f.v.offset);
+  o.y = out.data, o.lse = lse;
+  const Kernel guarded = library.guard(a, t, o, work);
   return [=] {
-    work();
+    guarded();
     out.move();
     tail();
   };
@@ -142,6 +208,8 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   std::vector<Staged> out;
   const Staged upstream = t.tiled ? Staged::input(a, carve, dy, t.type) : Staged{};
   for (size_t i = 0; i < a.out.size() && t.tiled; ++i) out.push_back(Staged::output(a, carve, a.out[i], t.type));
+  const ByLibrary library(a, carve, t, true);
+  const Staged result = t.tiled ? Staged::input(a, carve, y, t.type) : Staged{};  // for the library
   float* const sums = carve.take<float>(t.f.batch * t.f.heads * t.f.queries);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
@@ -189,11 +257,24 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
       return launches(d, query_blocks, body);
     });
   }
-  return [=] {
-    if (!out.empty()) upstream.move();
+  Kernel work = [=] {
     dot();
     keys();
     queries();
+  };
+  if (!out.empty()) {
+    AttentionOperands o;
+    o.q = from(q.data, t.f.q.offset), o.k = from(k.data, t.f.k.offset), o.v = from(v.data, t.f.v.offset);
+    o.y = result.data, o.lse = const_cast<float*>(lse), o.dy = upstream.data;
+    o.dq = from(pointer(0), t.f.q.offset), o.dk = from(pointer(1), t.f.k.offset), o.dv = from(pointer(2), t.f.v.offset);
+    work = library.guard(a, t, o, work);
+  }
+  return [=] {
+    if (!out.empty()) {
+      upstream.move();
+      result.move();
+    }
+    work();
     for (const Staged& s : out) s.move();
     tail_q();
     tail_k();

@@ -1,0 +1,132 @@
+#include <iostream>
+
+#include "backend/cuda/attention.h"
+#include "backend/cuda/compare.h"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/ref.cuh"
+
+namespace amp::cuda {
+
+namespace {
+
+// A result of an attention: where the project's kernels wrote it, and how it lies.
+struct Part {
+  const char* name;
+  const void* own;
+  HeadStrides place;
+  int64_t tokens, width;
+};
+
+// A strided part, close.
+struct Gather {
+  Ref from, to;
+  HeadStrides place;
+  int64_t heads, tokens, width;
+  DEV void operator()(int64_t i) const {
+    const int64_t h = i % width, row = i / width, head = row % heads, token = row / heads % tokens,
+                  batch = row / heads / tokens;
+    store(to, i, load<float>(from, batch * place.batch + token * place.token + head * place.head + h));
+  }
+};
+
+}  // namespace
+
+GuardedAttention::Verdict GuardedAttention::compare(const AttentionOperands& o, std::string& fact) {
+  std::vector<Part> parts;
+  AttentionOperands other = o;
+  if (what_.backward) {
+    parts = {{"gradient of the queries", o.dq, what_.q, what_.queries, what_.width},
+             {"gradient of the keys", o.dk, what_.k, what_.keys, what_.width},
+             {"gradient of the values", o.dv, what_.v, what_.keys, what_.value_width}};
+  } else {
+    parts = {{"result", o.y, what_.y, what_.queries, what_.value_width}};
+  }
+  std::vector<DeviceMemory> memory;
+  const auto zeros = [&](int64_t bytes) {
+    memory.push_back(device_.allocate(bytes));
+    return memory.back().get();
+  };
+  std::vector<void*> results;
+  for (const Part& p : parts) {
+    const int64_t span =
+        (what_.batch - 1) * p.place.batch + (p.tokens - 1) * p.place.token + (what_.heads - 1) * p.place.head + p.width;
+    results.push_back(zeros(span * size_of(what_.type)));
+  }
+  if (what_.backward) {
+    other.dq = results[0];
+    other.dk = results[1];
+    other.dv = results[2];
+  } else {
+    other.y = results[0];
+    other.lse = static_cast<float*>(zeros(what_.batch * what_.heads * what_.queries * 4));
+  }
+  if (!library_->run(other)) {
+    fact = " refuses to run";
+    return Verdict::differs;
+  }
+  const auto judge = [&](const char* name, const Distance& d, DType t) {
+    if (!d.tells()) return Verdict::proves_nothing;
+    if (d.close(t)) return Verdict::agrees;
+    fact = cat(" is off by ", d.difference, " of ", d.largest, " in the ", name);
+    return Verdict::differs;
+  };
+  Verdict all = Verdict::agrees;
+  for (size_t i = 0; i < parts.size() && all != Verdict::differs; ++i) {
+    const Part& p = parts[i];
+    const int64_t n = what_.batch * what_.heads * p.tokens * p.width;
+    const Tensor x{zeros(n * 4), DType::f32, {n}}, y{zeros(n * 4), DType::f32, {n}};
+    for (const auto& [from, to] : {std::pair(const_cast<void*>(p.own), x), std::pair(results[i], y)}) {
+      const Gather gather{Tensor{from, what_.type, {n}}, to, p.place, what_.heads, p.tokens, p.width};
+      for_each(device_, n, gather);
+    }
+    const Verdict v = judge(p.name, distance(device_, x, y), what_.type);
+    if (v != Verdict::agrees) all = v;
+  }
+  if (!what_.backward && all != Verdict::differs) {
+    const int64_t n = what_.batch * what_.heads * what_.queries;
+    const Distance d = distance(device_, Tensor{o.lse, DType::f32, {n}}, Tensor{other.lse, DType::f32, {n}});
+    const Verdict v = judge("logarithms of the sums", d, what_.type);
+    if (v != Verdict::agrees) all = v;
+  }
+  return all;
+}
+
+bool GuardedAttention::faster(const AttentionOperands& o, const Kernel& own) {
+  if (const std::optional<bool> known = library_->known_faster()) return *known;
+  const double theirs = library_->milliseconds([&] { library_->run(o); }), ours = library_->milliseconds(own);
+  library_->remember(theirs < ours);
+  return theirs < ours;
+}
+
+void GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
+  if (!library_) return own();
+  if (trusted_) {
+    if (library_->run(o)) return;
+    library_.reset();
+    return own();
+  }
+  own();
+  if (!library_->may_wait()) return;
+  std::string fact;
+  switch (compare(o, fact)) {
+    case Verdict::proves_nothing:
+      return;  // the next run may
+    case Verdict::differs:
+      std::cerr << "warning: W_LIBRARY: " << library_->name() << fact << " of attention of " << what_.queries
+                << " queries and " << what_.keys << " keys, " << what_.width << " wide, " << name_of(what_.type)
+                << "; the built-in kernels are used for it\n";
+      library_.reset();
+      return;
+    case Verdict::agrees:
+      break;
+  }
+  trusted_ = faster(o, own);
+  if (!trusted_) {
+    library_.reset();
+    own();  // timing left the library's results
+    return;
+  }
+  library_->run(o);  // this run's result is the library's too: a resumed run, whose first it may be, has the same bits
+}
+
+}  // namespace amp::cuda

@@ -1,0 +1,278 @@
+// A library of attention before its guard: what it is asked, when it is believed, when it is dropped, when it is not
+// worth it. The library is a plain loop over the operands as they lie.
+#include <catch2/catch_all.hpp>
+#include <cmath>
+#include <iostream>
+#include <sstream>
+
+#include "backend/cuda/attention.h"
+#include "tests/cuda/on_device.h"
+
+using namespace amp;
+using namespace amp::test;
+
+namespace {
+
+class FakeAttention final : public cuda::LibraryAttention {
+ public:
+  cuda::Attention what;
+  double error = 0;  // added to a result: dq's, or y
+  bool refuses = false, waits = true;
+  int runs = 0, timed = 0;
+  double own_ms = 2, its_ms = 1;
+  std::optional<bool> memory;
+
+  std::string name() const override { return "a library"; }
+  bool may_wait() const override { return waits; }
+  std::optional<bool> known_faster() const override { return memory; }
+  void remember(bool faster) override { memory = faster; }
+  double milliseconds(const Kernel& work) override {
+    const int before = runs;
+    work();
+    ++timed;
+    return runs > before ? its_ms : own_ms;
+  }
+  bool run(const cuda::AttentionOperands& o) override {
+    ++runs;
+    if (refuses) return false;
+    for (int64_t b = 0; b < what.batch; ++b) {
+      for (int64_t n = 0; n < what.heads; ++n) head(o, b, n);
+    }
+    return true;
+  }
+
+ private:
+  static float get(const void* p, int64_t i) { return Half::decode(static_cast<const uint16_t*>(p)[i]); }
+  static void put(void* p, int64_t i, double v) { static_cast<uint16_t*>(p)[i] = Half::encode(static_cast<float>(v)); }
+  double bias(const cuda::AttentionOperands& o, int64_t b, int64_t n, int64_t i, int64_t j) const {
+    if (what.bias.empty()) return 0;
+    const int64_t at[4] = {b, n, i, j};
+    int64_t index = 0;
+    for (size_t d = 0; d < 4; ++d) index = index * what.bias[d] + (what.bias[d] == 1 ? 0 : at[d]);
+    return get(o.bias, index);
+  }
+  void head(const cuda::AttentionOperands& o, int64_t b, int64_t n) const {
+    const auto at = [&](const cuda::HeadStrides& s, int64_t token) {
+      return b * s.batch + n * s.head + token * s.token;
+    };
+    const int64_t Q = what.queries, K = what.keys, H = what.width, V = what.value_width;
+    std::vector<double> dk(static_cast<size_t>(K * H)), dv(static_cast<size_t>(K * V));
+    for (int64_t i = 0; i < Q; ++i) {
+      std::vector<double> p(static_cast<size_t>(K)), y(static_cast<size_t>(V)), dq(static_cast<size_t>(H));
+      double sum = 0;
+      for (int64_t j = 0; j < K; ++j) {
+        double z = 0;
+        for (int64_t h = 0; h < H; ++h) z += get(o.q, at(what.q, i) + h) * get(o.k, at(what.k, j) + h);
+        sum += p[static_cast<size_t>(j)] = std::exp(z * what.scale + bias(o, b, n, i, j));
+      }
+      double d = 0;
+      for (int64_t j = 0; j < K; ++j) {
+        p[static_cast<size_t>(j)] /= sum;
+        for (int64_t h = 0; h < V; ++h)
+          y[static_cast<size_t>(h)] += p[static_cast<size_t>(j)] * get(o.v, at(what.v, j) + h);
+      }
+      if (!what.backward) {
+        for (int64_t h = 0; h < V; ++h) put(o.y, at(what.y, i) + h, y[static_cast<size_t>(h)] + error);
+        o.lse[(b * what.heads + n) * Q + i] = static_cast<float>(std::log(sum));
+        continue;
+      }
+      for (int64_t h = 0; h < V; ++h) d += y[static_cast<size_t>(h)] * get(o.dy, at(what.y, i) + h);
+      for (int64_t j = 0; j < K; ++j) {
+        const double x = p[static_cast<size_t>(j)];
+        double g = 0;
+        for (int64_t h = 0; h < V; ++h) {
+          const double up = get(o.dy, at(what.y, i) + h);
+          g += up * get(o.v, at(what.v, j) + h);
+          dv[static_cast<size_t>(j * V + h)] += x * up;
+        }
+        for (int64_t h = 0; h < H; ++h) {
+          dq[static_cast<size_t>(h)] += what.scale * x * (g - d) * get(o.k, at(what.k, j) + h);
+          dk[static_cast<size_t>(j * H + h)] += what.scale * x * (g - d) * get(o.q, at(what.q, i) + h);
+        }
+      }
+      for (int64_t h = 0; h < H; ++h) put(o.dq, at(what.q, i) + h, dq[static_cast<size_t>(h)] + error);
+    }
+    if (!what.backward) return;
+    for (int64_t j = 0; j < K; ++j) {
+      for (int64_t h = 0; h < H; ++h) put(o.dk, at(what.k, j) + h, dk[static_cast<size_t>(j * H + h)]);
+      for (int64_t h = 0; h < V; ++h) put(o.dv, at(what.v, j) + h, dv[static_cast<size_t>(j * V + h)]);
+    }
+  }
+};
+
+struct BehindGuard {
+  std::unique_ptr<cuda::EmulatedDevice> device = cuda::make_emulated_device();
+  Attrs attrs{{"scale", 0.3}};
+  std::vector<HostTensor> in{draw({2, 9, 2, 16}, 1, DType::f16), draw({2, 7, 2, 16}, 2, DType::f16),
+                             draw({2, 7, 2, 24}, 3, DType::f16)};
+  std::shared_ptr<FakeAttention> fake = std::make_shared<FakeAttention>();
+  int asked = 0;
+  std::ostringstream warnings;
+  const char* op = "FusedAttention";
+
+  BehindGuard() {
+    device->attention_library = [this](const cuda::Attention& a) {
+      ++asked;
+      fake->what = a;
+      return fake;
+    };
+  }
+  void turn_backward() {
+    const std::vector<HostTensor> y = on_cpu(op, in, attrs);
+    in.resize(5);
+    in.push_back(y[0].cast(DType::f16));
+    in.push_back(y[1].cast(DType::f32));
+    in.push_back(draw(y[0].dims(), 9, DType::f16));
+    op = "FusedAttentionGrad";
+  }
+  OnDevice node() { return OnDevice(*device, op, in, attrs, DType::f32); }
+  // Warnings are caught while the node runs only: Catch2 moves std::cerr around assertions itself.
+  std::vector<HostTensor> run(OnDevice& n, const std::vector<HostTensor>& with) {
+    std::streambuf* const before = std::cerr.rdbuf(warnings.rdbuf());
+    std::vector<HostTensor> out = n.run(with);
+    std::cerr.rdbuf(before);
+    return out;
+  }
+  double off(const std::vector<HostTensor>& got) {
+    const std::vector<HostTensor> want = on_cpu(op, in, attrs);
+    double d = 0;
+    for (size_t i = 0; i < want.size(); ++i) d = std::max(d, worst(got[i], want[i]));
+    return d;
+  }
+};
+
+constexpr double kNear = 3e-3;
+
+}  // namespace
+
+TEST_CASE("a library of attention is used once it has agreed and is faster", "[cuda]") {
+  for (const bool backward : {false, true}) {
+    for (const int layout : {0, 1, 2}) {
+      BehindGuard g;
+      if (layout == 1) {
+        g.attrs.set("heads_first", int64_t{1});
+        g.in = {draw({2, 2, 9, 16}, 1, DType::f16), draw({2, 2, 7, 16}, 2, DType::f16),
+                draw({2, 2, 7, 24}, 3, DType::f16)};
+      } else if (layout == 2) {
+        g.attrs.set("packed", int64_t{1});
+        g.in = {draw({2, 9, 3, 2, 16}, 1, DType::f16), {}, {}};
+      }
+      if (backward) g.turn_backward();
+      INFO("layout " << layout << ", backward " << backward);
+      OnDevice node = g.node();
+      CHECK(g.off(g.run(node, g.in)) < kNear);
+      CHECK(g.fake->runs == 3);  // compared, timed, and for the result
+      CHECK(g.fake->timed == 2);
+      CHECK(g.fake->memory == true);
+      g.fake->error = 0.5;  // to see whose result it is
+      CHECK(g.off(g.run(node, g.in)) > 0.1);
+      CHECK(g.fake->runs == 4);
+      CHECK(g.warnings.str().empty());
+    }
+  }
+}
+
+TEST_CASE("a library of attention that is slower is not used", "[cuda]") {
+  for (const bool remembered : {false, true}) {
+    BehindGuard g;
+    g.fake->own_ms = 0.5;
+    if (remembered) g.fake->memory = false;
+    OnDevice node = g.node();
+    CHECK(g.off(g.run(node, g.in)) < kNear);
+    CHECK(g.fake->timed == (remembered ? 0 : 2));
+    CHECK(g.fake->memory == false);
+    g.fake->error = 0.5;
+    const int runs = g.fake->runs;
+    CHECK(g.off(g.run(node, g.in)) < kNear);
+    CHECK(g.fake->runs == runs);
+    CHECK(g.warnings.str().empty());
+  }
+}
+
+TEST_CASE("a library of attention that differs in one result is dropped with a warning", "[cuda]") {
+  for (const bool backward : {false, true}) {
+    BehindGuard g;
+    g.fake->error = 0.5;
+    if (backward) g.turn_backward();
+    OnDevice node = g.node();
+    for (int i = 0; i < 2; ++i) CHECK(g.off(g.run(node, g.in)) < kNear);
+    CHECK(g.fake->runs == 1);
+    CHECK(g.fake->timed == 0);
+    CHECK(g.warnings.str().find(backward ? "in the gradient of the queries of attention of 9 queries and 7 keys"
+                                         : "in the result of attention of 9 queries") != std::string::npos);
+  }
+  BehindGuard g;
+  g.fake->refuses = true;
+  OnDevice node = g.node();
+  for (int i = 0; i < 2; ++i) CHECK(g.off(g.run(node, g.in)) < kNear);
+  CHECK(g.fake->runs == 1);
+  CHECK(g.warnings.str().find("W_LIBRARY: a library refuses to run") != std::string::npos);
+}
+
+TEST_CASE("nothing is learned of a library of attention from zeros or while launches are recorded", "[cuda]") {
+  BehindGuard g;
+  std::vector<HostTensor> zeros;
+  for (const HostTensor& t : g.in) zeros.push_back(HostTensor::zeros(t.dtype(), t.dims()));
+  g.fake->waits = false;
+  OnDevice node = g.node();
+  CHECK(g.off(g.run(node, g.in)) < kNear);
+  CHECK(g.fake->runs == 0);
+  g.fake->waits = true;
+  g.run(node, zeros);
+  g.run(node, zeros);
+  CHECK(g.fake->runs == 2);
+  CHECK(g.fake->timed == 0);
+  CHECK(g.off(g.run(node, g.in)) < kNear);
+  CHECK(g.fake->memory == true);
+}
+
+TEST_CASE("a library of attention gets masks as biases", "[cuda]") {
+  BehindGuard g;
+  HostTensor added = HostTensor::zeros(DType::f32, {2, 1, 1, 7}),
+             keep = HostTensor::zeros(DType::boolean, {1, 2, 9, 7});
+  for (int64_t i = 0; i < 14; ++i)
+    added.as_mutable<float>()[i] = i % 3 == 1 ? -3.4e38f : 0.25f * static_cast<float>(i % 4);
+  for (int64_t i = 0; i < keep.numel(); ++i) keep.as_mutable<bool>()[i] = i % 5 != 2;
+  g.attrs.set("fill", -100.0);
+  for (const HostTensor& mask : {added, added.cast(DType::f16), keep}) {
+    g.in.resize(3);
+    g.in.push_back(mask);
+    g.fake->memory.reset();
+    g.fake->runs = 0;
+    OnDevice node = g.node();
+    CHECK(g.fake->what.bias == mask.dims());
+    CHECK(g.off(g.run(node, g.in)) < kNear);
+    CHECK(g.fake->runs == 3);
+    CHECK(g.off(g.run(node, g.in)) < kNear);
+    CHECK(g.fake->runs == 4);
+    CHECK(g.warnings.str().empty());
+  }
+}
+
+TEST_CASE("a library of attention is not asked for what is not known of it", "[cuda]") {
+  struct Row {
+    const char* what;
+    std::function<void(BehindGuard&)> change;
+  };
+  const HostTensor keep = HostTensor::zeros(DType::boolean, {1, 1, 1, 7});
+  for (const Row& r : {Row{"dropout", [](BehindGuard& g) { g.attrs.set("ratio", 0.5); }},
+                       Row{"keys hidden by -inf", [&](BehindGuard& g) { g.in.push_back(keep); }},
+                       Row{"empty rows are zero", [](BehindGuard& g) { g.attrs.set("empty_rows_zero", int64_t{1}); }},
+                       Row{"fp32",
+                           [](BehindGuard& g) {
+                             for (HostTensor& t : g.in) t = t.cast(DType::f32);
+                           }},
+                       Row{"sequences", [](BehindGuard& g) {
+                             g.in = {draw({1, 9, 2, 16}, 1, DType::f16),
+                                     draw({1, 9, 2, 16}, 1, DType::f16),
+                                     draw({1, 9, 2, 16}, 1, DType::f16),
+                                     {},
+                                     HostTensor::of<int64_t>({2}, std::vector<int64_t>{0, 9})};
+                           }}}) {
+    BehindGuard g;
+    r.change(g);
+    INFO(r.what);
+    g.node();
+    CHECK(g.asked == 0);
+  }
+}
