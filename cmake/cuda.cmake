@@ -101,6 +101,16 @@ if(ONNX_AMP_HAS_CUDA)
   target_compile_definitions(cuda_plugin PRIVATE AMP_CUDA_UNIT)
   target_compile_options(cuda_plugin PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-O3 --extended-lambda --expt-relaxed-constexpr -Werror=all-warnings
                          --diag-suppress=186,177 -Xcompiler=-fPIC,-Wno-unused,-Wno-missing-field-initializers>)
+  include(cmake/cudnn_frontend.cmake)
+  if(CUDNN_FRONTEND_INCLUDE)
+    message(STATUS "CUDA plugin: fused attention by cuDNN, headers in ${CUDNN_FRONTEND_INCLUDE}")
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/backend/cuda/runtime/cudnn_attention.cc PROPERTIES
+      COMPILE_OPTIONS "-O1;-isystem;${CUDNN_FRONTEND_INCLUDE}"
+      COMPILE_DEFINITIONS "ONNX_AMP_CUDNN_FRONTEND;CUDNN_FRONTEND_SKIP_JSON_LIB")
+  else()
+    message(STATUS "CUDA plugin: without fused attention by cuDNN, its headers cannot be had; the built-in kernels are there")
+  endif()
   target_link_libraries(cuda_plugin PRIVATE CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY} base graph backend)
-  target_link_options(cuda_plugin PRIVATE -Wl,--no-undefined)
+  # The program may hold the same symbols and export them: the plugin keeps to its own.
+  target_link_options(cuda_plugin PRIVATE -Wl,--no-undefined -Wl,-Bsymbolic)
 endif()

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <limits>
 
+#include "backend/cuda/emulator.h"
 #include "backend/evaluate.h"
 #include "tests/cuda/against_cpu.h"
+#include "tests/cuda/gpu.h"
 #include "tests/cuda/on_device.h"
 #include "tests/ops/one_node.h"
 
@@ -64,8 +66,10 @@ std::string launched() {
 
 }  // namespace
 
-TEST_CASE("fused attention over many tiles on CUDA is the CPU's", "[cuda]") {
-  const OpCase cases[] = {
+namespace {
+
+std::vector<OpCase> over_many_tiles() {
+  return {
       attention({1, 2, 200, 150, 64, 64}),
       attention({1, 1, 70, 130, 128, 128}),
       attention({1, 2, 70, 66, 96, 40}, {{"heads_first", int64_t{1}}}),
@@ -79,15 +83,10 @@ TEST_CASE("fused attention over many tiles on CUDA is the CPU's", "[cuda]") {
       masked(attention({1, 2, 70, 130, 16, 16}), {1, 2, 70, 1}, false),
       sequences(packed({1, 2, 300, 300, 16, 16}), {0, 129, 129, 193, 194, 280}, 130),
   };
-  size_t k = 0;
-  for (const OpCase& c : cases) {
-    for (const DType t : {DType::f32, DType::f16, DType::bf16}) agree_with_cpu("FusedAttention", c, t, 40 + k);
-    ++k;
-  }
 }
 
-TEST_CASE("fused attention with dropout on CUDA is the CPU's", "[cuda]") {
-  const OpCase cases[] = {
+std::vector<OpCase> with_dropout() {
+  return {
       attention({2, 2, 70, 132, 16, 16}, dropping(0.3, 2)),  // keys in fours
       attention({2, 2, 70, 131, 16, 16}, dropping(0.3, 2)),  // not
       attention({4, 1, 66, 68, 16, 16}, dropping(0.3, 2)),   // two entries a sample
@@ -96,11 +95,31 @@ TEST_CASE("fused attention with dropout on CUDA is the CPU's", "[cuda]") {
       sequences(packed({1, 2, 150, 150, 16, 16}, dropping(0.3, 1)), {0, 66, 66, 140}, 76),  // in fours
       sequences(packed({1, 2, 150, 150, 16, 16}, dropping(0.3, 1)), {0, 66, 67, 140}, 75),
   };
-  size_t k = 0;
+}
+
+void agree(Device& d, const std::vector<OpCase>& cases, const std::function<void(bool)>& around_second) {
+  uint64_t k = 40;
   for (const OpCase& c : cases) {
-    for (const DType t : {DType::f32, DType::f16, DType::bf16}) agree_with_cpu("FusedAttention", c, t, 60 + k);
+    for (const DType t : {DType::f32, DType::f16, DType::bf16})
+      agree_with_cpu(d, "FusedAttention", c, t, k, around_second);
     ++k;
   }
+}
+
+}  // namespace
+
+TEST_CASE("fused attention over many tiles on CUDA is the CPU's", "[cuda]") {
+  agree(device(), over_many_tiles(), cuda::emulator::reversed);
+}
+
+TEST_CASE("fused attention with dropout on CUDA is the CPU's", "[cuda]") {
+  agree(device(), with_dropout(), cuda::emulator::reversed);
+}
+
+TEST_CASE("fused attention on the GPU is the CPU's", "[gpu]") {
+  const auto gpu = gpu_or_skip();
+  agree(*gpu, over_many_tiles(), nullptr);
+  agree(*gpu, with_dropout(), nullptr);
 }
 
 TEST_CASE("fused attention on CUDA drops what Dropout drops", "[cuda]") {

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/runtime/compiler.h"
 #include "backend/cuda/runtime/cudnn.h"
+#include "backend/cuda/runtime/cudnn_attention.h"
 #include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/products.h"
 #include "backend/plugin.h"
@@ -58,12 +59,14 @@ class RealDevice final : public CudaDevice {
     ensure(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
     uploader_ = std::make_unique<Uploader>(stream_);
     products_ = std::make_unique<Products>(stream_, properties_.name, options.tf32);
+    attention_ = std::make_unique<CudnnAttention>(*this, properties_.name);
     cudnn_ = std::make_unique<Cudnn>(*this, options.tf32);
     compiler_ = std::make_unique<Compiler>(stream_, cat("sm_", properties_.major, properties_.minor), cache_folder());
   }
   ~RealDevice() override {
     cudaStreamSynchronize(stream_);
     compiler_.reset();
+    attention_.reset();
     cudnn_.reset();
     products_.reset();
     uploader_.reset();
@@ -73,7 +76,7 @@ class RealDevice final : public CudaDevice {
   std::string description() const override {
     int driver = 0;
     cudaDriverGetVersion(&driver);
-    return cat(properties_.name, ", ", properties_.totalGlobalMem >> 20, " MiB, compute capability ", properties_.major, '.', properties_.minor, ", CUDA ", driver / 1000, '.', driver % 1000 / 10);
+    return cat(properties_.name, ", ", properties_.totalGlobalMem >> 20, " MiB, compute capability ", properties_.major, '.', properties_.minor, ", CUDA ", driver / 1000, '.', driver % 1000 / 10, CudnnAttention::headers().empty() ? ", without fused attention by cuDNN" : "");
   }
   DeviceMemory allocate(int64_t bytes) override { return allocate_device(bytes, stream_, in_use_); }
   DeviceMemory allocate_shared(int64_t bytes) override {
@@ -120,6 +123,7 @@ class RealDevice final : public CudaDevice {
   std::shared_ptr<LibraryProduct> product(const EpilogueProduct& p) override { return products_->prepare(p); }
   GeneratedKernel compile(const GeneratedSource& s) override { return compiler_->compile(s); }
   std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override { return cudnn_->plan(c); }
+  std::shared_ptr<LibraryAttention> attention(const Attention& a) override { return attention_->plan(a); }
   void launched(const char* kernel, int64_t, int) override { ensure(cudaGetLastError(), kernel); }
 
  private:
@@ -131,6 +135,7 @@ class RealDevice final : public CudaDevice {
   std::unique_ptr<Uploader> uploader_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Cudnn> cudnn_;
+  std::unique_ptr<CudnnAttention> attention_;
   std::unique_ptr<Compiler> compiler_;
 };
 

@@ -1,0 +1,44 @@
+#include "backend/choice_file.h"
+
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace amp {
+
+ChoiceFile::ChoiceFile(std::string name) {
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' ? c : '_';
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache && *cache)
+    path_ = cat(cache, "/onnx-amp-finetune/", name);
+  else if (home && *home)
+    path_ = cat(home, "/.cache/onnx-amp-finetune/", name);
+}
+
+void ChoiceFile::load() {
+  std::ifstream in(path_);
+  for (std::string line; std::getline(in, line);) {
+    const size_t tab = line.find('\t');
+    if (tab != std::string::npos) known_.emplace(line.substr(tab + 1), line.substr(0, tab));
+  }
+}
+
+std::optional<std::string> ChoiceFile::find(const std::string& key) {
+  if (!known_.count(key)) load();  // another process may have chosen meanwhile
+  const auto it = known_.find(key);
+  if (it == known_.end()) return {};
+  return it->second;
+}
+
+void ChoiceFile::keep(const std::string& key, const std::string& choice) {
+  if (!known_.emplace(key, choice).second || path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
+  std::ofstream(path_, std::ios::app) << cat(choice, '\t', key, '\n');  // one short write a line
+}
+
+}  // namespace amp
