@@ -13,7 +13,7 @@
 namespace amp {
 
 struct FusedStep {
-  std::string op;        // Cast, Where, Dropout, or one of the functors' (backend/functors.h)
+  std::string op;        // Cast, Where, Dropout, or one of the functors' (backend/functors.h); last: sums of outputs (ops/fused_layout.h)
   std::vector<int> in;   // values
   DType type = DType::f32;
   Attrs attrs;           // integers, numbers and strings

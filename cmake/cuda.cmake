@@ -29,7 +29,7 @@ foreach(f ${cuda_sources})
 endforeach()
 
 # The text of the functors, for kernels that are generated at run time.
-set(common_texts backend/cuda/generated_prelude.cuh backend/cuda/thread.cuh backend/cuda/ref.cuh backend/cuda/fused_elements.cuh backend/functor.h base/math.h base/philox.h ops/dropout.h)
+set(common_texts backend/cuda/generated_prelude.cuh backend/cuda/thread.cuh backend/cuda/ref.cuh backend/cuda/raw.cuh backend/cuda/columns.cuh backend/cuda/fused_elements.cuh backend/functor.h base/math.h base/philox.h ops/dropout.h)
 set(operator_texts)
 foreach(f ${operator_files})
   file(STRINGS ${f} marked REGEX "^// <functors>")

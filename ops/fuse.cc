@@ -10,10 +10,14 @@
 #include "base/error.h"
 #include "graph/op.h"
 #include "graph/passes.h"
+#include "ops/dropout.h"
+#include "ops/fused_layout.h"
 
 namespace amp {
 
 namespace {
+
+constexpr size_t kSumOperands = 6;  // a thread that adds up holds them of several rows
 
 bool stored_in_registers(DType t) { return t == DType::f32 || is_low(t) || t == DType::boolean; }
 
@@ -69,6 +73,24 @@ class Fuser {
         if (from < 0 || group_of(from) == group_of(n) || !can_be_step(g_, node(from)) || g_.value(v).dims != g_.value(node(n).out[0]).dims) continue;
         if (may_join(group_of(from), group_of(n))) join(group_of(from), group_of(n));
       }
+    }
+  }
+
+  // A sum joins the group that stores what it adds up: it is not loaded once more.
+  void add_sums() {
+    for (int n = 0; n < g_.n_nodes(); ++n) {
+      const Node& sum = node(n);
+      if (sum.op->name != kFusedSum || sum.in.size() != 1) continue;
+      const ValueId x = sum.in[0];
+      const int from = producer(x);
+      if (from < 0 || !is_float(g_.value(x).dtype) || !can_be_step(g_, node(from)) || !stored_in_registers(g_.value(sum.out[0]).dtype)) continue;
+      const int group = group_of(from);
+      if (members(group).size() >= limits_.steps || !sums_along(group, sum)) continue;
+      const auto inside = [&](int m) { return m >= 0 && (group_of(m) == group || m == n); };
+      size_t outputs = 1;
+      for (const int m : members(group)) outputs += leaves(m, inside);
+      if (outputs > limits_.outputs || !leaves(from, inside) || path_around(n, group) || path_around(group, n)) continue;
+      join(n, group);
     }
   }
 
@@ -138,6 +160,23 @@ class Fuser {
     }
     return inputs.size() <= limits_.inputs && outputs <= limits_.outputs && !path_around(a, b) && !path_around(b, a);
   }
+  // Whether the group's threads can add up as the sum's own kernel does, and as the sums that it has.
+  bool sums_along(int group, const Node& sum) const {
+    const Dims& dims = g_.value(sum.in[0]).dims;
+    const ReduceShape shape(dims, sum.attrs.ints("axes"));
+    std::vector<Dims> operands;
+    std::vector<int64_t> dropout_rows;
+    for (const int m : members(group)) {
+      const Node& n = node(m);
+      if (n.op->name == kFusedSum && !(ReduceShape(dims, n.attrs.ints("axes")) == shape)) return false;
+      if (n.op->name == "Dropout") dropout_rows.push_back(DropoutShape(n.attrs, numel(dims)).per_row);
+      for (const ValueId v : n.in) {
+        if (producer(v) < 0 || group_of(producer(v)) != group) operands.push_back(g_.value(v).dims);
+      }
+    }
+    return operands.size() <= kSumOperands && can_sum_along(shape, in_fours(make_walk(dims, operands), dropout_rows));
+  }
+
   template <class Inside>
   bool leaves(int m, const Inside& inside) const {
     const ValueId y = node(m).out[0];
@@ -195,7 +234,8 @@ class Fuser {
   }
 
   void place(size_t group) {
-    const std::vector<int>& nodes = members_[group];
+    std::vector<int> nodes = members_[group];
+    std::stable_partition(nodes.begin(), nodes.end(), [&](int m) { return node(m).op->name != kFusedSum; });
     if (nodes.size() == 1) {
       const Node& n = node(nodes[0]);
       std::vector<ValueId> in;
@@ -223,7 +263,8 @@ class Fuser {
       for (const ValueId v : n.in) s.in.push_back(number.at(v.index));
       s.type = g_.value(n.out[0]).dtype;
       s.out = leaves(m, inside);
-      if (s.op != "Cast") s.attrs = n.attrs;
+      if (s.op == kFusedSum) s.attrs = fused_sum_attrs(n.attrs);
+      else if (s.op != "Cast") s.attrs = n.attrs;
       if (s.out) outputs.push_back(n.out[0]);
       number[n.out[0].index] = p.value_of(p.steps.size());
       p.steps.push_back(std::move(s));
@@ -259,6 +300,7 @@ Graph fuse_elementwise(const Graph& original, const FuseLimits& limits) {
   const Graph g = prune(original);  // a group has an output
   Fuser f(g, limits);
   f.group();
+  f.add_sums();
   return f.rebuild();
 }
 

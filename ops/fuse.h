@@ -1,5 +1,6 @@
 // Fusing: connected elementwise nodes of one output shape become one Fused node (ops/fused.cc), so that what passes between
-// them is neither written to memory nor read back. The result is the same bit for bit.
+// them is neither written to memory nor read back. A sum down the columns of what such a node stores (the gradient of a bias) is
+// taken with it. The result is the same bit for bit.
 #pragma once
 
 #include "graph/graph.h"

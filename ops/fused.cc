@@ -1,12 +1,14 @@
 // Fused: a chain of elementwise operators as one node (backend/fused_program.h), made by ops/fuse.h after autodiff. Inputs
-// broadcast; every output has the dims that they broadcast to.
+// broadcast; outputs have the dims that they broadcast to, but for sums of them.
 #include <algorithm>
+#include <map>
 
 #include "backend/elementwise.h"
 #include "backend/fused_program.h"
 #include "backend/walk.h"
 #include "graph/op.h"
 #include "ops/dropout.h"
+#include "ops/fused_layout.h"
 
 namespace amp {
 namespace {
@@ -18,7 +20,12 @@ void infer(InferCtx& c) {
   Dims dims;
   for (size_t i = 0; i < c.n_in(); ++i) dims = broadcast(dims, c.in(i).dims);
   for (const FusedStep& s : FusedProgram::parse(c.attrs, c.n_in()).steps) {
-    if (s.out) c.out(s.type, dims);
+    if (s.op == kFusedSum) {
+      const Attrs a = sum_attrs(s.attrs);
+      c.out(s.type, reduced_dims(dims, a.ints("axes"), a.i("keepdims", 1) != 0));
+    } else if (s.out) {
+      c.out(s.type, dims);
+    }
   }
 }
 
@@ -38,6 +45,7 @@ class Chunks {
     for (const Tensor& t : in_) operands.push_back(t.dims);
     walk_ = make_walk(dims, operands);
     size_t out = 0;
+    std::erase_if(program_.steps, [](const FusedStep& s) { return s.op == kFusedSum; });  // they are the last ones
     for (const FusedStep& s : program_.steps) {
       Step step;
       step.functor = find_functor(s.op);
@@ -137,8 +145,26 @@ class Chunks {
   Walk walk_;
 };
 
-Kernel kernel(const KernelArgs& a) {
-  if (a.out[0].numel() == 0) return [] {};
+// Sums of what is stored, by their own kernels.
+Kernel with_sums(const KernelArgs& a, Kernel elements) {
+  std::vector<Kernel> kernels = {std::move(elements)};
+  const FusedProgram p = FusedProgram::parse(a.attrs(), a.in.size());
+  std::map<int, size_t> stored;  // outputs by value
+  size_t out = 0;
+  for (size_t i = 0; i < p.steps.size(); ++i) {
+    const FusedStep& s = p.steps[i];
+    if (s.out) stored[p.value_of(i)] = out++;
+    if (s.op != kFusedSum) continue;
+    const Node sum{&core_op(kFusedSum), {}, {}, sum_attrs(s.attrs), {}};
+    kernels.push_back(find_kernel(DeviceKind::cpu, kFusedSum)({sum, {a.out.at(stored.at(s.in.at(0)))}, {a.out.at(out - 1)}, nullptr, a.state, nullptr}));
+  }
+  if (kernels.size() == 1) return kernels[0];
+  return [kernels] {
+    for (const Kernel& k : kernels) k();
+  };
+}
+
+Kernel elements(const KernelArgs& a) {
   const auto chunks = std::make_shared<Chunks>(a);
   constexpr int64_t kGrain = 16384;
   if (chunks->rows() == 1) {
@@ -149,6 +175,11 @@ Kernel kernel(const KernelArgs& a) {
       for (int64_t row = b; row < e; ++row) chunks->run(row, 0, chunks->inner());
     });
   };
+}
+
+Kernel kernel(const KernelArgs& a) {
+  if (a.out[0].numel() == 0) return [] {};
+  return with_sums(a, elements(a));
 }
 
 OpDef def() {

@@ -5,19 +5,11 @@
 #include <numeric>
 
 #include "ops/elementwise_op.h"
+#include "ops/reduce_shape.h"
 
 namespace amp {
 namespace {
 
-Dims reduced_dims(const Dims& in, const std::vector<int64_t>& axes, bool keepdims) {
-  Dims out;
-  for (size_t d = 0; d < in.size(); ++d) {
-    const bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
-    if (!gone) out.push_back(in[d]);
-    else if (keepdims) out.push_back(1);
-  }
-  return out;
-}
 void infer_reduce(InferCtx& c) { c.out(c.in(0).dtype, reduced_dims(c.in(0).dims, c.attrs.ints("axes"), c.attrs.i("keepdims", 1) != 0)); }
 
 // Core reductions run over one run of neighbouring axes; others are chained from the innermost out.
@@ -77,17 +69,8 @@ T identity() {
 template <int Op, class T>
 Kernel typed_reduce(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
-  const auto axes = a.attrs().ints("axes");
-  // One run of axes (simplify_reduce), but for axes of extent 1 anywhere.
-  size_t lo = x.dims.size(), hi = 0;
-  for (const int64_t axis : axes) {
-    const size_t d = static_cast<size_t>(axis);
-    if (x.dims[d] == 1) continue;
-    lo = std::min(lo, d);
-    hi = std::max(hi, d);
-  }
-  int64_t outer = 1, n = 1, inner = 1;
-  for (size_t d = 0; d < x.dims.size(); ++d) (d < lo ? outer : d > hi ? inner : n) *= x.dims[d];
+  const ReduceShape shape(x.dims, a.attrs().ints("axes"));
+  const int64_t outer = shape.outer, n = shape.n, inner = shape.inner;
   if (y.numel() == 0) return [] {};
   constexpr int64_t kBlock = 256;
   if (inner == 1) {

@@ -15,6 +15,7 @@
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/raw.cuh"
 
+// <device>: generated kernels hold this text too (cmake/functors.cmake)
 namespace amp::cuda {
 
 struct ColumnTiles {
@@ -25,6 +26,11 @@ struct ColumnTiles {
 
   HD int64_t count() const { return outer * across * splits; }
 };
+
+}  // namespace amp::cuda
+// </device>
+
+namespace amp::cuda {
 
 // lanes: at most so many threads side by side, a power of two.
 inline ColumnTiles column_tiles(int64_t outer, int64_t rows, int64_t columns, int width, int lanes) {
@@ -41,6 +47,11 @@ inline ColumnTiles column_tiles(int64_t outer, int64_t rows, int64_t columns, in
   t.splits = std::max<int64_t>(1, t.split_rows > 0 ? (rows + t.split_rows - 1) / t.split_rows : 1);
   return t;
 }
+
+}  // namespace amp::cuda
+
+// <device>: generated kernels hold this text too (cmake/functors.cmake)
+namespace amp::cuda {
 
 template <class Body>
 struct ColumnKernel {
@@ -111,6 +122,11 @@ struct ColumnKernel {
     }
   }
 };
+
+}  // namespace amp::cuda
+// </device>
+
+namespace amp::cuda {
 
 // The splits' results: `outer` counts the body's sums, a column is a cell.
 template <class Body>

@@ -14,6 +14,7 @@ struct GeneratedSource {
   std::string name;                // of the entry; a hash of the whole text is part of it
   std::vector<std::string> files;  // whose functors it calls (backend/functor_texts.h)
   std::string body;                // in a namespace of its own
+  bool cooperative = false;        // threads of a block meet
   size_t words = 0;                // of the entry's one argument, a struct of 64-bit words
 };
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "ops/dropout.h"
+#include "ops/fused_layout.h"
 
 namespace amp::cuda {
 
@@ -33,40 +34,31 @@ const FunctorName& name_of_functor(const std::string& op) {
 
 class Writer {
  public:
-  explicit Writer(const KernelArgs& a) : a_(a), program_(FusedProgram::parse(a.attrs(), a.in.size())) {
+  Writer(const KernelArgs& a, const std::optional<FusedSums>& sums, void* partial)
+      : a_(a), program_(FusedProgram::parse(a.attrs(), a.in.size())), sums_(sums), partial_(partial) {
     std::vector<Dims> operands;
     for (const Tensor& t : a.in) operands.push_back(t.dims);
     walk_ = make_walk(a.out[0].dims, operands);
     n_ = a.out[0].numel();
-    width_ = choose_width();
+    std::vector<int64_t> dropout_rows;
+    for (const FusedStep& s : program_.steps) {
+      if (s.op == "Dropout") dropout_rows.push_back(DropoutShape(s.attrs, n_).per_row);
+    }
+    const bool fours = in_fours(walk_, dropout_rows);
+    if (sums && !can_sum_along(sums->shape, fours)) bug("a fused sum along other columns");
+    width_ = sums ? (sums->shape.inner % 4 == 0 ? 4 : 1) : fours ? 4 : 1;
   }
 
   FusedLaunch write() {
-    word(static_cast<uint64_t>(walk_.inner / width_));
+    word(static_cast<uint64_t>(walk_.inner));
     word(static_cast<uint64_t>(n_ / width_));
     word(reinterpret_cast<uint64_t>(a_.state));
-    begin();
-    for (size_t i = 0; i < program_.steps.size(); ++i) step(i);
-    store();
-    body_ += "  }\n}\n";
+    if (sums_) columns();
+    else groups();
     return finish();
   }
 
  private:
-  int choose_width() const {
-    if (walk_.inner % 4 != 0) return 1;
-    for (size_t k = 0; k < a_.in.size(); ++k) {
-      if (walk_.inner_stride[k] == 0) continue;
-      for (const int64_t s : walk_.stride[k]) {
-        if (s % 4 != 0) return 1;
-      }
-    }
-    for (const FusedStep& s : program_.steps) {
-      if (s.op == "Dropout" && DropoutShape(s.attrs, n_).per_row % 4 != 0) return 1;
-    }
-    return 4;
-  }
-
   // An argument, as text.
   std::string word(uint64_t value) {
     words_.push_back(value);
@@ -82,17 +74,59 @@ class Writer {
     return walk_.inner_stride[k] == 0 && std::all_of(s.begin(), s.end(), [](int64_t x) { return x == 0; });
   }
 
-  // The loop's head, the operands' places and loads.
-  void begin() {
-    std::vector<std::string> refs;
-    for (const Tensor& t : a_.in) refs.push_back(cat("make_ref(", word(reinterpret_cast<uint64_t>(t.data)), ", ", enumerator(t.dtype), ')'));
-    for (const Tensor& t : a_.out) out_refs_.push_back(cat("make_ref(", word(reinterpret_cast<uint64_t>(t.data)), ", ", enumerator(t.dtype), ')'));
+  // A thread's groups of W elements, one after the other.
+  void groups() {
+    addresses();
     body_ += "DEV void run(const Args& a) {\n  const Index groups = static_cast<Index>(a.w[1]);\n"
              "  for (Index g = static_cast<Index>(global_index()); g < groups; g += static_cast<Index>(global_threads())) {\n"
              "    const Index at = g * W;\n";
+    loads("");
+    steps();
+    body_ += "  }\n}\n";
+  }
+  // What columns.cuh asks of a body: operands are fetched, rows later, computed, stored and added up.
+  void columns() {
+    addresses();
+    const ColumnTiles& t = sums_->tiles;
+    const std::string partial = word(reinterpret_cast<uint64_t>(partial_));
+    const auto number = [&](const char* type, int64_t v) { return cat("static_cast<", type, ">(", word(static_cast<uint64_t>(v)), ')'); };
+    std::string tiles;
+    for (const int64_t v : {t.outer, t.rows, t.columns}) tiles += number("int64_t", v) + ", ";
+    for (const int v : {t.lanes, t.threads}) tiles += number("int", v) + ", ";
+    for (const int64_t v : {t.across, t.splits, t.split_rows}) tiles += number("int64_t", v) + ", ";
+    body_ += cat("struct Body {\n  using Value = float;\n  static constexpr int kSums = ", sums_->outputs.size(),
+                 ", kWidth = W;\n  struct Context {};\n  struct Loaded {\n    Index at;\n");
+    for (size_t k = 0; k < a_.in.size(); ++k) line(declare(static_cast<int>(k)));
+    const std::string rows = index_word(t.rows), across = index_word(t.columns);
+    body_ += cat("  };\n  const Args& a;\n  DEV float identity() const { return 0; }\n  DEV float combine(float x, float y) const { return x + y; }\n"
+                 "  DEV Context begin(int64_t) const { return {}; }\n"
+                 "  DEV Loaded fetch(int64_t outer, int64_t line, int64_t place) const {\n    Loaded l;\n"
+                 "    const Index at = l.at = (static_cast<Index>(outer) * ", rows, " + static_cast<Index>(line)) * ", across, " + static_cast<Index>(place);\n");
+    loads("l.");
+    body_ += "    return l;\n  }\n  DEV void add(float (&acc)[kSums][W], const Loaded& l, const Context&) const {\n    const Index at = l.at;\n";
+    for (size_t k = 0; k < a_.in.size(); ++k) line(cat("const auto& v", k, " = l.v", k, ';'));
+    steps();
+    size_t sum = 0;
+    for (const FusedStep& s : program_.steps) {
+      if (s.op != kFusedSum) continue;
+      line("#pragma unroll");
+      line(cat("for (int j = 0; j < W; ++j) acc[", sum, "][j] = combine(acc[", sum, "][j], v", s.in.at(0), "[j]);"));
+      ++sum;
+    }
+    body_ += "  }\n  DEV void store(int sum, int64_t cell, float v) const {\n";
+    for (size_t k = 0; k < sums_->outputs.size(); ++k) line(cat("if (sum == ", k, ") amp::cuda::store(", out_refs_.at(sums_->outputs[k]), ", cell, v);"));
+    body_ += cat("  }\n};\nDEV void run(const Args& a) {\n  const ColumnKernel<Body> kernel{Body{a}, ColumnTiles{", tiles, "}, reinterpret_cast<float*>(", partial, ")};\n  kernel();\n}\n");
+  }
+
+  void addresses() {
+    for (const Tensor& t : a_.in) refs_.push_back(cat("make_ref(", word(reinterpret_cast<uint64_t>(t.data)), ", ", enumerator(t.dtype), ')'));
+    for (const Tensor& t : a_.out) out_refs_.push_back(cat("make_ref(", word(reinterpret_cast<uint64_t>(t.data)), ", ", enumerator(t.dtype), ')'));
+  }
+  // Operands at the W elements from `at` on. in: what holds them.
+  void loads(const std::string& in) {
     rows();
     for (size_t k = 0; k < a_.in.size(); ++k) {
-      line(declare(static_cast<int>(k)));
+      if (in.empty()) line(declare(static_cast<int>(k)));
       const bool steps = walk_.inner_stride[k] != 0;
       std::string place = steps ? "column" : "";
       if (walk_.full(k)) place = "at";
@@ -102,8 +136,14 @@ class Writer {
         }
       }
       if (place.empty()) place = "0";
-      line(cat(steps || walk_.full(k) ? "read(" : "read_one(", refs[k], ", ", place, ", v", k, ");"));
+      line(cat(steps || walk_.full(k) ? "read(" : "read_one(", refs_[k], ", ", place, ", ", in, "v", k, ");"));
     }
+  }
+  void steps() {
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      if (program_.steps[i].op != kFusedSum) step(i);
+    }
+    store();
   }
   // Where in the rows a group lies, for operands that do not advance with the result.
   void rows() {
@@ -117,7 +157,7 @@ class Writer {
       }
     }
     if (!column) return;
-    line("const Index per_row = static_cast<Index>(a.w[0]), row = g / per_row, column = (g - row * per_row) * W;");
+    line("const Index per_row = static_cast<Index>(a.w[0]), row = at / per_row, column = at - row * per_row;");
     std::string rest = "row";
     for (size_t d = walk_.extent.size(); d-- > first;) {
       if (d == 0) {
@@ -186,7 +226,7 @@ class Writer {
   void store() {
     size_t out = 0;
     for (size_t i = 0; i < program_.steps.size(); ++i) {
-      if (program_.steps[i].out) line(cat("write(", out_refs_.at(out++), ", at, v", program_.value_of(i), ");"));
+      if (program_.steps[i].out && program_.steps[i].op != kFusedSum) line(cat("write(", out_refs_.at(out++), ", at, v", program_.value_of(i), ");"));
     }
   }
 
@@ -194,6 +234,7 @@ class Writer {
     FusedLaunch l;
     const bool small = n_ < int64_t{1} << 31;
     l.source.words = words_.size();
+    l.source.cooperative = sums_.has_value();
     l.source.files = files_;
     l.source.body = cat("using Index = ", small ? "uint32_t" : "int64_t", ";\nconstexpr int W = ", width_, ";\nstruct Args { uint64_t w[", words_.size(), "]; };\n", body_);
     const std::string whole = whole_text({l.source});
@@ -212,7 +253,9 @@ class Writer {
   int64_t n_ = 0;
   int width_ = 1;
   std::vector<uint64_t> words_;
-  std::vector<std::string> out_refs_, files_;
+  std::optional<FusedSums> sums_;
+  void* partial_;
+  std::vector<std::string> refs_, out_refs_, files_;
   std::string body_;
 };
 
@@ -228,6 +271,23 @@ std::string whole_text(const std::vector<GeneratedSource>& sources) {
   return text;
 }
 
-FusedLaunch fused_launch(const KernelArgs& a) { return Writer(a).write(); }
+std::optional<FusedSums> fused_sums(const KernelArgs& a) {
+  const FusedProgram p = FusedProgram::parse(a.attrs(), a.in.size());
+  std::optional<FusedSums> sums;
+  std::vector<size_t> output(p.steps.size());
+  size_t out = 0;
+  for (size_t i = 0; i < p.steps.size(); ++i) {
+    const FusedStep& s = p.steps[i];
+    if (s.out) output[i] = out++;
+    if (s.op != kFusedSum) continue;
+    if (!sums) sums = FusedSums{{}, {}, ReduceShape(a.out[0].dims, sum_attrs(s.attrs).ints("axes")), {}};
+    sums->outputs.push_back(output[i]);
+    sums->of.push_back(output.at(static_cast<size_t>(s.in.at(0) - p.n_in)));
+  }
+  if (sums) sums->tiles = column_tiles(sums->shape.outer, sums->shape.n, sums->shape.inner, sums->shape.inner % 4 == 0 ? 4 : 1, 32);
+  return sums;
+}
+
+FusedLaunch fused_launch(const KernelArgs& a, const std::optional<FusedSums>& sums, void* partial) { return Writer(a, sums, partial).write(); }
 
 }  // namespace amp::cuda

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/columns.cuh"
 #include "backend/cuda/rows.cuh"
+#include "ops/reduce_shape.h"
 
 namespace amp::cuda {
 namespace {
@@ -96,20 +97,13 @@ struct Alone {
 template <class Op, class T>
 Kernel typed(const KernelArgs& a, Carver& carver, T none) {
   const Tensor &x = a.in[0], &y = a.out[0];
-  size_t lo = x.dims.size(), hi = 0;
-  for (const int64_t axis : a.attrs().ints("axes")) {
-    const auto d = static_cast<size_t>(axis);
-    if (x.dims[d] == 1) continue;
-    lo = std::min(lo, d);
-    hi = std::max(hi, d);
-  }
-  int64_t outer = 1, n = 1, inner = 1;
-  for (size_t d = 0; d < x.dims.size(); ++d) (d < lo ? outer : d > hi ? inner : n) *= x.dims[d];
+  const ReduceShape shape(x.dims, a.attrs().ints("axes"));
+  const int64_t outer = shape.outer, n = shape.n, inner = shape.inner;
   if (y.numel() == 0) return [] {};
   constexpr bool floating = std::is_same_v<T, float>;
   constexpr int W = floating ? 4 : 1;
   const bool four = floating && (inner == 1 ? n : inner) % 4 == 0;
-  if (n <= 8 || (inner >= 32 && outer * inner >= 1 << 18)) {
+  if (shape.alone()) {
     if (carver.measuring()) return {};
     CudaDevice& d = device_of(a);
     const int64_t count = y.numel();
@@ -117,7 +111,7 @@ Kernel typed(const KernelArgs& a, Carver& carver, T none) {
       return [&d, body = Alone<Op, T, W>{x, y, none, n, inner}, count] { for_each(d, count / W, body); };
     return [&d, body = Alone<Op, T, 1>{x, y, none, n, inner}, count] { for_each(d, count, body); };
   }
-  if (inner > 1) {
+  if (shape.by_columns()) {
     if (four) return reduce_columns(a, carver, outer, n, inner, Columns<Op, T, W>{x, y, none, n, inner});
     return reduce_columns(a, carver, outer, n, inner, Columns<Op, T, 1>{x, y, none, n, inner});
   }

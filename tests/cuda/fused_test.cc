@@ -3,6 +3,7 @@
 #include <catch2/catch_all.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -62,7 +63,13 @@ TEST_CASE("random graphs compute the same bits when fused on the emulated device
   if (compiled && !HostCompiler::present()) SKIP("there is no C++ compiler, or not the sources");
   const auto plain = cuda::make_emulated_device(), device = cuda::make_emulated_device();
   HostCompiler compiler;
-  if (compiled) device->compiler = [&](const cuda::GeneratedSource& s) { return compiler(s); };
+  size_t with_sums = 0;
+  if (compiled) {
+    device->compiler = [&](const cuda::GeneratedSource& s) {
+      with_sums += s.cooperative;
+      return compiler(s);
+    };
+  }
   for (uint64_t seed = 0; seed < (compiled ? 24 : 60); ++seed) {
     INFO("seed " << seed << (compiled ? ", compiled" : ", interpreted"));
     const RandomGraph r(seed);
@@ -71,6 +78,7 @@ TEST_CASE("random graphs compute the same bits when fused on the emulated device
     for (size_t i = 0; i < before.size(); ++i) CHECK(same_bits(before[i], after[i]));
   }
   CHECK((compiler.compiled() > 10) == compiled);
+  CHECK((with_sums > 2) == compiled);
 }
 
 TEST_CASE("models train to the same bits when fused", "[cuda][fuse]") {
@@ -103,7 +111,12 @@ TEST_CASE("NVRTC compiles the generated kernels of models", "[cuda][fuse][nvrtc]
     const Golden g(entry);
     for (const DType low : {DType::f32, DType::f16}) trained(g, *device, low, 1, true);
   }
-  CHECK(sources.size() > 10);
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    const RandomGraph r(seed);
+    r.run(fuse_elementwise(r.graph), *device);
+  }
+  CHECK(sources.size() > 40);
+  CHECK(std::count_if(sources.begin(), sources.end(), [](const auto& s) { return s.second.cooperative; }) > 2);
   double longest = 0, all = 0;
   for (const auto& [name, source] : sources) {
     INFO(source.body);
@@ -149,6 +162,50 @@ TEST_CASE("kernels of a training micro-batch, before and after", "[.][fusion_tab
       std::cout << g.name << ": " << launches(before) << " kernels, fused " << launches(after) << '\n';
     } catch (const std::exception& e) {
       std::cout << entry.path().filename().string() << ": " << e.what() << '\n';
+    }
+  }
+}
+
+// Not run by itself: what fusing would gain on the CPU, where it is not done.
+TEST_CASE("time of a training micro-batch on the CPU, fused and not", "[.][fusion_cpu]") {
+  const char* const zoo = std::getenv("AMP_ZOO");
+  const std::filesystem::path folder = zoo ? zoo : test_data() + "/zoo";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (!entry.is_directory()) continue;
+    for (const DType low : {DType::f32, DType::f16}) {
+      const Golden g(entry.path());
+      const std::shared_ptr<const Graph> plain = planned_graph(g, low), graphs[2] = {plain, std::make_shared<Graph>(fuse_elementwise(*plain))};
+      std::vector<HostTensor> memory;
+      std::vector<std::unique_ptr<Program>> programs;
+      HostArena arenas[2];
+      const RunState state{1, 2, 3};
+      for (size_t i = 0; i < 2; ++i) {
+        ProgramOptions o;
+        o.arena = &arenas[i];
+        o.state = &state;
+        for (int32_t v = 0; v < graphs[i]->n_values(); ++v) {
+          const Value& x = graphs[i]->value(ValueId{v});
+          if (x.kind != ValueKind::param) continue;
+          const auto slot = static_cast<size_t>(x.slot);
+          if (o.params.size() <= slot) o.params.resize(slot + 1);
+          if (o.grads.size() <= slot) o.grads.resize(slot + 1);
+          for (auto* to : {&o.params, &o.grads}) {
+            memory.push_back(to == &o.params ? random_tensor(x.dims, slot).cast(x.dtype) : HostTensor::zeros(x.dtype, x.dims));
+            (*to)[slot] = Tensor{memory.back().mutable_data(), x.dtype, x.dims};
+          }
+        }
+        programs.push_back(std::make_unique<Program>(graphs[i], o));
+        for (const auto& [name, t] : g.batch) {
+          if (programs[i]->has_input(name)) programs[i]->set_input(name, t);
+        }
+      }
+      double best[2] = {1e9, 1e9};
+      for (int run = 0; run < 60; ++run) {
+        const auto start = std::chrono::steady_clock::now();
+        programs[static_cast<size_t>(run % 2)]->run();
+        best[run % 2] = std::min(best[run % 2], std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      }
+      std::cout << g.name << ' ' << name_of(low) << ": " << best[0] * 1e3 << " ms, fused " << best[1] * 1e3 << " ms\n";
     }
   }
 }

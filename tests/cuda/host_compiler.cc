@@ -52,10 +52,10 @@ HostCompiler::Entry HostCompiler::entry(const std::string& name) {
 cuda::GeneratedKernel HostCompiler::operator()(const cuda::GeneratedSource& s) {
   const bool known = entries_.count(s.name) != 0 || std::any_of(waiting_.begin(), waiting_.end(), [&](const auto& w) { return w.name == s.name; });
   if (!known) waiting_.push_back(s);
-  return [this, name = s.name, expected = s.words](const cuda::Grid& g, const std::vector<uint64_t>& words) {
+  return [this, name = s.name, expected = s.words, cooperative = s.cooperative](const cuda::Grid& g, const std::vector<uint64_t>& words) {
     check(words.size() == expected, "a generated kernel with other arguments");
     const Entry e = entry(name);
-    cuda::emulator::run({g.blocks, g.threads, g.shared, false}, [&] { e(words.data()); });
+    cuda::emulator::run({g.blocks, g.threads, g.shared, cooperative}, [&] { e(words.data()); });
     return true;
   };
 }

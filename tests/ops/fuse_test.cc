@@ -57,6 +57,19 @@ TEST_CASE("a fused node comes before those who wait for it", "[fuse]") {
   CHECK(fused(text) == "Fused ReduceSum Mul");
 }
 
+TEST_CASE("a sum down columns is taken with what is stored", "[fuse]") {
+  const std::string chain = "input x 40 8\ninput y 40 8\na = Mul(x, y)\nd = Relu(a)\noutput d\n";
+  const CoreText t(chain + "s = ReduceSum(d) {axes=[0]; keepdims=0}\noutput s");
+  const Graph g = fuse_elementwise(t.graph);
+  CHECK(text_of(g) == "t0 float32[40,8], t1 float32[8] = Fused(x, y)\noutput d = t0\noutput s = t1\n");
+  CHECK(g.node(NodeId{0}).attrs.s("program", "") == "Mul float32 0 1\nRelu float32 2 out\nReduceSum float32 3 {axes=s0 keepdims=i0} out");
+  // One node and its sum are a chain too; along rows, over few rows, of what is not stored: by itself.
+  CHECK(fused("input x 40 8\nd = Relu(x)\ns = ReduceSum(d) {axes=[0]; keepdims=0}\noutput d\noutput s") == "Fused");
+  CHECK(fused(chain + "s = ReduceSum(d) {axes=[1]; keepdims=0}\noutput s") == "Fused ReduceSum");
+  CHECK(fused("input x 4 8\nd = Relu(x)\ns = ReduceSum(d) {axes=[0]; keepdims=0}\noutput d\noutput s") == "Relu ReduceSum");
+  CHECK(fused("input x 40 8\nd = Relu(x)\ns = ReduceSum(d) {axes=[0]; keepdims=0}\noutput s") == "Relu ReduceSum");
+}
+
 TEST_CASE("random graphs compute the same bits when fused", "[fuse]") {
   size_t nodes = 0, left = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {

@@ -22,7 +22,7 @@ const char* const kPredicates[] = {"Greater", "LessOrEqual", "Equal", "IsNaN"};
 RandomGraph::RandomGraph(uint64_t seed) {
   std::mt19937_64 rng(seed);
   const auto below = [&](size_t n) { return static_cast<size_t>(rng() % n); };
-  const Dims shapes[] = {{3, 5, 8}, {2, 7}, {4, 1, 6, 4}, {1025}, {2, 3, 4, 4}, {1}, {6, 64}};
+  const Dims shapes[] = {{3, 5, 8}, {2, 7}, {4, 1, 6, 4}, {1025}, {2, 3, 4, 4}, {1}, {6, 64}, {40, 3, 8}, {3000, 12}, {77, 5}, {9, 20, 6}};
   const Dims dims = shapes[below(std::size(shapes))];
   const DType types[] = {DType::f32, DType::f16, DType::bf16};
   std::vector<ValueId> floats, bools;  // of the whole shape, or what broadcasts to it
@@ -76,6 +76,15 @@ RandomGraph::RandomGraph(uint64_t seed) {
     floats.push_back(v);
   }
   for (size_t i = 0; i < 4; ++i) graph.outputs.push_back({cat("y", i), i == 0 ? floats.back() : whole()});
+  // Sums down the columns of what is stored, which may join what stores it.
+  std::vector<int64_t> leading;
+  for (size_t d = 0; d + 1 < dims.size(); ++d) leading.push_back(static_cast<int64_t>(d));
+  for (size_t i = 0; i < 3 && !leading.empty(); ++i) {
+    const ValueId x = graph.outputs[1 + i].value;
+    const ValueId v = node("ReduceSum", {x}, {{"axes", leading}, {"keepdims", static_cast<int64_t>(below(2))}});
+    if (below(2)) graph.set_dtype(v, types[below(3)]);
+    graph.outputs.push_back({cat("s", i), v});
+  }
   if (!bools.empty()) graph.outputs.push_back({"b", bools.back()});
 }
 

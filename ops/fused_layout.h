@@ -1,0 +1,51 @@
+// How a Fused node's operators are laid over threads: shared by the pass that makes such nodes and by what writes their kernels.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/fused_program.h"
+#include "backend/walk.h"
+#include "ops/reduce_shape.h"
+
+namespace amp {
+
+inline constexpr const char* kFusedSum = "ReduceSum";  // the one step that is not elementwise; its input is an output, nobody reads it
+
+// Attributes of a sum in a fused program, and back.
+inline Attrs fused_sum_attrs(const Attrs& a) {
+  std::string axes;
+  for (const int64_t x : a.ints("axes")) axes += (axes.empty() ? "" : ",") + std::to_string(x);
+  return {{"axes", axes}, {"keepdims", a.i("keepdims", 1)}};
+}
+inline Attrs sum_attrs(const Attrs& fused) {
+  std::vector<int64_t> axes;
+  const std::string text = fused.s("axes", "");
+  for (size_t at = 0; at < text.size();) {
+    size_t used = 0;
+    axes.push_back(std::stoll(text.substr(at), &used));
+    at += used + 1;
+  }
+  return {{"axes", axes}, {"keepdims", fused.i("keepdims", 1)}};
+}
+
+// Whether threads may take four neighbours. dropout_rows: elements of a row of each Dropout.
+inline bool in_fours(const Walk& w, const std::vector<int64_t>& dropout_rows) {
+  if (w.inner % 4 != 0) return false;
+  for (size_t k = 0; k < w.stride.size(); ++k) {
+    if (w.inner_stride[k] == 0) continue;
+    for (const int64_t s : w.stride[k]) {
+      if (s % 4 != 0) return false;
+    }
+  }
+  for (const int64_t n : dropout_rows) {
+    if (n % 4 != 0) return false;
+  }
+  return true;
+}
+
+// A sum that a Fused node may compute: down columns, as many elements a thread as the sum's own kernel takes, so that the order
+// of the additions is the same.
+inline bool can_sum_along(const ReduceShape& s, bool fours) { return s.by_columns() && (s.inner % 4 != 0 || fours); }
+
+}  // namespace amp

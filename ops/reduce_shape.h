@@ -1,0 +1,43 @@
+// How a reduction's input is seen: (outer, n, inner), the middle goes. ops/cuda/reduce.cu and fused kernels must see it alike.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "base/shape.h"
+
+namespace amp {
+
+inline Dims reduced_dims(const Dims& in, const std::vector<int64_t>& axes, bool keepdims) {
+  Dims out;
+  for (size_t d = 0; d < in.size(); ++d) {
+    const bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
+    if (!gone) out.push_back(in[d]);
+    else if (keepdims) out.push_back(1);
+  }
+  return out;
+}
+
+struct ReduceShape {
+  int64_t outer = 1, n = 1, inner = 1;
+
+  // One run of axes, but for axes of extent 1 anywhere (ops/reduce.cc).
+  ReduceShape(const Dims& dims, const std::vector<int64_t>& axes) {
+    size_t lo = dims.size(), hi = 0;
+    for (const int64_t axis : axes) {
+      const auto d = static_cast<size_t>(axis);
+      if (dims[d] == 1) continue;
+      lo = std::min(lo, d);
+      hi = std::max(hi, d);
+    }
+    for (size_t d = 0; d < dims.size(); ++d) (d < lo ? outer : d > hi ? inner : n) *= dims[d];
+  }
+
+  // On a GPU, one thread for each result: few to combine, or so many results that they fill the device.
+  bool alone() const { return n <= 8 || (inner >= 32 && outer * inner >= 1 << 18); }
+  bool operator==(const ReduceShape&) const = default;
+  // On a GPU, summed down columns (backend/cuda/columns.cuh).
+  bool by_columns() const { return inner > 1 && !alone(); }
+};
+
+}  // namespace amp
