@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "graph/autodiff.h"
 #include "graph/passes.h"
+#include "ops/add_norm_fusion.h"
 #include "ops/composites.h"
 #include "ops/fuse.h"
 #include "ops/padding.h"
@@ -234,7 +235,7 @@ static std::string signature(const Tensors& batch) {
 }
 
 Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch, const Packing* packing, bool node_by_node) {
-  const bool fuse = options_.fusion && !node_by_node && device().kind() == DeviceKind::cuda;
+  const bool fuse = options_.fusion && !node_by_node;
   std::string key = cat(static_cast<int>(mode), '|', fuse, '|', loss ? loss->key() : "", '|');
   for (const int o : outputs) key += cat(o, ',');
   key += signature(batch);
@@ -242,7 +243,8 @@ Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>&
   auto& slot = programs_[key];
   if (!slot) {
     const std::shared_ptr<Graph> graph = build(mode, loss, outputs, batch, packing);
-    if (fuse) *graph = fuse_elementwise(*graph);
+    if (fuse) *graph = fuse_norms(*graph);
+    if (fuse && device().kind() == DeviceKind::cuda) *graph = fuse_elementwise(*graph);
     for (const auto& p : graph->param_grads) reached_[static_cast<size_t>(p.slot)] = true;
     ProgramOptions o;
     o.device = &device();

@@ -26,7 +26,7 @@ struct SessionOptions {
   bool batchnorm_as_written = false;      // outside training, nodes in training form use batch statistics, as in inference engines
   DecayExclude decay_exclude = DecayExclude::bias_and_norm;
   uint64_t seed = 42;
-  bool fusion = true;                     // elementwise nodes are fused (ops/fuse.h), where the device gains by it
+  bool fusion = true;                     // sums and norms (ops/add_norm_fusion.h), elementwise nodes (ops/fuse.h) are fused, where the device gains by it
 };
 
 class Session {

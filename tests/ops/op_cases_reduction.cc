@@ -140,6 +140,43 @@ void normalisations(OpSpecs& s) {
       s["LayerNormGradWeights"].cases.push_back(fixed({{x, mean, rstd, dy}, a}));
     }
   }
+  // Residual connections: dropout, a bias of the branch, types that intermediate results round to, a copy.
+  const auto type = [](DType t) { return static_cast<int64_t>(t); };
+  struct Residual {
+    Dims dims;
+    int64_t n, rms, rows;  // rows 0: no dropout
+    bool bias, branch_bias, copy;
+    DType rounds;
+  };
+  for (const Residual& q : {Residual{{3, 5}, 5, 0, 0, true, false, false, DType::f32},
+                            Residual{{0, 5}, 5, 0, 0, true, true, true, DType::f32},
+                            Residual{{6, 8}, 8, 0, 2, true, true, true, DType::f32},
+                            Residual{{6, 8}, 8, 1, 16, false, true, false, DType::f16},
+                            Residual{{2, 3, 7}, 7, 0, 3, false, false, true, DType::bf16},
+                            Residual{{4, 3, 2, 6}, 12, 1, 4, false, false, false, DType::f32},
+                            Residual{{30, 132}, 132, 0, 5, true, true, true, DType::f32},
+                            Residual{{3, 1500}, 1500, 0, 3, true, false, true, DType::f32}}) {
+    Attrs a{{"n", q.n}, {"epsilon", 1e-5}, {"rms", q.rms}};
+    if (q.rows > 0) {
+      a.set("ratio", 0.25);
+      a.set("site", int64_t{7});
+      a.set("rows", q.rows);
+    }
+    if (q.copy) a.set("copy", type(DType::f32));
+    Attrs back = a;
+    a.set("sum", type(q.rounds));
+    a.set("dropped", type(q.rounds));
+    back.set("norm", type(q.rounds));
+    const int64_t rows = numel(q.dims) / q.n;
+    const Operand t{q.dims}, w{{q.n}, scale}, v{{q.n}}, none{{}, uniform(0, 1), Role::absent};
+    const Operand mean{{rows}, q.rms ? uniform(0, 0) : uniform(-1, 1), Role::stat}, rstd{{rows}, scale, Role::stat};
+    s["AddNorm"].cases.push_back(fixed({{t, t, w, q.bias ? v : none, q.branch_bias ? v : none}, a}));
+    s["AddNormGrad"].cases.push_back(fixed({{t, w, mean, rstd, t, q.branch_bias ? t : none}, back}));
+  }
+  for (const char* op : {"AddNorm", "AddNormGrad"}) {
+    s[op].inner_steps = 4;
+    s[op].fp32_tolerance = 1e-5;
+  }
   s["LayerNorm"].fp32_tolerance = s["LayerNormGradWeights"].fp32_tolerance = 1e-5;
   const Attrs eps{{"epsilon", 1e-4}};
   for (const Dims& d : {Dims{4, 3}, Dims{2, 3, 2, 2}, Dims{2, 3, 5}, Dims{1, 2, 2, 2, 2}, Dims{24, 7, 13, 17}}) {

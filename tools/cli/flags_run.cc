@@ -62,7 +62,7 @@ std::vector<Flag> run_flags() {
           .on(in(Verb::train, Verb::eval, Verb::grad))
           .also({"padding_free", "unpad"}),
       toggle("tf32", "false", "On a GPU: fp32 products may round their operands to TF32 (10 bits).").on(kRun).also({"allow_tf32"}),
-      toggle("fusion", "true", "On a GPU: chains of elementwise operators run as one kernel; the results are the same.").on(kRun),
+      toggle("fusion", "true", "Residual sums and their norms, on a GPU chains of elementwise operators too, run as one kernel; the results are the same.").on(kRun),
       whole("threads", "0", "CPU threads; 0: one for each core.").at_least(0).on(kRun).also({"num_threads"}),
       whole("seed", "42", "Seed of everything random.").at_least(0).on(kGraph).also({"random_seed"}),
       toggle("deterministic", "false", "Same bits for the same flags, also where that costs speed.")

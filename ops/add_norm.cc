@@ -1,0 +1,204 @@
+// AddNorm and AddNormGrad (ops/add_norm.h) on the CPU: a row is read once, what is in cache is not written and read
+// again.
+#include "ops/add_norm.h"
+
+#include <cmath>
+
+#include "backend/rows.h"
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+DType statistic_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
+
+void infer(InferCtx& c) {
+  const Value& s = c.in(1);
+  const int64_t n = c.attrs.i("n", 1);
+  c.out(s.dtype, s.dims);
+  c.out(s.dtype, s.dims);
+  c.out(statistic_type(s.dtype), {numel(s.dims) / n});
+  c.out(statistic_type(s.dtype), {numel(s.dims) / n});
+  if (const auto t = type_attribute(c.attrs, "copy")) c.out(*t, s.dims);
+}
+void infer_grad(InferCtx& c) {
+  const Value& s = c.in(0);
+  c.out(s.dtype, s.dims);
+  if (c.attrs.f("ratio", 0) > 0) c.out(s.dtype, s.dims);
+  if (const auto t = type_attribute(c.attrs, "copy")) c.out(*t, s.dims);
+}
+
+// Rows of the node, in the computing type, one behind the other in a thread's memory.
+template <class T>
+class Rows {
+ public:
+  Rows(int64_t n, int count) : n_(n), base_(thread_scratch<T>(n * count, 0)) {}
+  T* operator[](int i) const { return base_ + i * n_; }
+
+ private:
+  int64_t n_;
+  T* base_;
+};
+
+template <class T>
+void round_row(T* v, int64_t n, std::optional<DType> t) {
+  if (!t || !is_low(*t)) return;
+  uint16_t stored[256];
+  for (int64_t i = 0; i < n; i += 256) {
+    const int64_t m = std::min<int64_t>(256, n - i);
+    convert(DTypeOf<T>::value, v + i, *t, stored, m);
+    convert(*t, stored, DTypeOf<T>::value, v + i, m);
+  }
+}
+
+// Dropout of elements at .. at + n of a tensor.
+template <class T>
+struct Drop {
+  DropoutBits bits;
+  const RunState* state = nullptr;
+  int64_t per_sample = 1;
+  explicit Drop(const KernelArgs& a, int64_t elements)
+      : bits(dropout_bits(a.attrs())),
+        state(a.state),
+        per_sample(std::max<int64_t>(1, elements_per_sample(a.attrs(), elements))) {}
+  void operator()(int64_t at, int64_t n, const T* x, T* y, T* factor) const {
+    for (int64_t i = 0; i < n;) {
+      const int64_t sample = (at + i) / per_sample, first = at + i - sample * per_sample,
+                    m = std::min(n - i, per_sample - first);
+      dropout_factors(bits, *state, sample, first, m, factor + i);
+      i += m;
+    }
+    simd([&]() AMP_INLINE {
+      for (int64_t i = 0; i < n; ++i) y[i] = factor[i] == T(0) ? T(0) : x[i] * factor[i];
+    });
+  }
+};
+
+void copy_row(const Tensor& from, const Tensor& to, int64_t r, int64_t n) {
+  convert(from.dtype, static_cast<const char*>(from.data) + r * n * size_of(from.dtype), to.dtype,
+          static_cast<char*>(to.data) + r * n * size_of(to.dtype), n);
+}
+
+template <class T>
+Kernel forward(const KernelArgs& args) {
+  const Tensor a = args.in[0], x = args.in[1], scale = args.in[2], bias = args.has(3) ? args.in[3] : Tensor{},
+               b = args.has(4) ? args.in[4] : Tensor{};
+  const Tensor y = args.out[0], sum = args.out[1], copy = args.out.size() > 4 ? args.out[4] : Tensor{};
+  T* const mean = args.out[2].as<T>();
+  T* const rstd = args.out[3].as<T>();
+  const Attrs& attrs = args.attrs();
+  const int64_t n = attrs.i("n", 1), rows = x.numel() / n;
+  const bool rms = attrs.i("rms", 0) != 0;
+  const T eps = static_cast<T>(attrs.f("epsilon", 1e-5));
+  const Drop<T> drop(args, x.numel());
+  return [=, round_sum = type_attribute(attrs, "sum"), round_dropped = type_attribute(attrs, "dropped")] {
+    parallel_ranges(rows, 8192 / n + 1, [&](int64_t begin, int64_t end) {
+      const Rows<T> at(n, 8);
+      const T* w = load_row(scale, 0, n, at[0]);
+      const T* c = bias.data ? load_row(bias, 0, n, at[1]) : nullptr;
+      const T* added = b.data ? load_row(b, 0, n, at[2]) : nullptr;
+      for (int64_t r = begin; r < end; ++r) {
+        const T* t = load_row(a, r, n, at[3]);
+        const T* u = load_row(x, r, n, at[4]);
+        T* const v = at[5];
+        if (added) {
+          simd([&]() AMP_INLINE {
+            for (int64_t i = 0; i < n; ++i) v[i] = t[i] + added[i];
+          });
+          round_row(v, n, round_sum);
+          t = v;
+        }
+        if (drop.bits) {
+          drop(r * n, n, t, v, at[6]);
+          round_row(v, n, round_dropped);
+          t = v;
+        }
+        simd([&]() AMP_INLINE {
+          for (int64_t i = 0; i < n; ++i) v[i] = t[i] + u[i];
+        });
+        round_row(v, n, sum.dtype);
+        convert(DTypeOf<T>::value, v, sum.dtype, static_cast<char*>(sum.data) + r * n * size_of(sum.dtype), n);
+        T* q = row_buffer(y, r, n, at[7]);
+        simd([&]() AMP_INLINE {
+          const T m = rms ? T(0) : lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return v[i]; }) / static_cast<T>(n);
+          const T var =
+              lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return (v[i] - m) * (v[i] - m); }) / static_cast<T>(n);
+          const T s = T(1) / std::sqrt(var + eps);
+          mean[r] = m;
+          rstd[r] = s;
+          if (c) {
+            for (int64_t i = 0; i < n; ++i) q[i] = (v[i] - m) * s * w[i] + c[i];
+          } else {
+            for (int64_t i = 0; i < n; ++i) q[i] = (v[i] - m) * s * w[i];
+          }
+        });
+        store_row(q, y, r, n);
+        if (copy.data) copy_row(y, copy, r, n);
+      }
+    });
+  };
+}
+
+template <class T>
+Kernel backward(const KernelArgs& args) {
+  const Tensor s = args.in[0], scale = args.in[1], dy = args.in[4], more = args.has(5) ? args.in[5] : Tensor{};
+  const T* const mean = args.in[2].as<T>();
+  const T* const rstd = args.in[3].as<T>();
+  const Attrs& attrs = args.attrs();
+  const int64_t n = attrs.i("n", 1), rows = s.numel() / n;
+  const bool rms = attrs.i("rms", 0) != 0;
+  const Drop<T> drop(args, s.numel());
+  const bool drops = attrs.f("ratio", 0) > 0;
+  const Tensor ds = args.out[0], da = drops ? args.out[1] : Tensor{};
+  const Tensor copy = attrs.has("copy") ? args.out.back() : Tensor{};
+  return [=, round_norm = type_attribute(attrs, "norm")] {
+    parallel_ranges(rows, 8192 / n + 1, [&](int64_t begin, int64_t end) {
+      const Rows<T> at(n, 8);
+      const T* w = load_row(scale, 0, n, at[0]);
+      for (int64_t r = begin; r < end; ++r) {
+        const T* p = load_row(s, r, n, at[1]);
+        const T* d = load_row(dy, r, n, at[2]);
+        T* const q = at[3];
+        const T m = mean[r], k = rstd[r];
+        simd([&]() AMP_INLINE {
+          const T avg =
+              rms ? T(0) : lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return d[i] * w[i]; }) / static_cast<T>(n);
+          const T dot =
+              lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return d[i] * w[i] * (p[i] - m); }) * k / static_cast<T>(n);
+          for (int64_t i = 0; i < n; ++i) q[i] = k * (d[i] * w[i] - avg - (p[i] - m) * k * dot);
+        });
+        if (more.data) {
+          round_row(q, n, round_norm);
+          const T* u = load_row(more, r, n, at[4]);
+          simd([&]() AMP_INLINE {
+            for (int64_t i = 0; i < n; ++i) q[i] += u[i];
+          });
+        }
+        convert(DTypeOf<T>::value, q, ds.dtype, static_cast<char*>(ds.data) + r * n * size_of(ds.dtype), n);
+        if (drops) {
+          const T* stored = load_row(ds, r, n, at[5]);
+          drop(r * n, n, stored, at[6], at[7]);
+          convert(DTypeOf<T>::value, at[6], da.dtype, static_cast<char*>(da.data) + r * n * size_of(da.dtype), n);
+        }
+        if (copy.data) copy_row(drops ? da : ds, copy, r, n);
+      }
+    });
+  };
+}
+
+Kernel forward_kernel(const KernelArgs& a) { return in_double(a) ? forward<double>(a) : forward<float>(a); }
+Kernel backward_kernel(const KernelArgs& a) { return in_double(a) ? backward<double>(a) : backward<float>(a); }
+
+OpDef def(const char* name, void (*infer)(InferCtx&), size_t inputs) {
+  OpDef d;
+  d.name = name;
+  d.infer = infer;
+  d.min_inputs = inputs;
+  return d;
+}
+const RegisterOp ops_[] = {RegisterOp{def("AddNorm", infer, 3)}, RegisterOp{def("AddNormGrad", infer_grad, 5)}};
+const RegisterKernel kernels_[] = {{DeviceKind::cpu, "AddNorm", forward_kernel},
+                                   {DeviceKind::cpu, "AddNormGrad", backward_kernel}};
+
+}  // namespace
+}  // namespace amp

@@ -1,0 +1,33 @@
+// A residual connection and the norm behind it as one node, and their gradient as another: less to write and read
+// again. They are formed in finished graphs (ops/add_norm_fusion.h).
+//
+// AddNorm: in 0 a, 1 x, 2 scale (n), 3 bias (n, optional), 4 b (n, optional); out 0 y, 1 s, 2 mean, 3 rstd, 4 copy
+//   s = x + dropout(a + b);  y, mean, rstd = LayerNorm(s, scale, bias) (ops/layer_norm.cc);  copy = y in another type
+// AddNormGrad: in 0 s, 1 scale, 2 mean, 3 rstd, 4 dy, 5 more (optional); out 0 ds, then what there is of: 1 da, 2 copy
+//   ds = LayerNormGrad(s, scale, mean, rstd, dy) + more;  da = dropout(ds);  copy = the last of these in another type
+// Attributes
+//   n, epsilon, rms   LayerNorm's
+//   ratio, site, rows  Dropout's (ops/dropout.cc), the same bits; ratio 0: neither dropout nor da
+//   sum, dropped, norm  types to which a + b, the dropout of it and LayerNormGrad's result round before they are used:
+//   the
+//                      numbers are those of separate nodes that store them so. Absent: they do not round.
+//   copy              the copy's type; absent: there is none
+#pragma once
+
+#include <optional>
+
+#include "ops/dropout.h"
+
+namespace amp {
+
+inline std::optional<DType> type_attribute(const Attrs& a, const char* name) {
+  return a.has(name) ? std::optional(static_cast<DType>(a.i(name, 0))) : std::nullopt;
+}
+
+// Elements of a sample, the unit of dropout's streams.
+inline int64_t elements_per_sample(const Attrs& a, int64_t elements) {
+  const int64_t rows = a.i("rows", 1);
+  return elements / (elements % rows == 0 ? rows : 1);
+}
+
+}  // namespace amp

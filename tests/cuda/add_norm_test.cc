@@ -1,0 +1,39 @@
+// Training with dropout, residual sums and norms in one node or apart: the same bits, on the CPU and in the emulator.
+#include <catch2/catch_all.hpp>
+
+#include "backend/cuda/emulated_device.h"
+#include "importer/dropout.h"
+#include "ops/add_norm_fusion.h"
+#include "tests/cuda/gpu.h"
+#include "tests/cuda/trained.h"
+#include "tests/ops/one_node.h"
+
+using namespace amp;
+using namespace amp::test;
+
+TEST_CASE("a model with dropout trains to the same bits when sums and norms are one node", "[cuda]") {
+  Golden g(test_data() + "/zoo/bert_cls_sdpa_dyn18");
+  std::vector<std::string> notes;
+  DropoutOptions dropout;
+  dropout.ratio = 0.2;
+  dropout.asked = true;
+  dropout.outputs = g.model.graph.outputs;
+  REQUIRE(insert_dropout(g.model.graph, dropout, notes).size() >= 5);
+  const auto device = cuda::make_emulated_device();
+  for (const DType low : {DType::f32, DType::f16, DType::bf16}) {
+    INFO(name_of(low));
+    CHECK(same_bits(trained(g, cpu_device(), low, 2, true), trained(g, cpu_device(), low, 2, false)));
+    CHECK(same_bits(trained(g, *device, low, 2, true), trained(g, *device, low, 2, false)));
+  }
+  SessionOptions o;
+  const auto apart = Session(g.model.graph, o).train_graph(g.loss, g.batch);
+  const Graph together = fuse_norms(*apart);
+  int forward = 0, backward = 0;
+  for (int32_t n = 0; n < together.n_nodes(); ++n) {
+    const Node& node = together.node(NodeId{n});
+    forward += node.op->name == "AddNorm" && node.attrs.f("ratio", 0) == 0.2;
+    backward += node.op->name == "AddNormGrad" && node.attrs.f("ratio", 0) == 0.2;
+  }
+  CHECK(forward == 4);
+  CHECK(backward >= 4);
+}
