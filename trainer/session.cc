@@ -14,6 +14,7 @@
 #include "ops/composites.h"
 #include "ops/fuse.h"
 #include "ops/padding.h"
+#include "ops/qkv.h"
 #include "ops/statistics.h"
 #include "precision/apply.h"
 
@@ -204,6 +205,7 @@ std::shared_ptr<Graph> Session::build(Mode mode, const Losses* loss, const std::
     check(mask.has_value(), "a graph whose padding cannot be removed after all");
     *graph = remove_padding(*graph, *mask, packing->tokens, evaluator);
   }
+  if (device().kind() == DeviceKind::cuda) *graph = merge_qkv(*graph, mode == Mode::eval_full ? std::vector<DType>{} : options_.compute, evaluator);
   if (!options_.compute.empty() && mode != Mode::eval_full) *graph = apply_precision(*graph, options_.compute, options_.low, evaluator);
   if (train) {
     Builder b(*graph, evaluator);

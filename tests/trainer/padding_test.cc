@@ -3,11 +3,11 @@
 #include "ops/padding.h"
 
 #include <catch2/catch_all.hpp>
-#include <cmath>
 
-#include "backend/program.h"
 #include "graph/passes.h"
 #include "ops/composites.h"
+#include "ops/qkv.h"
+#include "tests/backend/run_training.h"
 #include "tests/backend/small_nets.h"
 #include "trainer/padding.h"
 
@@ -17,6 +17,7 @@ using namespace amp::test;
 namespace {
 
 constexpr int64_t kBatch = 3, kLength = 7;
+constexpr RunState kState{11, 3, 6};
 
 // (3, 7) tokens, two heads of 4: a BERT layer in small, with dropout everywhere.
 const std::string kEncoder = R"(
@@ -106,45 +107,6 @@ const std::map<std::string, std::string> kHeads = {
 
 Graph plain_graph(const std::string& text) { return form_composites(prune(CoreText(text).graph), {}, cpu_evaluator()); }
 
-Graph differentiated(Graph g) {
-  Builder b(g, cpu_evaluator());
-  std::vector<ValueId> wrt;
-  for (int32_t i = 0; i < g.n_values(); ++i) {
-    if (g.value(ValueId{i}).kind == ValueKind::param) wrt.push_back(ValueId{i});
-  }
-  Autodiff ad(b, wrt);
-  ad.seed(g.outputs[0].value, g.add_input("seed", DType::f32, {}));
-  ad.run();
-  for (const ValueId w : wrt) g.param_grads.push_back({g.value(w).slot, ad.grad(w)});
-  return prune(g);
-}
-
-// The loss, then every gradient.
-std::vector<double> run(const Graph& g, const Tensors& inputs, const std::vector<HostTensor>& params) {
-  const RunState state{11, 3, 6};
-  const auto arena = cpu_device().make_arena();
-  ProgramOptions o;
-  o.arena = arena.get();
-  o.state = &state;
-  std::vector<HostTensor> grads;
-  for (const HostTensor& p : params) {
-    grads.push_back(HostTensor::zeros(DType::f32, p.dims()));
-    o.params.push_back({const_cast<void*>(p.data()), DType::f32, p.dims()});
-    o.grads.push_back({grads.back().mutable_data(), DType::f32, p.dims()});
-  }
-  Program program(std::make_shared<Graph>(g), o);
-  for (const auto& [name, t] : inputs) {
-    if (program.has_input(name)) program.set_input(name, t);
-  }
-  program.run();
-  std::vector<double> all = program.read("loss").to_doubles();
-  for (const HostTensor& t : grads) {
-    const std::vector<double> v = t.to_doubles();
-    all.insert(all.end(), v.begin(), v.end());
-  }
-  return all;
-}
-
 // Sequences of these lengths; labels of padded tokens are ignored.
 Tensors batch(const std::vector<int64_t>& lengths, const Graph& g) {
   std::vector<int64_t> ids, there, label;
@@ -156,8 +118,7 @@ Tensors batch(const std::vector<int64_t>& lengths, const Graph& g) {
       label.push_back(is ? s % 5 : -100);
     }
   }
-  Tensors t{{"ids", HostTensor::of<int64_t>({kBatch, kLength}, ids)}, {"there", HostTensor::of<int64_t>({kBatch, kLength}, there)},
-            {"seed", HostTensor::scalar<double>(1)}};
+  Tensors t{{"ids", HostTensor::of<int64_t>({kBatch, kLength}, ids)}, {"there", HostTensor::of<int64_t>({kBatch, kLength}, there)}};
   const ValueId l = g.input("label");
   if (l && g.value(l).dims.size() == 2) t["label"] = HostTensor::of<int64_t>({kBatch, kLength}, label);
   else t["label"] = HostTensor::of<int64_t>({kBatch}, {1, 4, 2});
@@ -176,15 +137,15 @@ TEST_CASE("a graph without padding has the padded one's loss and gradients", "[p
       CHECK(mask->batch == kBatch);
       CHECK(mask->length == kLength);
       const std::vector<HostTensor> params = random_params(padded, 2);
-      const Graph whole = differentiated(padded);
+      const Graph whole = with_gradients(padded);
       for (const std::vector<int64_t>& lengths : {std::vector<int64_t>{7, 2, 4}, {1, 1, 1}, {3, 6, 5}}) {
         Tensors inputs = batch(lengths, padded);
-        const std::vector<double> want = run(whole, inputs, params);
+        const std::vector<double> want = loss_and_gradients(whole, inputs, params, kState);
         const auto packing = pack_tokens(inputs.at("there"));
         REQUIRE(packing);
         CHECK(packing->tokens < kBatch * kLength);
         inputs.insert(packing->inputs.begin(), packing->inputs.end());
-        const Graph packed = differentiated(remove_padding(padded, *mask, packing->tokens, cpu_evaluator()));
+        const Graph packed = with_gradients(remove_padding(padded, *mask, packing->tokens, cpu_evaluator()));
         CHECK(ops_of(packed).find("TokenDropout") != std::string::npos);
         // Nothing of the encoder is computed at padded places.
         for (int32_t n = 0; n < packed.n_nodes(); ++n) {
@@ -192,13 +153,38 @@ TEST_CASE("a graph without padding has the padded one's loss and gradients", "[p
           if (node.op->name == "MatMul" || node.op->name == "Gelu") CHECK(packed.value(node.out[0]).dims[0] != kBatch * kLength);
           if (node.op->name == "LayerNorm") CHECK(packed.value(node.out[0]).dims == Dims{1, packing->tokens, 8});
         }
-        const std::vector<double> got = run(packed, inputs, params);
-        REQUIRE(got.size() == want.size());
-        double largest = 0;
-        for (const double x : want) largest = std::max(largest, std::abs(x));
-        for (size_t i = 0; i < got.size(); ++i) CHECK(std::abs(got[i] - want[i]) <= 2e-6 * largest);
+        const std::vector<double> got = loss_and_gradients(packed, inputs, params, kState);
+        CHECK(largest_difference(got, want) <= 2e-6);
       }
     }
+  }
+}
+
+TEST_CASE("q, k and v by one product", "[qkv]") {
+  for (const bool packed : {false, true}) {
+    Graph g = plain_graph(kEncoder + kHeads.at("first token"));
+    Tensors inputs = batch({7, 2, 4}, g);
+    const std::vector<HostTensor> params = random_params(g, 2);
+    if (packed) {
+      const auto packing = pack_tokens(inputs.at("there"));
+      g = remove_padding(g, *find_padding_mask(g, cpu_evaluator()), packing->tokens, cpu_evaluator());
+      inputs.insert(packing->inputs.begin(), packing->inputs.end());
+    }
+    const auto products = [](const Graph& x) {
+      size_t n = 0;
+      for (int32_t i = 0; i < x.n_nodes(); ++i) n += x.node(NodeId{i}).op->name == "MatMul";
+      return n;
+    };
+    // One of the three has a bias: they stay apart.
+    CHECK(products(merge_qkv(g, {}, cpu_evaluator())) == products(g));
+    std::string alike = kEncoder + kHeads.at("first token");
+    alike.replace(alike.find("v = Add(v, bv)"), 14, "e = Mul(e, one)");
+    g = plain_graph(alike);
+    if (packed) g = remove_padding(g, *find_padding_mask(g, cpu_evaluator()), pack_tokens(inputs.at("there"))->tokens, cpu_evaluator());
+    const Graph merged = merge_qkv(g, {}, cpu_evaluator());
+    CHECK(products(merged) == products(g) - 2);
+    std::vector<HostTensor> used = params;
+    CHECK(largest_difference(loss_and_gradients(with_gradients(merged), inputs, used, kState), loss_and_gradients(with_gradients(g), inputs, used, kState)) <= 2e-6);
   }
 }
 

@@ -1,0 +1,105 @@
+#include "ops/qkv.h"
+
+#include "base/error.h"
+#include "graph/op.h"
+#include "graph/passes.h"
+#include "ops/compose.h"
+#include "ops/matcher.h"
+
+namespace amp {
+
+namespace {
+
+struct Projections {
+  const Node* product[3];
+};
+
+class Merger : public Matcher {
+ public:
+  Merger(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator)
+      : Matcher(g, compute), map_(static_cast<size_t>(g.n_values())), b_(out_, evaluator) {}
+
+  Graph run() {
+    for (int32_t n = 0; n < g_.n_nodes(); ++n) {
+      const Node& node = g_.node(NodeId{n});
+      b_.origin = node.origin;
+      const auto p = projections(node);
+      const std::vector<ValueId> made = p ? packed(node, *p) : copied(node);
+      for (size_t i = 0; i < made.size(); ++i) map_[static_cast<size_t>(node.out[i].index)] = made[i];
+    }
+    for (const auto& o : g_.outputs) out_.outputs.push_back({o.name, mapped(o.value)});
+    return prune(out_);
+  }
+
+ private:
+  // Reshape (B, S, N, H) of x W [+ b] that nobody else reads.
+  std::optional<Projections> projections(const Node& node) {
+    if (node.op->name != "FusedAttention" || node.attrs.i("packed", 0) != 0 || node.attrs.i("heads_first", 0) != 0) return std::nullopt;
+    Projections p{};
+    for (size_t i = 0; i < 3; ++i) {
+      const ValueId v = node.in[i];
+      const Node* reshape = uses(v) == 1 ? producer(v, "Reshape") : nullptr;
+      const Node* mm = reshape && uses(reshape->in[0]) == 1 ? producer(reshape->in[0], "MatMul") : nullptr;
+      if (!mm || dims(v) != dims(node.in[0]) || dims(mm->out[0]).back() != dims(v)[2] * dims(v)[3]) return std::nullopt;
+      if (!is_weight(mm->in[1], 2) || (mm->in.size() > 2 && !is_weight(mm->in[2], 1))) return std::nullopt;
+      p.product[i] = mm;
+      const Node& first = *p.product[0];
+      if (mm->in[0] != first.in[0] || mm->in.size() != first.in.size() || mm->attrs.key() != first.attrs.key() || dims(mm->in[1]) != dims(first.in[1])) return std::nullopt;
+      if (type(g_.value(mm->out[0]).producer) != type(g_.value(first.out[0]).producer)) return std::nullopt;
+    }
+    if (p.product[0]->attrs.i("transA", 0) != 0) return std::nullopt;
+    return p;
+  }
+  // A parameter, or a view of one.
+  bool is_weight(ValueId v, size_t rank) const {
+    if (dims(v).size() != rank) return false;
+    while (g_.value(v).kind == ValueKind::temp && g_.node(g_.value(v).producer).op->view) v = g_.node(g_.value(v).producer).in[0];
+    return g_.value(v).kind == ValueKind::param;
+  }
+
+  std::vector<ValueId> packed(const Node& node, const Projections& p) {
+    const Node& mm = *p.product[0];
+    const Origin attention = b_.origin;
+    b_.origin = mm.origin;
+    const auto side_by_side = [&](size_t i, int64_t axis) {
+      return concat(b_, {mapped(p.product[0]->in[i]), mapped(p.product[1]->in[i]), mapped(p.product[2]->in[i])}, axis);
+    };
+    std::vector<ValueId> in{mapped(mm.in[0]), side_by_side(1, mm.attrs.i("transB", 0) != 0 ? 0 : 1)};
+    if (mm.in.size() > 2) in.push_back(side_by_side(2, 0));
+    const ValueId y = b_.op("MatMul", std::move(in), mm.attrs);
+    const Dims d = dims(node.in[0]);
+    b_.origin = attention;
+    std::vector<ValueId> operands{b_.reshape(y, {d[0], d[1], 3, d[2], d[3]}), {}, {}};
+    for (size_t i = 3; i < node.in.size(); ++i) operands.push_back(mapped(node.in[i]));
+    Attrs a = node.attrs;
+    a.set("packed", int64_t{1});
+    return b_.ops("FusedAttention", std::move(operands), std::move(a));
+  }
+
+  std::vector<ValueId> copied(const Node& node) {
+    std::vector<ValueId> in;
+    for (const ValueId v : node.in) in.push_back(mapped(v));
+    return b_.ops(node.op->name, std::move(in), node.attrs);
+  }
+  ValueId mapped(ValueId v) {
+    if (!v) return {};
+    ValueId& to = map_[static_cast<size_t>(v.index)];
+    if (to) return to;
+    const Value& x = g_.value(v);
+    if (x.kind == ValueKind::input) to = out_.add_input(x.name, x.dtype, x.dims);
+    else if (x.kind == ValueKind::param) to = out_.add_param(x.slot, x.name, x.dtype, x.dims);
+    else if (x.kind == ValueKind::constant) to = b_.constant(x.constant);
+    else bug("merge_qkv: a value is used before its node");
+    return to;
+  }
+
+  std::vector<ValueId> map_;
+  Graph out_;
+  Builder b_;
+};
+
+}  // namespace
+
+Graph merge_qkv(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator) { return Merger(g, compute, evaluator).run(); }
+
+}  // namespace amp
