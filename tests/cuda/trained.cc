@@ -34,6 +34,12 @@ std::shared_ptr<const Graph> planned_graph(const Golden& g, DType low) {
   return Session(g.model.graph, options_of(g, low)).train_graph(g.loss, g.batch);
 }
 
+void prepare_training(const Golden& g, Device& device, DType low) {
+  SessionOptions o = options_of(g, low);
+  o.device = &device;
+  Session(g.model.graph, o).prepare(g.loss, g.batch);
+}
+
 HostTensor trained(const Golden& g, Device& device, DType low, int steps, bool fusion) {
   SessionOptions o = options_of(g, low);
   o.fusion = fusion;

@@ -15,4 +15,7 @@ HostTensor trained(const Golden& g, Device& device, DType low, int steps, bool f
 // The graph of a training micro-batch under the same plan, nothing fused.
 std::shared_ptr<const Graph> planned_graph(const Golden& g, DType low);
 
+// Makes the Program of a training micro-batch under the same plan; runs nothing.
+void prepare_training(const Golden& g, Device& device, DType low);
+
 }  // namespace amp::test
