@@ -13,6 +13,7 @@
 #include "ops/add_norm_fusion.h"
 #include "ops/composites.h"
 #include "ops/fuse.h"
+#include "ops/matmul_gelu.h"
 #include "ops/padding.h"
 #include "ops/qkv.h"
 #include "ops/statistics.h"
@@ -246,7 +247,7 @@ Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>&
   if (!slot) {
     const std::shared_ptr<Graph> graph = build(mode, loss, outputs, batch, packing);
     if (fuse) *graph = fuse_norms(*graph);
-    if (fuse && device().kind() == DeviceKind::cuda) *graph = fuse_elementwise(*graph);
+    if (fuse && device().kind() == DeviceKind::cuda) *graph = fuse_elementwise(fuse_gelu(*graph));
     for (const auto& p : graph->param_grads) reached_[static_cast<size_t>(p.slot)] = true;
     ProgramOptions o;
     o.device = &device();

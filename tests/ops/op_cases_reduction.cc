@@ -55,6 +55,22 @@ void products(OpSpecs& s) {
       with_sums({5, 3}, {5, 0}, 1, 0, 0),         with_sums({1, 1}, {1, 1}, 1, 0, 0),
       with_sums({130, 150}, {130, 120}, 1, 0, 1), with_sums({700, 33}, {700, 260}, 1, 0, 0),
       with_sums({3000, 8}, {3000, 5}, 1, 0, 1)};
+  for (OpCase c : {matmul({2, 3}, {3, 4}), matmul({2, 3, 4}, {4, 5}), matmul({3, 2}, {4, 3}, 1, 1, 0.5),
+                   matmul({0, 3}, {3, 4}), matmul({2, 3, 4}, {2, 4, 2}), matmul({60, 40}, {50, 40}, 0, 1)}) {
+    const Dims a = c.in[0].dims, w = c.in[1].dims;
+    Dims y = a;
+    y.back() = c.attrs.i("transB", 0) ? w[w.size() - 2] : w.back();
+    if (c.attrs.i("transA", 0)) y = {a[1], y.back()};
+    OpCase grad = fixed(c);
+    grad.in.push_back({y, uniform(-2, 2), Role::held});
+    s["MatMulGeluGrad"].cases.push_back(grad);
+    if (w.size() == 2) c.in.push_back({{y.back()}});
+    s["MatMulGelu"].cases.push_back(fixed(c));
+  }
+  for (const char* op : {"MatMulGelu", "MatMulGeluGrad"}) {
+    s[op].inner_steps = 8;
+    s[op].fp32_tolerance = 1e-5;
+  }
   s["MatMul"].fp32_tolerance = s["MatMulBiasGrad"].fp32_tolerance = 4e-6;
 }
 

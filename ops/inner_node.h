@@ -1,0 +1,33 @@
+// A core node inside another one's kernel: what the library does in one launch, done by the operators' own kernels.
+#pragma once
+
+#include <memory>
+
+#include "backend/cpu/workspace.h"
+#include "graph/op.h"
+
+namespace amp {
+
+// Part of a prepare function (backend/cpu/workspace.h), on the device of the outer node's kernel.
+inline Kernel inner_node(const KernelArgs& outer, Carver& carver, DeviceKind kind, const char* op, const Attrs& attrs,
+                         std::vector<Tensor> in, std::vector<Tensor> out) {
+  const auto graph = std::make_shared<Graph>();
+  std::vector<ValueId> inputs;
+  for (const Tensor& t : in)
+    inputs.push_back(t.data || carver.measuring() ? graph->add_input(cat("in", inputs.size()), t.dtype, t.dims)
+                                                  : ValueId{});
+  std::vector<std::pair<DType, Dims>> outputs;
+  for (const Tensor& t : out) outputs.emplace_back(t.dtype, t.dims);
+  Node like;
+  like.op = &core_op(op);
+  like.attrs = attrs;
+  like.origin = outer.node.origin;
+  const Node& node = graph->node(graph->add_copy(like, std::move(inputs), outputs));
+  const MeasureWorkspace measure = kind == DeviceKind::cpu ? node.op->workspace : find_workspace(kind, op);
+  char* const workspace = carver.take<char>(measure ? measure(*graph, node) : 0);
+  if (carver.measuring()) return {};
+  KernelArgs args{node, std::move(in), std::move(out), workspace, outer.state, outer.device};
+  return [graph, run = find_kernel(kind, op)(args)] { run(); };
+}
+
+}  // namespace amp
