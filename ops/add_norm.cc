@@ -51,17 +51,20 @@ void round_row(T* v, int64_t n, std::optional<DType> t) {
   }
 }
 
-// Dropout of elements at .. at + n of a tensor.
+// Dropout of a row of n elements.
 template <class T>
 struct Drop {
   DropoutBits bits;
   const RunState* state = nullptr;
   int64_t per_sample = 1;
-  explicit Drop(const KernelArgs& a, int64_t elements)
+  const int64_t* tokens = nullptr;  // of each row, or null: rows are where they stand
+  Drop(const KernelArgs& a, int64_t elements, size_t tokens_in)
       : bits(dropout_bits(a.attrs())),
         state(a.state),
-        per_sample(std::max<int64_t>(1, elements_per_sample(a.attrs(), elements))) {}
-  void operator()(int64_t at, int64_t n, const T* x, T* y, T* factor) const {
+        per_sample(std::max<int64_t>(1, elements_per_sample(a.attrs(), elements))),
+        tokens(a.has(tokens_in) ? a.in[tokens_in].as<int64_t>() : nullptr) {}
+  void operator()(int64_t row, int64_t n, const T* x, T* y, T* factor) const {
+    const int64_t at = (tokens ? tokens[row] : row) * n;
     for (int64_t i = 0; i < n;) {
       const int64_t sample = (at + i) / per_sample, first = at + i - sample * per_sample,
                     m = std::min(n - i, per_sample - first);
@@ -90,7 +93,7 @@ Kernel forward(const KernelArgs& args) {
   const int64_t n = attrs.i("n", 1), rows = x.numel() / n;
   const bool rms = attrs.i("rms", 0) != 0;
   const T eps = static_cast<T>(attrs.f("epsilon", 1e-5));
-  const Drop<T> drop(args, x.numel());
+  const Drop<T> drop(args, x.numel(), 5);
   return [=, round_sum = type_attribute(attrs, "sum"), round_dropped = type_attribute(attrs, "dropped")] {
     parallel_ranges(rows, 8192 / n + 1, [&](int64_t begin, int64_t end) {
       const Rows<T> at(n, 8);
@@ -109,7 +112,7 @@ Kernel forward(const KernelArgs& args) {
           t = v;
         }
         if (drop.bits) {
-          drop(r * n, n, t, v, at[6]);
+          drop(r, n, t, v, at[6]);
           round_row(v, n, round_dropped);
           t = v;
         }
@@ -147,7 +150,7 @@ Kernel backward(const KernelArgs& args) {
   const Attrs& attrs = args.attrs();
   const int64_t n = attrs.i("n", 1), rows = s.numel() / n;
   const bool rms = attrs.i("rms", 0) != 0;
-  const Drop<T> drop(args, s.numel());
+  const Drop<T> drop(args, s.numel(), 6);
   const bool drops = attrs.f("ratio", 0) > 0;
   const Tensor ds = args.out[0], da = drops ? args.out[1] : Tensor{};
   const Tensor copy = attrs.has("copy") ? args.out.back() : Tensor{};
@@ -177,7 +180,7 @@ Kernel backward(const KernelArgs& args) {
         convert(DTypeOf<T>::value, q, ds.dtype, static_cast<char*>(ds.data) + r * n * size_of(ds.dtype), n);
         if (drops) {
           const T* stored = load_row(ds, r, n, at[5]);
-          drop(r * n, n, stored, at[6], at[7]);
+          drop(r, n, stored, at[6], at[7]);
           convert(DTypeOf<T>::value, at[6], da.dtype, static_cast<char*>(da.data) + r * n * size_of(da.dtype), n);
         }
         if (copy.data) copy_row(drops ? da : ds, copy, r, n);

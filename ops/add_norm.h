@@ -1,13 +1,14 @@
 // A residual connection and the norm behind it as one node, and their gradient as another: less to write and read
 // again. They are formed in finished graphs (ops/add_norm_fusion.h).
 //
-// AddNorm: in 0 a, 1 x, 2 scale (n), 3 bias (n, optional), 4 b (n, optional); out 0 y, 1 s, 2 mean, 3 rstd, 4 copy
+// AddNorm: in 0 a, 1 x, 2 scale (n), 3 bias (n, optional), 4 b (n, optional), 5 tokens (optional); out 0 y, 1 s, 2 mean, 3 rstd, 4 copy
 //   s = x + dropout(a + b);  y, mean, rstd = LayerNorm(s, scale, bias) (ops/layer_norm.cc);  copy = y in another type
-// AddNormGrad: in 0 s, 1 scale, 2 mean, 3 rstd, 4 dy, 5 more (optional); out 0 ds, then what there is of: 1 da, 2 copy
+// AddNormGrad: in 0 s, 1 scale, 2 mean, 3 rstd, 4 dy, 5 more (optional), 6 tokens (optional); out 0 ds, then what there is of: 1 da, 2 copy
 //   ds = LayerNormGrad(s, scale, mean, rstd, dy) + more;  da = dropout(ds);  copy = the last of these in another type
 // Attributes
 //   n, epsilon, rms   LayerNorm's
 //   ratio, site, rows  Dropout's (ops/dropout.cc), the same bits; ratio 0: neither dropout nor da
+//   length            with tokens: TokenDropout's bits (ops/token_dropout.cc), a row being a token
 //   sum, dropped, norm  types to which a + b, the dropout of it and LayerNormGrad's result round before they are used:
 //   the
 //                      numbers are those of separate nodes that store them so. Absent: they do not round.
@@ -26,6 +27,7 @@ inline std::optional<DType> type_attribute(const Attrs& a, const char* name) {
 
 // Elements of a sample, the unit of dropout's streams.
 inline int64_t elements_per_sample(const Attrs& a, int64_t elements) {
+  if (a.has("length")) return a.i("length", 1) * a.i("n", 1);
   const int64_t rows = a.i("rows", 1);
   return elements / (elements % rows == 0 ? rows : 1);
 }

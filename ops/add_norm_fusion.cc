@@ -134,6 +134,20 @@ class NormFuser {
     to.set("ratio", from.f("ratio", 0.5));
     to.set("site", from.i("site", 0));
     to.set("rows", from.i("rows", 1));
+    if (from.has("length")) to.set("length", from.i("length", 1));
+  }
+  // Dropout, or TokenDropout whose tokens are rows of n elements; -1: neither.
+  int32_t dropout_of_rows(int32_t plain, int32_t packed, int64_t n) const {
+    if (packed < 0) return plain;
+    const Node& node = g_.node(NodeId{packed});
+    return numel(value(node.in[0]).dims) == n * numel(value(node.in[1]).dims) ? packed : -1;
+  }
+  int32_t dropped_for_one(ValueId v, int64_t n) const {
+    return dropout_of_rows(made_for_one(v, "Dropout"), made_for_one(v, "TokenDropout"), n);
+  }
+  ValueId tokens_of(int32_t drop) const {
+    const Node& node = g_.node(NodeId{drop});
+    return node.in.size() > 1 ? node.in[1] : ValueId{};
   }
 
   std::optional<std::pair<int32_t, Fused>> forward(int32_t at) const {
@@ -152,11 +166,12 @@ class NormFuser {
       if (made_for_one(sum.in[i], "Add") >= 0) which = i;
     }
     for (const size_t i : {1, 0}) {
-      if (made_for_one(sum.in[i], "Dropout") >= 0) which = i;
+      if (dropped_for_one(sum.in[i], norm.attrs.i("n", 1)) >= 0) which = i;
     }
-    ValueId a = sum.in[which], b;
-    if (const int32_t drop = made_for_one(a, "Dropout"); drop >= 0) {
+    ValueId a = sum.in[which], b, tokens;
+    if (const int32_t drop = dropped_for_one(a, norm.attrs.i("n", 1)); drop >= 0) {
       f.gone.push_back(drop);
+      tokens = tokens_of(drop);
       keep_dropout(g_.node(NodeId{drop}).attrs, f.attrs);
       f.attrs.set("dropped", type(a));
       a = g_.node(NodeId{drop}).in[0];
@@ -174,6 +189,7 @@ class NormFuser {
       if (b) a = g_.node(NodeId{with}).in[biased.in[0] == b ? 1 : 0];
     }
     f.in = {a, sum.in[1 - which], norm.in[1], norm.in.size() > 2 ? norm.in[2] : ValueId{}, b};
+    if (tokens) f.in.push_back(tokens);
     f.out = {norm.out[0], s, norm.out[1], norm.out[2]};
     copy(norm.out[0], f);
     return std::pair(at, std::move(f));
@@ -198,12 +214,16 @@ class NormFuser {
     }
     f.out = {ds};
     const ValueId sum = ds;
-    if (const int32_t drop = reader(ds, "Dropout");
+    if (const int32_t drop = dropout_of_rows(reader(ds, "Dropout"), reader(ds, "TokenDropout"), norm.attrs.i("n", 1));
         drop >= 0 && value(g_.node(NodeId{drop}).out[0]).dims == value(ds).dims) {
       const Node& d = g_.node(NodeId{drop});
       if (all_read_behind(sum, drop, {drop})) {
         keep_dropout(d.attrs, f.attrs);
         f.gone.push_back(drop);
+        if (const ValueId tokens = tokens_of(drop)) {
+          f.in.resize(6);
+          f.in.push_back(tokens);
+        }
         f.out.push_back(d.out[0]);
         ds = d.out[0];
         last = drop;

@@ -29,8 +29,13 @@ struct Drop {
   const RunState* state = nullptr;
   uint32_t threshold = 0, site = 0;
   float scale = 1;
-  int64_t per_sample = 1;
-  Drop(const KernelArgs& a, int64_t elements) : state(a.state), per_sample(elements_per_sample(a.attrs(), elements)) {
+  int64_t per_sample = 1, n = 1;
+  const int64_t* tokens = nullptr;  // of each row, or null: rows are where they stand
+  Drop(const KernelArgs& a, int64_t elements, size_t tokens_in)
+      : state(a.state),
+        per_sample(elements_per_sample(a.attrs(), elements)),
+        n(a.attrs().i("n", 1)),
+        tokens(a.has(tokens_in) ? a.in[tokens_in].as<int64_t>() : nullptr) {
     const DropoutBits bits = dropout_bits(a.attrs());
     threshold = bits.threshold;
     site = bits.site;
@@ -39,9 +44,10 @@ struct Drop {
   HD explicit operator bool() const { return threshold != 0; }
   // Groups of four elements are never cut by a sample's end.
   bool whole_groups() const { return threshold == 0 || per_sample % 4 == 0; }
-  // W elements from `at` on; four begin at a multiple of four.
+  // W elements of a row from i on; four begin at a multiple of four.
   template <int W>
-  DEV void operator()(int64_t at, float (&v)[W]) const {
+  DEV void operator()(int64_t row, int64_t i, float (&v)[W]) const {
+    const int64_t at = (tokens ? tokens[row] : row) * n + i;
     const int64_t sample = quotient(at, per_sample), k = at - sample * per_sample;
     const PhiloxBlock bits =
         philox4x32({{static_cast<uint32_t>(k / 4), static_cast<uint32_t>(state->samples_before + sample),
@@ -69,7 +75,8 @@ struct Forward {
   Rounding round_sum, round_dropped, round_s, round_y;
 
   // Four elements stay in registers; single ones are read again where this thread has written them.
-  DEV void sum(int64_t at, int64_t i, float (&p)[W]) const {
+  DEV void sum(int64_t row, int64_t i, float (&p)[W]) const {
+    const int64_t at = row * n + i;
     float q[W];
     load_some(a, at, p);
     if (b) {
@@ -77,7 +84,7 @@ struct Forward {
       for (int w = 0; w < W; ++w) p[w] = round_sum(plus(p[w], q[w]));
     }
     if (drop) {
-      drop(at, p);
+      drop(row, i, p);
       for (int w = 0; w < W; ++w) p[w] = round_dropped(p[w]);
     }
     load_some(x, at, q);
@@ -96,7 +103,7 @@ struct Forward {
     float m = 0, var = 0;
     RowPart<V>::each(n, team, [&](auto g, int64_t i) {
       float p[W];
-      sum(row * n + i, i, p);
+      sum(row, i, p);
       for (int w = 0; w < W; ++w) {
         if constexpr (V > 0) held[g][w] = p[w];
         m += p[w];
@@ -165,7 +172,7 @@ struct Backward {
       for (int w = 0; w < W; ++w) p[w] = round_ds(p[w]);
       store_some(ds, at, p);
       if (drop) {
-        drop(at, p);
+        drop(row, i, p);
         for (int w = 0; w < W; ++w) p[w] = round_da(p[w]);
       }
       if (da) store_some(da, at, p);
@@ -193,7 +200,7 @@ Kernel forward(const KernelArgs& args) {
   const Tensor &y = args.out[0], &s = args.out[1];
   const int64_t n = t.i("n", 1);
   if (s.numel() == 0) return [] {};
-  const Drop drop(args, s.numel());
+  const Drop drop(args, s.numel(), 5);
   const auto optional = [&](size_t i) { return args.has(i) ? Ref(args.in[i]) : Ref(); };
   return by_groups(n, drop, [&](auto v) -> Kernel {
     return rows_kernel(
@@ -213,7 +220,7 @@ Kernel backward(const KernelArgs& args) {
   const Tensor& ds = args.out[0];
   const int64_t n = t.i("n", 1);
   if (ds.numel() == 0) return [] {};
-  const Drop drop(args, ds.numel());
+  const Drop drop(args, ds.numel(), 6);
   const bool drops = t.f("ratio", 0) > 0;
   const Ref da = drops ? Ref(args.out[1]) : Ref(), copy = t.has("copy") ? Ref(args.out.back()) : Ref();
   return by_groups(n, drop, [&](auto v) -> Kernel {

@@ -22,6 +22,7 @@ int count(const Graph& g, const std::string& op) {
 std::string block(bool norm_first, const std::string& dropout, const std::string& bias) {
   std::string t = R"(
     input x 4 6 16
+    input tokens int64 24
     param U 16 16
     param u 16
     param V 16 16
@@ -35,7 +36,8 @@ std::string block(bool norm_first, const std::string& dropout, const std::string
   const auto branch = [&](const std::string& from, const char* weight, const char* vector, int site) {
     t += "b = MatMul(" + from + ", " + weight + ")\n";
     if (!bias.empty()) t += "b = Add(b, " + std::string(vector) + ")\n";
-    if (!dropout.empty()) t += "b = Dropout(b) {" + dropout + "; site=" + std::to_string(site) + "}\n";
+    const std::string drop = dropout.find("length") == std::string::npos ? "Dropout(b)" : "TokenDropout(b, tokens)";
+    if (!dropout.empty()) t += "b = " + drop + " {" + dropout + "; site=" + std::to_string(site) + "}\n";
   };
   branch("one", "U", "u", 1);
   t += norm_first ? "s = Add(x, b)\n" : "s = Add(b, one)\n";
@@ -66,7 +68,7 @@ void check_equal(const Graph& a, const Graph& b) {
 
 TEST_CASE("residual sums and norms become one node and compute the same bits") {
   for (const bool norm_first : {false, true}) {
-    for (const char* dropout : {"", "ratio=0.25; rows=4"}) {
+    for (const char* dropout : {"", "ratio=0.25; rows=4", "ratio=0.25; rows=4; length=3"}) {
       for (const char* bias : {"", "yes"}) {
         const std::string text = block(norm_first, dropout, bias);
         INFO(text);

@@ -188,6 +188,12 @@ void normalisations(OpSpecs& s) {
     const Operand mean{{rows}, q.rms ? uniform(0, 0) : uniform(-1, 1), Role::stat}, rstd{{rows}, scale, Role::stat};
     s["AddNorm"].cases.push_back(fixed({{t, t, w, q.bias ? v : none, q.branch_bias ? v : none}, a}));
     s["AddNormGrad"].cases.push_back(fixed({{t, w, mean, rstd, t, q.branch_bias ? t : none}, back}));
+    if (q.rows == 0 || rows == 0) continue;
+    const Operand tokens{{rows}, some_of(2 * rows), Role::integer};  // packed
+    a.set("length", int64_t{5});
+    back.set("length", int64_t{5});
+    s["AddNorm"].cases.push_back(fixed({{t, t, w, q.bias ? v : none, q.branch_bias ? v : none, tokens}, a}));
+    s["AddNormGrad"].cases.push_back(fixed({{t, w, mean, rstd, t, q.branch_bias ? t : none, tokens}, back}));
   }
   for (const char* op : {"AddNorm", "AddNormGrad"}) {
     s[op].inner_steps = 4;
