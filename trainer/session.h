@@ -99,6 +99,7 @@ class Session {
   // Up to the precision plan.
   std::shared_ptr<Graph> compose(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch);
   std::shared_ptr<Graph> build(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch, const Packing* packing);
+  void fuse(Graph& graph) const;                       // the last passes, with options_.fusion
   // The program of a batch, without its padding where that can be, fed.
   Program& ready(Mode mode, const Losses& loss, const std::vector<int>& outputs, const Tensors& batch, bool node_by_node = false);
   std::optional<Packing> packing(const Losses& loss, const Tensors& batch);
