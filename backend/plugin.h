@@ -14,12 +14,19 @@ struct PluginOptions {
   bool graphs = true;    // record CUDA graphs
 };
 
-constexpr int kPluginAbi = 2;  // counts up with every change of Device, KernelArgs, Graph or Error
+constexpr int kPluginAbi = 3;  // counts up with every change of Device, KernelArgs, Graph or Error
+struct PluginMemory {
+  int64_t total = 0, free = 0;  // bytes of the device, now
+  int64_t opened = 0;           // what opening it took beside the driver's context: libraries and their workspaces
+  int64_t peak = 0;             // the most that was allocated through the Device at a time
+};
+
 struct PluginApi {
   int abi;                                // stays the first member
   Device* (*open)(const PluginOptions&);  // usage error E_DEVICE_UNAVAILABLE with the reason
   bool (*has_kernel)(const char* op);     // of a core operator; needs no driver
-  int64_t (*memory_free)();               // bytes, of the device opened last
+  PluginMemory (*memory)(const Device&);  // of a device that open() gave
+  int64_t (*library_bytes)(const Graph&); // what libraries may still ask for while a graph runs: an upper bound
 };
 
 // Loads the plugin and opens nothing, so it works without a driver. E_DEVICE_UNAVAILABLE as below.

@@ -1,5 +1,6 @@
-"""PyTorch's side of gpu.py: one process, one way of running. Reads a word a line: `run` trains over the case's batches from
-fresh weights and answers with a line of JSON: seconds a step, losses (at --parity only), peak memory of the device."""
+"""PyTorch's side of gpu.py: one process, one way of running. Says a line of JSON when it has compiled and warmed up, then reads
+a word a line: `run` trains over the case's batches from fresh weights and answers with a line: seconds a step, losses (at
+--parity only), peak memory of the device; `update` times unscaling, clipping and the optimizer alone."""
 
 import argparse
 import contextlib
@@ -20,66 +21,95 @@ SDPA = {
 }
 
 
+def load_batches(folder):
+    data = np.load(f"{folder}/batches.npz")
+    batches = [{} for _ in range(1 + max(int(k.split(".")[0]) for k in data.files))]
+    for key in data.files:
+        index, name = key.split(".")
+        batches[int(index)][name] = torch.from_numpy(data[key])
+    return batches
+
+
 class Worker:
     def __init__(self, args):
+        began = time.perf_counter()
         self.args = args
         self.gpu = args.device == "cuda"
-        data = np.load(f"{args.folder}/train.npz")
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.tf32
         torch.backends.cudnn.benchmark = True
         self.net = gpu_models.build(args.case).to(args.device).train()
-        self.channels_last = args.case == "unet" and self.gpu
-        if self.channels_last:
+        channels_last = args.case == "unet" and self.gpu
+        if channels_last:
             self.net = self.net.to(memory_format=torch.channels_last)
-        x, label = (torch.from_numpy(data[k]).to(args.device) for k in ("x", "label"))
-        if self.channels_last:
-            x = x.to(memory_format=torch.channels_last)
-        b = gpu_models.CASES[args.case]["batch"]
-        self.batches = [(x[i : i + b], label[i : i + b]) for i in range(0, len(x), b)]
+        self.batches = []
+        for batch in load_batches(args.folder):
+            x = [v.to(args.device) for v in gpu_models.inputs_of(batch)]
+            if channels_last:
+                x = [v.to(memory_format=torch.channels_last) for v in x]
+            self.batches.append((x, batch["label"].to(args.device)))
         self.initial = {k: v.clone() for k, v in self.net.state_dict().items()}
         low = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(args.precision)
 
-        def loss_of(x, label):
-            kernel = sdpa_kernel(SDPA[args.sdpa]) if self.gpu and args.sdpa else contextlib.nullcontext()
-            with kernel, torch.autocast(args.device, low or torch.bfloat16, enabled=low is not None):
-                logits = self.net(x)
+        def loss_of(label, *x):
+            with torch.autocast(args.device, low or torch.bfloat16, enabled=low is not None):
+                logits = self.net(*x)
             return gpu_models.loss_of(args.case, logits, label)
 
         mode = None if args.mode == "default" else args.mode
-        self.loss_of = loss_of if args.mode == "eager" else torch.compile(loss_of, mode=mode)
+        shapes = True if len({tuple(x[0].shape) for x, _ in self.batches}) > 1 else None
+        self.loss_of = loss_of if args.mode == "eager" else torch.compile(loss_of, mode=mode, dynamic=shapes)
+        self.run(1)
+        self.first_step_seconds = time.perf_counter() - began
         self.run(args.warm)  # compiles and tunes
+
+    def attention(self):
+        return sdpa_kernel(SDPA[self.args.sdpa]) if self.args.sdpa else contextlib.nullcontext()
 
     def wait(self):
         if self.gpu:
             torch.cuda.synchronize()
 
-    def run(self, steps=None):
+    def start(self, lr):
+        """Fresh weights, a fresh optimizer and scaler."""
         args = self.args
         with torch.no_grad():
             for k, v in self.net.state_dict().items():
                 v.copy_(self.initial[k])
-        params = list(self.net.parameters())
+        self.params = list(self.net.parameters())
         groups = [
-            {"params": [p for p in params if p.dim() > 1], "weight_decay": args.weight_decay},
-            {"params": [p for p in params if p.dim() <= 1], "weight_decay": 0.0},
+            {"params": [p for p in self.params if p.dim() > 1], "weight_decay": args.weight_decay},
+            {"params": [p for p in self.params if p.dim() <= 1], "weight_decay": 0.0},
         ]
-        optimizer = torch.optim.AdamW(groups, lr=args.lr, betas=(0.9, 0.999), eps=1e-8, fused=True)
-        scaler = torch.amp.GradScaler(args.device, enabled=args.precision == "fp16")
-        losses, began = [], 0.0
+        self.optimizer = torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.999), eps=1e-8, fused=True)
+        self.scaler = torch.amp.GradScaler(args.device, enabled=args.precision == "fp16")
+
+    def backward(self, batch):
+        x, label = batch
+        with self.attention():
+            loss = self.loss_of(label, *x)
+            self.scaler.scale(loss).backward()
+        return loss
+
+    def update(self):
+        self.scaler.unscale_(self.optimizer)
+        torch.nn.utils.clip_grad_norm_(self.params, 1.0)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def run(self, steps=None):
+        args = self.args
+        self.start(args.lr)
+        losses, began = [], time.perf_counter()
         if self.gpu:
             torch.cuda.reset_peak_memory_stats()
         batches = self.batches[:steps]
-        for i, (x, label) in enumerate(batches):
+        for i, batch in enumerate(batches):
             if i == args.warm:
                 self.wait()
                 began = time.perf_counter()
-            loss = self.loss_of(x, label)
-            scaler.scale(loss).backward()
-            scaler.unscale_(optimizer)
-            torch.nn.utils.clip_grad_norm_(params, 1.0)
-            scaler.step(optimizer)
-            scaler.update()
-            optimizer.zero_grad(set_to_none=True)
+            loss = self.backward(batch)
+            self.update()
+            self.optimizer.zero_grad(set_to_none=True)
             if args.parity:
                 losses.append(loss.item())
         self.wait()
@@ -90,11 +120,23 @@ class Worker:
             "peak": torch.cuda.max_memory_allocated() if self.gpu else 0,
         }
 
+    def time_update(self, repeats=30):
+        self.start(0.0)
+        self.backward(self.batches[0])
+        for i in range(repeats + 3):
+            if i == 3:
+                self.wait()
+                began = time.perf_counter()
+            self.update()
+        self.wait()
+        return {"seconds": (time.perf_counter() - began) / repeats}
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", required=True)
     parser.add_argument("--case", choices=gpu_models.CASES, required=True)
+    parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--precision", choices=("fp32", "fp16", "bf16"), default="fp32")
     parser.add_argument("--mode", choices=("eager", "default", "reduce-overhead", "max-autotune"), default="eager")
@@ -104,10 +146,15 @@ def main():
     parser.add_argument("--warm", type=int, default=20)
     parser.add_argument("--lr", type=float, required=True)
     parser.add_argument("--weight_decay", type=float, required=True)
-    worker = Worker(parser.parse_args())
+    args = parser.parse_args()
+    if args.tiny:
+        gpu_models.shrink()
+    worker = Worker(args)
+    print(json.dumps({"first_step_seconds": worker.first_step_seconds}), flush=True)
     for line in sys.stdin:
-        if line.strip() == "run":
-            print(json.dumps(worker.run()), flush=True)
+        word = line.strip()
+        if word:
+            print(json.dumps(worker.run() if word == "run" else worker.time_update()), flush=True)
 
 
 if __name__ == "__main__":

@@ -34,9 +34,13 @@ Device& choose_device(const cli::Options& opts) {
   return *device;
 }
 
-std::optional<int64_t> memory_free(const Device& device) {
+std::optional<PluginMemory> memory_of(const Device& device) {
   if (device.kind() != DeviceKind::cuda) return {};
-  return load_plugin().memory_free();
+  return load_plugin().memory(device);
+}
+
+int64_t library_bytes(const Device& device, const Graph& g) {
+  return device.kind() == DeviceKind::cuda ? load_plugin().library_bytes(g) : 0;
 }
 
 }  // namespace amp

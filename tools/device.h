@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "backend/device.h"
+#include "backend/plugin.h"
 #include "tools/cli/options.h"
 
 namespace amp {
@@ -11,7 +11,9 @@ namespace amp {
 // The CPU, or the GPU that --device cuda asks for or --device auto finds. Opened once. E_DEVICE_UNAVAILABLE says why not.
 Device& choose_device(const cli::Options& opts);
 
-// Bytes that a GPU has free; none for the CPU.
-std::optional<int64_t> memory_free(const Device& device);
+// Of a GPU that choose_device() gave; none for the CPU.
+std::optional<PluginMemory> memory_of(const Device& device);
+// What the libraries of a device may ask for while a graph runs; 0 on the CPU.
+int64_t library_bytes(const Device& device, const Graph& g);
 
 }  // namespace amp

@@ -39,7 +39,7 @@ strip --strip-unneeded "$root"/lib/*
 
 cp -r tests/data/zoo "$root/tests/data/"
 cp -r models/tweet_sentiment "$root/models/"
-cp bench/gpu.py bench/gpu_worker.py bench/gpu_models.py bench/common.py "$root/bench/"
+cp bench/gpu*.py bench/common.py "$root/bench/"
 cp tools/gpu_check.sh tools/gpu_report.py "$root/tools/"
 git describe --always --dirty >"$root/commit" 2>/dev/null || true
 tar -C "$work" -c gpu_bundle | xz -T0 -6 >"$out"

@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
+#include <fstream>
 #include <iomanip>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/fs.h"
@@ -83,6 +88,23 @@ void print_profile(const std::map<std::string, double>& seconds) {
   for (const auto& [s, op] : rows) std::cerr << "  " << std::setw(9) << s * 1e3 << "  " << op << '\n';
 }
 
+void print_profile(const UpdateProfile& u) {
+  std::cerr << "profile: the update takes " << u.seconds * 1e3 << " ms for " << with_thousands(u.bytes) << " B, " << std::lround(u.share() * 100)
+            << " % of the " << with_thousands(static_cast<int64_t>(u.copy_bytes_per_s)) << " B/s of a copy\n";
+}
+
+double process_seconds() {
+  std::ifstream file("/proc/self/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));  // the program's name may hold anything
+  std::string word;
+  for (int i = 0; i < 19; ++i) rest >> word;
+  double ticks = 0;
+  timespec now{};
+  if (!(rest >> ticks) || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
 double verify_export(Session& session, const std::string& path, const Losses& losses, const Dataset& data, const std::string& precision) {
   SamplerOptions o;
   o.order = Order::file;
@@ -119,7 +141,7 @@ double verify_export(Session& session, const std::string& path, const Losses& lo
 }
 
 void write_run(const cli::Options& opts, const std::string& dir, const Imported& model, const PrecisionPlan& plan, const TrainerConfig& config,
-               const TrainResult& r, const std::optional<double>& difference, const std::vector<std::string>& classes, bool finished) {
+               const TrainResult& r, const RunFacts& facts, const std::vector<std::string>& classes, bool finished) {
   nlohmann::json j = nlohmann::json::parse(cli::effective_config_json(opts));
   j["finished"] = finished;
   j["model_sha256"] = config.hashes.at("model");
@@ -130,8 +152,13 @@ void write_run(const cli::Options& opts, const std::string& dir, const Imported&
   j["final_metrics"] = metrics_json(r.last);
   j["steps"] = {{"attempted", r.steps}, {"applied", r.applied}, {"skipped", r.skipped}, {"best", r.best_step}};
   j["timing"] = {{"train_seconds", r.seconds}, {"samples_per_s", per_second(r.samples, r.seconds)}, {"tokens_per_s", per_second(r.tokens, r.seconds)}};
+  j["timing"]["first_step_seconds"] = facts.first_step_seconds ? number(*facts.first_step_seconds) : nlohmann::json(nullptr);
   j["peak_memory_bytes"] = peak_rss_bytes();
-  j["export_max_difference"] = difference ? number(*difference) : nlohmann::json(nullptr);
+  if (facts.device_memory) j["device_memory"] = {{"peak_memory_bytes", facts.device_memory->peak}, {"library_bytes", facts.device_memory->opened}};
+  if (facts.update) {
+    j["update_profile"] = {{"seconds", facts.update->seconds}, {"bytes", facts.update->bytes}, {"copy_bytes_per_s", facts.update->copy_bytes_per_s}};
+  }
+  j["export_max_difference"] = facts.export_difference ? number(*facts.export_difference) : nlohmann::json(nullptr);
   j["machine"] = {{"isa", isa_name()}, {"threads", omp_get_max_threads()}, {"host", host_name()}};
   j["version"] = cli::version_text();
   j["finished_at"] = utc_timestamp();

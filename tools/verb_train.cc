@@ -21,6 +21,7 @@
 #include "tools/train_data.h"
 #include "tools/verbs.h"
 #include "trainer/memory_bill.h"
+#include "trainer/update_profile.h"
 
 namespace amp {
 
@@ -190,22 +191,41 @@ Tensors longest_batch(const TrainData& data, const TrainerConfig& config, int64_
   return to_tensors(load_window(*data.train, sampler.next()).batches.at(0), config.goal.teacher);
 }
 
+// The bill of a run with another batch size.
+std::function<MemoryBill(int64_t)> bill_of(const SourceGraph& g, const SessionOptions& options, const TrainerConfig& config, const TrainData& data) {
+  return [&g, options, &config, &data](int64_t size) {
+    const bool accumulate = config.sampler.accumulation > 1 || size < config.sampler.batch_size;
+    return measure_memory(g, options, config.optimizer, config.goal.losses, longest_batch(data, config, size), accumulate,
+                          [&](const Graph& graph) { return library_bytes(*options.device, graph); });
+  };
+}
+
 // Before anything is allocated: the bill (shown by a dry run), and on a GPU whether there is room.
 void check_memory(const cli::Options& opts, const SourceGraph& g, const PrecisionPlan& plan, const TrainerConfig& config, const TrainData& data, bool show) {
   const SessionOptions options = session_options(opts, plan);
-  const std::optional<int64_t> free = memory_free(*options.device);
-  if (!show && !free) return;
-  const auto measure = [&](int64_t size) {
-    const bool accumulate = config.sampler.accumulation > 1 || size < config.sampler.batch_size;
-    return measure_memory(g, options, config.optimizer, config.goal.losses, longest_batch(data, config, size), accumulate);
-  };
+  const std::optional<PluginMemory> memory = memory_of(*options.device);
+  if (!show && !memory) return;
+  const auto measure = bill_of(g, options, config, data);
   const MemoryBill bill = measure(config.sampler.batch_size);
   if (show) {
     std::cout << "memory on " << options.device->description() << ": " << bill.text() << '\n';
     for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
-    if (free) std::cout << "  free on the device: " << with_thousands(*free) << " B\n";
+    if (memory) {
+      std::cout << "  free on the device: " << with_thousands(memory->free) << " of " << with_thousands(memory->total) << " B; libraries hold "
+                << with_thousands(memory->opened) << " B already\n";
+    }
   }
-  if (free) require_memory(bill, *free, config.sampler.batch_size, config.sampler.accumulation, measure);
+  if (memory) require_memory(bill, memory->free, config.sampler.batch_size, config.sampler.accumulation, measure);
+}
+
+// Memory that ran out nevertheless: somebody else took it, or the bill was wrong. Says what would have fitted into what was left.
+[[noreturn]] void advise(const Error& e, const SourceGraph& g, const SessionOptions& options, const TrainerConfig& config, const TrainData& data) {
+  const std::optional<PluginMemory> memory = memory_of(*options.device);
+  if (e.id() != "E_OOM" || !memory) throw e;
+  const auto measure = bill_of(g, options, config, data);
+  const MemoryBill bill = measure(config.sampler.batch_size);
+  fail(e.exit(), e.id(), cat(e.fact(), ". ", bill.text(), ". Largest tensors: ", join(bill.largest, "; ")),
+       what_fits(memory->free + options.device->memory_in_use(), config.sampler.batch_size, config.sampler.accumulation, measure));
 }
 
 }  // namespace
@@ -278,37 +298,56 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   const PrecisionPlan plan = !wants_calibration(opts)                ? choose_plan(opts, g)
                              : checkpoint && path_exists(earlier) ? decide(g, load_op_list(earlier), opts.flag("use_bf16") ? DType::bf16 : DType::f16)
                                                                   : calibrate_plan(opts, g, goal, *data.train, data.text).plan;
-  const TrainerConfig config = trainer_config(opts, plan, goal, data);
+  RunFacts facts;
+  TrainerConfig config = trainer_config(opts, plan, goal, data);
+  config.on_step = [&facts](const StepResult&) {
+    if (!facts.first_step_seconds) facts.first_step_seconds = process_seconds();
+  };
   if (only_export.empty() && !planning) check_memory(opts, g, plan, config, data, dry);
   if (dry) return 0;
-  auto session = std::make_unique<Session>(g, session_options(opts, plan));
+  const SessionOptions options = session_options(opts, plan);
+  const auto with_advice = [&](const auto& f) {
+    try {
+      return f();
+    } catch (const Error& e) {
+      advise(e, g, options, config, data);
+    }
+  };
+  auto session = with_advice([&] { return std::make_unique<Session>(g, options); });
   {
     SamplerOptions first = config.sampler;
     first.order = data.text ? Order::by_length : Order::file;  // the longest batch first: it sets the arena
     Sampler sampler(data.train->size(), data.train->lengths(), first);
     const LoadedWindow window = load_window(*data.train, sampler.next());
     const Tensors batch = to_tensors(window.batches.at(0), goal.teacher);
-    session->prepare(goal.losses, batch);
+    with_advice([&] { session->prepare(goal.losses, batch); });
     if (planning) {
       const PlanCost cost = measure_plan(*session->train_graph(goal.losses, batch), g.nodes.size());
       show_plan(opts, g, plan, &cost);
       return 0;
     }
     if (only_export.empty()) write_plan(dir, g, plan, measure_plan(*session->train_graph(goal.losses, batch), g.nodes.size()));
-    if (opts.flag("profile")) print_profile(session->profile(goal.losses, batch, 5));
+    if (opts.flag("profile")) {
+      with_advice([&] {
+        print_profile(session->profile(goal.losses, batch, 5));
+        facts.update = profile_update(*session, config.optimizer, goal.losses, 50);
+      });
+      if (facts.update) print_profile(*facts.update);
+    }
   }
   if (only_export.empty()) {
     describe_start(*session, plan, config, data.train->size());
-    write_run(opts, dir, model, plan, config, {}, std::nullopt, needs.classes, false);  // `export RUN` needs it, whatever happens
+    write_run(opts, dir, model, plan, config, {}, facts, needs.classes, false);  // `export RUN` needs it, whatever happens
   }
 
   const StopSignals stop;
-  auto trainer = std::make_unique<Trainer>(*session, *data.train, data.val.get(), stop, config);
+  auto trainer = with_advice([&] { return std::make_unique<Trainer>(*session, *data.train, data.val.get(), stop, config); });
   if (checkpoint) trainer->resume(*checkpoint);
   checkpoint.reset();
-  TrainResult result = only_export.empty() ? trainer->run() : trainer->reached();
+  TrainResult result = only_export.empty() ? with_advice([&] { return trainer->run(); }) : trainer->reached();
+  facts.device_memory = memory_of(*options.device);  // before the model is exported and checked
   if (result.stopped) {
-    write_run(opts, dir, model, plan, config, result, std::nullopt, needs.classes, false);
+    write_run(opts, dir, model, plan, config, result, facts, needs.classes, false);
     std::cerr << "stopped by " << result.stop_signal << " after step " << result.steps << "; continue with --resume auto\n";
     return static_cast<int>(Exit::stopped);
   }
@@ -348,16 +387,15 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   std::vector<TrainedTensor> exported = trained_tensors(*session, params.as<float>());
   if (!trainable.keep_lora) exported = merge_lora(g, trainable.lora, std::move(exported));
   for (const std::string& note : export_model(*model.doc, g, exported, e, path).notes) std::cerr << "note: " << note << '\n';
-  std::optional<double> difference;
-  if (opts.flag("verify_export")) difference = verify_export(*session, path, goal.losses, data.val ? *data.val : *data.train, e.precision);
+  if (opts.flag("verify_export")) facts.export_difference = verify_export(*session, path, goal.losses, data.val ? *data.val : *data.train, e.precision);
   if (!only_export.empty()) {
     std::cerr << "exported the " << which << " weights of step " << (which == "best" ? result.best_step : result.steps);
-    if (difference) std::cerr << "; outputs differ from the trained graph's by at most " << *difference;
+    if (facts.export_difference) std::cerr << "; outputs differ from the trained graph's by at most " << *facts.export_difference;
     std::cerr << '\n';
     std::cout << path << '\n';
     return 0;
   }
-  write_run(opts, dir, model, plan, config, result, difference, needs.classes, true);
+  write_run(opts, dir, model, plan, config, result, facts, needs.classes, true);
   print_summary(path, result, opts.str("val"));
 
   check_gates(opts, result.last ? &*result.last : nullptr);

@@ -6,16 +6,31 @@
 
 namespace amp {
 
-static constexpr int64_t kReserve = 256 << 20;
-
 std::string MemoryBill::text() const {
   return cat("parameters ", with_thousands(parameters), " B, gradients ", with_thousands(gradients), " B, moments ",
              with_thousands(moments), " B, 16-bit copies and constants ", with_thousands(copies), " B, activations ",
-             with_thousands(activations), " B; ", with_thousands(total()), " B in all");
+             with_thousands(activations), " B",
+             libraries > 0 ? cat(", libraries' workspace up to ", with_thousands(libraries), " B") : std::string(),
+             "; ", with_thousands(total()), " B in all");
+}
+
+std::string MemoryBill::short_of(int64_t free) const {
+  const std::pair<std::string, int64_t> phases[] = {
+      {"the weights", parameters},
+      {"the gradients", gradients},
+      {cat("the activations (and 16-bit weights) of ", batch), activations + copies},
+      {"the optimizer's moments", moments},
+      {"the libraries' workspace", libraries}};
+  for (const auto& [name, bytes] : phases) {
+    if (bytes > free) return name;
+    free -= bytes;
+  }
+  return "";
 }
 
 MemoryBill measure_memory(const SourceGraph& source, const SessionOptions& options, const OptimizerConfig& c,
-                          const Losses& losses, const Tensors& batch, bool accumulate) {
+                          const Losses& losses, const Tensors& batch, bool accumulate,
+                          const std::function<int64_t(const Graph&)>& libraries) {
   MeasuringDevice device(*options.device);
   SessionOptions o = options;
   o.device = &device;
@@ -31,28 +46,33 @@ MemoryBill measure_memory(const SourceGraph& source, const SessionOptions& optio
   b.copies = device.memory_in_use() - b.parameters - b.gradients - b.activations;
   const int kept = c.kind == OptimizerKind::sgd ? c.momentum != 0 : 2;
   b.moments = layout.trained_size() * 4 * (kept + (c.ema_decay > 0));
-  b.largest = largest_tensors(*session.train_graph(losses, batch), 3);
+  b.batch = shapes_of(batch);
+  const std::shared_ptr<const Graph> graph = session.train_graph(losses, batch);
+  if (libraries) b.libraries = libraries(*graph);
+  b.largest = largest_tensors(*graph, 3);
   return b;
+}
+
+std::string what_fits(int64_t free, int64_t batch_size, int64_t accumulation,
+                      const std::function<MemoryBill(int64_t)>& measure) {
+  for (int64_t b = batch_size / 2; b >= 1; b /= 2) {
+    const int64_t needs = measure(b).total();
+    if (needs > free) continue;
+    const int64_t steps = (batch_size * accumulation + b - 1) / b;
+    return cat("--batch_size ", b, " --gradient_accumulation_steps ", steps, " would fit: ", with_thousands(needs),
+               " B");
+  }
+  return "no batch size fits: freeze layers, use --use_fp16 or --use_bf16, a smaller --max_seq_len, or --device cpu";
 }
 
 void require_memory(const MemoryBill& bill, int64_t free, int64_t batch_size, int64_t accumulation,
                     const std::function<MemoryBill(int64_t)>& measure) {
-  if (bill.total() + kReserve <= free) return;
-  std::string hint;
-  for (int64_t b = batch_size / 2, parts = 2; b >= 1 && hint.empty(); b /= 2, parts *= 2) {
-    const int64_t needs = measure(b).total();
-    if (needs + kReserve > free) continue;
-    const int64_t steps = (batch_size * accumulation + b - 1) / b;
-    hint =
-        cat("--batch_size ", b, " --gradient_accumulation_steps ", steps, " would fit: ", with_thousands(needs), " B");
-  }
-  if (hint.empty())
-    hint = "no batch size fits: freeze layers, use --use_fp16 or --use_bf16, a smaller --max_seq_len, or --device cpu";
+  if (bill.total() <= free) return;
   fail(Exit::memory, "E_OOM",
-       cat("training with --batch_size ", batch_size, " needs ", with_thousands(bill.total()), " B (and ",
-           with_thousands(kReserve), " B for libraries) of the GPU's memory, ", with_thousands(free), " B are free. ",
-           bill.text(), ". Largest tensors: ", join(bill.largest, "; ")),
-       hint);
+       cat("training with --batch_size ", batch_size, " needs ", with_thousands(bill.total()),
+           " B of the GPU's memory, ", with_thousands(free), " B are free: there would be no room for ",
+           bill.short_of(free), ". ", bill.text(), ". Largest tensors: ", join(bill.largest, "; ")),
+       what_fits(free, batch_size, accumulation, measure));
 }
 
 }  // namespace amp

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/evaluate.h"
+#include "backend/memory_phase.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "ops/padding.h"
@@ -22,7 +23,7 @@ Session::Session(const SourceGraph& source, const SessionOptions& options)
     c.frozen = !s.trainable;
   }
   layout_.arrange();
-  params_ = allocate(layout_.size());
+  params_ = in_phase("the weights", [&] { return allocate(layout_.size()); });
   for (size_t i = 0; i < table_.size(); ++i) {
     const HostTensor data = source.values[static_cast<size_t>(table_.source_value[i])].data.cast(options.float_type);
     device().upload(view(params_, static_cast<int>(i)).data, data.data(), data.bytes());
@@ -104,7 +105,7 @@ void Session::describe(UpdateSpec& spec) const {
 
 // Not before someone trains: a teacher never does.
 void Session::need_grads() {
-  if (!grads_) grads_ = allocate(layout_.trained_size());
+  if (!grads_) grads_ = in_phase("the gradients", [&] { return allocate(layout_.trained_size()); });
 }
 
 void Session::zero_grads() {
@@ -116,6 +117,12 @@ FlatLayout Session::moving() const {
   FlatLayout out = layout_;
   for (const auto& [slot, t] : staged_) out.chunks()[static_cast<size_t>(slot)].frozen = false;
   return out;
+}
+
+std::string shapes_of(const Tensors& batch) {
+  std::vector<std::string> words;
+  for (const auto& [name, t] : batch) words.push_back(cat(printable(name), ' ', to_string(t.dims())));
+  return join(words, ", ");
 }
 
 static std::string signature(const Tensors& batch) {
@@ -149,7 +156,7 @@ Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>&
       o.params.push_back(moved ? staged->second.tensor : view(params_, static_cast<int>(i)));
       o.grads.push_back(train && !layout_.chunks()[i].frozen ? view(grads_, static_cast<int>(i)) : Tensor{});
     }
-    slot = std::make_unique<Program>(graph, o);
+    slot = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(batch)), [&] { return std::make_unique<Program>(graph, o); });
   }
   return *slot;
 }
@@ -229,7 +236,7 @@ void Session::prepare(const Losses& loss, const Tensors& batch) {
   known_copies_ = 0;
   grads_ = {};
   layout_.arrange();
-  const DeviceMemory old = std::exchange(params_, allocate(layout_.size()));
+  const DeviceMemory old = std::exchange(params_, in_phase("the weights", [&] { return allocate(layout_.size()); }));
   for (size_t i = 0; i < table_.size(); ++i) {
     const Tensor to = view(params_, static_cast<int>(i));
     device().copy(to.data, static_cast<const char*>(old.get()) + before.chunks()[i].offset * size_of(options_.float_type), to.bytes());

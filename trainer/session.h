@@ -29,6 +29,8 @@ struct SessionOptions {
   bool fusion = true;                     // sums and norms (ops/add_norm_fusion.h), elementwise nodes (ops/fuse.h) are fused, where the device gains by it
 };
 
+std::string shapes_of(const Tensors& batch);   // for people: "ids [32,128], label [32]"
+
 class Session {
  public:
   // The source graph must outlive the session.
@@ -79,6 +81,7 @@ class Session {
   HostTensor grad(int slot) const;                     // of one that is not frozen
   // Where the update finds everything: spans, statistics.
   void describe(UpdateSpec& spec) const;
+  std::vector<ParamCache::Copy> copies() const { return cache_.copies(); }  // of parameters, in 16 bits
   bool has_grad(int slot) const { return reached_.at(static_cast<size_t>(slot)); }  // after a training micro-batch
   RunState& state() { return state_; }
   int64_t activation_bytes() const { return arena_->used(); }

@@ -21,6 +21,12 @@ struct Convolution {
   bool accumulate = false;  // c += instead of c =
 };
 
+// Whether a graph has nodes whose kernels ask the device for a convolution, as operators say that do.
+bool uses_convolution_library(const Graph& g);
+struct RegisterConvolutionUser {
+  explicit RegisterConvolutionUser(std::string_view op);
+};
+
 // One convolution, planned: its algorithm is chosen and its workspace allocated.
 class LibraryConvolution {
  public:

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/error.h"
+
 namespace amp::cuda {
 
 namespace {
@@ -20,12 +22,16 @@ class Emulated final : public EmulatedDevice {
 
   // What the device has not written is NaN or -1, as real memory could be.
   DeviceMemory allocate(int64_t bytes) override {
-    const auto t = std::make_shared<HostTensor>(HostTensor::zeros(DType::u8, {std::max<int64_t>(bytes, 1)}));
+    take(bytes);
+    const std::shared_ptr<HostTensor> t(new HostTensor(HostTensor::zeros(DType::u8, {std::max<int64_t>(bytes, 1)})), [use = in_use_, bytes](HostTensor* p) {
+      *use -= bytes;
+      delete p;
+    });
     return DeviceMemory(t, t->mutable_data());
   }
   DeviceMemory allocate_shared(int64_t bytes) override { return allocate(bytes); }
-  std::unique_ptr<Arena> make_arena() override { return std::make_unique<HostArena>(); }
-  int64_t memory_in_use() const override { return 0; }
+  std::unique_ptr<Arena> make_arena() override { return std::make_unique<CountedArena>(*this); }
+  int64_t memory_in_use() const override { return *in_use_; }
   void synchronize() override {}
 
   void upload(void* to, const void* host, int64_t bytes) override { move(Event::upload, to, host, bytes); }
@@ -72,6 +78,26 @@ class Emulated final : public EmulatedDevice {
   }
 
  private:
+  class CountedArena final : public Arena {
+   public:
+    explicit CountedArena(Emulated& device) : device_(device), use_(device.in_use_) { base_ = inner_.base(); }
+    ~CountedArena() override { *use_ -= used(); }
+
+   private:
+    void grow(int64_t bytes) override {
+      device_.take(bytes - used());
+      inner_.require(bytes);
+    }
+    Emulated& device_;
+    std::shared_ptr<int64_t> use_;
+    HostArena inner_;
+  };
+  void take(int64_t bytes) {
+    if (memory_limit > 0 && *in_use_ + bytes > memory_limit)
+      fail(Exit::memory, "E_OOM", cat("the emulated device has no room for ", bytes, " bytes more"));
+    *in_use_ += bytes;
+  }
+
   // Rows of a stored matrix, as float.
   static std::vector<float> matrix(DType t, const void* data, int64_t at, int64_t rows, int64_t columns, int64_t ld) {
     std::vector<float> out(static_cast<size_t>(rows * columns));
@@ -106,6 +132,7 @@ class Emulated final : public EmulatedDevice {
     if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
   }
 
+  std::shared_ptr<int64_t> in_use_ = std::make_shared<int64_t>(0);
   bool keep_ = false, recording_ = false;
   std::vector<Event> events_;
 };

@@ -26,6 +26,7 @@ class EmulatedDevice : public CudaDevice {
   std::function<std::shared_ptr<LibraryProduct>(const EpilogueProduct&)> products;
   bool refuses_bias = false;
   std::shared_ptr<LibraryProduct> product(const EpilogueProduct& p) override { return products ? products(p) : nullptr; }
+  int64_t memory_limit = 0;                    // bytes, arenas included; 0: none. E_OOM beyond it
   // Stands for a library of convolutions; empty at first: there is none.
   std::function<std::shared_ptr<LibraryConvolution>(const Convolution&)> library;
   // Compiles generated kernels; empty at first: they are interpreted.

@@ -2,11 +2,14 @@
 #include "trainer/memory_bill.h"
 
 #include <catch2/catch_all.hpp>
+#include <cstring>
 
 #include "backend/cuda/emulated_device.h"
 #include "base/error.h"
 #include "tests/cuda/gpu.h"
 #include "tests/zoo/golden.h"
+#include "trainer/stepper.h"
+#include "trainer/update_profile.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -46,11 +49,13 @@ TEST_CASE("gradients that accumulate are not held beside the sum", "[cuda]") {
   }
 }
 
-TEST_CASE("out of memory names what was asked for and what would fit", "[cuda]") {
+TEST_CASE("out of memory names the phase, what was asked for and what would fit", "[cuda]") {
   const auto bill_of = [](int64_t batch) {
     MemoryBill b;
     b.parameters = 1 << 20;
     b.activations = batch * (64 << 20);
+    b.libraries = 256 << 20;
+    b.batch = "ids [32,128]";
     b.largest = {"Softmax [32,12,128,128]"};
     return b;
   };
@@ -61,10 +66,88 @@ TEST_CASE("out of memory names what was asked for and what would fit", "[cuda]")
   } catch (const Error& e) {
     CHECK(e.exit() == Exit::memory);
     CHECK(e.id() == "E_OOM");
-    CHECK_THAT(e.fact(), Catch::Matchers::ContainsSubstring("2,148,532,224 B") &&
+    CHECK_THAT(e.fact(), Catch::Matchers::ContainsSubstring("2,416,967,680 B") &&
+                             Catch::Matchers::ContainsSubstring("no room for the activations (and 16-bit weights) of ids [32,128]") &&
+                             Catch::Matchers::ContainsSubstring("libraries' workspace up to 268,435,456 B") &&
                              Catch::Matchers::ContainsSubstring("Softmax [32,12,128,128]"));
     CHECK_THAT(e.hint(), Catch::Matchers::ContainsSubstring("--batch_size 8 --gradient_accumulation_steps 8 "));
   }
   CHECK_THROWS_WITH(require_memory(bill_of(4), 1 << 20, 4, 1, bill_of),
                     Catch::Matchers::ContainsSubstring("no batch size fits"));
+}
+
+TEST_CASE("phases find room in the order in which they are allocated", "[cuda]") {
+  MemoryBill b;
+  b.parameters = b.gradients = b.activations = b.moments = b.libraries = 10;
+  b.copies = 5;
+  b.batch = "x [4]";
+  CHECK(b.short_of(9) == "the weights");
+  CHECK(b.short_of(19) == "the gradients");
+  CHECK(b.short_of(34) == "the activations (and 16-bit weights) of x [4]");
+  CHECK(b.short_of(44) == "the optimizer's moments");
+  CHECK(b.short_of(54) == "the libraries' workspace");
+  CHECK(b.short_of(55).empty());
+}
+
+namespace {
+
+// Weights, a training program and an update, on a device with so much memory; what it says when it is too little.
+std::string with_memory(const Golden& g, int64_t limit) {
+  const auto device = cuda::make_emulated_device();
+  device->memory_limit = limit;
+  SessionOptions o;
+  o.device = device.get();
+  try {
+    Session session(g.model.graph, o);
+    session.prepare(g.loss, g.batch);
+    ScheduleConfig constant;
+    constant.kind = ScheduleKind::constant;
+    const auto stepper = make_stepper(session, {}, constant, {}, g.loss, 1);
+  } catch (const Error& e) {
+    CHECK(e.exit() == Exit::memory);
+    CHECK(e.id() == "E_OOM");
+    return e.fact();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("memory that runs out while a run is set up names the phase", "[cuda]") {
+  const Golden g(test_data() + "/zoo/lenet_relu_dyn18");
+  const auto device = cuda::make_emulated_device();
+  SessionOptions o;
+  o.device = device.get();
+  const MemoryBill b = measure_memory(g.model.graph, o, {}, g.loss, g.batch, false);
+  CHECK(device->memory_in_use() == 0);
+  using Catch::Matchers::StartsWith;
+  CHECK_THAT(with_memory(g, b.parameters - 1), StartsWith("no memory for the weights: "));
+  CHECK_THAT(with_memory(g, b.parameters + b.gradients + b.activations / 2), StartsWith("no memory for the activations (and 16-bit weights) of "));
+  CHECK_THAT(with_memory(g, b.total() - b.moments), StartsWith("no memory for the optimizer's moments: "));
+  CHECK(with_memory(g, b.total() + (1 << 20)).empty());
+}
+
+TEST_CASE("the update is timed without changing a weight", "[cuda]") {
+  const auto device = cuda::make_emulated_device();
+  const Golden g(test_data() + "/zoo/lenet_relu_dyn18");
+  SessionOptions o;
+  o.device = device.get();
+  Session session(g.model.graph, o);
+  session.prepare(g.loss, g.batch);
+  const HostTensor before = session.host_params();
+  OptimizerConfig adam;
+  adam.weight_decay = 0.1;
+  const std::optional<UpdateProfile> p = profile_update(session, adam, g.loss, 2);
+  REQUIRE(p);
+  CHECK(p->seconds > 0);
+  CHECK(p->copy_bytes_per_s > 0);
+  CHECK(p->bytes == session.layout().trained_size() * 32);
+  const HostTensor after = session.host_params();
+  CHECK(std::memcmp(before.data(), after.data(), static_cast<size_t>(before.bytes())) == 0);
+  adam.ema_decay = 0.9;
+  CHECK(profile_update(session, adam, g.loss, 1)->bytes == session.layout().trained_size() * 40);
+  SessionOptions host;
+  Session on_host(g.model.graph, host);
+  on_host.prepare(g.loss, g.batch);
+  CHECK_FALSE(profile_update(on_host, adam, g.loss, 1));
 }

@@ -3,8 +3,11 @@
 #include <cuda_runtime.h>
 #include <cudnn.h>
 
+#include <algorithm>
 #include <iostream>
 #include <vector>
+
+#include "backend/memory_phase.h"
 
 namespace amp::cuda {
 
@@ -17,7 +20,7 @@ struct Cudnn::Handle {
 
 namespace {
 
-constexpr size_t kWorkspace = size_t{256} << 20;
+constexpr size_t kWorkspace = Cudnn::kMostWorkspace;
 
 // A descriptor of the library's, destroyed with its owner.
 template <class T, cudnnStatus_t (*create)(T*), cudnnStatus_t (*destroy)(T)>
@@ -183,12 +186,13 @@ class Plan final : public LibraryConvolution {
 
 }  // namespace
 
-// Work on the stream is ordered, so that all plans can share one buffer; plans made before it grew keep the one they
-// know.
+// Work on the stream is ordered, so that all plans can share one buffer; plans made before it grew, and what was recorded
+// with them, keep the one they know.
 DeviceMemory Cudnn::workspace(int64_t bytes) {
   if (bytes > workspace_bytes_) {
-    workspace_ = device_.allocate(bytes);
-    workspace_bytes_ = bytes;
+    const int64_t size = std::min(std::max(bytes, 2 * workspace_bytes_), kMostWorkspace);
+    workspace_ = in_phase("cuDNN's workspace", [&] { return device_.allocate(size); });
+    workspace_bytes_ = size;
   }
   return workspace_;
 }

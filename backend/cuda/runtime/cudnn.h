@@ -11,6 +11,8 @@ namespace amp::cuda {
 // outlive it.
 class Cudnn {
  public:
+  static constexpr int64_t kMostWorkspace = int64_t{256} << 20;  // for all convolutions together
+
   Cudnn(CudaDevice& device, bool tf32) : device_(device), tf32_(tf32) {}
 
   // Null where cuDNN has no deterministic algorithm within 256 MiB of workspace (shared by all plans), or no such

@@ -26,17 +26,17 @@ void ensure(cudaError_t status, const char* what) {
        "the process must be started anew; --device cpu goes without the GPU");
 }
 
-DeviceMemory allocate_device(int64_t bytes, cudaStream_t stream, std::shared_ptr<std::atomic<int64_t>> in_use) {
+DeviceMemory allocate_device(int64_t bytes, cudaStream_t stream, std::shared_ptr<MemoryUse> use) {
   void* p = nullptr;
   const int64_t n = std::max<int64_t>(bytes, 256);
   const cudaError_t status = cudaMalloc(&p, static_cast<size_t>(n));
   if (status == cudaErrorMemoryAllocation) out_of_memory(n);
   ensure(status, "allocating device memory");
   ensure(cudaMemsetAsync(p, 0, static_cast<size_t>(n), stream), "clearing device memory");
-  *in_use += n;
-  return DeviceMemory(p, [in_use, n](void* q) {
+  use->add(n);
+  return DeviceMemory(p, [use, n](void* q) {
     cudaFree(q);
-    *in_use -= n;
+    use->add(-n);
   });
 }
 
@@ -58,7 +58,7 @@ void driver(CUresult r, const char* what, int64_t bytes) {
 
 class DeviceArena final : public Arena {
  public:
-  DeviceArena(int device, std::shared_ptr<std::atomic<int64_t>> in_use) : in_use_(std::move(in_use)) {
+  DeviceArena(int device, std::shared_ptr<MemoryUse> use) : use_(std::move(use)) {
     prop_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     prop_.location.id = device;
@@ -76,7 +76,7 @@ class DeviceArena final : public Arena {
     if (mapped_ > 0) unmap_(base, mapped_);
     for (const auto handle : handles_) release_(handle);
     free_(base, reserved_);
-    *in_use_ -= static_cast<int64_t>(mapped_);
+    use_->add(-static_cast<int64_t>(mapped_));
   }
 
  private:
@@ -95,7 +95,7 @@ class DeviceArena final : public Arena {
     driver(access_(at, more, &access, 1), "opening the arena", static_cast<int64_t>(more));
     handles_.push_back(handle);
     mapped_ = wanted;
-    *in_use_ += static_cast<int64_t>(more);
+    use_->add(static_cast<int64_t>(more));
   }
 
   decltype(&cuMemGetAllocationGranularity) granularity_of_ = driver_function<decltype(&cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
@@ -109,13 +109,13 @@ class DeviceArena final : public Arena {
   CUmemAllocationProp prop_{};
   size_t granularity_ = 0, reserved_ = 0, mapped_ = 0;
   std::vector<CUmemGenericAllocationHandle> handles_;
-  std::shared_ptr<std::atomic<int64_t>> in_use_;
+  std::shared_ptr<MemoryUse> use_;
 };
 
 }  // namespace
 
-std::unique_ptr<Arena> make_device_arena(int device, std::shared_ptr<std::atomic<int64_t>> in_use) {
-  return std::make_unique<DeviceArena>(device, std::move(in_use));
+std::unique_ptr<Arena> make_device_arena(int device, std::shared_ptr<MemoryUse> use) {
+  return std::make_unique<DeviceArena>(device, std::move(use));
 }
 
 Uploader::Uploader(cudaStream_t stream) : stream_(stream) {

@@ -9,13 +9,28 @@
 
 namespace amp::cuda {
 
+// Bytes that were allocated through a device.
+class MemoryUse {
+ public:
+  void add(int64_t bytes) {
+    const int64_t v = now_ += bytes;
+    for (int64_t most = peak_; v > most && !peak_.compare_exchange_weak(most, v);) {
+    }
+  }
+  int64_t now() const { return now_; }
+  int64_t peak() const { return peak_; }
+
+ private:
+  std::atomic<int64_t> now_{0}, peak_{0};
+};
+
 // Throws E_CUDA (E_OOM for want of memory) naming what was tried.
 void ensure(cudaError_t status, const char* what);
 
-DeviceMemory allocate_device(int64_t bytes, cudaStream_t stream, std::shared_ptr<std::atomic<int64_t>> in_use);
+DeviceMemory allocate_device(int64_t bytes, cudaStream_t stream, std::shared_ptr<MemoryUse> use);
 
 // Address space is reserved once, physical memory mapped as it is wanted (the driver's virtual memory management).
-std::unique_ptr<Arena> make_device_arena(int device, std::shared_ptr<std::atomic<int64_t>> in_use);
+std::unique_ptr<Arena> make_device_arena(int device, std::shared_ptr<MemoryUse> use);
 
 // Copies to the device that return at once: the bytes wait in pinned memory. Two halves take turns; one is written again when
 // the device has read it.

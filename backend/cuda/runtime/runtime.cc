@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "backend/cuda/runtime/compiler.h"
+#include "backend/cuda/convolution.h"
 #include "backend/cuda/runtime/cudnn.h"
 #include "backend/cuda/runtime/cudnn_attention.h"
 #include "backend/cuda/runtime/memory.h"
@@ -57,11 +58,13 @@ class RealDevice final : public CudaDevice {
     ensure(cudaGetDeviceProperties(&properties_, ordinal), "asking for the device's properties");
     if (properties_.major < 8) unavailable(cat(properties_.name, " has compute capability ", properties_.major, '.', properties_.minor, ", at least 8.0 is needed"));
     ensure(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+    const int64_t before = memory().free;
     uploader_ = std::make_unique<Uploader>(stream_);
     products_ = std::make_unique<Products>(stream_, properties_.name, options.tf32);
     attention_ = std::make_unique<CudnnAttention>(*this, properties_.name);
     cudnn_ = std::make_unique<Cudnn>(*this, options.tf32);
     compiler_ = std::make_unique<Compiler>(stream_, cat("sm_", properties_.major, properties_.minor), cache_folder());
+    opened_ = std::max<int64_t>(0, before - memory().free);
   }
   ~RealDevice() override {
     cudaStreamSynchronize(stream_);
@@ -78,15 +81,15 @@ class RealDevice final : public CudaDevice {
     cudaDriverGetVersion(&driver);
     return cat(properties_.name, ", ", properties_.totalGlobalMem >> 20, " MiB, compute capability ", properties_.major, '.', properties_.minor, ", CUDA ", driver / 1000, '.', driver % 1000 / 10, CudnnAttention::headers().empty() ? ", without fused attention by cuDNN" : "");
   }
-  DeviceMemory allocate(int64_t bytes) override { return allocate_device(bytes, stream_, in_use_); }
+  DeviceMemory allocate(int64_t bytes) override { return allocate_device(bytes, stream_, use_); }
   DeviceMemory allocate_shared(int64_t bytes) override {
     void* p = nullptr;
     ensure(cudaHostAlloc(&p, static_cast<size_t>(bytes), cudaHostAllocMapped | cudaHostAllocPortable), "allocating pinned memory");
     std::memset(p, 0, static_cast<size_t>(bytes));
     return DeviceMemory(p, [](void* q) { cudaFreeHost(q); });
   }
-  std::unique_ptr<Arena> make_arena() override { return make_device_arena(ordinal_, in_use_); }
-  int64_t memory_in_use() const override { return *in_use_; }
+  std::unique_ptr<Arena> make_arena() override { return make_device_arena(ordinal_, use_); }
+  int64_t memory_in_use() const override { return use_->now(); }
 
   void upload(void* to, const void* host, int64_t bytes) override { uploader_->upload(to, host, bytes); }
   void download(void* host, const void* from, int64_t bytes) override {
@@ -117,6 +120,12 @@ class RealDevice final : public CudaDevice {
     return std::make_unique<GraphRecording>(stream_, graph);
   }
 
+  PluginMemory memory() const {
+    size_t free = 0, total = 0;
+    ensure(cudaMemGetInfo(&free, &total), "asking for the device's memory");
+    return {static_cast<int64_t>(total), static_cast<int64_t>(free), opened_, use_->peak()};
+  }
+
   void* stream() const override { return stream_; }
   int multiprocessors() const override { return properties_.multiProcessorCount; }
   std::function<void(const void*, const void*, void*)> gemm(const Gemm& g) override { return products_->prepare(g); }
@@ -131,7 +140,8 @@ class RealDevice final : public CudaDevice {
   bool graphs_;
   cudaDeviceProp properties_{};
   cudaStream_t stream_ = nullptr;
-  std::shared_ptr<std::atomic<int64_t>> in_use_ = std::make_shared<std::atomic<int64_t>>(0);
+  std::shared_ptr<MemoryUse> use_ = std::make_shared<MemoryUse>();
+  int64_t opened_ = 0;
   std::unique_ptr<Uploader> uploader_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Cudnn> cudnn_;
@@ -148,11 +158,10 @@ Device* open(const PluginOptions& options) {
   return new RealDevice(options.ordinal, options);
 }
 
-int64_t memory_free() {
-  size_t free = 0, total = 0;
-  ensure(cudaMemGetInfo(&free, &total), "asking for the device's memory");
-  return static_cast<int64_t>(free);
-}
+PluginMemory memory(const Device& device) { return static_cast<const RealDevice&>(device).memory(); }
+// Workspaces that grow by doubling leave their smaller ones behind. The rest is an allowance for kernels that CUDA loads at their
+// first launch, and for recordings.
+int64_t library_bytes(const Graph& g) { return (int64_t{64} << 20) + (uses_convolution_library(g) ? 2 * Cudnn::kMostWorkspace : 0); }
 
 bool has_kernel(const char* op) { return find_kernel(DeviceKind::cuda, op) != nullptr; }
 
@@ -160,6 +169,6 @@ bool has_kernel(const char* op) { return find_kernel(DeviceKind::cuda, op) != nu
 }  // namespace amp::cuda
 
 extern "C" __attribute__((visibility("default"))) const amp::PluginApi* onnx_amp_cuda_plugin() {
-  static const amp::PluginApi api{amp::kPluginAbi, amp::cuda::open, amp::cuda::has_kernel, amp::cuda::memory_free};
+  static const amp::PluginApi api{amp::kPluginAbi, amp::cuda::open, amp::cuda::has_kernel, amp::cuda::memory, amp::cuda::library_bytes};
   return &api;
 }

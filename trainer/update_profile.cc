@@ -1,0 +1,71 @@
+#include "trainer/update_profile.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "trainer/update_spec.h"
+
+namespace amp {
+
+namespace {
+
+// Work is asked for without waiting; the device is waited for before and after.
+template <class F>
+double seconds_of(Device& device, int repeats, F&& work) {
+  using Clock = std::chrono::steady_clock;
+  device.synchronize();
+  const auto begin = Clock::now();
+  for (int i = 0; i < repeats; ++i) work();
+  device.synchronize();
+  return std::max(std::chrono::duration<double>(Clock::now() - begin).count(), 1e-9) / repeats;
+}
+
+int64_t bytes_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies) {
+  const bool adam = spec.method != UpdateSpec::Method::sgd;
+  const int64_t moments = adam ? 2 : spec.momentum != 0;
+  // The gradient twice (the norm must be known before anything moves), weight, moments and average read and written.
+  int64_t bytes = spec.elements * 4 * (2 + 2 * (1 + moments + (spec.ema_decay != 0)));
+  for (const ParamCache::Copy& c : copies) {
+    const bool trains = std::any_of(spec.spans.begin(), spec.spans.end(),
+                                    [&](const UpdateSpec::Span& s) { return s.slot == c.slot; });
+    if (trains) bytes += c.tensor.bytes();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::optional<UpdateProfile> profile_update(Session& session, const OptimizerConfig& optimizer, const Losses& losses,
+                                            int repeats) {
+  Device& device = session.device();
+  if (device.kind() == DeviceKind::cpu) return {};
+  ScheduleConfig still;
+  still.kind = ScheduleKind::constant;
+  UpdateSpec spec = describe_update(session, optimizer, still, {}, losses, 0);
+  spec.lr = {0};
+  session.zero_grads();
+  session.stage_statistics();
+  UpdateProfile out;
+  {
+    const std::unique_ptr<DeviceUpdate> update = device.make_update(spec);
+    update->set_copies(session.copies());
+    update->begin(std::vector<double>(static_cast<size_t>(spec.terms), 1));
+    const auto once = [&] {
+      update->apply();
+      while (update->take(false)) {
+      }
+    };
+    for (int i = 0; i < 3; ++i) once();  // launched one by one, recorded, replayed
+    out.seconds = seconds_of(device, repeats, once);
+  }
+  out.bytes = bytes_of(spec, session.copies());
+  // Larger than the caches of today's GPUs, or as large as what the update touches.
+  const int64_t size = std::clamp<int64_t>(out.bytes / 2, 1 << 20, 1 << 30);
+  const DeviceMemory from = device.allocate(size), to = device.allocate(size);
+  const auto copy = [&] { device.copy(to.get(), from.get(), size); };
+  copy();
+  out.copy_bytes_per_s = 2 * static_cast<double>(size) / seconds_of(device, repeats, copy);
+  return out;
+}
+
+}  // namespace amp

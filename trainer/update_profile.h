@@ -1,0 +1,25 @@
+// How fast a device's update is, beside what the same device copies.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "trainer/losses.h"
+#include "trainer/optimizer.h"
+#include "trainer/session.h"
+
+namespace amp {
+
+struct UpdateProfile {
+  double seconds = 0;             // of one update: norm, unscaling, clipping, optimizer, EMA, 16-bit copies
+  int64_t bytes = 0;              // it reads and writes so many at least
+  double copy_bytes_per_s = 0;    // of a plain copy on the device, bytes read and bytes written
+  double share() const { return static_cast<double>(bytes) / seconds / copy_bytes_per_s; }
+};
+
+// After prepare(). Runs `repeats` updates with a learning rate of 0 on moments of their own, so nothing of the session
+// changes but its gradients, which become 0; needs memory for them. Empty where the host does the update itself.
+std::optional<UpdateProfile> profile_update(Session& session, const OptimizerConfig& optimizer, const Losses& losses,
+                                            int repeats);
+
+}  // namespace amp
