@@ -199,8 +199,9 @@ def gpu_facts():
 def open_report(args):
     """The report of an earlier call with the same program and flags, or a new one."""
     flags = {k: v for k, v in vars(args).items() if k not in ("out", "seconds", "cases", "binary")}
-    program = hashlib.sha256(Path(args.program or args.binary).read_bytes()).hexdigest()
-    key = json.loads(json.dumps({"flags": flags, "program": program}, default=str))
+    files = [Path(args.program or args.binary), *sorted(Path(__file__).parent.glob("gpu*.py"))]
+    hashes = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
+    key = json.loads(json.dumps({"flags": flags, "files": hashes}, default=str))
     try:
         report = json.loads(Path(args.out).read_text())
         if report.get("key") == key:

@@ -46,8 +46,7 @@ def prepare(args, name, folder, steps, warm):
     if case.get("text"):
         batches, warm = tweet_batches(args.binary, folder, case["batch"], steps)
         flags = ["--train", folder / "train.csv", "--vocab", common.TWEETS / "vocab.txt", "--text_columns", "text",
-                 "--label_column", "sentiment", "--max_seq_len", common.MAX_LEN, "--pad_to_multiple", common.PAD_TO,
-                 "--dropout", 0]  # fmt: skip
+                 "--label_column", "sentiment", "--max_seq_len", common.MAX_LEN, "--pad_to_multiple", common.PAD_TO]  # fmt: skip
     else:
         batches = gpu_models.make_batches(name, warm + steps)
         joined = {k: np.concatenate([b[k] for b in batches]) for k in batches[0]}
@@ -81,7 +80,7 @@ class Ours:
         common.run_ours(
             self.args.binary, folder / "model.onnx", *self.case["flags"], *self.flags, "--device", self.args.device,
             "--batch_size", batch, "--no_shuffle", "--epochs", 1, "--optimizer", "adamw", "--lr", LR, "--lr_scheduler",
-            "constant", "--weight_decay", WEIGHT_DECAY, "--max_grad_norm", 1, "--no_verify_export", "--output_dir", out,
+            "constant", "--weight_decay", WEIGHT_DECAY, "--max_grad_norm", 1, "--dropout", 0, "--no_verify_export", "--output_dir", out,
             "--overwrite", "--quiet", *more,
         )  # fmt: skip
         lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
