@@ -7,6 +7,10 @@
 
 namespace amp {
 
+Kernel Device::check_indices(const Tensor&, const IndexBound&, const std::string&) {
+  return [] {};  // its kernels look for themselves, or nothing runs
+}
+
 HostTensor Device::read(const Tensor& t) {
   HostTensor h = HostTensor::empty(t.dtype, t.dims);
   if (t.numel() > 0) download(h.mutable_data(), t.data, t.bytes());

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backend/arena.h"
+#include "backend/indices.h"
 #include "backend/kernel.h"
 
 namespace amp {
@@ -45,9 +46,17 @@ class Device {
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void fill(void* to, uint8_t byte, int64_t bytes) = 0;
 
+  // Finds indices out of bounds while a Program runs, where kernels cannot refuse them: the run ends with refuse_index() as soon as
+  // the host hears of it, at the latest when something is read back. what: "of GatherRows", for people.
+  virtual Kernel check_indices(const Tensor& indices, const IndexBound& bound, const std::string& what);
+
   // Prepared like kernels. convert: any type to any other. add: to += v, both fp32 or both fp64.
   virtual Kernel convert(const Tensor& from, const Tensor& to) = 0;
   virtual Kernel add(const Tensor& to, const Tensor& v) = 0;
+
+  // How often so far a kernel could not find out whether a library's version of it is right: it has seen zeros only. What runs
+  // without adding to it may be recorded.
+  virtual int64_t unproved() const { return 0; }
 
   // Null where there is nothing to gain. Nothing may wait while `work` runs.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;

@@ -10,6 +10,32 @@
 
 namespace amp {
 
+// Products and sums as they are written, each rounded: nvcc joins them to fma, after which a point that lies on an
+// element exactly may lie before it. The host's compiler does so only where it is told of a CPU with fma, which this is
+// not compiled for.
+template <class T>
+HD inline T rounded_product(T a, T b) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(T) == 4)
+    return __fmul_rn(a, b);
+  else
+    return __dmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+template <class T>
+HD inline T rounded_sum(T a, T b) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(T) == 4)
+    return __fadd_rn(a, b);
+  else
+    return __dadd_rn(a, b);
+#else
+  return a + b;
+#endif
+}
+
 enum SampleMode { kNearest, kLinear, kCubic };
 enum SamplePadding { kZeros, kBorder, kReflection };
 
@@ -33,7 +59,8 @@ HD inline T reflect(T v, T low, T high, T& sign) {
   }
   if (v >= low && v <= high) return v;
   const bool below = v < low;
-  const T past = below ? low - v : v - high, turns = std::floor(past / range), rest = past - turns * range;
+  const T past = below ? low - v : v - high, turns = std::floor(past / range),
+          rest = rounded_sum(past, -rounded_product(turns, range));
   const bool even = std::fmod(turns, T(2)) == T(0);
   sign = even ? T(-1) : T(1);
   return even == below ? low + rest : high - rest;
@@ -54,7 +81,8 @@ template <class T>
 HD inline SampleTaps<T> sample_taps(T g, int64_t n, SampleMode mode, SamplePadding padding, bool align) {
   const T size = static_cast<T>(n), low = align ? T(0) : T(-0.5), high = align ? size - T(1) : size - T(0.5);
   T per_unit = align ? (size - T(1)) / T(2) : size / T(2);
-  T x = align ? (g + T(1)) / T(2) * (size - T(1)) : ((g + T(1)) * size - T(1)) / T(2);
+  T x = align ? rounded_product(rounded_sum(g, T(1)) / T(2), size - T(1))
+              : rounded_sum(rounded_product(rounded_sum(g, T(1)), size), T(-1)) / T(2);
   if (!(std::abs(x) < T(1e9))) x = padding == kZeros ? T(-1e9) : T(0);  // NaN or infinite: outside
   if (mode == kNearest) x = std::nearbyint(x);
   if (x < low || x > high) {

@@ -271,6 +271,7 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
     for (const ValueId v : node.out) args.out.push_back(tensor(v));
     const int w = workspace[static_cast<size_t>(n)];
     if (w >= 0) args.workspace = base + buffers[static_cast<size_t>(w)].offset;
+    if (!host) check_indices(node);
     try {
       steps_.push_back({prepare(args), &node});
     } catch (Error& e) {
@@ -288,27 +289,35 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
   }
   for (const size_t i : moved_after.back()) move_gradient(i);
   for (const auto& out : g.outputs) outputs_[out.name] = tensor(out.value);
-  if (!host) find_bounds();
 }
 
-// Inputs that are indices as they come, or through casts, views and lookups of their own.
-void Program::find_bounds() {
-  const Graph& g = *graph_;
-  for (int32_t n = 0; n < g.n_nodes(); ++n) {
-    const Node& node = g.node(NodeId{n});
-    const std::optional<Lookup> lookup = find_lookup(node.op->name);
-    if (!lookup) continue;
-    ValueId v = node.in.at(lookup->indices);
-    while (g.value(v).kind == ValueKind::temp) {
-      const Node& from = g.node(g.value(v).producer);
-      if (!from.op->view && from.op->name != "Cast" && !find_lookup(from.op->name)) break;
-      v = from.in[0];
-    }
-    if (g.value(v).kind != ValueKind::input) continue;
-    const int64_t extent = lookup->extent(g, node);
-    const auto it = extent_.emplace(g.value(v).name, extent).first;
-    it->second = std::min(it->second, extent);
+static void refuse_outside(const IndexBound& bound, const std::vector<int64_t>& indices, const std::string& where) {
+  for (const int64_t i : indices) {
+    if (!bound.holds(i)) refuse_index(bound, i, where);
   }
+}
+
+// Inputs that are indices as they come, or through casts, views and gathers, are checked by set_input(); constants here, once; computed ones on
+// the device, before the node. A gradient looks up what its node has looked up.
+void Program::check_indices(const Node& node) {
+  const Graph& g = *graph_;
+  const std::optional<Lookup> lookup = find_lookup(node.op->name);
+  if (!lookup) return;
+  const ValueId indices = node.in.at(lookup->indices);
+  const IndexBound bound = lookup->bound(g, node);
+  ValueId v = indices;
+  while (g.value(v).kind == ValueKind::temp) {
+    const Node& from = g.node(g.value(v).producer);
+    const std::optional<Lookup> moved = find_lookup(from.op->name);
+    if (!from.op->view && from.op->name != "Cast" && !(moved && moved->moves)) break;
+    v = from.in[0];
+  }
+  const Value& root = g.value(v);
+  if (root.kind == ValueKind::constant) return refuse_outside(bound, root.constant.to_ints(), cat("of ", node.op->name));
+  std::vector<IndexBound>& known = root.kind == ValueKind::input ? bounds_[root.name] : computed_[indices.index];
+  if (std::find(known.begin(), known.end(), bound) != known.end()) return;
+  known.push_back(bound);
+  if (root.kind != ValueKind::input) steps_.push_back({device_->check_indices(tensor(indices), bound, cat("of ", node.op->name)), nullptr});
 }
 
 const Tensor& Program::input(const std::string& name) const {
@@ -329,12 +338,9 @@ void Program::set_input(const std::string& name, const HostTensor& value) {
     fail(Exit::data, "E_DATA_SHAPE", cat("input '", name, "' has shape ", to_string(value.dims()), ", the model was bound to ", to_string(t.dims)));
   }
   if (device_->kind() == DeviceKind::cpu) return convert(value.dtype(), value.data(), t.dtype, t.data, t.numel());
-  if (const auto bound = extent_.find(name); bound != extent_.end()) {
-    for (const int64_t i : value.to_ints()) {
-      if (i >= -bound->second && i < bound->second) continue;
-      fail(Exit::data, "E_DATA_TOKEN_RANGE", cat("index ", i, " of input '", name, "' is outside a table of ", bound->second, " rows"),
-           "does the tokenizer (vocabulary) belong to this model?");
-    }
+  if (const auto known = bounds_.find(name); known != bounds_.end()) {
+    const std::vector<int64_t> v = value.to_ints();
+    for (const IndexBound& b : known->second) refuse_outside(b, v, cat("of input '", name, "'"));
   }
   const HostTensor same = value.cast(t.dtype);
   device_->upload(t.data, same.data(), same.bytes());
@@ -344,7 +350,7 @@ void Program::launch() {
   for (const Step& s : steps_) s.run();
 }
 
-// The first run is the one that may compile, tune and allocate; from the second on it is one recorded launch.
+// The first runs are those that may compile, tune, allocate and prove libraries; then it is one recorded launch.
 void Program::run() {
   if (device_state_ && state_) device_->upload(device_state_, state_, sizeof(RunState));
   if (recording_) return recording_->replay();
@@ -352,8 +358,10 @@ void Program::run() {
     recording_ = device_->record([this] { launch(); });
     if (recording_) return recording_->replay();
   }
+  const int64_t before = device_->unproved();
   launch();
-  ran_ = true;
+  // Recorded, a node would stay with what it is computed by now. Some never see anything but zeros.
+  ran_ = device_->unproved() == before || ++undecided_runs_ >= kMostUndecided;
 }
 
 void Program::run(const Observer& see) {

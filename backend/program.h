@@ -69,15 +69,18 @@ class Program {
   Tensor tensor(ValueId v) const;
 
   void launch();
-  void find_bounds();
+  void check_indices(const Node& node);
 
   Device* device_;
   std::shared_ptr<const Graph> graph_;
   std::vector<DeviceMemory> owned_;     // constants, the device's view of the run state
   const RunState* state_ = nullptr;     // the host's
   void* device_state_ = nullptr;        // null on the CPU
-  std::map<std::string, int64_t> extent_;  // of the smallest table that an input indexes, on devices that cannot check it
+  std::map<int32_t, std::vector<IndexBound>> computed_;    // indices checked on the device, by value
+  std::map<std::string, std::vector<IndexBound>> bounds_;  // of inputs that are indices, on devices that cannot check them
   std::unique_ptr<Recording> recording_;
+  static constexpr int kMostUndecided = 8;
+  int undecided_runs_ = 0;
   bool ran_ = false;
   std::vector<void*> address_;          // by value
   std::vector<Step> steps_;

@@ -56,6 +56,7 @@ struct UpdateState {
   double lr = 0, bias1 = 1, bias2 = 1;
   int32_t found_inf = 0;
   double terms[kMaxLossTerms] = {};  // sums over the window
+  int64_t index_flag = 0;            // not 0: an index was out of bounds; whoever takes the step is told by an error
 };
 
 class DeviceUpdate {

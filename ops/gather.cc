@@ -155,9 +155,12 @@ const RegisterKernel kernels_[] = {{DeviceKind::cpu, "GatherRows", gather_rows},
                                    {DeviceKind::cpu, "ScatterRows+=", scatter_rows<true>},
                                    {DeviceKind::cpu, "GatherElements", gather_elements}, {DeviceKind::cpu, "ScatterElementsAdd", scatter_elements}};
 
-const RegisterLookup lookup_rows{"GatherRows", {1, [](const Graph&, const Node& n) { return n.attrs.i("n", 1); }}};
+IndexBound of_rows(const Graph&, const Node& n) { return index_into(n.attrs.i("n", 1)); }
+const RegisterLookup lookup_rows{"GatherRows", {1, of_rows, true}}, lookup_scatter{"ScatterRows", {1, of_rows}};
 const RegisterLookup lookup_elements{
-    "GatherElements", {1, [](const Graph& g, const Node& n) { return g.value(n.in[0]).dims.at(static_cast<size_t>(n.attrs.i("axis", 0))); }}};
+    "GatherElements", {1, [](const Graph& g, const Node& n) { return index_into(g.value(n.in[0]).dims.at(static_cast<size_t>(n.attrs.i("axis", 0)))); }, true}};
+const RegisterLookup lookup_scatter_elements{
+    "ScatterElementsAdd", {1, [](const Graph& g, const Node& n) { return index_into(g.value(n.out[0]).dims.at(static_cast<size_t>(n.attrs.i("axis", 0)))); }}};
 
 // ---- ONNX -------------------------------------------------------------------------------------------------------------
 ValueId rows(Lowering& l, ValueId x, ValueId idx, int64_t axis, Dims out) {

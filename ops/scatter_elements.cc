@@ -1,6 +1,7 @@
 // ScatterElements (ONNX 11, reductions 16, 18) and its old name Scatter (9): a copy of data with elements replaced or combined at indices
 // along an axis. Addition is core Add of ScatterElementsAdd; the rest is
 //   ScatterElements(data, indices, updates) {axis, reduction}: none (the last update wins), mul, max, min.
+#include "backend/indices.h"
 #include "ops/compose.h"
 #include "ops/elementwise_op.h"
 
@@ -67,6 +68,9 @@ OpDef def() {
 }
 const RegisterOp op{def()};
 const RegisterKernel cpu{DeviceKind::cpu, "ScatterElements", kernel};
+const RegisterLookup lookup{"ScatterElements", {1, [](const Graph& g, const Node& n) {
+                                                  return index_into(g.value(n.in[0]).dims.at(static_cast<size_t>(n.attrs.i("axis", 0))), IndexBound::axis);
+                                                }}};
 
 void lower_scatter(Lowering& l) {
   Builder& b = l.b;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/indices.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -215,6 +216,7 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, bool no
 }
 const RegisterOp ops_[] = {RegisterOp{def("CumSum", infer_same, grad_cumsum)}, RegisterOp{def("ArgMax", infer_arg, nullptr, true)},
                            RegisterOp{def("ArgMin", infer_arg, nullptr, true)}, RegisterOp{def("ScatterNDRows", infer_same, grad_scatter_nd)}};
+const RegisterLookup lookup_nd{"ScatterNDRows", {1, [](const Graph&, const Node& n) { return IndexBound{0, n.attrs.i("n", 1), false, 0, IndexBound::axis}; }}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, "CumSum", cumsum_kernel}, {DeviceKind::cpu, "ArgMax", arg_kernel},
                                    {DeviceKind::cpu, "ArgMin", arg_kernel}, {DeviceKind::cpu, "ScatterNDRows", scatter_nd}};
 

@@ -89,8 +89,10 @@ bool GuardedConvolution::proved(const void* a, const void* b, const void* c,
     device_.download(host.data(), found.get(), kBlocks * 8);
   }
   const float difference = largest_of(host, 0), largest = largest_of(host, 1);
-  if (ran && !(std::isfinite(largest) && largest > 0))
-    return false;  // zeros, infinities and NaN prove nothing: the next run may
+  if (ran && !(std::isfinite(largest) && largest > 0)) {  // zeros, infinities and NaN prove nothing: the next run may
+    device_.proved_nothing();
+    return false;
+  }
   if (ran && std::isfinite(difference) && difference <= tolerance(what_.type) * largest) return true;
   const char* const kind = what_.kind == ConvolutionKind::forward  ? ""
                            : what_.kind == ConvolutionKind::grad_x ? " (gradient of its input)"

@@ -29,6 +29,21 @@ struct Add {
   DEV void operator()(int64_t i) const { y[i] += x[i]; }
 };
 
+// The flag holds an index of 48 bits, the nearest to the one that was found, and a check's number from 1.
+constexpr int64_t kFlagIndex = int64_t{1} << 47;
+struct CheckIndices {
+  Ref indices;
+  IndexBound bound;
+  int64_t number;
+  int64_t* flag;
+  DEV void operator()(int64_t i) const {
+    const int64_t k = load<int64_t>(indices, i);
+    if (bound.holds(k)) return;
+    const int64_t near = k < -kFlagIndex ? -kFlagIndex : k >= kFlagIndex ? kFlagIndex - 1 : k;
+    *flag = near * 65536 + number;  // one of those that are out of bounds: any will do
+  }
+};
+
 bool is_32_or_16(DType t) { return t == DType::f32 || is_low(t); }
 
 }  // namespace
@@ -61,6 +76,28 @@ Kernel CudaDevice::add(const Tensor& to, const Tensor& v) {
     return [this, n, body = Add<float>{static_cast<float*>(to.data), static_cast<const float*>(v.data)}] { for_each(*this, n, body); };
   }
   return [this, n, body = Add<double>{static_cast<double*>(to.data), static_cast<const double*>(v.data)}] { for_each(*this, n, body); };
+}
+
+int64_t* CudaDevice::index_flag() {
+  if (!flag_) flag_ = allocate(8);
+  return static_cast<int64_t*>(flag_.get());
+}
+
+Kernel CudaDevice::check_indices(const Tensor& indices, const IndexBound& bound, const std::string& what) {
+  int64_t* const flag = index_flag();
+  size_t n = 0;
+  while (n < checks_.size() && !(checks_[n].bound == bound && checks_[n].what == what)) ++n;
+  if (n == checks_.size()) checks_.push_back({bound, what});
+  check(n < 65535, "too many different checks of indices");
+  const CheckIndices body{indices, bound, static_cast<int64_t>(n) + 1, flag};
+  return [this, body, count = indices.numel()] { for_each(*this, count, body); };
+}
+
+void CudaDevice::heed(int64_t flag) {
+  if (flag == 0) return;
+  fill(flag_.get(), 0, 8);
+  const Check& c = checks_.at(static_cast<size_t>((flag & 65535) - 1));
+  refuse_index(c.bound, flag >> 16, c.what);
 }
 
 }  // namespace amp::cuda

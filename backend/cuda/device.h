@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/cuda/generated.h"
 #include "backend/device.h"
@@ -42,6 +43,15 @@ class CudaDevice : public Device {
   Kernel add(const Tensor& to, const Tensor& v) override;
 
   std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) override;
+  Kernel check_indices(const Tensor& indices, const IndexBound& bound, const std::string& what) override;
+
+  int64_t unproved() const override { return unproved_; }
+  void proved_nothing() { ++unproved_; }
+
+  // What check_indices() found, in device memory: 0, or an index out of bounds and which check it was. Sticky.
+  int64_t* index_flag();
+  // For what was read of it: clears the flag and ends with refuse_index(), unless it is 0.
+  void heed(int64_t flag);
 
   virtual DeviceMemory allocate_shared(int64_t bytes) = 0;  // the host's memory that the device can write; zeroed
   virtual void* stream() const = 0;             // cudaStream_t
@@ -58,6 +68,15 @@ class CudaDevice : public Device {
   virtual GeneratedKernel compile(const GeneratedSource&) { return {}; }
   // Told of every launch: the emulator keeps a list, the real device checks for errors.
   virtual void launched(const char* kernel, int64_t blocks, int threads) = 0;
+
+ protected:
+  const void* raised() const { return flag_.get(); }  // null: nothing checks
+
+ private:
+  struct Check { IndexBound bound; std::string what; };
+  std::vector<Check> checks_;
+  DeviceMemory flag_;
+  int64_t unproved_ = 0;
 };
 
 [[noreturn]] void no_fp64(const KernelArgs& a);  // CUDA kernels compute in fp32: E_DTYPE

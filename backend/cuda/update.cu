@@ -108,6 +108,7 @@ class Update final : public DeviceUpdate {
     if (told_.empty()) return {};
     const UpdateState s = told_.front();
     told_.pop_front();
+    d_.heed(s.index_flag);
     return s;
   }
   int64_t pending() const override { return asked_ - read_ + static_cast<int64_t>(told_.size()); }
@@ -172,7 +173,7 @@ class Update final : public DeviceUpdate {
     launch(d_, {std::min<int64_t>(n_shards_, int64_t{d_.multiprocessors()} * 8), kThreads, 0},
            Apply{on_device(), static_cast<const Shard*>(shards_.get()), n_shards_, c, spec_.params, spec_.grads, f(m_), f(v_), f(ema_)});
     launch(d_, {std::min<int64_t>(n_statistics(), 256), kThreads, 0}, CommitStatistics{on_device(), statistics, n_statistics()});
-    for_each(d_, 1, Report{on_device(), static_cast<UpdateState*>(ring_.get()), static_cast<int64_t*>(counts_.get()), seen_, kRing});
+    for_each(d_, 1, Report{on_device(), static_cast<UpdateState*>(ring_.get()), static_cast<int64_t*>(counts_.get()), seen_, kRing, d_.index_flag()});
   }
 
   CudaDevice& d_;

@@ -210,9 +210,11 @@ struct Report {
   int64_t* counts;                    // on the device: reports made; in host memory: the same, seen later
   volatile int64_t* seen;
   int64_t size;
+  const int64_t* index_flag;
   DEV void operator()(int64_t) const {
     const int64_t k = counts[0];
     ring[k % size] = *state;
+    ring[k % size].index_flag = *index_flag;
 #ifdef __CUDA_ARCH__
     __threadfence_system();
 #endif

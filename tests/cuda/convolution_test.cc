@@ -7,6 +7,9 @@
 #include <iostream>
 #include <sstream>
 
+#include "backend/evaluate.h"
+#include "backend/program.h"
+#include "graph/builder.h"
 #include "tests/cuda/on_device.h"
 
 using namespace amp;
@@ -189,4 +192,46 @@ TEST_CASE("zeros prove nothing of a library, nor does a recording", "[cuda]") {
   CHECK(g.runs == 3);
   node.run(g.in);
   CHECK(g.runs == 3);
+}
+
+TEST_CASE("a program is not recorded while a library had nothing to prove itself on", "[cuda]") {
+  BehindGuard g;
+  const auto graph = std::make_shared<Graph>();
+  Builder b(*graph, cpu_evaluator());
+  const ValueId x = graph->add_input("x", DType::f32, g.shapes.x), w = graph->add_input("w", DType::f32, g.shapes.w);
+  graph->outputs.push_back({"y", b.op("Conv", {x, w}, g.shapes.attrs())});
+  const auto arena = g.device->make_arena();
+  const RunState state;
+  ProgramOptions o;
+  o.device = g.device.get();
+  o.arena = arena.get();
+  o.state = &state;
+  Program p(graph, o);
+  p.set_input("w", g.in[1]);
+  g.device->keep_events(true);
+  const auto records = [&] {
+    return std::count_if(g.device->events().begin(), g.device->events().end(),
+                         [](const cuda::Event& e) { return e.kind == cuda::Event::record; });
+  };
+  const auto run = [&](const HostTensor& with) {
+    p.set_input("x", with);
+    p.run();
+  };
+  const HostTensor zeros = HostTensor::zeros(DType::f32, g.shapes.x);
+  for (int i = 0; i < 3; ++i) run(zeros);
+  CHECK(records() == 0);
+  run(g.in[0]);  // proved here
+  CHECK(records() == 0);
+  const int runs = g.runs;
+  run(g.in[0]);
+  CHECK(records() == 1);
+  CHECK(g.runs == runs + 1);
+
+  Program always_zero(graph, o);  // is recorded all the same, after a while
+  always_zero.set_input("w", g.in[1]);
+  for (int i = 0; i < 20; ++i) {
+    always_zero.set_input("x", zeros);
+    always_zero.run();
+  }
+  CHECK(records() == 2);
 }

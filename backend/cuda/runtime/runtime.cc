@@ -60,6 +60,7 @@ class RealDevice final : public CudaDevice {
     ensure(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
     const int64_t before = memory().free;
     uploader_ = std::make_unique<Uploader>(stream_);
+    flag_read_ = allocate_shared(8);
     products_ = std::make_unique<Products>(stream_, properties_.name, options.tf32);
     attention_ = std::make_unique<CudnnAttention>(*this, properties_.name);
     cudnn_ = std::make_unique<Cudnn>(*this, options.tf32);
@@ -95,7 +96,10 @@ class RealDevice final : public CudaDevice {
   void download(void* host, const void* from, int64_t bytes) override {
     if (bytes <= 0) return;
     ensure(cudaMemcpyAsync(host, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream_), "downloading");
+    if (!raised()) return synchronize();
+    ensure(cudaMemcpyAsync(flag_read_.get(), raised(), 8, cudaMemcpyDeviceToHost, stream_), "downloading");
     synchronize();
+    heed(*static_cast<const int64_t*>(flag_read_.get()));
   }
   void synchronize() override { ensure(cudaStreamSynchronize(stream_), "running on the GPU"); }
   void copy(void* to, const void* from, int64_t bytes) override {
@@ -142,6 +146,7 @@ class RealDevice final : public CudaDevice {
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<MemoryUse> use_ = std::make_shared<MemoryUse>();
   int64_t opened_ = 0;
+  DeviceMemory flag_read_;             // pinned
   std::unique_ptr<Uploader> uploader_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Cudnn> cudnn_;
