@@ -26,8 +26,8 @@ int64_t bytes_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& co
   // The gradient twice (the norm must be known before anything moves), weight, moments and average read and written.
   int64_t bytes = spec.elements * 4 * (2 + 2 * (1 + moments + (spec.ema_decay != 0)));
   for (const ParamCache::Copy& c : copies) {
-    const bool trains = std::any_of(spec.spans.begin(), spec.spans.end(),
-                                    [&](const UpdateSpec::Span& s) { return s.slot == c.slot; });
+    const bool trains =
+        std::any_of(spec.spans.begin(), spec.spans.end(), [&](const UpdateSpec::Span& s) { return s.slot == c.slot; });
     if (trains) bytes += c.tensor.bytes();
   }
   return bytes;

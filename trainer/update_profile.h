@@ -11,9 +11,9 @@
 namespace amp {
 
 struct UpdateProfile {
-  double seconds = 0;             // of one update: norm, unscaling, clipping, optimizer, EMA, 16-bit copies
-  int64_t bytes = 0;              // it reads and writes so many at least
-  double copy_bytes_per_s = 0;    // of a plain copy on the device, bytes read and bytes written
+  double seconds = 0;           // of one update: norm, unscaling, clipping, optimizer, EMA, 16-bit copies
+  int64_t bytes = 0;            // it reads and writes so many at least
+  double copy_bytes_per_s = 0;  // of a plain copy on the device, bytes read and bytes written
   double share() const { return static_cast<double>(bytes) / seconds / copy_bytes_per_s; }
 };
 

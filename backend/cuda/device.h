@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ struct Convolution;          // convolution.h
 class LibraryConvolution;
 struct Attention;            // attention.h
 class LibraryAttention;
+struct Recurrence;           // recurrence.h
+class LibraryRecurrence;
 struct EpilogueProduct;      // library_product.h
 class LibraryProduct;
 
@@ -66,6 +69,9 @@ class CudaDevice : public Device {
   virtual std::shared_ptr<LibraryAttention> attention(const Attention&) { return nullptr; }
   // A kernel from its source, compiled meanwhile; empty where the device compiles nothing.
   virtual GeneratedKernel compile(const GeneratedSource&) { return {}; }
+  // Of a recurrent layer. partners: what a layer's kernel leaves for its gradient's, by the address of its y.
+  virtual std::shared_ptr<LibraryRecurrence> recurrence(const Recurrence&) { return nullptr; }
+  std::map<const void*, std::weak_ptr<void>> partners;
   // Told of every launch: the emulator keeps a list, the real device checks for errors.
   virtual void launched(const char* kernel, int64_t blocks, int threads) = 0;
 

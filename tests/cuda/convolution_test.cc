@@ -150,7 +150,7 @@ TEST_CASE("a library of convolutions is used once it has agreed", "[cuda]") {
   BehindGuard g;
   OnDevice node = g.node();
   CHECK(worst(g.run(node, g.in), g.want) < 2e-6);
-  CHECK(g.runs == 2);  // to be compared, and for the result
+  CHECK(g.runs == 2);   // to be compared, and for the result
   g.fake->error = 0.5;  // to see whose result it is
   CHECK(worst(g.run(node, g.in), g.want) > 0.01);
   CHECK(g.runs == 3);

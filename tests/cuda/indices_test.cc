@@ -24,7 +24,9 @@ std::shared_ptr<Graph> shifted_gather() {
   return g;
 }
 
-HostTensor ints(std::vector<int64_t> v) { return HostTensor::of<int64_t>({static_cast<int64_t>(v.size())}, std::move(v)); }
+HostTensor ints(std::vector<int64_t> v) {
+  return HostTensor::of<int64_t>({static_cast<int64_t>(v.size())}, std::move(v));
+}
 
 struct Caught {
   std::string id, fact;
@@ -113,7 +115,8 @@ TEST_CASE("a label that is no class is refused before it reaches the device", "[
       const Caught e = caught([&] { run_gradients(session, g); });
       CHECK(e.exit == Exit::data);
       CHECK(e.id == "E_DATA_LABEL");
-      CHECK_THAT(e.fact, Catch::Matchers::StartsWith(cat("label ", bad)) && Catch::Matchers::EndsWith("is outside 0..9"));
+      CHECK_THAT(e.fact,
+                 Catch::Matchers::StartsWith(cat("label ", bad)) && Catch::Matchers::EndsWith("is outside 0..9"));
     }
     std::vector<int64_t> v = good.to_ints();
     v.back() = -100;  // ignored

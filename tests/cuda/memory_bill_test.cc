@@ -67,7 +67,8 @@ TEST_CASE("out of memory names the phase, what was asked for and what would fit"
     CHECK(e.exit() == Exit::memory);
     CHECK(e.id() == "E_OOM");
     CHECK_THAT(e.fact(), Catch::Matchers::ContainsSubstring("2,416,967,680 B") &&
-                             Catch::Matchers::ContainsSubstring("no room for the activations (and 16-bit weights) of ids [32,128]") &&
+                             Catch::Matchers::ContainsSubstring(
+                                 "no room for the activations (and 16-bit weights) of ids [32,128]") &&
                              Catch::Matchers::ContainsSubstring("libraries' workspace up to 268,435,456 B") &&
                              Catch::Matchers::ContainsSubstring("Softmax [32,12,128,128]"));
     CHECK_THAT(e.hint(), Catch::Matchers::ContainsSubstring("--batch_size 8 --gradient_accumulation_steps 8 "));
@@ -122,7 +123,8 @@ TEST_CASE("memory that runs out while a run is set up names the phase", "[cuda]"
   CHECK(device->memory_in_use() == 0);
   using Catch::Matchers::StartsWith;
   CHECK_THAT(with_memory(g, b.parameters - 1), StartsWith("no memory for the weights: "));
-  CHECK_THAT(with_memory(g, b.parameters + b.gradients + b.activations / 2), StartsWith("no memory for the activations (and 16-bit weights) of "));
+  CHECK_THAT(with_memory(g, b.parameters + b.gradients + b.activations / 2),
+             StartsWith("no memory for the activations (and 16-bit weights) of "));
   CHECK_THAT(with_memory(g, b.total() - b.moments), StartsWith("no memory for the optimizer's moments: "));
   CHECK(with_memory(g, b.total() + (1 << 20)).empty());
 }

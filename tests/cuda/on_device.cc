@@ -17,7 +17,7 @@ const Node& add(Graph& g, const char* op, const std::vector<HostTensor>& in, con
 }  // namespace
 
 OnDevice::OnDevice(cuda::EmulatedDevice& d, const char* op, const std::vector<HostTensor>& in, const Attrs& attrs,
-                   DType out)
+                   DType out, const std::function<void(const std::vector<Tensor>&)>& placed)
     : d_(d) {
   const Node& node = add(graph_, op, in, attrs);
   for (const HostTensor& t : in) in_.push_back(t ? Tensor{place(t.bytes()), t.dtype(), t.dims()} : Tensor{});
@@ -29,6 +29,7 @@ OnDevice::OnDevice(cuda::EmulatedDevice& d, const char* op, const std::vector<Ho
   KernelArgs a{node, in_, out_, nullptr, nullptr, &d_};
   workspace_ = d_.workspace(graph_, node);
   if (workspace_ > 0) a.workspace = place(workspace_);
+  if (placed) placed(in_);
   kernel_ = find_kernel(DeviceKind::cuda, op)(a);
 }
 

@@ -1,6 +1,7 @@
 // One core node on the emulated device and on the CPU.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "backend/cuda/emulated_device.h"
@@ -13,7 +14,9 @@ namespace amp::test {
 class OnDevice {
  public:
   // An empty input is left out. out: what floating outputs are stored as.
-  OnDevice(cuda::EmulatedDevice& d, const char* op, const std::vector<HostTensor>& in, const Attrs& attrs, DType out);
+  // placed: shown where the inputs lie before the kernel is prepared.
+  OnDevice(cuda::EmulatedDevice& d, const char* op, const std::vector<HostTensor>& in, const Attrs& attrs, DType out,
+           const std::function<void(const std::vector<Tensor>&)>& placed = {});
   std::vector<HostTensor> run(const std::vector<HostTensor>& in);
   int64_t workspace() const { return workspace_; }
 

@@ -7,6 +7,8 @@
 #include <iostream>
 #include <vector>
 
+#include "backend/cuda/runtime/cudnn_descriptor.h"
+#include "backend/cuda/runtime/memory.h"
 #include "backend/memory_phase.h"
 
 namespace amp::cuda {
@@ -22,36 +24,19 @@ namespace {
 
 constexpr size_t kWorkspace = Cudnn::kMostWorkspace;
 
-// A descriptor of the library's, destroyed with its owner.
-template <class T, cudnnStatus_t (*create)(T*), cudnnStatus_t (*destroy)(T)>
-class Descriptor {
- public:
-  Descriptor() { made_ = create(&value_) == CUDNN_STATUS_SUCCESS; }
-  ~Descriptor() {
-    if (made_) destroy(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  operator T() const { return value_; }
-
- private:
-  T value_{};
-  bool made_ = false;
-};
-using TensorDescriptor = Descriptor<cudnnTensorDescriptor_t, cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor>;
 using FilterDescriptor = Descriptor<cudnnFilterDescriptor_t, cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor>;
 using WindowDescriptor =
     Descriptor<cudnnConvolutionDescriptor_t, cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor>;
 
-bool good(cudnnStatus_t s) { return s == CUDNN_STATUS_SUCCESS; }
-
 class Plan final : public LibraryConvolution {
  public:
-  Plan(cudnnHandle_t handle, std::shared_ptr<void> owner, cudaStream_t stream, const Convolution& what)
-      : handle_(handle), owner_(std::move(owner)), stream_(stream), what_(what) {}
+  // last: the operands' channels lie last.
+  Plan(cudnnHandle_t handle, std::shared_ptr<void> owner, cudaStream_t stream, const Convolution& what, bool last)
+      : handle_(handle), owner_(std::move(owner)), stream_(stream), what_(what), last_(last) {}
 
-  // False: cuDNN has nothing for it. Sets the workspace that run() wants.
-  bool choose(bool tf32) { return describe(tf32) && find(tf32); }
+  // Takes the library's choice number `rank` among those that will do. False: there are no more. Sets the workspace
+  // that run() wants.
+  bool choose(bool tf32, int rank) { return describe(tf32) && find(tf32, rank); }
   size_t workspace_bytes() const { return bytes_; }
   void use(DeviceMemory workspace) { workspace_ = std::move(workspace); }
 
@@ -105,16 +90,18 @@ class Plan final : public LibraryConvolution {
         s.groups * s.m * s.c * s.taps() > kLimit)
       return false;
     const int rank = static_cast<int>(x.size());
+    if (last_ && rank != 4) return false;
     const auto tensor = [&](const TensorDescriptor& d, const std::vector<int>& dims) {
       std::vector<int> step(dims.size(), 1);
       for (size_t i = dims.size() - 1; i > 0; --i) step[i - 1] = step[i] * dims[i];
+      if (last_) step = {dims[1] * dims[2] * dims[3], 1, dims[1] * dims[3], dims[1]};
       return good(cudnnSetTensorNdDescriptor(d, type, rank, dims.data(), step.data()));
     };
     const cudnnMathType_t math = what_.type != DType::f32 ? CUDNN_TENSOR_OP_MATH
                                  : tf32                   ? CUDNN_DEFAULT_MATH
                                                           : CUDNN_FMA_MATH;
     if (!tensor(x_, x) || !tensor(y_, y) ||
-        !good(cudnnSetFilterNdDescriptor(w_, type, CUDNN_TENSOR_NCHW, rank, w.data())) ||
+        !good(cudnnSetFilterNdDescriptor(w_, type, last_ ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, rank, w.data())) ||
         !good(cudnnSetConvolutionNdDescriptor(window_, rank - 2, pads.data(), strides.data(), dilations.data(),
                                               CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT)) ||
         !good(cudnnSetConvolutionGroupCount(window_, static_cast<int>(s.groups))) ||
@@ -125,9 +112,9 @@ class Plan final : public LibraryConvolution {
     return good(cudnnGetConvolutionNdForwardOutputDim(window_, x_, w_, rank, out.data())) && out == y;
   }
 
-  // The best that is deterministic, keeps to the precision asked for and fits the workspace.
+  // Those that are deterministic, keep to the precision asked for and fit the workspace, the likely fastest first.
   template <class Perf, class Size>
-  bool pick(const std::vector<Perf>& found, int n, bool tf32, Size size) {
+  bool pick(const std::vector<Perf>& found, int n, bool tf32, int rank, Size size) {
     for (int i = 0; i < n; ++i) {
       const Perf& p = found[static_cast<size_t>(i)];
       if (!good(p.status) || p.determinism != CUDNN_DETERMINISTIC) continue;
@@ -136,19 +123,20 @@ class Plan final : public LibraryConvolution {
         continue;
       if (!good(cudnnSetConvolutionMathType(window_, plain ? CUDNN_FMA_MATH : p.mathType))) continue;
       if (!good(size(p.algo, &bytes_)) || bytes_ > kWorkspace) continue;
+      if (rank-- > 0) continue;
       algorithm_ = static_cast<int>(p.algo);
       return true;
     }
     return false;
   }
-  bool find(bool tf32) {
+  bool find(bool tf32, int rank) {
     int n = 0;
     switch (what_.kind) {
       case ConvolutionKind::forward: {
         std::vector<cudnnConvolutionFwdAlgoPerf_t> found(CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
         return good(cudnnGetConvolutionForwardAlgorithm_v7(handle_, x_, w_, window_, y_, static_cast<int>(found.size()),
                                                            &n, found.data())) &&
-               pick(found, n, tf32, [&](auto algo, size_t* bytes) {
+               pick(found, n, tf32, rank, [&](auto algo, size_t* bytes) {
                  return cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, window_, y_, algo, bytes);
                });
       }
@@ -156,7 +144,7 @@ class Plan final : public LibraryConvolution {
         std::vector<cudnnConvolutionBwdDataAlgoPerf_t> found(CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT);
         return good(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle_, w_, y_, window_, x_,
                                                                 static_cast<int>(found.size()), &n, found.data())) &&
-               pick(found, n, tf32, [&](auto algo, size_t* bytes) {
+               pick(found, n, tf32, rank, [&](auto algo, size_t* bytes) {
                  return cudnnGetConvolutionBackwardDataWorkspaceSize(handle_, w_, y_, window_, x_, algo, bytes);
                });
       }
@@ -164,7 +152,7 @@ class Plan final : public LibraryConvolution {
         std::vector<cudnnConvolutionBwdFilterAlgoPerf_t> found(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT);
         return good(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle_, x_, y_, window_, w_,
                                                                   static_cast<int>(found.size()), &n, found.data())) &&
-               pick(found, n, tf32, [&](auto algo, size_t* bytes) {
+               pick(found, n, tf32, rank, [&](auto algo, size_t* bytes) {
                  return cudnnGetConvolutionBackwardFilterWorkspaceSize(handle_, x_, y_, window_, w_, algo, bytes);
                });
       }
@@ -176,6 +164,7 @@ class Plan final : public LibraryConvolution {
   std::shared_ptr<void> owner_;  // of the handle
   cudaStream_t stream_;
   Convolution what_;
+  bool last_;
   TensorDescriptor x_, y_;
   FilterDescriptor w_;
   WindowDescriptor window_;
@@ -186,35 +175,95 @@ class Plan final : public LibraryConvolution {
 
 }  // namespace
 
-// Work on the stream is ordered, so that all plans can share one buffer; plans made before it grew, and what was recorded
-// with them, keep the one they know.
-DeviceMemory Cudnn::workspace(int64_t bytes) {
-  if (bytes > workspace_bytes_) {
-    const int64_t size = std::min(std::max(bytes, 2 * workspace_bytes_), kMostWorkspace);
-    workspace_ = in_phase("cuDNN's workspace", [&] { return device_.allocate(size); });
-    workspace_bytes_ = size;
+// Work on the stream is ordered, so that all plans can share one buffer; plans made before it grew, and what was
+// recorded with them, keep the one they know.
+DeviceMemory Cudnn::Buffer::at_least(CudaDevice& device, int64_t bytes) {
+  if (bytes > bytes_) {
+    const int64_t size = std::max(bytes, std::min(2 * bytes_, kMostWorkspace));
+    memory_ = in_phase("cuDNN's workspace", [&] { return device.allocate(size); });
+    bytes_ = size;
   }
-  return workspace_;
+  return memory_;
 }
 
-std::shared_ptr<LibraryConvolution> Cudnn::plan(const Convolution& what) {
-  const auto stream = static_cast<cudaStream_t>(device_.stream());
-  if (!tried_) {
-    tried_ = true;
-    auto handle = std::make_shared<Handle>();
-    const cudnnStatus_t status = cudnnCreate(&handle->value);
-    if (!good(status)) handle->value = nullptr;
-    if (good(status) && good(cudnnSetStream(handle->value, stream)))
-      handle_ = std::move(handle);
-    else
-      std::cerr << "warning: W_LIBRARY: cuDNN does not open (" << cudnnGetErrorString(status)
-                << "); convolutions use the built-in kernels\n";
+// The first choices of the library for one layout.
+void Cudnn::add_plans(const Convolution& what, bool last, std::vector<TimedChoice::Candidate>& to) {
+  for (int rank = 0; rank < kTried; ++rank) {
+    const auto plan =
+        std::make_shared<Plan>(handle_->value, handle_, static_cast<cudaStream_t>(device_.stream()), what, last);
+    if (!plan->choose(tf32_, rank)) return;
+    if (plan->workspace_bytes() > 0)
+      plan->use(workspace_.at_least(device_, static_cast<int64_t>(plan->workspace_bytes())));
+    std::shared_ptr<LibraryConvolution> usable = plan;
+    if (last) {
+      const int64_t bytes = ChannelsLast::scratch_bytes(what);
+      usable = std::make_shared<ChannelsLast>(device_, what, plan,
+                                              bytes > 0 ? layout_.at_least(device_, bytes) : DeviceMemory());
+    }
+    to.push_back({cat(last ? "NHWC " : "NCHW ", rank), std::move(usable)});
   }
-  if (!handle_) return nullptr;
-  const auto plan = std::make_shared<Plan>(handle_->value, handle_, stream, what);
-  if (!plan->choose(tf32_)) return nullptr;
-  if (plan->workspace_bytes() > 0) plan->use(workspace(static_cast<int64_t>(plan->workspace_bytes())));
-  return plan;
+}
+
+static double milliseconds(cudaStream_t stream, const std::function<void()>& work) {
+  cudaEvent_t begin = nullptr, end = nullptr;
+  ensure(cudaEventCreate(&begin), "creating an event");
+  ensure(cudaEventCreate(&end), "creating an event");
+  cudaEventRecord(begin, stream);
+  work();
+  cudaEventRecord(end, stream);
+  const cudaError_t status = cudaEventSynchronize(end);
+  float ms = 0;
+  if (status == cudaSuccess) cudaEventElapsedTime(&ms, begin, end);
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  ensure(status, "timing a convolution");
+  return static_cast<double>(ms);
+}
+
+Cudnn::Cudnn(CudaDevice& device, const std::string& gpu, bool tf32)
+    : device_(device),
+      tf32_(tf32),
+      choices_(cat("convolutions-", gpu, '-', cudnnGetVersion(), tf32 ? "-tf32" : "", ".txt")) {}
+
+bool Cudnn::open() {
+  if (tried_) return handle_ != nullptr;
+  tried_ = true;
+  auto handle = std::make_shared<Handle>();
+  const cudnnStatus_t status = cudnnCreate(&handle->value);
+  if (!good(status)) handle->value = nullptr;
+  if (good(status) && good(cudnnSetStream(handle->value, static_cast<cudaStream_t>(device_.stream()))))
+    handle_ = std::move(handle);
+  else
+    std::cerr << "warning: W_LIBRARY: cuDNN does not open (" << cudnnGetErrorString(status)
+              << "); the built-in kernels are used instead\n";
+  return handle_ != nullptr;
+}
+
+std::shared_ptr<void> Cudnn::handle() const { return handle_; }
+cudnnContext* Cudnn::raw() const { return handle_ ? handle_->value : nullptr; }
+
+std::shared_ptr<LibraryConvolution> Cudnn::plan(const Convolution& what) {
+  if (!open()) return nullptr;
+  const auto stream = static_cast<cudaStream_t>(device_.stream());
+  std::vector<TimedChoice::Candidate> plans;
+  add_plans(what, false, plans);
+  // With channels last tensor cores are fed as they like it; the moves there and back are part of what is timed.
+  const bool cores = what.type != DType::f32 || tf32_;
+  if (cores && ChannelsLast::scratch_bytes(what) <= kMostWorkspace) {
+    try {
+      add_plans(what, true, plans);
+    } catch (const Error& e) {
+      if (e.id() != "E_OOM") throw;  // then without
+    }
+  }
+  if (plans.empty()) return nullptr;
+  const ConvShape& s = what.shape;
+  const int64_t elements = what.kind == ConvolutionKind::forward  ? s.n * s.groups * s.m * s.out_size()
+                           : what.kind == ConvolutionKind::grad_x ? s.n * s.groups * s.c * s.in_size()
+                                                                  : s.groups * s.m * s.c * s.taps();
+  return std::make_shared<TimedChoice>(
+      device_, what, elements, std::move(plans), choices_,
+      [stream](const std::function<void()>& work) { return milliseconds(stream, work); });
 }
 
 }  // namespace amp::cuda

@@ -1,34 +1,53 @@
-// Convolutions by cuDNN (backend/cuda/convolution.h).
+// cuDNN: its handle and workspace, and convolutions by it (backend/cuda/convolution.h).
 #pragma once
 
 #include <memory>
 
-#include "backend/cuda/convolution.h"
+#include "backend/cuda/timed_choice.h"
+
+struct cudnnContext;
 
 namespace amp::cuda {
 
-// The library is opened when the first convolution is asked for. Destroy it before the device's stream; plans may
-// outlive it.
+// The library is opened when it is first asked for something. Destroy it before the device's stream; plans may outlive
+// it, but not run.
 class Cudnn {
  public:
   static constexpr int64_t kMostWorkspace = int64_t{256} << 20;  // for all convolutions together
 
-  Cudnn(CudaDevice& device, bool tf32) : device_(device), tf32_(tf32) {}
+  // gpu: names the file that choices are kept in.
+  Cudnn(CudaDevice& device, const std::string& gpu, bool tf32);
 
   // Null where cuDNN has no deterministic algorithm within 256 MiB of workspace (shared by all plans), or no such
-  // convolution: pads that differ at the two ends in a way that shows, 2^31 elements. Asks by heuristics, runs nothing.
+  // convolution: pads that differ at the two ends in a way that shows, 2^31 elements. Else what is the fastest of the
+  // library's first choices, with channels first and last, timed at first use. Asks by heuristics, runs nothing.
   std::shared_ptr<LibraryConvolution> plan(const Convolution& what);
+
+  // For other layers of the library's. False, with a warning once: it is not there.
+  bool open();
+  std::shared_ptr<void> handle() const;  // keeps raw() alive
+  cudnnContext* raw() const;
+  DeviceMemory workspace(int64_t bytes) { return workspace_.at_least(device_, bytes); }
 
  private:
   struct Handle;
-  DeviceMemory workspace(int64_t bytes);
+  class Buffer {
+   public:
+    DeviceMemory at_least(CudaDevice& device, int64_t bytes);
 
+   private:
+    DeviceMemory memory_;
+    int64_t bytes_ = 0;
+  };
+  void add_plans(const Convolution& what, bool last, std::vector<TimedChoice::Candidate>& to);
+
+  static constexpr int kTried = 3;
   CudaDevice& device_;
   bool tf32_;
   bool tried_ = false;
   std::shared_ptr<Handle> handle_;
-  DeviceMemory workspace_;
-  int64_t workspace_bytes_ = 0;
+  ChoiceFile choices_;
+  Buffer workspace_, layout_;  // the library's; operands with their channels last
 };
 
 }  // namespace amp::cuda

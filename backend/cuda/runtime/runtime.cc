@@ -3,10 +3,11 @@
 #include <cstring>
 #include <cuda_runtime.h>
 
-#include "backend/cuda/runtime/compiler.h"
 #include "backend/cuda/convolution.h"
+#include "backend/cuda/runtime/compiler.h"
 #include "backend/cuda/runtime/cudnn.h"
 #include "backend/cuda/runtime/cudnn_attention.h"
+#include "backend/cuda/runtime/cudnn_rnn.h"
 #include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/products.h"
 #include "backend/plugin.h"
@@ -52,7 +53,7 @@ class GraphRecording final : public Recording {
 
 class RealDevice final : public CudaDevice {
  public:
-  RealDevice(int ordinal, const PluginOptions& options) : ordinal_(ordinal), graphs_(options.graphs) {
+  RealDevice(int ordinal, const PluginOptions& options) : ordinal_(ordinal), graphs_(options.graphs), tf32_(options.tf32) {
     const cudaError_t status = cudaSetDevice(ordinal);
     if (status != cudaSuccess) unavailable(cudaGetErrorString(status));
     ensure(cudaGetDeviceProperties(&properties_, ordinal), "asking for the device's properties");
@@ -63,7 +64,7 @@ class RealDevice final : public CudaDevice {
     flag_read_ = allocate_shared(8);
     products_ = std::make_unique<Products>(stream_, properties_.name, options.tf32);
     attention_ = std::make_unique<CudnnAttention>(*this, properties_.name);
-    cudnn_ = std::make_unique<Cudnn>(*this, options.tf32);
+    cudnn_ = std::make_unique<Cudnn>(*this, properties_.name, options.tf32);
     compiler_ = std::make_unique<Compiler>(stream_, cat("sm_", properties_.major, properties_.minor), cache_folder());
     opened_ = std::max<int64_t>(0, before - memory().free);
   }
@@ -137,11 +138,12 @@ class RealDevice final : public CudaDevice {
   GeneratedKernel compile(const GeneratedSource& s) override { return compiler_->compile(s); }
   std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override { return cudnn_->plan(c); }
   std::shared_ptr<LibraryAttention> attention(const Attention& a) override { return attention_->plan(a); }
+  std::shared_ptr<LibraryRecurrence> recurrence(const Recurrence& r) override { return plan_recurrence(*this, *cudnn_, r, tf32_); }
   void launched(const char* kernel, int64_t, int) override { ensure(cudaGetLastError(), kernel); }
 
  private:
   int ordinal_;
-  bool graphs_;
+  bool graphs_, tf32_;
   cudaDeviceProp properties_{};
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<MemoryUse> use_ = std::make_shared<MemoryUse>();
