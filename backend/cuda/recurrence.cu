@@ -21,9 +21,12 @@ std::vector<int> library_gates(RecurrentCell cell) {
   return {0};
 }
 
-// The library's results for the same operands, in buffers of their own, beside those that are there.
-bool GuardedRecurrence::proved(Direction direction, RecurrenceOperands o, const std::vector<Result>& results,
-                               const char* which) {
+// The library's results for the same operands, in buffers of their own, beside those that are there. They take their
+// place when they agree: a resumed run, whose first this may be, has the same bits. (Running again instead is no way: a
+// library may read its notes of the forward run only once.)
+bool GuardedRecurrence::proved(Direction direction, const RecurrenceOperands& operands,
+                               const std::vector<Result>& results, const char* which) {
+  RecurrenceOperands o = operands;
   std::vector<DeviceMemory> buffers;
   std::vector<Tensor> theirs;
   try {
@@ -48,7 +51,11 @@ bool GuardedRecurrence::proved(Direction direction, RecurrenceOperands o, const 
     if (not_finite) something = false;
     if (not_finite) break;  // an overflow proves nothing either way
   }
-  if (fault.empty() && something) return true;
+  if (fault.empty() && something) {
+    for (size_t i = 0; i < results.size(); ++i)
+      device_.copy(operands.*results[i].place, theirs[i].data, theirs[i].bytes());
+    return true;
+  }
   if (fault.empty()) {
     device_.proved_nothing();
     return false;
@@ -67,10 +74,8 @@ bool GuardedRecurrence::run(Direction direction, bool& is_proved, bool possible,
   if (!library_) return false;
   if (!alone) {
     if (!possible || !library_->may_wait()) return false;
-    is_proved = is_proved || proved(direction, o, results, which);
-    if (!is_proved) return false;
+    if (!is_proved) return is_proved = proved(direction, o, results, which);
   }
-  // Its result is taken from the first run on: a resumed run, whose first it may be, has the same bits.
   if ((library_.get()->*direction)(o)) return true;
   const std::string told =
       cat(library_->name(), " refuses to run in a layer of ", what_.hidden, ' ', name_of(what_.cell), " cells", which);

@@ -39,7 +39,7 @@ class LibraryRecurrence {
   virtual ~LibraryRecurrence() = default;
   virtual std::string name() const = 0;                    // "cuDNN", for messages
   virtual bool forward(const RecurrenceOperands& o) = 0;   // false: it refused
-  virtual bool backward(const RecurrenceOperands& o) = 0;  // of the last forward()
+  virtual bool backward(const RecurrenceOperands& o) = 0;  // of the last forward(), once
   virtual bool may_wait() const = 0;                       // false while launches are recorded
 };
 
@@ -71,7 +71,8 @@ class GuardedRecurrence {
   using Direction = bool (LibraryRecurrence::*)(const RecurrenceOperands&);
   bool run(Direction direction, bool& is_proved, bool possible, const RecurrenceOperands& o,
            const std::vector<Result>& results, const Kernel& own, const char* which);
-  bool proved(Direction direction, RecurrenceOperands o, const std::vector<Result>& results, const char* which);
+  bool proved(Direction direction, const RecurrenceOperands& operands, const std::vector<Result>& results,
+              const char* which);
 
   CudaDevice& device_;
   Recurrence what_;
