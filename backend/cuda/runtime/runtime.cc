@@ -166,9 +166,10 @@ Device* open(const PluginOptions& options) {
 }
 
 PluginMemory memory(const Device& device) { return static_cast<const RealDevice&>(device).memory(); }
-// Workspaces that grow by doubling leave their smaller ones behind. The rest is an allowance for kernels that CUDA loads at their
-// first launch, and for recordings.
-int64_t library_bytes(const Graph& g) { return (int64_t{64} << 20) + (uses_convolution_library(g) ? 2 * Cudnn::kMostWorkspace : 0); }
+// cuDNN's workspace, and operands with their channels last: buffers that grow by doubling leave their smaller ones behind. The rest is
+// an allowance for kernels that CUDA loads at their first launch, and for recordings. Recurrent layers do without the library where
+// there is no room for what it keeps.
+int64_t library_bytes(const Graph& g) { return (int64_t{64} << 20) + (uses_convolution_library(g) ? 4 * Cudnn::kMostWorkspace : 0); }
 
 bool has_kernel(const char* op) { return find_kernel(DeviceKind::cuda, op) != nullptr; }
 
