@@ -15,6 +15,28 @@ const char* name_of(RecurrentCell c) {
 }
 }  // namespace
 
+void*& place_of(RecurrenceOperands& o, RecurrenceResult which) {
+  switch (which) {
+    case RecurrenceResult::y:
+      return o.y;
+    case RecurrenceResult::h:
+      return o.h;
+    case RecurrenceResult::c:
+      return o.c;
+    case RecurrenceResult::dxg:
+      return o.dxg;
+    case RecurrenceResult::dR:
+      return o.dR;
+    case RecurrenceResult::dh0:
+      return o.dh0;
+    case RecurrenceResult::dc0:
+      return o.dc0;
+    case RecurrenceResult::drb:
+      return o.drb;
+  }
+  bug("a result of a recurrent layer");
+}
+
 std::vector<int> library_gates(RecurrentCell cell) {
   if (cell == RecurrentCell::lstm) return {0, 2, 3, 1};
   if (cell == RecurrentCell::gru) return {1, 0, 2};
@@ -32,7 +54,7 @@ bool GuardedRecurrence::proved(Direction direction, const RecurrenceOperands& op
   try {
     for (const Result& r : results) {
       buffers.push_back(device_.allocate(r.own.numel() * size_of(what_.type)));
-      o.*r.place = buffers.back().get();
+      place_of(o, r.which) = buffers.back().get();
       theirs.push_back({buffers.back().get(), what_.type, r.own.dims});
     }
   } catch (const Error& e) {
@@ -52,8 +74,9 @@ bool GuardedRecurrence::proved(Direction direction, const RecurrenceOperands& op
     if (not_finite) break;  // an overflow proves nothing either way
   }
   if (fault.empty() && something) {
+    RecurrenceOperands to = operands;
     for (size_t i = 0; i < results.size(); ++i)
-      device_.copy(operands.*results[i].place, theirs[i].data, theirs[i].bytes());
+      device_.copy(place_of(to, results[i].which), theirs[i].data, theirs[i].bytes());
     return true;
   }
   if (fault.empty()) {

@@ -33,6 +33,9 @@ struct RecurrenceOperands {
   void *dxg = nullptr, *dR = nullptr, *dh0 = nullptr, *dc0 = nullptr, *drb = nullptr;
 };
 
+enum class RecurrenceResult : uint8_t { y, h, c, dxg, dR, dh0, dc0, drb };
+void*& place_of(RecurrenceOperands& o, RecurrenceResult which);
+
 // One layer, planned. forward() leaves in memory of its own what backward() reads.
 class LibraryRecurrence {
  public:
@@ -56,7 +59,7 @@ class GuardedRecurrence {
   void wants_gradient() { differentiated_ = true; }
   // What the library writes, and where the project's kernels have written the same.
   struct Result {
-    void* RecurrenceOperands::*place;
+    RecurrenceResult which;
     Tensor own;
   };
   // own: the project's kernels, results stored. True: the library has written its results to where o says.

@@ -96,7 +96,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   RecurrenceOperands o;
   o.xg = library.in(0), o.R = library.in(1), o.h0 = library.in(2), o.rb = library.in(4);
   o.y = library.out(0), o.h = library.out(1);
-  return library.forward(o, {{&RecurrenceOperands::y, 0}, {&RecurrenceOperands::h, 1}}, own);
+  return library.forward(o, {{RecurrenceResult::y, 0}, {RecurrenceResult::h, 1}}, own);
 }
 
 struct CellGrad {
@@ -189,12 +189,10 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   o.R = library.in(0), o.h0 = library.in(1), o.rb = library.in(3), o.y = library.in(6);
   o.dy = library.in(7), o.dh = library.in(8);
   o.dxg = library.out(0), o.dR = library.out(1), o.dh0 = library.out(2), o.drb = library.out(3);
-  return library.backward(6, o,
-                          {{&RecurrenceOperands::dxg, 0},
-                           {&RecurrenceOperands::dR, 1},
-                           {&RecurrenceOperands::dh0, 2},
-                           {&RecurrenceOperands::drb, 3}},
-                          own);
+  return library.backward(
+      6, o,
+      {{RecurrenceResult::dxg, 0}, {RecurrenceResult::dR, 1}, {RecurrenceResult::dh0, 2}, {RecurrenceResult::drb, 3}},
+      own);
 }
 
 const RegisterKernel kernels[] = {{DeviceKind::cuda, "GRU", with_workspace<forward>, measure_workspace<forward>},

@@ -63,8 +63,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   RecurrenceOperands o;
   o.xg = library.in(0), o.R = library.in(1), o.h0 = library.in(2), o.c0 = library.in(3);
   o.y = library.out(0), o.h = library.out(1), o.c = library.out(2);
-  return library.forward(o, {{&RecurrenceOperands::y, 0}, {&RecurrenceOperands::h, 1}, {&RecurrenceOperands::c, 2}},
-                         own);
+  return library.forward(o, {{RecurrenceResult::y, 0}, {RecurrenceResult::h, 1}, {RecurrenceResult::c, 2}}, own);
 }
 
 // Gradients before the activations of step t, and the states' gradients so far. dh is left as what the product is added
@@ -146,12 +145,10 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   o.R = library.in(0), o.h0 = library.in(1), o.c0 = library.in(2), o.y = library.in(7);
   o.dy = library.in(8), o.dh = library.in(9), o.dc = library.in(10);
   o.dxg = library.out(0), o.dR = library.out(1), o.dh0 = library.out(2), o.dc0 = library.out(3);
-  const Kernel work = library.backward(7, o,
-                                       {{&RecurrenceOperands::dxg, 0},
-                                        {&RecurrenceOperands::dR, 1},
-                                        {&RecurrenceOperands::dh0, 2},
-                                        {&RecurrenceOperands::dc0, 3}},
-                                       own);
+  const Kernel work = library.backward(
+      7, o,
+      {{RecurrenceResult::dxg, 0}, {RecurrenceResult::dR, 1}, {RecurrenceResult::dh0, 2}, {RecurrenceResult::dc0, 3}},
+      own);
   if (!library) return work;
   return [work, &d, peepholes = a.out[4]] {
     work();

@@ -34,7 +34,7 @@ class LayerByLibrary {
   void* out(size_t i) const { return i < out_.size() ? out_[i].data : nullptr; }
   explicit operator bool() const { return what_.has_value(); }
 
-  using Place = std::pair<void * RecurrenceOperands::*, size_t>;  // where a result goes, and which output it is
+  using Place = std::pair<RecurrenceResult, size_t>;  // where a result goes, and which output it is
 
   // The node's kernel, given the project's own.
   Kernel forward(const RecurrenceOperands& o, const std::vector<Place>& places, const Kernel& own) const {

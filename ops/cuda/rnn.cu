@@ -47,7 +47,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   };
   RecurrenceOperands o;
   o.xg = library.in(0), o.R = library.in(1), o.h0 = library.in(2), o.y = library.out(0), o.h = library.out(1);
-  return library.forward(o, {{&RecurrenceOperands::y, 0}, {&RecurrenceOperands::h, 1}}, own);
+  return library.forward(o, {{RecurrenceResult::y, 0}, {RecurrenceResult::h, 1}}, own);
 }
 
 // dh is left as what the product is added to, as in lstm.cu.
@@ -92,8 +92,8 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   RecurrenceOperands o;
   o.R = library.in(0), o.h0 = library.in(1), o.y = library.in(3), o.dy = library.in(4), o.dh = library.in(5);
   o.dxg = library.out(0), o.dR = library.out(1), o.dh0 = library.out(2);
-  return library.backward(
-      3, o, {{&RecurrenceOperands::dxg, 0}, {&RecurrenceOperands::dR, 1}, {&RecurrenceOperands::dh0, 2}}, own);
+  return library.backward(3, o, {{RecurrenceResult::dxg, 0}, {RecurrenceResult::dR, 1}, {RecurrenceResult::dh0, 2}},
+                          own);
 }
 
 const RegisterKernel kernels[] = {{DeviceKind::cuda, "RNN", with_workspace<forward>, measure_workspace<forward>},
