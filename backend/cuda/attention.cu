@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "backend/cuda/attention.h"
-#include "backend/cuda/compare.h"
+#include "backend/cuda/agreement.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 
@@ -64,9 +64,9 @@ GuardedAttention::Verdict GuardedAttention::compare(const AttentionOperands& o, 
     fact = " refuses to run";
     return Verdict::differs;
   }
-  const auto judge = [&](const char* name, const Distance& d, DType t) {
-    if (!d.tells()) return Verdict::proves_nothing;
-    if (d.close(t)) return Verdict::agrees;
+  const auto judge = [&](const char* name, const Agreement& d, DType t) {
+    if (!d.proves_something()) return Verdict::proves_nothing;
+    if (d.within(library_tolerance(t))) return Verdict::agrees;
     fact = cat(" is off by ", d.difference, " of ", d.largest, " in the ", name);
     return Verdict::differs;
   };
@@ -79,12 +79,12 @@ GuardedAttention::Verdict GuardedAttention::compare(const AttentionOperands& o, 
       const Gather gather{Tensor{from, what_.type, {n}}, to, p.place, what_.heads, p.tokens, p.width};
       for_each(device_, n, gather);
     }
-    const Verdict v = judge(p.name, distance(device_, x, y), what_.type);
+    const Verdict v = judge(p.name, compare_results(device_, x, y), what_.type);
     if (v != Verdict::agrees) all = v;
   }
   if (!what_.backward && all != Verdict::differs) {
     const int64_t n = what_.batch * what_.heads * what_.queries;
-    const Distance d = distance(device_, Tensor{o.lse, DType::f32, {n}}, Tensor{other.lse, DType::f32, {n}});
+    const Agreement d = compare_results(device_, Tensor{o.lse, DType::f32, {n}}, Tensor{other.lse, DType::f32, {n}});
     const Verdict v = judge("logarithms of the sums", d, what_.type);
     if (v != Verdict::agrees) all = v;
   }
@@ -110,7 +110,7 @@ void GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
   std::string fact;
   switch (compare(o, fact)) {
     case Verdict::proves_nothing:
-      return;  // the next run may
+      return device_.proved_nothing();  // the next run may
     case Verdict::differs:
       std::cerr << "warning: W_LIBRARY: " << library_->name() << fact << " of attention of " << what_.queries
                 << " queries and " << what_.keys << " keys, " << what_.width << " wide, " << name_of(what_.type)

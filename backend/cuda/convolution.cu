@@ -7,14 +7,6 @@
 
 namespace amp::cuda {
 
-namespace {
-
-// What two orders of summation, or TF32 where it is allowed, may make of the largest element. A wrong convolution is
-// off by about all of it.
-double tolerance(DType t) { return t == DType::f32 ? 4e-3 : t == DType::f16 ? 1e-2 : 4e-2; }
-
-}  // namespace
-
 static std::set<std::string, std::less<>>& convolution_users() {
   static std::set<std::string, std::less<>> users;  // filled before main
   return users;
@@ -47,7 +39,7 @@ bool GuardedConvolution::proved(const void* a, const void* b, const void* c,
     device_.proved_nothing();
     return false;
   }
-  if (ran && found.within(tolerance(what_.type))) return true;
+  if (ran && found.within(library_tolerance(what_.type))) return true;
   const char* const kind = what_.kind == ConvolutionKind::forward  ? ""
                            : what_.kind == ConvolutionKind::grad_x ? " (gradient of its input)"
                                                                    : " (gradient of its weight)";
