@@ -63,8 +63,8 @@ static size_t count(const std::set<std::string>& names, const std::string& part)
 TEST_CASE("freezing layers freezes what they stand on and prunes the backward pass") {
   const std::set<std::string> all = differentiated(import_model(kData + "bert.onnx"));
   CHECK(count(all, "/embeddings/") > 0);
-  CHECK(count(all, "/layer.0/") >= 20);
-  CHECK(count(all, "/layer.1/") >= 20);
+  CHECK(count(all, "/layer.0/") >= 14);
+  CHECK(count(all, "/layer.1/") >= 14);
 
   ImportOptions o;
   o.freeze_layers = 1;
@@ -76,7 +76,8 @@ TEST_CASE("freezing layers freezes what they stand on and prunes the backward pa
   const std::set<std::string> some = differentiated(one);
   CHECK(count(some, "/embeddings/") == 0);
   CHECK(count(some, "/layer.0/") == 0);
-  CHECK(count(some, "/layer.1/") == count(all, "/layer.1/"));
+  // All but the three reshapes that only the gradient of its input took.
+  CHECK(count(some, "/layer.1/") == count(all, "/layer.1/") - 3);
 
   o.freeze_layers = 0;
   CHECK(frozen(import_model(kData + "bert.onnx", o).graph).size() == 5);
