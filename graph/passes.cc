@@ -4,59 +4,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "graph/copier.h"
 #include "graph/op.h"
 
 namespace amp {
-
-namespace {
-
-// Copies a graph value by value. A node may be skipped by mapping its outputs first.
-class Copier {
- public:
-  explicit Copier(const Graph& g) : g_(g), map_(static_cast<size_t>(g.n_values())) {}
-
-  ValueId operator()(ValueId v) {
-    if (!v) return {};
-    ValueId& to = map_[static_cast<size_t>(v.index)];
-    if (to) return to;
-    const Value& x = g_.value(v);
-    switch (x.kind) {
-      case ValueKind::input: to = out.add_input(x.name, x.dtype, x.dims); break;
-      case ValueKind::param: to = out.add_param(x.slot, x.name, x.dtype, x.dims); break;
-      case ValueKind::constant: to = out.add_constant(x.constant); break;
-      case ValueKind::temp: bug("graph copy: a value is used before its node");
-    }
-    return to;
-  }
-  void alias(ValueId v, ValueId to) { map_[static_cast<size_t>(v.index)] = to; }
-
-  // instead, if given: what the node reads for each value of the old graph.
-  void node(NodeId n, const std::vector<std::pair<DType, Dims>>& outputs, const std::vector<ValueId>* instead = nullptr) {
-    const Node& node = g_.node(n);
-    std::vector<ValueId> in;
-    for (const ValueId v : node.in) in.push_back((*this)(v && instead ? (*instead)[static_cast<size_t>(v.index)] : v));
-    const std::vector<ValueId> made = out.node(out.add_copy(node, std::move(in), outputs)).out;
-    for (size_t i = 0; i < made.size(); ++i) alias(node.out[i], made[i]);
-  }
-  void finish() {
-    for (const auto& o : g_.outputs) out.outputs.push_back({o.name, (*this)(o.value)});
-    for (const auto& p : g_.param_grads) out.param_grads.push_back({p.slot, (*this)(p.value)});
-  }
-
-  Graph out;
-
- private:
-  const Graph& g_;
-  std::vector<ValueId> map_;
-};
-
-std::vector<std::pair<DType, Dims>> outputs_of(const Graph& g, const Node& n) {
-  std::vector<std::pair<DType, Dims>> out;
-  for (const ValueId v : n.out) out.emplace_back(g.value(v).dtype, g.value(v).dims);
-  return out;
-}
-
-}  // namespace
 
 Graph prune(const Graph& g) {
   std::vector<bool> wanted(static_cast<size_t>(g.n_values()), false), live(static_cast<size_t>(g.n_nodes()), false);
@@ -72,7 +23,7 @@ Graph prune(const Graph& g) {
   }
   Copier copy(g);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
-    if (live[static_cast<size_t>(n)]) copy.node(NodeId{n}, outputs_of(g, g.node(NodeId{n})));
+    if (live[static_cast<size_t>(n)]) copy.node(NodeId{n}, types_of(g, g.node(NodeId{n}).out));
   }
   copy.finish();
   return std::move(copy.out);
@@ -117,7 +68,7 @@ Graph drop_round_trips(const Graph& g) {
     if (const ValueId v = source(node)) {
       copy.alias(node.out[0], copy(v));
     } else {
-      copy.node(NodeId{n}, outputs_of(g, node));
+      copy.node(NodeId{n}, types_of(g, node.out));
     }
   }
   copy.finish();
@@ -165,7 +116,7 @@ Graph absorb_casts(const Graph& original) {
       copy.alias(node.out[0], copy(node.in[0]));
       continue;
     }
-    std::vector<std::pair<DType, Dims>> outputs = outputs_of(g, node);
+    std::vector<std::pair<DType, Dims>> outputs = types_of(g, node.out);
     for (size_t i = 0; i < outputs.size(); ++i) outputs[i].first = stored[static_cast<size_t>(node.out[i].index)];
     const bool arithmetic = !node.op->moves && !node.op->view && node.op->name != "Cast";
     copy.node(NodeId{n}, outputs, arithmetic ? &narrow : nullptr);

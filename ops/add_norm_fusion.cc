@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "graph/copier.h"
 #include "graph/op.h"
 #include "graph/passes.h"
 
@@ -49,44 +50,23 @@ class NormFuser {
       at.emplace(found->first, std::move(found->second));
     }
     if (at.empty()) return g_;
-    std::vector<ValueId> map(static_cast<size_t>(g_.n_values()));
-    Graph out;
-    const auto mapped = [&](ValueId v) -> ValueId {
-      if (!v) return {};
-      ValueId& to = map[static_cast<size_t>(v.index)];
-      if (to) return to;
-      const Value& x = g_.value(v);
-      if (x.kind == ValueKind::input)
-        to = out.add_input(x.name, x.dtype, x.dims);
-      else if (x.kind == ValueKind::param)
-        to = out.add_param(x.slot, x.name, x.dtype, x.dims);
-      else if (x.kind == ValueKind::constant)
-        to = out.add_constant(x.constant);
-      else
-        bug("fuse_norms: a value is used before its node");
-      return to;
-    };
+    Copier out(g_);
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
       const Node& node = g_.node(NodeId{n});
       const auto fused = at.find(n);
       if (fused == at.end() && gone[static_cast<size_t>(n)]) continue;
-      const Fused* f = fused == at.end() ? nullptr : &fused->second;
-      const std::vector<ValueId>& was = f ? f->out : node.out;
-      std::vector<ValueId> in;
-      for (const ValueId v : f ? f->in : node.in) in.push_back(mapped(v));
-      std::vector<std::pair<DType, Dims>> outputs;
-      for (const ValueId v : was) outputs.emplace_back(g_.value(v).dtype, g_.value(v).dims);
-      Node like = node;
-      if (f) {
-        like.op = &core_op(f->op);
-        like.attrs = f->attrs;
+      if (fused == at.end()) {
+        out.node(NodeId{n}, types_of(g_, node.out));
+        continue;
       }
-      const std::vector<ValueId> made = out.node(out.add_copy(like, std::move(in), outputs)).out;
-      for (size_t i = 0; i < made.size(); ++i) map[static_cast<size_t>(was[i].index)] = made[i];
+      const Fused& f = fused->second;
+      Node like = node;
+      like.op = &core_op(f.op);
+      like.attrs = f.attrs;
+      out.add(like, f.in, f.out, types_of(g_, f.out));
     }
-    for (const auto& o : g_.outputs) out.outputs.push_back({o.name, mapped(o.value)});
-    for (const auto& p : g_.param_grads) out.param_grads.push_back({p.slot, mapped(p.value)});
-    return prune(out);
+    out.finish();
+    return prune(out.out);
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "graph/copier.h"
 #include "graph/op.h"
 #include "graph/passes.h"
 #include "ops/attention_match.h"
@@ -219,7 +220,7 @@ std::optional<Gelu> match_gelu(NormMatcher& m, NodeId root, const Node& mul) {
 class Former {
  public:
   Former(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator)
-      : g_(g), m_(g, compute), attention_(g, compute), map_(static_cast<size_t>(g.n_values())), b_(out_, evaluator) {}
+      : g_(g), m_(g, compute), attention_(g, compute), b_(out_, evaluator), mapped(g, out_, &b_) {}
 
   Graph run() {
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
@@ -228,31 +229,16 @@ class Former {
       const ValueId composite = try_composite(NodeId{n}, node);
       // A scalar constant of higher rank than x has made the result's rank: what is formed without it would differ.
       if (composite && out_.value(composite).dims == m_.dims(node.out[0])) {
-        map_[static_cast<size_t>(node.out[0].index)] = composite;
+        mapped.set(node.out[0], composite);
         continue;
       }
-      std::vector<ValueId> in;
-      for (const ValueId v : node.in) in.push_back(mapped(v));
-      const std::vector<ValueId> made = b_.ops(node.op->name, std::move(in), node.attrs);
-      for (size_t i = 0; i < made.size(); ++i) map_[static_cast<size_t>(node.out[i].index)] = made[i];
+      mapped.set(node.out, b_.ops(node.op->name, mapped(node.in), node.attrs));
     }
-    for (const auto& o : g_.outputs) out_.outputs.push_back({o.name, mapped(o.value)});
+    mapped.finish();
     return prune(out_);
   }
 
  private:
-  ValueId mapped(ValueId v) {
-    if (!v) return {};
-    ValueId& to = map_[static_cast<size_t>(v.index)];
-    if (to) return to;
-    const Value& x = g_.value(v);
-    if (x.kind == ValueKind::input) to = out_.add_input(x.name, x.dtype, x.dims);
-    else if (x.kind == ValueKind::param) to = out_.add_param(x.slot, x.name, x.dtype, x.dims);
-    else if (x.kind == ValueKind::constant) to = b_.constant(x.constant);
-    else bug("form_composites: a value is used before its node");
-    return to;
-  }
-
   ValueId try_composite(NodeId id, const Node& node) {
     if (node.out.size() != 1 || !is_float(g_.value(node.out[0]).dtype)) return {};
     const std::string& op = node.op->name;
@@ -311,9 +297,9 @@ class Former {
   const Graph& g_;
   NormMatcher m_;
   AttentionMatcher attention_;
-  std::vector<ValueId> map_;
   Graph out_;
   Builder b_;
+  ValueMap mapped;
 };
 
 }  // namespace

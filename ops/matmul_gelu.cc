@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "graph/copier.h"
 #include "graph/passes.h"
 #include "ops/inner_node.h"
 #include "ops/matmul.h"
@@ -86,35 +87,11 @@ Graph fuse_gelu(const Graph& g) {
     at[back ? n : product] = {&g.node(NodeId{product}), &node};
   }
   if (at.empty()) return g;
-  Graph out;
-  std::vector<ValueId> map(uses.size());
-  const auto mapped = [&](ValueId v) -> ValueId {
-    if (!v) return {};
-    ValueId& to = map[static_cast<size_t>(v.index)];
-    if (to) return to;
-    const Value& x = g.value(v);
-    if (x.kind == ValueKind::input)
-      to = out.add_input(x.name, x.dtype, x.dims);
-    else if (x.kind == ValueKind::param)
-      to = out.add_param(x.slot, x.name, x.dtype, x.dims);
-    else if (x.kind == ValueKind::constant)
-      to = out.add_constant(x.constant);
-    else
-      bug("fuse_gelu: a value is used before its node");
-    return to;
-  };
-  const auto add = [&](const Node& like, const std::vector<ValueId>& in, const std::vector<ValueId>& was) {
-    std::vector<ValueId> inputs;
-    for (const ValueId v : in) inputs.push_back(mapped(v));
-    std::vector<std::pair<DType, Dims>> outputs;
-    for (const ValueId v : was) outputs.emplace_back(g.value(v).dtype, g.value(v).dims);
-    const std::vector<ValueId> made = out.node(out.add_copy(like, std::move(inputs), outputs)).out;
-    for (size_t i = 0; i < made.size(); ++i) map[static_cast<size_t>(was[i].index)] = made[i];
-  };
+  Copier copy(g);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const auto merged = at.find(n);
     if (merged == at.end()) {
-      if (!gone[static_cast<size_t>(n)]) add(g.node(NodeId{n}), g.node(NodeId{n}).in, g.node(NodeId{n}).out);
+      if (!gone[static_cast<size_t>(n)]) copy.node(NodeId{n}, types_of(g, g.node(NodeId{n}).out));
       continue;
     }
     const auto [product, gelu] = merged->second;
@@ -127,11 +104,11 @@ Graph fuse_gelu(const Graph& g) {
       in.push_back(gelu->in[0]);
       like.attrs.set("product", static_cast<int64_t>(g.value(product->out[0]).dtype));
     }
-    add(like, in, back ? gelu->out : std::vector{gelu->out[0], product->out[0]});
+    const std::vector<ValueId> was = back ? gelu->out : std::vector{gelu->out[0], product->out[0]};
+    copy.add(like, in, was, types_of(g, was));
   }
-  for (const auto& o : g.outputs) out.outputs.push_back({o.name, mapped(o.value)});
-  for (const auto& p : g.param_grads) out.param_grads.push_back({p.slot, mapped(p.value)});
-  return prune(out);
+  copy.finish();
+  return prune(copy.out);
 }
 
 }  // namespace amp

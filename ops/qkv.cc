@@ -1,6 +1,6 @@
 #include "ops/qkv.h"
 
-#include "base/error.h"
+#include "graph/copier.h"
 #include "graph/op.h"
 #include "graph/passes.h"
 #include "ops/compose.h"
@@ -17,17 +17,16 @@ struct Projections {
 class Merger : public Matcher {
  public:
   Merger(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator)
-      : Matcher(g, compute), map_(static_cast<size_t>(g.n_values())), b_(out_, evaluator) {}
+      : Matcher(g, compute), b_(out_, evaluator), mapped(g, out_, &b_) {}
 
   Graph run() {
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
       const Node& node = g_.node(NodeId{n});
       b_.origin = node.origin;
       const auto p = projections(node);
-      const std::vector<ValueId> made = p ? packed(node, *p) : copied(node);
-      for (size_t i = 0; i < made.size(); ++i) map_[static_cast<size_t>(node.out[i].index)] = made[i];
+      mapped.set(node.out, p ? packed(node, *p) : b_.ops(node.op->name, mapped(node.in), node.attrs));
     }
-    for (const auto& o : g_.outputs) out_.outputs.push_back({o.name, mapped(o.value)});
+    mapped.finish();
     return prune(out_);
   }
 
@@ -76,26 +75,9 @@ class Merger : public Matcher {
     return b_.ops("FusedAttention", std::move(operands), std::move(a));
   }
 
-  std::vector<ValueId> copied(const Node& node) {
-    std::vector<ValueId> in;
-    for (const ValueId v : node.in) in.push_back(mapped(v));
-    return b_.ops(node.op->name, std::move(in), node.attrs);
-  }
-  ValueId mapped(ValueId v) {
-    if (!v) return {};
-    ValueId& to = map_[static_cast<size_t>(v.index)];
-    if (to) return to;
-    const Value& x = g_.value(v);
-    if (x.kind == ValueKind::input) to = out_.add_input(x.name, x.dtype, x.dims);
-    else if (x.kind == ValueKind::param) to = out_.add_param(x.slot, x.name, x.dtype, x.dims);
-    else if (x.kind == ValueKind::constant) to = b_.constant(x.constant);
-    else bug("merge_qkv: a value is used before its node");
-    return to;
-  }
-
-  std::vector<ValueId> map_;
   Graph out_;
   Builder b_;
+  ValueMap mapped;
 };
 
 }  // namespace
