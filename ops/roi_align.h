@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "base/dtype.h"
+#include "backend/rounded.h"
 #include "graph/attrs.h"
 
 namespace amp::roi_align {
@@ -24,19 +24,6 @@ struct Shape {
         half(a.i("half", 1) != 0),
         max(a.i("max", 0) != 0) {}
 };
-
-// A product that is rounded on its own: a fused one would move what counts samples across an integer.
-template <class T>
-HD T rounded_product(T a, T b) {
-#ifdef __CUDA_ARCH__
-  if constexpr (sizeof(T) == 4)
-    return __fmul_rn(a, b);
-  else
-    return __dmul_rn(a, b);
-#else
-  return a * b;
-#endif
-}
 
 // One region's bins in T.
 template <class T>
