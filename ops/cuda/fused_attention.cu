@@ -4,7 +4,7 @@
 #include "backend/cuda/attention.h"
 #include "backend/cuda/staged.h"
 #include "ops/cuda/attention_plain.cuh"
-#include "ops/cuda/attention_tiles.cuh"
+#include "ops/cuda/attention_tiles_grad.cuh"
 
 namespace amp::cuda {
 namespace {

@@ -1,0 +1,186 @@
+// Gradients of fused attention on tensor cores (attention_tiles.cuh; algorithm 2 of the same paper): one kernel for dk and dv, one for
+// dq, each element with one owner.
+#pragma once
+
+#include "ops/cuda/attention_tiles.cuh"
+
+namespace amp::cuda {
+
+// p, as it multiplies v, and ds of one element.
+struct AttentionSlope {
+  float p, ds;
+};
+// g = dy v^T of the element; hidden: by a boolean mask.
+DEV AttentionSlope attention_slope(float z, float g, float lse, float d, bool kept, float keep, bool hidden) {
+  const float soft = exp_near(z - lse);
+  return {dropped(soft, kept, keep), hidden ? 0.0f : soft * (dropped(g, kept, keep) - d)};
+}
+
+// dk and dv of 64 keys: walks over the queries.
+template <DType type, int D>
+struct AttentionGradKeys : AttentionTiles<type, D> {
+  using Tiles = AttentionTiles<type, D>;
+  using Tiles::kLd, Tiles::kChunks;
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = Tiles::kThreads, kQueries = D <= 64 ? 64 : 32, kFragments = kQueries / 8;
+  static constexpr int64_t kShared = (2 * kAttentionRows + 4 * kQueries) * kLd * 2 + 4 * kQueries * 4;
+
+  AttentionProblem p;
+  const uint16_t *q, *k, *v, *dy;
+  const float *lse, *d;
+  uint16_t *dk, *dv;
+  int tiles;
+
+  DEV void operator()() const {
+    const AttentionUnit unit(p, block_index() / tiles);
+    const int j0 = static_cast<int>(block_index() % tiles) * kAttentionRows;
+    if (j0 >= unit.keys) return;
+    const AttentionDropout dropout(p, unit);
+    uint16_t* const ks = shared_memory<uint16_t>();
+    uint16_t* const vs = ks + kAttentionRows * kLd;
+    uint16_t* const stages = vs + kAttentionRows * kLd;                         // queries and dy, twice
+    float* const rows = reinterpret_cast<float*>(stages + 4 * kQueries * kLd);  // lse and d, twice
+
+    const auto fetch = [&](int i0, int stage) {
+      uint16_t* const qs = stages + 2 * stage * kQueries * kLd;
+      Tiles::template fetch<kQueries>(qs, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
+      Tiles::template fetch<kQueries>(qs + kQueries * kLd, dy + unit.at(p.y, i0), p.y.token, unit.queries - i0,
+                                      p.value_width);
+      commit_copies();
+      if (thread_index() < kQueries) {
+        float* const to = rows + 2 * stage * kQueries + thread_index();
+        const int i = i0 + thread_index();
+        to[0] = i < unit.queries ? lse[unit.row(p, i)] : 0.0f;
+        to[kQueries] = i < unit.queries ? d[unit.row(p, i)] : 0.0f;
+      }
+    };
+    Tiles::template fetch<kAttentionRows>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
+    Tiles::template fetch<kAttentionRows>(vs, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
+    commit_copies();
+    if (unit.queries > 0) fetch(0, 0);
+    const int j = j0 + warp() * 16 + tile_row();  // this thread's first key
+    float own[2] = {};                            // of the mask
+    if (p.per_key()) {
+      for (int r = 0; r < 2; ++r) own[r] = j + 8 * r < unit.keys ? mask_value(p, unit.mask_at(p, 0, j + 8 * r)) : 0.0f;
+    }
+    TileC k_sum[kChunks], v_sum[kChunks];
+    unrolled<kChunks>([&](auto c) { k_sum[c] = v_sum[c] = {}; });
+
+    int stage = 0;
+    for (int i0 = 0; i0 < unit.queries; i0 += kQueries, stage ^= 1) {
+      await_copies<0>();
+      sync_threads();
+      if (i0 + kQueries < unit.queries) fetch(i0 + kQueries, stage ^ 1);
+      const uint16_t* const qs = stages + 2 * stage * kQueries * kLd;
+      const uint16_t* const dys = qs + kQueries * kLd;
+      const float* const lses = rows + 2 * stage * kQueries;
+      TileC z[kFragments], g[kFragments];
+      Tiles::scores(z, ks, qs);
+      Tiles::scores(g, vs, dys);
+      const uint32_t kept = Tiles::template kept_by_key<kFragments>(dropout, p.in_fours, j - tile_row(), i0);
+      const auto element = [&](auto f, auto e) {
+        const int at = f * 8 + tile_column() + e % 2, i = i0 + at, key = j + e / 2 * 8;
+        AttentionSlope s{0, 0};
+        if (i < unit.queries && key < unit.keys) {
+          float x = z[f].v[e] * p.scale, m = own[e / 2];
+          if (p.mask && !p.per_key()) m = mask_value(p, unit.mask_at(p, i, key));
+          s = attention_slope(masked(p, x, m), g[f].v[e], lses[at], lses[kQueries + at], (kept >> (4 * f + e) & 1) != 0,
+                              p.keep, p.hides() && m == 0);
+        }
+        z[f].v[e] = s.p;
+        g[f].v[e] = s.ds;
+      };
+      unrolled<kFragments>([&](auto f) { unrolled<4>([&](auto e) { element(f, e); }); });
+      Tiles::accumulate(v_sum, z, dys);
+      Tiles::accumulate(k_sum, g, qs);
+    }
+    await_copies<0>();
+    Tiles::leave(k_sum, p.scale, p.scale, ks, dk + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
+    Tiles::leave(v_sum, 1, 1, vs, dv + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
+  }
+};
+
+// dq of 64 queries: walks over the keys.
+template <DType type, int D>
+struct AttentionGradQueries : AttentionTiles<type, D> {
+  using Tiles = AttentionTiles<type, D>;
+  using Tiles::kLd, Tiles::kChunks;
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = Tiles::kThreads, kKeys = D <= 64 ? 64 : 32, kFragments = kKeys / 8;
+  static constexpr int64_t kShared = (2 * kAttentionRows + 4 * kKeys) * kLd * 2 + 2 * kKeys * 4;
+
+  AttentionProblem p;
+  const uint16_t *q, *k, *v, *dy;
+  const float *lse, *d;
+  uint16_t* dq;
+  int tiles;
+
+  DEV void operator()() const {
+    const AttentionUnit unit(p, block_index() / tiles);
+    const int i0 = static_cast<int>(block_index() % tiles) * kAttentionRows;
+    if (i0 >= unit.queries) return;
+    const AttentionDropout dropout(p, unit);
+    uint16_t* const qs = shared_memory<uint16_t>();
+    uint16_t* const dys = qs + kAttentionRows * kLd;
+    uint16_t* const stages = dys + kAttentionRows * kLd;                        // keys and values, twice
+    float* const columns = reinterpret_cast<float*>(stages + 4 * kKeys * kLd);  // of the mask, twice
+
+    const auto fetch = [&](int j0, int stage) {
+      uint16_t* const ks = stages + 2 * stage * kKeys * kLd;
+      Tiles::template fetch<kKeys>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
+      Tiles::template fetch<kKeys>(ks + kKeys * kLd, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
+      commit_copies();
+      if (p.per_key() && thread_index() < kKeys) {
+        const int j = j0 + thread_index();
+        columns[stage * kKeys + thread_index()] = j < unit.keys ? mask_value(p, unit.mask_at(p, 0, j)) : 0.0f;
+      }
+    };
+    Tiles::template fetch<kAttentionRows>(qs, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
+    Tiles::template fetch<kAttentionRows>(dys, dy + unit.at(p.y, i0), p.y.token, unit.queries - i0, p.value_width);
+    commit_copies();
+    if (unit.keys > 0) fetch(0, 0);
+    const int i = i0 + warp() * 16 + tile_row();
+    float own_lse[2], own_d[2];
+    for (int r = 0; r < 2; ++r) {
+      own_lse[r] = i + 8 * r < unit.queries ? lse[unit.row(p, i + 8 * r)] : 0.0f;
+      own_d[r] = i + 8 * r < unit.queries ? d[unit.row(p, i + 8 * r)] : 0.0f;
+    }
+    TileC sum[kChunks];
+    unrolled<kChunks>([&](auto c) { sum[c] = {}; });
+
+    int stage = 0;
+    for (int j0 = 0; j0 < unit.keys; j0 += kKeys, stage ^= 1) {
+      await_copies<0>();
+      sync_threads();
+      if (j0 + kKeys < unit.keys) fetch(j0 + kKeys, stage ^ 1);
+      const uint16_t* const ks = stages + 2 * stage * kKeys * kLd;
+      const float* const column = columns + stage * kKeys;
+      TileC z[kFragments], g[kFragments];
+      Tiles::scores(z, qs, ks);
+      Tiles::scores(g, dys, ks + kKeys * kLd);
+      const uint32_t kept = Tiles::template kept_by_query<kFragments>(dropout, p.in_fours, i - tile_row(), j0);
+      const auto element = [&](auto f, auto e) {
+        const int at = f * 8 + tile_column() + e % 2, j = j0 + at, query = i + e / 2 * 8;
+        float ds = 0;
+        if (query < unit.queries && j < unit.keys) {
+          const float x = z[f].v[e] * p.scale;
+          float m = 0;
+          if (p.per_key())
+            m = column[at];
+          else if (p.mask)
+            m = mask_value(p, unit.mask_at(p, query, j));
+          ds = attention_slope(masked(p, x, m), g[f].v[e], own_lse[e / 2], own_d[e / 2], (kept >> (4 * f + e) & 1) != 0,
+                               p.keep, p.hides() && m == 0)
+                   .ds;
+        }
+        g[f].v[e] = ds;
+      };
+      unrolled<kFragments>([&](auto f) { unrolled<4>([&](auto e) { element(f, e); }); });
+      Tiles::accumulate(sum, g, ks);
+    }
+    await_copies<0>();
+    Tiles::leave(sum, p.scale, p.scale, qs, dq + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
+  }
+};
+
+}  // namespace amp::cuda
