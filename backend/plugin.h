@@ -26,7 +26,7 @@ struct PluginApi {
   Device* (*open)(const PluginOptions&);  // usage error E_DEVICE_UNAVAILABLE with the reason
   bool (*has_kernel)(const char* op);     // of a core operator; needs no driver
   PluginMemory (*memory)(const Device&);  // of a device that open() gave
-  int64_t (*library_bytes)(const Graph&); // what libraries may still ask for while a graph runs: an upper bound
+  int64_t (*reserve)(const Graph&);       // what libraries may still ask for while a graph runs: an upper bound
 };
 
 // Loads the plugin and opens nothing, so it works without a driver. E_DEVICE_UNAVAILABLE as below.

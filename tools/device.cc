@@ -40,7 +40,7 @@ std::optional<PluginMemory> memory_of(const Device& device) {
 }
 
 int64_t library_bytes(const Device& device, const Graph& g) {
-  return device.kind() == DeviceKind::cuda ? load_plugin().library_bytes(g) : 0;
+  return device.kind() == DeviceKind::cuda ? load_plugin().reserve(g) : 0;
 }
 
 }  // namespace amp

@@ -24,7 +24,7 @@ struct MemoryBill {
   std::string short_of(int64_t free) const;
 };
 
-// accumulate: several micro-batches a step. batch: the largest one. libraries: PluginApi::library_bytes, or empty.
+// accumulate: several micro-batches a step. batch: the largest one. libraries: PluginApi::reserve, or empty.
 MemoryBill measure_memory(const SourceGraph& source, const SessionOptions& options, const OptimizerConfig& optimizer,
                           const Losses& losses, const Tensors& batch, bool accumulate,
                           const std::function<int64_t(const Graph&)>& libraries = {});
