@@ -9,7 +9,8 @@ namespace amp {
 
 HostArena::HostArena() {
   reserved_ = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  void* p = mmap(nullptr, static_cast<size_t>(reserved_), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* p = mmap(nullptr, static_cast<size_t>(reserved_), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) fail(Exit::memory, "E_OOM", cat("cannot reserve ", reserved_, " bytes of address space"));
   madvise(p, static_cast<size_t>(reserved_), MADV_HUGEPAGE);
   base_ = p;

@@ -24,7 +24,9 @@ class CpuDevice final : public Device {
   DeviceKind kind() const override { return DeviceKind::cpu; }
   std::string description() const override { return "CPU"; }
   PrepareKernel kernel(std::string_view op) const override { return find_kernel(DeviceKind::cpu, op); }
-  int64_t workspace(const Graph& g, const Node& n) const override { return n.op->workspace ? n.op->workspace(g, n) : 0; }
+  int64_t workspace(const Graph& g, const Node& n) const override {
+    return n.op->workspace ? n.op->workspace(g, n) : 0;
+  }
 
   DeviceMemory allocate(int64_t bytes) override {
     const auto t = std::make_shared<HostTensor>(HostTensor::zeros(DType::u8, {bytes}));
@@ -46,12 +48,14 @@ class CpuDevice final : public Device {
   Kernel convert(const Tensor& from, const Tensor& to) override {
     return [from, to] {
       parallel_ranges(to.numel(), 65536, [&](int64_t b, int64_t e) {
-        amp::convert(from.dtype, static_cast<const char*>(from.data) + b * size_of(from.dtype), to.dtype, static_cast<char*>(to.data) + b * size_of(to.dtype), e - b);
+        amp::convert(from.dtype, static_cast<const char*>(from.data) + b * size_of(from.dtype), to.dtype,
+                     static_cast<char*>(to.data) + b * size_of(to.dtype), e - b);
       });
     };
   }
   Kernel add(const Tensor& to, const Tensor& v) override {
-    check(to.dtype == v.dtype && (v.dtype == DType::f32 || v.dtype == DType::f64), "gradients are accumulated in fp32 or fp64");
+    check(to.dtype == v.dtype && (v.dtype == DType::f32 || v.dtype == DType::f64),
+          "gradients are accumulated in fp32 or fp64");
     return [to, v] {
       parallel_ranges(to.numel(), 65536, [&](int64_t b, int64_t e) {
         with_type(to.dtype, [&](auto zero) {

@@ -1,7 +1,8 @@
-// Device: where Programs run and what they need of it: memory, copies, kernels, and a way to record a sequence of launches.
+// Device: where Programs run and what they need of it: memory, copies, kernels, and a way to record a sequence of
+// launches.
 //
-// Work is ordered: everything asked of a device happens in the order of the calls. On the CPU it has happened when a call
-// returns; on CUDA only download() waits.
+// Work is ordered: everything asked of a device happens in the order of the calls. On the CPU it has happened when a
+// call returns; on CUDA only download() waits.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,7 @@ class Recording {
   virtual void replay() = 0;
 };
 
-class DeviceUpdate;   // backend/update.h
+class DeviceUpdate;  // backend/update.h
 struct UpdateSpec;
 
 class Device {
@@ -33,29 +34,30 @@ class Device {
   virtual DeviceKind kind() const = 0;
   virtual std::string description() const = 0;  // "NVIDIA H200, driver 13.0", for reports
 
-  virtual PrepareKernel kernel(std::string_view op) const = 0;            // null when there is none
-  virtual int64_t workspace(const Graph& g, const Node& n) const = 0;     // scratch bytes that its kernel wants
+  virtual PrepareKernel kernel(std::string_view op) const = 0;         // null when there is none
+  virtual int64_t workspace(const Graph& g, const Node& n) const = 0;  // scratch bytes that its kernel wants
 
-  virtual DeviceMemory allocate(int64_t bytes) = 0;   // zeroed, aligned to 64 bytes at least; E_OOM
+  virtual DeviceMemory allocate(int64_t bytes) = 0;  // zeroed, aligned to 64 bytes at least; E_OOM
   virtual std::unique_ptr<Arena> make_arena() = 0;
-  virtual int64_t memory_in_use() const = 0;          // bytes, the device's own memory; 0 on the CPU
+  virtual int64_t memory_in_use() const = 0;  // bytes, the device's own memory; 0 on the CPU
 
-  virtual void upload(void* to, const void* host, int64_t bytes) = 0;   // host may be reused at once
+  virtual void upload(void* to, const void* host, int64_t bytes) = 0;  // host may be reused at once
   virtual void download(void* host, const void* from, int64_t bytes) = 0;
   virtual void synchronize() = 0;
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void fill(void* to, uint8_t byte, int64_t bytes) = 0;
 
-  // Finds indices out of bounds while a Program runs, where kernels cannot refuse them: the run ends with refuse_index() as soon as
-  // the host hears of it, at the latest when something is read back. what: "of GatherRows", for people.
+  // Finds indices out of bounds while a Program runs, where kernels cannot refuse them: the run ends with
+  // refuse_index() as soon as the host hears of it, at the latest when something is read back. what: "of GatherRows",
+  // for people.
   virtual Kernel check_indices(const Tensor& indices, const IndexBound& bound, const std::string& what);
 
   // Prepared like kernels. convert: any type to any other. add: to += v, both fp32 or both fp64.
   virtual Kernel convert(const Tensor& from, const Tensor& to) = 0;
   virtual Kernel add(const Tensor& to, const Tensor& v) = 0;
 
-  // How often so far a kernel could not find out whether a library's version of it is right: it has seen zeros only. What runs
-  // without adding to it may be recorded.
+  // How often so far a kernel could not find out whether a library's version of it is right: it has seen zeros only.
+  // What runs without adding to it may be recorded.
   virtual int64_t unproved() const { return 0; }
 
   // Null where there is nothing to gain. Nothing may wait while `work` runs.

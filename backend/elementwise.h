@@ -2,8 +2,8 @@
 //
 //   struct Softplus : Unary { template <class T> HD T operator()(T x) const { return ...; } };
 //
-// The harness owns broadcasting, 16-bit storage (chunks are converted to float and back) and threads. A functor may take
-// its parameters from the node: a constructor from Attrs.
+// The harness owns broadcasting, 16-bit storage (chunks are converted to float and back) and threads. A functor may
+// take its parameters from the node: a constructor from Attrs.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ constexpr int64_t kChunk = 1024;  // elements converted at a time
 template <size_t N>
 struct Space {
   int64_t inner = 1, outer = 1;
-  std::array<int64_t, N> inner_stride{};           // 0 or 1
-  std::vector<int64_t> extent;                     // outer dims, outermost first
+  std::array<int64_t, N> inner_stride{};  // 0 or 1
+  std::vector<int64_t> extent;            // outer dims, outermost first
   std::vector<std::array<int64_t, N>> stride;
 
   std::array<int64_t, N> offsets(int64_t row) const {
@@ -80,7 +80,8 @@ Space<N> make_space(const Dims& out, const std::array<const Dims*, N>& in) {
 }
 
 template <class F, class R, class T, unsigned Mask, size_t... I>
-AMP_INLINE inline void run_masked(const F& f, const std::array<const T*, sizeof...(I)>& x, R* y, int64_t n, std::index_sequence<I...>) {
+AMP_INLINE inline void run_masked(const F& f, const std::array<const T*, sizeof...(I)>& x, R* y, int64_t n,
+                                  std::index_sequence<I...>) {
   const F g = f;  // copies: nothing that y could alias is read again in the loop
   const std::array<const T*, sizeof...(I)> p = x;
   for (int64_t i = 0; i < n; ++i) y[i] = g(p[I][(Mask >> I & 1u) ? i : 0]...);
@@ -94,10 +95,14 @@ AMP_INLINE inline void run_row(const F& f, const std::array<const T*, N>& x, uns
     return run_masked<F, R, T, 0>(f, x, y, n, seq);
   } else if constexpr (N == 2) {
     switch (mask) {
-      case 3: return run_masked<F, R, T, 3>(f, x, y, n, seq);
-      case 1: return run_masked<F, R, T, 1>(f, x, y, n, seq);
-      case 2: return run_masked<F, R, T, 2>(f, x, y, n, seq);
-      default: return run_masked<F, R, T, 0>(f, x, y, n, seq);
+      case 3:
+        return run_masked<F, R, T, 3>(f, x, y, n, seq);
+      case 1:
+        return run_masked<F, R, T, 1>(f, x, y, n, seq);
+      case 2:
+        return run_masked<F, R, T, 2>(f, x, y, n, seq);
+      default:
+        return run_masked<F, R, T, 0>(f, x, y, n, seq);
     }
   } else {
     if (mask == 7) return run_masked<F, R, T, 7>(f, x, y, n, seq);
@@ -150,7 +155,8 @@ Kernel make_kernel(const F& f, const KernelArgs& a) {
     const int64_t y_offset = row * space.inner;
     if (direct) {
       std::array<const T*, N> x;
-      for (size_t k = 0; k < N; ++k) x[k] = static_cast<const T*>(in[k].data) + offset[k] + begin * space.inner_stride[k];
+      for (size_t k = 0; k < N; ++k)
+        x[k] = static_cast<const T*>(in[k].data) + offset[k] + begin * space.inner_stride[k];
       R* y = static_cast<R*>(out.data) + y_offset + begin;
       simd([&]() AMP_INLINE { run_row<F, R, T, N>(f, x, mask, y, end - begin); });
       return;
@@ -167,7 +173,8 @@ Kernel make_kernel(const F& f, const KernelArgs& a) {
       R* y = store_direct ? static_cast<R*>(out.data) + y_offset + at : result;
       simd([&]() AMP_INLINE { run_row<F, R, T, N>(f, x, mask, y, n); });
       if (!store_direct) {
-        convert(DTypeOf<R>::value, y, out.dtype, static_cast<char*>(out.data) + (y_offset + at) * size_of(out.dtype), n);
+        convert(DTypeOf<R>::value, y, out.dtype, static_cast<char*>(out.data) + (y_offset + at) * size_of(out.dtype),
+                n);
       }
     }
   };
@@ -185,8 +192,10 @@ Kernel make_kernel(const F& f, const KernelArgs& a) {
 template <class F, class T>
 Kernel typed(const KernelArgs& a) {
   const F f = [&] {
-    if constexpr (std::is_constructible_v<F, const Attrs&>) return F(a.attrs());
-    else return F{};
+    if constexpr (std::is_constructible_v<F, const Attrs&>)
+      return F(a.attrs());
+    else
+      return F{};
   }();
   if constexpr (F::arity == 1) {
     return make_kernel<F, T, decltype(f(T{}))>(f, a);
@@ -228,7 +237,8 @@ Kernel dispatch(const KernelArgs& a, Make make) {
 // The kernel of a functor: inputs broadcast to the output's dims.
 template <class F>
 Kernel elementwise(const KernelArgs& a) {
-  return elementwise_detail::dispatch<F>(a, [](auto zero, const KernelArgs& args) { return elementwise_detail::typed<F, decltype(zero)>(args); });
+  return elementwise_detail::dispatch<F>(
+      a, [](auto zero, const KernelArgs& args) { return elementwise_detail::typed<F, decltype(zero)>(args); });
 }
 
 }  // namespace amp

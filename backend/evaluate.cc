@@ -41,7 +41,8 @@ std::vector<HostTensor> evaluate_node(const OpDef& op, const std::vector<HostTen
 
 Evaluator cpu_evaluator() { return evaluate_node; }
 
-Interpreted interpret(const Graph& g, const std::map<std::string, HostTensor>& inputs, const std::vector<HostTensor>& params) {
+Interpreted interpret(const Graph& g, const std::map<std::string, HostTensor>& inputs,
+                      const std::vector<HostTensor>& params) {
   std::vector<HostTensor> values(static_cast<size_t>(g.n_values()));
   for (int32_t i = 0; i < g.n_values(); ++i) {
     const Value& v = g.value(ValueId{i});

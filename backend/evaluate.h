@@ -1,5 +1,5 @@
-// The naive way to run a graph: node by node, every value in a buffer of its own, no passes, no plan. It folds constants
-// while a graph is bound and is the oracle against which Programs are tested.
+// The naive way to run a graph: node by node, every value in a buffer of its own, no passes, no plan. It folds
+// constants while a graph is bound and is the oracle against which Programs are tested.
 #pragma once
 
 #include <map>
@@ -16,9 +16,10 @@ Evaluator cpu_evaluator();
 
 struct Interpreted {
   std::map<std::string, HostTensor> outputs;
-  std::map<int, HostTensor> param_grads;   // by slot
+  std::map<int, HostTensor> param_grads;  // by slot
 };
 // params: by slot, of the graph's floating type.
-Interpreted interpret(const Graph&, const std::map<std::string, HostTensor>& inputs, const std::vector<HostTensor>& params);
+Interpreted interpret(const Graph&, const std::map<std::string, HostTensor>& inputs,
+                      const std::vector<HostTensor>& params);
 
 }  // namespace amp

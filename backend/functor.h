@@ -7,10 +7,18 @@
 namespace amp {
 
 // Which element types a functor is compiled for besides the floating ones.
-struct FloatsOnly { static constexpr bool integers = false, booleans = false; };
-struct FloatsAndInts { static constexpr bool integers = true, booleans = false; };
-struct BooleansOnly { static constexpr bool integers = false, booleans = true; };
-struct AnyType { static constexpr bool integers = true, booleans = true; };
+struct FloatsOnly {
+  static constexpr bool integers = false, booleans = false;
+};
+struct FloatsAndInts {
+  static constexpr bool integers = true, booleans = false;
+};
+struct BooleansOnly {
+  static constexpr bool integers = false, booleans = true;
+};
+struct AnyType {
+  static constexpr bool integers = true, booleans = true;
+};
 
 template <size_t N, class D = FloatsOnly>
 struct Functor {

@@ -1,5 +1,5 @@
-// The table of elementwise operators that fused kernels are made of (ops/fuse.h): all of those that take floating numbers or
-// booleans. Filled by RegisterElementwise.
+// The table of elementwise operators that fused kernels are made of (ops/fuse.h): all of those that take floating
+// numbers or booleans. Filled by RegisterElementwise.
 #pragma once
 
 #include <cstring>
@@ -32,14 +32,16 @@ struct RegisterFunctor {
 
 // Whether F is one for the table.
 template <class F>
-constexpr bool kFusible = std::is_same_v<typename F::Domain, FloatsOnly> || std::is_same_v<typename F::Domain, FloatsAndInts> ||
-                          std::is_same_v<typename F::Domain, BooleansOnly> || std::is_same_v<typename F::Domain, AnyType>;
+constexpr bool kFusible =
+    std::is_same_v<typename F::Domain, FloatsOnly> || std::is_same_v<typename F::Domain, FloatsAndInts> ||
+    std::is_same_v<typename F::Domain, BooleansOnly> || std::is_same_v<typename F::Domain, AnyType>;
 
 // What F computes in, and what it gives.
 template <class F>
 using FunctorOperand = std::conditional_t<std::is_same_v<typename F::Domain, BooleansOnly>, bool, float>;
 template <class F, size_t... I>
-auto functor_result(std::index_sequence<I...>) -> decltype(std::declval<const F&>()((static_cast<void>(I), FunctorOperand<F>{})...));
+auto functor_result(std::index_sequence<I...>)
+    -> decltype(std::declval<const F&>()((static_cast<void>(I), FunctorOperand<F>{})...));
 template <class F>
 using FunctorResult = decltype(functor_result<F>(std::make_index_sequence<F::arity>{}));
 

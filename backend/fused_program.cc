@@ -20,10 +20,14 @@ std::string text_of(const Attrs& a) {
   std::string s;
   for (const auto& [name, value] : a.items()) {
     s += s.empty() ? "" : " ";
-    if (const auto* i = std::get_if<int64_t>(&value)) s += cat(name, "=i", *i);
-    else if (const auto* f = std::get_if<double>(&value)) s += cat(name, "=f", number(*f));
-    else if (const auto* t = std::get_if<std::string>(&value)) s += cat(name, "=s", *t);
-    else bug(cat("attribute ", name, " in a fused node"));
+    if (const auto* i = std::get_if<int64_t>(&value))
+      s += cat(name, "=i", *i);
+    else if (const auto* f = std::get_if<double>(&value))
+      s += cat(name, "=f", number(*f));
+    else if (const auto* t = std::get_if<std::string>(&value))
+      s += cat(name, "=s", *t);
+    else
+      bug(cat("attribute ", name, " in a fused node"));
   }
   return s;
 }
@@ -33,10 +37,14 @@ void read_attr(const std::string& word, Attrs& to) {
   if (equals == std::string::npos || equals + 1 >= word.size()) bug("a fused program's attribute: " + word);
   const std::string name = word.substr(0, equals), value = word.substr(equals + 2);
   switch (word[equals + 1]) {
-    case 'i': return to.set(name, static_cast<int64_t>(std::strtoll(value.c_str(), nullptr, 10)));
-    case 'f': return to.set(name, std::strtod(value.c_str(), nullptr));
-    case 's': return to.set(name, value);
-    default: bug("a fused program's attribute: " + word);
+    case 'i':
+      return to.set(name, static_cast<int64_t>(std::strtoll(value.c_str(), nullptr, 10)));
+    case 'f':
+      return to.set(name, std::strtod(value.c_str(), nullptr));
+    case 's':
+      return to.set(name, value);
+    default:
+      bug("a fused program's attribute: " + word);
   }
 }
 
@@ -75,8 +83,10 @@ FusedProgram FusedProgram::parse(const Attrs& a, size_t n_in) {
     words >> s.op >> w;
     s.type = dtype_from_name(w);
     while (words >> w) {
-      if (w == "out") s.out = true;
-      else s.in.push_back(std::stoi(w));
+      if (w == "out")
+        s.out = true;
+      else
+        s.in.push_back(std::stoi(w));
     }
     for (const int v : s.in) {
       if (v < 0 || v >= p.value_of(p.steps.size())) bug("a fused program reads a value that is not there: " + line);

@@ -1,6 +1,6 @@
-// What a Fused node computes: elementwise operators one after the other on elements of one place. Its values are numbered: the
-// node's inputs first, then each step's result. A result has the storage type that the step's own node had, and is rounded to
-// it, so that the numbers are those of the nodes that were fused.
+// What a Fused node computes: elementwise operators one after the other on elements of one place. Its values are
+// numbered: the node's inputs first, then each step's result. A result has the storage type that the step's own node
+// had, and is rounded to it, so that the numbers are those of the nodes that were fused.
 #pragma once
 
 #include <string>
@@ -13,11 +13,12 @@
 namespace amp {
 
 struct FusedStep {
-  std::string op;        // Cast, Where, Dropout, or one of the functors' (backend/functors.h); last: sums of outputs (ops/fused_layout.h)
-  std::vector<int> in;   // values
+  // Cast, Where, Dropout, or one of the functors' (backend/functors.h); last: sums of outputs (ops/fused_layout.h)
+  std::string op;
+  std::vector<int> in;  // values
   DType type = DType::f32;
-  Attrs attrs;           // integers, numbers and strings
-  bool out = false;      // an output of the node; they come in the order of the steps
+  Attrs attrs;       // integers, numbers and strings
+  bool out = false;  // an output of the node; they come in the order of the steps
 };
 
 struct FusedProgram {

@@ -1,5 +1,6 @@
-// Operators that look up rows by index. A CPU kernel refuses an index outside its table while it runs; a GPU kernel cannot, so what a
-// Program is fed is checked before it leaves the host, and what it computes by a kernel that raises a flag (Device::check_indices).
+// Operators that look up rows by index. A CPU kernel refuses an index outside its table while it runs; a GPU kernel
+// cannot, so what a Program is fed is checked before it leaves the host, and what it computes by a kernel that raises a
+// flag (Device::check_indices).
 #pragma once
 
 #include <optional>
@@ -15,7 +16,7 @@ struct IndexBound {
   int64_t least = 0, end = 0;
   bool ignores = false;
   int64_t ignored = 0;
-  enum Kind : uint8_t { table, label, axis } kind = table;   // the CPU's words for a bad one
+  enum Kind : uint8_t { table, label, axis } kind = table;  // the CPU's words for a bad one
   HD bool holds(int64_t i) const { return (i >= least && i < end) || (ignores && i == ignored); }
   bool operator==(const IndexBound&) const = default;
 };
@@ -24,9 +25,9 @@ struct IndexBound {
 [[noreturn]] void refuse_index(const IndexBound& bound, int64_t index, const std::string& where);
 
 struct Lookup {
-  size_t indices = 1;                                             // the input that holds them
+  size_t indices = 1;  // the input that holds them
   IndexBound (*bound)(const Graph& g, const Node& n) = nullptr;
-  bool moves = false;                                             // the output's elements are input 0's
+  bool moves = false;  // the output's elements are input 0's
 };
 
 // [-n, n): negative ones count from the end

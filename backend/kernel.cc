@@ -5,7 +5,10 @@
 namespace amp {
 
 namespace {
-struct Entry { PrepareKernel prepare; MeasureWorkspace workspace; };
+struct Entry {
+  PrepareKernel prepare;
+  MeasureWorkspace workspace;
+};
 std::map<std::pair<DeviceKind, std::string>, Entry>& kernels() {
   static std::map<std::pair<DeviceKind, std::string>, Entry> t;
   return t;
@@ -16,8 +19,10 @@ const Entry* find(DeviceKind device, std::string_view op) {
 }
 }  // namespace
 
-RegisterKernel::RegisterKernel(DeviceKind device, std::string_view op, PrepareKernel prepare, MeasureWorkspace workspace) {
-  check(kernels().emplace(std::pair(device, std::string(op)), Entry{prepare, workspace}).second, cat("kernel registered twice: ", op));
+RegisterKernel::RegisterKernel(DeviceKind device, std::string_view op, PrepareKernel prepare,
+                               MeasureWorkspace workspace) {
+  check(kernels().emplace(std::pair(device, std::string(op)), Entry{prepare, workspace}).second,
+        cat("kernel registered twice: ", op));
 }
 
 PrepareKernel find_kernel(DeviceKind device, std::string_view op) {

@@ -45,8 +45,8 @@ using Kernel = std::function<void()>;
 
 struct KernelArgs {
   const Node& node;
-  std::vector<Tensor> in, out;     // an absent optional input has data == nullptr and no dims
-  void* workspace = nullptr;       // OpDef::workspace bytes, 64-byte aligned
+  std::vector<Tensor> in, out;      // an absent optional input has data == nullptr and no dims
+  void* workspace = nullptr;        // OpDef::workspace bytes, 64-byte aligned
   const RunState* state = nullptr;  // in the device's memory
   Device* device = nullptr;         // null: the CPU
 
@@ -57,7 +57,7 @@ struct KernelArgs {
 using PrepareKernel = Kernel (*)(const KernelArgs&);
 using MeasureWorkspace = int64_t (*)(const Graph&, const Node&);
 
-PrepareKernel find_kernel(DeviceKind device, std::string_view op);   // null when there is none
+PrepareKernel find_kernel(DeviceKind device, std::string_view op);  // null when there is none
 // Of a CUDA kernel; null when it needs none. (The CPU kernels' is OpDef::workspace.)
 MeasureWorkspace find_workspace(DeviceKind device, std::string_view op);
 

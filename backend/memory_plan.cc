@@ -23,7 +23,8 @@ int64_t plan_memory(std::vector<BufferLife>& buffers) {
     }
     b.offset = at;
     total = std::max(total, at + bytes);
-    const auto where = std::upper_bound(placed.begin(), placed.end(), i, [&](size_t x, size_t y) { return buffers[x].offset < buffers[y].offset; });
+    const auto where = std::upper_bound(placed.begin(), placed.end(), i,
+                                        [&](size_t x, size_t y) { return buffers[x].offset < buffers[y].offset; });
     placed.insert(where, i);
   }
   return total;

@@ -8,8 +8,8 @@ namespace amp {
 
 struct BufferLife {
   int64_t bytes = 0;
-  int32_t first = 0, last = 0;   // steps, both included
-  int64_t offset = -1;           // the answer, a multiple of 64
+  int32_t first = 0, last = 0;  // steps, both included
+  int64_t offset = -1;          // the answer, a multiple of 64
 };
 
 // Greedy by size: the largest buffer first, each at the lowest offset where no buffer that lives at the same time lies.

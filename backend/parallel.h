@@ -2,11 +2,11 @@
 // computed by one thread: results are the same bits for any number of threads.
 #pragma once
 
+#include <omp.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <exception>
-
-#include <omp.h>
 
 namespace amp {
 

@@ -1,7 +1,8 @@
 #include "backend/plugin.h"
 
-#include <cstdlib>
 #include <dlfcn.h>
+
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
@@ -11,7 +12,8 @@ namespace amp {
 namespace fs = std::filesystem;
 
 [[noreturn]] static void unavailable(const std::string& why) {
-  fail(Exit::usage, "E_DEVICE_UNAVAILABLE", cat("--device cuda: ", why), "use --device cpu, or --device auto to take a GPU when there is one");
+  fail(Exit::usage, "E_DEVICE_UNAVAILABLE", cat("--device cuda: ", why),
+       "use --device cpu, or --device auto to take a GPU when there is one");
 }
 
 static std::string find_plugin() {
@@ -21,7 +23,8 @@ static std::string find_plugin() {
   for (const fs::path& p : {beside / "libonnx_amp_cuda.so", beside / "../lib/libonnx_amp_cuda.so"}) {
     if (fs::exists(p, ignored)) return p.string();
   }
-  unavailable("this build has no CUDA backend: there is no libonnx_amp_cuda.so beside the program (it is built where nvcc is)");
+  unavailable(
+      "this build has no CUDA backend: there is no libonnx_amp_cuda.so beside the program (it is built where nvcc is)");
 }
 
 const PluginApi& load_plugin() {
@@ -34,7 +37,8 @@ const PluginApi& load_plugin() {
   const auto entry = reinterpret_cast<const PluginApi* (*)()>(dlsym(library, "onnx_amp_cuda_plugin"));
   if (!entry) unavailable(cat(path, " is no plugin of this program"));
   const PluginApi& api = *entry();
-  if (api.abi != kPluginAbi) unavailable(cat(path, " was built for another version of this program (", api.abi, ", this is ", kPluginAbi, ")"));
+  if (api.abi != kPluginAbi)
+    unavailable(cat(path, " was built for another version of this program (", api.abi, ", this is ", kPluginAbi, ")"));
   return api;
 }
 

@@ -1,4 +1,5 @@
-// The CUDA plugin: libonnx_amp_cuda.so, loaded at run time from beside the executable, so that one binary runs everywhere.
+// The CUDA plugin: libonnx_amp_cuda.so, loaded at run time from beside the executable, so that one binary runs
+// everywhere.
 #pragma once
 
 #include <memory>
@@ -9,9 +10,9 @@
 namespace amp {
 
 struct PluginOptions {
-  int ordinal = 0;       // which device
-  bool tf32 = false;     // fp32 products may round their operands to TF32
-  bool graphs = true;    // record CUDA graphs
+  int ordinal = 0;     // which device
+  bool tf32 = false;   // fp32 products may round their operands to TF32
+  bool graphs = true;  // record CUDA graphs
 };
 
 constexpr int kPluginAbi = 4;  // counts up with every change of Device, KernelArgs, Graph or Error
@@ -32,7 +33,8 @@ struct PluginApi {
 // Loads the plugin and opens nothing, so it works without a driver. E_DEVICE_UNAVAILABLE as below.
 const PluginApi& load_plugin();
 
-// Loads the plugin and opens a device. E_DEVICE_UNAVAILABLE says why not: no plugin, its libraries are missing, no driver, no GPU.
+// Loads the plugin and opens a device. E_DEVICE_UNAVAILABLE says why not: no plugin, its libraries are missing, no
+// driver, no GPU.
 // Looked for beside the executable, then in ../lib; ONNX_AMP_CUDA_PLUGIN names another file.
 std::shared_ptr<Device> open_cuda(const PluginOptions& options);
 

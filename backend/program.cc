@@ -14,7 +14,8 @@ namespace {
 // Which buffer each value lives in, and for how long.
 class Layout {
  public:
-  Layout(const Graph& g, const ProgramOptions& o) : g_(g), root_(static_cast<size_t>(g.n_values())), last_(root_.size(), -1), pinned_(root_.size(), nullptr) {
+  Layout(const Graph& g, const ProgramOptions& o)
+      : g_(g), root_(static_cast<size_t>(g.n_values())), last_(root_.size(), -1), pinned_(root_.size(), nullptr) {
     for (size_t v = 0; v < root_.size(); ++v) root_[v] = static_cast<int32_t>(v);
     for (int32_t n = 0; n < g.n_nodes(); ++n) {
       const Node& node = g.node(NodeId{n});
@@ -31,7 +32,8 @@ class Layout {
   void* pinned(int32_t root) const { return pinned_[static_cast<size_t>(root)]; }
   bool grad_in_place(size_t i) const { return grad_in_place_[i]; }
   NodeId finished(size_t i) const { return finished_[i]; }  // the node that computes gradient i; invalid: no node does
-  bool adds(int32_t node) const { return adds_[static_cast<size_t>(node)]; }  // its outputs to what is in the gradient arena
+  // its outputs to what is in the gradient arena
+  bool adds(int32_t node) const { return adds_[static_cast<size_t>(node)]; }
 
  private:
   static size_t index(ValueId v) { return static_cast<size_t>(v.index); }
@@ -50,8 +52,8 @@ class Layout {
     for (const auto& o : g_.outputs) last_[static_cast<size_t>(root(o.value))] = g_.n_nodes();
   }
 
-  // A gradient that is simply written may be computed right in the gradient arena; one that is to be added may be, where
-  // its operator can add to what is there. All others are moved as soon as they are known: finished().
+  // A gradient that is simply written may be computed right in the gradient arena; one that is to be added may be,
+  // where its operator can add to what is there. All others are moved as soon as they are known: finished().
   void pin_gradients(const ProgramOptions& o) {
     grad_in_place_.assign(g_.param_grads.size(), false);
     finished_.assign(g_.param_grads.size(), NodeId{});
@@ -75,7 +77,8 @@ class Layout {
   // Nodes all of whose outputs are gradients that nobody else reads, if there is a kernel that adds to them.
   void pin_sums(const ProgramOptions& o) {
     std::vector<std::vector<size_t>> grads_of(static_cast<size_t>(g_.n_values()));
-    for (size_t i = 0; i < g_.param_grads.size(); ++i) grads_of[static_cast<size_t>(root(g_.param_grads[i].value))].push_back(i);
+    for (size_t i = 0; i < g_.param_grads.size(); ++i)
+      grads_of[static_cast<size_t>(root(g_.param_grads[i].value))].push_back(i);
     std::vector<bool> read(grads_of.size(), false);
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
       if (g_.node(NodeId{n}).op->view) continue;
@@ -88,11 +91,13 @@ class Layout {
       const Node& node = g_.node(NodeId{n});
       const bool sums = std::all_of(node.out.begin(), node.out.end(), [&](ValueId v) {
         const auto& grads = grads_of[index(v)];
-        if (read[index(v)] || grads.size() != 1) return !read[index(v)] && grads.empty();  // what nobody wants may be anything
+        // what nobody wants may be anything
+        if (read[index(v)] || grads.size() != 1) return !read[index(v)] && grads.empty();
         const Tensor& grad = o.grads.at(static_cast<size_t>(g_.param_grads[grads[0]].slot));
         return g_.value(v).dtype == grad.dtype && numel(g_.value(v).dims) == grad.numel();
       });
-      const bool wanted = std::any_of(node.out.begin(), node.out.end(), [&](ValueId v) { return !grads_of[index(v)].empty(); });
+      const bool wanted =
+          std::any_of(node.out.begin(), node.out.end(), [&](ValueId v) { return !grads_of[index(v)].empty(); });
       if (node.op->view || !sums || !wanted || !o.device->kernel(node.op->name + "+=")) continue;
       adds_[static_cast<size_t>(n)] = true;
       for (const ValueId v : node.out) {
@@ -119,10 +124,12 @@ class Layout {
         const Value& rv = g_.value(ValueId{r});
         if (rv.kind != ValueKind::temp || pinned(r) || output[static_cast<size_t>(r)] || last(r) != n) continue;
         const Node& from = g_.node(rv.producer);
-        if (o.cache && from.op->name == "Cast" && g_.value(from.in[0]).kind == ValueKind::param) continue;  // the cache's, kept for the next run
+        // the cache's, kept for the next run
+        if (o.cache && from.op->name == "Cast" && g_.value(from.in[0]).kind == ValueKind::param) continue;
         if (xv.dtype != y.dtype || xv.dims != y.dims) continue;
         // No other input of the node may view the same bytes under other dims.
-        const bool clash = std::any_of(node.in.begin(), node.in.end(), [&](ValueId o) { return o && o != x && root(o) == r; });
+        const bool clash =
+            std::any_of(node.in.begin(), node.in.end(), [&](ValueId o) { return o && o != x && root(o) == r; });
         if (clash) continue;
         for (int32_t& v : root_) {
           if (v == node.out[0].index) v = r;
@@ -149,7 +156,10 @@ Tensor Program::tensor(ValueId v) const {
 }
 
 Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
-    : device_(o.device), graph_(std::move(graph)), state_(o.state), address_(static_cast<size_t>(graph_->n_values()), nullptr) {
+    : device_(o.device),
+      graph_(std::move(graph)),
+      state_(o.state),
+      address_(static_cast<size_t>(graph_->n_values()), nullptr) {
   const Graph& g = *graph_;
   const Layout layout(g, o);
   const bool host = device_->kind() == DeviceKind::cpu;
@@ -214,9 +224,12 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
     if (address_[vi]) continue;
     const int32_t r = layout.root(ValueId{i});
     const size_t ri = static_cast<size_t>(r);
-    if (layout.pinned(r)) address_[vi] = layout.pinned(r);
-    else if (buffer_of[ri] >= 0) address_[vi] = base + buffers[static_cast<size_t>(buffer_of[ri])].offset;
-    else address_[vi] = address_[ri];
+    if (layout.pinned(r))
+      address_[vi] = layout.pinned(r);
+    else if (buffer_of[ri] >= 0)
+      address_[vi] = base + buffers[static_cast<size_t>(buffer_of[ri])].offset;
+    else
+      address_[vi] = address_[ri];
   }
 
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -226,7 +239,10 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
   std::vector<std::vector<size_t>> moved_after(static_cast<size_t>(g.n_nodes()) + 1);
   for (size_t i = 0; i < g.param_grads.size(); ++i) {
     const NodeId from = layout.finished(i);
-    if (!layout.grad_in_place(i)) moved_after[from && !skip[static_cast<size_t>(from.index)] ? static_cast<size_t>(from.index) : moved_after.size() - 1].push_back(i);
+    if (!layout.grad_in_place(i))
+      moved_after[from && !skip[static_cast<size_t>(from.index)] ? static_cast<size_t>(from.index)
+                                                                 : moved_after.size() - 1]
+          .push_back(i);
   }
   const auto move_gradient = [&](size_t i) {
     const Tensor grad = o.grads.at(static_cast<size_t>(g.param_grads[i].slot)), v = tensor(g.param_grads[i].value);
@@ -268,8 +284,8 @@ static void refuse_outside(const IndexBound& bound, const std::vector<int64_t>& 
   }
 }
 
-// Inputs that are indices as they come, or through casts, views and gathers, are checked by set_input(); constants here, once; computed ones on
-// the device, before the node. A gradient looks up what its node has looked up.
+// Inputs that are indices as they come, or through casts, views and gathers, are checked by set_input(); constants
+// here, once; computed ones on the device, before the node. A gradient looks up what its node has looked up.
 void Program::check_indices(const Node& node) {
   const Graph& g = *graph_;
   const std::optional<Lookup> lookup = find_lookup(node.op->name);
@@ -284,11 +300,13 @@ void Program::check_indices(const Node& node) {
     v = from.in[0];
   }
   const Value& root = g.value(v);
-  if (root.kind == ValueKind::constant) return refuse_outside(bound, root.constant.to_ints(), cat("of ", node.op->name));
+  if (root.kind == ValueKind::constant)
+    return refuse_outside(bound, root.constant.to_ints(), cat("of ", node.op->name));
   std::vector<IndexBound>& known = root.kind == ValueKind::input ? bounds_[root.name] : computed_[indices.index];
   if (std::find(known.begin(), known.end(), bound) != known.end()) return;
   known.push_back(bound);
-  if (root.kind != ValueKind::input) steps_.push_back({device_->check_indices(tensor(indices), bound, cat("of ", node.op->name)), nullptr});
+  if (root.kind != ValueKind::input)
+    steps_.push_back({device_->check_indices(tensor(indices), bound, cat("of ", node.op->name)), nullptr});
 }
 
 const Tensor& Program::input(const std::string& name) const {
@@ -306,7 +324,8 @@ const Tensor& Program::output(const std::string& name) const {
 void Program::set_input(const std::string& name, const HostTensor& value) {
   const Tensor& t = input(name);
   if (t.dims != value.dims()) {
-    fail(Exit::data, "E_DATA_SHAPE", cat("input '", name, "' has shape ", to_string(value.dims()), ", the model was bound to ", to_string(t.dims)));
+    fail(Exit::data, "E_DATA_SHAPE",
+         cat("input '", name, "' has shape ", to_string(value.dims()), ", the model was bound to ", to_string(t.dims)));
   }
   if (device_->kind() == DeviceKind::cpu) return convert(value.dtype(), value.data(), t.dtype, t.data, t.numel());
   if (const auto known = bounds_.find(name); known != bounds_.end()) {
@@ -367,7 +386,8 @@ std::map<std::string, double> Program::profile() {
     const auto start = std::chrono::steady_clock::now();
     s.run();
     device_->synchronize();
-    seconds[s.node ? s.node->op->name : "AccumulateGrad"] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds[s.node ? s.node->op->name : "AccumulateGrad"] +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   return seconds;
 }

@@ -6,8 +6,8 @@
 namespace amp {
 
 // Products and sums as they are written, each rounded: nvcc joins them to fma, after which a point that lies on an
-// element exactly may lie before it, or a count move across an integer. The host's compiler does so only where it is told of a CPU with fma, which this is
-// not compiled for.
+// element exactly may lie before it, or a count move across an integer. The host's compiler does so only where it is
+// told of a CPU with fma, which this is not compiled for.
 template <class T>
 HD inline T rounded_product(T a, T b) {
 #ifdef __CUDA_ARCH__

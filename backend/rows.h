@@ -18,7 +18,8 @@ T* row_buffer(const Tensor& t, int64_t i, int64_t n, T* scratch) {
 }
 template <class T>
 void store_row(const T* row, const Tensor& t, int64_t i, int64_t n) {
-  if (t.dtype != DTypeOf<T>::value) convert(DTypeOf<T>::value, row, t.dtype, static_cast<char*>(t.data) + i * n * size_of(t.dtype), n);
+  if (t.dtype != DTypeOf<T>::value)
+    convert(DTypeOf<T>::value, row, t.dtype, static_cast<char*>(t.data) + i * n * size_of(t.dtype), n);
 }
 
 // Scratch for one thread's rows: grows once, then stays (nothing is allocated while a step runs for the second time).

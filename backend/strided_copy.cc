@@ -64,10 +64,14 @@ Kernel typed(const Tensor& src, const Region& from, const Tensor& dst, const Reg
 Kernel strided_copy(const Tensor& src, const Region& from, const Tensor& dst, const Region& to, const Dims& dims) {
   check(src.dtype == dst.dtype, "strided_copy does not convert");
   switch (size_of(src.dtype)) {
-    case 1: return typed<uint8_t>(src, from, dst, to, dims);
-    case 2: return typed<uint16_t>(src, from, dst, to, dims);
-    case 4: return typed<uint32_t>(src, from, dst, to, dims);
-    default: return typed<uint64_t>(src, from, dst, to, dims);
+    case 1:
+      return typed<uint8_t>(src, from, dst, to, dims);
+    case 2:
+      return typed<uint16_t>(src, from, dst, to, dims);
+    case 4:
+      return typed<uint32_t>(src, from, dst, to, dims);
+    default:
+      return typed<uint64_t>(src, from, dst, to, dims);
   }
 }
 

@@ -12,7 +12,8 @@ struct Region {
   Dims strides;
 };
 
-// The axes of such a copy, outermost first: at least one, those of extent 1 left out, neighbours merged where both sides allow it.
+// The axes of such a copy, outermost first: at least one, those of extent 1 left out, neighbours merged where both
+// sides allow it.
 struct CopyWalk {
   std::vector<int64_t> n, from, to;
 };

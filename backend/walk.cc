@@ -22,11 +22,15 @@ Walk make_walk(const Dims& dims, const std::vector<Dims>& operands) {
     if (dims[d] == 1) continue;
     bool same = !w.extent.empty();
     for (size_t k = 0; same && k < operands.size(); ++k) same = w.stride[k].back() == strides[k][d] * dims[d];
-    if (same) w.extent.back() *= dims[d];
-    else w.extent.push_back(dims[d]);
+    if (same)
+      w.extent.back() *= dims[d];
+    else
+      w.extent.push_back(dims[d]);
     for (size_t k = 0; k < operands.size(); ++k) {
-      if (same) w.stride[k].back() = strides[k][d];
-      else w.stride[k].push_back(strides[k][d]);
+      if (same)
+        w.stride[k].back() = strides[k][d];
+      else
+        w.stride[k].push_back(strides[k][d]);
     }
   }
   w.inner_stride.assign(operands.size(), 0);

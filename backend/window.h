@@ -1,5 +1,5 @@
-// The sliding window of a convolution or a pool along each spatial axis. Spatial tensors are (N, C, [D,] H, W); a missing
-// depth has extent 1.
+// The sliding window of a convolution or a pool along each spatial axis. Spatial tensors are (N, C, [D,] H, W); a
+// missing depth has extent 1.
 //
 // Attributes of the core operators, one number per spatial axis: strides, dilations, pads (all begins, then all ends),
 // and for pools kernel.
@@ -33,7 +33,9 @@ struct WindowAxis {
 };
 using Window = std::array<WindowAxis, 3>;  // depth, height, width
 
-inline int64_t volume(const Window& w, int64_t WindowAxis::*extent) { return w[0].*extent * w[1].*extent * w[2].*extent; }
+inline int64_t volume(const Window& w, int64_t WindowAxis::*extent) {
+  return w[0].*extent * w[1].*extent * w[2].*extent;
+}
 
 // x and y are whole dims; kernel has one number per spatial axis (for a convolution: the tail of the weight's dims).
 inline Window make_window(const Dims& x, const Dims& y, const Dims& kernel, const Attrs& a) {
@@ -42,7 +44,8 @@ inline Window make_window(const Dims& x, const Dims& y, const Dims& kernel, cons
   const auto strides = a.ints("strides"), dilations = a.ints("dilations"), pads = a.ints("pads");
   Window w;
   for (size_t i = 0; i < r; ++i) {
-    w[3 - r + i] = WindowAxis{x[i + 2], y[i + 2], kernel[i], strides.at(i), dilations.at(i), pads.at(i), pads.at(r + i)};
+    w[3 - r + i] =
+        WindowAxis{x[i + 2], y[i + 2], kernel[i], strides.at(i), dilations.at(i), pads.at(i), pads.at(r + i)};
   }
   return w;
 }

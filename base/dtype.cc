@@ -12,15 +12,24 @@
 namespace amp {
 
 namespace {
-struct Info { DType t; int64_t size; std::string_view name, short_name, safetensors; };
-constexpr Info kInfo[] = {
-    {DType::f32, 4, "float32", "fp32", "F32"},   {DType::f64, 8, "float64", "fp64", "F64"},
-    {DType::f16, 2, "float16", "fp16", "F16"},   {DType::bf16, 2, "bfloat16", "bf16", "BF16"},
-    {DType::i8, 1, "int8", "i8", "I8"},          {DType::i16, 2, "int16", "i16", "I16"},
-    {DType::i32, 4, "int32", "i32", "I32"},      {DType::i64, 8, "int64", "i64", "I64"},
-    {DType::u8, 1, "uint8", "u8", "U8"},         {DType::u16, 2, "uint16", "u16", "U16"},
-    {DType::u32, 4, "uint32", "u32", "U32"},     {DType::u64, 8, "uint64", "u64", "U64"},
-    {DType::boolean, 1, "bool", "boolean", "BOOL"}};
+struct Info {
+  DType t;
+  int64_t size;
+  std::string_view name, short_name, safetensors;
+};
+constexpr Info kInfo[] = {{DType::f32, 4, "float32", "fp32", "F32"},
+                          {DType::f64, 8, "float64", "fp64", "F64"},
+                          {DType::f16, 2, "float16", "fp16", "F16"},
+                          {DType::bf16, 2, "bfloat16", "bf16", "BF16"},
+                          {DType::i8, 1, "int8", "i8", "I8"},
+                          {DType::i16, 2, "int16", "i16", "I16"},
+                          {DType::i32, 4, "int32", "i32", "I32"},
+                          {DType::i64, 8, "int64", "i64", "I64"},
+                          {DType::u8, 1, "uint8", "u8", "U8"},
+                          {DType::u16, 2, "uint16", "u16", "U16"},
+                          {DType::u32, 4, "uint32", "u32", "U32"},
+                          {DType::u64, 8, "uint64", "u64", "U64"},
+                          {DType::boolean, 1, "bool", "boolean", "BOOL"}};
 }  // namespace
 
 int64_t size_of(DType t) { return kInfo[static_cast<int>(t)].size; }
@@ -30,7 +39,8 @@ DType dtype_from_name(std::string_view name) {
   for (const Info& i : kInfo) {
     if (name == i.name || name == i.short_name || name == i.safetensors) return i.t;
   }
-  fail(Exit::usage, "E_DTYPE", cat("unknown element type '", name, "'"), "known: fp32, fp64, fp16, bf16, int32, int64, bool");
+  fail(Exit::usage, "E_DTYPE", cat("unknown element type '", name, "'"),
+       "known: fp32, fp64, fp16, bf16, int32, int64, bool");
 }
 
 uint16_t Half::encode(float f) {
@@ -39,8 +49,8 @@ uint16_t Half::encode(float f) {
   const uint32_t sign = (x >> 16) & 0x8000u;
   x &= 0x7fffffffu;
   if (x > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
-  if (x >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);   // rounds to 65536 or more
-  if (x < 0x38800000u) {                                                // subnormal half: let float addition round
+  if (x >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to 65536 or more
+  if (x < 0x38800000u) {                                               // subnormal half: let float addition round
     float a;
     std::memcpy(&a, &x, 4);
     a += 0.5f;
@@ -115,9 +125,18 @@ void from_float(const float* src, BFloat16* dst, int64_t n) {
 }
 
 namespace {
-template <class T> struct Wide { using type = T; };
-template <> struct Wide<Half> { using type = float; };
-template <> struct Wide<BFloat16> { using type = float; };
+template <class T>
+struct Wide {
+  using type = T;
+};
+template <>
+struct Wide<Half> {
+  using type = float;
+};
+template <>
+struct Wide<BFloat16> {
+  using type = float;
+};
 
 template <class To, class W>
 To narrow(W v) {
@@ -142,10 +161,14 @@ void convert(DType from, const void* src, DType to, void* dst, int64_t n) {
     std::memcpy(dst, src, static_cast<size_t>(n * size_of(from)));
     return;
   }
-  if (from == DType::f16 && to == DType::f32) return to_float(static_cast<const Half*>(src), static_cast<float*>(dst), n);
-  if (from == DType::bf16 && to == DType::f32) return to_float(static_cast<const BFloat16*>(src), static_cast<float*>(dst), n);
-  if (from == DType::f32 && to == DType::f16) return from_float(static_cast<const float*>(src), static_cast<Half*>(dst), n);
-  if (from == DType::f32 && to == DType::bf16) return from_float(static_cast<const float*>(src), static_cast<BFloat16*>(dst), n);
+  if (from == DType::f16 && to == DType::f32)
+    return to_float(static_cast<const Half*>(src), static_cast<float*>(dst), n);
+  if (from == DType::bf16 && to == DType::f32)
+    return to_float(static_cast<const BFloat16*>(src), static_cast<float*>(dst), n);
+  if (from == DType::f32 && to == DType::f16)
+    return from_float(static_cast<const float*>(src), static_cast<Half*>(dst), n);
+  if (from == DType::f32 && to == DType::bf16)
+    return from_float(static_cast<const float*>(src), static_cast<BFloat16*>(dst), n);
   with_type(from, [&](auto s) {
     using S = decltype(s);
     using W = typename Wide<S>::type;

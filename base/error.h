@@ -16,19 +16,19 @@ namespace amp {
 // Process exit codes: part of the command line's contract.
 enum class Exit : int {
   ok = 0,
-  internal = 1,      // a bug of ours
-  usage = 2,         // flags, configuration, paths the user named
-  model = 3,         // the model file is malformed or unsafe
-  unsupported = 4,   // the model is valid, this program cannot train it
-  data = 5,          // training or validation data
-  checkpoint = 6,    // no usable checkpoint
-  storage = 7,       // writing failed
-  numerical = 8,     // training diverged
+  internal = 1,     // a bug of ours
+  usage = 2,        // flags, configuration, paths the user named
+  model = 3,        // the model file is malformed or unsafe
+  unsupported = 4,  // the model is valid, this program cannot train it
+  data = 5,         // training or validation data
+  checkpoint = 6,   // no usable checkpoint
+  storage = 7,      // writing failed
+  numerical = 8,    // training diverged
   memory = 9,
   distributed = 10,
-  locked = 11,       // another process holds the output directory
-  gate = 12,         // a quality gate (--require) was missed
-  stopped = 75,      // stopped on request, a durable checkpoint exists
+  locked = 11,   // another process holds the output directory
+  gate = 12,     // a quality gate (--require) was missed
+  stopped = 75,  // stopped on request, a durable checkpoint exists
 };
 
 class Error : public std::exception {
@@ -39,7 +39,7 @@ class Error : public std::exception {
   Error& at(std::string where);
 
   Exit exit() const { return exit_; }
-  const std::string& id() const { return id_; }      // "E_DATA_COLUMN"
+  const std::string& id() const { return id_; }  // "E_DATA_COLUMN"
   const std::string& fact() const { return fact_; }
   const std::string& hint() const { return hint_; }
   const std::vector<std::string>& where() const { return where_; }

@@ -1,20 +1,24 @@
 #include "base/host_tensor.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <new>
-#include <sys/mman.h>
 
 #include "base/error.h"
 
 namespace amp {
 
-void type_mismatch(DType have, DType want) { bug(cat("tensor is ", name_of(have), ", code asked for ", name_of(want))); }
+void type_mismatch(DType have, DType want) {
+  bug(cat("tensor is ", name_of(have), ", code asked for ", name_of(want)));
+}
 
 HostTensor HostTensor::empty(DType dtype, Dims dims) {
   const int64_t bytes = checked_mul(amp::numel(dims), size_of(dtype));
   void* p = std::aligned_alloc(64, static_cast<size_t>((bytes + 127) / 64 * 64));
   if (!p) throw std::bad_alloc();
-  return HostTensor(dtype, std::move(dims), std::shared_ptr<const void>(p, [](const void* q) { std::free(const_cast<void*>(q)); }), p);
+  return HostTensor(dtype, std::move(dims),
+                    std::shared_ptr<const void>(p, [](const void* q) { std::free(const_cast<void*>(q)); }), p);
 }
 
 HostTensor HostTensor::zeros(DType dtype, Dims dims) {
@@ -23,7 +27,8 @@ HostTensor HostTensor::zeros(DType dtype, Dims dims) {
     const auto size = static_cast<size_t>(bytes);
     void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
-    return HostTensor(dtype, std::move(dims), std::shared_ptr<const void>(p, [size](const void* q) { munmap(const_cast<void*>(q), size); }), p);
+    return HostTensor(dtype, std::move(dims),
+                      std::shared_ptr<const void>(p, [size](const void* q) { munmap(const_cast<void*>(q), size); }), p);
   }
   HostTensor t = empty(dtype, std::move(dims));
   std::memset(t.mutable_data(), 0, static_cast<size_t>(t.bytes()));

@@ -24,7 +24,9 @@ class HostTensor {
   template <class T>
   static HostTensor of(Dims dims, const std::vector<T>& values);
   template <class T>
-  static HostTensor scalar(T v) { return of<T>({}, std::vector<T>{v}); }
+  static HostTensor scalar(T v) {
+    return of<T>({}, std::vector<T>{v});
+  }
 
   explicit operator bool() const { return bytes_ != nullptr; }
   DType dtype() const { return dtype_; }
@@ -34,13 +36,17 @@ class HostTensor {
   int64_t bytes() const { return numel_ * size_of(dtype_); }
   const void* data() const { return bytes_; }
   void* mutable_data() { return const_cast<void*>(bytes_); }
-  template <class T> const T* as() const;           // checked: DTypeOf<T> must be dtype()
-  template <class T> T* as_mutable() { return const_cast<T*>(as<T>()); }
+  template <class T>
+  const T* as() const;  // checked: DTypeOf<T> must be dtype()
+  template <class T>
+  T* as_mutable() {
+    return const_cast<T*>(as<T>());
+  }
 
-  HostTensor cast(DType to) const;                  // itself when the type is the same
-  HostTensor reshaped(Dims dims) const;             // same bytes, same numel
-  std::vector<int64_t> to_ints() const;             // any integer or bool type
-  std::vector<double> to_doubles() const;           // any type
+  HostTensor cast(DType to) const;         // itself when the type is the same
+  HostTensor reshaped(Dims dims) const;    // same bytes, same numel
+  std::vector<int64_t> to_ints() const;    // any integer or bool type
+  std::vector<double> to_doubles() const;  // any type
 
  private:
   DType dtype_ = DType::f32;

@@ -1,4 +1,5 @@
-// Elementary functions that compilers can vectorise: no branches, no library calls, for float; the library's for double.
+// Elementary functions that compilers can vectorise: no branches, no library calls, for float; the library's for
+// double.
 // Coefficients are least-squares fits (reweighted towards minimax) made for this project on the stated intervals.
 #pragma once
 
@@ -11,8 +12,8 @@
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp::math {
 
-// a b + c. On CUDA rounded once, whatever the flags: kernels of elementwise operators are compiled without contraction, so
-// that an operator has the same bits alone and in a fused kernel.
+// a b + c. On CUDA rounded once, whatever the flags: kernels of elementwise operators are compiled without contraction,
+// so that an operator has the same bits alone and in a fused kernel.
 HD inline float multiply_add(float a, float b, float c) {
 #ifdef __CUDA_ARCH__
   return __fmaf_rn(a, b, c);
@@ -24,9 +25,9 @@ HD inline float multiply_add(float a, float b, float c) {
 // e^x; relative error below 2e-7. Overflow gives infinity, NaN stays NaN.
 HD inline float exp(float x) {
   const float c = x < -104.0f ? -104.0f : (x > 89.0f ? 89.0f : x);
-  const float n = multiply_add(c, 1.44269504f, 12582912.0f) - 12582912.0f;   // round to nearest
-  const float r = multiply_add(n, 2.12194440e-4f, multiply_add(-n, 0.693359375f, c));     // c - n ln 2, in two parts
-  float p = 1.9924842e-4f;                                         // (e^r - 1 - r) / r^2 on [-0.35, 0.35]
+  const float n = multiply_add(c, 1.44269504f, 12582912.0f) - 12582912.0f;             // round to nearest
+  const float r = multiply_add(n, 2.12194440e-4f, multiply_add(-n, 0.693359375f, c));  // c - n ln 2, in two parts
+  float p = 1.9924842e-4f;  // (e^r - 1 - r) / r^2 on [-0.35, 0.35]
   p = multiply_add(p, r, 1.39321666e-3f);
   p = multiply_add(p, r, 8.33326206e-3f);
   p = multiply_add(p, r, 4.16664779e-2f);
@@ -34,10 +35,10 @@ HD inline float exp(float x) {
   p = multiply_add(p, r, 0.5f);
   const float e = multiply_add(p * r, r, r) + 1.0f;
   const int32_t k = static_cast<int32_t>(n);
-  const int32_t half = k >> 1;                                     // 2^k in two factors, so that subnormals come out
+  const int32_t half = k >> 1;  // 2^k in two factors, so that subnormals come out
   const float a = std::bit_cast<float>(static_cast<uint32_t>(half + 127) << 23);
   const float b = std::bit_cast<float>(static_cast<uint32_t>(k - half + 127) << 23);
-  return e * a * b;                                                // a NaN is still in e
+  return e * a * b;  // a NaN is still in e
 }
 HD inline double exp(double x) { return std::exp(x); }
 
@@ -45,7 +46,7 @@ HD inline double exp(double x) { return std::exp(x); }
 HD inline float tanh(float x) {
   const float t = std::fabs(x);
   const float s = x * x;
-  float p = -5.63017931e-3f;                                       // (tanh(x)/x - 1) in x^2 on [0, 0.63]
+  float p = -5.63017931e-3f;  // (tanh(x)/x - 1) in x^2 on [0, 0.63]
   p = multiply_add(p, s, 2.05614977e-2f);
   p = multiply_add(p, s, -5.37102744e-2f);
   p = multiply_add(p, s, 1.33309484e-1f);
@@ -60,7 +61,7 @@ HD inline double tanh(double x) { return std::tanh(x); }
 HD inline float erf(float x) {
   const float t = std::fabs(x);
   const float s = x * x;
-  float p = 8.33722952e-5f;                                        // erf(x)/x - 1 in x^2 on [0, 0.93]
+  float p = 8.33722952e-5f;  // erf(x)/x - 1 in x^2 on [0, 0.93]
   p = multiply_add(p, s, -8.13458115e-4f);
   p = multiply_add(p, s, 5.20025473e-3f);
   p = multiply_add(p, s, -2.68590339e-2f);
@@ -69,7 +70,7 @@ HD inline float erf(float x) {
   p = multiply_add(p, s, 1.28379166e-1f);
   const float small = multiply_add(x, p, x);
   const float u = t > 4.0f ? 4.0f : t;
-  float q = -4.17191501e-7f;                                       // log(erfc(x)) on [0.9, 4]
+  float q = -4.17191501e-7f;  // log(erfc(x)) on [0.9, 4]
   q = multiply_add(q, u, -1.54891586e-5f);
   q = multiply_add(q, u, 4.02192643e-4f);
   q = multiply_add(q, u, -4.06709919e-3f);

@@ -14,7 +14,8 @@ std::string to_string(std::span<const int64_t> dims) {
 
 int64_t checked_mul(int64_t a, int64_t b) {
   int64_t r;
-  if (__builtin_mul_overflow(a, b, &r)) fail(Exit::model, "E_DIM_OVERFLOW", cat("size overflows 64 bits: ", a, " x ", b));
+  if (__builtin_mul_overflow(a, b, &r))
+    fail(Exit::model, "E_DIM_OVERFLOW", cat("size overflows 64 bits: ", a, " x ", b));
   return r;
 }
 

@@ -11,23 +11,35 @@ namespace amp {
 
 enum class Isa { v2, v3, v4 };  // SSE4.2; AVX2 + FMA + F16C; AVX-512 F/BW/CD/DQ/VL
 Isa cpu_isa();
-bool cpu_has_bf16();            // avx512_bf16, within the cap
+bool cpu_has_bf16();  // avx512_bf16, within the cap
 
 // 256-bit vectors on AVX-512 too: g++ 12 vectorises fewer loops at 512 bits, and they lower the clock of many CPUs.
 // flatten: whatever the body calls is compiled for the level too, so that loops over functors vectorise.
 namespace detail {
-template <class Body> [[gnu::target("arch=x86-64-v4,prefer-vector-width=256"), gnu::noinline, gnu::flatten]] void run_v4(Body& body) { body(); }
-template <class Body> [[gnu::target("arch=x86-64-v3"), gnu::noinline, gnu::flatten]] void run_v3(Body& body) { body(); }
-template <class Body> [[gnu::noinline, gnu::flatten]] void run_v2(Body& body) { body(); }
+template <class Body>
+[[gnu::target("arch=x86-64-v4,prefer-vector-width=256"), gnu::noinline, gnu::flatten]] void run_v4(Body& body) {
+  body();
+}
+template <class Body>
+[[gnu::target("arch=x86-64-v3"), gnu::noinline, gnu::flatten]] void run_v3(Body& body) {
+  body();
+}
+template <class Body>
+[[gnu::noinline, gnu::flatten]] void run_v2(Body& body) {
+  body();
+}
 }  // namespace detail
 
 // body: a lambda taking nothing, marked AMP_INLINE so that its code is compiled for the level.
 template <class Body>
 void simd(Body body) {
   switch (cpu_isa()) {
-    case Isa::v4: return detail::run_v4(body);
-    case Isa::v3: return detail::run_v3(body);
-    case Isa::v2: return detail::run_v2(body);
+    case Isa::v4:
+      return detail::run_v4(body);
+    case Isa::v3:
+      return detail::run_v3(body);
+    case Isa::v2:
+      return detail::run_v2(body);
   }
 }
 

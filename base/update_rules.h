@@ -1,4 +1,5 @@
-// The arithmetic of an optimizer step, one element and one scalar at a time, for the CPU's loops and the GPU's kernels alike.
+// The arithmetic of an optimizer step, one element and one scalar at a time, for the CPU's loops and the GPU's kernels
+// alike.
 #pragma once
 
 #include <cmath>
@@ -51,7 +52,8 @@ AMP_INLINE HD inline T adam_element(const AdamScalars<T>& c, T p, T g, T& m, T& 
 }
 // bias1, bias2: 1 - beta^t at this applied step t (1 is the first).
 template <class T>
-HD inline AdamScalars<T> adam_scalars(bool decoupled, double beta1, double beta2, double eps, double rate, double decay, double bias1, double bias2) {
+HD inline AdamScalars<T> adam_scalars(bool decoupled, double beta1, double beta2, double eps, double rate, double decay,
+                                      double bias1, double bias2) {
   AdamScalars<T> k;
   k.shrink = static_cast<T>(decoupled ? 1 - rate * decay : 1.0);
   k.coupled_decay = static_cast<T>(decoupled ? 0.0 : decay);

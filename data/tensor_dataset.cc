@@ -96,7 +96,8 @@ class TensorDataset final : public Dataset {
   }
 
   HostTensor take(const std::vector<NamedTensor>& tensors, const InputSpec& input, const std::string& label) const {
-    const bool labels = input.name == "labels" || input.name == "target" || input.name == "targets";  // a model with its own loss
+    // a model with its own loss
+    const bool labels = input.name == "labels" || input.name == "target" || input.name == "targets";
     const HostTensor* t = find_tensor(tensors, input.name);
     if (!t && labels) t = find_tensor(tensors, label);
     if (!t) t = &find(tensors, input.name, "the graph's input");

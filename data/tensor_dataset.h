@@ -13,9 +13,9 @@ namespace amp {
 
 struct TensorOptions {
   int64_t batch_size = 32;
-  std::string label = "label";   // optional in the file; kept in the file's type
+  std::string label = "label";                // optional in the file; kept in the file's type
   std::vector<std::string> more_labels = {};  // others, not optional
-  bool allow_nonfinite = false;  // NaN and infinity in float tensors: otherwise E_DATA_NONFINITE
+  bool allow_nonfinite = false;               // NaN and infinity in float tensors: otherwise E_DATA_NONFINITE
 };
 
 // A whole batch is a dataset of size 1. Tensors that no input asks for are ignored. Errors: an input that is missing:

@@ -45,7 +45,8 @@ void append_utf8(std::string& out, uint32_t c) {
 }
 
 int64_t count_code_points(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; });
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; });
 }
 
 size_t find_invalid_utf8(std::string_view text) {

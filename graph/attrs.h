@@ -31,7 +31,7 @@ class Attrs {
   std::string s(const std::string& name, const std::string& fallback) const;
   std::vector<int64_t> ints(const std::string& name, std::vector<int64_t> fallback = {}) const;
   std::vector<double> floats(const std::string& name, std::vector<double> fallback = {}) const;
-  const HostTensor* tensor(const std::string& name) const;          // null when absent
+  const HostTensor* tensor(const std::string& name) const;  // null when absent
   std::shared_ptr<const SourceGraph> graph(const std::string& name) const;
 
   std::string key() const;  // canonical text, for common subexpressions; tensors count by identity

@@ -13,7 +13,8 @@ std::vector<bool> downstream_of(const Graph& g, const std::vector<ValueId>& wrt)
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const Node& node = g.node(NodeId{n});
     if (node.op->not_differentiable) continue;
-    const bool any = std::any_of(node.in.begin(), node.in.end(), [&](ValueId v) { return v && wanted[static_cast<size_t>(v.index)]; });
+    const bool any = std::any_of(node.in.begin(), node.in.end(),
+                                 [&](ValueId v) { return v && wanted[static_cast<size_t>(v.index)]; });
     if (!any) continue;
     for (const ValueId v : node.out) wanted[static_cast<size_t>(v.index)] = is_float(g.value(v).dtype);
   }
@@ -27,7 +28,8 @@ Autodiff::Autodiff(Builder& b, const std::vector<ValueId>& wrt)
 void Autodiff::contribute(ValueId v, ValueId part) {
   if (!wanted(v)) return;
   const Value& x = b_.value(v);
-  check(b_.dims(part) == x.dims, cat("gradient has shape ", to_string(b_.dims(part)), ", its value ", to_string(x.dims)));
+  check(b_.dims(part) == x.dims,
+        cat("gradient has shape ", to_string(b_.dims(part)), ", its value ", to_string(x.dims)));
   parts_[static_cast<size_t>(v.index)].push_back(b_.cast(part, x.dtype));
 }
 
@@ -91,7 +93,8 @@ void GradBuilder::add_grad(size_t i, ValueId v) {
   ad_.contribute(in(i), v);
 }
 
-std::vector<NodeId> gradient_blockers(const Graph& g, const std::vector<ValueId>& wrt, const std::vector<ValueId>& targets) {
+std::vector<NodeId> gradient_blockers(const Graph& g, const std::vector<ValueId>& wrt,
+                                      const std::vector<ValueId>& targets) {
   const std::vector<bool> wanted = downstream_of(g, wrt);
   std::vector<bool> upstream(static_cast<size_t>(g.n_values()), false);
   for (const ValueId v : targets) upstream[static_cast<size_t>(v.index)] = true;

@@ -22,10 +22,12 @@ class GradBuilder {
   ValueId in(size_t i) const { return node().in.at(i); }
   ValueId out(size_t i) const { return node().out.at(i); }
   const Dims& dims(ValueId v) const { return b.dims(v); }
-  bool needs(size_t i) const;            // does anything upstream want the gradient of input i?
-  bool has_dy(size_t i) const;           // did any gradient arrive at output i?
-  ValueId dy(size_t i);                  // the gradient of output i: dims and type of out(i); zeros when none arrived
-  ValueId op(std::string_view name, std::vector<ValueId> in, Attrs attrs = {}) { return b.op(name, std::move(in), std::move(attrs)); }
+  bool needs(size_t i) const;   // does anything upstream want the gradient of input i?
+  bool has_dy(size_t i) const;  // did any gradient arrive at output i?
+  ValueId dy(size_t i);         // the gradient of output i: dims and type of out(i); zeros when none arrived
+  ValueId op(std::string_view name, std::vector<ValueId> in, Attrs attrs = {}) {
+    return b.op(name, std::move(in), std::move(attrs));
+  }
   // Contributes v to the gradient of input i: summed over broadcast dimensions, cast to in(i)'s type, accumulated.
   void add_grad(size_t i, ValueId v);
 
@@ -39,23 +41,29 @@ class Autodiff {
   // wrt: the values whose gradients are wanted. Nothing upstream of them is differentiated.
   Autodiff(Builder& b, const std::vector<ValueId>& wrt);
 
-  void seed(ValueId y, ValueId dy) { contribute(y, dy); }   // dL/dy, dims of y
-  // All nodes that existed at construction, in reverse. faults: takes the errors of nodes, past which no gradient goes then;
+  void seed(ValueId y, ValueId dy) { contribute(y, dy); }  // dL/dy, dims of y
+  // All nodes that existed at construction, in reverse. faults: takes the errors of nodes, past which no gradient goes
+  // then;
   // without it the first one is thrown.
   void run(std::vector<std::pair<NodeId, Error>>* faults = nullptr);
-  ValueId grad(ValueId v);                                   // invalid when no gradient reaches v
-  bool wanted(ValueId v) const { return v.index < static_cast<int32_t>(wanted_.size()) && wanted_[static_cast<size_t>(v.index)]; }
-  bool reached(ValueId v) const { return v.index < static_cast<int32_t>(parts_.size()) && !parts_[static_cast<size_t>(v.index)].empty(); }
+  ValueId grad(ValueId v);  // invalid when no gradient reaches v
+  bool wanted(ValueId v) const {
+    return v.index < static_cast<int32_t>(wanted_.size()) && wanted_[static_cast<size_t>(v.index)];
+  }
+  bool reached(ValueId v) const {
+    return v.index < static_cast<int32_t>(parts_.size()) && !parts_[static_cast<size_t>(v.index)].empty();
+  }
   void contribute(ValueId v, ValueId part);
 
  private:
   Builder& b_;
   int32_t n_nodes_;
-  std::vector<bool> wanted_;                  // by value: lies on a path from wrt
-  std::vector<std::vector<ValueId>> parts_;   // by value: contributions, in the order in which they arrived
+  std::vector<bool> wanted_;                 // by value: lies on a path from wrt
+  std::vector<std::vector<ValueId>> parts_;  // by value: contributions, in the order in which they arrived
 };
 
 // Nodes on a path from wrt to the targets whose operator has no gradient rule though one would be needed.
-std::vector<NodeId> gradient_blockers(const Graph&, const std::vector<ValueId>& wrt, const std::vector<ValueId>& targets);
+std::vector<NodeId> gradient_blockers(const Graph&, const std::vector<ValueId>& wrt,
+                                      const std::vector<ValueId>& targets);
 
 }  // namespace amp

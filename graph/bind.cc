@@ -35,7 +35,9 @@ void Lowering::out(size_t i, ValueId v) {
   if (i < out_.size()) out_[i] = v;
 }
 
-void Lowering::unsupported(const std::string& fact) const { fail(Exit::unsupported, "E_OP_CASE", node.op + ": " + fact); }
+void Lowering::unsupported(const std::string& fact) const {
+  fail(Exit::unsupported, "E_OP_CASE", node.op + ": " + fact);
+}
 
 ParamTable::ParamTable(const SourceGraph& g) : slot_of(g.values.size(), -1) {
   for (size_t i = 0; i < g.values.size(); ++i) {
@@ -87,7 +89,8 @@ std::vector<int> unknown_operators(const SourceGraph& g, const std::vector<int>&
   const std::vector<bool> live = live_nodes(g, outputs);
   std::vector<int> out;
   for (size_t n = 0; n < g.nodes.size(); ++n) {
-    if (live[n] && !find_onnx_op(g.nodes[n].domain, g.nodes[n].op, g.nodes[n].version)) out.push_back(static_cast<int>(n));
+    if (live[n] && !find_onnx_op(g.nodes[n].domain, g.nodes[n].op, g.nodes[n].version))
+      out.push_back(static_cast<int>(n));
   }
   return out;
 }
@@ -101,7 +104,8 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
     case SourceKind::input: {
       const auto it = o.input_dims.find(v.name);
       if (it == o.input_dims.end()) {
-        fail(Exit::usage, "E_INPUT", cat("the model needs input '", printable(v.name), "', the data has none of that name"));
+        fail(Exit::usage, "E_INPUT",
+             cat("the model needs input '", printable(v.name), "', the data has none of that name"));
       }
       return b.mutable_graph().add_input(v.name, working_type(v.dtype, o.float_type), it->second);
     }
@@ -121,7 +125,8 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
     }
     case SourceKind::constant:
       return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
-    case SourceKind::temp: break;
+    case SourceKind::temp:
+      break;
   }
   fail(Exit::model, "E_DANGLING", cat("value '", printable(v.name), "' is used but nothing produces it"));
 }
@@ -132,8 +137,8 @@ using Leaf = std::function<ValueId(int)>;  // a source value that no node makes
 
 // The live nodes of a graph in their order; `own_origin`: nodes are stamped with their index, else with what is set.
 // faults: where errors go; without it the first one is thrown.
-Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const BindOptions& o, Builder& b, const Leaf& bind_leaf, bool own_origin,
-                 std::map<int, Error>* faults) {
+Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const BindOptions& o, Builder& b,
+                 const Leaf& bind_leaf, bool own_origin, std::map<int, Error>* faults) {
   Bound bound;
   bound.values.resize(g.values.size());
   const std::vector<bool> live = live_nodes(g, outputs);
@@ -153,11 +158,15 @@ Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const Bi
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     if (!live[n]) continue;
     const SourceNode& node = g.nodes[n];
-    const auto missing = [&](int v) { return v >= 0 && g.values[static_cast<size_t>(v)].producer >= 0 && !bound.values[static_cast<size_t>(v)]; };
+    const auto missing = [&](int v) {
+      return v >= 0 && g.values[static_cast<size_t>(v)].producer >= 0 && !bound.values[static_cast<size_t>(v)];
+    };
     if (faults && std::any_of(node.inputs.begin(), node.inputs.end(), missing)) continue;
     try {
       const OnnxOp* op = find_onnx_op(node.domain, node.op, node.version);
-      if (!op) fail(Exit::unsupported, "E_OP_DOMAIN", cat("operator ", node.domain.empty() ? "" : node.domain + "::", node.op, " is not supported"));
+      if (!op)
+        fail(Exit::unsupported, "E_OP_DOMAIN",
+             cat("operator ", node.domain.empty() ? "" : node.domain + "::", node.op, " is not supported"));
       std::vector<ValueId> in;
       for (const int v : node.inputs) in.push_back(v < 0 ? ValueId{} : leaf(v));
       std::vector<bool> out_wanted;
@@ -168,8 +177,10 @@ Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const Bi
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (!out_wanted[i]) continue;
         if (!l.outputs()[i]) fail(Exit::unsupported, "E_OP_CASE", cat(node.op, ": output ", i, " is not supported"));
-        if (own_origin && list_of(b.graph(), l.outputs()[i]) && std::find(outputs.begin(), outputs.end(), node.outputs[i]) != outputs.end()) {
-          fail(Exit::unsupported, "E_VALUE_TYPE", cat("graph output '", printable(g.values[static_cast<size_t>(node.outputs[i])].name), "' is a sequence"),
+        if (own_origin && list_of(b.graph(), l.outputs()[i]) &&
+            std::find(outputs.begin(), outputs.end(), node.outputs[i]) != outputs.end()) {
+          fail(Exit::unsupported, "E_VALUE_TYPE",
+               cat("graph output '", printable(g.values[static_cast<size_t>(node.outputs[i])].name), "' is a sequence"),
                "name tensors as outputs with --output");
         }
         bound.values[static_cast<size_t>(node.outputs[i])] = l.outputs()[i];
@@ -190,29 +201,36 @@ Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const Bi
 }  // namespace
 
 Bound bind(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b) {
-  Bound bound = bind_nodes(g, o.outputs, o, b, [&](int v) { return bind_leaf(g, params, o, b, v); }, true, nullptr);
+  Bound bound = bind_nodes(
+      g, o.outputs, o, b, [&](int v) { return bind_leaf(g, params, o, b, v); }, true, nullptr);
   b.origin = {};
   return bound;
 }
 
-Bound bind_tolerant(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b, std::map<int, Error>& faults) {
-  Bound bound = bind_nodes(g, o.outputs, o, b, [&](int v) { return bind_leaf(g, params, o, b, v); }, true, &faults);
+Bound bind_tolerant(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b,
+                    std::map<int, Error>& faults) {
+  Bound bound = bind_nodes(
+      g, o.outputs, o, b, [&](int v) { return bind_leaf(g, params, o, b, v); }, true, &faults);
   b.origin = {};
   return bound;
 }
 
-std::vector<ValueId> bind_body(const SourceGraph& g, const std::vector<ValueId>& inputs, const std::map<std::string, ValueId>& captured,
-                               const std::vector<bool>& wanted, const BindOptions& o, Builder& b) {
+std::vector<ValueId> bind_body(const SourceGraph& g, const std::vector<ValueId>& inputs,
+                               const std::map<std::string, ValueId>& captured, const std::vector<bool>& wanted,
+                               const BindOptions& o, Builder& b) {
   const auto leaf = [&](int index) {
     const SourceValue& v = g.values[static_cast<size_t>(index)];
     if (v.kind == SourceKind::constant) return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
     if (v.kind == SourceKind::input) {
       const auto at = static_cast<size_t>(std::find(g.inputs.begin(), g.inputs.end(), index) - g.inputs.begin());
-      if (at >= inputs.size()) fail(Exit::model, "E_ATTR", cat("the graph inside takes ", g.inputs.size(), " inputs, it is given ", inputs.size()));
+      if (at >= inputs.size())
+        fail(Exit::model, "E_ATTR",
+             cat("the graph inside takes ", g.inputs.size(), " inputs, it is given ", inputs.size()));
       return inputs[at];
     }
     const auto outer = captured.find(v.name);
-    if (outer == captured.end()) fail(Exit::model, "E_DANGLING", cat("value '", printable(v.name), "' is used but nothing produces it"));
+    if (outer == captured.end())
+      fail(Exit::model, "E_DANGLING", cat("value '", printable(v.name), "' is used but nothing produces it"));
     return outer->second;
   };
   std::vector<int> outputs;
@@ -227,7 +245,8 @@ std::vector<ValueId> bind_body(const SourceGraph& g, const std::vector<ValueId>&
   return out;
 }
 
-std::vector<Dims> probe_shapes(const SourceGraph& g, const ParamTable& params, const BindOptions& o, const Evaluator& evaluator) {
+std::vector<Dims> probe_shapes(const SourceGraph& g, const ParamTable& params, const BindOptions& o,
+                               const Evaluator& evaluator) {
   Graph graph;
   Builder b(graph, evaluator);
   const Bound bound = bind(g, params, o, b);

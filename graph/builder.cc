@@ -22,9 +22,11 @@ ValueId Builder::op(std::string_view name, std::vector<ValueId> in, Attrs attrs)
 
 std::vector<ValueId> Builder::ops(std::string_view name, std::vector<ValueId> in, Attrs attrs) {
   const OpDef& def = core_op(name);
-  if (in.size() < def.min_inputs) fail(Exit::model, "E_ATTR", cat(name, " has ", in.size(), " inputs, it takes ", def.min_inputs));
+  if (in.size() < def.min_inputs)
+    fail(Exit::model, "E_ATTR", cat(name, " has ", in.size(), " inputs, it takes ", def.min_inputs));
   for (const ValueId v : in) {
-    if (v && list_of(graph_, v)) fail(Exit::model, "E_VALUE_TYPE", cat(name, " is given a sequence or an optional; it takes tensors"));
+    if (v && list_of(graph_, v))
+      fail(Exit::model, "E_VALUE_TYPE", cat(name, " is given a sequence or an optional; it takes tensors"));
   }
   if (def.simplify) {
     if (const ValueId same = def.simplify(*this, in, attrs)) return {same};
@@ -86,7 +88,9 @@ bool Builder::is_constant(ValueId v, double x) const {
 }
 
 ValueId Builder::reshape(ValueId x, Dims d) { return op("Reshape", {x}, {{"dims", std::move(d)}}); }
-ValueId Builder::transpose(ValueId x, std::vector<int64_t> perm) { return op("Transpose", {x}, {{"perm", std::move(perm)}}); }
+ValueId Builder::transpose(ValueId x, std::vector<int64_t> perm) {
+  return op("Transpose", {x}, {{"perm", std::move(perm)}});
+}
 ValueId Builder::cast(ValueId x, DType to) { return op("Cast", {x}, {{"to", static_cast<int64_t>(to)}}); }
 ValueId Builder::expand(ValueId x, Dims d) { return op("Expand", {x}, {{"dims", std::move(d)}}); }
 ValueId Builder::reduce_sum(ValueId x, std::vector<int64_t> axes, bool keepdims) {

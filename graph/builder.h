@@ -24,8 +24,8 @@ class Builder {
 
   ValueId op(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});                // output 0
   std::vector<ValueId> ops(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});  // all outputs
-  ValueId constant(HostTensor t);      // equal scalars and small vectors are shared
-  ValueId scalar(double v, DType t);   // rank 0
+  ValueId constant(HostTensor t);     // equal scalars and small vectors are shared
+  ValueId scalar(double v, DType t);  // rank 0
 
   const Graph& graph() const { return graph_; }
   Graph& mutable_graph() { return graph_; }

@@ -9,11 +9,13 @@
 
 namespace amp {
 
-// Where each value of the old graph is in the new one. Inputs, parameters and constants come along when they are first asked for.
+// Where each value of the old graph is in the new one. Inputs, parameters and constants come along when they are first
+// asked for.
 class ValueMap {
  public:
   // With a builder, equal constants are shared.
-  ValueMap(const Graph& from, Graph& to, Builder* builder = nullptr) : g_(from), out_(to), builder_(builder), map_(static_cast<size_t>(from.n_values())) {}
+  ValueMap(const Graph& from, Graph& to, Builder* builder = nullptr)
+      : g_(from), out_(to), builder_(builder), map_(static_cast<size_t>(from.n_values())) {}
 
   ValueId operator()(ValueId v) {
     if (!v) return {};
@@ -21,10 +23,17 @@ class ValueMap {
     if (to) return to;
     const Value& x = g_.value(v);
     switch (x.kind) {
-      case ValueKind::input: to = out_.add_input(x.name, x.dtype, x.dims); break;
-      case ValueKind::param: to = out_.add_param(x.slot, x.name, x.dtype, x.dims); break;
-      case ValueKind::constant: to = builder_ ? builder_->constant(x.constant) : out_.add_constant(x.constant); break;
-      case ValueKind::temp: bug("graph copy: a value is used before its node");
+      case ValueKind::input:
+        to = out_.add_input(x.name, x.dtype, x.dims);
+        break;
+      case ValueKind::param:
+        to = out_.add_param(x.slot, x.name, x.dtype, x.dims);
+        break;
+      case ValueKind::constant:
+        to = builder_ ? builder_->constant(x.constant) : out_.add_constant(x.constant);
+        break;
+      case ValueKind::temp:
+        bug("graph copy: a value is used before its node");
     }
     return to;
   }
@@ -65,11 +74,13 @@ class Copier {
   ValueId operator()(ValueId v) { return map_(v); }
   void alias(ValueId v, ValueId to) { map_.set(v, to); }
   // A node of operator and attributes like this one, for values `was` of the old graph. in: of the old graph.
-  void add(const Node& like, const std::vector<ValueId>& in, const std::vector<ValueId>& was, const std::vector<std::pair<DType, Dims>>& outputs) {
+  void add(const Node& like, const std::vector<ValueId>& in, const std::vector<ValueId>& was,
+           const std::vector<std::pair<DType, Dims>>& outputs) {
     map_.set(was, out.node(out.add_copy(like, map_(in), outputs)).out);
   }
   // instead, if given: what the node reads for each value of the old graph.
-  void node(NodeId n, const std::vector<std::pair<DType, Dims>>& outputs, const std::vector<ValueId>* instead = nullptr) {
+  void node(NodeId n, const std::vector<std::pair<DType, Dims>>& outputs,
+            const std::vector<ValueId>* instead = nullptr) {
     const Node& node = g_.node(n);
     std::vector<ValueId> in = node.in;
     for (ValueId& v : in) v = v && instead ? (*instead)[static_cast<size_t>(v.index)] : v;

@@ -89,7 +89,8 @@ NodeId Graph::add_copy(const Node& like, std::vector<ValueId> in, const std::vec
 
 ValueId Graph::input(const std::string& name) const {
   for (int32_t i = 0; i < n_values(); ++i) {
-    if (values_[static_cast<size_t>(i)].kind == ValueKind::input && values_[static_cast<size_t>(i)].name == name) return ValueId{i};
+    if (values_[static_cast<size_t>(i)].kind == ValueKind::input && values_[static_cast<size_t>(i)].name == name)
+      return ValueId{i};
   }
   return {};
 }
@@ -99,7 +100,10 @@ std::string Graph::dump() const {
   const auto show = [&](ValueId v) {
     if (!v) return std::string("-");
     const Value& x = value(v);
-    const char* kind = x.kind == ValueKind::param ? "p" : x.kind == ValueKind::input ? "in" : x.kind == ValueKind::constant ? "c" : "v";
+    const char* kind = x.kind == ValueKind::param      ? "p"
+                       : x.kind == ValueKind::input    ? "in"
+                       : x.kind == ValueKind::constant ? "c"
+                                                       : "v";
     return cat(kind, v.index, ":", name_of(x.dtype), to_string(x.dims));
   };
   for (const Node& n : nodes_) {

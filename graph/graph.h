@@ -33,19 +33,19 @@ enum class ValueKind : uint8_t {
 
 struct Value {
   ValueKind kind = ValueKind::temp;
-  DType dtype = DType::f32;   // storage type
+  DType dtype = DType::f32;  // storage type
   Dims dims;
-  NodeId producer;            // temp
-  int slot = -1;              // param
-  HostTensor constant;        // constant
-  std::string name;           // input; else for people, may be empty
+  NodeId producer;      // temp
+  int slot = -1;        // param
+  HostTensor constant;  // constant
+  std::string name;     // input; else for people, may be empty
 };
 
 // Why a node exists. Every error, dump and profile row prints it.
 struct Origin {
-  int source_node = -1;       // index in the SourceGraph, -1: none
-  const char* role = "";      // "", "gradient of", "loss", "cast for", ...
-  DType compute = DType::f32; // the type the precision plan gave the source node; a gradient has its forward node's
+  int source_node = -1;        // index in the SourceGraph, -1: none
+  const char* role = "";       // "", "gradient of", "loss", "cast for", ...
+  DType compute = DType::f32;  // the type the precision plan gave the source node; a gradient has its forward node's
 };
 
 struct Node {
@@ -75,12 +75,18 @@ class Graph {
   void set_name(ValueId v, std::string name) { values_[static_cast<size_t>(v.index)].name = std::move(name); }
   ValueId input(const std::string& name) const;  // invalid when there is none
 
-  struct Output { std::string name; ValueId value; };
-  struct ParamGrad { int slot; ValueId value; };
-  std::vector<Output> outputs;        // what a run must leave behind
-  std::vector<ParamGrad> param_grads; // gradients to write or add into the gradient arena
+  struct Output {
+    std::string name;
+    ValueId value;
+  };
+  struct ParamGrad {
+    int slot;
+    ValueId value;
+  };
+  std::vector<Output> outputs;         // what a run must leave behind
+  std::vector<ParamGrad> param_grads;  // gradients to write or add into the gradient arena
 
-  std::string dump() const;           // one line a node
+  std::string dump() const;  // one line a node
 
  private:
   ValueId push(Value v);

@@ -1,5 +1,6 @@
-// Lowering: what an ONNX operator's rule sees while a node of the SourceGraph is bound to concrete shapes. The rule reads
-// inputs and attributes and emits core nodes. All floating tensors have the working type (fp32, or fp64 for checks):
+// Lowering: what an ONNX operator's rule sees while a node of the SourceGraph is bound to concrete shapes. The rule
+// reads inputs and attributes and emits core nodes. All floating tensors have the working type (fp32, or fp64 for
+// checks):
 // Casts between floating types vanish, the precision plan decides storage later.
 #pragma once
 
@@ -12,8 +13,14 @@ struct BindOptions;
 
 class Lowering {
  public:
-  Lowering(Builder& builder, const SourceNode& node, std::vector<ValueId> in, std::vector<bool> wanted, const BindOptions& options)
-      : b(builder), node(node), attrs(node.attrs), options(options), in_(std::move(in)), wanted_(std::move(wanted)),
+  Lowering(Builder& builder, const SourceNode& node, std::vector<ValueId> in, std::vector<bool> wanted,
+           const BindOptions& options)
+      : b(builder),
+        node(node),
+        attrs(node.attrs),
+        options(options),
+        in_(std::move(in)),
+        wanted_(std::move(wanted)),
         out_(node.outputs.size()) {}
 
   Builder& b;
@@ -25,13 +32,13 @@ class Lowering {
   size_t n_in() const { return in_.size(); }
   size_t n_out() const { return out_.size(); }
   bool has(size_t i) const { return i < in_.size() && static_cast<bool>(in_[i]); }
-  ValueId in(size_t i) const;                       // a required input; model error when absent
+  ValueId in(size_t i) const;  // a required input; model error when absent
   ValueId in_or(size_t i, ValueId fallback) const { return has(i) ? in_[i] : fallback; }
   bool wanted(size_t i) const { return i < wanted_.size() && wanted_[i]; }  // is output i used?
 
   const Dims& dims(size_t i) const { return b.dims(in(i)); }
   int64_t rank(size_t i) const { return static_cast<int64_t>(dims(i).size()); }
-  DType float_type() const;                         // the working floating type
+  DType float_type() const;  // the working floating type
 
   // The content of an input that must be known once shapes are bound; unsupported (E_DYNAMIC) when it depends on data.
   const HostTensor& constant(size_t i) const;

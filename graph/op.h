@@ -39,7 +39,7 @@ struct OpDef {
   bool not_differentiable = false;
   // Returns a value equal to the node's only output when the node is a no-op, else an invalid id.
   ValueId (*simplify)(Builder&, const std::vector<ValueId>&, const Attrs&) = nullptr;
-  size_t min_inputs = 0;       // fewer are a model error
+  size_t min_inputs = 0;  // fewer are a model error
   Effect effect = Effect::pure;
   bool view = false;           // the output is input 0's bytes under other dims
   bool may_overwrite = false;  // the output may take the place of an input of the same dims and type
@@ -48,16 +48,16 @@ struct OpDef {
   int64_t (*workspace)(const Graph&, const Node&) = nullptr;  // scratch bytes that the CPU kernel needs
 };
 
-const OpDef& core_op(std::string_view name);         // internal error when unknown
+const OpDef& core_op(std::string_view name);  // internal error when unknown
 const OpDef* find_core_op(std::string_view name);
-std::vector<const OpDef*> all_core_ops();            // by name
+std::vector<const OpDef*> all_core_ops();  // by name
 
 // An ONNX operator: lower() emits core nodes for a node of versions since.. (until the next entry's since).
 struct OnnxOp {
   std::string name;
   void (*lower)(Lowering&) = nullptr;
   int64_t since = 1;
-  std::string domain;          // "" is ai.onnx
+  std::string domain;  // "" is ai.onnx
 };
 
 const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name, int64_t version);
@@ -80,8 +80,8 @@ struct RegisterOnnx {
 #endif
 
 // Common inference rules.
-void infer_same(InferCtx&);          // output 0 = input 0's type and dims
-void infer_broadcast(InferCtx&);     // NumPy broadcast of all inputs, type of input 0
-void infer_compare(InferCtx&);       // NumPy broadcast, bool
+void infer_same(InferCtx&);       // output 0 = input 0's type and dims
+void infer_broadcast(InferCtx&);  // NumPy broadcast of all inputs, type of input 0
+void infer_compare(InferCtx&);    // NumPy broadcast, bool
 
 }  // namespace amp

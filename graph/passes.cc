@@ -15,7 +15,8 @@ Graph prune(const Graph& g) {
   for (const auto& p : g.param_grads) wanted[static_cast<size_t>(p.value.index)] = true;
   for (int32_t n = g.n_nodes(); n-- > 0;) {
     const Node& node = g.node(NodeId{n});
-    live[static_cast<size_t>(n)] = std::any_of(node.out.begin(), node.out.end(), [&](ValueId v) { return wanted[static_cast<size_t>(v.index)]; });
+    live[static_cast<size_t>(n)] =
+        std::any_of(node.out.begin(), node.out.end(), [&](ValueId v) { return wanted[static_cast<size_t>(v.index)]; });
     if (!live[static_cast<size_t>(n)]) continue;
     for (const ValueId v : node.in) {
       if (v) wanted[static_cast<size_t>(v.index)] = true;
@@ -50,8 +51,8 @@ bool is_cast(const Graph& g, const Node& n, bool up) {
   return (up ? is_low(from) && to == DType::f32 : from == DType::f32 && is_low(to));
 }
 
-// 16 bit -> fp32 -> 16 bit changes nothing; fp32 -> 16 bit -> fp32 for one reader (the gradient of a weight that was cast)
-// only rounds. Either way the source serves.
+// 16 bit -> fp32 -> 16 bit changes nothing; fp32 -> 16 bit -> fp32 for one reader (the gradient of a weight that was
+// cast) only rounds. Either way the source serves.
 Graph drop_round_trips(const Graph& g) {
   const std::vector<int> uses = count_uses(g);
   const auto source = [&](const Node& node) -> ValueId {
@@ -59,7 +60,8 @@ Graph drop_round_trips(const Graph& g) {
     const Node& first = g.node(g.value(node.in[0]).producer);
     const bool back = g.value(node.out[0]).dtype == g.value(first.in.empty() ? node.out[0] : first.in[0]).dtype;
     const bool widens = is_cast(g, node, false) && is_cast(g, first, true);
-    const bool rounds = is_cast(g, node, true) && is_cast(g, first, false) && uses[static_cast<size_t>(node.in[0].index)] == 1;
+    const bool rounds =
+        is_cast(g, node, true) && is_cast(g, first, false) && uses[static_cast<size_t>(node.in[0].index)] == 1;
     return back && (widens || rounds) ? first.in[0] : ValueId{};
   };
   Copier copy(g);
@@ -80,9 +82,12 @@ Graph drop_round_trips(const Graph& g) {
 Graph absorb_casts(const Graph& original) {
   const Graph g = drop_round_trips(original);
   const std::vector<int> uses = count_uses(g);
-  std::vector<bool> of_param(uses.size(), false);  // gradients of parameters, accumulated in fp32 whatever computed them
+  // gradients of parameters, accumulated in fp32 whatever computed them
+  std::vector<bool> of_param(uses.size(), false);
   for (const auto& p : g.param_grads) of_param[static_cast<size_t>(p.value.index)] = true;
-  static const std::set<std::string> accumulates = {"MatMul", "MatMulBiasGrad", "ReduceSum", "ScatterRows", "ScatterElementsAdd", "ConvGradW", "LayerNormGradWeights"};
+  static const std::set<std::string> accumulates = {
+      "MatMul",    "MatMulBiasGrad",      "ReduceSum", "ScatterRows", "ScatterElementsAdd",
+      "ConvGradW", "LayerNormGradWeights"};
   std::vector<DType> stored(uses.size());
   std::vector<bool> gone(static_cast<size_t>(g.n_nodes()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) stored[static_cast<size_t>(i)] = g.value(ValueId{i}).dtype;
@@ -91,11 +96,14 @@ Graph absorb_casts(const Graph& original) {
     if (cast.op->name != "Cast") continue;
     const Value& x = g.value(cast.in[0]);
     const DType to = g.value(cast.out[0]).dtype;
-    if (x.kind != ValueKind::temp || uses[static_cast<size_t>(cast.in[0].index)] != 1 || !is_float(x.dtype) || !is_float(to)) continue;
+    if (x.kind != ValueKind::temp || uses[static_cast<size_t>(cast.in[0].index)] != 1 || !is_float(x.dtype) ||
+        !is_float(to))
+      continue;
     const Node& producer = g.node(x.producer);
     if (producer.op->view || producer.op->moves || producer.op->name == "Cast") continue;
     const bool up = is_low(x.dtype) && !is_low(to);
-    const bool wanted = of_param[static_cast<size_t>(cast.out[0].index)] && uses[static_cast<size_t>(cast.out[0].index)] == 1;
+    const bool wanted =
+        of_param[static_cast<size_t>(cast.out[0].index)] && uses[static_cast<size_t>(cast.out[0].index)] == 1;
     if (up && producer.origin.compute != DType::f32 && !accumulates.count(producer.op->name) && !wanted) continue;
     stored[static_cast<size_t>(cast.in[0].index)] = to;
     gone[static_cast<size_t>(n)] = true;

@@ -31,7 +31,8 @@ int SourceGraph::add_node(SourceNode n) {
 void SourceGraph::rename(int value, const std::string& name) {
   SourceValue& v = values[static_cast<size_t>(value)];
   if (v.name == name) return;
-  if (!by_name_.emplace(name, value).second) fail(Exit::model, "E_SSA", cat("two values are called '", printable(name), "'"));
+  if (!by_name_.emplace(name, value).second)
+    fail(Exit::model, "E_SSA", cat("two values are called '", printable(name), "'"));
   by_name_.erase(v.name);
   v.name = name;
 }

@@ -15,8 +15,8 @@
 namespace amp {
 
 struct Dim {
-  int64_t value = -1;    // >= 0: static
-  std::string symbol;    // "batch_size"; empty for a nameless dynamic dimension
+  int64_t value = -1;  // >= 0: static
+  std::string symbol;  // "batch_size"; empty for a nameless dynamic dimension
 };
 
 enum class SourceKind : uint8_t {
@@ -27,20 +27,20 @@ enum class SourceKind : uint8_t {
 };
 
 struct SourceValue {
-  std::string name;               // unique in the graph
+  std::string name;  // unique in the graph
   SourceKind kind = SourceKind::temp;
-  DType dtype = DType::f32;       // as the file declares it; a hint for temps
+  DType dtype = DType::f32;  // as the file declares it; a hint for temps
   bool dtype_known = false;
   bool rank_known = false;
-  std::vector<Dim> dims;          // meaningful when rank_known
-  HostTensor data;                // parameter, constant: the value in the file
-  int producer = -1;              // temp: index of the node
-  bool trainable = false;         // parameter: not frozen
-  int tied_to = -1;               // parameter: index of the value that holds the master (this one is a copy of it)
-  bool tied_transposed = false;   // ... as its 2-D transpose
-  std::string alias;              // a readable name from node scopes when the file's own was lost; else empty
-  std::string reason;             // why it is, or is not, a trainable parameter
-  bool replaced = false;          // parameter: surgery gave it another size than the file's (a new classifier)
+  std::vector<Dim> dims;         // meaningful when rank_known
+  HostTensor data;               // parameter, constant: the value in the file
+  int producer = -1;             // temp: index of the node
+  bool trainable = false;        // parameter: not frozen
+  int tied_to = -1;              // parameter: index of the value that holds the master (this one is a copy of it)
+  bool tied_transposed = false;  // ... as its 2-D transpose
+  std::string alias;             // a readable name from node scopes when the file's own was lost; else empty
+  std::string reason;            // why it is, or is not, a trainable parameter
+  bool replaced = false;         // parameter: surgery gave it another size than the file's (a new classifier)
 };
 
 enum class Place : uint8_t {
@@ -50,12 +50,12 @@ enum class Place : uint8_t {
 };
 
 struct SourceNode {
-  std::string name;               // may be empty or repeated in the file; here unique: "Add_17" when empty
-  std::string op, domain;         // domain "" is ai.onnx
-  int64_t version = 0;            // the domain's imported opset
+  std::string name;        // may be empty or repeated in the file; here unique: "Add_17" when empty
+  std::string op, domain;  // domain "" is ai.onnx
+  int64_t version = 0;     // the domain's imported opset
   Attrs attrs;
-  std::vector<int> inputs;        // value indices; -1: optional input left out
-  std::vector<int> outputs;       // value indices; -1: optional output left out
+  std::vector<int> inputs;   // value indices; -1: optional input left out
+  std::vector<int> outputs;  // value indices; -1: optional output left out
   Place place = Place::added;
 };
 
@@ -63,10 +63,10 @@ struct SourceGraph {
   std::string name;
   std::vector<SourceValue> values;
   std::vector<SourceNode> nodes;
-  std::vector<int> inputs, outputs;         // value indices, in the file's order
-  std::map<std::string, int64_t> opsets;    // domain -> version
+  std::vector<int> inputs, outputs;       // value indices, in the file's order
+  std::map<std::string, int64_t> opsets;  // domain -> version
 
-  int find(const std::string& value_name) const;   // index, or -1
+  int find(const std::string& value_name) const;    // index, or -1
   int add_value(SourceValue v);                     // name must be new
   int add_node(SourceNode n);                       // sets the producers of its outputs
   void rename(int value, const std::string& name);  // the name must be new

@@ -84,7 +84,8 @@ class Discovery {
       value.reason = cat("constant: dummy scale or bias (ones, zeros) of a decomposed GroupNorm, ", place(*position));
     } else if (std::all_of(uses.begin(), uses.end(), [&](const Use& u) { return standardises(u, data); })) {
       value.reason = cat("constant: standardises a graph input, ", place(*position));
-    } else if (std::all_of(uses.begin(), uses.end(), [&](const Use& u) { return node(u.node).attrs.has(kQuantiserData); })) {
+    } else if (std::all_of(uses.begin(), uses.end(),
+                           [&](const Use& u) { return node(u.node).attrs.has(kQuantiserData); })) {
       value.reason = cat("constant: scale or zero point of a quantiser, ", place(*position));
     } else if (mask(uses, data)) {
       value.reason = cat("constant: a mask, ", place(*position));

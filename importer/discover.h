@@ -3,10 +3,12 @@
 //
 // a floating tensor is a parameter when it is live (a graph output depends on it) and, through views (Identity,
 // Transpose, Reshape, Cast, Squeeze, Unsqueeze, Flatten, Expand, Slice, Split, Concat, Tile, Pad,
-// Quantize/DequantizeLinear, a quantiser spelled out (importer/fake_quant.h)), reaches a weight position: MatMul 0/1, Gemm 0/1/2,
-// Conv 0/1/2, ConvTranspose 1/2, DeformConv 1/3, Layer/RMS/Instance/Group/BatchNormalization 1/2 (LayerNormalization 0), PRelu 1,
-// Gather* 0, Add/Sub/Mul/Sum, LSTM/GRU/RNN 1/2/3 (LSTM 7), Einsum, and where com.microsoft's fused operators hold the same
-// weights. Not so
+// Quantize/DequantizeLinear, a quantiser spelled out (importer/fake_quant.h)), reaches a weight position: MatMul 0/1,
+// Gemm 0/1/2,
+// Conv 0/1/2, ConvTranspose 1/2, DeformConv 1/3, Layer/RMS/Instance/Group/BatchNormalization 1/2 (LayerNormalization
+// 0), PRelu 1,
+// Gather* 0, Add/Sub/Mul/Sum, LSTM/GRU/RNN 1/2/3 (LSTM 7), Einsum, and where com.microsoft's fused operators hold the
+// same weights. Not so
 //  1. one element, unless Gemm/Conv input 2, an Add after MatMul/Gemm/Conv, a MatMul operand, a PRelu slope, or a part
 //     of a Concat;
 //  2. rotary frequencies: a vector that reaches Cos or Sin with positions only;

@@ -35,8 +35,8 @@ struct ModelDoc {
     int input;           // which of its inputs
   };
   std::map<int, std::vector<Reader>> separated;  // SourceValue that shares a tensor of the file (importer/statistics.h)
-  std::vector<std::string> names;           // SourceValue -> its name in the file; surgery may rename the value
-  int values = 0;                           // of the SourceGraph as imported; what is beyond was added by surgery
+  std::vector<std::string> names;                // SourceValue -> its name in the file; surgery may rename the value
+  int values = 0;                                // of the SourceGraph as imported; what is beyond was added by surgery
 };
 
 }  // namespace amp

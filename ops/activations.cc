@@ -1,4 +1,5 @@
-// Activations whose gradient is one functor of (x or y, dy): Relu, Sigmoid, Tanh, LeakyRelu, Elu, HardSigmoid, HardSwish,
+// Activations whose gradient is one functor of (x or y, dy): Relu, Sigmoid, Tanh, LeakyRelu, Elu, HardSigmoid,
+// HardSwish,
 // Softplus, Swish. ONNX 6+. Comparisons are written so that NaN passes through forward: an overflow must not be hidden.
 #include "ops/elementwise_op.h"
 
@@ -6,41 +7,84 @@ namespace amp {
 namespace {
 
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
-struct Relu : Functor<1, FloatsAndInts> { template <class T> HD T operator()(T x) const { return x < T(0) ? T(0) : x; } };
-struct ReluGrad : Binary { template <class T> HD T operator()(T y, T dy) const { return y > T(0) ? dy : T(0); } };
+struct Relu : Functor<1, FloatsAndInts> {
+  template <class T>
+  HD T operator()(T x) const {
+    return x < T(0) ? T(0) : x;
+  }
+};
+struct ReluGrad : Binary {
+  template <class T>
+  HD T operator()(T y, T dy) const {
+    return y > T(0) ? dy : T(0);
+  }
+};
 
-struct Sigmoid : Unary { template <class T> HD T operator()(T x) const { return math::sigmoid(x); } };
-struct SigmoidGrad : Binary { template <class T> HD T operator()(T y, T dy) const { return dy * y * (T(1) - y); } };
+struct Sigmoid : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return math::sigmoid(x);
+  }
+};
+struct SigmoidGrad : Binary {
+  template <class T>
+  HD T operator()(T y, T dy) const {
+    return dy * y * (T(1) - y);
+  }
+};
 
-struct Tanh : Unary { template <class T> HD T operator()(T x) const { return math::tanh(x); } };
-struct TanhGrad : Binary { template <class T> HD T operator()(T y, T dy) const { return dy * (T(1) - y * y); } };
+struct Tanh : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return math::tanh(x);
+  }
+};
+struct TanhGrad : Binary {
+  template <class T>
+  HD T operator()(T y, T dy) const {
+    return dy * (T(1) - y * y);
+  }
+};
 
 struct LeakyRelu : Unary {
   explicit LeakyRelu(const Attrs& a) : alpha(a.f("alpha", 0.01)) {}
-  template <class T> HD T operator()(T x) const { return x < T(0) ? x * static_cast<T>(alpha) : x; }
+  template <class T>
+  HD T operator()(T x) const {
+    return x < T(0) ? x * static_cast<T>(alpha) : x;
+  }
   double alpha;
 };
 struct LeakyReluGrad : Binary {
   explicit LeakyReluGrad(const Attrs& a) : alpha(a.f("alpha", 0.01)) {}
-  template <class T> HD T operator()(T x, T dy) const { return x < T(0) ? dy * static_cast<T>(alpha) : dy; }
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return x < T(0) ? dy * static_cast<T>(alpha) : dy;
+  }
   double alpha;
 };
 
 struct Elu : Unary {
   explicit Elu(const Attrs& a) : alpha(a.f("alpha", 1)) {}
-  template <class T> HD T operator()(T x) const { return x < T(0) ? static_cast<T>(alpha) * (math::exp(x) - T(1)) : x; }
+  template <class T>
+  HD T operator()(T x) const {
+    return x < T(0) ? static_cast<T>(alpha) * (math::exp(x) - T(1)) : x;
+  }
   double alpha;
 };
 struct EluGrad : Binary {
   explicit EluGrad(const Attrs& a) : alpha(a.f("alpha", 1)) {}
-  template <class T> HD T operator()(T x, T dy) const { return x < T(0) ? dy * static_cast<T>(alpha) * math::exp(x) : dy; }
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return x < T(0) ? dy * static_cast<T>(alpha) * math::exp(x) : dy;
+  }
   double alpha;
 };
 
 // max(0, min(1, alpha x + beta))
 struct HardSigmoid : Unary {
   explicit HardSigmoid(const Attrs& a) : alpha(a.f("alpha", 0.2)), beta(a.f("beta", 0.5)) {}
-  template <class T> HD T operator()(T x) const {
+  template <class T>
+  HD T operator()(T x) const {
     const T y = static_cast<T>(alpha) * x + static_cast<T>(beta);
     return y < T(0) ? T(0) : y > T(1) ? T(1) : y;
   }
@@ -48,39 +92,56 @@ struct HardSigmoid : Unary {
 };
 struct HardSigmoidGrad : Binary {
   explicit HardSigmoidGrad(const Attrs& a) : alpha(a.f("alpha", 0.2)) {}
-  template <class T> HD T operator()(T y, T dy) const { return y > T(0) && y < T(1) ? dy * static_cast<T>(alpha) : T(0); }
+  template <class T>
+  HD T operator()(T y, T dy) const {
+    return y > T(0) && y < T(1) ? dy * static_cast<T>(alpha) : T(0);
+  }
   double alpha;
 };
 
 // x max(0, min(1, x/6 + 1/2))
 struct HardSwish : Unary {
-  template <class T> HD T operator()(T x) const {
+  template <class T>
+  HD T operator()(T x) const {
     const T g = x / T(6) + T(0.5);
     return x * (g < T(0) ? T(0) : g > T(1) ? T(1) : g);
   }
 };
 struct HardSwishGrad : Binary {
-  template <class T> HD T operator()(T x, T dy) const { return x <= T(-3) ? T(0) : x >= T(3) ? dy : dy * (x / T(3) + T(0.5)); }
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return x <= T(-3) ? T(0) : x >= T(3) ? dy : dy * (x / T(3) + T(0.5));
+  }
 };
 
 // log(1 + e^x), without overflow
 struct Softplus : Unary {
-  template <class T> HD T operator()(T x) const {
+  template <class T>
+  HD T operator()(T x) const {
     const T t = x < T(0) ? -x : x;
     return (x < T(0) ? T(0) : x) + static_cast<T>(std::log1p(math::exp(-t)));
   }
 };
-struct SoftplusGrad : Binary { template <class T> HD T operator()(T x, T dy) const { return dy * math::sigmoid(x); } };
+struct SoftplusGrad : Binary {
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return dy * math::sigmoid(x);
+  }
+};
 
 // x sigmoid(alpha x): ONNX Swish 24, SiLU with alpha 1
 struct Swish : Unary {
   explicit Swish(const Attrs& a) : alpha(a.f("alpha", 1)) {}
-  template <class T> HD T operator()(T x) const { return x * math::sigmoid(static_cast<T>(alpha) * x); }
+  template <class T>
+  HD T operator()(T x) const {
+    return x * math::sigmoid(static_cast<T>(alpha) * x);
+  }
   double alpha;
 };
 struct SwishGrad : Binary {
   explicit SwishGrad(const Attrs& a) : alpha(a.f("alpha", 1)) {}
-  template <class T> HD T operator()(T x, T dy) const {
+  template <class T>
+  HD T operator()(T x, T dy) const {
     const T s = math::sigmoid(static_cast<T>(alpha) * x);
     return dy * (s + static_cast<T>(alpha) * x * s * (T(1) - s));
   }
@@ -111,10 +172,10 @@ const RegisterElementwise<Swish> swish{"Swish", grad_from_x};
 const RegisterElementwise<SwishGrad> swish_grad{"SwishGrad"};
 
 const RegisterOnnx onnx[] = {
-    RegisterOnnx{{"Relu", lower_same_name, 6, {}}},        RegisterOnnx{{"Sigmoid", lower_same_name, 6, {}}},
-    RegisterOnnx{{"Tanh", lower_same_name, 6, {}}},        RegisterOnnx{{"LeakyRelu", lower_same_name, 6, {}}},
-    RegisterOnnx{{"Elu", lower_same_name, 6, {}}},         RegisterOnnx{{"HardSigmoid", lower_same_name, 6, {}}},
-    RegisterOnnx{{"HardSwish", lower_same_name, 14, {}}},  RegisterOnnx{{"Softplus", lower_same_name, 1, {}}},
+    RegisterOnnx{{"Relu", lower_same_name, 6, {}}},       RegisterOnnx{{"Sigmoid", lower_same_name, 6, {}}},
+    RegisterOnnx{{"Tanh", lower_same_name, 6, {}}},       RegisterOnnx{{"LeakyRelu", lower_same_name, 6, {}}},
+    RegisterOnnx{{"Elu", lower_same_name, 6, {}}},        RegisterOnnx{{"HardSigmoid", lower_same_name, 6, {}}},
+    RegisterOnnx{{"HardSwish", lower_same_name, 14, {}}}, RegisterOnnx{{"Softplus", lower_same_name, 1, {}}},
     RegisterOnnx{{"Swish", lower_same_name, 24, {}}}};
 
 }  // namespace

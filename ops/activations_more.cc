@@ -8,21 +8,40 @@ namespace amp {
 namespace {
 
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
-struct PRelu : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T x, T slope) const { return x < T(0) ? static_cast<T>(x * slope) : x; } };
-struct PReluGradX : Ternary { template <class T> HD T operator()(T x, T slope, T dy) const { return x > T(0) ? dy : dy * slope; } };
-struct PReluGradSlope : Binary { template <class T> HD T operator()(T x, T dy) const { return x > T(0) ? T(0) : dy * x; } };
+struct PRelu : Functor<2, FloatsAndInts> {
+  template <class T>
+  HD T operator()(T x, T slope) const {
+    return x < T(0) ? static_cast<T>(x * slope) : x;
+  }
+};
+struct PReluGradX : Ternary {
+  template <class T>
+  HD T operator()(T x, T slope, T dy) const {
+    return x > T(0) ? dy : dy * slope;
+  }
+};
+struct PReluGradSlope : Binary {
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return x > T(0) ? T(0) : dy * x;
+  }
+};
 
 // gamma x for x > 0, else gamma alpha (e^x - 1). The defaults are the numbers whose fp32 roundings ONNX prints.
 struct Selu : Unary {
-  explicit Selu(const Attrs& a) : alpha(a.f("alpha", 1.6732632423543772848)), gamma(a.f("gamma", 1.0507009873554804934)) {}
-  template <class T> HD T operator()(T x) const {
+  explicit Selu(const Attrs& a)
+      : alpha(a.f("alpha", 1.6732632423543772848)), gamma(a.f("gamma", 1.0507009873554804934)) {}
+  template <class T>
+  HD T operator()(T x) const {
     return static_cast<T>(gamma) * (x < T(0) ? static_cast<T>(alpha) * (math::exp(x) - T(1)) : x);
   }
   double alpha, gamma;
 };
 struct SeluGrad : Binary {
-  explicit SeluGrad(const Attrs& a) : alpha(a.f("alpha", 1.6732632423543772848)), gamma(a.f("gamma", 1.0507009873554804934)) {}
-  template <class T> HD T operator()(T x, T dy) const {
+  explicit SeluGrad(const Attrs& a)
+      : alpha(a.f("alpha", 1.6732632423543772848)), gamma(a.f("gamma", 1.0507009873554804934)) {}
+  template <class T>
+  HD T operator()(T x, T dy) const {
     return dy * static_cast<T>(gamma) * (x > T(0) ? T(1) : static_cast<T>(alpha) * math::exp(x));
   }
   double alpha, gamma;
@@ -31,7 +50,8 @@ struct SeluGrad : Binary {
 // x for x > 0, else alpha (e^(x/alpha) - 1)
 struct Celu : Unary {
   explicit Celu(const Attrs& a) : alpha(a.f("alpha", 1)) {}
-  template <class T> HD T operator()(T x) const {
+  template <class T>
+  HD T operator()(T x) const {
     const T k = static_cast<T>(alpha);
     return x < T(0) ? k * (math::exp(x / k) - T(1)) : x;
   }
@@ -39,14 +59,23 @@ struct Celu : Unary {
 };
 struct CeluGrad : Binary {
   explicit CeluGrad(const Attrs& a) : alpha(a.f("alpha", 1)) {}
-  template <class T> HD T operator()(T x, T dy) const { return x > T(0) ? dy : dy * math::exp(x / static_cast<T>(alpha)); }
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return x > T(0) ? dy : dy * math::exp(x / static_cast<T>(alpha));
+  }
   double alpha;
 };
 
 // x / (1 + |x|)
-struct Softsign : Unary { template <class T> HD T operator()(T x) const { return x / (T(1) + (x < T(0) ? -x : x)); } };
+struct Softsign : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return x / (T(1) + (x < T(0) ? -x : x));
+  }
+};
 struct SoftsignGrad : Binary {
-  template <class T> HD T operator()(T x, T dy) const {
+  template <class T>
+  HD T operator()(T x, T dy) const {
     const T d = T(1) + (x < T(0) ? -x : x);
     return dy / (d * d);
   }
@@ -58,9 +87,15 @@ HD T mish_gate(T x) {
   const T e = math::exp(x > T(20) ? T(20) : x), w = e * (e + T(2));
   return w / (w + T(2));
 }
-struct Mish : Unary { template <class T> HD T operator()(T x) const { return x * mish_gate(x); } };
+struct Mish : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return x * mish_gate(x);
+  }
+};
 struct MishGrad : Binary {
-  template <class T> AMP_INLINE HD T operator()(T x, T dy) const {
+  template <class T>
+  AMP_INLINE HD T operator()(T x, T dy) const {
     const T t = mish_gate(x);
     return dy * (t + x * (T(1) - t * t) * math::sigmoid(x));
   }
@@ -68,19 +103,26 @@ struct MishGrad : Binary {
 
 struct ThresholdedRelu : Unary {
   explicit ThresholdedRelu(const Attrs& a) : alpha(a.f("alpha", 1)) {}
-  template <class T> HD T operator()(T x) const { return x <= static_cast<T>(alpha) ? T(0) : x; }
+  template <class T>
+  HD T operator()(T x) const {
+    return x <= static_cast<T>(alpha) ? T(0) : x;
+  }
   double alpha;
 };
 struct ThresholdedReluGrad : Binary {
   explicit ThresholdedReluGrad(const Attrs& a) : alpha(a.f("alpha", 1)) {}
-  template <class T> HD T operator()(T x, T dy) const { return x > static_cast<T>(alpha) ? dy : T(0); }
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return x > static_cast<T>(alpha) ? dy : T(0);
+  }
   double alpha;
 };
 
 // x + bias below -lambd, x - bias above lambd, 0 between
 struct Shrink : Unary {
   explicit Shrink(const Attrs& a) : bias(a.f("bias", 0)), lambd(a.f("lambd", 0.5)) {}
-  template <class T> HD T operator()(T x) const {
+  template <class T>
+  HD T operator()(T x) const {
     const T k = static_cast<T>(lambd), b = static_cast<T>(bias);
     return x < -k ? x + b : x > k ? x - b : x != x ? x : T(0);
   }
@@ -88,7 +130,10 @@ struct Shrink : Unary {
 };
 struct ShrinkGrad : Binary {
   explicit ShrinkGrad(const Attrs& a) : lambd(a.f("lambd", 0.5)) {}
-  template <class T> HD T operator()(T x, T dy) const { return x < -static_cast<T>(lambd) || x > static_cast<T>(lambd) ? dy : T(0); }
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return x < -static_cast<T>(lambd) || x > static_cast<T>(lambd) ? dy : T(0);
+  }
   double lambd;
 };
 // </functors>
@@ -131,15 +176,16 @@ void lower_hardmax(Lowering& l) {
   const int64_t n = line[static_cast<size_t>(axis)] = b.dims(x)[static_cast<size_t>(axis)];
   std::vector<int64_t> positions(static_cast<size_t>(n));
   std::iota(positions.begin(), positions.end(), int64_t{0});
-  const ValueId top = b.op("ArgMax", {x}, {{"axis", axis}, {"keepdims", int64_t{1}}, {"select_last_index", int64_t{0}}});
+  const ValueId top =
+      b.op("ArgMax", {x}, {{"axis", axis}, {"keepdims", int64_t{1}}, {"select_last_index", int64_t{0}}});
   const ValueId hit = b.op("Equal", {top, b.constant(HostTensor::of<int64_t>(line, positions))});
   l.out(0, b.reshape(b.cast(hit, b.dtype(x)), dims));
 }
 
 const RegisterOnnx onnx[] = {
-    RegisterOnnx{{"PRelu", lower_same_name, 7, {}}}, RegisterOnnx{{"Selu", lower_same_name, 6, {}}},
-    RegisterOnnx{{"Celu", lower_same_name, 12, {}}}, RegisterOnnx{{"Softsign", lower_same_name, 1, {}}},
-    RegisterOnnx{{"Mish", lower_same_name, 18, {}}}, RegisterOnnx{{"ThresholdedRelu", lower_same_name, 10, {}}},
+    RegisterOnnx{{"PRelu", lower_same_name, 7, {}}},  RegisterOnnx{{"Selu", lower_same_name, 6, {}}},
+    RegisterOnnx{{"Celu", lower_same_name, 12, {}}},  RegisterOnnx{{"Softsign", lower_same_name, 1, {}}},
+    RegisterOnnx{{"Mish", lower_same_name, 18, {}}},  RegisterOnnx{{"ThresholdedRelu", lower_same_name, 10, {}}},
     RegisterOnnx{{"Shrink", lower_same_name, 9, {}}}, RegisterOnnx{{"Hardmax", lower_hardmax, 1, {}}}};
 
 }  // namespace

@@ -7,24 +7,56 @@ namespace amp {
 namespace {
 
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
-struct Add : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T a, T b) const { return static_cast<T>(a + b); } };
-struct Sub : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T a, T b) const { return static_cast<T>(a - b); } };
-struct Mul : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T a, T b) const { return static_cast<T>(a * b); } };
-struct Div : Functor<2, FloatsAndInts> {
-  template <class T> HD T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>) return b == 0 ? T(0) : static_cast<T>(a / b);
-    else return a / b;
+struct Add : Functor<2, FloatsAndInts> {
+  template <class T>
+  HD T operator()(T a, T b) const {
+    return static_cast<T>(a + b);
   }
 };
-struct Neg : Functor<1, FloatsAndInts> { template <class T> HD T operator()(T x) const { return static_cast<T>(-x); } };
-struct Abs : Functor<1, FloatsAndInts> { template <class T> HD T operator()(T x) const { return x < T(0) ? static_cast<T>(-x) : x; } };
+struct Sub : Functor<2, FloatsAndInts> {
+  template <class T>
+  HD T operator()(T a, T b) const {
+    return static_cast<T>(a - b);
+  }
+};
+struct Mul : Functor<2, FloatsAndInts> {
+  template <class T>
+  HD T operator()(T a, T b) const {
+    return static_cast<T>(a * b);
+  }
+};
+struct Div : Functor<2, FloatsAndInts> {
+  template <class T>
+  HD T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>)
+      return b == 0 ? T(0) : static_cast<T>(a / b);
+    else
+      return a / b;
+  }
+};
+struct Neg : Functor<1, FloatsAndInts> {
+  template <class T>
+  HD T operator()(T x) const {
+    return static_cast<T>(-x);
+  }
+};
+struct Abs : Functor<1, FloatsAndInts> {
+  template <class T>
+  HD T operator()(T x) const {
+    return x < T(0) ? static_cast<T>(-x) : x;
+  }
+};
 struct Sign : Functor<1, FloatsAndInts> {
-  template <class T> HD T operator()(T x) const { return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : x; }
+  template <class T>
+  HD T operator()(T x) const {
+    return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : x;
+  }
 };
 // ONNX Mod: fmod=0 takes the sign of the divisor (integers), fmod=1 that of the dividend.
 struct Mod : Functor<2, FloatsAndInts> {
   explicit Mod(const Attrs& a) : fmod(a.i("fmod", 0) != 0) {}
-  template <class T> HD T operator()(T a, T b) const {
+  template <class T>
+  HD T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
       if (b == 0) return T(0);
       const T r = static_cast<T>(a % b);
@@ -52,8 +84,12 @@ ValueId simplify_mul(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   if (const ValueId v = same_if_neutral(b, in[0], in[1], 1)) return v;
   return same_if_neutral(b, in[1], in[0], 1);
 }
-ValueId simplify_sub(Builder& b, const std::vector<ValueId>& in, const Attrs&) { return same_if_neutral(b, in[0], in[1], 0); }
-ValueId simplify_div(Builder& b, const std::vector<ValueId>& in, const Attrs&) { return same_if_neutral(b, in[0], in[1], 1); }
+ValueId simplify_sub(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
+  return same_if_neutral(b, in[0], in[1], 0);
+}
+ValueId simplify_div(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
+  return same_if_neutral(b, in[0], in[1], 1);
+}
 
 void grad_add(GradBuilder& g) {
   g.add_grad(0, g.dy(0));
@@ -77,7 +113,8 @@ void grad_abs(GradBuilder& g) { g.add_grad(0, g.op("Mul", {g.dy(0), g.op("Sign",
 void grad_mod(GradBuilder& g) {
   // a mod b = a - b floor(a/b): da = dy; the quotient is piecewise constant.
   g.add_grad(0, g.dy(0));
-  if (g.needs(1)) g.add_grad(1, g.op("Neg", {g.op("Mul", {g.dy(0), g.op("Div", {g.op("Sub", {g.in(0), g.out(0)}), g.in(1)})})}));
+  if (g.needs(1))
+    g.add_grad(1, g.op("Neg", {g.op("Mul", {g.dy(0), g.op("Div", {g.op("Sub", {g.in(0), g.out(0)}), g.in(1)})})}));
 }
 
 const RegisterElementwise<Add> add{"Add", grad_add, simplify_add};
@@ -101,10 +138,11 @@ void lower_mean(Lowering& l) {
 }
 
 const RegisterOnnx onnx[] = {
-    RegisterOnnx{{"Add", lower_same_name, 7, {}}}, RegisterOnnx{{"Sub", lower_same_name, 7, {}}}, RegisterOnnx{{"Mul", lower_same_name, 7, {}}},
-    RegisterOnnx{{"Div", lower_same_name, 7, {}}}, RegisterOnnx{{"Neg", lower_same_name, 6, {}}}, RegisterOnnx{{"Abs", lower_same_name, 6, {}}},
-    RegisterOnnx{{"Sign", lower_same_name, 9, {}}}, RegisterOnnx{{"Mod", lower_same_name, 10, {}}}, RegisterOnnx{{"Sum", lower_sum, 6, {}}},
-    RegisterOnnx{{"Mean", lower_mean, 6, {}}}};
+    RegisterOnnx{{"Add", lower_same_name, 7, {}}},  RegisterOnnx{{"Sub", lower_same_name, 7, {}}},
+    RegisterOnnx{{"Mul", lower_same_name, 7, {}}},  RegisterOnnx{{"Div", lower_same_name, 7, {}}},
+    RegisterOnnx{{"Neg", lower_same_name, 6, {}}},  RegisterOnnx{{"Abs", lower_same_name, 6, {}}},
+    RegisterOnnx{{"Sign", lower_same_name, 9, {}}}, RegisterOnnx{{"Mod", lower_same_name, 10, {}}},
+    RegisterOnnx{{"Sum", lower_sum, 6, {}}},        RegisterOnnx{{"Mean", lower_mean, 6, {}}}};
 
 }  // namespace
 }  // namespace amp

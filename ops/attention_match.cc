@@ -7,7 +7,8 @@ namespace amp {
 AttentionMatcher::AttentionMatcher(const Graph& g, const std::vector<DType>& compute)
     : Matcher(g, compute), from_param_(static_cast<size_t>(g.n_values()), false) {
   const auto at = [&](ValueId v) { return static_cast<size_t>(v.index); };
-  for (int32_t i = 0; i < g.n_values(); ++i) from_param_[static_cast<size_t>(i)] = g.value(ValueId{i}).kind == ValueKind::param;
+  for (int32_t i = 0; i < g.n_values(); ++i)
+    from_param_[static_cast<size_t>(i)] = g.value(ValueId{i}).kind == ValueKind::param;
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const Node& node = g.node(NodeId{n});
     const bool any = std::any_of(node.in.begin(), node.in.end(), [&](ValueId v) { return v && from_param_[at(v)]; });
@@ -62,7 +63,9 @@ bool AttentionMatcher::scores(ValueId z, AttentionMatch& m) {
       find_keys(mm->in[1], mm->attrs.i("transB", 0) != 0, m);
       return true;
     }
-    const auto is_mask = [&](ValueId v) { return !from_param_[static_cast<size_t>(v.index)] && is_float(g_.value(v).dtype); };
+    const auto is_mask = [&](ValueId v) {
+      return !from_param_[static_cast<size_t>(v.index)] && is_float(g_.value(v).dtype);
+    };
     if (const Node* add = producer(z, "Add")) {
       if (m.keep) return false;  // the sum would have to be masked too
       const size_t i = is_mask(add->in[1]) ? 1 : 0;
@@ -102,7 +105,8 @@ bool AttentionMatcher::probabilities(ValueId p, AttentionMatch& m) {
   if (const Node* where = producer(p, "Where")) {  // Where(IsNaN(p), 0, p)
     const Node* nan = producer(where->in[0], "IsNaN");
     const auto zero = scalar(where->in[1]);
-    if (!nan || !zero || *zero != 0 || nan->in[0] != where->in[2] || uses(where->in[2]) != 2 || uses(where->in[0]) != 1) return false;
+    if (!nan || !zero || *zero != 0 || nan->in[0] != where->in[2] || uses(where->in[2]) != 2 || uses(where->in[0]) != 1)
+      return false;
     take(where->in[0], "IsNaN");
     take(p, "Where");
     m.empty_rows_zero = true;
@@ -113,7 +117,8 @@ bool AttentionMatcher::probabilities(ValueId p, AttentionMatch& m) {
   const Node* back = producer(p, "Reshape");
   const Node* softmax = back && uses(back->in[0]) == 1 ? take(back->in[0], "Softmax") : nullptr;
   const Node* flat = softmax && uses(softmax->in[0]) == 1 ? producer(softmax->in[0], "Reshape") : nullptr;
-  return flat && dims(flat->in[0]) == dims(p) && dims(softmax->in[0]).back() == dims(p).back() && scores(flat->in[0], m);
+  return flat && dims(flat->in[0]) == dims(p) && dims(softmax->in[0]).back() == dims(p).back() &&
+         scores(flat->in[0], m);
 }
 
 bool AttentionMatcher::fits(const AttentionMatch& m, const Dims& s) const {
@@ -143,7 +148,9 @@ bool AttentionMatcher::types_agree(NodeId root) const {
 }
 
 std::optional<AttentionMatch> AttentionMatcher::match(NodeId root, const Node& node) {
-  if (node.in.size() != 2 || node.attrs.i("transA", 0) != 0 || node.attrs.i("transB", 0) != 0 || node.attrs.f("alpha", 1) != 1) return std::nullopt;
+  if (node.in.size() != 2 || node.attrs.i("transA", 0) != 0 || node.attrs.i("transB", 0) != 0 ||
+      node.attrs.f("alpha", 1) != 1)
+    return std::nullopt;
   const Dims& p = dims(node.in[0]);
   if (p.size() != 3 && p.size() != 4) return std::nullopt;
   start(root);
@@ -167,7 +174,8 @@ ValueId before_heads(const Builder& b, ValueId v) {
 
 ValueId emit_attention(Builder& b, const AttentionMatch& m, const std::function<ValueId(ValueId)>& at) {
   ValueId k = at(m.k);
-  if (m.k_transposed) k = b.transpose(k, b.rank(k) == 3 ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 1, 3, 2});
+  if (m.k_transposed)
+    k = b.transpose(k, b.rank(k) == 3 ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 1, 3, 2});
   std::vector<ValueId> in{at(m.q), k, at(m.v)};
   const Dims dq = b.dims(in[0]);
   const bool one_batch = dq.size() == 3;  // (B N, S, H): as many batch entries of one head
@@ -194,7 +202,9 @@ ValueId emit_attention(Builder& b, const AttentionMatch& m, const std::function<
     if (m.keep_means_hide) mask = b.op("Not", {mask});
   }
   if (mask) in.push_back(mask);
-  Attrs a{{"scale", m.scale}, {"heads_first", int64_t{heads_first}}, {"fill", m.keep ? m.fill : -std::numeric_limits<double>::infinity()},
+  Attrs a{{"scale", m.scale},
+          {"heads_first", int64_t{heads_first}},
+          {"fill", m.keep ? m.fill : -std::numeric_limits<double>::infinity()},
           {"empty_rows_zero", int64_t{m.empty_rows_zero}}};
   for (const auto& [name, value] : m.dropout.items()) a.set(name, value);
   ValueId y = b.op("FusedAttention", std::move(in), std::move(a));

@@ -1,6 +1,7 @@
-// Attention in the spellings that exporters write, as one FusedAttention: MatMul(q, k^T), scaled before or behind it; masks added
-// or put in by Where; Softmax; rows that are NaN made 0; Dropout; MatMul with v. Formed where both products compute in one type
-// and what lies between them in that or fp32 (its kernels keep the scores in fp32), and where no mask depends on a parameter.
+// Attention in the spellings that exporters write, as one FusedAttention: MatMul(q, k^T), scaled before or behind it;
+// masks added or put in by Where; Softmax; rows that are NaN made 0; Dropout; MatMul with v. Formed where both products
+// compute in one type and what lies between them in that or fp32 (its kernels keep the scores in fp32), and where no
+// mask depends on a parameter.
 #pragma once
 
 #include <functional>
@@ -12,15 +13,15 @@
 namespace amp {
 
 struct AttentionMatch {
-  ValueId q, v;                // (.., Sq, H), (.., Sk, Hv), rank 3 or 4, equal leading dims
-  ValueId k;                   // (.., Sk, H), or k^T if transposed
+  ValueId q, v;  // (.., Sq, H), (.., Sk, Hv), rank 3 or 4, equal leading dims
+  ValueId k;     // (.., Sk, H), or k^T if transposed
   bool k_transposed = false;
   std::vector<ValueId> added;  // masks
   ValueId keep;                // a boolean mask, or invalid
   bool keep_means_hide = false;
   double fill = 0, scale = 1;
   bool empty_rows_zero = false;
-  Attrs dropout;               // of the Dropout node, or none
+  Attrs dropout;  // of the Dropout node, or none
 };
 
 class AttentionMatcher : public Matcher {

@@ -47,7 +47,9 @@ AxisMap read(const Attrs& a) {
   m.weight = a.floats("weight");
   return m;
 }
-Attrs attrs_of(const AxisMap& m, int64_t axis) { return {{"axis", axis}, {"begin", m.begin}, {"index", m.index}, {"weight", m.weight}}; }
+Attrs attrs_of(const AxisMap& m, int64_t axis) {
+  return {{"axis", axis}, {"begin", m.begin}, {"index", m.index}, {"weight", m.weight}};
+}
 
 void infer(InferCtx& c) {
   Dims d = c.in(0).dims;
@@ -95,11 +97,15 @@ Kernel typed(const KernelArgs& a) {
           const int64_t len = std::min(kBlock, inner - at);
           std::fill(sum, sum + len, T(0));
           for (int64_t t = m.begin[static_cast<size_t>(j)]; t < m.begin[static_cast<size_t>(j) + 1]; ++t) {
-            const T* p = elementwise_detail::load<T>(x, (o * n + m.index[static_cast<size_t>(t)]) * inner + at, len, scratch);
+            const T* p =
+                elementwise_detail::load<T>(x, (o * n + m.index[static_cast<size_t>(t)]) * inner + at, len, scratch);
             const T w = weight[static_cast<size_t>(t)];
-            simd([&]() AMP_INLINE { for (int64_t i = 0; i < len; ++i) sum[i] = static_cast<T>(sum[i] + w * p[i]); });
+            simd([&]() AMP_INLINE {
+              for (int64_t i = 0; i < len; ++i) sum[i] = static_cast<T>(sum[i] + w * p[i]);
+            });
           }
-          convert(DTypeOf<T>::value, sum, y.dtype, static_cast<char*>(y.data) + (r * inner + at) * size_of(y.dtype), len);
+          convert(DTypeOf<T>::value, sum, y.dtype, static_cast<char*>(y.data) + (r * inner + at) * size_of(y.dtype),
+                  len);
         }
       }
     });

@@ -1,6 +1,7 @@
 // A linear map along one axis, the same for every line: what Pad (reflect, edge, wrap) and Resize are made of.
 //
-// Core AxisMap(x) {axis, begin, index, weight}: y[.., j, ..] = sum over t in begin[j] .. begin[j+1] of weight[t] x[.., index[t], ..].
+// Core AxisMap(x) {axis, begin, index, weight}: y[.., j, ..] = sum over t in begin[j] .. begin[j+1] of weight[t] x[..,
+// index[t], ..].
 // The gradient is the transposed map. Integers are moved, never mixed: their weights are all 1 with at most one a row.
 #pragma once
 

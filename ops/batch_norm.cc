@@ -1,12 +1,13 @@
 // BatchNormalization: ONNX 7+; InstanceNormalization: ONNX 6+. x is (N, C, ...), scale, bias, mean, var are (C).
 // Core operators, attribute epsilon:
 //
-//   BatchNorm(x, scale, bias, mean, var) -> y          y = (x - mean) rstd(var) scale + bias; no gradient to mean and var
+//   BatchNorm(x, scale, bias, mean, var) -> y          y = (x - mean) rstd(var) scale + bias; no gradient to mean and
+//   var
 //   BatchNormTrain(x, scale, bias) -> y, mean, var     of the batch; var is the biased one; gradient through y only
 //   BatchNormGrad(dy, x, scale, mean, var) {train} -> dx, dscale, dbias
 //
-// Which form a file's node takes is decided by BindOptions::batchnorm_train, not by the file (but for `predict`, which runs a
-// file as inference engines do: BindOptions::batchnorm_as_written): an inference export is
+// Which form a file's node takes is decided by BindOptions::batchnorm_train, not by the file (but for `predict`, which
+// runs a file as inference engines do: BindOptions::batchnorm_as_written): an inference export is
 // trained with batch statistics if the user wants so, a training export is evaluated with its running ones.
 //
 // Running statistics follow the ONNX operator (opset 14, training_mode = 1), whatever the opset:
@@ -27,7 +28,8 @@ void check_channels(const InferCtx& c, size_t x, size_t first) {
   if (c.in(x).dims.size() < 2) fail(Exit::model, "E_SHAPE", cat("batch normalisation of ", to_string(c.in(x).dims)));
   for (size_t i = first; i < c.n_in(); ++i) {
     if (c.in(i).dims != Dims{c.in(x).dims[1]}) {
-      fail(Exit::model, "E_SHAPE", cat("batch normalisation of ", to_string(c.in(x).dims), " with a vector ", to_string(c.in(i).dims)));
+      fail(Exit::model, "E_SHAPE",
+           cat("batch normalisation of ", to_string(c.in(x).dims), " with a vector ", to_string(c.in(i).dims)));
     }
   }
 }
@@ -38,7 +40,7 @@ void infer_batch_norm(InferCtx& c) {
 void infer_batch_norm_train(InferCtx& c) {
   check_channels(c, 0, 1);
   infer_same(c);
-  const DType t = is_low(c.in(0).dtype) ? DType::f32 : c.in(0).dtype;   // statistics are never stored in 16 bits
+  const DType t = is_low(c.in(0).dtype) ? DType::f32 : c.in(0).dtype;  // statistics are never stored in 16 bits
   for (int i = 0; i < 2; ++i) c.out(t, c.in(1).dims);
 }
 void infer_batch_norm_grad(InferCtx& c) {
@@ -66,17 +68,18 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient) {
   d.workspace = measure_workspace<prepare>;
   return d;
 }
-const RegisterOp ops[] = {RegisterOp{def<batch_norm>("BatchNorm", infer_batch_norm, grad_batch_norm)},
-                          RegisterOp{def<batch_norm_train>("BatchNormTrain", infer_batch_norm_train, grad_batch_norm_train)},
-                          RegisterOp{def<batch_norm_grad>("BatchNormGrad", infer_batch_norm_grad, nullptr)}};
+const RegisterOp ops[] = {
+    RegisterOp{def<batch_norm>("BatchNorm", infer_batch_norm, grad_batch_norm)},
+    RegisterOp{def<batch_norm_train>("BatchNormTrain", infer_batch_norm_train, grad_batch_norm_train)},
+    RegisterOp{def<batch_norm_grad>("BatchNormGrad", infer_batch_norm_grad, nullptr)}};
 const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "BatchNorm", with_workspace<batch_norm>},
                                   RegisterKernel{DeviceKind::cpu, "BatchNormTrain", with_workspace<batch_norm_train>},
                                   RegisterKernel{DeviceKind::cpu, "BatchNormGrad", with_workspace<batch_norm_grad>}};
 
 bool moves(const Lowering& l, size_t i) { return l.has(i) && l.b.value(l.in(i)).kind == ValueKind::param; }
 
-// Input i, a running statistic, after this batch. One that training moves leaves the graph as output "statistic.SLOT"; a module
-// that is applied again goes on from there. Belongs to no source node: no precision plan rounds it.
+// Input i, a running statistic, after this batch. One that training moves leaves the graph as output "statistic.SLOT";
+// a module that is applied again goes on from there. Belongs to no source node: no precision plan rounds it.
 ValueId blend(Lowering& l, size_t i, ValueId batch) {
   Builder& b = l.b;
   ValueId running = l.in(i);
@@ -84,7 +87,8 @@ ValueId blend(Lowering& l, size_t i, ValueId batch) {
   if (moves(l, i)) {
     auto& outputs = b.mutable_graph().outputs;
     const std::string name = statistic_output(b.value(running).slot);
-    const auto it = std::find_if(outputs.begin(), outputs.end(), [&](const Graph::Output& o) { return o.name == name; });
+    const auto it =
+        std::find_if(outputs.begin(), outputs.end(), [&](const Graph::Output& o) { return o.name == name; });
     moved = it != outputs.end() ? &*it : &outputs.emplace_back(Graph::Output{name, running});
     running = moved->value;
   }
@@ -92,7 +96,8 @@ ValueId blend(Lowering& l, size_t i, ValueId batch) {
   const double momentum = l.attrs.f("momentum", 0.9);
   const Origin node = b.origin;
   b.origin = Origin{-1, "running statistic"};
-  const ValueId now = b.op("Add", {b.op("Mul", {running, b.scalar(momentum, t)}), b.op("Mul", {b.cast(batch, t), b.scalar(1 - momentum, t)})});
+  const ValueId now = b.op("Add", {b.op("Mul", {running, b.scalar(momentum, t)}),
+                                   b.op("Mul", {b.cast(batch, t), b.scalar(1 - momentum, t)})});
   b.origin = node;
   if (moved) moved->value = now;
   return now;
@@ -104,10 +109,10 @@ void lower_batch_norm(Lowering& l) {
   if (l.version() < 9 && l.attrs.i("spatial", 1) == 0) l.unsupported("spatial = 0");
   const Attrs a{{"epsilon", l.attrs.f("epsilon", 1e-5)}};
   ValueId x = l.in(0), y, mean, var;
-  const bool vector = l.rank(0) == 1;   // "N" alone: one channel
+  const bool vector = l.rank(0) == 1;  // "N" alone: one channel
   if (vector) x = b.reshape(x, {l.dims(0)[0], 1});
   const bool in_training_form = l.version() >= 14 ? l.attrs.i("training_mode", 0) != 0 : l.n_out() > 1;
-  const bool empty = numel(l.dims(0)) == 0;   // has no statistics: the running ones stay
+  const bool empty = numel(l.dims(0)) == 0;  // has no statistics: the running ones stay
   if (!empty && (l.options.batchnorm_train || (l.options.batchnorm_as_written && in_training_form))) {
     const auto out = b.ops("BatchNormTrain", {x, l.in(1), l.in(2)}, a);
     y = out[0];
@@ -162,7 +167,8 @@ std::vector<int> running_statistics(const SourceGraph& g) {
   }
   for (size_t v = 0; v < uses.size(); ++v) {
     const SourceValue& value = g.values[v];
-    if (value.kind == SourceKind::parameter && !value.trainable && uses[v] > 0 && uses[v] == as_statistic[v]) out.push_back(static_cast<int>(v));
+    if (value.kind == SourceKind::parameter && !value.trainable && uses[v] > 0 && uses[v] == as_statistic[v])
+      out.push_back(static_cast<int>(v));
   }
   return out;
 }

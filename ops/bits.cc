@@ -4,14 +4,17 @@
 namespace amp {
 namespace {
 
-struct Integers { static constexpr bool integers = true, booleans = false; };
+struct Integers {
+  static constexpr bool integers = true, booleans = false;
+};
 template <class T>
 constexpr bool kInteger = std::is_integral_v<T>;
 
 // A shift by the width of the type or more gives 0.
 struct BitShift : Functor<2, Integers> {
   explicit BitShift(const Attrs& a) : left(a.s("direction", "LEFT") == "LEFT") {}
-  template <class T> HD T operator()(T x, T n) const {
+  template <class T>
+  HD T operator()(T x, T n) const {
     if constexpr (kInteger<T>) {
       const uint64_t k = static_cast<uint64_t>(n), v = static_cast<uint64_t>(x);
       if (k >= 8 * sizeof(T)) return T(0);
@@ -23,16 +26,40 @@ struct BitShift : Functor<2, Integers> {
   bool left;
 };
 struct BitwiseAnd : Functor<2, Integers> {
-  template <class T> HD T operator()(T a, T b) const { if constexpr (kInteger<T>) return static_cast<T>(a & b); else return a; }
+  template <class T>
+  HD T operator()(T a, T b) const {
+    if constexpr (kInteger<T>)
+      return static_cast<T>(a & b);
+    else
+      return a;
+  }
 };
 struct BitwiseOr : Functor<2, Integers> {
-  template <class T> HD T operator()(T a, T b) const { if constexpr (kInteger<T>) return static_cast<T>(a | b); else return a; }
+  template <class T>
+  HD T operator()(T a, T b) const {
+    if constexpr (kInteger<T>)
+      return static_cast<T>(a | b);
+    else
+      return a;
+  }
 };
 struct BitwiseXor : Functor<2, Integers> {
-  template <class T> HD T operator()(T a, T b) const { if constexpr (kInteger<T>) return static_cast<T>(a ^ b); else return a; }
+  template <class T>
+  HD T operator()(T a, T b) const {
+    if constexpr (kInteger<T>)
+      return static_cast<T>(a ^ b);
+    else
+      return a;
+  }
 };
 struct BitwiseNot : Functor<1, Integers> {
-  template <class T> HD T operator()(T a) const { if constexpr (kInteger<T>) return static_cast<T>(~a); else return a; }
+  template <class T>
+  HD T operator()(T a) const {
+    if constexpr (kInteger<T>)
+      return static_cast<T>(~a);
+    else
+      return a;
+  }
 };
 
 // The functors are never asked for floating numbers: a model that does so is refused here.
@@ -47,9 +74,10 @@ const RegisterElementwise<BitwiseOr> bitwise_or{"BitwiseOr"};
 const RegisterElementwise<BitwiseXor> bitwise_xor{"BitwiseXor"};
 const RegisterElementwise<BitwiseNot> bitwise_not{"BitwiseNot"};
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"BitShift", lower_bits, 11, {}}}, RegisterOnnx{{"BitwiseAnd", lower_bits, 18, {}}},
-                             RegisterOnnx{{"BitwiseOr", lower_bits, 18, {}}}, RegisterOnnx{{"BitwiseXor", lower_bits, 18, {}}},
-                             RegisterOnnx{{"BitwiseNot", lower_bits, 18, {}}}};
+const RegisterOnnx onnx[] = {
+    RegisterOnnx{{"BitShift", lower_bits, 11, {}}}, RegisterOnnx{{"BitwiseAnd", lower_bits, 18, {}}},
+    RegisterOnnx{{"BitwiseOr", lower_bits, 18, {}}}, RegisterOnnx{{"BitwiseXor", lower_bits, 18, {}}},
+    RegisterOnnx{{"BitwiseNot", lower_bits, 18, {}}}};
 
 }  // namespace
 }  // namespace amp

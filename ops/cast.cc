@@ -1,5 +1,5 @@
-// Cast, CastLike, Identity: ONNX 6+. Between floating types a Cast of the model is the identity: storage is the precision
-// plan's matter (graph/lower.h).
+// Cast, CastLike, Identity: ONNX 6+. Between floating types a Cast of the model is the identity: storage is the
+// precision plan's matter (graph/lower.h).
 #include "backend/parallel.h"
 #include "graph/onnx_type.h"
 #include "ops/elementwise_op.h"
@@ -55,7 +55,8 @@ void lower_cast(Lowering& l) { cast_to(l, from_onnx(l, l.attrs.i("to", 1))); }
 void lower_cast_like(Lowering& l) { cast_to(l, l.b.dtype(l.in(1))); }
 void lower_identity(Lowering& l) { l.out(0, l.in(0)); }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"Cast", lower_cast, 6, {}}}, RegisterOnnx{{"CastLike", lower_cast_like, 15, {}}},
+const RegisterOnnx onnx[] = {RegisterOnnx{{"Cast", lower_cast, 6, {}}},
+                             RegisterOnnx{{"CastLike", lower_cast_like, 15, {}}},
                              RegisterOnnx{{"Identity", lower_identity, 1, {}}}};
 
 }  // namespace

@@ -20,7 +20,9 @@ inline ValueId entry(Builder& b, ValueId x, int64_t i) {
   const Dims d = b.dims(s);
   return b.reshape(s, Dims(d.begin() + 1, d.end()));
 }
-inline ValueId concat(Builder& b, std::vector<ValueId> parts, int64_t axis) { return b.op("Concat", std::move(parts), {{"axis", axis}}); }
+inline ValueId concat(Builder& b, std::vector<ValueId> parts, int64_t axis) {
+  return b.op("Concat", std::move(parts), {{"axis", axis}});
+}
 inline ValueId add(Builder& b, ValueId x, ValueId y) { return b.op("Add", {x, y}); }
 inline ValueId sub(Builder& b, ValueId x, ValueId y) { return b.op("Sub", {x, y}); }
 inline ValueId mul(Builder& b, ValueId x, ValueId y) { return b.op("Mul", {x, y}); }

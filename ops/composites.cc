@@ -28,7 +28,9 @@ class NormMatcher : public Matcher {
       if (!sum) continue;
       const Dims& d = dims(sum->in[0]);
       const auto axes = sum->attrs.ints("axes");
-      if (d.empty() || axes.size() != 1 || axes[0] != static_cast<int64_t>(d.size()) - 1 || sum->attrs.i("keepdims", 1) == 0) return {};
+      if (d.empty() || axes.size() != 1 || axes[0] != static_cast<int64_t>(d.size()) - 1 ||
+          sum->attrs.i("keepdims", 1) == 0)
+        return {};
       if (!near(mul->in[static_cast<size_t>(1 - i)], 1.0 / static_cast<double>(d.back()))) return {};
       take(mul->in[static_cast<size_t>(i)], "ReduceSum");
       return sum->in[0];
@@ -172,7 +174,8 @@ const char* gelu_gate(NormMatcher& m, ValueId gate, ValueId x) {
   const ValueId inner = add ? m.with_constant(*add, 1) : ValueId{};
   if (!inner) return nullptr;
   if (const Node* erf = m.take(inner, "Erf")) {
-    if (const Node* div = m.take(erf->in[0], "Div")) return div->in[0] == x && m.near(div->in[1], std::sqrt(2.0)) ? "Gelu" : nullptr;
+    if (const Node* div = m.take(erf->in[0], "Div"))
+      return div->in[0] == x && m.near(div->in[1], std::sqrt(2.0)) ? "Gelu" : nullptr;
     const Node* mul = m.take(erf->in[0], "Mul");
     return mul && m.with_constant(*mul, std::sqrt(0.5)) == x ? "Gelu" : nullptr;
   }
@@ -196,10 +199,16 @@ const char* gelu_gate(NormMatcher& m, ValueId gate, ValueId x) {
     }
     f = more;
   }
-  return f.size() == 4 && std::count(f.begin(), f.end(), x) == 3 && std::any_of(f.begin(), f.end(), [&](ValueId v) { return m.near(v, 0.044715); }) ? "GeluTanh" : nullptr;
+  return f.size() == 4 && std::count(f.begin(), f.end(), x) == 3 &&
+                 std::any_of(f.begin(), f.end(), [&](ValueId v) { return m.near(v, 0.044715); })
+             ? "GeluTanh"
+             : nullptr;
 }
 
-struct Gelu { ValueId x; const char* op; };
+struct Gelu {
+  ValueId x;
+  const char* op;
+};
 // x * 0.5 * gate(x), in any order of multiplication
 std::optional<Gelu> match_gelu(NormMatcher& m, NodeId root, const Node& mul) {
   m.start(root);
@@ -254,7 +263,8 @@ class Former {
     }
     if (op == "Mul" || op == "Div") return scaled_product(id, node);
     if (op == "MatMul") {
-      if (const auto a = attention_.match(id, node)) return emit_attention(b_, *a, [&](ValueId v) { return mapped(v); });
+      if (const auto a = attention_.match(id, node))
+        return emit_attention(b_, *a, [&](ValueId v) { return mapped(v); });
     }
     return {};
   }
@@ -272,10 +282,13 @@ class Former {
       m_.start(id);
       const ValueId product = add.in[i], bias = add.in[1 - i];
       const Node* mm = m_.take(product, "MatMul");
-      if (!mm || mm->in.size() != 2 || m_.uses(product) != 1 || !m_.vector_of(bias, product) || !m_.one_type()) continue;
+      if (!mm || mm->in.size() != 2 || m_.uses(product) != 1 || !m_.vector_of(bias, product) || !m_.one_type())
+        continue;
       // The kernel adds a bias to one product, not to a batch of them.
       if (m_.dims(mm->in[1]).size() != 2 || (m_.dims(mm->in[0]).size() != 2 && mm->attrs.i("transA", 0) != 0)) continue;
-      return b_.op("MatMul", {mapped(mm->in[0]), mapped(mm->in[1]), b_.reshape(mapped(bias), {m_.dims(product).back()})}, mm->attrs);
+      return b_.op("MatMul",
+                   {mapped(mm->in[0]), mapped(mm->in[1]), b_.reshape(mapped(bias), {m_.dims(product).back()})},
+                   mm->attrs);
     }
     return {};
   }
@@ -286,7 +299,9 @@ class Former {
       m_.start(id);
       const auto c = m_.scalar(node.in[1 - i]);
       const Node* mm = c ? m_.take(node.in[i], "MatMul") : nullptr;
-      if (!mm || mm->in.size() != 2 || m_.uses(node.in[i]) != 1 || !m_.one_type() || m_.dims(node.in[i]) != m_.dims(node.out[0])) continue;
+      if (!mm || mm->in.size() != 2 || m_.uses(node.in[i]) != 1 || !m_.one_type() ||
+          m_.dims(node.in[i]) != m_.dims(node.out[0]))
+        continue;
       Attrs a = mm->attrs;
       a.set("alpha", a.f("alpha", 1) * (node.op->name == "Mul" ? *c : 1 / *c));
       return b_.op("MatMul", {mapped(mm->in[0]), mapped(mm->in[1])}, a);
@@ -304,6 +319,8 @@ class Former {
 
 }  // namespace
 
-Graph form_composites(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator) { return Former(g, compute, evaluator).run(); }
+Graph form_composites(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator) {
+  return Former(g, compute, evaluator).run();
+}
 
 }  // namespace amp

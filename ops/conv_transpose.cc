@@ -7,7 +7,9 @@
 namespace amp {
 namespace {
 
-struct Extent { int64_t out, begin; };
+struct Extent {
+  int64_t out, begin;
+};
 
 // Output extent and begin padding along axis i, for n inputs.
 Extent extent(const Lowering& l, const Spatial& s, size_t i, int64_t n, int64_t output_padding) {
@@ -26,7 +28,8 @@ void lower_conv_transpose(Lowering& l) {
   const Dims x = l.dims(0), w = l.dims(1);
   const int64_t group = l.attrs.i("group", 1);
   if (x.size() < 3 || w.size() != x.size() || group < 1 || x[1] != w[0] || w[0] % group != 0) {
-    fail(Exit::model, "E_ATTR", cat("ConvTranspose of ", to_string(x), " with weight ", to_string(w), " in ", group, " groups"));
+    fail(Exit::model, "E_ATTR",
+         cat("ConvTranspose of ", to_string(x), " with weight ", to_string(w), " in ", group, " groups"));
   }
   const bool flat = x.size() == 3;
   Spatial s = read_spatial(l, Dims(x.begin() + 2, x.end()), Dims(w.begin() + 2, w.end()), false);
@@ -42,7 +45,8 @@ void lower_conv_transpose(Lowering& l) {
   for (size_t i = 0; i < r; ++i) {
     const int64_t n = x[i + 2], reached = s.strides[i] * (n - 1) + s.reach(i);
     const Extent e = extent(l, s, i, n, output_padding[i]);
-    if (e.out < 1 || e.begin >= reached) fail(Exit::model, "E_SHAPE", cat("ConvTranspose: output extent ", e.out, ", padding ", e.begin));
+    if (e.out < 1 || e.begin >= reached)
+      fail(Exit::model, "E_SHAPE", cat("ConvTranspose: output extent ", e.out, ", padding ", e.begin));
     s.begin[i] = e.begin;
     s.end[i] = std::max<int64_t>(0, reached - e.begin - e.out);
     const int64_t core = reached - e.begin - s.end[i];

@@ -1,6 +1,8 @@
 // Softmax cross-entropy on logits, summed over valid rows:
-//   loss = sum_i [label_i != ignore] (log sum_j e^(x_ij) - x_i,label),  dx = seed (softmax(x) - onehot(label)) on valid rows, 0 elsewhere.
-// Core operator CrossEntropy(logits (N, C), labels int64 (N)) -> scalar; attribute ignore_index. fp32 (fp64) arithmetic.
+//   loss = sum_i [label_i != ignore] (log sum_j e^(x_ij) - x_i,label),  dx = seed (softmax(x) - onehot(label)) on valid
+//   rows, 0 elsewhere.
+// Core operator CrossEntropy(logits (N, C), labels int64 (N)) -> scalar; attribute ignore_index. fp32 (fp64)
+// arithmetic.
 #include "backend/indices.h"
 #include "backend/rows.h"
 #include "ops/elementwise_op.h"
@@ -95,11 +97,15 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient rule, bool space)
   if (space) d.workspace = workspace;
   return d;
 }
-const RegisterOp ops_[] = {RegisterOp{def("CrossEntropy", infer_loss, gradient, true)}, RegisterOp{def("CrossEntropyGrad", infer_same, nullptr, false)}};
-const RegisterLookup lookup{"CrossEntropy", {1, [](const Graph& g, const Node& n) {
-                                               return IndexBound{0, g.value(n.in[0]).dims.at(1), true, n.attrs.i("ignore_index", -100), IndexBound::label};
-                                             }}};
-const RegisterKernel kernels_[] = {{DeviceKind::cpu, "CrossEntropy", loss}, {DeviceKind::cpu, "CrossEntropyGrad", grad}};
+const RegisterOp ops_[] = {RegisterOp{def("CrossEntropy", infer_loss, gradient, true)},
+                           RegisterOp{def("CrossEntropyGrad", infer_same, nullptr, false)}};
+const RegisterLookup lookup{
+    "CrossEntropy",
+    {1, [](const Graph& g, const Node& n) {
+       return IndexBound{0, g.value(n.in[0]).dims.at(1), true, n.attrs.i("ignore_index", -100), IndexBound::label};
+     }}};
+const RegisterKernel kernels_[] = {{DeviceKind::cpu, "CrossEntropy", loss},
+                                   {DeviceKind::cpu, "CrossEntropyGrad", grad}};
 
 }  // namespace
 }  // namespace amp

@@ -1,8 +1,9 @@
-// Dropout: y = x * keep / (1 - ratio), keep ~ Bernoulli(1 - ratio). ONNX 7+: the identity in inference form. Only nodes that training
-// put there (attribute `site`) act; the mask is drawn from Philox(seed; site, step, row, element of the row) and drawn again in
-// backward, so that none is stored. A row is a sample's share of the tensor (attribute `rows`: samples of the micro-batch), counted
-// through the accumulation window, RunState::samples_before being the number of samples before this micro-batch: the bits are the same
-// however the window is cut, where samples are outermost and padded alike.
+// Dropout: y = x * keep / (1 - ratio), keep ~ Bernoulli(1 - ratio). ONNX 7+: the identity in inference form. Only nodes
+// that training put there (attribute `site`) act; the mask is drawn from Philox(seed; site, step, row, element of the
+// row) and drawn again in backward, so that none is stored. A row is a sample's share of the tensor (attribute `rows`:
+// samples of the micro-batch), counted through the accumulation window, RunState::samples_before being the number of
+// samples before this micro-batch: the bits are the same however the window is cut, where samples are outermost and
+// padded alike.
 #include "ops/dropout.h"
 
 #include "backend/rows.h"
@@ -54,7 +55,8 @@ void lower_dropout(Lowering& l) {
   Builder& b = l.b;
   const double ratio = l.attrs.f("ratio", 0.5);
   if (l.options.train && l.attrs.has("site") && ratio > 0) {
-    return l.out(0, b.op("Dropout", {l.in(0)}, {{"ratio", ratio}, {"site", l.attrs.i("site", 0)}, {"rows", samples(l.options)}}));
+    return l.out(0, b.op("Dropout", {l.in(0)},
+                         {{"ratio", ratio}, {"site", l.attrs.i("site", 0)}, {"rows", samples(l.options)}}));
   }
   l.out(0, l.in(0));
   if (l.wanted(1)) l.out(1, b.expand(b.scalar(1, DType::boolean), l.dims(0)));

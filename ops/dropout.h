@@ -1,4 +1,5 @@
-// The bits of Dropout, for kernels that drop elements of what they compute themselves (ops/dropout.cc says what they are).
+// The bits of Dropout, for kernels that drop elements of what they compute themselves (ops/dropout.cc says what they
+// are).
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,8 @@ namespace amp {
 // One word for each of the four elements 4 group .. 4 group + 3 of a sample of the micro-batch. State: RunState.
 template <class State>
 HD PhiloxBlock dropout_words(const State& s, int64_t row, int64_t group, uint32_t site) {
-  return philox4x32({{static_cast<uint32_t>(group), static_cast<uint32_t>(s.samples_before + row), static_cast<uint32_t>(s.step), site}},
+  return philox4x32({{static_cast<uint32_t>(group), static_cast<uint32_t>(s.samples_before + row),
+                      static_cast<uint32_t>(s.step), site}},
                     static_cast<uint32_t>(s.seed), static_cast<uint32_t>(s.seed >> 32));
 }
 template <class T>

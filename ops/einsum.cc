@@ -1,5 +1,5 @@
-// Einsum (ONNX 12): any equation, implicit output, ellipsis, repeated letters. Operands are contracted in order, two at a time: each pair is
-// one MatMul over (kept in both, only here, contracted).
+// Einsum (ONNX 12): any equation, implicit output, ellipsis, repeated letters. Operands are contracted in order, two at
+// a time: each pair is one MatMul over (kept in both, only here, contracted).
 #include <algorithm>
 #include <map>
 
@@ -76,8 +76,10 @@ Term summed(Builder& b, const Term& t, const Labels& keep) {
   std::vector<int64_t> axes;
   Labels left;
   for (size_t i = 0; i < t.labels.size(); ++i) {
-    if (holds(keep, t.labels[i])) left.push_back(t.labels[i]);
-    else axes.push_back(static_cast<int64_t>(i));
+    if (holds(keep, t.labels[i]))
+      left.push_back(t.labels[i]);
+    else
+      axes.push_back(static_cast<int64_t>(i));
   }
   return axes.empty() ? t : Term{b.reduce_sum(t.v, axes, false), left};
 }
@@ -89,7 +91,8 @@ Term contract(Builder& b, Term x, Term y, const Labels& keep) {
   x = summed(b, x, keep_x);
   y = summed(b, y, keep_y);
   Labels both, inner, only_x, only_y;
-  for (const int label : x.labels) (!holds(y.labels, label) ? only_x : holds(keep, label) ? both : inner).push_back(label);
+  for (const int label : x.labels)
+    (!holds(y.labels, label) ? only_x : holds(keep, label) ? both : inner).push_back(label);
   for (const int label : y.labels) {
     if (!holds(x.labels, label)) only_y.push_back(label);
   }
@@ -109,7 +112,8 @@ Term contract(Builder& b, Term x, Term y, const Labels& keep) {
     const Dims flat{count(only), count(inner)};
     return b.reshape(arranged(b, t, order), both.empty() ? flat : Dims{count(both), flat[0], flat[1]});
   };
-  const ValueId z = b.op("MatMul", {matrix(x, only_x), matrix(y, only_y)}, {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", 1.0}});
+  const ValueId z = b.op("MatMul", {matrix(x, only_x), matrix(y, only_y)},
+                         {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", 1.0}});
   Labels labels = both;
   labels.insert(labels.end(), only_x.begin(), only_x.end());
   labels.insert(labels.end(), only_y.begin(), only_y.end());
@@ -125,10 +129,13 @@ void lower_einsum(Lowering& l) {
   const size_t arrow = equation.find("->");
   std::vector<std::string> parts{""};
   for (const char ch : equation.substr(0, arrow)) {
-    if (ch == ',') parts.emplace_back();
-    else parts.back() += ch;
+    if (ch == ',')
+      parts.emplace_back();
+    else
+      parts.back() += ch;
   }
-  if (parts.size() != l.n_in()) fail(Exit::model, "E_ATTR", cat("Einsum '", equation, "' has ", parts.size(), " operands, the node ", l.n_in()));
+  if (parts.size() != l.n_in())
+    fail(Exit::model, "E_ATTR", cat("Einsum '", equation, "' has ", parts.size(), " operands, the node ", l.n_in()));
   std::vector<Term> terms;
   std::map<int, int64_t> extent;
   std::map<int, int> uses;
@@ -138,7 +145,8 @@ void lower_einsum(Lowering& l) {
     const int64_t dims = ellipsis ? l.rank(i) - static_cast<int64_t>(parts[i].size()) + 3 : 0;
     widest = std::max(widest, dims);
     Term t{l.in(i), parse(parts[i], dims)};
-    if (static_cast<int64_t>(t.labels.size()) != l.rank(i)) fail(Exit::model, "E_SHAPE", cat("Einsum: '", parts[i], "' for ", to_string(l.dims(i))));
+    if (static_cast<int64_t>(t.labels.size()) != l.rank(i))
+      fail(Exit::model, "E_SHAPE", cat("Einsum: '", parts[i], "' for ", to_string(l.dims(i))));
     for (size_t k = 0; k < t.labels.size(); ++k) {
       int64_t& n = extent[t.labels[k]];
       n = std::max(n == 0 ? 1 : n, l.dims(i)[k]);
@@ -163,11 +171,13 @@ void lower_einsum(Lowering& l) {
   Term acc = terms[0];
   for (size_t i = 1; i < terms.size(); ++i) {
     Labels keep = out;
-    for (size_t k = i + 1; k < terms.size(); ++k) keep.insert(keep.end(), terms[k].labels.begin(), terms[k].labels.end());
+    for (size_t k = i + 1; k < terms.size(); ++k)
+      keep.insert(keep.end(), terms[k].labels.begin(), terms[k].labels.end());
     acc = contract(b, acc, terms[i], keep);
   }
   acc = summed(b, acc, out);
-  if (acc.labels.size() != out.size()) fail(Exit::model, "E_ATTR", cat("Einsum '", equation, "': the output names a letter that no operand has"));
+  if (acc.labels.size() != out.size())
+    fail(Exit::model, "E_ATTR", cat("Einsum '", equation, "': the output names a letter that no operand has"));
   l.out(0, arranged(b, acc, out));
 }
 const RegisterOnnx onnx{{"Einsum", lower_einsum, 12, {}}};

@@ -1,6 +1,7 @@
 // ops: one file per operator (or tight family): how ONNX's versions lower to core operators, inference, gradient,
 // arithmetic. This file: registration of an elementwise core operator from its functor. A CUDA unit (ops/cuda) includes
-// operator files once more with AMP_CUDA_UNIT defined: then the functors give CUDA kernels and nothing else is registered.
+// operator files once more with AMP_CUDA_UNIT defined: then the functors give CUDA kernels and nothing else is
+// registered.
 #pragma once
 
 #ifdef AMP_CUDA_UNIT
@@ -32,7 +33,8 @@ struct RegisterElementwise {
   RegisterKernel kernel;
 };
 #else
-// Core operator `name` = functor F, with its CPU kernel. A functor that returns bool is a predicate: bool output, no gradient.
+// Core operator `name` = functor F, with its CPU kernel. A functor that returns bool is a predicate: bool output, no
+// gradient.
 template <class F>
 struct RegisterElementwise {
   explicit RegisterElementwise(const char* name, Gradient gradient = nullptr, Simplify simplify = nullptr)
@@ -47,9 +49,12 @@ struct RegisterElementwise {
  private:
   static constexpr bool predicate() {
     using T = std::conditional_t<std::is_same_v<typename F::Domain, BooleansOnly>, bool, float>;
-    if constexpr (F::arity == 1) return std::is_invocable_r_v<bool, F, T> && std::is_same_v<std::invoke_result_t<F, T>, bool>;
-    else if constexpr (F::arity == 2) return std::is_same_v<std::invoke_result_t<F, T, T>, bool>;
-    else return false;
+    if constexpr (F::arity == 1)
+      return std::is_invocable_r_v<bool, F, T> && std::is_same_v<std::invoke_result_t<F, T>, bool>;
+    else if constexpr (F::arity == 2)
+      return std::is_same_v<std::invoke_result_t<F, T, T>, bool>;
+    else
+      return false;
   }
   static OpDef def(const char* name, Gradient gradient, Simplify simplify) {
     OpDef d;

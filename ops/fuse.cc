@@ -44,12 +44,14 @@ bool can_be_step(const Graph& g, const Node& n) {
   if (n.op->name == "Where") return n.in.size() == 3 && type(0) == DType::boolean && floats(1) && is_float(y.dtype);
   const FunctorInfo* f = find_functor(n.op->name);
   if (!f || f->arity != n.in.size() || (y.dtype == DType::boolean) != (f->predicate || f->on_booleans)) return false;
-  return f->on_booleans ? std::none_of(n.in.begin(), n.in.end(), [&](ValueId v) { return is_float(g.value(v).dtype); }) : floats(0);
+  return f->on_booleans ? std::none_of(n.in.begin(), n.in.end(), [&](ValueId v) { return is_float(g.value(v).dtype); })
+                        : floats(0);
 }
 
 class Fuser {
  public:
-  Fuser(const Graph& g, const FuseLimits& limits) : g_(g), limits_(limits), readers_(static_cast<size_t>(g.n_values())), kept_(readers_.size(), false) {
+  Fuser(const Graph& g, const FuseLimits& limits)
+      : g_(g), limits_(limits), readers_(static_cast<size_t>(g.n_values())), kept_(readers_.size(), false) {
     const auto n = static_cast<size_t>(g.n_nodes());
     group_.resize(n);
     members_.resize(n);
@@ -70,7 +72,9 @@ class Fuser {
       if (!can_be_step(g_, node(n))) continue;
       for (const ValueId v : node(n).in) {
         const int from = producer(v);
-        if (from < 0 || group_of(from) == group_of(n) || !can_be_step(g_, node(from)) || g_.value(v).dims != g_.value(node(n).out[0]).dims) continue;
+        if (from < 0 || group_of(from) == group_of(n) || !can_be_step(g_, node(from)) ||
+            g_.value(v).dims != g_.value(node(n).out[0]).dims)
+          continue;
         if (may_join(group_of(from), group_of(n))) join(group_of(from), group_of(n));
       }
     }
@@ -83,13 +87,16 @@ class Fuser {
       if (sum.op->name != kFusedSum || sum.in.size() != 1) continue;
       const ValueId x = sum.in[0];
       const int from = producer(x);
-      if (from < 0 || !is_float(g_.value(x).dtype) || !can_be_step(g_, node(from)) || !stored_in_registers(g_.value(sum.out[0]).dtype)) continue;
+      if (from < 0 || !is_float(g_.value(x).dtype) || !can_be_step(g_, node(from)) ||
+          !stored_in_registers(g_.value(sum.out[0]).dtype))
+        continue;
       const int group = group_of(from);
       if (members(group).size() >= limits_.steps || !sums_along(group, sum)) continue;
       const auto inside = [&](int m) { return m >= 0 && (group_of(m) == group || m == n); };
       size_t outputs = 1;
       for (const int m : members(group)) outputs += leaves(m, inside);
-      if (outputs > limits_.outputs || !leaves(from, inside) || path_around(n, group) || path_around(group, n)) continue;
+      if (outputs > limits_.outputs || !leaves(from, inside) || path_around(n, group) || path_around(group, n))
+        continue;
       join(n, group);
     }
   }
@@ -101,7 +108,9 @@ class Fuser {
       for (const int m : members_[i]) {
         for (const ValueId v : node(m).in) {
           const int from = producer(v);
-          if (from >= 0 && group_of(from) != static_cast<int>(i) && after[static_cast<size_t>(group_of(from))].insert(static_cast<int>(i)).second) ++waits[i];
+          if (from >= 0 && group_of(from) != static_cast<int>(i) &&
+              after[static_cast<size_t>(group_of(from))].insert(static_cast<int>(i)).second)
+            ++waits[i];
         }
       }
     }
@@ -225,10 +234,17 @@ class Fuser {
     if (to) return to;
     const Value& x = g_.value(v);
     switch (x.kind) {
-      case ValueKind::input: to = out_.add_input(x.name, x.dtype, x.dims); break;
-      case ValueKind::param: to = out_.add_param(x.slot, x.name, x.dtype, x.dims); break;
-      case ValueKind::constant: to = out_.add_constant(x.constant); break;
-      case ValueKind::temp: bug("fusing: a value is used before its node");
+      case ValueKind::input:
+        to = out_.add_input(x.name, x.dtype, x.dims);
+        break;
+      case ValueKind::param:
+        to = out_.add_param(x.slot, x.name, x.dtype, x.dims);
+        break;
+      case ValueKind::constant:
+        to = out_.add_constant(x.constant);
+        break;
+      case ValueKind::temp:
+        bug("fusing: a value is used before its node");
     }
     return to;
   }
@@ -263,8 +279,10 @@ class Fuser {
       for (const ValueId v : n.in) s.in.push_back(number.at(v.index));
       s.type = g_.value(n.out[0]).dtype;
       s.out = leaves(m, inside);
-      if (s.op == kFusedSum) s.attrs = fused_sum_attrs(n.attrs);
-      else if (s.op != "Cast") s.attrs = n.attrs;
+      if (s.op == kFusedSum)
+        s.attrs = fused_sum_attrs(n.attrs);
+      else if (s.op != "Cast")
+        s.attrs = n.attrs;
       if (s.out) outputs.push_back(n.out[0]);
       number[n.out[0].index] = p.value_of(p.steps.size());
       p.steps.push_back(std::move(s));
@@ -276,7 +294,8 @@ class Fuser {
     check(now.size() == old.size(), "fusing: outputs are missing");
     for (size_t i = 0; i < old.size(); ++i) {
       if (!old[i]) continue;
-      check(out_.value(now[i]).dims == g_.value(old[i]).dims && out_.value(now[i]).dtype == g_.value(old[i]).dtype, "fusing: another shape");
+      check(out_.value(now[i]).dims == g_.value(old[i]).dims && out_.value(now[i]).dtype == g_.value(old[i]).dtype,
+            "fusing: another shape");
       map_[index(old[i])] = now[i];
       if (!g_.value(old[i]).name.empty()) out_.set_name(now[i], g_.value(old[i]).name);
     }

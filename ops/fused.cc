@@ -1,5 +1,5 @@
-// Fused: a chain of elementwise operators as one node (backend/fused_program.h), made by ops/fuse.h after autodiff. Inputs
-// broadcast; outputs have the dims that they broadcast to, but for sums of them.
+// Fused: a chain of elementwise operators as one node (backend/fused_program.h), made by ops/fuse.h after autodiff.
+// Inputs broadcast; outputs have the dims that they broadcast to, but for sums of them.
 #include <algorithm>
 #include <map>
 
@@ -13,8 +13,8 @@
 namespace amp {
 namespace {
 
-constexpr int64_t kPart = 512;   // elements that go through all steps together
-constexpr size_t kValues = 64;   // of a program
+constexpr int64_t kPart = 512;  // elements that go through all steps together
+constexpr size_t kValues = 64;  // of a program
 
 void infer(InferCtx& c) {
   Dims dims;
@@ -38,7 +38,8 @@ union Cell {
 // Chunks go through the steps in memory that stays in the cache; each step is the operator's own row loop.
 class Chunks {
  public:
-  explicit Chunks(const KernelArgs& a) : program_(FusedProgram::parse(a.attrs(), a.in.size())), in_(a.in), state_(a.state) {
+  explicit Chunks(const KernelArgs& a)
+      : program_(FusedProgram::parse(a.attrs(), a.in.size())), in_(a.in), state_(a.state) {
     check(in_.size() + program_.steps.size() <= kValues, "a fused node of too many values");
     const Dims& dims = a.out[0].dims;
     std::vector<Dims> operands;
@@ -108,7 +109,8 @@ class Chunks {
     if (t.dtype == DType::boolean) return static_cast<const bool*>(t.data) + offset;
     return elementwise_detail::load<float>(t, offset, n, cell.f);
   }
-  void step(size_t i, int64_t first, int64_t n, const std::array<const void*, kValues>& at, const std::array<bool, kValues>& walks, Cell& to) const {
+  void step(size_t i, int64_t first, int64_t n, const std::array<const void*, kValues>& at,
+            const std::array<bool, kValues>& walks, Cell& to) const {
     const FusedStep& s = program_.steps[i];
     unsigned mask = 0;
     const void* x[3] = {};
@@ -135,7 +137,8 @@ class Chunks {
     convert(s.type, rounded, DType::f32, to.f, n);
   }
   DType type_of(int v) const {
-    return v < program_.n_in ? in_[static_cast<size_t>(v)].dtype : program_.steps[static_cast<size_t>(v - program_.n_in)].type;
+    return v < program_.n_in ? in_[static_cast<size_t>(v)].dtype
+                             : program_.steps[static_cast<size_t>(v - program_.n_in)].type;
   }
 
   FusedProgram program_;
@@ -156,7 +159,8 @@ Kernel with_sums(const KernelArgs& a, Kernel elements) {
     if (s.out) stored[p.value_of(i)] = out++;
     if (s.op != kFusedSum) continue;
     const Node sum{&core_op(kFusedSum), {}, {}, sum_attrs(s.attrs), {}};
-    kernels.push_back(find_kernel(DeviceKind::cpu, kFusedSum)({sum, {a.out.at(stored.at(s.in.at(0)))}, {a.out.at(out - 1)}, nullptr, a.state, nullptr}));
+    kernels.push_back(find_kernel(DeviceKind::cpu, kFusedSum)(
+        {sum, {a.out.at(stored.at(s.in.at(0)))}, {a.out.at(out - 1)}, nullptr, a.state, nullptr}));
   }
   if (kernels.size() == 1) return kernels[0];
   return [kernels] {

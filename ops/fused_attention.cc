@@ -21,8 +21,10 @@ void infer_attention(InferCtx& c) {
   const auto dims = [&](size_t i) { return i < c.n_in() && c.inputs[i] ? c.in(i).dims : Dims{}; };
   const AttentionForm f = attention_form(c.attrs, c.in(0).dims, dims(1), dims(2), dims(3), dims(4));
   const DType t = c.in(0).dtype;
-  if (f.heads_first) c.out(t, {f.batch, f.heads, f.queries, f.value_width});
-  else c.out(t, {f.batch, f.queries, f.heads, f.value_width});
+  if (f.heads_first)
+    c.out(t, {f.batch, f.heads, f.queries, f.value_width});
+  else
+    c.out(t, {f.batch, f.queries, f.heads, f.value_width});
   c.out(t == DType::f64 ? DType::f64 : DType::f32, {f.batch, f.heads, f.queries});
 }
 void infer_attention_grad(InferCtx& c) {
@@ -31,7 +33,8 @@ void infer_attention_grad(InferCtx& c) {
 }
 
 void grad_attention(GradBuilder& g) {
-  if (g.n_in() > 3 && g.in(3) && g.needs(3)) fail(Exit::unsupported, "E_GRADIENT", "fused attention has no gradient of its mask");
+  if (g.n_in() > 3 && g.in(3) && g.needs(3))
+    fail(Exit::unsupported, "E_GRADIENT", "fused attention has no gradient of its mask");
   const auto in = [&](size_t i) { return i < g.n_in() ? g.in(i) : ValueId{}; };
   const std::vector<ValueId> d =
       g.b.ops("FusedAttentionGrad", {in(0), in(1), in(2), in(3), in(4), g.out(0), g.out(1), g.dy(0)}, g.attrs());
@@ -47,10 +50,12 @@ struct Matrix {
 };
 
 template <class T>
-void multiply(bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b, const Matrix& c) {
+void multiply(bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a, const Matrix& b,
+              const Matrix& c) {
   void* out = const_cast<void*>(c.data);
   if constexpr (std::is_same_v<T, double>) {
-    cpu::gemm(ta, tb, m, n, k, alpha, static_cast<const T*>(a.data), a.ld, static_cast<const T*>(b.data), b.ld, 0.0, static_cast<T*>(out), c.ld);
+    cpu::gemm(ta, tb, m, n, k, alpha, static_cast<const T*>(a.data), a.ld, static_cast<const T*>(b.data), b.ld, 0.0,
+              static_cast<T*>(out), c.ld);
   } else {
     cpu::PackedGemm g;
     g.m = m, g.n = n, g.k = k;
@@ -102,13 +107,16 @@ class Heads {
   }
 
  protected:
-  struct Unit { int64_t batch, head, first, queries, keys; };  // first: token, of both
+  struct Unit {
+    int64_t batch, head, first, queries, keys;
+  };  // first: token, of both
   Unit unit(int64_t u) const {
     const int64_t outer = u / f_.heads, head = u % f_.heads;
     if (!f_.sequences) return {outer, head, 0, f_.queries, f_.keys};
     const int64_t begin = offsets_[outer], n = offsets_[outer + 1] - begin;
     if (begin < 0 || n < 0 || n > f_.max_len || begin + n > f_.queries) {
-      fail(Exit::data, "E_DATA_SHAPE", cat("a sequence of ", n, " tokens from ", begin, " on, where ", f_.max_len, " of ", f_.queries, " may be"));
+      fail(Exit::data, "E_DATA_SHAPE",
+           cat("a sequence of ", n, " tokens from ", begin, " on, where ", f_.max_len, " of ", f_.queries, " may be"));
     }
     return {outer, head, begin, n, n};
   }
@@ -116,11 +124,15 @@ class Heads {
     const int64_t e = s.offset + (f_.sequences ? 0 : u.batch) * s.batch + u.head * s.head + (u.first + token) * s.token;
     return {static_cast<const char*>(t.data) + e * size_of(t.dtype), t.dtype, s.token};
   }
-  int64_t lse_at(const Unit& u, int64_t i) const { return ((f_.sequences ? 0 : u.batch) * f_.heads + u.head) * f_.queries + u.first + i; }
+  int64_t lse_at(const Unit& u, int64_t i) const {
+    return ((f_.sequences ? 0 : u.batch) * f_.heads + u.head) * f_.queries + u.first + i;
+  }
 
-  // z = scale q k^T + mask of rows [i0, i0 + n), each `keys` long. shown: if not null, what a boolean mask keeps, 1 or 0.
+  // z = scale q k^T + mask of rows [i0, i0 + n), each `keys` long. shown: if not null, what a boolean mask keeps, 1 or
+  // 0.
   void scores(const Unit& u, int64_t i0, int64_t n, T* z, T* mask_row, T* shown) const {
-    multiply<T>(false, true, n, u.keys, f_.width, f_.scale, at(q_, f_.q, u, i0), at(k_, f_.k, u, 0), {z, DTypeOf<T>::value, u.keys});
+    multiply<T>(false, true, n, u.keys, f_.width, f_.scale, at(q_, f_.q, u, i0), at(k_, f_.k, u, 0),
+                {z, DTypeOf<T>::value, u.keys});
     if (!mask_.data) return;
     for (int64_t i = 0; i < n; ++i) {
       T* row = z + i * u.keys;
@@ -137,9 +149,13 @@ class Heads {
       }
       const T* m = elementwise_detail::load<T>(mask_, from, f_.mask[3] ? u.keys : 1, mask_row);
       if (f_.mask[3]) {
-        simd([&]() AMP_INLINE { for (int64_t j = 0; j < u.keys; ++j) row[j] += m[j]; });
+        simd([&]() AMP_INLINE {
+          for (int64_t j = 0; j < u.keys; ++j) row[j] += m[j];
+        });
       } else {
-        simd([&]() AMP_INLINE { for (int64_t j = 0; j < u.keys; ++j) row[j] += m[0]; });
+        simd([&]() AMP_INLINE {
+          for (int64_t j = 0; j < u.keys; ++j) row[j] += m[0];
+        });
       }
     }
   }
@@ -162,13 +178,16 @@ class Heads {
     convert(DTypeOf<T>::value, x, q_.dtype, image, n);
     return {image, q_.dtype, ld};
   }
-  int64_t largest_block() const { return std::min(block_, std::max<int64_t>(f_.longest_query(), 1)) * std::max<int64_t>(f_.longest_key(), 1); }
+  int64_t largest_block() const {
+    return std::min(block_, std::max<int64_t>(f_.longest_query(), 1)) * std::max<int64_t>(f_.longest_key(), 1);
+  }
   // Tokens behind the last sequence.
   int64_t tail() const { return f_.sequences ? offsets_[f_.sequences] : f_.queries; }
   void clear_tail(const Tensor& t, const AttentionForm::Strides& s, int64_t width) const {
     for (int64_t n = 0; n < f_.heads; ++n) {
       for (int64_t i = tail(); i < f_.queries; ++i) {
-        std::memset(const_cast<void*>(at(t, s, {0, n, 0, 0, 0}, i).data), 0, static_cast<size_t>(width * size_of(t.dtype)));
+        std::memset(const_cast<void*>(at(t, s, {0, n, 0, 0, 0}, i).data), 0,
+                    static_cast<size_t>(width * size_of(t.dtype)));
       }
     }
   }
@@ -185,8 +204,8 @@ class Heads {
 template <class T>
 class Forward : Heads<T> {
   using Base = Heads<T>;
-  using typename Base::Unit;
   using Base::f_, Base::x_;
+  using typename Base::Unit;
 
  public:
   Forward(const KernelArgs& a, const Images<T>& x) : Base(a, x), y_(x.out[0]), lse_(x.out[1].template as<T>()) {}
@@ -196,7 +215,8 @@ class Forward : Heads<T> {
       for (int64_t u = b; u < e; ++u) head(Base::unit(u));
     });
     Base::clear_tail(y_, f_.y, f_.value_width);
-    for (int64_t n = 0; n < f_.heads && f_.sequences; ++n) std::fill(lse_ + n * f_.queries + Base::tail(), lse_ + (n + 1) * f_.queries, static_cast<T>(kInf));
+    for (int64_t n = 0; n < f_.heads && f_.sequences; ++n)
+      std::fill(lse_ + n * f_.queries + Base::tail(), lse_ + (n + 1) * f_.queries, static_cast<T>(kInf));
     x_.store();
   }
 
@@ -214,10 +234,12 @@ class Forward : Heads<T> {
         if (!f_.dropout) continue;
         Base::factors(u, i0 + i, row);
         T* p = z + i * u.keys;
-        simd([&]() AMP_INLINE { for (int64_t j = 0; j < u.keys; ++j) p[j] = row[j] == T(0) ? T(0) : p[j] * row[j]; });
+        simd([&]() AMP_INLINE {
+          for (int64_t j = 0; j < u.keys; ++j) p[j] = row[j] == T(0) ? T(0) : p[j] * row[j];
+        });
       }
-      multiply<T>(false, false, n, f_.value_width, u.keys, 1, Base::as_operand(z, n * u.keys, u.keys, image), Base::at(Base::v_, f_.v, u, 0),
-                  Base::at(y_, f_.y, u, i0));
+      multiply<T>(false, false, n, f_.value_width, u.keys, 1, Base::as_operand(z, n * u.keys, u.keys, image),
+                  Base::at(Base::v_, f_.v, u, 0), Base::at(y_, f_.y, u, i0));
     }
   }
   // In place; returns the logarithm of the sum.
@@ -244,12 +266,18 @@ class Forward : Heads<T> {
 template <class T>
 class Backward : Heads<T> {
   using Base = Heads<T>;
-  using typename Base::Unit;
   using Base::f_, Base::x_;
+  using typename Base::Unit;
 
  public:
   Backward(const KernelArgs& a, const Images<T>& x)
-      : Base(a, x), y_(x.in[5]), dy_(x.in[7]), dq_(x.out[0]), dk_(f_.packed ? dq_ : x.out[1]), dv_(f_.packed ? dq_ : x.out[2]), lse_(x.in[6].template as<T>()) {}
+      : Base(a, x),
+        y_(x.in[5]),
+        dy_(x.in[7]),
+        dq_(x.out[0]),
+        dk_(f_.packed ? dq_ : x.out[1]),
+        dv_(f_.packed ? dq_ : x.out[2]),
+        lse_(x.in[6].template as<T>()) {}
   void operator()() const {
     x_.load();
     parallel_ranges(f_.units(), 1, [&](int64_t b, int64_t e) {
@@ -263,26 +291,32 @@ class Backward : Heads<T> {
 
  private:
   void head(const Unit& u) const {
-    const int64_t cells = Base::largest_block(), wide = std::max(f_.width, f_.value_width), part = f_.longest_key() * wide;
+    const int64_t cells = Base::largest_block(), wide = std::max(f_.width, f_.value_width),
+                  part = f_.longest_key() * wide;
     const bool hides = Base::mask_.data && Base::mask_.dtype == DType::boolean, sums = u.queries > Base::block_;
     T* at = thread_scratch<T>(5 * cells + 2 * u.keys + 2 * wide + 3 * part, 0);
     const auto take = [&](int64_t n) { return std::exchange(at, at + n); };
-    T *const p = take(cells), *const g = take(cells), *const p_image = take(cells), *const g_image = take(cells), *const shown = take(cells);
+    T *const p = take(cells), *const g = take(cells), *const p_image = take(cells), *const g_image = take(cells),
+             *const shown = take(cells);
     T *const row = take(u.keys), *const factor = take(u.keys), *const sy = take(wide), *const sdy = take(wide);
     T *const k_sum = take(part), *const v_sum = take(part), *const one = take(part);
     for (int64_t i0 = 0; i0 < u.queries; i0 += Base::block_) {
       const int64_t n = std::min(Base::block_, u.queries - i0);
-      const Matrix dy = Base::at(dy_, f_.y, u, i0), q = Base::at(Base::q_, f_.q, u, i0), k = Base::at(Base::k_, f_.k, u, 0);
+      const Matrix dy = Base::at(dy_, f_.y, u, i0), q = Base::at(Base::q_, f_.q, u, i0),
+                   k = Base::at(Base::k_, f_.k, u, 0);
       Base::scores(u, i0, n, p, row, hides ? shown : nullptr);
-      multiply<T>(false, true, n, u.keys, f_.value_width, 1, dy, Base::at(Base::v_, f_.v, u, 0), {g, DTypeOf<T>::value, u.keys});
+      multiply<T>(false, true, n, u.keys, f_.value_width, 1, dy, Base::at(Base::v_, f_.v, u, 0),
+                  {g, DTypeOf<T>::value, u.keys});
       for (int64_t i = 0; i < n; ++i) {
         const T* y = elementwise_detail::load<T>(y_, element(y_, Base::at(y_, f_.y, u, i0 + i)), f_.value_width, sy);
-        const T* d = elementwise_detail::load<T>(dy_, element(dy_, Base::at(dy_, f_.y, u, i0 + i)), f_.value_width, sdy);
+        const T* d =
+            elementwise_detail::load<T>(dy_, element(dy_, Base::at(dy_, f_.y, u, i0 + i)), f_.value_width, sdy);
         if (f_.dropout) Base::factors(u, i0 + i, factor);
-        differentiate(p + i * u.keys, g + i * u.keys, hides ? shown + i * u.keys : nullptr, f_.dropout ? factor : nullptr, u.keys,
-                      lse_[Base::lse_at(u, i0 + i)], y, d);
+        differentiate(p + i * u.keys, g + i * u.keys, hides ? shown + i * u.keys : nullptr,
+                      f_.dropout ? factor : nullptr, u.keys, lse_[Base::lse_at(u, i0 + i)], y, d);
       }
-      const Matrix r = Base::as_operand(p, n * u.keys, u.keys, p_image), ds = Base::as_operand(g, n * u.keys, u.keys, g_image);
+      const Matrix r = Base::as_operand(p, n * u.keys, u.keys, p_image),
+                   ds = Base::as_operand(g, n * u.keys, u.keys, g_image);
       multiply<T>(false, false, n, f_.width, u.keys, f_.scale, ds, k, Base::at(dq_, f_.q, u, i0));
       add_product(ds, q, n, u.keys, f_.width, f_.scale, sums, i0 == 0, one, k_sum, Base::at(dk_, f_.k, u, 0));
       add_product(r, dy, n, u.keys, f_.value_width, 1, sums, i0 == 0, one, v_sum, Base::at(dv_, f_.v, u, 0));
@@ -320,19 +354,24 @@ class Backward : Heads<T> {
     });
   }
   // to = alpha x^T w, x being (n, keys), w (n, width): at once, or added up over blocks of rows.
-  void add_product(const Matrix& x, const Matrix& w, int64_t n, int64_t keys, int64_t width, double alpha, bool sums, bool first, T* one, T* sum,
-                   const Matrix& to) const {
+  void add_product(const Matrix& x, const Matrix& w, int64_t n, int64_t keys, int64_t width, double alpha, bool sums,
+                   bool first, T* one, T* sum, const Matrix& to) const {
     if (!sums) return multiply<T>(true, false, keys, width, n, alpha, x, w, to);
     multiply<T>(true, false, keys, width, n, alpha, x, w, {first ? sum : one, DTypeOf<T>::value, width});
     if (first) return;
-    simd([&]() AMP_INLINE { for (int64_t i = 0; i < keys * width; ++i) sum[i] += one[i]; });
+    simd([&]() AMP_INLINE {
+      for (int64_t i = 0; i < keys * width; ++i) sum[i] += one[i];
+    });
   }
   void leave(const T* x, int64_t keys, int64_t width, const Matrix& to) const {
     for (int64_t j = 0; j < keys; ++j) {
-      convert(DTypeOf<T>::value, x + j * width, to.dtype, static_cast<char*>(const_cast<void*>(to.data)) + j * to.ld * size_of(to.dtype), width);
+      convert(DTypeOf<T>::value, x + j * width, to.dtype,
+              static_cast<char*>(const_cast<void*>(to.data)) + j * to.ld * size_of(to.dtype), width);
     }
   }
-  static int64_t element(const Tensor& t, const Matrix& m) { return (static_cast<const char*>(m.data) - static_cast<const char*>(t.data)) / size_of(t.dtype); }
+  static int64_t element(const Tensor& t, const Matrix& m) {
+    return (static_cast<const char*>(m.data) - static_cast<const char*>(t.data)) / size_of(t.dtype);
+  }
 
   Tensor y_, dy_, dq_, dk_, dv_;
   const T* lse_;
@@ -348,7 +387,8 @@ Kernel prepare(const KernelArgs& a, Carver& carver) {
   return in_double(a) ? typed(double{}) : typed(float{});
 }
 
-OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, int64_t (*workspace)(const Graph&, const Node&)) {
+OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient,
+          int64_t (*workspace)(const Graph&, const Node&)) {
   OpDef d;
   d.name = name;
   d.infer = infer;
@@ -356,8 +396,9 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, int64_t
   d.workspace = workspace;
   return d;
 }
-const RegisterOp ops_[] = {RegisterOp{def("FusedAttention", infer_attention, grad_attention, measure_workspace<prepare<Forward>>)},
-                           RegisterOp{def("FusedAttentionGrad", infer_attention_grad, nullptr, measure_workspace<prepare<Backward>>)}};
+const RegisterOp ops_[] = {
+    RegisterOp{def("FusedAttention", infer_attention, grad_attention, measure_workspace<prepare<Forward>>)},
+    RegisterOp{def("FusedAttentionGrad", infer_attention_grad, nullptr, measure_workspace<prepare<Backward>>)}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, "FusedAttention", with_workspace<prepare<Forward>>},
                                    {DeviceKind::cpu, "FusedAttentionGrad", with_workspace<prepare<Backward>>}};
 

@@ -12,13 +12,16 @@
 //   empty_rows_zero  1: a row whose z are -inf throughout has p = 0 and lse = inf, instead of NaN
 //   ratio, site, rows  dropout of p (ops/dropout.cc): the bits of a tensor (B, N, Sq, Sk); ratio 0: none
 //   max_len          with offsets: no sequence is longer
-// offsets: C sequences lie one behind the other, B is 1, Sq = Sk, there is no mask: token t of sequence c, offsets[c] <= t
-// < offsets[c + 1], sees its own sequence alone. Tokens behind offsets[C] give y = 0, lse = inf and no gradients. Dropout:
+// offsets: C sequences lie one behind the other, B is 1, Sq = Sk, there is no mask: token t of sequence c, offsets[c]
+// <= t
+// < offsets[c + 1], sees its own sequence alone. Tokens behind offsets[C] give y = 0, lse = inf and no gradients.
+// Dropout:
 // element (n max_len + i) max_len + j of sample c, i and j counted in the sequence.
 //
-// FusedAttentionGrad: in q, k, v, mask, offsets, y, lse, dy; out dq, dk, dv (packed: one) as q, k, v are. The mask has no
-// gradient.
-//   p = exp(z - lse), r = dropout(p), d_i = sum dy_i y_i;  dv = r^T dy;  ds = p (dropout(dy v^T) - d), 0 where a boolean
+// FusedAttentionGrad: in q, k, v, mask, offsets, y, lse, dy; out dq, dk, dv (packed: one) as q, k, v are. The mask has
+// no gradient.
+//   p = exp(z - lse), r = dropout(p), d_i = sum dy_i y_i;  dv = r^T dy;  ds = p (dropout(dy v^T) - d), 0 where a
+//   boolean
 //   mask hides;  dq = scale ds k, dk = scale ds^T q        (Dao et al., FlashAttention, 2022, algorithm 4)
 #pragma once
 
@@ -32,17 +35,19 @@ namespace amp {
 
 struct AttentionForm {
   // Where element (b, token, head, 0) lies: offset + b batch + token token + head head; the width is contiguous.
-  struct Strides { int64_t offset = 0, batch = 0, token = 0, head = 0; };
+  struct Strides {
+    int64_t offset = 0, batch = 0, token = 0, head = 0;
+  };
 
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, width = 0, value_width = 0;
   Strides q, k, v, y;
-  int64_t mask[4] = {};       // strides in elements, 0 where it broadcasts
+  int64_t mask[4] = {};  // strides in elements, 0 where it broadcasts
   bool packed = false, heads_first = false;
   double scale = 1, fill = 0;
   bool empty_rows_zero = false;
   DropoutBits dropout;
-  int64_t samples = 1;        // rows, where it divides
-  int64_t sequences = 0;      // with offsets: C; max_len bounds queries and keys
+  int64_t samples = 1;    // rows, where it divides
+  int64_t sequences = 0;  // with offsets: C; max_len bounds queries and keys
   int64_t max_len = 0;
 
   // By sequences: C and batch entries alike.
@@ -61,13 +66,14 @@ inline AttentionForm::Strides strides_of(const Dims& d, bool heads_first) {
 
 // Dims of the inputs, empty when absent. Inputs that do not fit are a model error. (Here whole: the CUDA plugin has
 // kernels, not operators.)
-inline AttentionForm attention_form(const Attrs& attrs, const Dims& dq, const Dims& dk, const Dims& dv, const Dims& mask,
-                             const Dims& offsets) {
+inline AttentionForm attention_form(const Attrs& attrs, const Dims& dq, const Dims& dk, const Dims& dv,
+                                    const Dims& mask, const Dims& offsets) {
   AttentionForm f;
   f.packed = attrs.i("packed", 0) != 0;
   f.heads_first = attrs.i("heads_first", 0) != 0;
   const auto refuse = [&] {
-    fail(Exit::model, "E_SHAPE", cat("fused attention of ", to_string(dq), ", ", to_string(dk), " and ", to_string(dv)));
+    fail(Exit::model, "E_SHAPE",
+         cat("fused attention of ", to_string(dq), ", ", to_string(dk), " and ", to_string(dv)));
   };
   const size_t s = f.heads_first ? 2 : 1, n = 3 - s;
   if (f.packed) {
@@ -82,8 +88,11 @@ inline AttentionForm attention_form(const Attrs& attrs, const Dims& dq, const Di
   } else {
     if (dq.size() != 4 || dk.size() != 4 || dv.size() != 4) refuse();
     f.batch = dq[0], f.heads = dq[n], f.queries = dq[s], f.keys = dk[s], f.width = dq[3], f.value_width = dv[3];
-    if (dk[0] != f.batch || dv[0] != f.batch || dk[n] != f.heads || dv[n] != f.heads || dv[s] != f.keys || dk[3] != f.width) refuse();
-    f.q = attention_detail::strides_of(dq, f.heads_first), f.k = attention_detail::strides_of(dk, f.heads_first), f.v = attention_detail::strides_of(dv, f.heads_first);
+    if (dk[0] != f.batch || dv[0] != f.batch || dk[n] != f.heads || dv[n] != f.heads || dv[s] != f.keys ||
+        dk[3] != f.width)
+      refuse();
+    f.q = attention_detail::strides_of(dq, f.heads_first), f.k = attention_detail::strides_of(dk, f.heads_first),
+    f.v = attention_detail::strides_of(dv, f.heads_first);
     Dims y = dq;
     y[3] = f.value_width;
     f.y = attention_detail::strides_of(y, f.heads_first);
@@ -92,7 +101,8 @@ inline AttentionForm attention_form(const Attrs& attrs, const Dims& dq, const Di
     const int64_t full[4] = {f.batch, f.heads, f.queries, f.keys};
     int64_t step = 1;
     for (size_t d = 4; d-- > 0;) {
-      if (mask.size() != 4 || (mask[d] != 1 && mask[d] != full[d])) fail(Exit::model, "E_SHAPE", cat("an attention mask of ", to_string(mask)));
+      if (mask.size() != 4 || (mask[d] != 1 && mask[d] != full[d]))
+        fail(Exit::model, "E_SHAPE", cat("an attention mask of ", to_string(mask)));
       f.mask[d] = mask[d] == 1 ? 0 : step;
       step *= mask[d];
     }

@@ -1,4 +1,5 @@
-// How a Fused node's operators are laid over threads: shared by the pass that makes such nodes and by what writes their kernels.
+// How a Fused node's operators are laid over threads: shared by the pass that makes such nodes and by what writes their
+// kernels.
 #pragma once
 
 #include <string>
@@ -10,7 +11,8 @@
 
 namespace amp {
 
-inline constexpr const char* kFusedSum = "ReduceSum";  // the one step that is not elementwise; its input is an output, nobody reads it
+// the one step that is not elementwise; its input is an output, nobody reads it
+inline constexpr const char* kFusedSum = "ReduceSum";
 
 // Attributes of a sum in a fused program, and back.
 inline Attrs fused_sum_attrs(const Attrs& a) {
@@ -44,8 +46,8 @@ inline bool in_fours(const Walk& w, const std::vector<int64_t>& dropout_rows) {
   return true;
 }
 
-// A sum that a Fused node may compute: down columns, as many elements a thread as the sum's own kernel takes, so that the order
-// of the additions is the same.
+// A sum that a Fused node may compute: down columns, as many elements a thread as the sum's own kernel takes, so that
+// the order of the additions is the same.
 inline bool can_sum_along(const ReduceShape& s, bool fours) { return s.by_columns() && (s.inner % 4 != 0 || fours); }
 
 }  // namespace amp

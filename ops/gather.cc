@@ -22,39 +22,47 @@ int64_t index_at(const Tensor& t, int64_t i) {
   return t.dtype == DType::i64 ? static_cast<const int64_t*>(t.data)[i] : static_cast<const int32_t*>(t.data)[i];
 }
 void require_index_type(const Tensor& t) {
-  if (t.dtype != DType::i64 && t.dtype != DType::i32) fail(Exit::model, "E_ATTR", cat("indices are ", name_of(t.dtype), ", not int32 or int64"));
+  if (t.dtype != DType::i64 && t.dtype != DType::i32)
+    fail(Exit::model, "E_ATTR", cat("indices are ", name_of(t.dtype), ", not int32 or int64"));
 }
 
-// ---- Core GatherRows: data seen as (outer, n, inner), indices (k): out (outer, k, inner). Attributes outer, n, inner, dims ----
+// ---- Core GatherRows: data seen as (outer, n, inner), indices (k): out (outer, k, inner). Attributes outer, n, inner,
+// dims ----
 void infer_rows(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 
 Kernel gather_rows(const KernelArgs& a) {
   const Tensor x = a.in[0], idx = a.in[1], y = a.out[0];
   require_index_type(idx);
-  const int64_t outer = a.attrs().i("outer", 1), n = a.attrs().i("n", 1), inner = a.attrs().i("inner", 1), k = idx.numel();
+  const int64_t outer = a.attrs().i("outer", 1), n = a.attrs().i("n", 1), inner = a.attrs().i("inner", 1),
+                k = idx.numel();
   return [=] {
     const int64_t xs = size_of(x.dtype), ys = size_of(y.dtype);
     parallel_ranges(outer * k, 16384 / (inner + 1) + 1, [&](int64_t b, int64_t e) {
       for (int64_t r = b; r < e; ++r) {
         const int64_t row = checked_index(index_at(idx, r % k), n);
-        convert(x.dtype, static_cast<const char*>(x.data) + (r / k * n + row) * inner * xs, y.dtype, static_cast<char*>(y.data) + r * inner * ys, inner);
+        convert(x.dtype, static_cast<const char*>(x.data) + (r / k * n + row) * inner * xs, y.dtype,
+                static_cast<char*>(y.data) + r * inner * ys, inner);
       }
     });
   };
 }
 
-// (dy (outer, k, inner), indices (k)) -> zeros (outer, n, inner) with dy's rows added at the indices, in the order of k.
+// (dy (outer, k, inner), indices (k)) -> zeros (outer, n, inner) with dy's rows added at the indices, in the order of
+// k.
 // Accumulating: added to what is there, of type T.
 template <class T, bool accumulate>
 Kernel typed_scatter_rows(const KernelArgs& a) {
   const Tensor dy = a.in[0], idx = a.in[1], y = a.out[0];
   require_index_type(idx);
-  const int64_t outer = a.attrs().i("outer", 1), n = a.attrs().i("n", 1), inner = a.attrs().i("inner", 1), k = idx.numel();
+  const int64_t outer = a.attrs().i("outer", 1), n = a.attrs().i("n", 1), inner = a.attrs().i("inner", 1),
+                k = idx.numel();
   T* const sum = y.dtype == DTypeOf<T>::value ? static_cast<T*>(y.data) : static_cast<T*>(a.workspace);
   constexpr int64_t kBlock = 64;  // columns of one shard: every shard owns its columns, so additions never race
   const int64_t blocks = (inner + kBlock - 1) / kBlock;
   return [=] {
-    if (!accumulate) parallel_ranges(y.numel(), 65536, [&](int64_t b, int64_t e) { std::memset(sum + b, 0, static_cast<size_t>(e - b) * sizeof(T)); });
+    if (!accumulate)
+      parallel_ranges(y.numel(), 65536,
+                      [&](int64_t b, int64_t e) { std::memset(sum + b, 0, static_cast<size_t>(e - b) * sizeof(T)); });
     parallel_ranges(outer * blocks, 16384 / (k * kBlock + 1) + 1, [&](int64_t b, int64_t e) {
       T scratch[kBlock];
       for (int64_t t = b; t < e; ++t) {
@@ -91,7 +99,8 @@ void grad_scatter_rows(GradBuilder& g) {
   if (g.needs(0)) g.add_grad(0, g.op("GatherRows", {g.dy(0), g.in(1)}, with_dims(g.attrs(), g.dims(g.in(0)))));
 }
 
-// ---- Core GatherElements: data and indices of equal rank, along axis; its transpose ScatterElementsAdd ------------------
+// ---- Core GatherElements: data and indices of equal rank, along axis; its transpose ScatterElementsAdd
+// ------------------
 void infer_elements(InferCtx& c) { c.out(c.in(0).dtype, c.in(1).dims); }
 void infer_elements_grad(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 
@@ -127,11 +136,14 @@ Kernel typed_scatter_elements(const KernelArgs& a) {
   return [=] {
     std::memset(sum, 0, static_cast<size_t>(y.numel()) * sizeof(T));
     T scratch;
-    walk_elements(y.dims, idx, axis, [&](int64_t offset, int64_t i) { sum[offset] += *elementwise_detail::load<T>(dy, i, 1, &scratch); });
+    walk_elements(y.dims, idx, axis,
+                  [&](int64_t offset, int64_t i) { sum[offset] += *elementwise_detail::load<T>(dy, i, 1, &scratch); });
     if (sum != y.data) convert(DTypeOf<T>::value, sum, y.dtype, y.data, y.numel());
   };
 }
-Kernel scatter_elements(const KernelArgs& a) { return in_double(a) ? typed_scatter_elements<double>(a) : typed_scatter_elements<float>(a); }
+Kernel scatter_elements(const KernelArgs& a) {
+  return in_double(a) ? typed_scatter_elements<double>(a) : typed_scatter_elements<float>(a);
+}
 void grad_gather_elements(GradBuilder& g) {
   if (g.needs(0)) g.add_grad(0, g.op("ScatterElementsAdd", {g.dy(0), g.in(1)}, with_dims(g.attrs(), g.dims(g.in(0)))));
 }
@@ -147,22 +159,32 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, bool sc
   if (scatters) d.workspace = scatter_workspace;
   return d;
 }
-const RegisterOp ops_[] = {
-    RegisterOp{def("GatherRows", infer_rows, grad_gather_rows, false)}, RegisterOp{def("ScatterRows", infer_rows, grad_scatter_rows, true)},
-    RegisterOp{def("GatherElements", infer_elements, grad_gather_elements, false)},
-    RegisterOp{def("ScatterElementsAdd", infer_elements_grad, grad_scatter_elements, true)}};
-const RegisterKernel kernels_[] = {{DeviceKind::cpu, "GatherRows", gather_rows}, {DeviceKind::cpu, "ScatterRows", scatter_rows<false>},
+const RegisterOp ops_[] = {RegisterOp{def("GatherRows", infer_rows, grad_gather_rows, false)},
+                           RegisterOp{def("ScatterRows", infer_rows, grad_scatter_rows, true)},
+                           RegisterOp{def("GatherElements", infer_elements, grad_gather_elements, false)},
+                           RegisterOp{def("ScatterElementsAdd", infer_elements_grad, grad_scatter_elements, true)}};
+const RegisterKernel kernels_[] = {{DeviceKind::cpu, "GatherRows", gather_rows},
+                                   {DeviceKind::cpu, "ScatterRows", scatter_rows<false>},
                                    {DeviceKind::cpu, "ScatterRows+=", scatter_rows<true>},
-                                   {DeviceKind::cpu, "GatherElements", gather_elements}, {DeviceKind::cpu, "ScatterElementsAdd", scatter_elements}};
+                                   {DeviceKind::cpu, "GatherElements", gather_elements},
+                                   {DeviceKind::cpu, "ScatterElementsAdd", scatter_elements}};
 
 IndexBound of_rows(const Graph&, const Node& n) { return index_into(n.attrs.i("n", 1)); }
 const RegisterLookup lookup_rows{"GatherRows", {1, of_rows, true}}, lookup_scatter{"ScatterRows", {1, of_rows}};
 const RegisterLookup lookup_elements{
-    "GatherElements", {1, [](const Graph& g, const Node& n) { return index_into(g.value(n.in[0]).dims.at(static_cast<size_t>(n.attrs.i("axis", 0)))); }, true}};
+    "GatherElements",
+    {1,
+     [](const Graph& g, const Node& n) {
+       return index_into(g.value(n.in[0]).dims.at(static_cast<size_t>(n.attrs.i("axis", 0))));
+     },
+     true}};
 const RegisterLookup lookup_scatter_elements{
-    "ScatterElementsAdd", {1, [](const Graph& g, const Node& n) { return index_into(g.value(n.out[0]).dims.at(static_cast<size_t>(n.attrs.i("axis", 0)))); }}};
+    "ScatterElementsAdd", {1, [](const Graph& g, const Node& n) {
+                             return index_into(g.value(n.out[0]).dims.at(static_cast<size_t>(n.attrs.i("axis", 0))));
+                           }}};
 
-// ---- ONNX -------------------------------------------------------------------------------------------------------------
+// ---- ONNX
+// -------------------------------------------------------------------------------------------------------------
 ValueId rows(Lowering& l, ValueId x, ValueId idx, int64_t axis, Dims out) {
   Builder& b = l.b;
   const Dims d = b.dims(x);
@@ -171,7 +193,8 @@ ValueId rows(Lowering& l, ValueId x, ValueId idx, int64_t axis, Dims out) {
     if (i < axis) outer *= d[static_cast<size_t>(i)];
     if (i > axis) inner *= d[static_cast<size_t>(i)];
   }
-  return b.op("GatherRows", {x, idx}, {{"outer", outer}, {"n", d[static_cast<size_t>(axis)]}, {"inner", inner}, {"dims", std::move(out)}});
+  return b.op("GatherRows", {x, idx},
+              {{"outer", outer}, {"n", d[static_cast<size_t>(axis)]}, {"inner", inner}, {"dims", std::move(out)}});
 }
 
 void lower_gather(Lowering& l) {
@@ -192,7 +215,8 @@ void lower_gather(Lowering& l) {
       part[axis] = static_cast<int64_t>(idx.size());
       std::vector<int64_t> starts(d.size(), 0);
       starts[axis] = first;
-      const ValueId s = b.op("Slice", {l.in(0)}, {{"starts", starts}, {"steps", std::vector<int64_t>(d.size(), 1)}, {"dims", part}});
+      const ValueId s =
+          b.op("Slice", {l.in(0)}, {{"starts", starts}, {"steps", std::vector<int64_t>(d.size(), 1)}, {"dims", part}});
       return l.out(0, b.reshape(s, out));
     }
   }
@@ -220,9 +244,12 @@ void lower_gather_nd(Lowering& l) {
   const ValueId flat = b.reshape(b.cast(l.in(1), DType::i64), {batches * tuples, depth});
   std::vector<int64_t> extent, stride(static_cast<size_t>(depth), 1);
   for (int64_t i = 0; i < depth; ++i) extent.push_back(d[static_cast<size_t>(batch + i)]);
-  for (int64_t i = depth - 1; i-- > 0;) stride[static_cast<size_t>(i)] = stride[static_cast<size_t>(i + 1)] * extent[static_cast<size_t>(i + 1)];
+  for (int64_t i = depth - 1; i-- > 0;)
+    stride[static_cast<size_t>(i)] = stride[static_cast<size_t>(i + 1)] * extent[static_cast<size_t>(i + 1)];
   const ValueId zero = b.scalar(0, DType::i64);
-  const ValueId wrapped = b.op("Where", {b.op("Less", {flat, zero}), b.op("Add", {flat, b.constant(HostTensor::of<int64_t>({depth}, extent))}), flat});
+  const ValueId wrapped = b.op(
+      "Where",
+      {b.op("Less", {flat, zero}), b.op("Add", {flat, b.constant(HostTensor::of<int64_t>({depth}, extent))}), flat});
   ValueId row = b.reduce_sum(b.op("Mul", {wrapped, b.constant(HostTensor::of<int64_t>({depth}, stride))}), {1}, false);
   if (batches > 1) {
     std::vector<int64_t> base;
@@ -241,7 +268,8 @@ void lower_gather_nd(Lowering& l) {
   l.out(0, b.reshape(rows(l, x, row, 0, {batches * tuples, inner}), out));
 }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"Gather", lower_gather, 1, {}}}, RegisterOnnx{{"GatherElements", lower_gather_elements, 11, {}}},
+const RegisterOnnx onnx[] = {RegisterOnnx{{"Gather", lower_gather, 1, {}}},
+                             RegisterOnnx{{"GatherElements", lower_gather_elements, 11, {}}},
                              RegisterOnnx{{"GatherND", lower_gather_nd, 11, {}}}};
 
 }  // namespace

@@ -8,21 +8,27 @@ namespace {
 // The larger functors are too long for the inliner to take them by itself, and a call in a loop is no vector.
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Gelu : Unary {
-  template <class T> HD T operator()(T x) const { return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752))); }
+  template <class T>
+  HD T operator()(T x) const {
+    return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752)));
+  }
 };
 struct GeluGrad : Binary {
-  template <class T> AMP_INLINE HD T operator()(T x, T dy) const {
+  template <class T>
+  AMP_INLINE HD T operator()(T x, T dy) const {
     const T cdf = T(0.5) * (T(1) + math::erf(x * T(0.70710678118654752)));
     return dy * (cdf + x * T(0.39894228040143268) * math::exp(T(-0.5) * x * x));
   }
 };
 struct GeluTanh : Unary {
-  template <class T> HD T operator()(T x) const {
+  template <class T>
+  HD T operator()(T x) const {
     return T(0.5) * x * (T(1) + math::tanh(T(0.79788456080286536) * (x + T(0.044715) * x * x * x)));
   }
 };
 struct GeluTanhGrad : Binary {
-  template <class T> AMP_INLINE HD T operator()(T x, T dy) const {
+  template <class T>
+  AMP_INLINE HD T operator()(T x, T dy) const {
     const T t = math::tanh(T(0.79788456080286536) * (x + T(0.044715) * x * x * x));
     const T inner = T(0.79788456080286536) * (T(1) + T(3 * 0.044715) * x * x);
     return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner);
@@ -37,7 +43,9 @@ const RegisterElementwise<GeluGrad> gelu_grad{"GeluGrad"};
 const RegisterElementwise<GeluTanh> gelu_tanh{"GeluTanh", grad};
 const RegisterElementwise<GeluTanhGrad> gelu_tanh_grad{"GeluTanhGrad"};
 
-void lower_gelu(Lowering& l) { l.out(0, l.b.op(l.attrs.s("approximate", "none") == "tanh" ? "GeluTanh" : "Gelu", {l.in(0)})); }
+void lower_gelu(Lowering& l) {
+  l.out(0, l.b.op(l.attrs.s("approximate", "none") == "tanh" ? "GeluTanh" : "Gelu", {l.in(0)}));
+}
 void lower_fast_gelu(Lowering& l) {
   const ValueId x = l.has(1) ? l.b.op("Add", {l.in(0), l.in(1)}) : l.in(0);
   l.out(0, l.b.op("GeluTanh", {x}));
@@ -45,8 +53,10 @@ void lower_fast_gelu(Lowering& l) {
 void lower_quick_gelu(Lowering& l) { l.out(0, l.b.op("Swish", {l.in(0)}, {{"alpha", l.attrs.f("alpha", 1.702)}})); }
 void lower_bias_gelu(Lowering& l) { l.out(0, l.b.op("Gelu", {l.b.op("Add", {l.in(0), l.in(1)})})); }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"Gelu", lower_gelu, 20, {}}}, RegisterOnnx{{"Gelu", lower_gelu, 1, "com.microsoft"}},
-                             RegisterOnnx{{"FastGelu", lower_fast_gelu, 1, "com.microsoft"}}, RegisterOnnx{{"QuickGelu", lower_quick_gelu, 1, "com.microsoft"}},
+const RegisterOnnx onnx[] = {RegisterOnnx{{"Gelu", lower_gelu, 20, {}}},
+                             RegisterOnnx{{"Gelu", lower_gelu, 1, "com.microsoft"}},
+                             RegisterOnnx{{"FastGelu", lower_fast_gelu, 1, "com.microsoft"}},
+                             RegisterOnnx{{"QuickGelu", lower_quick_gelu, 1, "com.microsoft"}},
                              RegisterOnnx{{"BiasGelu", lower_bias_gelu, 1, "com.microsoft"}}};
 
 }  // namespace

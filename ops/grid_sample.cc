@@ -9,7 +9,8 @@ namespace {
 
 void infer(InferCtx& c) {
   const Dims x = c.in(0).dims, grid = c.in(1).dims;
-  if (x.size() < 3 || x.size() > 5 || grid.size() != x.size() || grid[0] != x[0] || grid.back() != static_cast<int64_t>(x.size()) - 2) {
+  if (x.size() < 3 || x.size() > 5 || grid.size() != x.size() || grid[0] != x[0] ||
+      grid.back() != static_cast<int64_t>(x.size()) - 2) {
     fail(Exit::model, "E_SHAPE", cat("GridSample of ", to_string(x), " at ", to_string(grid)));
   }
   Dims y{x[0], x[1]};
@@ -35,18 +36,24 @@ OpDef def(const char* name, void (*rule)(InferCtx&), Gradient gradient) {
   d.workspace = measure_workspace<prepare>;
   return d;
 }
-const RegisterOp ops[] = {RegisterOp{def<grid_sample>("GridSample", infer, grad)}, RegisterOp{def<grid_sample_grad>("GridSampleGrad", infer_grad, nullptr)}};
+const RegisterOp ops[] = {RegisterOp{def<grid_sample>("GridSample", infer, grad)},
+                          RegisterOp{def<grid_sample_grad>("GridSampleGrad", infer_grad, nullptr)}};
 const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "GridSample", with_workspace<grid_sample>},
                                   RegisterKernel{DeviceKind::cpu, "GridSampleGrad", with_workspace<grid_sample_grad>}};
 
 void lower_grid_sample(Lowering& l) {
-  const std::string mode = l.attrs.s("mode", l.version() < 20 ? "bilinear" : "linear"), padding = l.attrs.s("padding_mode", "zeros");
-  const int64_t m = mode == "nearest" ? 0 : mode == "linear" || mode == "bilinear" ? 1 : mode == "cubic" || mode == "bicubic" ? 2 : -1;
+  const std::string mode = l.attrs.s("mode", l.version() < 20 ? "bilinear" : "linear"),
+                    padding = l.attrs.s("padding_mode", "zeros");
+  const int64_t m = mode == "nearest"                        ? 0
+                    : mode == "linear" || mode == "bilinear" ? 1
+                    : mode == "cubic" || mode == "bicubic"   ? 2
+                                                             : -1;
   const int64_t p = padding == "zeros" ? 0 : padding == "border" ? 1 : padding == "reflection" ? 2 : -1;
   if (m < 0) l.unsupported("mode '" + mode + "'");
   if (p < 0) l.unsupported("padding_mode '" + padding + "'");
   if (!is_float(l.b.dtype(l.in(0)))) l.unsupported("sampling of integers");
-  l.out(0, l.b.op("GridSample", {l.in(0), l.in(1)}, {{"mode", m}, {"padding", p}, {"align", l.attrs.i("align_corners", 0)}}));
+  l.out(0, l.b.op("GridSample", {l.in(0), l.in(1)},
+                  {{"mode", m}, {"padding", p}, {"align", l.attrs.i("align_corners", 0)}}));
 }
 
 // theta (N, d, d + 1) times the homogeneous coordinates of every point: a product with a constant.
@@ -63,19 +70,23 @@ void lower_affine_grid(Lowering& l) {
     int64_t rest = i;
     for (size_t k = d; k-- > 0;) {  // column 0 is the innermost dimension
       const double n = static_cast<double>(space[k]), at = static_cast<double>(rest % space[k]);
-      base[static_cast<size_t>(i) * (d + 1) + (d - 1 - k)] = align ? (n > 1 ? 2 * at / (n - 1) - 1 : -1) : (2 * at + 1) / n - 1;
+      base[static_cast<size_t>(i) * (d + 1) + (d - 1 - k)] =
+          align ? (n > 1 ? 2 * at / (n - 1) - 1 : -1) : (2 * at + 1) / n - 1;
       rest /= space[k];
     }
   }
-  const ValueId coordinates = b.constant(HostTensor::of<double>({1, points, static_cast<int64_t>(d) + 1}, base).cast(b.dtype(l.in(0))));
-  const ValueId y = b.op("MatMul", {coordinates, l.in(0)}, {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", 1.0}});
+  const ValueId coordinates =
+      b.constant(HostTensor::of<double>({1, points, static_cast<int64_t>(d) + 1}, base).cast(b.dtype(l.in(0))));
+  const ValueId y =
+      b.op("MatMul", {coordinates, l.in(0)}, {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", 1.0}});
   Dims out{size[0]};
   out.insert(out.end(), space.begin(), space.end());
   out.push_back(static_cast<int64_t>(d));
   l.out(0, b.reshape(y, out));
 }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"GridSample", lower_grid_sample, 16, {}}}, RegisterOnnx{{"AffineGrid", lower_affine_grid, 20, {}}}};
+const RegisterOnnx onnx[] = {RegisterOnnx{{"GridSample", lower_grid_sample, 16, {}}},
+                             RegisterOnnx{{"AffineGrid", lower_affine_grid, 20, {}}}};
 
 }  // namespace
 }  // namespace amp

@@ -1,5 +1,5 @@
-// Matching spelled-out subgraphs of a bound graph: what the composites' matchers share. Looks at the original graph; every match
-// records the nodes that it would swallow.
+// Matching spelled-out subgraphs of a bound graph: what the composites' matchers share. Looks at the original graph;
+// every match records the nodes that it would swallow.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace amp {
 
 class Matcher {
  public:
-  Matcher(const Graph& g, const std::vector<DType>& compute) : g_(g), compute_(compute), uses_(static_cast<size_t>(g.n_values()), 0) {
+  Matcher(const Graph& g, const std::vector<DType>& compute)
+      : g_(g), compute_(compute), uses_(static_cast<size_t>(g.n_values()), 0) {
     for (int32_t n = 0; n < g.n_nodes(); ++n) {
       for (const ValueId v : g.node(NodeId{n}).in) {
         if (v) ++uses_[static_cast<size_t>(v.index)];
@@ -53,8 +54,8 @@ class Matcher {
   }
   const Dims& dims(ValueId v) const { return g_.value(v).dims; }
 
-  // All swallowed nodes compute in one type, and nobody outside reads what they make (but for shared statistics, which a
-  // later prune drops or keeps: the values stay available, so only the type matters for correctness).
+  // All swallowed nodes compute in one type, and nobody outside reads what they make (but for shared statistics, which
+  // a later prune drops or keeps: the values stay available, so only the type matters for correctness).
   bool one_type() const {
     return std::all_of(nodes_.begin(), nodes_.end(), [&](NodeId n) { return type(n) == type(nodes_[0]); });
   }
@@ -67,7 +68,8 @@ class Matcher {
   int uses(ValueId v) const { return uses_[static_cast<size_t>(v.index)]; }
   // A scale or bias: a vector along the last dim of x, whatever leading ones it carries.
   bool vector_of(ValueId v, ValueId x) const {
-    return !dims(x).empty() && numel(dims(v)) == dims(x).back() && !dims(v).empty() && dims(v).back() == dims(x).back() && dims(v).size() <= dims(x).size();
+    return !dims(x).empty() && numel(dims(v)) == dims(x).back() && !dims(v).empty() &&
+           dims(v).back() == dims(x).back() && dims(v).size() <= dims(x).size();
   }
 
  protected:

@@ -8,24 +8,90 @@ namespace amp {
 namespace {
 
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
-struct Sqrt : Unary { template <class T> HD T operator()(T x) const { return std::sqrt(x); } };
-struct SqrtGrad : Binary { template <class T> HD T operator()(T y, T dy) const { return dy * T(0.5) / y; } };
-struct Reciprocal : Unary { template <class T> HD T operator()(T x) const { return T(1) / x; } };
-struct ReciprocalGrad : Binary { template <class T> HD T operator()(T y, T dy) const { return -dy * y * y; } };
-struct Exp : Unary { template <class T> HD T operator()(T x) const { return math::exp(x); } };
-struct Log : Unary { template <class T> HD T operator()(T x) const { return std::log(x); } };
-struct Erf : Unary { template <class T> HD T operator()(T x) const { return math::erf(x); } };
+struct Sqrt : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::sqrt(x);
+  }
+};
+struct SqrtGrad : Binary {
+  template <class T>
+  HD T operator()(T y, T dy) const {
+    return dy * T(0.5) / y;
+  }
+};
+struct Reciprocal : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return T(1) / x;
+  }
+};
+struct ReciprocalGrad : Binary {
+  template <class T>
+  HD T operator()(T y, T dy) const {
+    return -dy * y * y;
+  }
+};
+struct Exp : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return math::exp(x);
+  }
+};
+struct Log : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::log(x);
+  }
+};
+struct Erf : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return math::erf(x);
+  }
+};
 struct ErfGrad : Binary {  // 2/sqrt(pi) e^(-x^2)
-  template <class T> HD T operator()(T x, T dy) const { return dy * T(1.1283791670955126) * math::exp(-x * x); }
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return dy * T(1.1283791670955126) * math::exp(-x * x);
+  }
 };
 struct Pow : Functor<2, FloatsAndInts> {
-  template <class T> HD T operator()(T x, T e) const { return static_cast<T>(std::pow(x, e)); }
+  template <class T>
+  HD T operator()(T x, T e) const {
+    return static_cast<T>(std::pow(x, e));
+  }
 };
-struct Sin : Unary { template <class T> HD T operator()(T x) const { return std::sin(x); } };
-struct Cos : Unary { template <class T> HD T operator()(T x) const { return std::cos(x); } };
-struct Floor : Unary { template <class T> HD T operator()(T x) const { return std::floor(x); } };
-struct Ceil : Unary { template <class T> HD T operator()(T x) const { return std::ceil(x); } };
-struct Round : Unary { template <class T> HD T operator()(T x) const { return std::nearbyint(x); } };  // halves to even
+struct Sin : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::sin(x);
+  }
+};
+struct Cos : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::cos(x);
+  }
+};
+struct Floor : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::floor(x);
+  }
+};
+struct Ceil : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::ceil(x);
+  }
+};
+struct Round : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::nearbyint(x);
+  }
+};  // halves to even
 // </functors>
 
 void grad_sqrt(GradBuilder& g) { g.add_grad(0, g.op("SqrtGrad", {g.out(0), g.dy(0)})); }
@@ -35,8 +101,8 @@ void grad_log(GradBuilder& g) { g.add_grad(0, g.op("Div", {g.dy(0), g.in(0)})); 
 void grad_erf(GradBuilder& g) { g.add_grad(0, g.op("ErfGrad", {g.in(0), g.dy(0)})); }
 void grad_sin(GradBuilder& g) { g.add_grad(0, g.op("Mul", {g.dy(0), g.op("Cos", {g.in(0)})})); }
 void grad_cos(GradBuilder& g) { g.add_grad(0, g.op("Neg", {g.op("Mul", {g.dy(0), g.op("Sin", {g.in(0)})})})); }
-// d(x^e) = e x^(e-1) dx + x^e log(x) de. As PyTorch has it, 0 where the factor is: e = 0 in the first, x = 0 under e >= 0 in the
-// second, although the other factor is infinite there.
+// d(x^e) = e x^(e-1) dx + x^e log(x) de. As PyTorch has it, 0 where the factor is: e = 0 in the first, x = 0 under e >=
+// 0 in the second, although the other factor is infinite there.
 void grad_pow(GradBuilder& g) {
   const ValueId x = g.in(0), e = g.in(1), zero = g.b.scalar(0, g.b.dtype(e));
   if (g.needs(0)) {
@@ -46,7 +112,8 @@ void grad_pow(GradBuilder& g) {
   }
   if (g.needs(1)) {
     const ValueId v = g.op("Mul", {g.dy(0), g.op("Mul", {g.out(0), g.op("Log", {x})})});
-    const ValueId flat = g.op("And", {g.op("Equal", {x, g.b.scalar(0, g.b.dtype(x))}), g.op("GreaterOrEqual", {e, zero})});
+    const ValueId flat =
+        g.op("And", {g.op("Equal", {x, g.b.scalar(0, g.b.dtype(x))}), g.op("GreaterOrEqual", {e, zero})});
     g.add_grad(1, g.op("Where", {flat, g.b.scalar(0, g.b.dtype(v)), v}));
   }
 }
@@ -69,7 +136,9 @@ const RegisterElementwise<Round> round_{"Round", grad_zero};
 // Of a quantiser (importer/fake_quant.h): the gradient passes straight through.
 void grad_straight(GradBuilder& g) { g.add_grad(0, g.dy(0)); }
 const RegisterElementwise<Round> round_through{"RoundStraight", grad_straight};
-void lower_round(Lowering& l) { l.out(0, l.b.op(l.attrs.i(kStraightThrough, 0) != 0 ? "RoundStraight" : "Round", {l.in(0)})); }
+void lower_round(Lowering& l) {
+  l.out(0, l.b.op(l.attrs.i(kStraightThrough, 0) != 0 ? "RoundStraight" : "Round", {l.in(0)}));
+}
 
 // Small constant powers are products: exact, fast, and differentiable at 0.
 void lower_pow(Lowering& l) {
@@ -83,17 +152,19 @@ void lower_pow(Lowering& l) {
   if (keeps_shape && b.is_constant(e, 0.5) && is_float(b.dtype(x))) return l.out(0, b.op("Sqrt", {x}));
   if (b.dtype(e) != b.dtype(x)) {
     // The result has x's type; an integer base with a floating exponent is computed in floating point.
-    if (is_float(b.dtype(x))) e = b.cast(e, b.dtype(x));
-    else return l.out(0, b.cast(b.op("Pow", {b.cast(x, b.dtype(e)), e}), b.dtype(x)));
+    if (is_float(b.dtype(x)))
+      e = b.cast(e, b.dtype(x));
+    else
+      return l.out(0, b.cast(b.op("Pow", {b.cast(x, b.dtype(e)), e}), b.dtype(x)));
   }
   l.out(0, b.op("Pow", {x, e}));
 }
 
 const RegisterOnnx onnx[] = {
-    RegisterOnnx{{"Sqrt", lower_same_name, 6, {}}}, RegisterOnnx{{"Reciprocal", lower_same_name, 6, {}}},
-    RegisterOnnx{{"Exp", lower_same_name, 6, {}}},  RegisterOnnx{{"Log", lower_same_name, 6, {}}},
-    RegisterOnnx{{"Erf", lower_same_name, 9, {}}},  RegisterOnnx{{"Pow", lower_pow, 7, {}}},
-    RegisterOnnx{{"Sin", lower_same_name, 7, {}}},  RegisterOnnx{{"Cos", lower_same_name, 7, {}}},
+    RegisterOnnx{{"Sqrt", lower_same_name, 6, {}}},  RegisterOnnx{{"Reciprocal", lower_same_name, 6, {}}},
+    RegisterOnnx{{"Exp", lower_same_name, 6, {}}},   RegisterOnnx{{"Log", lower_same_name, 6, {}}},
+    RegisterOnnx{{"Erf", lower_same_name, 9, {}}},   RegisterOnnx{{"Pow", lower_pow, 7, {}}},
+    RegisterOnnx{{"Sin", lower_same_name, 7, {}}},   RegisterOnnx{{"Cos", lower_same_name, 7, {}}},
     RegisterOnnx{{"Floor", lower_same_name, 6, {}}}, RegisterOnnx{{"Ceil", lower_same_name, 6, {}}},
     RegisterOnnx{{"Round", lower_round, 11, {}}}};
 

@@ -1,11 +1,12 @@
 // MatMul (ONNX 1+), Gemm (7+), com.microsoft FusedMatMul, FusedGemm, GemmFastGelu. Core MatMul: Y = alpha op(A) op(B)
 // [+ bias], batch dims broadcast, bias a vector of the columns.
+#include "ops/matmul.h"
+
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/operands.h"
 #include "backend/cpu/packed_gemm.h"
 #include "ops/elementwise_op.h"
 #include "ops/fused_activation.h"
-#include "ops/matmul.h"
 
 namespace amp {
 namespace {
@@ -62,8 +63,8 @@ Kernel double_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
     x.load();
     for (int64_t i = 0; i < batch; ++i) {
       const size_t z = static_cast<size_t>(i);
-      cpu::parallel_gemm<double>(ta, tb, s.m, s.n, s.k, alpha, x.input(0) + oa[z], lda, x.input(1) + ob[z], ldb, accumulate ? 1.0 : 0.0,
-                                 x.output(0) + i * s.m * s.n, s.n, x.input(2));
+      cpu::parallel_gemm<double>(ta, tb, s.m, s.n, s.k, alpha, x.input(0) + oa[z], lda, x.input(1) + ob[z], ldb,
+                                 accumulate ? 1.0 : 0.0, x.output(0) + i * s.m * s.n, s.n, x.input(2));
     }
     x.store();
   };
@@ -94,7 +95,9 @@ Kernel packed_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   if (p.batch == 1) return [=, workspace = carver.take<char>(g.workspace())] { g.run(workspace); };
   const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
   return [=, batch = p.batch, grain = grain(p.shape)] {
-    const auto at = [](const void* base, int64_t elements, DType t) { return static_cast<const char*>(base) + elements * size_of(t); };
+    const auto at = [](const void* base, int64_t elements, DType t) {
+      return static_cast<const char*>(base) + elements * size_of(t);
+    };
     parallel_ranges(batch, grain, [&](int64_t begin, int64_t end) {
       cpu::PackedGemm one = g;
       for (int64_t i = begin; i < end; ++i) {

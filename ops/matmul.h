@@ -31,7 +31,10 @@ inline MatMulShape matmul_shape(const Dims& a, const Dims& b, const Attrs& attrs
 // One node's products: the shape of each, and where the matrices of the batch lie.
 struct MatMulProducts {
   explicit MatMulProducts(const KernelArgs& args)
-      : da(args.in[0].dims), db(args.in[1].dims), ta(args.attrs().i("transA", 0) != 0), tb(args.attrs().i("transB", 0) != 0),
+      : da(args.in[0].dims),
+        db(args.in[1].dims),
+        ta(args.attrs().i("transA", 0) != 0),
+        tb(args.attrs().i("transB", 0) != 0),
         alpha(args.attrs().f("alpha", 1)) {
     // A batch of rows against one matrix is one product.
     if (!ta && db.size() == 2 && da.size() > 2) da = {numel(std::span(da).first(da.size() - 1)), da.back()};

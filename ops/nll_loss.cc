@@ -1,4 +1,5 @@
-// NegativeLogLikelihoodLoss (ONNX 12), SoftmaxCrossEntropyLoss (12): losses inside a model, with class weights and ignore_index.
+// NegativeLogLikelihoodLoss (ONNX 12), SoftmaxCrossEntropyLoss (12): losses inside a model, with class weights and
+// ignore_index.
 //   loss_i = -w[t_i] x[i, t_i];  mean divides by the sum of w[t_i] over what is not ignored.
 #include <limits>
 #include <numeric>
@@ -32,7 +33,8 @@ ValueId nll(Lowering& l, ValueId x) {
   const Dims target_dims = l.dims(1);
   const int64_t classes = b.dims(x).back(), rows = numel(target_dims);
   const std::string reduction = l.attrs.s("reduction", "mean");
-  if (reduction != "mean" && reduction != "sum" && reduction != "none") fail(Exit::model, "E_ATTR", "reduction '" + reduction + "'");
+  if (reduction != "mean" && reduction != "sum" && reduction != "none")
+    fail(Exit::model, "E_ATTR", "reduction '" + reduction + "'");
   ValueId target = b.reshape(b.cast(l.in(1), DType::i64), {rows}), kept;
   if (l.attrs.has("ignore_index")) {
     const ValueId ignore = b.scalar(static_cast<double>(l.attrs.i("ignore_index", 0)), DType::i64);
@@ -45,7 +47,8 @@ ValueId nll(Lowering& l, ValueId x) {
     weight = lookup(b, l.in(2), target);
     if (kept) weight = mul(b, weight, kept);
   }
-  ValueId loss = b.op("Neg", {b.op("GatherElements", {b.reshape(x, {rows, classes}), b.reshape(target, {rows, 1})}, {{"axis", int64_t{1}}})});
+  ValueId loss = b.op("Neg", {b.op("GatherElements", {b.reshape(x, {rows, classes}), b.reshape(target, {rows, 1})},
+                                   {{"axis", int64_t{1}}})});
   loss = b.reshape(loss, {rows});
   if (weight) loss = mul(b, loss, weight);
   if (reduction == "none") return b.reshape(loss, target_dims);
@@ -64,7 +67,8 @@ void lower_sce(Lowering& l) {
   if (l.wanted(1)) l.out(1, b.transpose(log_prob, classes_second(rank)));
 }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"NegativeLogLikelihoodLoss", lower_nll, 12, {}}}, RegisterOnnx{{"SoftmaxCrossEntropyLoss", lower_sce, 12, {}}}};
+const RegisterOnnx onnx[] = {RegisterOnnx{{"NegativeLogLikelihoodLoss", lower_nll, 12, {}}},
+                             RegisterOnnx{{"SoftmaxCrossEntropyLoss", lower_sce, 12, {}}}};
 
 }  // namespace
 }  // namespace amp

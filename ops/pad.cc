@@ -1,5 +1,6 @@
-// Pad: ONNX 2 (pads, value attributes), 11 (inputs), 18 (axes), 19 (wrap); CenterCropPad 18. Constant padding is the transpose of Slice
-// (zeros around a region), another constant is chosen by a mask; reflect, edge and wrap are maps along each axis.
+// Pad: ONNX 2 (pads, value attributes), 11 (inputs), 18 (axes), 19 (wrap); CenterCropPad 18. Constant padding is the
+// transpose of Slice (zeros around a region), another constant is chosen by a mask; reflect, edge and wrap are maps
+// along each axis.
 #include <algorithm>
 
 #include "ops/axis_map.h"
@@ -59,7 +60,8 @@ ValueId pad_constant(Builder& b, ValueId x, const Pads& p, ValueId value) {
   const ValueId padded = b.op("SliceGrad", {x}, {{"starts", p.begin}, {"steps", steps}, {"dims", in}, {"full", out}});
   if (b.is_constant(value, 0)) return padded;
   const ValueId ones = b.expand(b.scalar(1, DType::boolean), inside);
-  const ValueId mask = b.op("SliceGrad", {ones}, {{"starts", p.begin}, {"steps", steps}, {"dims", inside}, {"full", mask_dims}});
+  const ValueId mask =
+      b.op("SliceGrad", {ones}, {{"starts", p.begin}, {"steps", steps}, {"dims", inside}, {"full", mask_dims}});
   return b.op("Where", {mask, padded, value});
 }
 
@@ -117,7 +119,8 @@ void lower_center_crop_pad(Lowering& l) {
   l.out(0, pad_constant(l.b, x, p, l.b.scalar(0, l.b.dtype(x))));
 }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"Pad", lower_pad, 2, {}}}, RegisterOnnx{{"CenterCropPad", lower_center_crop_pad, 18, {}}}};
+const RegisterOnnx onnx[] = {RegisterOnnx{{"Pad", lower_pad, 2, {}}},
+                             RegisterOnnx{{"CenterCropPad", lower_center_crop_pad, 18, {}}}};
 
 }  // namespace
 }  // namespace amp

@@ -12,7 +12,8 @@ namespace amp {
 
 namespace {
 
-// Where a packed value's tokens are. Old dims (batch, .., length, ..) with length at `axis`: new dims have 1 and tokens there.
+// Where a packed value's tokens are. Old dims (batch, .., length, ..) with length at `axis`: new dims have 1 and tokens
+// there.
 // flat: old dims (batch length, ..), new (tokens, ..).
 struct Form {
   size_t axis = 1;
@@ -21,15 +22,23 @@ struct Form {
 };
 
 bool elementwise(const Node& n) {
-  static const std::set<std::string> unary = {"Abs", "Cast", "Erf", "Exp", "Gelu", "GeluTanh", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Neg", "Not",
-                                              "Reciprocal", "Relu", "Sigmoid", "Softplus", "Sqrt", "Swish", "Tanh", "Elu"};
-  return n.op->infer == infer_broadcast || n.op->infer == infer_compare || n.op->name == "Where" || unary.count(n.op->name) != 0;
+  static const std::set<std::string> unary = {
+      "Abs", "Cast", "Erf",        "Exp",  "Gelu",    "GeluTanh", "HardSigmoid", "HardSwish", "LeakyRelu", "Log",
+      "Neg", "Not",  "Reciprocal", "Relu", "Sigmoid", "Softplus", "Sqrt",        "Swish",     "Tanh",      "Elu"};
+  return n.op->infer == infer_broadcast || n.op->infer == infer_compare || n.op->name == "Where" ||
+         unary.count(n.op->name) != 0;
 }
 
 class Packer {
  public:
   Packer(const Graph& g, const PaddingMask& mask, int64_t tokens, const Evaluator& evaluator)
-      : g_(g), mask_(mask), tokens_(tokens), plain_(static_cast<size_t>(g.n_values())), packed_(plain_.size()), form_(plain_.size()), b_(out_, evaluator) {}
+      : g_(g),
+        mask_(mask),
+        tokens_(tokens),
+        plain_(static_cast<size_t>(g.n_values())),
+        packed_(plain_.size()),
+        form_(plain_.size()),
+        b_(out_, evaluator) {}
 
   Graph run() {
     places_ = out_.add_input("padding.tokens", DType::i64, {tokens_});
@@ -66,7 +75,9 @@ class Packer {
     packed_[at(old)] = made;
     form_[at(old)] = f;
   }
-  ValueId rows(ValueId table, int64_t n, ValueId indices) { return lookup(b_, b_.reshape(table, {n, numel(b_.dims(table)) / n}), indices); }
+  ValueId rows(ValueId table, int64_t n, ValueId indices) {
+    return lookup(b_, b_.reshape(table, {n, numel(b_.dims(table)) / n}), indices);
+  }
 
   // The padded tensor, zeros where no token is.
   ValueId plain(ValueId v) {
@@ -86,7 +97,8 @@ class Packer {
     const int64_t inner = numel(d) / tokens_;
     const DType type = b_.dtype(y);
     if (!is_float(type)) y = b_.cast(y, DType::f32);  // sums of one element each
-    y = b_.op("ScatterRows", {b_.reshape(y, {tokens_, inner}), places_}, {{"outer", int64_t{1}}, {"n", places()}, {"inner", inner}, {"dims", Dims{places(), inner}}});
+    y = b_.op("ScatterRows", {b_.reshape(y, {tokens_, inner}), places_},
+              {{"outer", int64_t{1}}, {"n", places()}, {"inner", inner}, {"dims", Dims{places(), inner}}});
     if (!is_float(type)) y = b_.cast(y, type);
     if (f.flat) return to = b_.reshape(y, x.dims);
     d[0] = mask_.batch;
@@ -102,8 +114,8 @@ class Packer {
     return perm;
   }
 
-  // v as an operand beside packed values of this form whose old dims have `rank`: packed, or as it is where it has neither
-  // samples nor places; invalid where that cannot be.
+  // v as an operand beside packed values of this form whose old dims have `rank`: packed, or as it is where it has
+  // neither samples nor places; invalid where that cannot be.
   ValueId beside(ValueId v, Form f, size_t rank) {
     if (is_packed(v)) return form_[at(v)] == f && dims(v).size() == rank ? packed_[at(v)] : ValueId{};
     const Dims d = dims(v);
@@ -160,7 +172,9 @@ class Packer {
     if (is_packed(table) || dims(table).size() != 2 || node.attrs.i("outer", 1) != 1) return false;
     const bool flat = dims(index) == Dims{places()};
     if (!flat && dims(index) != Dims{mask_.batch, mask_.length}) return false;
-    const ValueId i = is_packed(index) ? packed_[at(index)] : b_.reshape(rows(plain(index), places(), places_), shape(dims(index), {1, flat}));
+    const ValueId i = is_packed(index)
+                          ? packed_[at(index)]
+                          : b_.reshape(rows(plain(index), places(), places_), shape(dims(index), {1, flat}));
     Attrs a = node.attrs;
     a.set("dims", shape(dims(node.out[0]), {1, flat}));
     set(node.out[0], b_.op("GatherRows", {plain(table), i}, std::move(a)), {1, flat});
@@ -182,7 +196,9 @@ class Packer {
 
   bool product(const Node& node, Form f) {
     const size_t rank = dims(node.in[0]).size();
-    if (node.attrs.i("transA", 0) != 0 || is_packed(node.in[1]) || dims(node.in[1]).size() != 2 || rank < (f.flat ? 2u : f.axis + 2)) return false;
+    if (node.attrs.i("transA", 0) != 0 || is_packed(node.in[1]) || dims(node.in[1]).size() != 2 ||
+        rank < (f.flat ? 2u : f.axis + 2))
+      return false;
     std::vector<ValueId> in{packed_[at(node.in[0])], plain(node.in[1])};
     if (node.in.size() > 2) in.push_back(plain(node.in[2]));
     set(node.out[0], b_.op("MatMul", std::move(in), node.attrs), f);
@@ -222,7 +238,8 @@ class Packer {
     const auto perm = node.attrs.ints("perm");
     if (perm.empty() || perm[0] != 0) return false;
     Form to = f;
-    if (!f.flat) to.axis = static_cast<size_t>(std::find(perm.begin(), perm.end(), static_cast<int64_t>(f.axis)) - perm.begin());
+    if (!f.flat)
+      to.axis = static_cast<size_t>(std::find(perm.begin(), perm.end(), static_cast<int64_t>(f.axis)) - perm.begin());
     set(node.out[0], b_.transpose(packed_[at(node.in[0])], perm), to);
     return true;
   }
@@ -272,7 +289,8 @@ class Packer {
   bool attention(const Node& node) {
     const Form f{node.attrs.i("heads_first", 0) != 0 ? size_t{2} : size_t{1}, false};
     if (node.attrs.i("packed", 0) != 0 || node.in.size() != 4) return false;
-    if (std::find(mask_.masks.begin(), mask_.masks.end(), node.in[3]) == mask_.masks.end()) return false;  // it sees padding
+    // it sees padding
+    if (std::find(mask_.masks.begin(), mask_.masks.end(), node.in[3]) == mask_.masks.end()) return false;
     std::vector<ValueId> in;
     for (size_t i = 0; i < 3; ++i) {
       if (!is_packed(node.in[i]) || !(form_[at(node.in[i])] == f)) return false;
@@ -306,6 +324,8 @@ class Packer {
 
 }  // namespace
 
-Graph remove_padding(const Graph& g, const PaddingMask& mask, int64_t tokens, const Evaluator& evaluator) { return Packer(g, mask, tokens, evaluator).run(); }
+Graph remove_padding(const Graph& g, const PaddingMask& mask, int64_t tokens, const Evaluator& evaluator) {
+  return Packer(g, mask, tokens, evaluator).run();
+}
 
 }  // namespace amp

@@ -1,5 +1,6 @@
-// Padding removal: a graph bound to (batch, length) inputs whose attention is hidden from padded tokens computes the tokens
-// alone, one sequence behind the other: (batch, length, ..) becomes (1, tokens, ..), from the embeddings to the loss.
+// Padding removal: a graph bound to (batch, length) inputs whose attention is hidden from padded tokens computes the
+// tokens alone, one sequence behind the other: (batch, length, ..) becomes (1, tokens, ..), from the embeddings to the
+// loss.
 // What has no token axis, or one that a rule below does not know, stays as it was, with zeros at the padded places.
 // After packing "padding elimination" as in ONNX Runtime's training and NVIDIA's MLPerf BERT.
 #pragma once
@@ -11,8 +12,8 @@
 
 namespace amp {
 
-// The input (batch, length) that says which tokens are there (not 0), by which every masked attention of the graph hides
-// the keys of the others and nothing else, provided that they stand behind the sequence's last token.
+// The input (batch, length) that says which tokens are there (not 0), by which every masked attention of the graph
+// hides the keys of the others and nothing else, provided that they stand behind the sequence's last token.
 struct PaddingMask {
   std::string input;
   int64_t batch = 0, length = 0;

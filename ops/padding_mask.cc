@@ -14,7 +14,8 @@ constexpr double kHidden = -1000;  // added to a score, it leaves nothing of the
 // A value that depends on one input alone, for given contents of it.
 class Evaluation {
  public:
-  Evaluation(const Graph& g, const Evaluator& evaluator, ValueId input, HostTensor content) : g_(g), evaluate_(evaluator) {
+  Evaluation(const Graph& g, const Evaluator& evaluator, ValueId input, HostTensor content)
+      : g_(g), evaluate_(evaluator) {
     known_[input.index] = std::move(content);
   }
   const HostTensor& operator()(ValueId v) {
@@ -65,7 +66,8 @@ ValueId only_source(const Graph& g, ValueId v) {
   return source;
 }
 
-// Whether a mask (1 or batch, 1 or heads, 1 or length, 1 or length) shows each token of a sequence the sequence, no more and no less.
+// Whether a mask (1 or batch, 1 or heads, 1 or length, 1 or length) shows each token of a sequence the sequence, no
+// more and no less.
 bool shows_sequences(const HostTensor& mask, double fill, const std::vector<int64_t>& lengths, int64_t length) {
   const Dims& d = mask.dims();
   const std::vector<double> v = mask.dtype() == DType::boolean ? std::vector<double>{} : mask.to_doubles();
@@ -78,7 +80,10 @@ bool shows_sequences(const HostTensor& mask, double fill, const std::vector<int6
           const auto index = [&](size_t axis, int64_t at) { return d[axis] == 1 ? 0 : at; };
           const int64_t at = ((index(0, static_cast<int64_t>(b)) * d[1] + h) * d[2] + index(2, i)) * d[3] + index(3, j);
           const bool there = j < lengths[b];
-          if (keep ? keep[at] != there : there ? v[static_cast<size_t>(at)] != 0 : !(v[static_cast<size_t>(at)] <= kHidden)) return false;
+          if (keep    ? keep[at] != there
+              : there ? v[static_cast<size_t>(at)] != 0
+                      : !(v[static_cast<size_t>(at)] <= kHidden))
+            return false;
         }
       }
     }
@@ -97,7 +102,8 @@ std::optional<PaddingMask> find_padding_mask(const Graph& g, const Evaluator& ev
     const ValueId from = only_source(g, node.in[3]);
     if (!from || (source && from != source)) continue;
     source = from;
-    if (std::none_of(masks.begin(), masks.end(), [&](const auto& m) { return m.first == node.in[3]; })) masks.emplace_back(node.in[3], node.attrs.f("fill", kHidden));
+    if (std::none_of(masks.begin(), masks.end(), [&](const auto& m) { return m.first == node.in[3]; }))
+      masks.emplace_back(node.in[3], node.attrs.f("fill", kHidden));
   }
   if (!source) return std::nullopt;
   const Value& input = g.value(source);

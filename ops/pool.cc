@@ -7,6 +7,7 @@
 //   AveragePool(x) -> y        {count_include_pad}: padding counts in the divisor, what hangs over it never does
 //   AveragePoolGrad(dy) -> dx
 #include "backend/cpu/pool.h"
+
 #include "backend/window.h"
 #include "ops/elementwise_op.h"
 #include "ops/spatial.h"
@@ -74,7 +75,8 @@ Attrs pool_attrs(const Lowering& l, const Spatial& s, const Dims& x, bool ceil) 
   Dims y{x[0], x[1]};
   for (size_t i = 0; i < s.kernel.size(); ++i) {
     if (s.begin[i] >= s.reach(i) || s.end[i] >= s.reach(i)) {
-      fail(Exit::model, "E_ATTR", cat(l.node.op, ": padding ", s.begin[i], " + ", s.end[i], " hides a whole window of ", s.reach(i)));
+      fail(Exit::model, "E_ATTR",
+           cat(l.node.op, ": padding ", s.begin[i], " + ", s.end[i], " hides a whole window of ", s.reach(i)));
     }
     y.push_back(s.out(i, x[i + 2], ceil));
   }
@@ -114,7 +116,8 @@ void lower_global_pool(Lowering& l) {
   l.out(0, without_height(l.b, l.b.op(l.node.op == "GlobalMaxPool" ? "MaxPool" : "AveragePool", {x}, a), flat));
 }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"MaxPool", lower_pool, 1, {}}}, RegisterOnnx{{"AveragePool", lower_pool, 1, {}}},
+const RegisterOnnx onnx[] = {RegisterOnnx{{"MaxPool", lower_pool, 1, {}}},
+                             RegisterOnnx{{"AveragePool", lower_pool, 1, {}}},
                              RegisterOnnx{{"GlobalAveragePool", lower_global_pool, 1, {}}},
                              RegisterOnnx{{"GlobalMaxPool", lower_global_pool, 1, {}}}};
 

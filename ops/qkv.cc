@@ -33,7 +33,8 @@ class Merger : public Matcher {
  private:
   // Reshape (B, S, N, H) of x W [+ b] that nobody else reads.
   std::optional<Projections> projections(const Node& node) {
-    if (node.op->name != "FusedAttention" || node.attrs.i("packed", 0) != 0 || node.attrs.i("heads_first", 0) != 0) return std::nullopt;
+    if (node.op->name != "FusedAttention" || node.attrs.i("packed", 0) != 0 || node.attrs.i("heads_first", 0) != 0)
+      return std::nullopt;
     Projections p{};
     for (size_t i = 0; i < 3; ++i) {
       const ValueId v = node.in[i];
@@ -43,7 +44,9 @@ class Merger : public Matcher {
       if (!is_weight(mm->in[1], 2) || (mm->in.size() > 2 && !is_weight(mm->in[2], 1))) return std::nullopt;
       p.product[i] = mm;
       const Node& first = *p.product[0];
-      if (mm->in[0] != first.in[0] || mm->in.size() != first.in.size() || mm->attrs.key() != first.attrs.key() || dims(mm->in[1]) != dims(first.in[1])) return std::nullopt;
+      if (mm->in[0] != first.in[0] || mm->in.size() != first.in.size() || mm->attrs.key() != first.attrs.key() ||
+          dims(mm->in[1]) != dims(first.in[1]))
+        return std::nullopt;
       if (type(g_.value(mm->out[0]).producer) != type(g_.value(first.out[0]).producer)) return std::nullopt;
     }
     if (p.product[0]->attrs.i("transA", 0) != 0) return std::nullopt;
@@ -52,7 +55,8 @@ class Merger : public Matcher {
   // A parameter, or a view of one.
   bool is_weight(ValueId v, size_t rank) const {
     if (dims(v).size() != rank) return false;
-    while (g_.value(v).kind == ValueKind::temp && g_.node(g_.value(v).producer).op->view) v = g_.node(g_.value(v).producer).in[0];
+    while (g_.value(v).kind == ValueKind::temp && g_.node(g_.value(v).producer).op->view)
+      v = g_.node(g_.value(v).producer).in[0];
     return g_.value(v).kind == ValueKind::param;
   }
 
@@ -82,6 +86,8 @@ class Merger : public Matcher {
 
 }  // namespace
 
-Graph merge_qkv(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator) { return Merger(g, compute, evaluator).run(); }
+Graph merge_qkv(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator) {
+  return Merger(g, compute, evaluator).run();
+}
 
 }  // namespace amp

@@ -1,6 +1,6 @@
 // QuantizeLinear (ONNX 10, 13, 19, 21), DequantizeLinear, DynamicQuantizeLinear (11): per tensor, per axis, blocked.
-// A QuantizeLinear is Quantize (ops/quantize_step.cc) and a Cast to its integer type. DequantizeLinear skips that Cast, so that a
-// QDQ pair is differentiable.
+// A QuantizeLinear is Quantize (ops/quantize_step.cc) and a Cast to its integer type. DequantizeLinear skips that Cast,
+// so that a QDQ pair is differentiable.
 #include "ops/quantize.h"
 
 #include "ops/compose.h"
@@ -68,10 +68,12 @@ Dynamic dynamically_quantized(const Lowering& l, ValueId from) {
   const ValueId none = b.scalar(0, f), one = b.scalar(1, f);
   const ValueId x = b.reshape(from, {numel(b.dims(from))});
   const Attrs all{{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}};
-  const ValueId top = b.op("Max", {b.op("ReduceMax", {x}, all), none}), low = b.op("Min", {b.op("ReduceMin", {x}, all), none});
+  const ValueId top = b.op("Max", {b.op("ReduceMax", {x}, all), none}),
+                low = b.op("Min", {b.op("ReduceMin", {x}, all), none});
   const ValueId span = sub(b, top, low);
   const ValueId scale = div(b, b.op("Where", {b.op("Equal", {span, none}), one, span}), b.scalar(255, f));
-  const ValueId point = b.op("Clip", {b.op("Round", {b.op("Neg", {div(b, low, scale)})})}, {{"min", 0.0}, {"max", 255.0}});
+  const ValueId point =
+      b.op("Clip", {b.op("Round", {b.op("Neg", {div(b, low, scale)})})}, {{"min", 0.0}, {"max", 255.0}});
   return {b.op("Quantize", {from, scale, point}, range_of(l, DType::u8)), scale, point};
 }
 

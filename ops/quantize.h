@@ -7,7 +7,8 @@ namespace amp {
 
 // clip(round(x / scale) + zero) as an integer of type t. scale and zero are floating and broadcast against x.
 ValueId quantized(const Lowering&, ValueId x, ValueId scale, ValueId zero, DType t);
-// The floating number that an integer was cast from by quantized(), else the integer as a floating number: gradients pass.
+// The floating number that an integer was cast from by quantized(), else the integer as a floating number: gradients
+// pass.
 ValueId unquantized(Builder& b, ValueId q, DType f);
 
 // x in 256 steps between its extremes, 0 included (DynamicQuantizeLinear), as floating numbers.

@@ -18,7 +18,8 @@ ValueId along(const Lowering& l, ValueId v, int64_t axis, int64_t rank) {
   return l.b.reshape(v, line);
 }
 
-// Input i less the zero point of input z, in fp64. What was quantized in this graph is differentiable, straight through.
+// Input i less the zero point of input z, in fp64. What was quantized in this graph is differentiable, straight
+// through.
 ValueId centred(const Lowering& l, size_t i, size_t z, int64_t axis) {
   const ValueId x = unquantized(l.b, l.in(i), DType::f64);
   if (!l.has(z)) return x;
@@ -58,7 +59,8 @@ void lower_conv_integer(Lowering& l) {
   l.out(0, l.b.cast(convolution(l, centred(l, 0, 2, 1), centred(l, 1, 3, 0), {}), DType::i32));
 }
 
-// com.microsoft's too. Inputs x, its scale, zero point, w, its scale, zero point, scale and zero point of y, bias (in units of both scales).
+// com.microsoft's too. Inputs x, its scale, zero point, w, its scale, zero point, scale and zero point of y, bias (in
+// units of both scales).
 void lower_qlinear_conv(Lowering& l) {
   Builder& b = l.b;
   if (l.attrs.i("channels_last", 0) != 0) l.unsupported("channels_last");

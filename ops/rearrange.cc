@@ -1,4 +1,5 @@
-// Operators that move elements along a fixed pattern: DepthToSpace, SpaceToDepth (ONNX 1+), Trilu (14), ReverseSequence (10),
+// Operators that move elements along a fixed pattern: DepthToSpace, SpaceToDepth (ONNX 1+), Trilu (14), ReverseSequence
+// (10),
 // EyeLike (9), Compress (9) and NonZero (9) of constants. All made of core moves, so their gradients come with them.
 #include <algorithm>
 
@@ -8,7 +9,8 @@ namespace amp {
 namespace {
 
 Dims image_dims(const Lowering& l) {
-  if (l.rank(0) != 4) fail(Exit::model, "E_SHAPE", cat(l.node.op, " of ", to_string(l.dims(0)), ": needs (N, C, H, W)"));
+  if (l.rank(0) != 4)
+    fail(Exit::model, "E_SHAPE", cat(l.node.op, " of ", to_string(l.dims(0)), ": needs (N, C, H, W)"));
   return l.dims(0);
 }
 
@@ -29,7 +31,8 @@ void lower_space_to_depth(Lowering& l) {
   const int64_t s = l.attrs.i("blocksize", 1), h = d[2] / s, w = d[3] / s;
   const bool crd = l.attrs.s("mode", "DCR") == "CRD";
   const ValueId split = b.reshape(l.in(0), {d[0], d[1], h, s, w, s});
-  const ValueId x = b.transpose(split, crd ? std::vector<int64_t>{0, 1, 3, 5, 2, 4} : std::vector<int64_t>{0, 3, 5, 1, 2, 4});
+  const ValueId x =
+      b.transpose(split, crd ? std::vector<int64_t>{0, 1, 3, 5, 2, 4} : std::vector<int64_t>{0, 3, 5, 1, 2, 4});
   l.out(0, b.reshape(x, {d[0], d[1] * s * s, h, w}));
 }
 
@@ -51,15 +54,21 @@ void lower_eye_like(Lowering& l) {
   DType t = l.b.dtype(l.in(0));
   if (l.attrs.has("dtype")) {
     const int64_t code = l.attrs.i("dtype", 1);
-    if (code == 1 || code == 10 || code == 11 || code == 16) t = l.float_type();
-    else if (code == 6) t = DType::i32;
-    else if (code == 7) t = DType::i64;
-    else if (code == 9) t = DType::boolean;
-    else l.unsupported(cat("element type ", code, " of TensorProto"));
+    if (code == 1 || code == 10 || code == 11 || code == 16)
+      t = l.float_type();
+    else if (code == 6)
+      t = DType::i32;
+    else if (code == 7)
+      t = DType::i64;
+    else if (code == 9)
+      t = DType::boolean;
+    else
+      l.unsupported(cat("element type ", code, " of TensorProto"));
   }
   const int64_t k = l.attrs.i("k", 0);
   HostTensor eye = HostTensor::zeros(DType::i64, d);
-  for (int64_t i = std::max<int64_t>(0, -k); i < d[0] && i + k < d[1]; ++i) eye.as_mutable<int64_t>()[i * d[1] + i + k] = 1;
+  for (int64_t i = std::max<int64_t>(0, -k); i < d[0] && i + k < d[1]; ++i)
+    eye.as_mutable<int64_t>()[i * d[1] + i + k] = 1;
   l.out(0, l.b.constant(eye.cast(t)));
 }
 
@@ -84,7 +93,8 @@ void lower_reverse_sequence(Lowering& l) {
   const ValueId len = b.reshape(b.cast(l.in(1), DType::i64), {rows, 1});
   const ValueId mirrored = b.op("Sub", {b.op("Sub", {len, b.scalar(1, DType::i64)}), at});
   const ValueId source = b.op("Where", {b.op("Less", {at, len}), mirrored, at});
-  const ValueId row = b.reshape(b.op("Add", {source, b.constant(HostTensor::of<int64_t>({rows, 1}, base))}), {rows * n});
+  const ValueId row =
+      b.reshape(b.op("Add", {source, b.constant(HostTensor::of<int64_t>({rows, 1}, base))}), {rows * n});
   const Dims dims = b.dims(x);
   const int64_t inner = rows * n != 0 ? numel(d) / (rows * n) : 1;
   const ValueId y = b.op("GatherRows", {b.reshape(x, {rows * n, inner}), row},
@@ -98,8 +108,10 @@ void lower_compress(Lowering& l) {
   Builder& b = l.b;
   ValueId x = l.in(0);
   int64_t axis = 0;
-  if (l.attrs.has("axis")) axis = normalize_axis(l.attrs.i("axis", 0), l.rank(0));
-  else x = b.reshape(x, {numel(l.dims(0))});
+  if (l.attrs.has("axis"))
+    axis = normalize_axis(l.attrs.i("axis", 0), l.rank(0));
+  else
+    x = b.reshape(x, {numel(l.dims(0))});
   const std::vector<int64_t> keep = l.ints(1);
   std::vector<int64_t> rows;
   for (size_t i = 0; i < keep.size(); ++i) {
@@ -108,9 +120,11 @@ void lower_compress(Lowering& l) {
   Dims d = b.dims(x);
   const int64_t n = d[static_cast<size_t>(axis)];
   int64_t outer = 1, inner = 1;
-  for (size_t i = 0; i < d.size(); ++i) (static_cast<int64_t>(i) < axis ? outer : inner) *= static_cast<int64_t>(i) == axis ? 1 : d[i];
+  for (size_t i = 0; i < d.size(); ++i)
+    (static_cast<int64_t>(i) < axis ? outer : inner) *= static_cast<int64_t>(i) == axis ? 1 : d[i];
   const int64_t k = d[static_cast<size_t>(axis)] = static_cast<int64_t>(rows.size());
-  l.out(0, b.op("GatherRows", {x, b.constant(HostTensor::of<int64_t>({k}, rows))}, {{"outer", outer}, {"n", n}, {"inner", inner}, {"dims", d}}));
+  l.out(0, b.op("GatherRows", {x, b.constant(HostTensor::of<int64_t>({k}, rows))},
+                {{"outer", outer}, {"n", n}, {"inner", inner}, {"dims", d}}));
 }
 
 void lower_non_zero(Lowering& l) {
@@ -128,11 +142,13 @@ void lower_non_zero(Lowering& l) {
   l.out(0, l.b.constant(HostTensor::of<int64_t>({static_cast<int64_t>(rank), static_cast<int64_t>(k)}, out)));
 }
 
-const RegisterOnnx onnx[] = {
-    RegisterOnnx{{"DepthToSpace", lower_depth_to_space, 1, {}}}, RegisterOnnx{{"SpaceToDepth", lower_space_to_depth, 1, {}}},
-    RegisterOnnx{{"Trilu", lower_trilu, 14, {}}},                RegisterOnnx{{"EyeLike", lower_eye_like, 9, {}}},
-    RegisterOnnx{{"ReverseSequence", lower_reverse_sequence, 10, {}}}, RegisterOnnx{{"Compress", lower_compress, 9, {}}},
-    RegisterOnnx{{"NonZero", lower_non_zero, 9, {}}}};
+const RegisterOnnx onnx[] = {RegisterOnnx{{"DepthToSpace", lower_depth_to_space, 1, {}}},
+                             RegisterOnnx{{"SpaceToDepth", lower_space_to_depth, 1, {}}},
+                             RegisterOnnx{{"Trilu", lower_trilu, 14, {}}},
+                             RegisterOnnx{{"EyeLike", lower_eye_like, 9, {}}},
+                             RegisterOnnx{{"ReverseSequence", lower_reverse_sequence, 10, {}}},
+                             RegisterOnnx{{"Compress", lower_compress, 9, {}}},
+                             RegisterOnnx{{"NonZero", lower_non_zero, 9, {}}}};
 
 }  // namespace
 }  // namespace amp

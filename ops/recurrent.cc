@@ -1,5 +1,7 @@
-// LSTM, GRU (ONNX 7+), RNN (7+): forward, reverse, bidirectional, sequence_lens, initial states, peepholes, layout (14).
-// X W^T + b of all steps is one MatMul; the core operators (backend/cpu/recurrent.h) run the recurrence of one direction.
+// LSTM, GRU (ONNX 7+), RNN (7+): forward, reverse, bidirectional, sequence_lens, initial states, peepholes, layout
+// (14).
+// X W^T + b of all steps is one MatMul; the core operators (backend/cpu/recurrent.h) run the recurrence of one
+// direction.
 #include "backend/cpu/recurrent.h"
 
 #include <algorithm>
@@ -54,16 +56,21 @@ void add_all(GradBuilder& g, const std::vector<ValueId>& grads, const std::vecto
   for (size_t i = 0; i < inputs.size(); ++i) g.add_grad(inputs[i], grads[i]);
 }
 void grad_lstm(GradBuilder& g) {
-  const auto d = g.b.ops("LSTMGrad", {g.in(1), g.in(2), g.in(3), g.in(4), g.in(5), g.out(3), g.out(4), g.out(0), dy_or_none(g, 0), dy_or_none(g, 1),
-                                      dy_or_none(g, 2)}, g.attrs());
+  const auto d = g.b.ops("LSTMGrad",
+                         {g.in(1), g.in(2), g.in(3), g.in(4), g.in(5), g.out(3), g.out(4), g.out(0), dy_or_none(g, 0),
+                          dy_or_none(g, 1), dy_or_none(g, 2)},
+                         g.attrs());
   add_all(g, d, {0, 1, 2, 3, 5});
 }
 void grad_gru(GradBuilder& g) {
-  const auto d = g.b.ops("GRUGrad", {g.in(1), g.in(2), g.in(3), g.in(4), g.out(2), g.out(3), g.out(0), dy_or_none(g, 0), dy_or_none(g, 1)}, g.attrs());
+  const auto d = g.b.ops(
+      "GRUGrad", {g.in(1), g.in(2), g.in(3), g.in(4), g.out(2), g.out(3), g.out(0), dy_or_none(g, 0), dy_or_none(g, 1)},
+      g.attrs());
   add_all(g, d, {0, 1, 2, 4});
 }
 void grad_rnn(GradBuilder& g) {
-  const auto d = g.b.ops("RNNGrad", {g.in(1), g.in(2), g.in(3), g.out(0), dy_or_none(g, 0), dy_or_none(g, 1)}, g.attrs());
+  const auto d =
+      g.b.ops("RNNGrad", {g.in(1), g.in(2), g.in(3), g.out(0), dy_or_none(g, 0), dy_or_none(g, 1)}, g.attrs());
   add_all(g, d, {0, 1, 2});
 }
 
@@ -89,12 +96,14 @@ const RegisterRecurrent<gru_grad> gru_grad_op{"GRUGrad", infer_gru_grad, nullptr
 const RegisterRecurrent<rnn> rnn_op{"RNN", infer_rnn, grad_rnn};
 const RegisterRecurrent<rnn_grad> rnn_grad_op{"RNNGrad", infer_rnn_grad, nullptr};
 
-// ---- ONNX -------------------------------------------------------------------------------------------------------------
+// ---- ONNX
+// -------------------------------------------------------------------------------------------------------------
 std::vector<std::string> activation_names(const Lowering& l, std::vector<std::string> fallback) {
   const auto it = l.attrs.items().find("activations");
   if (it == l.attrs.items().end()) return fallback;
   const auto* names = std::get_if<std::vector<std::string>>(&it->second);
-  if (!names || names->size() != fallback.size()) fail(Exit::model, "E_ATTR", cat(l.node.op, " needs ", fallback.size(), " activations"));
+  if (!names || names->size() != fallback.size())
+    fail(Exit::model, "E_ATTR", cat(l.node.op, " needs ", fallback.size(), " activations"));
   return *names;
 }
 
@@ -108,14 +117,19 @@ std::vector<Activation> activations(const Lowering& l, const std::vector<std::st
     bool alpha, beta;
     double alpha_default, beta_default;
   };
-  static const Known kKnown[] = {{"sigmoid", Activation::sigmoid, false, false, 0, 0},   {"tanh", Activation::tanh, false, false, 0, 0},
-                                 {"relu", Activation::relu, false, false, 0, 0},         {"hardsigmoid", Activation::hard_sigmoid, true, true, 0.2, 0.5},
-                                 {"leakyrelu", Activation::leaky_relu, true, false, 0.01, 0}, {"elu", Activation::elu, true, false, 1, 0},
-                                 {"softsign", Activation::softsign, false, false, 0, 0}, {"affine", Activation::affine, true, true, 1, 0},
+  static const Known kKnown[] = {{"sigmoid", Activation::sigmoid, false, false, 0, 0},
+                                 {"tanh", Activation::tanh, false, false, 0, 0},
+                                 {"relu", Activation::relu, false, false, 0, 0},
+                                 {"hardsigmoid", Activation::hard_sigmoid, true, true, 0.2, 0.5},
+                                 {"leakyrelu", Activation::leaky_relu, true, false, 0.01, 0},
+                                 {"elu", Activation::elu, true, false, 1, 0},
+                                 {"softsign", Activation::softsign, false, false, 0, 0},
+                                 {"affine", Activation::affine, true, true, 1, 0},
                                  {"scaledtanh", Activation::scaled_tanh, true, true, 1, 1}};
   std::vector<Activation> out;
   for (std::string name : activation_names(l, fallback)) {
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char ch) { return static_cast<char>(std::tolower(ch)); });
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char ch) { return static_cast<char>(std::tolower(ch)); });
     const auto it = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& k) { return name == k.name; });
     if (it == std::end(kKnown)) l.unsupported("activation " + name);
     Activation f{it->kind, it->alpha_default, it->beta_default};
@@ -144,7 +158,8 @@ void lower_recurrent(Lowering& l) {
   if (l.attrs.has("clip")) l.unsupported("clip");
   if (l.attrs.i("input_forget", 0) != 0) l.unsupported("input_forget");
   const std::string direction = l.attrs.s("direction", "forward");
-  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") fail(Exit::model, "E_ATTR", "direction '" + direction + "'");
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    fail(Exit::model, "E_ATTR", "direction '" + direction + "'");
   const int64_t directions = direction == "bidirectional" ? 2 : 1;
   const bool batch_first = l.attrs.i("layout", 0) != 0, reset_after = l.attrs.i("linear_before_reset", 0) != 0;
   const auto swap01 = [&](ValueId v) { return batch_first ? b.transpose(v, {1, 0, 2}) : v; };
@@ -152,7 +167,8 @@ void lower_recurrent(Lowering& l) {
   const Dims dx = b.dims(x), dr = l.dims(2);
   const int64_t T = dx.at(0), B = dx.at(1), H = dr.at(2);
   if (l.dims(1) != Dims{directions, gates * H, dx[2]} || dr != Dims{directions, gates * H, H}) {
-    fail(Exit::model, "E_SHAPE", cat(kind, " of X ", to_string(dx), " with W ", to_string(l.dims(1)), " and R ", to_string(dr)));
+    fail(Exit::model, "E_SHAPE",
+         cat(kind, " of X ", to_string(dx), " with W ", to_string(l.dims(1)), " and R ", to_string(dr)));
   }
   std::vector<std::string> names;
   for (int64_t d = 0; d < directions; ++d) {
@@ -168,7 +184,8 @@ void lower_recurrent(Lowering& l) {
 
   std::vector<std::vector<ValueId>> ends;  // by direction: y, h, c
   for (int64_t d = 0; d < directions; ++d) {
-    ValueId xg = b.op("MatMul", {x, entry(b, l.in(1), d)}, {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", 1.0}});
+    ValueId xg =
+        b.op("MatMul", {x, entry(b, l.in(1), d)}, {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", 1.0}});
     const ValueId r = entry(b, l.in(2), d);
     ValueId reset_bias;
     if (l.has(3)) {
@@ -186,9 +203,12 @@ void lower_recurrent(Lowering& l) {
     const size_t n = functions.size() / static_cast<size_t>(directions);
     const Attrs a = core_attrs(functions, static_cast<size_t>(d) * n, n, direction == "reverse" || d == 1);
     std::vector<ValueId> in{xg, r, initial(5, d)};
-    if (kind == "LSTM") in.insert(in.end(), {initial(6, d), lens, l.has(7) ? entry(b, l.in(7), d) : ValueId{}});
-    else if (kind == "GRU") in.insert(in.end(), {lens, reset_bias});
-    else in.push_back(lens);
+    if (kind == "LSTM")
+      in.insert(in.end(), {initial(6, d), lens, l.has(7) ? entry(b, l.in(7), d) : ValueId{}});
+    else if (kind == "GRU")
+      in.insert(in.end(), {lens, reset_bias});
+    else
+      in.push_back(lens);
     ends.push_back(b.ops(kind, in, a));
   }
   // Y (T, D, B, H), the states (D, B, H); batch first: (B, T, D, H) and (B, D, H).
@@ -203,7 +223,8 @@ void lower_recurrent(Lowering& l) {
   if (kind == "LSTM") l.out(2, swap01(stack(2, {1, B, H}, 0)));
 }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"LSTM", lower_recurrent, 7, {}}}, RegisterOnnx{{"GRU", lower_recurrent, 7, {}}},
+const RegisterOnnx onnx[] = {RegisterOnnx{{"LSTM", lower_recurrent, 7, {}}},
+                             RegisterOnnx{{"GRU", lower_recurrent, 7, {}}},
                              RegisterOnnx{{"RNN", lower_recurrent, 7, {}}}};
 
 }  // namespace

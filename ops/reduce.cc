@@ -10,7 +10,9 @@
 namespace amp {
 namespace {
 
-void infer_reduce(InferCtx& c) { c.out(c.in(0).dtype, reduced_dims(c.in(0).dims, c.attrs.ints("axes"), c.attrs.i("keepdims", 1) != 0)); }
+void infer_reduce(InferCtx& c) {
+  c.out(c.in(0).dtype, reduced_dims(c.in(0).dims, c.attrs.ints("axes"), c.attrs.i("keepdims", 1) != 0));
+}
 
 // Core reductions run over one run of neighbouring axes; others are chained from the innermost out.
 enum { kSum, kMax, kMin, kProd };
@@ -36,7 +38,7 @@ ValueId simplify_reduce(Builder& b, const char* name, const std::vector<ValueId>
   };
   while (start > 0 && adjacent(big[start - 1], big[start])) --start;
   if (start == 0) {
-    if (big.size() == axes.size()) return {};   // else an axis of size 1 would stretch the run
+    if (big.size() == axes.size()) return {};  // else an axis of size 1 would stretch the run
     return b.reshape(b.op(name, {in[0]}, {{"axes", big}, {"keepdims", int64_t{1}}}), final_dims);
   }
   const std::vector<int64_t> inner(big.begin() + static_cast<int64_t>(start), big.end());
@@ -44,25 +46,41 @@ ValueId simplify_reduce(Builder& b, const char* name, const std::vector<ValueId>
   const ValueId first = b.op(name, {in[0]}, {{"axes", inner}, {"keepdims", int64_t{1}}});
   return b.reshape(b.op(name, {first}, {{"axes", rest}, {"keepdims", int64_t{1}}}), final_dims);
 }
-ValueId simplify_sum(Builder& b, const std::vector<ValueId>& in, const Attrs& a) { return simplify_reduce(b, "ReduceSum", in, a); }
-ValueId simplify_max(Builder& b, const std::vector<ValueId>& in, const Attrs& a) { return simplify_reduce(b, "ReduceMax", in, a); }
-ValueId simplify_min(Builder& b, const std::vector<ValueId>& in, const Attrs& a) { return simplify_reduce(b, "ReduceMin", in, a); }
-ValueId simplify_prod(Builder& b, const std::vector<ValueId>& in, const Attrs& a) { return simplify_reduce(b, "ReduceProd", in, a); }
+ValueId simplify_sum(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  return simplify_reduce(b, "ReduceSum", in, a);
+}
+ValueId simplify_max(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  return simplify_reduce(b, "ReduceMax", in, a);
+}
+ValueId simplify_min(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  return simplify_reduce(b, "ReduceMin", in, a);
+}
+ValueId simplify_prod(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  return simplify_reduce(b, "ReduceProd", in, a);
+}
 
 template <int Op, class T>
 AMP_INLINE inline T combine(T a, T b) {
-  if constexpr (Op == kSum) return static_cast<T>(a + b);
-  else if constexpr (Op == kProd) return static_cast<T>(a * b);
-  else if constexpr (Op == kMax) return b > a || b != b ? b : a;   // NaN wins
-  else return b < a || b != b ? b : a;
+  if constexpr (Op == kSum)
+    return static_cast<T>(a + b);
+  else if constexpr (Op == kProd)
+    return static_cast<T>(a * b);
+  else if constexpr (Op == kMax)
+    return b > a || b != b ? b : a;  // NaN wins
+  else
+    return b < a || b != b ? b : a;
 }
 template <int Op, class T>
 T identity() {
   using L = std::numeric_limits<T>;
-  if constexpr (Op == kSum) return T(0);
-  else if constexpr (Op == kProd) return T(1);
-  else if constexpr (Op == kMax) return L::has_infinity ? -L::infinity() : L::lowest();
-  else return L::has_infinity ? L::infinity() : L::max();
+  if constexpr (Op == kSum)
+    return T(0);
+  else if constexpr (Op == kProd)
+    return T(1);
+  else if constexpr (Op == kMax)
+    return L::has_infinity ? -L::infinity() : L::lowest();
+  else
+    return L::has_infinity ? L::infinity() : L::max();
 }
 
 // x seen as [outer, reduced, inner].
@@ -110,7 +128,9 @@ Kernel typed_reduce(const KernelArgs& a) {
         std::fill(sum, sum + m, identity<Op, T>());
         for (int64_t i = 0; i < n; ++i) {
           const T* p = elementwise_detail::load<T>(x, (o * n + i) * inner + c, m, scratch);
-          simd([&]() AMP_INLINE { for (int64_t j = 0; j < m; ++j) sum[j] = combine<Op>(sum[j], p[j]); });
+          simd([&]() AMP_INLINE {
+            for (int64_t j = 0; j < m; ++j) sum[j] = combine<Op>(sum[j], p[j]);
+          });
         }
         convert(DTypeOf<T>::value, sum, y.dtype, static_cast<char*>(y.data) + (o * inner + c) * size_of(y.dtype), m);
       }
@@ -128,9 +148,12 @@ Kernel reduce_kernel(const KernelArgs& a) {
 }
 
 // dy with the reduced axes back as 1, so that it broadcasts against the input.
-ValueId keep(GradBuilder& g, ValueId v) { return g.b.reshape(v, reduced_dims(g.dims(g.in(0)), g.attrs().ints("axes"), true)); }
+ValueId keep(GradBuilder& g, ValueId v) {
+  return g.b.reshape(v, reduced_dims(g.dims(g.in(0)), g.attrs().ints("axes"), true));
+}
 void grad_sum(GradBuilder& g) { g.add_grad(0, g.b.expand(keep(g, g.dy(0)), g.dims(g.in(0)))); }
-// The gradient goes to the extreme elements, in equal parts when several tie (PyTorch's amax). They are found by comparison,
+// The gradient goes to the extreme elements, in equal parts when several tie (PyTorch's amax). They are found by
+// comparison,
 // so the result must keep its input's storage type: an extreme moves.
 void grad_extreme(GradBuilder& g) {
   const DType t = g.b.dtype(g.in(0));
@@ -138,13 +161,14 @@ void grad_extreme(GradBuilder& g) {
   const ValueId count = g.b.reduce_sum(hit, g.attrs().ints("axes"), true);
   g.add_grad(0, g.op("Mul", {hit, g.op("Div", {keep(g, g.dy(0)), count})}));
 }
-// The product of the other elements: of all over this one where none is 0; with one 0 only that one has a slope; with more none.
+// The product of the other elements: of all over this one where none is 0; with one 0 only that one has a slope; with
+// more none.
 void grad_prod(GradBuilder& g) {
   const DType t = g.b.dtype(g.in(0));
   const auto axes = g.attrs().ints("axes");
   const ValueId zero = g.b.scalar(0, t), is_zero = g.op("Equal", {g.in(0), zero});
   const ValueId zeros = g.b.reduce_sum(g.b.cast(is_zero, t), axes, true);
-  const ValueId others = g.op("Where", {is_zero, g.b.scalar(1, t), g.in(0)});   // a 0 counts as 1
+  const ValueId others = g.op("Where", {is_zero, g.b.scalar(1, t), g.in(0)});  // a 0 counts as 1
   const ValueId product = g.op("ReduceProd", {others}, {{"axes", axes}, {"keepdims", int64_t{1}}});
   const ValueId at_zero = g.op("Where", {g.op("Equal", {zeros, g.b.scalar(1, t)}), product, zero});
   const ValueId elsewhere = g.op("Where", {g.op("Equal", {zeros, zero}), g.op("Div", {product, others}), zero});
@@ -160,16 +184,21 @@ OpDef def(const char* name, Gradient gradient, Simplify simplify, bool moves = f
   d.simplify = simplify;
   return d;
 }
-const RegisterOp ops_[] = {RegisterOp{def(kNames[kSum], grad_sum, simplify_sum)}, RegisterOp{def(kNames[kMax], grad_extreme, simplify_max, true)},
-                           RegisterOp{def(kNames[kMin], grad_extreme, simplify_min, true)}, RegisterOp{def(kNames[kProd], grad_prod, simplify_prod)}};
-const RegisterKernel kernels_[] = {{DeviceKind::cpu, kNames[kSum], reduce_kernel<kSum>}, {DeviceKind::cpu, kNames[kMax], reduce_kernel<kMax>},
-                                   {DeviceKind::cpu, kNames[kMin], reduce_kernel<kMin>}, {DeviceKind::cpu, kNames[kProd], reduce_kernel<kProd>}};
+const RegisterOp ops_[] = {RegisterOp{def(kNames[kSum], grad_sum, simplify_sum)},
+                           RegisterOp{def(kNames[kMax], grad_extreme, simplify_max, true)},
+                           RegisterOp{def(kNames[kMin], grad_extreme, simplify_min, true)},
+                           RegisterOp{def(kNames[kProd], grad_prod, simplify_prod)}};
+const RegisterKernel kernels_[] = {{DeviceKind::cpu, kNames[kSum], reduce_kernel<kSum>},
+                                   {DeviceKind::cpu, kNames[kMax], reduce_kernel<kMax>},
+                                   {DeviceKind::cpu, kNames[kMin], reduce_kernel<kMin>},
+                                   {DeviceKind::cpu, kNames[kProd], reduce_kernel<kProd>}};
 
-// ---- ONNX -------------------------------------------------------------------------------------------------------------
+// ---- ONNX
+// -------------------------------------------------------------------------------------------------------------
 struct Plan {
   std::vector<int64_t> axes;
   int64_t keepdims;
-  int64_t count;   // elements per result
+  int64_t count;  // elements per result
   bool noop;
 };
 Plan plan(const Lowering& l) {
@@ -189,7 +218,8 @@ Plan plan(const Lowering& l) {
 ValueId reduce(Lowering& l, const Plan& p, const char* name, ValueId x) {
   return p.axes.empty() ? x : l.b.op(name, {x}, {{"axes", p.axes}, {"keepdims", p.keepdims}});
 }
-template <int Op> void lower_reduce(Lowering& l) {
+template <int Op>
+void lower_reduce(Lowering& l) {
   if (l.b.dtype(l.in(0)) != DType::boolean) return l.out(0, reduce(l, plan(l), kNames[Op], l.in(0)));
   l.out(0, l.b.cast(reduce(l, plan(l), kNames[Op], l.b.cast(l.in(0), DType::i32)), DType::boolean));
 }
@@ -222,12 +252,16 @@ void lower_log_sum_exp(Lowering& l) {  // log sum e^(x - max) + max, max held co
   l.out(0, b.reshape(y, reduced_dims(l.dims(0), p.axes, p.keepdims != 0)));
 }
 
-const RegisterOnnx onnx[] = {
-    RegisterOnnx{{"ReduceSum", lower_reduce<kSum>, 1, {}}},    RegisterOnnx{{"ReduceMean", lower_mean, 1, {}}},
-    RegisterOnnx{{"ReduceMax", lower_reduce<kMax>, 1, {}}},    RegisterOnnx{{"ReduceMin", lower_reduce<kMin>, 1, {}}},
-    RegisterOnnx{{"ReduceProd", lower_reduce<kProd>, 1, {}}},  RegisterOnnx{{"ReduceL1", lower_l1, 1, {}}},
-    RegisterOnnx{{"ReduceL2", lower_l2, 1, {}}},               RegisterOnnx{{"ReduceSumSquare", lower_sum_square, 1, {}}},
-    RegisterOnnx{{"ReduceLogSum", lower_log_sum, 1, {}}},      RegisterOnnx{{"ReduceLogSumExp", lower_log_sum_exp, 1, {}}}};
+const RegisterOnnx onnx[] = {RegisterOnnx{{"ReduceSum", lower_reduce<kSum>, 1, {}}},
+                             RegisterOnnx{{"ReduceMean", lower_mean, 1, {}}},
+                             RegisterOnnx{{"ReduceMax", lower_reduce<kMax>, 1, {}}},
+                             RegisterOnnx{{"ReduceMin", lower_reduce<kMin>, 1, {}}},
+                             RegisterOnnx{{"ReduceProd", lower_reduce<kProd>, 1, {}}},
+                             RegisterOnnx{{"ReduceL1", lower_l1, 1, {}}},
+                             RegisterOnnx{{"ReduceL2", lower_l2, 1, {}}},
+                             RegisterOnnx{{"ReduceSumSquare", lower_sum_square, 1, {}}},
+                             RegisterOnnx{{"ReduceLogSum", lower_log_sum, 1, {}}},
+                             RegisterOnnx{{"ReduceLogSumExp", lower_log_sum_exp, 1, {}}}};
 
 }  // namespace
 }  // namespace amp

@@ -1,4 +1,5 @@
-// How a reduction's input is seen: (outer, n, inner), the middle goes. ops/cuda/reduce.cu and fused kernels must see it alike.
+// How a reduction's input is seen: (outer, n, inner), the middle goes. ops/cuda/reduce.cu and fused kernels must see it
+// alike.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +13,10 @@ inline Dims reduced_dims(const Dims& in, const std::vector<int64_t>& axes, bool 
   Dims out;
   for (size_t d = 0; d < in.size(); ++d) {
     const bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
-    if (!gone) out.push_back(in[d]);
-    else if (keepdims) out.push_back(1);
+    if (!gone)
+      out.push_back(in[d]);
+    else if (keepdims)
+      out.push_back(1);
   }
   return out;
 }

@@ -19,7 +19,8 @@ ValueId simplify_reshape(Builder& b, const std::vector<ValueId>& in, const Attrs
   if (b.dims(in[0]) == dims) return in[0];
   const Value& x = b.value(in[0]);
   if (x.kind == ValueKind::constant && numel(dims) == x.constant.numel()) return b.constant(x.constant.reshaped(dims));
-  if (x.producer && b.graph().node(x.producer).op->name == "Reshape") return b.reshape(b.graph().node(x.producer).in[0], dims);
+  if (x.producer && b.graph().node(x.producer).op->name == "Reshape")
+    return b.reshape(b.graph().node(x.producer).in[0], dims);
   return {};
 }
 
@@ -49,7 +50,8 @@ void lower_reshape(Lowering& l) {
   int64_t known = 1, unknown = -1;
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i] == 0 && !allow_zero) {
-      if (i >= in.size()) fail(Exit::model, "E_SHAPE", cat("Reshape copies dimension ", i, " of a tensor of rank ", in.size()));
+      if (i >= in.size())
+        fail(Exit::model, "E_SHAPE", cat("Reshape copies dimension ", i, " of a tensor of rank ", in.size()));
       out[i] = in[i];
     }
     if (out[i] == -1) {
@@ -103,8 +105,9 @@ void lower_unsqueeze(Lowering& l) {
   l.out(0, l.b.reshape(l.in(0), out));
 }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"Reshape", lower_reshape, 5, {}}}, RegisterOnnx{{"Flatten", lower_flatten, 1, {}}},
-                             RegisterOnnx{{"Squeeze", lower_squeeze, 1, {}}}, RegisterOnnx{{"Unsqueeze", lower_unsqueeze, 1, {}}}};
+const RegisterOnnx onnx[] = {
+    RegisterOnnx{{"Reshape", lower_reshape, 5, {}}}, RegisterOnnx{{"Flatten", lower_flatten, 1, {}}},
+    RegisterOnnx{{"Squeeze", lower_squeeze, 1, {}}}, RegisterOnnx{{"Unsqueeze", lower_unsqueeze, 1, {}}}};
 
 }  // namespace
 }  // namespace amp

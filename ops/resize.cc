@@ -1,5 +1,7 @@
-// Resize (ONNX 10, 11, 13, 18, 19) and Upsample (7, 9): nearest, linear and cubic, every coordinate_transformation_mode and nearest_mode,
-// scales or sizes, roi, antialias. Interpolation is separable: one linear map per resized axis (ops/axis_map.h), hence the gradient.
+// Resize (ONNX 10, 11, 13, 18, 19) and Upsample (7, 9): nearest, linear and cubic, every coordinate_transformation_mode
+// and nearest_mode,
+// scales or sizes, roi, antialias. Interpolation is separable: one linear map per resized axis (ops/axis_map.h), hence
+// the gradient.
 // Coordinates and coefficients follow onnx/reference/ops/op_resize.py.
 #include <algorithm>
 #include <cmath>
@@ -44,7 +46,7 @@ double cubic(double a, double x) {
 }
 
 struct Taps {
-  int64_t first = 0;            // offset from the position below
+  int64_t first = 0;  // offset from the position below
   std::vector<double> weight;
 };
 // ratio in (0, 1]: distance from the position below; at a position itself it is 1.
@@ -85,7 +87,8 @@ AxisMap axis_map(const Rule& r, const Axis& a, std::vector<bool>& inside) {
       }
       for (size_t i = 0; i < t.weight.size(); ++i) {
         const int64_t at = static_cast<int64_t>(below) + t.first + static_cast<int64_t>(i);
-        if (t.weight[i] != 0) m.add(std::clamp<int64_t>(at, 0, a.in - 1), r.exclude_outside ? t.weight[i] / sum : t.weight[i]);
+        if (t.weight[i] != 0)
+          m.add(std::clamp<int64_t>(at, 0, a.in - 1), r.exclude_outside ? t.weight[i] / sum : t.weight[i]);
       }
     }
     m.end_row();
@@ -115,7 +118,8 @@ ValueId resize(Lowering& l, const Rule& r, const std::vector<Axis>& axes) {
 }
 
 std::vector<Axis> scaled_axes(const Lowering& l, const std::vector<int64_t>& which, const std::vector<double>& scales) {
-  if (scales.size() != which.size()) fail(Exit::model, "E_SHAPE", cat(l.node.op, " has ", scales.size(), " scales for ", which.size(), " axes"));
+  if (scales.size() != which.size())
+    fail(Exit::model, "E_SHAPE", cat(l.node.op, " has ", scales.size(), " scales for ", which.size(), " axes"));
   std::vector<Axis> axes;
   for (size_t i = 0; i < which.size(); ++i) {
     Axis a;
@@ -130,7 +134,8 @@ std::vector<Axis> scaled_axes(const Lowering& l, const std::vector<int64_t>& whi
 }
 
 std::vector<Axis> sized_axes(const Lowering& l, const std::vector<int64_t>& which, const std::vector<int64_t>& sizes) {
-  if (sizes.size() != which.size()) fail(Exit::model, "E_SHAPE", cat(l.node.op, " has ", sizes.size(), " sizes for ", which.size(), " axes"));
+  if (sizes.size() != which.size())
+    fail(Exit::model, "E_SHAPE", cat(l.node.op, " has ", sizes.size(), " sizes for ", which.size(), " axes"));
   const std::string policy = l.attrs.s("keep_aspect_ratio_policy", "stretch");
   std::vector<Axis> axes;
   double common = 0;
@@ -139,7 +144,8 @@ std::vector<Axis> sized_axes(const Lowering& l, const std::vector<int64_t>& whic
     a.axis = which[i];
     a.in = l.dims(0)[static_cast<size_t>(which[i])];
     a.out = sizes[i];
-    if (a.in == 0 || a.out < 0) fail(Exit::model, "E_SHAPE", cat(l.node.op, " of ", to_string(l.dims(0)), " to ", to_string(sizes)));
+    if (a.in == 0 || a.out < 0)
+      fail(Exit::model, "E_SHAPE", cat(l.node.op, " of ", to_string(l.dims(0)), " to ", to_string(sizes)));
     a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
     common = i == 0 ? a.scale : policy == "not_larger" ? std::min(common, a.scale) : std::max(common, a.scale);
     axes.push_back(a);
@@ -170,7 +176,8 @@ Rule simple_rule(const Lowering& l) {  // Upsample and Resize 10
 }
 
 void lower_upsample(Lowering& l) {
-  const std::vector<double> scales = l.version() < 9 && l.node.op == "Upsample" ? l.attrs.floats("scales") : l.constant(1).to_doubles();
+  const std::vector<double> scales =
+      l.version() < 9 && l.node.op == "Upsample" ? l.attrs.floats("scales") : l.constant(1).to_doubles();
   l.out(0, resize(l, simple_rule(l), scaled_axes(l, all_axes(l), scales)));
 }
 
@@ -183,21 +190,26 @@ void lower_resize(Lowering& l) {
   r.extrapolation = l.attrs.f("extrapolation_value", 0);
   r.exclude_outside = l.attrs.i("exclude_outside", 0) != 0;
   r.antialias = l.attrs.i("antialias", 0) != 0;
-  const auto known = [](const std::string& s, std::initializer_list<const char*> names) { return std::find(names.begin(), names.end(), s) != names.end(); };
+  const auto known = [](const std::string& s, std::initializer_list<const char*> names) {
+    return std::find(names.begin(), names.end(), s) != names.end();
+  };
   if (!known(r.mode, {"nearest", "linear", "cubic"})) l.unsupported("mode '" + r.mode + "'");
-  if (!known(r.coordinates, {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize",
-                             "half_pixel_symmetric"})) {
+  if (!known(r.coordinates, {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn",
+                             "tf_crop_and_resize", "half_pixel_symmetric"})) {
     l.unsupported("coordinate_transformation_mode '" + r.coordinates + "'");
   }
-  if (!known(r.nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})) l.unsupported("nearest_mode '" + r.nearest + "'");
+  if (!known(r.nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}))
+    l.unsupported("nearest_mode '" + r.nearest + "'");
   std::vector<int64_t> which = l.attrs.ints("axes", all_axes(l));
   for (int64_t& a : which) a = normalize_axis(a, l.rank(0));
   const auto given = [&](size_t i) { return l.has(i) && numel(l.dims(i)) > 0; };
   if (!given(2) && !given(3)) fail(Exit::model, "E_ATTR", "Resize has neither scales nor sizes");
-  std::vector<Axis> axes = given(2) ? scaled_axes(l, which, l.constant(2).to_doubles()) : sized_axes(l, which, l.ints(3));
+  std::vector<Axis> axes =
+      given(2) ? scaled_axes(l, which, l.constant(2).to_doubles()) : sized_axes(l, which, l.ints(3));
   if (r.coordinates == "tf_crop_and_resize") {
     const std::vector<double> roi = l.constant(1).to_doubles();
-    if (roi.size() != 2 * axes.size()) fail(Exit::model, "E_SHAPE", cat("Resize has ", roi.size(), " roi numbers for ", axes.size(), " axes"));
+    if (roi.size() != 2 * axes.size())
+      fail(Exit::model, "E_SHAPE", cat("Resize has ", roi.size(), " roi numbers for ", axes.size(), " axes"));
     for (size_t i = 0; i < axes.size(); ++i) {
       axes[i].roi_start = roi[i];
       axes[i].roi_end = roi[i + axes.size()];
@@ -206,7 +218,8 @@ void lower_resize(Lowering& l) {
   l.out(0, resize(l, r, axes));
 }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"Upsample", lower_upsample, 7, {}}}, RegisterOnnx{{"Resize", lower_upsample, 10, {}}},
+const RegisterOnnx onnx[] = {RegisterOnnx{{"Upsample", lower_upsample, 7, {}}},
+                             RegisterOnnx{{"Resize", lower_upsample, 10, {}}},
                              RegisterOnnx{{"Resize", lower_resize, 11, {}}}};
 
 }  // namespace

@@ -40,11 +40,13 @@ void lower(Lowering& l, ValueId cos, ValueId sin, ValueId ids) {
     int64_t heads = l.attrs.i("num_heads", 0);
     const int64_t part = l.attrs.i("rotary_embedding_dim", 0);
     if (heads == 0 && part == 0) heads = d[2] / (2 * b.dims(cos).back());
-    if (heads <= 0 || d[2] % heads != 0) fail(Exit::model, "E_ATTR", cat("RotaryEmbedding of ", to_string(d), " with num_heads ", heads));
+    if (heads <= 0 || d[2] % heads != 0)
+      fail(Exit::model, "E_ATTR", cat("RotaryEmbedding of ", to_string(d), " with num_heads ", heads));
     x = b.reshape(x, {d[0], d[1], heads, d[2] / heads});
   }
   const Dims c = b.dims(cos);
-  if (c.size() != 3) fail(Exit::model, "E_SHAPE", cat("RotaryEmbedding: caches of ", to_string(c), " without position ids"));
+  if (c.size() != 3)
+    fail(Exit::model, "E_SHAPE", cat("RotaryEmbedding: caches of ", to_string(c), " without position ids"));
   const Dims line = flat ? Dims{c[0], c[1], 1, c[2]} : Dims{c[0], 1, c[1], c[2]};
   const ValueId y = rotate(b, x, b.reshape(cos, line), b.reshape(sin, line), l.attrs.i("interleaved", 0) != 0);
   l.out(0, b.reshape(y, d));

@@ -1,5 +1,5 @@
-// ScatterElements (ONNX 11, reductions 16, 18) and its old name Scatter (9): a copy of data with elements replaced or combined at indices
-// along an axis. Addition is core Add of ScatterElementsAdd; the rest is
+// ScatterElements (ONNX 11, reductions 16, 18) and its old name Scatter (9): a copy of data with elements replaced or
+// combined at indices along an axis. Addition is core Add of ScatterElementsAdd; the rest is
 //   ScatterElements(data, indices, updates) {axis, reduction}: none (the last update wins), mul, max, min.
 #include "backend/indices.h"
 #include "ops/compose.h"
@@ -17,7 +17,8 @@ int64_t index_at(const Tensor& t, int64_t i) {
 template <class T>
 Kernel typed(const KernelArgs& a) {
   const Tensor x = a.in[0], idx = a.in[1], u = a.in[2], y = a.out[0];
-  if (idx.dtype != DType::i64 && idx.dtype != DType::i32) fail(Exit::model, "E_ATTR", cat("indices are ", name_of(idx.dtype), ", not int32 or int64"));
+  if (idx.dtype != DType::i64 && idx.dtype != DType::i32)
+    fail(Exit::model, "E_ATTR", cat("indices are ", name_of(idx.dtype), ", not int32 or int64"));
   const size_t axis = static_cast<size_t>(a.attrs().i("axis", 0));
   const int64_t reduction = a.attrs().i("reduction", kNone), n = x.dims[axis];
   const Dims strides = row_major_strides(x.dims), id = idx.dims;
@@ -26,7 +27,8 @@ Kernel typed(const KernelArgs& a) {
     std::vector<int64_t> at(id.size(), 0);
     for (int64_t i = 0; i < idx.numel(); ++i) {
       int64_t k = index_at(idx, i);
-      if (k < -n || k >= n) fail(Exit::data, "E_INDEX", cat("ScatterElements: index ", k, " is outside an axis of ", n));
+      if (k < -n || k >= n)
+        fail(Exit::data, "E_INDEX", cat("ScatterElements: index ", k, " is outside an axis of ", n));
       if (k < 0) k += n;
       int64_t offset = k * strides[axis];
       for (size_t d = 0; d < id.size(); ++d) offset += d == axis ? 0 : at[d] * strides[d];
@@ -35,10 +37,18 @@ Kernel typed(const KernelArgs& a) {
       convert(y.dtype, to, DTypeOf<T>::value, &old, 1);
       convert(u.dtype, static_cast<const char*>(u.data) + i * size_of(u.dtype), DTypeOf<T>::value, &add, 1);
       switch (reduction) {
-        case kMul: sum = static_cast<T>(old * add); break;
-        case kMax: sum = add > old || add != add ? add : old; break;
-        case kMin: sum = add < old || add != add ? add : old; break;
-        default: sum = add; break;
+        case kMul:
+          sum = static_cast<T>(old * add);
+          break;
+        case kMax:
+          sum = add > old || add != add ? add : old;
+          break;
+        case kMin:
+          sum = add < old || add != add ? add : old;
+          break;
+        default:
+          sum = add;
+          break;
       }
       convert(DTypeOf<T>::value, &sum, y.dtype, to, 1);
       for (size_t d = id.size(); d-- > 0 && ++at[d] == id[d];) at[d] = 0;
@@ -51,7 +61,8 @@ Kernel kernel(const KernelArgs& a) {
 }
 
 void grad(GradBuilder& g) {
-  if (g.attrs().i("reduction", kNone) != kNone) fail(Exit::unsupported, "E_NO_GRAD", "ScatterElements with reduction mul, max or min has no gradient");
+  if (g.attrs().i("reduction", kNone) != kNone)
+    fail(Exit::unsupported, "E_NO_GRAD", "ScatterElements with reduction mul, max or min has no gradient");
   if (g.needs(0)) {
     const ValueId zeros = filled(g.b, 0, g.b.dtype(g.in(0)), g.dims(g.in(2)));
     g.add_grad(0, g.op("ScatterElements", {g.dy(0), g.in(1), zeros}, g.attrs()));
@@ -68,24 +79,29 @@ OpDef def() {
 }
 const RegisterOp op{def()};
 const RegisterKernel cpu{DeviceKind::cpu, "ScatterElements", kernel};
-const RegisterLookup lookup{"ScatterElements", {1, [](const Graph& g, const Node& n) {
-                                                  return index_into(g.value(n.in[0]).dims.at(static_cast<size_t>(n.attrs.i("axis", 0))), IndexBound::axis);
-                                                }}};
+const RegisterLookup lookup{"ScatterElements",
+                            {1, [](const Graph& g, const Node& n) {
+                               return index_into(g.value(n.in[0]).dims.at(static_cast<size_t>(n.attrs.i("axis", 0))),
+                                                 IndexBound::axis);
+                             }}};
 
 void lower_scatter(Lowering& l) {
   Builder& b = l.b;
   const int64_t axis = normalize_axis(l.attrs.i("axis", 0), l.rank(0));
-  if (l.rank(0) != l.rank(1) || l.dims(1) != l.dims(2)) fail(Exit::model, "E_SHAPE", cat(l.node.op, ": data, indices and updates disagree"));
+  if (l.rank(0) != l.rank(1) || l.dims(1) != l.dims(2))
+    fail(Exit::model, "E_SHAPE", cat(l.node.op, ": data, indices and updates disagree"));
   const std::string reduction = l.attrs.s("reduction", "none");
   if (reduction == "add") {
     if (!is_float(b.dtype(l.in(0)))) l.unsupported("adding integers");
-    return l.out(0, add(b, l.in(0), b.op("ScatterElementsAdd", {l.in(2), l.in(1)}, {{"axis", axis}, {"dims", l.dims(0)}})));
+    return l.out(
+        0, add(b, l.in(0), b.op("ScatterElementsAdd", {l.in(2), l.in(1)}, {{"axis", axis}, {"dims", l.dims(0)}})));
   }
   const int64_t kind = reduction == "mul" ? kMul : reduction == "max" ? kMax : reduction == "min" ? kMin : kNone;
   if (kind == kNone && reduction != "none") l.unsupported("reduction '" + reduction + "'");
   l.out(0, b.op("ScatterElements", {l.in(0), l.in(1), l.in(2)}, {{"axis", axis}, {"reduction", kind}}));
 }
-const RegisterOnnx onnx[] = {RegisterOnnx{{"Scatter", lower_scatter, 9, {}}}, RegisterOnnx{{"ScatterElements", lower_scatter, 11, {}}}};
+const RegisterOnnx onnx[] = {RegisterOnnx{{"Scatter", lower_scatter, 9, {}}},
+                             RegisterOnnx{{"ScatterElements", lower_scatter, 11, {}}}};
 
 }  // namespace
 }  // namespace amp

@@ -8,7 +8,8 @@ namespace {
 
 using namespace elementwise_detail;
 
-// ---- Where: condition bool, a and b of one type ------------------------------------------------------------------------
+// ---- Where: condition bool, a and b of one type
+// ------------------------------------------------------------------------
 void infer_where(InferCtx& c) { c.out(c.in(1).dtype, broadcast(c.in(0).dims, broadcast(c.in(1).dims, c.in(2).dims))); }
 
 template <class T>
@@ -30,7 +31,9 @@ Kernel typed_where(const KernelArgs& a) {
           const bool direct = y.dtype == DTypeOf<T>::value;
           T* r = direct ? static_cast<T*>(y.data) + row * space.inner + at : sy;
           for (int64_t i = 0; i < n; ++i) r[i] = c[i * s[0]] ? p[i * s[1]] : q[i * s[2]];
-          if (!direct) convert(DTypeOf<T>::value, r, y.dtype, static_cast<char*>(y.data) + (row * space.inner + at) * size_of(y.dtype), n);
+          if (!direct)
+            convert(DTypeOf<T>::value, r, y.dtype,
+                    static_cast<char*>(y.data) + (row * space.inner + at) * size_of(y.dtype), n);
         }
       }
     });
@@ -40,8 +43,10 @@ Kernel where_kernel(const KernelArgs& a) {
   if (is_float(a.in[1].dtype)) return in_double(a) ? typed_where<double>(a) : typed_where<float>(a);
   return with_type(a.in[1].dtype, [&](auto zero) -> Kernel {
     using T = decltype(zero);
-    if constexpr (std::is_integral_v<T>) return typed_where<T>(a);
-    else bug("unreachable");
+    if constexpr (std::is_integral_v<T>)
+      return typed_where<T>(a);
+    else
+      bug("unreachable");
   });
 }
 void grad_where(GradBuilder& g) {
@@ -69,10 +74,21 @@ const RegisterOp where_op{where_def()};
 const RegisterKernel where_cpu{DeviceKind::cpu, "Where", where_kernel};
 #endif
 
-// ---- Max, Min: NaN wins -------------------------------------------------------------------------------------------------
+// ---- Max, Min: NaN wins
+// -------------------------------------------------------------------------------------------------
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
-struct Max : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T a, T b) const { return a > b || a != a ? a : b; } };
-struct Min : Functor<2, FloatsAndInts> { template <class T> HD T operator()(T a, T b) const { return a < b || a != a ? a : b; } };
+struct Max : Functor<2, FloatsAndInts> {
+  template <class T>
+  HD T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
+};
+struct Min : Functor<2, FloatsAndInts> {
+  template <class T>
+  HD T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
+};
 // </functors>
 
 // To the larger (smaller) operand; in halves where they are equal, as PyTorch does.
@@ -90,11 +106,15 @@ void grad_extreme(GradBuilder& g) {
 const RegisterElementwise<Max> max_{"Max", grad_extreme};
 const RegisterElementwise<Min> min_{"Min", grad_extreme};
 
-// ---- Clip with constant bounds; NaN passes -------------------------------------------------------------------------------
+// ---- Clip with constant bounds; NaN passes
+// -------------------------------------------------------------------------------
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Clip : Functor<1, FloatsAndInts> {
-  explicit Clip(const Attrs& a) : lo(a.f("min", -std::numeric_limits<double>::infinity())), hi(a.f("max", std::numeric_limits<double>::infinity())) {}
-  template <class T> HD T operator()(T x) const {
+  explicit Clip(const Attrs& a)
+      : lo(a.f("min", -std::numeric_limits<double>::infinity())),
+        hi(a.f("max", std::numeric_limits<double>::infinity())) {}
+  template <class T>
+  HD T operator()(T x) const {
     if constexpr (std::is_floating_point_v<T>) {
       const T l = static_cast<T>(lo), h = static_cast<T>(hi);
       const T y = x < l ? l : x;
@@ -107,8 +127,13 @@ struct Clip : Functor<1, FloatsAndInts> {
   double lo, hi;
 };
 struct ClipGrad : Binary {  // PyTorch clamp: the gradient passes on the bounds themselves
-  explicit ClipGrad(const Attrs& a) : lo(a.f("min", -std::numeric_limits<double>::infinity())), hi(a.f("max", std::numeric_limits<double>::infinity())) {}
-  template <class T> HD T operator()(T x, T dy) const { return x >= static_cast<T>(lo) && x <= static_cast<T>(hi) ? dy : T(0); }
+  explicit ClipGrad(const Attrs& a)
+      : lo(a.f("min", -std::numeric_limits<double>::infinity())),
+        hi(a.f("max", std::numeric_limits<double>::infinity())) {}
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return x >= static_cast<T>(lo) && x <= static_cast<T>(hi) ? dy : T(0);
+  }
   double lo, hi;
 };
 // </functors>

@@ -1,5 +1,5 @@
-// Operators that disappear when shapes are bound (Shape, Size, Constant, ConstantOfShape, Range) and index arithmetic without a
-// gradient (CumSum has one; OneHot, ArgMax, ArgMin, ScatterND on constants do not).
+// Operators that disappear when shapes are bound (Shape, Size, Constant, ConstantOfShape, Range) and index arithmetic
+// without a gradient (CumSum has one; OneHot, ArgMax, ArgMin, ScatterND on constants do not).
 #include <algorithm>
 #include <cmath>
 
@@ -28,7 +28,8 @@ void lower_constant_of_shape(Lowering& l) {
 
 void lower_range(Lowering& l) {
   const DType t = l.b.dtype(l.in(0));
-  const double start = l.constant(0).to_doubles().at(0), limit = l.constant(1).to_doubles().at(0), delta = l.constant(2).to_doubles().at(0);
+  const double start = l.constant(0).to_doubles().at(0), limit = l.constant(1).to_doubles().at(0),
+               delta = l.constant(2).to_doubles().at(0);
   if (delta == 0) fail(Exit::model, "E_ATTR", "Range: delta is 0");
   const double count = std::max(0.0, std::ceil((limit - start) / delta));
   if (count > 1e8) fail(Exit::model, "E_FOLD_BUDGET", cat("Range of ", count, " elements"));
@@ -37,7 +38,8 @@ void lower_range(Lowering& l) {
   l.out(0, l.b.constant(HostTensor::of<double>({static_cast<int64_t>(v.size())}, v).cast(t)));
 }
 
-// ---- CumSum: attributes axis (as outer, n, inner), exclusive, reverse -----------------------------------------------------
+// ---- CumSum: attributes axis (as outer, n, inner), exclusive, reverse
+// -----------------------------------------------------
 template <class T>
 Kernel typed_cumsum(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
@@ -74,16 +76,21 @@ void grad_cumsum(GradBuilder& g) {
   g.add_grad(0, g.op("CumSum", {g.dy(0)}, a));
 }
 void lower_cumsum(Lowering& l) {
-  l.out(0, l.b.op("CumSum", {l.in(0)}, {{"axis", normalize_axis(l.ints(1).at(0), l.rank(0))}, {"exclusive", l.attrs.i("exclusive", 0)},
-                                        {"reverse", l.attrs.i("reverse", 0)}}));
+  l.out(0, l.b.op("CumSum", {l.in(0)},
+                  {{"axis", normalize_axis(l.ints(1).at(0), l.rank(0))},
+                   {"exclusive", l.attrs.i("exclusive", 0)},
+                   {"reverse", l.attrs.i("reverse", 0)}}));
 }
 
-// ---- ArgMax, ArgMin: attributes axis, keepdims, select_last_index --------------------------------------------------------
+// ---- ArgMax, ArgMin: attributes axis, keepdims, select_last_index
+// --------------------------------------------------------
 void infer_arg(InferCtx& c) {
   Dims d = c.in(0).dims;
   const int64_t axis = c.attrs.i("axis", 0);
-  if (c.attrs.i("keepdims", 1) != 0) d[static_cast<size_t>(axis)] = 1;
-  else d.erase(d.begin() + axis);
+  if (c.attrs.i("keepdims", 1) != 0)
+    d[static_cast<size_t>(axis)] = 1;
+  else
+    d.erase(d.begin() + axis);
   c.out(DType::i64, d);
 }
 template <class T>
@@ -119,8 +126,10 @@ Kernel arg_kernel(const KernelArgs& a) {
   return t == DType::f64 ? typed_arg<double>(a) : typed_arg<float>(a);
 }
 void lower_arg(Lowering& l) {
-  l.out(0, l.b.op(l.node.op, {l.in(0)}, {{"axis", normalize_axis(l.attrs.i("axis", 0), l.rank(0))}, {"keepdims", l.attrs.i("keepdims", 1)},
-                                        {"select_last_index", l.attrs.i("select_last_index", 0)}}));
+  l.out(0, l.b.op(l.node.op, {l.in(0)},
+                  {{"axis", normalize_axis(l.attrs.i("axis", 0), l.rank(0))},
+                   {"keepdims", l.attrs.i("keepdims", 1)},
+                   {"select_last_index", l.attrs.i("select_last_index", 0)}}));
 }
 
 // OneHot = Where(indices == 0..depth-1, on, off); negative indices count from the end.
@@ -131,14 +140,17 @@ void lower_one_hot(Lowering& l) {
   Dims id = l.dims(0);
   id.insert(id.begin() + axis, 1);
   ValueId idx = b.reshape(b.cast(l.in(0), DType::i64), id);
-  idx = b.op("Where", {b.op("Less", {idx, b.scalar(0, DType::i64)}), b.op("Add", {idx, b.scalar(static_cast<double>(depth), DType::i64)}), idx});
+  idx = b.op("Where", {b.op("Less", {idx, b.scalar(0, DType::i64)}),
+                       b.op("Add", {idx, b.scalar(static_cast<double>(depth), DType::i64)}), idx});
   std::vector<int64_t> iota(static_cast<size_t>(depth));
   for (size_t i = 0; i < iota.size(); ++i) iota[i] = static_cast<int64_t>(i);
   Dims classes(static_cast<size_t>(rank), 1);
   classes[static_cast<size_t>(axis)] = depth;
   const ValueId hit = b.op("Equal", {idx, b.constant(HostTensor::of<int64_t>(classes, iota))});
   const auto one_of = [&](int64_t k) {
-    return b.reshape(b.op("Slice", {l.in(2)}, {{"starts", std::vector<int64_t>{k}}, {"steps", std::vector<int64_t>{1}}, {"dims", Dims{1}}}), {});
+    return b.reshape(b.op("Slice", {l.in(2)},
+                          {{"starts", std::vector<int64_t>{k}}, {"steps", std::vector<int64_t>{1}}, {"dims", Dims{1}}}),
+                     {});
   };
   l.out(0, b.op("Where", {hit, one_of(1), one_of(0)}));
 }
@@ -150,10 +162,12 @@ void lower_array_feature_extractor(Lowering& l) {
   const int64_t n = d.back(), outer = numel(d) / std::max<int64_t>(n, 1), k = numel(l.dims(1));
   d.back() = k;
   if (l.rank(0) == 1) d.insert(d.begin(), 1);
-  l.out(0, b.op("GatherRows", {l.in(0), b.reshape(l.in(1), {k})}, {{"outer", outer}, {"n", n}, {"inner", int64_t{1}}, {"dims", d}}));
+  l.out(0, b.op("GatherRows", {l.in(0), b.reshape(l.in(1), {k})},
+                {{"outer", outer}, {"n", n}, {"inner", int64_t{1}}, {"dims", d}}));
 }
 
-// ---- ScatterND (11): a copy of data with rows replaced; gradient to data and updates -------------------------------------
+// ---- ScatterND (11): a copy of data with rows replaced; gradient to data and updates
+// -------------------------------------
 Kernel scatter_nd(const KernelArgs& a) {
   const Tensor x = a.in[0], rows = a.in[1], u = a.in[2], y = a.out[0];
   const int64_t inner = a.attrs().i("inner", 1), n = a.attrs().i("n", 1);
@@ -174,7 +188,9 @@ void grad_scatter_nd(GradBuilder& g) {
     const ValueId zeros = g.b.expand(g.b.scalar(0, g.b.dtype(g.in(0))), du);
     g.add_grad(0, g.op("ScatterNDRows", {g.dy(0), g.in(1), zeros}, g.attrs()));
   }
-  if (g.needs(2)) g.add_grad(2, g.op("GatherRows", {g.dy(0), g.in(1)}, {{"outer", int64_t{1}}, {"n", n}, {"inner", inner}, {"dims", du}}));
+  if (g.needs(2))
+    g.add_grad(
+        2, g.op("GatherRows", {g.dy(0), g.in(1)}, {{"outer", int64_t{1}}, {"n", n}, {"inner", inner}, {"dims", du}}));
 }
 void lower_scatter_nd(Lowering& l) {
   Builder& b = l.b;
@@ -186,24 +202,33 @@ void lower_scatter_nd(Lowering& l) {
     extent.push_back(d[static_cast<size_t>(i)]);
     n *= extent.back();
   }
-  for (int64_t i = depth - 1; i-- > 0;) stride[static_cast<size_t>(i)] = stride[static_cast<size_t>(i + 1)] * extent[static_cast<size_t>(i + 1)];
+  for (int64_t i = depth - 1; i-- > 0;)
+    stride[static_cast<size_t>(i)] = stride[static_cast<size_t>(i + 1)] * extent[static_cast<size_t>(i + 1)];
   const int64_t tuples = depth ? numel(id) / depth : 1;
   const ValueId flat = b.reshape(b.cast(l.in(1), DType::i64), {tuples, depth});
   const ValueId zero = b.scalar(0, DType::i64);
-  const ValueId wrapped = b.op("Where", {b.op("Less", {flat, zero}), b.op("Add", {flat, b.constant(HostTensor::of<int64_t>({depth}, extent))}), flat});
-  const ValueId rows = b.reduce_sum(b.op("Mul", {wrapped, b.constant(HostTensor::of<int64_t>({depth}, stride))}), {1}, false);
+  const ValueId wrapped = b.op(
+      "Where",
+      {b.op("Less", {flat, zero}), b.op("Add", {flat, b.constant(HostTensor::of<int64_t>({depth}, extent))}), flat});
+  const ValueId rows =
+      b.reduce_sum(b.op("Mul", {wrapped, b.constant(HostTensor::of<int64_t>({depth}, stride))}), {1}, false);
   const int64_t inner = n ? numel(d) / n : 1;
   const std::string reduction = l.attrs.s("reduction", "none");
-  if (reduction == "none") return l.out(0, b.op("ScatterNDRows", {l.in(0), rows, l.in(2)}, {{"inner", inner}, {"n", n}}));
+  if (reduction == "none")
+    return l.out(0, b.op("ScatterNDRows", {l.in(0), rows, l.in(2)}, {{"inner", inner}, {"n", n}}));
   const Dims table{n, inner}, added{tuples, inner};
   if (reduction == "add" && is_float(b.dtype(l.in(0)))) {
-    const ValueId sum = b.op("ScatterRows", {b.reshape(l.in(2), added), rows}, {{"outer", int64_t{1}}, {"n", n}, {"inner", inner}, {"dims", table}});
+    const ValueId sum = b.op("ScatterRows", {b.reshape(l.in(2), added), rows},
+                             {{"outer", int64_t{1}}, {"n", n}, {"inner", inner}, {"dims", table}});
     return l.out(0, b.op("Add", {l.in(0), b.reshape(sum, d)}));
   }
-  const int64_t kind = reduction == "mul" ? 1 : reduction == "max" ? 2 : reduction == "min" ? 3 : 0;  // of core ScatterElements
+  // of core ScatterElements
+  const int64_t kind = reduction == "mul" ? 1 : reduction == "max" ? 2 : reduction == "min" ? 3 : 0;
   if (kind == 0) l.unsupported("reduction '" + reduction + "' of " + std::string(name_of(b.dtype(l.in(0)))));
   const ValueId at = b.expand(b.reshape(rows, {tuples, 1}), added);
-  l.out(0, b.reshape(b.op("ScatterElements", {b.reshape(l.in(0), table), at, b.reshape(l.in(2), added)}, {{"axis", int64_t{0}}, {"reduction", kind}}), d));
+  l.out(0, b.reshape(b.op("ScatterElements", {b.reshape(l.in(0), table), at, b.reshape(l.in(2), added)},
+                          {{"axis", int64_t{0}}, {"reduction", kind}}),
+                     d));
 }
 
 OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, bool none = false) {
@@ -214,18 +239,27 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, bool no
   d.not_differentiable = none;
   return d;
 }
-const RegisterOp ops_[] = {RegisterOp{def("CumSum", infer_same, grad_cumsum)}, RegisterOp{def("ArgMax", infer_arg, nullptr, true)},
-                           RegisterOp{def("ArgMin", infer_arg, nullptr, true)}, RegisterOp{def("ScatterNDRows", infer_same, grad_scatter_nd)}};
-const RegisterLookup lookup_nd{"ScatterNDRows", {1, [](const Graph&, const Node& n) { return IndexBound{0, n.attrs.i("n", 1), false, 0, IndexBound::axis}; }}};
-const RegisterKernel kernels_[] = {{DeviceKind::cpu, "CumSum", cumsum_kernel}, {DeviceKind::cpu, "ArgMax", arg_kernel},
-                                   {DeviceKind::cpu, "ArgMin", arg_kernel}, {DeviceKind::cpu, "ScatterNDRows", scatter_nd}};
+const RegisterOp ops_[] = {
+    RegisterOp{def("CumSum", infer_same, grad_cumsum)}, RegisterOp{def("ArgMax", infer_arg, nullptr, true)},
+    RegisterOp{def("ArgMin", infer_arg, nullptr, true)}, RegisterOp{def("ScatterNDRows", infer_same, grad_scatter_nd)}};
+const RegisterLookup lookup_nd{"ScatterNDRows", {1, [](const Graph&, const Node& n) {
+                                                   return IndexBound{0, n.attrs.i("n", 1), false, 0, IndexBound::axis};
+                                                 }}};
+const RegisterKernel kernels_[] = {{DeviceKind::cpu, "CumSum", cumsum_kernel},
+                                   {DeviceKind::cpu, "ArgMax", arg_kernel},
+                                   {DeviceKind::cpu, "ArgMin", arg_kernel},
+                                   {DeviceKind::cpu, "ScatterNDRows", scatter_nd}};
 
-const RegisterOnnx onnx[] = {
-    RegisterOnnx{{"Shape", lower_shape, 1, {}}},   RegisterOnnx{{"Size", lower_size, 1, {}}},
-    RegisterOnnx{{"ConstantOfShape", lower_constant_of_shape, 9, {}}}, RegisterOnnx{{"Range", lower_range, 11, {}}},
-    RegisterOnnx{{"CumSum", lower_cumsum, 11, {}}}, RegisterOnnx{{"ArgMax", lower_arg, 1, {}}}, RegisterOnnx{{"ArgMin", lower_arg, 1, {}}},
-    RegisterOnnx{{"OneHot", lower_one_hot, 9, {}}}, RegisterOnnx{{"ScatterND", lower_scatter_nd, 11, {}}},
-    RegisterOnnx{{"ArrayFeatureExtractor", lower_array_feature_extractor, 1, "ai.onnx.ml"}}};
+const RegisterOnnx onnx[] = {RegisterOnnx{{"Shape", lower_shape, 1, {}}},
+                             RegisterOnnx{{"Size", lower_size, 1, {}}},
+                             RegisterOnnx{{"ConstantOfShape", lower_constant_of_shape, 9, {}}},
+                             RegisterOnnx{{"Range", lower_range, 11, {}}},
+                             RegisterOnnx{{"CumSum", lower_cumsum, 11, {}}},
+                             RegisterOnnx{{"ArgMax", lower_arg, 1, {}}},
+                             RegisterOnnx{{"ArgMin", lower_arg, 1, {}}},
+                             RegisterOnnx{{"OneHot", lower_one_hot, 9, {}}},
+                             RegisterOnnx{{"ScatterND", lower_scatter_nd, 11, {}}},
+                             RegisterOnnx{{"ArrayFeatureExtractor", lower_array_feature_extractor, 1, "ai.onnx.ml"}}};
 
 }  // namespace
 }  // namespace amp

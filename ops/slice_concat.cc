@@ -1,4 +1,5 @@
-// Slice, Concat, Split, Pad (constant), Expand, Tile: copies of regions. ONNX Slice 1+, Concat 4+, Split 1+, Pad 2+, Expand 8+, Tile 6+.
+// Slice, Concat, Split, Pad (constant), Expand, Tile: copies of regions. ONNX Slice 1+, Concat 4+, Split 1+, Pad 2+,
+// Expand 8+, Tile 6+.
 #include "ops/slice_concat.h"
 
 #include <algorithm>
@@ -8,12 +9,15 @@
 namespace amp {
 namespace {
 
-// ---- Slice: starts, steps per dim; attribute dims is the output's shape -----------------------------------------------
+// ---- Slice: starts, steps per dim; attribute dims is the output's shape
+// -----------------------------------------------
 void infer_slice(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 
 ValueId simplify_slice(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const auto steps = a.ints("steps");
-  return a.ints("dims") == b.dims(in[0]) && std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s == 1; }) ? in[0] : ValueId{};
+  return a.ints("dims") == b.dims(in[0]) && std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s == 1; })
+             ? in[0]
+             : ValueId{};
 }
 
 Kernel slice_kernel(const KernelArgs& a) {
@@ -50,14 +54,17 @@ void infer_concat(InferCtx& c) {
     const Dims& d = c.in(i).dims;
     for (size_t k = 0; k < out.size(); ++k) {
       if (d.size() != out.size() || (k != axis && d[k] != out[k])) {
-        fail(Exit::model, "E_SHAPE", cat("Concat on axis ", axis, " of ", to_string(c.in(0).dims), " and ", to_string(d)));
+        fail(Exit::model, "E_SHAPE",
+             cat("Concat on axis ", axis, " of ", to_string(c.in(0).dims), " and ", to_string(d)));
       }
     }
     out[axis] += d[axis];
   }
   c.out(c.in(0).dtype, out);
 }
-ValueId simplify_concat(Builder&, const std::vector<ValueId>& in, const Attrs&) { return in.size() == 1 ? in[0] : ValueId{}; }
+ValueId simplify_concat(Builder&, const std::vector<ValueId>& in, const Attrs&) {
+  return in.size() == 1 ? in[0] : ValueId{};
+}
 
 Kernel in_order(const std::vector<Kernel>& copies) {
   return [copies] {
@@ -66,7 +73,9 @@ Kernel in_order(const std::vector<Kernel>& copies) {
 }
 Kernel concat_kernel(const KernelArgs& a) {
   std::vector<Kernel> copies;
-  for_each_part(a.in, a.out[0].dims, a.attrs(), [&](const Tensor& x, const Region& r) { copies.push_back(strided_copy(x, whole(x.dims), a.out[0], r, x.dims)); });
+  for_each_part(a.in, a.out[0].dims, a.attrs(), [&](const Tensor& x, const Region& r) {
+    copies.push_back(strided_copy(x, whole(x.dims), a.out[0], r, x.dims));
+  });
   return in_order(copies);
 }
 void grad_concat(GradBuilder& g) {
@@ -77,13 +86,15 @@ void grad_concat(GradBuilder& g) {
     if (g.needs(i)) {
       std::vector<int64_t> starts(d.size(), 0);
       starts[axis] = at;
-      g.add_grad(i, g.op("Slice", {g.dy(0)}, {{"starts", starts}, {"steps", std::vector<int64_t>(d.size(), 1)}, {"dims", d}}));
+      g.add_grad(
+          i, g.op("Slice", {g.dy(0)}, {{"starts", starts}, {"steps", std::vector<int64_t>(d.size(), 1)}, {"dims", d}}));
     }
     at += d[axis];
   }
 }
 
-// ---- Split: attribute sizes ------------------------------------------------------------------------------------------
+// ---- Split: attribute sizes
+// ------------------------------------------------------------------------------------------
 void infer_split(InferCtx& c) {
   const size_t axis = static_cast<size_t>(c.attrs.i("axis", 0));
   for (const int64_t n : c.attrs.ints("sizes")) {
@@ -94,7 +105,9 @@ void infer_split(InferCtx& c) {
 }
 Kernel split_kernel(const KernelArgs& a) {
   std::vector<Kernel> copies;
-  for_each_part(a.out, a.in[0].dims, a.attrs(), [&](const Tensor& y, const Region& r) { copies.push_back(strided_copy(a.in[0], r, y, whole(y.dims), y.dims)); });
+  for_each_part(a.out, a.in[0].dims, a.attrs(), [&](const Tensor& y, const Region& r) {
+    copies.push_back(strided_copy(a.in[0], r, y, whole(y.dims), y.dims));
+  });
   return in_order(copies);
 }
 void grad_split(GradBuilder& g) {
@@ -103,13 +116,17 @@ void grad_split(GradBuilder& g) {
   g.add_grad(0, g.op("Concat", parts, {{"axis", g.attrs().i("axis", 0)}}));
 }
 
-// ---- Expand ----------------------------------------------------------------------------------------------------------
+// ---- Expand
+// ----------------------------------------------------------------------------------------------------------
 void infer_expand(InferCtx& c) {
   const Dims want = c.attrs.ints("dims");
-  if (broadcast(c.in(0).dims, want) != want) fail(Exit::model, "E_SHAPE", cat("cannot expand ", to_string(c.in(0).dims), " to ", to_string(want)));
+  if (broadcast(c.in(0).dims, want) != want)
+    fail(Exit::model, "E_SHAPE", cat("cannot expand ", to_string(c.in(0).dims), " to ", to_string(want)));
   c.out(c.in(0).dtype, want);
 }
-ValueId simplify_expand(Builder& b, const std::vector<ValueId>& in, const Attrs& a) { return b.dims(in[0]) == a.ints("dims") ? in[0] : ValueId{}; }
+ValueId simplify_expand(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  return b.dims(in[0]) == a.ints("dims") ? in[0] : ValueId{};
+}
 Kernel expand_kernel(const KernelArgs& a) {
   return strided_copy(a.in[0], expanded(a.in[0].dims, a.out[0].dims), a.out[0], whole(a.out[0].dims), a.out[0].dims);
 }
@@ -124,14 +141,19 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, Simplif
   d.moves = true;
   return d;
 }
-const RegisterOp ops_[] = {RegisterOp{def("Slice", infer_slice, grad_slice, simplify_slice)}, RegisterOp{def("SliceGrad", infer_slice_grad, grad_slice_grad)},
-                           RegisterOp{def("Concat", infer_concat, grad_concat, simplify_concat)}, RegisterOp{def("Split", infer_split, grad_split)},
+const RegisterOp ops_[] = {RegisterOp{def("Slice", infer_slice, grad_slice, simplify_slice)},
+                           RegisterOp{def("SliceGrad", infer_slice_grad, grad_slice_grad)},
+                           RegisterOp{def("Concat", infer_concat, grad_concat, simplify_concat)},
+                           RegisterOp{def("Split", infer_split, grad_split)},
                            RegisterOp{def("Expand", infer_expand, grad_expand, simplify_expand)}};
-const RegisterKernel kernels_[] = {{DeviceKind::cpu, "Slice", slice_kernel}, {DeviceKind::cpu, "SliceGrad", slice_grad_kernel},
-                                   {DeviceKind::cpu, "Concat", concat_kernel}, {DeviceKind::cpu, "Split", split_kernel},
+const RegisterKernel kernels_[] = {{DeviceKind::cpu, "Slice", slice_kernel},
+                                   {DeviceKind::cpu, "SliceGrad", slice_grad_kernel},
+                                   {DeviceKind::cpu, "Concat", concat_kernel},
+                                   {DeviceKind::cpu, "Split", split_kernel},
                                    {DeviceKind::cpu, "Expand", expand_kernel}};
 
-// ---- ONNX -------------------------------------------------------------------------------------------------------------
+// ---- ONNX
+// -------------------------------------------------------------------------------------------------------------
 void lower_slice(Lowering& l) {
   const Dims in = l.dims(0);
   std::vector<int64_t> starts = l.ints_or_attr(1, "starts"), ends = l.ints_or_attr(2, "ends"), axes, steps;
@@ -191,8 +213,8 @@ void lower_tile(Lowering& l) {
   l.out(0, l.b.reshape(l.b.expand(l.b.reshape(l.in(0), lifted), wide), out));
 }
 
-const RegisterOnnx onnx[] = {RegisterOnnx{{"Slice", lower_slice, 1, {}}},   RegisterOnnx{{"Concat", lower_concat, 4, {}}},
-                             RegisterOnnx{{"Split", lower_split, 1, {}}},   RegisterOnnx{{"Expand", lower_expand, 8, {}}},
+const RegisterOnnx onnx[] = {RegisterOnnx{{"Slice", lower_slice, 1, {}}}, RegisterOnnx{{"Concat", lower_concat, 4, {}}},
+                             RegisterOnnx{{"Split", lower_split, 1, {}}}, RegisterOnnx{{"Expand", lower_expand, 8, {}}},
                              RegisterOnnx{{"Tile", lower_tile, 6, {}}}};
 
 }  // namespace

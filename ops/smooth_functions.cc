@@ -7,24 +7,115 @@ namespace amp {
 namespace {
 
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
-struct Tan : Unary { template <class T> HD T operator()(T x) const { return std::tan(x); } };
-struct TanGrad : Binary { template <class T> HD T operator()(T x, T dy) const { const T t = std::tan(x); return dy * (T(1) + t * t); } };
-struct Asin : Unary { template <class T> HD T operator()(T x) const { return std::asin(x); } };
-struct AsinGrad : Binary { template <class T> HD T operator()(T x, T dy) const { return dy / std::sqrt((T(1) - x) * (T(1) + x)); } };
-struct Acos : Unary { template <class T> HD T operator()(T x) const { return std::acos(x); } };
-struct AcosGrad : Binary { template <class T> HD T operator()(T x, T dy) const { return -dy / std::sqrt((T(1) - x) * (T(1) + x)); } };
-struct Atan : Unary { template <class T> HD T operator()(T x) const { return std::atan(x); } };
-struct AtanGrad : Binary { template <class T> HD T operator()(T x, T dy) const { return dy / (T(1) + x * x); } };
-struct Sinh : Unary { template <class T> HD T operator()(T x) const { return std::sinh(x); } };
-struct SinhGrad : Binary { template <class T> HD T operator()(T x, T dy) const { return dy * std::cosh(x); } };
-struct Cosh : Unary { template <class T> HD T operator()(T x) const { return std::cosh(x); } };
-struct CoshGrad : Binary { template <class T> HD T operator()(T x, T dy) const { return dy * std::sinh(x); } };
-struct Asinh : Unary { template <class T> HD T operator()(T x) const { return std::asinh(x); } };
-struct AsinhGrad : Binary { template <class T> HD T operator()(T x, T dy) const { return dy / std::sqrt(x * x + T(1)); } };
-struct Acosh : Unary { template <class T> HD T operator()(T x) const { return std::acosh(x); } };
-struct AcoshGrad : Binary { template <class T> HD T operator()(T x, T dy) const { return dy / std::sqrt((x - T(1)) * (x + T(1))); } };
-struct Atanh : Unary { template <class T> HD T operator()(T x) const { return std::atanh(x); } };
-struct AtanhGrad : Binary { template <class T> HD T operator()(T x, T dy) const { return dy / ((T(1) - x) * (T(1) + x)); } };
+struct Tan : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::tan(x);
+  }
+};
+struct TanGrad : Binary {
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    const T t = std::tan(x);
+    return dy * (T(1) + t * t);
+  }
+};
+struct Asin : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::asin(x);
+  }
+};
+struct AsinGrad : Binary {
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return dy / std::sqrt((T(1) - x) * (T(1) + x));
+  }
+};
+struct Acos : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::acos(x);
+  }
+};
+struct AcosGrad : Binary {
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return -dy / std::sqrt((T(1) - x) * (T(1) + x));
+  }
+};
+struct Atan : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::atan(x);
+  }
+};
+struct AtanGrad : Binary {
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return dy / (T(1) + x * x);
+  }
+};
+struct Sinh : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::sinh(x);
+  }
+};
+struct SinhGrad : Binary {
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return dy * std::cosh(x);
+  }
+};
+struct Cosh : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::cosh(x);
+  }
+};
+struct CoshGrad : Binary {
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return dy * std::sinh(x);
+  }
+};
+struct Asinh : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::asinh(x);
+  }
+};
+struct AsinhGrad : Binary {
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return dy / std::sqrt(x * x + T(1));
+  }
+};
+struct Acosh : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::acosh(x);
+  }
+};
+struct AcoshGrad : Binary {
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return dy / std::sqrt((x - T(1)) * (x + T(1)));
+  }
+};
+struct Atanh : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return std::atanh(x);
+  }
+};
+struct AtanhGrad : Binary {
+  template <class T>
+  HD T operator()(T x, T dy) const {
+    return dy / ((T(1) - x) * (T(1) + x));
+  }
+};
 // </functors>
 
 void grad_from_x(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)})); }
@@ -49,9 +140,11 @@ const RegisterElementwise<Atanh> atanh_{"Atanh", grad_from_x};
 const RegisterElementwise<AtanhGrad> atanh_grad{"AtanhGrad"};
 
 const RegisterOnnx onnx[] = {
-    RegisterOnnx{{"Tan", lower_same_name, 7, {}}},   RegisterOnnx{{"Asin", lower_same_name, 7, {}}},  RegisterOnnx{{"Acos", lower_same_name, 7, {}}},
-    RegisterOnnx{{"Atan", lower_same_name, 7, {}}},  RegisterOnnx{{"Sinh", lower_same_name, 9, {}}},  RegisterOnnx{{"Cosh", lower_same_name, 9, {}}},
-    RegisterOnnx{{"Asinh", lower_same_name, 9, {}}}, RegisterOnnx{{"Acosh", lower_same_name, 9, {}}}, RegisterOnnx{{"Atanh", lower_same_name, 9, {}}}};
+    RegisterOnnx{{"Tan", lower_same_name, 7, {}}},   RegisterOnnx{{"Asin", lower_same_name, 7, {}}},
+    RegisterOnnx{{"Acos", lower_same_name, 7, {}}},  RegisterOnnx{{"Atan", lower_same_name, 7, {}}},
+    RegisterOnnx{{"Sinh", lower_same_name, 9, {}}},  RegisterOnnx{{"Cosh", lower_same_name, 9, {}}},
+    RegisterOnnx{{"Asinh", lower_same_name, 9, {}}}, RegisterOnnx{{"Acosh", lower_same_name, 9, {}}},
+    RegisterOnnx{{"Atanh", lower_same_name, 9, {}}}};
 
 }  // namespace
 }  // namespace amp

@@ -1,8 +1,9 @@
 // Softmax, LogSoftmax: ONNX 1+ (before 13: the input is flattened to 2-D at axis; from 13: along one axis).
-// Core operators work on the last axis. Statistics are fp32 whatever the storage. A row that is -inf throughout gives NaN, as
-// the formula says; a row of equal finite values (fully masked by -FLT_MAX) is uniform.
+// Core operators work on the last axis. Statistics are fp32 whatever the storage. A row that is -inf throughout gives
+// NaN, as the formula says; a row of equal finite values (fully masked by -FLT_MAX) is uniform.
 //
-// Exporters repair such a row by Where(IsNaN(p), 0, p). Then no gradient arrives, and none goes on: the formula would make NaN of it.
+// Exporters repair such a row by Where(IsNaN(p), 0, p). Then no gradient arrives, and none goes on: the formula would
+// make NaN of it.
 #include <algorithm>
 #include <numeric>
 
@@ -83,8 +84,14 @@ Kernel softmax_grad_rows(const KernelArgs& a, bool log) {
   };
 }
 
-template <bool Log> Kernel forward(const KernelArgs& a) { return in_double(a) ? softmax_rows<double>(a, Log) : softmax_rows<float>(a, Log); }
-template <bool Log> Kernel backward(const KernelArgs& a) { return in_double(a) ? softmax_grad_rows<double>(a, Log) : softmax_grad_rows<float>(a, Log); }
+template <bool Log>
+Kernel forward(const KernelArgs& a) {
+  return in_double(a) ? softmax_rows<double>(a, Log) : softmax_rows<float>(a, Log);
+}
+template <bool Log>
+Kernel backward(const KernelArgs& a) {
+  return in_double(a) ? softmax_grad_rows<double>(a, Log) : softmax_grad_rows<float>(a, Log);
+}
 
 void grad(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.out(0), g.dy(0)})); }
 
@@ -96,10 +103,12 @@ OpDef def(const char* name, Gradient gradient) {
   d.may_overwrite = true;
   return d;
 }
-const RegisterOp ops_[] = {RegisterOp{def("Softmax", grad)}, RegisterOp{def("SoftmaxGrad", nullptr)}, RegisterOp{def("LogSoftmax", grad)},
-                           RegisterOp{def("LogSoftmaxGrad", nullptr)}};
-const RegisterKernel kernels_[] = {{DeviceKind::cpu, "Softmax", forward<false>}, {DeviceKind::cpu, "SoftmaxGrad", backward<false>},
-                                   {DeviceKind::cpu, "LogSoftmax", forward<true>}, {DeviceKind::cpu, "LogSoftmaxGrad", backward<true>}};
+const RegisterOp ops_[] = {RegisterOp{def("Softmax", grad)}, RegisterOp{def("SoftmaxGrad", nullptr)},
+                           RegisterOp{def("LogSoftmax", grad)}, RegisterOp{def("LogSoftmaxGrad", nullptr)}};
+const RegisterKernel kernels_[] = {{DeviceKind::cpu, "Softmax", forward<false>},
+                                   {DeviceKind::cpu, "SoftmaxGrad", backward<false>},
+                                   {DeviceKind::cpu, "LogSoftmax", forward<true>},
+                                   {DeviceKind::cpu, "LogSoftmaxGrad", backward<true>}};
 
 void lower_softmax(Lowering& l) {
   Builder& b = l.b;
@@ -117,7 +126,8 @@ void lower_softmax(Lowering& l) {
   std::swap(perm[static_cast<size_t>(axis)], perm.back());
   l.out(0, b.transpose(b.op(l.node.op, {b.transpose(l.in(0), perm)}), perm));
 }
-const RegisterOnnx onnx[] = {RegisterOnnx{{"Softmax", lower_softmax, 1, {}}}, RegisterOnnx{{"LogSoftmax", lower_softmax, 1, {}}}};
+const RegisterOnnx onnx[] = {RegisterOnnx{{"Softmax", lower_softmax, 1, {}}},
+                             RegisterOnnx{{"LogSoftmax", lower_softmax, 1, {}}}};
 
 }  // namespace
 }  // namespace amp

@@ -7,7 +7,8 @@ namespace amp {
 int64_t Spatial::out(size_t i, int64_t n, bool ceil) const {
   const int64_t room = n + begin[i] + end[i] - reach(i);
   if (room < 0) {
-    fail(Exit::model, "E_SHAPE", cat("a window of ", reach(i), " does not fit into ", n, " + padding ", begin[i], " + ", end[i]));
+    fail(Exit::model, "E_SHAPE",
+         cat("a window of ", reach(i), " does not fit into ", n, " + padding ", begin[i], " + ", end[i]));
   }
   int64_t o = (ceil ? room + strides[i] - 1 : room) / strides[i] + 1;
   if (ceil && (o - 1) * strides[i] >= n + begin[i]) --o;
@@ -40,7 +41,8 @@ Spatial read_spatial(const Lowering& l, const Dims& in, Dims kernel, bool resolv
   Spatial s;
   s.kernel = read(l, "kernel_shape", r, kernel, 1);
   if (!kernel.empty() && s.kernel != kernel) {
-    fail(Exit::model, "E_ATTR", cat("kernel_shape ", to_string(s.kernel), ", but the weight's kernel is ", to_string(kernel)));
+    fail(Exit::model, "E_ATTR",
+         cat("kernel_shape ", to_string(s.kernel), ", but the weight's kernel is ", to_string(kernel)));
   }
   s.strides = read(l, "strides", r, Dims(r, 1), 1);
   s.dilations = read(l, "dilations", r, Dims(r, 1), 1);

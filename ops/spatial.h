@@ -7,13 +7,14 @@
 namespace amp {
 
 struct Spatial {
-  Dims kernel, strides, dilations, begin, end;   // one number per spatial axis; begin and end are pads
+  Dims kernel, strides, dilations, begin, end;  // one number per spatial axis; begin and end are pads
 
   int64_t reach(size_t i) const { return (kernel[i] - 1) * dilations[i] + 1; }
-  // Outputs along axis i of an input of extent n. ceil: a last window may hang over, unless it would start in the end padding.
+  // Outputs along axis i of an input of extent n. ceil: a last window may hang over, unless it would start in the end
+  // padding.
   int64_t out(size_t i, int64_t n, bool ceil = false) const;
-  Attrs attrs() const;                           // of the core operator, kernel included
-  void push_front_unit();                        // one more leading axis, of extent 1
+  Attrs attrs() const;     // of the core operator, kernel included
+  void push_front_unit();  // one more leading axis, of extent 1
 };
 
 // kernel: known from the weight, or empty to require the attribute. in: the input's spatial dims. Model error for a

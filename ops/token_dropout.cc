@@ -1,6 +1,6 @@
-// TokenDropout: Dropout (ops/dropout.cc) of tokens that were packed: in 0 x, in 1 tokens int64 (T), x having T equal parts, attribute
-// length: token i is place s = tokens[i] % length of sample b = tokens[i] / length, and its elements are dropped as Dropout drops those
-// of (b, s) in a tensor (samples, length, ..).
+// TokenDropout: Dropout (ops/dropout.cc) of tokens that were packed: in 0 x, in 1 tokens int64 (T), x having T equal
+// parts, attribute length: token i is place s = tokens[i] % length of sample b = tokens[i] / length, and its elements
+// are dropped as Dropout drops those of (b, s) in a tensor (samples, length, ..).
 #include "backend/rows.h"
 #include "ops/dropout.h"
 #include "ops/elementwise_op.h"
@@ -25,7 +25,9 @@ Kernel typed(const KernelArgs& a) {
         const T* p = load_row(x, i, unit, sx);
         T* q = row_buffer(y, i, unit, sy);
         dropout_factors(bits, *state, tokens[i] / length, tokens[i] % length * unit, unit, factor);
-        simd([&]() AMP_INLINE { for (int64_t k = 0; k < unit; ++k) q[k] = factor[k] == T(0) ? T(0) : p[k] * factor[k]; });
+        simd([&]() AMP_INLINE {
+          for (int64_t k = 0; k < unit; ++k) q[k] = factor[k] == T(0) ? T(0) : p[k] * factor[k];
+        });
         store_row(q, y, i, unit);
       }
     });
@@ -35,7 +37,8 @@ Kernel kernel(const KernelArgs& a) { return in_double(a) ? typed<double>(a) : ty
 
 void infer(InferCtx& c) {
   if (numel(c.in(1).dims) == 0 || numel(c.in(0).dims) % numel(c.in(1).dims) != 0) {
-    fail(Exit::model, "E_SHAPE", cat("dropout of ", to_string(c.in(0).dims), " by ", to_string(c.in(1).dims), " tokens"));
+    fail(Exit::model, "E_SHAPE",
+         cat("dropout of ", to_string(c.in(0).dims), " by ", to_string(c.in(1).dims), " tokens"));
   }
   infer_same(c);
 }

@@ -1,4 +1,5 @@
-// TopK: ONNX 1 (k an attribute), 10 (an input), 11 (largest, sorted). Core TopK(x) {axis, k, largest} -> values, indices: ordered by value,
+// TopK: ONNX 1 (k an attribute), 10 (an input), 11 (largest, sorted). Core TopK(x) {axis, k, largest} -> values,
+// indices: ordered by value,
 // then by index; NaN counts as largest. The gradient goes to the chosen elements.
 #include <algorithm>
 #include <numeric>
@@ -35,7 +36,8 @@ Kernel typed(const KernelArgs& a) {
       for (int64_t r = begin; r < end; ++r) {
         const int64_t at = r / inner * n * inner + r % inner, to = r / inner * k * inner + r % inner;
         T scratch;
-        for (int64_t i = 0; i < n; ++i) line[static_cast<size_t>(i)] = *elementwise_detail::load<T>(x, at + i * inner, 1, &scratch);
+        for (int64_t i = 0; i < n; ++i)
+          line[static_cast<size_t>(i)] = *elementwise_detail::load<T>(x, at + i * inner, 1, &scratch);
         std::iota(order.begin(), order.end(), int64_t{0});
         const auto above = [&](T p, T q) { return p != p ? q == q : p > q; };
         std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](int64_t i, int64_t j) {
@@ -62,7 +64,8 @@ Kernel kernel(const KernelArgs& a) {
 }
 
 void grad(GradBuilder& g) {
-  g.add_grad(0, g.op("ScatterElementsAdd", {g.dy(0), g.out(1)}, {{"axis", g.attrs().i("axis", 0)}, {"dims", g.dims(g.in(0))}}));
+  g.add_grad(0, g.op("ScatterElementsAdd", {g.dy(0), g.out(1)},
+                     {{"axis", g.attrs().i("axis", 0)}, {"dims", g.dims(g.in(0))}}));
 }
 
 OpDef def() {
@@ -77,7 +80,9 @@ const RegisterKernel cpu{DeviceKind::cpu, "TopK", kernel};
 
 void lower_topk(Lowering& l) {
   const int64_t k = l.version() < 10 ? l.attrs.i("k", 0) : l.ints(1).at(0);
-  const auto out = l.b.ops("TopK", {l.in(0)}, {{"axis", normalize_axis(l.attrs.i("axis", -1), l.rank(0))}, {"k", k}, {"largest", l.attrs.i("largest", 1)}});
+  const auto out = l.b.ops(
+      "TopK", {l.in(0)},
+      {{"axis", normalize_axis(l.attrs.i("axis", -1), l.rank(0))}, {"k", k}, {"largest", l.attrs.i("largest", 1)}});
   l.out(0, out[0]);
   l.out(1, out[1]);
 }

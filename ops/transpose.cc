@@ -86,7 +86,8 @@ Kernel typed_transpose(const KernelArgs& a) {
         }
         const int64_t r0 = (t % tiles) * kTile, r1 = std::min(rows, r0 + kTile);
         if (col_stride == 1) {
-          for (int64_t i = r0; i < r1; ++i) std::memcpy(out + i * cols, src + at + i * row_stride, static_cast<size_t>(cols) * sizeof(T));
+          for (int64_t i = r0; i < r1; ++i)
+            std::memcpy(out + i * cols, src + at + i * row_stride, static_cast<size_t>(cols) * sizeof(T));
           continue;
         }
         for (int64_t c0 = 0; c0 < cols; c0 += kTile) {
@@ -103,10 +104,14 @@ Kernel typed_transpose(const KernelArgs& a) {
 Kernel transpose_kernel(const KernelArgs& a) {
   check(a.in[0].dtype == a.out[0].dtype, "Transpose does not convert");
   switch (size_of(a.in[0].dtype)) {
-    case 1: return typed_transpose<uint8_t>(a);
-    case 2: return typed_transpose<uint16_t>(a);
-    case 4: return typed_transpose<uint32_t>(a);
-    default: return typed_transpose<uint64_t>(a);
+    case 1:
+      return typed_transpose<uint8_t>(a);
+    case 2:
+      return typed_transpose<uint16_t>(a);
+    case 4:
+      return typed_transpose<uint32_t>(a);
+    default:
+      return typed_transpose<uint64_t>(a);
   }
 }
 

@@ -88,8 +88,8 @@ class Apply {
     return builder_.cast(to, t);
   }
 
-  // Scale, bias and statistics of batch normalisation, as under autocast: variances may be beyond 65504, and running ones
-  // move while the plan stands. An attention mask: -FLT_MAX would become an infinity, a hidden row NaN.
+  // Scale, bias and statistics of batch normalisation, as under autocast: variances may be beyond 65504, and running
+  // ones move while the plan stands. An attention mask: -FLT_MAX would become an infinity, a hidden row NaN.
   static bool stays_wide(const Node& node, size_t i) {
     if (node.op->name == "FusedAttention") return i == 3;
     return i > 0 && (node.op->name == "BatchNorm" || node.op->name == "BatchNormTrain");

@@ -1,5 +1,6 @@
 // From measured ranges to a plan: what must stay fp32 because 16 bits cannot hold it, at which loss scale the gradients
-// fit best, and in which order more nodes would be worth their fp32. Pure arithmetic on what trainer/calibrate.h measured.
+// fit best, and in which order more nodes would be worth their fp32. Pure arithmetic on what trainer/calibrate.h
+// measured.
 #pragma once
 
 #include <string>
@@ -25,13 +26,14 @@ struct PlanGroup {
 };
 
 struct Calibration {
-  double loss_scale = 1;            // the largest power of two at which the gradients of low nodes keep clear of overflow
+  // the largest power of two at which the gradients of low nodes keep clear of overflow
+  double loss_scale = 1;
   std::vector<PlanGroup> overflow;  // low groups that read or make what 16 bits cannot hold: fp32 without asking
   std::vector<PlanGroup> ranked;    // the other low groups, largest error first, later ones first among equals
 };
 
-// nodes: by source node, with the values of graph inputs in `inputs`, by value index. plan: the plan to improve on, in its
-// 16-bit type. A headroom of two is kept to fp16's limit, as later batches may reach further.
+// nodes: by source node, with the values of graph inputs in `inputs`, by value index. plan: the plan to improve on, in
+// its 16-bit type. A headroom of two is kept to fp16's limit, as later batches may reach further.
 Calibration judge(const SourceGraph& g, const PrecisionPlan& plan, const std::vector<NodeRanges>& nodes,
                   const std::vector<ValueRange>& inputs);
 

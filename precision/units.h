@@ -20,9 +20,9 @@ struct Unit {
 
 std::vector<Unit> find_units(const SourceGraph& g);  // disjoint, ascending by first node
 
-// Calls of PyTorch's, each one decision under autocast: MatMul(x, W) + bias vector is linear; attention with both operands
-// scaled by a root beforehand is scaled_dot_product_attention (code that multiplies the scores is not), whose mask
-// becomes -inf and whose fully masked rows 0, so that the mask's size does not matter.
+// Calls of PyTorch's, each one decision under autocast: MatMul(x, W) + bias vector is linear; attention with both
+// operands scaled by a root beforehand is scaled_dot_product_attention (code that multiplies the scores is not), whose
+// mask becomes -inf and whose fully masked rows 0, so that the mask's size does not matter.
 std::vector<Unit> find_calls(const SourceGraph& g);
 
 }  // namespace amp

@@ -12,10 +12,12 @@ namespace amp {
 
 bool wants_calibration(const cli::Options& opts) {
   if (opts.verb == cli::Verb::plan) return opts.has("calibrate");
-  return opts.str("amp_level") == "auto" && !opts.has("precision_plan") && (opts.flag("use_fp16") || opts.flag("use_bf16"));
+  return opts.str("amp_level") == "auto" && !opts.has("precision_plan") &&
+         (opts.flag("use_fp16") || opts.flag("use_bf16"));
 }
 
-CalibratedPlan calibrate_plan(const cli::Options& opts, const SourceGraph& graph, const Goal& goal, const Dataset& data, bool text) {
+CalibratedPlan calibrate_plan(const cli::Options& opts, const SourceGraph& graph, const Goal& goal, const Dataset& data,
+                              bool text) {
   CalibrateOptions o;
   o.low = opts.flag("use_bf16") ? DType::bf16 : DType::f16;
   o.rtol = opts.num("calibrate_rtol");
@@ -38,8 +40,8 @@ CalibratedPlan calibrate_plan(const cli::Options& opts, const SourceGraph& graph
   CalibratedPlan found = calibrate(graph, goal.losses, batches, o);
   for (const std::string& w : found.plan.warnings) std::cerr << "warning: " << w << '\n';
   if (!opts.flag("quiet")) {
-    std::cerr << "calibration: " << found.plan.list.name << " with " << found.plan.list.rules.size() << " rules, error " << found.error
-              << (found.within ? "" : ": no plan tried stays within --calibrate_rtol") << '\n';
+    std::cerr << "calibration: " << found.plan.list.name << " with " << found.plan.list.rules.size() << " rules, error "
+              << found.error << (found.within ? "" : ": no plan tried stays within --calibrate_rtol") << '\n';
   }
   return found;
 }

@@ -1,5 +1,4 @@
 #include "tools/common.h"
-#include "tools/device.h"
 
 #include <omp.h>
 
@@ -10,16 +9,19 @@
 
 #include "base/npz.h"
 #include "base/text.h"
+#include "tools/device.h"
 
 namespace amp {
 
 Imported open_model(const cli::Options& opts) {
   ImportOptions o;
-  if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad || opts.verb == cli::Verb::check || opts.verb == cli::Verb::plan) {
+  if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad || opts.verb == cli::Verb::check ||
+      opts.verb == cli::Verb::plan) {
     o.tie_weights_auto = opts.str("tie_weights") == "auto";
     o.freeze = opts.list("freeze");
     o.trainable = opts.list("trainable");
-    o.batchnorm_train = (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad) && opts.str("batchnorm") == "train";
+    o.batchnorm_train =
+        (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad) && opts.str("batchnorm") == "train";
     o.freeze_layers = opts.integer("freeze_layers");
   }
   Imported m = import_model(opts.str("model"), o);
@@ -52,7 +54,8 @@ PrecisionPlan choose_plan(const cli::Options& opts, const SourceGraph& g) {
     if (opts.verb == cli::Verb::plan) {
       low = DType::f16;  // explaining an all-fp32 plan helps nobody
     } else {
-      std::cerr << "warning: " << printable(list.name) << " names no dtype and neither --use_fp16 nor --use_bf16 is given: all stays fp32\n";
+      std::cerr << "warning: " << printable(list.name)
+                << " names no dtype and neither --use_fp16 nor --use_bf16 is given: all stays fp32\n";
     }
   }
   PrecisionPlan plan = decide(g, list, low);
@@ -62,17 +65,22 @@ PrecisionPlan choose_plan(const cli::Options& opts, const SourceGraph& g) {
 
 SessionOptions session_options(const cli::Options& opts, const PrecisionPlan& plan) {
   SessionOptions o;
-  if ((opts.verb == cli::Verb::grad || opts.verb == cli::Verb::predict || opts.verb == cli::Verb::eval) && opts.str("dtype") == "fp64") {
+  if ((opts.verb == cli::Verb::grad || opts.verb == cli::Verb::predict || opts.verb == cli::Verb::eval) &&
+      opts.str("dtype") == "fp64") {
     o.float_type = DType::f64;
   }
-  if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad || opts.verb == cli::Verb::predict || opts.verb == cli::Verb::eval) o.device = &choose_device(opts);
+  if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad || opts.verb == cli::Verb::predict ||
+      opts.verb == cli::Verb::eval)
+    o.device = &choose_device(opts);
   if (plan.any_low() && o.float_type == DType::f32) {
     o.low = plan.low;
     for (const Decision& d : plan.nodes) o.compute.push_back(dtype_of(d.compute));
   }
-  if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad) o.batchnorm_train = opts.str("batchnorm") == "train";
+  if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad)
+    o.batchnorm_train = opts.str("batchnorm") == "train";
   o.fusion = opts.flag("fusion");
-  if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad || opts.verb == cli::Verb::eval) o.remove_padding = opts.flag("remove_padding");
+  if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad || opts.verb == cli::Verb::eval)
+    o.remove_padding = opts.flag("remove_padding");
   o.batchnorm_as_written = opts.verb == cli::Verb::predict;
   if (opts.verb == cli::Verb::train) {
     o.decay_exclude = opts.str("decay_exclude") == "none" ? DecayExclude::none : DecayExclude::bias_and_norm;
@@ -94,7 +102,9 @@ std::set<std::string> blocked_parameters(const SourceGraph& g, int node) {
     seen[static_cast<size_t>(v)] = true;
     const SourceValue& x = g.values[static_cast<size_t>(v)];
     if (x.kind == SourceKind::parameter && x.trainable) names.insert(g.shown(v));
-    if (x.producer >= 0) stack.insert(stack.end(), g.nodes[static_cast<size_t>(x.producer)].inputs.begin(), g.nodes[static_cast<size_t>(x.producer)].inputs.end());
+    if (x.producer >= 0)
+      stack.insert(stack.end(), g.nodes[static_cast<size_t>(x.producer)].inputs.begin(),
+                   g.nodes[static_cast<size_t>(x.producer)].inputs.end());
   }
   return names;
 }
@@ -107,14 +117,17 @@ void require_known_operators(const SourceGraph& g, const std::vector<int>& outpu
   for (const int n : unknown) {
     const auto blocked = blocked_parameters(g, n);
     std::string line = g.describe_node(n);
-    if (!blocked.empty()) line += cat(" blocks ", blocked.size(), " parameters (", *blocked.begin(), blocked.size() > 1 ? ", ..." : "", ")");
+    if (!blocked.empty())
+      line +=
+          cat(" blocks ", blocked.size(), " parameters (", *blocked.begin(), blocked.size() > 1 ? ", ..." : "", ")");
     lines.push_back(line);
     if (lines.size() == 20) {
       lines.push_back(cat("... and ", unknown.size() - 20, " more"));
       break;
     }
   }
-  fail(Exit::unsupported, "E_OP_UNSUPPORTED", cat(unknown.size(), " nodes have an operator that is not supported:\n  ", join(lines, "\n  ")),
+  fail(Exit::unsupported, "E_OP_UNSUPPORTED",
+       cat(unknown.size(), " nodes have an operator that is not supported:\n  ", join(lines, "\n  ")),
        "`check` lists every node; a part that the loss does not need can be left out by --output");
 }
 

@@ -12,8 +12,8 @@
 
 namespace amp {
 
-Imported open_model(const cli::Options& opts);                      // notes go to stderr
-Tensors read_batch(const std::string& path);                          // .safetensors, .npz
+Imported open_model(const cli::Options& opts);  // notes go to stderr
+Tensors read_batch(const std::string& path);    // .safetensors, .npz
 
 // The plan that the flags ask for (--use_fp16, --use_bf16, --amp_level, --precision_plan, --dtype); with everything in
 // fp32 when none is asked for.

@@ -18,7 +18,8 @@ static std::shared_ptr<Device> open(const cli::Options& opts) {
 
 Device& choose_device(const cli::Options& opts) {
   const std::string asked = opts.str("device");
-  const bool fp64 = (opts.verb == cli::Verb::grad || opts.verb == cli::Verb::predict || opts.verb == cli::Verb::eval) && opts.str("dtype") == "fp64";
+  const bool fp64 = (opts.verb == cli::Verb::grad || opts.verb == cli::Verb::predict || opts.verb == cli::Verb::eval) &&
+                    opts.str("dtype") == "fp64";
   if (asked == "cuda" && fp64) fail(Exit::usage, "E_DTYPE", "--dtype fp64 is not computed on CUDA", "use --device cpu");
   if (asked == "cpu" || fp64) return cpu_device();
   // Never destroyed: at exit the CUDA libraries may be gone before us.

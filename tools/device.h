@@ -8,7 +8,8 @@
 
 namespace amp {
 
-// The CPU, or the GPU that --device cuda asks for or --device auto finds. Opened once. E_DEVICE_UNAVAILABLE says why not.
+// The CPU, or the GPU that --device cuda asks for or --device auto finds. Opened once. E_DEVICE_UNAVAILABLE says why
+// not.
 Device& choose_device(const cli::Options& opts);
 
 // Of a GPU that choose_device() gave; none for the CPU.

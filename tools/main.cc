@@ -13,8 +13,9 @@
 
 namespace {
 
-// GNU's OpenMP reads its settings before main, and by default an idle thread spins for milliseconds: on a machine that others use
-// too, it then spins in the way of the thread that it waits for. So the program starts itself once more with a short spin.
+// GNU's OpenMP reads its settings before main, and by default an idle thread spins for milliseconds: on a machine that
+// others use too, it then spins in the way of the thread that it waits for. So the program starts itself once more with
+// a short spin.
 void shorten_spinning(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
   setenv("GOMP_SPINCOUNT", "1000", 1);
@@ -33,17 +34,30 @@ int main(int argc, char** argv) {
     for (const std::string& w : opts.warnings) std::cerr << "warning: " << w << '\n';
     if (opts.str("device") == "cuda") choose_device(opts);  // before anything else is read: it may not be there
     switch (opts.verb) {
-      case cli::Verb::help: std::cout << cli::help_text(opts.help_topic, opts.help_all); return 0;
-      case cli::Verb::version: std::cout << cli::version_text(); return 0;
-      case cli::Verb::grad: return run_grad(opts);
-      case cli::Verb::predict: return run_predict(opts);
-      case cli::Verb::train: return run_train(opts);
-      case cli::Verb::eval: return run_eval(opts);
-      case cli::Verb::check: return run_check(opts);
-      case cli::Verb::plan: return run_plan(opts);
-      case cli::Verb::export_model: return run_export(opts);
-      case cli::Verb::tokenize: return run_tokenize(opts);
-      default: break;
+      case cli::Verb::help:
+        std::cout << cli::help_text(opts.help_topic, opts.help_all);
+        return 0;
+      case cli::Verb::version:
+        std::cout << cli::version_text();
+        return 0;
+      case cli::Verb::grad:
+        return run_grad(opts);
+      case cli::Verb::predict:
+        return run_predict(opts);
+      case cli::Verb::train:
+        return run_train(opts);
+      case cli::Verb::eval:
+        return run_eval(opts);
+      case cli::Verb::check:
+        return run_check(opts);
+      case cli::Verb::plan:
+        return run_plan(opts);
+      case cli::Verb::export_model:
+        return run_export(opts);
+      case cli::Verb::tokenize:
+        return run_tokenize(opts);
+      default:
+        break;
     }
     fail(Exit::usage, "E_USAGE", "this verb is not built yet");
   });

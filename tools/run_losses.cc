@@ -79,7 +79,8 @@ void smooth_labels(const cli::Options& opts, Losses& losses) {
     if (s.label_smoothing == 0) s.label_smoothing = p;
   }
   if (!taken)
-    fail(Exit::usage, "E_LOSS", cat("--label_smoothing ", p, ": the loss ", losses.parts.at(0).kind, " does not have it"),
+    fail(Exit::usage, "E_LOSS",
+         cat("--label_smoothing ", p, ": the loss ", losses.parts.at(0).kind, " does not have it"),
          "leave it out, or train with --loss cross_entropy");
 }
 

@@ -1,6 +1,7 @@
 #include "tools/run_report.h"
 
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +12,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/fs.h"
@@ -67,12 +67,20 @@ void describe_start(Session& session, const PrecisionPlan& plan, const TrainerCo
   for (const Chunk& c : session.layout().chunks()) trainable += c.frozen ? 0 : c.numel;
   int64_t low = 0;
   for (const Decision& d : plan.nodes) low += d.compute != Compute::f32;
-  std::cerr << "model: " << with_thousands(session.layout().parameters() - session.statistic_elements()) << " parameters, " << with_thousands(trainable) << " trainable"
-            << (session.statistic_elements() ? cat(", ", with_thousands(session.statistic_elements()), " running statistics") : std::string()) << '\n'
-            << "precision: " << (plan.any_low() ? cat(low, " of ", plan.nodes.size(), " nodes in ", name_of(plan.low)) : std::string("fp32"))
-            << (config.scale.mode == LossScaleConfig::Mode::off ? ", loss scale off" : cat(", loss scale ", config.scale.init)) << arithmetic(plan) << '\n'
-            << "data: " << with_thousands(samples) << " samples, " << config.max_steps << " steps of " << config.sampler.batch_size << " x "
-            << config.sampler.accumulation << '\n'
+  std::cerr << "model: " << with_thousands(session.layout().parameters() - session.statistic_elements())
+            << " parameters, " << with_thousands(trainable) << " trainable"
+            << (session.statistic_elements()
+                    ? cat(", ", with_thousands(session.statistic_elements()), " running statistics")
+                    : std::string())
+            << '\n'
+            << "precision: "
+            << (plan.any_low() ? cat(low, " of ", plan.nodes.size(), " nodes in ", name_of(plan.low))
+                               : std::string("fp32"))
+            << (config.scale.mode == LossScaleConfig::Mode::off ? ", loss scale off"
+                                                                : cat(", loss scale ", config.scale.init))
+            << arithmetic(plan) << '\n'
+            << "data: " << with_thousands(samples) << " samples, " << config.max_steps << " steps of "
+            << config.sampler.batch_size << " x " << config.sampler.accumulation << '\n'
             << "memory: " << session.bill() << '\n';
 }
 
@@ -89,23 +97,27 @@ void print_profile(const std::map<std::string, double>& seconds) {
 }
 
 void print_profile(const UpdateProfile& u) {
-  std::cerr << "profile: the update takes " << u.seconds * 1e3 << " ms for " << with_thousands(u.bytes) << " B, " << std::lround(u.share() * 100)
-            << " % of the " << with_thousands(static_cast<int64_t>(u.copy_bytes_per_s)) << " B/s of a copy\n";
+  std::cerr << "profile: the update takes " << u.seconds * 1e3 << " ms for " << with_thousands(u.bytes) << " B, "
+            << std::lround(u.share() * 100) << " % of the " << with_thousands(static_cast<int64_t>(u.copy_bytes_per_s))
+            << " B/s of a copy\n";
 }
 
 double process_seconds() {
   std::ifstream file("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));  // the program's name may hold anything
+  // the program's name may hold anything
+  std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
   std::string word;
   for (int i = 0; i < 19; ++i) rest >> word;
   double ticks = 0;
   timespec now{};
   if (!(rest >> ticks) || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 -
+         ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-double verify_export(Session& session, const std::string& path, const Losses& losses, const Dataset& data, const std::string& precision) {
+double verify_export(Session& session, const std::string& path, const Losses& losses, const Dataset& data,
+                     const std::string& precision) {
   SamplerOptions o;
   o.order = Order::file;
   o.batch_size = std::min<int64_t>(8, data.size());
@@ -131,32 +143,44 @@ double verify_export(Session& session, const std::string& path, const Losses& lo
   }
   // The file keeps its own types: weights that it stores in 16 bits were rounded on the way out.
   bool rounded = precision != "fp32";
-  for (const SourceValue& v : session.source().values) rounded |= v.kind == SourceKind::parameter && is_low(v.data.dtype());
+  for (const SourceValue& v : session.source().values)
+    rounded |= v.kind == SourceKind::parameter && is_low(v.data.dtype());
   const double limit = (rounded ? 1e-2 : 1e-4) * largest + 1e-6;
   if (!(worst <= limit)) {
-    fail(Exit::internal, "E_EXPORT_CHECK", cat("the exported model differs from the trained one by ", worst, " (limit ", limit, ")"),
+    fail(Exit::internal, "E_EXPORT_CHECK",
+         cat("the exported model differs from the trained one by ", worst, " (limit ", limit, ")"),
          precision == "fp32" ? "please report this" : "export with --export_precision fp32");
   }
   return worst;
 }
 
-void write_run(const cli::Options& opts, const std::string& dir, const Imported& model, const PrecisionPlan& plan, const TrainerConfig& config,
-               const TrainResult& r, const RunFacts& facts, const std::vector<std::string>& classes, bool finished) {
+void write_run(const cli::Options& opts, const std::string& dir, const Imported& model, const PrecisionPlan& plan,
+               const TrainerConfig& config, const TrainResult& r, const RunFacts& facts,
+               const std::vector<std::string>& classes, bool finished) {
   nlohmann::json j = nlohmann::json::parse(cli::effective_config_json(opts));
   j["finished"] = finished;
   j["model_sha256"] = config.hashes.at("model");
   j["model_nodes"] = model.graph.nodes.size();
   j["labels"] = classes;
-  j["precision"] = {{"dtype", plan.any_low() ? std::string(name_of(plan.low)) : "float32"}, {"fingerprint", plan.fingerprint}, {"warnings", plan.warnings}};
+  j["precision"] = {{"dtype", plan.any_low() ? std::string(name_of(plan.low)) : "float32"},
+                    {"fingerprint", plan.fingerprint},
+                    {"warnings", plan.warnings}};
   j["initial_metrics"] = metrics_json(r.initial);
   j["final_metrics"] = metrics_json(r.last);
   j["steps"] = {{"attempted", r.steps}, {"applied", r.applied}, {"skipped", r.skipped}, {"best", r.best_step}};
-  j["timing"] = {{"train_seconds", r.seconds}, {"samples_per_s", per_second(r.samples, r.seconds)}, {"tokens_per_s", per_second(r.tokens, r.seconds)}};
-  j["timing"]["first_step_seconds"] = facts.first_step_seconds ? number(*facts.first_step_seconds) : nlohmann::json(nullptr);
+  j["timing"] = {{"train_seconds", r.seconds},
+                 {"samples_per_s", per_second(r.samples, r.seconds)},
+                 {"tokens_per_s", per_second(r.tokens, r.seconds)}};
+  j["timing"]["first_step_seconds"] =
+      facts.first_step_seconds ? number(*facts.first_step_seconds) : nlohmann::json(nullptr);
   j["peak_memory_bytes"] = peak_rss_bytes();
-  if (facts.device_memory) j["device_memory"] = {{"peak_memory_bytes", facts.device_memory->peak}, {"library_bytes", facts.device_memory->opened}};
+  if (facts.device_memory)
+    j["device_memory"] = {{"peak_memory_bytes", facts.device_memory->peak},
+                          {"library_bytes", facts.device_memory->opened}};
   if (facts.update) {
-    j["update_profile"] = {{"seconds", facts.update->seconds}, {"bytes", facts.update->bytes}, {"copy_bytes_per_s", facts.update->copy_bytes_per_s}};
+    j["update_profile"] = {{"seconds", facts.update->seconds},
+                           {"bytes", facts.update->bytes},
+                           {"copy_bytes_per_s", facts.update->copy_bytes_per_s}};
   }
   j["export_max_difference"] = facts.export_difference ? number(*facts.export_difference) : nlohmann::json(nullptr);
   j["machine"] = {{"isa", isa_name()}, {"threads", omp_get_max_threads()}, {"host", host_name()}};
@@ -168,11 +192,14 @@ void write_run(const cli::Options& opts, const std::string& dir, const Imported&
 void print_summary(const std::string& path, const TrainResult& r, const std::string& val) {
   if (r.initial && r.last) {
     const std::string metric = r.last->values.empty() ? "loss" : r.last->values[0].first;
-    std::cout << metric << " on " << val << ": " << r.initial->value(metric) << " before, " << r.last->value(metric) << " after";
-    for (size_t i = 1; i < r.last->values.size(); ++i) std::cout << (i == 1 ? " (" : ", ") << r.last->values[i].first << ' ' << r.last->values[i].second;
+    std::cout << metric << " on " << val << ": " << r.initial->value(metric) << " before, " << r.last->value(metric)
+              << " after";
+    for (size_t i = 1; i < r.last->values.size(); ++i)
+      std::cout << (i == 1 ? " (" : ", ") << r.last->values[i].first << ' ' << r.last->values[i].second;
     std::cout << (r.last->values.size() > 1 ? ")\n" : "\n");
   }
-  std::cout << "speed: " << static_cast<int64_t>(per_second(r.samples, r.seconds)) << " samples/s, " << r.steps << " steps in " << format_duration(r.seconds)
+  std::cout << "speed: " << static_cast<int64_t>(per_second(r.samples, r.seconds)) << " samples/s, " << r.steps
+            << " steps in " << format_duration(r.seconds)
             << (r.skipped ? cat(", ", r.skipped, " skipped by the loss scaler") : std::string()) << '\n'
             << "peak memory: " << (peak_rss_bytes() >> 20) << " MiB\n"
             << "model: " << path << '\n';

@@ -38,10 +38,12 @@ std::string cost_line(const PlanCost& cost) {
     (c.weight ? weight_bytes : c.backward ? gradient_bytes : value_bytes) += c.bytes;
   }
   std::string shapes;
-  for (const auto& [name, dims] : cost.shapes) shapes += cat(shapes.empty() ? "" : ", ", printable(name), " ", to_string(dims));
+  for (const auto& [name, dims] : cost.shapes)
+    shapes += cat(shapes.empty() ? "" : ", ", printable(name), " ", to_string(dims));
   return cat("casts: ", values, " of values (", with_thousands(value_bytes), " B), ", gradients, " of gradients (",
-             with_thousands(gradient_bytes), " B) in a micro-batch; ", weights, " of weights (", with_thousands(weight_bytes),
-             " B) in a step; ", with_thousands(cost.stored_bytes()), " B stored forward; for ", shapes, "\n");
+             with_thousands(gradient_bytes), " B) in a micro-batch; ", weights, " of weights (",
+             with_thousands(weight_bytes), " B) in a step; ", with_thousands(cost.stored_bytes()),
+             " B stored forward; for ", shapes, "\n");
 }
 
 }  // namespace

@@ -11,6 +11,6 @@ namespace amp {
 void show_plan(const cli::Options& opts, const SourceGraph& graph, const PrecisionPlan& plan, const PlanCost* cost);
 
 void write_plan_file(const cli::Options& opts, const std::string& text);  // to --out
-std::string extension(const std::string& path);                          // "json" of "a/b.json"; may be empty
+std::string extension(const std::string& path);                           // "json" of "a/b.json"; may be empty
 
 }  // namespace amp

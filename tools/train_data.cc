@@ -31,7 +31,8 @@ TableOptions table_options(const cli::Options& opts) {
 std::vector<TaggedText> tagged_texts(const cli::Options& opts, const std::string& path) {
   const std::vector<std::string>& columns = opts.list("text_columns");
   if (columns.empty()) return parse_conll(read_file(path, Exit::data).text(), path);
-  if (columns.size() > 1) fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words lie in one column", "give one --text_columns");
+  if (columns.size() > 1)
+    fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words lie in one column", "give one --text_columns");
   return tagged_rows(Table::read(path, table_options(opts)), columns[0], opts.str("label_column"));
 }
 
@@ -84,28 +85,37 @@ std::vector<std::string> read_classes(const cli::Options& opts, Task task) {
   const Table table = Table::read(opts.str("train"), table_options(opts));
   if (task == Task::multilabel) return find_names(label_sets(table, opts.str("label_column")));
   if (task != Task::classification) {
-    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"), "give tensors: a .safetensors or .npz file with the inputs and 'label'");
+    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"),
+         "give tensors: a .safetensors or .npz file with the inputs and 'label'");
   }
   return find_classes(table, opts.str("label_column"));
 }
 
-std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::string& path, const SourceGraph& graph, const DataNeeds& needs, int64_t batch_size) {
+std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::string& path, const SourceGraph& graph,
+                                      const DataNeeds& needs, int64_t batch_size) {
   std::vector<InputSpec> specs = input_specs(graph, needs.inputs);
   specs.insert(specs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
   std::unique_ptr<Dataset> data;
   if (is_text_file(path)) {
     const bool tagged = needs.task == Task::token, questions = needs.task == Task::span;
-    if (opts.list("text_columns").empty() && !tagged && !questions) fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
-    if (!opts.has("vocab")) fail(Exit::usage, "E_USAGE", "text data needs --vocab vocab.txt", "it is the vocabulary of the model's tokenizer, one token a line");
+    if (opts.list("text_columns").empty() && !tagged && !questions)
+      fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
+    if (!opts.has("vocab"))
+      fail(Exit::usage, "E_USAGE", "text data needs --vocab vocab.txt",
+           "it is the vocabulary of the model's tokenizer, one token a line");
     for (const std::string& l : needs.labels) {
-      if (l != "label") fail(Exit::usage, "E_LOSS", cat("text data has one label; a loss wants '", printable(l), "'"), "leave \"label\" out of the loss, or give tensors");
+      if (l != "label")
+        fail(Exit::usage, "E_LOSS", cat("text data has one label; a loss wants '", printable(l), "'"),
+             "leave \"label\" out of the loss, or give tensors");
     }
     WordPieceOptions w;
     w.lower_case = opts.flag("lower_case");
     TextOptions t;
     t.text_columns = opts.list("text_columns");
     t.label_column = opts.str("label_column");
-    t.labels = needs.task == Task::regression ? LabelForm::numbers : needs.task == Task::multilabel ? LabelForm::sets : LabelForm::classes;
+    t.labels = needs.task == Task::regression   ? LabelForm::numbers
+               : needs.task == Task::multilabel ? LabelForm::sets
+                                                : LabelForm::classes;
     t.classes = needs.classes;
     t.max_seq_len = opts.integer("max_seq_len");
     t.pad_to_multiple = opts.integer("pad_to_multiple");
@@ -114,11 +124,13 @@ std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::strin
     if (tagged) {
       t.labels = LabelForm::tokens;
       const int64_t longest = t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len;
-      data = make_labelled_dataset(encode_tagged(tagged_texts(opts, path), path, tokenizer, t.classes, longest), path, tokenizer, specs, t);
+      data = make_labelled_dataset(encode_tagged(tagged_texts(opts, path), path, tokenizer, t.classes, longest), path,
+                                   tokenizer, specs, t);
     } else if (questions) {
       t.labels = LabelForm::spans;
       auto key = std::make_shared<AnswerKey>(parse_squad(read_file(path, Exit::data).text(), path));
-      std::vector<LabelledText> texts = encode_questions(*key, tokenizer, t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len, opts.integer("doc_stride"));
+      std::vector<LabelledText> texts = encode_questions(
+          *key, tokenizer, t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len, opts.integer("doc_stride"));
       data = make_labelled_dataset(std::move(texts), path, tokenizer, specs, t, std::move(key));
     } else {
       data = make_text_dataset(Table::read(path, table_options(opts)), tokenizer, specs, t);
@@ -133,7 +145,8 @@ std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::strin
     data = make_tensor_dataset(read_tensor_file(path), path, specs, t);
   }
   for (const int v : needs.inputs) {
-    if (const int64_t rows = table_rows(graph, v)) data->check_token_range(graph.values[static_cast<size_t>(v)].name, rows);
+    if (const int64_t rows = table_rows(graph, v))
+      data->check_token_range(graph.values[static_cast<size_t>(v)].name, rows);
   }
   return data;
 }
@@ -143,7 +156,9 @@ SamplerOptions sampler_options(const cli::Options& opts, bool text) {
   s.batch_size = opts.integer("batch_size");
   s.accumulation = opts.integer("gradient_accumulation_steps");
   s.seed = static_cast<uint64_t>(opts.integer("seed"));
-  s.order = !opts.flag("shuffle") ? Order::file : text && opts.flag("group_by_length") ? Order::grouped : Order::shuffled;
+  s.order = !opts.flag("shuffle")                  ? Order::file
+            : text && opts.flag("group_by_length") ? Order::grouped
+                                                   : Order::shuffled;
   return s;
 }
 

@@ -14,17 +14,17 @@
 namespace amp {
 
 struct TrainData {
-  std::unique_ptr<Dataset> train, val;     // val: null without --val
+  std::unique_ptr<Dataset> train, val;  // val: null without --val
   bool text = false;
 };
 
 // What a dataset must hold for a run.
 struct DataNeeds {
-  Task task = Task::classification;     // how the label column of a text table is read
-  std::vector<int> inputs;              // graph inputs, as values of the model
-  std::vector<InputSpec> more_inputs;   // of a teacher, where the model has none of that name
-  std::vector<std::string> labels;      // tensors that the losses want, by name
-  std::vector<std::string> classes;     // names of classes, or of a multilabel task's labels
+  Task task = Task::classification;    // how the label column of a text table is read
+  std::vector<int> inputs;             // graph inputs, as values of the model
+  std::vector<InputSpec> more_inputs;  // of a teacher, where the model has none of that name
+  std::vector<std::string> labels;     // tensors that the losses want, by name
+  std::vector<std::string> classes;    // names of classes, or of a multilabel task's labels
 };
 
 bool is_text_file(const std::string& path);
@@ -32,10 +32,11 @@ std::vector<InputSpec> input_specs(const SourceGraph& graph, const std::vector<i
 
 // Of a text table: regression when the label column holds fractions, else classification.
 Task text_task(const cli::Options& opts);
-std::vector<std::string> read_classes(const cli::Options& opts, Task task);   // of the training table; none to regress
+std::vector<std::string> read_classes(const cli::Options& opts, Task task);  // of the training table; none to regress
 
 // Also checks token ids against embedding tables.
-std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::string& path, const SourceGraph& graph, const DataNeeds& needs, int64_t batch_size);
+std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::string& path, const SourceGraph& graph,
+                                      const DataNeeds& needs, int64_t batch_size);
 
 SamplerOptions sampler_options(const cli::Options& opts, bool text);
 

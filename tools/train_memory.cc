@@ -21,17 +21,19 @@ Tensors longest_batch(const TrainData& data, const TrainerConfig& config, int64_
 }
 
 // The bill of a run with another batch size.
-std::function<MemoryBill(int64_t)> bill_of(const SourceGraph& g, const SessionOptions& options, const TrainerConfig& config, const TrainData& data) {
+std::function<MemoryBill(int64_t)> bill_of(const SourceGraph& g, const SessionOptions& options,
+                                           const TrainerConfig& config, const TrainData& data) {
   return [&g, options, &config, &data](int64_t size) {
     const bool accumulate = config.sampler.accumulation > 1 || size < config.sampler.batch_size;
-    return measure_memory(g, options, config.optimizer, config.goal.losses, longest_batch(data, config, size), accumulate,
-                          [&](const Graph& graph) { return library_bytes(*options.device, graph); });
+    return measure_memory(g, options, config.optimizer, config.goal.losses, longest_batch(data, config, size),
+                          accumulate, [&](const Graph& graph) { return library_bytes(*options.device, graph); });
   };
 }
 
 }  // namespace
 
-void check_memory(const cli::Options& opts, const SourceGraph& g, const PrecisionPlan& plan, const TrainerConfig& config, const TrainData& data, bool show) {
+void check_memory(const cli::Options& opts, const SourceGraph& g, const PrecisionPlan& plan,
+                  const TrainerConfig& config, const TrainData& data, bool show) {
   const SessionOptions options = session_options(opts, plan);
   const std::optional<PluginMemory> memory = memory_of(*options.device);
   if (!show && !memory) return;
@@ -41,20 +43,22 @@ void check_memory(const cli::Options& opts, const SourceGraph& g, const Precisio
     std::cout << "memory on " << options.device->description() << ": " << bill.text() << '\n';
     for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
     if (memory) {
-      std::cout << "  free on the device: " << with_thousands(memory->free) << " of " << with_thousands(memory->total) << " B; libraries hold "
-                << with_thousands(memory->opened) << " B already\n";
+      std::cout << "  free on the device: " << with_thousands(memory->free) << " of " << with_thousands(memory->total)
+                << " B; libraries hold " << with_thousands(memory->opened) << " B already\n";
     }
   }
   if (memory) require_memory(bill, memory->free, config.sampler.batch_size, config.sampler.accumulation, measure);
 }
 
-void fail_for_memory(const Error& e, const SourceGraph& g, const SessionOptions& options, const TrainerConfig& config, const TrainData& data) {
+void fail_for_memory(const Error& e, const SourceGraph& g, const SessionOptions& options, const TrainerConfig& config,
+                     const TrainData& data) {
   const std::optional<PluginMemory> memory = memory_of(*options.device);
   if (e.id() != "E_OOM" || !memory) throw e;
   const auto measure = bill_of(g, options, config, data);
   const MemoryBill bill = measure(config.sampler.batch_size);
   fail(e.exit(), e.id(), cat(e.fact(), ". ", bill.text(), ". Largest tensors: ", join(bill.largest, "; ")),
-       what_fits(memory->free + options.device->memory_in_use(), config.sampler.batch_size, config.sampler.accumulation, measure));
+       what_fits(memory->free + options.device->memory_in_use(), config.sampler.batch_size, config.sampler.accumulation,
+                 measure));
 }
 
 }  // namespace amp

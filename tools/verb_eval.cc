@@ -16,7 +16,8 @@ namespace {
 std::vector<std::string> known_labels(const ModelDoc& doc) {
   const std::string labels = model_metadata(doc, "labels");
   if (labels.empty()) {
-    fail(Exit::usage, "E_LABELS", "the model names no labels (metadata_props has no 'labels')", "evaluate a model that this program trained, or tensors");
+    fail(Exit::usage, "E_LABELS", "the model names no labels (metadata_props has no 'labels')",
+         "evaluate a model that this program trained, or tensors");
   }
   try {
     return nlohmann::json::parse(labels).get<std::vector<std::string>>();
@@ -53,8 +54,10 @@ int run_eval(const cli::Options& opts) {
   check_pairs(goal.losses, *data, batch_size, false);
   Session session(g, session_options(opts, choose_plan(opts, g)));
   const Metrics m = evaluate(session, goal, *data, data->size() == 1 ? 1 : batch_size);
-  nlohmann::json j = {{"loss", std::isfinite(m.loss) ? nlohmann::json(m.loss) : nlohmann::json(nullptr)}, {"samples", m.samples}};
-  for (const auto& [name, value] : m.values) j[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+  nlohmann::json j = {{"loss", std::isfinite(m.loss) ? nlohmann::json(m.loss) : nlohmann::json(nullptr)},
+                      {"samples", m.samples}};
+  for (const auto& [name, value] : m.values)
+    j[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
   std::cout << j.dump() << '\n';
   check_gates(opts, &m);
   return 0;

@@ -1,8 +1,8 @@
 // export: the weights of a run's checkpoints as a model, or a model file written again in another precision.
 //
-// A run is set up again from its run.json, data included (labels and shapes come from there), its newest checkpoint loaded, and
-// exported as training would have at its end: LAST, BEST and EMA weights whatever the run itself exported, even while it is still
-// going on or after it was killed.
+// A run is set up again from its run.json, data included (labels and shapes come from there), its newest checkpoint
+// loaded, and exported as training would have at its end: LAST, BEST and EMA weights whatever the run itself exported,
+// even while it is still going on or after it was killed.
 #include <iostream>
 
 #include "base/fs.h"
@@ -16,9 +16,19 @@ namespace {
 
 int export_folder(const cli::Options& opts, const std::string& dir) {
   const std::string config = dir + "/run.json";
-  if (!path_exists(config)) fail(Exit::usage, "E_RUN", cat("'", dir, "' holds no run.json"), "name a run's --output_dir, or a model file");
-  const std::vector<std::string> words = {"onnx-amp-finetune", "--config", config, "--output_dir", dir, "--quiet", "true",
-                                          "--export_precision", opts.str("export_precision"), "--export_weights", opts.str("export_weights")};
+  if (!path_exists(config))
+    fail(Exit::usage, "E_RUN", cat("'", dir, "' holds no run.json"), "name a run's --output_dir, or a model file");
+  const std::vector<std::string> words = {"onnx-amp-finetune",
+                                          "--config",
+                                          config,
+                                          "--output_dir",
+                                          dir,
+                                          "--quiet",
+                                          "true",
+                                          "--export_precision",
+                                          opts.str("export_precision"),
+                                          "--export_weights",
+                                          opts.str("export_weights")};
   std::vector<const char*> argv;
   for (const std::string& w : words) argv.push_back(w.c_str());
   try {
@@ -42,14 +52,16 @@ std::vector<DType> planned_types(const cli::Options& opts, const SourceGraph& g)
 int run_export(const cli::Options& opts) {
   if (is_dir(opts.str("model"))) return export_folder(opts, opts.str("model"));
   if (opts.was_set("export_weights") && opts.str("export_weights") != "last") {
-    fail(Exit::usage, "E_USAGE", cat("--export_weights ", opts.str("export_weights"), ": a model file holds one set of weights"),
+    fail(Exit::usage, "E_USAGE",
+         cat("--export_weights ", opts.str("export_weights"), ": a model file holds one set of weights"),
          "name the run's folder instead of a file");
   }
   const Imported model = open_model(opts);
   ExportOptions e;
   e.precision = opts.str("export_precision");
   if (e.precision == "mixed") e.compute = planned_types(opts, model.graph);
-  for (const std::string& note : export_model(*model.doc, model.graph, {}, e, opts.str("out")).notes) std::cerr << "note: " << note << '\n';
+  for (const std::string& note : export_model(*model.doc, model.graph, {}, e, opts.str("out")).notes)
+    std::cerr << "note: " << note << '\n';
   std::cout << opts.str("out") << '\n';
   return 0;
 }

@@ -1,6 +1,7 @@
 // grad: the loss of one batch and the gradient of every trainable parameter, written as safetensors in fp32 under the
-// parameters' ONNX names. For checks against other frameworks. Where the plan has fp16, the loss is scaled as a run's first
-// applied step would have it: down from the first scale until every gradient is finite; what is written is unscaled.
+// parameters' ONNX names. For checks against other frameworks. Where the plan has fp16, the loss is scaled as a run's
+// first applied step would have it: down from the first scale until every gradient is finite; what is written is
+// unscaled.
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -54,7 +55,8 @@ struct Pass {
 };
 
 // Forward and backward until the scale holds, or cannot be lowered any more.
-Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, const LossWindow& window, LossScaler scaler) {
+Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, const LossWindow& window,
+                LossScaler scaler) {
   for (;;) {
     Pass pass;
     pass.scale = scaler.scale();
@@ -71,7 +73,8 @@ Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, co
 HostTensor unscaled(const HostTensor& grad, double scale) {
   if (scale == 1) return grad;
   HostTensor out = HostTensor::empty(DType::f32, grad.dims());  // slots may be shared by several names
-  for (int64_t i = 0; i < grad.numel(); ++i) out.as_mutable<float>()[i] = static_cast<float>(grad.as<float>()[i] / scale);
+  for (int64_t i = 0; i < grad.numel(); ++i)
+    out.as_mutable<float>()[i] = static_cast<float>(grad.as<float>()[i] / scale);
   return out;
 }
 }  // namespace

@@ -1,4 +1,5 @@
-// plan: what computes in which type, and the rule behind each decision; as a table, JSON, DOT or a page; two plans compared.
+// plan: what computes in which type, and the rule behind each decision; as a table, JSON, DOT or a page; two plans
+// compared.
 #include <iostream>
 #include <optional>
 
@@ -15,18 +16,20 @@ namespace {
 
 PrecisionPlan plan_of(const cli::Options& opts, const SourceGraph& graph) {
   // Without a type asked for, the plan of --use_fp16: explaining an all-fp32 plan helps nobody.
-  const bool asked = opts.flag("use_fp16") || opts.flag("use_bf16") || opts.has("precision_plan") || opts.str("amp_level") == "auto";
+  const bool asked =
+      opts.flag("use_fp16") || opts.flag("use_bf16") || opts.has("precision_plan") || opts.str("amp_level") == "auto";
   return asked ? choose_plan(opts, graph) : decide(graph, load_op_list(opts.str("amp_level")), DType::f16);
 }
 
-// What a forward pass costs. Dimensions that the file leaves open: --batch_size rows, 32 of all others; nothing when the
-// model does not take those.
+// What a forward pass costs. Dimensions that the file leaves open: --batch_size rows, 32 of all others; nothing when
+// the model does not take those.
 std::optional<PlanCost> forward_cost(const cli::Options& opts, const SourceGraph& g, const PrecisionPlan& plan) try {
   Tensors batch;
   for (const int v : needed_inputs(g, g.outputs)) {
     const SourceValue& x = g.values[static_cast<size_t>(v)];
     Dims dims;
-    for (size_t i = 0; i < x.dims.size(); ++i) dims.push_back(x.dims[i].value > 0 ? x.dims[i].value : i == 0 ? opts.integer("batch_size") : 32);
+    for (size_t i = 0; i < x.dims.size(); ++i)
+      dims.push_back(x.dims[i].value > 0 ? x.dims[i].value : i == 0 ? opts.integer("batch_size") : 32);
     batch[x.name] = HostTensor::zeros(x.dtype, dims);
   }
   Session session(g, session_options(opts, plan));

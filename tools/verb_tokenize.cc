@@ -2,7 +2,6 @@
 #include <iostream>
 
 #include "base/error.h"
-
 #include "data/wordpiece.h"
 #include "tools/verbs.h"
 

@@ -30,7 +30,9 @@ namespace {
 Checkpoint newest_checkpoint(const std::string& dir) {
   Latest latest = find_latest(dir);
   for (const std::string& s : latest.skipped) std::cerr << "warning: W_CKPT_FALLBACK: " << s << '\n';
-  if (latest.path.empty()) fail(Exit::checkpoint, "E_CKPT_MISSING", cat("no usable checkpoint in '", dir, "'"), "--resume auto starts afresh when there is none");
+  if (latest.path.empty())
+    fail(Exit::checkpoint, "E_CKPT_MISSING", cat("no usable checkpoint in '", dir, "'"),
+         "--resume auto starts afresh when there is none");
   return std::move(latest.checkpoint);
 }
 
@@ -38,12 +40,16 @@ Checkpoint newest_checkpoint(const std::string& dir) {
 std::optional<Checkpoint> prepare_output(const cli::Options& opts, const std::string& dir) {
   const std::string resume = opts.str("resume");
   const std::string checkpoints = dir + "/checkpoints";
-  const bool holds_run = path_exists(dir + "/metrics.jsonl") || path_exists(checkpoints) || path_exists(dir + "/model.onnx");
+  const bool holds_run =
+      path_exists(dir + "/metrics.jsonl") || path_exists(checkpoints) || path_exists(dir + "/model.onnx");
   if (resume == "none") {
     if (holds_run && !opts.flag("overwrite")) {
-      fail(Exit::usage, "E_OUTPUT_EXISTS", cat("'", dir, "' holds a run already"), "continue it with --resume auto, or replace it with --overwrite");
+      fail(Exit::usage, "E_OUTPUT_EXISTS", cat("'", dir, "' holds a run already"),
+           "continue it with --resume auto, or replace it with --overwrite");
     }
-    for (const char* name : {"metrics.jsonl", "eval.jsonl", "checkpoints", "model.onnx", "run.json", "precision_plan.json"}) remove_tree(dir + "/" + name);
+    for (const char* name :
+         {"metrics.jsonl", "eval.jsonl", "checkpoints", "model.onnx", "run.json", "precision_plan.json"})
+      remove_tree(dir + "/" + name);
     return std::nullopt;
   }
   clean_checkpoints(checkpoints);
@@ -72,7 +78,8 @@ void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64
   if (!fits(3) || fits(longest)) return;  // another error is better told by the training graph itself
   int64_t ok = 3, bad = longest;
   while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
-  fail(Exit::data, "E_SEQ_LEN", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok), cat("cut longer texts with --max_seq_len ", ok));
+  fail(Exit::data, "E_SEQ_LEN", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
+       cat("cut longer texts with --max_seq_len ", ok));
 }
 
 int64_t longest_of(const Dataset& data, int64_t multiple, int64_t max) {
@@ -103,7 +110,8 @@ LossScaleConfig scale_config(const cli::Options& opts, const PrecisionPlan& plan
   for (const auto& [flag, value] : reals) {
     if (opts.was_set(flag)) *value = opts.num(flag);
   }
-  if (opts.was_set("scale_growth_interval")) c.growth_interval = static_cast<int32_t>(opts.integer("scale_growth_interval"));
+  if (opts.was_set("scale_growth_interval"))
+    c.growth_interval = static_cast<int32_t>(opts.integer("scale_growth_interval"));
   if (opts.was_set("scale_hysteresis")) c.hysteresis = static_cast<int32_t>(opts.integer("scale_hysteresis"));
   if (c.mode == LossScaleConfig::Mode::dynamic) c.init = std::clamp(c.init, c.min, c.max);
   return c;
@@ -129,11 +137,13 @@ std::function<bool(int64_t)> overflow_drill(const cli::Options& opts) {
   const cli::StepRanges ranges = cli::parse_steps(opts.str("inject_overflow")).value_or(cli::StepRanges{});
   if (ranges.empty()) return nullptr;
   return [ranges](int64_t step) {
-    return std::any_of(ranges.begin(), ranges.end(), [&](const auto& r) { return step >= r.first && step <= r.second; });
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [&](const auto& r) { return step >= r.first && step <= r.second; });
   };
 }
 
-TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan, const Goal& goal, const TrainData& data) {
+TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan, const Goal& goal,
+                             const TrainData& data) {
   TrainerConfig c;
   c.goal = goal;
   c.optimizer = optimizer_config(opts);
@@ -142,8 +152,9 @@ TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan
   if (data.train->size() == 1) c.sampler.batch_size = 1;  // a whole batch
   const Sampler sampler(data.train->size(), data.train->lengths(), c.sampler);
   const double epochs = opts.num("epochs");
-  c.max_steps = opts.integer("max_steps") >= 0 ? opts.integer("max_steps")  // 0: import and export only
-                                               : static_cast<int64_t>(std::ceil(epochs * static_cast<double>(sampler.windows_per_epoch())));
+  c.max_steps = opts.integer("max_steps") >= 0
+                    ? opts.integer("max_steps")  // 0: import and export only
+                    : static_cast<int64_t>(std::ceil(epochs * static_cast<double>(sampler.windows_per_epoch())));
   c.schedule.kind = schedule_from_name(opts.str("lr_scheduler"));
   c.schedule.lr = opts.num("lr");
   c.schedule.total_steps = c.max_steps;
@@ -160,10 +171,25 @@ TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan
   c.output_dir = opts.str("output_dir");
   c.inject_overflow = overflow_drill(opts);
   c.quiet = opts.flag("quiet");
-  for (const char* key : {"batch_size", "gradient_accumulation_steps", "optimizer", "lr", "momentum", "weight_decay", "lr_scheduler", "warmup_steps",
-                          "max_grad_norm", "dropout", "head", "head_from", "pooling", "cut_at", "num_labels", "freeze_layers", "lora", "ema_decay",
-                          "max_seq_len", "pad_to_multiple", "use_fp16", "use_bf16", "amp_level", "precision_plan", "loss", "task", "teacher", "teacher_weight",
-                          "temperature", "seed", "train", "max_steps", "epochs", "tie_weights", "batchnorm", "shuffle", "group_by_length"}) {
+  for (const char* key : {"batch_size",     "gradient_accumulation_steps",
+                          "optimizer",      "lr",
+                          "momentum",       "weight_decay",
+                          "lr_scheduler",   "warmup_steps",
+                          "max_grad_norm",  "dropout",
+                          "head",           "head_from",
+                          "pooling",        "cut_at",
+                          "num_labels",     "freeze_layers",
+                          "lora",           "ema_decay",
+                          "max_seq_len",    "pad_to_multiple",
+                          "use_fp16",       "use_bf16",
+                          "amp_level",      "precision_plan",
+                          "loss",           "task",
+                          "teacher",        "teacher_weight",
+                          "temperature",    "seed",
+                          "train",          "max_steps",
+                          "epochs",         "tie_weights",
+                          "batchnorm",      "shuffle",
+                          "group_by_length"}) {
     c.hashes[key] = cli::value_text(opts.value(key));
   }
   for (const char* key : {"freeze", "trainable", "label_smoothing", "doc_stride"}) {
@@ -216,8 +242,10 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     if (task == Task::none) task = text_task(opts);
     needs.classes = read_classes(opts, task);
   }
-  const bool wants_head = data.text || opts.has("cut_at") || opts.has("head_from");  // else outputs are trained as they are
-  const Shaped shaped = shape_model(opts, model, static_cast<int64_t>(needs.classes.size()), wants_head ? name_of(task) : "none");
+  // else outputs are trained as they are
+  const bool wants_head = data.text || opts.has("cut_at") || opts.has("head_from");
+  const Shaped shaped =
+      shape_model(opts, model, static_cast<int64_t>(needs.classes.size()), wants_head ? name_of(task) : "none");
   say(opts, shaped.lines);
   if (task == Task::none && !shaped.outputs.empty()) task = task_from_name(shaped.head);
   const std::string head = shaped.outputs.empty() || opts.has("output") ? std::string() : shaped.outputs.front();
@@ -240,18 +268,21 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     if (!d) continue;
     const bool training = d == data.train.get();
     check_labels(g, goal.losses, *d);
-    check_pairs(goal.losses, *d, opts.integer(training ? "batch_size" : "eval_batch_size"), training && opts.flag("shuffle"));
+    check_pairs(goal.losses, *d, opts.integer(training ? "batch_size" : "eval_batch_size"),
+                training && opts.flag("shuffle"));
   }
   if (data.text) {
     int64_t longest = longest_of(*data.train, opts.integer("pad_to_multiple"), opts.integer("max_seq_len"));
-    if (data.val) longest = std::max(longest, longest_of(*data.val, opts.integer("pad_to_multiple"), opts.integer("max_seq_len")));
+    if (data.val)
+      longest = std::max(longest, longest_of(*data.val, opts.integer("pad_to_multiple"), opts.integer("max_seq_len")));
     require_length(g, loss_outputs, longest);
   }
 
   const std::string earlier = dir + "/precision_plan.json";  // of the run that goes on, or is exported
-  const PrecisionPlan plan = !wants_calibration(opts)                ? choose_plan(opts, g)
-                             : checkpoint && path_exists(earlier) ? decide(g, load_op_list(earlier), opts.flag("use_bf16") ? DType::bf16 : DType::f16)
-                                                                  : calibrate_plan(opts, g, goal, *data.train, data.text).plan;
+  const PrecisionPlan plan = !wants_calibration(opts) ? choose_plan(opts, g)
+                             : checkpoint && path_exists(earlier)
+                                 ? decide(g, load_op_list(earlier), opts.flag("use_bf16") ? DType::bf16 : DType::f16)
+                                 : calibrate_plan(opts, g, goal, *data.train, data.text).plan;
   RunFacts facts;
   TrainerConfig config = trainer_config(opts, plan, goal, data);
   config.on_step = [&facts](const StepResult&) {
@@ -280,7 +311,8 @@ static int train(const cli::Options& opts, const std::string& only_export) {
       show_plan(opts, g, plan, &cost);
       return 0;
     }
-    if (only_export.empty()) write_plan(dir, g, plan, measure_plan(*session->train_graph(goal.losses, batch), g.nodes.size()));
+    if (only_export.empty())
+      write_plan(dir, g, plan, measure_plan(*session->train_graph(goal.losses, batch), g.nodes.size()));
     if (opts.flag("profile")) {
       with_advice([&] {
         print_profile(session->profile(goal.losses, batch, 5));
@@ -291,35 +323,44 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   }
   if (only_export.empty()) {
     describe_start(*session, plan, config, data.train->size());
-    write_run(opts, dir, model, plan, config, {}, facts, needs.classes, false);  // `export RUN` needs it, whatever happens
+    // `export RUN` needs it, whatever happens
+    write_run(opts, dir, model, plan, config, {}, facts, needs.classes, false);
   }
 
   const StopSignals stop;
-  auto trainer = with_advice([&] { return std::make_unique<Trainer>(*session, *data.train, data.val.get(), stop, config); });
+  auto trainer =
+      with_advice([&] { return std::make_unique<Trainer>(*session, *data.train, data.val.get(), stop, config); });
   if (checkpoint) trainer->resume(*checkpoint);
   checkpoint.reset();
   TrainResult result = only_export.empty() ? with_advice([&] { return trainer->run(); }) : trainer->reached();
   facts.device_memory = memory_of(*options.device);  // before the model is exported and checked
   if (result.stopped) {
     write_run(opts, dir, model, plan, config, result, facts, needs.classes, false);
-    std::cerr << "stopped by " << result.stop_signal << " after step " << result.steps << "; continue with --resume auto\n";
+    std::cerr << "stopped by " << result.stop_signal << " after step " << result.steps
+              << "; continue with --resume auto\n";
     return static_cast<int>(Exit::stopped);
   }
 
   const std::string which = opts.str("export_weights");
   if (!only_export.empty() && ((which == "best" && result.best_step < 0) || (which == "ema" && !trainer->ema()))) {
-    fail(Exit::usage, "E_EXPORT_WEIGHTS", cat("the run has no ", which == "best" ? "best weights: it was not evaluated" : "moving average of its weights"),
-         which == "best" ? "train with --val, or export --export_weights last" : "train with --ema_decay, or export --export_weights last");
+    fail(Exit::usage, "E_EXPORT_WEIGHTS",
+         cat("the run has no ",
+             which == "best" ? "best weights: it was not evaluated" : "moving average of its weights"),
+         which == "best" ? "train with --val, or export --export_weights last"
+                         : "train with --ema_decay, or export --export_weights last");
   }
   HostTensor params = session->host_params();
   if (which == "best" && result.best_step >= 0 && result.best_step != result.steps) {
-    copy_views(session->moving(), "param", load_checkpoint(checkpoint_path(dir + "/checkpoints", result.best_step)).tensors, params.as_mutable<float>());
+    copy_views(session->moving(), "param",
+               load_checkpoint(checkpoint_path(dir + "/checkpoints", result.best_step)).tensors,
+               params.as_mutable<float>());
     session->set_params(params);
     session->params_changed();
     result.last.reset();
   }
   if (const HostTensor ema = trainer->ema(); which == "ema" && ema) {
-    // What does not train has no average of its own, running statistics neither (torch.optim.swa_utils keeps buffers so).
+    // What does not train has no average of its own, running statistics neither (torch.optim.swa_utils keeps buffers
+    // so).
     for (size_t i = 0; i < session->table().size(); ++i) {
       const Chunk& c = session->layout().chunks()[i];
       if (!c.frozen) std::copy_n(ema.as<float>() + c.offset, c.numel, params.as_mutable<float>() + c.offset);
@@ -329,7 +370,8 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     result.last.reset();
   }
   trainer.reset();
-  if (data.val && !result.last && only_export.empty()) result.last = evaluate(*session, goal, *data.val, config.eval_batch_size);
+  if (data.val && !result.last && only_export.empty())
+    result.last = evaluate(*session, goal, *data.val, config.eval_batch_size);
 
   ExportOptions e;
   e.precision = opts.str("export_precision");
@@ -340,11 +382,15 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   const std::string path = only_export.empty() ? dir + "/model.onnx" : only_export;
   std::vector<TrainedTensor> exported = trained_tensors(*session, params.as<float>());
   if (!trainable.keep_lora) exported = merge_lora(g, trainable.lora, std::move(exported));
-  for (const std::string& note : export_model(*model.doc, g, exported, e, path).notes) std::cerr << "note: " << note << '\n';
-  if (opts.flag("verify_export")) facts.export_difference = verify_export(*session, path, goal.losses, data.val ? *data.val : *data.train, e.precision);
+  for (const std::string& note : export_model(*model.doc, g, exported, e, path).notes)
+    std::cerr << "note: " << note << '\n';
+  if (opts.flag("verify_export"))
+    facts.export_difference =
+        verify_export(*session, path, goal.losses, data.val ? *data.val : *data.train, e.precision);
   if (!only_export.empty()) {
     std::cerr << "exported the " << which << " weights of step " << (which == "best" ? result.best_step : result.steps);
-    if (facts.export_difference) std::cerr << "; outputs differ from the trained graph's by at most " << *facts.export_difference;
+    if (facts.export_difference)
+      std::cerr << "; outputs differ from the trained graph's by at most " << *facts.export_difference;
     std::cerr << '\n';
     std::cout << path << '\n';
     return 0;

@@ -13,7 +13,8 @@ int run_plan(const cli::Options& opts);
 int calibrate_run(cli::Options opts);  // plan --calibrate: a run's preparations, then its plan
 int run_grad(const cli::Options& opts);
 int run_export(const cli::Options& opts);
-int export_run(const cli::Options& trained, const std::string& out);  // trained: a run's options; its newest checkpoint to `out`
+// trained: a run's options; its newest checkpoint to `out`
+int export_run(const cli::Options& trained, const std::string& out);
 int run_tokenize(const cli::Options& opts);
 
 }  // namespace amp

@@ -74,7 +74,8 @@ Measured measure_ranges(const SourceGraph& g, const SessionOptions& options, con
   }
   out.loss = outcome.loss;
   const HostTensor grads = session.host_grads();  // on the CPU a view of what the next run overwrites
-  out.gradients = HostTensor::of<float>(grads.dims(), std::vector<float>(grads.as<float>(), grads.as<float>() + grads.numel()));
+  out.gradients =
+      HostTensor::of<float>(grads.dims(), std::vector<float>(grads.as<float>(), grads.as<float>() + grads.numel()));
   return out;
 }
 
@@ -83,14 +84,21 @@ namespace {
 class Search {
  public:
   Search(const SourceGraph& g, const Losses& loss, const std::vector<Tensors>& batches, const CalibrateOptions& o)
-      : g_(g), loss_(loss), batches_(batches), o_(o), rtol_(o.rtol > 0 ? o.rtol : o.low == DType::f16 ? 1e-2 : 8e-2),
+      : g_(g),
+        loss_(loss),
+        batches_(batches),
+        o_(o),
+        rtol_(o.rtol > 0            ? o.rtol
+              : o.low == DType::f16 ? 1e-2
+                                    : 8e-2),
         fp32_(measure_ranges(g, o.session, loss, batches)) {}
 
   CalibratedPlan run() {
     std::optional<CalibratedPlan> best;
     for (const std::string& base : o_.bases) {
       CalibratedPlan found = from(base);
-      if (!best || (found.within && !best->within) || (found.within == best->within && found.low_share > best->low_share)) {
+      if (!best || (found.within && !best->within) ||
+          (found.within == best->within && found.low_share > best->low_share)) {
         best = std::move(found);
       }
     }

@@ -1,4 +1,5 @@
-// The stepper of a device that updates by itself (backend/update.h): nothing here waits for it but what a checkpoint needs.
+// The stepper of a device that updates by itself (backend/update.h): nothing here waits for it but what a checkpoint
+// needs.
 #include <deque>
 #include <limits>
 
@@ -14,8 +15,12 @@ namespace {
 
 class DeviceStepper final : public Stepper {
  public:
-  DeviceStepper(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule, const LossScaleConfig& scale, const Losses& losses, int64_t max_steps)
-      : session_(session), scaler_(scale), update_(session.device().make_update(describe_update(session, optimizer, schedule, scale_rule(scale), losses, max_steps))) {
+  DeviceStepper(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
+                const LossScaleConfig& scale, const Losses& losses, int64_t max_steps)
+      : session_(session),
+        scaler_(scale),
+        update_(session.device().make_update(
+            describe_update(session, optimizer, schedule, scale_rule(scale), losses, max_steps))) {
     update_->set_state(scaler_.state(), 0);
   }
 
@@ -62,7 +67,8 @@ class DeviceStepper final : public Stepper {
       const HostTensor span = session_.device().read(*t);
       std::map<std::string, HostTensor> views;
       add_views(session_.layout(), name, static_cast<const float*>(span.data()), views);
-      for (const auto& [key, v] : views) out[key] = HostTensor::of<float>(v.dims(), std::vector<float>(v.as<float>(), v.as<float>() + v.numel()));
+      for (const auto& [key, v] : views)
+        out[key] = HostTensor::of<float>(v.dims(), std::vector<float>(v.as<float>(), v.as<float>() + v.numel()));
     }
     return out;
   }
@@ -86,19 +92,25 @@ class DeviceStepper final : public Stepper {
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
   static constexpr std::pair<const char*, DeviceUpdate::Moment> kMoments[] = {
       {"m", DeviceUpdate::Moment::m}, {"v", DeviceUpdate::Moment::v}, {"ema", DeviceUpdate::Moment::ema}};
-  struct Asked { int64_t step; LossWindow loss; };
+  struct Asked {
+    int64_t step;
+    LossWindow loss;
+  };
 
   Session& session_;
-  LossScaler scaler_;                // for its rules about what may be restored; the state is the device's
+  LossScaler scaler_;  // for its rules about what may be restored; the state is the device's
   std::unique_ptr<DeviceUpdate> update_;
   std::deque<Asked> asked_;
 };
 
 }  // namespace
 
-std::unique_ptr<Stepper> detail::make_device_stepper(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule, const LossScaleConfig& scale,
+std::unique_ptr<Stepper> detail::make_device_stepper(Session& session, const OptimizerConfig& optimizer,
+                                                     const ScheduleConfig& schedule, const LossScaleConfig& scale,
                                                      const Losses& losses, int64_t max_steps) {
-  return in_phase("the optimizer's moments", [&] { return std::make_unique<DeviceStepper>(session, optimizer, schedule, scale, losses, max_steps); });
+  return in_phase("the optimizer's moments", [&] {
+    return std::make_unique<DeviceStepper>(session, optimizer, schedule, scale, losses, max_steps);
+  });
 }
 
 }  // namespace amp

@@ -22,8 +22,8 @@ using Tensors = std::map<std::string, HostTensor>;  // by name: graph inputs and
 struct LossSpec {
   std::string kind = "cross_entropy";
   std::vector<std::string> outputs = {};  // the model outputs it is about, as the user names them
-  std::vector<std::string> reads = {};  // the values it computes on instead: logits before a trailing softmax
-  std::string label = {};  // tensor of the batch; empty: the kind's default ("label", or none)
+  std::vector<std::string> reads = {};    // the values it computes on instead: logits before a trailing softmax
+  std::string label = {};                 // tensor of the batch; empty: the kind's default ("label", or none)
   double weight = 1;
   int64_t ignore_index = -100;
   std::vector<double> class_weights = {}, pos_weight = {};  // one a class, or a single one

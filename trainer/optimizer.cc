@@ -160,12 +160,12 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
                                       ema ? ema + s.begin : nullptr,
                                       s.count};
     if (c.kind == OptimizerKind::sgd) {
-      kernel::sgd(
-          spans, around,
-          SgdScalars<T>{static_cast<T>(rate), static_cast<T>(decay), static_cast<T>(c.momentum), c.nesterov});
+      kernel::sgd(spans, around,
+                  SgdScalars<T>{static_cast<T>(rate), static_cast<T>(decay), static_cast<T>(c.momentum), c.nesterov});
       continue;
     }
-    kernel::adam(spans, around, adam_scalars<T>(c.kind == OptimizerKind::adamw, c.beta1, c.beta2, c.eps, rate, decay, bias1, bias2));
+    kernel::adam(spans, around,
+                 adam_scalars<T>(c.kind == OptimizerKind::adamw, c.beta1, c.beta2, c.eps, rate, decay, bias1, bias2));
   }
   return true;
 }

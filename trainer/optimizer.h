@@ -60,8 +60,8 @@ class Optimizer {
   // found_inf. The gradients are left as they are.
   bool apply(T* params, const T* grads, double scale, const GradStats& stats, double lr);
 
-  // The first chunk that trains and holds a non-finite element, by name; empty when all are finite. For messages, and to
-  // keep broken weights out of checkpoints.
+  // The first chunk that trains and holds a non-finite element, by name; empty when all are finite. For messages, and
+  // to keep broken weights out of checkpoints.
   std::string first_nonfinite(const T* span) const { return amp::first_nonfinite(layout_, span); }
 
   int64_t steps() const { return steps_; }  // applied steps

@@ -112,7 +112,9 @@ struct SgdRule {
 template <class T, bool NearZero>
 struct AdamRule {
   AdamScalars<T> c;
-  AMP_INLINE T operator()(T p, T g, T* __restrict m, T* __restrict v, int64_t i) const { return adam_element<NearZero>(c, p, g, m[i], v[i]); }
+  AMP_INLINE T operator()(T p, T g, T* __restrict m, T* __restrict v, int64_t i) const {
+    return adam_element<NearZero>(c, p, g, m[i], v[i]);
+  }
 };
 }  // namespace
 

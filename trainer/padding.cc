@@ -39,14 +39,17 @@ std::optional<Packing> pack_tokens(const HostTensor& mask) {
   return p;
 }
 
-std::optional<Tensors> with_other_padding(const Tensors& batch, const std::string& mask, const std::vector<std::string>& except) {
+std::optional<Tensors> with_other_padding(const Tensors& batch, const std::string& mask,
+                                          const std::vector<std::string>& except) {
   const HostTensor& m = batch.at(mask);
   const std::vector<double> there = m.to_doubles();
   const int64_t length = m.dims().at(1);
   Tensors other = batch;
   bool changed = false;
   for (auto& [name, t] : other) {
-    if (name == mask || is_float(t.dtype()) || t.dims() != m.dims() || std::count(except.begin(), except.end(), name) > 0) continue;
+    if (name == mask || is_float(t.dtype()) || t.dims() != m.dims() ||
+        std::count(except.begin(), except.end(), name) > 0)
+      continue;
     std::vector<int64_t> v = t.to_ints();
     for (size_t i = 0; i < v.size(); ++i) {
       if (there[i] != 0) continue;

@@ -15,12 +15,13 @@ struct Packing {
   Tensors inputs;      // padding.tokens, padding.positions, padding.samples, padding.offsets, padding.firsts
 };
 
-// mask (batch, length): 1 where a token is, else 0. Nothing where it holds anything else, where a sequence has none or does not begin at place 0 (padding on the
-// left), or where less than one place in twenty would be saved.
+// mask (batch, length): 1 where a token is, else 0. Nothing where it holds anything else, where a sequence has none or
+// does not begin at place 0 (padding on the left), or where less than one place in twenty would be saved.
 std::optional<Packing> pack_tokens(const HostTensor& mask);
 
-// The batch with other tokens of the same row at padded places, in every integer input shaped like the mask; `except` stay. Nothing
-// where that changes nothing.
-std::optional<Tensors> with_other_padding(const Tensors& batch, const std::string& mask, const std::vector<std::string>& except);
+// The batch with other tokens of the same row at padded places, in every integer input shaped like the mask; `except`
+// stay. Nothing where that changes nothing.
+std::optional<Tensors> with_other_padding(const Tensors& batch, const std::string& mask,
+                                          const std::vector<std::string>& except);
 
 }  // namespace amp

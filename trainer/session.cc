@@ -15,8 +15,13 @@
 namespace amp {
 
 Session::Session(const SourceGraph& source, const SessionOptions& options)
-    : source_(source), options_(options), table_(source), layout_(options.decay_exclude), reached_(table_.size(), false),
-      arena_(options.device->make_arena()), cache_(*options.device) {
+    : source_(source),
+      options_(options),
+      table_(source),
+      layout_(options.decay_exclude),
+      reached_(table_.size(), false),
+      arena_(options.device->make_arena()),
+      cache_(*options.device) {
   for (const int v : table_.source_value) {
     const SourceValue& s = source.values[static_cast<size_t>(v)];
     Chunk& c = layout_.add(s.name, s.data.dims());
@@ -75,11 +80,16 @@ Tensor Session::view(const DeviceMemory& arena, int slot) const {
 HostTensor Session::host(const Tensor& t, const DeviceMemory& owner) const {
   return device().kind() == DeviceKind::cpu ? HostTensor(t.dtype, t.dims, owner, t.data) : device().read(t);
 }
-HostTensor Session::host_params() const { return host({params_.get(), options_.float_type, {layout_.size()}}, params_); }
-HostTensor Session::host_grads() const { return host({grads_.get(), options_.float_type, {layout_.trained_size()}}, grads_); }
+HostTensor Session::host_params() const {
+  return host({params_.get(), options_.float_type, {layout_.size()}}, params_);
+}
+HostTensor Session::host_grads() const {
+  return host({grads_.get(), options_.float_type, {layout_.trained_size()}}, grads_);
+}
 HostTensor Session::param(int slot) const { return host(view(params_, slot), params_); }
 HostTensor Session::grad(int slot) const {
-  if (!grads_ || layout_.chunks().at(static_cast<size_t>(slot)).frozen) bug("a gradient that no training program computes");
+  if (!grads_ || layout_.chunks().at(static_cast<size_t>(slot)).frozen)
+    bug("a gradient that no training program computes");
   return host(view(grads_, slot), grads_);
 }
 
@@ -99,7 +109,8 @@ void Session::describe(UpdateSpec& spec) const {
     if (!c.frozen) spec.spans.push_back({c.offset, c.numel, c.decay, c.lr_factor, static_cast<int>(i)});
   }
   for (const auto& [slot, t] : staged_) {
-    spec.statistics.push_back({static_cast<float*>(view(params_, slot).data), static_cast<const float*>(t.tensor.data), t.tensor.numel()});
+    spec.statistics.push_back(
+        {static_cast<float*>(view(params_, slot).data), static_cast<const float*>(t.tensor.data), t.tensor.numel()});
   }
 }
 
@@ -131,7 +142,8 @@ static std::string signature(const Tensors& batch) {
   return s;
 }
 
-Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch, const Packing* packing, bool node_by_node) {
+Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch,
+                          const Packing* packing, bool node_by_node) {
   const bool fused = options_.fusion && !node_by_node;
   std::string key = cat(static_cast<int>(mode), '|', fused, '|', loss ? loss->key() : "", '|');
   for (const int o : outputs) key += cat(o, ',');
@@ -156,7 +168,8 @@ Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>&
       o.params.push_back(moved ? staged->second.tensor : view(params_, static_cast<int>(i)));
       o.grads.push_back(train && !layout_.chunks()[i].frozen ? view(grads_, static_cast<int>(i)) : Tensor{});
     }
-    slot = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(batch)), [&] { return std::make_unique<Program>(graph, o); });
+    slot = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(batch)),
+                    [&] { return std::make_unique<Program>(graph, o); });
   }
   return *slot;
 }
@@ -189,9 +202,10 @@ std::optional<Packing> Session::packing(const Losses& loss, const Tensors& batch
   return p;
 }
 
-// Other tokens at padded places change no bit of the losses, and without padding they are the same to rounding. As the model is
-// outside training.
-bool Session::padding_is_unseen(const Losses& loss, const Tensors& batch, const std::string& mask, const Packing& packing) {
+// Other tokens at padded places change no bit of the losses, and without padding they are the same to rounding. As the
+// model is outside training.
+bool Session::padding_is_unseen(const Losses& loss, const Tensors& batch, const std::string& mask,
+                                const Packing& packing) {
   std::vector<std::string> labels;
   for (const LossSpec& s : loss.parts) labels.push_back(s.label_name());
   const std::optional<Tensors> other = with_other_padding(batch, mask, labels);
@@ -203,16 +217,19 @@ bool Session::padding_is_unseen(const Losses& loss, const Tensors& batch, const 
     program.run();
     return read_terms(program);
   };
-  const std::vector<double> as_is = sums(batch, nullptr), changed = sums(*other, nullptr), packed = sums(batch, &packing);
+  const std::vector<double> as_is = sums(batch, nullptr), changed = sums(*other, nullptr),
+                            packed = sums(batch, &packing);
   const bool low = std::any_of(options_.compute.begin(), options_.compute.end(), is_low);
   for (size_t i = 0; i < as_is.size(); ++i) {
     const double x = as_is[i];
-    if (!std::isfinite(x) || changed[i] != x || !(std::abs(packed[i] - x) <= (low ? 1e-2 : 1e-4) * std::abs(x) + 1e-6)) return false;
+    if (!std::isfinite(x) || changed[i] != x || !(std::abs(packed[i] - x) <= (low ? 1e-2 : 1e-4) * std::abs(x) + 1e-6))
+      return false;
   }
   return true;
 }
 
-Program& Session::ready(Mode mode, const Losses& loss, const std::vector<int>& outputs, const Tensors& batch, bool node_by_node) {
+Program& Session::ready(Mode mode, const Losses& loss, const std::vector<int>& outputs, const Tensors& batch,
+                        bool node_by_node) {
   const std::optional<Packing> p = packing(loss, batch);
   Program& program = this->program(mode, &loss, outputs, batch, p ? &*p : nullptr, node_by_node);
   feed(program, batch);
@@ -239,7 +256,9 @@ void Session::prepare(const Losses& loss, const Tensors& batch) {
   const DeviceMemory old = std::exchange(params_, in_phase("the weights", [&] { return allocate(layout_.size()); }));
   for (size_t i = 0; i < table_.size(); ++i) {
     const Tensor to = view(params_, static_cast<int>(i));
-    device().copy(to.data, static_cast<const char*>(old.get()) + before.chunks()[i].offset * size_of(options_.float_type), to.bytes());
+    device().copy(to.data,
+                  static_cast<const char*>(old.get()) + before.chunks()[i].offset * size_of(options_.float_type),
+                  to.bytes());
   }
   need_grads();  // whoever describes the update finds them
 }
@@ -259,8 +278,8 @@ Tensors Session::read_outputs(const Program& p, const std::vector<int>& values) 
   return out;
 }
 
-std::vector<double> Session::train_micro(const Losses& loss, const Tensors& batch, const std::vector<double>& seeds, bool accumulate,
-                                         const Program::Observer* see) {
+std::vector<double> Session::train_micro(const Losses& loss, const Tensors& batch, const std::vector<double>& seeds,
+                                         bool accumulate, const Program::Observer* see) {
   Program& p = ready(accumulate ? Mode::train_accumulate : Mode::train, loss, {}, batch, see != nullptr);
   for (size_t i = 0; i < seeds.size(); ++i) {
     const std::string name = cat("seed.", i);
@@ -316,12 +335,16 @@ std::shared_ptr<const Graph> Session::forward_graph(const std::vector<int>& outp
   return build(Mode::eval, nullptr, outputs, batch, nullptr);
 }
 
-std::shared_ptr<const Graph> Session::train_graph(const Losses& loss, const Tensors& batch) { return build(Mode::train, &loss, {}, batch, nullptr); }
+std::shared_ptr<const Graph> Session::train_graph(const Losses& loss, const Tensors& batch) {
+  return build(Mode::train, &loss, {}, batch, nullptr);
+}
 
 std::string Session::bill() const {
   const int64_t wide = size_of(options_.float_type);
-  return cat("parameters ", with_thousands(layout_.size() * wide), " B, gradients ", with_thousands(grads_ ? layout_.trained_size() * wide : 0), " B, 16-bit copies ",
-             with_thousands(cache_.bytes()), " B, activations ", with_thousands(arena_->used()), " B, programs ", programs_.size());
+  return cat("parameters ", with_thousands(layout_.size() * wide), " B, gradients ",
+             with_thousands(grads_ ? layout_.trained_size() * wide : 0), " B, 16-bit copies ",
+             with_thousands(cache_.bytes()), " B, activations ", with_thousands(arena_->used()), " B, programs ",
+             programs_.size());
 }
 
 }  // namespace amp

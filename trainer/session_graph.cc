@@ -49,8 +49,11 @@ void Session::build_losses(const Losses& losses, const Tensors& batch, const Bou
   const auto input = [&](const std::string& name) {
     if (const ValueId v = graph.input(name)) return v;  // two losses, or a loss and the model, read one tensor
     const auto it = batch.find(name);
-    if (it == batch.end()) fail(Exit::data, "E_DATA_COLUMN", cat("the data has no '", printable(name), "'"), "a loss needs one: add a column (tensor) of that name");
-    return graph.add_input(name, is_float(it->second.dtype()) ? options_.float_type : it->second.dtype(), it->second.dims());
+    if (it == batch.end())
+      fail(Exit::data, "E_DATA_COLUMN", cat("the data has no '", printable(name), "'"),
+           "a loss needs one: add a column (tensor) of that name");
+    return graph.add_input(name, is_float(it->second.dtype()) ? options_.float_type : it->second.dtype(),
+                           it->second.dims());
   };
   size_t terms = 0;
   for (const LossSpec& s : losses.parts) {
@@ -65,7 +68,8 @@ void Session::build_losses(const Losses& losses, const Tensors& batch, const Bou
   }
 }
 
-std::shared_ptr<Graph> Session::compose(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch) {
+std::shared_ptr<Graph> Session::compose(Mode mode, const Losses* loss, const std::vector<int>& outputs,
+                                        const Tensors& batch) {
   const Evaluator evaluator = cpu_evaluator();
   const bool train = mode == Mode::train || mode == Mode::train_accumulate;
   auto graph = std::make_shared<Graph>();
@@ -81,14 +85,16 @@ std::shared_ptr<Graph> Session::compose(Mode mode, const Losses* loss, const std
     o.outputs.insert(o.outputs.end(), values.begin(), values.end());
     for (const auto& [name, t] : batch) o.input_dims[name] = t.dims();
     const Bound bound = bind(source_, table_, o, b);
-    for (const int v : outputs) graph->outputs.push_back({source_.values[static_cast<size_t>(v)].name, bound.values[static_cast<size_t>(v)]});
+    for (const int v : outputs)
+      graph->outputs.push_back({source_.values[static_cast<size_t>(v)].name, bound.values[static_cast<size_t>(v)]});
     if (loss) build_losses(*loss, batch, bound, b);
   }
   *graph = form_composites(prune(*graph), mode == Mode::eval_full ? std::vector<DType>{} : options_.compute, evaluator);
   return graph;
 }
 
-std::shared_ptr<Graph> Session::build(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch, const Packing* packing) {
+std::shared_ptr<Graph> Session::build(Mode mode, const Losses* loss, const std::vector<int>& outputs,
+                                      const Tensors& batch, const Packing* packing) {
   const Evaluator evaluator = cpu_evaluator();
   const bool train = mode == Mode::train || mode == Mode::train_accumulate;
   const std::shared_ptr<Graph> graph = compose(mode, loss, outputs, batch);
@@ -97,14 +103,18 @@ std::shared_ptr<Graph> Session::build(Mode mode, const Losses* loss, const std::
     check(mask.has_value(), "a graph whose padding cannot be removed after all");
     *graph = remove_padding(*graph, *mask, packing->tokens, evaluator);
   }
-  if (device().kind() == DeviceKind::cuda) *graph = merge_qkv(*graph, mode == Mode::eval_full ? std::vector<DType>{} : options_.compute, evaluator);
-  if (!options_.compute.empty() && mode != Mode::eval_full) *graph = apply_precision(*graph, options_.compute, options_.low, evaluator);
+  if (device().kind() == DeviceKind::cuda)
+    *graph = merge_qkv(*graph, mode == Mode::eval_full ? std::vector<DType>{} : options_.compute, evaluator);
+  if (!options_.compute.empty() && mode != Mode::eval_full)
+    *graph = apply_precision(*graph, options_.compute, options_.low, evaluator);
   if (train) {
     Builder b(*graph, evaluator);
     std::vector<ValueId> wrt;
     for (int32_t i = 0; i < graph->n_values(); ++i) {
       const Value& v = graph->value(ValueId{i});
-      if (v.kind == ValueKind::param && source_.values[static_cast<size_t>(table_.source_value[static_cast<size_t>(v.slot)])].trainable) wrt.push_back(ValueId{i});
+      if (v.kind == ValueKind::param &&
+          source_.values[static_cast<size_t>(table_.source_value[static_cast<size_t>(v.slot)])].trainable)
+        wrt.push_back(ValueId{i});
     }
     Autodiff ad(b, wrt);
     for (const auto& o : std::vector<Graph::Output>(graph->outputs)) {

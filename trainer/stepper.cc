@@ -9,7 +9,8 @@ namespace {
 
 class HostStepper final : public Stepper {
  public:
-  HostStepper(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule, const LossScaleConfig& scale)
+  HostStepper(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
+              const LossScaleConfig& scale)
       : session_(session), optimizer_(optimizer, session.layout(), params()), schedule_(schedule), scaler_(scale) {}
 
   void submit(const StepInput& w, const LossWindow& counted) override {
@@ -58,7 +59,9 @@ class HostStepper final : public Stepper {
   std::map<std::string, HostTensor> state() const override { return optimizer_.state(); }
   HostTensor ema() const override {
     if (!optimizer_.ema()) return {};
-    return HostTensor::of<float>({session_.layout().trained_size()}, std::vector<float>(optimizer_.ema(), optimizer_.ema() + session_.layout().trained_size()));
+    return HostTensor::of<float>(
+        {session_.layout().trained_size()},
+        std::vector<float>(optimizer_.ema(), optimizer_.ema() + session_.layout().trained_size()));
   }
   void load(const std::map<std::string, HostTensor>& state, int64_t applied_steps, const ScaleState& scale) override {
     optimizer_.load_state(state, applied_steps);
@@ -77,9 +80,11 @@ class HostStepper final : public Stepper {
 
 }  // namespace
 
-std::unique_ptr<Stepper> make_stepper(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule, const LossScaleConfig& scale,
+std::unique_ptr<Stepper> make_stepper(Session& session, const OptimizerConfig& optimizer,
+                                      const ScheduleConfig& schedule, const LossScaleConfig& scale,
                                       const Losses& losses, int64_t max_steps) {
-  if (session.device().kind() == DeviceKind::cpu) return std::make_unique<HostStepper>(session, optimizer, schedule, scale);
+  if (session.device().kind() == DeviceKind::cpu)
+    return std::make_unique<HostStepper>(session, optimizer, schedule, scale);
   return detail::make_device_stepper(session, optimizer, schedule, scale, losses, max_steps);
 }
 

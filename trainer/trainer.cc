@@ -19,10 +19,17 @@ double number(const nlohmann::json& j) { return j.is_null() ? std::nan("") : j.g
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 }  // namespace
 
-Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, const StopSignals& stop, TrainerConfig config)
-    : session_(session), train_(train), val_(val), stop_(stop), config_(std::move(config)),
-      stepper_(make_stepper(session, config_.optimizer, config_.schedule, config_.scale, config_.goal.losses, config_.max_steps)),
-      progress_(stderr, config_.logging_steps), skips_(config_.scale, false) {}
+Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, const StopSignals& stop,
+                 TrainerConfig config)
+    : session_(session),
+      train_(train),
+      val_(val),
+      stop_(stop),
+      config_(std::move(config)),
+      stepper_(make_stepper(session, config_.optimizer, config_.schedule, config_.scale, config_.goal.losses,
+                            config_.max_steps)),
+      progress_(stderr, config_.logging_steps),
+      skips_(config_.scale, false) {}
 
 Metrics Trainer::evaluate() { return amp::evaluate(session_, config_.goal, *val_, config_.eval_batch_size); }
 
@@ -39,7 +46,8 @@ void Trainer::submit(LoadedWindow window) {
   w.inject_overflow = config_.inject_overflow && config_.inject_overflow(step_);
   if (loss.items() == 0 && !warned_empty_) {
     warned_empty_ = true;
-    progress_.message(cat("warning: W_NO_ITEMS: every label of step ", step_, " is ignored: its loss is 0 and it teaches nothing (said once)"));
+    progress_.message(cat("warning: W_NO_ITEMS: every label of step ", step_,
+                          " is ignored: its loss is 0 and it teaches nothing (said once)"));
   }
   stepper_->submit(w, loss);
   pending_.push_back(std::move(window));
@@ -57,7 +65,8 @@ void Trainer::told(const StepResult& s, TrainResult& result, const Clock& clock,
 
   StepLine line;
   line.step = s.step;
-  line.epoch = static_cast<double>(window.at.epoch) + static_cast<double>(window.at.window + 1) / static_cast<double>(per_epoch_);
+  line.epoch = static_cast<double>(window.at.epoch) +
+               static_cast<double>(window.at.window + 1) / static_cast<double>(per_epoch_);
   line.loss = s.loss;
   line.lr = s.lr;
   line.loss_scale = s.scale.used;
@@ -78,9 +87,11 @@ void Trainer::told(const StepResult& s, TrainResult& result, const Clock& clock,
   p.samples_per_s = static_cast<double>(result.samples) / std::max(p.seconds, 1e-9);
   p.skipped = result.skipped;
   if (!config_.quiet) progress_.update(p);
-  if (const SkipWatch::Message m = skips_.see(s.scale); !m.text.empty() && (m.alarm || !config_.quiet)) progress_.message(m.text);
+  if (const SkipWatch::Message m = skips_.see(s.scale); !m.text.empty() && (m.alarm || !config_.quiet))
+    progress_.message(m.text);
   if (config_.on_step) config_.on_step(s);
-  if (config_.max_consecutive_skips > 0 && s.scale.consecutive_skips >= config_.max_consecutive_skips) diverged(s, window);
+  if (config_.max_consecutive_skips > 0 && s.scale.consecutive_skips >= config_.max_consecutive_skips)
+    diverged(s, window);
 }
 
 TrainResult Trainer::run() {
@@ -192,20 +203,24 @@ void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
   }
   session_.state().step = last.step;
   std::string parameter = last.first_bad_param;
-  if (parameter.empty() && session_.grads()) parameter = first_nonfinite(session_.layout(), session_.host_grads().as<float>());
+  if (parameter.empty() && session_.grads())
+    parameter = first_nonfinite(session_.layout(), session_.host_grads().as<float>());
   const std::string value = first_nonfinite_value(session_, config_.goal.losses, batches, loss.seeds(last.scale.used));
   fail(Exit::numerical, "E_DIVERGED",
        cat(last.scale.consecutive_skips, " steps in a row had non-finite gradients (loss scale ", last.scale.next, ")",
            parameter.empty() ? "" : cat("; the first non-finite gradient is that of '", printable(parameter), "'"),
            value.empty() ? "" : "; ", value),
-       "lower --lr, try --use_bf16, or let --amp_level auto find the operators that need fp32 (by hand: a rule in --precision_plan)");
+       "lower --lr, try --use_bf16, or let --amp_level auto find the operators that need fp32 (by hand: a rule in "
+       "--precision_plan)");
 }
 
 void Trainer::save(const SamplerState& next) {
   if (saved_step_ == step_) return;
   const HostTensor params = session_.host_params();
   const std::string broken = first_nonfinite(session_.layout(), params.as<float>());
-  if (!broken.empty()) fail(Exit::numerical, "E_NONFINITE_WEIGHT", cat("parameter '", broken, "' holds a non-finite value; no checkpoint was written"));
+  if (!broken.empty())
+    fail(Exit::numerical, "E_NONFINITE_WEIGHT",
+         cat("parameter '", broken, "' holds a non-finite value; no checkpoint was written"));
   Checkpoint c;
   c.step = step_;
   c.tensors = stepper_->state();
@@ -214,8 +229,11 @@ void Trainer::save(const SamplerState& next) {
   const ScaleState s = stepper_->scale();
   nlohmann::json state = {{"applied_steps", stepper_->applied_steps()},
                           {"scaler",
-                           {{"scale", s.scale}, {"growth_tracker", s.growth_tracker}, {"hysteresis_left", s.hysteresis_left},
-                            {"consecutive_skips", s.consecutive_skips}, {"total_skips", s.total_skips}}},
+                           {{"scale", s.scale},
+                            {"growth_tracker", s.growth_tracker},
+                            {"hysteresis_left", s.hysteresis_left},
+                            {"consecutive_skips", s.consecutive_skips},
+                            {"total_skips", s.total_skips}}},
                           {"sampler", {{"epoch", next.epoch}, {"window", next.window}}},
                           {"best", {{"value", best_}, {"step", best_step_}, {"evals_since", evals_since_best_}}}};
   if (initial_) {
@@ -234,8 +252,10 @@ void Trainer::resume(const Checkpoint& c) {
     copy_views(session_.moving(), "param", c.tensors, static_cast<float*>(params.mutable_data()));
     session_.set_params(params);
     const auto& s = state.at("scaler");
-    stepper_->load(c.tensors, state.at("applied_steps").get<int64_t>(), {s.at("scale").get<float>(), s.at("growth_tracker").get<int32_t>(), s.at("hysteresis_left").get<int32_t>(),
-                     s.at("consecutive_skips").get<int64_t>(), s.at("total_skips").get<int64_t>()});
+    stepper_->load(
+        c.tensors, state.at("applied_steps").get<int64_t>(),
+        {s.at("scale").get<float>(), s.at("growth_tracker").get<int32_t>(), s.at("hysteresis_left").get<int32_t>(),
+         s.at("consecutive_skips").get<int64_t>(), s.at("total_skips").get<int64_t>()});
     next_ = {state.at("sampler").at("epoch").get<int64_t>(), state.at("sampler").at("window").get<int64_t>()};
     best_ = state.at("best").at("value").get<double>();
     best_step_ = state.at("best").at("step").get<int64_t>();

@@ -1,4 +1,5 @@
-// Trainer: the loop. A step is one accumulation window: micro-batches, finite check, unscale, clip, optimizer, EMA, scale.
+// Trainer: the loop. A step is one accumulation window: micro-batches, finite check, unscale, clip, optimizer, EMA,
+// scale.
 // Steps count attempts; schedule, EMA, running statistics and the optimizer's t count applied ones.
 #pragma once
 
@@ -18,8 +19,8 @@
 #include "trainer/progress.h"
 #include "trainer/schedule.h"
 #include "trainer/session.h"
-#include "trainer/stepper.h"
 #include "trainer/skip_watch.h"
+#include "trainer/stepper.h"
 #include "trainer/stop.h"
 
 namespace amp {
@@ -27,32 +28,32 @@ namespace amp {
 struct TrainerConfig {
   Goal goal;
   OptimizerConfig optimizer;
-  ScheduleConfig schedule;           // total_steps and warmup_steps resolved
+  ScheduleConfig schedule;  // total_steps and warmup_steps resolved
   LossScaleConfig scale;
   SamplerOptions sampler;
-  int64_t max_steps = 0;             // attempted steps
+  int64_t max_steps = 0;  // attempted steps
   int64_t eval_batch_size = 32;
   int64_t eval_steps = 0, save_steps = 0;  // 0: at the end of each epoch
   int64_t save_total_limit = 2;
-  int64_t max_consecutive_skips = 50;                    // 0: never stop
+  int64_t max_consecutive_skips = 50;  // 0: never stop
   int64_t logging_steps = 50;
   int64_t early_stopping_patience = 0;
   std::string best_metric = "accuracy";
   std::string output_dir;
-  std::map<std::string, std::string> hashes;             // what must be the same to resume
-  std::function<bool(int64_t)> inject_overflow;          // by attempted step
-  std::function<void(const StepResult&)> on_step;        // after each attempted step
+  std::map<std::string, std::string> hashes;       // what must be the same to resume
+  std::function<bool(int64_t)> inject_overflow;    // by attempted step
+  std::function<void(const StepResult&)> on_step;  // after each attempted step
   bool quiet = false;
   bool initial_eval = true;
 };
 
 struct TrainResult {
-  bool stopped = false;              // by a signal: a checkpoint was written
+  bool stopped = false;  // by a signal: a checkpoint was written
   std::string stop_signal;
   int64_t steps = 0, applied = 0, skipped = 0;
   int64_t best_step = -1;
   std::optional<Metrics> initial, last;
-  double seconds = 0;                // of training, evaluation left out
+  double seconds = 0;  // of training, evaluation left out
   int64_t samples = 0, tokens = 0;
 };
 
@@ -63,17 +64,20 @@ class Trainer {
 
   void resume(const Checkpoint& checkpoint);
   TrainResult run();
-  TrainResult reached() const;                             // after resume(), without running
+  TrainResult reached() const;  // after resume(), without running
 
-  Metrics evaluate();                                      // of the current weights on val
-  HostTensor ema() const { return stepper_->ema(); }        // laid out like the parameters that train; empty without EMA
+  Metrics evaluate();  // of the current weights on val
+  // laid out like the parameters that train; empty without EMA
+  HostTensor ema() const { return stepper_->ema(); }
   const Stepper& stepper() const { return *stepper_; }
 
  private:
-  struct Clock { double started = 0, evaluating = 0, last = 0; };
+  struct Clock {
+    double started = 0, evaluating = 0, last = 0;
+  };
   void submit(LoadedWindow window);
   void told(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log);
-  bool evaluate_now(TrainResult& result, int64_t epoch);   // true: the best so far
+  bool evaluate_now(TrainResult& result, int64_t epoch);  // true: the best so far
   void save(const SamplerState& next);
   [[noreturn]] void diverged(const StepResult& last, const LoadedWindow& window);
 
@@ -87,7 +91,7 @@ class Trainer {
   SkipWatch skips_;
   std::deque<LoadedWindow> pending_;  // asked for and not yet told of
   int64_t per_epoch_ = 1, first_step_ = 0;
-  int64_t step_ = 0;                  // attempted
+  int64_t step_ = 0;  // attempted
   int64_t saved_step_ = -1;
   bool warned_empty_ = false;
   SamplerState next_;

@@ -66,12 +66,14 @@ AMP_INLINE inline void each_element(const Layout& l, int64_t begin, int64_t end,
 }
 
 template <class T>
-T rstd(T var, double epsilon) { return static_cast<T>(1.0 / std::sqrt(static_cast<double>(var) + epsilon)); }
+T rstd(T var, double epsilon) {
+  return static_cast<T>(1.0 / std::sqrt(static_cast<double>(var) + epsilon));
+}
 
 // y = (x - mean) a + b: subtracting first keeps what a large mean would cancel.
 template <class T>
-AMP_INLINE inline void normalize(const Layout& l, int64_t begin, int64_t end, const T* x, const T* mean, const T* var, const T* scale,
-                                 const T* bias, double epsilon, T* y) {
+AMP_INLINE inline void normalize(const Layout& l, int64_t begin, int64_t end, const T* x, const T* mean, const T* var,
+                                 const T* scale, const T* bias, double epsilon, T* y) {
   T a[64];
   for (int64_t c = begin; c < end; ++c) a[c - begin] = scale[c] * rstd(var[c], epsilon);
   const T *m = mean + begin, *b = bias + begin;
@@ -121,7 +123,8 @@ template <class T>
 Kernel gradient(const KernelArgs& args, Carver& carve) {
   const auto dy = stage<T>(carve, args.in[0]), x = stage<T>(carve, args.in[1]), scale = stage<T>(carve, args.in[2]);
   const auto mean = stage<T>(carve, args.in[3]), var = stage<T>(carve, args.in[4]);
-  const auto dx = stage<T>(carve, args.out[0]), dscale = stage<T>(carve, args.out[1]), dbias = stage<T>(carve, args.out[2]);
+  const auto dx = stage<T>(carve, args.out[0]), dscale = stage<T>(carve, args.out[1]),
+             dbias = stage<T>(carve, args.out[2]);
   const Layout l(args.in[1].dims);
   const double epsilon = args.attrs().f("epsilon", 1e-5);
   const bool train = args.attrs().i("train", 0) != 0;
@@ -133,7 +136,7 @@ Kernel gradient(const KernelArgs& args, Carver& carve) {
       double sum_dy[64], sum_dy_x[64];
       channel_sums<T>(l, b, e, sum_dy, [&](int64_t, int64_t i) AMP_INLINE { return grad[i]; });
       channel_sums<T>(l, b, e, sum_dy_x, [&](int64_t c, int64_t i) AMP_INLINE { return grad[i] * (in[i] - m[c]); });
-      T a[64], p[64], q[64];   // dx = a dy - p - q (x - mean)
+      T a[64], p[64], q[64];  // dx = a dy - p - q (x - mean)
       for (int64_t c = 0; c < e - b; ++c) {
         const T r = rstd(var.data[b + c], epsilon);
         dscale.data[b + c] = static_cast<T>(sum_dy_x[c]) * r;
@@ -144,7 +147,8 @@ Kernel gradient(const KernelArgs& args, Carver& carve) {
         q[c] = static_cast<T>(per * sum_dy_x[c] * static_cast<double>(r) * static_cast<double>(r));
       }
       if (train) {
-        each_element(l, b, e, [&](int64_t c, int64_t i) AMP_INLINE { out[i] = a[c] * grad[i] - p[c] - q[c] * (in[i] - m[c]); });
+        each_element(l, b, e,
+                     [&](int64_t c, int64_t i) AMP_INLINE { out[i] = a[c] * grad[i] - p[c] - q[c] * (in[i] - m[c]); });
       } else {
         each_element(l, b, e, [&](int64_t c, int64_t i) AMP_INLINE { out[i] = a[c] * grad[i]; });
       }
@@ -155,8 +159,14 @@ Kernel gradient(const KernelArgs& args, Carver& carve) {
 
 }  // namespace
 
-Kernel batch_norm(const KernelArgs& a, Carver& c) { return in_double(a) ? inference<double>(a, c) : inference<float>(a, c); }
-Kernel batch_norm_train(const KernelArgs& a, Carver& c) { return in_double(a) ? training<double>(a, c) : training<float>(a, c); }
-Kernel batch_norm_grad(const KernelArgs& a, Carver& c) { return in_double(a) ? gradient<double>(a, c) : gradient<float>(a, c); }
+Kernel batch_norm(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? inference<double>(a, c) : inference<float>(a, c);
+}
+Kernel batch_norm_train(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? training<double>(a, c) : training<float>(a, c);
+}
+Kernel batch_norm_grad(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? gradient<double>(a, c) : gradient<float>(a, c);
+}
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// Batch normalisation on the CPU. Operators as in ops/batch_norm.cc. Sums over the batch are taken in fp64 over fp32 partial
-// sums of at most 256 elements; one thread per channel (or block of channels when there are no spatial dims).
+// Batch normalisation on the CPU. Operators as in ops/batch_norm.cc. Sums over the batch are taken in fp64 over fp32
+// partial sums of at most 256 elements; one thread per channel (or block of channels when there are no spatial dims).
 #pragma once
 
 #include "backend/cpu/workspace.h"

@@ -55,7 +55,9 @@ Kernel grad_w(const KernelArgs& a, Carver& carve) {
 
 }  // namespace
 
-Kernel conv_forward(const KernelArgs& a, Carver& c) { return in_double(a) ? forward<double>(a, c) : forward<float>(a, c); }
+Kernel conv_forward(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? forward<double>(a, c) : forward<float>(a, c);
+}
 Kernel conv_grad_x(const KernelArgs& a, Carver& c) { return in_double(a) ? grad_x<double>(a, c) : grad_x<float>(a, c); }
 Kernel conv_grad_w(const KernelArgs& a, Carver& c) { return in_double(a) ? grad_w<double>(a, c) : grad_w<float>(a, c); }
 

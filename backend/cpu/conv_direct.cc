@@ -10,10 +10,11 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kFlatChunk = 1536; // positions computed at a time: their inputs stay in the nearest caches
+constexpr int64_t kFlatChunk = 1536;  // positions computed at a time: their inputs stay in the nearest caches
 
 template <int Lanes, int Rows, int Columns>
-AMP_INLINE inline void tile(const float* x, const int32_t* offset, int64_t k, const float* w, const float* bias, float* out, int64_t ld) {
+AMP_INLINE inline void tile(const float* x, const int32_t* offset, int64_t k, const float* w, const float* bias,
+                            float* out, int64_t ld) {
   using V = typename VectorOf<Lanes>::type;
   V acc[Rows][Columns];
   for (int m = 0; m < Rows; ++m) {
@@ -34,7 +35,8 @@ AMP_INLINE inline void tile(const float* x, const int32_t* offset, int64_t k, co
 
 // n positions, a multiple of Lanes.
 template <int Lanes, int Rows>
-AMP_INLINE inline void tiles(const float* x, const int32_t* offset, int64_t k, const float* w, const float* bias, float* out, int64_t n, int64_t ld) {
+AMP_INLINE inline void tiles(const float* x, const int32_t* offset, int64_t k, const float* w, const float* bias,
+                             float* out, int64_t n, int64_t ld) {
   constexpr int kWide = kColumns<Lanes, Rows>;
   int64_t i = 0;
   for (; i + kWide * Lanes <= n; i += kWide * Lanes) tile<Lanes, Rows, kWide>(x + i, offset, k, w, bias, out + i, ld);
@@ -43,21 +45,26 @@ AMP_INLINE inline void tiles(const float* x, const int32_t* offset, int64_t k, c
 }
 
 template <int Lanes>
-AMP_INLINE inline void panel(int64_t rows, const float* x, const int32_t* offset, int64_t k, const float* w, const float* bias, float* out,
-                             int64_t n, int64_t ld) {
-  if (rows == 6) tiles<Lanes, 6>(x, offset, k, w, bias, out, n, ld);
-  else if (rows == 4) tiles<Lanes, 4>(x, offset, k, w, bias, out, n, ld);
-  else if (rows == 2) tiles<Lanes, 2>(x, offset, k, w, bias, out, n, ld);
-  else tiles<Lanes, 1>(x, offset, k, w, bias, out, n, ld);
+AMP_INLINE inline void panel(int64_t rows, const float* x, const int32_t* offset, int64_t k, const float* w,
+                             const float* bias, float* out, int64_t n, int64_t ld) {
+  if (rows == 6)
+    tiles<Lanes, 6>(x, offset, k, w, bias, out, n, ld);
+  else if (rows == 4)
+    tiles<Lanes, 4>(x, offset, k, w, bias, out, n, ld);
+  else if (rows == 2)
+    tiles<Lanes, 2>(x, offset, k, w, bias, out, n, ld);
+  else
+    tiles<Lanes, 1>(x, offset, k, w, bias, out, n, ld);
 }
 
 // A correlation of packed planes with packed weights: what forward and the gradient to x have in common.
 struct Correlation {
   ShiftPlan plan;
-  int64_t images, groups, inner, rows;          // channels read and written, of a group
-  int64_t taps, row_stride, inner_stride;       // weight of (row, inner, tap): w[row * row_stride + inner * inner_stride + tap]
-  std::array<int64_t, 3> out;                   // spatial extents written
-  std::vector<std::vector<int32_t>> offset;     // by part: of every (inner, tap)
+  int64_t images, groups, inner, rows;  // channels read and written, of a group
+  // weight of (row, inner, tap): w[row * row_stride + inner * inner_stride + tap]
+  int64_t taps, row_stride, inner_stride;
+  std::array<int64_t, 3> out;                // spatial extents written
+  std::vector<std::vector<int32_t>> offset;  // by part: of every (inner, tap)
   int64_t shards, ld, weights;
 
   const float *source, *w, *bias;
@@ -68,9 +75,11 @@ struct Correlation {
 
   void pack_weights() const;
   void run_shard(int64_t shard) const;
-  void scatter(const ShiftPlan::Part& part, int64_t begin, int64_t end, int64_t depth, int64_t n_rows, const float* from, float* to) const;
+  void scatter(const ShiftPlan::Part& part, int64_t begin, int64_t end, int64_t depth, int64_t n_rows,
+               const float* from, float* to) const;
   template <int Lanes>
-  AMP_INLINE inline void run_part(size_t part, int64_t g, const float* w_of_part, const float* planes_of, float* result_of, float* to) const;
+  AMP_INLINE inline void run_part(size_t part, int64_t g, const float* w_of_part, const float* planes_of,
+                                  float* result_of, float* to) const;
 };
 
 void Correlation::pack_weights() const {
@@ -93,23 +102,28 @@ void Correlation::pack_weights() const {
 }
 
 // Positions [begin, end) of one depth of a part, n_rows channels -> the output, without what lies between its rows.
-void Correlation::scatter(const ShiftPlan::Part& part, int64_t begin, int64_t end, int64_t depth, int64_t n_rows, const float* from, float* to) const {
+void Correlation::scatter(const ShiftPlan::Part& part, int64_t begin, int64_t end, int64_t depth, int64_t n_rows,
+                          const float* from, float* to) const {
   const int64_t pitch = plan.axis[2].length, step = part.step[2];
   const int64_t d = part.start[0] + depth * part.step[0];
   for (int64_t m = 0; m < n_rows; ++m) {
     for (int64_t h = begin / pitch; h < part.count[1] && h * pitch < end; ++h) {
       const int64_t b = std::max(begin, h * pitch), e = std::min(end, h * pitch + part.count[2]);
       if (b >= e) continue;
-      float* row = to + m * out_size() + (d * out[1] + part.start[1] + h * part.step[1]) * out[2] + part.start[2] + (b - h * pitch) * step;
+      float* row = to + m * out_size() + (d * out[1] + part.start[1] + h * part.step[1]) * out[2] + part.start[2] +
+                   (b - h * pitch) * step;
       const float* values = from + m * ld + (b - begin);
-      if (step == 1) std::copy(values, values + (e - b), row);
-      else for (int64_t i = 0; i < e - b; ++i) row[i * step] = values[i];
+      if (step == 1)
+        std::copy(values, values + (e - b), row);
+      else
+        for (int64_t i = 0; i < e - b; ++i) row[i * step] = values[i];
     }
   }
 }
 
 template <int Lanes>
-AMP_INLINE inline void Correlation::run_part(size_t index, int64_t g, const float* w_of_part, const float* planes_of, float* result_of, float* to) const {
+AMP_INLINE inline void Correlation::run_part(size_t index, int64_t g, const float* w_of_part, const float* planes_of,
+                                             float* result_of, float* to) const {
   const ShiftPlan::Part& part = plan.parts[index];
   const auto k = static_cast<int64_t>(offset[index].size());
   const int64_t flat = plan.flat(part);
@@ -120,7 +134,8 @@ AMP_INLINE inline void Correlation::run_part(size_t index, int64_t g, const floa
       const float* weights_at = w_of_part;
       for (int64_t m = 0; m < rows;) {
         const int64_t n_rows = panel_rows(rows - m);
-        panel<Lanes>(n_rows, x + b, offset[index].data(), k, weights_at, packed_bias + g * rows + m, result_of, round_up(n, Lanes), ld);
+        panel<Lanes>(n_rows, x + b, offset[index].data(), k, weights_at, packed_bias + g * rows + m, result_of,
+                     round_up(n, Lanes), ld);
         scatter(part, b, b + n, depth, n_rows, result_of, to + m * out_size());
         weights_at += n_rows * k;
         m += n_rows;
@@ -135,7 +150,8 @@ void Correlation::run_shard(int64_t shard) const {
   const int64_t items = images * groups, begin = items * shard / shards, end = items * (shard + 1) / shards;
   for (int64_t item = begin; item < end; ++item) {
     const int64_t g = item % groups;
-    pack_planes(plan, source + item * inner * plan.axis[0].source * plan.axis[1].source * plan.axis[2].source, inner, my_planes);
+    pack_planes(plan, source + item * inner * plan.axis[0].source * plan.axis[1].source * plan.axis[2].source, inner,
+                my_planes);
     const float* w_of_part = packed_w;
     for (size_t p = 0; p < plan.parts.size(); ++p) {
       const int64_t per_group = rows * static_cast<int64_t>(offset[p].size());
@@ -156,7 +172,8 @@ Kernel correlate(Correlation c, Carver& carve) {
     c.offset.push_back(std::move(all));
   }
   c.ld = 0;
-  for (const ShiftPlan::Part& part : c.plan.parts) c.ld = std::max(c.ld, round_up(std::min(kFlatChunk, c.plan.flat(part)), kLane));
+  for (const ShiftPlan::Part& part : c.plan.parts)
+    c.ld = std::max(c.ld, round_up(std::min(kFlatChunk, c.plan.flat(part)), kLane));
   c.shards = std::min<int64_t>(c.images * c.groups, 32);
   c.packed_w = carve.take<float>(c.groups * c.rows * c.inner * c.taps);
   c.packed_bias = carve.take<float>(c.groups * c.rows);

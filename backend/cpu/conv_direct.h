@@ -1,10 +1,10 @@
-// Convolution in fp32 without im2col, for few channels: a convolution of stride 1 over a padded image is a sum of shifted
-// copies of the flattened image, so that a register tile of (output channels) x (neighbouring pixels) is computed as in a
-// matrix product, the rows of the right-hand matrix being shifts of one buffer. Pixels between the rows of the output are
-// computed and dropped.
+// Convolution in fp32 without im2col, for few channels: a convolution of stride 1 over a padded image is a sum of
+// shifted copies of the flattened image, so that a register tile of (output channels) x (neighbouring pixels) is
+// computed as in a matrix product, the rows of the right-hand matrix being shifts of one buffer. Pixels between the
+// rows of the output are computed and dropped.
 //
-// A stride is taken away by splitting the image into its phases: plane (s) holds elements s, s + stride, ... Forward reads
-// phases; the gradient to x writes them.
+// A stride is taken away by splitting the image into its phases: plane (s) holds elements s, s + stride, ... Forward
+// reads phases; the gradient to x writes them.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct ShiftPlan {
   struct Part {
     std::array<int64_t, 3> start{}, count{}, step{};
     std::vector<int64_t> tap;
-    std::vector<int32_t> offset;           // of channel 0
+    std::vector<int32_t> offset;  // of channel 0
   };
   std::array<Axis, 3> axis;
-  std::vector<std::array<int64_t, 3>> planes;   // the phases in use
+  std::vector<std::array<int64_t, 3>> planes;  // the phases in use
   std::vector<Part> parts;
 
   int64_t plane_size() const { return axis[0].length * axis[1].length * axis[2].length; }

@@ -11,14 +11,15 @@ namespace {
 
 using namespace conv_tiles;
 
-// ---- lanes along pixels ------------------------------------------------------------------------------------------------
+// ---- lanes along pixels
+// ------------------------------------------------------------------------------------------------
 
 struct WeightGradient {
   ShiftPlan plan;
   ConvShape s;
-  std::vector<int32_t> offset;   // of every (c, tap), padded to whole tiles
-  int64_t shards, together;      // images per step
-  int64_t flat;                  // positions of one depth of dy, padded to whole vectors
+  std::vector<int32_t> offset;  // of every (c, tap), padded to whole tiles
+  int64_t shards, together;     // images per step
+  int64_t flat;                 // positions of one depth of dy, padded to whole vectors
   const float *x, *dy;
   float *dw, *planes, *grads, *partial;
 
@@ -49,10 +50,12 @@ void WeightGradient::pack_grads(const float* from, float* to) const {
 
 // out[m * k + tap] += sum over positions of dy[m] * plane[tap], for Rows channels m.
 template <int Lanes, int Rows>
-AMP_INLINE inline void WeightGradient::rows_of(int64_t images, const float* planes_of, const float* grads_of, float* out) const {
+AMP_INLINE inline void WeightGradient::rows_of(int64_t images, const float* planes_of, const float* grads_of,
+                                               float* out) const {
   using V = typename VectorOf<Lanes>::type;
   constexpr int kTaps = kColumns<Lanes, Rows>;
-  const int64_t depths = s.window[0].out, depth_step = plan.axis[1].length * plan.axis[2].length, row_step = depths * flat;
+  const int64_t depths = s.window[0].out, depth_step = plan.axis[1].length * plan.axis[2].length,
+                row_step = depths * flat;
   for (int64_t t = 0; t < k(); t += kTaps) {
     V acc[Rows][kTaps];
     for (int m = 0; m < Rows; ++m) {
@@ -88,14 +91,19 @@ AMP_INLINE inline void WeightGradient::rows_of(int64_t images, const float* plan
 }
 
 template <int Lanes>
-AMP_INLINE inline void WeightGradient::all_rows(int64_t images, const float* planes_of, const float* grads_of, float* out) const {
+AMP_INLINE inline void WeightGradient::all_rows(int64_t images, const float* planes_of, const float* grads_of,
+                                                float* out) const {
   for (int64_t m = 0; m < s.m;) {
     const int64_t n = panel_rows(s.m - m);
     const float* g = grads_of + m * s.window[0].out * flat;
-    if (n == 6) rows_of<Lanes, 6>(images, planes_of, g, out + m * k());
-    else if (n == 4) rows_of<Lanes, 4>(images, planes_of, g, out + m * k());
-    else if (n == 2) rows_of<Lanes, 2>(images, planes_of, g, out + m * k());
-    else rows_of<Lanes, 1>(images, planes_of, g, out + m * k());
+    if (n == 6)
+      rows_of<Lanes, 6>(images, planes_of, g, out + m * k());
+    else if (n == 4)
+      rows_of<Lanes, 4>(images, planes_of, g, out + m * k());
+    else if (n == 2)
+      rows_of<Lanes, 2>(images, planes_of, g, out + m * k());
+    else
+      rows_of<Lanes, 1>(images, planes_of, g, out + m * k());
     m += n;
   }
 }
@@ -118,18 +126,19 @@ void WeightGradient::run_shard(int64_t shard) const {
   }
 }
 
-// ---- lanes along output channels ---------------------------------------------------------------------------------------
+// ---- lanes along output channels
+// ---------------------------------------------------------------------------------------
 
 struct WeightGradientByChannel {
   ShiftPlan plan;
   ConvShape s;
-  std::vector<int32_t> offset;   // of every (c, tap), padded to whole tiles
-  int64_t lanes;                 // output channels, padded
-  int64_t shards;                // of the taps of each group
+  std::vector<int32_t> offset;  // of every (c, tap), padded to whole tiles
+  int64_t lanes;                // output channels, padded
+  int64_t shards;               // of the taps of each group
   const float *x, *dy;
-  float *dw, *planes, *grads, *sums;   // grads: (item, pixel, lane), sums: (group, tap, lane)
+  float *dw, *planes, *grads, *sums;  // grads: (item, pixel, lane), sums: (group, tap, lane)
 
-  static constexpr int64_t kTaps = 60;   // shards are multiples of it: whole tiles of 6, 12 and 20
+  static constexpr int64_t kTaps = 60;  // shards are multiples of it: whole tiles of 6, 12 and 20
   int64_t k() const { return s.c * s.taps(); }
   int64_t padded_k() const { return round_up(k(), kTaps); }
   int64_t planes_size() const { return round_up(s.c * plan.channel_size() + kSlack, kLane); }
@@ -139,7 +148,8 @@ struct WeightGradientByChannel {
   void run_shard(int64_t g, int64_t begin, int64_t end) const;
   void store(int64_t g, int64_t begin, int64_t end) const;
   template <int Lanes, int Taps, int Vectors>
-  AMP_INLINE inline void block(int64_t g, int64_t begin, int64_t end, int64_t row0, int64_t row1, int64_t m, float* out) const;
+  AMP_INLINE inline void block(int64_t g, int64_t begin, int64_t end, int64_t row0, int64_t row1, int64_t m,
+                               float* out) const;
   template <int Lanes>
   AMP_INLINE inline void blocks(int64_t g, int64_t begin, int64_t end, int64_t row0, int64_t row1, float* out) const;
 };
@@ -161,7 +171,8 @@ void WeightGradientByChannel::pack(int64_t item) const {
 
 // out[tap][m..] += x[tap] * dy[m..] over rows [row0, row1) of (image, depth, height), for taps [begin, end).
 template <int Lanes, int Taps, int Vectors>
-AMP_INLINE inline void WeightGradientByChannel::block(int64_t g, int64_t begin, int64_t end, int64_t row0, int64_t row1, int64_t m, float* out) const {
+AMP_INLINE inline void WeightGradientByChannel::block(int64_t g, int64_t begin, int64_t end, int64_t row0, int64_t row1,
+                                                      int64_t m, float* out) const {
   using V = typename VectorOf<Lanes>::type;
   const auto& [d, h, w] = s.window;
   for (int64_t t = begin; t < end; t += Taps) {
@@ -189,7 +200,8 @@ AMP_INLINE inline void WeightGradientByChannel::block(int64_t g, int64_t begin, 
 }
 
 template <int Lanes>
-AMP_INLINE inline void WeightGradientByChannel::blocks(int64_t g, int64_t begin, int64_t end, int64_t row0, int64_t row1, float* out) const {
+AMP_INLINE inline void WeightGradientByChannel::blocks(int64_t g, int64_t begin, int64_t end, int64_t row0,
+                                                       int64_t row1, float* out) const {
   int64_t m = 0;
   if constexpr (Lanes == 16) {
     for (; m + 4 * Lanes <= lanes; m += 4 * Lanes) block<Lanes, 6, 4>(g, begin, end, row0, row1, m, out);
@@ -226,7 +238,8 @@ Kernel by_channel(const ConvShape& s, Carver& carve, const float* x, const float
   g.x = x, g.dy = dy, g.dw = dw;
   g.lanes = round_up(s.m, kLane);
   for (int64_t c = 0; c < s.c; ++c) {
-    for (const int32_t o : g.plan.parts[0].offset) g.offset.push_back(static_cast<int32_t>(c * g.plan.channel_size()) + o);
+    for (const int32_t o : g.plan.parts[0].offset)
+      g.offset.push_back(static_cast<int32_t>(c * g.plan.channel_size()) + o);
   }
   g.offset.resize(static_cast<size_t>(g.padded_k()), g.offset.back());
   const int64_t tiles = g.padded_k() / g.kTaps;
@@ -252,7 +265,8 @@ Kernel by_pixel(const ConvShape& s, Carver& carve, const float* x, const float* 
   g.x = x, g.dy = dy, g.dw = dw;
   g.flat = round_up(g.plan.flat(g.plan.parts[0]), kLane);
   for (int64_t c = 0; c < s.c; ++c) {
-    for (const int32_t o : g.plan.parts[0].offset) g.offset.push_back(static_cast<int32_t>(c * g.plan.channel_size()) + o);
+    for (const int32_t o : g.plan.parts[0].offset)
+      g.offset.push_back(static_cast<int32_t>(c * g.plan.channel_size()) + o);
   }
   for (int i = 0; i < 8; ++i) g.offset.push_back(g.offset.back());
   g.shards = std::min<int64_t>(s.n, 16);

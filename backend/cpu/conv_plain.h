@@ -7,7 +7,8 @@
 namespace amp {
 
 namespace conv_detail {
-// Calls fn(tap, first output row offset, first input row offset, outputs in the row) for every row of outputs that a tap reaches.
+// Calls fn(tap, first output row offset, first input row offset, outputs in the row) for every row of outputs that a
+// tap reaches.
 template <class Fn>
 void each_row(const ConvShape& s, Fn&& fn) {
   const auto& [d, h, w] = s.window;
@@ -18,7 +19,8 @@ void each_row(const ConvShape& s, Fn&& fn) {
         if (count <= 0) continue;
         for (int64_t od = d.begin(kd); od < d.end(kd); ++od) {
           for (int64_t oh = h.begin(kh); oh < h.end(kh); ++oh) {
-            fn(tap, (od * h.out + oh) * w.out + first, (d.at(od, kd) * h.in + h.at(oh, kh)) * w.in + w.at(first, kw), count);
+            fn(tap, (od * h.out + oh) * w.out + first, (d.at(od, kd) * h.in + h.at(oh, kh)) * w.in + w.at(first, kw),
+               count);
           }
         }
       }

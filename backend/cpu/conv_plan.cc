@@ -6,7 +6,9 @@ namespace amp {
 
 namespace {
 
-struct Tap { int64_t tap, phase, shift; };
+struct Tap {
+  int64_t tap, phase, shift;
+};
 struct AxisPart {
   int64_t start, count, step;
   std::vector<Tap> taps;
@@ -30,7 +32,8 @@ AxisPlan forward_axis(const WindowAxis& a) {
 AxisPlan grad_x_axis(const WindowAxis& a) {
   AxisPlan plan{{a.out, 1, 0, 1}, {}};
   for (int64_t r = 0; r < a.stride; ++r) {
-    const int64_t first = std::max<int64_t>(0, (a.pad - r + a.stride - 1) / a.stride);   // i = q stride + r - pad, q >= first
+    // i = q stride + r - pad, q >= first
+    const int64_t first = std::max<int64_t>(0, (a.pad - r + a.stride - 1) / a.stride);
     const int64_t start = first * a.stride + r - a.pad;
     if (start >= a.in) continue;
     AxisPart part{start, (a.in - start + a.stride - 1) / a.stride, a.stride, {}};
@@ -73,7 +76,8 @@ ShiftPlan combine(const std::array<AxisPlan, 3>& axes) {
         for (const Tap& td : d.taps) {
           for (const Tap& th : h.taps) {
             for (const Tap& tw : w.taps) {
-              const auto [it, fresh] = index.emplace(std::array{td.phase, th.phase, tw.phase}, static_cast<int64_t>(index.size()));
+              const auto [it, fresh] =
+                  index.emplace(std::array{td.phase, th.phase, tw.phase}, static_cast<int64_t>(index.size()));
               if (fresh) plan.planes.push_back(it->first);
               const int64_t shift = (td.shift * plan.axis[1].length + th.shift) * plan.axis[2].length + tw.shift;
               part.tap.push_back((td.tap * kernel[1] + th.tap) * kernel[2] + tw.tap);
@@ -90,7 +94,9 @@ ShiftPlan combine(const std::array<AxisPlan, 3>& axes) {
 
 }  // namespace
 
-ShiftPlan forward_plan(const Window& w) { return combine({forward_axis(w[0]), forward_axis(w[1]), forward_axis(w[2])}); }
+ShiftPlan forward_plan(const Window& w) {
+  return combine({forward_axis(w[0]), forward_axis(w[1]), forward_axis(w[2])});
+}
 ShiftPlan grad_x_plan(const Window& w) { return combine({grad_x_axis(w[0]), grad_x_axis(w[1]), grad_x_axis(w[2])}); }
 
 bool conv_direct_fits(const ConvShape& s) {

@@ -11,9 +11,15 @@ namespace amp::conv_tiles {
 // Register tiles: panels of 6, 4, 2 or 1 output channels, by as many vectors as the register file of the level holds
 // (32 registers of 16 floats; 16 of 8; 16 of 4).
 template <int Lanes, int Rows>
-constexpr int kColumns = Lanes == 16 ? (Rows == 6 ? 4 : Rows == 4 ? 6 : 8) : (Rows == 6 ? 2 : Rows == 4 ? 3 : Rows == 2 ? 4 : 6);
-constexpr int64_t kLane = 16;        // buffers are laid out for the widest level
-constexpr int64_t kSlack = 160;      // floats that a tile may read past a plane
+constexpr int kColumns = Lanes == 16 ? (Rows == 6   ? 4
+                                        : Rows == 4 ? 6
+                                                    : 8)
+                                     : (Rows == 6   ? 2
+                                        : Rows == 4 ? 3
+                                        : Rows == 2 ? 4
+                                                    : 6);
+constexpr int64_t kLane = 16;    // buffers are laid out for the widest level
+constexpr int64_t kSlack = 160;  // floats that a tile may read past a plane
 
 template <int Lanes>
 struct VectorOf {
@@ -30,9 +36,12 @@ void at_level(const Fn& fn) {
   const auto v3 = [&]() AMP_INLINE { fn.template operator()<8>(); };
   const auto v2 = [&]() AMP_INLINE { fn.template operator()<4>(); };
   switch (cpu_isa()) {
-    case Isa::v4: return detail::run_v4(v4);
-    case Isa::v3: return detail::run_v3(v3);
-    case Isa::v2: return detail::run_v2(v2);
+    case Isa::v4:
+      return detail::run_v4(v4);
+    case Isa::v3:
+      return detail::run_v3(v3);
+    case Isa::v2:
+      return detail::run_v2(v2);
   }
 }
 
@@ -61,8 +70,10 @@ inline void pack_planes(const ShiftPlan& plan, const float* source, int64_t chan
         const int64_t id = pd * d.phases + phase[0] - d.origin;
         for (int64_t ph = 0; ph < h.length; ++ph, row += w.length) {
           const int64_t ih = ph * h.phases + phase[1] - h.origin;
-          if (id < 0 || id >= d.source || ih < 0 || ih >= h.source) std::fill(row, row + w.length, 0.0f);
-          else pack_row(w, phase[2], source + (id * h.source + ih) * w.source, row);
+          if (id < 0 || id >= d.source || ih < 0 || ih >= h.source)
+            std::fill(row, row + w.length, 0.0f);
+          else
+            pack_row(w, phase[2], source + (id * h.source + ih) * w.source, row);
         }
       }
     }

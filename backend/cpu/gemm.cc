@@ -10,8 +10,8 @@
 
 namespace amp::cpu {
 
-void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda, const float* b, int64_t ldb,
-          float beta, float* c, int64_t ldc) {
+void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
+          const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
   if (k == 0) {
     for (int64_t i = 0; i < m; ++i) {
@@ -20,12 +20,13 @@ void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alp
     return;
   }
   const SingleThreaded one;
-  const dnnl_status_t s = dnnl_sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  const dnnl_status_t s =
+      dnnl_sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   if (s != dnnl_success) bug(cat("dnnl_sgemm failed: ", static_cast<int>(s), " for ", m, "x", n, "x", k));
 }
 
-void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double alpha, const double* a, int64_t lda, const double* b, int64_t ldb,
-          double beta, double* c, int64_t ldc) {
+void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double alpha, const double* a, int64_t lda,
+          const double* b, int64_t ldb, double beta, double* c, int64_t ldc) {
   simd([=]() AMP_INLINE {
     for (int64_t i = 0; i < m; ++i) {
       double* row = c + i * ldc;
@@ -43,8 +44,8 @@ void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double al
 }
 
 template <class T>
-void parallel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b, int64_t ldb, T beta,
-                   T* c, int64_t ldc, const T* bias) {
+void parallel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
+                   const T* b, int64_t ldb, T beta, T* c, int64_t ldc, const T* bias) {
   const auto add_bias = [&](int64_t rows, int64_t cols, const T* v, T* to) {  // while the shard is in cache
     if (!bias) return;
     simd([=]() AMP_INLINE {
@@ -59,21 +60,24 @@ void parallel_gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, 
     const int64_t step = std::max<int64_t>(1, (m / shards + 15) / 16 * 16);
     parallel_for((m + step - 1) / step, [&](int64_t s) {
       const int64_t at = s * step;
-      gemm(trans_a, trans_b, std::min(step, m - at), n, k, alpha, a + (trans_a ? at : at * lda), lda, b, ldb, beta, c + at * ldc, ldc);
+      gemm(trans_a, trans_b, std::min(step, m - at), n, k, alpha, a + (trans_a ? at : at * lda), lda, b, ldb, beta,
+           c + at * ldc, ldc);
       add_bias(std::min(step, m - at), n, bias, c + at * ldc);
     });
   } else {
     const int64_t step = std::max<int64_t>(1, (n / shards + 15) / 16 * 16);
     parallel_for((n + step - 1) / step, [&](int64_t s) {
       const int64_t at = s * step;
-      gemm(trans_a, trans_b, m, std::min(step, n - at), k, alpha, a, lda, b + (trans_b ? at * ldb : at), ldb, beta, c + at, ldc);
+      gemm(trans_a, trans_b, m, std::min(step, n - at), k, alpha, a, lda, b + (trans_b ? at * ldb : at), ldb, beta,
+           c + at, ldc);
       add_bias(m, std::min(step, n - at), bias ? bias + at : nullptr, c + at);
     });
   }
 }
 
-template void parallel_gemm<float>(bool, bool, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float, float*, int64_t, const float*);
-template void parallel_gemm<double>(bool, bool, int64_t, int64_t, int64_t, double, const double*, int64_t, const double*, int64_t, double, double*,
-                                    int64_t, const double*);
+template void parallel_gemm<float>(bool, bool, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*,
+                                   int64_t, float, float*, int64_t, const float*);
+template void parallel_gemm<double>(bool, bool, int64_t, int64_t, int64_t, double, const double*, int64_t,
+                                    const double*, int64_t, double, double*, int64_t, const double*);
 
 }  // namespace amp::cpu

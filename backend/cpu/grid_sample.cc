@@ -14,8 +14,12 @@ struct Shape {
   SamplePadding padding;
   bool align;
   Shape(const Dims& x, const Dims& grid, const Attrs& a)
-      : batch(x[0]), channels(x[1]), size(x.begin() + 2, x.end()), mode(static_cast<SampleMode>(a.i("mode", kLinear))),
-        padding(static_cast<SamplePadding>(a.i("padding", kZeros))), align(a.i("align", 0) != 0) {
+      : batch(x[0]),
+        channels(x[1]),
+        size(x.begin() + 2, x.end()),
+        mode(static_cast<SampleMode>(a.i("mode", kLinear))),
+        padding(static_cast<SamplePadding>(a.i("padding", kZeros))),
+        align(a.i("align", 0) != 0) {
     in = numel(size);
     out = 1;
     for (size_t i = 1; i + 1 < grid.size(); ++i) out *= grid[i];
@@ -118,7 +122,11 @@ Kernel backward(const KernelArgs& a, Carver& c) {
 
 }  // namespace
 
-Kernel grid_sample(const KernelArgs& a, Carver& c) { return in_double(a) ? forward<double>(a, c) : forward<float>(a, c); }
-Kernel grid_sample_grad(const KernelArgs& a, Carver& c) { return in_double(a) ? backward<double>(a, c) : backward<float>(a, c); }
+Kernel grid_sample(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? forward<double>(a, c) : forward<float>(a, c);
+}
+Kernel grid_sample_grad(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? backward<double>(a, c) : backward<float>(a, c);
+}
 
 }  // namespace amp

@@ -65,7 +65,8 @@ Kernel backward(const KernelArgs& a, Carver& c) {
   if (c.measuring()) return {};
   return [=] {
     x.load();
-    const T *R = x.input(0), *Rn = R + 2 * H * H, *h0 = x.input(1), *gates = x.input(4), *hn = x.input(5), *y = x.input(6), *dy = x.input(7);
+    const T *R = x.input(0), *Rn = R + 2 * H * H, *h0 = x.input(1), *gates = x.input(4), *hn = x.input(5),
+            *y = x.input(6), *dy = x.input(7);
     T *dxg = x.output(0), *dR = x.output(1), *dh = x.output(2), *drb = x.output(3);
     copy_or_zero(x.input(8), dh, B * H);
     s.all_before(y, h0, before);
@@ -116,6 +117,8 @@ Kernel backward(const KernelArgs& a, Carver& c) {
 }  // namespace
 
 Kernel gru(const KernelArgs& a, Carver& c) { return in_double(a) ? forward<double>(a, c) : forward<float>(a, c); }
-Kernel gru_grad(const KernelArgs& a, Carver& c) { return in_double(a) ? backward<double>(a, c) : backward<float>(a, c); }
+Kernel gru_grad(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? backward<double>(a, c) : backward<float>(a, c);
+}
 
 }  // namespace amp

@@ -10,7 +10,8 @@ Kernel forward(const KernelArgs& a, Carver& c) {
   const Operands<T> x(a, c);
   const Steps s(a.out[0].dims, a.attrs(), a.has(4) ? a.in[4] : Tensor{});
   const int64_t H = s.hidden, B = s.batch;
-  const Activation f = read_activation(a.attrs(), 0), g = read_activation(a.attrs(), 1), h = read_activation(a.attrs(), 2);
+  const Activation f = read_activation(a.attrs(), 0), g = read_activation(a.attrs(), 1),
+                   h = read_activation(a.attrs(), 2);
   if (c.measuring()) return {};
   return [=] {
     x.load();
@@ -62,13 +63,15 @@ Kernel backward(const KernelArgs& a, Carver& c) {
   const Operands<T> x(a, c);
   const Steps s(a.in[7].dims, a.attrs(), a.has(3) ? a.in[3] : Tensor{});
   const int64_t H = s.hidden, B = s.batch, T_ = s.time;
-  const Activation f = read_activation(a.attrs(), 0), g = read_activation(a.attrs(), 1), h = read_activation(a.attrs(), 2);
+  const Activation f = read_activation(a.attrs(), 0), g = read_activation(a.attrs(), 1),
+                   h = read_activation(a.attrs(), 2);
   T* const next = c.take<T>(B * H);
   T* const before = c.take<T>(T_ * B * H);
   if (c.measuring()) return {};
   return [=] {
     x.load();
-    const T *R = x.input(0), *c0 = x.input(2), *P = x.input(4), *gates = x.input(5), *cells = x.input(6), *y = x.input(7), *dy = x.input(8);
+    const T *R = x.input(0), *c0 = x.input(2), *P = x.input(4), *gates = x.input(5), *cells = x.input(6),
+            *y = x.input(7), *dy = x.input(8);
     T *dxg = x.output(0), *dR = x.output(1), *dh = x.output(2), *dc = x.output(3), *dP = x.output(4);
     copy_or_zero(x.input(9), dh, B * H);
     copy_or_zero(x.input(10), dc, B * H);
@@ -116,6 +119,8 @@ Kernel backward(const KernelArgs& a, Carver& c) {
 }  // namespace
 
 Kernel lstm(const KernelArgs& a, Carver& c) { return in_double(a) ? forward<double>(a, c) : forward<float>(a, c); }
-Kernel lstm_grad(const KernelArgs& a, Carver& c) { return in_double(a) ? backward<double>(a, c) : backward<float>(a, c); }
+Kernel lstm_grad(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? backward<double>(a, c) : backward<float>(a, c);
+}
 
 }  // namespace amp

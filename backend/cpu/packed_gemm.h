@@ -9,8 +9,8 @@
 
 namespace amp::cpu {
 
-// Row-major C[m, n] = alpha op(A) op(B) + bias[n], added to C when it accumulates. op(A) is m x k: stored m x k, or k x m
-// when transposed; likewise B, k x n.
+// Row-major C[m, n] = alpha op(A) op(B) + bias[n], added to C when it accumulates. op(A) is m x k: stored m x k, or k x
+// m when transposed; likewise B, k x n.
 struct PackedGemm {
   struct Operand {
     const void* data = nullptr;
@@ -27,7 +27,7 @@ struct PackedGemm {
   int64_t ldc = 0;
   const void* bias = nullptr;  // one per column, or null
   DType bias_dtype = DType::f32;
-  bool accumulate = false;     // C is fp32 then
+  bool accumulate = false;  // C is fp32 then
 
   int64_t workspace() const;        // bytes that run() takes, from the shape and the types alone
   void run(void* workspace) const;  // on all threads; the same bits for any number of them

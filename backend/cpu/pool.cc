@@ -11,7 +11,7 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kChunk = 256;   // outputs of a row handled at a time
+constexpr int64_t kChunk = 256;  // outputs of a row handled at a time
 
 Window pool_window(const Dims& x, const Dims& y, const Attrs& a) { return make_window(x, y, a.ints("kernel"), a); }
 
@@ -47,13 +47,13 @@ int64_t first_tap(const WindowAxis& a, int64_t o) {
   return k < a.kernel ? k : 0;
 }
 
-// A row of running maxima: whole vectors, columns that a tap does not reach being offered -inf. No loop has a tail, whose
-// branches would be mispredicted.
+// A row of running maxima: whole vectors, columns that a tap does not reach being offered -inf. No loop has a tail,
+// whose branches would be mispredicted.
 template <class T>
 struct MaxRow {
   alignas(64) T best[kChunk], offered[kChunk];
   alignas(64) int32_t which[kChunk];
-  int64_t n = 0;   // columns, a multiple of 16
+  int64_t n = 0;  // columns, a multiple of 16
 
   AMP_INLINE void start(int64_t columns, int32_t base, const int32_t* first) {
     n = (columns + 15) / 16 * 16;
@@ -64,11 +64,14 @@ struct MaxRow {
   // Columns [b, e) are offered x[0], x[stride], ...; NaN wins, and stays.
   AMP_INLINE void offer(const T* x, int64_t stride, int64_t b, int64_t e, int32_t tap) {
     std::fill_n(offered, b, -std::numeric_limits<T>::infinity());
-    if (stride == 1) std::copy(x, x + (e - b), offered + b);
-    else if (stride == 2) for (int64_t j = b; j < e; ++j) offered[j] = x[(j - b) * 2];
-    else for (int64_t j = b; j < e; ++j) offered[j] = x[(j - b) * stride];
+    if (stride == 1)
+      std::copy(x, x + (e - b), offered + b);
+    else if (stride == 2)
+      for (int64_t j = b; j < e; ++j) offered[j] = x[(j - b) * 2];
+    else
+      for (int64_t j = b; j < e; ++j) offered[j] = x[(j - b) * stride];
     std::fill(offered + e, offered + n, -std::numeric_limits<T>::infinity());
-    const int64_t whole = n & -16;   // tells the compiler that no tail is left
+    const int64_t whole = n & -16;  // tells the compiler that no tail is left
 #pragma omp simd
     for (int64_t j = 0; j < whole; ++j) {
       const T v = offered[j];
@@ -81,7 +84,8 @@ struct MaxRow {
 
 // One row of outputs [begin, end) of one plane.
 template <class T>
-AMP_INLINE inline void max_row(const Window& w, const Reach& reach, const T* x, int64_t od, int64_t oh, int64_t begin, int64_t end, MaxRow<T>& out) {
+AMP_INLINE inline void max_row(const Window& w, const Reach& reach, const T* x, int64_t od, int64_t oh, int64_t begin,
+                               int64_t end, MaxRow<T>& out) {
   const auto& [d, h, c] = w;
   for (int64_t kd = 0; kd < d.kernel; ++kd) {
     if (!reach.has(0, kd, od)) continue;
@@ -105,7 +109,8 @@ Kernel typed_max_pool(const KernelArgs& a, Carver& carve) {
   const auto x = stage<T>(carve, a.in[0]), y = stage<T>(carve, a.out[0]);
   Tap* taps = static_cast<Tap*>(a.out[1].data);
   const Window w = pool_window(a.in[0].dims, a.out[0].dims, a.attrs());
-  const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in), out = volume(w, &WindowAxis::out);
+  const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
+                out = volume(w, &WindowAxis::out);
   const Reach reach(w);
   std::vector<int32_t> first;
   for (int64_t o = 0; o < w[2].out; ++o) first.push_back(static_cast<int32_t>(first_tap(w[2], o)));
@@ -115,7 +120,8 @@ Kernel typed_max_pool(const KernelArgs& a, Carver& carve) {
       MaxRow<T> max;
       for (int64_t od = 0; od < w[0].out; ++od) {
         for (int64_t oh = 0; oh < w[1].out; ++oh) {
-          const auto base = static_cast<int32_t>((first_tap(w[0], od) * w[1].kernel + first_tap(w[1], oh)) * w[2].kernel);
+          const auto base =
+              static_cast<int32_t>((first_tap(w[0], od) * w[1].kernel + first_tap(w[1], oh)) * w[2].kernel);
           for (int64_t b = 0; b < w[2].out; b += kChunk) {
             const int64_t e = std::min(w[2].out, b + kChunk), at = p * out + (od * w[1].out + oh) * w[2].out + b;
             max.start(e - b, base, first.data() + b);
@@ -135,7 +141,8 @@ std::vector<int64_t> tap_offsets(const Window& w) {
   std::vector<int64_t> v;
   for (int64_t kd = 0; kd < w[0].kernel; ++kd) {
     for (int64_t kh = 0; kh < w[1].kernel; ++kh) {
-      for (int64_t kw = 0; kw < w[2].kernel; ++kw) v.push_back((kd * w[0].dilation * w[1].in + kh * w[1].dilation) * w[2].in + kw * w[2].dilation);
+      for (int64_t kw = 0; kw < w[2].kernel; ++kw)
+        v.push_back((kd * w[0].dilation * w[1].in + kh * w[1].dilation) * w[2].in + kw * w[2].dilation);
     }
   }
   return v;
@@ -161,7 +168,8 @@ Kernel typed_max_pool_grad(const KernelArgs& a, Carver& carve) {
   const auto dy = stage<T>(carve, a.in[0]), dx = stage<T>(carve, a.out[0]);
   const Tap* taps = static_cast<const Tap*>(a.in[1].data);
   const Window w = pool_window(a.out[0].dims, a.in[0].dims, a.attrs());
-  const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in), out = volume(w, &WindowAxis::out);
+  const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
+                out = volume(w, &WindowAxis::out);
   const std::vector<int64_t> offsets = tap_offsets(w);
   return [=] {
     dy.load();
@@ -169,9 +177,10 @@ Kernel typed_max_pool_grad(const KernelArgs& a, Carver& carve) {
       T* to = dx.data + p * in;
       const T* from = dy.data + p * out;
       std::fill_n(to, in, T(0));
-      each_choice(w, offsets.data(), static_cast<int64_t>(offsets.size()), taps + p * out, [&](int64_t o, int64_t i) AMP_INLINE {
-        if (i >= 0 && i < in) to[i] += from[o];
-      });
+      each_choice(w, offsets.data(), static_cast<int64_t>(offsets.size()), taps + p * out,
+                  [&](int64_t o, int64_t i) AMP_INLINE {
+                    if (i >= 0 && i < in) to[i] += from[o];
+                  });
     });
     dx.store();
   };
@@ -181,7 +190,8 @@ template <class Tap>
 Kernel typed_max_pool_index(const KernelArgs& a) {
   const Tensor taps = a.in[0], index = a.out[0];
   const Window w = pool_window(a.attrs().ints("full"), taps.dims, a.attrs());
-  const int64_t planes = taps.dims[0] * taps.dims[1], in = volume(w, &WindowAxis::in), out = volume(w, &WindowAxis::out);
+  const int64_t planes = taps.dims[0] * taps.dims[1], in = volume(w, &WindowAxis::in),
+                out = volume(w, &WindowAxis::out);
   const std::vector<int64_t> offsets = tap_offsets(w);
   return [=] {
     each_plane(planes, out, [&](int64_t p) AMP_INLINE {
@@ -207,7 +217,9 @@ std::vector<double> tap_counts(const WindowAxis& a, bool include_pad) {
 }
 
 bool is_global(const Window& w) {
-  return std::all_of(w.begin(), w.end(), [](const WindowAxis& a) { return a.out == 1 && a.kernel == a.in && a.dilation == 1 && a.pad == 0; });
+  return std::all_of(w.begin(), w.end(), [](const WindowAxis& a) {
+    return a.out == 1 && a.kernel == a.in && a.dilation == 1 && a.pad == 0;
+  });
 }
 
 // Calls fn(first output of the row, first input, outputs) for each row of outputs that each tap reaches.
@@ -231,14 +243,17 @@ struct Counts {
   Counts(const Window& w, const Attrs& a) {
     for (size_t i = 0; i < 3; ++i) per_axis[i] = tap_counts(w[i], a.i("count_include_pad", 0) != 0);
   }
-  double rows(int64_t od, int64_t oh) const { return per_axis[0][static_cast<size_t>(od)] * per_axis[1][static_cast<size_t>(oh)]; }
+  double rows(int64_t od, int64_t oh) const {
+    return per_axis[0][static_cast<size_t>(od)] * per_axis[1][static_cast<size_t>(oh)];
+  }
 };
 
 template <class T>
 Kernel typed_average_pool(const KernelArgs& a, Carver& carve) {
   const auto x = stage<T>(carve, a.in[0]), y = stage<T>(carve, a.out[0]);
   const Window w = pool_window(a.in[0].dims, a.out[0].dims, a.attrs());
-  const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in), out = volume(w, &WindowAxis::out);
+  const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
+                out = volume(w, &WindowAxis::out);
   if (is_global(w)) {
     return [=] {
       x.load();
@@ -280,11 +295,13 @@ template <class T>
 Kernel typed_average_pool_grad(const KernelArgs& a, Carver& carve) {
   const auto dy = stage<T>(carve, a.in[0]), dx = stage<T>(carve, a.out[0]);
   const Window w = pool_window(a.out[0].dims, a.in[0].dims, a.attrs());
-  const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in), out = volume(w, &WindowAxis::out);
+  const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
+                out = volume(w, &WindowAxis::out);
   if (is_global(w)) {
     return [=] {
       dy.load();
-      each_plane(planes, in, [&](int64_t p) AMP_INLINE { std::fill_n(dx.data + p * in, in, dy.data[p] / static_cast<T>(in)); });
+      each_plane(planes, in,
+                 [&](int64_t p) AMP_INLINE { std::fill_n(dx.data + p * in, in, dy.data[p] / static_cast<T>(in)); });
       dx.store();
     };
   }
@@ -322,12 +339,18 @@ Kernel max_pool_grad_of(const KernelArgs& a, Carver& c) {
 
 }  // namespace
 
-Kernel max_pool(const KernelArgs& a, Carver& c) { return in_double(a) ? max_pool_of<double>(a, c) : max_pool_of<float>(a, c); }
-Kernel max_pool_grad(const KernelArgs& a, Carver& c) { return in_double(a) ? max_pool_grad_of<double>(a, c) : max_pool_grad_of<float>(a, c); }
+Kernel max_pool(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? max_pool_of<double>(a, c) : max_pool_of<float>(a, c);
+}
+Kernel max_pool_grad(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? max_pool_grad_of<double>(a, c) : max_pool_grad_of<float>(a, c);
+}
 Kernel max_pool_index(const KernelArgs& a) {
   return a.in[0].dtype == DType::u8 ? typed_max_pool_index<uint8_t>(a) : typed_max_pool_index<int32_t>(a);
 }
-Kernel average_pool(const KernelArgs& a, Carver& c) { return in_double(a) ? typed_average_pool<double>(a, c) : typed_average_pool<float>(a, c); }
+Kernel average_pool(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? typed_average_pool<double>(a, c) : typed_average_pool<float>(a, c);
+}
 Kernel average_pool_grad(const KernelArgs& a, Carver& c) {
   return in_double(a) ? typed_average_pool_grad<double>(a, c) : typed_average_pool_grad<float>(a, c);
 }

@@ -5,10 +5,10 @@
 
 namespace amp {
 
-Kernel max_pool(const KernelArgs&, Carver&);          // (x) -> y, tap
-Kernel max_pool_grad(const KernelArgs&, Carver&);     // (dy, tap) -> dx
-Kernel max_pool_index(const KernelArgs&);             // (tap) -> flat index into the input
-Kernel average_pool(const KernelArgs&, Carver&);      // (x) -> y
-Kernel average_pool_grad(const KernelArgs&, Carver&); // (dy) -> dx
+Kernel max_pool(const KernelArgs&, Carver&);           // (x) -> y, tap
+Kernel max_pool_grad(const KernelArgs&, Carver&);      // (dy, tap) -> dx
+Kernel max_pool_index(const KernelArgs&);              // (tap) -> flat index into the input
+Kernel average_pool(const KernelArgs&, Carver&);       // (x) -> y
+Kernel average_pool_grad(const KernelArgs&, Carver&);  // (dy) -> dx
 
 }  // namespace amp

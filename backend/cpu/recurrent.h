@@ -1,12 +1,14 @@
 // Recurrent layers, one direction, time-major. What LSTM, GRU and RNN kernels share, and the kernels.
 //
-// xg (T, B, G H) holds the input's part of the gates' pre-activations, all biases that are plainly added included; R (G H, H);
-// lens (B) the lengths of the sequences, or absent: from its length on a sequence's y is 0 and its state stays. Gates are saved
-// activated, in ONNX's order. Activations are differentiated from their results.
+// xg (T, B, G H) holds the input's part of the gates' pre-activations, all biases that are plainly added included; R (G
+// H, H);
+// lens (B) the lengths of the sequences, or absent: from its length on a sequence's y is 0 and its state stays. Gates
+// are saved activated, in ONNX's order. Activations are differentiated from their results.
 //
 //   LSTM(xg, R, h0, c0, lens?, P (3H)?) -> y (T, B, H), h (B, H), c (B, H), gates iofc (T, B, 4H), cells (T, B, H)
 //   LSTMGrad(R, h0, c0, lens?, P?, gates, cells, y, dy?, dh?, dc?) -> dxg, dR, dh0, dc0, dP
-//   GRU(xg, R, h0, lens?, rb (H)?) -> y, h, gates zrh (T, B, 3H), hn (T, B, H)     rb given: linear_before_reset, hn = h R_h^T + rb
+//   GRU(xg, R, h0, lens?, rb (H)?) -> y, h, gates zrh (T, B, 3H), hn (T, B, H)     rb given: linear_before_reset, hn =
+//   h R_h^T + rb
 //   GRUGrad(R, h0, lens?, rb?, gates, hn, y, dy?, dh?) -> dxg, dR, dh0, drb
 //   RNN(xg, R, h0, lens?) -> y, h;  RNNGrad(R, h0, lens?, y, dy?, dh?) -> dxg, dR, dh0
 // Attributes: reverse; activation, alpha, beta by gate function.
@@ -29,9 +31,16 @@ Kernel rnn_grad(const KernelArgs& a, Carver& c);
 template <class T>
 void apply(const Activation& f, T* x, int64_t n) {
   switch (f.kind) {  // the two that matter get loops of their own
-    case Activation::sigmoid: return simd([&]() AMP_INLINE { for (int64_t i = 0; i < n; ++i) x[i] = math::sigmoid(x[i]); });
-    case Activation::tanh: return simd([&]() AMP_INLINE { for (int64_t i = 0; i < n; ++i) x[i] = math::tanh(x[i]); });
-    default: for (int64_t i = 0; i < n; ++i) x[i] = f.value(x[i]);
+    case Activation::sigmoid:
+      return simd([&]() AMP_INLINE {
+        for (int64_t i = 0; i < n; ++i) x[i] = math::sigmoid(x[i]);
+      });
+    case Activation::tanh:
+      return simd([&]() AMP_INLINE {
+        for (int64_t i = 0; i < n; ++i) x[i] = math::tanh(x[i]);
+      });
+    default:
+      for (int64_t i = 0; i < n; ++i) x[i] = f.value(x[i]);
   }
 }
 
@@ -41,12 +50,14 @@ struct Steps {
   bool reverse;
   Tensor lens;
 
-  Steps(const Dims& y, const Attrs& a, const Tensor& lengths) : time(y[0]), batch(y[1]), hidden(y[2]), reverse(a.i("reverse", 0) != 0), lens(lengths) {}
+  Steps(const Dims& y, const Attrs& a, const Tensor& lengths)
+      : time(y[0]), batch(y[1]), hidden(y[2]), reverse(a.i("reverse", 0) != 0), lens(lengths) {}
 
   int64_t at(int64_t step) const { return reverse ? time - 1 - step : step; }
   int64_t length(int64_t b) const {
     if (!lens.data) return time;
-    const int64_t n = lens.dtype == DType::i64 ? static_cast<const int64_t*>(lens.data)[b] : static_cast<const int32_t*>(lens.data)[b];
+    const int64_t n = lens.dtype == DType::i64 ? static_cast<const int64_t*>(lens.data)[b]
+                                               : static_cast<const int32_t*>(lens.data)[b];
     if (n < 0 || n > time) fail(Exit::data, "E_DATA_SHAPE", cat("sequence length ", n, " is outside 0..", time));
     return n;
   }
@@ -63,8 +74,10 @@ struct Steps {
       for (int64_t b = 0; b < batch; ++b) {
         T* q = out + (t * batch + b) * hidden;
         const T* p = before(states, t, b);
-        if (t >= length(b)) std::fill(q, q + hidden, T(0));
-        else std::copy_n(p ? p : initial + b * hidden, hidden, q);
+        if (t >= length(b))
+          std::fill(q, q + hidden, T(0));
+        else
+          std::copy_n(p ? p : initial + b * hidden, hidden, q);
       }
     }
   }
@@ -72,8 +85,10 @@ struct Steps {
 
 template <class T>
 void copy_or_zero(const T* from, T* to, int64_t n) {
-  if (from) std::copy_n(from, n, to);
-  else std::fill(to, to + n, T(0));
+  if (from)
+    std::copy_n(from, n, to);
+  else
+    std::fill(to, to + n, T(0));
 }
 
 }  // namespace amp

@@ -71,6 +71,8 @@ Kernel backward(const KernelArgs& a, Carver& c) {
 }  // namespace
 
 Kernel rnn(const KernelArgs& a, Carver& c) { return in_double(a) ? forward<double>(a, c) : forward<float>(a, c); }
-Kernel rnn_grad(const KernelArgs& a, Carver& c) { return in_double(a) ? backward<double>(a, c) : backward<float>(a, c); }
+Kernel rnn_grad(const KernelArgs& a, Carver& c) {
+  return in_double(a) ? backward<double>(a, c) : backward<float>(a, c);
+}
 
 }  // namespace amp

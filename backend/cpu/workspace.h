@@ -1,7 +1,8 @@
 // What the larger CPU kernels share: carving a node's workspace, and operands in the computing type.
 //
-// A kernel that needs workspace is one function Kernel prepare(const KernelArgs&, Carver&). It runs once to measure (tensors
-// have shapes but no usable addresses, nothing may be touched) and once more to prepare: the two cannot disagree.
+// A kernel that needs workspace is one function Kernel prepare(const KernelArgs&, Carver&). It runs once to measure
+// (tensors have shapes but no usable addresses, nothing may be touched) and once more to prepare: the two cannot
+// disagree.
 #pragma once
 
 #include <cstdint>
@@ -57,13 +58,18 @@ struct Staged {
   bool copied = false;
 
   explicit operator bool() const { return data != nullptr || copied; }
-  void load() const { if (copied) convert_all(stored.dtype, stored.data, DTypeOf<T>::value, data); }
-  void store() const { if (copied) convert_all(DTypeOf<T>::value, data, stored.dtype, stored.data); }
+  void load() const {
+    if (copied) convert_all(stored.dtype, stored.data, DTypeOf<T>::value, data);
+  }
+  void store() const {
+    if (copied) convert_all(DTypeOf<T>::value, data, stored.dtype, stored.data);
+  }
 
  private:
   void convert_all(DType from, const void* src, DType to, void* dst) const {
     parallel_ranges(stored.numel(), 32768, [&](int64_t b, int64_t e) {
-      convert(from, static_cast<const char*>(src) + b * size_of(from), to, static_cast<char*>(dst) + b * size_of(to), e - b);
+      convert(from, static_cast<const char*>(src) + b * size_of(from), to, static_cast<char*>(dst) + b * size_of(to),
+              e - b);
     });
   }
 };

@@ -13,8 +13,8 @@ struct Agreement {
   }
 };
 
-// Of a library's product or convolution: what two orders of summation, TF32 where it is allowed, or a 16-bit result may make of the
-// largest element. Something wrong is off by about all of it.
+// Of a library's product or convolution: what two orders of summation, TF32 where it is allowed, or a 16-bit result may
+// make of the largest element. Something wrong is off by about all of it.
 inline double library_tolerance(DType t) { return t == DType::f32 ? 4e-3 : t == DType::f16 ? 1e-2 : 4e-2; }
 
 // Waits for the device. Tensors of any floating types, as many elements each.

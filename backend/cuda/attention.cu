@@ -1,7 +1,7 @@
 #include <iostream>
 
-#include "backend/cuda/attention.h"
 #include "backend/cuda/agreement.h"
+#include "backend/cuda/attention.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 

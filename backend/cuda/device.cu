@@ -1,5 +1,4 @@
 #include "backend/cuda/device.h"
-
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 
@@ -49,7 +48,8 @@ bool is_32_or_16(DType t) { return t == DType::f32 || is_low(t); }
 }  // namespace
 
 void no_fp64(const KernelArgs& a) {
-  fail(Exit::unsupported, "E_DTYPE", cat(a.node.op->name, ": fp64 is not computed on CUDA"), "use --device cpu for --dtype fp64");
+  fail(Exit::unsupported, "E_DTYPE", cat(a.node.op->name, ": fp64 is not computed on CUDA"),
+       "use --device cpu for --dtype fp64");
 }
 
 int64_t CudaDevice::workspace(const Graph& g, const Node& n) const {
@@ -70,12 +70,17 @@ Kernel CudaDevice::convert(const Tensor& from, const Tensor& to) {
 }
 
 Kernel CudaDevice::add(const Tensor& to, const Tensor& v) {
-  check(to.dtype == v.dtype && (v.dtype == DType::f32 || v.dtype == DType::f64), "gradients are accumulated in fp32 or fp64");
+  check(to.dtype == v.dtype && (v.dtype == DType::f32 || v.dtype == DType::f64),
+        "gradients are accumulated in fp32 or fp64");
   const int64_t n = to.numel();
   if (v.dtype == DType::f32) {
-    return [this, n, body = Add<float>{static_cast<float*>(to.data), static_cast<const float*>(v.data)}] { for_each(*this, n, body); };
+    return [this, n, body = Add<float>{static_cast<float*>(to.data), static_cast<const float*>(v.data)}] {
+      for_each(*this, n, body);
+    };
   }
-  return [this, n, body = Add<double>{static_cast<double*>(to.data), static_cast<const double*>(v.data)}] { for_each(*this, n, body); };
+  return [this, n, body = Add<double>{static_cast<double*>(to.data), static_cast<const double*>(v.data)}] {
+    for_each(*this, n, body);
+  };
 }
 
 int64_t* CudaDevice::index_flag() {

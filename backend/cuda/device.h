@@ -1,4 +1,5 @@
-// CudaDevice: what the real device (runtime.cu) and the emulated one (emulated_device.cc) share, and what kernels ask of either:
+// CudaDevice: what the real device (runtime.cu) and the emulated one (emulated_device.cc) share, and what kernels ask
+// of either:
 // a stream to launch on, and matrix products. Nothing here needs CUDA's headers.
 #pragma once
 
@@ -20,21 +21,23 @@ namespace amp::cuda {
 struct Gemm {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool trans_a = false, trans_b = false;
-  int64_t stride_a = 0, stride_b = 0, stride_c = 0;  // of one product too, where its addresses vary from call to call: they are
-                                                     // multiples of these from 64-byte boundaries, and plans rely on the alignment
-  int64_t lda = 0, ldb = 0, ldc = 0;     // elements from one stored row to the next; 0: rows lie close
+  // of one product too, where its addresses vary from call to call: they are
+  int64_t stride_a = 0, stride_b = 0, stride_c = 0;
+  // multiples of these from 64-byte boundaries, and plans rely on
+  // the alignment
+  int64_t lda = 0, ldb = 0, ldc = 0;  // elements from one stored row to the next; 0: rows lie close
   DType in = DType::f32, out = DType::f32;
-  double alpha = 1, beta = 0;            // beta: 0 or 1
-  const void* bias = nullptr;            // (n) of `out`'s type; null: none
+  double alpha = 1, beta = 0;  // beta: 0 or 1
+  const void* bias = nullptr;  // (n) of `out`'s type; null: none
 };
 
-struct Convolution;          // convolution.h
+struct Convolution;  // convolution.h
 class LibraryConvolution;
-struct Attention;            // attention.h
+struct Attention;  // attention.h
 class LibraryAttention;
-struct Recurrence;           // recurrence.h
+struct Recurrence;  // recurrence.h
 class LibraryRecurrence;
-struct EpilogueProduct;      // library_product.h
+struct EpilogueProduct;  // library_product.h
 class LibraryProduct;
 
 class CudaDevice : public Device {
@@ -57,7 +60,7 @@ class CudaDevice : public Device {
   void heed(int64_t flag);
 
   virtual DeviceMemory allocate_shared(int64_t bytes) = 0;  // the host's memory that the device can write; zeroed
-  virtual void* stream() const = 0;             // cudaStream_t
+  virtual void* stream() const = 0;                         // cudaStream_t
   virtual int multiprocessors() const = 0;
   // A product with its plan chosen; the plan is tuned at first use. Empty where the library cannot add this bias.
   virtual std::function<void(const void* a, const void* b, void* c)> gemm(const Gemm& g) = 0;
@@ -79,7 +82,10 @@ class CudaDevice : public Device {
   const void* raised() const { return flag_.get(); }  // null: nothing checks
 
  private:
-  struct Check { IndexBound bound; std::string what; };
+  struct Check {
+    IndexBound bound;
+    std::string what;
+  };
   std::vector<Check> checks_;
   DeviceMemory flag_;
   int64_t unproved_ = 0;

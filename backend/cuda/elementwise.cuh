@@ -1,5 +1,5 @@
-// Elementwise kernels from the functors that the CPU kernels are made of (backend/elementwise.h): inputs broadcast to the
-// output's dims, any floating storage but fp64, arithmetic in fp32 or in the integers' own type.
+// Elementwise kernels from the functors that the CPU kernels are made of (backend/elementwise.h): inputs broadcast to
+// the output's dims, any floating storage but fp64, arithmetic in fp32 or in the integers' own type.
 #pragma once
 
 #include "backend/cuda/launch.cuh"
@@ -20,9 +20,9 @@ struct Elementwise {
   F f;
   Ref in[N];
   Ref out;
-  int64_t inner = 1, groups = 0;   // inner: elements of a row
-  int step[N] = {};                // 0: the row reads one element
-  Axes rows[N];                    // where input k's row begins
+  int64_t inner = 1, groups = 0;  // inner: elements of a row
+  int step[N] = {};               // 0: the row reads one element
+  Axes rows[N];                   // where input k's row begins
 
   DEV void operator()() const {
     const int64_t per_row = inner / kWidth;
@@ -97,8 +97,10 @@ Kernel make(const F& f, const KernelArgs& a) {
 template <class F, class T>
 Kernel typed(const KernelArgs& a) {
   const F f = [&] {
-    if constexpr (std::is_constructible_v<F, const Attrs&>) return F(a.attrs());
-    else return F{};
+    if constexpr (std::is_constructible_v<F, const Attrs&>)
+      return F(a.attrs());
+    else
+      return F{};
   }();
   if constexpr (F::arity == 1) {
     return make<F, T, decltype(f(T{}))>(f, a);
@@ -116,8 +118,10 @@ Kernel elementwise(const KernelArgs& a) {
   using elementwise_cuda_detail::typed;
   return amp::elementwise_detail::dispatch<F>(a, [](auto zero, const KernelArgs& args) -> Kernel {
     using T = decltype(zero);
-    if constexpr (std::is_same_v<T, double>) no_fp64(args);
-    else return typed<F, T>(args);
+    if constexpr (std::is_same_v<T, double>)
+      no_fp64(args);
+    else
+      return typed<F, T>(args);
   });
 }
 

@@ -23,10 +23,11 @@ class Emulated final : public EmulatedDevice {
   // What the device has not written is NaN or -1, as real memory could be.
   DeviceMemory allocate(int64_t bytes) override {
     take(bytes);
-    const std::shared_ptr<HostTensor> t(new HostTensor(HostTensor::zeros(DType::u8, {std::max<int64_t>(bytes, 1)})), [use = in_use_, bytes](HostTensor* p) {
-      *use -= bytes;
-      delete p;
-    });
+    const std::shared_ptr<HostTensor> t(new HostTensor(HostTensor::zeros(DType::u8, {std::max<int64_t>(bytes, 1)})),
+                                        [use = in_use_, bytes](HostTensor* p) {
+                                          *use -= bytes;
+                                          delete p;
+                                        });
     return DeviceMemory(t, t->mutable_data());
   }
   DeviceMemory allocate_shared(int64_t bytes) override { return allocate(bytes); }
@@ -46,8 +47,8 @@ class Emulated final : public EmulatedDevice {
     if (bytes > 0) std::memset(to, byte, static_cast<size_t>(bytes));
   }
 
-  // Recording runs the work once with its effects undone by nobody: so it only notes what would be launched, by a flag that
-  // makes launches no-ops; replaying runs the work.
+  // Recording runs the work once with its effects undone by nobody: so it only notes what would be launched, by a flag
+  // that makes launches no-ops; replaying runs the work.
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
     struct Again : Recording {
       Emulated* device;
@@ -103,12 +104,14 @@ class Emulated final : public EmulatedDevice {
   static std::vector<float> matrix(DType t, const void* data, int64_t at, int64_t rows, int64_t columns, int64_t ld) {
     std::vector<float> out(static_cast<size_t>(rows * columns));
     for (int64_t r = 0; r < rows; ++r) {
-      amp::convert(t, static_cast<const char*>(data) + (at + r * ld) * size_of(t), DType::f32, out.data() + r * columns, columns);
+      amp::convert(t, static_cast<const char*>(data) + (at + r * ld) * size_of(t), DType::f32, out.data() + r * columns,
+                   columns);
     }
     return out;
   }
   static void multiply(const Gemm& g, const void* a, const void* b, void* c) {
-    const int64_t rows_a = g.trans_a ? g.k : g.m, columns_a = g.trans_a ? g.m : g.k, rows_b = g.trans_b ? g.n : g.k, columns_b = g.trans_b ? g.k : g.n;
+    const int64_t rows_a = g.trans_a ? g.k : g.m, columns_a = g.trans_a ? g.m : g.k, rows_b = g.trans_b ? g.n : g.k,
+                  columns_b = g.trans_b ? g.k : g.n;
     const int64_t ldc = g.ldc ? g.ldc : g.n;
     for (int64_t s = 0; s < g.batch; ++s) {
       const std::vector<float> x = matrix(g.in, a, s * g.stride_a, rows_a, columns_a, g.lda ? g.lda : columns_a);
@@ -117,7 +120,8 @@ class Emulated final : public EmulatedDevice {
         for (int64_t j = 0; j < g.n; ++j) {
           float sum = 0;
           for (int64_t k = 0; k < g.k; ++k) {
-            sum += x[static_cast<size_t>(g.trans_a ? k * g.m + i : i * g.k + k)] * y[static_cast<size_t>(g.trans_b ? j * g.k + k : k * g.n + j)];
+            sum += x[static_cast<size_t>(g.trans_a ? k * g.m + i : i * g.k + k)] *
+                   y[static_cast<size_t>(g.trans_b ? j * g.k + k : k * g.n + j)];
           }
           double v = g.alpha * static_cast<double>(sum);
           const int64_t at = s * g.stride_c + i * ldc + j;

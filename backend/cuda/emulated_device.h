@@ -1,5 +1,5 @@
-// A CudaDevice without a GPU: its memory is the host's, its kernels run in the emulator, its products are plain loops. It keeps
-// a list of everything that was asked of it, so that tests can look at order and geometry.
+// A CudaDevice without a GPU: its memory is the host's, its kernels run in the emulator, its products are plain loops.
+// It keeps a list of everything that was asked of it, so that tests can look at order and geometry.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace amp::cuda {
 
 struct Event {
   enum Kind { launch, gemm, upload, download, copy, fill, record, replay } kind;
-  std::string what;       // a kernel's type name
+  std::string what;  // a kernel's type name
   int64_t blocks = 0;
   int threads = 0;
   int64_t bytes = 0;
@@ -20,25 +20,33 @@ struct Event {
 
 class EmulatedDevice : public CudaDevice {
  public:
-  virtual std::vector<Event>& events() = 0;    // cleared by whom it concerns
-  virtual void keep_events(bool on) = 0;       // off at first
+  virtual std::vector<Event>& events() = 0;  // cleared by whom it concerns
+  virtual void keep_events(bool on) = 0;     // off at first
   // Stand for a library of products with epilogues (empty at first: there is none), and for one that adds no bias.
   std::function<std::shared_ptr<LibraryProduct>(const EpilogueProduct&)> products;
   bool refuses_bias = false;
-  std::shared_ptr<LibraryProduct> product(const EpilogueProduct& p) override { return products ? products(p) : nullptr; }
-  int64_t memory_limit = 0;                    // bytes, arenas included; 0: none. E_OOM beyond it
+  std::shared_ptr<LibraryProduct> product(const EpilogueProduct& p) override {
+    return products ? products(p) : nullptr;
+  }
+  int64_t memory_limit = 0;  // bytes, arenas included; 0: none. E_OOM beyond it
   // Stands for a library of convolutions; empty at first: there is none.
   std::function<std::shared_ptr<LibraryConvolution>(const Convolution&)> library;
   // Compiles generated kernels; empty at first: they are interpreted.
   std::function<GeneratedKernel(const GeneratedSource&)> compiler;
   GeneratedKernel compile(const GeneratedSource& s) override { return compiler ? compiler(s) : GeneratedKernel{}; }
-  std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override { return library ? library(c) : nullptr; }
+  std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override {
+    return library ? library(c) : nullptr;
+  }
   // The same of recurrent layers.
   std::function<std::shared_ptr<LibraryRecurrence>(const Recurrence&)> recurrence_library;
-  std::shared_ptr<LibraryRecurrence> recurrence(const Recurrence& r) override { return recurrence_library ? recurrence_library(r) : nullptr; }
+  std::shared_ptr<LibraryRecurrence> recurrence(const Recurrence& r) override {
+    return recurrence_library ? recurrence_library(r) : nullptr;
+  }
   // The same of attention.
   std::function<std::shared_ptr<LibraryAttention>(const Attention&)> attention_library;
-  std::shared_ptr<LibraryAttention> attention(const Attention& a) override { return attention_library ? attention_library(a) : nullptr; }
+  std::shared_ptr<LibraryAttention> attention(const Attention& a) override {
+    return attention_library ? attention_library(a) : nullptr;
+  }
 };
 
 std::unique_ptr<EmulatedDevice> make_emulated_device();

@@ -1,10 +1,11 @@
 #include "backend/cuda/emulator.h"
 
+#include <ucontext.h>
+
 #include <algorithm>
 #include <csetjmp>
 #include <exception>
 #include <memory>
-#include <ucontext.h>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,8 @@ struct Barrier {
 
 struct Warp {
   Barrier barrier;
-  alignas(16) char slot[2][32][kShown];  // of alternate exchanges: a fast lane cannot overwrite what a slow one still reads
+  // of alternate exchanges: a fast lane cannot overwrite what a slow one still reads
+  alignas(16) char slot[2][32][kShown];
   bool vote[2][32];
 };
 
@@ -166,7 +168,8 @@ void run(const Block& shape, const std::function<void()>& body) {
         body();
       }
     }
-    for (size_t i = static_cast<size_t>(shape.shared); i < shared.size(); ++i) check(shared[i] == 0xff, "a kernel wrote past its shared memory");
+    for (size_t i = static_cast<size_t>(shape.shared); i < shared.size(); ++i)
+      check(shared[i] == 0xff, "a kernel wrote past its shared memory");
   }
 }
 
@@ -213,7 +216,8 @@ const char* show_bytes(const void* mine, int bytes) {
 
 void copy_later(void* to, const void* from, int bytes) {
   check(m.cooperative, "a late copy in a kernel that is not declared cooperative");
-  check(reinterpret_cast<uintptr_t>(to) % 16 == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0 && bytes >= 0 && bytes <= 16,
+  check(reinterpret_cast<uintptr_t>(to) % 16 == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0 && bytes >= 0 &&
+            bytes <= 16,
         "a late copy of 16 bytes between multiples of 16");
   const auto* const base = static_cast<const char*>(m.now.shared);
   check(static_cast<char*>(to) >= base, "a late copy to shared memory");

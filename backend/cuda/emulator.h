@@ -1,7 +1,7 @@
 // The emulator: runs kernels on the CPU, one block after another, so that their arithmetic, their index maps and their
-// synchronisation are tested without a GPU. Threads of a cooperative kernel are fibers that switch where threads meet; others
-// run to their end, one after the other. With reversed() the threads of a block run from the last to the first: a kernel
-// whose result changes lacks a sync.
+// synchronisation are tested without a GPU. Threads of a cooperative kernel are fibers that switch where threads meet;
+// others run to their end, one after the other. With reversed() the threads of a block run from the last to the first:
+// a kernel whose result changes lacks a sync.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace amp::cuda::emulator {
 
 struct Thread {
-  int thread = 0, threads = 1;      // within the block
+  int thread = 0, threads = 1;  // within the block
   int64_t block = 0, blocks = 1;
   void* shared = nullptr;
 };

@@ -15,8 +15,10 @@ DEV Ref make_ref(uint64_t address, DType type) {
 
 template <int W>
 DEV void read(const Ref& r, int64_t i, float (&v)[W]) {
-  if constexpr (W == 4) load4(r, i, v);
-  else v[0] = load<float>(r, i);
+  if constexpr (W == 4)
+    load4(r, i, v);
+  else
+    v[0] = load<float>(r, i);
 }
 template <int W>
 DEV void read(const Ref& r, int64_t i, bool (&v)[W]) {
@@ -31,8 +33,10 @@ DEV void read_one(const Ref& r, int64_t i, T (&v)[W]) {
 
 template <int W>
 DEV void write(const Ref& r, int64_t i, const float (&v)[W]) {
-  if constexpr (W == 4) store4(r, i, v);
-  else store(r, i, v[0]);
+  if constexpr (W == 4)
+    store4(r, i, v);
+  else
+    store(r, i, v[0]);
 }
 template <int W>
 DEV void write(const Ref& r, int64_t i, const bool (&v)[W]) {

@@ -21,7 +21,8 @@ struct GeneratedSource {
 // Self-contained: what all begin with, the functors, the bodies.
 std::string whole_text(const std::vector<GeneratedSource>& sources);
 
-// Launches it. Empty where the device compiles nothing; false from a launch: compiling had failed, nothing was launched.
+// Launches it. Empty where the device compiles nothing; false from a launch: compiling had failed, nothing was
+// launched.
 using GeneratedKernel = std::function<bool(const Grid&, const std::vector<uint64_t>& words)>;
 
 }  // namespace amp::cuda

@@ -1,5 +1,5 @@
-// What generated kernels begin with. NVRTC has neither the C++ library's headers nor the toolkit's: the little that the functors
-// ask of them stands here. Any other compiler (the emulator's tests) has headers.
+// What generated kernels begin with. NVRTC has neither the C++ library's headers nor the toolkit's: the little that the
+// functors ask of them stands here. Any other compiler (the emulator's tests) has headers.
 #pragma once
 
 // <device>: generated kernels hold this text (cmake/functors.cmake)
@@ -15,14 +15,29 @@ typedef unsigned long long uint64_t;
 #define AMP_INLINE __forceinline__
 
 namespace std {
-template <class T, T v> struct integral_constant { static constexpr T value = v; HD constexpr operator T() const { return v; } };
-template <class A, class B> inline constexpr bool is_same_v = false;
-template <class A> inline constexpr bool is_same_v<A, A> = true;
-template <class T> inline constexpr bool is_floating_point_v = is_same_v<T, float> || is_same_v<T, double>;
-template <class T> inline constexpr bool is_integral_v = !is_floating_point_v<T>;
-template <class T> inline constexpr bool is_signed_v = T(-1) < T(0);
-template <class T> struct numeric_limits { static HD T infinity() { return static_cast<T>(__int_as_float(0x7f800000)); } };
-template <class To, class From> HD To bit_cast(const From& v) { return __builtin_bit_cast(To, v); }
+template <class T, T v>
+struct integral_constant {
+  static constexpr T value = v;
+  HD constexpr operator T() const { return v; }
+};
+template <class A, class B>
+inline constexpr bool is_same_v = false;
+template <class A>
+inline constexpr bool is_same_v<A, A> = true;
+template <class T>
+inline constexpr bool is_floating_point_v = is_same_v<T, float> || is_same_v<T, double>;
+template <class T>
+inline constexpr bool is_integral_v = !is_floating_point_v<T>;
+template <class T>
+inline constexpr bool is_signed_v = T(-1) < T(0);
+template <class T>
+struct numeric_limits {
+  static HD T infinity() { return static_cast<T>(__int_as_float(0x7f800000)); }
+};
+template <class To, class From>
+HD To bit_cast(const From& v) {
+  return __builtin_bit_cast(To, v);
+}
 HD inline float fabs(float x) { return ::fabsf(x); }
 HD inline float copysign(float x, float y) { return ::copysignf(x, y); }
 HD inline float sqrt(float x) { return ::sqrtf(x); }
@@ -67,14 +82,23 @@ HD inline double erf(double x) { return ::erf(x); }
 #endif
 
 namespace amp {
-struct Tensor { void* data; DType dtype; };
-struct RunState { uint64_t seed; int64_t step, samples_before; };
+struct Tensor {
+  void* data;
+  DType dtype;
+};
+struct RunState {
+  uint64_t seed;
+  int64_t step, samples_before;
+};
 // Parameters of a functor are read on the host and travel as its bytes.
 struct Attrs {
   double f(const char*, double v) const { return v; }
   long long i(const char*, long long v) const { return v; }
 };
-template <int N> struct Bytes { unsigned char b[N]; };
+template <int N>
+struct Bytes {
+  unsigned char b[N];
+};
 
 }  // namespace amp
 // </device>

@@ -9,12 +9,17 @@
 
 namespace amp::cuda {
 
-template <class K, class = void> struct IsCooperative : std::false_type {};
-template <class K> struct IsCooperative<K, std::void_t<decltype(K::cooperative)>> : std::bool_constant<K::cooperative> {};
+template <class K, class = void>
+struct IsCooperative : std::false_type {};
+template <class K>
+struct IsCooperative<K, std::void_t<decltype(K::cooperative)>> : std::bool_constant<K::cooperative> {};
 
-// A kernel that says  static constexpr int max_threads = 256;  is never launched in larger blocks and may use more registers.
-template <class K, class = void> struct MaxThreads : std::integral_constant<int, 1024> {};
-template <class K> struct MaxThreads<K, std::void_t<decltype(K::max_threads)>> : std::integral_constant<int, K::max_threads> {};
+// A kernel that says  static constexpr int max_threads = 256;  is never launched in larger blocks and may use more
+// registers.
+template <class K, class = void>
+struct MaxThreads : std::integral_constant<int, 1024> {};
+template <class K>
+struct MaxThreads<K, std::void_t<decltype(K::max_threads)>> : std::integral_constant<int, K::max_threads> {};
 
 #ifdef __CUDACC__
 template <class K>
@@ -31,7 +36,8 @@ void launch(CudaDevice& d, const Grid& g, const K& kernel) {
   [[maybe_unused]] constexpr bool cooperative = IsCooperative<K>::value;
   check(g.threads <= MaxThreads<K>::value, "a block with more threads than its kernel says");
 #ifdef __CUDACC__
-  entry<K><<<static_cast<unsigned>(g.blocks), static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared), static_cast<cudaStream_t>(d.stream())>>>(kernel);
+  entry<K><<<static_cast<unsigned>(g.blocks), static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared),
+             static_cast<cudaStream_t>(d.stream())>>>(kernel);
 #else
   emulator::run({g.blocks, g.threads, g.shared, cooperative}, [&] { kernel(); });
 #endif

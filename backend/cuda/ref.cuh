@@ -1,4 +1,5 @@
-// Tensors as kernels see them: a pointer and a storage type. Loading and storing convert; the type is the same for all threads,
+// Tensors as kernels see them: a pointer and a storage type. Loading and storing convert; the type is the same for all
+// threads,
 // so the choice costs a uniform branch.
 #pragma once
 
@@ -57,19 +58,32 @@ struct Ref {
 template <class T>
 DEV T load(const Ref& r, int64_t i) {
   switch (r.type) {
-    case DType::f32: return static_cast<T>(static_cast<const float*>(r.data)[i]);
-    case DType::f16: return static_cast<T>(half_to_float(static_cast<const uint16_t*>(r.data)[i]));
-    case DType::bf16: return static_cast<T>(bf16_to_float(static_cast<const uint16_t*>(r.data)[i]));
-    case DType::f64: return static_cast<T>(static_cast<const double*>(r.data)[i]);
-    case DType::i64: return static_cast<T>(static_cast<const int64_t*>(r.data)[i]);
-    case DType::i32: return static_cast<T>(static_cast<const int32_t*>(r.data)[i]);
-    case DType::i16: return static_cast<T>(static_cast<const int16_t*>(r.data)[i]);
-    case DType::i8: return static_cast<T>(static_cast<const int8_t*>(r.data)[i]);
-    case DType::u64: return static_cast<T>(static_cast<const uint64_t*>(r.data)[i]);
-    case DType::u32: return static_cast<T>(static_cast<const uint32_t*>(r.data)[i]);
-    case DType::u16: return static_cast<T>(static_cast<const uint16_t*>(r.data)[i]);
-    case DType::u8: return static_cast<T>(static_cast<const uint8_t*>(r.data)[i]);
-    case DType::boolean: return static_cast<T>(static_cast<const uint8_t*>(r.data)[i] != 0);
+    case DType::f32:
+      return static_cast<T>(static_cast<const float*>(r.data)[i]);
+    case DType::f16:
+      return static_cast<T>(half_to_float(static_cast<const uint16_t*>(r.data)[i]));
+    case DType::bf16:
+      return static_cast<T>(bf16_to_float(static_cast<const uint16_t*>(r.data)[i]));
+    case DType::f64:
+      return static_cast<T>(static_cast<const double*>(r.data)[i]);
+    case DType::i64:
+      return static_cast<T>(static_cast<const int64_t*>(r.data)[i]);
+    case DType::i32:
+      return static_cast<T>(static_cast<const int32_t*>(r.data)[i]);
+    case DType::i16:
+      return static_cast<T>(static_cast<const int16_t*>(r.data)[i]);
+    case DType::i8:
+      return static_cast<T>(static_cast<const int8_t*>(r.data)[i]);
+    case DType::u64:
+      return static_cast<T>(static_cast<const uint64_t*>(r.data)[i]);
+    case DType::u32:
+      return static_cast<T>(static_cast<const uint32_t*>(r.data)[i]);
+    case DType::u16:
+      return static_cast<T>(static_cast<const uint16_t*>(r.data)[i]);
+    case DType::u8:
+      return static_cast<T>(static_cast<const uint8_t*>(r.data)[i]);
+    case DType::boolean:
+      return static_cast<T>(static_cast<const uint8_t*>(r.data)[i] != 0);
   }
   return T(0);
 }
@@ -94,19 +108,45 @@ DEV I to_integer(T v) {
 template <class T>
 DEV void store(const Ref& r, int64_t i, T v) {
   switch (r.type) {
-    case DType::f32: static_cast<float*>(r.data)[i] = static_cast<float>(v); return;
-    case DType::f16: static_cast<uint16_t*>(r.data)[i] = float_to_half(static_cast<float>(v)); return;
-    case DType::bf16: static_cast<uint16_t*>(r.data)[i] = float_to_bf16(static_cast<float>(v)); return;
-    case DType::f64: static_cast<double*>(r.data)[i] = static_cast<double>(v); return;
-    case DType::i64: static_cast<int64_t*>(r.data)[i] = to_integer<int64_t>(v); return;
-    case DType::i32: static_cast<int32_t*>(r.data)[i] = to_integer<int32_t>(v); return;
-    case DType::i16: static_cast<int16_t*>(r.data)[i] = to_integer<int16_t>(v); return;
-    case DType::i8: static_cast<int8_t*>(r.data)[i] = to_integer<int8_t>(v); return;
-    case DType::u64: static_cast<uint64_t*>(r.data)[i] = to_integer<uint64_t>(v); return;
-    case DType::u32: static_cast<uint32_t*>(r.data)[i] = to_integer<uint32_t>(v); return;
-    case DType::u16: static_cast<uint16_t*>(r.data)[i] = to_integer<uint16_t>(v); return;
-    case DType::u8: static_cast<uint8_t*>(r.data)[i] = to_integer<uint8_t>(v); return;
-    case DType::boolean: static_cast<uint8_t*>(r.data)[i] = v != T(0) ? 1 : 0; return;
+    case DType::f32:
+      static_cast<float*>(r.data)[i] = static_cast<float>(v);
+      return;
+    case DType::f16:
+      static_cast<uint16_t*>(r.data)[i] = float_to_half(static_cast<float>(v));
+      return;
+    case DType::bf16:
+      static_cast<uint16_t*>(r.data)[i] = float_to_bf16(static_cast<float>(v));
+      return;
+    case DType::f64:
+      static_cast<double*>(r.data)[i] = static_cast<double>(v);
+      return;
+    case DType::i64:
+      static_cast<int64_t*>(r.data)[i] = to_integer<int64_t>(v);
+      return;
+    case DType::i32:
+      static_cast<int32_t*>(r.data)[i] = to_integer<int32_t>(v);
+      return;
+    case DType::i16:
+      static_cast<int16_t*>(r.data)[i] = to_integer<int16_t>(v);
+      return;
+    case DType::i8:
+      static_cast<int8_t*>(r.data)[i] = to_integer<int8_t>(v);
+      return;
+    case DType::u64:
+      static_cast<uint64_t*>(r.data)[i] = to_integer<uint64_t>(v);
+      return;
+    case DType::u32:
+      static_cast<uint32_t*>(r.data)[i] = to_integer<uint32_t>(v);
+      return;
+    case DType::u16:
+      static_cast<uint16_t*>(r.data)[i] = to_integer<uint16_t>(v);
+      return;
+    case DType::u8:
+      static_cast<uint8_t*>(r.data)[i] = to_integer<uint8_t>(v);
+      return;
+    case DType::boolean:
+      static_cast<uint8_t*>(r.data)[i] = v != T(0) ? 1 : 0;
+      return;
   }
 }
 
@@ -114,11 +154,15 @@ DEV void store(const Ref& r, int64_t i, T v) {
 template <class T>
 DEV void load4(const Ref& r, int64_t i, T (&out)[4]) {
   if (r.type == DType::f32) {
-    struct alignas(16) Four { float v[4]; };
+    struct alignas(16) Four {
+      float v[4];
+    };
     const Four f = static_cast<const Four*>(r.data)[i / 4];
     for (int k = 0; k < 4; ++k) out[k] = static_cast<T>(f.v[k]);
   } else if (r.type == DType::f16 || r.type == DType::bf16) {
-    struct alignas(8) Four { uint16_t v[4]; };
+    struct alignas(8) Four {
+      uint16_t v[4];
+    };
     const Four f = static_cast<const Four*>(r.data)[i / 4];
     if (r.type == DType::f16) {
       for (int k = 0; k < 4; ++k) out[k] = static_cast<T>(half_to_float(f.v[k]));
@@ -132,12 +176,18 @@ DEV void load4(const Ref& r, int64_t i, T (&out)[4]) {
 template <class T>
 DEV void store4(const Ref& r, int64_t i, const T (&v)[4]) {
   if (r.type == DType::f32) {
-    struct alignas(16) Four { float v[4]; };
-    static_cast<Four*>(r.data)[i / 4] = Four{{static_cast<float>(v[0]), static_cast<float>(v[1]), static_cast<float>(v[2]), static_cast<float>(v[3])}};
+    struct alignas(16) Four {
+      float v[4];
+    };
+    static_cast<Four*>(r.data)[i / 4] =
+        Four{{static_cast<float>(v[0]), static_cast<float>(v[1]), static_cast<float>(v[2]), static_cast<float>(v[3])}};
   } else if (r.type == DType::f16 || r.type == DType::bf16) {
-    struct alignas(8) Four { uint16_t v[4]; };
+    struct alignas(8) Four {
+      uint16_t v[4];
+    };
     Four f;
-    for (int k = 0; k < 4; ++k) f.v[k] = r.type == DType::f16 ? float_to_half(static_cast<float>(v[k])) : float_to_bf16(static_cast<float>(v[k]));
+    for (int k = 0; k < 4; ++k)
+      f.v[k] = r.type == DType::f16 ? float_to_half(static_cast<float>(v[k])) : float_to_bf16(static_cast<float>(v[k]));
     static_cast<Four*>(r.data)[i / 4] = f;
   } else {  // no loop: what a loop indexes may leave the registers
     store(r, i, v[0]);
@@ -149,7 +199,8 @@ DEV void store4(const Ref& r, int64_t i, const T (&v)[4]) {
 
 constexpr int kMaxRank = 8;
 
-// Dims and strides that travel with a kernel. Axes of extent 1 and neighbours that advance together may be merged beforehand.
+// Dims and strides that travel with a kernel. Axes of extent 1 and neighbours that advance together may be merged
+// beforehand.
 struct Axes {
   int rank = 0;
   int64_t extent[kMaxRank] = {};
@@ -190,7 +241,9 @@ inline Axes make_axes(const Dims& dims, const Dims& strides) {
       a.stride[a.rank - 1] = strides[d];
       continue;
     }
-    if (a.rank == kMaxRank) fail(Exit::unsupported, "E_RANK", cat("a CUDA kernel takes at most ", kMaxRank, " axes that cannot be merged; dims are ", to_string(dims)));
+    if (a.rank == kMaxRank)
+      fail(Exit::unsupported, "E_RANK",
+           cat("a CUDA kernel takes at most ", kMaxRank, " axes that cannot be merged; dims are ", to_string(dims)));
     a.extent[a.rank] = dims[d];
     a.stride[a.rank++] = strides[d];
   }

@@ -9,7 +9,8 @@ namespace amp::cuda {
 // The threads that share a row. for_each visits its elements; reductions hand every thread the same result.
 class RowTeam {
  public:
-  DEV RowTeam(bool whole_block) : first_(whole_block ? thread_index() : lane()), step_(whole_block ? block_threads() : 32), block_(whole_block) {}
+  DEV RowTeam(bool whole_block)
+      : first_(whole_block ? thread_index() : lane()), step_(whole_block ? block_threads() : 32), block_(whole_block) {}
   template <class F>
   DEV void for_each(int64_t n, F f) const {
     for (int64_t i = first_; i < n; i += step_) f(i);
@@ -55,7 +56,8 @@ void for_each_row(CudaDevice& d, int64_t rows, int64_t n, const Body& body) {
   const bool whole_block = team_size(n) > 32;
   const int threads = whole_block ? team_size(n) : static_cast<int>(std::min<int64_t>(4, rows) * 32);
   const int64_t blocks = whole_block ? rows : (rows + threads / 32 - 1) / (threads / 32);
-  launch(d, {std::min(blocks, int64_t{d.multiprocessors()} * 32), threads, 32 * 8}, RowKernel<Body>{body, rows, whole_block});
+  launch(d, {std::min(blocks, int64_t{d.multiprocessors()} * 32), threads, 32 * 8},
+         RowKernel<Body>{body, rows, whole_block});
 }
 
 }  // namespace amp::cuda

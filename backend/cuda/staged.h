@@ -8,10 +8,14 @@ namespace amp::cuda {
 
 struct Staged {
   void* data = nullptr;
-  Kernel move = [] {};      // before the work for inputs, after it for outputs
+  Kernel move = [] {};  // before the work for inputs, after it for outputs
 
-  static Staged input(const KernelArgs& a, Carver& c, const Tensor& t, DType type) { return stage(a, c, t, type, true); }
-  static Staged output(const KernelArgs& a, Carver& c, const Tensor& t, DType type) { return stage(a, c, t, type, false); }
+  static Staged input(const KernelArgs& a, Carver& c, const Tensor& t, DType type) {
+    return stage(a, c, t, type, true);
+  }
+  static Staged output(const KernelArgs& a, Carver& c, const Tensor& t, DType type) {
+    return stage(a, c, t, type, false);
+  }
 
  private:
   static Staged stage(const KernelArgs& a, Carver& c, const Tensor& t, DType type, bool in) {

@@ -1,15 +1,16 @@
 // cuda: kernels for NVIDIA GPUs. This file: the dialect they are written in, a small part of CUDA C++.
 //
-// nvcc compiles it for the device. Any other compiler compiles it for the emulator (emulator.h), which runs the same kernels on the
-// CPU, block by block, so that they are tested on machines without a GPU.
+// nvcc compiles it for the device. Any other compiler compiles it for the emulator (emulator.h), which runs the same
+// kernels on the CPU, block by block, so that they are tested on machines without a GPU.
 //
 // A kernel is a struct that holds its arguments and whose call operator is what one thread does:
 //
-//   struct Scale { float* x; int64_t n; DEV void operator()() const { for (int64_t i = global_index(); i < n; i += global_threads()) x[i] *= 2; } };
+//   struct Scale { float* x; int64_t n; DEV void operator()() const { for (int64_t i = global_index(); i < n; i +=
+//   global_threads()) x[i] *= 2; } };
 //   launch(device, {blocks, threads}, Scale{x, n});
 //
-// One whose threads meet (sync_threads, shuffles, reductions) says  static constexpr bool cooperative = true;  and all threads of a
-// block must reach every meeting point.
+// One whose threads meet (sync_threads, shuffles, reductions) says  static constexpr bool cooperative = true;  and all
+// threads of a block must reach every meeting point.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,8 @@ class CudaDevice;
 
 struct Grid {
   int64_t blocks = 1;
-  int threads = 256;     // of a block, a multiple of 32
-  int64_t shared = 0;    // bytes of dynamic shared memory
+  int threads = 256;   // of a block, a multiple of 32
+  int64_t shared = 0;  // bytes of dynamic shared memory
 };
 
 #ifdef __CUDACC__
@@ -44,10 +45,17 @@ DEV int block_threads() { return static_cast<int>(blockDim.x); }
 DEV int64_t block_index() { return blockIdx.x; }
 DEV int64_t grid_blocks() { return gridDim.x; }
 DEV void sync_threads() { __syncthreads(); }
-template <class T> DEV T shuffle_xor(T v, int mask) { return __shfl_xor_sync(0xffffffffu, v, mask); }
-template <class T> DEV T shuffle(T v, int lane) { return __shfl_sync(0xffffffffu, v, lane); }
+template <class T>
+DEV T shuffle_xor(T v, int mask) {
+  return __shfl_xor_sync(0xffffffffu, v, mask);
+}
+template <class T>
+DEV T shuffle(T v, int lane) {
+  return __shfl_sync(0xffffffffu, v, lane);
+}
 DEV unsigned ballot(bool b) { return __ballot_sync(0xffffffffu, b); }
-template <class T> DEV T* shared_memory() {
+template <class T>
+DEV T* shared_memory() {
   extern __shared__ __align__(16) unsigned char amp_shared[];
   return reinterpret_cast<T*>(amp_shared);
 }
@@ -61,10 +69,19 @@ inline int block_threads() { return emulator::self().threads; }
 inline int64_t block_index() { return emulator::self().block; }
 inline int64_t grid_blocks() { return emulator::self().blocks; }
 inline void sync_threads() { emulator::sync_block(); }
-template <class T> T shuffle_xor(T v, int mask) { return emulator::exchange(v, (thread_index() & 31) ^ mask); }
-template <class T> T shuffle(T v, int lane) { return emulator::exchange(v, lane); }
+template <class T>
+T shuffle_xor(T v, int mask) {
+  return emulator::exchange(v, (thread_index() & 31) ^ mask);
+}
+template <class T>
+T shuffle(T v, int lane) {
+  return emulator::exchange(v, lane);
+}
 inline unsigned ballot(bool b) { return emulator::ballot(b); }
-template <class T> T* shared_memory() { return static_cast<T*>(emulator::self().shared); }
+template <class T>
+T* shared_memory() {
+  return static_cast<T*>(emulator::self().shared);
+}
 inline int lowest_bit(unsigned m) { return __builtin_ffs(static_cast<int>(m)) - 1; }
 inline void atomic_max(int32_t* at, int32_t v) { *at = *at < v ? v : *at; }
 
@@ -75,11 +92,31 @@ DEV int64_t global_threads() { return grid_blocks() * block_threads(); }
 DEV int lane() { return thread_index() & 31; }
 DEV int warp() { return thread_index() >> 5; }
 
-struct Sum { template <class T> DEV T operator()(T a, T b) const { return a + b; } };
-struct Product { template <class T> DEV T operator()(T a, T b) const { return a * b; } };
+struct Sum {
+  template <class T>
+  DEV T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Product {
+  template <class T>
+  DEV T operator()(T a, T b) const {
+    return a * b;
+  }
+};
 // A NaN wins.
-struct Maximum { template <class T> DEV T operator()(T a, T b) const { return a != a || a > b ? a : b; } };
-struct Minimum { template <class T> DEV T operator()(T a, T b) const { return a != a || a < b ? a : b; } };
+struct Maximum {
+  template <class T>
+  DEV T operator()(T a, T b) const {
+    return a != a || a > b ? a : b;
+  }
+};
+struct Minimum {
+  template <class T>
+  DEV T operator()(T a, T b) const {
+    return a != a || a < b ? a : b;
+  }
+};
 
 // Every thread gets the result; the order of the operations is fixed by the launch.
 template <class T, class Op>

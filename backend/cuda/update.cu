@@ -1,5 +1,3 @@
-#include "backend/update.h"
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -7,6 +5,7 @@
 #include <map>
 
 #include "backend/cuda/update_kernels.cuh"
+#include "backend/update.h"
 
 namespace amp::cuda {
 
@@ -76,12 +75,17 @@ class Update final : public DeviceUpdate {
   }
 
   void begin(const std::vector<double>& coefficients) override {
-    check(static_cast<int>(coefficients.size()) <= kMaxLossTerms, cat("at most ", kMaxLossTerms, " loss terms on CUDA"));
+    check(static_cast<int>(coefficients.size()) <= kMaxLossTerms,
+          cat("at most ", kMaxLossTerms, " loss terms on CUDA"));
     d_.upload(coefficients_.get(), coefficients.data(), static_cast<int64_t>(coefficients.size()) * 8);
     for_each(d_, kMaxLossTerms, ClearTerms{on_device()});
   }
-  void seed(size_t i, const Tensor& input) override { for_each(d_, 1, Seed{on_device(), static_cast<const double*>(coefficients_.get()) + i, input}); }
-  void add_term(size_t i, const Tensor& sum) override { for_each(d_, 1, AddTerm{on_device(), static_cast<int>(i), sum}); }
+  void seed(size_t i, const Tensor& input) override {
+    for_each(d_, 1, Seed{on_device(), static_cast<const double*>(coefficients_.get()) + i, input});
+  }
+  void add_term(size_t i, const Tensor& sum) override {
+    for_each(d_, 1, AddTerm{on_device(), static_cast<int>(i), sum});
+  }
 
   void apply() override {
     if (asked_ - read_ >= kRing) {  // the host is far ahead: the oldest report would be overwritten
@@ -154,7 +158,13 @@ class Update final : public DeviceUpdate {
     const auto* statistics = static_cast<const Statistic*>(statistics_.get());
     launch(d_, {blocks_, kThreads, 256}, Inspect{on_device(), spec_.grads, spec_.elements, parts});
     launch(d_, {n_statistics(), kThreads, 256}, InspectStatistics{statistics, parts + blocks_});
-    const Rules rules{spec_.clip, spec_.report_inf_norm, spec_.max_grad_norm, spec_.beta1, spec_.beta2, spec_.scale, static_cast<const double*>(lr_.get()),
+    const Rules rules{spec_.clip,
+                      spec_.report_inf_norm,
+                      spec_.max_grad_norm,
+                      spec_.beta1,
+                      spec_.beta2,
+                      spec_.scale,
+                      static_cast<const double*>(lr_.get()),
                       std::max<int64_t>(1, static_cast<int64_t>(spec_.lr.size()))};
     launch(d_, {1, kThreads, 256}, Decide{on_device(), parts, blocks_ + n_statistics(), rules});
     Scalars c{};
@@ -171,9 +181,13 @@ class Update final : public DeviceUpdate {
     c.ema_decay = static_cast<float>(spec_.ema_decay);
     const auto f = [](const DeviceMemory& memory) { return static_cast<float*>(memory.get()); };
     launch(d_, {std::min<int64_t>(n_shards_, int64_t{d_.multiprocessors()} * 8), kThreads, 0},
-           Apply{on_device(), static_cast<const Shard*>(shards_.get()), n_shards_, c, spec_.params, spec_.grads, f(m_), f(v_), f(ema_)});
-    launch(d_, {std::min<int64_t>(n_statistics(), 256), kThreads, 0}, CommitStatistics{on_device(), statistics, n_statistics()});
-    for_each(d_, 1, Report{on_device(), static_cast<UpdateState*>(ring_.get()), static_cast<int64_t*>(counts_.get()), seen_, kRing, d_.index_flag()});
+           Apply{on_device(), static_cast<const Shard*>(shards_.get()), n_shards_, c, spec_.params, spec_.grads, f(m_),
+                 f(v_), f(ema_)});
+    launch(d_, {std::min<int64_t>(n_statistics(), 256), kThreads, 0},
+           CommitStatistics{on_device(), statistics, n_statistics()});
+    for_each(d_, 1,
+             Report{on_device(), static_cast<UpdateState*>(ring_.get()), static_cast<int64_t*>(counts_.get()), seen_,
+                    kRing, d_.index_flag()});
   }
 
   CudaDevice& d_;
@@ -181,13 +195,15 @@ class Update final : public DeviceUpdate {
   DeviceMemory m_, v_, ema_, state_, coefficients_, parts_, lr_, statistics_, counts_, shards_, ring_;
   volatile int64_t* seen_ = nullptr;
   int64_t blocks_ = 1, n_shards_ = 0, asked_ = 0, read_ = 0;
-  std::deque<UpdateState> told_;      // read, not yet taken
+  std::deque<UpdateState> told_;  // read, not yet taken
   std::unique_ptr<Recording> recording_;
   bool ran_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<DeviceUpdate> CudaDevice::make_update(const UpdateSpec& spec) { return std::make_unique<Update>(*this, spec); }
+std::unique_ptr<DeviceUpdate> CudaDevice::make_update(const UpdateSpec& spec) {
+  return std::make_unique<Update>(*this, spec);
+}
 
 }  // namespace amp::cuda

@@ -1,4 +1,5 @@
-// The kernels of the device's update (backend/update.h): two passes over the gradients' span and one block that decides between them.
+// The kernels of the device's update (backend/update.h): two passes over the gradients' span and one block that decides
+// between them.
 #pragma once
 
 #include <cmath>
@@ -10,7 +11,7 @@
 namespace amp::cuda::update_kernels {
 
 constexpr int kThreads = 256;
-constexpr int64_t kShard = 4096;      // elements that a block updates at a time: 16 a thread
+constexpr int64_t kShard = 4096;  // elements that a block updates at a time: 16 a thread
 
 // What inspection blocks found.
 struct Part {
@@ -22,9 +23,9 @@ struct Part {
 struct Shard {
   int64_t begin = 0;
   int32_t count = 0;
-  float decay = 0;                    // 0 or 1: whether weight decay applies
+  float decay = 0;  // 0 or 1: whether weight decay applies
   double lr_factor = 1;
-  Ref copy[2];                        // where element `begin` is kept in 16 bits
+  Ref copy[2];  // where element `begin` is kept in 16 bits
 };
 
 struct Statistic {
@@ -52,8 +53,8 @@ struct AddTerm {
   DEV void operator()(int64_t) const { state->terms[term] += load<double>(sum, 0); }
 };
 
-// Pass 1: sums of squares of the unscaled gradients, the largest magnitude, whether all are finite. The finite check is of the
-// elements, not of the sum, which overflows earlier.
+// Pass 1: sums of squares of the unscaled gradients, the largest magnitude, whether all are finite. The finite check is
+// of the elements, not of the sum, which overflows earlier.
 struct Inspect {
   static constexpr bool cooperative = true;
   const UpdateState* state;
@@ -130,10 +131,13 @@ struct Decide {
     UpdateState& s = *state;
     s.used_scale = s.scale.scale;
     s.inverse = static_cast<float>(1.0 / static_cast<double>(s.used_scale));
-    s.found_inf = bad != 0 || !finite(s.inverse) ? 1 : 0;  // a scale that fell to 0: what it leaves cannot be scaled back
-    s.norm = rules.report_inf_norm && !s.found_inf ? static_cast<double>(most) * static_cast<double>(s.inverse) : sqrt(sum);
+    // a scale that fell to 0: what it leaves cannot be scaled back
+    s.found_inf = bad != 0 || !finite(s.inverse) ? 1 : 0;
+    s.norm =
+        rules.report_inf_norm && !s.found_inf ? static_cast<double>(most) * static_cast<double>(s.inverse) : sqrt(sum);
     s.clip = 1;
-    if (rules.clip == UpdateSpec::Clip::norm2 || rules.clip == UpdateSpec::Clip::norm_inf) s.clip = clip_coefficient<float>(s.norm, rules.max_grad_norm);
+    if (rules.clip == UpdateSpec::Clip::norm2 || rules.clip == UpdateSpec::Clip::norm_inf)
+      s.clip = clip_coefficient<float>(s.norm, rules.max_grad_norm);
     s.lr = rules.lr[s.applied < rules.n_lr ? s.applied : rules.n_lr - 1];
     if (!s.found_inf) {
       ++s.applied;
@@ -166,7 +170,8 @@ struct Apply {
     for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
       const Shard s = shards[i];
       const double rate = state->lr * s.lr_factor, decay = s.decay != 0 ? c.weight_decay : 0.0;
-      const AdamScalars<float> k = adam_scalars<float>(c.decoupled, c.beta1, c.beta2, c.eps, rate, decay, state->bias1, state->bias2);
+      const AdamScalars<float> k =
+          adam_scalars<float>(c.decoupled, c.beta1, c.beta2, c.eps, rate, decay, state->bias1, state->bias2);
       const SgdScalars<float> sgd{static_cast<float>(rate), static_cast<float>(decay), c.momentum, c.nesterov};
       const float inverse = state->inverse, clip = state->clip;
       for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
@@ -177,9 +182,13 @@ struct Apply {
         float none = 0;
         float& first = m ? m[at] : none;
         float x = p[at];
-        if (c.adam) x = c.near_zero ? adam_element<true>(k, x, grad, first, v[at]) : adam_element<false>(k, x, grad, first, v[at]);
-        else if (!m) x = sgd_element<false, false>(sgd, x, grad, none);
-        else x = c.nesterov ? sgd_element<true, true>(sgd, x, grad, first) : sgd_element<true, false>(sgd, x, grad, first);
+        if (c.adam)
+          x = c.near_zero ? adam_element<true>(k, x, grad, first, v[at])
+                          : adam_element<false>(k, x, grad, first, v[at]);
+        else if (!m)
+          x = sgd_element<false, false>(sgd, x, grad, none);
+        else
+          x = c.nesterov ? sgd_element<true, true>(sgd, x, grad, first) : sgd_element<true, false>(sgd, x, grad, first);
         p[at] = x;
         if (ema) ema[at] = c.ema_decay * ema[at] + (1 - c.ema_decay) * x;
         for (int j = 0; j < 2; ++j) {
@@ -207,7 +216,7 @@ struct CommitStatistics {
 struct Report {
   const UpdateState* state;
   UpdateState* ring;
-  int64_t* counts;                    // on the device: reports made; in host memory: the same, seen later
+  int64_t* counts;  // on the device: reports made; in host memory: the same, seen later
   volatile int64_t* seen;
   int64_t size;
   const int64_t* index_flag;

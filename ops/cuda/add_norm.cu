@@ -185,7 +185,8 @@ template <class Body>
 Kernel rows_kernel(const KernelArgs& a, const Body& body, int64_t rows) {
   return [&d = device_of(a), body, rows] { for_each_row(d, rows, body.n, body); };
 }
-// As by_length, with fewer variants to compile (each takes minutes); one element at a time where a sample's end would cut a group.
+// As by_length, with fewer variants to compile (each takes minutes); one element at a time where a sample's end would
+// cut a group.
 template <class Make>
 Kernel by_groups(int64_t n, const Drop& drop, const Make& make) {
   const int64_t groups = n % 4 == 0 ? (n / 4 + team_size(n) - 1) / team_size(n) : 0;

@@ -1,5 +1,5 @@
-// Gradients of fused attention on tensor cores (attention_tiles.cuh; algorithm 2 of the same paper): one kernel for dk and dv, one for
-// dq, each element with one owner.
+// Gradients of fused attention on tensor cores (attention_tiles.cuh; algorithm 2 of the same paper): one kernel for dk
+// and dv, one for dq, each element with one owner.
 #pragma once
 
 #include "ops/cuda/attention_tiles.cuh"

@@ -274,7 +274,8 @@ Kernel grad_w(const KernelArgs& a, Carver& carve) {
   };
 }
 
-const RegisterConvolutionUser users[] = {RegisterConvolutionUser("Conv"), RegisterConvolutionUser("ConvGradX"), RegisterConvolutionUser("ConvGradW")};
+const RegisterConvolutionUser users[] = {RegisterConvolutionUser("Conv"), RegisterConvolutionUser("ConvGradX"),
+                                         RegisterConvolutionUser("ConvGradW")};
 const RegisterKernel kernels[] = {{DeviceKind::cuda, "Conv", with_workspace<forward>, measure_workspace<forward>},
                                   {DeviceKind::cuda, "ConvGradX", with_workspace<grad_x>, measure_workspace<grad_x>},
                                   {DeviceKind::cuda, "ConvGradW", with_workspace<grad_w>, measure_workspace<grad_w>}};

@@ -32,7 +32,14 @@ struct Dropout {
 
 template <int W>
 Kernel prepare(const KernelArgs& a, const DropoutShape& s) {
-  const Dropout<W> body{a.in[0], a.out[0], a.state, s.per_row, (s.per_row + 3) / 4, s.bits.site, s.bits.threshold, static_cast<float>(s.bits.scale)};
+  const Dropout<W> body{a.in[0],
+                        a.out[0],
+                        a.state,
+                        s.per_row,
+                        (s.per_row + 3) / 4,
+                        s.bits.site,
+                        s.bits.threshold,
+                        static_cast<float>(s.bits.scale)};
   return [&d = device_of(a), body, n = s.rows * body.groups] { for_each(d, n, body); };
 }
 

@@ -17,11 +17,16 @@ namespace {
 
 const char* enumerator(DType t) {
   switch (t) {
-    case DType::f32: return "DType::f32";
-    case DType::f16: return "DType::f16";
-    case DType::bf16: return "DType::bf16";
-    case DType::boolean: return "DType::boolean";
-    default: bug(cat("a fused kernel of ", name_of(t)));
+    case DType::f32:
+      return "DType::f32";
+    case DType::f16:
+      return "DType::f16";
+    case DType::bf16:
+      return "DType::bf16";
+    case DType::boolean:
+      return "DType::boolean";
+    default:
+      bug(cat("a fused kernel of ", name_of(t)));
   }
 }
 
@@ -53,8 +58,10 @@ class Writer {
     word(static_cast<uint64_t>(walk_.inner));
     word(static_cast<uint64_t>(n_ / width_));
     word(reinterpret_cast<uint64_t>(a_.state));
-    if (sums_) columns();
-    else groups();
+    if (sums_)
+      columns();
+    else
+      groups();
     return finish();
   }
 
@@ -66,7 +73,10 @@ class Writer {
   }
   std::string index_word(int64_t value) { return cat("static_cast<Index>(", word(static_cast<uint64_t>(value)), ')'); }
   void line(const std::string& text) { body_ += "    " + text + '\n'; }
-  DType type(int v) const { return v < program_.n_in ? a_.in[static_cast<size_t>(v)].dtype : program_.steps[static_cast<size_t>(v - program_.n_in)].type; }
+  DType type(int v) const {
+    return v < program_.n_in ? a_.in[static_cast<size_t>(v)].dtype
+                             : program_.steps[static_cast<size_t>(v - program_.n_in)].type;
+  }
   std::string declare(int v) const { return cat(type(v) == DType::boolean ? "bool v" : "float v", v, "[W];"); }
 
   bool stays(size_t k) const {
@@ -77,9 +87,11 @@ class Writer {
   // A thread's groups of W elements, one after the other.
   void groups() {
     addresses();
-    body_ += "DEV void run(const Args& a) {\n  const Index groups = static_cast<Index>(a.w[1]);\n"
-             "  for (Index g = static_cast<Index>(global_index()); g < groups; g += static_cast<Index>(global_threads())) {\n"
-             "    const Index at = g * W;\n";
+    body_ +=
+        "DEV void run(const Args& a) {\n  const Index groups = static_cast<Index>(a.w[1]);\n"
+        "  for (Index g = static_cast<Index>(global_index()); g < groups; g += static_cast<Index>(global_threads())) "
+        "{\n"
+        "    const Index at = g * W;\n";
     loads("");
     steps();
     body_ += "  }\n}\n";
@@ -89,7 +101,9 @@ class Writer {
     addresses();
     const ColumnTiles& t = sums_->tiles;
     const std::string partial = word(reinterpret_cast<uint64_t>(partial_));
-    const auto number = [&](const char* type, int64_t v) { return cat("static_cast<", type, ">(", word(static_cast<uint64_t>(v)), ')'); };
+    const auto number = [&](const char* type, int64_t v) {
+      return cat("static_cast<", type, ">(", word(static_cast<uint64_t>(v)), ')');
+    };
     std::string tiles;
     for (const int64_t v : {t.outer, t.rows, t.columns}) tiles += number("int64_t", v) + ", ";
     for (const int v : {t.lanes, t.threads}) tiles += number("int", v) + ", ";
@@ -98,12 +112,17 @@ class Writer {
                  ", kWidth = W;\n  struct Context {};\n  struct Loaded {\n    Index at;\n");
     for (size_t k = 0; k < a_.in.size(); ++k) line(declare(static_cast<int>(k)));
     const std::string rows = index_word(t.rows), across = index_word(t.columns);
-    body_ += cat("  };\n  const Args& a;\n  DEV float identity() const { return 0; }\n  DEV float combine(float x, float y) const { return x + y; }\n"
-                 "  DEV Context begin(int64_t) const { return {}; }\n"
-                 "  DEV Loaded fetch(int64_t outer, int64_t line, int64_t place) const {\n    Loaded l;\n"
-                 "    const Index at = l.at = (static_cast<Index>(outer) * ", rows, " + static_cast<Index>(line)) * ", across, " + static_cast<Index>(place);\n");
+    body_ +=
+        cat("  };\n  const Args& a;\n  DEV float identity() const { return 0; }\n  DEV float combine(float x, float y) "
+            "const { return x + y; }\n"
+            "  DEV Context begin(int64_t) const { return {}; }\n"
+            "  DEV Loaded fetch(int64_t outer, int64_t line, int64_t place) const {\n    Loaded l;\n"
+            "    const Index at = l.at = (static_cast<Index>(outer) * ",
+            rows, " + static_cast<Index>(line)) * ", across, " + static_cast<Index>(place);\n");
     loads("l.");
-    body_ += "    return l;\n  }\n  DEV void add(float (&acc)[kSums][W], const Loaded& l, const Context&) const {\n    const Index at = l.at;\n";
+    body_ +=
+        "    return l;\n  }\n  DEV void add(float (&acc)[kSums][W], const Loaded& l, const Context&) const {\n    "
+        "const Index at = l.at;\n";
     for (size_t k = 0; k < a_.in.size(); ++k) line(cat("const auto& v", k, " = l.v", k, ';'));
     steps();
     size_t sum = 0;
@@ -114,13 +133,17 @@ class Writer {
       ++sum;
     }
     body_ += "  }\n  DEV void store(int sum, int64_t cell, float v) const {\n";
-    for (size_t k = 0; k < sums_->outputs.size(); ++k) line(cat("if (sum == ", k, ") amp::cuda::store(", out_refs_.at(sums_->outputs[k]), ", cell, v);"));
-    body_ += cat("  }\n};\nDEV void run(const Args& a) {\n  const ColumnKernel<Body> kernel{Body{a}, ColumnTiles{", tiles, "}, reinterpret_cast<float*>(", partial, ")};\n  kernel();\n}\n");
+    for (size_t k = 0; k < sums_->outputs.size(); ++k)
+      line(cat("if (sum == ", k, ") amp::cuda::store(", out_refs_.at(sums_->outputs[k]), ", cell, v);"));
+    body_ += cat("  }\n};\nDEV void run(const Args& a) {\n  const ColumnKernel<Body> kernel{Body{a}, ColumnTiles{",
+                 tiles, "}, reinterpret_cast<float*>(", partial, ")};\n  kernel();\n}\n");
   }
 
   void addresses() {
-    for (const Tensor& t : a_.in) refs_.push_back(cat("make_ref(", word(reinterpret_cast<uint64_t>(t.data)), ", ", enumerator(t.dtype), ')'));
-    for (const Tensor& t : a_.out) out_refs_.push_back(cat("make_ref(", word(reinterpret_cast<uint64_t>(t.data)), ", ", enumerator(t.dtype), ')'));
+    for (const Tensor& t : a_.in)
+      refs_.push_back(cat("make_ref(", word(reinterpret_cast<uint64_t>(t.data)), ", ", enumerator(t.dtype), ')'));
+    for (const Tensor& t : a_.out)
+      out_refs_.push_back(cat("make_ref(", word(reinterpret_cast<uint64_t>(t.data)), ", ", enumerator(t.dtype), ')'));
   }
   // Operands at the W elements from `at` on. in: what holds them.
   void loads(const std::string& in) {
@@ -129,10 +152,12 @@ class Writer {
       if (in.empty()) line(declare(static_cast<int>(k)));
       const bool steps = walk_.inner_stride[k] != 0;
       std::string place = steps ? "column" : "";
-      if (walk_.full(k)) place = "at";
+      if (walk_.full(k))
+        place = "at";
       else {
         for (size_t d = 0; d < walk_.extent.size(); ++d) {
-          if (walk_.stride[k][d] != 0) place += cat(place.empty() ? "" : " + ", "digit", d, " * ", index_word(walk_.stride[k][d]));
+          if (walk_.stride[k][d] != 0)
+            place += cat(place.empty() ? "" : " + ", "digit", d, " * ", index_word(walk_.stride[k][d]));
         }
       }
       if (place.empty()) place = "0";
@@ -165,7 +190,8 @@ class Writer {
         break;
       }
       const std::string extent = index_word(walk_.extent[d]);
-      line(cat("const Index rest", d, " = ", rest, " / ", extent, ", digit", d, " = ", rest, " - rest", d, " * ", extent, ';'));
+      line(cat("const Index rest", d, " = ", rest, " / ", extent, ", digit", d, " = ", rest, " - rest", d, " * ",
+               extent, ';'));
       rest = cat("rest", d);
     }
   }
@@ -196,14 +222,16 @@ class Writer {
     const std::string rows = index_word(d.per_row), site = word(d.bits.site), threshold = word(d.bits.threshold),
                       scale = word(std::bit_cast<uint32_t>(static_cast<float>(d.bits.scale)));
     line(cat("const Index row", i, " = at / ", rows, ", place", i, " = at - row", i, " * ", rows, ';'));
-    line(cat("const PhiloxBlock words", i, " = dropout_words(*reinterpret_cast<const RunState*>(a.w[2]), row", i, ", place", i,
-             " / 4, static_cast<uint32_t>(", site, "));"));
+    line(cat("const PhiloxBlock words", i, " = dropout_words(*reinterpret_cast<const RunState*>(a.w[2]), row", i,
+             ", place", i, " / 4, static_cast<uint32_t>(", site, "));"));
     std::string lane = cat("words", i, ".v[j]");
     if (width_ == 1) {
       const auto at = [&](int k) { return cat("words", i, ".v[", k, ']'); };
-      lane = cat("(place", i, " % 4 == 0 ? ", at(0), " : place", i, " % 4 == 1 ? ", at(1), " : place", i, " % 4 == 2 ? ", at(2), " : ", at(3), ')');
+      lane = cat("(place", i, " % 4 == 0 ? ", at(0), " : place", i, " % 4 == 1 ? ", at(1), " : place", i,
+                 " % 4 == 2 ? ", at(2), " : ", at(3), ')');
     }
-    return cat("drop(", x, ", ", lane, ", static_cast<uint32_t>(", threshold, "), std::bit_cast<float>(static_cast<uint32_t>(", scale, ")))");
+    return cat("drop(", x, ", ", lane, ", static_cast<uint32_t>(", threshold,
+               "), std::bit_cast<float>(static_cast<uint32_t>(", scale, ")))");
   }
   std::string functor(const FusedStep& s, size_t i) {
     const FunctorInfo* info = find_functor(s.op);
@@ -226,7 +254,8 @@ class Writer {
   void store() {
     size_t out = 0;
     for (size_t i = 0; i < program_.steps.size(); ++i) {
-      if (program_.steps[i].out && program_.steps[i].op != kFusedSum) line(cat("write(", out_refs_.at(out++), ", at, v", program_.value_of(i), ");"));
+      if (program_.steps[i].out && program_.steps[i].op != kFusedSum)
+        line(cat("write(", out_refs_.at(out++), ", at, v", program_.value_of(i), ");"));
     }
   }
 
@@ -236,12 +265,16 @@ class Writer {
     l.source.words = words_.size();
     l.source.cooperative = sums_.has_value();
     l.source.files = files_;
-    l.source.body = cat("using Index = ", small ? "uint32_t" : "int64_t", ";\nconstexpr int W = ", width_, ";\nstruct Args { uint64_t w[", words_.size(), "]; };\n", body_);
+    l.source.body = cat("using Index = ", small ? "uint32_t" : "int64_t", ";\nconstexpr int W = ", width_,
+                        ";\nstruct Args { uint64_t w[", words_.size(), "]; };\n", body_);
     const std::string whole = whole_text({l.source});
-    const std::string name = l.source.name = "fused_" + sha256(whole.data(), whole.size()).substr(0, 24), space = "amp::cuda::in_" + name;
-    l.source.body = cat("namespace ", space, " {\n", l.source.body, "}\n#ifdef __CUDACC_RTC__\nextern \"C\" __global__ void __launch_bounds__(256) ", name,
-                        "(const __grid_constant__ ", space, "::Args a) { ", space, "::run(a); }\n#else\nextern \"C\" void ", name, "(const void* a) { ", space,
-                        "::run(*static_cast<const ", space, "::Args*>(a)); }\n#endif\n");
+    const std::string name = l.source.name = "fused_" + sha256(whole.data(), whole.size()).substr(0, 24),
+                      space = "amp::cuda::in_" + name;
+    l.source.body =
+        cat("namespace ", space, " {\n", l.source.body,
+            "}\n#ifdef __CUDACC_RTC__\nextern \"C\" __global__ void __launch_bounds__(256) ", name,
+            "(const __grid_constant__ ", space, "::Args a) { ", space, "::run(a); }\n#else\nextern \"C\" void ", name,
+            "(const void* a) { ", space, "::run(*static_cast<const ", space, "::Args*>(a)); }\n#endif\n");
     l.words = std::move(words_);
     l.groups = n_ / width_;
     return l;
@@ -264,8 +297,11 @@ class Writer {
 std::string whole_text(const std::vector<GeneratedSource>& sources) {
   std::string text(common_device_text());
   for (const FunctorText& t : functor_texts()) {
-    const auto calls = [&](const GeneratedSource& s) { return std::find(s.files.begin(), s.files.end(), t.file) != s.files.end(); };
-    if (std::any_of(sources.begin(), sources.end(), calls)) text += cat("namespace amp::fused::", t.file, " {\n", t.text, "}\n");
+    const auto calls = [&](const GeneratedSource& s) {
+      return std::find(s.files.begin(), s.files.end(), t.file) != s.files.end();
+    };
+    if (std::any_of(sources.begin(), sources.end(), calls))
+      text += cat("namespace amp::fused::", t.file, " {\n", t.text, "}\n");
   }
   for (const GeneratedSource& s : sources) text += s.body;
   return text;
@@ -284,10 +320,14 @@ std::optional<FusedSums> fused_sums(const KernelArgs& a) {
     sums->outputs.push_back(output[i]);
     sums->of.push_back(output.at(static_cast<size_t>(s.in.at(0) - p.n_in)));
   }
-  if (sums) sums->tiles = column_tiles(sums->shape.outer, sums->shape.n, sums->shape.inner, sums->shape.inner % 4 == 0 ? 4 : 1, 32);
+  if (sums)
+    sums->tiles =
+        column_tiles(sums->shape.outer, sums->shape.n, sums->shape.inner, sums->shape.inner % 4 == 0 ? 4 : 1, 32);
   return sums;
 }
 
-FusedLaunch fused_launch(const KernelArgs& a, const std::optional<FusedSums>& sums, void* partial) { return Writer(a, sums, partial).write(); }
+FusedLaunch fused_launch(const KernelArgs& a, const std::optional<FusedSums>& sums, void* partial) {
+  return Writer(a, sums, partial).write();
+}
 
 }  // namespace amp::cuda

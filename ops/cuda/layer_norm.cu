@@ -142,8 +142,7 @@ Kernel backward(const KernelArgs& a) {
 
 template <int W>
 Kernel weights_of(const KernelArgs& a, Carver& carver, int64_t n, bool accumulate) {
-  const Weights<W> body{a.in[0], a.in[3], a.out[0], a.out[1], a.in[1].as<float>(), a.in[2].as<float>(), n,
-                        accumulate};
+  const Weights<W> body{a.in[0], a.in[3], a.out[0], a.out[1], a.in[1].as<float>(), a.in[2].as<float>(), n, accumulate};
   return reduce_columns(a, carver, 1, a.in[0].numel() / n, n, body);
 }
 template <bool accumulate>

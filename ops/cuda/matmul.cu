@@ -1,11 +1,10 @@
 // MatMul (ops/matmul.cc): matrix products by the device's library.
-#include "ops/matmul.h"
-
 #include <numeric>
 
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/raw.cuh"
 #include "backend/cuda/staged.h"
+#include "ops/matmul.h"
 
 namespace amp::cuda {
 namespace {
@@ -25,7 +24,9 @@ struct BiasAlone {
 struct AddBias {
   Ref y, bias;
   int64_t columns;
-  DEV void operator()(int64_t i) const { store(y, i, load<float>(y, i) + load<float>(bias, i - quotient(i, columns) * columns)); }
+  DEV void operator()(int64_t i) const {
+    store(y, i, load<float>(y, i) + load<float>(bias, i - quotient(i, columns) * columns));
+  }
 };
 
 // The longest runs of the batch, all of one length, along which both operands advance by constant strides.
@@ -98,9 +99,8 @@ Kernel matmul(const KernelArgs& args, Carver& carver) {
   auto product = device.gemm(g);
   Kernel add_bias = [] {};
   if (!product) {
-    add_bias = [&device, body = AddBias{Tensor{c.data, out, args.out[0].dims}, Tensor{bias.data, out, {g.n}}, g.n}, n = args.out[0].numel()] {
-      for_each(device, n, body);
-    };
+    add_bias = [&device, body = AddBias{Tensor{c.data, out, args.out[0].dims}, Tensor{bias.data, out, {g.n}}, g.n},
+                n = args.out[0].numel()] { for_each(device, n, body); };
     g.bias = nullptr;
     product = device.gemm(g);
   }
@@ -111,7 +111,8 @@ Kernel matmul(const KernelArgs& args, Carver& carver) {
     bias.move();
     for (int64_t i = 0; i < batch; i += length) {
       const auto z = static_cast<size_t>(i);
-      product(static_cast<const char*>(a.data) + oa[z] * wide_in, static_cast<const char*>(b.data) + ob[z] * wide_in, static_cast<char*>(c.data) + i * g.m * g.n * wide_out);
+      product(static_cast<const char*>(a.data) + oa[z] * wide_in, static_cast<const char*>(b.data) + ob[z] * wide_in,
+              static_cast<char*>(c.data) + i * g.m * g.n * wide_out);
     }
     add_bias();
     c.move();

@@ -1,4 +1,5 @@
-// Adds rows at given places of a tensor of zeros, or of what is there: the gradient of a gather. The result is the same bits in every run.
+// Adds rows at given places of a tensor of zeros, or of what is there: the gradient of a gather. The result is the same
+// bits in every run.
 //
 // The places are sorted. Pieces of sixteen sorted rows are summed at the same time, column by column: sums of places
 // that lie within a piece are final, the others are left in workspace and joined by a block each, so that one place may

@@ -16,11 +16,13 @@ struct TokenDropout {
   uint32_t site, threshold;
   float scale;
   DEV void operator()(int64_t i) const {
-    const int64_t token = i / groups, place = tokens[token], sample = place / length, before = (place - sample * length) * unit;
+    const int64_t token = i / groups, place = tokens[token], sample = place / length,
+                  before = (place - sample * length) * unit;
     const int64_t block = before / 4 + (i - token * groups);
-    const PhiloxBlock bits = philox4x32({{static_cast<uint32_t>(block), static_cast<uint32_t>(state->samples_before + sample),
-                                          static_cast<uint32_t>(state->step), site}},
-                                        static_cast<uint32_t>(state->seed), static_cast<uint32_t>(state->seed >> 32));
+    const PhiloxBlock bits =
+        philox4x32({{static_cast<uint32_t>(block), static_cast<uint32_t>(state->samples_before + sample),
+                     static_cast<uint32_t>(state->step), site}},
+                   static_cast<uint32_t>(state->seed), static_cast<uint32_t>(state->seed >> 32));
     for (int k = 0; k < 4; ++k) {
       const int64_t at = 4 * block + k - before;
       if (at < 0 || at >= unit) continue;
@@ -36,7 +38,9 @@ Kernel dropout(const KernelArgs& a) {
   const DropoutBits bits = dropout_bits(a.attrs());
   // A token may begin inside a block: one group more where its elements are no whole number of blocks.
   const int64_t groups = unit % 4 == 0 ? unit / 4 : unit / 4 + 2;
-  const TokenDropout body{a.in[0], a.out[0], a.in[1].as<int64_t>(), a.state, unit, groups, a.attrs().i("length", 1), bits.site, bits.threshold, static_cast<float>(bits.scale)};
+  const TokenDropout body{
+      a.in[0],   a.out[0],       a.in[1].as<int64_t>(),         a.state, unit, groups, a.attrs().i("length", 1),
+      bits.site, bits.threshold, static_cast<float>(bits.scale)};
   return [&d = device_of(a), body, total = n * groups] { for_each(d, total, body); };
 }
 

@@ -110,7 +110,7 @@ TEST_CASE("gradients that are added take no memory of their own") {
   writes.options.poison = adds.options.poison = false;
   adds.options.accumulate = true;
   const Program plain(std::make_shared<Graph>(g), writes.options), sums(std::make_shared<Graph>(g), adds.options);
-  CHECK(sums.n_steps() == plain.n_steps() + 2);                  // the biases are added in a step of their own
+  CHECK(sums.n_steps() == plain.n_steps() + 2);                   // the biases are added in a step of their own
   CHECK(sums.arena_bytes() < plain.arena_bytes() + 40 * 4 + 64);  // of the weights', 4,800 bytes, nothing
 }
 

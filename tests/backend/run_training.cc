@@ -23,7 +23,8 @@ Graph with_gradients(Graph g) {
   return prune(g);
 }
 
-std::vector<double> loss_and_gradients(const Graph& g, const std::map<std::string, HostTensor>& inputs, const std::vector<HostTensor>& params, const RunState& state) {
+std::vector<double> loss_and_gradients(const Graph& g, const std::map<std::string, HostTensor>& inputs,
+                                       const std::vector<HostTensor>& params, const RunState& state) {
   const auto arena = cpu_device().make_arena();
   ProgramOptions o;
   o.arena = arena.get();

@@ -62,7 +62,8 @@ TEST_CASE("losses stand in a configuration as text, objects, or arrays of both",
   CHECK(losses(R"("huber,delta=2")") == Strings{"huber,delta=2"});
   CHECK(losses(R"({"kind": "mse", "weight": 0.5})") == Strings{R"({"kind":"mse","weight":0.5})"});
   CHECK(losses(R"(["l1", {"kind": "mse"}])") == Strings{"l1", R"({"kind":"mse"})"});
-  CHECK(train({"--loss", R"([{"kind":"mse"}])", "--loss", "l1,weight=2"}).list("loss") == Strings{R"([{"kind":"mse"}])", "l1,weight=2"});
+  CHECK(train({"--loss", R"([{"kind":"mse"}])", "--loss", "l1,weight=2"}).list("loss") ==
+        Strings{R"([{"kind":"mse"}])", "l1,weight=2"});
   CHECK(train({}, {R"(ONNX_AMP_LOSS=[{"kind":"mse"}])"}).list("loss") == Strings{R"({"kind":"mse"})"});
 }
 

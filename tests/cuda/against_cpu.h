@@ -12,8 +12,9 @@ namespace amp::test {
 
 cuda::EmulatedDevice& device();
 
-// The node's outputs as the device computes them, by kernel `name` (empty: the operator's); start: what they begin with. Outputs and workspace begin as NaN; that inputs are left alone is
-// checked, and in the emulator that nothing outside is read or written.
+// The node's outputs as the device computes them, by kernel `name` (empty: the operator's); start: what they begin
+// with. Outputs and workspace begin as NaN; that inputs are left alone is checked, and in the emulator that nothing
+// outside is read or written.
 std::vector<HostTensor> run_on_device(Device& d, const Graph& g, const Node& node, const std::vector<HostTensor>& in,
                                       const RunState& state = {}, const std::string& name = "",
                                       const std::vector<HostTensor>& start = {});

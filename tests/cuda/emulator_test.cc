@@ -40,8 +40,10 @@ struct Uneven {
   static constexpr bool cooperative = true;
   void operator()() const {
     if (thread_index() < 32) warp_reduce(1, Sum{});
-    if (thread_index() < 40) sync_threads();
-    else ballot(true);
+    if (thread_index() < 40)
+      sync_threads();
+    else
+      ballot(true);
   }
 };
 
@@ -79,7 +81,8 @@ TEST_CASE("threads of a block meet", "[cuda]") {
 
   std::vector<unsigned> lanes(static_cast<size_t>(threads));
   launch(*device, {1, threads, 0}, Lanes{lanes.data()});
-  for (int t = 0; t < threads; ++t) CHECK(lanes[static_cast<size_t>(t)] == 0xaaaaaaaau + static_cast<unsigned>(t / 32 * 32));
+  for (int t = 0; t < threads; ++t)
+    CHECK(lanes[static_cast<size_t>(t)] == 0xaaaaaaaau + static_cast<unsigned>(t / 32 * 32));
 }
 
 TEST_CASE("a missing sync, a lost thread and a stray write are found", "[cuda]") {
@@ -91,8 +94,10 @@ TEST_CASE("a missing sync, a lost thread and a stray write are found", "[cuda]")
   emulator::reversed(false);
   CHECK(forwards != backwards);
   CHECK_THROWS_WITH(launch(*device, {1, 64, 0}, Uneven{}), Catch::Matchers::ContainsSubstring("wait for each other"));
-  CHECK_THROWS_WITH(launch(*device, {1, 64, 0}, Undeclared{}), Catch::Matchers::ContainsSubstring("not declared cooperative"));
-  CHECK_THROWS_WITH(launch(*device, {1, 32, 33}, PastTheEnd{}), Catch::Matchers::ContainsSubstring("past its shared memory"));
+  CHECK_THROWS_WITH(launch(*device, {1, 64, 0}, Undeclared{}),
+                    Catch::Matchers::ContainsSubstring("not declared cooperative"));
+  CHECK_THROWS_WITH(launch(*device, {1, 32, 33}, PastTheEnd{}),
+                    Catch::Matchers::ContainsSubstring("past its shared memory"));
 }
 
 TEST_CASE("launches are listed", "[cuda]") {

@@ -1,9 +1,9 @@
-// Fused kernels on the emulated device: interpreted, and from the generated source, compiled by this machine's compiler. Their
-// bits are those of the unfused graph.
-#include <catch2/catch_all.hpp>
+// Fused kernels on the emulated device: interpreted, and from the generated source, compiled by this machine's
+// compiler. Their bits are those of the unfused graph.
 #include <unistd.h>
 
 #include <algorithm>
+#include <catch2/catch_all.hpp>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -50,7 +50,8 @@ TEST_CASE("fused kernels have the text of every functor that they may call", "[c
     CHECK(named.insert(std::string(n.op)).second);
     CHECK(find_functor(n.op));
     bool found = false;
-    for (const FunctorText& t : functor_texts()) found = found || (t.file == n.file && t.text.find(cat("struct ", n.functor, " :")) != std::string_view::npos);
+    for (const FunctorText& t : functor_texts())
+      found = found || (t.file == n.file && t.text.find(cat("struct ", n.functor, " :")) != std::string_view::npos);
     CHECK(found);
   }
   for (const OpDef* op : all_core_ops()) {
@@ -84,7 +85,8 @@ TEST_CASE("random graphs compute the same bits when fused on the emulated device
 }
 
 TEST_CASE("models train to the same bits when fused", "[cuda][fuse]") {
-  const auto plain = cuda::make_emulated_device(), interpreting = cuda::make_emulated_device(), compiling = cuda::make_emulated_device();
+  const auto plain = cuda::make_emulated_device(), interpreting = cuda::make_emulated_device(),
+             compiling = cuda::make_emulated_device();
   static HostCompiler compiler;
   if (HostCompiler::present()) compiling->compiler = [&](const cuda::GeneratedSource& s) { return compiler(s); };
   for (const auto& entry : zoo_entries()) {
@@ -130,13 +132,17 @@ TEST_CASE("NVRTC compiles the generated kernels of models", "[cuda][fuse][nvrtc]
     all += seconds;
     INFO(why);
     REQUIRE(code.size() > 1000);
-    CHECK(code.substr(0, 4) == "\x7f" "ELF");
+    CHECK(code.substr(0, 4) ==
+          "\x7f"
+          "ELF");
   }
-  std::cout << "NVRTC " << cuda::nvrtc_version() << ": " << sources.size() << " fused kernels in " << all << " s on one thread, the longest " << longest << " s\n";
+  std::cout << "NVRTC " << cuda::nvrtc_version() << ": " << sources.size() << " fused kernels in " << all
+            << " s on one thread, the longest " << longest << " s\n";
 }
 
 TEST_CASE("files of machine code are whole or not there", "[cuda][fuse][nvrtc]") {
-  const std::string folder = (std::filesystem::temp_directory_path() / cat("amp-cubin-", getpid())).string(), path = folder + "/sub/a.cubin";
+  const std::string folder = (std::filesystem::temp_directory_path() / cat("amp-cubin-", getpid())).string(),
+                    path = folder + "/sub/a.cubin";
   CHECK(cuda::read_cubin(path).empty());
   const std::string code(5000, 'x');
   cuda::write_cubin(path, code);
@@ -188,7 +194,8 @@ TEST_CASE("kernels of a training micro-batch, before and after", "[.][fusion_tab
     try {
       const Golden g(entry.path());
       const Graph before = *planned_graph(g, DType::f16), after = fuse_elementwise(before);
-      std::cout << g.name << ": " << launches(before) << " kernels, fused " << launches(after) << seconds_to_compile(g, DType::f16) << '\n';
+      std::cout << g.name << ": " << launches(before) << " kernels, fused " << launches(after)
+                << seconds_to_compile(g, DType::f16) << '\n';
     } catch (const std::exception& e) {
       std::cout << entry.path().filename().string() << ": " << e.what() << '\n';
     }
@@ -203,7 +210,8 @@ TEST_CASE("time of a training micro-batch on the CPU, fused and not", "[.][fusio
     if (!entry.is_directory()) continue;
     for (const DType low : {DType::f32, DType::f16}) {
       const Golden g(entry.path());
-      const std::shared_ptr<const Graph> plain = planned_graph(g, low), graphs[2] = {plain, std::make_shared<Graph>(fuse_elementwise(*plain))};
+      const std::shared_ptr<const Graph> plain = planned_graph(g, low),
+                                         graphs[2] = {plain, std::make_shared<Graph>(fuse_elementwise(*plain))};
       std::vector<HostTensor> memory;
       std::vector<std::unique_ptr<Program>> programs;
       HostArena arenas[2];
@@ -219,7 +227,8 @@ TEST_CASE("time of a training micro-batch on the CPU, fused and not", "[.][fusio
           if (o.params.size() <= slot) o.params.resize(slot + 1);
           if (o.grads.size() <= slot) o.grads.resize(slot + 1);
           for (auto* to : {&o.params, &o.grads}) {
-            memory.push_back(to == &o.params ? random_tensor(x.dims, slot).cast(x.dtype) : HostTensor::zeros(x.dtype, x.dims));
+            memory.push_back(to == &o.params ? random_tensor(x.dims, slot).cast(x.dtype)
+                                             : HostTensor::zeros(x.dtype, x.dims));
             (*to)[slot] = Tensor{memory.back().mutable_data(), x.dtype, x.dims};
           }
         }
@@ -233,7 +242,8 @@ TEST_CASE("time of a training micro-batch on the CPU, fused and not", "[.][fusio
         }
         const auto start = std::chrono::steady_clock::now();
         p.run();
-        best[run % 2] = std::min(best[run % 2], std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+        best[run % 2] =
+            std::min(best[run % 2], std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
       }
       std::cout << g.name << ' ' << name_of(low) << ": " << best[0] * 1e3 << " ms, fused " << best[1] * 1e3 << " ms\n";
     }

@@ -20,13 +20,12 @@ static std::string fresh_folder() {
   return (std::filesystem::temp_directory_path() / cat("amp-fused-", getpid(), '-', made++)).string();
 }
 
-HostCompiler::HostCompiler() : folder_(fresh_folder()) {
-  std::filesystem::create_directories(folder_);
-}
+HostCompiler::HostCompiler() : folder_(fresh_folder()) { std::filesystem::create_directories(folder_); }
 HostCompiler::~HostCompiler() { std::filesystem::remove_all(folder_); }
 
 bool HostCompiler::present() {
-  static const bool found = std::system("command -v " TEST_CXX " > /dev/null 2>&1") == 0 && std::filesystem::exists(SOURCE_ROOT "/base/dtype.h");
+  static const bool found = std::system("command -v " TEST_CXX " > /dev/null 2>&1") == 0 &&
+                            std::filesystem::exists(SOURCE_ROOT "/base/dtype.h");
   return found;
 }
 
@@ -35,14 +34,17 @@ HostCompiler::Entry HostCompiler::entry(const std::string& name) {
   const std::string base = cat(folder_, '/', files_++), source = base + ".cc", object = base + ".so";
   std::ofstream(source) << cuda::whole_text(waiting_);
   // Symbols of the emulator and of base are this program's.
-  const std::string command = cat(TEST_CXX " -std=c++20 -O1 -fPIC -shared -w -I'" SOURCE_ROOT "' -o ", object, ' ', source, " 2> ", base, ".log");
+  const std::string command = cat(TEST_CXX " -std=c++20 -O1 -fPIC -shared -w -I'" SOURCE_ROOT "' -o ", object, ' ',
+                                  source, " 2> ", base, ".log");
   if (std::system(command.c_str()) != 0) {
     std::ifstream log(base + ".log");
-    bug(cat("the generated source is refused:\n", std::string((std::istreambuf_iterator<char>(log)), {}).substr(0, 4000)));
+    bug(cat("the generated source is refused:\n",
+            std::string((std::istreambuf_iterator<char>(log)), {}).substr(0, 4000)));
   }
   void* const library = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) bug(dlerror());
-  for (const cuda::GeneratedSource& s : waiting_) entries_[s.name] = reinterpret_cast<Entry>(dlsym(library, s.name.c_str()));
+  for (const cuda::GeneratedSource& s : waiting_)
+    entries_[s.name] = reinterpret_cast<Entry>(dlsym(library, s.name.c_str()));
   waiting_.clear();
   const Entry e = entries_[name];
   if (!e) bug("no entry " + name);
@@ -50,9 +52,11 @@ HostCompiler::Entry HostCompiler::entry(const std::string& name) {
 }
 
 cuda::GeneratedKernel HostCompiler::operator()(const cuda::GeneratedSource& s) {
-  const bool known = entries_.count(s.name) != 0 || std::any_of(waiting_.begin(), waiting_.end(), [&](const auto& w) { return w.name == s.name; });
+  const bool known = entries_.count(s.name) != 0 ||
+                     std::any_of(waiting_.begin(), waiting_.end(), [&](const auto& w) { return w.name == s.name; });
   if (!known) waiting_.push_back(s);
-  return [this, name = s.name, expected = s.words, cooperative = s.cooperative](const cuda::Grid& g, const std::vector<uint64_t>& words) {
+  return [this, name = s.name, expected = s.words, cooperative = s.cooperative](const cuda::Grid& g,
+                                                                                const std::vector<uint64_t>& words) {
     check(words.size() == expected, "a generated kernel with other arguments");
     const Entry e = entry(name);
     cuda::emulator::run({g.blocks, g.threads, g.shared, cooperative}, [&] { e(words.data()); });

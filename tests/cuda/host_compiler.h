@@ -9,8 +9,8 @@
 
 namespace amp::test {
 
-// What make_emulated_device()->compiler may be. Sources are collected; the first launch of one that is not compiled yet compiles
-// all of them at once.
+// What make_emulated_device()->compiler may be. Sources are collected; the first launch of one that is not compiled yet
+// compiles all of them at once.
 class HostCompiler {
  public:
   HostCompiler();

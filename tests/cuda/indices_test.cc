@@ -20,7 +20,8 @@ std::shared_ptr<Graph> shifted_gather() {
   Builder b(*g, cpu_evaluator());
   const ValueId ids = g->add_input("ids", DType::i64, {3}), x = g->add_input("x", DType::f32, {4, 2});
   const ValueId row = b.op("Add", {ids, b.scalar(1, DType::i64)});
-  const Attrs attrs{{"outer", int64_t{1}}, {"n", int64_t{4}}, {"inner", int64_t{2}}, {"dims", std::vector<int64_t>{3, 2}}};
+  const Attrs attrs{
+      {"outer", int64_t{1}}, {"n", int64_t{4}}, {"inner", int64_t{2}}, {"dims", std::vector<int64_t>{3, 2}}};
   g->outputs.push_back({"y", b.op("GatherRows", {x, row}, attrs)});
   return g;
 }

@@ -192,8 +192,10 @@ TEST_CASE("a plan with channels last has the result of one with channels first",
                         {{3, 70, 5, 7}, {12, 35, 1, 1}, {3, 12, 5, 7}, 2},
                         {{2, 1, 6, 6}, {3, 1, 6, 6}, {2, 3, 1, 1}, 1}};
   for (const Case& k : cases) {
-    const Attrs attrs{
-        {"strides", std::vector<int64_t>{1, 1}}, {"dilations", std::vector<int64_t>{1, 1}}, {"pads", std::vector<int64_t>{0, 0, 0, 0}}, {"group", k.group}};
+    const Attrs attrs{{"strides", std::vector<int64_t>{1, 1}},
+                      {"dilations", std::vector<int64_t>{1, 1}},
+                      {"pads", std::vector<int64_t>{0, 0, 0, 0}},
+                      {"group", k.group}};
     for (const DType type : {DType::f32, DType::f16}) {
       for (const ConvolutionKind kind : {ConvolutionKind::forward, ConvolutionKind::grad_x, ConvolutionKind::grad_w}) {
         for (const bool accumulate : {false, true}) {

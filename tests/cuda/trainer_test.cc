@@ -1,11 +1,14 @@
-// The whole loop on the emulated device: fp16 with dynamic loss scaling, dropout, accumulation, EMA. It follows the CPU's run, resumes
-// bit for bit, and never waits for the device between two looks at the weights.
+// The whole loop on the emulated device: fp16 with dynamic loss scaling, dropout, accumulation, EMA. It follows the
+// CPU's run, resumes bit for bit, and never waits for the device between two looks at the weights.
+#include "trainer/trainer.h"
+
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <unistd.h>
 
 #include "backend/cuda/emulated_device.h"
 #include "data/tensor_dataset.h"
@@ -13,7 +16,6 @@
 #include "precision/decide.h"
 #include "precision/op_list.h"
 #include "tests/zoo/golden.h"
-#include "trainer/trainer.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -58,7 +60,8 @@ struct Run {
     SessionOptions o;
     o.device = &device;
     o.low = DType::f16;
-    for (const Decision& decision : decide(g, load_op_list("O1"), DType::f16).nodes) o.compute.push_back(dtype_of(decision.compute));
+    for (const Decision& decision : decide(g, load_op_list("O1"), DType::f16).nodes)
+      o.compute.push_back(dtype_of(decision.compute));
     session = std::make_unique<Session>(g, o);
     config.goal.losses = golden.loss;
     config.optimizer.ema_decay = 0.9;
@@ -114,7 +117,8 @@ TEST_CASE("a run on the emulated device follows the CPU's", "[cuda]") {
     CHECK(a.applied_steps == b.applied_steps);
     CHECK(a.scale.used == b.scale.used);
     CHECK(a.lr == b.lr);
-    CHECK(a.loss == Catch::Approx(b.loss).epsilon(5e-3));  // fp16 activations: a rounding that falls the other way is 2^-11
+    // fp16 activations: a rounding that falls the other way is 2^-11
+    CHECK(a.loss == Catch::Approx(b.loss).epsilon(5e-3));
     if (!b.skipped()) CHECK(a.grad_norm == Catch::Approx(b.grad_norm).epsilon(2e-2));
   }
   CHECK(gpu.results[4].skipped());
@@ -138,13 +142,15 @@ TEST_CASE("nothing waits for the device in a step, overflow or not", "[cuda]") {
   Run r(*device, 12);
   device->keep_events(true);
   const auto count = [&] {
-    return static_cast<size_t>(std::count_if(device->events().begin(), device->events().end(), [](const cuda::Event& e) { return e.kind == cuda::Event::download; }));
+    return static_cast<size_t>(std::count_if(device->events().begin(), device->events().end(),
+                                             [](const cuda::Event& e) { return e.kind == cuda::Event::download; }));
   };
   Sampler sampler(r.data->size(), r.data->lengths(), r.config.sampler);
   const Tensors batch = to_tensors(load_window(*r.data, sampler.next()).batches.at(0), nullptr);
   r.session->prepare(r.config.goal.losses, batch);
   const Losses losses = r.config.goal.losses;
-  const std::unique_ptr<Stepper> stepper = make_stepper(*r.session, r.config.optimizer, r.config.schedule, r.config.scale, losses, 12);
+  const std::unique_ptr<Stepper> stepper =
+      make_stepper(*r.session, r.config.optimizer, r.config.schedule, r.config.scale, losses, 12);
   for (int64_t step = 0; step < 12; ++step) {
     device->events().clear();
     LossWindow counted(losses);
@@ -152,7 +158,9 @@ TEST_CASE("nothing waits for the device in a step, overflow or not", "[cuda]") {
     stepper->submit({step, &losses, {batch, batch}, {2, 2}, step == 4}, counted);
     CHECK(count() == 0);
     if (step == 0) continue;
-    const size_t replays = static_cast<size_t>(std::count_if(device->events().begin(), device->events().end(), [](const cuda::Event& e) { return e.kind == cuda::Event::replay; }));
+    const size_t replays =
+        static_cast<size_t>(std::count_if(device->events().begin(), device->events().end(),
+                                          [](const cuda::Event& e) { return e.kind == cuda::Event::replay; }));
     CHECK(replays >= 2);  // micro-batches and the update are one launch each from the second time on
   }
   for (int64_t step = 0; step < 12; ++step) CHECK(stepper->take(false)->step == step);

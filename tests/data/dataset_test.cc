@@ -117,14 +117,18 @@ TEST_CASE("label sets: separated names, JSON arrays, empty ones, unknown names")
   CHECK(multi_hot(t, sets, names) == std::vector<float>{1, 1, 0, 0, 0, 0, 0, 1, 1});
   CHECK(label_sets(rows("text,l\na,\"x;y,z\"\n"), "l", ',') == Sets{{"x;y", "z"}});
   CHECK(label_sets(rows("text,l\na,x;y\n"), "l") == Sets{{"x", "y"}});
-  const Table json = Table::parse("{\"l\": [\"a|b\", 3]}\n{\"l\": null}\n{\"l\": \"c\"}\n", "t.jsonl", TableFormat::jsonl);
+  const Table json =
+      Table::parse("{\"l\": [\"a|b\", 3]}\n{\"l\": null}\n{\"l\": \"c\"}\n", "t.jsonl", TableFormat::jsonl);
   CHECK(label_sets(json, "l") == Sets{{"a|b", "3"}, {}, {"c"}});
   const std::vector<std::string> known = {"x", "y"};
   expect_error("E_DATA_LABEL_NEW", "t.csv:4: label 'z' is not one of the 2", [&] { multi_hot(t, sets, known); });
   expect_error("E_DATA_LABEL", "t.jsonl:1: the labels in column 'l' are no array of names",
                [] { label_sets(Table::parse("{\"l\": {\"a\": 1}}\n", "t.jsonl", TableFormat::jsonl), "l"); });
   expect_error("E_DATA_LABEL", "no row has a label", [] { find_names({{}, {}}); });
-  const Batch b = make_text_dataset(t, tokenizer(), kBert, {.text_columns = {"text"}, .label_column = "l", .labels = LabelForm::sets, .classes = names})->batch(Ints{2, 0});
+  const Batch b =
+      make_text_dataset(t, tokenizer(), kBert,
+                        {.text_columns = {"text"}, .label_column = "l", .labels = LabelForm::sets, .classes = names})
+          ->batch(Ints{2, 0});
   CHECK(b.labels.dims() == Dims{2, 3});
   CHECK(b.labels.to_doubles() == std::vector<double>{0, 1, 1, 1, 1, 0});
 }
@@ -139,15 +143,21 @@ TEST_CASE("a column of fractions is one to regress on") {
 TEST_CASE("labels feed the input of a model that computes its own loss") {
   std::vector<InputSpec> inputs = kBert;
   inputs.push_back({"labels", DType::i32});
-  const Batch b = make_text_dataset(rows("text,l\na,x\nb,y\n"), tokenizer(), inputs, {.text_columns = {"text"}, .label_column = "l", .classes = {"x", "y"}})->batch(Ints{1, 0});
+  const Batch b = make_text_dataset(rows("text,l\na,x\nb,y\n"), tokenizer(), inputs,
+                                    {.text_columns = {"text"}, .label_column = "l", .classes = {"x", "y"}})
+                      ->batch(Ints{1, 0});
   CHECK(b.inputs.at("labels").dtype() == DType::i32);
   CHECK(b.inputs.at("labels").to_ints() == Ints{1, 0});
-  const std::vector<NamedTensor> tensors = {{"x", HostTensor::zeros(DType::f32, {3, 1})}, {"label", HostTensor::of<int64_t>({3}, {2, 1, 0})}, {"more", HostTensor::zeros(DType::f32, {3, 2})}};
-  const auto data = make_tensor_dataset(tensors, "t.npz", {{"x", DType::f32}, {"labels", DType::i64}}, {.batch_size = 2, .more_labels = {"more"}});
+  const std::vector<NamedTensor> tensors = {{"x", HostTensor::zeros(DType::f32, {3, 1})},
+                                            {"label", HostTensor::of<int64_t>({3}, {2, 1, 0})},
+                                            {"more", HostTensor::zeros(DType::f32, {3, 2})}};
+  const auto data = make_tensor_dataset(tensors, "t.npz", {{"x", DType::f32}, {"labels", DType::i64}},
+                                        {.batch_size = 2, .more_labels = {"more"}});
   const Batch c = data->batch(Ints{0, 2});
   CHECK(c.inputs.at("labels").to_ints() == Ints{2, 0});
   CHECK(c.more_labels.at("more").dims() == Dims{2, 2});
-  expect_error("E_DATA_COLUMN", "has no tensor for the loss's label 'other'", [&] { make_tensor_dataset(tensors, "t.npz", {}, {.more_labels = {"other"}}); });
+  expect_error("E_DATA_COLUMN", "has no tensor for the loss's label 'other'",
+               [&] { make_tensor_dataset(tensors, "t.npz", {}, {.more_labels = {"other"}}); });
 }
 
 TEST_CASE("tokens beyond the model's table and labels beyond its classes are refused with their line") {

@@ -166,7 +166,8 @@ TEST_CASE("com.microsoft operators give onnxruntime's outputs and train every we
   CHECK(cases >= 30);
 }
 
-TEST_CASE("sequences, regions, decoder attention and quantized weights give onnxruntime's outputs and train", "[contrib]") {
+TEST_CASE("sequences, regions, decoder attention and quantized weights give onnxruntime's outputs and train",
+          "[contrib]") {
   size_t cases = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kData + "contrib_more")) {
     if (entry.path().extension() != ".onnx") continue;
@@ -183,7 +184,8 @@ TEST_CASE("sequences, regions, decoder attention and quantized weights give onnx
         check_gradients(c);
       } else {  // rounded: a gradient arrives, and is no zero
         const Bound64 bound(c, DType::f64, true);
-        const Interpreted r = interpret(bound.graph, cast_feeds(c.feeds, DType::f64), parameters(c.model.graph, DType::f64));
+        const Interpreted r =
+            interpret(bound.graph, cast_feeds(c.feeds, DType::f64), parameters(c.model.graph, DType::f64));
         CHECK(r.param_grads.size() == count);
         for (const auto& [slot, grad] : r.param_grads) {
           const std::vector<double> g = grad.to_doubles();
@@ -195,7 +197,8 @@ TEST_CASE("sequences, regions, decoder attention and quantized weights give onnx
   CHECK(cases >= 35);
 }
 
-// Scale, Round and Clip as nodes of their own: PyTorch's outputs and gradients (tests/data/importer/make_quantisers.py).
+// Scale, Round and Clip as nodes of their own: PyTorch's outputs and gradients
+// (tests/data/importer/make_quantisers.py).
 TEST_CASE("quantisers spelled out train straight through", "[contrib]") {
   size_t cases = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kData + "quantisers")) {

@@ -1,12 +1,12 @@
-// ONNX's backend node tests: every one whose operators are supported must give the suite's numbers (rtol 1e-3, atol 1e-7);
+// ONNX's backend node tests: every one whose operators are supported must give the suite's numbers (rtol 1e-3, atol
+// 1e-7);
 // unsupported ones are refused with exit code 4, and counted by operator.
 #include <algorithm>
+#include <catch2/catch_all.hpp>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
-
-#include <catch2/catch_all.hpp>
 
 #include "backend/evaluate.h"
 #include "base/error.h"
@@ -90,7 +90,8 @@ std::vector<HostTensor> run(Imported model, const std::vector<HostTensor>& input
       batch[v.name] = inputs[i];
     }
   }
-  if (bake != Bake::none) std::erase_if(g.inputs, [&](int v) { return g.values[static_cast<size_t>(v)].kind == SourceKind::constant; });
+  if (bake != Bake::none)
+    std::erase_if(g.inputs, [&](int v) { return g.values[static_cast<size_t>(v)].kind == SourceKind::constant; });
   Session session(g, {});
   const Tensors out = session.forward(g.outputs, batch);
   std::vector<HostTensor> tensors;
@@ -99,7 +100,8 @@ std::vector<HostTensor> run(Imported model, const std::vector<HostTensor>& input
 }
 
 std::vector<HostTensor> run_any(const std::string& path, const std::vector<HostTensor>& inputs) {
-  if (path.find("batchnorm") != std::string::npos && path.find("training_mode") != std::string::npos) return run_training_form(path, inputs);
+  if (path.find("batchnorm") != std::string::npos && path.find("training_mode") != std::string::npos)
+    return run_training_form(path, inputs);
   for (const Bake bake : {Bake::none, Bake::all_but_data}) {
     try {
       return run(import_model(path), inputs, bake);
@@ -113,7 +115,8 @@ std::vector<HostTensor> run_any(const std::string& path, const std::vector<HostT
 // Empty when equal; else the first difference.
 std::string difference(const HostTensor& have, const HostTensor& want, double atol) {
   if (have.dims() != want.dims()) return cat("shape ", to_string(have.dims()), ", want ", to_string(want.dims()));
-  if (is_float(have.dtype()) != is_float(want.dtype())) return cat("type ", name_of(have.dtype()), ", want ", name_of(want.dtype()));
+  if (is_float(have.dtype()) != is_float(want.dtype()))
+    return cat("type ", name_of(have.dtype()), ", want ", name_of(want.dtype()));
   const std::vector<double> a = have.cast(want.dtype()).to_doubles(), b = want.to_doubles();
   for (size_t i = 0; i < a.size(); ++i) {
     if (std::isnan(a[i]) && std::isnan(b[i])) continue;
@@ -158,7 +161,8 @@ TEST_CASE("ONNX's node tests", "[node]") {
       require_tensors(path);
       for (int set = 0; wrong.empty() && fs::exists(f / cat("test_data_set_", set)); ++set) {
         const fs::path data = f / cat("test_data_set_", set);
-        const std::vector<HostTensor> want = read_tensors(data, "output"), have = run_any(path, read_tensors(data, "input"));
+        const std::vector<HostTensor> want = read_tensors(data, "output"),
+                                      have = run_any(path, read_tensors(data, "input"));
         for (size_t i = 0; wrong.empty() && i < want.size(); ++i) {
           const std::string d = difference(have.at(i), want[i], absolute_tolerance(name));
           if (!d.empty()) wrong = cat("output ", i, ": ", d);
@@ -177,7 +181,8 @@ TEST_CASE("ONNX's node tests", "[node]") {
     }
     if (!wrong.empty()) failed.push_back(cat(name, ": ", wrong));
   }
-  std::cout << "node tests: " << passed << " passed, " << failed.size() << " failed, " << refused << " unsupported, " << random << " random\n";
+  std::cout << "node tests: " << passed << " passed, " << failed.size() << " failed, " << refused << " unsupported, "
+            << random << " random\n";
   for (const auto& [op, names] : unsupported) {
     std::cout << "  unsupported " << op << " (" << names.size() << "):";
     for (size_t i = 0; i < names.size() && i < (only ? 1000 : 4); ++i) std::cout << ' ' << names[i];

@@ -294,8 +294,10 @@ void look_at_models(const fs::path& root, bool inside, Table& table) {
     fs::path data = file.path();
     for (const NamedTensor& t : read_safetensors(data.replace_extension(".safetensors").string()).tensors)
       shapes.emplace_back(t.name, t.tensor.dims());
-    if (inside) look_inside(m.graph, shapes, table);
-    else examine(m.graph, shapes, table[m.graph.nodes[0].domain + "::" + m.graph.nodes[0].op]);
+    if (inside)
+      look_inside(m.graph, shapes, table);
+    else
+      examine(m.graph, shapes, table[m.graph.nodes[0].domain + "::" + m.graph.nodes[0].op]);
   }
 }
 

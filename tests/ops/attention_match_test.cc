@@ -1,5 +1,5 @@
-// Attention in its spellings becomes one operator with the same numbers, dropped elements and all; what only looks like it
-// stays as it is.
+// Attention in its spellings becomes one operator with the same numbers, dropped elements and all; what only looks like
+// it stays as it is.
 #include <catch2/catch_all.hpp>
 
 #include "graph/passes.h"
@@ -54,8 +54,11 @@ TEST_CASE("spellings of attention", "[attention]") {
            {"two masks", "s = MatMul(q, kt)\ns = Add(hide, s)\ns = Add(s, more)\np = Softmax(s)"},
            {"where", "s = MatMul(q, kt)\ns = Where(keep, s, low)\np = Softmax(s)"},
            {"where not", "n = Not(keep)\ns = MatMul(q, kt)\ns = Where(n, low, s)\np = Softmax(s)"},
-           {"empty rows", "s = MatMul(q, kt)\nm = Where(keep, zero, inf)\ns = Add(s, m)\np = Softmax(s)\nn = IsNaN(p)\np = Where(n, zero, p)"},
-           {"flattened", "s = MatMul(q, kt)\ns = Reshape(s) {dims=[30 6]}\np = Softmax(s)\np = Reshape(p) {dims=[2 3 5 6]}"}}) {
+           {"empty rows",
+            "s = MatMul(q, kt)\nm = Where(keep, zero, inf)\ns = Add(s, m)\np = Softmax(s)\nn = IsNaN(p)\np = Where(n, "
+            "zero, p)"},
+           {"flattened",
+            "s = MatMul(q, kt)\ns = Reshape(s) {dims=[30 6]}\np = Softmax(s)\np = Reshape(p) {dims=[2 3 5 6]}"}}) {
     DYNAMIC_SECTION(name) {
       const std::string whole = kHeads + text + kTail;
       CHECK(formed(whole).find("FusedAttention") != std::string::npos);
@@ -66,12 +69,16 @@ TEST_CASE("spellings of attention", "[attention]") {
 }
 
 TEST_CASE("attention over heads that come first, or are the batch", "[attention]") {
-  for (const char* text : {"param q 2 3 5 4\nparam k 2 3 6 4\nparam v 2 3 6 7\ns = MatMul(q, k) {transB=1}\np = Softmax(s)\no = MatMul(p, v)\noutput o",
-                           "param q 6 5 4\nparam k 6 6 4\nparam v 6 6 7\ninput m 6 1 6\nt = Transpose(k) {perm=[0 2 1]}\ns = MatMul(q, t)\ns = Add(s, "
-                           "m)\np = Softmax(s)\no = MatMul(p, v)\noutput o",
-                           // The transpose of a flattened batch of heads, put back.
-                           "param q 2 3 5 4\nparam k 2 3 6 4\nparam v 2 3 6 7\nf = Reshape(k) {dims=[6 6 4]}\nt = Transpose(f) {perm=[0 2 1]}\nt = "
-                           "Reshape(t) {dims=[2 3 4 6]}\ns = MatMul(q, t)\np = Softmax(s)\no = MatMul(p, v)\noutput o"}) {
+  for (const char* text :
+       {"param q 2 3 5 4\nparam k 2 3 6 4\nparam v 2 3 6 7\ns = MatMul(q, k) {transB=1}\np = Softmax(s)\no = MatMul(p, "
+        "v)\noutput o",
+        "param q 6 5 4\nparam k 6 6 4\nparam v 6 6 7\ninput m 6 1 6\nt = Transpose(k) {perm=[0 2 1]}\ns = MatMul(q, "
+        "t)\ns = Add(s, "
+        "m)\np = Softmax(s)\no = MatMul(p, v)\noutput o",
+        // The transpose of a flattened batch of heads, put back.
+        "param q 2 3 5 4\nparam k 2 3 6 4\nparam v 2 3 6 7\nf = Reshape(k) {dims=[6 6 4]}\nt = Transpose(f) {perm=[0 2 "
+        "1]}\nt = "
+        "Reshape(t) {dims=[2 3 4 6]}\ns = MatMul(q, t)\np = Softmax(s)\no = MatMul(p, v)\noutput o"}) {
     INFO(text);
     CHECK(formed(text).find("FusedAttention") != std::string::npos);
     CHECK(formed(text).find("MatMul") == std::string::npos);
@@ -88,14 +95,18 @@ TEST_CASE("what only looks like attention is left alone", "[attention]") {
   // A mask that learns, scores that others read, probabilities that are an output, a mask that is scaled too.
   unchanged(kHeads + "param bias 1 3 5 6\ns = MatMul(q, kt)\ns = Add(s, bias)\np = Softmax(s)" + kTail);
   unchanged(kHeads + "s = MatMul(q, kt)\np = Softmax(s)\nr = Exp(s)\np = Mul(p, r)" + kTail);
-  unchanged(kHeads + "s = MatMul(q, kt)\np = Softmax(s)\nt = ReduceSum(s) {axes=[0 1 2 3]; keepdims=0}\no = MatMul(p, v)\no = Mul(o, t)\noutput o");
+  unchanged(kHeads +
+            "s = MatMul(q, kt)\np = Softmax(s)\nt = ReduceSum(s) {axes=[0 1 2 3]; keepdims=0}\no = MatMul(p, v)\no = "
+            "Mul(o, t)\noutput o");
   unchanged(kHeads + "s = MatMul(q, kt)\ns = Add(s, hide)\ns = Mul(s, c)\np = Softmax(s)" + kTail);
-  CHECK(formed(kHeads + "s = MatMul(q, kt)\np = Softmax(s)\no = MatMul(p, v)\noutput p\noutput o").find("Fused") == std::string::npos);
+  CHECK(formed(kHeads + "s = MatMul(q, kt)\np = Softmax(s)\no = MatMul(p, v)\noutput p\noutput o").find("Fused") ==
+        std::string::npos);
 }
 
 TEST_CASE("attention is formed where the plan lets it", "[attention]") {
   const std::string text =
-      "param q 2 3 5 4\nparam k 2 3 6 4\nparam v 2 3 6 7\ns = MatMul(q, k) {transB=1} @0\np = Softmax(s) @1\no = MatMul(p, v) @2\noutput o";
+      "param q 2 3 5 4\nparam k 2 3 6 4\nparam v 2 3 6 7\ns = MatMul(q, k) {transB=1} @0\np = Softmax(s) @1\no = "
+      "MatMul(p, v) @2\noutput o";
   const DType h = DType::f16, f = DType::f32;
   CHECK(formed(text, {h, f, h}) == "FusedAttention");
   CHECK(formed(text, {h, h, h}) == "FusedAttention");
@@ -105,7 +116,9 @@ TEST_CASE("attention is formed where the plan lets it", "[attention]") {
 }
 
 TEST_CASE("fused attention drops what the Dropout operator drops", "[attention]") {
-  const std::string text = kHeads + "s = MatMul(q, kt)\ns = Add(s, hide)\np = Softmax(s)\np = Dropout(p) {ratio=0.3; site=5; rows=2}\no = MatMul(p, v)\n" +
+  const std::string text = kHeads +
+                           "s = MatMul(q, kt)\ns = Add(s, hide)\np = Softmax(s)\np = Dropout(p) {ratio=0.3; site=5; "
+                           "rows=2}\no = MatMul(p, v)\n" +
                            "h = Mul(o, o)\nloss = ReduceSum(h) {axes=[0 1 2 3]; keepdims=0}\noutput loss";
   const Graph spelled = prune(CoreText(text).graph), fused = form_composites(spelled, {}, cpu_evaluator());
   REQUIRE(ops_of(fused).find("Dropout") == std::string::npos);

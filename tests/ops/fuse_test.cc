@@ -1,5 +1,5 @@
-// fuse_elementwise: which nodes become one, and that the numbers stay the same bit for bit (on the CPU; tests/cuda/fused_test.cc
-// has the device).
+// fuse_elementwise: which nodes become one, and that the numbers stay the same bit for bit (on the CPU;
+// tests/cuda/fused_test.cc has the device).
 #include "ops/fuse.h"
 
 #include <catch2/catch_all.hpp>
@@ -13,7 +13,9 @@ using namespace amp::test;
 
 namespace {
 
-std::string fused(const std::string& text, const FuseLimits& limits = {}) { return ops_of(fuse_elementwise(CoreText(text).graph, limits)); }
+std::string fused(const std::string& text, const FuseLimits& limits = {}) {
+  return ops_of(fuse_elementwise(CoreText(text).graph, limits));
+}
 const std::string to16 = cat("{to=", static_cast<int>(DType::f16), "}");
 
 }  // namespace
@@ -46,14 +48,17 @@ TEST_CASE("nodes stay apart", "[fuse]") {
 
 TEST_CASE("a circle is never made", "[fuse]") {
   // d needs the sum of a: a cannot wait for d.
-  CHECK(fused("input x 4 8\na = Exp(x)\ns = ReduceSum(a) {axes=[1]; keepdims=1}\nd = Div(a, s)\noutput d") == "Exp ReduceSum Div");
+  CHECK(fused("input x 4 8\na = Exp(x)\ns = ReduceSum(a) {axes=[1]; keepdims=1}\nd = Div(a, s)\noutput d") ==
+        "Exp ReduceSum Div");
   // The same through a node that was joined with another one.
-  const std::string text = "input x 4 8\np = Exp(x)\ns = ReduceSum(p) {axes=[1]; keepdims=1}\nq = Mul(x, s)\nn = Add(p, q)\noutput n";
+  const std::string text =
+      "input x 4 8\np = Exp(x)\ns = ReduceSum(p) {axes=[1]; keepdims=1}\nq = Mul(x, s)\nn = Add(p, q)\noutput n";
   CHECK(fused(text) == "Exp ReduceSum Fused");
 }
 
 TEST_CASE("a fused node comes before those who wait for it", "[fuse]") {
-  const std::string text = "input x 4 8\na = Exp(x)\ns = ReduceSum(a) {axes=[1]; keepdims=1}\nb = Neg(a)\nc = Mul(s, s)\noutput b\noutput c";
+  const std::string text =
+      "input x 4 8\na = Exp(x)\ns = ReduceSum(a) {axes=[1]; keepdims=1}\nb = Neg(a)\nc = Mul(s, s)\noutput b\noutput c";
   CHECK(fused(text) == "Fused ReduceSum Mul");
 }
 
@@ -62,11 +67,13 @@ TEST_CASE("a sum down columns is taken with what is stored", "[fuse]") {
   const CoreText t(chain + "s = ReduceSum(d) {axes=[0]; keepdims=0}\noutput s");
   const Graph g = fuse_elementwise(t.graph);
   CHECK(text_of(g) == "t0 float32[40,8], t1 float32[8] = Fused(x, y)\noutput d = t0\noutput s = t1\n");
-  CHECK(g.node(NodeId{0}).attrs.s("program", "") == "Mul float32 0 1\nRelu float32 2 out\nReduceSum float32 3 {axes=s0 keepdims=i0} out");
+  CHECK(g.node(NodeId{0}).attrs.s("program", "") ==
+        "Mul float32 0 1\nRelu float32 2 out\nReduceSum float32 3 {axes=s0 keepdims=i0} out");
   // One node and its sum are a chain too; along rows, over few rows, of what is not stored: by itself.
   CHECK(fused("input x 40 8\nd = Relu(x)\ns = ReduceSum(d) {axes=[0]; keepdims=0}\noutput d\noutput s") == "Fused");
   CHECK(fused(chain + "s = ReduceSum(d) {axes=[1]; keepdims=0}\noutput s") == "Fused ReduceSum");
-  CHECK(fused("input x 4 8\nd = Relu(x)\ns = ReduceSum(d) {axes=[0]; keepdims=0}\noutput d\noutput s") == "Relu ReduceSum");
+  CHECK(fused("input x 4 8\nd = Relu(x)\ns = ReduceSum(d) {axes=[0]; keepdims=0}\noutput d\noutput s") ==
+        "Relu ReduceSum");
   CHECK(fused("input x 40 8\nd = Relu(x)\ns = ReduceSum(d) {axes=[0]; keepdims=0}\noutput s") == "Relu ReduceSum");
 }
 

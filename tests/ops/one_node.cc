@@ -23,7 +23,8 @@ Graph stored_as(const Graph& from, DType storage) {
 }
 }  // namespace
 
-NodeRun run_node(const OneNode& n, const HostTensor& dy, const std::vector<size_t>& wrt, DType float_type, DType storage) {
+NodeRun run_node(const OneNode& n, const HostTensor& dy, const std::vector<size_t>& wrt, DType float_type,
+                 DType storage) {
   SourceGraph s;
   SourceNode node;
   node.name = "node";
@@ -89,7 +90,7 @@ HostTensor random_tensor(Dims dims, uint64_t seed) {
   HostTensor t = HostTensor::empty(DType::f64, std::move(dims));
   std::mt19937_64 bits(seed);
   double* p = t.as_mutable<double>();
-  for (int64_t i = 0; i < t.numel(); ++i) {   // Irwin-Hall: the standard library's normal differs between vendors
+  for (int64_t i = 0; i < t.numel(); ++i) {  // Irwin-Hall: the standard library's normal differs between vendors
     double sum = -6;
     for (int k = 0; k < 12; ++k) sum += static_cast<double>(bits() >> 11) * 0x1p-53;
     p[i] = sum;
@@ -113,7 +114,8 @@ double distance(const HostTensor& a, const HostTensor& b) {
 }
 
 bool same_bits(const HostTensor& a, const HostTensor& b) {
-  return a.dtype() == b.dtype() && a.dims() == b.dims() && std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
+  return a.dtype() == b.dtype() && a.dims() == b.dims() &&
+         std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
 }
 
 }  // namespace amp

@@ -13,19 +13,20 @@ struct OneNode {
   std::string op;
   int64_t version = 17;
   Attrs attrs;
-  std::vector<HostTensor> inputs;   // an empty one is left out
+  std::vector<HostTensor> inputs;  // an empty one is left out
   size_t n_outputs = 1;
   bool batchnorm_train = false;
 };
 
 struct NodeRun {
   std::vector<HostTensor> outputs;
-  std::map<size_t, HostTensor> grads;   // by input; of sum(dy * output 0)
+  std::map<size_t, HostTensor> grads;  // by input; of sum(dy * output 0)
 };
 
 // float_type: the working type. storage: floating inputs and outputs of every core node are stored so (f16, bf16), or
 // as float_type itself. dy may be empty: no gradients.
-NodeRun run_node(const OneNode& n, const HostTensor& dy, const std::vector<size_t>& wrt, DType float_type, DType storage);
+NodeRun run_node(const OneNode& n, const HostTensor& dy, const std::vector<size_t>& wrt, DType float_type,
+                 DType storage);
 inline NodeRun run_node(const OneNode& n, const HostTensor& dy, const std::vector<size_t>& wrt, DType float_type) {
   return run_node(n, dy, wrt, float_type, float_type);
 }

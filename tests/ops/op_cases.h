@@ -45,7 +45,7 @@ enum class Role {
   integer,  // int64
   byte,     // uint8
   boolean,
-  absent,   // an optional input that is left out
+  absent,  // an optional input that is left out
 };
 
 struct Operand {
@@ -69,10 +69,10 @@ struct OpSpec {
   bool elementwise = false;
   bool zero_gradient = false;     // constant almost everywhere
   Surrogate surrogate = nullptr;  // of a straight-through gradient
-  double fp32_tolerance = 2e-6;  // fp32 against fp64, of the tensor's largest element ...
-  double fp32_floor = 0;         // ... or of this, where the formula cancels (1 + erf x)
-  // Products inside take operands rounded to the storage type: 16-bit results are right to this many of its steps at the
-  // tensor's largest element, instead of being rounded once.
+  double fp32_tolerance = 2e-6;   // fp32 against fp64, of the tensor's largest element ...
+  double fp32_floor = 0;          // ... or of this, where the formula cancels (1 + erf x)
+  // Products inside take operands rounded to the storage type: 16-bit results are right to this many of its steps at
+  // the tensor's largest element, instead of being rounded once.
   double inner_steps = 0;
 };
 

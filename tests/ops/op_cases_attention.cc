@@ -1,5 +1,6 @@
-// Fused attention: both layouts, the packed form, masks of either kind with every way of broadcasting, empty rows, sequences
-// one behind the other; rows and keys that are no multiples of any tile, and enough of them for several blocks.
+// Fused attention: both layouts, the packed form, masks of either kind with every way of broadcasting, empty rows,
+// sequences one behind the other; rows and keys that are no multiples of any tile, and enough of them for several
+// blocks.
 #include <cmath>
 #include <limits>
 
@@ -28,7 +29,8 @@ OpCase attention(const Shape& s, bool heads_first = false) {
 // Added to the scores; some rows of it hide most keys.
 OpCase added(const Shape& s, const Dims& mask, bool heads_first = false) {
   OpCase c = attention(s, heads_first);
-  c.in.push_back({mask, [=](int64_t n, Rng& rng) {
+  c.in.push_back({mask,
+                  [=](int64_t n, Rng& rng) {
                     std::vector<double> v = uniform(-1, 1)(n, rng);
                     for (size_t i = 0; i < v.size() && mask[3] > 1; i += 3) v[i] = -10000;
                     return v;
@@ -38,7 +40,8 @@ OpCase added(const Shape& s, const Dims& mask, bool heads_first = false) {
 }
 OpCase hidden(const Shape& s, const Dims& mask, double fill, bool zero) {
   OpCase c = attention(s);
-  c.in.push_back({mask, [=](int64_t n, Rng& rng) {
+  c.in.push_back({mask,
+                  [=](int64_t n, Rng& rng) {
                     std::vector<double> v = coin()(n, rng);
                     const auto keys = static_cast<size_t>(mask[3]);
                     // -inf in a whole row is NaN unless that is asked to be 0: then the first row is such a one.
@@ -99,16 +102,37 @@ OpCase backward(const OpCase& forward) {
 void add_attention_cases(OpSpecs& specs) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const Shape small{2, 2, 3, 3, 4, 4}, cross{1, 2, 3, 5, 4, 3}, one{1, 1, 1, 1, 1, 1};
-  std::vector<OpCase> c{attention(small), attention(small, true), attention(cross), attention(cross, true), attention(one),
-                        packed(small), packed(one), packed({1, 3, 5, 5, 2, 2}),
-                        added(small, {2, 1, 1, 3}), added(small, {1, 1, 3, 3}), added(small, {2, 2, 3, 3}, true), added(cross, {1, 2, 1, 5}),
-                        added(cross, {1, 1, 3, 1}), added(small, {1, 1, 1, 1}),
-                        hidden(small, {2, 1, 1, 3}, -kInf, false), hidden(small, {2, 1, 3, 3}, -10000, false), hidden(small, {1, 1, 3, 3}, -kInf, true),
+  std::vector<OpCase> c{attention(small),
+                        attention(small, true),
+                        attention(cross),
+                        attention(cross, true),
+                        attention(one),
+                        packed(small),
+                        packed(one),
+                        packed({1, 3, 5, 5, 2, 2}),
+                        added(small, {2, 1, 1, 3}),
+                        added(small, {1, 1, 3, 3}),
+                        added(small, {2, 2, 3, 3}, true),
+                        added(cross, {1, 2, 1, 5}),
+                        added(cross, {1, 1, 3, 1}),
+                        added(small, {1, 1, 1, 1}),
+                        hidden(small, {2, 1, 1, 3}, -kInf, false),
+                        hidden(small, {2, 1, 3, 3}, -10000, false),
+                        hidden(small, {1, 1, 3, 3}, -kInf, true),
                         hidden(cross, {1, 2, 3, 5}, -2, false),
-                        sequences(7, {3, 4}, false), sequences(9, {2, 0, 4, 1}, true), sequences(6, {1, 1, 3}, false),
-                        attention({0, 2, 3, 3, 4, 4}), attention({2, 2, 0, 3, 4, 4}), attention({3, 1, 2, 7, 3, 2}), attention({2, 3, 4, 2, 1, 5}, true)};
-  std::vector<OpCase> large{attention({2, 3, 77, 77, 64, 64}), attention({1, 2, 130, 70, 32, 16}, true), added({1, 2, 65, 140, 24, 40}, {1, 1, 65, 140}),
-                            hidden({2, 1, 40, 40, 16, 16}, {2, 1, 1, 40}, -kInf, false), sequences(150, {70, 3, 64}, true), packed({2, 2, 100, 100, 20, 20})};
+                        sequences(7, {3, 4}, false),
+                        sequences(9, {2, 0, 4, 1}, true),
+                        sequences(6, {1, 1, 3}, false),
+                        attention({0, 2, 3, 3, 4, 4}),
+                        attention({2, 2, 0, 3, 4, 4}),
+                        attention({3, 1, 2, 7, 3, 2}),
+                        attention({2, 3, 4, 2, 1, 5}, true)};
+  std::vector<OpCase> large{attention({2, 3, 77, 77, 64, 64}),
+                            attention({1, 2, 130, 70, 32, 16}, true),
+                            added({1, 2, 65, 140, 24, 40}, {1, 1, 65, 140}),
+                            hidden({2, 1, 40, 40, 16, 16}, {2, 1, 1, 40}, -kInf, false),
+                            sequences(150, {70, 3, 64}, true),
+                            packed({2, 2, 100, 100, 20, 20})};
   const Shape blocks{1, 1, 70, 4100, 3, 2};  // two blocks of rows on the CPU
   large.push_back(attention(blocks));
   OpSpec &forward = specs["FusedAttention"], &grad = specs["FusedAttentionGrad"];
@@ -116,11 +140,12 @@ void add_attention_cases(OpSpecs& specs) {
   for (const OpCase& x : c) grad.cases.push_back(backward(x));
   forward.cases = std::move(c);
   forward.fp32_tolerance = grad.fp32_tolerance = 1e-5;  // sums of up to 4100 products
-  forward.fp32_floor = grad.fp32_floor = 0.05;  // a query that sees one key has no gradient
+  forward.fp32_floor = grad.fp32_floor = 0.05;          // a query that sees one key has no gradient
   forward.inner_steps = grad.inner_steps = 4;
   // Sites of the padded graph's places; a token's elements that are no whole number of Philox blocks.
   const auto places = [](int64_t n) {
-    return Operand{{n}, [](int64_t k, Rng&) {
+    return Operand{{n},
+                   [](int64_t k, Rng&) {
                      std::vector<double> v;
                      for (int64_t i = 0; i < k; ++i) v.push_back(static_cast<double>(i + i / 3));
                      return v;
@@ -132,9 +157,12 @@ void add_attention_cases(OpSpecs& specs) {
   };
   OpSpec& tokens = specs["TokenDropout"];
   for (const double ratio : {0.25, 0.5, 0.75}) {
-    for (const Dims& d : {Dims{5, 4}, Dims{5}, Dims{5, 3}, Dims{1, 5, 2, 3}, Dims{1, 5, 7}, Dims{5, 1, 1, 1, 2}, Dims{5, 0}}) tokens.cases.push_back(dropped(d, 5, ratio));
+    for (const Dims& d :
+         {Dims{5, 4}, Dims{5}, Dims{5, 3}, Dims{1, 5, 2, 3}, Dims{1, 5, 7}, Dims{5, 1, 1, 1, 2}, Dims{5, 0}})
+      tokens.cases.push_back(dropped(d, 5, ratio));
   }
-  for (const OpCase& x : {dropped({300, 130}, 300, 0.1), dropped({700, 33}, 700, 0.3)}) tokens.cases.push_back(fixed(x));
+  for (const OpCase& x : {dropped({300, 130}, 300, 0.1), dropped({700, 33}, 700, 0.3)})
+    tokens.cases.push_back(fixed(x));
 }
 
 }  // namespace amp::test

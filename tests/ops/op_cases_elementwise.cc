@@ -190,10 +190,10 @@ void logic(OpSpecs& s) {
 void fused(OpSpecs& s) {
   const auto program = [](const char* text) { return Attrs{{"program", std::string(text)}}; };
   const Draw draw = uniform(-2, 2);
-  s["Fused"] = without_differences(in_role(
-      joined(unary(draw, program("Gelu float32 0\nMul float32 1 0\nLeakyRelu float32 2 {alpha=f0.25} out")),
-             binary(draw, draw, program("Add float32 0 1 out\nTanh float32 2\nSub float32 3 1 out"))),
-      Role::held));
+  s["Fused"] = without_differences(
+      in_role(joined(unary(draw, program("Gelu float32 0\nMul float32 1 0\nLeakyRelu float32 2 {alpha=f0.25} out")),
+                     binary(draw, draw, program("Add float32 0 1 out\nTanh float32 2\nSub float32 3 1 out"))),
+              Role::held));
 }
 
 }  // namespace

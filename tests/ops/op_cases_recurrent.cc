@@ -10,7 +10,8 @@ struct Layer {
   bool reverse = false, lengths = false, optional = false;  // optional: peepholes of LSTM, reset after of GRU
 };
 
-// What activations of backend/cpu/recurrent.h are numbered: sigmoid 0, tanh 1, relu 2, hard sigmoid 3, leaky relu 4, elu 5,
+// What activations of backend/cpu/recurrent.h are numbered: sigmoid 0, tanh 1, relu 2, hard sigmoid 3, leaky relu 4,
+// elu 5,
 // softsign 6, affine 7, scaled tanh 8.
 Attrs attrs(const Layer& l, std::vector<int64_t> activation) {
   std::vector<double> alpha, beta;
@@ -30,17 +31,26 @@ Operand lengths(const Layer& l) { return maybe(l.lengths, {{l.batch}, integers(0
 
 OpCase lstm(const Layer& l, std::vector<int64_t> activation, std::vector<size_t> seeded = {0, 1, 2}) {
   const int64_t h = l.hidden;
-  return {{part({l.time, l.batch, 4 * h}, Role::value), part({4 * h, h}, Role::value, 0.5), part({l.batch, h}, Role::value),
-           part({l.batch, h}, Role::value), lengths(l), maybe(l.optional, part({3 * h}, Role::value))},
-          attrs(l, std::move(activation)),
-          std::move(seeded)};
+  return {
+      {part({l.time, l.batch, 4 * h}, Role::value), part({4 * h, h}, Role::value, 0.5), part({l.batch, h}, Role::value),
+       part({l.batch, h}, Role::value), lengths(l), maybe(l.optional, part({3 * h}, Role::value))},
+      attrs(l, std::move(activation)),
+      std::move(seeded)};
 }
 OpCase lstm_grad(const Layer& l, bool upstream) {
   const int64_t h = l.hidden;
   const Dims state{l.batch, h}, all{l.time, l.batch, h};
   const Role r = Role::held;
-  return {{part({4 * h, h}, r, 0.5), part(state, r), part(state, r), lengths(l), maybe(l.optional, part({3 * h}, r)),
-           {{l.time, l.batch, 4 * h}, uniform(0.1, 0.9), r}, part(all, r), part(all, r), part(all, r), maybe(upstream, part(state, r)),
+  return {{part({4 * h, h}, r, 0.5),
+           part(state, r),
+           part(state, r),
+           lengths(l),
+           maybe(l.optional, part({3 * h}, r)),
+           {{l.time, l.batch, 4 * h}, uniform(0.1, 0.9), r},
+           part(all, r),
+           part(all, r),
+           part(all, r),
+           maybe(upstream, part(state, r)),
            maybe(upstream, part(state, r))},
           attrs(l, {0, 1, 1}),
           {0},
@@ -49,8 +59,8 @@ OpCase lstm_grad(const Layer& l, bool upstream) {
 
 OpCase gru(const Layer& l, std::vector<int64_t> activation, std::vector<size_t> seeded = {0, 1}) {
   const int64_t h = l.hidden;
-  return {{part({l.time, l.batch, 3 * h}, Role::value), part({3 * h, h}, Role::value, 0.5), part({l.batch, h}, Role::value), lengths(l),
-           maybe(l.optional, part({h}, Role::value))},
+  return {{part({l.time, l.batch, 3 * h}, Role::value), part({3 * h, h}, Role::value, 0.5),
+           part({l.batch, h}, Role::value), lengths(l), maybe(l.optional, part({h}, Role::value))},
           attrs(l, std::move(activation)),
           std::move(seeded)};
 }
@@ -58,8 +68,15 @@ OpCase gru_grad(const Layer& l, bool upstream) {
   const int64_t h = l.hidden;
   const Dims state{l.batch, h}, all{l.time, l.batch, h};
   const Role r = Role::held;
-  return {{part({3 * h, h}, r, 0.5), part(state, r), lengths(l), maybe(l.optional, part({h}, r)),
-           {{l.time, l.batch, 3 * h}, uniform(0.1, 0.9), r}, part(all, r), part(all, r), part(all, r), maybe(upstream, part(state, r))},
+  return {{part({3 * h, h}, r, 0.5),
+           part(state, r),
+           lengths(l),
+           maybe(l.optional, part({h}, r)),
+           {{l.time, l.batch, 3 * h}, uniform(0.1, 0.9), r},
+           part(all, r),
+           part(all, r),
+           part(all, r),
+           maybe(upstream, part(state, r))},
           attrs(l, {0, 1}),
           {0},
           false};
@@ -67,7 +84,8 @@ OpCase gru_grad(const Layer& l, bool upstream) {
 
 OpCase rnn(const Layer& l, int64_t activation, std::vector<size_t> seeded = {0, 1}) {
   const int64_t h = l.hidden;
-  return {{part({l.time, l.batch, h}, Role::value), part({h, h}, Role::value, 0.5), part({l.batch, h}, Role::value), lengths(l)},
+  return {{part({l.time, l.batch, h}, Role::value), part({h, h}, Role::value, 0.5), part({l.batch, h}, Role::value),
+           lengths(l)},
           attrs(l, {activation}),
           std::move(seeded)};
 }
@@ -75,10 +93,11 @@ OpCase rnn_grad(const Layer& l, bool upstream) {
   const int64_t h = l.hidden;
   const Dims state{l.batch, h}, all{l.time, l.batch, h};
   const Role r = Role::held;
-  return {{part({h, h}, r, 0.5), part(state, r), lengths(l), part(all, r), part(all, r), maybe(upstream, part(state, r))},
-          attrs(l, {1}),
-          {0},
-          false};
+  return {
+      {part({h, h}, r, 0.5), part(state, r), lengths(l), part(all, r), part(all, r), maybe(upstream, part(state, r))},
+      attrs(l, {1}),
+      {0},
+      false};
 }
 
 const std::vector<Layer> kLayers = {{1, 1, 1},

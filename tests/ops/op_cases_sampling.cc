@@ -23,7 +23,8 @@ OpCase sample(Dims x, Dims grid, int64_t mode, int64_t padding, int64_t align) {
     kinks.push_back(align ? 2 * at / (n - 1) - 1 : (2 * at + 1) / n - 1);
     kinks.push_back(k);  // borders
   }
-  return {{{std::move(x)}, {std::move(grid), uniform(-1.9, 1.9, kinks, 0.01)}}, {{"mode", mode}, {"padding", padding}, {"align", align}}};
+  return {{{std::move(x)}, {std::move(grid), uniform(-1.9, 1.9, kinks, 0.01)}},
+          {{"mode", mode}, {"padding", padding}, {"align", align}}};
 }
 
 // Straight through: Quantize without its rounding, clipped where the rounded number is.
@@ -63,26 +64,36 @@ void add_sampling_cases(OpSpecs& s) {
   const auto top = [](Dims d, int64_t axis, int64_t k, int64_t largest) {
     return OpCase{{{std::move(d), distinct()}}, {{"axis", axis}, {"k", k}, {"largest", largest}}};
   };
-  s["TopK"].cases = {top({6}, 0, 3, 1),       top({6}, 0, 6, 0),       top({3, 4}, 1, 2, 1),  top({3, 4}, 0, 2, 0),
-                     top({2, 5, 3}, 1, 2, 1), top({2, 3}, 1, 0, 1),    top({0, 3}, 1, 2, 1),  top({1}, 0, 1, 1),
-                     fixed({{{{7, 9}, lattice(0.5)}}, {{"axis", int64_t{1}}, {"k", int64_t{5}}, {"largest", int64_t{1}}}}),
-                     fixed(top({90, 60}, 0, 30, 1))};
+  s["TopK"].cases = {
+      top({6}, 0, 3, 1),
+      top({6}, 0, 6, 0),
+      top({3, 4}, 1, 2, 1),
+      top({3, 4}, 0, 2, 0),
+      top({2, 5, 3}, 1, 2, 1),
+      top({2, 3}, 1, 0, 1),
+      top({0, 3}, 1, 2, 1),
+      top({1}, 0, 1, 1),
+      fixed({{{{7, 9}, lattice(0.5)}}, {{"axis", int64_t{1}}, {"k", int64_t{5}}, {"largest", int64_t{1}}}}),
+      fixed(top({90, 60}, 0, 30, 1))};
 
   const auto replaced = [](Dims x, Dims idx, int64_t axis, int64_t n) {
-    return OpCase{{{std::move(x)}, {idx, some_of(n), Role::integer}, {idx}}, {{"axis", axis}, {"reduction", int64_t{0}}}};
+    return OpCase{{{std::move(x)}, {idx, some_of(n), Role::integer}, {idx}},
+                  {{"axis", axis}, {"reduction", int64_t{0}}}};
   };
-  s["ScatterElements"].cases = {replaced({5}, {3}, 0, 5),          replaced({2, 6}, {1, 4}, 1, 6), replaced({4, 3}, {3, 1}, 0, 4),
-                                replaced({2, 4, 2}, {1, 3, 1}, 1, 4), replaced({5}, {0}, 0, 5),    replaced({5000}, {2000}, 0, 5000)};
+  s["ScatterElements"].cases = {replaced({5}, {3}, 0, 5),       replaced({2, 6}, {1, 4}, 1, 6),
+                                replaced({4, 3}, {3, 1}, 0, 4), replaced({2, 4, 2}, {1, 3, 1}, 1, 4),
+                                replaced({5}, {0}, 0, 5),       replaced({5000}, {2000}, 0, 5000)};
   for (int64_t reduction = 1; reduction < 4; ++reduction) {  // with repetitions
-    s["ScatterElements"].cases.push_back(fixed(
-        {{{{4, 3}}, {{5, 3}, integers(-4, 3), Role::integer}, {{5, 3}}}, {{"axis", int64_t{0}}, {"reduction", reduction}}}));
+    s["ScatterElements"].cases.push_back(fixed({{{{4, 3}}, {{5, 3}, integers(-4, 3), Role::integer}, {{5, 3}}},
+                                                {{"axis", int64_t{0}}, {"reduction", reduction}}}));
   }
 
   // Away from the places where rounding jumps: scale 1/4, halves at odd eighths.
   std::vector<double> jumps;
   for (int k = -41; k <= 41; k += 2) jumps.push_back(k / 8.0);
   const auto quantized = [&](Dims x, Dims scale) {
-    return OpCase{{{std::move(x), uniform(-5, 5, jumps, 0.05)}, {scale, [](int64_t n, Rng&) { return std::vector<double>(static_cast<size_t>(n), 0.25); }},
+    return OpCase{{{std::move(x), uniform(-5, 5, jumps, 0.05)},
+                   {scale, [](int64_t n, Rng&) { return std::vector<double>(static_cast<size_t>(n), 0.25); }},
                    {scale, integers(-3, 3), Role::held}},
                   {{"low", -10.0}, {"high", 10.0}}};
   };

@@ -1,5 +1,3 @@
-#include "tests/ops/fuse_cases.h"
-
 #include <random>
 
 #include "backend/functors.h"
@@ -12,9 +10,11 @@ namespace amp::test {
 
 namespace {
 
-const char* const kOperators[] = {"Add",  "Sub",     "Mul",  "Div",       "Neg",      "Abs",   "Relu",     "ReluGrad", "Sigmoid", "SigmoidGrad", "Tanh",  "Gelu",
-                                  "GeluGrad", "GeluTanhGrad", "Swish", "SwishGrad", "Exp", "Erf", "Sqrt", "Softplus", "Mish", "MishGrad", "LeakyRelu", "Clip",
-                                  "Max",  "Min",     "Pow",  "Quantize",  "HardSwish", "Floor", "Round",    "Sin",      "Log"};
+const char* const kOperators[] = {"Add",       "Sub",       "Mul",         "Div",  "Neg",  "Abs",      "Relu",
+                                  "ReluGrad",  "Sigmoid",   "SigmoidGrad", "Tanh", "Gelu", "GeluGrad", "GeluTanhGrad",
+                                  "Swish",     "SwishGrad", "Exp",         "Erf",  "Sqrt", "Softplus", "Mish",
+                                  "MishGrad",  "LeakyRelu", "Clip",        "Max",  "Min",  "Pow",      "Quantize",
+                                  "HardSwish", "Floor",     "Round",       "Sin",  "Log"};
 const char* const kPredicates[] = {"Greater", "LessOrEqual", "Equal", "IsNaN"};
 
 }  // namespace
@@ -22,7 +22,8 @@ const char* const kPredicates[] = {"Greater", "LessOrEqual", "Equal", "IsNaN"};
 RandomGraph::RandomGraph(uint64_t seed) {
   std::mt19937_64 rng(seed);
   const auto below = [&](size_t n) { return static_cast<size_t>(rng() % n); };
-  const Dims shapes[] = {{3, 5, 8}, {2, 7}, {4, 1, 6, 4}, {1025}, {2, 3, 4, 4}, {1}, {6, 64}, {40, 3, 8}, {3000, 12}, {77, 5}, {9, 20, 6}};
+  const Dims shapes[] = {{3, 5, 8}, {2, 7},     {4, 1, 6, 4}, {1025},  {2, 3, 4, 4}, {1},
+                         {6, 64},   {40, 3, 8}, {3000, 12},   {77, 5}, {9, 20, 6}};
   const Dims dims = shapes[below(std::size(shapes))];
   const DType types[] = {DType::f32, DType::f16, DType::bf16};
   std::vector<ValueId> floats, bools;  // of the whole shape, or what broadcasts to it
@@ -38,7 +39,9 @@ RandomGraph::RandomGraph(uint64_t seed) {
     floats.push_back(graph.add_input(name, t.dtype(), d));
     inputs_.emplace_back(name, t);
   }
-  const auto node = [&](const char* op, std::vector<ValueId> in, Attrs a = {}) { return graph.node(graph.add_node(core_op(op), std::move(in), std::move(a), {})).out[0]; };
+  const auto node = [&](const char* op, std::vector<ValueId> in, Attrs a = {}) {
+    return graph.node(graph.add_node(core_op(op), std::move(in), std::move(a), {})).out[0];
+  };
   const auto any = [&](const std::vector<ValueId>& from) { return from[below(from.size())]; };
   const auto whole = [&] {
     for (size_t k = 0; k < 20; ++k) {
@@ -60,12 +63,14 @@ RandomGraph::RandomGraph(uint64_t seed) {
       bools.push_back(v);
       continue;
     } else if (kind == 3 && !bools.empty()) {
-      v = below(3) ? node("Where", {any(bools), whole(), any(floats)}) : node("Cast", {any(bools)}, {{"to", int64_t{0}}});
+      v = below(3) ? node("Where", {any(bools), whole(), any(floats)})
+                   : node("Cast", {any(bools)}, {{"to", int64_t{0}}});
     } else if (kind == 4 && !bools.empty()) {
       bools.push_back(below(2) ? node("Not", {any(bools)}) : node("And", {any(bools), any(bools)}));
       continue;
     } else if (kind == 5 && same(floats.back())) {
-      v = node("ReduceSum", {whole()}, {{"axes", std::vector<int64_t>{static_cast<int64_t>(dims.size()) - 1}}, {"keepdims", int64_t{1}}});
+      v = node("ReduceSum", {whole()},
+               {{"axes", std::vector<int64_t>{static_cast<int64_t>(dims.size()) - 1}}, {"keepdims", int64_t{1}}});
     } else {
       const char* op = kOperators[below(std::size(kOperators))];
       std::vector<ValueId> in = {whole()};

@@ -10,11 +10,13 @@ using namespace amp::test;
 TEST_CASE("the gradient of Quantize passes where nothing is clipped") {
   // scale 0.5, zero point 3, uint8: representable from -1.5 to 126
   const std::vector<double> x = {-1.6, -1.5, -0.3, 0, 0.8, 125.9, 126.2, 127, 300}, dy = {1, 2, -3, 4, 5, 6, 7, 8, 9};
-  const bool passes[] = {true, true, true, true, true, true, true, false, false};  // -1.6 / 0.5 rounds to -3, 126.2 / 0.5 to 252
+  // -1.6 / 0.5 rounds to -3, 126.2 / 0.5 to 252
+  const bool passes[] = {true, true, true, true, true, true, true, false, false};
   const OpCase c{{{{9}}, {{}}, {{}, {}, Role::held}}, {{"low", 0.0}, {"high", 255.0}}, {0}, false};
   const CaseRun run("Quantize", c, DType::f64, true);
-  const CaseResult r = run({HostTensor::of<double>({9}, x), HostTensor::scalar<double>(0.5), HostTensor::scalar<double>(3)},
-                           {HostTensor::of<double>({9}, dy)});
+  const CaseResult r =
+      run({HostTensor::of<double>({9}, x), HostTensor::scalar<double>(0.5), HostTensor::scalar<double>(3)},
+          {HostTensor::of<double>({9}, dy)});
   const std::vector<double> y = r.outputs[0].to_doubles(), dx = r.grads.at(0).to_doubles();
   double scale = 0;
   for (size_t i = 0; i < x.size(); ++i) {

@@ -1,8 +1,7 @@
 // What the golden cases of spatial_test.cc do not reach: NaN, malformed attributes, Programs, larger convolutions.
+#include <catch2/catch_all.hpp>
 #include <cmath>
 #include <limits>
-
-#include <catch2/catch_all.hpp>
 
 #include "backend/evaluate.h"
 #include "backend/program.h"
@@ -30,7 +29,12 @@ TEST_CASE("MaxPool lets NaN through") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const DType t : {DType::f32, DType::f64}) {
     for (const size_t at : {0u, 5u, 27u, 48u}) {
-      const OneNode n{"MaxPool", 17, {{"kernel_shape", Dims{3, 3}}, {"pads", Dims{1, 1, 1, 1}}}, {with(random_tensor({1, 1, 7, 7}, 1), at, nan)}, 1, false};
+      const OneNode n{"MaxPool",
+                      17,
+                      {{"kernel_shape", Dims{3, 3}}, {"pads", Dims{1, 1, 1, 1}}},
+                      {with(random_tensor({1, 1, 7, 7}, 1), at, nan)},
+                      1,
+                      false};
       const std::vector<double> y = run_node(n, {}, {}, t).outputs[0].to_doubles();
       for (int64_t i = 0; i < 49; ++i) {
         const int64_t p = static_cast<int64_t>(at), dh = i / 7 - p / 7, dw = i % 7 - p % 7;
@@ -42,7 +46,8 @@ TEST_CASE("MaxPool lets NaN through") {
 }
 
 TEST_CASE("MaxPool of -inf gives -inf, and its gradient to an element of the window") {
-  const HostTensor x = HostTensor::of<double>({1, 1, 2, 4}, std::vector<double>(8, -std::numeric_limits<double>::infinity()));
+  const HostTensor x =
+      HostTensor::of<double>({1, 1, 2, 4}, std::vector<double>(8, -std::numeric_limits<double>::infinity()));
   const HostTensor dy = HostTensor::of<double>({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6});
   const OneNode n{"MaxPool", 17, {{"kernel_shape", Dims{2, 3}}, {"pads", Dims{1, 1, 0, 0}}}, {x}, 1, false};
   const NodeRun r = run_node(n, dy, {0}, DType::f32);
@@ -91,22 +96,31 @@ TEST_CASE("malformed spatial attributes are model errors that name the value") {
   CHECK_THAT(conv({{"pads", Dims{-1, 0, 0, 0}}}), ContainsSubstring("pads [-1,0,0,0]"));
   CHECK_THAT(conv({{"auto_pad", std::string("SAME")}}), ContainsSubstring("auto_pad 'SAME'"));
   CHECK_THAT(conv({{"dilations", Dims{3, 3}}}), ContainsSubstring("window of 7 does not fit"));
-  CHECK_THAT(error_of({"Conv", 17, {}, {x, random_tensor({6, 4, 3}, 2)}, 1, false}), ContainsSubstring("ranks must be equal"));
+  CHECK_THAT(error_of({"Conv", 17, {}, {x, random_tensor({6, 4, 3}, 2)}, 1, false}),
+             ContainsSubstring("ranks must be equal"));
   CHECK_THAT(error_of({"MaxPool", 17, {}, {x}, 1, false}), ContainsSubstring("kernel_shape"));
-  CHECK_THAT(error_of({"AveragePool", 17, {{"kernel_shape", Dims{2, 2}}, {"pads", Dims{2, 0, 0, 0}}}, {x}, 1, false}), ContainsSubstring("padding 2"));
-  CHECK_THAT(error_of({"ConvTranspose", 17, {}, {x, random_tensor({3, 2, 2, 2}, 2)}, 1, false}), ContainsSubstring("ConvTranspose of"));
+  CHECK_THAT(error_of({"AveragePool", 17, {{"kernel_shape", Dims{2, 2}}, {"pads", Dims{2, 0, 0, 0}}}, {x}, 1, false}),
+             ContainsSubstring("padding 2"));
+  CHECK_THAT(error_of({"ConvTranspose", 17, {}, {x, random_tensor({3, 2, 2, 2}, 2)}, 1, false}),
+             ContainsSubstring("ConvTranspose of"));
 }
 
 // Sizes that take every register tile, chunk and form of the direct kernels; fp64 plain loops are the reference.
 TEST_CASE("direct convolutions equal the plain loops") {
-  struct Size { Dims x, w; int64_t stride, pad, group; };
-  const Size sizes[] = {{{3, 5, 40, 50}, {13, 5, 3, 3}, 1, 1, 1}, {{2, 3, 50, 47}, {17, 3, 7, 7}, 2, 3, 1}, {{2, 64, 7, 7}, {70, 64, 3, 3}, 1, 1, 1},
-                        {{1, 48, 9, 9}, {112, 48, 1, 1}, 2, 0, 1},  {{5, 32, 6, 6}, {64, 16, 3, 3}, 2, 1, 2}, {{18, 1, 12, 12}, {6, 1, 5, 5}, 1, 2, 1},
-                        {{1, 3, 32, 32}, {24, 3, 8, 8}, 8, 0, 1},   {{2, 70, 5, 5}, {70, 1, 3, 3}, 1, 1, 70}, {{0, 3, 8, 8}, {4, 3, 3, 3}, 1, 1, 1}};
+  struct Size {
+    Dims x, w;
+    int64_t stride, pad, group;
+  };
+  const Size sizes[] = {{{3, 5, 40, 50}, {13, 5, 3, 3}, 1, 1, 1}, {{2, 3, 50, 47}, {17, 3, 7, 7}, 2, 3, 1},
+                        {{2, 64, 7, 7}, {70, 64, 3, 3}, 1, 1, 1}, {{1, 48, 9, 9}, {112, 48, 1, 1}, 2, 0, 1},
+                        {{5, 32, 6, 6}, {64, 16, 3, 3}, 2, 1, 2}, {{18, 1, 12, 12}, {6, 1, 5, 5}, 1, 2, 1},
+                        {{1, 3, 32, 32}, {24, 3, 8, 8}, 8, 0, 1}, {{2, 70, 5, 5}, {70, 1, 3, 3}, 1, 1, 70},
+                        {{0, 3, 8, 8}, {4, 3, 3, 3}, 1, 1, 1}};
   for (const Size& s : sizes) {
     Attrs a = conv_attrs(s.stride, s.pad, s.group);
     DYNAMIC_SECTION(to_string(s.x) << " * " << to_string(s.w)) {
-      const OneNode n{"Conv", 17, a, {random_tensor(s.x, 1), random_tensor(s.w, 2), random_tensor({s.w[0]}, 3)}, 1, false};
+      const OneNode n{"Conv", 17,   a, {random_tensor(s.x, 1), random_tensor(s.w, 2), random_tensor({s.w[0]}, 3)},
+                      1,      false};
       const HostTensor dy = random_tensor(run_node(n, {}, {}, DType::f64).outputs[0].dims(), 4);
       const NodeRun want = run_node(n, dy, {0, 1, 2}, DType::f64), got = run_node(n, dy, {0, 1, 2}, DType::f32);
       CHECK(distance(got.outputs[0], want.outputs[0]) < 3e-5);
@@ -124,8 +138,8 @@ TEST_CASE("a small convolutional network runs as a Program as it is interpreted"
   Builder b(*g, cpu_evaluator());
   const DType t = DType::f32;
   const ValueId x = g->add_input("x", t, {4, 1, 12, 12}), dy = g->add_input("dy", t, {4, 8, 2, 2});
-  const std::vector<HostTensor> params{random_tensor({4, 1, 3, 3}, 1), random_tensor({4}, 2), random_tensor({4}, 3), random_tensor({4}, 4),
-                                       random_tensor({8, 4, 3, 3}, 5)};
+  const std::vector<HostTensor> params{random_tensor({4, 1, 3, 3}, 1), random_tensor({4}, 2), random_tensor({4}, 3),
+                                       random_tensor({4}, 4), random_tensor({8, 4, 3, 3}, 5)};
   std::vector<ValueId> p;
   std::vector<HostTensor> f32, grads;
   for (size_t i = 0; i < params.size(); ++i) {
@@ -134,7 +148,11 @@ TEST_CASE("a small convolutional network runs as a Program as it is interpreted"
     grads.push_back(HostTensor::zeros(t, params[i].dims()));
   }
   const auto pool = [](Dims dims) {
-    return Attrs{{"kernel", Dims{2, 2}}, {"strides", Dims{2, 2}}, {"dilations", Dims{1, 1}}, {"pads", Dims(4, 0)}, {"dims", std::move(dims)}};
+    return Attrs{{"kernel", Dims{2, 2}},
+                 {"strides", Dims{2, 2}},
+                 {"dilations", Dims{1, 1}},
+                 {"pads", Dims(4, 0)},
+                 {"dims", std::move(dims)}};
   };
   ValueId h = b.op("Conv", {x, p[0], p[1]}, conv_attrs(1, 1, 1));
   h = b.ops("BatchNormTrain", {h, p[2], p[3]}, {{"epsilon", 1e-5}})[0];

@@ -1,4 +1,5 @@
-// Conv, ConvTranspose, pools, BatchNormalization and InstanceNormalization against PyTorch (tests/data/ops/make_spatial.py),
+// Conv, ConvTranspose, pools, BatchNormalization and InstanceNormalization against PyTorch
+// (tests/data/ops/make_spatial.py),
 // by finite differences, in every storage type and with any number of threads.
 #include <omp.h>
 
@@ -24,10 +25,14 @@ struct Case {
 Attrs attrs_of(const nlohmann::json& j) {
   Attrs a;
   for (const auto& [key, v] : j.items()) {
-    if (v.is_array()) a.set(key, v.get<std::vector<int64_t>>());
-    else if (v.is_string()) a.set(key, v.get<std::string>());
-    else if (v.is_number_float()) a.set(key, v.get<double>());
-    else a.set(key, v.get<int64_t>());
+    if (v.is_array())
+      a.set(key, v.get<std::vector<int64_t>>());
+    else if (v.is_string())
+      a.set(key, v.get<std::string>());
+    else if (v.is_number_float())
+      a.set(key, v.get<double>());
+    else
+      a.set(key, v.get<int64_t>());
   }
   return a;
 }
@@ -101,7 +106,7 @@ TEST_CASE("spatial operators compute in fp32 on 16-bit storage") {
   for (const DType storage : {DType::f16, DType::bf16}) {
     const double eps = storage == DType::f16 ? 0x1p-10 : 0x1p-7;
     for (const Case& c : cases()) {
-      if (c.node.op == "MaxPool" && c.outputs.size() > 1) continue;   // rounding makes ties
+      if (c.node.op == "MaxPool" && c.outputs.size() > 1) continue;  // rounding makes ties
       DYNAMIC_SECTION(name_of(storage) << " " << c.name) {
         OneNode rounded = c.node;
         for (HostTensor& t : rounded.inputs) t = t.cast(storage).cast(DType::f64);
@@ -115,7 +120,7 @@ TEST_CASE("spatial operators compute in fp32 on 16-bit storage") {
         CHECK(distance(got.outputs[0], want.outputs[0]) < tolerance);
         for (const auto& [i, g] : want.grads) {
           INFO("gradient of input " << i);
-          CHECK(distance(got.grads.at(i), g) < (i == 2 ? 4 * tolerance : tolerance));   // bias: summed axis by axis
+          CHECK(distance(got.grads.at(i), g) < (i == 2 ? 4 * tolerance : tolerance));  // bias: summed axis by axis
         }
       }
     }
@@ -125,7 +130,10 @@ TEST_CASE("spatial operators compute in fp32 on 16-bit storage") {
 TEST_CASE("spatial operators give the same bits for any number of threads") {
   for (const Case& c : cases()) {
     DYNAMIC_SECTION(c.name) {
-      const NodeRun one = [&] { const Threads t(1); return run_node(c.node, c.dy, c.wrt, DType::f32); }();
+      const NodeRun one = [&] {
+        const Threads t(1);
+        return run_node(c.node, c.dy, c.wrt, DType::f32);
+      }();
       for (const int n : {2, 5}) {
         const Threads t(n);
         same(run_node(c.node, c.dy, c.wrt, DType::f32), one);

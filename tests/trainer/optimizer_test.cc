@@ -204,7 +204,8 @@ TEST_CASE("what trains lies first, and only it has gradients, moments and an ave
   CHECK(layout.trained_size() == layout.size());  // not arranged yet
   layout.arrange();
   const auto& c = layout.chunks();
-  CHECK(std::vector<int64_t>{c[1].offset, c[3].offset, c[0].offset, c[2].offset} == std::vector<int64_t>{0, 16, 48, 80});
+  CHECK(std::vector<int64_t>{c[1].offset, c[3].offset, c[0].offset, c[2].offset} ==
+        std::vector<int64_t>{0, 16, 48, 80});
   CHECK(layout.size() == 96);
   REQUIRE(layout.trained_size() == 48);
   std::vector<float> p(96, 1.0f), g(48, 1.0f);

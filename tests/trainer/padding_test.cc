@@ -1,5 +1,5 @@
-// Padding removal: losses and gradients are those of the padded graph, dropped elements too, whatever the shapes between
-// embeddings and loss; masks that hide anything else are no proof.
+// Padding removal: losses and gradients are those of the padded graph, dropped elements too, whatever the shapes
+// between embeddings and loss; masks that hide anything else are no proof.
 #include "ops/padding.h"
 
 #include <catch2/catch_all.hpp>
@@ -118,10 +118,13 @@ Tensors batch(const std::vector<int64_t>& lengths, const Graph& g) {
       label.push_back(is ? s % 5 : -100);
     }
   }
-  Tensors t{{"ids", HostTensor::of<int64_t>({kBatch, kLength}, ids)}, {"there", HostTensor::of<int64_t>({kBatch, kLength}, there)}};
+  Tensors t{{"ids", HostTensor::of<int64_t>({kBatch, kLength}, ids)},
+            {"there", HostTensor::of<int64_t>({kBatch, kLength}, there)}};
   const ValueId l = g.input("label");
-  if (l && g.value(l).dims.size() == 2) t["label"] = HostTensor::of<int64_t>({kBatch, kLength}, label);
-  else t["label"] = HostTensor::of<int64_t>({kBatch}, {1, 4, 2});
+  if (l && g.value(l).dims.size() == 2)
+    t["label"] = HostTensor::of<int64_t>({kBatch, kLength}, label);
+  else
+    t["label"] = HostTensor::of<int64_t>({kBatch}, {1, 4, 2});
   return t;
 }
 
@@ -150,7 +153,8 @@ TEST_CASE("a graph without padding has the padded one's loss and gradients", "[p
         // Nothing of the encoder is computed at padded places.
         for (int32_t n = 0; n < packed.n_nodes(); ++n) {
           const Node& node = packed.node(NodeId{n});
-          if (node.op->name == "MatMul" || node.op->name == "Gelu") CHECK(packed.value(node.out[0]).dims[0] != kBatch * kLength);
+          if (node.op->name == "MatMul" || node.op->name == "Gelu")
+            CHECK(packed.value(node.out[0]).dims[0] != kBatch * kLength);
           if (node.op->name == "LayerNorm") CHECK(packed.value(node.out[0]).dims == Dims{1, packing->tokens, 8});
         }
         const std::vector<double> got = loss_and_gradients(packed, inputs, params, kState);
@@ -180,11 +184,14 @@ TEST_CASE("q, k and v by one product", "[qkv]") {
     std::string alike = kEncoder + kHeads.at("first token");
     alike.replace(alike.find("v = Add(v, bv)"), 14, "e = Mul(e, one)");
     g = plain_graph(alike);
-    if (packed) g = remove_padding(g, *find_padding_mask(g, cpu_evaluator()), pack_tokens(inputs.at("there"))->tokens, cpu_evaluator());
+    if (packed)
+      g = remove_padding(g, *find_padding_mask(g, cpu_evaluator()), pack_tokens(inputs.at("there"))->tokens,
+                         cpu_evaluator());
     const Graph merged = merge_qkv(g, {}, cpu_evaluator());
     CHECK(products(merged) == products(g) - 2);
     std::vector<HostTensor> used = params;
-    CHECK(largest_difference(loss_and_gradients(with_gradients(merged), inputs, used, kState), loss_and_gradients(with_gradients(g), inputs, used, kState)) <= 2e-6);
+    CHECK(largest_difference(loss_and_gradients(with_gradients(merged), inputs, used, kState),
+                             loss_and_gradients(with_gradients(g), inputs, used, kState)) <= 2e-6);
   }
 }
 
@@ -196,20 +203,24 @@ TEST_CASE("a mask that hides anything but padding is no proof", "[padding]") {
     return find_padding_mask(plain_graph(text + kHeads.at("first token")), cpu_evaluator()).has_value();
   };
   CHECK(found(kEncoder, "const low = -10000", "const low = -20000"));
-  CHECK(!found(kEncoder, "const low = -10000", "const low = -10"));       // something of a padded key is left
-  CHECK(!found(kEncoder, "f = Sub(one, f)", "f = Mul(f, one)"));          // the other way round
-  CHECK(!found(kEncoder, "s = Add(s, mask)", "s = Mul(s, one)"));         // none
+  CHECK(!found(kEncoder, "const low = -10000", "const low = -10"));  // something of a padded key is left
+  CHECK(!found(kEncoder, "f = Sub(one, f)", "f = Mul(f, one)"));     // the other way round
+  CHECK(!found(kEncoder, "s = Add(s, mask)", "s = Mul(s, one)"));    // none
   const std::string causal =
-      "const triangle 1 1 7 7 = 0 -10000 -10000 -10000 -10000 -10000 -10000 0 0 -10000 -10000 -10000 -10000 -10000 0 0 0 -10000 -10000 -10000 -10000 0 0 0 0 "
+      "const triangle 1 1 7 7 = 0 -10000 -10000 -10000 -10000 -10000 -10000 0 0 -10000 -10000 -10000 -10000 -10000 0 0 "
+      "0 -10000 -10000 -10000 -10000 0 0 0 0 "
       "-10000 -10000 -10000 0 0 0 0 0 -10000 -10000 0 0 0 0 0 0 -10000 0 0 0 0 0 0 0\n";
   CHECK(!found(kEncoder, "s = Add(s, mask)", causal + "s = Add(s, mask)\ns = Add(s, triangle)"));
   CHECK(!found(kEncoder, "s = Add(s, mask)", causal + "s = Add(s, triangle)"));
 }
 
 TEST_CASE("tokens of a batch", "[padding]") {
-  const auto mask = [](std::vector<int64_t> v, int64_t length) { return HostTensor::of<int64_t>({static_cast<int64_t>(v.size()) / length, length}, v); };
+  const auto mask = [](std::vector<int64_t> v, int64_t length) {
+    return HostTensor::of<int64_t>({static_cast<int64_t>(v.size()) / length, length}, v);
+  };
   std::vector<int64_t> m(4 * 20, 0);
-  for (size_t b = 0; b < 4; ++b) std::fill_n(m.begin() + static_cast<std::ptrdiff_t>(20 * b), 3 + b, 1);  // 3 + 4 + 5 + 6 tokens
+  // 3 + 4 + 5 + 6 tokens
+  for (size_t b = 0; b < 4; ++b) std::fill_n(m.begin() + static_cast<std::ptrdiff_t>(20 * b), 3 + b, 1);
   const auto p = pack_tokens(mask(m, 20));
   REQUIRE(p);
   CHECK(p->tokens == 24);
@@ -234,8 +245,10 @@ TEST_CASE("tokens of a batch", "[padding]") {
 }
 
 TEST_CASE("other tokens at padded places", "[padding]") {
-  const Tensors t{{"ids", HostTensor::of<int64_t>({2, 3}, {7, 8, 0, 9, 0, 0})}, {"mask", HostTensor::of<int64_t>({2, 3}, {1, 1, 0, 1, 0, 0})},
-                  {"label", HostTensor::of<int64_t>({2, 3}, {1, 1, -100, 1, -100, -100})}, {"x", HostTensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6})}};
+  const Tensors t{{"ids", HostTensor::of<int64_t>({2, 3}, {7, 8, 0, 9, 0, 0})},
+                  {"mask", HostTensor::of<int64_t>({2, 3}, {1, 1, 0, 1, 0, 0})},
+                  {"label", HostTensor::of<int64_t>({2, 3}, {1, 1, -100, 1, -100, -100})},
+                  {"x", HostTensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6})}};
   const auto other = with_other_padding(t, "mask", {"label"});
   REQUIRE(other);
   CHECK(other->at("ids").to_ints() == std::vector<int64_t>{7, 8, 7, 9, 9, 9});

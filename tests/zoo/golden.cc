@@ -186,7 +186,8 @@ void check_trajectory(const Golden& g, const std::string& method, Device& device
       REQUIRE_FALSE(r->skipped());
       loss = r->loss;
     }
-    INFO(method << " step " << step << ": loss " << loss << ", PyTorch's " << run.losses[step] << ", allowed " << run.tolerance[step]);
+    INFO(method << " step " << step << ": loss " << loss << ", PyTorch's " << run.losses[step] << ", allowed "
+                << run.tolerance[step]);
     CHECK(std::abs(loss - run.losses[step]) <= run.tolerance[step]);
   }
 }

@@ -45,7 +45,7 @@ double loss_of(const Golden& g, const std::vector<double>& sums);  // of train_m
 // One forward and backward pass: the loss. Gradients stay in the session.
 double run_gradients(Session& session, const Golden& g);
 
-void check_loss(const Golden& g);       // fp32 to 1e-6, fp64 to 1e-8
+void check_loss(const Golden& g);                                      // fp32 to 1e-6, fp64 to 1e-8
 void check_gradients(const Golden& g, Device& device = cpu_device());  // fp32
 void check_trajectory(const Golden& g, const std::string& method, Device& device = cpu_device());
 

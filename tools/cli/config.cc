@@ -57,7 +57,9 @@ std::string scalar_text(const Json& v, const std::string& path, const std::strin
 
 std::vector<std::string> texts_of(const Json& v, const Found& found, const std::string& path, const std::string& key) {
   std::vector<std::string> out;
-  const auto text = [&](const Json& x) { return found.flag->json && x.is_object() ? x.dump() : scalar_text(x, path, key); };
+  const auto text = [&](const Json& x) {
+    return found.flag->json && x.is_object() ? x.dump() : scalar_text(x, path, key);
+  };
   if (v.is_array() && found.flag->type == Type::list) {
     for (const Json& element : v) out.push_back(text(element));
   } else if (found.flag->json && v.is_object()) {

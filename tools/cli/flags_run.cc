@@ -58,17 +58,25 @@ std::vector<Flag> run_flags() {
           .same({{"gpu", "cuda"}})
           .on(kRun)
           .also({Alias("no_cuda", "cpu", "auto"), Alias("use_cpu", "cpu", "auto"), Alias("use_cuda", "cuda", "cpu")}),
-      toggle("remove_padding", "true", "Compute the tokens that are there alone, where attention hides the others and no loss sees them.")
+      toggle("remove_padding", "true",
+             "Compute the tokens that are there alone, where attention hides the others and no loss sees them.")
           .on(in(Verb::train, Verb::eval, Verb::grad))
           .also({"padding_free", "unpad"}),
-      toggle("tf32", "false", "On a GPU: fp32 products may round their operands to TF32 (10 bits).").on(kRun).also({"allow_tf32"}),
-      toggle("fusion", "true", "Residual sums and their norms, on a GPU chains of elementwise operators too, run as one kernel; the results are the same.").on(kRun),
+      toggle("tf32", "false", "On a GPU: fp32 products may round their operands to TF32 (10 bits).")
+          .on(kRun)
+          .also({"allow_tf32"}),
+      toggle("fusion", "true",
+             "Residual sums and their norms, on a GPU chains of elementwise operators too, run as one kernel; the "
+             "results are the same.")
+          .on(kRun),
       whole("threads", "0", "CPU threads; 0: one for each core.").at_least(0).on(kRun).also({"num_threads"}),
       whole("seed", "42", "Seed of everything random.").at_least(0).on(kGraph).also({"random_seed"}),
       toggle("deterministic", "false", "Same bits for the same flags, also where that costs speed.")
           .on(kRun)
           .also({"full_determinism"}),
-      toggle("dry_run", "false", "Check model, plan and data, print the memory bill; trains, allocates and writes nothing.").on(kTrain),
+      toggle("dry_run", "false",
+             "Check model, plan and data, print the memory bill; trains, allocates and writes nothing.")
+          .on(kTrain),
       toggle("profile", "false", "Time the operators of one training step and print the table first.").on(kTrain),
       toggle("json", "false", "Write the table as JSON.").on(in(Verb::check, Verb::plan)),
       text("config", "FILE", "", "JSON file of flags and values; a run.json too.").on(kAll).unrecorded().also({"c"}),

@@ -16,7 +16,10 @@ namespace amp::cuda {
 
 static void warn_once(const std::string& why) {
   static std::once_flag once;
-  std::call_once(once, [&] { std::cerr << "warning: fused kernels are interpreted, which is slow: " << why << " (--fusion false does without them)\n"; });
+  std::call_once(once, [&] {
+    std::cerr << "warning: fused kernels are interpreted, which is slow: " << why
+              << " (--fusion false does without them)\n";
+  });
 }
 
 struct Compiler::Entry {
@@ -54,7 +57,9 @@ std::shared_ptr<Compiler::Entry> Compiler::entry(const GeneratedSource& source) 
   if (e) return e;
   e = std::make_shared<Entry>();
   e->name = source.name;
-  const std::string path = folder_.empty() ? std::string{} : cat(folder_, '/', source.name, '-', architecture_, '-', nvrtc_version(), ".cubin");
+  const std::string path = folder_.empty()
+                               ? std::string{}
+                               : cat(folder_, '/', source.name, '-', architecture_, '-', nvrtc_version(), ".cubin");
   e->code = std::async(std::launch::async, [source, path, architecture = architecture_] {
     std::string code = path.empty() ? std::string{} : read_cubin(path);
     if (!code.empty()) return code;
@@ -63,8 +68,10 @@ std::shared_ptr<Compiler::Entry> Compiler::entry(const GeneratedSource& source) 
     std::string why;
     code = compile_cubin(source, architecture, why);
     places.release();
-    if (code.empty()) warn_once(why);
-    else if (!path.empty()) write_cubin(path, code);
+    if (code.empty())
+      warn_once(why);
+    else if (!path.empty())
+      write_cubin(path, code);
     return code;
   });
   return e;
@@ -75,14 +82,17 @@ GeneratedKernel Compiler::compile(const GeneratedSource& source) {
     warn_once(nvrtc_missing());
     return {};
   }
-  return [e = entry(source), stream = static_cast<cudaStream_t>(stream_), expected = source.words](const Grid& g, const std::vector<uint64_t>& words) {
+  return [e = entry(source), stream = static_cast<cudaStream_t>(stream_), expected = source.words](
+             const Grid& g, const std::vector<uint64_t>& words) {
     check(words.size() == expected, "a generated kernel with other arguments");
     e->load();
     if (e->failed) return false;
     void* argument[] = {const_cast<uint64_t*>(words.data())};
-    const cudaError_t status = cudaLaunchKernel(reinterpret_cast<const void*>(e->kernel), dim3(static_cast<unsigned>(g.blocks)), dim3(static_cast<unsigned>(g.threads)), argument,
-                                                static_cast<size_t>(g.shared), stream);
-    if (status != cudaSuccess) fail(Exit::internal, "E_CUDA", cat("launching ", e->name, ": ", cudaGetErrorString(status)));
+    const cudaError_t status =
+        cudaLaunchKernel(reinterpret_cast<const void*>(e->kernel), dim3(static_cast<unsigned>(g.blocks)),
+                         dim3(static_cast<unsigned>(g.threads)), argument, static_cast<size_t>(g.shared), stream);
+    if (status != cudaSuccess)
+      fail(Exit::internal, "E_CUDA", cat("launching ", e->name, ": ", cudaGetErrorString(status)));
     return true;
   };
 }

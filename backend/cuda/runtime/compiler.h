@@ -1,5 +1,5 @@
-// Generated kernels (backend/cuda/generated.h) on the device: compiled by NVRTC, kept in files, loaded. Without NVRTC nothing is
-// compiled, and a warning says so once.
+// Generated kernels (backend/cuda/generated.h) on the device: compiled by NVRTC, kept in files, loaded. Without NVRTC
+// nothing is compiled, and a warning says so once.
 #pragma once
 
 #include <map>

@@ -1,8 +1,9 @@
 #include "backend/cuda/runtime/memory.h"
 
+#include <cuda.h>
+
 #include <algorithm>
 #include <cstring>
-#include <cuda.h>
 #include <vector>
 
 #include "base/error.h"
@@ -47,7 +48,9 @@ F driver_function(const char* name) {
   void* f = nullptr;
   cudaDriverEntryPointQueryResult found;
   ensure(cudaGetDriverEntryPointByVersion(name, &f, 12000, cudaEnableDefault, &found), name);
-  if (!f || found != cudaDriverEntryPointSuccess) fail(Exit::usage, "E_DEVICE_UNAVAILABLE", cat("the CUDA driver has no ", name), "a driver for CUDA 12 or later is needed");
+  if (!f || found != cudaDriverEntryPointSuccess)
+    fail(Exit::usage, "E_DEVICE_UNAVAILABLE", cat("the CUDA driver has no ", name),
+         "a driver for CUDA 12 or later is needed");
   return reinterpret_cast<F>(f);
 }
 
@@ -98,7 +101,8 @@ class DeviceArena final : public Arena {
     use_->add(static_cast<int64_t>(more));
   }
 
-  decltype(&cuMemGetAllocationGranularity) granularity_of_ = driver_function<decltype(&cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
+  decltype(&cuMemGetAllocationGranularity) granularity_of_ =
+      driver_function<decltype(&cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
   decltype(&cuMemAddressReserve) reserve_ = driver_function<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");
   decltype(&cuMemAddressFree) free_ = driver_function<decltype(&cuMemAddressFree)>("cuMemAddressFree");
   decltype(&cuMemCreate) create_ = driver_function<decltype(&cuMemCreate)>("cuMemCreate");
@@ -119,7 +123,8 @@ std::unique_ptr<Arena> make_device_arena(int device, std::shared_ptr<MemoryUse> 
 }
 
 Uploader::Uploader(cudaStream_t stream) : stream_(stream) {
-  ensure(cudaMallocHost(reinterpret_cast<void**>(&pinned_), static_cast<size_t>(2 * kHalf)), "allocating pinned memory");
+  ensure(cudaMallocHost(reinterpret_cast<void**>(&pinned_), static_cast<size_t>(2 * kHalf)),
+         "allocating pinned memory");
   for (cudaEvent_t& e : read_) ensure(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "creating an event");
 }
 

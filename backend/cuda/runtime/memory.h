@@ -1,8 +1,10 @@
-// Memory of a CUDA device: single allocations, an arena that grows under one address, and pinned host memory for uploads.
+// Memory of a CUDA device: single allocations, an arena that grows under one address, and pinned host memory for
+// uploads.
 #pragma once
 
-#include <atomic>
 #include <cuda_runtime.h>
+
+#include <atomic>
 #include <memory>
 
 #include "backend/device.h"
@@ -32,8 +34,8 @@ DeviceMemory allocate_device(int64_t bytes, cudaStream_t stream, std::shared_ptr
 // Address space is reserved once, physical memory mapped as it is wanted (the driver's virtual memory management).
 std::unique_ptr<Arena> make_device_arena(int device, std::shared_ptr<MemoryUse> use);
 
-// Copies to the device that return at once: the bytes wait in pinned memory. Two halves take turns; one is written again when
-// the device has read it.
+// Copies to the device that return at once: the bytes wait in pinned memory. Two halves take turns; one is written
+// again when the device has read it.
 class Uploader {
  public:
   explicit Uploader(cudaStream_t stream);

@@ -1,5 +1,5 @@
-// NVRTC, NVIDIA's compiler for kernels at run time: a library that is looked for when it is first needed. Needs neither GPU nor
-// driver. And files of what it made.
+// NVRTC, NVIDIA's compiler for kernels at run time: a library that is looked for when it is first needed. Needs neither
+// GPU nor driver. And files of what it made.
 #pragma once
 
 #include <string>
@@ -15,6 +15,7 @@ std::string nvrtc_version();  // "13.0"; empty where there is none
 
 // A file of machine code: a checksum, then the code. What is broken or not there reads as empty.
 std::string read_cubin(const std::string& path);
-void write_cubin(const std::string& path, const std::string& code);  // under another name first; errors are ignored: it is a cache
+// under another name first; errors are ignored: it is a cache
+void write_cubin(const std::string& path, const std::string& code);
 
 }  // namespace amp::cuda

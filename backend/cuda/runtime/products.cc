@@ -21,24 +21,33 @@ void ensure(cublasStatus_t s, const char* what) {
 
 cudaDataType_t cuda_type(DType t) {
   switch (t) {
-    case DType::f32: return CUDA_R_32F;
-    case DType::f16: return CUDA_R_16F;
-    case DType::bf16: return CUDA_R_16BF;
-    default: bug(cat("a CUDA product of ", name_of(t)));
+    case DType::f32:
+      return CUDA_R_32F;
+    case DType::f16:
+      return CUDA_R_16F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    default:
+      bug(cat("a CUDA product of ", name_of(t)));
   }
 }
 
 std::string key_of(const Gemm& g, bool tf32) {
-  return cat(g.m, 'x', g.n, 'x', g.k, '*', g.batch, g.trans_a ? " T" : " N", g.trans_b ? "T " : "N ", name_of(g.in), '>', name_of(g.out), ' ', g.lda, ',', g.ldb, ',', g.ldc, ' ',
-             g.stride_a, ',', g.stride_b, ',', g.stride_c, g.beta != 0 ? " +" : "", g.bias ? " bias" : "", tf32 ? " tf32" : "");
+  return cat(g.m, 'x', g.n, 'x', g.k, '*', g.batch, g.trans_a ? " T" : " N", g.trans_b ? "T " : "N ", name_of(g.in),
+             '>', name_of(g.out), ' ', g.lda, ',', g.ldb, ',', g.ldc, ' ', g.stride_a, ',', g.stride_b, ',', g.stride_c,
+             g.beta != 0 ? " +" : "", g.bias ? " bias" : "", tf32 ? " tf32" : "");
 }
 
 const char* key_of(Epilogue e) {
   switch (e) {
-    case Epilogue::sums_a: return " sums_a";
-    case Epilogue::sums_b: return " sums_b";
-    case Epilogue::gelu: return " gelu";
-    case Epilogue::gelu_gradient: return " dgelu";
+    case Epilogue::sums_a:
+      return " sums_a";
+    case Epilogue::sums_b:
+      return " sums_b";
+    case Epilogue::gelu:
+      return " gelu";
+    case Epilogue::gelu_gradient:
+      return " dgelu";
   }
   return "";
 }
@@ -46,10 +55,14 @@ const char* key_of(Epilogue e) {
 // The library's matrix A is our b.
 cublasLtEpilogue_t library_epilogue(const EpilogueProduct& p) {
   switch (p.epilogue) {
-    case Epilogue::sums_a: return CUBLASLT_EPILOGUE_BGRADB;
-    case Epilogue::sums_b: return CUBLASLT_EPILOGUE_BGRADA;
-    case Epilogue::gelu: return p.gemm.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
-    case Epilogue::gelu_gradient: return CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::sums_a:
+      return CUBLASLT_EPILOGUE_BGRADB;
+    case Epilogue::sums_b:
+      return CUBLASLT_EPILOGUE_BGRADA;
+    case Epilogue::gelu:
+      return p.gemm.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::gelu_gradient:
+      return CUBLASLT_EPILOGUE_DGELU;
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
@@ -84,8 +97,10 @@ Products::Products(cudaStream_t stream, const std::string& gpu, bool tf32) : str
   for (char& ch : name) ch = std::isalnum(static_cast<unsigned char>(ch)) || ch == '-' || ch == '.' ? ch : '_';
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
-  if (cache && *cache) cache_file_ = cat(cache, "/onnx-amp-finetune/", name);
-  else if (home && *home) cache_file_ = cat(home, "/.cache/onnx-amp-finetune/", name);
+  if (cache && *cache)
+    cache_file_ = cat(cache, "/onnx-amp-finetune/", name);
+  else if (home && *home)
+    cache_file_ = cat(home, "/.cache/onnx-amp-finetune/", name);
   load_choices();
 }
 
@@ -99,7 +114,9 @@ void Products::load_choices() {
   std::ifstream in(cache_file_);
   for (std::string line; std::getline(in, line);) {
     const size_t tab = line.find('\t');
-    if (tab != std::string::npos) choices_.emplace(line.substr(tab + 1), static_cast<size_t>(std::strtoul(line.c_str(), nullptr, 10)));  // the first stands
+    // the first stands
+    if (tab != std::string::npos)
+      choices_.emplace(line.substr(tab + 1), static_cast<size_t>(std::strtoul(line.c_str(), nullptr, 10)));
   }
 }
 
@@ -134,13 +151,24 @@ std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g, const Epilogu
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   }
   if (g.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
-  const auto layout = [&](cublasLtMatrixLayout_t& l, DType type, int64_t rows, int64_t columns, int64_t ld, int64_t stride) {
-    ensure(cublasLtMatrixLayoutCreate(&l, cuda_type(type), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), ld), "describing a matrix");
+  const auto layout = [&](cublasLtMatrixLayout_t& l, DType type, int64_t rows, int64_t columns, int64_t ld,
+                          int64_t stride) {
+    ensure(cublasLtMatrixLayoutCreate(&l, cuda_type(type), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
+                                      ld),
+           "describing a matrix");
     const int32_t batch = static_cast<int32_t>(g.batch);
-    ensure(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch), "describing a batch");
-    ensure(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride), "describing a batch");
+    ensure(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch),
+           "describing a batch");
+    ensure(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+           "describing a batch");
   };
-  const int64_t lda = g.lda ? g.lda : g.trans_a ? g.m : g.k, ldb = g.ldb ? g.ldb : g.trans_b ? g.k : g.n, ldc = g.ldc ? g.ldc : g.n;
+  const int64_t lda = g.lda       ? g.lda
+                      : g.trans_a ? g.m
+                                  : g.k,
+                ldb = g.ldb       ? g.ldb
+                      : g.trans_b ? g.k
+                                  : g.n,
+                ldc = g.ldc ? g.ldc : g.n;
   layout(p->a, g.in, g.trans_b ? g.k : g.n, g.trans_b ? g.n : g.k, ldb, g.stride_b);
   layout(p->b, g.in, g.trans_a ? g.m : g.k, g.trans_a ? g.k : g.m, lda, g.stride_a);
   layout(p->c, g.out, g.n, g.m, ldc, g.stride_c);
@@ -149,19 +177,26 @@ std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g, const Epilogu
   ensure(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms");
   const size_t bytes = kWorkspace;
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
-  const uint32_t alignment = 16;  // a matrix of a batch may begin anywhere that its elements allow; plans are made for what all share
-  const auto aligned = [&](int64_t stride, DType t) { return stride * size_of(t) % alignment == 0 ? alignment : static_cast<uint32_t>(size_of(t)); };
+  // a matrix of a batch may begin anywhere that its elements allow; plans are made for what all share
+  const uint32_t alignment = 16;
+  const auto aligned = [&](int64_t stride, DType t) {
+    return stride * size_of(t) % alignment == 0 ? alignment : static_cast<uint32_t>(size_of(t));
+  };
   const uint32_t at_a = aligned(g.stride_b, g.in), at_b = aligned(g.stride_a, g.in), at_c = aligned(g.stride_c, g.out);
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &at_a, sizeof at_a);
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &at_b, sizeof at_b);
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &at_c, sizeof at_c);
   cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &at_c, sizeof at_c);
   // Partial sums of a split product are added in fp32, whatever the result's type.
-  const uint32_t reduction = g.out == DType::f32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction);
+  const uint32_t reduction =
+      g.out == DType::f32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction,
+                                       sizeof reduction);
   int found = 0;
   p->candidates.resize(8);
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, p->op, p->a, p->b, p->c, p->c, preference, static_cast<int>(p->candidates.size()), p->candidates.data(), &found);
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle_, p->op, p->a, p->b, p->c, p->c, preference,
+                                     static_cast<int>(p->candidates.size()), p->candidates.data(), &found);
   cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
     if (more || g.bias) return nullptr;  // the caller does the rest itself
@@ -179,10 +214,12 @@ cublasStatus_t Products::run(Plan& p, size_t candidate, const void* a, const voi
     if (s != CUBLAS_STATUS_SUCCESS) return s;
   }
   const float alpha = static_cast<float>(p.g.alpha), beta = static_cast<float>(p.g.beta);
-  return cublasLtMatmul(handle_, p.op, &alpha, b, p.a, a, p.b, &beta, c, p.c, c, p.c, &p.candidates[candidate].algo, workspace_, kWorkspace, stream_);
+  return cublasLtMatmul(handle_, p.op, &alpha, b, p.a, a, p.b, &beta, c, p.c, c, p.c, &p.candidates[candidate].algo,
+                        workspace_, kWorkspace, stream_);
 }
 
-// The fastest of three runs each. A product that adds to its result is timed on a scratch copy's place: zeros, as large.
+// The fastest of three runs each. A product that adds to its result is timed on a scratch copy's place: zeros, as
+// large.
 void Products::tune(Plan& p, const std::string& key, const void* a, const void* b, void* c, void* extra) {
   p.tuned = true;
   if (p.candidates.size() < 2) return;
@@ -235,7 +272,8 @@ void Products::choose(Plan& p, const std::string& key) {
   p.tuned = true;
 }
 
-cublasStatus_t Products::tuned_run(Plan& p, const std::string& key, const void* a, const void* b, void* c, void* extra) {
+cublasStatus_t Products::tuned_run(Plan& p, const std::string& key, const void* a, const void* b, void* c,
+                                   void* extra) {
   if (!p.tuned) choose(p, key);
   if (!p.tuned) tune(p, key, a, b, c, extra);
   return run(p, p.chosen, a, b, c, extra);

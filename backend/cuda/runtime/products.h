@@ -1,8 +1,10 @@
-// Matrix products by cuBLASLt: one plan a shape, tuned at first use, its choice remembered on disk per GPU and library version.
+// Matrix products by cuBLASLt: one plan a shape, tuned at first use, its choice remembered on disk per GPU and library
+// version.
 #pragma once
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>
+
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,7 +23,7 @@ class Products {
   Products& operator=(const Products&) = delete;
 
   std::function<void(const void*, const void*, void*)> prepare(const Gemm& g);  // empty: not with this bias
-  std::shared_ptr<LibraryProduct> prepare(const EpilogueProduct& p);             // null: the library has none
+  std::shared_ptr<LibraryProduct> prepare(const EpilogueProduct& p);            // null: the library has none
 
  private:
   struct Plan;
@@ -35,13 +37,13 @@ class Products {
   void load_choices();
   void save_choice(const std::string& key, size_t choice) const;
 
-  static constexpr size_t kWorkspace = 32 << 20;   // what NVIDIA recommends for Hopper
+  static constexpr size_t kWorkspace = 32 << 20;  // what NVIDIA recommends for Hopper
   cudaStream_t stream_;
   bool tf32_;
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
   std::string cache_file_;
-  std::map<std::string, size_t> choices_;          // rank in the library's list of candidates
+  std::map<std::string, size_t> choices_;  // rank in the library's list of candidates
   std::map<std::string, std::shared_ptr<Plan>> plans_;
 };
 

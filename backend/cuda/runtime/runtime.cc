@@ -1,7 +1,8 @@
 // The real CUDA device, and the plugin's one exported function.
+#include <cuda_runtime.h>
+
 #include <cstdlib>
 #include <cstring>
-#include <cuda_runtime.h>
 
 #include "backend/cuda/convolution.h"
 #include "backend/cuda/runtime/compiler.h"
@@ -22,7 +23,9 @@ namespace {
   cudaDriverGetVersion(&driver);
   cudaRuntimeGetVersion(&runtime);
   const auto version = [](int v) { return v == 0 ? std::string("none") : cat(v / 1000, '.', v % 1000 / 10); };
-  fail(Exit::usage, "E_DEVICE_UNAVAILABLE", cat("no usable CUDA device: ", why, " (the driver supports CUDA ", version(driver), ", this program was built for ", version(runtime), ")"),
+  fail(Exit::usage, "E_DEVICE_UNAVAILABLE",
+       cat("no usable CUDA device: ", why, " (the driver supports CUDA ", version(driver),
+           ", this program was built for ", version(runtime), ")"),
        "use --device cpu, or --device auto to take a GPU when there is one");
 }
 
@@ -53,11 +56,14 @@ class GraphRecording final : public Recording {
 
 class RealDevice final : public CudaDevice {
  public:
-  RealDevice(int ordinal, const PluginOptions& options) : ordinal_(ordinal), graphs_(options.graphs), tf32_(options.tf32) {
+  RealDevice(int ordinal, const PluginOptions& options)
+      : ordinal_(ordinal), graphs_(options.graphs), tf32_(options.tf32) {
     const cudaError_t status = cudaSetDevice(ordinal);
     if (status != cudaSuccess) unavailable(cudaGetErrorString(status));
     ensure(cudaGetDeviceProperties(&properties_, ordinal), "asking for the device's properties");
-    if (properties_.major < 8) unavailable(cat(properties_.name, " has compute capability ", properties_.major, '.', properties_.minor, ", at least 8.0 is needed"));
+    if (properties_.major < 8)
+      unavailable(cat(properties_.name, " has compute capability ", properties_.major, '.', properties_.minor,
+                      ", at least 8.0 is needed"));
     ensure(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
     const int64_t before = memory().free;
     uploader_ = std::make_unique<Uploader>(stream_);
@@ -81,12 +87,15 @@ class RealDevice final : public CudaDevice {
   std::string description() const override {
     int driver = 0;
     cudaDriverGetVersion(&driver);
-    return cat(properties_.name, ", ", properties_.totalGlobalMem >> 20, " MiB, compute capability ", properties_.major, '.', properties_.minor, ", CUDA ", driver / 1000, '.', driver % 1000 / 10, CudnnAttention::headers().empty() ? ", without fused attention by cuDNN" : "");
+    return cat(properties_.name, ", ", properties_.totalGlobalMem >> 20, " MiB, compute capability ", properties_.major,
+               '.', properties_.minor, ", CUDA ", driver / 1000, '.', driver % 1000 / 10,
+               CudnnAttention::headers().empty() ? ", without fused attention by cuDNN" : "");
   }
   DeviceMemory allocate(int64_t bytes) override { return allocate_device(bytes, stream_, use_); }
   DeviceMemory allocate_shared(int64_t bytes) override {
     void* p = nullptr;
-    ensure(cudaHostAlloc(&p, static_cast<size_t>(bytes), cudaHostAllocMapped | cudaHostAllocPortable), "allocating pinned memory");
+    ensure(cudaHostAlloc(&p, static_cast<size_t>(bytes), cudaHostAllocMapped | cudaHostAllocPortable),
+           "allocating pinned memory");
     std::memset(p, 0, static_cast<size_t>(bytes));
     return DeviceMemory(p, [](void* q) { cudaFreeHost(q); });
   }
@@ -104,7 +113,8 @@ class RealDevice final : public CudaDevice {
   }
   void synchronize() override { ensure(cudaStreamSynchronize(stream_), "running on the GPU"); }
   void copy(void* to, const void* from, int64_t bytes) override {
-    if (bytes > 0) ensure(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "copying");
+    if (bytes > 0)
+      ensure(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "copying");
   }
   void fill(void* to, uint8_t byte, int64_t bytes) override {
     if (bytes > 0) ensure(cudaMemsetAsync(to, byte, static_cast<size_t>(bytes), stream_), "filling");
@@ -138,7 +148,9 @@ class RealDevice final : public CudaDevice {
   GeneratedKernel compile(const GeneratedSource& s) override { return compiler_->compile(s); }
   std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override { return cudnn_->plan(c); }
   std::shared_ptr<LibraryAttention> attention(const Attention& a) override { return attention_->plan(a); }
-  std::shared_ptr<LibraryRecurrence> recurrence(const Recurrence& r) override { return plan_recurrence(*this, *cudnn_, r, tf32_); }
+  std::shared_ptr<LibraryRecurrence> recurrence(const Recurrence& r) override {
+    return plan_recurrence(*this, *cudnn_, r, tf32_);
+  }
   void launched(const char* kernel, int64_t, int) override { ensure(cudaGetLastError(), kernel); }
 
  private:
@@ -148,7 +160,7 @@ class RealDevice final : public CudaDevice {
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<MemoryUse> use_ = std::make_shared<MemoryUse>();
   int64_t opened_ = 0;
-  DeviceMemory flag_read_;             // pinned
+  DeviceMemory flag_read_;  // pinned
   std::unique_ptr<Uploader> uploader_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Cudnn> cudnn_;
@@ -161,15 +173,18 @@ Device* open(const PluginOptions& options) {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) unavailable(cudaGetErrorString(status));
   if (count == 0) unavailable("the driver sees none");
-  if (options.ordinal < 0 || options.ordinal >= count) unavailable(cat("there is no device ", options.ordinal, ", the driver sees ", count));
+  if (options.ordinal < 0 || options.ordinal >= count)
+    unavailable(cat("there is no device ", options.ordinal, ", the driver sees ", count));
   return new RealDevice(options.ordinal, options);
 }
 
 PluginMemory memory(const Device& device) { return static_cast<const RealDevice&>(device).memory(); }
-// cuDNN's workspace, and operands with their channels last: buffers that grow by doubling leave their smaller ones behind. The rest is
-// an allowance for kernels that CUDA loads at their first launch, and for recordings. Recurrent layers do without the library where
-// there is no room for what it keeps.
-int64_t library_bytes(const Graph& g) { return (int64_t{64} << 20) + (uses_convolution_library(g) ? 4 * Cudnn::kMostWorkspace : 0); }
+// cuDNN's workspace, and operands with their channels last: buffers that grow by doubling leave their smaller ones
+// behind. The rest is an allowance for kernels that CUDA loads at their first launch, and for recordings. Recurrent
+// layers do without the library where there is no room for what it keeps.
+int64_t library_bytes(const Graph& g) {
+  return (int64_t{64} << 20) + (uses_convolution_library(g) ? 4 * Cudnn::kMostWorkspace : 0);
+}
 
 bool has_kernel(const char* op) { return find_kernel(DeviceKind::cuda, op) != nullptr; }
 
@@ -177,6 +192,7 @@ bool has_kernel(const char* op) { return find_kernel(DeviceKind::cuda, op) != nu
 }  // namespace amp::cuda
 
 extern "C" __attribute__((visibility("default"))) const amp::PluginApi* onnx_amp_cuda_plugin() {
-  static const amp::PluginApi api{amp::kPluginAbi, amp::cuda::open, amp::cuda::has_kernel, amp::cuda::memory, amp::cuda::library_bytes};
+  static const amp::PluginApi api{amp::kPluginAbi, amp::cuda::open, amp::cuda::has_kernel, amp::cuda::memory,
+                                  amp::cuda::library_bytes};
   return &api;
 }
