@@ -7,21 +7,40 @@
 
 namespace amp {
 
+namespace {
+constexpr int64_t kHugePage = int64_t{2} << 20;
+int64_t machine_bytes() { return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE); }
+}  // namespace
+
 HostArena::HostArena() {
-  reserved_ = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  void* p = mmap(nullptr, static_cast<size_t>(reserved_), PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) fail(Exit::memory, "E_OOM", cat("cannot reserve ", reserved_, " bytes of address space"));
-  madvise(p, static_cast<size_t>(reserved_), MADV_HUGEPAGE);
-  base_ = p;
+  if (!reserve(kHugePage)) fail(Exit::memory, "E_OOM", cat("cannot reserve ", kHugePage, " bytes of address space"));
 }
 
-HostArena::~HostArena() { munmap(base_, static_cast<size_t>(reserved_)); }
+HostArena::~HostArena() {
+  for (const Block& b : blocks_) munmap(b.base, static_cast<size_t>(b.bytes));
+}
+
+bool HostArena::reserve(int64_t bytes) {
+  const int64_t whole = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  void* p = mmap(nullptr, static_cast<size_t>(whole), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return false;
+  madvise(p, static_cast<size_t>(whole), MADV_HUGEPAGE);
+  blocks_.push_back({p, whole});
+  base_ = p;
+  return true;
+}
 
 void HostArena::grow(int64_t bytes) {
-  if (bytes > reserved_) {
-    fail(Exit::memory, "E_OOM", cat("a step needs ", bytes, " bytes, the machine has ", reserved_),
-         "use a smaller --batch_size with --gradient_accumulation_steps, or a smaller --max_seq_len");
+  if (bytes <= blocks_.back().bytes) return;
+  const char* hint = "use a smaller --batch_size with --gradient_accumulation_steps, or a smaller --max_seq_len";
+  const int64_t machine = machine_bytes();
+  if (bytes > machine)
+    fail(Exit::memory, "E_OOM", cat("a step needs ", bytes, " bytes, the machine has ", machine), hint);
+  // Twice what is asked for: blocks of growing Programs add up to little more than the last one.
+  if (!reserve(std::min(2 * bytes, machine)) && !reserve(bytes)) {
+    fail(Exit::memory, "E_OOM",
+         cat("a step needs ", bytes, " bytes, and the system gives no address space for them (ulimit -v?)"), hint);
   }
 }
 

@@ -1,9 +1,10 @@
-// An arena whose address never changes: address space is reserved once, memory is used as it is wanted.
+// An arena: memory that Programs which do not run at the same time share.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace amp {
 
@@ -14,6 +15,7 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
+  // Of what was last required. Where an arena had to move to grow, what lies at the old address stays usable.
   void* base() const { return base_; }
   // Grows what is in use to at least bytes; Exit::memory when that is more than there is.
   void require(int64_t bytes) {
@@ -30,14 +32,21 @@ class Arena {
   int64_t used_ = 0;
 };
 
+// Reserves address space as it is asked for, not all that the machine has: processes may be limited in it (ulimit -v,
+// containers). Memory is used as it is touched.
 class HostArena : public Arena {
  public:
   HostArena();
   ~HostArena() override;
 
  private:
+  struct Block {
+    void* base;
+    int64_t bytes;
+  };
+  bool reserve(int64_t bytes);  // a new block; false where the system refuses
   void grow(int64_t bytes) override;
-  int64_t reserved_ = 0;
+  std::vector<Block> blocks_;
 };
 
 }  // namespace amp

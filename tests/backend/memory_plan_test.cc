@@ -69,6 +69,19 @@ TEST_CASE("lives that do not meet share one place") {
   CHECK(plan_memory(none) == 0);
 }
 
+TEST_CASE("an arena that grows leaves what lies in it usable") {
+  HostArena a;
+  a.require(1000);
+  char* const small = static_cast<char*>(a.base());
+  small[999] = 7;
+  a.require(int64_t{64} << 20);
+  char* const large = static_cast<char*>(a.base());
+  large[(64 << 20) - 1] = 8;
+  CHECK(small[999] == 7);
+  a.require(int64_t{100} << 20);  // reserved already
+  CHECK(a.base() == large);
+}
+
 TEST_CASE("an arena stays where it is and refuses what no machine has") {
   HostArena a;
   void* const base = a.base();
