@@ -6,6 +6,7 @@
 #include "backend/indices.h"
 #include "backend/memory_plan.h"
 #include "base/error.h"
+#include "graph/node_fault.h"
 
 namespace amp {
 
@@ -261,8 +262,8 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
     if (!host) check_indices(node);
     try {
       steps_.push_back({prepare(args), &node});
-    } catch (Error& e) {
-      throw e.at(cat("while preparing ", node.op->name, " (#", node.origin.source_node, ")"));
+    } catch (const std::exception&) {
+      throw node_fault(node.op->name).at(cat("while preparing ", node.op->name, " (#", node.origin.source_node, ")"));
     }
     for (const size_t i : moved_after[static_cast<size_t>(n)]) move_gradient(i);
     if (o.poison) {  // what dies here becomes NaN
@@ -337,7 +338,16 @@ void Program::set_input(const std::string& name, const HostTensor& value) {
 }
 
 void Program::launch() {
-  for (const Step& s : steps_) s.run();
+  const Step* at = nullptr;
+  try {
+    for (const Step& s : steps_) {
+      at = &s;
+      s.run();
+    }
+  } catch (const Error& e) {
+    if (e.exit() != Exit::internal || !at->node) throw;
+    throw node_fault(at->node->op->name).at(cat("in ", at->node->op->name, " (#", at->node->origin.source_node, ")"));
+  }
 }
 
 // The first runs are those that may compile, tune, allocate and prove libraries; then it is one recorded launch.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/node_fault.h"
 
 namespace amp {
 
@@ -57,12 +58,13 @@ void Autodiff::run(std::vector<std::pair<NodeId, Error>>* faults) {
     try {
       if (!node.op->gradient) fail(Exit::unsupported, "E_NO_GRAD", cat("operator ", node.op->name, " has no gradient"));
       node.op->gradient(g);
-    } catch (Error& e) {
+    } catch (const std::exception&) {
+      Error e = node_fault(node.op->name);
       if (faults) {
         faults->emplace_back(NodeId{n}, e);
         continue;
       }
-      if (!node.op->gradient) throw;
+      if (!node.op->gradient) throw e;
       throw e.at(cat("in the gradient of ", node.op->name, " (#", node.origin.source_node, ")"));
     }
   }

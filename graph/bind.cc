@@ -5,8 +5,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/limits.h"
 #include "graph/lists.h"
 #include "graph/lower.h"
+#include "graph/node_fault.h"
+#include "graph/signature.h"
 
 namespace amp {
 
@@ -98,6 +101,13 @@ std::vector<int> unknown_operators(const SourceGraph& g, const std::vector<int>&
 namespace {
 DType working_type(DType file_type, DType float_type) { return is_float(file_type) ? float_type : file_type; }
 
+ValueId bind_constant(const SourceValue& v, const BindOptions& o, Builder& b) {
+  if (!v.data)
+    fail(Exit::unsupported, "E_TYPE",
+         cat("constant '", printable(v.name), "' holds strings: nothing computes on them"));
+  return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
+}
+
 ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b, int index) {
   const SourceValue& v = g.values[static_cast<size_t>(index)];
   switch (v.kind) {
@@ -124,7 +134,7 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
       return v.tied_transposed ? b.transpose(p, {1, 0}) : p;
     }
     case SourceKind::constant:
-      return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
+      return bind_constant(v, o, b);
     case SourceKind::temp:
       break;
   }
@@ -133,6 +143,36 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
 }  // namespace
 
 namespace {
+// What a node's rule has added to a graph, before any of it is computed: values [from, ..). Constants are there already.
+class Budget {
+ public:
+  Budget(const SourceGraph& g, const BindOptions& o) : limit_(activation_limit(g, o.input_dims)) {
+    if (depth_++ == 0) lowered_ = 0;
+  }
+  ~Budget() { --depth_; }
+  Budget(const Budget&) = delete;
+  Budget& operator=(const Budget&) = delete;
+  void check(const Graph& g, int32_t from) {
+    if (++lowered_ > limits().graph_nodes || g.n_nodes() > limits().graph_nodes) refuse_nodes("loops are unrolled");
+    if (depth_ > 1) return;  // the loop around it is told of all that its turns have added
+    for (int32_t i = from; i < g.n_values(); ++i) {
+      const Value& v = g.value(ValueId{i});
+      const int64_t bytes = checked_mul(numel(v.dims), size_of(v.dtype));
+      if (v.kind == ValueKind::constant) constants_ += bytes;
+      if (bytes > limit_)
+        refuse_bytes(cat(v.producer ? g.node(v.producer).op->name : "a constant", " makes ", name_of(v.dtype),
+                         to_string(v.dims), ", ", bytes, " bytes"),
+                     limit_);
+      if (constants_ > limit_) refuse_bytes(cat("constants of ", constants_, " bytes are computed"), limit_);
+    }
+  }
+
+ private:
+  // Of the outermost bind that this thread is in: loops inside loops repeat bodies that may leave no node behind.
+  inline static thread_local int64_t lowered_ = 0, depth_ = 0;
+  int64_t limit_, constants_ = 0;
+};
+
 using Leaf = std::function<ValueId(int)>;  // a source value that no node makes
 
 // The live nodes of a graph in their order; `own_origin`: nodes are stamped with their index, else with what is set.
@@ -141,6 +181,7 @@ Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const Bi
                  const Leaf& bind_leaf, bool own_origin, std::map<int, Error>* faults) {
   Bound bound;
   bound.values.resize(g.values.size());
+  Budget budget(g, o);
   const std::vector<bool> live = live_nodes(g, outputs);
   std::vector<bool> wanted(g.values.size(), false);
   for (const int v : outputs) wanted[static_cast<size_t>(v)] = true;
@@ -169,11 +210,14 @@ Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const Bi
              cat("operator ", node.domain.empty() ? "" : node.domain + "::", node.op, " is not supported"));
       std::vector<ValueId> in;
       for (const int v : node.inputs) in.push_back(v < 0 ? ValueId{} : leaf(v));
+      check_inputs(RegisterSignatures::onnx, node.domain, node.op, b.graph(), in);
       std::vector<bool> out_wanted;
       for (const int v : node.outputs) out_wanted.push_back(v >= 0 && wanted[static_cast<size_t>(v)]);
       if (own_origin) b.origin = Origin{static_cast<int>(n)};
       Lowering l(b, node, std::move(in), out_wanted, o);
+      const int32_t before = b.graph().n_values();
       op->lower(l);
+      budget.check(b.graph(), before);
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (!out_wanted[i]) continue;
         if (!l.outputs()[i]) fail(Exit::unsupported, "E_OP_CASE", cat(node.op, ": output ", i, " is not supported"));
@@ -185,7 +229,8 @@ Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const Bi
         }
         bound.values[static_cast<size_t>(node.outputs[i])] = l.outputs()[i];
       }
-    } catch (Error& e) {
+    } catch (const std::exception&) {
+      Error e = node_fault(node.op);
       if (!faults) throw e.at("at " + g.describe_node(static_cast<int>(n)));
       for (const int v : node.outputs) {
         if (v >= 0) bound.values[static_cast<size_t>(v)] = {};
@@ -220,7 +265,7 @@ std::vector<ValueId> bind_body(const SourceGraph& g, const std::vector<ValueId>&
                                const BindOptions& o, Builder& b) {
   const auto leaf = [&](int index) {
     const SourceValue& v = g.values[static_cast<size_t>(index)];
-    if (v.kind == SourceKind::constant) return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
+    if (v.kind == SourceKind::constant) return bind_constant(v, o, b);
     if (v.kind == SourceKind::input) {
       const auto at = static_cast<size_t>(std::find(g.inputs.begin(), g.inputs.end(), index) - g.inputs.begin());
       if (at >= inputs.size())

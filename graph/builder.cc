@@ -3,13 +3,29 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/limits.h"
 #include "graph/lists.h"
+#include "graph/signature.h"
 
 namespace amp {
 
 namespace {
-constexpr int64_t kFoldBytes = int64_t{64} << 20;       // one folded tensor
 constexpr int64_t kLazyExpandBytes = int64_t{1} << 20;  // a larger expansion of a constant stays a node
+
+// A node of constants, computed now.
+std::vector<HostTensor> fold(const Graph& g, const Evaluator& evaluate, const OpDef& def,
+                             const std::vector<ValueId>& in, const Attrs& attrs,
+                             const std::vector<std::pair<DType, Dims>>& outputs, int64_t bytes) {
+  require_constant(def.name, static_cast<double>(bytes));
+  std::vector<HostTensor> inputs;
+  for (const ValueId v : in) inputs.push_back(v ? g.value(v).constant : HostTensor());
+  try {
+    return evaluate(def, inputs, attrs, outputs);
+  } catch (const Error& e) {  // what would be a fault of the data, were it not the model's own
+    if (e.exit() != Exit::data) throw;
+    fail(Exit::model, "E_INDEX", cat("among the model's constants: ", e.fact()));
+  }
+}
 
 bool all_constant(const Graph& g, const std::vector<ValueId>& in) {
   return std::all_of(in.begin(), in.end(), [&](ValueId v) { return !v || g.value(v).kind == ValueKind::constant; });
@@ -28,6 +44,7 @@ std::vector<ValueId> Builder::ops(std::string_view name, std::vector<ValueId> in
     if (v && list_of(graph_, v))
       fail(Exit::model, "E_VALUE_TYPE", cat(name, " is given a sequence or an optional; it takes tensors"));
   }
+  check_node(name, {graph_, in, attrs, {}});
   if (def.simplify) {
     if (const ValueId same = def.simplify(*this, in, attrs)) return {same};
   }
@@ -45,14 +62,9 @@ std::vector<ValueId> Builder::ops(std::string_view name, std::vector<ValueId> in
       for (const auto& [t, d] : c.outputs) bytes = std::max(bytes, checked_mul(numel(d), size_of(t)));
       const bool grows = def.name == "Expand" && bytes > kLazyExpandBytes;
       if (!grows) {
-        if (bytes > kFoldBytes) {
-          fail(Exit::model, "E_FOLD_BUDGET", cat(def.name, " of constants would make a tensor of ", bytes, " bytes"),
-               "the limit for a folded constant is 64 MiB");
-        }
-        std::vector<HostTensor> inputs;
-        for (const ValueId v : in) inputs.push_back(v ? graph_.value(v).constant : HostTensor());
         std::vector<ValueId> out;
-        for (HostTensor& t : evaluate_(def, inputs, attrs, c.outputs)) out.push_back(constant(std::move(t)));
+        for (HostTensor& t : fold(graph_, evaluate_, def, in, attrs, c.outputs, bytes))
+          out.push_back(constant(std::move(t)));
         return out;
       }
     }

@@ -5,15 +5,16 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/bind.h"
+#include "graph/limits.h"
 #include "importer/names.h"
 #include "importer/order.h"
+#include "importer/schema.h"
 #include "importer/tensor.h"
 
 namespace amp {
 namespace {
 
 constexpr int kMaxFunctions = 10000;
-constexpr int64_t kMaxNodes = 1'000'000;
 
 void set_type(SourceValue& v, const onnx::TypeProto& type) {
   if (!type.has_tensor_type()) return;
@@ -194,11 +195,11 @@ void SourceBuilder::add_nodes(Scope& scope, const NodeProtos& nodes) {
 }
 
 void SourceBuilder::add_node(Scope& scope, const onnx::NodeProto& node) {
-  if (++nodes_ > kMaxNodes)
-    fail(Exit::model, "E_NODES", cat("the model has more than ", kMaxNodes, " nodes once inlined"));
+  if (++nodes_ > limits().graph_nodes) refuse_nodes("functions are inlined");
   AttrTable attrs = resolve(scope, node);
   const auto f = functions_.find({standard(node.domain()), node.op_type(), node.overload()});
   if (f != functions_.end()) return add_call(scope, node, *f->second, attrs, false);
+  check_schema(node, attrs, *scope.opsets);
   if (standard(node.domain()).empty()) {
     if (node.op_type() == "Constant" && node.output_size() == 1) return add_constant_node(scope, node, attrs);
     if (node.op_type() == "If" && add_branch(scope, node, attrs)) return;

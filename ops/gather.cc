@@ -207,7 +207,12 @@ void lower_gather(Lowering& l) {
   if (const HostTensor* t = b.constant_of(l.in(1)); t && t->numel() > 0) {
     // Consecutive rows are a slice (CLS token, position embeddings), all rows in order are a view.
     const std::vector<int64_t> idx = t->to_ints();
-    const int64_t n = d[axis], first = checked_index(idx[0], n);
+    const int64_t n = d[axis];
+    for (const int64_t i : idx) {
+      if (i < -n || i >= n)
+        fail(Exit::model, "E_INDEX", cat("the model's constant index ", i, " is outside an axis of ", n));
+    }
+    const int64_t first = checked_index(idx[0], n);
     bool run = true;
     for (size_t i = 0; i < idx.size(); ++i) run = run && checked_index(idx[i], n) == first + static_cast<int64_t>(i);
     if (run) {
@@ -234,6 +239,11 @@ void lower_gather_nd(Lowering& l) {
   const Dims d = l.dims(0), id = l.dims(1);
   const int64_t batch = l.attrs.i("batch_dims", 0);
   const int64_t depth = id.back();
+  if (batch < 0 || batch >= static_cast<int64_t>(id.size()) || batch > static_cast<int64_t>(d.size()) || depth < 0 ||
+      depth > static_cast<int64_t>(d.size()) - batch || !std::equal(d.begin(), d.begin() + batch, id.begin())) {
+    fail(Exit::model, "E_SHAPE",
+         cat("GatherND of ", to_string(d), " at indices ", to_string(id), " with ", batch, " batch dimensions"));
+  }
   Dims out(id.begin(), id.end() - 1);
   out.insert(out.end(), d.begin() + batch + depth, d.end());
   int64_t batches = 1, table = 1, tuples = 1;

@@ -3,11 +3,14 @@
 // along each axis.
 #include <algorithm>
 
+#include "graph/limits.h"
 #include "ops/axis_map.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
 namespace {
+
+constexpr int64_t kMost = int64_t{1} << 48;  // sums of pads and extents must not overflow
 
 struct Pads {
   std::vector<int64_t> begin, end;
@@ -21,6 +24,9 @@ Pads read_pads(const Lowering& l) {
   if (l.version() >= 18 && l.has(3)) axes = l.ints(3);
   if (flat.size() != 2 * axes.size()) {
     fail(Exit::model, "E_SHAPE", cat("Pad has ", flat.size(), " pads for ", axes.size(), " axes: two each are needed"));
+  }
+  for (const int64_t n : flat) {
+    if (n > kMost || n < -kMost) fail(Exit::model, "E_ATTR", cat("Pad by ", n));
   }
   Pads p{std::vector<int64_t>(rank, 0), std::vector<int64_t>(rank, 0)};
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -69,6 +75,7 @@ ValueId pad_constant(Builder& b, ValueId x, const Pads& p, ValueId value) {
 std::vector<int64_t> sources(const std::string& mode, int64_t begin, int64_t n, int64_t end) {
   std::vector<int64_t> s;
   const auto wrap = [](int64_t i, int64_t m) { return (i % m + m) % m; };
+  require_constant(cat("Pad mode ", mode, " by ", begin, " and ", end), 8.0 * static_cast<double>(begin + n + end));
   if (n == 0 && begin + end > 0) fail(Exit::model, "E_SHAPE", cat("Pad mode ", mode, " of an empty axis"));
   for (int64_t i = -begin; i < n + end; ++i) {
     if (mode == "edge") {

@@ -69,6 +69,8 @@ void lower_flatten(Lowering& l) {
   const Dims& in = l.dims(0);
   int64_t axis = l.attrs.i("axis", 1);
   if (axis < 0) axis += l.rank(0);
+  if (axis < 0 || axis > l.rank(0))
+    fail(Exit::model, "E_ATTR", cat("Flatten: axis ", axis, " of a tensor of rank ", l.rank(0)));
   int64_t rows = 1, cols = 1;
   for (int64_t i = 0; i < l.rank(0); ++i) (i < axis ? rows : cols) *= in[static_cast<size_t>(i)];
   l.out(0, l.b.reshape(l.in(0), {rows, cols}));
@@ -100,6 +102,8 @@ void lower_squeeze(Lowering& l) {
 void lower_unsqueeze(Lowering& l) {
   const std::vector<int64_t> raw = l.ints_or_attr(1, "axes");
   const std::vector<int64_t> axes = sorted_axes(raw, l.rank(0) + static_cast<int64_t>(raw.size()));
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    fail(Exit::model, "E_ATTR", cat("Unsqueeze: an axis occurs twice in ", to_string(raw)));
   Dims out = l.dims(0);
   for (const int64_t a : axes) out.insert(out.begin() + a, 1);
   l.out(0, l.b.reshape(l.in(0), out));

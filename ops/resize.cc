@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/limits.h"
 #include "ops/axis_map.h"
 #include "ops/elementwise_op.h"
 
@@ -72,6 +73,7 @@ Taps taps(const Rule& r, const Axis& a, double ratio) {
 
 // The map of one axis; inside[j]: whether output j has a source at all.
 AxisMap axis_map(const Rule& r, const Axis& a, std::vector<bool>& inside) {
+  require_constant(cat("a resize of ", a.in, " to ", a.out), 16.0 * static_cast<double>(a.out));
   AxisMap m;
   for (int64_t j = 0; j < a.out; ++j) {
     const double x = original(r, a, static_cast<double>(j));
@@ -127,6 +129,7 @@ std::vector<Axis> scaled_axes(const Lowering& l, const std::vector<int64_t>& whi
     a.in = l.dims(0)[static_cast<size_t>(which[i])];
     a.scale = scales[i];
     if (!(a.scale > 0)) fail(Exit::model, "E_ATTR", cat(l.node.op, ": scale ", a.scale));
+    require_constant(cat(l.node.op, " by ", a.scale), 16 * static_cast<double>(a.in) * a.scale);
     a.out = static_cast<int64_t>(std::floor(static_cast<double>(a.in) * a.scale));
     axes.push_back(a);
   }

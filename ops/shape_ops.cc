@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backend/indices.h"
+#include "graph/limits.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -22,6 +23,7 @@ void lower_size(Lowering& l) { l.out(0, l.b.scalar(static_cast<double>(numel(l.d
 void lower_constant_of_shape(Lowering& l) {
   const HostTensor* t = l.attrs.tensor("value");
   HostTensor v = t ? *t : HostTensor::scalar<float>(0);
+  if (v.numel() != 1) fail(Exit::model, "E_ATTR", cat("ConstantOfShape: value has ", v.numel(), " elements"));
   if (is_float(v.dtype())) v = v.cast(l.float_type());
   l.out(0, l.b.expand(l.b.constant(v.reshaped({})), l.ints(0)));
 }
@@ -32,7 +34,7 @@ void lower_range(Lowering& l) {
                delta = l.constant(2).to_doubles().at(0);
   if (delta == 0) fail(Exit::model, "E_ATTR", "Range: delta is 0");
   const double count = std::max(0.0, std::ceil((limit - start) / delta));
-  if (count > 1e8) fail(Exit::model, "E_FOLD_BUDGET", cat("Range of ", count, " elements"));
+  require_constant(cat("Range from ", start, " to ", limit), 8 * (limit - start) / delta);
   std::vector<double> v(static_cast<size_t>(count));
   for (size_t i = 0; i < v.size(); ++i) v[i] = start + delta * static_cast<double>(i);
   l.out(0, l.b.constant(HostTensor::of<double>({static_cast<int64_t>(v.size())}, v).cast(t)));
@@ -136,6 +138,8 @@ void lower_arg(Lowering& l) {
 void lower_one_hot(Lowering& l) {
   Builder& b = l.b;
   const int64_t depth = l.ints(1).at(0);
+  if (depth < 0) fail(Exit::model, "E_ATTR", cat("OneHot: depth ", depth));
+  require_constant("OneHot", 8.0 * static_cast<double>(depth));
   const int64_t rank = l.rank(0) + 1, axis = normalize_axis(l.attrs.i("axis", -1), rank);
   Dims id = l.dims(0);
   id.insert(id.begin() + axis, 1);
@@ -196,6 +200,8 @@ void lower_scatter_nd(Lowering& l) {
   Builder& b = l.b;
   const Dims d = l.dims(0), id = l.dims(1);
   const int64_t depth = id.back();
+  if (depth > l.rank(0))
+    fail(Exit::model, "E_SHAPE", cat("ScatterND of ", to_string(d), " at indices ", to_string(id)));
   int64_t n = 1;
   std::vector<int64_t> extent, stride(static_cast<size_t>(depth), 1);
   for (int64_t i = 0; i < depth; ++i) {

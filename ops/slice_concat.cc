@@ -160,16 +160,21 @@ void lower_slice(Lowering& l) {
   for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   axes = l.ints_or_attr(3, "axes", axes);
   steps = l.has(4) ? l.ints(4) : std::vector<int64_t>(starts.size(), 1);
+  if (starts.size() != axes.size() || ends.size() != axes.size() || steps.size() != axes.size()) {
+    fail(Exit::model, "E_ATTR",
+         cat("Slice has ", starts.size(), " starts, ", ends.size(), " ends and ", steps.size(), " steps for ",
+             axes.size(), " axes"));
+  }
   std::vector<int64_t> first(in.size(), 0), step(in.size(), 1);
   Dims out = in;
   for (size_t i = 0; i < axes.size(); ++i) {
     const size_t d = static_cast<size_t>(normalize_axis(axes[i], l.rank(0)));
     const int64_t n = in[d], s = steps.at(i);
-    if (s == 0) fail(Exit::model, "E_ATTR", "Slice: a step is 0");
+    if (s == 0 || s == INT64_MIN) fail(Exit::model, "E_ATTR", cat("Slice: a step is ", s));
     const auto clamp = [n](int64_t v, int64_t lo, int64_t hi) { return std::max(lo, std::min(v < 0 ? v + n : v, hi)); };
     const int64_t b = s > 0 ? clamp(starts[i], 0, n) : clamp(starts[i], 0, n - 1);
     const int64_t e = s > 0 ? clamp(ends.at(i), 0, n) : clamp(ends.at(i), -1, n - 1);
-    out[d] = std::max<int64_t>(0, s > 0 ? (e - b + s - 1) / s : (b - e - s - 1) / -s);
+    out[d] = s > 0 ? (e > b ? (e - b - 1) / s + 1 : 0) : (b > e ? (b - e - 1) / -s + 1 : 0);
     first[d] = out[d] == 0 ? 0 : b;
     step[d] = s;
   }
@@ -188,11 +193,17 @@ void lower_split(Lowering& l) {
   std::vector<int64_t> sizes = l.ints_or_attr(1, "split");
   if (sizes.empty()) {
     const int64_t parts = l.attrs.i("num_outputs", static_cast<int64_t>(l.n_out()));
+    const auto named = static_cast<int64_t>(l.n_out());
+    if (parts < std::max<int64_t>(1, named) || parts > std::max(n, named))
+      fail(Exit::model, "E_ATTR", cat("Split of ", n, " elements into ", parts, " parts"));
     const int64_t each = (n + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::min(each, n - each * i));
   }
   int64_t total = 0;
-  for (const int64_t s : sizes) total += s;
+  for (const int64_t s : sizes) {
+    if (s < 0 || __builtin_add_overflow(total, s, &total))
+      fail(Exit::model, "E_ATTR", cat("Split: a part of ", s, " elements"));
+  }
   if (total != n) fail(Exit::model, "E_SHAPE", cat("Split sizes ", to_string(sizes), " do not add up to ", n));
   const auto out = l.b.ops("Split", {l.in(0)}, {{"axis", axis}, {"sizes", sizes}});
   for (size_t i = 0; i < out.size(); ++i) l.out(i, out[i]);
@@ -204,11 +215,13 @@ void lower_expand(Lowering& l) { l.out(0, l.b.expand(l.in(0), broadcast(l.dims(0
 void lower_tile(Lowering& l) {
   const Dims in = l.dims(0);
   const std::vector<int64_t> repeats = l.ints(1);
+  if (repeats.size() != in.size())
+    fail(Exit::model, "E_ATTR", cat("Tile of ", to_string(in), " by ", to_string(repeats)));
   Dims lifted, wide, out;
   for (size_t d = 0; d < in.size(); ++d) {
     lifted.insert(lifted.end(), {1, in[d]});
     wide.insert(wide.end(), {repeats.at(d), in[d]});
-    out.push_back(in[d] * repeats[d]);
+    out.push_back(checked_mul(in[d], repeats[d]));
   }
   l.out(0, l.b.reshape(l.b.expand(l.b.reshape(l.in(0), lifted), wide), out));
 }

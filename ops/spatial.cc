@@ -26,11 +26,14 @@ void Spatial::push_front_unit() {
   for (Dims* d : {&begin, &end}) d->insert(d->begin(), 0);
 }
 
+static constexpr int64_t kMost = 1'000'000;  // of a window's numbers: their products stay small
+
 static Dims read(const Lowering& l, const char* name, size_t n, Dims fallback, int64_t least) {
   const Dims v = l.attrs.ints(name, std::move(fallback));
   if (v.size() != n) fail(Exit::model, "E_ATTR", cat(name, " ", to_string(v), " should have ", n, " numbers"));
   for (const int64_t x : v) {
-    if (x < least) fail(Exit::model, "E_ATTR", cat(name, " ", to_string(v), " must not be below ", least));
+    if (x < least || x > kMost)
+      fail(Exit::model, "E_ATTR", cat(name, " ", to_string(v), " must lie in ", least, "..", kMost));
   }
   return v;
 }
@@ -44,6 +47,9 @@ Spatial read_spatial(const Lowering& l, const Dims& in, Dims kernel, bool resolv
     fail(Exit::model, "E_ATTR",
          cat("kernel_shape ", to_string(s.kernel), ", but the weight's kernel is ", to_string(kernel)));
   }
+  // A pool's window may be anything; one that is far larger than what it slides over is a broken file, and takes for ever.
+  if (kernel.empty() && numel(s.kernel) > std::max<int64_t>(1 << 16, 16 * numel(in)))
+    fail(Exit::model, "E_ATTR", cat("a window of ", to_string(s.kernel), " over ", to_string(in)));
   s.strides = read(l, "strides", r, Dims(r, 1), 1);
   s.dilations = read(l, "dilations", r, Dims(r, 1), 1);
   const std::string mode = l.attrs.s("auto_pad", "NOTSET");

@@ -7,13 +7,23 @@
 #include <map>
 #include <set>
 
+#include "base/limits.h"
 #include "base/npz.h"
 #include "base/text.h"
 #include "tools/device.h"
 
 namespace amp {
 
+static Limits limits_of(const cli::Options& opts) {
+  Limits l;
+  l.graph_nodes = opts.integer("max_graph_nodes");
+  l.activation_bytes = opts.integer("max_activation_bytes");
+  l.constant_bytes = opts.integer("max_constant_bytes");
+  return l;
+}
+
 Imported open_model(const cli::Options& opts) {
+  set_limits(limits_of(opts));
   ImportOptions o;
   if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad || opts.verb == cli::Verb::check ||
       opts.verb == cli::Verb::plan) {

@@ -9,6 +9,7 @@
 #include "backend/memory_phase.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/limits.h"
 #include "ops/padding.h"
 #include "ops/statistics.h"
 
@@ -142,6 +143,15 @@ static std::string signature(const Tensors& batch) {
   return s;
 }
 
+// Before any of it is touched.
+static void refuse_large(const Program& p, const SourceGraph& g, const Tensors& batch) {
+  std::map<std::string, Dims> shapes;
+  for (const auto& [name, t] : batch) shapes[name] = t.dims();
+  const int64_t limit = activation_limit(g, shapes);
+  if (p.arena_bytes() > limit)
+    refuse_bytes(cat("tensors that live at the same time have ", p.arena_bytes(), " bytes"), limit);
+}
+
 Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch,
                           const Packing* packing, bool node_by_node) {
   const bool fused = options_.fusion && !node_by_node;
@@ -168,8 +178,10 @@ Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>&
       o.params.push_back(moved ? staged->second.tensor : view(params_, static_cast<int>(i)));
       o.grads.push_back(train && !layout_.chunks()[i].frozen ? view(grads_, static_cast<int>(i)) : Tensor{});
     }
-    slot = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(batch)),
-                    [&] { return std::make_unique<Program>(graph, o); });
+    auto made = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(batch)),
+                         [&] { return std::make_unique<Program>(graph, o); });
+    refuse_large(*made, source_, batch);
+    slot = std::move(made);
   }
   return *slot;
 }

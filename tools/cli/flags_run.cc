@@ -70,6 +70,17 @@ std::vector<Flag> run_flags() {
              "results are the same.")
           .on(kRun),
       whole("threads", "0", "CPU threads; 0: one for each core.").at_least(0).on(kRun).also({"num_threads"}),
+      whole("max_graph_nodes", "200000", "Refuse models of more nodes, functions inlined and loops unrolled.")
+          .at_least(1)
+          .on(kRun | kExport),
+      whole("max_activation_bytes", "0",
+            "Refuse graphs whose tensors need more memory at one time; 0: 10,000 times the weights and inputs, 768 MiB "
+            "at least.")
+          .at_least(0)
+          .on(kRun | kExport),
+      whole("max_constant_bytes", "67108864", "Refuse to compute a tensor of more bytes from a model's constants.")
+          .at_least(0)
+          .on(kRun | kExport),
       whole("seed", "42", "Seed of everything random.").at_least(0).on(kGraph).also({"random_seed"}),
       toggle("deterministic", "false", "Same bits for the same flags, also where that costs speed.")
           .on(kRun)

@@ -1,0 +1,192 @@
+// What core operators need of the dims and attributes that they are given (graph/signature.h): kernels trust them.
+#include <algorithm>
+
+#include "base/error.h"
+#include "graph/signature.h"
+
+namespace amp {
+namespace {
+
+[[noreturn]] void refuse(const std::string& fact) { fail(Exit::model, "E_SHAPE", fact); }
+void need(bool ok, const char* what) {
+  if (!ok) refuse(what);
+}
+void need_dims(const InferCtx& c, size_t i, const Dims& want, const char* what) {
+  if (i < c.n_in() && c.inputs[i] && c.in(i).dims != want)
+    refuse(cat(what, " is ", to_string(c.in(i).dims), ", not ", to_string(want)));
+}
+
+size_t axis_of(const InferCtx& c) {
+  const int64_t axis = c.attrs.i("axis", 0), rank = static_cast<int64_t>(c.in(0).dims.size());
+  if (axis < 0 || axis >= rank) refuse(cat("axis ", axis, " of a tensor of rank ", rank));
+  return static_cast<size_t>(axis);
+}
+void axis_alone(const InferCtx& c) { axis_of(c); }
+
+// The region (starts, steps, dims) lies inside a tensor of dims `whole`.
+void check_region(const InferCtx& c, const Dims& whole, const Dims& part) {
+  const auto starts = c.attrs.ints("starts"), steps = c.attrs.ints("steps");
+  need(starts.size() == whole.size() && steps.size() == whole.size() && part.size() == whole.size(),
+       "a region of another rank than the tensor that it is taken from");
+  for (size_t d = 0; d < whole.size(); ++d) {
+    if (part[d] < 0 || whole[d] < 0) refuse(cat("a region of ", to_string(part), " in ", to_string(whole)));
+    if (part[d] == 0) continue;
+    int64_t last = 0;
+    const bool overflows =
+        __builtin_mul_overflow(part[d] - 1, steps[d], &last) || __builtin_add_overflow(last, starts[d], &last);
+    if (overflows || starts[d] < 0 || starts[d] >= whole[d] || last < 0 || last >= whole[d]) {
+      refuse(cat("axis ", d, ": ", part[d], " elements from ", starts[d], " by steps of ", steps[d],
+                 " in an extent of ", whole[d]));
+    }
+  }
+}
+void slice(const InferCtx& c) { check_region(c, c.in(0).dims, c.attrs.ints("dims")); }
+void slice_grad(const InferCtx& c) { check_region(c, c.attrs.ints("full"), c.in(0).dims); }
+
+void split(const InferCtx& c) {
+  const int64_t n = c.in(0).dims[axis_of(c)];
+  int64_t total = 0;
+  for (const int64_t size : c.attrs.ints("sizes")) {
+    need(size >= 0 && !__builtin_add_overflow(total, size, &total), "a part of negative size");
+  }
+  if (total != n) refuse(cat("parts of ", total, " elements of an axis of ", n));
+}
+
+void transpose(const InferCtx& c) {
+  std::vector<int64_t> perm = c.attrs.ints("perm");
+  std::sort(perm.begin(), perm.end());
+  bool whole = perm.size() == c.in(0).dims.size();
+  for (size_t i = 0; i < perm.size(); ++i) whole = whole && perm[i] == static_cast<int64_t>(i);
+  if (!whole) refuse(cat("perm ", to_string(c.attrs.ints("perm")), " of a tensor of rank ", c.in(0).dims.size()));
+}
+
+void reduce(const InferCtx& c) {
+  for (const int64_t a : c.attrs.ints("axes")) {
+    if (a < 0 || a >= static_cast<int64_t>(c.in(0).dims.size()))
+      refuse(cat("axis ", a, " of a tensor of rank ", c.in(0).dims.size()));
+  }
+}
+
+// Indices that are the model's own are refused before anything runs, and are no fault of the data.
+void check_indices(const InferCtx& c, size_t input, int64_t least, int64_t end) {
+  const Value& v = c.in(input);
+  if (v.kind != ValueKind::constant) return;
+  for (const int64_t i : v.constant.to_ints()) {
+    if (i < least || i >= end)
+      fail(Exit::model, "E_INDEX", cat("the model's constant index ", i, " is outside an axis of ", end));
+  }
+}
+
+// x (outer, n, inner), indices (k), y (outer, k, inner)
+void rows(const InferCtx& c, const Dims& x, const Dims& y) {
+  const int64_t outer = c.attrs.i("outer", 1), n = c.attrs.i("n", 1), inner = c.attrs.i("inner", 1),
+                k = numel(c.in(1).dims);
+  need(outer >= 0 && n >= 0 && inner >= 0, "a table of negative extent");
+  if (checked_mul(checked_mul(outer, n), inner) != numel(x) || checked_mul(checked_mul(outer, k), inner) != numel(y))
+    refuse(cat("rows of ", to_string(x), " at ", k, " indices as ", to_string(y)));
+  check_indices(c, 1, -n, n);
+}
+void gather_rows(const InferCtx& c) { rows(c, c.in(0).dims, c.attrs.ints("dims")); }
+void scatter_rows(const InferCtx& c) { rows(c, c.attrs.ints("dims"), c.in(0).dims); }
+
+// Indices along one axis; on the others they cover at most the table.
+void elements(const InferCtx& c, const Dims& table) {
+  const Dims& index = c.in(1).dims;
+  const int64_t axis = c.attrs.i("axis", 0);
+  need(index.size() == table.size() && axis >= 0 && axis < static_cast<int64_t>(table.size()),
+       "data and indices differ in rank");
+  for (size_t d = 0; d < table.size(); ++d) {
+    if (static_cast<int64_t>(d) != axis && index[d] > table[d])
+      refuse(cat("indices ", to_string(index), " are larger than ", to_string(table)));
+  }
+  const int64_t n = table[static_cast<size_t>(axis)];
+  check_indices(c, 1, -n, n);
+}
+void gather_elements(const InferCtx& c) { elements(c, c.in(0).dims); }
+void scatter_add(const InferCtx& c) {
+  elements(c, c.attrs.ints("dims"));
+  need_dims(c, 0, c.in(1).dims, "what is added");
+}
+void scatter_elements(const InferCtx& c) {
+  elements(c, c.in(0).dims);
+  need_dims(c, 2, c.in(1).dims, "the update");
+}
+void scatter_nd(const InferCtx& c) {
+  const int64_t n = c.attrs.i("n", 1), inner = c.attrs.i("inner", 1);
+  need(c.in(1).dtype == DType::i64 && n >= 0 && inner >= 0, "row numbers are not int64");
+  if (checked_mul(n, inner) != numel(c.in(0).dims) || checked_mul(numel(c.in(1).dims), inner) != numel(c.in(2).dims)) {
+    refuse(cat("updates ", to_string(c.in(2).dims), " at ", numel(c.in(1).dims), " rows of ", inner, " in ",
+               to_string(c.in(0).dims)));
+  }
+  check_indices(c, 1, 0, n);
+}
+
+void top_k(const InferCtx& c) {
+  const int64_t k = c.attrs.i("k", 0), n = c.in(0).dims[axis_of(c)];
+  if (k < 0 || k > n) refuse(cat("the first ", k, " of ", n));
+}
+void arg(const InferCtx& c) {
+  if (c.in(0).dims[axis_of(c)] == 0) refuse("the place of the largest of no elements");
+}
+
+void layer_norm(const InferCtx& c) {
+  const int64_t n = c.attrs.i("n", 1);
+  if (n < 1 || numel(c.in(0).dims) % n != 0) refuse(cat("norms over ", n, " of ", to_string(c.in(0).dims)));
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    if (i < c.n_in() && c.inputs[i] && numel(c.in(i).dims) != n)
+      refuse(cat("scale or bias ", to_string(c.in(i).dims), " for norms over ", n));
+  }
+}
+
+void mat_mul(const InferCtx& c) {
+  if (c.n_in() < 3 || !c.inputs[2]) return;
+  const Dims& b = c.in(1).dims;
+  const int64_t n = b[c.attrs.i("transB", 0) != 0 ? b.size() - 2 : b.size() - 1];
+  if (numel(c.in(2).dims) != n) refuse(cat("a bias of ", to_string(c.in(2).dims), " for ", n, " columns"));
+}
+
+// xg (T, B, G H), R (G H, H), states (B, H), lengths (B), then H times `more` of each further input.
+void recurrent(const InferCtx& c, int64_t gates, size_t states, int64_t more) {
+  const Dims &x = c.in(0).dims, &r = c.in(1).dims;
+  const int64_t hidden = r[1];
+  if (r[0] != gates * hidden || x[2] != r[0])
+    refuse(cat("gates ", to_string(x), " with recurrence weights ", to_string(r)));
+  for (size_t i = 0; i < states; ++i) need_dims(c, 2 + i, {x[1], hidden}, "an initial state");
+  need_dims(c, 2 + states, {x[1]}, "the lengths");
+  need_dims(c, 3 + states, {more * hidden}, "the peepholes or reset biases");
+  if (c.n_in() > 2 + states && c.inputs[2 + states]) {
+    const DType t = c.in(2 + states).dtype;
+    need(t == DType::i32 || t == DType::i64, "lengths are not int32 or int64");
+  }
+}
+void lstm(const InferCtx& c) { recurrent(c, 4, 2, 3); }
+void gru(const InferCtx& c) { recurrent(c, 3, 1, 1); }
+void rnn(const InferCtx& c) { recurrent(c, 1, 1, 0); }
+
+const RegisterChecks checks{{"Slice", slice},
+                            {"SliceGrad", slice_grad},
+                            {"Concat", axis_alone},
+                            {"Split", split},
+                            {"Transpose", transpose},
+                            {"ReduceSum", reduce},
+                            {"ReduceMax", reduce},
+                            {"ReduceMin", reduce},
+                            {"ReduceProd", reduce},
+                            {"GatherRows", gather_rows},
+                            {"ScatterRows", scatter_rows},
+                            {"GatherElements", gather_elements},
+                            {"ScatterElementsAdd", scatter_add},
+                            {"ScatterElements", scatter_elements},
+                            {"ScatterNDRows", scatter_nd},
+                            {"TopK", top_k},
+                            {"ArgMax", arg},
+                            {"ArgMin", arg},
+                            {"CumSum", axis_alone},
+                            {"LayerNorm", layer_norm},
+                            {"MatMul", mat_mul},
+                            {"LSTM", lstm},
+                            {"GRU", gru},
+                            {"RNN", rnn}};
+
+}  // namespace
+}  // namespace amp

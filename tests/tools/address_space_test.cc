@@ -1,0 +1,41 @@
+// The program runs where address space is limited (ulimit -v, containers): it reserves what a run needs, not all that
+// the machine has. The limit holds for a process from its start, so the test runs itself once more.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch_all.hpp>
+#include <filesystem>
+
+#include "backend/arena.h"
+#include "tests/cli/cli_helper.h"
+#include "tools/run_verb.h"
+
+using namespace amp;
+namespace fs = std::filesystem;
+
+// Not run by itself.
+TEST_CASE("a small training", "[.limited]") {
+  const std::string entry = std::string(TEST_DATA) + "/zoo/lenet_relu_dyn18";
+  const fs::path out = fs::temp_directory_path() / cat("amp-limited-", ::getpid());
+  const int code = run_verb(
+      ::parse({entry + "/model.onnx", "--train", entry + "/batch.safetensors", "--loss", "cross_entropy", "--device",
+               "cpu", "--threads", "2", "--max_steps", "2", "--use_bf16", "--output_dir", out.string()}));
+  fs::remove_all(out);
+  CHECK(code == 0);
+}
+
+TEST_CASE("training runs in a limited address space") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit space{rlim_t{600} << 20, rlim_t{600} << 20};
+    ::setrlimit(RLIMIT_AS, &space);
+    ::execl("/proc/self/exe", "test_tools", "[.limited]", static_cast<char*>(nullptr));
+    ::_exit(99);
+  }
+  REQUIRE(child > 0);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
