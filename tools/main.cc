@@ -6,10 +6,8 @@
 #include <iostream>
 
 #include "tools/cli/error_line.h"
-#include "tools/cli/help.h"
 #include "tools/cli/options.h"
-#include "tools/device.h"
-#include "tools/verbs.h"
+#include "tools/run_verb.h"
 
 namespace {
 
@@ -29,36 +27,5 @@ void shorten_spinning(char** argv) {
 int main(int argc, char** argv) {
   using namespace amp;
   shorten_spinning(argv);
-  return cli::guarded(std::cerr, [&] {
-    const cli::Options opts = cli::parse_command_line(argc, argv, environ);
-    for (const std::string& w : opts.warnings) std::cerr << "warning: " << w << '\n';
-    if (opts.str("device") == "cuda") choose_device(opts);  // before anything else is read: it may not be there
-    switch (opts.verb) {
-      case cli::Verb::help:
-        std::cout << cli::help_text(opts.help_topic, opts.help_all);
-        return 0;
-      case cli::Verb::version:
-        std::cout << cli::version_text();
-        return 0;
-      case cli::Verb::grad:
-        return run_grad(opts);
-      case cli::Verb::predict:
-        return run_predict(opts);
-      case cli::Verb::train:
-        return run_train(opts);
-      case cli::Verb::eval:
-        return run_eval(opts);
-      case cli::Verb::check:
-        return run_check(opts);
-      case cli::Verb::plan:
-        return run_plan(opts);
-      case cli::Verb::export_model:
-        return run_export(opts);
-      case cli::Verb::tokenize:
-        return run_tokenize(opts);
-      default:
-        break;
-    }
-    fail(Exit::usage, "E_USAGE", "this verb is not built yet");
-  });
+  return cli::guarded(std::cerr, [&] { return run_verb(cli::parse_command_line(argc, argv, environ)); });
 }
