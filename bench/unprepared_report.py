@@ -1,0 +1,116 @@
+"""docs/unprepared.md: what unprepared_compare.py found, both halves of the architectures apart, every deviation by name."""
+
+import json
+from collections import Counter
+
+import common
+
+HALVES = ("fit", "held-out")
+KINDS = ("sgd", "adamw", "default")
+
+
+def share(part, whole):
+    return f"{part} ({100 * part / whole:.2f} %)" if whole else str(part)
+
+
+def reasons(r):
+    """Why an entry differs from PyTorch, in words; empty where it does not."""
+    out = []
+    if "error" in r:
+        out.append(f"`{r['error']}`" + (f"; {r['engine']}" if "engine" in r else ""))
+    if r.get("loss_ratio", 0) > 1:
+        out.append(f"loss off by {r['loss_error']:.0e}; ours is {r['loss_engine_error']}")
+    if r.get("gradients", 0) > 1:
+        bad = r["gradients_bad"]
+        text = ", ".join(f"`{b['torch']}`" for b in bad[:3]) + (f" and {len(bad) - 3} more" if len(bad) > 3 else "")
+        worst = "not finite" if r["gradients"] == float("inf") else f"{r['gradients']:.3g} times the tolerance"
+        out.append(f"gradients of {text} ({worst})")
+    steps = [f"{k} {r[k]:.2g}" for k in KINDS if (r.get(k) or 0) > 1]
+    if steps:
+        why = "trains what PyTorch does not: see above" if r["wrong"] else "misses weights: see above" if r["missed"] else "unexplained"
+        out.append(f"ten steps, as multiples of the tolerance: {', '.join(steps)} ({why})")
+    return out
+
+
+def table(rows):
+    head = ["", *HALVES, "all"]
+    columns = [[r for r in rows if r["half"] == h] for h in HALVES] + [rows]
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * 3]
+
+    def line(text, value):
+        lines.append(f"| {text} | " + " | ".join(str(value(c)) for c in columns) + " |")
+
+    total = lambda c, key: sum(r.get(key, 0) for r in c)
+    length = lambda c, key: sum(len(r.get(key, ())) for r in c)
+    within = lambda c, key: sum(r.get(key, 9) is not None and r.get(key, 9) <= 1 for r in c)
+    line("architectures", lambda c: len({r["architecture"] for r in c}))
+    line("files", len)
+    line("floating tensors that the output depends on", lambda c: total(c, "tensors"))
+    line("... parameters as they are, transposed, reshaped, cut or joined", lambda c: total(c, "weights"))
+    line("... folded from parameters (convolution + BatchNorm, `1 + w`, `exp(w)`); trained", lambda c: f"{total(c, 'folded')}; {total(c, 'folded_trained')}")
+    line("... gathered from parameters (relative positions); trained", lambda c: f"{total(c, 'gathered')}; {total(c, 'gathered_trained')}")
+    line("... constants", lambda c: total(c, "constants"))
+    line("**weights missed**, of the parameters", lambda c: share(length(c, "missed"), total(c, "weights")))
+    line("**constants trained**, of all tensors", lambda c: share(length(c, "wrong"), total(c, "tensors")))
+    line("files that do not run or train", lambda c: sum("error" in r for r in c))
+    line("loss equal", lambda c: f"{within(c, 'loss_ratio')} of {sum('loss_ratio' in r for r in c)}")
+    line("all gradients equal", lambda c: f"{within(c, 'gradients')} of {sum('gradients' in r for r in c)}")
+    line("... parameters compared, of those with a gradient", lambda c: f"{total(c, 'gradients_compared')} of {total(c, 'gradients_all')}")
+    for kind, text in zip(KINDS, ("SGD", "AdamW", "default flags")):
+        line(f"ten steps equal, {text}", lambda c, kind=kind: f"{within(c, kind)} of {sum(r.get(kind) is not None for r in c)}")
+    line("... files in which some parameters had to be held fixed on both sides", lambda c: sum(bool(r.get("frozen")) for r in c))
+    return lines
+
+
+def names(entries):
+    return ", ".join(f"`{n}`" for n in entries)
+
+
+def text(rows, index, facts, torch_version):
+    states = Counter((e["exporter"], e["state"]) for e in index)
+    ok = {e["name"] for e in index if e["state"] == "ok"}
+    failed = [e for e in index if e["state"] == "export"]
+    lines = [
+        "# Models that nobody prepared",
+        "",
+        f"{len(ok)} architectures of transformers, torchvision, timm and written by hand, tiny and with random weights, exported by PyTorch {torch_version}'s "
+        f"TorchScript exporter (`_ts`: {states['ts', 'ok']} files) and dynamo exporter (`_dyn`: {states['dyn', 'ok']}), through "
+        f"{facts['program'].splitlines()[0]}, commit {facts['commit']}. Made by `bench/unprepared.py`; bench/README.md says what is compared. Every element of every "
+        "parameter has a value of its own, so each tensor of a file is known to be a parameter or not. Rules about what is a weight may be fitted to the first "
+        "half of the architectures (by a hash of the name); the second judges them.",
+        "",
+        *table(rows),
+        "",
+        "Loss: 1e-6. Gradients: 1e-5 of the parameter's largest, or 10 times PyTorch's own distance from float64. Ten steps: 1e-4 of the first loss, or 10 times the "
+        "distance of PyTorch's run from its float64 one. Folded tensors are weights of the file but of no PyTorch parameter: they, and parameters that the file holds "
+        "in part, more than once in one tensor, or not at all, stay fixed on both sides while ten steps are compared.",
+        "",
+        "## Weights missed and constants trained",
+        "",
+    ]
+    for half in HALVES:
+        lines += [f"### {half}", ""]
+        listed = [r for r in rows if r["half"] == half and (r.get("missed") or r.get("wrong"))]
+        for r in listed:
+            parts = [f"{what} {names(r[key])}" for what, key in (("missed", "missed"), ("trained", "wrong")) if r.get(key)]
+            lines.append(f"- {r['entry']}: {'; '.join(parts)}")
+        lines += [*([] if listed else ["None."]), ""]
+    lines += ["## Deviations", ""]
+    deviations = [(r["entry"], reasons(r)) for r in rows]
+    lines += [f"- {entry}: {'; '.join(why)}" for entry, why in deviations if why] or ["None."]
+    lines += ["", "## What the exporters refused", ""]
+    lines += [f"- {e['name']}_{e['exporter']}: {e['error'][:160]}" for e in failed] or ["Nothing."]
+    return "\n".join(lines) + "\n"
+
+
+def main(args):
+    rows = json.loads((args.corpus / "compared.json").read_text())
+    index = json.loads((args.corpus / "index.json").read_text())
+    found = {e["folder"] for e in index if e["state"] == "ok"}
+    rows = [r for r in rows if r["entry"] in found]
+    first = json.loads((args.corpus / rows[0]["entry"] / "ref.json").read_text())
+    page = text(rows, index, common.machine_facts(common.find_binary(args.binary)), first["versions"]["torch"].split("+")[0])
+    if args.out:
+        args.out.write_text(page)
+    else:
+        print(page)
