@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -131,7 +132,11 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
       }
       if (!p) p = b.mutable_graph().add_param(slot, m.name, o.float_type, m.data.dims());
       if (index == master) return p;
-      return v.tied_transposed ? b.transpose(p, {1, 0}) : p;
+      if (!v.tied_transposed) return p;
+      std::vector<int64_t> perm(m.data.dims().size());  // the last two dims change places, those before are 1
+      std::iota(perm.begin(), perm.end(), 0);
+      std::swap(perm[perm.size() - 2], perm.back());
+      return b.transpose(p, perm);
     }
     case SourceKind::constant:
       return bind_constant(v, o, b);

@@ -12,9 +12,12 @@
 namespace amp {
 namespace {
 
+// The last two dims; those before are 1.
 HostTensor transpose(const HostTensor& t) {
-  const int64_t rows = t.dims()[0], columns = t.dims()[1];
-  HostTensor out = HostTensor::empty(DType::f32, {columns, rows});
+  Dims dims = t.dims();
+  const int64_t rows = dims[dims.size() - 2], columns = dims.back();
+  std::swap(dims[dims.size() - 2], dims.back());
+  HostTensor out = HostTensor::empty(DType::f32, std::move(dims));
   const float* in = t.as<float>();
   float* p = out.as_mutable<float>();
   for (int64_t i = 0; i < rows; ++i) {

@@ -103,6 +103,17 @@ ValueId blend(Lowering& l, size_t i, ValueId batch) {
   return now;
 }
 
+// Statistics that the graph computes itself (a standardised weight): written out, so that gradients pass through them.
+ValueId by_elements(Lowering& l, ValueId x) {
+  Builder& b = l.b;
+  Dims per_channel(b.dims(x).size(), 1);
+  per_channel[1] = b.dims(x)[1];
+  const auto row = [&](size_t i) { return b.cast(b.reshape(l.in(i), per_channel), b.dtype(x)); };
+  const ValueId var = b.op("Add", {row(4), b.scalar(l.attrs.f("epsilon", 1e-5), b.dtype(x))});
+  const ValueId normal = b.op("Div", {b.op("Sub", {x, row(3)}), b.op("Sqrt", {var})});
+  return b.op("Add", {b.op("Mul", {normal, row(1)}), row(2)});
+}
+
 // Outputs: y, running mean, running var after this batch; before opset 14 also saved mean and saved var of the batch.
 void lower_batch_norm(Lowering& l) {
   Builder& b = l.b;
@@ -121,7 +132,8 @@ void lower_batch_norm(Lowering& l) {
     if (l.wanted(3)) l.out(3, out[1]);
     if (l.wanted(4)) l.out(4, out[2]);
   } else {
-    y = b.op("BatchNorm", {x, l.in(1), l.in(2), l.in(3), l.in(4)}, a);
+    const auto computed = [&](size_t i) { return b.value(l.in(i)).kind == ValueKind::temp; };
+    y = computed(3) || computed(4) ? by_elements(l, x) : b.op("BatchNorm", {x, l.in(1), l.in(2), l.in(3), l.in(4)}, a);
     mean = l.in(3);
     var = l.in(4);
     l.out(3, mean);

@@ -17,9 +17,12 @@
 namespace amp {
 
 namespace {
+// The last two dims; those before are 1.
 HostTensor transposed(const HostTensor& t) {
-  const int64_t rows = t.dims().at(0), cols = t.dims().at(1);
-  HostTensor out = HostTensor::empty(DType::f32, {cols, rows});
+  Dims dims = t.dims();
+  const int64_t rows = dims.at(dims.size() - 2), cols = dims.back();
+  std::swap(dims[dims.size() - 2], dims.back());
+  HostTensor out = HostTensor::empty(DType::f32, std::move(dims));
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < cols; ++j) out.as_mutable<float>()[j * rows + i] = t.as<float>()[i * cols + j];
   }
