@@ -155,6 +155,8 @@ int SourceBuilder::add_constant(Scope& scope, const std::string& name, HostTenso
     // A function called twice holds its constants once: they stay one weight.
     if (const auto it = by_slot_.find(slot->second); it != by_slot_.end()) return scope.values[name] = it->second;
   }
+  if (!main && slot != slots_.end() && data && is_float(data.dtype()) && scope.standard.empty())
+    return hoist(scope, name, std::move(data), slot->second);
   SourceValue v;
   v.name = value_name(scope, name, true);
   v.kind = SourceKind::constant;
@@ -171,6 +173,38 @@ int SourceBuilder::add_constant(Scope& scope, const std::string& name, HostTenso
     if (slot != slots_.end()) by_slot_[slot->second] = index;
   }
   return scope.values[name] = index;
+}
+
+int SourceBuilder::hoist(Scope& scope, const std::string& name, HostTensor data, int slot) {
+  const auto known = by_slot_.find(slot);
+  if (known == by_slot_.end()) {
+    const auto taken = [&](const std::string& n) {
+      return out_.graph.find(n) >= 0 || reserved_.count(n) ||
+             std::any_of(bodies_.begin(), bodies_.end(), [&](const SourceGraph* b) { return b->find(n) >= 0; });
+    };
+    SourceValue v;
+    v.name = name;
+    for (int i = 1; taken(v.name); ++i) v.name = cat(name, "_", i);
+    v.kind = SourceKind::constant;
+    v.dtype = data.dtype();
+    v.dtype_known = v.rank_known = true;
+    for (const int64_t d : data.dims()) v.dims.push_back({d, ""});
+    v.data = std::move(data);
+    by_slot_[slot] = out_.graph.add_value(std::move(v));
+    out_.slot_of.push_back(slot);
+    out_.visible.push_back(0);
+  }
+  const SourceValue source = out_.graph.values[static_cast<size_t>(by_slot_.at(slot))];
+  for (SourceGraph* body : bodies_) {
+    if (body->find(source.name) >= 0) continue;
+    SourceValue captured;
+    captured.name = source.name;
+    captured.dtype = source.dtype;
+    captured.dtype_known = captured.rank_known = true;
+    captured.dims = source.dims;
+    body->add_value(std::move(captured));
+  }
+  return scope.values[name] = scope.graph->find(source.name);
 }
 
 void SourceBuilder::add_initializers(Scope& scope, const onnx::GraphProto& graph) {

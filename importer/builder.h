@@ -65,6 +65,8 @@ class SourceBuilder {
   int need(Scope& scope, const std::string& name);  // E_DANGLING
   int declare(Scope& scope, const std::string& name);
   int add_constant(Scope& scope, const std::string& name, HostTensor data, const void* place);
+  // A floating tensor of a branch or body: held by the top graph, where it can be trained, and captured from there.
+  int hoist(Scope& scope, const std::string& name, HostTensor data, int slot);
   const HostTensor* constant_behind(const SourceGraph& graph, int value) const;
   HostTensor payload(const onnx::TensorProto& t, const std::string& what);
 
@@ -97,6 +99,7 @@ class SourceBuilder {
   std::map<const SourceGraph*, Types> types_;
   std::deque<onnx::FunctionProto> standard_bodies_;  // built for one node each; attributes and tensors are pointed to
   std::set<std::string> expanded_;
+  std::vector<SourceGraph*> bodies_;  // graphs inside nodes that are being built, the outermost first
 };
 
 // Replaces uses of Identity(constant) by the constant and drops values and nodes that only named it.

@@ -109,11 +109,13 @@ std::shared_ptr<SourceGraph> SourceBuilder::subgraph(Scope& scope, const onnx::G
   inner.arguments = scope.arguments;
   inner.opsets = scope.opsets;
   inner.standard = scope.standard;
+  bodies_.push_back(sub.get());
   for (const auto& i : graph.input()) add_input(inner, i);
   add_initializers(inner, graph);
   add_nodes(inner, graph.node());
   for (const auto& o : graph.output()) sub->outputs.push_back(need(inner, o.name()));
   node_names_.erase(sub.get());
+  bodies_.pop_back();
   return sub;
 }
 

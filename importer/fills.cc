@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/builder.h"
-#include "importer/discover.h"
+#include "importer/positions.h"
 
 namespace amp {
 namespace {
@@ -63,9 +63,8 @@ void materialise_fills(Built& built) {
     if (dims.empty() || !is_float(value.dtype()) || value.numel() != 1) continue;
     if (!built.visible[static_cast<size_t>(v)] || captured.count(v)) continue;
     const auto uses = uses_behind_views(g, consumers, live, v);
-    const bool weight = std::any_of(uses.begin(), uses.end(), [&](const Use& u) {
-      return weight_position(g.nodes[static_cast<size_t>(u.node)], u.input);
-    });
+    const bool weight =
+        std::any_of(uses.begin(), uses.end(), [&](const Use& u) { return weight_position(u.at(), u.site_input); });
     if (!weight) continue;
     int64_t bytes = size_of(value.dtype());
     for (const int64_t d : dims) {

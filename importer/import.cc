@@ -47,25 +47,10 @@ int64_t count_non_finite(const HostTensor& t) {
   return bad;
 }
 
-int64_t weights_inside(const SourceNode& n) {
-  int64_t count = 0;
-  for (const auto& [name, value] : n.attrs.items()) {
-    const auto* body = std::get_if<std::shared_ptr<const SourceGraph>>(&value);
-    if (!body) continue;
-    for (const SourceValue& v : (*body)->values) count += v.data && is_float(v.data.dtype()) && v.data.numel() > 1;
-    for (const SourceNode& inner : (*body)->nodes) count += weights_inside(inner);
-  }
-  return count;
-}
-
 // What the file says about training, and weights that cannot be trained from.
 void inspect(const SourceGraph& g, std::vector<std::string>& notes) {
   int norms = 0, dropouts = 0;
   for (const SourceNode& n : g.nodes) {
-    if (const int64_t fixed = weights_inside(n)) {
-      notes.push_back(cat("'", printable(n.name), "' (", printable(n.op), ") holds ", fixed,
-                          " floating tensors of more than one element inside its graphs: they stay fixed"));
-    }
     if (!n.domain.empty()) continue;
     const bool flag = n.attrs.has("training_mode") && n.attrs.i("training_mode", 0) != 0;
     if (n.op == "BatchNormalization") norms += flag || (n.version < 14 && n.outputs.size() > 1);
@@ -98,7 +83,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     Built built = build_source(doc);
     SourceGraph& g = built.graph;
     find_quantisers(built);
-    discover_parameters(g);
+    out.verdicts = discover_parameters(g, read_exporter_record(built, doc));
     name_parameters(g, built.scopes);
     apply_trainable(g, options.trainable);
     if (options.tie_weights_auto) tie_parameters(g);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/source.h"
+#include "importer/verdict.h"
 
 namespace amp {
 
@@ -29,6 +30,7 @@ struct Imported {
   SourceGraph graph;
   std::shared_ptr<ModelDoc> doc;
   std::vector<std::string> notes;  // worth telling the user, each one line
+  std::vector<Verdict> verdicts;   // per value as imported: why it is, or is not, a weight
 };
 
 Imported import_model(const std::string& path, const ImportOptions& options = {});

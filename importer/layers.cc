@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "importer/discover.h"
 #include "importer/edit.h"
+#include "importer/positions.h"
 
 namespace amp {
 namespace {

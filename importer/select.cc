@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "importer/discover.h"
+#include "importer/positions.h"
 
 namespace amp {
 namespace {
@@ -58,16 +58,22 @@ bool varied(const HostTensor& t) {
   });
 }
 
+// As matrices, dims of 1 before.
 bool is_transpose(const HostTensor& a, const HostTensor& b) {
-  if (a.rank() != 2 || b.rank() != 2 || a.dims()[0] != b.dims()[1] || a.dims()[1] != b.dims()[0]) return false;
+  const size_t rank = a.dims().size();
+  if (rank < 2 || b.dims().size() != rank) return false;
+  if (std::any_of(a.dims().begin(), a.dims().end() - 2, [](int64_t d) { return d != 1; })) return false;
+  const int64_t rows = a.dims()[rank - 2], columns = a.dims()[rank - 1];
+  if (b.dims()[rank - 1] != rows || b.dims()[rank - 2] != columns || a.numel() != b.numel()) return false;
   return with_type(a.dtype(), [&](auto tag) {
     using T = decltype(tag);
-    return transposed_equal(static_cast<const T*>(a.data()), static_cast<const T*>(b.data()), a.dims()[0], a.dims()[1]);
+    return transposed_equal(static_cast<const T*>(a.data()), static_cast<const T*>(b.data()), rows, columns);
   });
 }
 
+// A name with characters of a pattern matches itself too.
 bool matches(const std::string& glob, const SourceValue& v) {
-  return glob_match(glob, v.name) || (!v.alias.empty() && glob_match(glob, v.alias));
+  return glob == v.name || glob_match(glob, v.name) || (!v.alias.empty() && glob_match(glob, v.alias));
 }
 
 bool floating_constant(const SourceValue& v) {
@@ -115,8 +121,8 @@ void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes) {
     SourceValue& v = g.values[i];
     if (v.kind != SourceKind::parameter || !made_up(v.name)) continue;
     for (const Use& u : uses_behind_views(g, consumers, live, static_cast<int>(i))) {
-      const SourceNode& n = g.nodes[static_cast<size_t>(u.node)];
-      const char* role = weight_role(n, u.input);
+      const SourceNode& n = u.at();
+      const char* role = weight_role(n, u.site_input);
       const std::string& module = scopes[static_cast<size_t>(u.node)];
       if (!role || module.empty()) continue;
       const std::string stem = cat(as_weights_are_named(g, module), ".", suffix(n, role));

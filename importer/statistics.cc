@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "importer/discover.h"
+#include "importer/positions.h"
 
 namespace amp {
 namespace {

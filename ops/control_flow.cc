@@ -1,5 +1,5 @@
 // If (ONNX 1+), Loop (1+), Scan (9+), when shapes decide them: the branch is taken, the body repeated, as nodes of the
-// graph. A condition or a number of turns that depends on the data is refused; weights inside a body stay fixed.
+// graph. A condition or a number of turns that depends on the data is refused.
 #include <algorithm>
 
 #include "ops/compose.h"

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/npz.h"
 #include "base/text.h"
+#include "importer/describe.h"
 #include "tools/device.h"
 
 namespace amp {
@@ -36,6 +37,14 @@ Imported open_model(const cli::Options& opts) {
   }
   Imported m = import_model(opts.str("model"), o);
   for (const std::string& note : m.notes) std::cerr << "note: " << note << '\n';
+  if (opts.verb == cli::Verb::train) {
+    size_t left = 0;
+    const std::string flags = flags_of_doubt(m.graph, m.verdicts, 12, left);
+    if (!flags.empty()) {
+      std::cerr << "note: unsure whether these tensors are weights (`check` shows the evidence); to turn the verdict: "
+                << printable(flags) << (left ? cat(" (and ", left, " more)") : std::string()) << '\n';
+    }
+  }
   return m;
 }
 

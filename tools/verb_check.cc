@@ -220,7 +220,7 @@ int run_check(const cli::Options& opts) {
     todo = "no tensor is in a weight's position: name some with --trainable GLOB";
 
   nlohmann::json parameters = nlohmann::json::array();
-  std::istringstream lines(describe_parameters_json(g));
+  std::istringstream lines(describe_parameters_json(g, model.verdicts));
   const ParamTable table(g);
   for (std::string line; std::getline(lines, line);) {
     if (line.empty()) continue;
@@ -229,6 +229,9 @@ int run_check(const cli::Options& opts) {
     row["gradient"] = slot >= 0 && r.probe.reached[static_cast<size_t>(slot)];
     parameters.push_back(std::move(row));
   }
+  nlohmann::json tensors = nlohmann::json::array();
+  std::istringstream all(describe_tensors_json(g, model.verdicts));
+  for (std::string line; std::getline(all, line);) tensors.push_back(nlohmann::json::parse(line));
   int unreached = 0;
   for (const auto& row : parameters) unreached += row["trainable"].get<bool>() && !row["gradient"].get<bool>();
 
@@ -269,12 +272,13 @@ int run_check(const cli::Options& opts) {
                                 {"dropout", dropout},
                                 {"notes", model.notes},
                                 {"nodes", nodes},
-                                {"parameters", parameters}}
+                                {"parameters", parameters},
+                                {"tensors", tensors}}
                      .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
               << '\n';
   } else {
     print_table(g, r);
-    std::cout << "\nparameters\n" << describe_parameters(g) << '\n';
+    std::cout << "\ntensors (those in doubt first)\n" << describe_tensors(g, model.verdicts) << '\n';
     print_head(h);
     for (const std::string& line : before.lines) std::cout << "before training: " << line << '\n';
     if (!unsupported.empty())

@@ -1,0 +1,226 @@
+#include "importer/evidence_position.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/fake_quant.h"
+
+namespace amp {
+namespace {
+
+using Weights = std::array<double, 4>;  // by Naming: module, folded, made_up, none
+
+bool one_of(const std::string& op, std::initializer_list<const char*> set) {
+  return std::any_of(set.begin(), set.end(), [&](const char* s) { return op == s; });
+}
+
+// The node whose result the other operand of a two-operand node is.
+const SourceNode* other_producer(const Use& u) {
+  const SourceNode& n = u.at();
+  if (n.inputs.size() != 2) return nullptr;
+  const int other = n.inputs[u.site_input == 0 ? 1 : 0];
+  const int p = other < 0 ? -1 : u.graph->values[static_cast<size_t>(other)].producer;
+  return p < 0 ? nullptr : &u.graph->nodes[static_cast<size_t>(p)];
+}
+
+bool after_product(const Use& u) {
+  if (u.at().op != "Add") return false;
+  const SourceNode* p = other_producer(u);
+  return p && one_of(p->op, {"MatMul", "Gemm", "Conv", "ConvTranspose"});
+}
+
+// Conv, then Mul and Add with constants of [1,C,1,1].
+bool frozen_norm(const Use& u, const HostTensor& data) {
+  const auto per_channel = [](const Dims& d) {
+    return d.size() == 4 && d[0] == 1 && d[1] > 1 && d[2] == 1 && d[3] == 1;
+  };
+  if (!per_channel(data.dims())) return false;
+  const SourceNode* before = other_producer(u);
+  if (!before) return false;
+  if (u.at().op == "Mul") return before->op == "Conv";
+  if (u.at().op != "Add" || before->op != "Mul") return false;
+  return std::any_of(before->inputs.begin(), before->inputs.end(), [&](int i) {
+    if (i < 0) return false;
+    const int p = u.graph->values[static_cast<size_t>(i)].producer;
+    return p >= 0 && u.graph->nodes[static_cast<size_t>(p)].op == "Conv";
+  });
+}
+
+Evidence position(const Use& u, Naming naming) {
+  const SourceNode& n = u.at();
+  const char* role = weight_role(n, u.site_input);
+  const auto weigh = [&](const std::string& text, const Weights& w) {
+    return Evidence{text, w[static_cast<size_t>(naming)]};
+  };
+  const std::string where = cat("input ", u.site_input, " of ", printable(n.op));
+  if (!role) return weigh(cat(where, ", where few weights are"), {-1, -0.5, -3, -4});
+  if (after_product(u)) return weigh("added to a product", {2, 3, 4, 5});
+  if (one_of(n.op, {"Gather", "GatherND", "GatherElements"})) return weigh("a table that is looked up", {1, 2, 3, 4});
+  if (one_of(n.op, {"Add", "Sub", "Mul", "Sum", "Einsum"})) return weigh(cat("operand of ", n.op), {0, 0, 0, 2.5});
+  return weigh(cat(where, ", a weight's position"), {2, 3, 4, 5});
+}
+
+std::string not_a_weight(const Use& u) {
+  const SourceNode& n = u.at();
+  if (n.op != "BatchNormalization" || u.site_input < 3) return "";
+  return u.site_input == 3 ? "running mean" : "running variance";
+}
+
+}  // namespace
+
+PositionEvidence::PositionEvidence(const SourceGraph& g)
+    : g_(g), consumers_(g.consumers()), live_(live_nodes(g)), differentiable_(amp::differentiable(g)) {
+  find_input_like();
+}
+
+const Use& PositionEvidence::main_use(const std::vector<Use>& uses) {
+  const auto it =
+      std::find_if(uses.begin(), uses.end(), [](const Use& u) { return weight_role(u.at(), u.site_input) != nullptr; });
+  return it == uses.end() ? uses.front() : *it;
+}
+
+std::string PositionEvidence::place(const Use& u) {
+  const SourceNode& n = u.at();
+  return cat("input ", u.site_input, " of ", printable(n.op), " '", printable(n.name), "'",
+             u.around.empty() ? "" : " inside " + u.around, u.views.empty() ? "" : " (through " + u.views + ")");
+}
+
+std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& uses, Naming naming) const {
+  const HostTensor& data = value(v).data;
+  const auto all = [&](const auto& holds) { return std::all_of(uses.begin(), uses.end(), holds); };
+  const Use& main = main_use(uses);
+  std::vector<Evidence> out;
+  if (const std::string statistic = not_a_weight(main); !statistic.empty()) return {{statistic, -12}};
+  if (!differentiable_[static_cast<size_t>(v)] ||
+      all([](const Use& u) { return blocks_gradient(u.at(), u.site_input); }))
+    return {{"no gradient reaches it", -12}};
+  if (all([](const Use& u) { return u.at().attrs.has(kQuantiserData); }))
+    return {{"scale or zero point of a quantiser", -12}};
+  out.push_back(position(main, naming));
+  if (data.numel() == 1 && !one_element_weight(data, uses))
+    out.push_back({"one element", Weights{-1, -1, -5, -7}[static_cast<size_t>(naming)]});
+  if (rotary(v)) out.push_back({"rotary frequencies: it reaches Cos or Sin with positions only", -9});
+  if (all([&](const Use& u) { return dummy_norm(u); }))
+    out.push_back({"dummy scale or bias (ones, zeros) of a decomposed norm", -9});
+  if (naming != Naming::module && all([&](const Use& u) { return frozen_norm(u, data); }))
+    out.push_back({"scale or shift of a frozen BatchNormalization: [1,C,1,1] behind a convolution", -4});
+  const bool zeros = data.rank() > 1 && after_product(main) && all_equal(g_, v, 0);
+  if ((naming == Naming::folded || naming == Naming::made_up) && zeros)
+    out.push_back({"zeros with leading dims, added to a product", -5});
+  if (all([&](const Use& u) { return standardises(u, data); }))
+    out.push_back({"standardises a graph input", Weights{-3, -5, -6, -8}[static_cast<size_t>(naming)]});
+  return out;
+}
+
+bool PositionEvidence::one_element_weight(const HostTensor& data, const std::vector<Use>& uses) const {
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& u) {
+    const SourceNode& n = u.at();
+    if (!weight_role(n, u.site_input)) return false;
+    if (u.through_concat) return true;
+    if (one_of(n.op, {"Gemm", "Conv", "ConvTranspose"})) return u.site_input == 2;
+    return n.op == "MatMul" || n.op == "PRelu" || (data.rank() >= 1 && after_product(u));
+  });
+}
+
+// Frequencies: multiplied by something made of positions (no floating input, no embedding) and then Cos or Sin.
+bool PositionEvidence::rotary(int v) const {
+  if (value(v).data.numel() < 2) return false;
+  std::set<int> seen = {v};
+  std::vector<int> open = {v};
+  while (!open.empty()) {
+    const int at = open.back();
+    open.pop_back();
+    for (const int user : consumers_[static_cast<size_t>(at)]) {
+      const SourceNode& n = node(user);
+      if (n.op == "Cos" || n.op == "Sin") return true;
+      const int input = static_cast<int>(std::find(n.inputs.begin(), n.inputs.end(), at) - n.inputs.begin());
+      const bool product = one_of(n.op, {"MatMul", "Mul", "Einsum"});
+      if (!product && !is_view(n, input)) continue;
+      if (product && std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return i != at && carries_data(i); }))
+        continue;
+      for (const int o : n.outputs) {
+        if (o >= 0 && seen.insert(o).second) open.push_back(o);
+      }
+    }
+  }
+  return false;
+}
+
+// Depends on a floating graph input or on an embedding.
+bool PositionEvidence::carries_data(int v) const {
+  std::set<int> seen;
+  std::vector<int> open = {v};
+  while (!open.empty()) {
+    const int at = open.back();
+    open.pop_back();
+    if (at < 0 || !seen.insert(at).second) continue;
+    const SourceValue& value = g_.values[static_cast<size_t>(at)];
+    if (value.kind == SourceKind::input && (!value.dtype_known || is_float(value.dtype))) return true;
+    if (value.producer < 0) continue;
+    const SourceNode& n = node(value.producer);
+    if (n.op == "Shape" || n.op == "Size") continue;
+    if (n.op == "Gather" && !n.inputs.empty() && constant(n.inputs[0])) {
+      const HostTensor& table = g_.values[static_cast<size_t>(n.inputs[0])].data;
+      if (is_float(table.dtype()) && table.rank() >= 2) return true;
+    }
+    open.insert(open.end(), n.inputs.begin(), n.inputs.end());
+  }
+  return false;
+}
+
+bool PositionEvidence::all_equal(const SourceGraph& g, int v, double want) const {
+  while (v >= 0 && !g.values[static_cast<size_t>(v)].data) {
+    const int p = g.values[static_cast<size_t>(v)].producer;
+    if (p < 0) return false;
+    const SourceNode& n = g.nodes[static_cast<size_t>(p)];
+    if (n.inputs.empty() || !is_view(n, 0)) return false;
+    v = n.inputs[0];
+  }
+  if (v < 0) return false;
+  const std::vector<double> all = g.values[static_cast<size_t>(v)].data.to_doubles();
+  return std::all_of(all.begin(), all.end(), [&](double x) { return x == want; });
+}
+
+// The inner step of a decomposed GroupNorm, or of a standardised convolution weight: a norm with scale 1 and bias 0.
+bool PositionEvidence::dummy_norm(const Use& u) const {
+  const SourceNode& n = u.at();
+  if (n.op == "InstanceNormalization" && n.inputs.size() == 3)
+    return all_equal(*u.graph, n.inputs[1], 1) && all_equal(*u.graph, n.inputs[2], 0);
+  // A weight is normalised, not data: the norm's own scale and bias are no weights of a module.
+  return n.op == "BatchNormalization" && n.inputs.size() == 5 && constant(n.inputs[0]) && u.graph == &g_ &&
+         u.site_input > 0 && all_equal(g_, n.inputs[1], 1) && all_equal(g_, n.inputs[2], 0);
+}
+
+void PositionEvidence::find_input_like() {
+  input_like_.assign(g_.values.size(), 0);
+  for (const int v : g_.inputs) input_like_[static_cast<size_t>(v)] = 1;
+  for (const SourceNode& n : g_.nodes) {
+    if (n.inputs.empty() || n.outputs.empty() || n.outputs[0] < 0) continue;
+    const auto like = [&](int v) { return v >= 0 && input_like_[static_cast<size_t>(v)]; };
+    bool yes = n.op != "Concat" && is_view(n, 0) && like(n.inputs[0]);
+    if (one_of(n.op, {"Sub", "Add", "Mul", "Div"}) && n.inputs.size() == 2) {
+      yes = (like(n.inputs[0]) && constant(n.inputs[1])) || (constant(n.inputs[0]) && like(n.inputs[1]));
+    }
+    if (yes) {
+      for (const int o : n.outputs) {
+        if (o >= 0) input_like_[static_cast<size_t>(o)] = 1;
+      }
+    }
+  }
+}
+
+// Add and Mul of a whole matrix is rather a position table, so there only vectors count.
+bool PositionEvidence::standardises(const Use& u, const HostTensor& data) const {
+  if (u.graph != &g_) return false;
+  const SourceNode& n = u.at();
+  if (!one_of(n.op, {"Sub", "Add", "Mul", "Div"}) || n.inputs.size() != 2) return false;
+  const int other = n.inputs[u.site_input == 0 ? 1 : 0];
+  if (other < 0 || !input_like_[static_cast<size_t>(other)]) return false;
+  const auto wide = std::count_if(data.dims().begin(), data.dims().end(), [](int64_t d) { return d != 1; });
+  return n.op == "Sub" || n.op == "Div" || wide <= 1;
+}
+
+}  // namespace amp

@@ -1,0 +1,37 @@
+// What the positions of a tensor in the graph say about it.
+#pragma once
+
+#include "importer/evidence.h"
+#include "importer/positions.h"
+
+namespace amp {
+
+class PositionEvidence {
+ public:
+  explicit PositionEvidence(const SourceGraph& g);
+
+  std::vector<Use> uses(int value) const { return uses_behind_views(g_, consumers_, live_, value); }
+  // The first use in a weight's position, else the first use.
+  static const Use& main_use(const std::vector<Use>& uses);
+  static std::string place(const Use& u);  // "input 1 of MatMul '/layer/MatMul' (through Transpose)"
+  std::vector<Evidence> weigh(int value, const std::vector<Use>& uses, Naming naming) const;
+
+ private:
+  const SourceValue& value(int v) const { return g_.values[static_cast<size_t>(v)]; }
+  const SourceNode& node(int n) const { return g_.nodes[static_cast<size_t>(n)]; }
+  bool constant(int v) const { return v >= 0 && static_cast<bool>(value(v).data); }
+  bool one_element_weight(const HostTensor& data, const std::vector<Use>& uses) const;
+  bool rotary(int v) const;
+  bool carries_data(int v) const;
+  bool dummy_norm(const Use& u) const;
+  bool standardises(const Use& u, const HostTensor& data) const;
+  bool all_equal(const SourceGraph& g, int v, double want) const;
+  void find_input_like();
+
+  const SourceGraph& g_;
+  const std::vector<std::vector<int>> consumers_;
+  const std::vector<char> live_, differentiable_;
+  std::vector<char> input_like_;  // a graph input, rearranged or standardised by constants
+};
+
+}  // namespace amp

@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "base/dtype.h"
+#include "base/text.h"
+#include "importer/evidence.h"
+
+namespace amp {
+namespace {
+
+using Weights = std::array<double, 4>;  // by Naming: module, folded, made_up, none
+
+// Tables of weights may be large: what has to look at all elements stops at the first that decides, the rest samples.
+constexpr int64_t kSample = 4096, kRows = 64, kColumns = 16;
+
+class Values {
+ public:
+  explicit Values(const HostTensor& t) : t_(t) {
+    for (const int64_t d : t.dims()) {
+      if (d != 1) wide_.push_back(d);
+    }
+  }
+
+  double at(int64_t i) const {
+    switch (t_.dtype()) {
+      case DType::f32:
+        return t_.as<float>()[i];
+      case DType::f64:
+        return t_.as<double>()[i];
+      case DType::f16:
+        return static_cast<float>(t_.as<Half>()[i]);
+      default:
+        return static_cast<float>(t_.as<BFloat16>()[i]);
+    }
+  }
+  int64_t size() const { return t_.numel(); }
+  const Dims& wide() const { return wide_; }  // without dims of 1
+  bool matrix() const { return wide_.size() == 2; }
+
+  // All distinct values in order; empty when there are more than `most`.
+  std::vector<double> distinct(size_t most) const {
+    std::vector<double> found;
+    for (int64_t i = 0; i < size(); ++i) {
+      const double x = at(i);
+      if (std::find(found.begin(), found.end(), x) != found.end()) continue;
+      if (found.size() == most || std::isnan(x)) return {};
+      found.push_back(x);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  bool sampled(const std::function<bool(double)>& holds) const {
+    const int64_t step = std::max<int64_t>(1, size() / kSample);
+    for (int64_t i = 0; i < size(); i += step) {
+      if (!holds(at(i))) return false;
+    }
+    return true;
+  }
+
+ private:
+  const HostTensor& t_;
+  Dims wide_;
+};
+
+// x[i+1] - x[i] is always the same: arange, linspace.
+bool arithmetic(const std::function<double(int64_t)>& x, int64_t n) {
+  if (n < 4 || x(1) == x(0)) return false;
+  const double step = (x(n - 1) - x(0)) / static_cast<double>(n - 1);
+  const double tolerance = 1e-5 * std::max({std::fabs(x(0)), std::fabs(x(n - 1)), std::fabs(step)});
+  for (int64_t i = 1; i < n; ++i) {
+    if (!(std::fabs(x(i) - x(0) - step * static_cast<double>(i)) <= tolerance)) return false;
+  }
+  return true;
+}
+
+// x[i+1] / x[i] is always the same: slopes of ALiBi, inverse frequencies.
+bool geometric(const std::function<double(int64_t)>& x, int64_t n) {
+  if (n < 4 || x(0) == 0) return false;
+  const double ratio = x(1) / x(0);
+  if (!(ratio > 0) || std::fabs(ratio - 1) < 1e-6) return false;
+  for (int64_t i = 1; i + 1 < n; ++i) {
+    if (!(std::fabs(x(i + 1) - ratio * x(i)) <= 1e-4 * std::fabs(x(i + 1)))) return false;
+  }
+  return true;
+}
+
+// x[i+1] + x[i-1] = c x[i]: samples of one sinusoid, also of a ramp or a constant; the sinusoid only when told so.
+enum class Wave { none, flat, ramp, sinusoid };
+Wave wave(const std::function<double(int64_t)>& x, int64_t n) {
+  double top = 0, bottom = 0, largest = 0;
+  for (int64_t i = 1; i + 1 < n; ++i) {
+    top += x(i) * (x(i + 1) + x(i - 1));
+    bottom += x(i) * x(i);
+  }
+  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(x(i)));
+  if (!std::isfinite(largest)) return Wave::none;
+  if (largest == 0) return Wave::flat;
+  const double c = bottom > 0 ? top / bottom : 3;
+  if (std::fabs(c) > 2.0001) return Wave::none;
+  bool same = true;
+  for (int64_t i = 1; i + 1 < n; ++i) {
+    if (std::fabs(x(i + 1) + x(i - 1) - c * x(i)) > 1e-4 * largest) return Wave::none;
+    same = same && std::fabs(x(i) - x(0)) <= 1e-6 * largest;
+  }
+  return same ? Wave::flat : std::fabs(c - 2) < 1e-6 ? Wave::ramp : Wave::sinusoid;
+}
+
+// What every row, or every column, of a matrix is, when all are waves.
+Wave waves(const Values& v) {
+  if (!v.matrix()) return Wave::none;
+  const int64_t rows = v.wide()[0], columns = v.wide()[1];
+  const auto along = [&](int64_t lines, int64_t between, int64_t length, int64_t step) {
+    if (length < 6) return Wave::none;
+    Wave most = Wave::flat;
+    const int64_t skip = std::max<int64_t>(1, lines / kColumns);
+    for (int64_t l = 0; l < lines; l += skip) {
+      const Wave w = wave([&](int64_t i) { return v.at(l * between + i * step); }, std::min(length, kRows));
+      if (w == Wave::none) return w;
+      most = std::max(most, w);
+    }
+    return most;
+  };
+  return std::max(along(columns, 1, rows, columns), along(rows, columns, columns, 1));
+}
+
+bool identity(const Values& v) {
+  if (!v.matrix() || v.wide()[0] != v.wide()[1]) return false;
+  const int64_t n = v.wide()[0];
+  for (int64_t i = 0; i < n * n; ++i) {
+    if (v.at(i) != (i % n == i / n ? 1 : 0)) return false;
+  }
+  return true;
+}
+
+bool symmetric(const Values& v) {
+  if (!v.matrix() || v.wide()[0] != v.wide()[1] || v.wide()[0] < 4) return false;
+  const int64_t n = v.wide()[0];
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < i; ++j) {
+      if (v.at(i * n + j) != v.at(j * n + i)) return false;
+    }
+  }
+  return true;
+}
+
+// The columns of a table repeat their values exactly, as coordinates of a grid do. Learned numbers of 32 bits do not.
+bool repeats(const Values& v, const HostTensor& t) {
+  if (size_of(t.dtype()) < 4 || v.wide().size() < 2) return false;
+  const int64_t columns = v.wide().back(), rows = v.size() / columns;
+  if (rows < 8) return false;
+  const int64_t used = std::min<int64_t>(rows, 4 * kRows), skip = std::max<int64_t>(1, columns / kColumns);
+  bool moving = false;
+  for (int64_t c = 0; c < columns; c += skip) {
+    std::set<double> seen;
+    for (int64_t r = 0; r < used; ++r) seen.insert(v.at(r * columns + c));
+    if (static_cast<int64_t>(seen.size()) > used / 2) return false;
+    moving = moving || seen.size() > 1;
+  }
+  return moving;
+}
+
+bool irregular(const Values& v) {
+  std::set<double> seen;
+  int64_t looked = 0;
+  v.sampled([&](double x) {
+    seen.insert(x);
+    ++looked;
+    return true;
+  });
+  return static_cast<int64_t>(seen.size()) * 10 >= looked * 9;
+}
+
+std::optional<Evidence> shape_of_values(const Values& v, const HostTensor& data, Naming naming, bool operand) {
+  const auto weigh = [&](const char* text, const Weights& w) { return Evidence{text, w[static_cast<size_t>(naming)]}; };
+  const auto element = [&](int64_t i) { return v.at(i); };
+  if (v.size() < 2) return {};
+  const std::vector<double> few = v.distinct(2);
+  if (few.size() == 1) return weigh(few[0] == 0 ? "all zeros" : "all elements equal", {0, -2, -2, 0});
+  if (few.size() == 2) {
+    if (operand && few[1] == 0 && few[0] <= -50)
+      return weigh("a mask: two values, 0 and one far below", {-9, -9, -9, -9});
+    if (identity(v)) return weigh("the identity matrix", {-2, -4, -4, 0});
+    const Dims& d = data.dims();
+    const bool square = d.size() >= 2 && d[d.size() - 1] == d[d.size() - 2];
+    if (few[0] == 0 && few[1] == 1)
+      return weigh("a mask: zeros and ones only", {-4, -4, -4, operand && square ? -7.0 : 0.0});
+    return weigh("two values only", {-1, -2, -2, 0});
+  }
+  const Wave w = waves(v);
+  if (w == Wave::sinusoid) return weigh("sampled sinusoids: a table of positions", {-10, -8, -8, -7});
+  if (w == Wave::ramp) return weigh("equal steps", {-2.5, -2.5, -4, 0});
+  if (v.wide().size() == 1 && arithmetic(element, v.size())) return weigh("equal steps", {-2.5, -2.5, -4, -1});
+  if (v.wide().size() == 1 && geometric(element, v.size())) return weigh("a geometric series", {-3, -4, -4, -1});
+  if (v.size() >= 8 && v.sampled([](double x) { return x == std::floor(x); }))
+    return weigh("whole numbers only", {-2, -3, -3, 0});
+  if (repeats(v, data)) return weigh("its columns repeat their values: a grid of coordinates", {-2, -4, -4, 0});
+  if (symmetric(v)) return weigh("a symmetric matrix", {-1, -2, -2, 0});
+  // What was learned, or drawn to be, does not repeat; under a made-up name that is all there is to go by.
+  if (v.size() >= 4 && irregular(v)) return weigh("no regularity in its values", {0, 0, 1.5, 0});
+  return {};
+}
+
+}  // namespace
+
+std::vector<Evidence> value_evidence(const HostTensor& data, Naming naming, bool operand) {
+  std::vector<Evidence> out;
+  const Values v(data);
+  if (!v.sampled([](double x) { return x > -1e30; })) out.push_back({"holds minus infinity or the like: a mask", -9});
+  if (auto e = shape_of_values(v, data, naming, operand); e && e->weight != 0) out.push_back(*e);
+  return out;
+}
+
+}  // namespace amp
