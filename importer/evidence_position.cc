@@ -32,22 +32,7 @@ bool after_product(const Use& u) {
   return p && one_of(p->op, {"MatMul", "Gemm", "Conv", "ConvTranspose"});
 }
 
-// Conv, then Mul and Add with constants of [1,C,1,1].
-bool frozen_norm(const Use& u, const HostTensor& data) {
-  const auto per_channel = [](const Dims& d) {
-    return d.size() == 4 && d[0] == 1 && d[1] > 1 && d[2] == 1 && d[3] == 1;
-  };
-  if (!per_channel(data.dims())) return false;
-  const SourceNode* before = other_producer(u);
-  if (!before) return false;
-  if (u.at().op == "Mul") return before->op == "Conv";
-  if (u.at().op != "Add" || before->op != "Mul") return false;
-  return std::any_of(before->inputs.begin(), before->inputs.end(), [&](int i) {
-    if (i < 0) return false;
-    const int p = u.graph->values[static_cast<size_t>(i)].producer;
-    return p >= 0 && u.graph->nodes[static_cast<size_t>(p)].op == "Conv";
-  });
-}
+bool per_channel(const Dims& d) { return d.size() == 4 && d[0] == 1 && d[1] > 1 && d[2] == 1 && d[3] == 1; }
 
 Evidence position(const Use& u, Naming naming) {
   const SourceNode& n = u.at();
@@ -74,6 +59,7 @@ std::string not_a_weight(const Use& u) {
 PositionEvidence::PositionEvidence(const SourceGraph& g)
     : g_(g), consumers_(g.consumers()), live_(live_nodes(g)), differentiable_(amp::differentiable(g)) {
   find_input_like();
+  find_frozen_norms();
 }
 
 const Use& PositionEvidence::main_use(const std::vector<Use>& uses) {
@@ -105,7 +91,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   if (rotary(v)) out.push_back({"rotary frequencies: it reaches Cos or Sin with positions only", -9});
   if (all([&](const Use& u) { return dummy_norm(u); }))
     out.push_back({"dummy scale or bias (ones, zeros) of a decomposed norm", -9});
-  if (naming != Naming::module && all([&](const Use& u) { return frozen_norm(u, data); }))
+  if (naming != Naming::module && frozen_norms_ && all([&](const Use& u) { return frozen_norm(u); }))
     out.push_back({"scale or shift of a frozen BatchNormalization: [1,C,1,1] behind a convolution", -4});
   const bool zeros = data.rank() > 1 && after_product(main) && all_equal(g_, v, 0);
   if ((naming == Naming::folded || naming == Naming::made_up) && zeros)
@@ -113,6 +99,45 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   if (all([&](const Use& u) { return standardises(u, data); }))
     out.push_back({"standardises a graph input", Weights{-3, -5, -6, -8}[static_cast<size_t>(naming)]});
   return out;
+}
+
+// Conv, then Mul and Add with constants of [1,C,1,1], and nothing else reads what is between.
+bool PositionEvidence::frozen_norm(const Use& u) const {
+  if (u.graph != &g_ || (u.at().op != "Mul" && u.at().op != "Add")) return false;
+  const auto only_user = [&](int v) -> const SourceNode* {
+    const std::vector<int>& users = consumers_[static_cast<size_t>(v)];
+    return users.size() == 1 ? &node(users[0]) : nullptr;
+  };
+  const auto constant_operand = [&](const SourceNode& n) {
+    return n.inputs.size() == 2 && std::any_of(n.inputs.begin(), n.inputs.end(),
+                                               [&](int i) { return constant(i) && per_channel(value(i).data.dims()); });
+  };
+  const SourceNode* before = other_producer(u);
+  if (!before || !constant_operand(u.at())) return false;
+  const SourceNode& scale = u.at().op == "Mul" ? u.at() : *before;
+  if (scale.op != "Mul" || !constant_operand(scale) || scale.outputs.size() != 1 || scale.outputs[0] < 0) return false;
+  const SourceNode* shift = only_user(scale.outputs[0]);
+  if (!shift || shift->op != "Add" || !constant_operand(*shift)) return false;
+  return std::any_of(scale.inputs.begin(), scale.inputs.end(), [&](int i) {
+    const int p = i < 0 ? -1 : value(i).producer;
+    return p >= 0 && node(p).op == "Conv" && only_user(i) == &scale;
+  });
+}
+
+// Where tensors of [1,C,1,1] take part in other arithmetic too, a layer of the model's own holds them.
+void PositionEvidence::find_frozen_norms() {
+  frozen_norms_ = true;
+  for (size_t v = 0; v < g_.values.size() && frozen_norms_; ++v) {
+    const HostTensor& data = g_.values[v].data;
+    if (!data || !is_float(data.dtype()) || !per_channel(data.dims())) continue;
+    for (const int user : consumers_[v]) {
+      const SourceNode& n = node(user);
+      if (!live_[static_cast<size_t>(user)] || (n.op != "Mul" && n.op != "Add")) continue;
+      const int input =
+          static_cast<int>(std::find(n.inputs.begin(), n.inputs.end(), static_cast<int>(v)) - n.inputs.begin());
+      if (!frozen_norm({user, input, false, "", "", &g_, user, input})) frozen_norms_ = false;
+    }
+  }
 }
 
 bool PositionEvidence::one_element_weight(const HostTensor& data, const std::vector<Use>& uses) const {
