@@ -325,12 +325,9 @@ std::vector<NamedTensor> read_npz(const std::string& path, Exit exit) {
 std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit) {
   if (ends_with(path, ".safetensors")) return read_safetensors(path, exit).tensors;
   if (ends_with(path, ".npz")) return read_npz(path, exit);
-  if (ends_with(path, ".npy")) {
-    const std::string file = path.substr(path.rfind('/') + 1);
-    return {{file.substr(0, file.size() - 4), read_npy(path, exit)}};
-  }
-  fail(Exit::usage, "E_FILE_TYPE", cat("'", path, "' has no extension that names a tensor file"),
-       "known: .safetensors, .npz, .npy");
+  require_tensor_file(path);
+  const std::string file = path.substr(path.rfind('/') + 1);
+  return {{file.substr(0, file.size() - 4), read_npy(path, exit)}};
 }
 
 }  // namespace amp

@@ -16,5 +16,11 @@ std::vector<NamedTensor> read_npz(const std::string& path, Exit exit = Exit::dat
 
 // By extension: .safetensors, .npz, or .npy (one tensor named after the file). Any other: Exit::usage, E_FILE_TYPE.
 std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit = Exit::data);
+void write_tensor_file(const std::string& path, const std::vector<NamedTensor>& tensors);
+void require_tensor_file(const std::string& path);  // that error alone, before anything is computed
+
+// Atomic and durable (base/file.h); bfloat16, which numpy does not know, is written as float32. For numpy.load.
+void write_npy(const std::string& path, const HostTensor& tensor);
+void write_npz(const std::string& path, const std::vector<NamedTensor>& tensors);
 
 }  // namespace amp

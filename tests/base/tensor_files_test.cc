@@ -203,3 +203,28 @@ TEST_CASE("a writer that is not committed leaves nothing behind") {
   CHECK(bytes_of(file.path) == "new");
   expect_error("E_WRITE", "no/such/folder", [] { FileWriter("no/such/folder/x"); });
 }
+
+TEST_CASE("what is written as .npz and .npy is read back, bfloat16 as float32") {
+  const Scratch npz("", ".npz"), npy("", ".npy");
+  const std::vector<NamedTensor> mixed = read_npz(kData + "stored.npz");
+  write_tensor_file(npz.path, mixed);
+  const std::vector<NamedTensor> back = read_npz(npz.path);
+  REQUIRE(back.size() == mixed.size());
+  for (size_t i = 0; i < mixed.size(); ++i) {
+    INFO(mixed[i].name);
+    CHECK(back[i].name == mixed[i].name);
+    CHECK(back[i].tensor.dtype() == mixed[i].tensor.dtype());
+    CHECK(back[i].tensor.dims() == mixed[i].tensor.dims());
+    CHECK(back[i].tensor.to_doubles() == mixed[i].tensor.to_doubles());
+  }
+  const std::string once = bytes_of(npz.path);
+  write_npz(npz.path, mixed);
+  CHECK(bytes_of(npz.path) == once);  // no date in it
+  write_tensor_file(npy.path, {{"b", find_tensor(mixed, "b_weight")->cast(DType::bf16)}});
+  CHECK(read_npy(npy.path).dtype() == DType::f32);
+  CHECK(read_npy(npy.path).to_doubles() == find_tensor(mixed, "b_weight")->to_doubles());  // halves fit 8 bits
+  // As numpy has it: the array begins at a multiple of 64 bytes.
+  CHECK((bytes_of(npy.path).size() - 24 * 4) % 64 == 0);
+  expect_error("E_FILE_TYPE", "holds one tensor", [&] { write_tensor_file(npy.path, mixed); });
+  expect_error("E_FILE_TYPE", "no extension", [&] { write_tensor_file("x.zip", mixed); });
+}
