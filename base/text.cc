@@ -53,7 +53,8 @@ static size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view name, std::span<const std::string> candidates) {
   std::string best;
-  size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
+  // A short name with two letters of its own is another name.
+  size_t best_distance = (name.size() <= 3 ? 1 : std::max<size_t>(2, name.size() / 3)) + 1;
   for (const std::string& c : candidates) {
     if (c.size() > name.size() + best_distance || name.size() > c.size() + best_distance) continue;
     const size_t d = edit_distance(name, c);

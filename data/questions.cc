@@ -73,7 +73,7 @@ AnswerKey parse_squad(std::string_view bytes, const std::string& name) {
   };
   if (!key.questions.empty() && std::all_of(key.questions.begin(), key.questions.end(), empty))
     fail(Exit::data, "E_DATA_LABEL", cat(name, ": every answer is empty"),
-         "a file without answers can only be predicted on");
+         "training and evaluation take \"answers\": [{\"text\": ..., \"answer_start\": ...}] for each question");
   if (key.questions.empty()) fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no question"));
   return key;
 }

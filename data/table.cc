@@ -17,8 +17,10 @@ TableFormat table_format(const std::string& path) {
   if (extension == ".csv") return TableFormat::csv;
   if (extension == ".tsv" || extension == ".txt") return TableFormat::tsv;
   if (extension == ".jsonl" || extension == ".json") return TableFormat::jsonl;
-  fail(Exit::usage, "E_FILE_TYPE", cat("'", path, "' has no extension that names a text table"),
-       "known: .csv, .tsv, .txt (tabs), .jsonl, .json");
+  fail(
+      Exit::usage, "E_FILE_TYPE", cat("'", path, "' has no extension that names a text table"),
+      "text: .csv, .tsv, .txt (tabs), .jsonl, .json; tensors: .safetensors, .npz, .npy, as which images, IDX files and "
+      "other arrays are to be saved");
 }
 
 Table Table::read(const std::string& path, const TableOptions& options) {

@@ -104,7 +104,7 @@ class DelimitedParser {
     while (true) {
       if (at_end()) {
         fail(Exit::data, "E_DATA_CSV", cat(out_.name(), ":", opened, ": a quote is opened here and never closed"),
-             "double a quote that belongs to the text, or set the quoting to none");
+             "double a quote that belongs to the text, or save the table as .tsv, where a quote alone is text");
       }
       const char c = bytes_[at_++];
       if (c == '"') {
@@ -118,7 +118,7 @@ class DelimitedParser {
     if (!at_line_end() && bytes_[at_] != delimiter_) {
       fail(Exit::data, "E_DATA_CSV",
            cat(out_.name(), ":", line_, ": text follows the quote that closes the field opened on line ", opened),
-           "double a quote that belongs to the text, or set the quoting to none");
+           "double a quote that belongs to the text, or save the table as .tsv, where a quote alone is text");
     }
   }
 
@@ -126,7 +126,7 @@ class DelimitedParser {
     fail(Exit::data, "E_DATA_CSV",
          cat(out_.name(), ":", row_line_, ": ", fields, " fields, the first row has ", out_.columns().size(), ": ",
              printable(join(out_.columns(), ", "))),
-         "quote a field that holds the delimiter, or check the delimiter");
+         "quote a field that holds the delimiter, or name the delimiter with --delimiter");
   }
 
   std::string_view bytes_;
