@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/host_tensor.h"
+#include "data/input_range.h"
 
 namespace amp {
 
@@ -30,7 +30,7 @@ struct Batch {
   HostTensor labels;                              // absent when the data has none
   std::map<std::string, HostTensor> more_labels;  // those that a loss asks for under another name
   std::vector<int64_t> samples;                   // of its rows
-  int64_t rows = 0;
+  int64_t rows = 0;                               // samples; the inputs may have several rows of each
   int64_t valid_items = 0;  // what the loss is normalised by: integer labels other than kIgnoreIndex, all float labels
   int64_t tokens = 0;       // text: tokens before padding; otherwise 0
 };
@@ -39,14 +39,16 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
+  virtual int64_t rows_per_sample() const { return 1; }            // of the inputs, one after the other: a pair has 2
   virtual std::span<const int32_t> lengths() const { return {}; }  // tokens per sample; empty when samples are alike
   virtual Batch batch(std::span<const int64_t> samples) const = 0;
   virtual const AnswerKey* answers() const { return nullptr; }  // of questions, by which their spans are judged
+  virtual InputRanges input_ranges() const { return {}; }       // of floating inputs, as the file has them
   virtual std::string where(int64_t sample) const = 0;          // "train.csv:17"
   // E_DATA_TOKEN_RANGE when a value fed to `input` is below 0 or not below rows, the size of the table it looks up.
   virtual void check_token_range(const std::string& input, int64_t rows) const = 0;
-  // E_DATA_LABEL when an integer label is neither kIgnoreIndex nor in [0, classes).
-  virtual void check_label_range(int64_t classes) const = 0;
+  // E_DATA_LABEL when an integer label is neither `ignore` nor in [0, classes).
+  virtual void check_label_range(int64_t classes, int64_t ignore = kIgnoreIndex) const = 0;
 };
 
 // Number of items the loss counts in labels, as in Batch.

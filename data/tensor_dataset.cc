@@ -23,7 +23,11 @@ class TensorDataset final : public Dataset {
   TensorDataset(const std::vector<NamedTensor>& tensors, const std::string& file_name,
                 const std::vector<InputSpec>& inputs, const TensorOptions& options)
       : name_(file_name) {
-    for (const InputSpec& i : inputs) columns_.push_back({i.name, take(tensors, i, options.label)});
+    for (const InputSpec& i : inputs) {
+      const HostTensor& t = source_of(tensors, i, options.label);
+      columns_.push_back({i.name, take(t, i)});
+      if (is_float(i.dtype)) ranges_[i.name] = range_of(t);
+    }
     if (const HostTensor* label = find_tensor(tensors, options.label)) label_ = *label;
     for (const std::string& l : options.more_labels) more_.push_back({l, find(tensors, l, "the loss's label")});
     std::vector<const HostTensor*> all;
@@ -46,6 +50,7 @@ class TensorDataset final : public Dataset {
   }
 
   int64_t size() const override { return whole_ ? 1 : rows_; }
+  InputRanges input_ranges() const override { return ranges_; }
   std::string where(int64_t sample) const override { return whole_ ? name_ : cat(name_, ": row ", sample); }
 
   Batch batch(std::span<const int64_t> samples) const override {
@@ -72,15 +77,15 @@ class TensorDataset final : public Dataset {
     }
   }
 
-  void check_label_range(int64_t classes) const override {
+  void check_label_range(int64_t classes, int64_t ignore) const override {
     if (!label_ || is_float(label_.dtype())) return;
     const HostTensor ids = label_.cast(DType::i64);
     for (int64_t i = 0; i < ids.numel(); ++i) {
       const int64_t v = ids.as<int64_t>()[i];
-      if (v == kIgnoreIndex || (v >= 0 && v < classes)) continue;
+      if (v == ignore || (v >= 0 && v < classes)) continue;
       fail(Exit::data, "E_DATA_LABEL",
            cat("'", name_, "': the label at ", place(label_, i), " is ", v, ", the model has ", classes,
-               " classes: 0 to ", classes - 1, ", or ", kIgnoreIndex, " to ignore"));
+               " classes: 0 to ", classes - 1, ", or ", ignore, " to ignore"));
     }
   }
 
@@ -95,26 +100,29 @@ class TensorDataset final : public Dataset {
          near.empty() ? "" : cat("is '", near, "' meant?"));
   }
 
-  HostTensor take(const std::vector<NamedTensor>& tensors, const InputSpec& input, const std::string& label) const {
+  const HostTensor& source_of(const std::vector<NamedTensor>& tensors, const InputSpec& input,
+                              const std::string& label) const {
     // a model with its own loss
     const bool labels = input.name == "labels" || input.name == "target" || input.name == "targets";
     const HostTensor* t = find_tensor(tensors, input.name);
     if (!t && labels) t = find_tensor(tensors, label);
-    if (!t) t = &find(tensors, input.name, "the graph's input");
-    const bool same_kind = is_float(t->dtype()) == is_float(input.dtype) || is_float(input.dtype);
-    bool same_shape = !input.dims || input.dims->size() == t->dims().size();
-    for (size_t d = 0; same_shape && input.dims && d < t->dims().size(); ++d) {
+    return t ? *t : find(tensors, input.name, "the graph's input");
+  }
+
+  HostTensor take(const HostTensor& t, const InputSpec& input) const {
+    const bool same_kind = is_float(t.dtype()) == is_float(input.dtype) || is_float(input.dtype);
+    bool same_shape = !input.dims || input.dims->size() == t.dims().size();
+    for (size_t d = 0; same_shape && input.dims && d < t.dims().size(); ++d) {
       // Dimension 0 is the batch: a dataset's rows need not be the graph's.
-      if (d > 0 && (*input.dims)[d] >= 0 && (*input.dims)[d] != t->dims()[d]) same_shape = false;
+      if (d > 0 && (*input.dims)[d] >= 0 && (*input.dims)[d] != t.dims()[d]) same_shape = false;
     }
     if (!same_kind || !same_shape) {
-      fail(
-          Exit::data, "E_DATA_SHAPE",
-          cat("'", name_, "': tensor '", printable(input.name), "' is ", name_of(t->dtype()), " ", to_string(t->dims()),
-              ", the graph's input is ", name_of(input.dtype), input.dims ? " " + to_string(*input.dims) : ""),
-          "-1 stands for any size");
+      fail(Exit::data, "E_DATA_SHAPE",
+           cat("'", name_, "': tensor '", printable(input.name), "' is ", name_of(t.dtype()), " ", to_string(t.dims()),
+               ", the graph's input is ", name_of(input.dtype), input.dims ? " " + to_string(*input.dims) : ""),
+           "-1 stands for any size");
     }
-    return t->cast(input.dtype);
+    return t.cast(input.dtype);
   }
 
   static std::string place(const HostTensor& t, int64_t i) {
@@ -151,6 +159,7 @@ class TensorDataset final : public Dataset {
 
   std::string name_;
   std::vector<NamedTensor> columns_;
+  InputRanges ranges_;
   HostTensor label_;
   std::vector<NamedTensor> more_;
   int64_t rows_ = 0;

@@ -65,13 +65,14 @@ class TextDataset final : public Dataset {
   }
 
   int64_t size() const override { return static_cast<int64_t>(lines_.size()); }
-  std::span<const int32_t> lengths() const override { return lengths_; }
+  int64_t rows_per_sample() const override { return sides_; }
+  std::span<const int32_t> lengths() const override { return sample_lengths_; }
   std::string where(int64_t sample) const override { return cat(name_, ":", lines_.at(static_cast<size_t>(sample))); }
   Batch batch(std::span<const int64_t> samples) const override;
   const AnswerKey* answers() const override { return key_.get(); }
   void check_token_range(const std::string& input, int64_t rows) const override;
 
-  void check_label_range(int64_t classes) const override {
+  void check_label_range(int64_t classes, int64_t) const override {
     if (options_.labels == LabelForm::spans) return;
     for (size_t s = 0; s < ids_of_labels_.size(); ++s) {
       if (ids_of_labels_[s] < classes) continue;
@@ -98,10 +99,13 @@ class TextDataset final : public Dataset {
   }
 
   void tokenize(const Table& table, const WordPiece& tokenizer) {
-    if (options_.text_columns.empty() || options_.text_columns.size() > 2) {
+    const size_t most = options_.sides ? 3 : 2;
+    if (options_.text_columns.empty() || options_.text_columns.size() > most) {
       fail(Exit::usage, "E_TEXT_COLUMNS",
-           cat("one or two text columns are needed, ", options_.text_columns.size(), " given"));
+           cat("one ", most == 3 ? "to three" : "or two", " text columns are needed, ", options_.text_columns.size(),
+               " given"));
     }
+    if (options_.sides) return tokenize_sides(table, tokenizer);
     const size_t first = table.column(options_.text_columns[0]);
     const size_t second = options_.text_columns.size() == 2 ? table.column(options_.text_columns[1]) : first;
     for (int64_t r = 0; r < table.rows(); ++r) {
@@ -112,15 +116,35 @@ class TextDataset final : public Dataset {
     }
   }
 
+  void tokenize_sides(const Table& table, const WordPiece& tokenizer) {
+    std::vector<size_t> columns;
+    for (const std::string& name : options_.text_columns) columns.push_back(table.column(name));
+    sides_ = static_cast<int64_t>(columns.size());
+    for (int64_t r = 0; r < table.rows(); ++r) {
+      int32_t longest = 0;
+      for (const size_t c : columns) {
+        add_sequence(tokenizer.encode(table.text(r, c), options_.max_seq_len));
+        longest = std::max(longest, lengths_.back());
+      }
+      sample_lengths_.push_back(longest);
+      lines_.push_back(table.line(r));
+    }
+  }
+
   void append(const Encoding& e, int64_t line) {
+    add_sequence(e);
+    sample_lengths_.push_back(lengths_.back());
+    lines_.push_back(line);
+  }
+
+  void add_sequence(const Encoding& e) {
     tokens_.insert(tokens_.end(), e.ids.begin(), e.ids.end());
     second_start_.push_back(static_cast<int32_t>(std::count(e.types.begin(), e.types.end(), 0)));
     lengths_.push_back(static_cast<int32_t>(e.ids.size()));
     starts_.push_back(tokens_.size() - e.ids.size());
-    lines_.push_back(line);
   }
 
-  HostTensor column(TextRole role, std::span<const int64_t> samples, int64_t length) const;
+  HostTensor column(TextRole role, std::span<const int64_t> sequences, int64_t length) const;
   HostTensor labels(std::span<const int64_t> samples, int64_t length) const;
 
   std::vector<InputSpec> inputs_;
@@ -129,21 +153,23 @@ class TextDataset final : public Dataset {
   std::shared_ptr<const AnswerKey> key_;
   std::string name_;
   int32_t pad_;
-  std::vector<int32_t> tokens_;  // of all samples, one after the other
+  int64_t sides_ = 1;            // sequences of a sample
+  std::vector<int32_t> tokens_;  // of all sequences, one after the other
   std::vector<size_t> starts_;
-  std::vector<int32_t> lengths_, second_start_;
+  std::vector<int32_t> lengths_, second_start_;  // by sequence
+  std::vector<int32_t> sample_lengths_;          // the longest of each sample's
   std::vector<int64_t> lines_, ids_of_labels_;
   std::vector<float> numbers_;
   size_t width_ = 1;       // numbers a row, or class ids
   bool labelled_ = false;  // made of labelled texts: ids_of_labels_ holds one an id, or two a text
 };
 
-HostTensor TextDataset::column(TextRole role, std::span<const int64_t> samples, int64_t length) const {
-  const auto rows = static_cast<int64_t>(samples.size());
+HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences, int64_t length) const {
+  const auto rows = static_cast<int64_t>(sequences.size());
   HostTensor t = HostTensor::empty(DType::i64, {rows, length});
   int64_t* p = t.as_mutable<int64_t>();
-  for (const int64_t sample : samples) {
-    const auto s = static_cast<size_t>(sample);
+  for (const int64_t sequence : sequences) {
+    const auto s = static_cast<size_t>(sequence);
     const int64_t n = lengths_[s];
     const int32_t* ids = tokens_.data() + starts_[s];
     for (int64_t i = 0; i < length; ++i) {
@@ -173,8 +199,12 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
   Batch b;
   b.samples.assign(samples.begin(), samples.end());
   b.rows = static_cast<int64_t>(samples.size());
-  int64_t longest = 0;
+  std::vector<int64_t> sequences;
   for (const int64_t s : samples) {
+    for (int64_t k = 0; k < sides_; ++k) sequences.push_back(s * sides_ + k);
+  }
+  int64_t longest = 0;
+  for (const int64_t s : sequences) {
     const int64_t n = lengths_.at(static_cast<size_t>(s));
     longest = std::max(longest, n);
     b.tokens += n;
@@ -190,7 +220,7 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
       fail(Exit::data, "E_DATA_COLUMN",
            cat("the model's input '", printable(inputs_[i].name), "' wants labels, the data has none"));
     }
-    const HostTensor t = roles_[i] == TextRole::label ? b.labels : column(roles_[i], samples, length);
+    const HostTensor t = roles_[i] == TextRole::label ? b.labels : column(roles_[i], sequences, length);
     b.inputs[inputs_[i].name] = t.cast(inputs_[i].dtype);
   }
   return b;
@@ -229,13 +259,13 @@ void TextDataset::check_token_range(const std::string& input, int64_t rows) cons
   const auto spec = std::find_if(inputs_.begin(), inputs_.end(), [&](const InputSpec& i) { return i.name == input; });
   if (spec == inputs_.end()) return;
   const TextRole role = roles_[static_cast<size_t>(spec - inputs_.begin())];
-  const auto refuse = [&](int64_t value, size_t sample) {
+  const auto refuse = [&](int64_t value, size_t sequence) {
     fail(Exit::data, "E_DATA_TOKEN_RANGE",
-         cat(where(static_cast<int64_t>(sample)), ": input '", printable(input), "' has the value ", value,
+         cat(where(static_cast<int64_t>(sequence) / sides_), ": input '", printable(input), "' has the value ", value,
              ", the model's table has ", rows, " rows"),
          "the tokenizer's vocabulary does not match the model");
   };
-  for (size_t s = 0; s < lines_.size(); ++s) {
+  for (size_t s = 0; s < lengths_.size(); ++s) {
     const auto begin = tokens_.begin() + static_cast<std::ptrdiff_t>(starts_[s]);
     const int64_t largest = role == TextRole::ids         ? *std::max_element(begin, begin + lengths_[s])
                             : role == TextRole::positions ? lengths_[s] - 1

@@ -28,7 +28,10 @@ enum class LabelForm : uint8_t {
 
 struct TextOptions {
   std::vector<std::string> text_columns = {};  // one, or two for pairs
-  std::string label_column = {};               // empty: no labels
+  // Each column is a sequence of its own: a sample is a row for each, one after the other. Else two columns are one
+  // sequence, [CLS] a [SEP] b [SEP].
+  bool sides = false;
+  std::string label_column = {};  // empty: no labels
   LabelForm labels = LabelForm::classes;
   char label_separator = 0;               // of sets in one cell; 0: found in the column
   std::vector<std::string> classes = {};  // known names of classes or sets

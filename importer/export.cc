@@ -4,6 +4,7 @@
 #include <onnx/checker.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -126,10 +127,14 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
   append_added(proto, doc, graph, values);
   if (options.inference_form) use_running_statistics(proto, report.notes);
   for (const auto& [key, value] : options.metadata) {
-    onnx::StringStringEntryProto* entry = nullptr;
-    for (auto& e : *proto.mutable_metadata_props()) {
-      if (e.key() == key) entry = &e;
+    auto& entries = *proto.mutable_metadata_props();
+    const auto named = [&key = key](const auto& e) { return e.key() == key; };
+    if (value.empty()) {
+      entries.erase(std::remove_if(entries.begin(), entries.end(), named), entries.end());
+      continue;
     }
+    const auto it = std::find_if(entries.begin(), entries.end(), named);
+    onnx::StringStringEntryProto* entry = it == entries.end() ? nullptr : &*it;
     if (!entry) entry = proto.add_metadata_props();
     entry->set_key(key);
     entry->set_value(value);

@@ -22,7 +22,7 @@ struct ExportOptions {
   // fp32: as the file has it; fp16: everything (importer/half.h); mixed: nodes whose `compute` is a 16-bit type.
   std::string precision = "fp32";
   std::vector<DType> compute;                   // by node of the SourceGraph; for mixed
-  std::map<std::string, std::string> metadata;  // metadata_props to set
+  std::map<std::string, std::string> metadata;  // metadata_props to set; to take away where empty
   bool inference_form =
       false;  // BatchNormalization in training form becomes inference form: what was trained, was trained for that
   int64_t inline_limit = INT32_MAX;  // a larger file keeps its tensors in "<path>.data"

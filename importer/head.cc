@@ -46,7 +46,7 @@ int pool(GraphEditor& e, int x, const std::string& pooling, size_t rank) {
 }
 
 bool pooled(const std::string& kind) {
-  return kind == "classification" || kind == "regression" || kind == "multilabel";
+  return kind == "classification" || kind == "regression" || kind == "multilabel" || kind == "embedding";
 }
 
 // Does an output of these dims give one value per class where the kind wants them?
@@ -61,7 +61,30 @@ bool fits(const std::string& kind, const Dims& d, int64_t labels) {
 std::vector<size_t> ranks(const HeadOptions& o) {
   if (o.kind == "token" || o.kind == "span") return {3};
   if (o.kind == "segmentation") return {4};
+  if (o.kind == "embedding") return {3, 4, 2};
   return o.pooling == "auto" ? std::vector<size_t>{2, 3, 4} : std::vector<size_t>{3, 2, 4};
+}
+
+// The model's own embedding [B, H]: an output of that name; one of any name but logits where there are no hidden states
+// to pool.
+bool own_embedding(const SourceGraph& g, const HeadOptions& o, HeadChoice& c) {
+  const auto rank = [&](int v) {
+    return static_cast<size_t>(v) < o.probe.size() ? o.probe[static_cast<size_t>(v)].size() : 0;
+  };
+  bool hidden = false;
+  for (const int v : g.outputs) {
+    const std::string& name = g.values[static_cast<size_t>(v)].name;
+    hidden |= rank(v) == 3 && depends_on_parameters(g, v);
+    const bool named = name.find("embedding") != std::string::npos || name.find("embeds") != std::string::npos;
+    if (rank(v) != 2 || name == "logits" || !depends_on_parameters(g, v) || (c.source_value >= 0 && !named)) continue;
+    c.source_value = v;
+    c.outputs = {name};
+    c.reason = cat("output '", printable(name), "' ", to_string(o.probe[static_cast<size_t>(v)]));
+    if (named) return o.pooling == "auto" || !hidden;
+  }
+  if (c.source_value >= 0 && !hidden) return true;
+  c = {};
+  return false;
 }
 
 std::string shape_of_rank(size_t rank) {
@@ -98,6 +121,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
       c.reason = "outputs start_logits and end_logits";
       return c;
     }
+    if (o.kind == "embedding" && !o.always && own_embedding(g, o, c)) return c;
     for (const int v : g.outputs) {
       const SourceValue& x = g.values[static_cast<size_t>(v)];
       if (x.kind != SourceKind::temp || dims(v).empty() || !depends_on_parameters(g, v)) continue;
@@ -141,6 +165,35 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
   return c;
 }
 
+namespace {
+
+// The graph outputs that a head adds.
+class Outputs {
+ public:
+  Outputs(SourceGraph& g, const SourceValue& source) : g_(g), source_(source) {}
+  std::vector<std::string> names;
+
+  Dim source_dim(size_t i) const { return source_.rank_known && i < source_.dims.size() ? source_.dims[i] : Dim{}; }
+  Dim batch() const {
+    const Dim own = source_dim(0);
+    const SourceValue& in = g_.values[static_cast<size_t>(g_.inputs.at(0))];
+    return own.value < 0 && own.symbol.empty() && in.rank_known && !in.dims.empty() ? in.dims[0] : own;
+  }
+  void add(int v, std::vector<Dim> dims) {
+    SourceValue& value = g_.values[static_cast<size_t>(v)];
+    value.rank_known = true;
+    value.dims = std::move(dims);
+    g_.outputs.push_back(v);
+    names.push_back(value.name);
+  }
+
+ private:
+  SourceGraph& g_;
+  const SourceValue source_;
+};
+
+}  // namespace
+
 std::vector<std::string> attach_head(SourceGraph& g, const HeadChoice& c, const HeadOptions& o) {
   GraphEditor e(g);
   const Dims& read = o.probe.at(static_cast<size_t>(c.source_value));
@@ -151,7 +204,12 @@ std::vector<std::string> attach_head(SourceGraph& g, const HeadChoice& c, const 
   int x = c.source_value;
   if (source.dtype_known && source.dtype != DType::f32) x = e.node("Cast", "head/float", {x}, {{"to", int64_t{1}}});
   if (c.pooling != "none") x = pool(e, x, c.pooling, read.size());
-  if (o.dropout > 0 && !image) {
+  Outputs out(g, source);
+  if (o.kind == "embedding") {
+    out.add(e.node("Identity", "sentence_embedding", {x}), {out.batch(), Dim{width, ""}});
+    return out.names;
+  }
+  if (o.dropout > 0 && !image && o.kind != "embedding") {
     GraphEditor training(g, Place::training);
     x = training.node("Dropout", "head/dropout", {x}, {{"ratio", o.dropout}, {"site", int64_t{0x68656164}}});
   }
@@ -161,37 +219,23 @@ std::vector<std::string> attach_head(SourceGraph& g, const HeadChoice& c, const 
   const int w = e.parameter("classifier.weight", normal_tensor(shape, 0.02, o.seed, 0x68656164u), "new head");
   const int b = e.parameter("classifier.bias", HostTensor::zeros(DType::f32, {labels}), "new head");
 
-  const auto source_dim = [&](size_t i) {
-    return source.rank_known && i < source.dims.size() ? source.dims[i] : Dim{};
-  };
-  Dim batch = source_dim(0);
-  const SourceValue& in = g.values[static_cast<size_t>(g.inputs.at(0))];
-  if (batch.value < 0 && batch.symbol.empty() && in.rank_known && !in.dims.empty()) batch = in.dims[0];
-  std::vector<std::string> names;
-  const auto output = [&](int v, std::vector<Dim> dims) {
-    SourceValue& value = g.values[static_cast<size_t>(v)];
-    value.rank_known = true;
-    value.dims = std::move(dims);
-    g.outputs.push_back(v);
-    names.push_back(value.name);
-  };
   const Dim n{labels, ""};
   if (image) {
-    output(e.node("Conv", "logits", {x, w, b}, {{"kernel_shape", std::vector<int64_t>{1, 1}}}),
-           {batch, n, source_dim(2), source_dim(3)});
+    out.add(e.node("Conv", "logits", {x, w, b}, {{"kernel_shape", std::vector<int64_t>{1, 1}}}),
+            {out.batch(), n, out.source_dim(2), out.source_dim(3)});
   } else if (!rows) {
-    output(e.node("Gemm", "logits", {x, w, b}, {{"transB", int64_t{1}}}), {batch, n});
+    out.add(e.node("Gemm", "logits", {x, w, b}, {{"transB", int64_t{1}}}), {out.batch(), n});
   } else if (o.kind == "token") {
-    output(e.node("Add", "logits", {e.node("MatMul", "head/matmul", {x, w}), b}), {batch, source_dim(1), n});
+    out.add(e.node("Add", "logits", {e.node("MatMul", "head/matmul", {x, w}), b}), {out.batch(), out.source_dim(1), n});
   } else {
     const int both = e.node("Add", "head/span", {e.node("MatMul", "head/matmul", {x, w}), b});
     for (const int64_t i : {0, 1}) {
       const int at = e.constant(i ? "head/end" : "head/start", HostTensor::scalar<int64_t>(i));
-      output(e.node("Gather", i ? "end_logits" : "start_logits", {both, at}, {{"axis", int64_t{2}}}),
-             {batch, source_dim(1)});
+      out.add(e.node("Gather", i ? "end_logits" : "start_logits", {both, at}, {{"axis", int64_t{2}}}),
+              {out.batch(), out.source_dim(1)});
     }
   }
-  return names;
+  return out.names;
 }
 
 }  // namespace amp

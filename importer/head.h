@@ -12,7 +12,8 @@ namespace amp {
 struct HeadOptions {
   // classification, regression, multilabel: linear on [B, H] (pooled when it reads [B, S, H] or [B, C, ...]) -> logits
   // [B, N]; token: linear on [B, S, H] -> logits [B, S, N]; span: linear to 2 -> start_logits, end_logits [B, S];
-  // segmentation: 1x1 convolution on [B, C, H, W] -> logits [B, N, H, W].
+  // segmentation: 1x1 convolution on [B, C, H, W] -> logits [B, N, H, W]; embedding: [B, S, H] pooled, without weights
+  // -> sentence_embedding [B, H], unless the model has one.
   std::string kind = "classification";
   bool always = false;           // --head: a new head also where an output fits already
   std::string from;              // --head_from: a value's name; empty: by rule

@@ -16,6 +16,16 @@ namespace amp {
 
 Task asked_task(const cli::Options& opts) { return task_from_name(opts.str("task")); }
 
+Task sides_task(const cli::Options& opts) {
+  return asked_losses(opts).labels().empty() ? Task::retrieval : Task::regression;
+}
+
+bool wants_sides(const cli::Options& opts) {
+  const Losses losses = asked_losses(opts);
+  if (losses.parts.empty()) return asked_task(opts) == Task::retrieval;
+  return std::any_of(losses.parts.begin(), losses.parts.end(), compares_rows);
+}
+
 namespace {
 // The loss of a task on this model: one channel is a matter of yes or no.
 std::string loss_of(Task task, const SourceGraph& g) {
@@ -31,6 +41,10 @@ std::string loss_of(Task task, const SourceGraph& g) {
 Goal choose_goal(const cli::Options& opts, const SourceGraph& g, const std::string& head, Task task) {
   Goal goal;
   goal.losses = choose_losses(opts, g, head, task == Task::none ? "" : loss_of(task, g));
+  for (LossSpec& s : goal.losses.parts) {
+    const bool thirds = s.kind == "multiple_negatives" && opts.list("text_columns").size() == 3;
+    if (thirds && s.outputs.size() == 1) s.sides = 3;
+  }
   print_losses(goal.losses, bypass_endings(g, goal.losses));
   goal.task = asked_task(opts);
   const auto all_fit = [&] {
@@ -56,12 +70,17 @@ Goal choose_goal(const cli::Options& opts, const SourceGraph& g, const std::stri
 
 void check_labels(const SourceGraph& g, const Losses& losses, const Dataset& data) {
   for (const LossSpec& s : losses.parts) {
-    if ((s.kind != "cross_entropy" && s.kind != "nll_probs") || s.label_name() != "label" ||
-        s.ignore_index != kIgnoreIndex)
-      continue;
+    if (s.label_name() != "label") continue;
     const SourceValue& v = g.values[static_cast<size_t>(g.find(s.values().front()))];
-    // Of rank 2 the last dimension is the classes'; of more, the labels' shape would have to say which one.
-    if (v.rank_known && v.dims.size() == 2 && v.dims[1].value > 1) data.check_label_range(v.dims[1].value);
+    const bool rows = s.kind == "cross_entropy" || s.kind == "nll_probs",
+               tokens = s.kind == "causal_lm" || s.kind == "masked_lm";
+    const bool places = s.kind == "cross_entropy_nchw" || s.kind == "dice" || s.kind == "dice_ce";
+    // Where the classes' dimension is known: of plain cross-entropy the labels' shape would have to say, beyond rank 2.
+    const size_t rank = v.rank_known ? v.dims.size() : 0;
+    const int64_t classes = tokens && rank == 3                            ? v.dims[2].value
+                            : (rows && rank == 2) || (places && rank >= 3) ? v.dims[1].value
+                                                                           : -1;
+    if (classes > 1) data.check_label_range(classes, s.ignore_index);
   }
 }
 
@@ -70,6 +89,12 @@ void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, 
   for (const LossSpec& s : losses.parts) {
     const int64_t n = rows_together(s);
     if (n == 1) continue;
+    if (const int64_t sides = data.rows_per_sample(); sides > 1) {
+      if (sides != n)
+        fail(Exit::usage, "E_PAIRS", cat("the loss ", s.kind, " compares ", n, " texts, ", sides, " columns are given"),
+             cat("name ", n, " columns with --text_columns"));
+      continue;
+    }
     const std::string rows = cat("the loss ", s.kind, " takes ", n, " rows in turn as one item");
     if (shuffled)
       fail(Exit::usage, "E_PAIRS", cat(rows, ", --shuffle would part them"),

@@ -13,6 +13,9 @@
 namespace amp {
 
 Task asked_task(const cli::Options& opts);  // --task; none: auto
+// Text columns are sides of one encoder: a loss on embeddings was asked for, or the task that has one.
+bool wants_sides(const cli::Options& opts);
+Task sides_task(const cli::Options& opts);  // then: regression where a loss takes labels, else retrieval
 
 // Losses (tools/run_losses.h), told to the user, and the task that they or --task mean. head: the output of a head, if
 // there is one. Metrics that the flags name (--require, --metric_for_best_model) are checked against the task.

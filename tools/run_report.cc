@@ -166,7 +166,8 @@ void write_run(const cli::Options& opts, const std::string& dir, const Imported&
                     {"fingerprint", plan.fingerprint},
                     {"warnings", plan.warnings}};
   j["initial_metrics"] = metrics_json(r.initial);
-  j["final_metrics"] = metrics_json(r.last);
+  j["final_metrics"] = metrics_json(r.last);  // of model.onnx
+  j["metrics_as_trained"] = metrics_json(facts.as_trained);
   j["steps"] = {{"attempted", r.steps}, {"applied", r.applied}, {"skipped", r.skipped}, {"best", r.best_step}};
   j["timing"] = {{"train_seconds", r.seconds},
                  {"samples_per_s", per_second(r.samples, r.seconds)},

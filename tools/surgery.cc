@@ -28,7 +28,8 @@ int own_output(const cli::Options& opts, const SourceGraph& g) {
 
 std::string head_kind(const cli::Options& opts, const std::string& task) {
   if (opts.str("head") != "auto") return opts.str("head");
-  for (const char* kind : {"classification", "regression", "multilabel", "token", "span", "segmentation"}) {
+  for (const char* kind :
+       {"classification", "regression", "multilabel", "token", "span", "segmentation", "embedding"}) {
     if (task == kind) return kind;
   }
   return opts.has("head_from") ? "classification" : "none";
@@ -124,7 +125,12 @@ Shaped shape_model(const cli::Options& opts, Imported& model, int64_t classes, c
                          : out.head == "regression" && classes == 0 ? 1
                                                                     : classes;
   const bool always = opts.str("head") != "auto" && out.head != "none";
-  const bool own = !always && cut < 0 && !opts.has("head_from") && out.head != "span";
+  const bool embedding = out.head == "embedding";
+  if (embedding && opts.has("output")) {
+    out.outputs = {opts.str("output")};
+    return out;
+  }
+  const bool own = !always && cut < 0 && !opts.has("head_from") && out.head != "span" && !embedding;
   if (own && use_own(opts, g, out.head, labels, out)) return out;
   if (out.head == "none") return out;
 
@@ -147,7 +153,7 @@ Shaped shape_model(const cli::Options& opts, Imported& model, int64_t classes, c
     out.lines.push_back(cat("head: the model's own, ", choice.reason));
     return out;
   }
-  if (h.num_labels < 1) {
+  if (h.num_labels < 1 && !embedding) {
     fail(Exit::usage, "E_NUM_LABELS",
          cat("a new ", out.head, " head needs to know its number of outputs, and the data do not say"),
          "give it with --num_labels N");
@@ -157,6 +163,11 @@ Shaped shape_model(const cli::Options& opts, Imported& model, int64_t classes, c
   const bool was_output = cut >= 0 && model_output(*model.doc, g.values[static_cast<size_t>(cut)].name);
   if (cut >= 0 && choice.source_value == cut && !was_output) std::erase(g.outputs, cut);
   out.outputs = attach_head(g, choice, h);
+  if (embedding) {
+    out.lines.push_back(cat("head: output '", printable(out.outputs[0]), "' on '", source, "' (", choice.reason,
+                            "), pooling ", choice.pooling, "; it has no weights"));
+    return out;
+  }
   out.lines.push_back(
       cat("head: ", out.head, ", ",
           look ? std::string("an output for every class") : cat(labels, labels == 1 ? " output" : " outputs"), " on '",

@@ -1,6 +1,8 @@
 #include "tools/train_data.h"
 
 #include <algorithm>
+#include <iostream>
+#include <set>
 
 #include "base/file.h"
 #include "base/npz.h"
@@ -10,6 +12,7 @@
 #include "data/tagged_text.h"
 #include "data/tensor_dataset.h"
 #include "data/text_dataset.h"
+#include "importer/edit.h"
 
 namespace amp {
 
@@ -36,11 +39,14 @@ std::vector<TaggedText> tagged_texts(const cli::Options& opts, const std::string
   return tagged_rows(Table::read(path, table_options(opts)), columns[0], opts.str("label_column"));
 }
 
-// Rows of the table that an input's ids look up, when a Gather reads it directly; 0: none.
+// Rows of the table that an input's ids look up, when a Gather reads them as they are; 0: none.
 int64_t table_rows(const SourceGraph& g, int input) {
   int64_t rows = 0;
-  for (const SourceNode& n : g.nodes) {
-    if (n.op != "Gather" || n.inputs.size() < 2 || n.inputs[1] != input || n.inputs[0] < 0) continue;
+  std::set<int> ids = {input};
+  for (const SourceNode& n : g.nodes) {  // in order: a view comes before who reads it
+    const bool view = !n.inputs.empty() && ids.count(n.inputs[0]) && is_plain_view(n, false);
+    if (view) ids.insert(n.outputs.begin(), n.outputs.end());
+    if (n.op != "Gather" || n.inputs.size() < 2 || !ids.count(n.inputs[1]) || n.inputs[0] < 0) continue;
     const SourceValue& t = g.values[static_cast<size_t>(n.inputs[0])];
     if (!t.data || t.data.rank() != 2) continue;
     rows = rows ? std::min(rows, t.data.dims()[0]) : t.data.dims()[0];
@@ -80,7 +86,7 @@ Task text_task(const cli::Options& opts) {
 }
 
 std::vector<std::string> read_classes(const cli::Options& opts, Task task) {
-  if (task == Task::regression || task == Task::span) return {};
+  if (task == Task::regression || task == Task::span || task == Task::retrieval) return {};
   if (task == Task::token) return find_tags(tagged_texts(opts, opts.str("train")), opts.str("train"));
   const Table table = Table::read(opts.str("train"), table_options(opts));
   if (task == Task::multilabel) return find_names(label_sets(table, opts.str("label_column")));
@@ -89,6 +95,21 @@ std::vector<std::string> read_classes(const cli::Options& opts, Task task) {
          "give tensors: a .safetensors or .npz file with the inputs and 'label'");
   }
   return find_classes(table, opts.str("label_column"));
+}
+
+void check_vocabulary(const cli::Options& opts, const SourceGraph& graph, const std::vector<int>& inputs) {
+  const int64_t size = opts.has("vocab") ? Vocab::read(opts.str("vocab")).size() : 0;
+  for (const int v : inputs) {
+    const std::string& name = graph.values[static_cast<size_t>(v)].name;
+    const int64_t rows = text_role(name) == TextRole::ids && size > 0 ? table_rows(graph, v) : 0;
+    if (rows == 0 || rows == size) continue;
+    const std::string fact = cat("the vocabulary '", opts.str("vocab"), "' has ", size, " tokens, the table that '",
+                                 printable(name), "' looks up has ", rows, " rows");
+    if (size > rows)
+      fail(Exit::data, "E_VOCAB_SIZE", fact, "give the vocabulary of the model's own tokenizer with --vocab");
+    const bool padded = rows % 64 == 0 && rows - size < 128;
+    if (!padded) std::cerr << "warning: W_VOCAB_SIZE: " << fact << ": is it the model's own?\n";
+  }
 }
 
 std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::string& path, const SourceGraph& graph,
@@ -112,7 +133,8 @@ std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::strin
     w.lower_case = opts.flag("lower_case");
     TextOptions t;
     t.text_columns = opts.list("text_columns");
-    t.label_column = opts.str("label_column");
+    if (!needs.sides || !needs.labels.empty()) t.label_column = opts.str("label_column");
+    t.sides = needs.sides;
     t.labels = needs.task == Task::regression   ? LabelForm::numbers
                : needs.task == Task::multilabel ? LabelForm::sets
                                                 : LabelForm::classes;

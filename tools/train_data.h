@@ -25,6 +25,7 @@ struct DataNeeds {
   std::vector<InputSpec> more_inputs;  // of a teacher, where the model has none of that name
   std::vector<std::string> labels;     // tensors that the losses want, by name
   std::vector<std::string> classes;    // names of classes, or of a multilabel task's labels
+  bool sides = false;                  // text columns are sequences of their own
 };
 
 bool is_text_file(const std::string& path);
@@ -33,6 +34,10 @@ std::vector<InputSpec> input_specs(const SourceGraph& graph, const std::vector<i
 // Of a text table: regression when the label column holds fractions, else classification.
 Task text_task(const cli::Options& opts);
 std::vector<std::string> read_classes(const cli::Options& opts, Task task);  // of the training table; none to regress
+
+// The vocabulary against the table that token ids look up. Larger: E_VOCAB_SIZE (exit 5), some text would reach beyond
+// the table. Smaller: a warning, unless the table is padded to a multiple of 64.
+void check_vocabulary(const cli::Options& opts, const SourceGraph& graph, const std::vector<int>& inputs);
 
 // Also checks token ids against embedding tables.
 std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::string& path, const SourceGraph& graph,

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "tools/common.h"
 #include "tools/goal.h"
+#include "tools/model_metadata.h"
 #include "tools/run_losses.h"
 #include "tools/train_data.h"
 #include "tools/verbs.h"
@@ -27,29 +28,36 @@ std::vector<std::string> known_labels(const ModelDoc& doc) {
 }
 }  // namespace
 
-int run_eval(const cli::Options& opts) {
-  set_threads(opts);
-  asked_losses(opts);
-  const Imported model = open_model(opts);
+int run_eval(const cli::Options& asked) {
+  set_threads(asked);
+  asked_losses(asked);
+  const Imported model = open_model(asked);
+  const ModelRecord record = recorded(*model.doc);
+  const cli::Options opts = with_recorded(asked, record);
   const SourceGraph& g = model.graph;
   const std::string path = opts.has("val") ? opts.str("val") : opts.str("inputs");
   if (path.empty()) fail(Exit::usage, "E_USAGE", "eval needs data: --val FILE (text or tensors) or --inputs FILE");
   Task task = asked_task(opts);
   DataNeeds needs;
   if (is_text_file(path)) {
-    if (task == Task::none) task = task_from_name(model_metadata(*model.doc, "task"));
-    if (task == Task::none) task = Task::classification;
-    if (task != Task::regression && task != Task::span) needs.classes = known_labels(*model.doc);
+    if (task == Task::none) task = record.task;
+    needs.sides = wants_sides(opts);
+    if (task == Task::none) task = needs.sides ? sides_task(opts) : Task::classification;
+    if (task != Task::regression && task != Task::span && task != Task::retrieval)
+      needs.classes = known_labels(*model.doc);
   }
   Goal goal = choose_goal(opts, g, {}, task);
   goal.classes = needs.classes;
+  goal.max_answer_length = opts.integer("max_answer_length");
   const std::vector<int> outputs = values_of(g, goal.losses);
   require_known_operators(g, outputs);
   const int64_t batch_size = opts.integer("eval_batch_size");
   needs.task = is_text_file(path) ? task : goal.task;
   needs.inputs = needed_inputs(g, outputs);
   needs.labels = goal.losses.labels();
+  if (is_text_file(path)) check_vocabulary(opts, g, needs.inputs);
   const auto data = open_dataset(opts, path, g, needs, batch_size);
+  check_ranges(record.ranges, data->input_ranges(), path);
   check_labels(g, goal.losses, *data);
   check_pairs(goal.losses, *data, batch_size, false);
   Session session(g, session_options(opts, choose_plan(opts, g)));

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "base/safetensors.h"
+#include "base/npz.h"
 #include "precision/loss_scaler.h"
 #include "tools/cli/values.h"
 #include "tools/common.h"
@@ -84,6 +84,7 @@ HostTensor unscaled(const HostTensor& grad, double scale) {
 
 int run_grad(const cli::Options& opts) {
   set_threads(opts);
+  require_tensor_file(opts.str("out"));
   asked_losses(opts);
   const Imported model = open_model(opts);
   const SourceGraph& g = model.graph;
@@ -108,7 +109,7 @@ int run_grad(const cli::Options& opts) {
     const HostTensor grad = unscaled(session.grad(slot).cast(DType::f32), pass.scale);
     out.push_back({v.name, v.tied_transposed ? transposed(grad) : grad});
   }
-  write_safetensors(opts.str("out"), out);
+  write_tensor_file(opts.str("out"), out);
   if (!opts.str("dump_graph").empty()) {
     FileWriter text(opts.str("dump_graph"));
     text.write(session.train_graph(losses, batch)->dump());

@@ -13,7 +13,9 @@
 #include "tools/cli/values.h"
 #include "tools/common.h"
 #include "tools/device.h"
+#include "tools/exported_metrics.h"
 #include "tools/goal.h"
+#include "tools/model_metadata.h"
 #include "tools/run_losses.h"
 #include "tools/run_report.h"
 #include "tools/show_plan.h"
@@ -239,18 +241,22 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   Task task = asked_task(opts);
   if (data.text) {
     if (task == Task::none) task = task_from_name(opts.str("head"));
-    if (task == Task::none) task = text_task(opts);
+    needs.sides = wants_sides(opts);
+    if (task == Task::none) task = needs.sides ? sides_task(opts) : text_task(opts);
     needs.classes = read_classes(opts, task);
   }
   // else outputs are trained as they are
   const bool wants_head = data.text || opts.has("cut_at") || opts.has("head_from");
-  const Shaped shaped =
-      shape_model(opts, model, static_cast<int64_t>(needs.classes.size()), wants_head ? name_of(task) : "none");
+  const Shaped shaped = shape_model(opts, model, static_cast<int64_t>(needs.classes.size()),
+                                    needs.sides  ? "embedding"
+                                    : wants_head ? name_of(task)
+                                                 : "none");
   say(opts, shaped.lines);
   if (task == Task::none && !shaped.outputs.empty()) task = task_from_name(shaped.head);
   const std::string head = shaped.outputs.empty() || opts.has("output") ? std::string() : shaped.outputs.front();
   Goal goal = choose_goal(opts, g, head, task);
   goal.classes = needs.classes;
+  goal.max_answer_length = opts.integer("max_answer_length");
   const std::vector<int> loss_outputs = values_of(g, goal.losses);
   require_known_operators(g, loss_outputs);
   const Trainable trainable = make_trainable(opts, g, loss_outputs);
@@ -262,11 +268,13 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     goal.teacher = teacher->teacher.get();
     needs.more_inputs = teacher->inputs(input_specs(g, needs.inputs));
   }
+  if (data.text) check_vocabulary(opts, g, needs.inputs);
   data.train = open_dataset(opts, opts.str("train"), g, needs, opts.integer("batch_size"));
   if (opts.has("val")) data.val = open_dataset(opts, opts.str("val"), g, needs, opts.integer("eval_batch_size"));
   for (const Dataset* d : {data.train.get(), data.val.get()}) {
     if (!d) continue;
     const bool training = d == data.train.get();
+    if (!training) check_ranges(data.train->input_ranges(), d->input_ranges(), opts.str("val"));
     check_labels(g, goal.losses, *d);
     check_pairs(goal.losses, *d, opts.integer(training ? "batch_size" : "eval_batch_size"),
                 training && opts.flag("shuffle"));
@@ -370,15 +378,12 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     result.last.reset();
   }
   trainer.reset();
-  if (data.val && !result.last && only_export.empty())
-    result.last = evaluate(*session, goal, *data.val, config.eval_batch_size);
-
   ExportOptions e;
   e.precision = opts.str("export_precision");
   e.compute = session_options(opts, plan).compute;
-  if (!needs.classes.empty()) e.metadata["labels"] = nlohmann::json(needs.classes).dump();
-  if (data.text) e.metadata["task"] = name_of(task);
-  e.inference_form = result.steps > 0;  // untrained, the file stays as it is
+  if (result.steps > 0 || data.text)  // untrained, the file stays as it is
+    e.metadata = to_metadata(record_of(opts, goal, task, data.text, data.train->input_ranges()));
+  e.inference_form = result.steps > 0;
   const std::string path = only_export.empty() ? dir + "/model.onnx" : only_export;
   std::vector<TrainedTensor> exported = trained_tensors(*session, params.as<float>());
   if (!trainable.keep_lora) exported = merge_lora(g, trainable.lora, std::move(exported));
@@ -394,6 +399,12 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     std::cerr << '\n';
     std::cout << path << '\n';
     return 0;
+  }
+  const bool same_arithmetic = !plan.any_low() && e.precision == "fp32" && !opts.flag("tf32") && result.last;
+  if (data.val && !same_arithmetic) {
+    facts.as_trained = result.last;
+    session.reset();  // the file's memory is its own
+    result.last = evaluate_export(path, goal, *data.val, config.eval_batch_size, options);
   }
   write_run(opts, dir, model, plan, config, result, facts, needs.classes, true);
   print_summary(path, result, opts.str("val"));

@@ -12,8 +12,6 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kLongest = 30;  // tokens
-
 // At spaces: those that Python's str.split knows and that a text may hold.
 std::vector<std::string> words(const std::string& text) {
   std::vector<std::string> out;
@@ -92,7 +90,7 @@ void AnswerScores::add(std::span<const float> start, std::span<const float> end,
     double most = -INFINITY;
     int64_t first = -1, last = -1;
     for (int64_t i = w.first; i < stop; ++i) {
-      for (int64_t j = i; j < std::min(stop, i + kLongest); ++j) {
+      for (int64_t j = i; j < std::min(stop, i + longest_); ++j) {
         const double score = static_cast<double>(s[i]) + e[j];
         if (!(score > most)) continue;
         most = score;

@@ -15,10 +15,11 @@ std::string normalize_answer(const std::string& text);
 double answer_f1(const std::string& predicted, const std::string& wanted);  // of the words in common
 
 // Of each question the span of the highest start and end logit among all its windows: start not after end, both in the
-// passage, at most 30 tokens (Hugging Face's run_qa).
+// passage, at most `longest` tokens.
+constexpr int64_t kLongestAnswer = 30;  // Hugging Face's run_qa, max_answer_length
 class AnswerScores {
  public:
-  explicit AnswerScores(const AnswerKey& key) : key_(key) {}
+  explicit AnswerScores(const AnswerKey& key, int64_t longest = kLongestAnswer) : key_(key), longest_(longest) {}
   // start, end: (samples, tokens).
   void add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> samples);
   double exact_match() const;  // over the questions added
@@ -32,6 +33,7 @@ class AnswerScores {
   template <class F>
   double mean(F&& score) const;
   const AnswerKey& key_;
+  int64_t longest_;
   std::map<size_t, Best> best_;  // by question
 };
 

@@ -29,7 +29,7 @@ namespace {
 const LossSpec* measured(const Goal& goal) {
   if (goal.task == Task::none) return nullptr;
   for (const LossSpec& s : goal.losses.parts) {
-    if (task_of(s) != Task::none && !s.label_name().empty()) return &s;
+    if (task_of(s) != Task::none && (!s.label_name().empty() || s.kind == "multiple_negatives")) return &s;
   }
   for (const LossSpec& s : goal.losses.parts) {
     if (s.kind == "distill") return &s;
@@ -45,9 +45,10 @@ Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_
   WindowLoader loader(data, Sampler(data.size(), data.lengths(), o), 1);
   const LossSpec* const spec = measured(goal);
   const std::unique_ptr<TaskMetrics> task =
-      spec ? make_metrics(goal.task, *spec, {goal.classes, data.answers()}) : nullptr;
+      spec ? make_metrics(goal.task, *spec, {goal.classes, data.answers(), goal.max_answer_length}) : nullptr;
+  const bool unlabelled = spec && spec->kind == "multiple_negatives";
   const std::string label_name = !spec ? "" : spec->label_name().empty() ? "label" : spec->label_name();
-  LossWindow loss(goal.losses);
+  LossWindow loss(goal.losses, true);
   Metrics m;
   while (const auto window = loader.next()) {
     const Batch& batch = window->batches.at(0);
@@ -59,6 +60,10 @@ Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_
     if (!task) continue;
     std::vector<HostTensor> values;
     for (const std::string& name : spec->values()) values.push_back(outputs.at(name));
+    if (unlabelled) {
+      task->add(values, {}, batch.samples);
+      continue;
+    }
     const auto label = tensors.find(label_name);
     if (label == tensors.end())
       fail(Exit::data, "E_DATA_COLUMN", cat("the validation data has no '", label_name, "'"), "metrics need one");

@@ -23,6 +23,7 @@ struct Goal {
   Task task = Task::none;  // the metrics; labels and outputs are those of the first loss of that task
   Teacher* teacher = nullptr;
   std::vector<std::string> classes = {};  // their names, where the data has any
+  int64_t max_answer_length = kLongestAnswer;
 };
 
 // A batch's inputs, labels and what the teacher says.

@@ -26,8 +26,8 @@ const std::vector<LossRule>& loss_rules() {
       {"mse", mse, count_all},
       {"l1", l1, count_all},
       {"huber", huber, count_all, 1, 1, "label", {"delta"}},
-      {"rmspe", rmspe, count_nonzero},
-      {"rmspe_exp", rmspe_exp, count_all},
+      {"rmspe", rmspe, count_nonzero, 1, 1, "label", {}, {1}, true},
+      {"rmspe_exp", rmspe_exp, count_all, 1, 1, "label", {}, {1}, true},
       {"kl", kl, count_rows_of_last},
       {"distill", distill, count_distill, 1, 1, "", {"temperature", "ignore_index"}},
       {"dice", dice, count_dice, 1, 1, "label", {"smooth", "ignore_index"}},
@@ -68,10 +68,16 @@ void check_loss_kind(const std::string& kind) { loss_rule(kind); }
 
 int64_t rows_together(const LossSpec& spec) {
   if (spec.outputs.size() > 1) return 1;
+  if (spec.sides > 0) return spec.sides;
   if (spec.kind == "triplet") return 3;
   return spec.kind == "cosine_mse" || spec.kind == "multiple_negatives"
              ? 2
              : 1;  // cosine's label says whether it has pairs
+}
+
+bool compares_rows(const LossSpec& spec) {
+  return spec.kind == "cosine" || spec.kind == "cosine_mse" || spec.kind == "triplet" ||
+         spec.kind == "multiple_negatives";
 }
 
 bool has_parameter(const std::string& kind, const std::string& name) {
@@ -111,7 +117,7 @@ std::string Losses::key() const {  // made for every micro-batch: no formatting
   for (const LossSpec& s : parts) {
     out += s.kind + '(' + join(s.outputs, ",") + '|' + join(s.reads, ",") + '|' + s.label + '|';
     for (const double x : {static_cast<double>(s.ignore_index), s.label_smoothing, s.delta, s.gamma, s.alpha, s.smooth,
-                           s.margin.value_or(NAN), s.scale, s.temperature})
+                           s.margin.value_or(NAN), s.scale, s.temperature, static_cast<double>(s.sides)})
       number(x);
     for (const double x : s.class_weights) number(x);
     out += '|';
@@ -196,11 +202,15 @@ int64_t batch_rows(const Losses& losses, const Tensors& batch) {
   return rows;
 }
 
-LossWindow::LossWindow(const Losses& losses) : losses_(losses) {
+LossWindow::LossWindow(const Losses& losses, bool whole_set) : losses_(losses) {
   for (const LossSpec& s : losses.parts) {
-    for (const double w : term_weights(s)) weights_.push_back(w);
+    for (const double w : term_weights(s)) {
+      weights_.push_back(w);
+      roots_.push_back(whole_set && loss_rule(s.kind).root);
+    }
   }
   items_.resize(weights_.size());
+  counted_.resize(weights_.size());
   sums_.resize(weights_.size());
 }
 
@@ -214,13 +224,19 @@ void LossWindow::count(const Tensors& batch) {
       fail(Exit::data, "E_DATA_COLUMN", cat("the data has no '", printable(name), "'"),
            cat("the loss ", s.kind, " needs a column (tensor) of that name"));
     }
-    for (const double n : count_items(s, name.empty() ? HostTensor() : label->second, rows)) items_[term++] += n;
+    for (const double n : count_items(s, name.empty() ? HostTensor() : label->second, rows)) {
+      counted_[term] = n;
+      items_[term++] += n;
+    }
   }
 }
 
 void LossWindow::add(const std::vector<double>& sums) {
   check(sums.size() == sums_.size(), "LossWindow::add: another number of terms");
-  for (size_t i = 0; i < sums.size(); ++i) sums_[i] += sums[i];
+  for (size_t i = 0; i < sums.size(); ++i) {
+    // n sqrt(q / n) of the batch, q its sum of squares
+    sums_[i] += !roots_[i] ? sums[i] : counted_[i] > 0 ? sums[i] * sums[i] / counted_[i] : 0;
+  }
 }
 
 std::vector<double> LossWindow::seeds(double scale) const {
@@ -231,7 +247,10 @@ std::vector<double> LossWindow::seeds(double scale) const {
 
 double LossWindow::loss() const {
   double sum = 0;
-  for (size_t i = 0; i < items_.size(); ++i) sum += items_[i] > 0 ? weights_[i] * sums_[i] / items_[i] : 0;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const double mean = items_[i] > 0 ? sums_[i] / items_[i] : 0;
+    sum += weights_[i] * (roots_[i] ? std::sqrt(mean) : mean);
+  }
   return sum;
 }
 

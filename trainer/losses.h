@@ -35,6 +35,7 @@ struct LossSpec {
   double scale = 20;                  // multiple_negatives
   double temperature = 1;             // distill
   bool bypass = true;                 // take the logits behind a trailing softmax or sigmoid
+  int64_t sides = 0;                  // of pairs and triples in one output: rows in turn; 0: as many as the kind takes
 
   std::string label_name() const;  // of the batch's tensor; empty: it needs none
   const std::vector<std::string>& values() const { return reads.empty() ? outputs : reads; }
@@ -60,6 +61,7 @@ void check_loss_kind(const std::string& kind);  // usage error with the nearest 
 
 // How many rows of a batch make one item, where a single output holds pairs or triples in turn; else 1.
 int64_t rows_together(const LossSpec& spec);
+bool compares_rows(const LossSpec& spec);  // a loss on embeddings: cosine, cosine_mse, triplet, multiple_negatives
 bool has_parameter(const std::string& kind, const std::string& name);  // such as label_smoothing
 
 struct LossInputs {
@@ -81,7 +83,9 @@ int64_t batch_rows(const Losses& losses, const Tensors& batch);
 // The sums and items of a window (or of a whole evaluation), term by term.
 class LossWindow {
  public:
-  explicit LossWindow(const Losses& losses);
+  // whole_set: losses that are the root of a mean are that of all items, not a mean of the batches' roots. Each batch is
+  // then counted and added in turn. (Training minimises what its micro-batches' gradients are of: the mean.)
+  explicit LossWindow(const Losses& losses, bool whole_set = false);
   void count(const Tensors& batch);           // items of a micro-batch, before it runs
   void add(const std::vector<double>& sums);  // what Session returned for it
   std::vector<double> seeds(double scale) const;
@@ -91,6 +95,8 @@ class LossWindow {
  private:
   const Losses& losses_;
   std::vector<double> weights_, items_, sums_;
+  std::vector<double> counted_;  // items of the batch counted last
+  std::vector<bool> roots_;
 };
 
 }  // namespace amp

@@ -9,7 +9,7 @@ namespace amp::losses {
 
 namespace {
 
-// n matrices [rows, H].
+// n matrices [rows, H]; as many as spec.sides says.
 std::vector<ValueId> sides(Builder& b, const LossSpec& spec, const LossInputs& in, size_t n) {
   std::vector<ValueId> out;
   if (in.outputs.size() > 1) {
@@ -24,9 +24,9 @@ std::vector<ValueId> sides(Builder& b, const LossSpec& spec, const LossInputs& i
     return out;
   }
   const Dims d = b.dims(in.outputs[0]);
-  const int64_t k = static_cast<int64_t>(n);
+  const int64_t k = spec.sides > 0 ? spec.sides : static_cast<int64_t>(n);
   if (d.size() != 2 || d[0] % k)
-    fail(Exit::data, "E_DATA_SHAPE", cat(spec.kind, " wants [", n, "n, h] embeddings, got ", to_string(d)),
+    fail(Exit::data, "E_DATA_SHAPE", cat(spec.kind, " wants [", k, "n, h] embeddings, got ", to_string(d)),
          "the batch size must be a multiple, and --shuffle false keeps rows together");
   const ValueId groups = b.reshape(in.outputs[0], {d[0] / k, k, d[1]});
   for (int64_t i = 0; i < k; ++i) out.push_back(b.reshape(slice(b, groups, 1, i, 1), {d[0] / k, d[1]}));
@@ -84,7 +84,7 @@ Sums triplet(Builder& b, const LossSpec& spec, const LossInputs& in) {  // max(0
 }
 
 // Cross-entropy of scale cos(anchor_i, candidate_j) with the own positive i as the class; candidates are all positives
-// of the micro-batch, and all negatives where there is a third output.
+// of the micro-batch, and all negatives where there is a third side.
 Sums multiple_negatives(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const std::vector<ValueId> s = sides(b, spec, in, 2);
   const int64_t n = b.dims(s[0])[0];
@@ -107,7 +107,7 @@ Counts count_label_rows(const LossSpec&, const HostTensor& label, int64_t) {
   return {label.rank() == 0 ? 1.0 : static_cast<double>(label.dims()[0])};
 }
 Counts count_groups_of_2(const LossSpec& spec, const HostTensor&, int64_t rows) {
-  return {static_cast<double>(spec.outputs.size() > 1 ? rows : rows / 2)};
+  return {static_cast<double>(spec.outputs.size() > 1 ? rows : rows / rows_together(spec))};
 }
 Counts count_groups_of_3(const LossSpec& spec, const HostTensor&, int64_t rows) {
   return {static_cast<double>(spec.outputs.size() > 1 ? rows : rows / 3)};

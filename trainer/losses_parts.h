@@ -15,6 +15,7 @@ struct LossRule {
   const char* label = "label";               // the default; "": none needed
   std::vector<std::string> parameters = {};  // beyond kind, output(s), label, weight
   std::vector<double> weights = {1};         // of its terms
+  bool root = false;                         // n sqrt(mean) of its n items: roots do not add, their squares do
 };
 const std::vector<LossRule>& loss_rules();
 const LossRule& loss_rule(const std::string& kind);  // usage error when unknown

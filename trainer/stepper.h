@@ -34,7 +34,7 @@ struct StepInput {
   int64_t step = 0;
   const Losses* losses = nullptr;
   std::vector<Tensors> batches;
-  std::vector<int64_t> rows;     // samples of each
+  std::vector<int64_t> rows;     // of each: what random nodes count
   bool inject_overflow = false;  // for tests: the first gradient becomes infinite
 };
 

@@ -9,6 +9,7 @@
 #include "trainer/answers.h"
 #include "trainer/entities.h"
 #include "trainer/metrics.h"
+#include "trainer/nearest.h"
 
 namespace amp {
 
@@ -32,7 +33,8 @@ const std::vector<TaskInfo>& infos() {
       {Task::regression, "regression", "mse", "loss", {"mse", "mae", "pearson", "spearman"}},
       {Task::multilabel, "multilabel", "bce_logits", "micro_f1", {"micro_f1", "macro_f1", "exact_match"}},
       {Task::span, "span", "qa_span", "exact_match", {"exact_match", "span_f1"}},
-      {Task::segmentation, "segmentation", "cross_entropy_nchw", "miou", {"miou", "dice", "accuracy"}}};
+      {Task::segmentation, "segmentation", "cross_entropy_nchw", "miou", {"miou", "dice", "accuracy"}},
+      {Task::retrieval, "retrieval", "multiple_negatives", "accuracy", {"accuracy", "mrr"}}};
   return all;
 }
 const TaskInfo& info(Task t) {
@@ -230,10 +232,36 @@ class SpanMetrics final : public TaskMetrics {
   Spans spans_;
 };
 
+// Of anchors and candidates: rows in turn, or an output for each side.
+class RetrievalMetrics final : public TaskMetrics {
+ public:
+  explicit RetrievalMetrics(const LossSpec& loss) : sides_(loss.outputs.size() > 1 ? 1 : rows_together(loss)) {}
+  void add(const std::vector<HostTensor>& outputs, const HostTensor&, std::span<const int64_t>) override {
+    const int64_t width = outputs.at(0).dims().back();
+    if (sides_ > 1) return nearest_.add(floats(outputs[0]), width, sides_);
+    std::vector<std::vector<float>> sides;
+    for (const HostTensor& t : outputs) sides.push_back(floats(t));
+    std::vector<float> rows;
+    const size_t h = static_cast<size_t>(width);
+    for (size_t at = 0; at < sides[0].size(); at += h) {
+      for (const std::vector<float>& s : sides) rows.insert(rows.end(), s.begin() + at, s.begin() + at + h);
+    }
+    nearest_.add(rows, width, static_cast<int64_t>(sides.size()));
+  }
+  MetricValues values(double) const override {
+    const Nearest::Scores s = nearest_.scores();
+    return {{"accuracy", s.accuracy}, {"mrr", s.mrr}};
+  }
+
+ private:
+  int64_t sides_;
+  Nearest nearest_;
+};
+
 // Spans of texts.
 class AnswerMetrics final : public TaskMetrics {
  public:
-  explicit AnswerMetrics(const AnswerKey& key) : scores_(key) {}
+  AnswerMetrics(const AnswerKey& key, int64_t longest) : scores_(key, longest) {}
   void add(const std::vector<HostTensor>& outputs, const HostTensor&, std::span<const int64_t> samples) override {
     scores_.add(floats(outputs.at(0)), floats(outputs.at(1)), samples);
   }
@@ -265,6 +293,7 @@ Task task_of(const LossSpec& loss) {
   if (k == "bce_logits") return Task::multilabel;
   if (k == "qa_span") return Task::span;
   if (k == "cross_entropy_nchw" || k == "dice" || k == "dice_ce") return Task::segmentation;
+  if (k == "multiple_negatives") return Task::retrieval;
   return Task::none;
 }
 
@@ -312,8 +341,10 @@ std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss, const
       return std::make_unique<MultilabelMetrics>(loss);
     case Task::regression:
       return std::make_unique<RegressionMetrics>(loss);
+    case Task::retrieval:
+      return std::make_unique<RetrievalMetrics>(loss);
     case Task::span:
-      if (context.answers) return std::make_unique<AnswerMetrics>(*context.answers);
+      if (context.answers) return std::make_unique<AnswerMetrics>(*context.answers, context.max_answer_length);
       return std::make_unique<SpanMetrics>(loss);
   }
   bug("task without metrics");

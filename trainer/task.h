@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/questions.h"
+#include "trainer/answers.h"
 #include "trainer/losses.h"
 
 namespace amp {
@@ -21,6 +22,7 @@ enum class Task : uint8_t {
   multilabel,      // micro_f1, macro_f1, exact_match; positive from a probability of 0.5 on
   span,            // exact_match, span_f1: of the texts where there are any, else of token positions
   segmentation,    // miou, dice, accuracy over pixels
+  retrieval,       // accuracy (the own candidate is the nearest of all), mrr: of embeddings, without labels
 };
 
 Task task_from_name(const std::string& name);  // "auto" and "none" are Task::none
@@ -40,7 +42,7 @@ class TaskMetrics {
  public:
   virtual ~TaskMetrics() = default;
   // outputs: what the loss computes on (logits), in the order of its values(). samples: the rows' numbers in the
-  // dataset, which answers are found by.
+  // dataset, which answers are found by. label: absent where the task has none.
   virtual void add(const std::vector<HostTensor>& outputs, const HostTensor& label,
                    std::span<const int64_t> samples = {}) = 0;
   virtual MetricValues values(double loss) const = 0;
@@ -50,6 +52,7 @@ class TaskMetrics {
 struct MetricContext {
   std::vector<std::string> classes = {};  // their names
   const AnswerKey* answers = nullptr;
+  int64_t max_answer_length = kLongestAnswer;  // tokens of a predicted answer
 };
 std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss,
                                           const MetricContext& context = {});  // null for Task::none

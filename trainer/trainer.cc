@@ -40,7 +40,7 @@ void Trainer::submit(LoadedWindow window) {
   LossWindow loss(config_.goal.losses);
   for (const Batch& batch : window.batches) {
     w.batches.push_back(to_tensors(batch, config_.goal.teacher));
-    w.rows.push_back(batch.rows);
+    w.rows.push_back(batch.rows * train_.rows_per_sample());
     loss.count(w.batches.back());
   }
   w.inject_overflow = config_.inject_overflow && config_.inject_overflow(step_);
@@ -112,7 +112,6 @@ TrainResult Trainer::run() {
     std::optional<LoadedWindow> window = loader.next();
     if (!window) break;
     next_ = window->next;
-    const int64_t epoch = window->at.epoch;
     const bool last_of_epoch = window->last_of_epoch;
     submit(std::move(*window));
     ++step_;
@@ -129,7 +128,7 @@ TrainResult Trainer::run() {
     bool better = false;
     if (eval_due) {
       const double before = now();
-      better = evaluate_now(result, epoch);
+      better = evaluate_now(result);
       clock.evaluating += now() - before;
       clock.last = now();
       stop = config_.early_stopping_patience > 0 && evals_since_best_ >= config_.early_stopping_patience;
@@ -168,7 +167,7 @@ TrainResult Trainer::reached() const {
   return r;
 }
 
-bool Trainer::evaluate_now(TrainResult& result, int64_t epoch) {
+bool Trainer::evaluate_now(TrainResult& result) {
   const Metrics m = evaluate();
   result.last = m;
   const double v = m.value(config_.best_metric);
@@ -182,6 +181,8 @@ bool Trainer::evaluate_now(TrainResult& result, int64_t epoch) {
     ++evals_since_best_;
   }
   JsonObject line;
+  const double epoch =  // passed, with its fraction, as in metrics.jsonl
+      static_cast<double>(next_.epoch) + static_cast<double>(next_.window) / static_cast<double>(per_epoch_);
   line.add("step", step_).add("epoch", epoch).add("loss", m.loss);
   std::string text = cat("evaluation at step ", step_, ": loss ", m.loss);
   for (const auto& [name, value] : m.values) {

@@ -77,7 +77,7 @@ class Trainer {
   };
   void submit(LoadedWindow window);
   void told(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log);
-  bool evaluate_now(TrainResult& result, int64_t epoch);  // true: the best so far
+  bool evaluate_now(TrainResult& result);  // true: the best so far
   void save(const SamplerState& next);
   [[noreturn]] void diverged(const StepResult& last, const LoadedWindow& window);
 

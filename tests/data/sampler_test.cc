@@ -31,7 +31,7 @@ class Numbers final : public Dataset {
   }
   std::string where(int64_t) const override { return ""; }
   void check_token_range(const std::string&, int64_t) const override {}
-  void check_label_range(int64_t) const override {}
+  void check_label_range(int64_t, int64_t) const override {}
 };
 
 std::vector<int64_t> flat(const Window& w) {

@@ -138,7 +138,7 @@ TEST_CASE("--label_smoothing is the parameter of the losses that have it") {
   close(grad(f, model, data, {"--label_smoothing_factor", "0.1"}), want, 0);
   close(grad(f, model, data, {"--loss", "cross_entropy", "--smoothing", "0.1"}), want, 0);
   close(grad(f, model, data, {"--loss", "cross_entropy,label_smoothing=0.1", "--label_smoothing", "0.3"}), want, 0);
-  CHECK(error_id({"grad", model, "--inputs", data, "--out", f / "g", "--loss", "mse,label=yes", "--label_smoothing",
+  CHECK(error_id({"grad", model, "--inputs", data, "--out", f / "g.npz", "--loss", "mse,label=yes", "--label_smoothing",
                   "0.1"}) == "E_LOSS");
 }
 
@@ -234,6 +234,6 @@ TEST_CASE("tasks choose loss and metrics, and gates know them") {
   CHECK(error_id(training(f, model, data, {"--require", "accuracy>1"})) == "E_GATE");
   CHECK(error_id(training(f, model, data, {"--task", "regression", "--loss", "ce"})) == "E_TASK");
   CHECK(error_id(training(f, model, data, {"--loss", "ce,label=nothing"})) == "E_DATA_COLUMN");
-  CHECK(error_id({"grad", model, "--inputs", data, "--out", f / "g", "--loss", "crossentropy2"}) == "E_LOSS");
-  CHECK(error_id({"grad", model, "--inputs", data, "--out", f / "g", "--loss", "model"}) == "E_LOSS_IO");
+  CHECK(error_id({"grad", model, "--inputs", data, "--out", f / "g.npz", "--loss", "crossentropy2"}) == "E_LOSS");
+  CHECK(error_id({"grad", model, "--inputs", data, "--out", f / "g.npz", "--loss", "model"}) == "E_LOSS_IO");
 }

@@ -10,7 +10,9 @@ std::vector<Flag> model_flags() {
           .on(kRun | kExport)
           .needed(kRun | kExport)
           .also({"model_name_or_path", "onnx_path"}),
-      choice("task", {"auto", "classification", "regression", "multilabel", "token", "span", "segmentation"}, "auto",
+      choice("task",
+             {"auto", "classification", "regression", "multilabel", "token", "span", "segmentation", "retrieval"},
+             "auto",
              "What to train for: chooses loss, how labels are read, metrics. auto: by the loss and the label column.")
           .same({{"token_classification", "token"},
                  {"ner", "token"},
@@ -62,8 +64,10 @@ std::vector<Flag> model_flags() {
       choice("pooling", {"auto", "cls", "mean"}, "auto",
              "How a new head pools hidden states: first token or masked mean.")
           .on(kGraph | kData),
-      choice("head", {"auto", "classification", "regression", "multilabel", "token", "span", "segmentation", "none"},
-             "auto", "A new head of this kind, whatever the model has; auto: one for --task when the model has none.")
+      choice(
+          "head",
+          {"auto", "classification", "regression", "multilabel", "token", "span", "segmentation", "embedding", "none"},
+          "auto", "A new head of this kind, whatever the model has; auto: one for --task when the model has none.")
           .same({{"tokens", "token"}, {"token_classification", "token"}, {"question_answering", "span"}})
           .on(in(Verb::train, Verb::check, Verb::plan)),
       text("cut_at", "NODE", "", "Drop everything behind this node or tensor, from the exported file too.")
@@ -120,7 +124,10 @@ std::vector<Flag> data_flags() {
           .on(in(Verb::eval, Verb::predict, Verb::grad))
           .needed(in(Verb::predict, Verb::grad))
           .also({"input"}),
-      list("text_columns", "NAME", "Column of the text; two for sentence pairs (A,B or the flag twice).")
+      list("text_columns", "NAME",
+           "Column of the text; two for sentence pairs (A,B or the flag twice): one sequence, or for losses on "
+           "embeddings one "
+           "each.")
           .by_commas()
           .on(kFeed)
           .also({"text_column_names", "text_column_name", "text_column"}),
@@ -144,6 +151,9 @@ std::vector<Flag> data_flags() {
             "Tokens that the windows of a long passage have in common (questions; Hugging Face: 128 of 384).")
           .at_least(0)
           .on(kFeed),
+      whole("max_answer_length", "30", "Longest answer, in tokens, that a span predicts (questions).")
+          .at_least(1)
+          .on(in(Verb::train, Verb::eval)),
       whole("pad_to_multiple", "8", "Sequence length of a batch is rounded up to a multiple of this.")
           .at_least(1)
           .on(kFeed)

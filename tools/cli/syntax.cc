@@ -20,8 +20,8 @@ std::optional<StepRanges> parse_steps(std::string_view text) {
   return out;
 }
 
-static constexpr std::array<std::string_view, 16> kMetrics{
-    "accuracy",      "macro_f1", "loss", "micro_f1", "exact_match", "span_f1", "entity_f1", "entity_precision",
+static constexpr std::array<std::string_view, 17> kMetrics{
+    "accuracy",      "macro_f1", "loss", "micro_f1", "exact_match", "span_f1", "entity_f1", "entity_precision", "mrr",
     "entity_recall", "mse",      "mae",  "pearson",  "spearman",    "miou",    "dice",      "perplexity"};
 std::span<const std::string_view> metric_names() { return kMetrics; }
 

@@ -1,0 +1,64 @@
+"""pairs.json: two sides of one encoder in PyTorch, for tests/tools/pairs_test.cc.
+
+The encoder is tanh(E[ids] W) averaged over the tokens that are there. Four steps of SGD on batches of two pairs, in file
+order, in double precision. Ids are those of [CLS] words [SEP] under the vocabulary below.
+"""
+import json
+import torch
+
+VOCAB = "[PAD] [UNK] [CLS] [SEP] [MASK] red green blue car tree sky runs".split()
+PAIRS = [("red car", "the car runs"), ("green tree", "tree"), ("blue sky", "sky blue runs red"), ("car", "red red tree")]
+SCORES = [0.9, 0.4, 0.7, 0.1]
+HARD = ["green", "blue sky", "tree runs", "sky"]
+
+
+def wave(n, step, scale):
+    return (torch.sin(torch.arange(1, n + 1, dtype=torch.float64) * step) * scale).float().double()
+
+
+def encode(texts):
+    rows = [[2] + [VOCAB.index(w) if w in VOCAB else 1 for w in t.split()] + [3] for t in texts]
+    n = max(map(len, rows))
+    ids = torch.tensor([r + [0] * (n - len(r)) for r in rows])
+    mask = torch.tensor([[1.0] * len(r) + [0.0] * (n - len(r)) for r in rows], dtype=torch.float64)
+    return ids, mask
+
+
+def embed(e, w, texts):
+    ids, mask = encode(texts)
+    h = torch.tanh(e[ids] @ w)
+    return (h * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+
+
+def loss_of(kind, e, w, rows):
+    a, b = embed(e, w, [PAIRS[i][0] for i in rows]), embed(e, w, [PAIRS[i][1] for i in rows])
+    cos = torch.nn.functional.cosine_similarity
+    if kind == "cosine_mse":
+        return ((cos(a, b) - torch.tensor([SCORES[i] for i in rows], dtype=torch.float64)) ** 2).mean()
+    candidates = b if kind == "multiple_negatives" else torch.cat([b, embed(e, w, [HARD[i] for i in rows])])
+    scores = 20 * cos(a[:, None], candidates[None], dim=-1)
+    return torch.nn.functional.cross_entropy(scores, torch.arange(len(rows)))
+
+
+out = {}
+for kind in ["multiple_negatives", "cosine_mse", "hard_negatives"]:
+    e, w = wave(48, 0.7, 0.5).reshape(12, 4).requires_grad_(), wave(16, 1.3, 0.8).reshape(4, 4).requires_grad_()
+    optimizer = torch.optim.SGD([e, w], lr=0.05)
+    before = loss_of(kind, e, w, range(4)).item()
+    steps = []
+    for rows in [[0, 1], [2, 3]] * 2:
+        optimizer.zero_grad()
+        loss = loss_of(kind, e, w, rows)
+        loss.backward()
+        optimizer.step()
+        steps.append(loss.item())
+    out[kind] = {"before": before, "steps": steps, "after": loss_of(kind, e, w, range(4)).item(), "e": e.flatten().tolist()}
+    with torch.no_grad():
+        a, b = embed(e, w, [p[0] for p in PAIRS]), embed(e, w, [p[1] for p in PAIRS])
+        c = torch.nn.functional.cosine_similarity(a[:, None], b[None], dim=-1)
+        rank = (c > c.diag()[:, None]).sum(1) + 1
+        out[kind]["accuracy"] = (rank == 1).double().mean().item()
+        out[kind]["mrr"] = (1 / rank.double()).mean().item()
+        x, y = c.diag(), torch.tensor(SCORES, dtype=torch.float64)
+        out[kind]["pearson"] = torch.corrcoef(torch.stack([x, y]))[0, 1].item()
+json.dump(out, open(__file__.replace("make_pairs.py", "pairs.json"), "w"))

@@ -1,0 +1,197 @@
+// What the program tells people to use exists: every flag, value, verb and file type that a text in the sources names.
+#include <algorithm>
+#include <catch2/catch_all.hpp>
+#include <filesystem>
+#include <regex>
+#include <set>
+
+#include "base/npz.h"
+#include "data/table.h"
+#include "tests/importer/models.h"
+#include "tests/tools/verb_run.h"
+
+using namespace amp;
+using namespace amp::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Text {
+  std::string where, text;
+};
+
+// The string literals of a C++ source, those that stand side by side joined; comments and characters left out.
+std::vector<Text> literals(const std::string& path, const std::string& code) {
+  std::vector<Text> out;
+  bool adjacent = false;
+  int line = 1;
+  const auto skip = [&](size_t& i, size_t to) {
+    line +=
+        static_cast<int>(std::count(code.begin() + static_cast<long>(i), code.begin() + static_cast<long>(to), '\n'));
+    i = to;
+  };
+  const auto keep = [&](const std::string& text) {
+    if (!adjacent) out.push_back({path + ":" + std::to_string(line), ""});
+    out.back().text += text;
+    adjacent = true;
+  };
+  for (size_t i = 0; i < code.size();) {
+    const std::string_view rest = std::string_view(code).substr(i);
+    if (rest.starts_with("//")) {
+      skip(i, std::min(code.find('\n', i), code.size()));
+    } else if (rest.starts_with("/*")) {
+      skip(i, std::min(code.find("*/", i) + 2, code.size()));
+    } else if (rest.starts_with("R\"")) {
+      const size_t open = code.find('(', i);
+      const std::string close = ")" + code.substr(i + 2, open - i - 2) + "\"";
+      const size_t end = code.find(close, open);
+      keep(code.substr(open + 1, end - open - 1));
+      skip(i, end + close.size());
+    } else if (rest[0] == '"') {
+      std::string text;
+      for (++i; i < code.size() && code[i] != '"'; ++i) {
+        if (code[i] == '\\') ++i;
+        text += code[i];
+      }
+      keep(text);
+      ++i;
+    } else if (rest[0] == '\'' && i > 0 && !std::isalnum(static_cast<unsigned char>(code[i - 1]))) {
+      i += rest[1] == '\\' ? 2 : 1;
+      skip(i, code.find('\'', i + 1) + 1);
+      adjacent = false;
+    } else {
+      adjacent = adjacent && std::isspace(static_cast<unsigned char>(rest[0]));
+      line += rest[0] == '\n';
+      ++i;
+    }
+  }
+  return out;
+}
+
+std::vector<Text> all_literals() {
+  std::vector<Text> out;
+  for (const char* room : {"base", "graph", "backend", "ops", "importer", "precision", "data", "trainer", "tools"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(SOURCE_ROOT) / room)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".cc" && extension != ".h") continue;
+      const auto found = literals(fs::relative(entry.path(), SOURCE_ROOT), bytes_of(entry.path()));
+      out.insert(out.end(), found.begin(), found.end());
+    }
+  }
+  return out;
+}
+
+// Advice about the flags of other programs.
+bool foreign(const std::string& where) { return where.find("tools/cli/foreign.cc") == 0; }
+
+// Is the value that a text gives to a flag of choices one of them?
+bool takes(const cli::Flag& f, const std::string& value) {
+  // A word of the sentence, not a value: "--task chooses others".
+  static const std::set<std::string> words = {"and",  "or",  "nor",  "is",    "are",     "has",   "says", "with", "to",
+                                              "when", "for", "that", "would", "chooses", "gives", "in",   "by"};
+  if (f.type != cli::Type::choice || words.count(value)) return true;
+  try {
+    cli::parse_value(f, std::vector<std::string>{value});
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("literals are found in C++ sources") {
+  const auto t =
+      literals("f", "a(\"x\" // \"no\"\n  \"y\\\"z\", 'q', '\"', R\"(r\"s)\");\n/* \"no\" */ int n = 1'000; b(\"t\")");
+  REQUIRE(t.size() == 3);
+  CHECK(t[0].text == "xy\"z");
+  CHECK(t[1].text == "r\"s");
+  CHECK(t[2].text == "t");
+  CHECK(t[2].where == "f:3");
+}
+
+TEST_CASE("every flag that a text names exists, and takes the value that the text gives it") {
+  static const std::regex named(R"((^|[^-a-zA-Z0-9_])--([a-z][a-z0-9_]*)(?:[ =]([a-z][a-z0-9_]*)\b)?)");
+  size_t flags = 0;
+  // What help and parser take beside the table, what stands for any flag, and what nvrtc is told.
+  static const std::set<std::string> other = {"help", "all", "version", "flag", "no_flag"};
+  for (const Text& t : all_literals()) {
+    if (t.where.find("backend/cuda/runtime/nvrtc.cc") == 0) continue;
+    for (auto m = std::sregex_iterator(t.text.begin(), t.text.end(), named); m != std::sregex_iterator(); ++m) {
+      const std::string flag = (*m)[2], value = (*m)[3];
+      if (other.count(flag)) continue;
+      INFO(t.where << ": " << t.text);
+      const auto found = cli::find_flag(flag);
+      CHECK(found.has_value());
+      if (!found) continue;
+      ++flags;
+      if (!value.empty() && !found->alias) CHECK(takes(*found->flag, value));
+    }
+  }
+  CHECK(flags > 100);  // they were read at all
+}
+
+TEST_CASE("every verb that a text quotes exists") {
+  static const std::regex quoted(R"(`([a-z]+)( [A-Z-][^`]*)?`)");
+  size_t verbs = 0;
+  for (const Text& t : all_literals()) {
+    if (foreign(t.where)) continue;
+    for (auto m = std::sregex_iterator(t.text.begin(), t.text.end(), quoted); m != std::sregex_iterator(); ++m) {
+      INFO(t.where << ": " << t.text);
+      CHECK(cli::find_verb((*m)[1].str()) != nullptr);
+      ++verbs;
+    }
+  }
+  CHECK(verbs >= 2);
+}
+
+TEST_CASE("the file types that a refusal names are those that are read") {
+  const Folder f;
+  const std::string model = save(f, test::parse(kMlp));
+  write_bytes(f / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
+  for (const char* name :
+       {"cat.png", "photo.JPG", "train-images-idx3-ubyte", "images.idx", "table.xlsx", "a.parquet"}) {
+    write_bytes(f / name, "\x01\x02");
+    const Said s = run_verb(
+        {model, "--train", f / name, "--text_columns", "a", "--vocab", f / "vocab.txt", "--output_dir", f / "run"});
+    INFO(name << ": " << s.fact << " / " << s.hint);
+    CHECK(s.id == "E_FILE_TYPE");
+    for (const char* type : {".csv", ".tsv", ".jsonl", ".safetensors", ".npz", ".npy", "images", "IDX"})
+      CHECK(s.hint.find(type) != std::string::npos);
+    static const std::regex extension(R"(\.[a-z]+\b)");
+    for (auto m = std::sregex_iterator(s.hint.begin(), s.hint.end(), extension); m != std::sregex_iterator(); ++m) {
+      const std::string file = "x" + m->str();
+      const bool text = m->str() != ".safetensors" && m->str() != ".npz" && m->str() != ".npy";
+      if (text) CHECK_NOTHROW(table_format(file));
+      if (!text) CHECK_NOTHROW(require_tensor_file(file));
+    }
+  }
+}
+
+TEST_CASE("an unclosed quote names what helps, and it helps") {
+  const Folder f;
+  const std::string rows = "text,label\n\"never closed,yes\nfine,no\n";
+  write_bytes(f / "t.csv", rows);
+  try {
+    Table::read(f / "t.csv");
+    FAIL("read");
+  } catch (const Error& e) {
+    CHECK(e.id() == "E_DATA_CSV");
+    CHECK(e.hint().find(".tsv") != std::string::npos);
+    CHECK(e.hint().find("quoting") == std::string::npos);
+  }
+  std::string tabs = rows;
+  std::replace(tabs.begin(), tabs.end(), ',', '\t');
+  write_bytes(f / "t.tsv", tabs);
+  CHECK(Table::read(f / "t.tsv").rows() == 2);
+}
+
+TEST_CASE("a value that resembles nothing suggests nothing") {
+  for (const char* word : {"FOO", "bar", "xyz"}) {
+    const std::string said = train_refusal({"--task", word});
+    CHECK(said.find("did you mean") == std::string::npos);
+    CHECK(said.find("one of auto, classification") != std::string::npos);
+  }
+  CHECK(train_refusal({"--task", "clasification"}).find("did you mean 'classification'?") != std::string::npos);
+  CHECK(train_refusal({"--task", "pox"}).find("did you mean 'pos'?") != std::string::npos);
+}

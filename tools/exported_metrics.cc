@@ -1,0 +1,41 @@
+#include "tools/exported_metrics.h"
+
+#include <vector>
+
+#include "importer/import.h"
+#include "tools/run_losses.h"
+
+namespace amp {
+
+namespace {
+// Each node in the 16-bit type that the file gives its result; empty when there is none.
+std::vector<DType> written_types(const SourceGraph& g, DType& low) {
+  std::vector<DType> types(g.nodes.size(), DType::f32);
+  bool any = false;
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    for (const int v : g.nodes[n].outputs) {
+      const SourceValue* x = v >= 0 ? &g.values[static_cast<size_t>(v)] : nullptr;
+      if (!x || !x->dtype_known || !is_low(x->dtype)) continue;
+      types[n] = low = x->dtype;
+      any = true;
+    }
+  }
+  return any ? types : std::vector<DType>();
+}
+}  // namespace
+
+Metrics evaluate_export(const std::string& path, Goal goal, const Dataset& data, int64_t batch_size,
+                        const SessionOptions& options) {
+  const Imported model = import_model(path);
+  for (LossSpec& s : goal.losses.parts) s.reads.clear();  // names of the training graph
+  bypass_endings(model.graph, goal.losses);
+  SessionOptions o;
+  o.device = options.device;
+  o.fusion = options.fusion;
+  o.remove_padding = options.remove_padding;
+  o.compute = written_types(model.graph, o.low);
+  Session session(model.graph, o);
+  return evaluate(session, goal, data, batch_size);
+}
+
+}  // namespace amp
