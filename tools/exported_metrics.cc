@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "importer/import.h"
+#include "precision/float_types.h"
 #include "tools/run_losses.h"
 
 namespace amp {
@@ -10,13 +11,13 @@ namespace amp {
 namespace {
 // Each node in the 16-bit type that the file gives its result; empty when there is none.
 std::vector<DType> written_types(const SourceGraph& g, DType& low) {
+  const std::vector<DType> values = value_types(g);
   std::vector<DType> types(g.nodes.size(), DType::f32);
   bool any = false;
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     for (const int v : g.nodes[n].outputs) {
-      const SourceValue* x = v >= 0 ? &g.values[static_cast<size_t>(v)] : nullptr;
-      if (!x || !x->dtype_known || !is_low(x->dtype)) continue;
-      types[n] = low = x->dtype;
+      if (v < 0 || !is_low(values[static_cast<size_t>(v)])) continue;
+      types[n] = low = values[static_cast<size_t>(v)];
       any = true;
     }
   }
