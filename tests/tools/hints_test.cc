@@ -20,6 +20,12 @@ struct Text {
   std::string where, text;
 };
 
+// 1'000: a quote that opens no character.
+bool separates_digits(const std::string& code, size_t at) {
+  const auto digit = [&](size_t i) { return i < code.size() && std::isxdigit(static_cast<unsigned char>(code[i])); };
+  return at > 0 && digit(at - 1) && digit(at + 1) && (at + 2 >= code.size() || code[at + 2] != '\'');
+}
+
 // The string literals of a C++ source, those that stand side by side joined; comments and characters left out.
 std::vector<Text> literals(const std::string& path, const std::string& code) {
   std::vector<Text> out;
@@ -55,7 +61,7 @@ std::vector<Text> literals(const std::string& path, const std::string& code) {
       }
       keep(text);
       ++i;
-    } else if (rest[0] == '\'' && i > 0 && !std::isalnum(static_cast<unsigned char>(code[i - 1]))) {
+    } else if (rest[0] == '\'' && !separates_digits(code, i)) {
       i += rest[1] == '\\' ? 2 : 1;
       skip(i, code.find('\'', i + 1) + 1);
       adjacent = false;
@@ -110,8 +116,9 @@ bool takes(const cli::Flag& f, const std::string& value) {
 }  // namespace
 
 TEST_CASE("literals are found in C++ sources") {
-  const auto t =
-      literals("f", "a(\"x\" // \"no\"\n  \"y\\\"z\", 'q', '\"', R\"(r\"s)\");\n/* \"no\" */ int n = 1'000; b(\"t\")");
+  const auto t = literals("f",
+                          "a(\"x\" // \"no\"\n  \"y\\\"z\", 'q', '\"', R\"(r\"s)\");\n/* \"no\" */ int n = 1'000; f(U' "
+                          "', '\\''); b(\"t\")");
   REQUIRE(t.size() == 3);
   CHECK(t[0].text == "xy\"z");
   CHECK(t[1].text == "r\"s");
