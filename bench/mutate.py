@@ -105,11 +105,13 @@ def main():
     a.add_argument("--address_mb", type=int, default=4096)
     a.add_argument("--minutes", type=float, default=1e9, help="stop after so long")
     a.add_argument("--keep", help="folder for the files that fail, with their commands")
+    a.add_argument("--verbs", default=",".join(VERBS), help="commands, in turn")
     a.add_argument("--only", type=int, help="make and run this mutation alone, and show what it says")
     args = a.parse_args()
 
+    verbs = args.verbs.split(",")
     models = seeds(args.models, args.model_count)
-    print(f"{len(models)} models: {' '.join(m[0] for m in models)}")
+    print(f"{len(models)} models: {', '.join(m[0] for m in models[:25])}")
     work = tempfile.mkdtemp(prefix="mutate_")
     os.environ.update(OMP_NUM_THREADS="1", GOMP_SPINCOUNT="0")
     worker = Worker(args.worker, os.path.join(work, "stderr"), int(12 * args.seconds), args.address_mb)
@@ -119,6 +121,7 @@ def main():
             data[name] = f.read()
 
     codes, ids, failures = collections.Counter(), collections.Counter(), collections.defaultdict(list)
+    own_checks = collections.Counter()  # checks of the program that a node made fail: refused, but late
     worst_seconds = worst_memory = total = 0
     indices = [args.only] if args.only is not None else range(args.first, args.first + args.count)
     start, done = time.monotonic(), 0
@@ -126,7 +129,7 @@ def main():
         if time.monotonic() - start > args.minutes * 60:
             break
         name, _, batch, loss = models[i % len(models)]
-        verb = VERBS[i // len(models) % len(VERBS)]
+        verb = verbs[i // len(models) % len(verbs)]
         content, how = mutate(args.seed * 10**9 + i, data[name])
         path = os.path.join(work, "model.onnx")
         with open(path, "wb") as f:
@@ -139,6 +142,8 @@ def main():
         codes[code] += 1
         ids[(code, error.get("id", ""))] += 1
         worst_seconds, worst_memory = max(worst_seconds, seconds), max(worst_memory, memory)
+        if "a check of this program failed" in error.get("error", ""):
+            own_checks[re.sub(r"-?\d+", "#", error["error"])[:110]] += 1
         wrong = []
         if code < 0:
             wrong.append(f"signal {-code}")
@@ -168,6 +173,8 @@ def main():
           f"{total / max(done, 1):.3f} s of processor each, {done / (time.monotonic() - start):.0f} a second")
     print("exit codes: " + ", ".join(f"{c}: {n}" for c, n in sorted(codes.items())))
     print("errors: " + ", ".join(f"{c} {i}: {n}" for (c, i), n in sorted(ids.items()) if i))
+    for kind, n in own_checks.most_common(20):
+        print(f"refused late {n} x {kind}")
     for kind, where in sorted(failures.items(), key=lambda f: -len(f[1])):
         print(f"FAILED {len(where)} x {kind}   mutations {where[:3]}")
     return 1 if failures else 0

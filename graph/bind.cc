@@ -152,13 +152,16 @@ namespace {
 class Budget {
  public:
   Budget(const SourceGraph& g, const BindOptions& o) : limit_(activation_limit(g, o.input_dims)) {
-    if (depth_++ == 0) lowered_ = 0;
+    if (depth_ == 0) lowered_ = 0;
+    count();
+    ++depth_;
   }
   ~Budget() { --depth_; }
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
   void check(const Graph& g, int32_t from) {
-    if (++lowered_ > limits().graph_nodes || g.n_nodes() > limits().graph_nodes) refuse_nodes("loops are unrolled");
+    count();
+    if (g.n_nodes() > limits().graph_nodes) refuse_nodes("loops are unrolled");
     if (depth_ > 1) return;  // the loop around it is told of all that its turns have added
     for (int32_t i = from; i < g.n_values(); ++i) {
       const Value& v = g.value(ValueId{i});
@@ -173,7 +176,10 @@ class Budget {
   }
 
  private:
-  // Of the outermost bind that this thread is in: loops inside loops repeat bodies that may leave no node behind.
+  // Nodes and bodies of the outermost bind that this thread is in: loops inside loops may leave no node behind.
+  static void count() {
+    if (++lowered_ > limits().graph_nodes) refuse_nodes("loops are unrolled");
+  }
   inline static thread_local int64_t lowered_ = 0, depth_ = 0;
   int64_t limit_, constants_ = 0;
 };

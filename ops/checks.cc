@@ -21,6 +21,17 @@ size_t axis_of(const InferCtx& c) {
   if (axis < 0 || axis >= rank) refuse(cat("axis ", axis, " of a tensor of rank ", rank));
   return static_cast<size_t>(axis);
 }
+// Output j is the weighted sum of inputs index[begin[j]..begin[j + 1]).
+void axis_map(const InferCtx& c) {
+  const int64_t n = c.in(0).dims[axis_of(c)];
+  const auto begin = c.attrs.ints("begin"), index = c.attrs.ints("index");
+  need(!begin.empty() && std::is_sorted(begin.begin(), begin.end()) && begin.front() >= 0 &&
+           begin.back() <= static_cast<int64_t>(index.size()) && c.attrs.floats("weight").size() == index.size(),
+       "a map along an axis that is not whole");
+  for (const int64_t i : index) {
+    if (i < 0 || i >= n) refuse(cat("a map along an axis of ", n, " reads element ", i));
+  }
+}
 void axis_alone(const InferCtx& c) { axis_of(c); }
 
 // The region (starts, steps, dims) lies inside a tensor of dims `whole`.
@@ -166,6 +177,7 @@ void rnn(const InferCtx& c) { recurrent(c, 1, 1, 0); }
 const RegisterChecks checks{{"Slice", slice},
                             {"SliceGrad", slice_grad},
                             {"Concat", axis_alone},
+                            {"AxisMap", axis_map},
                             {"Split", split},
                             {"Transpose", transpose},
                             {"ReduceSum", reduce},

@@ -2,14 +2,12 @@
 // graph. A condition or a number of turns that depends on the data is refused.
 #include <algorithm>
 
+#include "graph/limits.h"
 #include "ops/compose.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
 namespace {
-
-constexpr int64_t kMaxTurns = 10000;
-constexpr int32_t kMaxNodes = 1'000'000;
 
 std::map<std::string, ValueId> captured(const Lowering& l) {
   std::map<std::string, ValueId> out;
@@ -39,12 +37,9 @@ int64_t known(const Lowering& l, ValueId v, const std::string& what) {
   return t->to_ints()[0];
 }
 
-void budget(const Lowering& l, int64_t turns) {
-  if (turns > kMaxTurns || l.b.graph().n_nodes() > kMaxNodes) {
-    fail(Exit::unsupported, "E_FOLD_BUDGET",
-         cat(l.node.op, " of ", turns, " turns makes a graph of more than ", kMaxTurns, " turns or ", kMaxNodes,
-             " nodes"));
-  }
+// bind() counts what the turns add.
+void budget(int64_t turns) {
+  if (turns > limits().graph_nodes) refuse_nodes("loops are unrolled");
 }
 
 void lower_if(Lowering& l) {
@@ -95,7 +90,7 @@ void lower_loop(Lowering& l) {
     return bind_body(body, in, outer, all, l.options, b);
   };
   for (int64_t t = 0; go && t < turns; ++t) {
-    budget(l, turns == INT64_MAX ? t : turns);
+    budget(turns == INT64_MAX ? t : turns);
     const auto out = turn(t);
     if (t + 1 < turns) go = known(l, out[0], "the condition of Loop") != 0;
     std::copy_n(out.begin() + 1, carried, state.begin());
@@ -133,12 +128,12 @@ void lower_scan(Lowering& l) {
       fail(Exit::model, "E_SHAPE", cat("Scan over sequences of ", turns, " and ", n, " entries"));
     turns = n;
   }
-  budget(l, turns);
+  budget(turns);
   std::vector<ValueId> state;
   for (size_t i = 0; i < states; ++i) state.push_back(l.in(i));
   std::vector<std::vector<ValueId>> parts(stacked);
   for (int64_t t = 0; t < turns; ++t) {
-    budget(l, turns);
+    budget(turns);
     std::vector<ValueId> in = state;
     for (size_t i = 0; i < sequences; ++i) {
       const int64_t at = option("scan_input_directions", i, sequences) ? turns - 1 - t : t;

@@ -72,7 +72,7 @@ void read_zeros(const Lowering& l, size_t i, int64_t rows, Blocks& b) {
 }
 void check_bits(const Lowering& l, const Blocks& b) {
   if (b.bits < 2 || b.bits > 8) l.unsupported(cat(b.bits, " bits"));
-  if (b.block < 1) fail(Exit::model, "E_ATTR", cat(l.node.op, ": block_size ", b.block));
+  if (b.block < 1 || b.block > 1 << 24) fail(Exit::model, "E_ATTR", cat(l.node.op, ": block_size ", b.block));
 }
 
 // Inputs: A (..., K), B (N, blocks, bytes), scales (N, blocks), zero points, g_idx, bias (N).
@@ -88,7 +88,7 @@ void lower_n_bits(Lowering& l) {
   check_bits(l, b);
   b.blocks = (k + b.block - 1) / b.block;
   b.row_bytes = b.blocks * (b.block * b.bits / 8);
-  b.data = bytes_of(l, 1, n * b.row_bytes);
+  b.data = bytes_of(l, 1, checked_mul(n, b.row_bytes));
   read_scales(l, 2, n, b);
   read_zeros(l, 3, n, b);
   std::vector<float> w(static_cast<size_t>(n * k));
@@ -127,7 +127,7 @@ void lower_bnb4(Lowering& l) {
   if (n < 1 || k < 1 || block < 1 || l.dims(0).empty() || l.dims(0).back() != (transposed ? k : n))
     fail(Exit::model, "E_SHAPE",
          cat("MatMulBnb4 of ", to_string(l.dims(0)), " with K = ", k, ", N = ", n, ", blocks of ", block));
-  const uint8_t* const data = bytes_of(l, 1, (n * k + 1) / 2);
+  const uint8_t* const data = bytes_of(l, 1, (checked_mul(n, k) + 1) / 2);
   const std::vector<double> most = stored(l, 2).to_doubles();
   if (static_cast<int64_t>(most.size()) < (n * k + block - 1) / block)
     fail(Exit::model, "E_SHAPE", cat("MatMulBnb4: ", most.size(), " scales"));

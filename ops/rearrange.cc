@@ -14,10 +14,16 @@ Dims image_dims(const Lowering& l) {
   return l.dims(0);
 }
 
+int64_t block_size(const Lowering& l) {
+  const int64_t s = l.attrs.i("blocksize", 1);
+  if (s < 1 || s > 1 << 15) fail(Exit::model, "E_ATTR", cat(l.node.op, ": blocksize ", s));
+  return s;
+}
+
 void lower_depth_to_space(Lowering& l) {
   Builder& b = l.b;
   const Dims d = image_dims(l);
-  const int64_t s = l.attrs.i("blocksize", 1), c = d[1] / (s * s);
+  const int64_t s = block_size(l), c = d[1] / (s * s);
   const std::string mode = l.attrs.s("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") l.unsupported("mode '" + mode + "'");
   const ValueId x = mode == "CRD" ? b.transpose(b.reshape(l.in(0), {d[0], c, s, s, d[2], d[3]}), {0, 1, 4, 2, 5, 3})
@@ -28,7 +34,7 @@ void lower_depth_to_space(Lowering& l) {
 void lower_space_to_depth(Lowering& l) {
   Builder& b = l.b;
   const Dims d = image_dims(l);
-  const int64_t s = l.attrs.i("blocksize", 1), h = d[2] / s, w = d[3] / s;
+  const int64_t s = block_size(l), h = d[2] / s, w = d[3] / s;
   const bool crd = l.attrs.s("mode", "DCR") == "CRD";
   const ValueId split = b.reshape(l.in(0), {d[0], d[1], h, s, w, s});
   const ValueId x =

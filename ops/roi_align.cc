@@ -130,6 +130,8 @@ const RegisterOp ops[] = {RegisterOp{def("RoiAlign", infer, gradient, 3)},
                           RegisterOp{def("RoiAlignGrad", infer_grad, nullptr, 4)}};
 const RegisterKernel kernels[] = {{DeviceKind::cpu, "RoiAlign", forward}, {DeviceKind::cpu, "RoiAlignGrad", backward}};
 
+constexpr int64_t kMostSamples = 1000;  // along each side of a bin
+
 void lower(Lowering& l) {
   const std::string mode = l.attrs.s("mode", "avg");
   const std::string transform =
@@ -140,6 +142,8 @@ void lower(Lowering& l) {
   const Attrs a{{"height", l.attrs.i("output_height", 1)},    {"width", l.attrs.i("output_width", 1)},
                 {"sampling", l.attrs.i("sampling_ratio", 0)}, {"scale", l.attrs.f("spatial_scale", 1)},
                 {"half", int64_t{transform == "half_pixel"}}, {"max", int64_t{mode == "max"}}};
+  if (const int64_t s = a.i("sampling", 0); s < 0 || s > kMostSamples)
+    fail(Exit::model, "E_ATTR", cat("RoiAlign: sampling_ratio ", s));
   if (a.i("height", 1) < 1 || a.i("width", 1) < 1) fail(Exit::model, "E_ATTR", "RoiAlign: an output without bins");
   l.out(0, l.b.op("RoiAlign", {l.in(0), l.in(1), l.b.cast(l.in(2), DType::i64)}, a));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/limits.h"
 #include "ops/compose.h"
 #include "ops/elementwise_op.h"
 
@@ -19,7 +20,8 @@ ValueId transform(const Lowering& l, ValueId x, bool inverse, bool onesided) {
   Builder& b = l.b;
   const Dims d = b.dims(x);
   const int64_t rank = static_cast<int64_t>(d.size()), n = d[d.size() - 2], k = bins(n, onesided);
-  if (n * k > kLargestTable) l.unsupported(cat("a transform of ", n, " points"));
+  if (static_cast<double>(n) * static_cast<double>(k) > kLargestTable)
+    l.unsupported(cat("a transform of ", n, " points"));
   std::vector<double> c(static_cast<size_t>(n * k)), s(c.size());
   for (int64_t t = 0; t < n; ++t) {
     for (int64_t j = 0; j < k; ++j) {
@@ -54,7 +56,8 @@ ValueId inverse_of_half(const Lowering& l, ValueId x, int64_t n) {
   Builder& b = l.b;
   const Dims d = b.dims(x);
   const int64_t rank = static_cast<int64_t>(d.size()), k = d[d.size() - 2];
-  if (n * k > kLargestTable) l.unsupported(cat("a transform of ", n, " points"));
+  if (static_cast<double>(n) * static_cast<double>(k) > kLargestTable)
+    l.unsupported(cat("a transform of ", n, " points"));
   std::vector<double> c, s;
   for (int64_t j = 0; j < k; ++j) {
     const double weight = (j == 0 || 2 * j == n ? 1.0 : 2.0) / static_cast<double>(n);
@@ -117,6 +120,7 @@ void lower_stft(Lowering& l) {
   if (step < 1 || n < 1 || n > d[1])
     fail(Exit::model, "E_ATTR", cat("STFT: frames of ", n, " every ", step, " over ", d[1], " samples"));
   const int64_t frames = (d[1] - n) / step + 1;
+  require_constant("STFT", 8.0 * static_cast<double>(frames) * static_cast<double>(n));
   std::vector<int64_t> rows;
   for (int64_t f = 0; f < frames; ++f) {
     for (int64_t t = 0; t < n; ++t) rows.push_back(f * step + t);
@@ -134,15 +138,17 @@ void lower_mel(Lowering& l) {
   const double low = l.constant(3).to_doubles().at(0), high = l.constant(4).to_doubles().at(0);
   if (n < 1 || length < 1 || rate < 1) fail(Exit::model, "E_ATTR", "MelWeightMatrix: counts must be positive");
   const int64_t bands = length / 2 + 1;
+  require_constant("MelWeightMatrix", 8.0 * static_cast<double>(bands) * static_cast<double>(n));
   const auto mel = [](double f) { return 2595 * std::log10(1 + f / 700); };
   std::vector<int64_t> corner;
   for (int64_t i = 0; i < n + 2; ++i) {
     const double m = mel(low) + static_cast<double>(i) * (mel(high) - mel(low)) / static_cast<double>(n + 2);
     const double f = 700 * (std::pow(10, m / 2595) - 1);
-    corner.push_back(static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * f / static_cast<double>(rate))));
+    const double at = std::floor(static_cast<double>(length + 1) * f / static_cast<double>(rate));
+    if (!(at >= 0 && at <= static_cast<double>(bands)))
+      fail(Exit::model, "E_ATTR", "MelWeightMatrix: frequencies below 0 or above half the sample rate");
+    corner.push_back(static_cast<int64_t>(at));
   }
-  if (corner.front() < 0 || corner.back() > bands)
-    fail(Exit::model, "E_ATTR", "MelWeightMatrix: frequencies above half the sample rate");
   HostTensor out = HostTensor::zeros(DType::f64, {bands, n});
   const auto at = [&](int64_t band, int64_t i) -> double& {
     return out.as_mutable<double>()[std::min(band, bands - 1) * n + i];
