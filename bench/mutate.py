@@ -106,6 +106,7 @@ def main():
     a.add_argument("--minutes", type=float, default=1e9, help="stop after so long")
     a.add_argument("--keep", help="folder for the files that fail, with their commands")
     a.add_argument("--verbs", default=",".join(VERBS), help="commands, in turn")
+    a.add_argument("--kinds", help="kinds of edits (bench/mutations.py), those of deep faults: reshaped,retyped,payload")
     a.add_argument("--only", type=int, help="make and run this mutation alone, and show what it says")
     args = a.parse_args()
 
@@ -130,7 +131,7 @@ def main():
             break
         name, _, batch, loss = models[i % len(models)]
         verb = verbs[i // len(models) % len(verbs)]
-        content, how = mutate(args.seed * 10**9 + i, data[name])
+        content, how = mutate(args.seed * 10**9 + i, data[name], args.kinds and args.kinds.split(","))
         path = os.path.join(work, "model.onnx")
         with open(path, "wb") as f:
             f.write(content)
