@@ -31,7 +31,7 @@ def build(args):
 
     known = sorted(unprepared_models.load_tables(), key=unprepared_build.hashed)
     args.corpus.mkdir(parents=True, exist_ok=True)
-    unprepared_build.build_all(args.only or known, args.corpus, args.seconds, args.again, lambda: write_index(args.corpus))
+    unprepared_build.build_all(args.only or known, args.corpus, args.seconds, args.exporters, args.again, lambda: write_index(args.corpus))
 
 
 def main():
@@ -40,6 +40,7 @@ def main():
     parser.add_argument("--corpus", required=True, type=Path, help="folder of entries; made by build")
     parser.add_argument("--only", nargs="*", help="names of architectures (build) or folders (compare)")
     parser.add_argument("--seconds", type=int, default=90, help="for each export")
+    parser.add_argument("--exporters", nargs="*", default=["ts", "dyn"], help="TorchScript's (ts, quick) or dynamo's (dyn)")
     parser.add_argument("--again", action="store_true", help="do not keep what is there")
     parser.add_argument("--binary", help="the program (build/onnx-amp-finetune)")
     parser.add_argument("--out", type=Path, help="Markdown file of report; the standard output if not given")

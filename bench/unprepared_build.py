@@ -325,8 +325,12 @@ class Architecture:
 
 
 def warm_up(folder):
-    """Both exporters once on next to nothing: what they import is then there for every process forked."""
-    module, inputs = torch.nn.Linear(2, 2), {"x": torch.ones(1, 2)}
+    """Both exporters once on a small model: what they and the libraries import is then there for every process forked."""
+    import timm  # noqa: F401
+    import torchvision  # noqa: F401
+
+    for name in ("vit", "bert"):
+        module, inputs = make(name)
     for exporter in EXPORTERS:
         export(module, inputs, exporter, folder / "warm.onnx")
     (folder / "warm.onnx").unlink(missing_ok=True)
@@ -356,14 +360,14 @@ def forked(job, seconds):
     return f"longer than {seconds} s"
 
 
-def build_all(names, folder, seconds, again=False, after=lambda: None):
+def build_all(names, folder, seconds, exporters=EXPORTERS, again=False, after=lambda: None):
     """Entries of the architectures named, one process each; what is there already is kept."""
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     warm_up(folder)
     for name in names:
-        todo = [e for e in EXPORTERS if again or not (folder / f"{name}_{e}" / "status.json").exists()]
+        todo = [e for e in exporters if again or not (folder / f"{name}_{e}" / "status.json").exists()]
         if not todo:
             continue
         start = time.time()

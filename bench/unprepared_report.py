@@ -75,7 +75,7 @@ def text(rows, index, facts, torch_version):
         "",
         f"{len(ok)} architectures of transformers, torchvision, timm and written by hand, tiny and with random weights, exported by PyTorch {torch_version}'s "
         f"TorchScript exporter (`_ts`: {states['ts', 'ok']} files) and dynamo exporter (`_dyn`: {states['dyn', 'ok']}), through "
-        f"{facts['program'].splitlines()[0]}, commit {facts['commit']}. Made by `bench/unprepared.py`; bench/README.md says what is compared. Every element of every "
+        f"{facts['program'].splitlines()[0]}. Made by `bench/unprepared.py`; bench/README.md says what is compared. Every element of every "
         "parameter has a value of its own, so each tensor of a file is known to be a parameter or not. Rules about what is a weight may be fitted to the first "
         "half of the architectures (by a hash of the name); the second judges them.",
         "",

@@ -4,8 +4,8 @@ from unprepared_models import decoder_inputs, hugging_face, ids_only, seq2seq_in
 
 ENCODERS = """albert bert big_bird camembert convbert data2vec-text deberta deberta-v2 distilbert electra ernie esm
 eurobert flaubert fnet funnel ibert lilt layoutlm longformer luke markuplm megatron-bert mobilebert modernbert mpnet mra nomic_bert
-nystromformer rembert roberta roberta-prelayernorm roc_bert roformer splinter squeezebert xlm xlm-roberta xlm-roberta-xl
-xlnet xmod yoso canine tapas jina_embeddings_v3 bert-generation reformer""".split()
+rembert roberta roberta-prelayernorm roc_bert roformer splinter squeezebert xlm xlm-roberta xlm-roberta-xl
+xlnet xmod yoso canine tapas jina_embeddings_v3 bert-generation""".split()
 
 DECODERS = """apertus arcee biogpt bitnet bloom codegen cohere cohere2 ctrl cwm diffllama dots1 ernie4_5 exaone4 falcon
 gemma gemma2 gemma3_text glm glm4 gpt2 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gptj granite helium hunyuan_v1_dense
@@ -13,7 +13,7 @@ jetmoe lfm2 llama mistral mixtral modernbert-decoder mpt nanochat nemotron olmo 
 qwen2 qwen2_moe qwen3 qwen3_moe seed_oss smollm3 stablelm starcoder2 xglm youtu gpt_oss olmoe granitemoe deepseek_v2 deepseek_v3
 minimax phimoe flex_olmo ernie4_5_moe vaultgemma minicpm3""".split()
 
-RECURRENT = "mamba mamba2 falcon_mamba rwkv recurrent_gemma bamba jamba zamba zamba2 falcon_h1 nemotron_h xlstm qwen3_next granitemoehybrid".split()
+RECURRENT = "mamba mamba2 falcon_mamba rwkv recurrent_gemma bamba jamba zamba falcon_h1 nemotron_h xlstm qwen3_next".split()
 
 SEQ2SEQ = """bart bigbird_pegasus blenderbot blenderbot-small fsmt led longt5 m2m_100 marian mbart mt5 mvp nllb-moe pegasus
 pegasus_x plbart prophetnet switch_transformers t5 umt5""".split()
@@ -26,11 +26,10 @@ OVER = {
     "longformer": dict(attention_window=[4, 4]),
     "mobilebert": dict(embedding_size=16, intra_bottleneck_size=16, true_hidden_size=16, num_feedforward_networks=2),
     "canine": dict(num_hash_buckets=64, local_transformer_stride=4, downsampling_rate=2),
-    "nystromformer": dict(num_landmarks=5, segment_means_seq_len=10),
     "big_bird": dict(attention_type="original_full"),
     "xmod": dict(languages=["en", "de"], default_language="en", adapter_reduction_factor=2),
     "modernbert": dict(local_attention=4, global_attn_every_n_layers=2),
-    "esm": dict(position_embedding_type="rotary", mask_token_id=4),
+    "esm": dict(position_embedding_type="rotary", mask_token_id=4, vocab_size=100, pad_token_id=1),
     "luke": dict(use_entity_aware_attention=False),
     "xlnet": dict(d_inner=48),
     "squeezebert": dict(q_groups=2, k_groups=2, v_groups=2, post_attention_groups=1, intermediate_groups=2, output_groups=2, embedding_size=32),
@@ -42,7 +41,7 @@ OVER = {
     "falcon": dict(alibi=False, new_decoder_architecture=True),
     "gemma3_text": dict(sliding_window=4, layer_types=["sliding_attention", "full_attention"]),
     "gemma2": dict(sliding_window=4, layer_types=["sliding_attention", "full_attention"], query_pre_attn_scalar=8),
-    "deepseek_v2": dict(q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8, first_k_dense_replace=1, n_group=1, topk_group=1, num_key_value_heads=4, head_dim=8),
+    "deepseek_v2": dict(num_experts_per_tok=2, topk_method="greedy", q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8, first_k_dense_replace=1, n_group=1, topk_group=1, num_key_value_heads=4, head_dim=8),
     "deepseek_v3": dict(q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8, first_k_dense_replace=1, n_group=1, topk_group=1, num_key_value_heads=4, head_dim=8),
     "youtu": dict(q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8, num_key_value_heads=4),
     "minicpm3": dict(q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8, num_key_value_heads=4),
@@ -65,7 +64,6 @@ OVER = {
     "fsmt": dict(src_vocab_size=100, tgt_vocab_size=100, langs=["en", "de"]),
     "prophetnet": dict(ngram=2, num_buckets=8, relative_max_distance=16),
     "t5": dict(num_heads=4), "mt5": dict(num_heads=4), "umt5": dict(num_heads=4),
-    "reformer": dict(attention_head_size=8, attn_layers=["local", "local"], axial_pos_embds=False, local_attn_chunk_length=5, feed_forward_size=48),
     "xlstm": dict(num_blocks=2),
 }  # fmt: skip
 
@@ -73,7 +71,7 @@ CLASS = {"bert-generation": "BertGenerationEncoder", "modernbert-decoder": "Mode
 
 for _names, _inputs in ((ENCODERS, text_inputs), (DECODERS, decoder_inputs), (RECURRENT, ids_only), (SEQ2SEQ, seq2seq_inputs)):
     for _name in _names:
-        hugging_face(_name, _name, ids_only if _name == "nystromformer" else _inputs, cls=CLASS.get(_name), **OVER.get(_name, {}))
+        hugging_face(_name, _name, _inputs, cls=CLASS.get(_name), **OVER.get(_name, {}))
 
 # The same backbones with heads, and in other forms than their default one.
 hugging_face("bert_classifier", "bert", text_inputs, auto="AutoModelForSequenceClassification")

@@ -50,20 +50,19 @@ for _name, _over in {
     "siglip_vision_model": {},
     "clip_vision_model": {},
     "sam_vision_model": dict(output_channels=16, mlp_dim=48, window_size=2, global_attn_indexes=[1], use_rel_pos=True, use_abs_pos=True),
-    "levit": dict(image_size=64, hidden_sizes=[16, 32, 32], num_attention_heads=[2, 2, 2], depths=[1, 1, 1], key_dim=[8, 8, 8], down_ops=[["Subsample", 8, 2, 2, 2, 2], ["Subsample", 8, 2, 2, 2, 2]]),
     "glpn": PYRAMID,
     "aimv2_vision_model": {},
     "pixio": {},
     "mlcd_vision_model": {},
     "hgnet_v2": dict(embedding_size=8, depths=[1, 1], hidden_sizes=[16, 32], stem_channels=[3, 8, 8], stage_in_channels=[8, 16], stage_mid_channels=[8, 8], stage_out_channels=[16, 32], stage_num_blocks=[1, 1], stage_downsample=[False, True], stage_downsample_strides=[2, 2], stage_light_block=[False, True], stage_kernel_size=[3, 5], stage_numb_of_layers=[2, 2]),
 }.items():  # fmt: skip
-    hugging_face(_name, _name, image_inputs({"levit": 64, "mobilevitv2": 64, "mobilevit": 64, "swin2sr": 16}.get(_name, 32)), **_over)
+    hugging_face(_name, _name, image_inputs({"convnext": 64, "convnextv2": 64, "mobilevitv2": 64, "swin2sr": 16}.get(_name, 32)), **_over)
 
 hugging_face("segformer_segmentation", "segformer", V, auto="AutoModelForSemanticSegmentation", decoder_hidden_size=16, **PYRAMID)
 hugging_face("vit_classifier", "vit", V, auto="AutoModelForImageClassification")
 hugging_face("upernet", "upernet", V, auto="AutoModelForSemanticSegmentation", hidden_size=16, pool_scales=[1, 2], use_auxiliary_head=False,
              backbone_config=dict(model_type="convnext", depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 16, 32], out_features=["stage1", "stage2", "stage3", "stage4"], out_indices=[1, 2, 3, 4]))  # fmt: skip
-hugging_face("dpt", "dpt", V, auto="AutoModelForDepthEstimation", backbone_out_indices=[0, 0, 1, 1], num_hidden_layers=2, neck_hidden_sizes=[8, 8, 16, 16], fusion_hidden_size=16, reassemble_factors=[4, 2, 1, 0.5])  # fmt: skip
+hugging_face("dpt", "dpt", V, auto="AutoModelForDepthEstimation", backbone_out_indices=[0, 1, 2, 3], num_hidden_layers=4, neck_hidden_sizes=[8, 8, 16, 16], fusion_hidden_size=16, reassemble_factors=[4, 2, 1, 0.5])  # fmt: skip
 hugging_face("depth_anything", "depth_anything", V, auto="AutoModelForDepthEstimation", neck_hidden_sizes=[8, 8, 16, 16], fusion_hidden_size=16, reassemble_hidden_size=32, head_hidden_size=8,
              backbone_config=dict(model_type="dinov2", num_hidden_layers=4, out_indices=[1, 2, 3, 4], out_features=["stage1", "stage2", "stage3", "stage4"], reshape_hidden_states=False))  # fmt: skip
 hugging_face("superpoint", "superpoint", V, cls="SuperPointForKeypointDetection", fixed={}, pick=1, encoder_hidden_sizes=[8, 8, 16, 16], decoder_hidden_size=16, descriptor_decoder_dim=16)  # fmt: skip
@@ -300,9 +299,7 @@ for _name, _kw in {
     "cait_xxs24_224": SMALL,
     "xcit_nano_12_p8_224": SMALL,
     "mixer_s32_224": dict(img_size=64, embed_dim=32, num_blocks=2),
-    "gmlp_s16_224": dict(img_size=32, num_blocks=1),
     "resmlp_12_224": dict(img_size=32, embed_dim=32, num_blocks=2),
-    "convmixer_768_32": dict(dim=16, depth=2),
     "deit3_small_patch16_224": SMALL,
     "beitv2_base_patch16_224": SMALL,
     "visformer_tiny": dict(img_size=64, init_channels=8, embed_dim=32, depth=[1, 1, 1], num_heads=4),
@@ -311,7 +308,6 @@ for _name, _kw in {
     "davit_tiny": dict(embed_dims=(8, 16, 32, 32), depths=(1, 1, 1, 1), num_heads=(1, 2, 4, 4), num_groups=(1, 2, 4, 4), img_size=64, window_size=2),
     "efficientformerv2_s0": dict(img_size=64, embed_dims=(8, 16, 16, 32), depths=(1, 1, 2, 2)),
     "tiny_vit_5m_224": dict(img_size=64, embed_dims=(16, 16, 32, 32), depths=(1, 1, 1, 1), num_heads=(1, 2, 2, 2), window_sizes=(4, 4, 4, 2)),
-    "nest_tiny": dict(img_size=32, patch_size=2, embed_dims=(8, 16, 32), num_heads=(1, 2, 2), depths=(1, 1, 1)),
     "sequencer2d_s": dict(layers=(1, 1, 1, 1), embed_dims=(16, 16, 16, 16), hidden_sizes=(4, 4, 4, 4), img_size=56),
 }.items():  # fmt: skip
     plain("timm_" + _name.split("_")[0], timm_model(_name, **_kw), one_image(_kw.get("img_size", 64)))
