@@ -46,7 +46,7 @@ ValueId length_mask(Builder& b, ValueId lens, int64_t keys, double masked, DType
 }
 
 Attended attend(const Lowering& l, ValueId q, ValueId k, ValueId v, double scale, double softcap,
-                const std::vector<ValueId>& masks, ValueId sink) {
+                const std::vector<ValueId>& masks, ValueId sink, bool empty_rows_zero) {
   Builder& b = l.b;
   Attended c;
   c.scores = b.op("MatMul", {q, k}, {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", scale}});
@@ -60,7 +60,7 @@ Attended attend(const Lowering& l, ValueId q, ValueId k, ValueId v, double scale
     const ValueId extra = b.expand(b.reshape(sink, {1, d[1], 1, 1}), d);
     c.weights = slice(b, b.op("Softmax", {concat(b, {c.masked, extra}, 3)}), 3, 0, keys);
   } else {
-    c.weights = b.op("Softmax", {c.masked});
+    c.weights = b.op("Softmax", {c.masked}, empty_rows_zero ? Attrs{{"empty_rows_zero", int64_t{1}}} : Attrs{});
   }
   ValueId p = c.weights;
   const double ratio = l.options.train ? l.attrs.f("training_dropout", 0) : 0;
@@ -111,8 +111,9 @@ void lower_attention(Lowering& l) {
     fail(Exit::model, "E_SHAPE", cat("attention of ", dq[1], " query heads over ", dk[1]));
   const int64_t times = dq[1] / dk[1];
   const double scale = l.attrs.f("scale", 1 / std::sqrt(static_cast<double>(dq.at(3))));
-  const Attended c =
-      attend(l, q, repeat_heads(b, k, times), repeat_heads(b, v, times), scale, l.attrs.f("softcap", 0), masks);
+  // As PyTorch and onnxruntime: what a mask leaves no key gives 0. (A causal triangle always leaves one.)
+  const Attended c = attend(l, q, repeat_heads(b, k, times), repeat_heads(b, v, times), scale, l.attrs.f("softcap", 0),
+                            masks, {}, l.has(3) || l.has(6));
   l.out(0, flat ? merge_heads(b, c.y) : c.y);
   switch (l.attrs.i("qk_matmul_output_mode", 0)) {
     case 0:

@@ -25,8 +25,9 @@ struct Attended {
   ValueId y, scores, capped, masked, weights;
 };
 // masks: each added to the scores, broadcast. sink: (heads) logits that take part in the softmax and give nothing, or
-// invalid. Training may drop probabilities (attributes training_dropout and site, put there by importer/dropout.h).
+// invalid. empty_rows_zero: a query whose scores are -inf throughout sees nothing: 0, where the formula says NaN.
+// Training may drop probabilities (attributes training_dropout and site, put there by importer/dropout.h).
 Attended attend(const Lowering& l, ValueId q, ValueId k, ValueId v, double scale, double softcap,
-                const std::vector<ValueId>& masks, ValueId sink = {});
+                const std::vector<ValueId>& masks, ValueId sink = {}, bool empty_rows_zero = false);
 
 }  // namespace amp

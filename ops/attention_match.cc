@@ -112,10 +112,15 @@ bool AttentionMatcher::probabilities(ValueId p, AttentionMatch& m) {
     m.empty_rows_zero = true;
     p = where->in[2];
   }
-  if (const Node* softmax = take(p, "Softmax")) return scores(softmax->in[0], m);
+  const auto softmax_of = [&](ValueId v) {
+    const Node* softmax = take(v, "Softmax");
+    if (softmax && softmax->attrs.i("empty_rows_zero", 0) != 0) m.empty_rows_zero = true;
+    return softmax;
+  };
+  if (const Node* softmax = softmax_of(p)) return scores(softmax->in[0], m);
   // Before opset 13 the rows are flattened around it.
   const Node* back = producer(p, "Reshape");
-  const Node* softmax = back && uses(back->in[0]) == 1 ? take(back->in[0], "Softmax") : nullptr;
+  const Node* softmax = back && uses(back->in[0]) == 1 ? softmax_of(back->in[0]) : nullptr;
   const Node* flat = softmax && uses(softmax->in[0]) == 1 ? producer(softmax->in[0], "Reshape") : nullptr;
   return flat && dims(flat->in[0]) == dims(p) && dims(softmax->in[0]).back() == dims(p).back() &&
          scores(flat->in[0], m);

@@ -333,6 +333,11 @@ class Backward : Heads<T> {
   }
   // p: z -> dropout(softmax);  g: dy v^T -> ds.
   void differentiate(T* p, T* g, const T* shown, const T* factor, int64_t n, T lse, const T* y, const T* dy) const {
+    if (lse != lse && std::all_of(dy, dy + f_.value_width, [](T d) { return d == T(0); })) {
+      std::fill_n(p, n, T(0));
+      std::fill_n(g, n, T(0));
+      return;
+    }
     simd([&]() AMP_INLINE {
       const T d = lane_sum<T>(f_.value_width, [&](int64_t h) AMP_INLINE { return y[h] * dy[h]; });
       if (factor) {

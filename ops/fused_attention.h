@@ -9,7 +9,8 @@
 //   scale;  fill (-inf)
 //   heads_first      1: q, k, v and y are (B, N, S, H)
 //   packed           1: input 0 is (B, S, 3, N, H), q, k and v of self attention; inputs 1 and 2 are absent
-//   empty_rows_zero  1: a row whose z are -inf throughout has p = 0 and lse = inf, instead of NaN
+//   empty_rows_zero  1: a row whose z are -inf throughout has p = 0 and lse = inf, instead of NaN. Where it is NaN and
+//                    no gradient arrives, none goes on.
 //   ratio, site, rows  dropout of p (ops/dropout.cc): the bits of a tensor (B, N, Sq, Sk); ratio 0: none
 //   max_len          with offsets: no sequence is longer
 // offsets: C sequences lie one behind the other, B is 1, Sq = Sk, there is no mask: token t of sequence c, offsets[c]

@@ -1,10 +1,12 @@
 // Softmax, LogSoftmax: ONNX 1+ (before 13: the input is flattened to 2-D at axis; from 13: along one axis).
 // Core operators work on the last axis. Statistics are fp32 whatever the storage. A row that is -inf throughout gives
-// NaN, as the formula says; a row of equal finite values (fully masked by -FLT_MAX) is uniform.
+// NaN, as the formula says, or 0 where Softmax has the attribute empty_rows_zero (attention whose keys are all masked,
+// as scaled_dot_product_attention has it); a row of equal finite values (fully masked by -FLT_MAX) is uniform.
 //
 // Exporters repair such a row by Where(IsNaN(p), 0, p). Then no gradient arrives, and none goes on: the formula would
 // make NaN of it.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "backend/rows.h"
@@ -18,6 +20,7 @@ Kernel softmax_rows(const KernelArgs& a, bool log) {
   const Tensor x = a.in[0], y = a.out[0];
   if (x.numel() == 0) return [] {};
   const int64_t n = x.dims.back(), rows = x.numel() / n;
+  const bool empty_rows_zero = a.attrs().i("empty_rows_zero", 0) != 0;
   return [=] {
     parallel_ranges(rows, 8192 / n + 1, [&](int64_t b, int64_t e) {
       T* const s0 = thread_scratch<T>(n, 0);
@@ -27,7 +30,9 @@ Kernel softmax_rows(const KernelArgs& a, bool log) {
         T* q = row_buffer(y, r, n, s1);
         simd([&]() AMP_INLINE {
           const T top = row_max(p, n);
-          if (log) {
+          if (empty_rows_zero && top == -std::numeric_limits<T>::infinity()) {
+            std::fill_n(q, n, T(0));
+          } else if (log) {
             const T sum = lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return math::exp(p[i] - top); });
             const T shift = top + static_cast<T>(std::log(sum));
             for (int64_t i = 0; i < n; ++i) q[i] = p[i] - shift;

@@ -84,6 +84,9 @@ DEV float mask_value(const AttentionProblem& p, int64_t at) {
   return p.mask.type == DType::f16 ? half_to_float(h) : bf16_to_float(h);
 }
 
+// A row that is NaN because it sees no key, and to which no gradient arrives (d = sum dy y is 0): none goes on.
+DEV bool sees_nothing(float lse, float d) { return lse != lse && d == 0; }
+
 // e^x to a few units in the last place, for results that are stored in 16 bits.
 DEV float exp_near(float x) {
 #ifdef __CUDA_ARCH__

@@ -171,7 +171,7 @@ struct PlainBackward : PlainTiles {
         const int64_t row = unit.row(p, query);
         const float m = p.mask ? mask_value(p, unit.mask_at(p, query, key)) : 0.0f;
         const bool kept = !dropout || dropout.keeps(query, key);
-        const float soft = expf(masked(p, z[r][c] * p.scale, m) - lse[row]);
+        const float soft = sees_nothing(lse[row], d[row]) ? 0.0f : expf(masked(p, z[r][c] * p.scale, m) - lse[row]);
         weight = dropped(soft, kept, p.keep);
         if (!(p.hides() && m == 0)) slope = soft * (dropped(g[r][c], kept, p.keep) - d[row]);
       }
@@ -221,7 +221,7 @@ struct PlainGradQueries : PlainBackward {
   }
 };
 
-// d = sum dy y of every query: sixteen lanes a row, W elements at a time. Rows are visited as they lie in memory.
+// d = sum dy y of every query, 0 where no gradient arrives, whatever y is: sixteen lanes a row, W elements at a time. Rows are visited as they lie in memory.
 template <int W>
 struct AttentionDots {
   static constexpr bool cooperative = true;
@@ -250,7 +250,7 @@ struct AttentionDots {
           float a[W], b[W];
           load_some<W>(y, at + h, a);
           load_some<W>(dy, at + h, b);
-          for (int w = 0; w < W; ++w) sum += a[w] * b[w];
+          for (int w = 0; w < W; ++w) sum += b[w] == 0 ? 0.0f : a[w] * b[w];
         }
       }
       for (int m = 8; m > 0; m >>= 1) sum += shuffle_xor(sum, m);

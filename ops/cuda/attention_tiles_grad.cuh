@@ -12,7 +12,7 @@ struct AttentionSlope {
 };
 // g = dy v^T of the element; hidden: by a boolean mask.
 DEV AttentionSlope attention_slope(float z, float g, float lse, float d, bool kept, float keep, bool hidden) {
-  const float soft = exp_near(z - lse);
+  const float soft = sees_nothing(lse, d) ? 0.0f : exp_near(z - lse);
   return {dropped(soft, kept, keep), hidden ? 0.0f : soft * (dropped(g, kept, keep) - d)};
 }
 

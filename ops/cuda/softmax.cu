@@ -9,6 +9,7 @@ struct Forward {
   static constexpr int W = RowPart<V>::W;
   Ref x, y;
   int64_t n;
+  bool empty_rows_zero;
   DEV void operator()(int64_t row, const RowTeam& team) const {
     const RowPart<V> part(x, row * n, n, team);
     float top = -INFINITY, sum = 0;
@@ -24,11 +25,12 @@ struct Forward {
       for (int w = 0; w < W; ++w) sum += expf(v[w] - top);
     });
     sum = team.reduce(sum, 0.0f, Sum{});
+    const bool empty = empty_rows_zero && top == -INFINITY;
     const float scale = 1 / sum, shift = top + logf(sum);
     part.each(n, team, [&](auto g, int64_t i) {
       float v[W];
       part.get(g, i, v);
-      for (int w = 0; w < W; ++w) v[w] = Log ? v[w] - shift : expf(v[w] - top) * scale;
+      for (int w = 0; w < W; ++w) v[w] = empty ? 0.0f : Log ? v[w] - shift : expf(v[w] - top) * scale;
       store_some(y, row * n + i, v);
     });
   }
@@ -76,7 +78,10 @@ Kernel forward(const KernelArgs& a) {
   if (in_double(a)) no_fp64(a);
   if (a.out[0].numel() == 0) return [] {};
   const int64_t n = a.out[0].dims.back();
-  return by_length(n, [&](auto v) { return prepare(a, Forward<Log, decltype(v)::value>{a.in[0], a.out[0], n}); });
+  const bool empty_rows_zero = a.attrs().i("empty_rows_zero", 0) != 0;
+  return by_length(n, [&](auto v) {
+    return prepare(a, Forward<Log, decltype(v)::value>{a.in[0], a.out[0], n, empty_rows_zero});
+  });
 }
 template <bool Log>
 Kernel backward(const KernelArgs& a) {
