@@ -8,11 +8,13 @@
 
 #include "base/file.h"
 #include "base/npz.h"
+#include "base/text.h"
 #include "precision/loss_scaler.h"
 #include "tools/cli/values.h"
 #include "tools/common.h"
 #include "tools/run_losses.h"
 #include "tools/verbs.h"
+#include "trainer/first_nonfinite.h"
 
 namespace amp {
 
@@ -42,14 +44,15 @@ LossScaleConfig scale_config(const cli::Options& opts, const PrecisionPlan& plan
   return c;
 }
 
-bool finite(const Session& session) {
+// The first parameter whose gradient is not finite; -1: none.
+int first_bad_slot(const Session& session) {
   for (size_t s = 0; s < session.table().size(); ++s) {
     if (!session.has_grad(static_cast<int>(s))) continue;
     for (const double x : session.grad(static_cast<int>(s)).to_doubles()) {
-      if (!std::isfinite(x)) return false;
+      if (!std::isfinite(x)) return static_cast<int>(s);
     }
   }
-  return true;
+  return -1;
 }
 
 struct Pass {
@@ -65,7 +68,7 @@ Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, co
     pass.scale = scaler.scale();
     session.stage_statistics();
     pass.sums = session.train_micro(losses, batch, window.seeds(pass.scale), false);
-    const StepScale step = scaler.update(scaler.enabled() && (pass.scale == 0 || !finite(session)));
+    const StepScale step = scaler.update(scaler.enabled() && (pass.scale == 0 || first_bad_slot(session) >= 0));
     if (step.applied || step.at_floor) {
       if (!step.applied) std::cerr << "warning: gradients are not finite at the loss scale " << pass.scale << '\n';
       return pass;
@@ -79,6 +82,17 @@ HostTensor unscaled(const HostTensor& grad, double scale) {
   for (int64_t i = 0; i < grad.numel(); ++i)
     out.as_mutable<float>()[i] = static_cast<float>(grad.as<float>()[i] / scale);
   return out;
+}
+
+// Gradients that are not finite are not written: whose is the first, and where does it come from?
+void require_finite(Session& session, const Losses& losses, const Tensors& batch, const std::vector<double>& seeds) {
+  const int slot = first_bad_slot(session);
+  if (slot < 0) return;
+  const std::string value = first_nonfinite_value(session, losses, {batch}, seeds);
+  fail(Exit::numerical, "E_GRADIENT_NONFINITE",
+       cat("the gradient of '", printable(session.layout().chunks()[static_cast<size_t>(slot)].name), "' is not finite",
+           value.empty() ? "" : "; ", value, "; nothing was written"),
+       "--dtype fp64 tells an overflow from a formula");
 }
 }  // namespace
 
@@ -99,6 +113,7 @@ int run_grad(const cli::Options& opts) {
   const LossScaler scaler(scale_config(opts, plan));
   const Pass pass = run_scaled(session, losses, batch, window, scaler);
   window.add(pass.sums);
+  require_finite(session, losses, batch, window.seeds(pass.scale));
 
   std::vector<NamedTensor> out;
   for (size_t i = 0; i < g.values.size(); ++i) {
@@ -112,10 +127,13 @@ int run_grad(const cli::Options& opts) {
   write_tensor_file(opts.str("out"), out);
   if (!opts.str("dump_graph").empty()) {
     FileWriter text(opts.str("dump_graph"));
-    text.write(session.train_graph(losses, batch)->dump());
+    text.write(session.micro_graph(losses, batch)->dump());
     text.commit();
   }
-  nlohmann::json j = {{"loss", window.loss()}, {"parameters", out.size()}, {"out", opts.str("out")}};
+  nlohmann::json j = {{"loss", window.loss()},
+                      {"parameters", out.size()},
+                      {"out", opts.str("out")},
+                      {"padding_removed", session.packs(losses, batch)}};
   if (scaler.enabled()) j["loss_scale"] = pass.scale;
   std::cout << j.dump() << '\n';
   return 0;

@@ -21,7 +21,7 @@ class Trace {
  public:
   Trace(Session& session, const Losses& losses, const Tensors& batch, const std::vector<double>& seeds)
       : session_(session),
-        graph_(session.train_graph(losses, batch)),
+        graph_(session.micro_graph(losses, batch)),
         bad_(static_cast<size_t>(graph_->n_values()), 0) {
     for (int32_t i = 0; i < graph_->n_values(); ++i) {
       const Value& v = graph_->value(ValueId{i});

@@ -39,30 +39,61 @@ std::optional<Packing> pack_tokens(const HostTensor& mask) {
   return p;
 }
 
-std::optional<Tensors> with_other_padding(const Tensors& batch, const std::string& mask,
-                                          const std::vector<std::string>& except) {
-  const HostTensor& m = batch.at(mask);
-  const std::vector<double> there = m.to_doubles();
-  const int64_t length = m.dims().at(1);
-  Tensors other = batch;
-  bool changed = false;
-  for (auto& [name, t] : other) {
-    if (name == mask || is_float(t.dtype()) || t.dims() != m.dims() ||
-        std::count(except.begin(), except.end(), name) > 0)
-      continue;
-    std::vector<int64_t> v = t.to_ints();
-    for (size_t i = 0; i < v.size(); ++i) {
-      if (there[i] != 0) continue;
-      const auto row = v.begin() + static_cast<int64_t>(i) / length * length;
-      const auto differs = std::find_if(row, v.begin() + static_cast<int64_t>(i), [&](int64_t x) { return x != v[i]; });
-      if (differs == v.begin() + static_cast<int64_t>(i)) continue;
-      v[i] = *differs;
-      changed = true;
-    }
-    t = HostTensor::of<int64_t>(t.dims(), v).cast(t.dtype());
+namespace {
+
+// Labels of every token, with what they hold where none is meant to be.
+std::map<std::string, int64_t> token_labels(const Graph& g, const Losses& losses, TokenPlaces p) {
+  std::map<std::string, int64_t> labels;
+  for (const LossSpec& s : losses.parts) {
+    const ValueId v = s.label_name().empty() ? ValueId{} : g.input(s.label_name());
+    if (v && p.has_form(g.value(v).dims, TokenForm{})) labels.emplace(s.label_name(), s.ignore_index);
   }
-  if (!changed) return std::nullopt;
-  return other;
+  return labels;
+}
+
+// Whether a label holds x at all padded places; those are (sample, place) with place >= lengths[sample].
+bool ignored_there(const HostTensor& label, int64_t x, const std::vector<int64_t>& lengths) {
+  const std::vector<double> v = label.to_doubles();
+  const int64_t length = label.dims().at(1), row = label.numel() / label.dims()[0], unit = row / length;
+  for (size_t b = 0; b < lengths.size(); ++b) {
+    const auto begin = v.begin() + static_cast<int64_t>(b) * row;
+    if (std::any_of(begin + lengths[b] * unit, begin + row, [&](double y) { return y != static_cast<double>(x); }))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+PaddingPlan plan_padding(std::shared_ptr<const Graph> graph, const Losses& losses, const Evaluator& evaluator) {
+  PaddingPlan plan;
+  const auto mask = find_padding_mask(*graph, evaluator);
+  if (!mask) return plan;
+  const int64_t tokens = std::max<int64_t>(1, mask->places.count() / 2);  // as an example
+  plan.mask = *mask;
+  plan.seen_by = remove_padding(*graph, *mask, tokens, {}, evaluator).seen_by;
+  if (!plan.seen_by.empty()) {
+    plan.ignored = token_labels(*graph, losses, mask->places);
+    if (!plan.ignored.empty()) plan.seen_by = remove_padding(*graph, *mask, tokens, plan.ignored, evaluator).seen_by;
+  }
+  if (plan.seen_by.empty()) plan.graph = std::move(graph);
+  return plan;
+}
+
+std::optional<Packing> packing_of(const PaddingPlan& plan, const Tensors& batch, const Evaluator& evaluator) {
+  if (!plan.graph) return std::nullopt;
+  const auto mask = batch.find(plan.mask.input);
+  if (mask == batch.end()) return std::nullopt;
+  std::optional<Packing> p = pack_tokens(mask->second);
+  if (!p) return std::nullopt;
+  const std::vector<int64_t> offsets = p->inputs.at("padding.offsets").to_ints();
+  std::vector<int64_t> lengths;
+  for (size_t b = 1; b < offsets.size(); ++b) lengths.push_back(offsets[b] - offsets[b - 1]);
+  for (const auto& [label, value] : plan.ignored) {
+    if (!ignored_there(batch.at(label), value, lengths)) return std::nullopt;
+  }
+  if (!masks_hide(*plan.graph, plan.mask, evaluator, mask->second, lengths)) return std::nullopt;
+  return p;
 }
 
 }  // namespace amp

@@ -1,11 +1,15 @@
-// Which tokens of a batch are there: what a graph without padding (ops/padding.h) is fed with.
+// Which batches are computed without their padding (unpadding), and what a graph without padding (ops/padding.h) is fed
+// with. Whether a batch is packed follows from its bucket's graph and from what the batch holds, from nothing else: a
+// resumed run packs what an uninterrupted one packs.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/host_tensor.h"
+#include "ops/padding.h"
 #include "trainer/losses.h"
 
 namespace amp {
@@ -19,9 +23,17 @@ struct Packing {
 // does not begin at place 0 (padding on the left), or where less than one place in twenty would be saved.
 std::optional<Packing> pack_tokens(const HostTensor& mask);
 
-// The batch with other tokens of the same row at padded places, in every integer input shaped like the mask; `except`
-// stay. Nothing where that changes nothing.
-std::optional<Tensors> with_other_padding(const Tensors& batch, const std::string& mask,
-                                          const std::vector<std::string>& except);
+// Of a bucket: all batches of the same shapes. Nothing in it depends on what a batch holds.
+struct PaddingPlan {
+  std::shared_ptr<const Graph> graph;  // padded, before the precision plan; null unless padding can be removed
+  PaddingMask mask;
+  std::map<std::string, int64_t> ignored;  // labels that must hold this wherever padding is
+  std::string seen_by;                     // the node that sees padding, if that is why it stays
+};
+PaddingPlan plan_padding(std::shared_ptr<const Graph> graph, const Losses& losses, const Evaluator& evaluator);
+
+// Nothing where this batch keeps its padding: pack_tokens says so, a label stands where padding is, or a mask that the
+// plan is not sure of hides something else.
+std::optional<Packing> packing_of(const PaddingPlan& plan, const Tensors& batch, const Evaluator& evaluator);
 
 }  // namespace amp

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <utility>
 
 #include "backend/evaluate.h"
@@ -10,7 +9,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/limits.h"
-#include "ops/padding.h"
 #include "ops/statistics.h"
 
 namespace amp {
@@ -152,34 +150,42 @@ static void refuse_large(const Program& p, const SourceGraph& g, const Tensors& 
     refuse_bytes(cat("tensors that live at the same time have ", p.arena_bytes(), " bytes"), limit);
 }
 
+std::string Session::program_key(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch) {
+  std::string key = cat(static_cast<int>(mode), '|', loss ? loss->key() : "", '|');
+  for (const int o : outputs) key += cat(o, ',');
+  return key + signature(batch);
+}
+
+ProgramOptions Session::program_options(Mode mode) {
+  ProgramOptions o;
+  o.device = &device();
+  o.arena = arena_.get();
+  o.cache = &cache_;
+  o.state = &state_;
+  o.accumulate = mode == Mode::train_accumulate;
+  const bool train = mode == Mode::train || mode == Mode::train_accumulate;
+  for (size_t i = 0; i < table_.size(); ++i) {
+    const auto staged = staged_.find(static_cast<int>(i));
+    const bool moved = train && staged != staged_.end();
+    o.params.push_back(moved ? staged->second.tensor : view(params_, static_cast<int>(i)));
+    o.grads.push_back(train && !layout_.chunks()[i].frozen ? view(grads_, static_cast<int>(i)) : Tensor{});
+  }
+  return o;
+}
+
 Program& Session::program(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch,
                           const Packing* packing, bool node_by_node) {
   const bool fused = options_.fusion && !node_by_node;
-  std::string key = cat(static_cast<int>(mode), '|', fused, '|', loss ? loss->key() : "", '|');
-  for (const int o : outputs) key += cat(o, ',');
-  key += signature(batch);
+  std::string key = cat(program_key(mode, loss, outputs, batch), fused ? "fused" : "");
   if (packing) key += cat("tokens", packing->tokens);
   auto& slot = programs_[key];
   if (!slot) {
     const std::shared_ptr<Graph> graph = build(mode, loss, outputs, batch, packing);
     if (fused) fuse(*graph);
     for (const auto& p : graph->param_grads) reached_[static_cast<size_t>(p.slot)] = true;
-    ProgramOptions o;
-    o.device = &device();
-    o.arena = arena_.get();
-    o.cache = &cache_;
-    o.state = &state_;
-    o.accumulate = mode == Mode::train_accumulate;
-    const bool train = mode == Mode::train || mode == Mode::train_accumulate;
-    if (train) need_grads();
-    for (size_t i = 0; i < table_.size(); ++i) {
-      const auto staged = staged_.find(static_cast<int>(i));
-      const bool moved = train && staged != staged_.end();
-      o.params.push_back(moved ? staged->second.tensor : view(params_, static_cast<int>(i)));
-      o.grads.push_back(train && !layout_.chunks()[i].frozen ? view(grads_, static_cast<int>(i)) : Tensor{});
-    }
+    if (mode == Mode::train || mode == Mode::train_accumulate) need_grads();
     auto made = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(batch)),
-                         [&] { return std::make_unique<Program>(graph, o); });
+                         [&] { return std::make_unique<Program>(graph, program_options(mode)); });
     refuse_large(*made, source_, batch);
     slot = std::move(made);
   }
@@ -192,57 +198,9 @@ void Session::feed(Program& p, const Tensors& batch) {
   }
 }
 
-std::optional<Packing> Session::packing(const Losses& loss, const Tensors& batch) {
-  if (!options_.remove_padding) return std::nullopt;
-  const std::string key = loss.key();
-  auto known = padding_.find(key);
-  if (known == padding_.end()) {
-    const auto mask = find_padding_mask(*compose(Mode::eval, &loss, {}, batch), cpu_evaluator());
-    known = padding_.emplace(key, mask ? mask->input : "").first;
-  }
-  const auto mask = batch.find(known->second);
-  if (mask == batch.end()) return std::nullopt;
-  std::optional<Packing> p = pack_tokens(mask->second);
-  if (p && !proved_[key]) {
-    proved_[key] = padding_is_unseen(loss, batch, known->second, *p);
-    if (!proved_[key]) {
-      known->second.clear();
-      std::cerr << "note: padding is computed too: what stands at padded places reaches the loss\n";
-      return std::nullopt;
-    }
-  }
-  return p;
-}
-
-// Other tokens at padded places change no bit of the losses, and without padding they are the same to rounding. As the
-// model is outside training.
-bool Session::padding_is_unseen(const Losses& loss, const Tensors& batch, const std::string& mask,
-                                const Packing& packing) {
-  std::vector<std::string> labels;
-  for (const LossSpec& s : loss.parts) labels.push_back(s.label_name());
-  const std::optional<Tensors> other = with_other_padding(batch, mask, labels);
-  if (!other) return false;
-  const auto sums = [&](const Tensors& inputs, const Packing* p) {
-    Program& program = this->program(Mode::eval, &loss, {}, batch, p);
-    feed(program, inputs);
-    if (p) feed(program, p->inputs);
-    program.run();
-    return read_terms(program);
-  };
-  const std::vector<double> as_is = sums(batch, nullptr), changed = sums(*other, nullptr),
-                            packed = sums(batch, &packing);
-  const bool low = std::any_of(options_.compute.begin(), options_.compute.end(), is_low);
-  for (size_t i = 0; i < as_is.size(); ++i) {
-    const double x = as_is[i];
-    if (!std::isfinite(x) || changed[i] != x || !(std::abs(packed[i] - x) <= (low ? 1e-2 : 1e-4) * std::abs(x) + 1e-6))
-      return false;
-  }
-  return true;
-}
-
 Program& Session::ready(Mode mode, const Losses& loss, const std::vector<int>& outputs, const Tensors& batch,
                         bool node_by_node) {
-  const std::optional<Packing> p = packing(loss, batch);
+  const std::optional<Packing> p = packing(mode, loss, outputs, batch, !node_by_node);
   Program& program = this->program(mode, &loss, outputs, batch, p ? &*p : nullptr, node_by_node);
   feed(program, batch);
   if (p) feed(program, p->inputs);
@@ -349,6 +307,11 @@ std::shared_ptr<const Graph> Session::forward_graph(const std::vector<int>& outp
 
 std::shared_ptr<const Graph> Session::train_graph(const Losses& loss, const Tensors& batch) {
   return build(Mode::train, &loss, {}, batch, nullptr);
+}
+
+std::shared_ptr<const Graph> Session::micro_graph(const Losses& loss, const Tensors& batch) {
+  const std::optional<Packing> p = packing(Mode::train, loss, {}, batch, false);
+  return build(Mode::train, &loss, {}, batch, p ? &*p : nullptr);
 }
 
 std::string Session::bill() const {

@@ -13,6 +13,7 @@
 #include "trainer/arena.h"
 #include "trainer/losses.h"
 #include "trainer/padding.h"
+#include "trainer/padding_guard.h"
 
 namespace amp {
 
@@ -90,6 +91,7 @@ class Session {
   std::vector<ParamCache::Copy> copies() const { return cache_.copies(); }          // of parameters, in 16 bits
   bool has_grad(int slot) const { return reached_.at(static_cast<size_t>(slot)); }  // after a training micro-batch
   RunState& state() { return state_; }
+  PaddingGuard& padding_guard() { return guard_; }
   int64_t activation_bytes() const { return arena_->used(); }
   size_t programs() const { return programs_.size(); }
   std::string bill() const;  // memory, for people
@@ -97,10 +99,17 @@ class Session {
   // Seconds by operator of a training micro-batch, each operator's share of `repeats` runs averaged.
   std::map<std::string, double> profile(const Losses& loss, const Tensors& batch, int repeats);
 
+  // Whether a training micro-batch of it is computed without padding.
+  bool packs(const Losses& loss, const Tensors& batch) {
+    return packing(Mode::train, loss, {}, batch, false).has_value();
+  }
+
   // The graph that forward() runs, and the one of a training micro-batch, before nodes are fused: for dumps, costs and
   // tests.
   std::shared_ptr<const Graph> forward_graph(const std::vector<int>& outputs, const Tensors& batch);
   std::shared_ptr<const Graph> train_graph(const Losses& loss, const Tensors& batch);
+  // The one that train_micro() runs for this very batch: without padding where that is removed.
+  std::shared_ptr<const Graph> micro_graph(const Losses& loss, const Tensors& batch);
 
  private:
   enum class Mode { train, train_accumulate, eval, eval_full };
@@ -115,8 +124,14 @@ class Session {
   // The program of a batch, without its padding where that can be, fed.
   Program& ready(Mode mode, const Losses& loss, const std::vector<int>& outputs, const Tensors& batch,
                  bool node_by_node = false);
-  std::optional<Packing> packing(const Losses& loss, const Tensors& batch);
-  bool padding_is_unseen(const Losses& loss, const Tensors& batch, const std::string& mask, const Packing& packing);
+  const PaddingPlan& padding_plan(Mode mode, const Losses& loss, const std::vector<int>& outputs, const Tensors& batch);
+  // compare: when the guard asks for it.
+  std::optional<Packing> packing(Mode mode, const Losses& loss, const std::vector<int>& outputs, const Tensors& batch,
+                                 bool compare);
+  PaddingGuard::Verdict compare_padding(const Losses& loss, const Tensors& batch);
+  LossesAndGradients losses_and_gradients(const Losses& loss, const Tensors& batch, const Packing* packing);
+  static std::string program_key(Mode mode, const Losses* loss, const std::vector<int>& outputs, const Tensors& batch);
+  ProgramOptions program_options(Mode mode);
   std::vector<int> values_named(const std::vector<std::string>& names) const;
   std::vector<int> loss_values(const Losses& loss) const;
   void build_losses(const Losses& losses, const Tensors& batch, const Bound& bound, Builder& b) const;
@@ -145,8 +160,9 @@ class Session {
   size_t known_copies_ = 0;  // what the update was told of
   RunState state_;
   std::map<std::string, std::unique_ptr<Program>> programs_;
-  std::map<std::string, std::string> padding_;  // by loss: the input that tells the tokens; empty: padding stays
-  std::map<std::string, bool> proved_;          // by loss: the loss is the same without padding
+  std::map<std::string, PaddingPlan> padding_;  // by bucket
+  PaddingGuard guard_;
+  bool said_why_ = false;  // why padding stays
 };
 
 }  // namespace amp

@@ -10,7 +10,6 @@
 #include "ops/composites.h"
 #include "ops/fuse.h"
 #include "ops/matmul_gelu.h"
-#include "ops/padding.h"
 #include "ops/qkv.h"
 #include "precision/apply.h"
 #include "trainer/session.h"
@@ -97,11 +96,13 @@ std::shared_ptr<Graph> Session::build(Mode mode, const Losses* loss, const std::
                                       const Tensors& batch, const Packing* packing) {
   const Evaluator evaluator = cpu_evaluator();
   const bool train = mode == Mode::train || mode == Mode::train_accumulate;
-  const std::shared_ptr<Graph> graph = compose(mode, loss, outputs, batch);
+  std::shared_ptr<Graph> graph;
   if (packing) {
-    const auto mask = find_padding_mask(*graph, evaluator);
-    check(mask.has_value(), "a graph whose padding cannot be removed after all");
-    *graph = remove_padding(*graph, *mask, packing->tokens, evaluator);
+    const PaddingPlan& plan = padding_plan(mode, *loss, outputs, batch);
+    graph =
+        std::make_shared<Graph>(remove_padding(*plan.graph, plan.mask, packing->tokens, plan.ignored, evaluator).graph);
+  } else {
+    graph = compose(mode, loss, outputs, batch);
   }
   if (device().kind() == DeviceKind::cuda)
     *graph = merge_qkv(*graph, mode == Mode::eval_full ? std::vector<DType>{} : options_.compute, evaluator);

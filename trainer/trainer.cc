@@ -237,6 +237,7 @@ void Trainer::save(const SamplerState& next) {
                             {"total_skips", s.total_skips}}},
                           {"sampler", {{"epoch", next.epoch}, {"window", next.window}}},
                           {"best", {{"value", best_}, {"step", best_step_}, {"evals_since", evals_since_best_}}}};
+  if (session_.padding_guard().off()) state["padding_removal"] = "off";
   if (initial_) {
     state["initial"] = {{"loss", initial_->loss}, {"samples", initial_->samples}, {"values", initial_->values}};
   }
@@ -261,6 +262,7 @@ void Trainer::resume(const Checkpoint& c) {
     best_ = state.at("best").at("value").get<double>();
     best_step_ = state.at("best").at("step").get<int64_t>();
     evals_since_best_ = state.at("best").at("evals_since").get<int64_t>();
+    if (state.value("padding_removal", "") == "off") session_.padding_guard().turn_off();
     if (const auto it = state.find("initial"); it != state.end()) {
       Metrics m;
       m.loss = number(it->at("loss"));

@@ -52,7 +52,10 @@ static Attrs attributes(const std::string& text) {
     const size_t eq = item.find('=');
     const std::string key = item.substr(0, eq), value = item.substr(eq + 1);
     if (value[0] == '[') {
-      out.set(key, std::vector<int64_t>{std::stoll(value.substr(1))});
+      std::istringstream numbers(value.substr(1, value.size() - 2));
+      std::vector<int64_t> all;
+      for (int64_t n; numbers >> n;) all.push_back(n);
+      out.set(key, all);
     } else if (value.find('.') != std::string::npos) {
       out.set(key, std::stod(value));
     } else if (value.find_first_not_of("-0123456789") == std::string::npos) {

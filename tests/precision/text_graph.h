@@ -3,7 +3,7 @@
 //   y = MatMul(x, W)   a, b = Split{axis=1}(y)   z = com.microsoft::FastGelu(y)   o = Clip(x, , hi)
 //   output y
 // A node is called by its first output unless it is written `name: y = Op(x)`. Attributes: integers, floats with a '.',
-// words.
+// words, integers in brackets.
 #pragma once
 
 #include <string>

@@ -128,6 +128,12 @@ Tensors batch(const std::vector<int64_t>& lengths, const Graph& g) {
   return t;
 }
 
+Graph without_padding(const Graph& g, int64_t tokens) {
+  Unpadded u = remove_padding(g, *find_padding_mask(g, cpu_evaluator()), tokens, {{"label", -100}}, cpu_evaluator());
+  CHECK(u.seen_by.empty());
+  return std::move(u.graph);
+}
+
 }  // namespace
 
 TEST_CASE("a graph without padding has the padded one's loss and gradients", "[padding]") {
@@ -137,8 +143,8 @@ TEST_CASE("a graph without padding has the padded one's loss and gradients", "[p
       const auto mask = find_padding_mask(padded, cpu_evaluator());
       REQUIRE(mask);
       CHECK(mask->input == "there");
-      CHECK(mask->batch == kBatch);
-      CHECK(mask->length == kLength);
+      CHECK(mask->places.batch == kBatch);
+      CHECK(mask->places.length == kLength);
       const std::vector<HostTensor> params = random_params(padded, 2);
       const Graph whole = with_gradients(padded);
       for (const std::vector<int64_t>& lengths : {std::vector<int64_t>{7, 2, 4}, {1, 1, 1}, {3, 6, 5}}) {
@@ -148,7 +154,7 @@ TEST_CASE("a graph without padding has the padded one's loss and gradients", "[p
         REQUIRE(packing);
         CHECK(packing->tokens < kBatch * kLength);
         inputs.insert(packing->inputs.begin(), packing->inputs.end());
-        const Graph packed = with_gradients(remove_padding(padded, *mask, packing->tokens, cpu_evaluator()));
+        const Graph packed = with_gradients(without_padding(padded, packing->tokens));
         CHECK(ops_of(packed).find("TokenDropout") != std::string::npos);
         // Nothing of the encoder is computed at padded places.
         for (int32_t n = 0; n < packed.n_nodes(); ++n) {
@@ -171,7 +177,7 @@ TEST_CASE("q, k and v by one product", "[qkv]") {
     const std::vector<HostTensor> params = random_params(g, 2);
     if (packed) {
       const auto packing = pack_tokens(inputs.at("there"));
-      g = remove_padding(g, *find_padding_mask(g, cpu_evaluator()), packing->tokens, cpu_evaluator());
+      g = without_padding(g, packing->tokens);
       inputs.insert(packing->inputs.begin(), packing->inputs.end());
     }
     const auto products = [](const Graph& x) {
@@ -184,9 +190,7 @@ TEST_CASE("q, k and v by one product", "[qkv]") {
     std::string alike = kEncoder + kHeads.at("first token");
     alike.replace(alike.find("v = Add(v, bv)"), 14, "e = Mul(e, one)");
     g = plain_graph(alike);
-    if (packed)
-      g = remove_padding(g, *find_padding_mask(g, cpu_evaluator()), pack_tokens(inputs.at("there"))->tokens,
-                         cpu_evaluator());
+    if (packed) g = without_padding(g, pack_tokens(inputs.at("there"))->tokens);
     const Graph merged = merge_qkv(g, {}, cpu_evaluator());
     CHECK(products(merged) == products(g) - 2);
     std::vector<HostTensor> used = params;
@@ -242,16 +246,4 @@ TEST_CASE("tokens of a batch", "[padding]") {
   m[0] = 1;
   m[2] = 1;
   CHECK(!pack_tokens(mask(m, 20)));  // a hole
-}
-
-TEST_CASE("other tokens at padded places", "[padding]") {
-  const Tensors t{{"ids", HostTensor::of<int64_t>({2, 3}, {7, 8, 0, 9, 0, 0})},
-                  {"mask", HostTensor::of<int64_t>({2, 3}, {1, 1, 0, 1, 0, 0})},
-                  {"label", HostTensor::of<int64_t>({2, 3}, {1, 1, -100, 1, -100, -100})},
-                  {"x", HostTensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6})}};
-  const auto other = with_other_padding(t, "mask", {"label"});
-  REQUIRE(other);
-  CHECK(other->at("ids").to_ints() == std::vector<int64_t>{7, 8, 7, 9, 9, 9});
-  for (const char* same : {"mask", "label", "x"}) CHECK(other->at(same).to_doubles() == t.at(same).to_doubles());
-  CHECK(!with_other_padding({{"mask", t.at("mask")}, {"x", t.at("x")}}, "mask", {}));
 }
