@@ -56,8 +56,8 @@ std::string not_a_weight(const Use& u) {
 
 }  // namespace
 
-PositionEvidence::PositionEvidence(const SourceGraph& g)
-    : g_(g), consumers_(g.consumers()), live_(live_nodes(g)), differentiable_(amp::differentiable(g)) {
+PositionEvidence::PositionEvidence(const SourceGraph& g) : g_(g), consumers_(g.consumers()), live_(live_nodes(g)) {
+  find_data();
   find_input_like();
   find_frozen_norms();
 }
@@ -80,9 +80,8 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   const Use& main = main_use(uses);
   std::vector<Evidence> out;
   if (const std::string statistic = not_a_weight(main); !statistic.empty()) return {{statistic, -12}};
-  if (!differentiable_[static_cast<size_t>(v)] ||
-      all([](const Use& u) { return blocks_gradient(u.at(), u.site_input); }))
-    return {{"no gradient reaches it", -12}};
+  // Seen at its uses only: a file that ends in ArgMax trains from the value before it.
+  if (all([](const Use& u) { return blocks_gradient(u.at(), u.site_input); })) return {{"no gradient reaches it", -12}};
   if (all([](const Use& u) { return u.at().attrs.has(kQuantiserData); }))
     return {{"scale or zero point of a quantiser", -12}};
   out.push_back(position(main, naming));
@@ -164,7 +163,8 @@ bool PositionEvidence::rotary(int v) const {
       const int input = static_cast<int>(std::find(n.inputs.begin(), n.inputs.end(), at) - n.inputs.begin());
       const bool product = one_of(n.op, {"MatMul", "Mul", "Einsum"});
       if (!product && !is_view(n, input)) continue;
-      if (product && std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return i != at && carries_data(i); }))
+      if (product && std::any_of(n.inputs.begin(), n.inputs.end(),
+                                 [&](int i) { return i >= 0 && i != at && carries_data_[static_cast<size_t>(i)]; }))
         continue;
       for (const int o : n.outputs) {
         if (o >= 0 && seen.insert(o).second) open.push_back(o);
@@ -174,26 +174,24 @@ bool PositionEvidence::rotary(int v) const {
   return false;
 }
 
-// Depends on a floating graph input or on an embedding.
-bool PositionEvidence::carries_data(int v) const {
-  std::set<int> seen;
-  std::vector<int> open = {v};
-  while (!open.empty()) {
-    const int at = open.back();
-    open.pop_back();
-    if (at < 0 || !seen.insert(at).second) continue;
-    const SourceValue& value = g_.values[static_cast<size_t>(at)];
-    if (value.kind == SourceKind::input && (!value.dtype_known || is_float(value.dtype))) return true;
-    if (value.producer < 0) continue;
-    const SourceNode& n = node(value.producer);
+// What depends on a floating graph input or on an embedding.
+void PositionEvidence::find_data() {
+  carries_data_.assign(g_.values.size(), 0);
+  for (const int v : g_.inputs)
+    carries_data_[static_cast<size_t>(v)] = !value(v).dtype_known || is_float(value(v).dtype);
+  for (const SourceNode& n : g_.nodes) {  // in topological order
     if (n.op == "Shape" || n.op == "Size") continue;
+    bool yes = std::any_of(n.inputs.begin(), n.inputs.end(),
+                           [&](int i) { return i >= 0 && carries_data_[static_cast<size_t>(i)]; });
     if (n.op == "Gather" && !n.inputs.empty() && constant(n.inputs[0])) {
-      const HostTensor& table = g_.values[static_cast<size_t>(n.inputs[0])].data;
-      if (is_float(table.dtype()) && table.rank() >= 2) return true;
+      const HostTensor& table = value(n.inputs[0]).data;
+      yes = yes || (is_float(table.dtype()) && table.rank() >= 2);
     }
-    open.insert(open.end(), n.inputs.begin(), n.inputs.end());
+    if (!yes) continue;
+    for (const int o : n.outputs) {
+      if (o >= 0) carries_data_[static_cast<size_t>(o)] = 1;
+    }
   }
-  return false;
 }
 
 bool PositionEvidence::all_equal(const SourceGraph& g, int v, double want) const {

@@ -235,7 +235,7 @@ bool blocks_gradient(const SourceNode& n, int input) {
     return !to || !is_float(*to);
   }
   if (op == "Where") return input == 0;
-  if (op == "BatchNormalization") return input >= 3;  // running statistics; what a graph computes is another matter
+  if (op == "BatchNormalization") return input >= 3;
   if (one_of(op, {"LSTM", "GRU", "RNN"})) return input == 4;
   if (one_of(op, {"GatherND", "GatherElements", "ScatterElements", "ScatterND", "Scatter", "Gather"}))
     return input == 1;
@@ -244,27 +244,6 @@ bool blocks_gradient(const SourceNode& n, int input) {
                 {"Reshape", "Expand",    "Tile",       "Slice",     "Pad",       "TopK",           "Clip",
                  "Resize",  "Upsample",  "CumSum",     "Dropout",   "Squeeze",   "Unsqueeze",      "Trilu",
                  "Split",   "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "QuantizeLinear", "CenterCropPad"});
-}
-
-std::vector<char> differentiable(const SourceGraph& g) {
-  std::vector<char> reached(g.values.size());
-  for (const int o : g.outputs) {
-    const SourceValue& v = g.values[static_cast<size_t>(o)];
-    reached[static_cast<size_t>(o)] = !v.dtype_known || is_float(v.dtype);
-  }
-  for (size_t k = g.nodes.size(); k-- > 0;) {
-    const SourceNode& n = g.nodes[k];
-    if (std::none_of(n.outputs.begin(), n.outputs.end(),
-                     [&](int o) { return o >= 0 && reached[static_cast<size_t>(o)]; }))
-      continue;
-    for (size_t i = 0; i < n.inputs.size(); ++i) {
-      if (n.inputs[i] < 0) continue;
-      const auto v = static_cast<size_t>(n.inputs[i]);
-      const bool computed_statistic = n.op == "BatchNormalization" && g.values[v].producer >= 0;
-      if (computed_statistic || !blocks_gradient(n, static_cast<int>(i))) reached[v] = 1;
-    }
-  }
-  return reached;
 }
 
 }  // namespace amp

@@ -38,7 +38,4 @@ const char* weight_role(const SourceNode& n, int input);
 // No gradient can pass from the node's outputs to this input: shapes, indices, conditions, statistics.
 bool blocks_gradient(const SourceNode& n, int input);
 
-// Per value: a gradient can pass from a graph output to it.
-std::vector<char> differentiable(const SourceGraph& g);
-
 }  // namespace amp

@@ -9,6 +9,7 @@
 #include "importer/evidence.h"
 #include "importer/export.h"
 #include "models.h"
+#include "run.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -246,6 +247,12 @@ TEST_CASE("without names position decides, masks and position tables apart", "[w
   CHECK_FALSE(trains(m, "d"));
 }
 
+TEST_CASE("weights before an ArgMax are weights", "[weights]") {
+  const Folder f;
+  const Imported m = import_model(save(f, torch_model("", "t = ArgMax <axis = 2> (h)  y = Cast <to = 1> (t)")));
+  for (const char* name : {"onnx::MatMul_7", "m.l.bias", "m.n.weight"}) CHECK(trains(m, name));
+}
+
 TEST_CASE("values are told by their look", "[weights]") {
   const auto weight = [](Dims dims, const std::vector<double>& v, Naming naming = Naming::made_up) {
     double sum = 0;
@@ -354,4 +361,42 @@ TEST_CASE("weights in unusual positions are written back", "[weights]") {
     }());
     CHECK(value(again.graph, c.name).data.as<float>()[0] == 0.375f);
   }
+}
+
+TEST_CASE("a standardised weight trains through the statistics that the graph computes, its copies are one",
+          "[weights]") {
+  const Folder f;
+  const Numbers w = {0.3, -0.2, 0.5, 0.9, -0.7, 0.1};
+  const char* text = R"(
+    <ir_version: 8, opset_import: ["" : 18], producer_name: "pytorch">
+    g (float[1,2,3] x) => (float[1,2,3] y)
+    <float[1,2,3] onnxXXBatchNormalization_3 = {0.3,-0.2,0.5,0.9,-0.7,0.1}, float[1,3,2] onnxXXReduceMean_5 = {0.3,0.9,-0.2,-0.7,0.5,0.1},
+     float[2] one = {1,1}, float[2] none = {0,0}, int64[1] rows = {1}, int64[2] both = {0,1}>
+    { mean = ReduceMean <keepdims = 0> (onnxXXReduceMean_5, both)  off = Sub (onnxXXReduceMean_5, mean)  sq = Mul (off, off)
+      var = ReduceMean <keepdims = 0> (sq, both)  s = BatchNormalization (onnxXXBatchNormalization_3, one, none, mean, var)
+      p = Mul (s, x)  y = Mul (p, p) })";
+  onnx::ModelProto m = parse(text);
+  rename(*m.mutable_graph());
+  const Imported split = import_model(save(f, m));
+  const SourceValue& copy = value(split.graph, "onnx::ReduceMean_5");
+  CHECK(copy.tied_to == split.graph.find("onnx::BatchNormalization_3"));
+  CHECK(copy.tied_transposed);
+  const Imported whole = import_text(f, R"(
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float[1,2,3] x) => (float[1,2,3] y) <float[1,2,3] w = {0.3,-0.2,0.5,0.9,-0.7,0.1}, float eps = {0.00001}, int64[1] last = {2}>
+    { mean = ReduceMean (w, last)  off = Sub (w, mean)  sq = Mul (off, off)  var = ReduceMean (sq, last)  ve = Add (var, eps)
+      sd = Sqrt (ve)  s = Div (off, sd)  p = Mul (s, x)  y = Mul (p, p) })");
+  ImportOptions o;
+  o.trainable = {"w"};
+  const Imported trained = import_model(f / "model.onnx", o);
+  const std::map<std::string, HostTensor> feeds{{"x", floats({1, 2, 3}, {1, 2, -1, 0.5, 3, 1})}};
+  const Run a = run(split.graph, feeds, true), b = run(trained.graph, feeds, true);
+  const Numbers got = a.grads.at("onnx::BatchNormalization_3").to_doubles(), want = b.grads.at("w").to_doubles();
+  REQUIRE(got.size() == w.size());
+  for (size_t i = 0; i < want.size(); ++i) CHECK(std::fabs(got[i] - want[i]) < 1e-4 * (1 + std::fabs(want[i])));
+  // Both places get the weight, each in its layout.
+  const HostTensor moved = HostTensor::of<float>({1, 2, 3}, {1, 2, 3, 4, 5, 7});
+  export_model(*split.doc, split.graph, {{split.graph.find("onnx::BatchNormalization_3"), moved}}, {}, f / "out.onnx");
+  const Imported again = import_model(f / "out.onnx");
+  CHECK(value(again.graph, "onnx::ReduceMean_5").data.to_doubles() == Numbers{1, 4, 2, 5, 3, 7});
 }
