@@ -12,8 +12,9 @@ SCORES = [0.9, 0.4, 0.7, 0.1]
 HARD = ["green", "blue sky", "tree runs", "sky"]
 
 
-def wave(n, step, scale):
-    return (torch.sin(torch.arange(1, n + 1, dtype=torch.float64) * step) * scale).float().double()
+def values(n, step, scale):  # of no pattern: a sinusoid would pass for a table of positions
+    i = torch.arange(1, n + 1)
+    return (((i * i * 31 + i * step) % 97).double() / 97 - 0.5).mul(scale).float().double()
 
 
 def encode(texts):
@@ -42,7 +43,7 @@ def loss_of(kind, e, w, rows):
 
 out = {}
 for kind in ["multiple_negatives", "cosine_mse", "hard_negatives"]:
-    e, w = wave(48, 0.7, 0.5).reshape(12, 4).requires_grad_(), wave(16, 1.3, 0.8).reshape(4, 4).requires_grad_()
+    e, w = values(48, 17, 1).reshape(12, 4).requires_grad_(), values(16, 29, 1.6).reshape(4, 4).requires_grad_()
     optimizer = torch.optim.SGD([e, w], lr=0.05)
     before = loss_of(kind, e, w, range(4)).item()
     steps = []
