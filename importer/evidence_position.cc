@@ -58,6 +58,7 @@ std::string not_a_weight(const Use& u) {
 
 PositionEvidence::PositionEvidence(const SourceGraph& g) : g_(g), consumers_(g.consumers()), live_(live_nodes(g)) {
   find_data();
+  find_reached();
   find_input_like();
   find_frozen_norms();
 }
@@ -80,11 +81,13 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   const Use& main = main_use(uses);
   std::vector<Evidence> out;
   if (const std::string statistic = not_a_weight(main); !statistic.empty()) return {{statistic, -12}};
-  // Seen at its uses only: a file that ends in ArgMax trains from the value before it.
   if (all([](const Use& u) { return blocks_gradient(u.at(), u.site_input); })) return {{"no gradient reaches it", -12}};
   if (all([](const Use& u) { return u.at().attrs.has(kQuantiserData); }))
     return {{"scale or zero point of a quantiser", -12}};
   out.push_back(position(main, naming));
+  if (!reached_[static_cast<size_t>(v)])
+    out.push_back({"it reaches outputs through indices and conditions only",
+                   Weights{-5, -2, -5, -3}[static_cast<size_t>(naming)]});
   if (data.numel() == 1 && !one_element_weight(data, uses))
     out.push_back({"one element", Weights{-1, -1, -5, -7}[static_cast<size_t>(naming)]});
   if (rotary(v)) out.push_back({"rotary frequencies: it reaches Cos or Sin with positions only", -9});
@@ -121,6 +124,29 @@ bool PositionEvidence::frozen_norm(const Use& u) const {
     const int p = i < 0 ? -1 : value(i).producer;
     return p >= 0 && node(p).op == "Conv" && only_user(i) == &scale;
   });
+}
+
+// What a gradient can reach from a graph output. One that ends in ArgMax or the like counts from the value before it.
+void PositionEvidence::find_reached() {
+  reached_.assign(g_.values.size(), 0);
+  std::vector<char> end(g_.values.size());  // an output, or rearranged into one
+  for (const int o : g_.outputs) reached_[static_cast<size_t>(o)] = end[static_cast<size_t>(o)] = 1;
+  for (size_t k = g_.nodes.size(); k-- > 0;) {
+    const SourceNode& n = g_.nodes[k];
+    const auto any = [&](const std::vector<char>& of) {
+      return std::any_of(n.outputs.begin(), n.outputs.end(),
+                         [&](int o) { return o >= 0 && of[static_cast<size_t>(o)]; });
+    };
+    const bool reached = any(reached_), last = any(end);
+    for (size_t i = 0; i < n.inputs.size() && reached; ++i) {
+      if (n.inputs[i] < 0) continue;
+      const auto v = static_cast<size_t>(n.inputs[i]);
+      const int input = static_cast<int>(i);
+      const bool statistic = n.op == "BatchNormalization" && g_.values[v].producer >= 0;
+      if ((last && blocks_gradient(n, 0)) || statistic || !blocks_gradient(n, input)) reached_[v] = 1;
+      if (last && is_view(n, input)) end[v] = 1;
+    }
+  }
 }
 
 // Where tensors of [1,C,1,1] take part in other arithmetic too, a layer of the model's own holds them.

@@ -27,13 +27,14 @@ class PositionEvidence {
   bool all_equal(const SourceGraph& g, int v, double want) const;
   bool frozen_norm(const Use& u) const;
   void find_data();
+  void find_reached();
   void find_input_like();
   void find_frozen_norms();
 
   const SourceGraph& g_;
   const std::vector<std::vector<int>> consumers_;
   const std::vector<char> live_;
-  std::vector<char> carries_data_;
+  std::vector<char> carries_data_, reached_;
   std::vector<char> input_like_;  // a graph input, rearranged or standardised by constants
   bool frozen_norms_ = false;     // every [1,C,1,1] in a Mul or Add could be a frozen norm's
 };

@@ -173,6 +173,10 @@ const std::vector<Case>& cases() {
        "(p)  y = Add (c, h)",
        "m.enc.gaussian", false},
       {"a constant of a formula", "", "k = Constant <value = float {0.044715}> ()  y = Mul (h, k)", "k", false},
+      {"a bias of a choice that passes no gradient",
+       "float[8] m__gate__correction = {0.1,0.2,0.15,0.3,0.7,0.5,0.9,0.4}, int64[1] two = {2}",
+       "s = Add (h, m__gate__correction)  best, at = TopK (s, two)  y = GatherElements <axis = 2> (h, at)",
+       "m.gate.correction", false},
       {"what only a comparison reads", "float[8] m__threshold = {0.1,0.2,0.15,0.3,0.7,0.5,0.9,0.4}",
        "c = Greater (h, m__threshold)  y = Where (c, h, x)", "m.threshold", false},
   };
