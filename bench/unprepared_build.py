@@ -158,7 +158,7 @@ class Reference:
     def trajectory(self, kind, dtype, frozen):
         m = self.copy(dtype)
         for n, p in m.named_parameters():
-            p.requires_grad_(p.is_floating_point() and n not in frozen)
+            p.requires_grad_(p.requires_grad and n not in frozen)
         moving = [p for p in m.parameters() if p.requires_grad]
         if not moving:
             return None
