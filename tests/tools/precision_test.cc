@@ -52,9 +52,16 @@ std::vector<float> waves(int64_t n, double step, double scale = 1) {
   return v;
 }
 
+// Of no pattern: a sinusoid would pass for a table of positions.
+std::vector<float> weights(int64_t n, double step, double scale = 1) {
+  std::vector<float> out;
+  for (int64_t i = 1; i <= n; ++i)
+    out.push_back(static_cast<float>(scale * std::sin(step * static_cast<double>(i * i + 3 * i))));
+  return out;
+}
 std::string numbers(int64_t n, double step) {
   std::string s;
-  for (const float v : waves(n, step)) s += cat(s.empty() ? "" : ", ", v);
+  for (const float v : weights(n, step)) s += cat(s.empty() ? "" : ", ", v);
   return s;
 }
 
@@ -108,7 +115,7 @@ void write_table(const Folder& f) {
 // Token ids -> the mean of their vectors -> two layers.
 std::string bag_of_words(const Folder& f, double scale) {
   std::string big;
-  for (const float v : waves(64, 0.9, scale)) big += cat(big.empty() ? "" : ", ", v);
+  for (const float v : weights(64, 0.9, scale)) big += cat(big.empty() ? "" : ", ", v);
   return save(f,
               test::parse(kHeader + "net (int64[B,S] input_ids) => (float[B,3] logits) <float[10,8] table = {" +
                           numbers(80, 0.5) + "}, float[8,8] w1 = {" + big + "}, float[8,8] w2 = {" + big +
