@@ -125,8 +125,6 @@ const std::vector<Case>& cases() {
        "w = BatchNormalization (onnxXXBatchNormalization_3, one, none, none, one)  v = Reshape (w, flat)  y = Mul (h, "
        "v)",
        "one", false},
-      {"a relative position table", "float[7,8] m__attn__rel_pos_h = {" + numbers(56, learned) + "}",
-       "t = Gather (m__attn__rel_pos_h, ids)  y = Add (t, h)", "m.attn.rel_pos_h", true},
       {"an attention bias", "float[4,4] m__attn__bias_table = {" + numbers(16, learned) + "}",
        "y = MatMul (m__attn__bias_table, h)", "m.attn.bias_table", true},
       // fresh weights look like constants
@@ -147,10 +145,6 @@ const std::vector<Case>& cases() {
        "t = Gather (m__embed_positions__weights, ids)  y = Add (h, t)", "m.embed_positions.weights", false},
       {"slopes", "float[8] m__slopes = {0.5,0.25,0.125,0.0625,0.03125,0.015625,0.0078125,0.00390625}",
        "y = Mul (h, m__slopes)", "m.slopes", false},
-      {"slopes in a Constant node", "",
-       "k = Constant <value = float[8] {0.5,0.25,0.125,0.0625,0.03125,0.015625,0.0078125,0.00390625}> ()  y = Mul (h, "
-       "k)",
-       "k", false},
       {"a window mask",
        "float[4,8] m__window = "
        "{0,-100,0,0,0,0,-100,0,0,-100,0,0,0,0,-100,0,0,-100,0,0,0,0,-100,0,0,-100,0,0,0,0,-100,0}",
