@@ -64,6 +64,7 @@ class Program {
 
   int64_t arena_bytes() const { return arena_bytes_; }
   size_t n_steps() const { return steps_.size(); }
+  const std::shared_ptr<const Graph>& graph() const { return graph_; }  // whose nodes an Observer is shown
   // A run that shows, in the host's memory, every node's outputs right after they are computed; views compute nothing
   // and are not shown, nor are the gradients of parameters.
   using Observer = std::function<void(const Node&, size_t output, const Tensor&)>;

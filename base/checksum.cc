@@ -3,8 +3,11 @@
 #include <nmmintrin.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 namespace amp {
 
@@ -53,6 +56,24 @@ std::string crc32c(const void* bytes, int64_t size) {
   Crc32c c;
   c.update(bytes, size);
   return c.hex();
+}
+
+FileSum sum_of_file(const std::string& path) {
+  FileSum out;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(path.c_str(), "rbe"), std::fclose);
+  if (!in) {
+    out.error = errno;
+    return out;
+  }
+  std::vector<char> piece(size_t{1} << 20);
+  Crc32c crc;
+  while (const size_t n = std::fread(piece.data(), 1, piece.size(), in.get())) {
+    crc.update(piece.data(), static_cast<int64_t>(n));
+    out.size += static_cast<int64_t>(n);
+  }
+  if (std::ferror(in.get())) out.error = errno;
+  out.crc32c = crc.hex();
+  return out;
 }
 
 }  // namespace amp

@@ -18,4 +18,12 @@ class Crc32c {
 
 std::string crc32c(const void* bytes, int64_t size);
 
+// A whole file's, read piece by piece. error: errno, when it cannot be read to its end.
+struct FileSum {
+  int64_t size = 0;
+  std::string crc32c;
+  int error = 0;
+};
+FileSum sum_of_file(const std::string& path);
+
 }  // namespace amp

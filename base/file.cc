@@ -63,48 +63,31 @@ FileBytes read_file(const std::string& path, Exit exit) {
   return out;
 }
 
-FileWriter::FileWriter(std::string path) : path_(std::move(path)), temporary_(cat(path_, ".tmp-", ::getpid())) {
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd_ < 0) fail_with_errno("cannot create");
+namespace {
+// A process of the same number may have died here.
+const std::string& without_stale(const std::string& temporary) {
+  ::unlink(temporary.c_str());
+  return temporary;
 }
+}  // namespace
+
+FileWriter::FileWriter(std::string path, int64_t needed)
+    : path_(std::move(path)),
+      temporary_(cat(path_, ".tmp-", ::getpid())),
+      registered_(without_stale(temporary_)),
+      file_(temporary_, needed, path_) {}
 
 FileWriter::~FileWriter() {
-  if (fd_ >= 0) {
-    ::close(fd_);
-    ::unlink(temporary_.c_str());
-  }
-}
-
-void FileWriter::fail_with_errno(const char* what) const {
-  const int code = errno;
-  fail(Exit::storage, "E_WRITE", cat(what, " '", path_, "': ", std::strerror(code)),
-       code == ENOSPC || code == EDQUOT ? "free some space or choose another folder" : "");
-}
-
-void FileWriter::write(const void* bytes, int64_t size) {
-  const char* p = static_cast<const char*>(bytes);
-  while (size > 0) {
-    const ssize_t n = ::write(fd_, p, static_cast<size_t>(size));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_with_errno("cannot write");
-    p += n;
-    size -= n;
-  }
+  if (!committed_) ::unlink(temporary_.c_str());
 }
 
 void FileWriter::commit() {
-  if (::fsync(fd_) != 0) fail_with_errno("cannot make durable");
-  const int fd = fd_;
-  fd_ = -1;
-  if (::close(fd) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const int code = errno;
-    ::unlink(temporary_.c_str());
-    errno = code;
-    fail_with_errno("cannot put into place");
-  }
+  file_.finish();
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) storage_error("cannot put into place", path_, errno);
+  committed_ = true;
   Descriptor folder;
   folder.fd = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder.fd >= 0 && ::fsync(folder.fd) != 0 && errno != EINVAL) fail_with_errno("cannot make durable");
+  if (folder.fd >= 0 && ::fsync(folder.fd) != 0 && errno != EINVAL) storage_error("cannot make durable", path_, errno);
 }
 
 }  // namespace amp

@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/fs.h"
+#include "base/temporary.h"
 
 namespace amp {
 
@@ -21,22 +23,25 @@ struct FileBytes {
 // E_FILE_MISSING, E_FILE_READ with `exit`; a folder and a file that shrinks while it is read are errors.
 FileBytes read_file(const std::string& path, Exit exit = Exit::usage);
 
-// Writes to "<path>.tmp-<pid>", made durable and renamed over path by commit(); removed if that never happens.
-// Errors: Exit::storage, E_WRITE, with the path and the system's reason.
+// Writes to "<path>.tmp-<pid>", made durable and renamed over path by commit(); removed if that never happens, by a
+// signal too. Errors: storage_error() with the path.
 class FileWriter {
  public:
-  explicit FileWriter(std::string path);
+  // needed: the bytes that will come, for the message when they do not fit; -1: unknown.
+  explicit FileWriter(std::string path, int64_t needed = -1);
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
   ~FileWriter();
-  void write(const void* bytes, int64_t size);
+  void write(const void* bytes, int64_t size) { file_.write(bytes, size); }
   void write(std::string_view text) { write(text.data(), static_cast<int64_t>(text.size())); }
   void commit();  // fsync, rename, fsync of the folder
+  const std::string& temporary() const { return temporary_; }
 
  private:
-  [[noreturn]] void fail_with_errno(const char* what) const;
   std::string path_, temporary_;
-  int fd_ = -1;
+  TemporaryPath registered_;
+  NewFile file_;
+  bool committed_ = false;
 };
 
 }  // namespace amp

@@ -35,8 +35,8 @@ void storage_error(const std::string& what, const std::string& path, int code, i
     if (left >= 0) fact += cat(", ", with_thousands(left), " bytes free");
   }
   std::string hint = "see the system's reason above; what was complete before is untouched";
-  if (full) hint = "free some space (a quota or file size limit counts too) or choose another --output_dir";
-  if (code == EACCES || code == EPERM || code == EROFS) hint = "choose an --output_dir that this user may write to";
+  if (full) hint = "free some space (a quota or file size limit counts too) or write elsewhere (--output_dir, --out)";
+  if (code == EACCES || code == EPERM || code == EROFS) hint = "write where this user may (--output_dir, --out)";
   fail(Exit::storage, "E_WRITE", fact, hint);
 }
 
@@ -90,6 +90,11 @@ int64_t free_bytes(const std::string& path) {
   return static_cast<int64_t>(s.f_bavail) * static_cast<int64_t>(s.f_frsize);
 }
 
+void move_path(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) storage_error("cannot put into place", to, errno);
+  sync_dir(parent_of(to));
+}
+
 void rename_dir(const std::string& from, const std::string& to) {
   int code = 0;
   if (::rename(from.c_str(), to.c_str()) != 0) code = errno;
@@ -125,9 +130,10 @@ void probe_storage(const std::string& dir, int64_t bytes) {
   if (code != 0) storage_error("no room for a checkpoint in folder", dir, code, bytes);
 }
 
-NewFile::NewFile(std::string path, int64_t needed) : path_(std::move(path)), needed_(needed) {
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd_ < 0) storage_error("cannot create", path_, errno, needed_);
+NewFile::NewFile(std::string path, int64_t needed, std::string shown)
+    : shown_(shown.empty() ? path : std::move(shown)), needed_(needed) {
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd_ < 0) storage_error("cannot create", shown_, errno, needed_);
 }
 
 NewFile::~NewFile() {
@@ -140,7 +146,7 @@ void NewFile::write(const void* bytes, int64_t size) {
     // Linux writes at most 2 GiB - 4 KiB at once.
     const ssize_t n = ::write(fd_, p, static_cast<size_t>(std::min<int64_t>(size, int64_t{1} << 30)));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) storage_error("cannot write", path_, errno, needed_);
+    if (n < 0) storage_error("cannot write", shown_, errno, needed_);
     p += n;
     size -= n;
     size_ += n;
@@ -148,9 +154,9 @@ void NewFile::write(const void* bytes, int64_t size) {
 }
 
 void NewFile::finish() {
-  if (::fsync(fd_) != 0) storage_error("cannot make durable", path_, errno, needed_);
+  if (::fsync(fd_) != 0) storage_error("cannot make durable", shown_, errno, needed_);
   const int fd = std::exchange(fd_, -1);
-  if (::close(fd) != 0) storage_error("cannot close", path_, errno, needed_);
+  if (::close(fd) != 0) storage_error("cannot close", shown_, errno, needed_);
 }
 
 namespace {

@@ -24,6 +24,8 @@ void remove_tree(const std::string& path);                   // links are remove
 void sync_dir(const std::string& path);                      // makes renames inside it durable
 int64_t free_bytes(const std::string& path);                 // available to this user; -1 when unknown
 
+void move_path(const std::string& from, const std::string& to);  // rename(2), made durable; a file `to` is replaced
+
 // Gives the folder `from` the name `to` in one step, both in the same parent, and makes that durable. A folder already
 // named `to` is exchanged: afterwards it bears the name `from`.
 void rename_dir(const std::string& from, const std::string& to);
@@ -35,8 +37,8 @@ void probe_storage(const std::string& dir, int64_t bytes);
 // A file that must not exist yet.
 class NewFile {
  public:
-  // needed: the bytes that will come, for the message when they do not fit; -1: unknown.
-  explicit NewFile(std::string path, int64_t needed = -1);
+  // needed: the bytes that will come, for the message when they do not fit; -1: unknown. shown: the name in errors.
+  explicit NewFile(std::string path, int64_t needed = -1, std::string shown = {});
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
   ~NewFile();  // closes; the file stays
@@ -45,7 +47,7 @@ class NewFile {
   int64_t size() const { return size_; }
 
  private:
-  std::string path_;
+  std::string shown_;
   int64_t needed_, size_ = 0;
   int fd_ = -1;
 };

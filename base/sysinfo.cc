@@ -3,9 +3,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <fstream>
+#include <utility>
 
 namespace amp {
 
@@ -21,6 +24,71 @@ int64_t peak_rss_bytes() {
   }
   rusage usage;
   return ::getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<int64_t>(usage.ru_maxrss) * 1024 : 0;
+}
+
+namespace {
+// The number in a file; -1 when there is none, or the word "max".
+int64_t number_in(const std::string& path) {
+  std::FILE* f = std::fopen(path.c_str(), "re");
+  if (!f) return -1;
+  long long n = -1;
+  if (std::fscanf(f, "%lld", &n) != 1) n = -1;
+  std::fclose(f);
+  return n;
+}
+
+int64_t smaller(int64_t a, int64_t b) { return a < 0 ? b : b < 0 ? a : std::min(a, b); }
+
+// A group's limit is also that of every group around it.
+int64_t limit_up_to(const std::string& mount, std::string group, const char* file) {
+  int64_t limit = number_in(mount + "/" + file);
+  for (; group.size() > 1; group.resize(group.rfind('/')))
+    limit = smaller(limit, number_in(mount + group + "/" + file));
+  return limit;
+}
+
+int64_t physical_bytes() { return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE); }
+
+// Resident and mapped bytes of this process.
+std::pair<int64_t, int64_t> used_bytes() {
+  long long mapped = 0, resident = 0;
+  if (std::FILE* f = std::fopen("/proc/self/statm", "re")) {
+    if (std::fscanf(f, "%lld %lld", &mapped, &resident) != 2) mapped = resident = 0;
+    std::fclose(f);
+  }
+  const int64_t page = ::sysconf(_SC_PAGESIZE);
+  return {resident * page, mapped * page};
+}
+
+int64_t address_limit() {
+  rlimit l;
+  return ::getrlimit(RLIMIT_AS, &l) == 0 && l.rlim_cur != RLIM_INFINITY ? static_cast<int64_t>(l.rlim_cur) : -1;
+}
+}  // namespace
+
+int64_t cgroup_memory_limit(const std::string& root) {
+  std::ifstream file(root + "/proc/self/cgroup");
+  int64_t limit = -1;
+  for (std::string line; std::getline(file, line);) {  // "4:memory:/group", of version 2 "0::/group"
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string kind = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
+    if (kind.empty()) {
+      limit = smaller(limit, limit_up_to(root + "/sys/fs/cgroup", group, "memory.max"));
+      limit = smaller(limit, limit_up_to(root + "/sys/fs/cgroup/unified", group, "memory.max"));
+    } else if (kind == "memory") {
+      limit = smaller(limit, limit_up_to(root + "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes"));
+    }
+  }
+  return limit;
+}
+
+int64_t memory_limit_bytes() { return smaller(smaller(physical_bytes(), cgroup_memory_limit()), address_limit()); }
+
+int64_t available_memory_bytes() {
+  const auto [resident, mapped] = used_bytes();
+  const int64_t memory = smaller(physical_bytes(), cgroup_memory_limit()) - resident, addresses = address_limit();
+  return std::max<int64_t>(0, addresses < 0 ? memory : std::min(memory, addresses - mapped));
 }
 
 std::string host_name() {

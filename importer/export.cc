@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -18,23 +20,38 @@
 namespace amp {
 namespace {
 
-// Lets protobuf write into a FileWriter.
+// Lets protobuf write into a FileWriter. No exception may pass through protobuf, whose destructors flush: the first
+// one is kept.
 class FileSink : public google::protobuf::io::CopyingOutputStream {
  public:
   explicit FileSink(FileWriter& file) : file_(file) {}
   bool Write(const void* bytes, int size) override {
-    file_.write(bytes, size);
-    return true;
+    if (failure_) return false;
+    try {
+      file_.write(bytes, size);
+      return true;
+    } catch (...) {
+      failure_ = std::current_exception();
+      return false;
+    }
+  }
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
   FileWriter& file_;
+  std::exception_ptr failure_;
 };
 
 void write_proto(const onnx::ModelProto& proto, FileWriter& file) {
   FileSink sink(file);
-  google::protobuf::io::CopyingOutputStreamAdaptor stream(&sink);
-  const bool ok = proto.SerializeToZeroCopyStream(&stream) && stream.Flush();
+  bool ok = false;
+  {
+    google::protobuf::io::CopyingOutputStreamAdaptor stream(&sink);
+    ok = proto.SerializeToZeroCopyStream(&stream) && stream.Flush();
+  }
+  sink.rethrow();
   check(ok, "export: the model could not be serialized");
 }
 
@@ -49,11 +66,31 @@ std::string checker_says(const Model& model) {
   }
 }
 
+// A folder beside a file that is to appear together with another one; gone with the object.
+class Aside {
+ public:
+  explicit Aside(const std::string& path) : folder_(cat(path, ".tmp-", ::getpid())), registered_(folder_) {
+    remove_tree(folder_);
+    ensure_dir(folder_);
+  }
+  ~Aside() {
+    std::error_code ignored;  // the failure that led here is the one to tell
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string folder_;
+  TemporaryPath registered_;
+};
+
 // Moves payloads that belong outside into <path>.data and makes the proto point there.
 void write_external(std::vector<std::pair<onnx::TensorProto*, HostTensor>>& tensors, const std::string& path) {
   constexpr int64_t kPage = 4096, kLine = 64, kLarge = 1 << 20;
   const std::string name = std::filesystem::path(path).filename().string() + ".data";
-  FileWriter file(path + ".data");
+  int64_t needed = 0;
+  for (const auto& [t, value] : tensors) needed += value.bytes();
+  FileWriter file(path + ".data", needed);
   int64_t at = 0;
   for (auto& [t, value] : tensors) {
     const int64_t unit = value.bytes() >= kLarge ? kPage : kLine;  // big tensors may be mapped
@@ -175,18 +212,27 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
   });
   if (too_large)
     report.notes.push_back(cat("the model has ", with_thousands(size), " bytes: its tensors are in ", path, ".data"));
-  if (!external.empty()) write_external(external, path);
-
-  FileWriter file(path);
+  // A file with its tensors outside is complete, and checked, before either part takes its place.
+  std::optional<Aside> aside;
+  if (!external.empty()) aside.emplace(path);
+  const std::string written = aside ? aside->folder() + "/" + std::filesystem::path(path).filename().string() : path;
+  if (aside) write_external(external, written);
+  FileWriter file(written, static_cast<int64_t>(proto.ByteSizeLong()));
   write_proto(proto, file);
-  const std::string complaint = external.empty() ? checker_says(proto) : checker_says(cat(path, ".tmp-", ::getpid()));
+  if (aside) file.commit();
+  const std::string complaint = aside ? checker_says(written) : checker_says(proto);
   if (!complaint.empty()) {
     const std::string before = doc.external.empty() ? checker_says(*doc.proto) : checker_says(doc.path);
     if (before.empty())
       fail(Exit::internal, "E_EXPORT_CHECK", cat("the ONNX checker refuses the exported model: ", complaint));
     report.notes.push_back(cat("the ONNX checker refuses the exported model as it does the imported one: ", before));
   }
-  file.commit();
+  if (aside) {
+    move_path(written + ".data", path + ".data");
+    move_path(written, path);
+  } else {
+    file.commit();
+  }
   return report;
 }
 

@@ -1,13 +1,16 @@
 // onnx-amp-finetune: fine-tunes ONNX models in mixed precision. This file: from argv to a verb.
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 
 #include "tools/cli/error_line.h"
 #include "tools/cli/options.h"
 #include "tools/run_verb.h"
+#include "trainer/stop.h"
 
 namespace {
 
@@ -22,10 +25,30 @@ void shorten_spinning(char** argv) {
   if (!failed) execv(self.c_str(), argv);  // returns only if it could not: go on as it is
 }
 
+// A run's product is its folder; other verbs' is what they print.
+void check_printed(amp::cli::Verb verb) {
+  errno = 0;
+  std::cout.flush();
+  if (std::cout) return;
+  const std::string fact =
+      amp::cat("cannot write the standard output", errno ? amp::cat(": ", std::strerror(errno)) : std::string());
+  if (verb == amp::cli::Verb::train) {
+    std::cerr << "warning: " << fact << "; the run's folder is complete\n";
+  } else {
+    amp::fail(amp::Exit::storage, "E_WRITE", fact, "files that the command names are complete; ask for them by --out");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace amp;
   shorten_spinning(argv);
-  return cli::guarded(std::cerr, [&] { return run_verb(cli::parse_command_line(argc, argv, environ)); });
+  const ImmediateStop stop;
+  return cli::guarded(std::cerr, [&] {
+    const cli::Options opts = cli::parse_command_line(argc, argv, environ);
+    const int code = run_verb(opts);
+    check_printed(opts.verb);
+    return code;
+  });
 }

@@ -1,7 +1,11 @@
 #include "tools/train_memory.h"
 
-#include <iostream>
+#include <unistd.h>
 
+#include <iostream>
+#include <optional>
+
+#include "base/sysinfo.h"
 #include "base/text.h"
 #include "tools/common.h"
 #include "tools/device.h"
@@ -32,11 +36,22 @@ std::function<MemoryBill(int64_t)> bill_of(const SourceGraph& g, const SessionOp
 
 }  // namespace
 
+namespace {
+// On the CPU, where a limit below the machine's memory ends the process without a word (a control group) or at a place
+// of chance (an address space).
+std::optional<int64_t> limited_room() {
+  const int64_t machine = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  if (memory_limit_bytes() >= machine) return std::nullopt;
+  return available_memory_bytes();
+}
+}  // namespace
+
 void check_memory(const cli::Options& opts, const SourceGraph& g, const PrecisionPlan& plan,
                   const TrainerConfig& config, const TrainData& data, bool show) {
   const SessionOptions options = session_options(opts, plan);
   const std::optional<PluginMemory> memory = memory_of(*options.device);
-  if (!show && !memory) return;
+  const std::optional<int64_t> room = memory ? memory->free : limited_room();
+  if (!show && !room) return;
   const auto measure = bill_of(g, options, config, data);
   const MemoryBill bill = measure(config.sampler.batch_size);
   if (show) {
@@ -47,7 +62,8 @@ void check_memory(const cli::Options& opts, const SourceGraph& g, const Precisio
                 << " B; libraries hold " << with_thousands(memory->opened) << " B already\n";
     }
   }
-  if (memory) require_memory(bill, memory->free, config.sampler.batch_size, config.sampler.accumulation, measure);
+  if (show && room && !memory) std::cout << "  free under this process's limits: " << with_thousands(*room) << " B\n";
+  if (room) require_memory(bill, *room, config.sampler.batch_size, config.sampler.accumulation, measure);
 }
 
 void fail_for_memory(const Error& e, const SourceGraph& g, const SessionOptions& options, const TrainerConfig& config,

@@ -16,6 +16,8 @@
 #include "tools/exported_metrics.h"
 #include "tools/goal.h"
 #include "tools/model_metadata.h"
+#include "tools/output_folder.h"
+#include "tools/require_trained.h"
 #include "tools/run_losses.h"
 #include "tools/run_report.h"
 #include "tools/show_plan.h"
@@ -29,41 +31,13 @@ namespace amp {
 
 namespace {
 
-Checkpoint newest_checkpoint(const std::string& dir) {
-  Latest latest = find_latest(dir);
-  for (const std::string& s : latest.skipped) std::cerr << "warning: W_CKPT_FALLBACK: " << s << '\n';
-  if (latest.path.empty())
-    fail(Exit::checkpoint, "E_CKPT_MISSING", cat("no usable checkpoint in '", dir, "'"),
-         "--resume auto starts afresh when there is none");
-  return std::move(latest.checkpoint);
-}
-
-// The new directory, the resumable one, or a refusal.
-std::optional<Checkpoint> prepare_output(const cli::Options& opts, const std::string& dir) {
-  const std::string resume = opts.str("resume");
-  const std::string checkpoints = dir + "/checkpoints";
-  const bool holds_run =
-      path_exists(dir + "/metrics.jsonl") || path_exists(checkpoints) || path_exists(dir + "/model.onnx");
-  if (resume == "none") {
-    if (holds_run && !opts.flag("overwrite")) {
-      fail(Exit::usage, "E_OUTPUT_EXISTS", cat("'", dir, "' holds a run already"),
-           "continue it with --resume auto, or replace it with --overwrite");
-    }
-    for (const char* name :
-         {"metrics.jsonl", "eval.jsonl", "checkpoints", "model.onnx", "run.json", "precision_plan.json"})
-      remove_tree(dir + "/" + name);
-    return std::nullopt;
+// What the flags name and a run reads. A run.json that is given back as --config is not: it was read already.
+std::vector<std::pair<std::string, std::string>> inputs_of(const cli::Options& opts) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const char* flag : {"model", "train", "val", "vocab", "teacher", "precision_plan"}) {
+    if (opts.has(flag)) out.emplace_back(cat("--", flag), opts.str(flag));
   }
-  clean_checkpoints(checkpoints);
-  if (resume == "auto") {
-    Latest latest = find_latest(checkpoints);
-    for (const std::string& s : latest.skipped) std::cerr << "warning: W_CKPT_FALLBACK: " << s << '\n';
-    if (latest.path.empty()) return std::nullopt;
-    std::cerr << "resuming from " << latest.path << '\n';
-    return std::move(latest.checkpoint);
-  }
-  if (path_exists(resume + "/manifest.json")) return load_checkpoint(resume);
-  return newest_checkpoint(path_exists(resume + "/checkpoints") ? resume + "/checkpoints" : resume);
+  return out;
 }
 
 // A text longer than the model's position table is found before the first step.
@@ -220,19 +194,19 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   Imported model = open_model(opts);
   SourceGraph& g = model.graph;
 
-  std::optional<DirLock> lock;
-  std::optional<Checkpoint> checkpoint;
+  std::optional<OutputFolder> folder;
+  std::optional<Checkpoint> exported_checkpoint;
   const bool planning = opts.verb == cli::Verb::plan;  // everything up to the plan, nothing of a run
   const bool dry = only_export.empty() && opts.verb == cli::Verb::train && opts.flag("dry_run");  // writes nothing
   if (planning || dry) {
   } else if (only_export.empty()) {
-    ensure_dir(dir);
-    lock.emplace(dir);
-    checkpoint = prepare_output(opts, dir);
-    probe_storage(dir, 1 << 20);
+    folder.emplace(OutputRequest{dir, opts.str("resume"), opts.flag("overwrite"), inputs_of(opts)});
   } else {
-    checkpoint = newest_checkpoint(dir + "/checkpoints");
+    finish_interrupted_move(dir);
+    exported_checkpoint = newest_checkpoint(dir + "/checkpoints");
   }
+  const std::optional<Checkpoint>& checkpoint = folder ? folder->checkpoint() : exported_checkpoint;
+  const std::string work = folder ? folder->work() : dir;
 
   // Labels decide the head, the head decides which inputs the data must feed.
   TrainData data;
@@ -286,13 +260,14 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     require_length(g, loss_outputs, longest);
   }
 
-  const std::string earlier = dir + "/precision_plan.json";  // of the run that goes on, or is exported
+  const std::string earlier = work + "/precision_plan.json";  // of the run that goes on, or is exported
   const PrecisionPlan plan = !wants_calibration(opts) ? choose_plan(opts, g)
                              : checkpoint && path_exists(earlier)
                                  ? decide(g, load_op_list(earlier), opts.flag("use_bf16") ? DType::bf16 : DType::f16)
                                  : calibrate_plan(opts, g, goal, *data.train, data.text).plan;
   RunFacts facts;
   TrainerConfig config = trainer_config(opts, plan, goal, data);
+  config.output_dir = work;
   config.on_step = [&facts](const StepResult&) {
     if (!facts.first_step_seconds) facts.first_step_seconds = process_seconds();
   };
@@ -319,8 +294,11 @@ static int train(const cli::Options& opts, const std::string& only_export) {
       show_plan(opts, g, plan, &cost);
       return 0;
     }
-    if (only_export.empty())
-      write_plan(dir, g, plan, measure_plan(*session->train_graph(goal.losses, batch), g.nodes.size()));
+    if (folder) {
+      if (config.max_steps > 0) require_trained(*session);
+      folder->begin();
+      write_plan(work, g, plan, measure_plan(*session->train_graph(goal.losses, batch), g.nodes.size()));
+    }
     if (opts.flag("profile")) {
       with_advice([&] {
         print_profile(session->profile(goal.losses, batch, 5));
@@ -332,22 +310,27 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   if (only_export.empty()) {
     describe_start(*session, plan, config, data.train->size());
     // `export RUN` needs it, whatever happens
-    write_run(opts, dir, model, plan, config, {}, facts, needs.classes, false);
+    write_run(opts, work, model, plan, config, {}, facts, needs.classes, false);
   }
 
-  const StopSignals stop;
+  std::optional<StopSignals> stop(std::in_place);
   auto trainer =
-      with_advice([&] { return std::make_unique<Trainer>(*session, *data.train, data.val.get(), stop, config); });
+      with_advice([&] { return std::make_unique<Trainer>(*session, *data.train, data.val.get(), *stop, config); });
   if (checkpoint) trainer->resume(*checkpoint);
-  checkpoint.reset();
+  exported_checkpoint.reset();
+  if (folder) folder->forget_checkpoint();
   TrainResult result = only_export.empty() ? with_advice([&] { return trainer->run(); }) : trainer->reached();
   facts.device_memory = memory_of(*options.device);  // before the model is exported and checked
-  if (result.stopped) {
-    write_run(opts, dir, model, plan, config, result, facts, needs.classes, false);
-    std::cerr << "stopped by " << result.stop_signal << " after step " << result.steps
-              << "; continue with --resume auto\n";
-    return static_cast<int>(Exit::stopped);
+  if (folder && (result.stopped || stop->requested())) {
+    if (result.saved) {
+      write_run(opts, work, model, plan, config, result, facts, needs.classes, false);
+      std::cerr << "stopped by " << stop->name() << " after step " << result.steps << '\n';
+    }
+    say_stopped(stop->signal(), result.saved);
+    return stopped_exit(stop->signal(), result.saved);
   }
+  stop.reset();  // from here on nothing needs to be finished first
+  if (folder && result.saved) ImmediateStop::durable();
 
   const std::string which = opts.str("export_weights");
   if (!only_export.empty() && ((which == "best" && result.best_step < 0) || (which == "ema" && !trainer->ema()))) {
@@ -360,7 +343,7 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   HostTensor params = session->host_params();
   if (which == "best" && result.best_step >= 0 && result.best_step != result.steps) {
     copy_views(session->moving(), "param",
-               load_checkpoint(checkpoint_path(dir + "/checkpoints", result.best_step)).tensors,
+               load_checkpoint(checkpoint_path(work + "/checkpoints", result.best_step)).tensors,
                params.as_mutable<float>());
     session->set_params(params);
     session->params_changed();
@@ -384,7 +367,8 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   if (result.steps > 0 || data.text)  // untrained, the file stays as it is
     e.metadata = to_metadata(record_of(opts, goal, task, data.text, data.train->input_ranges()));
   e.inference_form = result.steps > 0;
-  const std::string path = only_export.empty() ? dir + "/model.onnx" : only_export;
+  const std::string finish = folder ? folder->finish_path() : "";
+  const std::string path = folder ? finish + "/model.onnx" : only_export;
   std::vector<TrainedTensor> exported = trained_tensors(*session, params.as<float>());
   if (!trainable.keep_lora) exported = merge_lora(g, trainable.lora, std::move(exported));
   for (const std::string& note : export_model(*model.doc, g, exported, e, path).notes)
@@ -406,8 +390,9 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     session.reset();  // the file's memory is its own
     result.last = evaluate_export(path, goal, *data.val, config.eval_batch_size, options);
   }
-  write_run(opts, dir, model, plan, config, result, facts, needs.classes, true);
-  print_summary(path, result, opts.str("val"));
+  write_run(opts, finish, model, plan, config, result, facts, needs.classes, true);
+  folder->publish();
+  print_summary(dir + "/model.onnx", result, opts.str("val"));
 
   check_gates(opts, result.last ? &*result.last : nullptr);
   return 0;

@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 #include <optional>
 
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/safetensors.h"
+#include "base/temporary.h"
 #include "base/text.h"
 #include "trainer/manifest.h"
 
@@ -122,18 +121,9 @@ void compare(const Manifest::File& f, int64_t size, const std::string& crc) {
 }
 
 void verify_file(const std::string& path, const Manifest::File& f) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen((path + "/" + f.name).c_str(), "rbe"),
-                                                           std::fclose);
-  if (!in) torn(f, errno == ENOENT ? "is missing" : cat("cannot be opened: ", std::strerror(errno)));
-  std::vector<char> piece(size_t{1} << 20);
-  Crc32c crc;
-  int64_t size = 0;
-  while (const size_t n = std::fread(piece.data(), 1, piece.size(), in.get())) {
-    crc.update(piece.data(), static_cast<int64_t>(n));
-    size += static_cast<int64_t>(n);
-  }
-  if (std::ferror(in.get())) torn(f, cat("cannot be read: ", std::strerror(errno)));
-  compare(f, size, crc.hex());
+  const FileSum sum = sum_of_file(path + "/" + f.name);
+  if (sum.error) torn(f, sum.error == ENOENT ? "is missing" : cat("cannot be read: ", std::strerror(sum.error)));
+  compare(f, sum.size, sum.crc32c);
 }
 }  // namespace
 
@@ -160,6 +150,7 @@ std::string save_checkpoint(const std::string& dir, const Checkpoint& c, const S
   try {
     ensure_dir(dir);
     remove_tree(aside);
+    const TemporaryPath folder(aside), state(aside + "/" + kState), manifest(aside + "/" + kManifest);
     try {
       write_folder(aside, c);
       rename_dir(aside, path);

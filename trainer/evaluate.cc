@@ -36,9 +36,9 @@ const LossSpec* measured(const Goal& goal) {
   }
   return nullptr;
 }
-}  // namespace
 
-Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_t batch_size) {
+std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session, const Goal& goal, const Dataset& data,
+                                      int64_t batch_size) {
   SamplerOptions o;
   o.order = Order::by_length;
   o.batch_size = batch_size;
@@ -51,6 +51,7 @@ Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_
   LossWindow loss(goal.losses, true);
   Metrics m;
   while (const auto window = loader.next()) {
+    if (stop && stop->requested()) return std::nullopt;
     const Batch& batch = window->batches.at(0);
     const Tensors tensors = to_tensors(batch, goal.teacher);
     loss.count(tensors);
@@ -72,6 +73,17 @@ Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_
   m.loss = loss.loss();
   if (task) m.values = task->values(m.loss);
   return m;
+}
+
+}  // namespace
+
+Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_t batch_size) {
+  return evaluate_until(nullptr, session, goal, data, batch_size).value();
+}
+
+std::optional<Metrics> evaluate_unless(const StopSignals& stop, Session& session, const Goal& goal, const Dataset& data,
+                                       int64_t batch_size) {
+  return evaluate_until(&stop, session, goal, data, batch_size);
 }
 
 }  // namespace amp

@@ -1,10 +1,12 @@
 // Evaluation: loss and the task's metrics over a dataset.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "data/dataset.h"
 #include "trainer/session.h"
+#include "trainer/stop.h"
 #include "trainer/task.h"
 #include "trainer/teacher.h"
 
@@ -31,5 +33,8 @@ Tensors to_tensors(const Batch& batch, Teacher* teacher);
 
 // Longest batches first.
 Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_t batch_size);
+// None when a stop was asked for before its end: looked for after every batch.
+std::optional<Metrics> evaluate_unless(const StopSignals& stop, Session& session, const Goal& goal, const Dataset& data,
+                                       int64_t batch_size);
 
 }  // namespace amp

@@ -20,19 +20,18 @@ bool finite(const HostTensor& t) {
 class Trace {
  public:
   Trace(Session& session, const Losses& losses, const Tensors& batch, const std::vector<double>& seeds)
-      : session_(session),
-        graph_(session.micro_graph(losses, batch)),
-        bad_(static_cast<size_t>(graph_->n_values()), 0) {
+      : session_(session) {
+    session.stage_statistics();
+    const Program::Observer see = [&](const Node& node, size_t output, const Tensor& t) {
+      mark(node.out[output], !finite(HostTensor(t.dtype, t.dims, nullptr, t.data)));
+    };
+    const std::vector<double> sums = session.train_micro(losses, batch, seeds, false, &see, &graph_);
+    bad_.resize(static_cast<size_t>(graph_->n_values()), 0);
     for (int32_t i = 0; i < graph_->n_values(); ++i) {
       const Value& v = graph_->value(ValueId{i});
       if (v.kind == ValueKind::input && batch.count(v.name)) mark(ValueId{i}, !finite(batch.at(v.name)));
       if (v.kind == ValueKind::param) mark(ValueId{i}, !finite(session.param(v.slot)));
     }
-    session.stage_statistics();
-    const Program::Observer see = [&](const Node& node, size_t output, const Tensor& t) {
-      mark(node.out[output], !finite(HostTensor(t.dtype, t.dims, nullptr, t.data)));
-    };
-    const std::vector<double> sums = session.train_micro(losses, batch, seeds, false, &see);
     loss_finite_ = std::all_of(sums.begin(), sums.end(), [](double x) { return std::isfinite(x); });
     for (const auto& p : graph_->param_grads) mark(p.value, !finite(session.grad(p.slot)));
     for (int32_t n = 0; n < graph_->n_nodes(); ++n) {  // views compute nothing and are not shown
@@ -72,7 +71,11 @@ class Trace {
   }
 
  private:
-  void mark(ValueId v, bool bad) { bad_[static_cast<size_t>(v.index)] = bad; }
+  void mark(ValueId v, bool bad) {
+    const auto i = static_cast<size_t>(v.index);
+    if (i >= bad_.size()) bad_.resize(i + 1, 0);  // the graph is known when it has run
+    bad_[i] = bad;
+  }
   bool bad(ValueId v) const { return bad_[static_cast<size_t>(v.index)] != 0; }
 
   std::string describe(ValueId v) const {

@@ -249,8 +249,10 @@ Tensors Session::read_outputs(const Program& p, const std::vector<int>& values) 
 }
 
 std::vector<double> Session::train_micro(const Losses& loss, const Tensors& batch, const std::vector<double>& seeds,
-                                         bool accumulate, const Program::Observer* see) {
+                                         bool accumulate, const Program::Observer* see,
+                                         std::shared_ptr<const Graph>* ran) {
   Program& p = ready(accumulate ? Mode::train_accumulate : Mode::train, loss, {}, batch, see != nullptr);
+  if (ran) *ran = p.graph();
   for (size_t i = 0; i < seeds.size(); ++i) {
     const std::string name = cat("seed.", i);
     if (p.has_input(name)) p.set_input(name, HostTensor::scalar<double>(seeds[i]));

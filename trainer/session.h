@@ -44,9 +44,11 @@ class Session {
   // Forward, backward: gradients of sum_i seed_i * term_i are written to (or, accumulating, added to) the gradient
   // arena.
   // Returns the sum of each loss term over the micro-batch, for LossWindow.
-  // see, if given, is shown every node's outputs.
+  // see, if given, is shown every node's outputs; ran becomes the graph that they are nodes of, which need not be
+  // train_graph(): padding may have been removed.
   std::vector<double> train_micro(const Losses& loss, const Tensors& batch, const std::vector<double>& seeds,
-                                  bool accumulate, const Program::Observer* see = nullptr);
+                                  bool accumulate, const Program::Observer* see = nullptr,
+                                  std::shared_ptr<const Graph>* ran = nullptr);
   // The same on a device that updates by itself: seeds are update's, so is the sum of the losses, and nothing waits.
   void launch_micro(const Losses& loss, const Tensors& batch, DeviceUpdate& update, bool accumulate);
   // Loss sums without gradients, in evaluation form; outputs: the values that the losses read.

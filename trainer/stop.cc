@@ -4,10 +4,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 
 #include "base/error.h"
+#include "base/temporary.h"
 
 namespace amp {
 
@@ -31,11 +33,81 @@ extern "C" void amp_on_stop_signal(int number) {
   if (first_signal.compare_exchange_strong(none, number)) {
     first_time = milliseconds();
   } else if (milliseconds() - first_time >= StopSignals::kEchoMilliseconds) {
+    remove_temporaries();
+    say_stopped(number, false);
     ::_exit(128 + number);
   }
   errno = kept;
 }
+
+std::atomic<bool> all_durable{false};
+
+extern "C" void amp_on_immediate_stop(int number) {
+  const bool durable = all_durable;
+  remove_temporaries();
+  say_stopped(number, durable);
+  ::_exit(stopped_exit(number, durable));
+}
+
+bool ignored(int number) {
+  struct sigaction now = {};
+  return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+// Text put together without memory of the heap.
+struct Line {
+  char text[512];
+  size_t size = 0;
+  void add(const char* s) {
+    for (; *s && size < sizeof text; ++s) text[size++] = *s;
+  }
+  void add(int n) {
+    char digits[12];
+    int i = 0;
+    do digits[i++] = static_cast<char>('0' + n % 10);
+    while (n /= 10);
+    while (i > 0 && size < sizeof text) text[size++] = digits[--i];
+  }
+};
+
+const char* signal_word(int number) {
+  return number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : number == SIGHUP ? "SIGHUP" : "a signal";
+}
 }  // namespace
+
+int stopped_exit(int signal, bool durable) { return durable ? static_cast<int>(Exit::stopped) : 128 + signal; }
+
+void say_stopped(int signal, bool durable) {
+  const char* const fact = durable ? "; all that was done lies in a checkpoint" : " before its work was done";
+  Line line;
+  line.add("\nerror: stopped by ");
+  line.add(signal_word(signal));
+  line.add(fact);
+  line.add("\n{\"id\":\"E_STOPPED\",\"exit\":");
+  line.add(stopped_exit(signal, durable));
+  line.add(",\"error\":\"stopped by ");
+  line.add(signal_word(signal));
+  line.add(fact);
+  line.add("\",\"where\":\"\",\"hint\":\"");
+  line.add(durable ? "continue with --resume auto"
+                   : "start again; what was written before, earlier checkpoints too, is untouched");
+  line.add("\"}\n");
+  if (::write(STDERR_FILENO, line.text, line.size) < 0) return;  // nobody listens
+}
+
+ImmediateStop::ImmediateStop() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  struct sigaction action = {};
+  action.sa_handler = amp_on_immediate_stop;
+  ::sigemptyset(&action.sa_mask);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&action.sa_mask, s);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!ignored(s)) ::sigaction(s, &action, nullptr);
+  }
+}
+
+void ImmediateStop::durable() { all_durable = true; }
 
 StopSignals::StopSignals(std::vector<int> signals) : signals_(std::move(signals)) {
   check(!installed.exchange(true), "StopSignals: there is one already");
@@ -45,6 +117,7 @@ StopSignals::StopSignals(std::vector<int> signals) : signals_(std::move(signals)
   action.sa_flags = SA_RESTART;  // a save in progress goes on undisturbed
   ::sigemptyset(&action.sa_mask);
   for (const int s : signals_) ::sigaddset(&action.sa_mask, s);
+  signals_.erase(std::remove_if(signals_.begin(), signals_.end(), ignored), signals_.end());
   for (const int s : signals_) {
     former_.emplace_back();
     check(::sigaction(s, &action, &former_.back()) == 0, "StopSignals: a signal cannot be handled");

@@ -1,8 +1,10 @@
-// Stop requests: the first SIGINT or SIGTERM sets a flag that the loop polls (it finishes the step, saves, exits 75), a
-// second one ends the process at once with 128 + its number.
+// Stop requests: SIGINT, SIGTERM, SIGHUP. Where a step must be finished and a checkpoint written (StopSignals) the first
+// one sets a flag that the loop polls, a second one ends the process at once. Everywhere else (ImmediateStop) the first
+// one does: temporary files are removed, the last line of stderr is the JSON object of an error, the exit code
+// 128 + the signal's number, or 75 once a checkpoint holds all that was done.
 //
 // Copies of the first signal do not count as a second: timeout(1), mpirun and terminals deliver a request to the
-// process and again to its group, microseconds apart.
+// process and again to its group, microseconds apart. A signal that is ignored when the program starts (nohup) stays so.
 #pragma once
 
 #include <signal.h>
@@ -16,7 +18,7 @@ class StopSignals {
  public:
   static constexpr long kEchoMilliseconds = 50;  // within these a further signal is the first one's copy
 
-  explicit StopSignals(std::vector<int> signals = {SIGINT, SIGTERM});  // one object at a time
+  explicit StopSignals(std::vector<int> signals = {SIGINT, SIGTERM, SIGHUP});  // one object at a time
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
   ~StopSignals();  // the former handlers are back
@@ -29,5 +31,21 @@ class StopSignals {
   std::vector<int> signals_;
   std::vector<struct sigaction> former_;
 };
+
+// For main(), before anything else; a StopSignals inside its life takes over for as long as that lives. Also makes
+// writing into a closed pipe and beyond a file size limit errors that are told, instead of deaths.
+class ImmediateStop {
+ public:
+  ImmediateStop();
+  ImmediateStop(const ImmediateStop&) = delete;
+  ImmediateStop& operator=(const ImmediateStop&) = delete;
+
+  // From now on all that was done lies in a checkpoint: the exit code is 75, and the hint says how to go on.
+  static void durable();
+};
+
+// What a process that is stopped by a signal says: "error: stopped by SIGINT ...", then the JSON line.
+void say_stopped(int signal, bool durable);  // async-signal-safe
+int stopped_exit(int signal, bool durable);
 
 }  // namespace amp

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/sysinfo.h"
@@ -31,7 +32,9 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
       progress_(stderr, config_.logging_steps),
       skips_(config_.scale, false) {}
 
-Metrics Trainer::evaluate() { return amp::evaluate(session_, config_.goal, *val_, config_.eval_batch_size); }
+std::optional<Metrics> Trainer::evaluate() const {
+  return evaluate_unless(stop_, session_, config_.goal, *val_, config_.eval_batch_size);
+}
 
 void Trainer::submit(LoadedWindow window) {
   StepInput w;
@@ -97,7 +100,11 @@ void Trainer::told(const StepResult& s, TrainResult& result, const Clock& clock,
 TrainResult Trainer::run() {
   TrainResult result = reached();
   result.initial.reset();
-  if (val_ && config_.initial_eval && !initial_) initial_ = evaluate();
+  if (val_ && config_.initial_eval && !initial_ && !(initial_ = evaluate())) {
+    result.stopped = true;
+    result.saved = saved_step_ >= 0;
+    return result;
+  }
   MetricsLog log(config_.output_dir + "/metrics.jsonl", step_);
   Sampler sampler(train_.size(), train_.lengths(), config_.sampler);
   sampler.seek(next_);
@@ -108,18 +115,20 @@ TrainResult Trainer::run() {
   clock.started = clock.last = now();
   bool stop = false;
   skips_ = SkipWatch(config_.scale, step_ > 0);
-  while (step_ < config_.max_steps && !stop) {
-    std::optional<LoadedWindow> window = loader.next();
-    if (!window) break;
-    next_ = window->next;
-    const bool last_of_epoch = window->last_of_epoch;
-    submit(std::move(*window));
-    ++step_;
-    const bool done = step_ >= config_.max_steps;
-    const bool epoch_end = last_of_epoch || done;
-    const bool eval_due = val_ && (epoch_end || (config_.eval_steps > 0 && step_ % config_.eval_steps == 0));
+  while ((step_ < config_.max_steps || evaluation_due_) && !stop) {
+    const bool late = std::exchange(evaluation_due_, false);
+    bool epoch_end = late, eval_due = late && val_;
+    if (!late) {
+      std::optional<LoadedWindow> window = loader.next();
+      if (!window) break;
+      next_ = window->next;
+      epoch_end = window->last_of_epoch || step_ + 1 >= config_.max_steps;
+      submit(std::move(*window));
+      ++step_;
+      eval_due = val_ && (epoch_end || (config_.eval_steps > 0 && step_ % config_.eval_steps == 0));
+    }
     const bool save_due = epoch_end || (config_.save_steps > 0 && step_ % config_.save_steps == 0);
-    const bool asked_to_stop = stop_.requested() && !done;
+    bool asked_to_stop = stop_.requested();
     // Whoever looks at the weights waits for all steps that were asked for.
     while (const std::optional<StepResult> s = stepper_->take(eval_due || save_due || asked_to_stop)) {
       told(*s, result, clock, log);
@@ -129,9 +138,11 @@ TrainResult Trainer::run() {
     if (eval_due) {
       const double before = now();
       better = evaluate_now(result);
+      asked_to_stop |= evaluation_due_;
       clock.evaluating += now() - before;
       clock.last = now();
-      stop = config_.early_stopping_patience > 0 && evals_since_best_ >= config_.early_stopping_patience;
+      stop = !evaluation_due_ && config_.early_stopping_patience > 0 &&
+             evals_since_best_ >= config_.early_stopping_patience;
     }
     if (save_due || stop || better) {
       log.sync();
@@ -142,7 +153,6 @@ TrainResult Trainer::run() {
       log.sync();
       save(next_);
       result.stopped = true;
-      result.stop_signal = stop_.name();
       break;
     }
   }
@@ -153,6 +163,7 @@ TrainResult Trainer::run() {
   result.applied = at.applied;
   result.skipped = at.skipped;
   result.best_step = at.best_step;
+  result.saved = at.saved;
   result.initial = at.initial;
   return result;
 }
@@ -163,12 +174,16 @@ TrainResult Trainer::reached() const {
   r.applied = stepper_->applied_steps();
   r.skipped = stepper_->scale().total_skips;
   r.best_step = best_step_;
+  r.saved = saved_step_ == step_;
   r.initial = initial_;
   return r;
 }
 
 bool Trainer::evaluate_now(TrainResult& result) {
-  const Metrics m = evaluate();
+  const std::optional<Metrics> found = evaluate();
+  evaluation_due_ = !found;
+  if (!found) return false;
+  const Metrics& m = *found;
   result.last = m;
   const double v = m.value(config_.best_metric);
   const bool lower = lower_is_better(config_.best_metric);
@@ -236,6 +251,7 @@ void Trainer::save(const SamplerState& next) {
                             {"consecutive_skips", s.consecutive_skips},
                             {"total_skips", s.total_skips}}},
                           {"sampler", {{"epoch", next.epoch}, {"window", next.window}}},
+                          {"evaluation_due", evaluation_due_},
                           {"best", {{"value", best_}, {"step", best_step_}, {"evals_since", evals_since_best_}}}};
   if (session_.padding_guard().off()) state["padding_removal"] = "off";
   if (initial_) {
@@ -263,6 +279,7 @@ void Trainer::resume(const Checkpoint& c) {
     best_step_ = state.at("best").at("step").get<int64_t>();
     evals_since_best_ = state.at("best").at("evals_since").get<int64_t>();
     if (state.value("padding_removal", "") == "off") session_.padding_guard().turn_off();
+    evaluation_due_ = state.value("evaluation_due", false);
     if (const auto it = state.find("initial"); it != state.end()) {
       Metrics m;
       m.loss = number(it->at("loss"));
@@ -274,6 +291,7 @@ void Trainer::resume(const Checkpoint& c) {
     fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
   }
   step_ = saved_step_ = c.step;
+  if (evaluation_due_) saved_step_ = -1;  // its checkpoint is written again, with what the evaluation finds
   session_.params_changed();
 }
 

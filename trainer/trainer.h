@@ -48,8 +48,8 @@ struct TrainerConfig {
 };
 
 struct TrainResult {
-  bool stopped = false;  // by a signal: a checkpoint was written
-  std::string stop_signal;
+  bool stopped = false;  // by a signal
+  bool saved = false;    // a checkpoint holds all that was done
   int64_t steps = 0, applied = 0, skipped = 0;
   int64_t best_step = -1;
   std::optional<Metrics> initial, last;
@@ -66,7 +66,6 @@ class Trainer {
   TrainResult run();
   TrainResult reached() const;  // after resume(), without running
 
-  Metrics evaluate();  // of the current weights on val
   // laid out like the parameters that train; empty without EMA
   HostTensor ema() const { return stepper_->ema(); }
   const Stepper& stepper() const { return *stepper_; }
@@ -77,7 +76,8 @@ class Trainer {
   };
   void submit(LoadedWindow window);
   void told(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log);
-  bool evaluate_now(TrainResult& result);  // true: the best so far
+  std::optional<Metrics> evaluate() const;  // of the current weights on val; none: stopped before its end
+  bool evaluate_now(TrainResult& result);   // true: the best so far
   void save(const SamplerState& next);
   [[noreturn]] void diverged(const StepResult& last, const LoadedWindow& window);
 
@@ -93,6 +93,7 @@ class Trainer {
   int64_t per_epoch_ = 1, first_step_ = 0;
   int64_t step_ = 0;  // attempted
   int64_t saved_step_ = -1;
+  bool evaluation_due_ = false;  // a stop cut it short: a resumed run makes up for it
   bool warned_empty_ = false;
   SamplerState next_;
   double best_ = 0;

@@ -14,6 +14,7 @@
 #include <numeric>
 
 #include "base/checksum.h"
+#include "base/file.h"
 #include "base/sysinfo.h"
 
 using namespace amp;
@@ -221,4 +222,79 @@ TEST_CASE("peak memory grows by what is touched, and is this process's own") {
   CHECK(peak_rss_bytes() > (int64_t{96} << 20));
   CHECK(utc_timestamp().size() == 20);
   CHECK_FALSE(host_name().empty());
+}
+
+TEST_CASE("a file that cannot be finished leaves neither itself nor its temporary") {
+  const TempDir t;
+  put(t / "out", "old");
+  { FileWriter given_up(t / "out"); }
+  CHECK(list_dir(t.path) == std::vector<std::string>{"out"});
+  const int code = in_child([&] {
+    const rlimit small{1000, 1000};
+    ::signal(SIGXFSZ, SIG_IGN);
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    try {
+      FileWriter file(t / "out", 5000);
+      const std::string piece(2500, 'x');
+      file.write(piece);
+      file.write(piece);
+      file.commit();
+    } catch (const Error& e) {
+      const bool told = e.fact().find("'" + (t / "out") + "'") != std::string::npos &&
+                        e.fact().find("5,000 bytes needed") != std::string::npos;
+      return told ? static_cast<int>(e.exit()) : 99;
+    }
+    return 0;
+  });
+  CHECK(code == 7);
+  CHECK(get(t / "out") == "old");
+  CHECK(list_dir(t.path) == std::vector<std::string>{"out"});
+}
+
+TEST_CASE("what a signal would leave behind is known") {
+  const TempDir t;
+  const int code = in_child([&] {
+    const TemporaryPath folder(t / "aside");
+    ensure_dir(t / "aside");
+    FileWriter file(t / "aside/out");
+    file.write("half");
+    { const TemporaryPath kept(t / "kept"); }
+    put(t / "kept", "x");
+    remove_temporaries();
+    return 0;
+  });
+  CHECK(code == 0);
+  CHECK(list_dir(t.path) == std::vector<std::string>{"kept"});
+}
+
+TEST_CASE("the memory limit of a control group, of both versions, is the smallest on the way up") {
+  const TempDir t;
+  const auto group = [&](const std::string& path, const std::string& limit) {
+    stdfs::create_directories(stdfs::path(t / path).parent_path());
+    put(t / path, limit + "\n");
+  };
+  CHECK(cgroup_memory_limit(t.path) == -1);
+  group("proc/self/cgroup", "0::/jobs/mine");
+  CHECK(cgroup_memory_limit(t.path) == -1);
+  group("sys/fs/cgroup/jobs/mine/memory.max", "max");
+  CHECK(cgroup_memory_limit(t.path) == -1);
+  group("sys/fs/cgroup/jobs/memory.max", "2000000");
+  CHECK(cgroup_memory_limit(t.path) == 2000000);
+  group("sys/fs/cgroup/jobs/mine/memory.max", "1000000");
+  CHECK(cgroup_memory_limit(t.path) == 1000000);
+  group("proc/self/cgroup", "7:cpu:/x\n4:memory:/a/b\n0::/");
+  CHECK(cgroup_memory_limit(t.path) == -1);
+  group("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712");
+  group("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "500000");
+  CHECK(cgroup_memory_limit(t.path) == 500000);
+  CHECK(memory_limit_bytes() > 0);
+  CHECK(available_memory_bytes() < memory_limit_bytes());
+}
+
+TEST_CASE("a limited address space counts as memory") {
+  CHECK(in_child([] {
+          const rlimit l{int64_t{1} << 30, RLIM_INFINITY};
+          ::setrlimit(RLIMIT_AS, &l);
+          return memory_limit_bytes() == int64_t{1} << 30 && available_memory_bytes() < int64_t{1} << 30 ? 0 : 1;
+        }) == 0);
 }

@@ -9,7 +9,7 @@
 #include "base/safetensors.h"
 #include "tests/cli/cli_helper.h"
 #include "tests/importer/models.h"
-#include "tools/verbs.h"
+#include "tests/tools/run_verb.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -17,26 +17,7 @@ using namespace amp::test;
 namespace {
 
 // What a verb printed on standard output.
-std::string run(const std::vector<std::string>& words) {
-  const cli::Options opts = ::parse(words);
-  std::ostringstream out, err;
-  auto *const cout = std::cout.rdbuf(out.rdbuf()), *const cerr = std::cerr.rdbuf(err.rdbuf());
-  const auto restore = [&] {
-    std::cout.rdbuf(cout);
-    std::cerr.rdbuf(cerr);
-  };
-  try {
-    const int code = opts.verb == cli::Verb::grad   ? run_grad(opts)
-                     : opts.verb == cli::Verb::eval ? run_eval(opts)
-                                                    : run_train(opts);
-    restore();
-    CHECK(code == 0);
-  } catch (...) {
-    restore();
-    throw;
-  }
-  return out.str();
-}
+std::string run(const std::vector<std::string>& words) { return run_verb(words).out; }
 
 std::string error_id(const std::vector<std::string>& words) {
   try {

@@ -2,15 +2,12 @@
 // run whose plan was measured, binary cross-entropy on probabilities under 16-bit plans, what a diverging run says.
 #include <catch2/catch_all.hpp>
 #include <cmath>
-#include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/safetensors.h"
-#include "tests/cli/cli_helper.h"
 #include "tests/importer/models.h"
-#include "tools/verbs.h"
+#include "tests/tools/run_verb.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -19,32 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-struct Said {
-  std::string out, err;
-};
-
-// What a verb printed; it must end with 0, or throw.
-Said run(const std::vector<std::string>& words) {
-  const cli::Options opts = ::parse(words);
-  std::ostringstream out, err;
-  auto *const cout = std::cout.rdbuf(out.rdbuf()), *const cerr = std::cerr.rdbuf(err.rdbuf());
-  const auto restore = [&] {
-    std::cout.rdbuf(cout);
-    std::cerr.rdbuf(cerr);
-  };
-  try {
-    const int code = opts.verb == cli::Verb::grad           ? run_grad(opts)
-                     : opts.verb == cli::Verb::plan         ? run_plan(opts)
-                     : opts.verb == cli::Verb::export_model ? run_export(opts)
-                                                            : run_train(opts);
-    restore();
-    CHECK(code == 0);
-  } catch (...) {
-    restore();
-    throw;
-  }
-  return {out.str(), err.str()};
-}
+Said run(const std::vector<std::string>& words) { return run_verb(words); }
 
 std::vector<float> waves(int64_t n, double step, double scale = 1) {
   std::vector<float> v;
@@ -302,4 +274,18 @@ TEST_CASE("a run that diverges ends with exit 8 and names parameter and node; 0 
   }
   const Said never = with("0");
   CHECK(json::parse(bytes_of(f / "run/run.json"))["steps"]["skipped"] == 30);
+}
+
+TEST_CASE("a run that diverges on text without its padding says where", "[precision]") {
+  const Folder f;
+  write_table(f);
+  const std::string model = std::string(TEST_DATA) + "/surgery/bert.onnx";
+  try {
+    run(with_table(f, {model, "--train", f / "t.csv", "--num_labels", "3", "--use_fp16", "--inject_overflow", "0-6",
+                       "--max_consecutive_skips", "3", "--quiet", "--output_dir", f / "run"}));
+    FAIL("no error");
+  } catch (const Error& e) {
+    CHECK(e.exit() == Exit::numerical);
+    CHECK_THAT(e.fact(), ContainsSubstring("3 steps in a row"));
+  }
 }

@@ -6,6 +6,7 @@
 
 #include <catch2/catch_all.hpp>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 using namespace amp;
 
@@ -76,4 +77,52 @@ TEST_CASE("without the object, and after it, signals do what they did") {
           const StopSignals again;  // starts clean
           return again.requested() ? 1 : 0;
         }) == 0);
+}
+
+TEST_CASE("before there is anything to finish the first signal ends the process, and says so on the last line") {
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const bool durable : {false, true}) {
+      int err[2];
+      REQUIRE(::pipe(err) == 0);
+      const int code = in_child([&] {
+        ::dup2(err[1], STDERR_FILENO);
+        ::signal(SIGHUP, SIG_DFL);
+        const ImmediateStop stop;
+        if (durable) ImmediateStop::durable();
+        ::raise(s);
+        return 0;
+      });
+      ::close(err[1]);
+      char text[1024] = {};
+      REQUIRE(::read(err[0], text, sizeof text - 1) > 0);
+      ::close(err[0]);
+      CHECK(code == (durable ? 75 : 128 + s));
+      const std::string said = text;
+      const size_t line = said.rfind('{');
+      REQUIRE(line != std::string::npos);
+      const auto j = nlohmann::json::parse(said.substr(line));
+      CHECK(j["id"] == "E_STOPPED");
+      CHECK(j["exit"] == code);
+      CHECK((j["hint"].get<std::string>().find("--resume auto") != std::string::npos) == durable);
+    }
+  }
+}
+
+TEST_CASE("inside, a loop that polls; a signal that is ignored stays so") {
+  CHECK(in_child([] {
+          const ImmediateStop outer;
+          {
+            const StopSignals stop;
+            ::raise(SIGTERM);
+            if (!stop.requested()) return 1;
+          }
+          return 75;
+        }) == 75);
+  CHECK(in_child([] {
+          ::signal(SIGHUP, SIG_IGN);  // nohup
+          const ImmediateStop outer;
+          const StopSignals stop;
+          ::raise(SIGHUP);
+          return stop.requested() ? 1 : 5;
+        }) == 5);
 }

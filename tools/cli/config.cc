@@ -105,7 +105,11 @@ std::vector<Assignment> parse_config(std::string_view text, const std::string& p
   for (const auto& [key, value] : values.items()) {
     const auto found = find_flag(key);
     if (!found) refuse(path, cat("unknown key '", printable(key), "'"), unknown_hint(key, verb));
-    if (!found->flag->recorded) refuse(path, cat("key '", key, "' has no place in a configuration file"));
+    if (!found->flag->recorded) {
+      if (dumped) continue;  // by an earlier version
+      refuse(path, cat("key '", key, "' has no place in a configuration file"),
+             cat("give --", found->flag->name, " on the command line"));
+    }
     if (value.is_null() || !has(found->flag->verbs, verb)) continue;
     Assignment a{
         found->flag, key, {}, Source::config, cat("configuration file '", printable(path), "', key '", key, "'")};

@@ -25,8 +25,10 @@ std::vector<Flag> checkpoint_flags() {
           .same({{"true", "auto"}, {"false", "none"}})
           .on(kTrain)
           .also({"resume_from_checkpoint"}),
-      toggle("overwrite", "false", "Start afresh in a folder that holds a run.")
+      toggle("overwrite", "false",
+             "Replace the run in --output_dir; it stays until the new one is complete, and nothing else is touched.")
           .on(kTrain)
+          .unrecorded()
           .also({"overwrite_output_dir"}),
       whole("logging_steps", "50",
             "A line on the console every N steps where there is no progress bar (metrics.jsonl has all).")
