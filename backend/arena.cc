@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/sysinfo.h"
 
 namespace amp {
 
 namespace {
 constexpr int64_t kHugePage = int64_t{2} << 20;
-int64_t machine_bytes() { return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE); }
 }  // namespace
 
 HostArena::HostArena() {
@@ -34,9 +34,9 @@ bool HostArena::reserve(int64_t bytes) {
 void HostArena::grow(int64_t bytes) {
   if (bytes <= blocks_.back().bytes) return;
   const char* hint = "use a smaller --batch_size with --gradient_accumulation_steps, or a smaller --max_seq_len";
-  const int64_t machine = machine_bytes();
+  const int64_t machine = memory_limit_bytes();
   if (bytes > machine)
-    fail(Exit::memory, "E_OOM", cat("a step needs ", bytes, " bytes, the machine has ", machine), hint);
+    fail(Exit::memory, "E_OOM", cat("a step needs ", bytes, " bytes, this process may use ", machine), hint);
   // Twice what is asked for: blocks of growing Programs add up to little more than the last one.
   if (!reserve(std::min(2 * bytes, machine)) && !reserve(bytes)) {
     fail(Exit::memory, "E_OOM",

@@ -113,7 +113,9 @@ class Drill:
         self.flags = set(re.findall(r"--([a-z][a-z0-9_]*)", text))
         self.verbs = [["help", v] for v in ("train", "export", "predict", "check", "plan", "grad", "eval")]
         for v in self.verbs:
-            self.flags |= set(re.findall(r"--([a-z][a-z0-9_]*)", subprocess.run([binary, *v], capture_output=True, text=True).stdout))
+            self.flags |= set(
+                re.findall(r"--([a-z][a-z0-9_]*)", subprocess.run([binary, *v], capture_output=True, text=True).stdout)
+            )
 
     def words(self, args, folder):
         return [str(self.binary)] + [str(a).replace("{d}", str(folder)) for a in args]
@@ -154,7 +156,9 @@ class Drill:
         if how.get("stdout") == "closed":
             read, out = os.pipe()
             os.close(read)
-        process = subprocess.Popen(self.words(case.args, folder), stdout=out, stderr=subprocess.PIPE, cwd=folder, preexec_fn=before)
+        process = subprocess.Popen(
+            self.words(case.args, folder), stdout=out, stderr=subprocess.PIPE, cwd=folder, preexec_fn=before
+        )
         return process, group
 
     def command(self, case, folder):
@@ -227,8 +231,14 @@ class Drill:
             if code > 0:
                 self.check_line(case, code, err)
             assert case.says in err, f"stderr does not say {case.says!r}: {err[-400:]}"
-            odd = [n for n in {**before, **after} if before.get(n) != after.get(n) and not any(fnmatch(n, a) for a in case.leaves)]
-            odd = [n for n in odd if not (n.endswith("/.lock") and n in before and n in after)]  # it names the last holder
+            odd = [
+                n
+                for n in {**before, **after}
+                if before.get(n) != after.get(n) and not any(fnmatch(n, a) for a in case.leaves)
+            ]
+            odd = [
+                n for n in odd if not (n.endswith("/.lock") and n in before and n in after)
+            ]  # it names the last holder
             lost = sorted(n for n in odd if n in before)
             assert not lost, f"lost or changed: {lost}"
             assert not odd, f"left over: {sorted(odd)}"
@@ -248,7 +258,9 @@ class Drill:
 
     def hold(self, case, folder):
         """Another run that goes on meanwhile."""
-        other = subprocess.Popen(self.words(case.how["hold"], folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+        other = subprocess.Popen(
+            self.words(case.how["hold"], folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder
+        )
         until = time.monotonic() + LIMIT_S
         while not (folder / "run/run.json").exists() and time.monotonic() < until:
             time.sleep(0.01)
@@ -258,7 +270,9 @@ class Drill:
 
 def mount_tmpfs(path, size):
     path.mkdir(exist_ok=True)
-    r = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], capture_output=True, text=True)
+    r = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], capture_output=True, text=True
+    )
     if r.returncode:
         raise Skip("a small disk needs the right to mount tmpfs")
     return str(path)
@@ -302,11 +316,14 @@ def main():
             drill.run(case)
             result = "passed"
         except Skip as e:
-            result, why = "skipped", str(e)
+            result, why = "skipped", f": {e}"
         except (AssertionError, subprocess.TimeoutExpired) as e:
-            result, why = "failed", str(e)
+            result, why = "failed", f": {e}"
         counts[result] += 1
-        print(f"{result:8} {time.monotonic() - began:5.1f} s  exit {case.exit!s:12} {case.id:18} {case.name}{': ' + why if why else ''}", flush=True)
+        print(
+            f"{result:8} {time.monotonic() - began:5.1f} s  exit {case.exit!s:12} {case.id:18} {case.name}{why}",
+            flush=True,
+        )
     if not args.keep:
         shutil.rmtree(drill.base, ignore_errors=True)
     print(", ".join(f"{n} {word}" for word, n in counts.items()))

@@ -45,6 +45,16 @@ std::vector<std::string> checkpoint_names(const std::string& folder) {
   return out;
 }
 
+// Runs of versions that kept no record are known by their run.json; their model.onnx is not.
+std::optional<RunRecord> earlier_record(const std::string& folder) {
+  const std::string path = folder + "/run.json";
+  if (!path_exists(path) || is_dir(path)) return std::nullopt;
+  const json j = json::parse(read_file(path, Exit::storage).text(), nullptr, false);
+  const bool ours = j.is_object() && j.contains("model_sha256") && j.contains("finished") && j.contains("version") &&
+                    j.contains("config");
+  return ours ? std::optional(RunRecord{}) : std::nullopt;
+}
+
 // Why the record does not vouch for a file that is there; empty: it does.
 std::string doubt(const std::string& folder, const std::string& name, const std::optional<RunRecord>& record) {
   if (!record) return "no run began in this folder";
@@ -62,7 +72,7 @@ std::string doubt(const std::string& folder, const std::string& name, const std:
 
 std::optional<RunRecord> read_record(const std::string& folder) {
   const std::string path = folder + "/" + kRecordFile;
-  if (!path_exists(path)) return std::nullopt;
+  if (!path_exists(path)) return earlier_record(folder);
   try {
     const json j = json::parse(read_file(path, Exit::storage).text());
     if (j.at("format") != kFormat) return std::nullopt;

@@ -321,16 +321,17 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   if (folder) folder->forget_checkpoint();
   TrainResult result = only_export.empty() ? with_advice([&] { return trainer->run(); }) : trainer->reached();
   facts.device_memory = memory_of(*options.device);  // before the model is exported and checked
-  if (folder && (result.stopped || stop->requested())) {
-    if (result.saved) {
+  const bool saved = folder && result.saved;
+  if (result.stopped || stop->requested()) {
+    if (saved) {
       write_run(opts, work, model, plan, config, result, facts, needs.classes, false);
       std::cerr << "stopped by " << stop->name() << " after step " << result.steps << '\n';
     }
-    say_stopped(stop->signal(), result.saved);
-    return stopped_exit(stop->signal(), result.saved);
+    say_stopped(stop->signal(), saved);
+    return stopped_exit(stop->signal(), saved);
   }
   stop.reset();  // from here on nothing needs to be finished first
-  if (folder && result.saved) ImmediateStop::durable();
+  if (saved) ImmediateStop::durable();
 
   const std::string which = opts.str("export_weights");
   if (!only_export.empty() && ((which == "best" && result.best_step < 0) || (which == "ema" && !trainer->ema()))) {

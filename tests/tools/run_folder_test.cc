@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fs.h"
+#include "base/safetensors.h"
 #include "tests/importer/models.h"
 #include "tests/tools/run_verb.h"
 #include "tools/output_folder.h"
@@ -258,12 +259,42 @@ TEST_CASE("damaged checkpoints are named, and nothing starts afresh unasked", "[
   CHECK(error_of([&] { run_verb({"export", dir, "--out", f / "x.onnx"}); }).id() == "E_CKPT_DAMAGED");
 }
 
+TEST_CASE("a run of a version that kept no record goes on; its model is not vouched for", "[folder]") {
+  const Folder f;
+  const std::string dir = f / "run";
+  run_verb(lenet(dir, {"--max_steps", "2"}));
+  stdfs::remove(dir + "/.run-files.json");
+  CHECK(refused({dir, "auto", false, {}}).id() == "E_OUTPUT_FOREIGN");
+  stdfs::remove(dir + "/model.onnx");  // as if it had been killed
+  run_verb(lenet(dir, {"--max_steps", "2", "--resume", "auto"}));
+  CHECK(stdfs::exists(dir + "/model.onnx"));
+}
+
 TEST_CASE("a run that would train nothing is refused before it writes", "[folder]") {
   const Folder f;
   const Error e = error_of([&] { run_verb(lenet(f / "run", {"--max_steps", "2", "--freeze", "*"})); });
   CHECK(e.exit() == Exit::usage);
   CHECK(e.id() == "E_NOTHING_TRAINS");
   CHECK_THAT(e.fact(), ContainsSubstring("are frozen"));
+  CHECK_FALSE(stdfs::exists(f / "run"));
+}
+
+TEST_CASE("a file with integer weights only is refused, and told what would train", "[folder]") {
+  const Folder f;
+  std::string w;
+  for (int i = 0; i < 64; ++i) w += cat(i ? ", " : "", i % 7 - 3);
+  const std::string model = save(
+      f, test::parse("<ir_version: 8, opset_import: [\"\": 17]> net (float[B,8] x) => (float[B,8] y) <int8[8,8] w = {" +
+                     w + "}, float s = {0.1}, int8 z = {0}> { d = DequantizeLinear(w, s, z) y = MatMul(x, d) }"));
+  write_safetensors(f / "data.safetensors",
+                    {{"x", HostTensor::zeros(DType::f32, {4, 8})}, {"label", HostTensor::zeros(DType::f32, {4, 8})}});
+  const Error e = error_of([&] {
+    run_verb(
+        {model, "--train", f / "data.safetensors", "--loss", "mse", "--max_steps", "1", "--output_dir", f / "run"});
+  });
+  CHECK(e.id() == "E_NOTHING_TRAINS");
+  CHECK_THAT(e.fact(), ContainsSubstring("1 DequantizeLinear has integer weights"));
+  CHECK_THAT(e.hint(), ContainsSubstring("quantise it afterwards"));
   CHECK_FALSE(stdfs::exists(f / "run"));
 }
 
