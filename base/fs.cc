@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/sysinfo.h"
+#include "base/temporary.h"
 #include "base/text.h"
 
 namespace amp {
@@ -115,6 +116,7 @@ void rename_dir(const std::string& from, const std::string& to) {
 void probe_storage(const std::string& dir, int64_t bytes) {
   const std::string probe = cat(dir, "/.probe-", ::getpid()), renamed = probe + "-renamed";
   ::unlink(probe.c_str());
+  const TemporaryPath first(probe), second(renamed);
   const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (fd < 0) storage_error("cannot write in folder", dir, errno, bytes);
   int code = bytes > 0 && ::fallocate(fd, 0, 0, bytes) != 0 ? errno : 0;

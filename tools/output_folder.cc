@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 constexpr const char* kNewRun = "/.new-run";
 constexpr const char* kFinish = "/.finish";
-constexpr const char* kMove = "/.move.json";
+const std::string kMove = std::string("/") + kMoveFile;
 constexpr const char* kOld = "/old-";  // a checkpoint that gave up its place
 
 std::string canonical(const std::string& path) {
@@ -146,7 +146,7 @@ OutputFolder::OutputFolder(OutputRequest request) : request_(std::move(request))
 }
 
 OutputFolder::~OutputFolder() {
-  if (!finishing_.empty() && !path_exists(request_.dir + kFinish + kMove)) {
+  if (finish_begun_ && !path_exists(request_.dir + kFinish + kMove)) {
     try {
       remove_aside(request_.dir + kFinish);
     } catch (const Error&) {  // what led here is the one to tell
@@ -234,6 +234,9 @@ void OutputFolder::begin() {
            "continue it with --resume auto, or replace it with --overwrite");
   }
   try {
+    for (const std::string& name : list_dir(dir)) {
+      if (name.rfind(".probe-", 0) == 0) remove_tree(dir + "/" + name);  // of a start that was killed
+    }
     probe_storage(dir, 1 << 20);
     remove_aside(dir + kFinish);
     if (request_.resume == "none") {
@@ -257,6 +260,7 @@ void OutputFolder::begin() {
 std::string OutputFolder::finish_path() {
   if (replaces_) return work_;
   const std::string path = request_.dir + kFinish;
+  finish_begun_ = true;
   remove_aside(path);
   finishing_.push_back(std::make_unique<TemporaryPath>(path));
   for (const char* name : {"model.onnx", "model.onnx.data", "run.json", kRecordFile})

@@ -56,7 +56,7 @@ class OutputFolder {
 
   OutputRequest request_;
   std::string work_;
-  bool replaces_ = false, existed_ = false, begun_ = false, new_lock_ = false;
+  bool replaces_ = false, existed_ = false, begun_ = false, finish_begun_ = false, new_lock_ = false;
   std::unique_ptr<DirLock> lock_;
   std::optional<Checkpoint> checkpoint_;
   std::vector<std::unique_ptr<TemporaryPath>> finishing_;

@@ -146,7 +146,9 @@ void remove_aside(const std::string& folder) {
   clean_checkpoints(folder + "/" + kCheckpoints);
   if (!is_link(folder + "/" + kCheckpoints)) ::rmdir((folder + "/" + kCheckpoints).c_str());
   for (const std::string& name : list_dir(folder)) {
-    if (is_own_name(name.substr(0, name.find(".tmp-")))) remove_tree(folder + "/" + name);
+    const size_t temporary = name.find(".tmp-");
+    const std::string of = name.substr(0, temporary);
+    if (is_own_name(of) || (of == kMoveFile && temporary != std::string::npos)) remove_tree(folder + "/" + name);
   }
   ::rmdir(folder.c_str());
 }

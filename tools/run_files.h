@@ -26,6 +26,7 @@ inline constexpr std::array kRunFiles = {"metrics.jsonl", "eval.jsonl",      "pr
                                          "model.onnx",    "model.onnx.data", "checkpoints"};
 inline constexpr std::array kModelFiles = {"model.onnx", "model.onnx.data"};
 inline constexpr const char* kRecordFile = ".run-files.json";
+inline constexpr const char* kMoveFile = ".move.json";  // a move that has begun (tools/output_folder.h)
 
 // A run's own paths in a folder, relative to it: those of kRunFiles that are there and its record vouches for, with
 // "checkpoints/checkpoint-N" for each of its checkpoints. None without a record.
@@ -39,7 +40,7 @@ bool holds_results(const std::string& folder);  // steps, checkpoints or a model
 
 void remove_run(const std::string& folder);  // own_paths() and the record
 // A folder that runs make for themselves: all of kRunFiles and what dead writers left, then the folder if nothing else
-// is in it.
+// is in it. Not while a move out of it has begun.
 void remove_aside(const std::string& folder);
 
 }  // namespace amp

@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "importer/export.h"
 #include "tools/common.h"
+#include "tools/output_folder.h"
 #include "tools/verbs.h"
 
 namespace amp {
@@ -15,6 +16,7 @@ namespace amp {
 namespace {
 
 int export_folder(const cli::Options& opts, const std::string& dir) {
+  finish_interrupted_move(dir);
   const std::string config = dir + "/run.json";
   if (!path_exists(config))
     fail(Exit::usage, "E_RUN", cat("'", dir, "' holds no run.json"), "name a run's --output_dir, or a model file");

@@ -202,7 +202,6 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   } else if (only_export.empty()) {
     folder.emplace(OutputRequest{dir, opts.str("resume"), opts.flag("overwrite"), inputs_of(opts)});
   } else {
-    finish_interrupted_move(dir);
     exported_checkpoint = newest_checkpoint(dir + "/checkpoints");
   }
   const std::optional<Checkpoint>& checkpoint = folder ? folder->checkpoint() : exported_checkpoint;
