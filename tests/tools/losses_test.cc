@@ -9,7 +9,7 @@
 #include "base/safetensors.h"
 #include "tests/cli/cli_helper.h"
 #include "tests/importer/models.h"
-#include "tests/tools/run_verb.h"
+#include "tests/tools/verb_run.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -17,7 +17,7 @@ using namespace amp::test;
 namespace {
 
 // What a verb printed on standard output.
-std::string run(const std::vector<std::string>& words) { return run_verb(words).out; }
+std::string run(const std::vector<std::string>& words) { return must_run(words).out; }
 
 std::string error_id(const std::vector<std::string>& words) {
   try {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/safetensors.h"
 #include "tests/importer/models.h"
-#include "tests/tools/run_verb.h"
+#include "tests/tools/verb_run.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-Said run(const std::vector<std::string>& words) { return run_verb(words); }
+Said run(const std::vector<std::string>& words) { return must_run(words); }
 
 std::vector<float> waves(int64_t n, double step, double scale = 1) {
   std::vector<float> v;

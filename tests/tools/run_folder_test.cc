@@ -8,7 +8,7 @@
 #include "base/fs.h"
 #include "base/safetensors.h"
 #include "tests/importer/models.h"
-#include "tests/tools/run_verb.h"
+#include "tests/tools/verb_run.h"
 #include "tools/output_folder.h"
 #include "tools/run_files.h"
 
@@ -74,14 +74,14 @@ Error refused(OutputRequest request) {
 TEST_CASE("--overwrite: the old run is whole until the new one is complete", "[folder]") {
   const Folder f;
   const std::string dir = f / "run";
-  run_verb(lenet(dir, {"--max_steps", "2"}));
+  must_run(lenet(dir, {"--max_steps", "2"}));
   auto before = contents(dir);
   CHECK(before.count("model.onnx") == 1);
   // A mistake that is found while the data are read, one that ends the run later, and a stop by a full disk.
-  CHECK(error_of([&] { run_verb(lenet(dir, {"--overwrite", "--val", f / "no.safetensors"})); }).exit() == Exit::data);
+  CHECK(error_of([&] { must_run(lenet(dir, {"--overwrite", "--val", f / "no.safetensors"})); }).exit() == Exit::data);
   CHECK(contents(dir) == before);
   CHECK(error_of([&] {
-          run_verb(lenet(dir, {"--overwrite", "--use_fp16", "--inject_overflow", "0-9", "--max_steps", "9",
+          must_run(lenet(dir, {"--overwrite", "--use_fp16", "--inject_overflow", "0-9", "--max_steps", "9",
                                "--max_consecutive_skips", "2"}));
         }).exit() == Exit::numerical);
   auto after = contents(dir);
@@ -90,7 +90,7 @@ TEST_CASE("--overwrite: the old run is whole until the new one is complete", "[f
   // The new run takes the place of all of the old one, and of nothing else.
   write_bytes(dir + "/notes.txt", "mine");
   stdfs::create_directory(dir + "/checkpoints/best-of-all");
-  run_verb(lenet(dir, {"--overwrite", "--max_steps", "1", "--lr", "0.1"}));
+  must_run(lenet(dir, {"--overwrite", "--max_steps", "1", "--lr", "0.1"}));
   after = contents(dir);
   CHECK(after["notes.txt"] == "mine");
   CHECK(stdfs::exists(dir + "/checkpoints/best-of-all"));
@@ -103,19 +103,19 @@ TEST_CASE("--overwrite: the old run is whole until the new one is complete", "[f
 TEST_CASE("overwrite is neither recorded nor taken from a configuration", "[folder]") {
   const Folder f;
   const std::string dir = f / "run";
-  run_verb(lenet(dir, {"--max_steps", "1", "--overwrite"}));
+  must_run(lenet(dir, {"--max_steps", "1", "--overwrite"}));
   CHECK_FALSE(json::parse(bytes_of(dir + "/run.json"))["config"].contains("overwrite"));
   const auto before = contents(dir);
-  CHECK(error_of([&] { run_verb({"--config", dir + "/run.json"}); }).id() == "E_OUTPUT_EXISTS");
+  CHECK(error_of([&] { must_run({"--config", dir + "/run.json"}); }).id() == "E_OUTPUT_EXISTS");
   // As an earlier version recorded it.
   json old = json::parse(bytes_of(dir + "/run.json"));
   old["config"]["overwrite"] = true;
   old["sources"]["overwrite"] = "command line";
   write_bytes(f / "old.json", old.dump());
-  CHECK(error_of([&] { run_verb({"--config", f / "old.json"}); }).id() == "E_OUTPUT_EXISTS");
+  CHECK(error_of([&] { must_run({"--config", f / "old.json"}); }).id() == "E_OUTPUT_EXISTS");
   CHECK(contents(dir) == before);
   write_bytes(f / "own.json", R"({"overwrite": true})");
-  const Error e = error_of([&] { run_verb(lenet(dir, {"--config", f / "own.json"})); });
+  const Error e = error_of([&] { must_run(lenet(dir, {"--config", f / "own.json"})); });
   CHECK(e.exit() == Exit::usage);
   CHECK_THAT(e.hint(), ContainsSubstring("--overwrite"));
 }
@@ -143,7 +143,7 @@ TEST_CASE("an input in the run's folder is never replaced", "[folder]") {
   CHECK_FALSE(stdfs::exists(dir + "/.lock"));
   // Other names are in nobody's way.
   stdfs::rename(dir + "/model.onnx", dir + "/base.onnx");
-  run_verb({dir + "/base.onnx", "--train", kEntry + "/batch.safetensors", "--loss", "cross_entropy", "--quiet",
+  must_run({dir + "/base.onnx", "--train", kEntry + "/batch.safetensors", "--loss", "cross_entropy", "--quiet",
             "--output_dir", dir, "--max_steps", "1"});
   CHECK(bytes_of(dir + "/base.onnx") == bytes_of(kEntry + "/model.onnx"));
   // A run's own model that its user has replaced since is the user's.
@@ -169,10 +169,10 @@ TEST_CASE("each of a run's names is refused when no run wrote it", "[folder]") {
 
 TEST_CASE("a wrong start leaves no folder behind, nor a lock in one that was there", "[folder]") {
   const Folder f;
-  CHECK(error_of([&] { run_verb(lenet(f / "a/b", {"--val", f / "no.safetensors"})); }).exit() == Exit::data);
+  CHECK(error_of([&] { must_run(lenet(f / "a/b", {"--val", f / "no.safetensors"})); }).exit() == Exit::data);
   CHECK_FALSE(stdfs::exists(f / "a"));
   stdfs::create_directory(f / "c");
-  CHECK(error_of([&] { run_verb(lenet(f / "c", {"--val", f / "no.safetensors"})); }).exit() == Exit::data);
+  CHECK(error_of([&] { must_run(lenet(f / "c", {"--val", f / "no.safetensors"})); }).exit() == Exit::data);
   CHECK(stdfs::is_empty(f / "c"));
   write_bytes(f / "file", "x");
   CHECK(refused({f / "file", "none", false, {}}).exit() == Exit::storage);
@@ -246,33 +246,33 @@ TEST_CASE("a replacing run that was stopped goes on aside, and takes the place a
 TEST_CASE("damaged checkpoints are named, and nothing starts afresh unasked", "[folder]") {
   const Folder f;
   const std::string dir = f / "run";
-  run_verb(lenet(dir, {"--max_steps", "2", "--save_steps", "1"}));
+  must_run(lenet(dir, {"--max_steps", "2", "--save_steps", "1"}));
   for (const char* n : {"1", "2"}) stdfs::resize_file(dir + "/checkpoints/checkpoint-" + n + "/state.safetensors", 100);
   const auto before = contents(dir);
-  const Error e = error_of([&] { run_verb(lenet(dir, {"--max_steps", "4", "--resume", "auto"})); });
+  const Error e = error_of([&] { must_run(lenet(dir, {"--max_steps", "4", "--resume", "auto"})); });
   CHECK(e.exit() == Exit::checkpoint);
   CHECK(e.id() == "E_CKPT_DAMAGED");
   CHECK_THAT(e.fact(), ContainsSubstring("checkpoint-1") && ContainsSubstring("checkpoint-2") &&
                            ContainsSubstring("has 100 bytes"));
   CHECK_THAT(e.hint(), ContainsSubstring("--overwrite"));
   CHECK(contents(dir) == before);
-  CHECK(error_of([&] { run_verb({"export", dir, "--out", f / "x.onnx"}); }).id() == "E_CKPT_DAMAGED");
+  CHECK(error_of([&] { must_run({"export", dir, "--out", f / "x.onnx"}); }).id() == "E_CKPT_DAMAGED");
 }
 
 TEST_CASE("a run of a version that kept no record goes on; its model is not vouched for", "[folder]") {
   const Folder f;
   const std::string dir = f / "run";
-  run_verb(lenet(dir, {"--max_steps", "2"}));
+  must_run(lenet(dir, {"--max_steps", "2"}));
   stdfs::remove(dir + "/.run-files.json");
   CHECK(refused({dir, "auto", false, {}}).id() == "E_OUTPUT_FOREIGN");
   stdfs::remove(dir + "/model.onnx");  // as if it had been killed
-  run_verb(lenet(dir, {"--max_steps", "2", "--resume", "auto"}));
+  must_run(lenet(dir, {"--max_steps", "2", "--resume", "auto"}));
   CHECK(stdfs::exists(dir + "/model.onnx"));
 }
 
 TEST_CASE("a run that would train nothing is refused before it writes", "[folder]") {
   const Folder f;
-  const Error e = error_of([&] { run_verb(lenet(f / "run", {"--max_steps", "2", "--freeze", "*"})); });
+  const Error e = error_of([&] { must_run(lenet(f / "run", {"--max_steps", "2", "--freeze", "*"})); });
   CHECK(e.exit() == Exit::usage);
   CHECK(e.id() == "E_NOTHING_TRAINS");
   CHECK_THAT(e.fact(), ContainsSubstring("are frozen"));
@@ -289,7 +289,7 @@ TEST_CASE("a file with integer weights only is refused, and told what would trai
   write_safetensors(f / "data.safetensors",
                     {{"x", HostTensor::zeros(DType::f32, {4, 8})}, {"label", HostTensor::zeros(DType::f32, {4, 8})}});
   const Error e = error_of([&] {
-    run_verb(
+    must_run(
         {model, "--train", f / "data.safetensors", "--loss", "mse", "--max_steps", "1", "--output_dir", f / "run"});
   });
   CHECK(e.id() == "E_NOTHING_TRAINS");
@@ -301,7 +301,7 @@ TEST_CASE("a file with integer weights only is refused, and told what would trai
 TEST_CASE("a file size limit: exit 7, checkpoints whole, nothing left behind", "[folder]") {
   const Folder f;
   const std::string dir = f / "run";
-  run_verb(lenet(dir, {"--max_steps", "1"}));
+  must_run(lenet(dir, {"--max_steps", "1"}));
   const auto before = contents(dir);
   struct rlimit was;
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &was) == 0);
@@ -314,7 +314,7 @@ TEST_CASE("a file size limit: exit 7, checkpoints whole, nothing left behind", "
                             lenet(dir, {"--max_steps", "2", "--overwrite"}),
                             lenet(f / "other", {"--max_steps", "2"})}) {
     try {
-      run_verb(words);
+      must_run(words);
     } catch (const Error& e) {
       errors.push_back(e);
     }

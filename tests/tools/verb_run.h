@@ -1,6 +1,8 @@
 // Verbs run in this process, for tests.
 #pragma once
 
+#include <catch2/catch_test_macros.hpp>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -10,7 +12,7 @@
 
 #include "base/error.h"
 #include "tests/cli/cli_helper.h"
-#include "tools/verbs.h"
+#include "tools/run_verb.h"
 
 namespace amp::test {
 
@@ -18,6 +20,7 @@ struct Said {
   int code = -1;
   std::string out, err;        // standard output and error
   std::string id, fact, hint;  // of the error it ended with
+  std::exception_ptr error;
 };
 
 inline Said run_verb(const std::vector<std::string>& words) {
@@ -26,11 +29,9 @@ inline Said run_verb(const std::vector<std::string>& words) {
   auto *const cout = std::cout.rdbuf(out.rdbuf()), *const cerr = std::cerr.rdbuf(err.rdbuf());
   try {
     const cli::Options opts = ::parse(words);
-    s.code = opts.verb == cli::Verb::grad      ? run_grad(opts)
-             : opts.verb == cli::Verb::eval    ? run_eval(opts)
-             : opts.verb == cli::Verb::predict ? run_predict(opts)
-                                               : run_train(opts);
+    s.code = amp::run_verb(opts);
   } catch (const Error& e) {
+    s.error = std::current_exception();
     s.code = static_cast<int>(e.exit());
     s.id = e.id();
     s.fact = e.fact();
@@ -40,6 +41,14 @@ inline Said run_verb(const std::vector<std::string>& words) {
   std::cerr.rdbuf(cerr);
   s.out = out.str();
   s.err = err.str();
+  return s;
+}
+
+// The same where it must end with 0, or throw.
+inline Said must_run(const std::vector<std::string>& words) {
+  const Said s = run_verb(words);
+  if (s.error) std::rethrow_exception(s.error);
+  CHECK(s.code == 0);
   return s;
 }
 
