@@ -125,6 +125,14 @@ TEST_CASE("tensors of any size are refused before memory is touched", "[hostile]
   refused("y = Split <num_outputs = 0> (x)", "float w = {1}", kPlane, Exit::model, "E_ATTR", "into 0 parts");
 }
 
+TEST_CASE("windows of any size and step are refused", "[hostile]") {
+  refused("y = AveragePool <kernel_shape = [1], strides = [4611686018427387904]> (x)", "float w = {1}", kSpace,
+          Exit::model, "E_ATTR", "strides");
+  refused("y = MaxPool <kernel_shape = [1000000], pads = [1000000, 1000000]> (x)", "float w = {1}", kSpace, Exit::model,
+          "E_ATTR", "a window of");
+  refused("y = Conv <dilations = [-1]> (x, w)", "float[1,2,1] w = {1,2}", kSpace, Exit::model, "E_ATTR", "dilations");
+}
+
 TEST_CASE("loops inside loops do not run away", "[hostile]") {
   refused(R"(y = Loop (n, t, x) <body = outer (int64 i, bool c, float[N,4] a) => (bool d, float[N,4] b) {
                d = Identity (c)  b = Loop (n, t, a) <body = inner (int64 j, bool e, float[N,4] p) => (bool q, float[N,4] r) {
