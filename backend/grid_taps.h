@@ -60,7 +60,8 @@ HD inline SampleTaps<T> sample_taps(T g, int64_t n, SampleMode mode, SamplePaddi
   if (!(std::abs(x) < T(1e9))) x = padding == kZeros ? T(-1e9) : T(0);  // NaN or infinite: outside
   if (mode == kNearest) x = std::nearbyint(x);
   if (x < low || x > high) {
-    if (padding == kBorder) {
+    if (padding == kBorder &&
+        mode != kCubic) {  // of a cubic each tap is clamped, not the point: it goes on overshooting
       x = std::clamp(x, T(0), size - T(1));
       per_unit = T(0);
     } else if (padding == kReflection) {

@@ -184,6 +184,15 @@ class Budget {
   int64_t limit_, constants_ = 0;
 };
 
+// Does the file fix every extent but the batch's? Then one that does not fit is its own fault, not the data's.
+bool fixed_sizes(const SourceGraph& g) {
+  return std::all_of(g.inputs.begin(), g.inputs.end(), [&](int i) {
+    const SourceValue& v = g.values[static_cast<size_t>(i)];
+    const auto open = [](const Dim& d) { return d.value < 0; };
+    return v.rank_known && (v.dims.empty() || std::none_of(v.dims.begin() + 1, v.dims.end(), open));
+  });
+}
+
 using Leaf = std::function<ValueId(int)>;  // a source value that no node makes
 
 // The live nodes of a graph in their order; `own_origin`: nodes are stamped with their index, else with what is set.
@@ -242,6 +251,7 @@ Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const Bi
       }
     } catch (const std::exception&) {
       Error e = node_fault(node.op);
+      if (e.id() == "E_DATA_SIZE" && fixed_sizes(g)) e = Error(Exit::model, "E_SHAPE", e.fact());
       if (!faults) throw e.at("at " + g.describe_node(static_cast<int>(n)));
       for (const int v : node.outputs) {
         if (v >= 0) bound.values[static_cast<size_t>(v)] = {};

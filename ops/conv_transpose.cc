@@ -32,7 +32,7 @@ void lower_conv_transpose(Lowering& l) {
          cat("ConvTranspose of ", to_string(x), " with weight ", to_string(w), " in ", group, " groups"));
   }
   const bool flat = x.size() == 3;
-  Spatial s = read_spatial(l, Dims(x.begin() + 2, x.end()), Dims(w.begin() + 2, w.end()), false);
+  Spatial s = read_spatial(l, Dims(x.begin() + 2, x.end()), Dims(w.begin() + 2, w.end()), AutoPad::left);
   const size_t r = s.kernel.size();
   const auto output_padding = l.attrs.ints("output_padding", Dims(r, 0));
   const auto shape = l.attrs.ints("output_shape");

@@ -34,7 +34,7 @@ void lower_lp_pool(Lowering& l) {
   Builder& b = l.b;
   need_spatial(l);
   const Dims x = l.dims(0);
-  Spatial s = read_spatial(l, Dims(x.begin() + 2, x.end()), {});
+  Spatial s = read_spatial(l, Dims(x.begin() + 2, x.end()), {}, AutoPad::undilated);
   const bool ceil = l.attrs.i("ceil_mode", 0) != 0, flat = x.size() == 3;
   Dims plane{x[0] * x[1], 1}, kernel{1, 1}, out{x[0], x[1]};
   for (size_t i = 0; i < s.kernel.size(); ++i) {

@@ -84,7 +84,7 @@ Attrs pool_attrs(const Lowering& l, const Spatial& s, const Dims& x, bool ceil) 
 }
 
 void lower_pool(Lowering& l) {
-  Spatial s = read_spatial(l, spatial_dims(l), {});
+  Spatial s = read_spatial(l, spatial_dims(l), {}, AutoPad::undilated);
   const bool flat = l.rank(0) == 3;
   if (flat) s.push_front_unit();
   const ValueId x = with_height(l.b, l.in(0));

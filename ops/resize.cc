@@ -1,8 +1,12 @@
 // Resize (ONNX 10, 11, 13, 18, 19) and Upsample (7, 9): nearest, linear and cubic, every coordinate_transformation_mode
-// and nearest_mode,
-// scales or sizes, roi, antialias. Interpolation is separable: one linear map per resized axis (ops/axis_map.h), hence
-// the gradient.
-// Coordinates and coefficients follow onnx/reference/ops/op_resize.py.
+// and nearest_mode, scales or sizes, roi, antialias. Interpolation is separable: one linear map per resized axis
+// (ops/axis_map.h), hence the gradient.
+//
+// Coordinates are those of the ONNX specification as onnxruntime computes them, which differ from onnx.reference: lengths
+// are the integers that the tensors have, also where scales are fractional (PyTorch's align_corners agrees); an output of
+// one element lies at 0 in pytorch_half_pixel; an axis whose scale is 1 is copied, and so is a tensor that keeps its
+// size; what is decided by a comparison (lengths, the nearest pixel, inside or outside) is computed in fp32; nearest of
+// opset 10 takes the ceiling where it shrinks.
 #include <algorithm>
 #include <cmath>
 
@@ -13,8 +17,8 @@
 namespace amp {
 namespace {
 
-struct Rule {  // what holds for all axes
-  std::string mode = "nearest", coordinates = "half_pixel", nearest = "round_prefer_floor";
+struct Rule {                                                                                // what holds for all axes
+  std::string mode = "nearest", coordinates = "half_pixel", nearest = "round_prefer_floor";  // or "outwards": opset 10
   double cubic_a = -0.75, extrapolation = 0;
   bool exclude_outside = false, antialias = false;
 };
@@ -25,19 +29,19 @@ struct Axis {
 };
 
 // Where position x of the output lies in the input.
-double original(const Rule& r, const Axis& a, double x) {
-  const double in = static_cast<double>(a.in), out = a.scale * in;  // the extent before rounding
-  if (r.coordinates == "align_corners") return out == 1 ? 0 : x * (in - 1) / (out - 1);
-  if (r.coordinates == "asymmetric") return x / a.scale;
+template <class T>
+T original(const Rule& r, const Axis& a, T x) {
+  const T in = static_cast<T>(a.in), out = static_cast<T>(a.out), scale = static_cast<T>(a.scale), half = T(0.5);
+  if (r.coordinates == "align_corners") return a.out == 1 ? T(0) : x * (in - 1) / (out - 1);
+  if (r.coordinates == "asymmetric") return x / scale;
   if (r.coordinates == "tf_crop_and_resize") {
-    const double span = a.roi_end - a.roi_start;
-    return a.roi_start * (in - 1) + (out == 1 ? span * (in - 1) / 2 : x * span * (in - 1) / (out - 1));
+    const T start = static_cast<T>(a.roi_start), end = static_cast<T>(a.roi_end);
+    return a.out == 1 ? half * (start + end) * (in - 1) : start * (in - 1) + x * (end - start) * (in - 1) / (out - 1);
   }
-  if (r.coordinates == "pytorch_half_pixel" && out == 1) return -0.5;
-  if (r.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
-  const double centred = (x + 0.5) / a.scale - 0.5;
-  if (r.coordinates == "half_pixel_symmetric") return in / 2 * (1 - static_cast<double>(a.out) / out) + centred;
-  return centred;
+  if (r.coordinates == "pytorch_half_pixel" && a.out == 1) return T(0);
+  if (r.coordinates == "tf_half_pixel_for_nn") return (x + half) / scale;
+  const T offset = r.coordinates == "half_pixel_symmetric" ? in / 2 * (1 - out / (scale * in)) : T(0);
+  return offset + (x + half) / scale - half;
 }
 
 double cubic(double a, double x) {
@@ -53,7 +57,8 @@ struct Taps {
 // ratio in (0, 1]: distance from the position below; at a position itself it is 1.
 Taps taps(const Rule& r, const Axis& a, double ratio) {
   if (r.mode == "nearest") {
-    const bool up = ratio == 1 || r.nearest == "ceil" || (r.nearest == "round_prefer_floor" && ratio > 0.5) ||
+    const bool up = ratio == 1 || r.nearest == "ceil" || (r.nearest == "outwards" && a.scale < 1) ||
+                    (r.nearest == "round_prefer_floor" && ratio > 0.5) ||
                     (r.nearest == "round_prefer_ceil" && ratio >= 0.5);
     return {0, {up ? 0.0 : 1.0, up ? 1.0 : 0.0}};
   }
@@ -75,9 +80,17 @@ Taps taps(const Rule& r, const Axis& a, double ratio) {
 AxisMap axis_map(const Rule& r, const Axis& a, std::vector<bool>& inside) {
   require_constant(cat("a resize of ", a.in, " to ", a.out), 16.0 * static_cast<double>(a.out));
   AxisMap m;
+  const bool copied = a.in == a.out && (r.antialias || static_cast<float>(a.scale) == 1);
   for (int64_t j = 0; j < a.out; ++j) {
-    const double x = original(r, a, static_cast<double>(j));
-    inside.push_back(r.coordinates != "tf_crop_and_resize" || (x >= 0 && x <= static_cast<double>(a.in - 1)));
+    if (copied) {
+      inside.push_back(true);
+      m.add(j, 1);
+      m.end_row();
+      continue;
+    }
+    const float coarse = original(r, a, static_cast<float>(j));
+    const double x = r.mode == "nearest" ? coarse : original(r, a, static_cast<double>(j));
+    inside.push_back(r.coordinates != "tf_crop_and_resize" || (coarse >= 0 && coarse <= static_cast<float>(a.in - 1)));
     if (inside.back()) {
       const double below = x == std::floor(x) ? x - 1 : std::floor(x);
       Taps t = taps(r, a, x - below);
@@ -98,10 +111,13 @@ AxisMap axis_map(const Rule& r, const Axis& a, std::vector<bool>& inside) {
   return m;
 }
 
+// The map of every axis in turn, and what lies outside.
 ValueId resize(Lowering& l, const Rule& r, const std::vector<Axis>& axes) {
   Builder& b = l.b;
   ValueId x = l.in(0);
   if (!is_float(b.dtype(x)) && r.mode != "nearest") l.unsupported("interpolation of integers");
+  const auto kept = [](const Axis& a) { return a.in == a.out; };
+  if (std::all_of(axes.begin(), axes.end(), kept)) return x;
   std::vector<std::pair<size_t, std::vector<bool>>> masks;
   for (size_t i = axes.size(); i-- > 0;) {
     std::vector<bool> inside;
@@ -130,7 +146,7 @@ std::vector<Axis> scaled_axes(const Lowering& l, const std::vector<int64_t>& whi
     a.scale = scales[i];
     if (!(a.scale > 0)) fail(Exit::model, "E_ATTR", cat(l.node.op, ": scale ", a.scale));
     require_constant(cat(l.node.op, " by ", a.scale), 16 * static_cast<double>(a.in) * a.scale);
-    a.out = static_cast<int64_t>(std::floor(static_cast<double>(a.in) * a.scale));
+    a.out = static_cast<int64_t>(static_cast<float>(a.in) * static_cast<float>(a.scale));
     axes.push_back(a);
   }
   return axes;
@@ -157,7 +173,7 @@ std::vector<Axis> sized_axes(const Lowering& l, const std::vector<int64_t>& whic
   if (policy != "not_larger" && policy != "not_smaller") l.unsupported("keep_aspect_ratio_policy '" + policy + "'");
   for (Axis& a : axes) {
     a.scale = common;
-    a.out = static_cast<int64_t>(std::floor(common * static_cast<double>(a.in) + 0.5));
+    a.out = static_cast<int64_t>(std::round(static_cast<float>(common) * static_cast<float>(a.in)));
   }
   return axes;
 }
@@ -172,7 +188,7 @@ Rule simple_rule(const Lowering& l) {  // Upsample and Resize 10
   Rule r;
   r.mode = l.attrs.s("mode", "nearest");
   r.coordinates = "asymmetric";
-  r.nearest = "floor";
+  r.nearest = l.node.op == "Resize" ? "outwards" : "floor";
   if (r.mode == "bilinear") r.mode = "linear";
   if (r.mode != "nearest" && r.mode != "linear") l.unsupported("mode '" + r.mode + "'");
   return r;

@@ -5,12 +5,13 @@
 namespace amp {
 
 int64_t Spatial::out(size_t i, int64_t n, bool ceil) const {
-  const int64_t room = n + begin[i] + end[i] - reach(i);
+  const int64_t room = n + begin[i] + end[i] - reach(i) + (ceil ? strides[i] - 1 : 0);
   if (room < 0) {
-    fail(Exit::model, "E_SHAPE",
-         cat("a window of ", reach(i), " does not fit into ", n, " + padding ", begin[i], " + ", end[i]));
+    fail(Exit::data, "E_DATA_SIZE",
+         cat("a window of ", reach(i), " does not fit into ", n, " + padding ", begin[i], " + ", end[i]),
+         "the model needs larger images (longer sequences) than these data have");
   }
-  int64_t o = (ceil ? room + strides[i] - 1 : room) / strides[i] + 1;
+  int64_t o = room / strides[i] + 1;
   if (ceil && (o - 1) * strides[i] >= n + begin[i]) --o;
   return o;
 }
@@ -38,7 +39,7 @@ static Dims read(const Lowering& l, const char* name, size_t n, Dims fallback, i
   return v;
 }
 
-Spatial read_spatial(const Lowering& l, const Dims& in, Dims kernel, bool resolve_auto_pad) {
+Spatial read_spatial(const Lowering& l, const Dims& in, Dims kernel, AutoPad same) {
   const size_t r = in.size();
   if (r < 1 || r > 3) l.unsupported(cat(r, " spatial dimensions"));
   Spatial s;
@@ -63,10 +64,13 @@ Spatial read_spatial(const Lowering& l, const Dims& in, Dims kernel, bool resolv
     if (mode == "NOTSET") {
       s.begin[i] = pads[i];
       s.end[i] = pads[r + i];
-    } else if (mode != "VALID" && resolve_auto_pad) {
-      const int64_t out = (in[i] + s.strides[i] - 1) / s.strides[i];
-      const int64_t total = std::max<int64_t>(0, (out - 1) * s.strides[i] + s.reach(i) - in[i]);
-      s.begin[i] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
+    } else if (mode != "VALID" && same != AutoPad::left) {
+      const int64_t outputs = (in[i] + s.strides[i] - 1) / s.strides[i];
+      const bool dilated = same == AutoPad::dilated;
+      const int64_t window = dilated ? s.reach(i) : s.kernel[i];
+      int64_t total = (outputs - 1) * s.strides[i] + window - in[i];
+      if (dilated) total = std::max<int64_t>(0, total);
+      s.begin[i] = (mode == "SAME_UPPER" ? total : total + 1) / 2;
       s.end[i] = total - s.begin[i];
     }
   }

@@ -1,5 +1,6 @@
 #include "tests/ops/one_node.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -39,7 +40,8 @@ NodeRun run_node(const OneNode& n, const HostTensor& dy, const std::vector<size_
     }
     SourceValue v;
     v.name = "x" + std::to_string(i);
-    v.kind = is_float(n.inputs[i].dtype()) ? SourceKind::parameter : SourceKind::constant;
+    const bool fixed = std::find(n.fixed.begin(), n.fixed.end(), i) != n.fixed.end();
+    v.kind = is_float(n.inputs[i].dtype()) && !fixed ? SourceKind::parameter : SourceKind::constant;
     v.dtype = n.inputs[i].dtype();
     v.data = n.inputs[i];
     node.inputs.push_back(s.add_value(v));

@@ -16,6 +16,7 @@ struct OneNode {
   std::vector<HostTensor> inputs;  // an empty one is left out
   size_t n_outputs = 1;
   bool batchnorm_train = false;
+  std::vector<size_t> fixed = {};  // floating inputs that are constants of the model: scales
 };
 
 struct NodeRun {
