@@ -111,25 +111,31 @@ Kernel packed_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   };
 }
 
-// Integer products are rare (shape arithmetic): a plain loop.
+// Integer products are rare (masks, shape arithmetic): a plain loop, sums wrap.
 Kernel integer_matmul(const KernelArgs& args) {
   const Tensor a = args.in[0], b = args.in[1], c = args.out[0];
-  const MatMulShape s = matmul_shape(a.dims, b.dims, args.attrs());
-  if (numel(s.batch) != 1 || a.dtype != c.dtype || args.attrs().i("transA", 0) || args.attrs().i("transB", 0)) {
-    fail(Exit::unsupported, "E_DTYPE", "MatMul of integers is supported for two plain matrices only");
-  }
-  return [=] {
+  const MatMulProducts p(args);
+  if (a.dtype != c.dtype || b.dtype != c.dtype || p.alpha != 1 || args.has(2))
+    fail(Exit::unsupported, "E_DTYPE", "MatMul of integers takes two of one type, neither scaled nor with a bias");
+  const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
+  const int64_t ai = p.ta ? 1 : p.da.back(), ak = p.ta ? p.da.back() : 1;
+  const int64_t bk = p.tb ? 1 : p.db.back(), bj = p.tb ? p.db.back() : 1;
+  return [=, s = p.shape, batch = p.batch] {
     with_type(c.dtype, [&](auto zero) {
       using T = decltype(zero);
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-        for (int64_t i = 0; i < s.m; ++i) {
-          for (int64_t j = 0; j < s.n; ++j) {
-            T sum = 0;
-            for (int64_t p = 0; p < s.k; ++p)
-              sum = static_cast<T>(sum + a.as<T>()[i * s.k + p] * b.as<T>()[p * s.n + j]);
-            c.as<T>()[i * s.n + j] = sum;
+        parallel_ranges(batch * s.m, 65536 / (s.n * s.k + 1) + 1, [&](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const auto z = static_cast<size_t>(row / s.m);
+            const T *x = a.as<T>() + oa[z] + row % s.m * ai, *y = b.as<T>() + ob[z];
+            for (int64_t j = 0; j < s.n; ++j) {
+              uint64_t sum = 0;
+              for (int64_t q = 0; q < s.k; ++q)
+                sum += static_cast<uint64_t>(x[q * ak]) * static_cast<uint64_t>(y[q * bk + j * bj]);
+              c.as<T>()[row * s.n + j] = static_cast<T>(sum);
+            }
           }
-        }
+        });
       }
     });
   };

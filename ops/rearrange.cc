@@ -134,6 +134,11 @@ void lower_compress(Lowering& l) {
 }
 
 void lower_non_zero(Lowering& l) {
+  if (!l.b.constant_of(l.in(0))) {
+    fail(Exit::unsupported, "E_DYNAMIC", "NonZero: how many elements it finds depends on the data",
+         "re-export the model without boolean indexing; a mixture of experts of transformers: load it with "
+         "experts_implementation=\"batched_mm\"");
+  }
   const std::vector<double> v = l.constant(0).to_doubles();
   const Dims d = l.dims(0), strides = row_major_strides(d);
   std::vector<int64_t> hits;

@@ -1,6 +1,7 @@
 // ScatterElements (ONNX 11, reductions 16, 18) and its old name Scatter (9): a copy of data with elements replaced or
 // combined at indices along an axis. Addition is core Add of ScatterElementsAdd; the rest is
 //   ScatterElements(data, indices, updates) {axis, reduction}: none (the last update wins), mul, max, min.
+// max and min share their gradient among ties, as PyTorch does.
 #include "backend/indices.h"
 #include "ops/compose.h"
 #include "ops/elementwise_op.h"
@@ -60,14 +61,67 @@ Kernel kernel(const KernelArgs& a) {
   return in_double(a) ? typed<double>(a) : typed<float>(a);
 }
 
-void grad(GradBuilder& g) {
-  if (g.attrs().i("reduction", kNone) != kNone)
-    fail(Exit::unsupported, "E_NO_GRAD", "ScatterElements with reduction mul, max or min has no gradient");
-  if (g.needs(0)) {
-    const ValueId zeros = filled(g.b, 0, g.b.dtype(g.in(0)), g.dims(g.in(2)));
-    g.add_grad(0, g.op("ScatterElements", {g.dy(0), g.in(1), zeros}, g.attrs()));
+// The gradients of PyTorch's scatter_reduce.
+struct ScatterGrad {
+  explicit ScatterGrad(GradBuilder& grad) : g(grad), b(grad.b), axis(g.attrs().i("axis", 0)), type(b.dtype(g.out(0))) {}
+
+  // At the place of each update.
+  ValueId gathered(ValueId data) { return g.op("GatherElements", {data, g.in(1)}, {{"axis", axis}}); }
+  // Updates' counts summed at their places.
+  ValueId collected(ValueId v) {
+    return g.op("ScatterElementsAdd", {v, g.in(1)}, {{"axis", axis}, {"dims", g.dims(g.in(0))}});
   }
-  if (g.needs(2)) g.add_grad(2, g.op("GatherElements", {g.dy(0), g.in(1)}, {{"axis", g.attrs().i("axis", 0)}}));
+  ValueId one_where(ValueId condition) { return g.op("Where", {condition, b.scalar(1, type), b.scalar(0, type)}); }
+
+  void replace() {
+    if (g.needs(0)) {
+      const ValueId zeros = filled(b, 0, b.dtype(g.in(0)), g.dims(g.in(2)));
+      g.add_grad(0, g.op("ScatterElements", {g.dy(0), g.in(1), zeros}, g.attrs()));
+    }
+    if (g.needs(2)) g.add_grad(2, gathered(g.dy(0)));
+  }
+
+  // Elements that equal the result, as it is stored, share its gradient evenly.
+  void extreme() {
+    const ValueId y = g.out(0);
+    const ValueId of_data = one_where(g.op("Equal", {b.cast(g.in(0), type), y})),
+                  of_updates = one_where(g.op("Equal", {b.cast(g.in(2), type), gathered(y)}));
+    const ValueId share = div(b, g.dy(0), add(b, of_data, collected(of_updates)));
+    if (g.needs(0)) g.add_grad(0, mul(b, share, of_data));
+    if (g.needs(2)) g.add_grad(2, mul(b, gathered(share), of_updates));
+  }
+
+  // dy times the product of all other factors: y / update, but where the update is the only one that is 0.
+  void product() {
+    const auto times = [&](ValueId data, ValueId updates) {
+      return g.op("ScatterElements", {data, g.in(1), updates}, g.attrs());
+    };
+    const ValueId x = b.cast(g.in(0), type), u = b.cast(g.in(2), type), dy = g.dy(0);
+    if (g.needs(0)) g.add_grad(0, mul(b, dy, times(filled(b, 1, type, g.dims(x)), u)));
+    if (!g.needs(2)) return;
+    const ValueId zero = g.op("Equal", {u, b.scalar(0, type)});
+    const ValueId factors = g.op("Where", {zero, b.scalar(1, type), u});
+    const ValueId alone = g.op("And", {zero, g.op("Equal", {gathered(collected(one_where(zero))), b.scalar(1, type)})});
+    const ValueId others = div(b, gathered(mul(b, dy, times(x, u))), factors);
+    g.add_grad(2, g.op("Where", {alone, gathered(mul(b, dy, times(x, factors))), others}));
+  }
+
+  GradBuilder& g;
+  Builder& b;
+  int64_t axis;
+  DType type;
+};
+
+void grad(GradBuilder& g) {
+  ScatterGrad s(g);
+  switch (g.attrs().i("reduction", kNone)) {
+    case kNone:
+      return s.replace();
+    case kMul:
+      return s.product();
+    default:
+      return s.extreme();
+  }
 }
 
 OpDef def() {

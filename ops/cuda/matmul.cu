@@ -47,8 +47,43 @@ int64_t run_length(const MatMulProducts& p, const std::vector<int64_t>& oa, cons
   return 1;
 }
 
+// Integers: one matrix of the batch a launch, an element a thread.
+struct IntegerProduct {
+  Ref a, b, y;
+  int64_t at_a, at_b, at_y, n, k, ai, ak, bk, bj;  // where the matrices begin, their strides
+  DEV void operator()(int64_t e) const {
+    const int64_t i = quotient(e, n), j = e - i * n;
+    uint64_t sum = 0;
+    for (int64_t q = 0; q < k; ++q) {
+      sum += static_cast<uint64_t>(load<int64_t>(a, at_a + i * ai + q * ak)) *
+             static_cast<uint64_t>(load<int64_t>(b, at_b + q * bk + j * bj));
+    }
+    store(y, at_y + e, static_cast<int64_t>(sum));
+  }
+};
+
+Kernel integer_matmul(const KernelArgs& args) {
+  const MatMulProducts p(args);
+  const Tensor &a = args.in[0], &b = args.in[1], &y = args.out[0];
+  if (a.dtype != y.dtype || b.dtype != y.dtype || p.alpha != 1 || args.has(2))
+    fail(Exit::unsupported, "E_DTYPE", "MatMul of integers takes two of one type, neither scaled nor with a bias");
+  const int64_t lda = p.da.back(), ldb = p.db.back(), size = p.shape.m * p.shape.n;
+  IntegerProduct one{a, b, y, 0, 0, 0, p.shape.n, p.shape.k, lda, 1, ldb, 1};
+  if (p.ta) std::swap(one.ai, one.ak);
+  if (p.tb) std::swap(one.bk, one.bj);
+  return [&d = device_of(args), one, size, oa = p.offsets(p.da), ob = p.offsets(p.db)]() mutable {
+    for (size_t z = 0; z < oa.size(); ++z) {
+      one.at_a = oa[z];
+      one.at_b = ob[z];
+      one.at_y = static_cast<int64_t>(z) * size;
+      for_each(d, size, one);
+    }
+  };
+}
+
 template <bool accumulate>
 Kernel matmul(const KernelArgs& args, Carver& carver) {
+  if (!is_float(args.out[0].dtype)) return carver.measuring() ? Kernel{} : integer_matmul(args);
   const MatMulProducts p(args);
   const DType in = common_type(args.in[0], args.in[1]);
   if (in == DType::f64) no_fp64(args);

@@ -276,3 +276,13 @@ TEST_CASE("indices out of range touch nothing outside", "[cuda]") {
                             {{DType::f32, {3, 2}}})[0],
                   x));
 }
+
+TEST_CASE("products of integers on the device wrap and broadcast") {
+  const HostTensor a = HostTensor::of<int64_t>({2, 1, 2, 3}, Ints{1, 2, 3, 4, 5, 6, -1, 0, 1, 7, -2, 3});
+  const HostTensor b = HostTensor::of<int64_t>({2, 3, 2}, Ints{1, 0, 0, 1, 2, 2, 3, 1, -1, 4, 0, 5});
+  const Attrs plain{{"transA", int64_t{0}}, {"transB", int64_t{0}}, {"alpha", 1.0}};
+  for (const DType t : {DType::i64, DType::i32}) {
+    const HostTensor y = on_device("MatMul", {a.cast(t), b.cast(t)}, plain, {{t, {2, 2, 2, 2}}}).at(0);
+    CHECK(y.to_ints() == Ints{7, 8, 16, 17, 1, 24, 7, 54, 1, 2, 13, 4, -3, 4, 23, 14});
+  }
+}

@@ -306,6 +306,24 @@ std::string class_of(const OpList& list, const std::string& domain, const std::s
   return e ? std::string(name_of(e->cls)) : "infer (unlisted)";
 }
 
+// bench/engine_operators.py finds these.
+const char* const kDifferences = R"(
+## Where the engines and onnx.reference differ
+
+A trained file is run by an engine, so these follow onnxruntime (1.31 was compared, on every combination of attributes, by
+`bench/engine_operators.py`); PyTorch agrees, or has no such operator, unless it says otherwise.
+
+* Resize: lengths in align_corners, half_pixel_symmetric and tf_crop_and_resize are those of the tensors, also where scales are
+  fractional; the reference uses the product before it is rounded down. That product, the nearest pixel, and what lies inside a
+  crop are computed in fp32. An axis whose scale is 1, an antialiased axis that keeps its length, and a tensor that keeps its
+  size are copied. One output in pytorch_half_pixel lies at 0 (the standard says so too, the reference and PyTorch do not).
+  nearest of opset 10 takes the ceiling where it shrinks.
+* GridSample: bicubic with padding_mode border clamps each tap; the reference clamps the point.
+* MaxPool, AveragePool, LpPool: auto_pad SAME_* pads as if dilations were 1 (the standard counts them); with ceil_mode a window
+  may be wider than the padded axis. A window that fits nowhere is refused, as by PyTorch; onnxruntime makes an empty tensor.
+* ScatterElements, ScatterND: the gradients of max and min are shared evenly among ties, those of mul are exact at zeros: PyTorch's.
+)";
+
 std::string document(const Table& seen) {
   std::map<std::pair<std::string, std::string>, std::set<int64_t>> versions;
   for (const OnnxOp* op : all_onnx_ops()) versions[{op->domain, op->name}].insert(op->since);
@@ -359,7 +377,7 @@ std::string document(const Table& seen) {
       "* class: in the op-list O1 (allow: 16 bit; infer, clear: follow their neighbours; deny: fp32).\n\n"
       "| operator | versions | gradient | core operators | CPU kernel | CUDA kernel | class "
       "|\n|---|---|---|---|---|---|---|\n",
-      rows);
+      rows, kDifferences);
 }
 
 }  // namespace

@@ -83,9 +83,19 @@ void add_sampling_cases(OpSpecs& s) {
   s["ScatterElements"].cases = {replaced({5}, {3}, 0, 5),       replaced({2, 6}, {1, 4}, 1, 6),
                                 replaced({4, 3}, {3, 1}, 0, 4), replaced({2, 4, 2}, {1, 3, 1}, 1, 4),
                                 replaced({5}, {0}, 0, 5),       replaced({5000}, {2000}, 0, 5000)};
-  for (int64_t reduction = 1; reduction < 4; ++reduction) {  // with repetitions
-    s["ScatterElements"].cases.push_back(fixed({{{{4, 3}}, {{5, 3}, integers(-4, 3), Role::integer}, {{5, 3}}},
-                                                {{"axis", int64_t{0}}, {"reduction", reduction}}}));
+  for (int64_t reduction = 1; reduction < 4; ++reduction) {  // with repetitions; without ties
+    const auto between = [](int64_t n, Rng& rng) {
+      std::vector<double> v = distinct()(n, rng);
+      for (double& x : v) x += 0.025;
+      return v;
+    };
+    const auto combined = [&](Dims x, Dims idx, int64_t axis, int64_t n) {
+      return OpCase{{{std::move(x), distinct()}, {idx, integers(-n, n - 1), Role::integer}, {idx, between}},
+                    {{"axis", axis}, {"reduction", reduction}}};
+    };
+    for (const OpCase& c : {combined({4, 3}, {5, 3}, 0, 4), combined({2, 4, 2}, {1, 5, 2}, 1, 4),
+                            combined({6}, {0}, 0, 6), combined({3}, {9}, 0, 3)})
+      s["ScatterElements"].cases.push_back(c);
   }
 
   // Away from the places where rounding jumps: scale 1/4, halves at odd eighths.
