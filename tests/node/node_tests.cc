@@ -26,6 +26,13 @@ bool is_random(const std::string& name) {
   return name.rfind("test_training_dropout", 0) == 0 || name.rfind("test_bernoulli", 0) == 0;
 }
 
+// The suite contradicts what onnxruntime and PyTorch compute, and so do we: the length in align_corners is that of the
+// output, not the input's times a fractional scale (docs/operators.md).
+bool contradicts_engines(const std::string& name) {
+  return name == "test_resize_downsample_scales_linear_align_corners" ||
+         name == "test_resize_downsample_scales_cubic_align_corners";
+}
+
 // The suite's own; where its numbers are zeros as an fp32 FFT of values up to 100 rounds them (2e-7), a little more.
 double absolute_tolerance(const std::string& name) { return name.rfind("test_dft_inverse", 0) == 0 ? 1e-6 : 1e-7; }
 
@@ -148,7 +155,7 @@ TEST_CASE("ONNX's node tests", "[node]") {
   const char* only = std::getenv("NODE_TEST");
   std::map<std::string, std::vector<std::string>> unsupported;
   std::vector<std::string> failed;
-  size_t passed = 0, refused = 0, random = 0;
+  size_t passed = 0, refused = 0, random = 0, excepted = 0;
   for (const fs::path& f : folders) {
     const std::string name = f.filename().string(), path = (f / "model.onnx").string();
     if (only && name.find(only) == std::string::npos) continue;
@@ -168,6 +175,12 @@ TEST_CASE("ONNX's node tests", "[node]") {
           if (!d.empty()) wrong = cat("output ", i, ": ", d);
         }
       }
+      if (contradicts_engines(name)) {
+        INFO(name);
+        CHECK_FALSE(wrong.empty());  // else it is no exception any more
+        ++excepted;
+        continue;
+      }
       if (wrong.empty()) ++passed;
     } catch (const Error& e) {
       if (e.exit() == Exit::unsupported) {
@@ -182,7 +195,7 @@ TEST_CASE("ONNX's node tests", "[node]") {
     if (!wrong.empty()) failed.push_back(cat(name, ": ", wrong));
   }
   std::cout << "node tests: " << passed << " passed, " << failed.size() << " failed, " << refused << " unsupported, "
-            << random << " random\n";
+            << random << " random, " << excepted << " that contradict the engines\n";
   for (const auto& [op, names] : unsupported) {
     std::cout << "  unsupported " << op << " (" << names.size() << "):";
     for (size_t i = 0; i < names.size() && i < (only ? 1000 : 4); ++i) std::cout << ' ' << names[i];
