@@ -2,8 +2,8 @@
 //
 //   struct Softplus : Unary { template <class T> HD T operator()(T x) const { return ...; } };
 //
-// The harness owns broadcasting, 16-bit storage (chunks are converted to float and back) and threads. A functor may
-// take its parameters from the node: a constructor from Attrs.
+// The harness owns broadcasting, 16-bit storage (chunks are converted to float and back) and threads, and is compiled
+// once (elementwise.cc): a functor adds its rows alone. It may take parameters from the node: a constructor from Attrs.
 #pragma once
 
 #include <array>
@@ -110,17 +110,20 @@ AMP_INLINE inline void run_row(const F& f, const std::array<const T*, N>& x, uns
   }
 }
 
-// A row by a functor given by its bytes (backend/functors.h).
-template <class F>
+// n results of one row from a functor given by its bytes (empty functors have none) and operands of type T. In mask, bit
+// k says whether operand k advances. Only floating-point rows are worth compiling for every instruction set.
+template <class F, class T>
 void run_packed(const void* functor, const void* const* x, unsigned mask, void* y, int64_t n) {
-  using T = FunctorOperand<F>;
-  using R = FunctorResult<F>;
+  using R = decltype(functor_result<F, T>(std::make_index_sequence<F::arity>{}));
   alignas(F) unsigned char bytes[sizeof(F)] = {};
   if constexpr (!std::is_empty_v<F>) std::memcpy(bytes, functor, sizeof(F));
   const F& f = *std::launder(reinterpret_cast<const F*>(bytes));
   std::array<const T*, F::arity> p;
   for (size_t k = 0; k < F::arity; ++k) p[k] = static_cast<const T*>(x[k]);
-  simd([&]() AMP_INLINE { run_row<F, R, T, F::arity>(f, p, mask, static_cast<R*>(y), n); });
+  if constexpr (std::is_same_v<T, float>)
+    simd([&]() AMP_INLINE { run_row<F, R, T, F::arity>(f, p, mask, static_cast<R*>(y), n); });
+  else
+    run_row<F, R, T, F::arity>(f, p, mask, static_cast<R*>(y), n);
 }
 
 // n elements from t at element offset: in place when the type is T, else converted into scratch.
@@ -131,84 +134,29 @@ const T* load(const Tensor& t, int64_t offset, int64_t n, T* scratch) {
   return scratch;
 }
 
-template <class F, class T, class R>
-Kernel make_kernel(const F& f, const KernelArgs& a) {
-  constexpr size_t N = F::arity;
-  std::array<const Dims*, N> dims;
-  bool direct = a.out[0].dtype == DTypeOf<R>::value;
-  std::array<Tensor, N> in;
-  for (size_t k = 0; k < N; ++k) {
-    in[k] = a.in.at(k);
-    dims[k] = &in[k].dims;
-    direct = direct && in[k].dtype == DTypeOf<T>::value;
-  }
-  const Space<N> space = make_space<N>(a.out[0].dims, dims);
-  unsigned mask = 0;
-  for (size_t k = 0; k < N; ++k) mask |= space.inner_stride[k] ? 1u << k : 0u;
-  if (space.inner == 1) mask = 0;
-  const Tensor out = a.out[0];
-  if (out.numel() == 0) return [] {};
+// A functor on one operand type, without its type.
+struct RowFunctor {
+  DType operand, result;
+  void (*run)(const void* functor, const void* const* x, unsigned mask, void* y, int64_t n) = nullptr;
+  alignas(16) std::array<unsigned char, 64> functor{};
+};
 
-  // One piece: elements [begin, end) of one outer row.
-  const auto piece = [=](int64_t row, int64_t begin, int64_t end) {
-    const std::array<int64_t, N> offset = space.offsets(row);
-    const int64_t y_offset = row * space.inner;
-    if (direct) {
-      std::array<const T*, N> x;
-      for (size_t k = 0; k < N; ++k)
-        x[k] = static_cast<const T*>(in[k].data) + offset[k] + begin * space.inner_stride[k];
-      R* y = static_cast<R*>(out.data) + y_offset + begin;
-      simd([&]() AMP_INLINE { run_row<F, R, T, N>(f, x, mask, y, end - begin); });
-      return;
-    }
-    alignas(64) T scratch[N][kChunk];
-    alignas(64) R result[kChunk];
-    for (int64_t at = begin; at < end; at += kChunk) {
-      const int64_t n = std::min(kChunk, end - at);
-      std::array<const T*, N> x;
-      for (size_t k = 0; k < N; ++k) {
-        x[k] = load<T>(in[k], offset[k] + at * space.inner_stride[k], space.inner_stride[k] ? n : 1, scratch[k]);
-      }
-      const bool store_direct = out.dtype == DTypeOf<R>::value;
-      R* y = store_direct ? static_cast<R*>(out.data) + y_offset + at : result;
-      simd([&]() AMP_INLINE { run_row<F, R, T, N>(f, x, mask, y, n); });
-      if (!store_direct) {
-        convert(DTypeOf<R>::value, y, out.dtype, static_cast<char*>(out.data) + (y_offset + at) * size_of(out.dtype),
-                n);
-      }
-    }
-  };
-  constexpr int64_t kGrain = 16384;
-  if (space.outer == 1) {
-    return [=] { parallel_ranges(space.inner, kGrain, [&](int64_t b, int64_t e) { piece(0, b, e); }); };
-  }
-  return [=] {
-    parallel_ranges(space.outer, kGrain / space.inner + 1, [&](int64_t b, int64_t e) {
-      for (int64_t row = b; row < e; ++row) piece(row, 0, space.inner);
-    });
-  };
-}
+// The kernel around it: broadcasting, storage types, threads. N: operands, 1 to 3.
+template <size_t N>
+Kernel row_kernel(const RowFunctor& row, const KernelArgs& a);  // elementwise.cc
 
 template <class F, class T>
 Kernel typed(const KernelArgs& a) {
-  const F f = [&] {
-    if constexpr (std::is_constructible_v<F, const Attrs&>)
-      return F(a.attrs());
-    else
-      return F{};
-  }();
-  if constexpr (F::arity == 1) {
-    return make_kernel<F, T, decltype(f(T{}))>(f, a);
-  } else if constexpr (F::arity == 2) {
-    return make_kernel<F, T, decltype(f(T{}, T{}))>(f, a);
-  } else {
-    return make_kernel<F, T, decltype(f(T{}, T{}, T{}))>(f, a);
+  using R = decltype(functor_result<F, T>(std::make_index_sequence<F::arity>{}));
+  static_assert(std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(RowFunctor::functor) && alignof(F) <= 16);
+  RowFunctor row{DTypeOf<T>::value, DTypeOf<R>::value, run_packed<F, T>, {}};
+  if constexpr (std::is_constructible_v<F, const Attrs&>) {
+    const F f(a.attrs());
+    std::memcpy(row.functor.data(), &f, sizeof f);
   }
+  return row_kernel<F::arity>(row, a);
 }
 
-}  // namespace elementwise_detail
-
-namespace elementwise_detail {
 // make(T{}, a) for the type that functor F computes in, by the type of input 0.
 template <class F, class Make>
 Kernel dispatch(const KernelArgs& a, Make make) {

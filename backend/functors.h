@@ -39,11 +39,10 @@ constexpr bool kFusible =
 // What F computes in, and what it gives.
 template <class F>
 using FunctorOperand = std::conditional_t<std::is_same_v<typename F::Domain, BooleansOnly>, bool, float>;
-template <class F, size_t... I>
-auto functor_result(std::index_sequence<I...>)
-    -> decltype(std::declval<const F&>()((static_cast<void>(I), FunctorOperand<F>{})...));
+template <class F, class T, size_t... I>
+auto functor_result(std::index_sequence<I...>) -> decltype(std::declval<const F&>()((static_cast<void>(I), T{})...));
 template <class F>
-using FunctorResult = decltype(functor_result<F>(std::make_index_sequence<F::arity>{}));
+using FunctorResult = decltype(functor_result<F, FunctorOperand<F>>(std::make_index_sequence<F::arity>{}));
 
 template <class F>
 FunctorInfo functor_info() {

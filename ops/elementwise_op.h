@@ -41,7 +41,7 @@ struct RegisterElementwise {
       : op(def(name, gradient, simplify)), kernel(DeviceKind::cpu, name, elementwise<F>) {
     if constexpr (kFusible<F>) {
       FunctorInfo info = functor_info<F>();
-      info.run = elementwise_detail::run_packed<F>;
+      info.run = elementwise_detail::run_packed<F, FunctorOperand<F>>;
       RegisterFunctor(name, info);
     }
   }
