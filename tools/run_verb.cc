@@ -35,10 +35,8 @@ int run_verb(const cli::Options& opts) {
       return run_export(opts);
     case cli::Verb::tokenize:
       return run_tokenize(opts);
-    default:
-      break;
   }
-  fail(Exit::usage, "E_USAGE", "this verb is not built yet");
+  bug("a verb without a body");
 }
 
 }  // namespace amp

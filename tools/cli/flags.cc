@@ -25,11 +25,6 @@ static constexpr std::array kVerbs{
     VerbInfo{Verb::export_model, "export", "RUN_FOLDER|MODEL.onnx --out FILE [flags]",
              "the weights of a run's checkpoints, or a model file, as ONNX", 1},
     VerbInfo{Verb::tokenize, "tokenize", "--vocab FILE < lines", "token ids of each line of standard input", 0},
-    VerbInfo{Verb::diff, "diff", "A.onnx B.onnx", "two models compared", 2, false},
-    VerbInfo{Verb::create, "create", "NAME [flags]", "build a model", 1, false},
-    VerbInfo{Verb::convert, "convert", "CHECKPOINT [flags]", "a framework's checkpoint to ONNX", 1, false},
-    VerbInfo{Verb::report, "report", "RUN...", "runs compared", 1000, false},
-    VerbInfo{Verb::bench, "bench", "[MODEL.onnx] [flags]", "time steps", 1, false},
     VerbInfo{Verb::help, "help", "[VERB]", "this text, or a verb's", 1},
     VerbInfo{Verb::version, "version", "", "the version", 0},
 };
@@ -45,7 +40,7 @@ const VerbInfo& info(Verb v) {
 
 const VerbInfo* find_verb(std::string_view name) {
   for (const VerbInfo& i : kVerbs) {
-    if (i.name == name && i.built) return &i;
+    if (i.name == name) return &i;
   }
   return nullptr;
 }

@@ -24,11 +24,6 @@ enum class Verb {
   grad,
   export_model,
   tokenize,
-  diff,
-  create,
-  convert,
-  report,
-  bench,
   help,
   version,
 };
@@ -39,11 +34,10 @@ struct VerbInfo {
   std::string_view usage;  // what follows the verb: "MODEL.onnx [flags]"
   std::string_view what;
   int max_positionals;  // words without a flag, the verb not counted
-  bool built = true;    // verbs whose work is not there yet are not offered
 };
 std::span<const VerbInfo> verbs();
 const VerbInfo& info(Verb v);
-const VerbInfo* find_verb(std::string_view name);  // nullptr when there is none, or it is not built
+const VerbInfo* find_verb(std::string_view name);  // nullptr when there is none
 
 using VerbSet = uint32_t;
 constexpr VerbSet only(Verb v) { return 1u << static_cast<unsigned>(v); }

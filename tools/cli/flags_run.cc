@@ -84,9 +84,6 @@ std::vector<Flag> run_flags() {
           .at_least(0)
           .on(kRun | kExport),
       whole("seed", "42", "Seed of everything random.").at_least(0).on(kGraph).also({"random_seed"}),
-      toggle("deterministic", "false", "Same bits for the same flags, also where that costs speed.")
-          .on(kRun)
-          .also({"full_determinism"}),
       toggle("dry_run", "false",
              "Check model, plan and data, print the memory bill; trains, allocates and writes nothing.")
           .on(kTrain),

@@ -39,6 +39,8 @@ static constexpr std::array kForeign{
     std::pair{"early_stopping_threshold", "not built; use --early_stopping_patience"},
     std::pair{"save_only_model", "checkpoints always resume; the model alone is model.onnx"},
     std::pair{"ignore_data_skip", "resuming costs no reading: it continues at the place in the data"},
+    std::pair{"deterministic", "not needed: the same flags give the same bits, whatever the number of threads"},
+    std::pair{"full_determinism", "not needed: the same flags give the same bits, whatever the number of threads"},
     std::pair{"data_seed", "use --seed: it is the seed of everything random"},
     std::pair{"shuffle_seed", "use --seed: it is the seed of everything random"},
     std::pair{"dataloader_drop_last", "not built: the last, smaller batch trains too"},

@@ -70,7 +70,7 @@ std::string overview() {
       "onnx-amp-finetune: fine-tune an ONNX model in mixed precision and write the same model back.\n\n"
       "Usage: onnx-amp-finetune [VERB] MODEL.onnx [flags]\n\nVerbs\n";
   for (const VerbInfo& v : verbs()) {
-    if (v.built) out += wrapped(cat("  ", v.name, v.usage.empty() ? "" : " ", v.usage), std::string(v.what), 50);
+    out += wrapped(cat("  ", v.name, v.usage.empty() ? "" : " ", v.usage), std::string(v.what), 50);
   }
   return out + "\nFlags of train (help VERB for the others)\n";
 }

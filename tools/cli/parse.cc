@@ -157,9 +157,7 @@ void take_positionals(Options& o) {
   if (given > verb.max_positionals) {
     const std::string& extra = o.positional[static_cast<size_t>(verb.max_positionals)];
     std::vector<std::string> names;
-    for (const VerbInfo& v : verbs()) {
-      if (v.built) names.emplace_back(v.name);
-    }
+    for (const VerbInfo& v : verbs()) names.emplace_back(v.name);
     const std::string near = verb.verb == Verb::train ? nearest(o.positional[0], names) : "";
     usage(cat("unexpected word '", printable(extra), "' for '", verb.name, "'"),
           near.empty() ? cat("usage: onnx-amp-finetune ", verb.name, " ", verb.usage,
