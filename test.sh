@@ -1,54 +1,43 @@
 #!/usr/bin/env bash
-# Builds everything and runs every test. Installs what it needs (cmake/bootstrap.sh); a second run reuses the first's work.
-# Ends with one line: "N passed, N failed, N skipped" (Catch2 test cases). Skipped ones are named above it.
+# Builds everything and runs every test, by ctest. Installs what it needs (cmake/bootstrap.sh); a second run reuses the
+# first's work. Ends with one line: "N passed, N failed, N skipped" (Catch2 test cases, and checks that are none);
+# failed and skipped ones are named above it.
+#   ./test.sh           all of it
+#   ./test.sh --quick   without the CUDA plugin, sanitizers, and the tests labelled slow
 set -euo pipefail
 cd "$(dirname "$0")"
+quick=0
+case "${1:-}" in
+  "") ;;
+  --quick) quick=1 ;;
+  *) echo "usage: ./test.sh [--quick]" >&2; exit 2 ;;
+esac
 
-prefix=$(./cmake/bootstrap.sh | tail -1)
-cmake --preset release -DCMAKE_PREFIX_PATH="$prefix" >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
-rm -f build-configure.log
-cmake --build build
+prefix=$(./cmake/bootstrap.sh --tests | tail -1)
 
-passed=0 failed=0 skipped=0
-# The skipped tests of a log by name, with the reason.
-skips() {
-  awk '/^-----+$/ { naming = !naming; if (naming) name = ""; next }
-       naming { sub(/^ +/, ""); name = name (name ? ", " : "") $0; next }
-       /SKIPPED:$/ { why = ""; reading = 1; next }
-       reading && /^explicitly with message:$/ { next }
-       reading && NF { sub(/^ +/, ""); why = why (why ? " " : "") $0; next }
-       reading { print "   skipped: " name ": " why; reading = 0 }'
+# build PRESET FOLDER CMAKE_BUILD_ARGUMENT...
+build() {
+  local preset=$1 folder=$2
+  shift 2
+  cmake --preset "$preset" -DCMAKE_PREFIX_PATH="$prefix" >configure.log 2>&1 || { cat configure.log; exit 1; }
+  rm -f configure.log
+  cmake --build "$folder" "$@"
+  rm -rf "$folder/results"
 }
-
-# run NAME ENVIRONMENT...: one test binary
-run() {
-  local name=$1 xml=build/$1.xml rc=0
+# check FOLDER CTEST_ARGUMENT...: what fails is told by the summary
+check() {
+  local folder=$1
   shift
-  echo "== $name $*"
-  env "$@" "./build/tests/$name" --reporter "console::out=-::colour-mode=none" --reporter "xml::out=$xml" >build/test.log 2>&1 || rc=$?
-  skips <build/test.log
-  local cases
-  cases=$(grep -o '<OverallResultsCases [^>]*>' "$xml" 2>/dev/null | tail -1 || true)
-  if [ -z "$cases" ]; then  # it did not get that far
-    tail -50 build/test.log
-    echo "$name ended with exit code $rc"
-    failed=$((failed + 1))
-    return
-  fi
-  count() { sed -E "s/.* $1=\"([0-9]+)\".*/\1/" <<<"$cases"; }
-  passed=$((passed + $(count successes) + $(count expectedFailures)))
-  failed=$((failed + $(count failures)))
-  skipped=$((skipped + $(count skips)))
-  if [ "$(count failures)" != 0 ]; then tail -100 build/test.log; fi
-  tail -3 build/test.log | grep -E 'test cases|All tests' || true
+  ctest --test-dir "$folder" --output-on-failure --output-junit results/ctest.xml -j "$(nproc)" "$@" || true
 }
 
-for binary in build/tests/test_*; do
-  [ -x "$binary" ] && [ -f "$binary" ] || continue
-  run "$(basename "$binary")"
-done
-# The arithmetic once more as a machine without AVX-512 does it.
-run test_ops ONNX_AMP_MAX_ISA=v3
-
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ]
+if [ $quick = 1 ]; then
+  build release build --target onnx-amp-finetune tests_quick
+  check build -LE slow
+  exec tests/summary.py build
+fi
+build release build
+check build
+build sanitize build-sanitize --target tests_sanitize
+check build-sanitize -L sanitize
+exec tests/summary.py build build-sanitize

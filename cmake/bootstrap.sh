@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the system packages and builds the pinned third-party libraries once, into a cache
 # keyed by version and compiler. Prints the install prefix as its last line.
+#   --tests            also what ./test.sh needs beyond the program: clang's tools and sanitizers
 #   ONNX_AMP_DEPS      cache folder            (default ~/.cache/onnx-amp-finetune)
 #   ONNX_AMP_SKIP_APT  1: install no packages  (they are there already)
 set -euo pipefail
@@ -9,8 +10,11 @@ ONNX_VERSION=1.22.0
 ONNX_SHA256=ef40c0aaf0b643857ea9306fc7eddce17eaf9fb0407e4801f1fc5758443a38e0
 CACHE=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pip python3-venv
-  libprotobuf-dev protobuf-compiler nlohmann-json3-dev libcli11-dev libdnnl-dev ocl-icd-opencl-dev
+  libprotobuf-dev protobuf-compiler nlohmann-json3-dev libdnnl-dev ocl-icd-opencl-dev
   libutf8proc-dev zlib1g-dev"
+# One version of clang-format and clang for everybody: another formats and warns differently.
+TEST_PACKAGES="clang-14 clang-format-14 libclang-rt-14-dev libomp-14-dev"
+if [ "${1:-}" = --tests ]; then PACKAGES="$PACKAGES $TEST_PACKAGES"; fi
 
 say() { echo "bootstrap: $*" >&2; }
 

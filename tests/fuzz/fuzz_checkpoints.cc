@@ -1,0 +1,13 @@
+// A checkpoint's manifest, as whoever writes one can have it: the input stands before the checksum, which is made right
+// so that it does not keep the fuzzer out of the reader.
+#include "base/checksum.h"
+#include "fuzz/fuzz.h"
+#include "trainer/manifest.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace amp;
+  std::string text(fuzz::text(data, size));
+  text += ",\n \"manifest_crc32c\": \"";
+  text += crc32c(text.data(), static_cast<int64_t>(text.size())) + "\"\n}\n";
+  return fuzz::accepts_or_refuses([&] { parse_manifest(text); });
+}

@@ -1,0 +1,19 @@
+// Text tables; the first byte chooses the format.
+#include "data/table.h"
+#include "fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace amp;
+  if (size == 0) return 0;
+  const TableFormat format = data[0] % 3 == 0   ? TableFormat::csv
+                             : data[0] % 3 == 1 ? TableFormat::tsv
+                                                : TableFormat::jsonl;
+  return fuzz::accepts_or_refuses([&] {
+    const Table table = Table::parse(fuzz::text(data + 1, size - 1), "fuzz", format);
+    for (int64_t row = 0; row < table.rows(); ++row) {
+      for (size_t c = 0; c < table.columns().size(); ++c) {
+        if (table.has(row, c) && !table.is_json(row, c)) table.text(row, c);
+      }
+    }
+  });
+}
