@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "backend/cpu/update.h"
 #include "backend/parallel.h"
-#include "backend/update.h"
 
 namespace amp {
 
@@ -38,6 +38,7 @@ class CpuDevice final : public Device {
   void upload(void* to, const void* host, int64_t bytes) override { copy(to, host, bytes); }
   void download(void* host, const void* from, int64_t bytes) override { copy(host, from, bytes); }
   void synchronize() override {}
+  HostTensor on_host(const Tensor& t) override { return HostTensor(t.dtype, t.dims, nullptr, t.data); }
   void copy(void* to, const void* from, int64_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
   }
@@ -70,7 +71,7 @@ class CpuDevice final : public Device {
     };
   }
   std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
-  std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec&) override { return nullptr; }
+  std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) override { return make_cpu_update(spec); }
 };
 
 }  // namespace

@@ -63,11 +63,11 @@ class Device {
   // Null where there is nothing to gain. Nothing may wait while `work` runs.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
 
-  // Null where the host does the update itself.
   virtual std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) = 0;
 
-  // Reads a tensor back.
-  HostTensor read(const Tensor& t);
+  HostTensor read(const Tensor& t);  // a copy
+  // Where the device computes in the host's memory a view, else a copy.
+  virtual HostTensor on_host(const Tensor& t) { return read(t); }
 };
 
 Device& cpu_device();

@@ -1,50 +1,62 @@
-// DeviceUpdate: the end of a step on a device that computes for itself. Loss scale, step count, learning rate and every
-// decision live in the device's memory, so that the host never waits in a step, overflow or not; what happened is read
-// later.
+// DeviceUpdate: the end of a step, by the device that computed its gradients. Loss scale, step count, learning rate and
+// every decision live in the device's memory, so that the host of a GPU never waits in a step, overflow or not; what
+// happened is read later. On the CPU a step is over when apply() returns.
 //
-//   begin(coefficients)     the window's loss sums are cleared; backward starts at scale * coefficient
-//   seed(i, input)          before each micro-batch
-//   add_term(i, sum)        after each micro-batch
-//   apply()                 finite check and norm; then, unless something is not finite: unscale, clip, weights,
-//   moments, EMA,
-//                           16-bit copies, running statistics; the loss scale moves either way
-//   take()                  the oldest step not yet taken
+//   begin(coefficients)   the window's loss sums are cleared; backward starts at scale * coefficient
+//   seed(i, input)        before each micro-batch
+//   add_term(i, sum)      after each micro-batch
+//   apply()               finite check and norm; then, unless something is not finite: unscale, clip, weights, moments,
+//                         EMA, 16-bit copies, running statistics; the loss scale moves either way
+//   take()                the oldest step not yet taken
 //
-// The arithmetic is base/update_rules.h.
+// How an element moves is an update rule (backend/update_rule.h).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "backend/program.h"
-#include "base/update_rules.h"
+#include "backend/update_rule.h"
+#include "base/scale_rule.h"
 
 namespace amp {
 
 constexpr int kMaxLossTerms = 16;
 
-struct UpdateSpec {
-  enum class Method : uint8_t { sgd, adam, adamw };
-  enum class Clip : uint8_t { none, norm2, norm_inf, value };
-  Method method = Method::adamw;
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0;
-  bool nesterov = false;
-  double weight_decay = 0;
-  Clip clip = Clip::none;
-  bool report_inf_norm = false;  // the norm that is reported, whether or not it clips
-  double max_grad_norm = 0, ema_decay = 0;
-  ScaleRule scale;
-  std::vector<double> lr;  // by applied steps before this one; the last stands for all that follow
+enum class ClipMode : uint8_t { norm2, norm_inf, value };
+ClipMode clip_mode_from_name(const std::string& name);       // "norm", "inf", "value"; usage error
+std::string update_rule_from_name(const std::string& name);  // the name, if there is such a rule; usage error
 
-  struct Span {
-    int64_t begin = 0, count = 0;
-    bool decay = true;
-    double lr_factor = 1;
-    int slot = -1;
-  };
-  std::vector<Span> spans;  // of the elements below, which train
-  float* params = nullptr;  // on the device, as all pointers here
+struct OptimizerConfig {
+  std::string rule = "adamw";  // a row of backend/update_rules.h
+  RuleSettings settings;
+  double weight_decay = 0;
+  ClipMode clip_mode = ClipMode::norm2;
+  double max_grad_norm = 0;  // 0: no clipping; in mode value the bound of an element
+  double ema_decay = 0;      // 0: no EMA
+
+  void validate() const;  // usage error naming the flag and its range
+  int moments() const;    // spans of state that the rule keeps
+};
+
+// Elements of the parameters' span that train, with what is particular to them.
+struct UpdateSpan {
+  int64_t begin = 0, count = 0;
+  bool decay = true;
+  double lr_factor = 1;
+  int slot = -1;
+};
+
+struct UpdateSpec {
+  OptimizerConfig optimizer;
+  ScaleRule scale;
+  std::function<double(int64_t)> lr;  // by applied steps before this one
+  int64_t max_steps = 0;              // a device may tabulate lr up to here; the last one stands for all that follow
+  std::vector<UpdateSpan> spans;      // of the elements below, which train
+  float* params = nullptr;            // on the device, as all pointers here
   float* grads = nullptr;
   int64_t elements = 0;  // of params, moments and EMA that train, gaps (zeros) included
 
@@ -52,6 +64,7 @@ struct UpdateSpec {
     float* committed = nullptr;
     const float* staged = nullptr;
     int64_t count = 0;
+    int slot = -1;
   };
   std::vector<Statistic> statistics;
   int terms = 1;  // loss terms, at most kMaxLossTerms
@@ -64,7 +77,8 @@ struct UpdateState {
   float used_scale = 1;
   float inverse = 1, clip = 1;  // 1 / used_scale; the norm's clipping coefficient
   double norm = 0;              // of the unscaled gradients
-  double lr = 0, bias1 = 1, bias2 = 1;
+  double lr = 0;
+  double facts[kRuleFacts] = {};  // Element::once
   int32_t found_inf = 0;
   double terms[kMaxLossTerms] = {};  // sums over the window
   int64_t index_flag = 0;            // not 0: an index was out of bounds; whoever takes the step is told by an error

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/update_rules.h"
+#include "base/scale_rule.h"
 
 namespace amp {
 

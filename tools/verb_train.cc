@@ -25,6 +25,7 @@
 #include "tools/train_data.h"
 #include "tools/train_memory.h"
 #include "tools/verbs.h"
+#include "trainer/flat_views.h"
 #include "trainer/update_profile.h"
 
 namespace amp {
@@ -95,12 +96,12 @@ LossScaleConfig scale_config(const cli::Options& opts, const PrecisionPlan& plan
 
 OptimizerConfig optimizer_config(const cli::Options& opts) {
   OptimizerConfig c;
-  c.kind = optimizer_from_name(opts.str("optimizer"));
-  c.beta1 = opts.num("adam_beta1");
-  c.beta2 = opts.num("adam_beta2");
-  c.eps = opts.num("adam_epsilon");
-  c.momentum = opts.num("momentum");
-  c.nesterov = opts.flag("nesterov");
+  c.rule = update_rule_from_name(opts.str("optimizer"));
+  c.settings.beta1 = opts.num("adam_beta1");
+  c.settings.beta2 = opts.num("adam_beta2");
+  c.settings.eps = opts.num("adam_epsilon");
+  c.settings.momentum = opts.num("momentum");
+  c.settings.nesterov = opts.flag("nesterov");
   c.weight_decay = opts.num("weight_decay");
   c.clip_mode = clip_mode_from_name(opts.str("clip_mode"));
   c.max_grad_norm = opts.num("max_grad_norm");

@@ -44,8 +44,7 @@ MemoryBill measure_memory(const SourceGraph& source, const SessionOptions& optio
   b.gradients = layout.trained_size() * wide;
   b.activations = session.activation_bytes();
   b.copies = device.memory_in_use() - b.parameters - b.gradients - b.activations;
-  const int kept = c.kind == OptimizerKind::sgd ? c.momentum != 0 : 2;
-  b.moments = layout.trained_size() * 4 * (kept + (c.ema_decay > 0));
+  b.moments = layout.trained_size() * 4 * (c.moments() + (c.ema_decay > 0));
   b.batch = shapes_of(batch);
   const std::shared_ptr<const Graph> graph = session.train_graph(losses, batch);
   if (libraries) b.libraries = libraries(*graph);

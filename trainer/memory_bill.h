@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "trainer/losses.h"
-#include "trainer/optimizer.h"
 #include "trainer/session.h"
 
 namespace amp {

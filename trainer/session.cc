@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "graph/limits.h"
 #include "ops/statistics.h"
+#include "trainer/flat_views.h"
 
 namespace amp {
 
@@ -103,13 +104,10 @@ void Session::describe(UpdateSpec& spec) const {
   spec.params = static_cast<float*>(params_.get());
   spec.grads = static_cast<float*>(grads_.get());
   spec.elements = layout_.trained_size();
-  for (size_t i = 0; i < layout_.chunks().size(); ++i) {
-    const Chunk& c = layout_.chunks()[i];
-    if (!c.frozen) spec.spans.push_back({c.offset, c.numel, c.decay, c.lr_factor, static_cast<int>(i)});
-  }
+  spec.spans = update_spans(layout_);
   for (const auto& [slot, t] : staged_) {
-    spec.statistics.push_back(
-        {static_cast<float*>(view(params_, slot).data), static_cast<const float*>(t.tensor.data), t.tensor.numel()});
+    spec.statistics.push_back({static_cast<float*>(view(params_, slot).data), static_cast<const float*>(t.tensor.data),
+                               t.tensor.numel(), slot});
   }
 }
 

@@ -11,6 +11,7 @@
 #include "base/sysinfo.h"
 #include "base/text.h"
 #include "trainer/first_nonfinite.h"
+#include "trainer/flat_views.h"
 
 namespace amp {
 
@@ -27,8 +28,7 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
       val_(val),
       stop_(stop),
       config_(std::move(config)),
-      stepper_(make_stepper(session, config_.optimizer, config_.schedule, config_.scale, config_.goal.losses,
-                            config_.max_steps)),
+      engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.goal.losses, config_.max_steps),
       progress_(stderr, config_.logging_steps),
       skips_(config_.scale, false) {}
 
@@ -52,7 +52,7 @@ void Trainer::submit(LoadedWindow window) {
     progress_.message(cat("warning: W_NO_ITEMS: every label of step ", step_,
                           " is ignored: its loss is 0 and it teaches nothing (said once)"));
   }
-  stepper_->submit(w, loss);
+  engine_.submit(w, loss);
   pending_.push_back(std::move(window));
 }
 
@@ -130,7 +130,7 @@ TrainResult Trainer::run() {
     const bool save_due = epoch_end || (config_.save_steps > 0 && step_ % config_.save_steps == 0);
     bool asked_to_stop = stop_.requested();
     // Whoever looks at the weights waits for all steps that were asked for.
-    while (const std::optional<StepResult> s = stepper_->take(eval_due || save_due || asked_to_stop)) {
+    while (const std::optional<StepResult> s = engine_.take(eval_due || save_due || asked_to_stop)) {
       told(*s, result, clock, log);
       clock.last = now();
     }
@@ -171,8 +171,8 @@ TrainResult Trainer::run() {
 TrainResult Trainer::reached() const {
   TrainResult r;
   r.steps = step_;
-  r.applied = stepper_->applied_steps();
-  r.skipped = stepper_->scale().total_skips;
+  r.applied = engine_.applied_steps();
+  r.skipped = engine_.scale().total_skips;
   r.best_step = best_step_;
   r.saved = saved_step_ == step_;
   r.initial = initial_;
@@ -218,9 +218,8 @@ void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
     loss.count(batches.back());
   }
   session_.state().step = last.step;
-  std::string parameter = last.first_bad_param;
-  if (parameter.empty() && session_.grads())
-    parameter = first_nonfinite(session_.layout(), session_.host_grads().as<float>());
+  std::string parameter;
+  if (session_.grads()) parameter = first_nonfinite(session_.layout(), session_.host_grads().as<float>());
   const std::string value = first_nonfinite_value(session_, config_.goal.losses, batches, loss.seeds(last.scale.used));
   fail(Exit::numerical, "E_DIVERGED",
        cat(last.scale.consecutive_skips, " steps in a row had non-finite gradients (loss scale ", last.scale.next, ")",
@@ -239,11 +238,11 @@ void Trainer::save(const SamplerState& next) {
          cat("parameter '", broken, "' holds a non-finite value; no checkpoint was written"));
   Checkpoint c;
   c.step = step_;
-  c.tensors = stepper_->state();
+  c.tensors = engine_.state();
   add_views(session_.moving(), "param", params.as<float>(), c.tensors);
   c.hashes = config_.hashes;
-  const ScaleState s = stepper_->scale();
-  nlohmann::json state = {{"applied_steps", stepper_->applied_steps()},
+  const ScaleState s = engine_.scale();
+  nlohmann::json state = {{"applied_steps", engine_.applied_steps()},
                           {"scaler",
                            {{"scale", s.scale},
                             {"growth_tracker", s.growth_tracker},
@@ -270,7 +269,7 @@ void Trainer::resume(const Checkpoint& c) {
     copy_views(session_.moving(), "param", c.tensors, static_cast<float*>(params.mutable_data()));
     session_.set_params(params);
     const auto& s = state.at("scaler");
-    stepper_->load(
+    engine_.load(
         c.tensors, state.at("applied_steps").get<int64_t>(),
         {s.at("scale").get<float>(), s.at("growth_tracker").get<int32_t>(), s.at("hysteresis_left").get<int32_t>(),
          s.at("consecutive_skips").get<int64_t>(), s.at("total_skips").get<int64_t>()});

@@ -15,12 +15,11 @@
 #include "trainer/checkpoint.h"
 #include "trainer/evaluate.h"
 #include "trainer/metrics_log.h"
-#include "trainer/optimizer.h"
 #include "trainer/progress.h"
 #include "trainer/schedule.h"
 #include "trainer/session.h"
 #include "trainer/skip_watch.h"
-#include "trainer/stepper.h"
+#include "trainer/step_engine.h"
 #include "trainer/stop.h"
 
 namespace amp {
@@ -67,8 +66,8 @@ class Trainer {
   TrainResult reached() const;  // after resume(), without running
 
   // laid out like the parameters that train; empty without EMA
-  HostTensor ema() const { return stepper_->ema(); }
-  const Stepper& stepper() const { return *stepper_; }
+  HostTensor ema() const { return engine_.ema(); }
+  const StepEngine& engine() const { return engine_; }
 
  private:
   struct Clock {
@@ -86,7 +85,7 @@ class Trainer {
   const Dataset* val_;
   const StopSignals& stop_;
   TrainerConfig config_;
-  std::unique_ptr<Stepper> stepper_;
+  StepEngine engine_;
   Progress progress_;
   SkipWatch skips_;
   std::deque<LoadedWindow> pending_;  // asked for and not yet told of

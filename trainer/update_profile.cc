@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "trainer/update_spec.h"
+#include "trainer/step_engine.h"
 
 namespace amp {
 
@@ -21,13 +21,12 @@ double seconds_of(Device& device, int repeats, F&& work) {
 }
 
 int64_t bytes_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies) {
-  const bool adam = spec.method != UpdateSpec::Method::sgd;
-  const int64_t moments = adam ? 2 : spec.momentum != 0;
+  const int64_t moments = spec.optimizer.moments();
   // The gradient twice (the norm must be known before anything moves), weight, moments and average read and written.
-  int64_t bytes = spec.elements * 4 * (2 + 2 * (1 + moments + (spec.ema_decay != 0)));
+  int64_t bytes = spec.elements * 4 * (2 + 2 * (1 + moments + (spec.optimizer.ema_decay != 0)));
   for (const ParamCache::Copy& c : copies) {
     const bool trains =
-        std::any_of(spec.spans.begin(), spec.spans.end(), [&](const UpdateSpec::Span& s) { return s.slot == c.slot; });
+        std::any_of(spec.spans.begin(), spec.spans.end(), [&](const UpdateSpan& s) { return s.slot == c.slot; });
     if (trains) bytes += c.tensor.bytes();
   }
   return bytes;
@@ -42,7 +41,7 @@ std::optional<UpdateProfile> profile_update(Session& session, const OptimizerCon
   ScheduleConfig still;
   still.kind = ScheduleKind::constant;
   UpdateSpec spec = describe_update(session, optimizer, still, {}, losses, 0);
-  spec.lr = {0};
+  spec.lr = nullptr;  // nothing moves
   session.zero_grads();
   session.stage_statistics();
   UpdateProfile out;

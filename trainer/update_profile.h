@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "trainer/losses.h"
-#include "trainer/optimizer.h"
 #include "trainer/session.h"
 
 namespace amp {

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/update_kernels.cuh"
 #include "backend/update.h"
+#include "backend/update_rules.h"
 
 namespace amp::cuda {
 
@@ -18,11 +19,11 @@ class Update final : public DeviceUpdate {
   Update(CudaDevice& device, const UpdateSpec& spec) : d_(device), spec_(spec) {
     check(spec.terms <= kMaxLossTerms, cat("at most ", kMaxLossTerms, " loss terms on CUDA"));
     check(spec.elements % 4 == 0, "spans are padded");
-    const bool adam = spec.method != UpdateSpec::Method::sgd;
+    spec.optimizer.validate();
     const int64_t bytes = spec.elements * 4;
-    if (adam || spec.momentum != 0) m_ = d_.allocate(bytes);
-    if (adam) v_ = d_.allocate(bytes);
-    if (spec.ema_decay != 0) {
+    if (spec.optimizer.moments() > 0) m_ = d_.allocate(bytes);
+    if (spec.optimizer.moments() > 1) v_ = d_.allocate(bytes);
+    if (spec.optimizer.ema_decay != 0) {
       ema_ = d_.allocate(bytes);
       d_.copy(ema_.get(), spec.params, bytes);
     }
@@ -30,10 +31,10 @@ class Update final : public DeviceUpdate {
     coefficients_ = d_.allocate(8 * kMaxLossTerms);
     blocks_ = std::clamp<int64_t>(spec.elements / (4 * kThreads), 1, int64_t{d_.multiprocessors()} * 4);
     parts_ = d_.allocate(static_cast<int64_t>(sizeof(Part)) * (blocks_ + n_statistics()));
-    lr_ = upload(spec.lr.empty() ? std::vector<double>{0} : spec.lr);
-    std::vector<Statistic> statistics;
-    for (const UpdateSpec::Statistic& s : spec.statistics) statistics.push_back({s.committed, s.staged, s.count});
-    if (!statistics.empty()) statistics_ = upload(statistics);
+    std::vector<double> lr;
+    for (int64_t t = 0; t <= spec.max_steps; ++t) lr.push_back(spec.lr ? spec.lr(t) : 0);
+    n_lr_ = static_cast<int64_t>(lr.size());
+    lr_ = upload(lr);
     counts_ = d_.allocate(8);
     ring_ = d_.allocate_shared(static_cast<int64_t>(sizeof(UpdateState)) * kRing + 64);
     seen_ = reinterpret_cast<volatile int64_t*>(static_cast<char*>(ring_.get()) + sizeof(UpdateState) * kRing);
@@ -51,10 +52,10 @@ class Update final : public DeviceUpdate {
   void set_copies(const std::vector<ParamCache::Copy>& copies) override {
     std::map<int, std::vector<Tensor>> by_slot;
     for (const ParamCache::Copy& c : copies) by_slot[c.slot].push_back(c.tensor);
+    for (const auto& [slot, tensors] : by_slot) check(tensors.size() <= 2, "a parameter has at most two 16-bit copies");
     std::vector<Shard> shards;
-    for (const UpdateSpec::Span& s : spec_.spans) {
+    for (const UpdateSpan& s : spec_.spans) {
       const auto mine = by_slot.find(s.slot);
-      check(mine == by_slot.end() || mine->second.size() <= 2, "a parameter has at most two 16-bit copies");
       for (int64_t at = 0; at < s.count; at += kShard) {
         Shard shard;
         shard.begin = s.begin + at;
@@ -68,10 +69,19 @@ class Update final : public DeviceUpdate {
         shards.push_back(shard);
       }
     }
+    std::vector<Statistic> statistics;
+    for (const UpdateSpec::Statistic& s : spec_.statistics) {
+      Statistic statistic{s.committed, s.staged, s.count, {}};
+      const auto mine = by_slot.find(s.slot);
+      for (size_t j = 0; mine != by_slot.end() && j < mine->second.size(); ++j)
+        statistic.copy[j] = Ref(mine->second[j]);
+      statistics.push_back(statistic);
+    }
     n_shards_ = static_cast<int64_t>(shards.size());
     recording_.reset();
     ran_ = false;
     if (n_shards_ > 0) shards_ = upload(shards);
+    if (!statistics.empty()) statistics_ = upload(statistics);
   }
 
   void begin(const std::vector<double>& coefficients) override {
@@ -158,31 +168,9 @@ class Update final : public DeviceUpdate {
     const auto* statistics = static_cast<const Statistic*>(statistics_.get());
     launch(d_, {blocks_, kThreads, 256}, Inspect{on_device(), spec_.grads, spec_.elements, parts});
     launch(d_, {n_statistics(), kThreads, 256}, InspectStatistics{statistics, parts + blocks_});
-    const Rules rules{spec_.clip,
-                      spec_.report_inf_norm,
-                      spec_.max_grad_norm,
-                      spec_.beta1,
-                      spec_.beta2,
-                      spec_.scale,
-                      static_cast<const double*>(lr_.get()),
-                      std::max<int64_t>(1, static_cast<int64_t>(spec_.lr.size()))};
-    launch(d_, {1, kThreads, 256}, Decide{on_device(), parts, blocks_ + n_statistics(), rules});
-    Scalars c{};
-    c.adam = spec_.method != UpdateSpec::Method::sgd;
-    c.decoupled = spec_.method == UpdateSpec::Method::adamw;
-    c.nesterov = spec_.nesterov;
-    c.near_zero = static_cast<float>(1 - spec_.beta1) < 0.5f;
-    c.beta1 = spec_.beta1;
-    c.beta2 = spec_.beta2;
-    c.eps = spec_.eps;
-    c.weight_decay = spec_.weight_decay;
-    c.momentum = static_cast<float>(spec_.momentum);
-    c.limit = spec_.clip == UpdateSpec::Clip::value ? static_cast<float>(spec_.max_grad_norm) : INFINITY;
-    c.ema_decay = static_cast<float>(spec_.ema_decay);
-    const auto f = [](const DeviceMemory& memory) { return static_cast<float*>(memory.get()); };
-    launch(d_, {std::min<int64_t>(n_shards_, int64_t{d_.multiprocessors()} * 8), kThreads, 0},
-           Apply{on_device(), static_cast<const Shard*>(shards_.get()), n_shards_, c, spec_.params, spec_.grads, f(m_),
-                 f(v_), f(ema_)});
+    with_update_rule(spec_.optimizer.rule, [&](auto rule) {
+      rule.visit(spec_.optimizer.settings, [&](auto element) { launch_rule<decltype(element)>(); });
+    });
     launch(d_, {std::min<int64_t>(n_statistics(), 256), kThreads, 0},
            CommitStatistics{on_device(), statistics, n_statistics()});
     for_each(d_, 1,
@@ -190,11 +178,31 @@ class Update final : public DeviceUpdate {
                     kRing, d_.index_flag()});
   }
 
+  template <class Element>
+  void launch_rule() {
+    const OptimizerConfig& o = spec_.optimizer;
+    const bool clip = o.max_grad_norm > 0, by_value = o.clip_mode == ClipMode::value;
+    const Rules rules{clip && !by_value,
+                      o.clip_mode == ClipMode::norm_inf,
+                      o.max_grad_norm,
+                      o.settings,
+                      spec_.scale,
+                      static_cast<const double*>(lr_.get()),
+                      n_lr_};
+    launch(d_, {1, kThreads, 256},
+           Decide<Element>{on_device(), static_cast<const Part*>(parts_.get()), blocks_ + n_statistics(), rules});
+    const auto f = [](const DeviceMemory& memory) { return static_cast<float*>(memory.get()); };
+    launch(d_, {std::min<int64_t>(n_shards_, int64_t{d_.multiprocessors()} * 8), kThreads, 0},
+           Apply<Element>{on_device(), static_cast<const Shard*>(shards_.get()), n_shards_, o.settings, o.weight_decay,
+                          clip && by_value ? static_cast<float>(o.max_grad_norm) : INFINITY,
+                          static_cast<float>(o.ema_decay), spec_.params, spec_.grads, f(m_), f(v_), f(ema_)});
+  }
+
   CudaDevice& d_;
   UpdateSpec spec_;
   DeviceMemory m_, v_, ema_, state_, coefficients_, parts_, lr_, statistics_, counts_, shards_, ring_;
   volatile int64_t* seen_ = nullptr;
-  int64_t blocks_ = 1, n_shards_ = 0, asked_ = 0, read_ = 0;
+  int64_t blocks_ = 1, n_shards_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
   std::deque<UpdateState> told_;  // read, not yet taken
   std::unique_ptr<Recording> recording_;
   bool ran_ = false;

@@ -32,6 +32,7 @@ struct Statistic {
   float* committed;
   const float* staged;
   int64_t count;
+  Ref copy[2];  // kept in 16 bits
 };
 
 DEV bool finite(float x) { return x - x == 0.0f; }
@@ -100,15 +101,16 @@ struct InspectStatistics {
 };
 
 struct Rules {
-  UpdateSpec::Clip clip;
-  bool report_inf_norm;
-  double max_grad_norm, beta1, beta2;
+  bool clip_norm, report_inf_norm;
+  double max_grad_norm;
+  RuleSettings settings;
   ScaleRule scale;
   const double* lr;
   int64_t n_lr;
 };
 
 // One block: from the parts to every scalar of the step, then the state of the next one.
+template <class Element>
 struct Decide {
   static constexpr bool cooperative = true;
   UpdateState* state;
@@ -136,30 +138,25 @@ struct Decide {
     s.norm =
         rules.report_inf_norm && !s.found_inf ? static_cast<double>(most) * static_cast<double>(s.inverse) : sqrt(sum);
     s.clip = 1;
-    if (rules.clip == UpdateSpec::Clip::norm2 || rules.clip == UpdateSpec::Clip::norm_inf)
-      s.clip = clip_coefficient<float>(s.norm, rules.max_grad_norm);
+    if (rules.clip_norm) s.clip = clip_coefficient<float>(s.norm, rules.max_grad_norm);
     s.lr = rules.lr[s.applied < rules.n_lr ? s.applied : rules.n_lr - 1];
     if (!s.found_inf) {
       ++s.applied;
-      s.bias1 = 1 - pow(rules.beta1, static_cast<double>(s.applied));
-      s.bias2 = 1 - pow(rules.beta2, static_cast<double>(s.applied));
+      Element::once(rules.settings, s.applied, s.facts);
     }
     step_scale(rules.scale, s.scale, s.found_inf != 0);
   }
 };
 
-struct Scalars {
-  bool adam, decoupled, nesterov, near_zero;
-  double beta1, beta2, eps, weight_decay;
-  float momentum, limit, ema_decay;  // limit: of an element, infinity for none
-};
-
 // Pass 2: everything that changes, once through memory. A block takes a shard at a time.
+template <class Element>
 struct Apply {
   const UpdateState* state;
   const Shard* shards;
   int64_t n_shards;
-  Scalars c;
+  RuleSettings settings;
+  double weight_decay;
+  float limit, ema_decay;  // limit: of an element, infinity for none
   float* p;
   const float* g;
   float* m;
@@ -167,30 +164,25 @@ struct Apply {
   float* ema;
   DEV void operator()() const {
     if (state->found_inf) return;
+    RuleStep step;
+    for (int k = 0; k < kRuleFacts; ++k) step.facts[k] = state->facts[k];
     for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
       const Shard s = shards[i];
-      const double rate = state->lr * s.lr_factor, decay = s.decay != 0 ? c.weight_decay : 0.0;
-      const AdamScalars<float> k =
-          adam_scalars<float>(c.decoupled, c.beta1, c.beta2, c.eps, rate, decay, state->bias1, state->bias2);
-      const SgdScalars<float> sgd{static_cast<float>(rate), static_cast<float>(decay), c.momentum, c.nesterov};
+      step.lr = state->lr * s.lr_factor;
+      step.decay = s.decay != 0 ? weight_decay : 0.0;
+      const auto k = Element::template scalars<float>(settings, step);
       const float inverse = state->inverse, clip = state->clip;
       for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
         const int64_t at = s.begin + e;
         float grad = g[at] * inverse * clip;
-        grad = grad > c.limit ? c.limit : grad;
-        grad = grad < -c.limit ? -c.limit : grad;
+        grad = grad > limit ? limit : grad;
+        grad = grad < -limit ? -limit : grad;
         float none = 0;
-        float& first = m ? m[at] : none;
-        float x = p[at];
-        if (c.adam)
-          x = c.near_zero ? adam_element<true>(k, x, grad, first, v[at])
-                          : adam_element<false>(k, x, grad, first, v[at]);
-        else if (!m)
-          x = sgd_element<false, false>(sgd, x, grad, none);
-        else
-          x = c.nesterov ? sgd_element<true, true>(sgd, x, grad, first) : sgd_element<true, false>(sgd, x, grad, first);
+        float& first = Element::moments > 0 ? m[at] : none;
+        float& second = Element::moments > 1 ? v[at] : none;
+        const float x = Element::template move<float>(k, p[at], grad, first, second);
         p[at] = x;
-        if (ema) ema[at] = c.ema_decay * ema[at] + (1 - c.ema_decay) * x;
+        if (ema) ema[at] = ema_decay * ema[at] + (1 - ema_decay) * x;
         for (int j = 0; j < 2; ++j) {
           if (s.copy[j]) store(s.copy[j], e, x);
         }
@@ -207,7 +199,12 @@ struct CommitStatistics {
     if (state->found_inf) return;
     for (int64_t i = block_index(); i < n; i += grid_blocks()) {
       const Statistic s = statistics[i];
-      for (int64_t e = thread_index(); e < s.count; e += block_threads()) s.committed[e] = s.staged[e];
+      for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
+        s.committed[e] = s.staged[e];
+        for (int j = 0; j < 2; ++j) {
+          if (s.copy[j]) store(s.copy[j], e, s.staged[e]);
+        }
+      }
     }
   }
 };

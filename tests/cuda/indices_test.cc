@@ -82,7 +82,7 @@ TEST_CASE("a step's report tells of an index out of range, and nothing waits for
   spec.grads = static_cast<float*>(g.get());
   spec.elements = 16;
   spec.spans = {{0, 16, true, 1, 0}};
-  spec.lr = {0.1};
+  spec.lr = [](int64_t) { return 0.1; };
   const std::unique_ptr<DeviceUpdate> update = device->make_update(spec);
   const Kernel check = device->check_indices({indices.get(), DType::i64, {2}}, index_into(7), "of Gather");
   const auto step = [&](std::vector<int64_t> v) {

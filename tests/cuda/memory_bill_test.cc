@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tests/cuda/gpu.h"
 #include "tests/zoo/golden.h"
-#include "trainer/stepper.h"
+#include "trainer/step_engine.h"
 #include "trainer/update_profile.h"
 
 using namespace amp;
@@ -103,7 +103,7 @@ std::string with_memory(const Golden& g, int64_t limit) {
     session.prepare(g.loss, g.batch);
     ScheduleConfig constant;
     constant.kind = ScheduleKind::constant;
-    const auto stepper = make_stepper(session, {}, constant, {}, g.loss, 1);
+    const StepEngine engine(session, {}, constant, {}, g.loss, 1);
   } catch (const Error& e) {
     CHECK(e.exit() == Exit::memory);
     CHECK(e.id() == "E_OOM");

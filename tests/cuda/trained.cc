@@ -6,7 +6,7 @@
 #include "precision/decide.h"
 #include "precision/op_list.h"
 #include "tests/cuda/gpu.h"
-#include "trainer/stepper.h"
+#include "trainer/step_engine.h"
 
 namespace amp::test {
 
@@ -54,12 +54,12 @@ HostTensor trained(const Golden& g, Device& device, DType low, int steps, bool f
   schedule.lr = 1e-3;
   schedule.total_steps = steps;
   const Losses losses = g.loss;
-  const std::unique_ptr<Stepper> stepper = make_stepper(session, {}, schedule, scale, losses, steps);
+  StepEngine engine(session, {}, schedule, scale, losses, steps);
   for (int step = 0; step < steps; ++step) {
     LossWindow counted(losses);
     counted.count(g.batch);
-    stepper->submit({step, &losses, {g.batch}, {1}, false}, counted);
-    REQUIRE(stepper->take(true).has_value());
+    engine.submit({step, &losses, {g.batch}, {1}, false}, counted);
+    REQUIRE(engine.take(true).has_value());
   }
   const HostTensor span = session.host_params();
   return HostTensor::of<float>(span.dims(), std::vector<float>(span.as<float>(), span.as<float>() + span.numel()));

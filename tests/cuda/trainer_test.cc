@@ -149,13 +149,12 @@ TEST_CASE("nothing waits for the device in a step, overflow or not", "[cuda]") {
   const Tensors batch = to_tensors(load_window(*r.data, sampler.next()).batches.at(0), nullptr);
   r.session->prepare(r.config.goal.losses, batch);
   const Losses losses = r.config.goal.losses;
-  const std::unique_ptr<Stepper> stepper =
-      make_stepper(*r.session, r.config.optimizer, r.config.schedule, r.config.scale, losses, 12);
+  StepEngine engine(*r.session, r.config.optimizer, r.config.schedule, r.config.scale, losses, 12);
   for (int64_t step = 0; step < 12; ++step) {
     device->events().clear();
     LossWindow counted(losses);
     counted.count(batch);
-    stepper->submit({step, &losses, {batch, batch}, {2, 2}, step == 4}, counted);
+    engine.submit({step, &losses, {batch, batch}, {2, 2}, step == 4}, counted);
     CHECK(count() == 0);
     if (step == 0) continue;
     const size_t replays =
@@ -163,5 +162,5 @@ TEST_CASE("nothing waits for the device in a step, overflow or not", "[cuda]") {
                                           [](const cuda::Event& e) { return e.kind == cuda::Event::replay; }));
     CHECK(replays >= 2);  // micro-batches and the update are one launch each from the second time on
   }
-  for (int64_t step = 0; step < 12; ++step) CHECK(stepper->take(false)->step == step);
+  for (int64_t step = 0; step < 12; ++step) CHECK(engine.take(false)->step == step);
 }

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "backend/update.h"
+#include "../trainer/laid_out.h"
 
 namespace amp::test {
 
@@ -21,17 +21,17 @@ std::vector<UpdateSetting> update_settings() {
   c.max_grad_norm = 1;
   c.ema_decay = 0.9;
   out.push_back({"adamw, norm", c, dynamic});
-  c.kind = OptimizerKind::adam;
+  c.rule = "adam";
   c.clip_mode = ClipMode::value;
   c.max_grad_norm = 0.05;
   out.push_back({"adam, value", c, dynamic});
-  c.kind = OptimizerKind::sgd;
+  c.rule = "sgd";
   c.clip_mode = ClipMode::norm_inf;
   c.ema_decay = 0;
   out.push_back({"sgd, inf-norm", c, off});
-  c.momentum = 0.9;
+  c.settings.momentum = 0.9;
   out.push_back({"sgd with momentum", c, dynamic});
-  c.nesterov = true;
+  c.settings.nesterov = true;
   c.max_grad_norm = 0;
   out.push_back({"sgd, Nesterov, no clipping", c, dynamic});
   return out;
@@ -64,7 +64,7 @@ void check_update(Device& device, const UpdateSetting& s) {
     for (int64_t i = 0; i < c.numel; ++i) params[static_cast<size_t>(c.offset + i)] = normal(rng);
   }
   const std::vector<double> lr{0.1, 0.05, 0.02};
-  Optimizer<float> optimizer(s.optimizer, layout, params.data());
+  LaidOut<float> optimizer(s.optimizer, layout, params.data());
   LossScaler scaler(s.scale);
 
   const DeviceMemory p = device.allocate(n * 4), g = device.allocate(n * 4), copy = device.allocate(70 * 61 * 2),
@@ -72,33 +72,18 @@ void check_update(Device& device, const UpdateSetting& s) {
   const DeviceMemory committed = device.allocate(12), staged = device.allocate(12);
   device.upload(p.get(), params.data(), n * 4);
   UpdateSpec spec;
-  spec.method = s.optimizer.kind == OptimizerKind::sgd    ? UpdateSpec::Method::sgd
-                : s.optimizer.kind == OptimizerKind::adam ? UpdateSpec::Method::adam
-                                                          : UpdateSpec::Method::adamw;
-  spec.momentum = s.optimizer.momentum;
-  spec.nesterov = s.optimizer.nesterov;
-  spec.weight_decay = s.optimizer.weight_decay;
-  spec.max_grad_norm = s.optimizer.max_grad_norm;
-  spec.ema_decay = s.optimizer.ema_decay;
-  spec.report_inf_norm = s.optimizer.clip_mode == ClipMode::norm_inf;
-  if (spec.max_grad_norm > 0) {
-    spec.clip = s.optimizer.clip_mode == ClipMode::norm2   ? UpdateSpec::Clip::norm2
-                : s.optimizer.clip_mode == ClipMode::value ? UpdateSpec::Clip::value
-                                                           : UpdateSpec::Clip::norm_inf;
-  }
+  spec.optimizer = s.optimizer;
   spec.scale = scale_rule(s.scale);
-  spec.lr = lr;
+  spec.lr = [&lr](int64_t t) { return lr[static_cast<size_t>(std::min<int64_t>(t, 2))]; };
+  spec.max_steps = 2;
   spec.params = static_cast<float*>(p.get());
   spec.grads = static_cast<float*>(g.get());
   spec.elements = n;
-  for (size_t i = 0; i < layout.chunks().size(); ++i) {
-    const Chunk& c = layout.chunks()[i];
-    spec.spans.push_back({c.offset, c.numel, c.decay, c.lr_factor, static_cast<int>(i)});
-  }
-  spec.statistics.push_back({static_cast<float*>(committed.get()), static_cast<const float*>(staged.get()), 3});
+  spec.spans = update_spans(layout);
+  spec.statistics.push_back({static_cast<float*>(committed.get()), static_cast<const float*>(staged.get()), 3, -1});
   const std::unique_ptr<DeviceUpdate> update = device.make_update(spec);
   update->set_state(scaler.state(), 0);
-  const DType low = s.optimizer.kind == OptimizerKind::sgd ? DType::bf16 : DType::f16;
+  const DType low = s.optimizer.rule == "sgd" ? DType::bf16 : DType::f16;
   update->set_copies({{0, Tensor{copy.get(), low, {70, 61}}}});
 
   int skipped = 0;

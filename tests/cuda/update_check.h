@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "backend/device.h"
+#include "backend/update.h"
 #include "precision/loss_scaler.h"
-#include "trainer/optimizer.h"
 
 namespace amp::test {
 

@@ -3,8 +3,8 @@
 
 #include <onnx/defs/parser.h>
 
+#include "../trainer/laid_out.h"
 #include "surgery.h"
-#include "trainer/optimizer.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -49,10 +49,10 @@ TEST_CASE("adapters train as PyTorch's, ten steps, and export merged or kept") {
         Session s(g, {});
         s.prepare(loss, batch);
         OptimizerConfig c;
-        c.kind = optimizer_from_name(method);
-        c.momentum = c.kind == OptimizerKind::sgd ? 0.9 : 0;
-        c.weight_decay = c.kind == OptimizerKind::sgd ? 0 : 0.01;
-        Optimizer<float> optimizer(c, s.layout(), static_cast<const float*>(s.params()));
+        c.rule = update_rule_from_name(method);
+        c.settings.momentum = c.rule == "sgd" ? 0.9 : 0;
+        c.weight_decay = c.rule == "sgd" ? 0 : 0.01;
+        LaidOut<float> optimizer(c, s.layout(), static_cast<const float*>(s.params()));
         const std::vector<TrainedTensor> before = all_parameters(s);
         std::vector<std::vector<double>> frozen;
         for (const TrainedTensor& p : before) frozen.push_back(p.value.to_doubles());
@@ -62,7 +62,7 @@ TEST_CASE("adapters train as PyTorch's, ten steps, and export merged or kept") {
                 Catch::Approx(ref[method][static_cast<size_t>(step)].get<double>()).epsilon(1e-5));
           const auto* grads = static_cast<const float*>(s.grads());
           REQUIRE(optimizer.apply(static_cast<float*>(s.params()), grads, 1, optimizer.inspect(grads, 1),
-                                  c.kind == OptimizerKind::sgd ? 0.2 : 0.05));
+                                  c.rule == "sgd" ? 0.2 : 0.05));
           s.params_changed();
         }
         size_t moved = 0;

@@ -7,9 +7,9 @@
 #include <random>
 
 #include "base/error.h"
+#include "laid_out.h"
 #include "precision/loss_scaler.h"
 #include "small_run.h"
-#include "trainer/optimizer.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -23,7 +23,7 @@ struct Weights {
     layout.add("w", {3});
     p.assign(static_cast<size_t>(layout.size()), 1.0f);
     g.assign(p.size(), 0.0f);
-    optimizer = std::make_unique<Optimizer<float>>(config, layout, p.data());
+    optimizer = std::make_unique<LaidOut<float>>(config, layout, p.data());
   }
   void grads(float a, float b, float c) { g[0] = a, g[1] = b, g[2] = c; }
   bool step(LossScaler& s, double lr = 0.1) {  // as the Trainer has it
@@ -38,12 +38,12 @@ struct Weights {
   }
   FlatLayout layout;
   std::vector<float> p, g;
-  std::unique_ptr<Optimizer<float>> optimizer;
+  std::unique_ptr<LaidOut<float>> optimizer;
 };
 
 OptimizerConfig sgd(double clip = 0) {
   OptimizerConfig c;
-  c.kind = OptimizerKind::sgd;
+  c.rule = "sgd";
   c.max_grad_norm = clip;
   return c;
 }
@@ -212,7 +212,7 @@ TEST_CASE("features.md C11: one scale a window, unscaled once after its last mic
   const auto train = [&](int64_t micro, double init) {
     Session session(g, {});
     session.prepare(losses, {{"x", rows(x, 0, 8 / micro)}, {"label", rows(label, 0, 8 / micro)}});
-    Optimizer<float> o(sgd(1), session.layout(), static_cast<const float*>(session.params()));
+    LaidOut<float> o(sgd(1), session.layout(), static_cast<const float*>(session.params()));
     LossScaler s({.init = init, .growth_interval = 1});
     std::vector<double> norms;
     for (int step = 0; step < 5; ++step) {

@@ -41,8 +41,8 @@ struct Tiny {
   RunResult train(bool mixed, const LossScaleConfig& scale, bool low_weights = false) const {
     RunOptions o;
     o.scale = scale;
-    o.optimizer.kind = OptimizerKind::adam;
-    o.optimizer.eps = 1e-16;  // gradients are tiny, not zero
+    o.optimizer.rule = "adam";
+    o.optimizer.settings.eps = 1e-16;  // gradients are tiny, not zero
     o.lr = 1e-3;
     o.steps = 400;
     o.low_weights = low_weights;
@@ -81,8 +81,8 @@ TEST_CASE("fp16 weights without fp32 masters stall: an update below half a unit 
   const auto final_loss = [&](bool low_weights) {
     RunOptions o;
     o.scale = dynamic;
-    o.optimizer.kind = OptimizerKind::adam;
-    o.optimizer.eps = 1e-16;
+    o.optimizer.rule = "adam";
+    o.optimizer.settings.eps = 1e-16;
     o.lr = 2e-5;  // weights around 0.3: half a unit is 1.2e-4
     o.steps = 1500;
     o.low_weights = low_weights;

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "../precision/text_graph.h"
+#include "laid_out.h"
 
 namespace amp::test {
 
@@ -39,7 +40,7 @@ RunResult run(const SourceGraph& g, const PrecisionPlan* plan, const LossSpec& l
   session.prepare(loss, batch);
   auto* params = static_cast<float*>(session.params());
   const auto* grads = static_cast<const float*>(session.grads());
-  Optimizer<float> optimizer(o.optimizer, session.layout(), params);
+  LaidOut<float> optimizer(o.optimizer, session.layout(), params);
   LossScaler scaler(o.scale);
   const std::vector<double> items = count_items(loss, batch.at("label"));
   RunResult out;

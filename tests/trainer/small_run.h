@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "backend/update.h"
 #include "precision/decide.h"
-#include "trainer/optimizer.h"
 #include "trainer/session.h"
 
 namespace amp::test {

@@ -53,7 +53,7 @@ Run one_step(int64_t batch, double ratio) {
   loss.kind = "mse";
   loss.outputs = {net.g.values[static_cast<size_t>(y)].name};
   c.goal.losses = loss;
-  c.optimizer.kind = OptimizerKind::sgd;
+  c.optimizer.rule = "sgd";
   c.schedule.kind = schedule_from_name("constant");
   c.schedule.lr = 0.1;
   c.schedule.total_steps = c.max_steps = 1;

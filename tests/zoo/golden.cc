@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/safetensors.h"
-#include "trainer/stepper.h"
+#include "trainer/step_engine.h"
 
 namespace amp::test {
 
@@ -161,8 +161,8 @@ void check_trajectory(const Golden& g, const std::string& method, Device& device
   Session session(g.model.graph, options(g, DType::f32, device));
   session.prepare(g.loss, g.batch);
   OptimizerConfig config;
-  config.kind = optimizer_from_name(method);
-  config.momentum = run.momentum;
+  config.rule = update_rule_from_name(method);
+  config.settings.momentum = run.momentum;
   config.weight_decay = run.weight_decay;
   ScheduleConfig schedule;
   schedule.kind = ScheduleKind::constant;
@@ -171,7 +171,7 @@ void check_trajectory(const Golden& g, const std::string& method, Device& device
   LossScaleConfig scale;
   scale.mode = LossScaleConfig::Mode::off;
   const Losses losses = g.loss;
-  const std::unique_ptr<Stepper> stepper = make_stepper(session, config, schedule, scale, losses, schedule.total_steps);
+  StepEngine engine(session, config, schedule, scale, losses, schedule.total_steps);
   for (size_t step = 0; step < run.losses.size(); ++step) {
     const bool last = step + 1 == run.losses.size();
     double loss = 0;
@@ -180,8 +180,8 @@ void check_trajectory(const Golden& g, const std::string& method, Device& device
     } else {
       LossWindow counted(losses);
       counted.count(g.batch);
-      stepper->submit({static_cast<int64_t>(step), &losses, {g.batch}, {1}, false}, counted);
-      const std::optional<StepResult> r = stepper->take(true);
+      engine.submit({static_cast<int64_t>(step), &losses, {g.batch}, {1}, false}, counted);
+      const std::optional<StepResult> r = engine.take(true);
       REQUIRE(r.has_value());
       REQUIRE_FALSE(r->skipped());
       loss = r->loss;

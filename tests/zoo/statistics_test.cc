@@ -55,7 +55,7 @@ struct Job {
     }
     session = std::make_unique<Session>(model.graph, s);
     config.goal.losses = LossSpec{"cross_entropy", {"logits"}};
-    config.optimizer.kind = OptimizerKind::sgd;
+    config.optimizer.rule = "sgd";
     config.schedule.kind = schedule_from_name("constant");
     config.schedule.lr = 0.05;
     config.schedule.total_steps = config.max_steps = steps;

@@ -1,4 +1,5 @@
 // Flags: optimizer; schedule and batches; evaluation and gates.
+#include "backend/update_rules.h"
 #include "tools/cli/flag_words.h"
 #include "tools/cli/values.h"
 
@@ -10,10 +11,14 @@ static std::vector<Text> metric_choices() {
   return names;
 }
 
+static std::vector<Text> optimizer_choices() {
+  static const std::vector<std::string> names = update_rule_names();
+  return {names.begin(), names.end()};
+}
+
 std::vector<Flag> optimizer_flags() {
   return {
-      choice("optimizer", {"sgd", "adam", "adamw"}, "adamw",
-             "Update rule; adamw decays weights apart from the gradient.")
+      choice("optimizer", optimizer_choices(), "adamw", "Update rule; adamw decays weights apart from the gradient.")
           .same({{"adamw_torch", "adamw"}, {"adamw_torch_fused", "adamw"}, {"adamw_hf", "adamw"}, {"momentum", "sgd"}})
           .on(kTrain)
           .also({"optim", "opt"}),

@@ -1,9 +1,9 @@
-// The loops of the optimizer over one shard, compiled for each instruction set.
+// The update's loops over one shard of a span, compiled for each instruction set.
 #pragma once
 
 #include <cstdint>
 
-#include "base/update_rules.h"
+#include "backend/update_rule.h"
 
 namespace amp::kernel {
 
@@ -27,19 +27,18 @@ struct ShardSpans {
   int64_t n;
 };
 
-// What happens to a gradient element before the method sees it, and to the EMA after: uniform over the shard.
+// What happens to a gradient element before the rule sees it, and to the EMA after: uniform over the shard.
 template <class T>
-struct Around {
+struct GradTransform {
   T inv;    // 1 / loss scale
   T clip;   // coefficient of norm clipping, 1 for none
   T limit;  // value clipping, infinity for none
   T ema_decay;
 };
 
+// Moves a shard by a rule of backend/update_rules.h.
 template <class T>
-void sgd(const ShardSpans<T>& s, const Around<T>& a, const SgdScalars<T>& c);
-
-template <class T>
-void adam(const ShardSpans<T>& s, const Around<T>& a, const AdamScalars<T>& c);
+void move(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
+          const GradTransform<T>& a);
 
 }  // namespace amp::kernel

@@ -1,4 +1,4 @@
-#include "trainer/optimizer_kernels.h"
+#include "backend/cpu/update_loops.h"
 
 #include <bit>
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "backend/update_rules.h"
 #include "base/simd.h"
 
 namespace amp::kernel {
@@ -71,9 +72,8 @@ ShardStats inspect(const T* g, int64_t n) {
 }
 
 namespace {
-// Runs p' = rule(p, g, i) over the shard with the gradient prepared and the EMA following.
-template <bool Ema, class T, class Rule>
-void run(const ShardSpans<T>& s, const Around<T>& a, Rule rule) {
+template <class Element, bool Ema, class T>
+void run(const ShardSpans<T>& s, const GradTransform<T>& a, const typename Element::template Scalars<T>& scalars) {
   simd([&]() AMP_INLINE {
     T* __restrict p = s.p;
     const T* __restrict grad = s.g;
@@ -81,59 +81,44 @@ void run(const ShardSpans<T>& s, const Around<T>& a, Rule rule) {
     T* __restrict v = s.v;
     T* __restrict ema = s.ema;
     const T inv = a.inv, clip = a.clip, limit = a.limit, keep = a.ema_decay, rest = 1 - a.ema_decay;
-    const Rule r = rule;
+    const auto c = scalars;
     const int64_t n = s.n;
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) {
       T g = grad[i] * inv * clip;
       g = g > limit ? limit : g;
       g = g < -limit ? -limit : g;
-      const T x = r(p[i], g, m, v, i);
+      T none = 0, x;
+      if constexpr (Element::moments == 0)
+        x = Element::template move<T>(c, p[i], g, none, none);
+      else if constexpr (Element::moments == 1)
+        x = Element::template move<T>(c, p[i], g, m[i], none);
+      else
+        x = Element::template move<T>(c, p[i], g, m[i], v[i]);
       p[i] = x;
       if constexpr (Ema) ema[i] = keep * ema[i] + rest * x;
     }
   });
 }
-
-template <class T, class Rule>
-void run(const ShardSpans<T>& s, const Around<T>& a, Rule rule) {
-  s.ema ? run<true>(s, a, rule) : run<false>(s, a, rule);
-}
-
-template <class T, bool Momentum, bool Nesterov>
-struct SgdRule {
-  SgdScalars<T> c;
-  AMP_INLINE T operator()(T p, T g, T* __restrict m, T*, int64_t i) const {
-    T none = 0;
-    return sgd_element<Momentum, Nesterov>(c, p, g, Momentum ? m[i] : none);
-  }
-};
-
-template <class T, bool NearZero>
-struct AdamRule {
-  AdamScalars<T> c;
-  AMP_INLINE T operator()(T p, T g, T* __restrict m, T* __restrict v, int64_t i) const {
-    return adam_element<NearZero>(c, p, g, m[i], v[i]);
-  }
-};
 }  // namespace
 
 template <class T>
-void sgd(const ShardSpans<T>& s, const Around<T>& a, const SgdScalars<T>& c) {
-  if (!s.m) return run(s, a, SgdRule<T, false, false>{c});
-  c.nesterov ? run(s, a, SgdRule<T, true, true>{c}) : run(s, a, SgdRule<T, true, false>{c});
-}
-
-template <class T>
-void adam(const ShardSpans<T>& s, const Around<T>& a, const AdamScalars<T>& c) {
-  c.beta1_weight < T(0.5) ? run(s, a, AdamRule<T, true>{c}) : run(s, a, AdamRule<T, false>{c});
+void move(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
+          const GradTransform<T>& a) {
+  with_update_rule(rule, [&](auto r) {
+    r.visit(settings, [&](auto element) {
+      using Element = decltype(element);
+      const auto scalars = Element::template scalars<T>(settings, step);
+      s.ema ? run<Element, true>(s, a, scalars) : run<Element, false>(s, a, scalars);
+    });
+  });
 }
 
 template ShardStats inspect(const float*, int64_t);
 template ShardStats inspect(const double*, int64_t);
-template void sgd(const ShardSpans<float>&, const Around<float>&, const SgdScalars<float>&);
-template void sgd(const ShardSpans<double>&, const Around<double>&, const SgdScalars<double>&);
-template void adam(const ShardSpans<float>&, const Around<float>&, const AdamScalars<float>&);
-template void adam(const ShardSpans<double>&, const Around<double>&, const AdamScalars<double>&);
+template void move(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<float>&,
+                   const GradTransform<float>&);
+template void move(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<double>&,
+                   const GradTransform<double>&);
 
 }  // namespace amp::kernel

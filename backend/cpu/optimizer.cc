@@ -1,0 +1,105 @@
+#include "backend/cpu/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backend/cpu/update_loops.h"
+#include "backend/update_rules.h"
+
+namespace amp {
+
+static constexpr int64_t kShard = 16384;  // elements: all five spans of a shard fit in a second-level cache
+
+template <class T>
+Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params)
+    : config_(config), spans_(std::move(spans)), elements_(elements) {
+  config_.validate();
+  for (size_t i = 0; i < spans_.size(); ++i) {
+    const UpdateSpan& s = spans_[i];
+    for (int64_t at = 0; at < s.count; at += kShard)
+      shards_.push_back({i, s.begin + at, std::min(kShard, s.count - at)});
+  }
+  const Dims dims{elements};
+  if (config_.moments() > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
+  if (config_.moments() > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
+  if (config_.ema_decay != 0) {
+    ema_ = HostTensor::zeros(DTypeOf<T>::value, dims);
+    for (const UpdateSpan& s : spans_) std::copy_n(params + s.begin, s.count, ema_.as_mutable<T>() + s.begin);
+  }
+}
+
+template <class T>
+T* Optimizer<T>::moment(DeviceUpdate::Moment which) {
+  HostTensor& t = which == DeviceUpdate::Moment::m ? m_ : which == DeviceUpdate::Moment::v ? v_ : ema_;
+  return t ? t.as_mutable<T>() : nullptr;
+}
+
+// float(1 / double(scale)), as torch.amp.GradScaler unscales.
+template <class T>
+T Optimizer<T>::inverse(double scale) const {
+  return static_cast<T>(1.0 / scale);
+}
+
+template <class T>
+GradStats Optimizer<T>::inspect(const T* grads, double scale) const {
+  const auto count = static_cast<int64_t>(shards_.size());
+  std::vector<kernel::ShardStats> parts(shards_.size());
+#pragma omp parallel for schedule(static) if (count > 4)
+  for (int64_t i = 0; i < count; ++i) {
+    const Shard& s = shards_[static_cast<size_t>(i)];
+    parts[static_cast<size_t>(i)] = kernel::inspect(grads + s.begin, s.count);
+  }
+  GradStats out;
+  double sum = 0, most = 0;
+  for (const kernel::ShardStats& p : parts) {
+    out.found_inf |= p.found_inf;
+    sum += p.sum_squares;
+    most = std::max(most, p.max_abs);
+  }
+  out.found_inf |= !std::isfinite(inverse(scale));  // a scale that fell to 0: what it leaves cannot be scaled back
+  const double scaled = config_.clip_mode == ClipMode::norm_inf ? most : std::sqrt(sum);
+  out.norm = out.found_inf ? std::sqrt(sum) : scaled * static_cast<double>(inverse(scale));
+  return out;
+}
+
+template <class T>
+bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStats& stats, double lr) {
+  if (stats.found_inf) return false;
+  ++steps_;
+  const OptimizerConfig& c = config_;
+  kernel::GradTransform<T> transform{inverse(scale), T(1), std::numeric_limits<T>::infinity(),
+                                     static_cast<T>(c.ema_decay)};
+  if (c.max_grad_norm > 0 && c.clip_mode == ClipMode::value) transform.limit = static_cast<T>(c.max_grad_norm);
+  if (c.max_grad_norm > 0 && c.clip_mode != ClipMode::value)
+    transform.clip = clip_coefficient<T>(stats.norm, c.max_grad_norm);
+  RuleStep step;
+  with_update_rule(c.rule, [&](auto rule) {
+    rule.visit(c.settings, [&](auto element) { element.once(c.settings, steps_, step.facts); });
+  });
+  T* const m = moment(DeviceUpdate::Moment::m);
+  T* const v = moment(DeviceUpdate::Moment::v);
+  T* const ema = moment(DeviceUpdate::Moment::ema);
+  const auto count = static_cast<int64_t>(shards_.size());
+#pragma omp parallel for schedule(static) if (count > 4)
+  for (int64_t i = 0; i < count; ++i) {
+    const Shard& s = shards_[static_cast<size_t>(i)];
+    const UpdateSpan& span = spans_[s.span];
+    RuleStep here = step;
+    here.lr = lr * span.lr_factor;
+    here.decay = span.decay ? c.weight_decay : 0.0;
+    const kernel::ShardSpans<T> at{params + s.begin,
+                                   grads + s.begin,
+                                   m ? m + s.begin : nullptr,
+                                   v ? v + s.begin : nullptr,
+                                   ema ? ema + s.begin : nullptr,
+                                   s.count};
+    kernel::move(c.rule, c.settings, here, at, transform);
+  }
+  return true;
+}
+
+template class Optimizer<float>;
+template class Optimizer<double>;
+
+}  // namespace amp

@@ -1,0 +1,60 @@
+// The update on the CPU: two passes over the flat spans.
+//
+//   pass 1  inspect   is any gradient non-finite (elementwise); 2-norm (sum of squares in fp64) or inf-norm
+//   pass 2  apply     unscale -> clip -> weights, moments -> EMA, fused; not run at all when pass 1 found an inf
+//
+// Work is cut into shards of a fixed number of elements whatever the thread count, and partial sums are added in shard
+// order: the same bits from any number of threads. Arithmetic and its order are torch.optim's (single-tensor CPU
+// path); what "step t" counts are applied steps. T is float, or double for checks.
+#pragma once
+
+#include <vector>
+
+#include "backend/update.h"
+#include "base/host_tensor.h"
+
+namespace amp {
+
+struct GradStats {
+  bool found_inf = false;  // some gradient element is infinite or NaN
+  double norm = 0;         // of the unscaled gradients, before clipping; inf or NaN when found_inf
+};
+
+template <class T>
+class Optimizer {
+ public:
+  // params: the initial weights, from which the EMA starts. They, the gradients below, moments and EMA have `elements`
+  // elements; those in no span stay as they are.
+  Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params);
+
+  // Pass 1. grads hold d(scale * loss)/dw.
+  GradStats inspect(const T* grads, double scale) const;
+
+  // Pass 2 with the statistics of pass 1 (over ranks: after their reduction). Returns false, and changes nothing, when
+  // found_inf. The gradients are left as they are.
+  bool apply(T* params, const T* grads, double scale, const GradStats& stats, double lr);
+
+  int64_t steps() const { return steps_; }  // applied steps
+  void set_steps(int64_t n) { steps_ = n; }
+  T* moment(DeviceUpdate::Moment which);  // null when it is not kept
+  int64_t elements() const { return elements_; }
+
+ private:
+  struct Shard {
+    size_t span;
+    int64_t begin, count;  // elements
+  };
+  T inverse(double scale) const;
+
+  OptimizerConfig config_;
+  std::vector<UpdateSpan> spans_;
+  int64_t elements_;
+  std::vector<Shard> shards_;
+  HostTensor m_, v_, ema_;  // empty when they are not kept
+  int64_t steps_ = 0;
+};
+
+extern template class Optimizer<float>;
+extern template class Optimizer<double>;
+
+}  // namespace amp

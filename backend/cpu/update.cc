@@ -1,0 +1,108 @@
+#include "backend/cpu/update.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "backend/cpu/optimizer.h"
+#include "backend/device.h"
+
+namespace amp {
+
+namespace {
+
+double value_of(const Tensor& t) {
+  float x = 0;
+  if (t.dtype == DType::f64) return *t.as<double>();
+  convert(t.dtype, t.data, DType::f32, &x, 1);
+  return static_cast<double>(x);
+}
+
+class CpuUpdate final : public DeviceUpdate {
+ public:
+  explicit CpuUpdate(const UpdateSpec& spec)
+      : spec_(spec), optimizer_(spec.optimizer, spec.spans, spec.elements, spec.params) {}
+
+  void set_copies(const std::vector<ParamCache::Copy>& copies) override {
+    refresh_.clear();
+    for (const ParamCache::Copy& c : copies) {
+      const float* from = source_of(c.slot);
+      if (!from) continue;  // frozen
+      refresh_.push_back(cpu_device().convert(Tensor{const_cast<float*>(from), DType::f32, c.tensor.dims}, c.tensor));
+    }
+  }
+
+  void begin(const std::vector<double>& coefficients) override {
+    coefficients_ = coefficients;
+    std::fill(std::begin(state_.terms), std::end(state_.terms), 0.0);
+  }
+  void seed(size_t i, const Tensor& input) override {
+    const double seed = static_cast<double>(state_.scale.scale) * coefficients_.at(i);
+    if (input.data) convert(DType::f64, &seed, input.dtype, input.data, 1);
+  }
+  void add_term(size_t i, const Tensor& sum) override { state_.terms[i] += value_of(sum); }
+
+  void apply() override {
+    check(!done_, "a step is taken before the next one");
+    const double scale = static_cast<double>(state_.scale.scale);
+    state_.used_scale = state_.scale.scale;
+    state_.lr = spec_.lr ? spec_.lr(optimizer_.steps()) : 0;
+    GradStats stats = optimizer_.inspect(spec_.grads, scale);
+    stats.found_inf |= !statistics_finite();  // an activation overflowed where no gradient shows it
+    if (optimizer_.apply(spec_.params, spec_.grads, scale, stats, state_.lr)) {
+      for (const UpdateSpec::Statistic& s : spec_.statistics)
+        std::memcpy(s.committed, s.staged, static_cast<size_t>(s.count) * sizeof(float));
+      for (const Kernel& refresh : refresh_) refresh();
+    }
+    state_.norm = stats.norm;
+    state_.found_inf = stats.found_inf ? 1 : 0;
+    state_.applied = optimizer_.steps();
+    step_scale(spec_.scale, state_.scale, stats.found_inf);
+    done_ = state_;
+  }
+  std::optional<UpdateState> take(bool) override { return std::exchange(done_, std::nullopt); }
+  int64_t pending() const override { return done_ ? 1 : 0; }
+
+  UpdateState state() override { return state_; }
+  void set_state(const ScaleState& scale, int64_t applied) override {
+    state_.scale = scale;
+    state_.applied = applied;
+    optimizer_.set_steps(applied);
+  }
+  std::optional<Tensor> moment(Moment which) override {
+    float* const p = optimizer_.moment(which);
+    if (!p) return {};
+    return Tensor{p, DType::f32, {optimizer_.elements()}};
+  }
+
+ private:
+  // Where the fp32 original of a copy lies, if an update moves it.
+  const float* source_of(int slot) const {
+    for (const UpdateSpan& s : spec_.spans) {
+      if (s.slot == slot) return spec_.params + s.begin;
+    }
+    for (const UpdateSpec::Statistic& s : spec_.statistics) {
+      if (s.slot == slot) return s.committed;
+    }
+    return nullptr;
+  }
+  bool statistics_finite() const {
+    return std::all_of(spec_.statistics.begin(), spec_.statistics.end(), [](const UpdateSpec::Statistic& s) {
+      return std::all_of(s.staged, s.staged + s.count, [](float x) { return std::isfinite(x); });
+    });
+  }
+
+  UpdateSpec spec_;
+  Optimizer<float> optimizer_;
+  UpdateState state_;
+  std::vector<double> coefficients_;
+  std::vector<Kernel> refresh_;
+  std::optional<UpdateState> done_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceUpdate> make_cpu_update(const UpdateSpec& spec) { return std::make_unique<CpuUpdate>(spec); }
+
+}  // namespace amp

@@ -1,0 +1,12 @@
+// The CPU's DeviceUpdate (backend/update.h): a step is over when apply() returns.
+#pragma once
+
+#include <memory>
+
+#include "backend/update.h"
+
+namespace amp {
+
+std::unique_ptr<DeviceUpdate> make_cpu_update(const UpdateSpec& spec);
+
+}  // namespace amp

@@ -1,0 +1,69 @@
+// Adam (Kingma and Ba 2015, decay added to the gradient) and AdamW (Loshchilov and Hutter 2019, decoupled decay), as
+// torch.optim.Adam and AdamW compute them for a single tensor on the CPU.
+#pragma once
+
+#include "backend/update_rule.h"
+
+namespace amp {
+
+// NearZero: lerp's formula for a weight 1 - beta1 below one half, as torch chooses it.
+template <bool Decoupled, bool NearZero>
+struct AdamElement {
+  static constexpr int moments = 2;
+  template <class T>
+  struct Scalars {
+    T shrink;         // AdamW: 1 - lr * weight_decay; else 1
+    T coupled_decay;  // Adam: weight_decay; else 0
+    T beta1_weight;   // 1 - beta1
+    T beta2, beta2_weight;
+    T bias2_sqrt;  // sqrt(1 - beta2^t)
+    T eps;
+    T step;  // lr / (1 - beta1^t)
+  };
+  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
+    facts[0] = 1 - std::pow(s.beta1, static_cast<double>(t));
+    facts[1] = 1 - std::pow(s.beta2, static_cast<double>(t));
+  }
+  template <class T>
+  HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
+    Scalars<T> k;
+    k.shrink = static_cast<T>(Decoupled ? 1 - step.lr * step.decay : 1.0);
+    k.coupled_decay = static_cast<T>(Decoupled ? 0.0 : step.decay);
+    k.beta1_weight = static_cast<T>(1 - s.beta1);
+    k.beta2 = static_cast<T>(s.beta2);
+    k.beta2_weight = static_cast<T>(1 - s.beta2);
+    k.bias2_sqrt = static_cast<T>(std::sqrt(step.facts[1]));
+    k.eps = static_cast<T>(s.eps);
+    k.step = static_cast<T>(step.lr / step.facts[0]);
+    return k;
+  }
+  template <class T>
+  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v) {
+    p *= c.shrink;
+    g += c.coupled_decay * p;
+    const T gap = g - m;
+    const T first = NearZero ? m + c.beta1_weight * gap : g - gap * (1 - c.beta1_weight);
+    const T second = v * c.beta2 + c.beta2_weight * g * g;
+    m = first;
+    v = second;
+    return p - c.step * first / (std::sqrt(second) / c.bias2_sqrt + c.eps);
+  }
+};
+
+template <bool Decoupled>
+struct AdamFamily {
+  static int moments(const RuleSettings&) { return 2; }
+  template <class F>
+  static void visit(const RuleSettings& s, F&& f) {
+    static_cast<float>(1 - s.beta1) < 0.5f ? f(AdamElement<Decoupled, true>{}) : f(AdamElement<Decoupled, false>{});
+  }
+};
+
+struct Adam : AdamFamily<false> {
+  static constexpr std::string_view name = "adam";
+};
+struct AdamW : AdamFamily<true> {
+  static constexpr std::string_view name = "adamw";
+};
+
+}  // namespace amp

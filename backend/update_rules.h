@@ -1,0 +1,34 @@
+// The table of update rules: a row names one. For the names see update_rule_names().
+#pragma once
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "backend/rules/adam.h"
+#include "backend/rules/sgd.h"
+#include "base/error.h"
+
+namespace amp {
+
+using UpdateRules = std::tuple<Sgd, Adam, AdamW>;
+
+// Calls f(Rule{}) with the rule of that name.
+template <class F>
+void with_update_rule(std::string_view name, F&& f) {
+  bool found = false;
+  std::apply([&](auto... rule) { ((rule.name == name ? (found = true, f(rule)) : void()), ...); }, UpdateRules{});
+  if (!found) bug(cat("there is no update rule '", name, "'"));
+}
+
+inline std::vector<std::string> update_rule_names() {
+  return std::apply([](auto... rule) { return std::vector<std::string>{std::string(rule.name)...}; }, UpdateRules{});
+}
+
+inline int moments_of(std::string_view name, const RuleSettings& settings) {
+  int n = 0;
+  with_update_rule(name, [&](auto rule) { n = rule.moments(settings); });
+  return n;
+}
+
+}  // namespace amp

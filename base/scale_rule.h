@@ -1,0 +1,56 @@
+// What a step does with the gradients' norm and the loss scale, one scalar at a time, for the CPU and the GPU alike.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "base/simd.h"
+
+namespace amp {
+
+// torch.nn.utils.clip_grad_norm_: min(1, max_norm / (norm + 1e-6)), where torch divides through a reciprocal.
+template <class T>
+HD inline T clip_coefficient(double norm, double max_norm) {
+  const T reciprocal = T(1) / (static_cast<T>(norm) + static_cast<T>(1e-6));
+  const T c = reciprocal * static_cast<T>(max_norm);
+  return c < T(1) ? c : T(1);
+}
+
+// The loss scale's state machine: torch.amp.GradScaler's plus floor, ceiling and hysteresis (precision/loss_scaler.h).
+struct ScaleRule {
+  bool dynamic = true;
+  double growth_factor = 2, backoff_factor = 0.5, min = 1, max = 16777216;
+  int32_t growth_interval = 2000, hysteresis = 1;
+};
+struct ScaleState {
+  float scale = 1;
+  int32_t growth_tracker = 0;
+  int32_t hysteresis_left = 1;
+  int64_t consecutive_skips = 0, total_skips = 0;
+  bool operator==(const ScaleState&) const = default;
+};
+HD inline void step_scale(const ScaleRule& r, ScaleState& s, bool found_inf) {
+  s.consecutive_skips = found_inf ? s.consecutive_skips + 1 : 0;
+  s.total_skips += found_inf ? 1 : 0;
+  if (!r.dynamic) return;
+  const double scale = s.scale;
+  if (found_inf) {
+    s.growth_tracker = 0;
+    s.hysteresis_left = s.hysteresis_left > 1 ? s.hysteresis_left - 1 : 0;
+    if (s.hysteresis_left == 0) {
+      // A scale set below the floor by hand stays where it is: backing off never raises it.
+      const double floor = r.min < scale ? r.min : scale, lowered = scale * r.backoff_factor;
+      s.scale = static_cast<float>(lowered > floor ? lowered : floor);
+    }
+    return;
+  }
+  s.hysteresis_left = r.hysteresis;
+  if (++s.growth_tracker != r.growth_interval) return;
+  s.growth_tracker = 0;
+  const double ceiling = r.max > scale ? r.max : scale, raised = scale * r.growth_factor;
+  const float grown = static_cast<float>(raised < ceiling ? raised : ceiling);
+  if (grown - grown == 0) s.scale = grown;  // finite
+}
+
+}  // namespace amp

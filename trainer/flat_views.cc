@@ -1,0 +1,72 @@
+#include "trainer/flat_views.h"
+
+#include <algorithm>
+
+#include "backend/cpu/update_loops.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace amp {
+
+namespace {
+const HostTensor& find(const std::map<std::string, HostTensor>& from, const std::string& name, DType dtype,
+                       const Chunk& chunk) {
+  const auto it = from.find(name);
+  if (it == from.end()) {
+    fail(Exit::checkpoint, "E_CKPT_MISMATCH", cat("the checkpoint holds no tensor '", printable(name), "'"),
+         "it was written for another model or optimizer: resume with the same ones, or start afresh");
+  }
+  const HostTensor& t = it->second;
+  if (t.dtype() != dtype || t.dims() != chunk.dims) {
+    fail(Exit::checkpoint, "E_CKPT_MISMATCH",
+         cat("tensor '", printable(name), "' is ", name_of(t.dtype()), to_string(t.dims()), " in the checkpoint, ",
+             name_of(dtype), to_string(chunk.dims), " in this run"),
+         "resume with the model and settings that the checkpoint was written for, or start afresh");
+  }
+  return t;
+}
+}  // namespace
+
+std::vector<UpdateSpan> update_spans(const FlatLayout& layout) {
+  std::vector<UpdateSpan> out;
+  for (size_t i = 0; i < layout.chunks().size(); ++i) {
+    const Chunk& c = layout.chunks()[i];
+    if (!c.frozen) out.push_back({c.offset, c.numel, c.decay, c.lr_factor, static_cast<int>(i)});
+  }
+  return out;
+}
+
+template <class T>
+std::string first_nonfinite(const FlatLayout& layout, const T* span) {
+  for (const Chunk& c : layout.chunks()) {
+    if (!c.frozen && kernel::inspect(span + c.offset, c.numel).found_inf) return c.name;
+  }
+  return {};
+}
+
+template <class T>
+void add_views(const FlatLayout& layout, const std::string& prefix, const T* span,
+               std::map<std::string, HostTensor>& out) {
+  for (const Chunk& c : layout.chunks()) {
+    if (c.frozen) continue;
+    out[prefix + "/" + c.name] = HostTensor(DTypeOf<T>::value, c.dims, nullptr, span + c.offset);
+  }
+}
+
+template <class T>
+void copy_views(const FlatLayout& layout, const std::string& prefix, const std::map<std::string, HostTensor>& from,
+                T* span) {
+  for (const Chunk& c : layout.chunks()) {
+    if (c.frozen) continue;
+    std::copy_n(find(from, prefix + "/" + c.name, DTypeOf<T>::value, c).template as<T>(), c.numel, span + c.offset);
+  }
+}
+
+template std::string first_nonfinite(const FlatLayout&, const float*);
+template std::string first_nonfinite(const FlatLayout&, const double*);
+template void add_views(const FlatLayout&, const std::string&, const float*, std::map<std::string, HostTensor>&);
+template void add_views(const FlatLayout&, const std::string&, const double*, std::map<std::string, HostTensor>&);
+template void copy_views(const FlatLayout&, const std::string&, const std::map<std::string, HostTensor>&, float*);
+template void copy_views(const FlatLayout&, const std::string&, const std::map<std::string, HostTensor>&, double*);
+
+}  // namespace amp

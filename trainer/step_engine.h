@@ -1,0 +1,75 @@
+// StepEngine: from a window's micro-batches to an optimizer step, by one protocol on every device (backend/update.h). On
+// the CPU a step is over when submit() returns; a GPU is only asked for it, and take() tells of it later, in order.
+// Everything a checkpoint keeps of the optimizer and the loss scale is here.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/update.h"
+#include "precision/loss_scaler.h"
+#include "trainer/losses.h"
+#include "trainer/schedule.h"
+#include "trainer/session.h"
+
+namespace amp {
+
+// What one attempted step did. A skipped step moved nothing: weights, moments, EMA, running statistics, schedule and
+// the optimizer's t stand where they stood.
+struct StepResult {
+  int64_t step = 0;                // attempted, from 0
+  int64_t applied_steps = 0;       // so far, this one included if it was
+  double loss = 0, grad_norm = 0;  // the norm of the unscaled gradients, before clipping
+  double lr = 0;                   // the schedule's, of the next applied step as long as steps are skipped
+  StepScale scale;                 // applied or not, the scale used, the next one
+  bool skipped() const { return !scale.applied; }
+};
+
+struct StepInput {
+  int64_t step = 0;
+  const Losses* losses = nullptr;
+  std::vector<Tensors> batches;
+  std::vector<int64_t> rows;     // of each: what random nodes count
+  bool inject_overflow = false;  // for tests: the first gradient becomes infinite
+};
+
+class StepEngine {
+ public:
+  // After session.prepare(). max_steps: at most so many steps will be applied.
+  StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
+             const LossScaleConfig& scale, const Losses& losses, int64_t max_steps);
+
+  void submit(const StepInput& window, const LossWindow& counted);
+  std::optional<StepResult> take(bool wait);  // the oldest step not yet taken
+
+  // With no step under way:
+  int64_t applied_steps() const { return update_->state().applied; }
+  ScaleState scale() const { return update_->state().scale; }
+  // Moments and EMA per trained parameter as "m/NAME", "v/NAME", "ema/NAME"; on the CPU views that the next step
+  // overwrites, as ema().
+  std::map<std::string, HostTensor> state() const;
+  HostTensor ema() const;  // laid out like the parameters that train; empty without
+  // Other names, types or shapes than state() has: exit 6 E_CKPT_MISMATCH. Other entries of the map are ignored.
+  void load(const std::map<std::string, HostTensor>& state, int64_t applied_steps, const ScaleState& scale);
+
+ private:
+  struct Asked {
+    int64_t step;
+    LossWindow loss;
+  };
+
+  Session& session_;
+  LossScaler scaler_;  // for its rules about what may be restored; the state is the device's
+  std::unique_ptr<DeviceUpdate> update_;
+  std::deque<Asked> asked_;
+};
+
+// What a device is told of a run.
+UpdateSpec describe_update(const Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
+                           const ScaleRule& scale, const Losses& losses, int64_t max_steps);
+
+}  // namespace amp
