@@ -22,7 +22,7 @@ build() {
   cmake --preset "$preset" -DCMAKE_PREFIX_PATH="$prefix" >configure.log 2>&1 || { cat configure.log; exit 1; }
   rm -f configure.log
   cmake --build "$folder" "$@"
-  rm -rf "$folder/results"
+  rm -rf "$folder/results" && mkdir -p "$folder/results"
 }
 # check FOLDER CTEST_ARGUMENT...: what fails is told by the summary
 check() {

@@ -110,8 +110,8 @@ AMP_INLINE inline void run_row(const F& f, const std::array<const T*, N>& x, uns
   }
 }
 
-// n results of one row from a functor given by its bytes (empty functors have none) and operands of type T. In mask, bit
-// k says whether operand k advances. Only floating-point rows are worth compiling for every instruction set.
+// n results of one row from a functor given by its bytes (empty functors have none) and operands of type T. In mask,
+// bit k says whether operand k advances. Only floating-point rows are worth compiling for every instruction set.
 template <class F, class T>
 void run_packed(const void* functor, const void* const* x, unsigned mask, void* y, int64_t n) {
   using R = decltype(functor_result<F, T>(std::make_index_sequence<F::arity>{}));

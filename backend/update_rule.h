@@ -3,8 +3,9 @@
 //
 //   struct Lion {
 //     static constexpr std::string_view name = "lion";
-//     static int moments(const RuleSettings&);                          // spans of state it keeps: 0, 1 or 2
-//     template <class F> static void visit(const RuleSettings&, F&& f); // f(Element{}) with the variant that is asked for
+//     static int moments(const RuleSettings&);               // spans of state it keeps: 0, 1 or 2
+//     template <class F>
+//     static void visit(const RuleSettings&, F&& f);         // f(Element{}) with the variant that is asked for
 //   };
 //
 // and an Element, compiled for both devices (T is float, or double on the CPU),
@@ -12,7 +13,8 @@
 //   struct LionElement {
 //     static constexpr int moments = 1;
 //     template <class T> struct Scalars { ... };                        // of a span of elements, in T
-//     HD static void once(const RuleSettings&, int64_t t, double (&facts)[kRuleFacts]);   // once a step; t counts from 1
+//     HD static void once(const RuleSettings&, int64_t t, double (&facts)[kRuleFacts]);   // once a step; t counts from
+//     1
 //     template <class T> HD static Scalars<T> scalars(const RuleSettings&, const RuleStep&);
 //     template <class T> HD static T move(const Scalars<T>&, T p, T g, T& m, T& v);       // returns the new p
 //   };

@@ -148,7 +148,8 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
 }  // namespace
 
 namespace {
-// What a node's rule has added to a graph, before any of it is computed: values [from, ..). Constants are there already.
+// What a node's rule has added to a graph, before any of it is computed: values [from, ..). Constants are there
+// already.
 class Budget {
  public:
   Budget(const SourceGraph& g, const BindOptions& o) : limit_(activation_limit(g, o.input_dims)) {

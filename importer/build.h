@@ -9,8 +9,8 @@
 //
 // Graphs of If, Loop and Scan that stay are Attrs of kind SourceGraph. A value they capture is a temp without
 // producer that is not among their inputs; it has the outer value's name. The outer values are inputs of the node
-// behind its own, their names the attribute kCaptures (graph/bind.h). Floating tensors that the file keeps inside such a
-// graph are values of the outermost one, captured like others, so that they can be trained.
+// behind its own, their names the attribute kCaptures (graph/bind.h). Floating tensors that the file keeps inside such
+// a graph are values of the outermost one, captured like others, so that they can be trained.
 #pragma once
 
 #include <map>

@@ -2,11 +2,11 @@
 // and nearest_mode, scales or sizes, roi, antialias. Interpolation is separable: one linear map per resized axis
 // (ops/axis_map.h), hence the gradient.
 //
-// Coordinates are those of the ONNX specification as onnxruntime computes them, which differ from onnx.reference: lengths
-// are the integers that the tensors have, also where scales are fractional (PyTorch's align_corners agrees); an output of
-// one element lies at 0 in pytorch_half_pixel; an axis whose scale is 1 is copied, and so is a tensor that keeps its
-// size; what is decided by a comparison (lengths, the nearest pixel, inside or outside) is computed in fp32; nearest of
-// opset 10 takes the ceiling where it shrinks.
+// Coordinates are those of the ONNX specification as onnxruntime computes them, which differ from onnx.reference:
+// lengths are the integers that the tensors have, also where scales are fractional (PyTorch's align_corners agrees); an
+// output of one element lies at 0 in pytorch_half_pixel; an axis whose scale is 1 is copied, and so is a tensor that
+// keeps its size; what is decided by a comparison (lengths, the nearest pixel, inside or outside) is computed in fp32;
+// nearest of opset 10 takes the ceiling where it shrinks.
 #include <algorithm>
 #include <cmath>
 

@@ -168,7 +168,7 @@ const RegisterSignatures onnx{
         {"f2 f2 f?", {"com.microsoft::FusedGemm"}},
         {"f1+ f1+", {"com.microsoft::FusedMatMul", "com.microsoft::TransposeMatMul"}},
         {"f1+ f1+ f?", {"com.microsoft::GemmFastGelu"}},
-        {"i f i?", {"com.microsoft::DequantizeLinear"}},
+        {"a f a?", {"com.microsoft::DequantizeLinear"}},
         {"f f i?", {"com.microsoft::QuantizeLinear"}},
         {"f1+ i2 f i? f1?", {"com.microsoft::DynamicQuantizeMatMul"}},
         {"i1+ i2 f f i? i? f1?", {"com.microsoft::MatMulIntegerToFloat"}},

@@ -48,7 +48,8 @@ Spatial read_spatial(const Lowering& l, const Dims& in, Dims kernel, AutoPad sam
     fail(Exit::model, "E_ATTR",
          cat("kernel_shape ", to_string(s.kernel), ", but the weight's kernel is ", to_string(kernel)));
   }
-  // A pool's window may be anything; one that is far larger than what it slides over is a broken file, and takes for ever.
+  // A pool's window may be anything; one that is far larger than what it slides over is a broken file, and takes for
+  // ever.
   if (kernel.empty() && numel(s.kernel) > std::max<int64_t>(1 << 16, 16 * numel(in)))
     fail(Exit::model, "E_ATTR", cat("a window of ", to_string(s.kernel), " over ", to_string(in)));
   s.strides = read(l, "strides", r, Dims(r, 1), 1);

@@ -2,8 +2,8 @@
 //
 // A run in a folder without results writes there; model.onnx and the final run.json are put together in "<dir>/.finish"
 // and moved to their places when they are complete. A run that replaces another (--overwrite) writes everything into
-// "<dir>/.new-run" and takes the old one's place at its end: until then the old run is whole. Stopped or killed, it goes
-// on there with --resume auto; --overwrite begins it again; removing .new-run gives it up.
+// "<dir>/.new-run" and takes the old one's place at its end: until then the old run is whole. Stopped or killed, it
+// goes on there with --resume auto; --overwrite begins it again; removing .new-run gives it up.
 // A move is written down (".move.json" in the folder that is moved) before it begins: the next start finishes what a
 // crash cut short.
 #pragma once

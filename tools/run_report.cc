@@ -159,7 +159,7 @@ void write_run(const cli::Options& opts, const std::string& dir, const Imported&
                const std::vector<std::string>& classes, bool finished) {
   nlohmann::json j = nlohmann::json::parse(cli::effective_config_json(opts));
   j["finished"] = finished;
-  j["model_sha256"] = config.hashes.at("model");
+  j["model_sha256"] = config.fixed.at("model");
   j["model_nodes"] = model.graph.nodes.size();
   j["labels"] = classes;
   j["precision"] = {{"dtype", plan.any_low() ? std::string(name_of(plan.low)) : "float32"},

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "importer/head.h"
 #include "tools/calibrate_plan.h"
-#include "tools/cli/values.h"
 #include "tools/common.h"
 #include "tools/device.h"
 #include "tools/exported_metrics.h"
@@ -24,6 +23,7 @@
 #include "tools/surgery.h"
 #include "tools/train_data.h"
 #include "tools/train_memory.h"
+#include "tools/training_config.h"
 #include "tools/verbs.h"
 #include "trainer/flat_views.h"
 #include "trainer/update_profile.h"
@@ -31,15 +31,6 @@
 namespace amp {
 
 namespace {
-
-// What the flags name and a run reads. A run.json that is given back as --config is not: it was read already.
-std::vector<std::pair<std::string, std::string>> inputs_of(const cli::Options& opts) {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const char* flag : {"model", "train", "val", "vocab", "teacher", "precision_plan"}) {
-    if (opts.has(flag)) out.emplace_back(cat("--", flag), opts.str(flag));
-  }
-  return out;
-}
 
 // A text longer than the model's position table is found before the first step.
 void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64_t longest) {
@@ -64,116 +55,6 @@ int64_t longest_of(const Dataset& data, int64_t multiple, int64_t max) {
   for (const int32_t l : data.lengths()) n = std::max<int64_t>(n, l);
   const int64_t padded = (n + multiple - 1) / multiple * multiple;
   return max > 0 ? std::min(padded, std::max(n, max)) : padded;
-}
-
-LossScaleConfig scale_config(const cli::Options& opts, const PrecisionPlan& plan) {
-  // The plan's, where no flag says otherwise.
-  LossScaleConfig c = plan.list.loss_scale;
-  if (!plan.any_f16()) {
-    c.mode = LossScaleConfig::Mode::off;
-    return c;
-  }
-  if (opts.was_set("loss_scale")) c.mode = LossScaleConfig::Mode::dynamic;
-  if (opts.str("loss_scale") != "dynamic") {
-    c.mode = LossScaleConfig::Mode::fixed;
-    c.init = cli::parse_number(opts.str("loss_scale")).value();
-    return c;
-  }
-  const std::pair<const char*, double*> reals[] = {{"init_loss_scale", &c.init},
-                                                   {"scale_growth_factor", &c.growth_factor},
-                                                   {"scale_backoff_factor", &c.backoff_factor},
-                                                   {"min_loss_scale", &c.min},
-                                                   {"max_loss_scale", &c.max}};
-  for (const auto& [flag, value] : reals) {
-    if (opts.was_set(flag)) *value = opts.num(flag);
-  }
-  if (opts.was_set("scale_growth_interval"))
-    c.growth_interval = static_cast<int32_t>(opts.integer("scale_growth_interval"));
-  if (opts.was_set("scale_hysteresis")) c.hysteresis = static_cast<int32_t>(opts.integer("scale_hysteresis"));
-  if (c.mode == LossScaleConfig::Mode::dynamic) c.init = std::clamp(c.init, c.min, c.max);
-  return c;
-}
-
-OptimizerConfig optimizer_config(const cli::Options& opts) {
-  OptimizerConfig c;
-  c.rule = update_rule_from_name(opts.str("optimizer"));
-  c.settings.beta1 = opts.num("adam_beta1");
-  c.settings.beta2 = opts.num("adam_beta2");
-  c.settings.eps = opts.num("adam_epsilon");
-  c.settings.momentum = opts.num("momentum");
-  c.settings.nesterov = opts.flag("nesterov");
-  c.weight_decay = opts.num("weight_decay");
-  c.clip_mode = clip_mode_from_name(opts.str("clip_mode"));
-  c.max_grad_norm = opts.num("max_grad_norm");
-  c.ema_decay = opts.num("ema_decay");
-  c.validate();
-  return c;
-}
-
-std::function<bool(int64_t)> overflow_drill(const cli::Options& opts) {
-  const cli::StepRanges ranges = cli::parse_steps(opts.str("inject_overflow")).value_or(cli::StepRanges{});
-  if (ranges.empty()) return nullptr;
-  return [ranges](int64_t step) {
-    return std::any_of(ranges.begin(), ranges.end(),
-                       [&](const auto& r) { return step >= r.first && step <= r.second; });
-  };
-}
-
-TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan, const Goal& goal,
-                             const TrainData& data) {
-  TrainerConfig c;
-  c.goal = goal;
-  c.optimizer = optimizer_config(opts);
-  c.scale = scale_config(opts, plan);
-  c.sampler = sampler_options(opts, data.text);
-  if (data.train->size() == 1) c.sampler.batch_size = 1;  // a whole batch
-  const Sampler sampler(data.train->size(), data.train->lengths(), c.sampler);
-  const double epochs = opts.num("epochs");
-  c.max_steps = opts.integer("max_steps") >= 0
-                    ? opts.integer("max_steps")  // 0: import and export only
-                    : static_cast<int64_t>(std::ceil(epochs * static_cast<double>(sampler.windows_per_epoch())));
-  c.schedule.kind = schedule_from_name(opts.str("lr_scheduler"));
-  c.schedule.lr = opts.num("lr");
-  c.schedule.total_steps = c.max_steps;
-  c.schedule.warmup_steps = resolve_warmup(opts.num("warmup_steps"), c.max_steps);
-  c.eval_batch_size = opts.integer("eval_batch_size");
-  c.eval_steps = opts.integer("eval_steps");
-  c.save_steps = opts.integer("save_steps");
-  c.save_total_limit = opts.integer("save_total_limit");
-  c.max_consecutive_skips = opts.integer("max_consecutive_skips");
-  c.logging_steps = opts.integer("logging_steps");
-  c.early_stopping_patience = opts.integer("early_stopping_patience");
-  c.best_metric = opts.str("metric_for_best_model");
-  if (c.best_metric == "auto") c.best_metric = best_metric(goal.task, goal.classes);
-  c.output_dir = opts.str("output_dir");
-  c.inject_overflow = overflow_drill(opts);
-  c.quiet = opts.flag("quiet");
-  for (const char* key : {"batch_size",     "gradient_accumulation_steps",
-                          "optimizer",      "lr",
-                          "momentum",       "weight_decay",
-                          "lr_scheduler",   "warmup_steps",
-                          "max_grad_norm",  "dropout",
-                          "head",           "head_from",
-                          "pooling",        "cut_at",
-                          "num_labels",     "freeze_layers",
-                          "lora",           "ema_decay",
-                          "max_seq_len",    "pad_to_multiple",
-                          "use_fp16",       "use_bf16",
-                          "amp_level",      "precision_plan",
-                          "loss",           "task",
-                          "teacher",        "teacher_weight",
-                          "temperature",    "seed",
-                          "train",          "max_steps",
-                          "epochs",         "tie_weights",
-                          "batchnorm",      "shuffle",
-                          "group_by_length"}) {
-    c.hashes[key] = cli::value_text(opts.value(key));
-  }
-  for (const char* key : {"freeze", "trainable", "label_smoothing", "doc_stride"}) {
-    if (opts.was_set(key)) c.hashes[key] = cli::value_text(opts.value(key));
-  }
-  c.hashes["model"] = model_sha256(opts.str("model"));
-  return c;
 }
 
 std::vector<TrainedTensor> trained_tensors(const Session& session, const float* span) {
@@ -201,7 +82,7 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   const bool dry = only_export.empty() && opts.verb == cli::Verb::train && opts.flag("dry_run");  // writes nothing
   if (planning || dry) {
   } else if (only_export.empty()) {
-    folder.emplace(OutputRequest{dir, opts.str("resume"), opts.flag("overwrite"), inputs_of(opts)});
+    folder.emplace(OutputRequest{dir, opts.str("resume"), opts.flag("overwrite"), input_files(opts)});
   } else {
     exported_checkpoint = newest_checkpoint(dir + "/checkpoints");
   }
@@ -267,6 +148,11 @@ static int train(const cli::Options& opts, const std::string& only_export) {
                                  : calibrate_plan(opts, g, goal, *data.train, data.text).plan;
   RunFacts facts;
   TrainerConfig config = trainer_config(opts, plan, goal, data);
+  if (!only_export.empty()) {  // the settings are those of its run.json, and the data may be others by now
+    std::string model_now = config.fixed.at("model");
+    config.fixed = checkpoint->hashes;
+    config.fixed["model"] = std::move(model_now);
+  }
   config.output_dir = work;
   config.on_step = [&facts](const StepResult&) {
     if (!facts.first_step_seconds) facts.first_step_seconds = process_seconds();

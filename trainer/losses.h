@@ -83,8 +83,8 @@ int64_t batch_rows(const Losses& losses, const Tensors& batch);
 // The sums and items of a window (or of a whole evaluation), term by term.
 class LossWindow {
  public:
-  // whole_set: losses that are the root of a mean are that of all items, not a mean of the batches' roots. Each batch is
-  // then counted and added in turn. (Training minimises what its micro-batches' gradients are of: the mean.)
+  // whole_set: losses that are the root of a mean are that of all items, not a mean of the batches' roots. Each batch
+  // is then counted and added in turn. (Training minimises what its micro-batches' gradients are of: the mean.)
   explicit LossWindow(const Losses& losses, bool whole_set = false);
   void count(const Tensors& batch);           // items of a micro-batch, before it runs
   void add(const std::vector<double>& sums);  // what Session returned for it

@@ -61,16 +61,18 @@ std::string what_fits(int64_t free, int64_t batch_size, int64_t accumulation,
     return cat("--batch_size ", b, " --gradient_accumulation_steps ", steps, " would fit: ", with_thousands(needs),
                " B");
   }
-  return "no batch size fits: freeze layers, use --use_fp16 or --use_bf16, a smaller --max_seq_len, or a device with more memory";
+  return "no batch size fits: freeze layers, use --use_fp16 or --use_bf16, a smaller --max_seq_len, or a device with "
+         "more "
+         "memory";
 }
 
 void require_memory(const MemoryBill& bill, int64_t free, int64_t batch_size, int64_t accumulation,
                     const std::function<MemoryBill(int64_t)>& measure) {
   if (bill.total() <= free) return;
   fail(Exit::memory, "E_OOM",
-       cat("training with --batch_size ", batch_size, " needs ", with_thousands(bill.total()),
-           " B of memory, ", with_thousands(free), " B are free: there would be no room for ",
-           bill.short_of(free), ". ", bill.text(), ". Largest tensors: ", join(bill.largest, "; ")),
+       cat("training with --batch_size ", batch_size, " needs ", with_thousands(bill.total()), " B of memory, ",
+           with_thousands(free), " B are free: there would be no room for ", bill.short_of(free), ". ", bill.text(),
+           ". Largest tensors: ", join(bill.largest, "; ")),
        what_fits(free, batch_size, accumulation, measure));
 }
 

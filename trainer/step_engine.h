@@ -1,5 +1,5 @@
-// StepEngine: from a window's micro-batches to an optimizer step, by one protocol on every device (backend/update.h). On
-// the CPU a step is over when submit() returns; a GPU is only asked for it, and take() tells of it later, in order.
+// StepEngine: from a window's micro-batches to an optimizer step, by one protocol on every device (backend/update.h).
+// On the CPU a step is over when submit() returns; a GPU is only asked for it, and take() tells of it later, in order.
 // Everything a checkpoint keeps of the optimizer and the loss scale is here.
 #pragma once
 

@@ -1,10 +1,11 @@
-// Stop requests: SIGINT, SIGTERM, SIGHUP. Where a step must be finished and a checkpoint written (StopSignals) the first
-// one sets a flag that the loop polls, a second one ends the process at once. Everywhere else (ImmediateStop) the first
-// one does: temporary files are removed, the last line of stderr is the JSON object of an error, the exit code
+// Stop requests: SIGINT, SIGTERM, SIGHUP. Where a step must be finished and a checkpoint written (StopSignals) the
+// first one sets a flag that the loop polls, a second one ends the process at once. Everywhere else (ImmediateStop) the
+// first one does: temporary files are removed, the last line of stderr is the JSON object of an error, the exit code
 // 128 + the signal's number, or 75 once a checkpoint holds all that was done.
 //
 // Copies of the first signal do not count as a second: timeout(1), mpirun and terminals deliver a request to the
-// process and again to its group, microseconds apart. A signal that is ignored when the program starts (nohup) stays so.
+// process and again to its group, microseconds apart. A signal that is ignored when the program starts (nohup) stays
+// so.
 #pragma once
 
 #include <signal.h>

@@ -240,7 +240,7 @@ void Trainer::save(const SamplerState& next) {
   c.step = step_;
   c.tensors = engine_.state();
   add_views(session_.moving(), "param", params.as<float>(), c.tensors);
-  c.hashes = config_.hashes;
+  c.hashes = config_.fixed;
   const ScaleState s = engine_.scale();
   nlohmann::json state = {{"applied_steps", engine_.applied_steps()},
                           {"scaler",
@@ -262,7 +262,7 @@ void Trainer::save(const SamplerState& next) {
 }
 
 void Trainer::resume(const Checkpoint& c) {
-  require_same(c.hashes, config_.hashes);
+  require_same(c.hashes, config_.fixed);
   try {
     const nlohmann::json state = nlohmann::json::parse(c.state);
     HostTensor params = session_.host_params();

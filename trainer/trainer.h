@@ -39,7 +39,7 @@ struct TrainerConfig {
   int64_t early_stopping_patience = 0;
   std::string best_metric = "accuracy";
   std::string output_dir;
-  std::map<std::string, std::string> hashes;       // what must be the same to resume
+  std::map<std::string, std::string> fixed;        // settings and files that must be the same to resume
   std::function<bool(int64_t)> inject_overflow;    // by attempted step
   std::function<void(const StepResult&)> on_step;  // after each attempted step
   bool quiet = false;

@@ -221,7 +221,8 @@ struct PlainGradQueries : PlainBackward {
   }
 };
 
-// d = sum dy y of every query, 0 where no gradient arrives, whatever y is: sixteen lanes a row, W elements at a time. Rows are visited as they lie in memory.
+// d = sum dy y of every query, 0 where no gradient arrives, whatever y is: sixteen lanes a row, W elements at a time.
+// Rows are visited as they lie in memory.
 template <int W>
 struct AttentionDots {
   static constexpr bool cooperative = true;

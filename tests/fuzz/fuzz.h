@@ -1,5 +1,5 @@
-// Fuzz targets (libFuzzer): what any input must do to a reader. It is accepted, or refused with an Error that blames the
-// input; a crash, a hang, an exception of another kind or an internal error is a fault of ours.
+// Fuzz targets (libFuzzer): what any input must do to a reader. It is accepted, or refused with an Error that blames
+// the input; a crash, a hang, an exception of another kind or an internal error is a fault of ours.
 #pragma once
 
 #include <unistd.h>

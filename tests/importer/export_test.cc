@@ -128,15 +128,18 @@ TEST_CASE("a file above the limit moves its tensors outside", "[export]") {
   }
 }
 
-TEST_CASE("exporting over the imported file works, a missing folder is a storage error", "[export]") {
+TEST_CASE("exporting over the imported file works, a missing folder is made, a file in its place is a storage error",
+          "[export]") {
   const Folder f;
   std::filesystem::copy(kData + "store_external_hand17", f.path / "m");
   std::filesystem::permissions(f.path / "m", std::filesystem::perms::owner_all);
   const Imported m = import_model(f / "m/model.onnx");
   export_model(*m.doc, m.graph, shifted(m.graph), {}, f / "m/model.onnx");
   CHECK(import_model(f / "m/model.onnx").graph.nodes.size() == m.graph.nodes.size());
+  export_model(*m.doc, m.graph, {}, {}, f / "none/out.onnx");
+  CHECK(std::filesystem::exists(f.path / "none/out.onnx"));
   try {
-    export_model(*m.doc, m.graph, {}, {}, f / "none/out.onnx");
+    export_model(*m.doc, m.graph, {}, {}, f / "none/out.onnx/out.onnx");
     FAIL("no error");
   } catch (const Error& e) {
     CHECK(e.exit() == Exit::storage);

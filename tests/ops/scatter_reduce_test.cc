@@ -1,4 +1,5 @@
-// ScatterElements with mul, max and min where updates meet and tie, against PyTorch 2's scatter_reduce; MatMul of integers.
+// ScatterElements with mul, max and min where updates meet and tie, against PyTorch 2's scatter_reduce; MatMul of
+// integers.
 #include <catch2/catch_all.hpp>
 
 #include "tests/ops/one_node.h"

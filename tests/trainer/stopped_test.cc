@@ -44,7 +44,7 @@ class Interrupted : public Dataset {
   }
   std::string where(int64_t sample) const override { return data_->where(sample); }
   void check_token_range(const std::string&, int64_t) const override {}
-  void check_label_range(int64_t) const override {}
+  void check_label_range(int64_t, int64_t) const override {}
   mutable std::atomic<int> asked{0};
 
  private:

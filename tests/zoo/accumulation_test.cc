@@ -63,6 +63,7 @@ Run one_step(int64_t batch, double ratio) {
   c.sampler.accumulation = 32 / batch;
   c.output_dir = folder;
   c.quiet = true;
+  session.prepare(c.goal.losses, {{"x", random({batch, 6}, 3)}, {"label", random({batch, 3}, 9)}});
   const StopSignals stop;
   Trainer(session, *data, nullptr, stop, c).run();
   Run run;
