@@ -2,15 +2,15 @@
 # Builds everything and runs every test, by ctest. Installs what it needs (cmake/bootstrap.sh); a second run reuses the
 # first's work. Ends with one line: "N passed, N failed, N skipped" (Catch2 test cases, and checks that are none);
 # failed and skipped ones are named above it.
-#   ./test.sh           all of it
-#   ./test.sh --quick   without the CUDA plugin, sanitizers, and the tests labelled slow
+#   ./test.sh              all of it but the sanitizers
+#   ./test.sh --quick      without the CUDA plugin and the tests labelled slow
+#   ./test.sh --sanitize   most tests under AddressSanitizer and UndefinedBehaviorSanitizer, and a minute of each fuzz target
 set -euo pipefail
 cd "$(dirname "$0")"
-quick=0
-case "${1:-}" in
-  "") ;;
-  --quick) quick=1 ;;
-  *) echo "usage: ./test.sh [--quick]" >&2; exit 2 ;;
+what=${1:-all}
+case "$what" in
+  all|--quick|--sanitize) ;;
+  *) echo "usage: ./test.sh [--quick|--sanitize]" >&2; exit 2 ;;
 esac
 
 prefix=$(./cmake/bootstrap.sh --tests | tail -1)
@@ -31,13 +31,20 @@ check() {
   ctest --test-dir "$folder" --output-on-failure --output-junit results/ctest.xml -j "$(nproc)" "$@" || true
 }
 
-if [ $quick = 1 ]; then
-  build release build --target onnx-amp-finetune tests_quick
-  check build -LE slow
-  exec tests/summary.py build
-fi
-build release build
-check build
-build sanitize build-sanitize --target tests_sanitize
-check build-sanitize -L sanitize
-exec tests/summary.py build build-sanitize
+case "$what" in
+  all)
+    build release build
+    check build
+    exec tests/summary.py build
+    ;;
+  --quick)
+    build release build --target onnx-amp-finetune tests_quick
+    check build -LE slow
+    exec tests/summary.py build
+    ;;
+  --sanitize)
+    build sanitize build-sanitize --target tests_sanitize
+    check build-sanitize -L sanitize
+    exec tests/summary.py build-sanitize
+    ;;
+esac

@@ -329,3 +329,32 @@ TEST_CASE("a file size limit: exit 7, checkpoints whole, nothing left behind", "
   CHECK(contents(dir) == before);
   CHECK(list_dir(f.path.string()) == std::vector<std::string>{"run"});
 }
+
+TEST_CASE("a resumed run has the settings and the data it began with", "[folder]") {
+  const Folder f;
+  const std::string dir = f / "run", data = f / "data.safetensors";
+  stdfs::copy_file(kEntry + "/batch.safetensors", data);
+  stdfs::permissions(data, stdfs::perms::owner_all);
+  const auto words = [&](std::vector<std::string> more) {
+    std::vector<std::string> w = {kEntry + "/model.onnx", "--train", data,           "--loss",
+                                  "cross_entropy",        "--quiet", "--output_dir", dir,
+                                  "--max_steps",          "2",       "--save_steps", "1"};
+    w.insert(w.end(), more.begin(), more.end());
+    return w;
+  };
+  must_run(words({}));
+  const Error e = error_of([&] { must_run(words({"--resume", "auto", "--adam_beta1", "0.8", "--clip_mode", "inf"})); });
+  CHECK(e.exit() == Exit::checkpoint);
+  CHECK(e.id() == "E_CKPT_MISMATCH");
+  CHECK_THAT(e.fact(),
+             ContainsSubstring("adam_beta1 was 0.9, is 0.8") && ContainsSubstring("clip_mode was norm, is inf"));
+  must_run(words({"--resume", "auto", "--threads", "1", "--logging_steps", "7"}));
+
+  std::vector<NamedTensor> other = read_safetensors(data).tensors;
+  for (NamedTensor& t : other) {
+    if (is_float(t.tensor.dtype())) t.tensor = HostTensor::zeros(t.tensor.dtype(), t.tensor.dims());
+  }
+  write_safetensors(data, other);
+  CHECK_THAT(error_of([&] { must_run(words({"--resume", "auto"})); }).fact(), ContainsSubstring("train was "));
+  must_run({"export", dir, "--out", f / "out.onnx"});  // it needs the shapes alone
+}
