@@ -13,7 +13,9 @@ case "$what" in
   *) echo "usage: ./test.sh [--quick|--sanitize]" >&2; exit 2 ;;
 esac
 
-prefix=$(./cmake/bootstrap.sh --tests | tail -1)
+needs=--tests
+[ "$what" != --sanitize ] || needs=--sanitize
+prefix=$(./cmake/bootstrap.sh "$needs" | tail -1)
 
 # build PRESET FOLDER CMAKE_BUILD_ARGUMENT...
 build() {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the system packages and builds the pinned third-party libraries once, into a cache
 # keyed by version and compiler. Prints the install prefix as its last line.
-#   --tests            also what ./test.sh needs beyond the program: clang's tools and sanitizers
+#   --tests            also what ./test.sh needs beyond the program: clang-format
+#   --sanitize         also what ./test.sh --sanitize needs: clang and its sanitizers
 #   ONNX_AMP_DEPS      cache folder            (default ~/.cache/onnx-amp-finetune)
 #   ONNX_AMP_SKIP_APT  1: install no packages  (they are there already)
 set -euo pipefail
@@ -13,8 +14,10 @@ PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pi
   libprotobuf-dev protobuf-compiler nlohmann-json3-dev libdnnl-dev ocl-icd-opencl-dev
   libutf8proc-dev zlib1g-dev"
 # One version of clang-format and clang for everybody: another formats and warns differently.
-TEST_PACKAGES="clang-14 clang-format-14 libclang-rt-14-dev libomp-14-dev"
-if [ "${1:-}" = --tests ]; then PACKAGES="$PACKAGES $TEST_PACKAGES"; fi
+case "${1:-}" in
+  --tests) PACKAGES="$PACKAGES clang-format-14" ;;
+  --sanitize) PACKAGES="$PACKAGES clang-14 libclang-rt-14-dev libomp-14-dev" ;;
+esac
 
 say() { echo "bootstrap: $*" >&2; }
 
