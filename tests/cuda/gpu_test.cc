@@ -52,7 +52,7 @@ TEST_CASE("the program without a GPU: --device cuda ends with 2, auto computes o
       fs::exists(here / "onnx-amp-finetune") ? here / "onnx-amp-finetune" : here / "../onnx-amp-finetune";
   if (!fs::exists(program)) SKIP("there is no onnx-amp-finetune beside the tests");
   const std::string entry = (zoo_entries().back()).string(),
-                    out = (fs::temp_directory_path() / cat("amp-device-", getpid())).string();
+                    out = (fs::temp_directory_path() / cat("amp-device-", getpid(), ".safetensors")).string();
   const auto run = [&](const std::string& device) {
     const std::string command =
         cat("CUDA_VISIBLE_DEVICES=-1 '", program.string(), "' predict '", entry, "/model.onnx' --inputs '", entry,
