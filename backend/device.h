@@ -58,7 +58,7 @@ class Device {
 
   // How often so far a kernel could not find out whether a library's version of it is right: it has seen zeros only.
   // What runs without adding to it may be recorded.
-  virtual int64_t unproved() const { return 0; }
+  virtual int64_t unvalidated() const { return 0; }
 
   // Null where there is nothing to gain. Nothing may wait while `work` runs.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;

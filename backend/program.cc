@@ -358,10 +358,10 @@ void Program::run() {
     recording_ = device_->record([this] { launch(); });
     if (recording_) return recording_->replay();
   }
-  const int64_t before = device_->unproved();
+  const int64_t before = device_->unvalidated();
   launch();
   // Recorded, a node would stay with what it is computed by now. Some never see anything but zeros.
-  ran_ = device_->unproved() == before || ++undecided_runs_ >= kMostUndecided;
+  ran_ = device_->unvalidated() == before || ++undecided_runs_ >= kMostUndecided;
 }
 
 void Program::run(const Observer& see) {

@@ -3,7 +3,7 @@
 namespace amp {
 namespace {
 
-struct Walk {
+struct PayloadVisitor {
   const std::function<void(int, Slot)>& visit;
   int next = 0;
 
@@ -27,7 +27,7 @@ struct Walk {
 }  // namespace
 
 void for_each_slot(onnx::ModelProto& model, const std::function<void(int, Slot)>& visit) {
-  Walk walk{visit};
+  PayloadVisitor walk{visit};
   if (model.has_graph()) walk.graph(*model.mutable_graph());
   for (auto& f : *model.mutable_functions()) {
     for (auto& a : *f.mutable_attribute_proto()) walk.attribute(a);

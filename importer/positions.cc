@@ -109,9 +109,9 @@ std::vector<char> live_nodes(const SourceGraph& g) {
 namespace {
 
 // The walk behind uses_behind_views.
-class Walk {
+class WeightPath {
  public:
-  Walk(const SourceGraph& g, const std::vector<std::vector<int>>& consumers, const std::vector<char>& live)
+  WeightPath(const SourceGraph& g, const std::vector<std::vector<int>>& consumers, const std::vector<char>& live)
       : g_(g), consumers_(consumers), live_(live) {}
 
   std::vector<Use> from(int value) {
@@ -162,7 +162,7 @@ class Walk {
     if (at < 0 || body.values[static_cast<size_t>(at)].producer >= 0) return;
     const auto consumers = body.consumers();
     const auto live = live_nodes(body);
-    Walk walk(body, consumers, live);
+    WeightPath walk(body, consumers, live);
     for (Use u : walk.from(at)) {
       u.node = user;
       u.input = input;
@@ -191,7 +191,7 @@ class Walk {
 
 std::vector<Use> uses_behind_views(const SourceGraph& g, const std::vector<std::vector<int>>& consumers,
                                    const std::vector<char>& live, int value) {
-  return Walk(g, consumers, live).from(value);
+  return WeightPath(g, consumers, live).from(value);
 }
 
 bool blocks_gradient(const SourceNode& n, int input) {

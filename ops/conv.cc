@@ -1,4 +1,4 @@
-// Conv: ONNX 1+; com.microsoft FusedConv. Core operators, 2-d and 3-d, all attributes explicit (backend/window.h):
+// Conv: ONNX 1+; com.microsoft FusedConv. Core operators, 2-d and 3-d, all attributes explicit (backend/sliding_window.h):
 //
 //   Conv(x, w, bias?)       y[n,m,o] = bias[m] + sum_{c,k} w[m,c,k] x[n,c, o stride + k dilation - pad]
 //   ConvGradX(dy, w) {dims} the transpose in x: also ConvTranspose's forward
@@ -7,7 +7,7 @@
 // The three are one trilinear form, so that each one's gradients are the other two.
 #include "backend/cpu/conv.h"
 
-#include "backend/window.h"
+#include "backend/sliding_window.h"
 #include "ops/conv.h"
 #include "ops/elementwise_op.h"
 #include "ops/fused_activation.h"

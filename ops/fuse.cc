@@ -183,7 +183,8 @@ class Fuser {
         if (producer(v) < 0 || group_of(producer(v)) != group) operands.push_back(g_.value(v).dims);
       }
     }
-    return operands.size() <= kSumOperands && can_sum_along(shape, in_fours(make_walk(dims, operands), dropout_rows));
+    return operands.size() <= kSumOperands &&
+           can_sum_along(shape, in_fours(make_broadcast_loop(dims, operands), dropout_rows));
   }
 
   template <class Inside>

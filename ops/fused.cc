@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "backend/broadcast_loop.h"
 #include "backend/elementwise.h"
 #include "backend/fused_program.h"
-#include "backend/walk.h"
 #include "graph/op.h"
 #include "ops/dropout.h"
 #include "ops/fused_layout.h"
@@ -44,7 +44,7 @@ class Chunks {
     const Dims& dims = a.out[0].dims;
     std::vector<Dims> operands;
     for (const Tensor& t : in_) operands.push_back(t.dims);
-    walk_ = make_walk(dims, operands);
+    loop_ = make_broadcast_loop(dims, operands);
     size_t out = 0;
     std::erase_if(program_.steps, [](const FusedStep& s) { return s.op == kFusedSum; });  // they are the last ones
     for (const FusedStep& s : program_.steps) {
@@ -60,8 +60,8 @@ class Chunks {
       steps_.push_back(step);
     }
   }
-  int64_t rows() const { return walk_.outer; }
-  int64_t inner() const { return walk_.inner; }
+  int64_t rows() const { return loop_.outer; }
+  int64_t inner() const { return loop_.inner; }
 
   // Elements begin .. end of a row.
   void run(int64_t row, int64_t begin, int64_t end) const {
@@ -69,8 +69,8 @@ class Chunks {
     cells.resize(in_.size() + steps_.size());
     std::array<int64_t, kValues> offset{};
     int64_t rest = row;
-    for (size_t d = walk_.extent.size(); d-- > 0; rest /= walk_.extent[d]) {
-      for (size_t k = 0; k < in_.size(); ++k) offset[k] += rest % walk_.extent[d] * walk_.stride[k][d];
+    for (size_t d = loop_.extent.size(); d-- > 0; rest /= loop_.extent[d]) {
+      for (size_t k = 0; k < in_.size(); ++k) offset[k] += rest % loop_.extent[d] * loop_.stride[k][d];
     }
     std::array<const void*, kValues> at{};
     std::array<bool, kValues> walks;
@@ -78,19 +78,19 @@ class Chunks {
     for (int64_t b = begin; b < end; b += kPart) {
       const int64_t n = std::min(kPart, end - b);
       for (size_t k = 0; k < in_.size(); ++k) {
-        walks[k] = walk_.inner_stride[k] != 0 && walk_.inner > 1;
-        at[k] = load(in_[k], offset[k] + b * walk_.inner_stride[k], walks[k] ? n : 1, cells[k]);
+        walks[k] = loop_.inner_stride[k] != 0 && loop_.inner > 1;
+        at[k] = load(in_[k], offset[k] + b * loop_.inner_stride[k], walks[k] ? n : 1, cells[k]);
       }
       for (size_t i = 0; i < steps_.size(); ++i) {
         const size_t v = in_.size() + i;
-        step(i, row * walk_.inner + b, n, at, walks, cells[v]);
+        step(i, row * loop_.inner + b, n, at, walks, cells[v]);
         at[v] = &cells[v];
       }
       // Last: an output may lie where an input did.
       for (size_t i = 0; i < steps_.size(); ++i) {
         const Tensor& t = steps_[i].out;
         if (!t.data) continue;
-        char* const to = static_cast<char*>(t.data) + (row * walk_.inner + b) * size_of(t.dtype);
+        char* const to = static_cast<char*>(t.data) + (row * loop_.inner + b) * size_of(t.dtype);
         convert(steps_[i].is_bool ? DType::boolean : DType::f32, at[in_.size() + i], t.dtype, to, n);
       }
     }
@@ -145,7 +145,7 @@ class Chunks {
   std::vector<Tensor> in_;
   const RunState* state_;
   std::vector<Step> steps_;
-  Walk walk_;
+  BroadcastLoop loop_;
 };
 
 // Sums of what is stored, by their own kernels.

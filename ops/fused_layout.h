@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "backend/broadcast_loop.h"
 #include "backend/fused_program.h"
-#include "backend/walk.h"
 #include "ops/reduce_shape.h"
 
 namespace amp {
@@ -32,7 +32,7 @@ inline Attrs sum_attrs(const Attrs& fused) {
 }
 
 // Whether threads may take four neighbours. dropout_rows: elements of a row of each Dropout.
-inline bool in_fours(const Walk& w, const std::vector<int64_t>& dropout_rows) {
+inline bool in_fours(const BroadcastLoop& w, const std::vector<int64_t>& dropout_rows) {
   if (w.inner % 4 != 0) return false;
   for (size_t k = 0; k < w.stride.size(); ++k) {
     if (w.inner_stride[k] == 0) continue;

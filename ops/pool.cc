@@ -1,5 +1,5 @@
 // MaxPool (ONNX 1+), AveragePool (1+), GlobalAveragePool, GlobalMaxPool (1+). Core operators, 2-d and 3-d; besides the
-// window (backend/window.h) the attribute dims holds the output's whole dims:
+// window (backend/sliding_window.h) the attribute dims holds the output's whole dims:
 //
 //   MaxPool(x) -> y, tap       tap: which tap of its window an output took (row-major in the kernel); uint8, or int32
 //   MaxPoolGrad(dy, tap) -> dx              for kernels of more than 256 taps. NaN passes through.
@@ -8,7 +8,7 @@
 //   AveragePoolGrad(dy) -> dx
 #include "backend/cpu/pool.h"
 
-#include "backend/window.h"
+#include "backend/sliding_window.h"
 #include "ops/elementwise_op.h"
 #include "ops/spatial.h"
 

@@ -42,7 +42,7 @@ ScaleRule scale_rule(const LossScaleConfig& c) {
   return {c.mode == Mode::dynamic, c.growth_factor, c.backoff_factor, c.min, c.max, c.growth_interval, c.hysteresis};
 }
 
-StepScale told(const LossScaleConfig& config, float used, const ScaleState& after, bool found_inf) {
+StepScale make_scale_report(const LossScaleConfig& config, float used, const ScaleState& after, bool found_inf) {
   StepScale out;
   out.applied = !found_inf;
   out.used = used;
@@ -57,7 +57,7 @@ StepScale told(const LossScaleConfig& config, float used, const ScaleState& afte
 StepScale LossScaler::update(bool found_inf) {
   const float used = state_.scale;
   step_scale(scale_rule(config_), state_, found_inf);
-  return told(config_, used, state_, found_inf);
+  return make_scale_report(config_, used, state_, found_inf);
 }
 
 void LossScaler::set_scale(float scale) {

@@ -51,7 +51,7 @@ struct StepScale {
 };
 
 // Told from the state after the step.
-StepScale told(const LossScaleConfig& config, float used, const ScaleState& after, bool found_inf);
+StepScale make_scale_report(const LossScaleConfig& config, float used, const ScaleState& after, bool found_inf);
 
 class LossScaler {
  public:

@@ -1,4 +1,4 @@
-// The op-list: which operators may run in 16 bit, as the user edits it. JSON, format in DESIGN section 8:
+// The op-list: which operators may run in 16 bit, as the user edits it. JSON, format in docs/precision.md:
 //
 //   {"version": 1, "extends": "O1", "dtype": "fp16", "propagation": "paint",
 //    "allow": {"add": ["Swish"], "remove": ["LSTM"]}, "deny": ["Softmax"],

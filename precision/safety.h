@@ -15,7 +15,7 @@ enum class UnitSafety : uint8_t {
   all,      // part of an attention that guards against fully masked rows: a mask of -inf is as good as -3.4e38
 };
 
-// Node -> why. Four cases (graphs.md 4):
+// Node -> why. Four cases:
 //   * a constant beyond 65504 in magnitude, infinities included (mask values: -3.4e38, -inf), and every node that a
 //     value built from it reaches up to the first that bounds it (Add of a mask, then Softmax); bf16 rounds -FLT_MAX
 //     to -inf too, so the limit is the same for both types. Bounds of Clip, Max, Min and Pad are harmless.

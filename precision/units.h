@@ -1,6 +1,7 @@
 // Composites that exporters spell out as groups of nodes, found on the imported graph so that the plan paints each as
-// the one operator it is: a LayerNorm half in fp16 overflows in Pow and loses its epsilon. Spellings: graphs.md 3.1 and
-// 3.2, operands of Add and Mul in either order. A group counts only if its inner values go nowhere else.
+// the one operator it is: a LayerNorm half in fp16 overflows in Pow and loses its epsilon. Spellings are those of
+// PyTorch's, TensorFlow's and PaddlePaddle's exporters, operands of Add and Mul in either order. A group counts only
+// if its inner values go nowhere else.
 #pragma once
 
 #include <string>

@@ -16,8 +16,8 @@ bool wants_calibration(const cli::Options& opts) {
          (opts.flag("use_fp16") || opts.flag("use_bf16"));
 }
 
-CalibratedPlan calibrate_plan(const cli::Options& opts, const SourceGraph& graph, const Goal& goal, const Dataset& data,
-                              bool text) {
+CalibratedPlan calibrate_plan(const cli::Options& opts, const SourceGraph& graph, const Objective& objective,
+                              const Dataset& data, bool text) {
   CalibrateOptions o;
   o.low = opts.flag("use_bf16") ? DType::bf16 : DType::f16;
   o.rtol = opts.num("calibrate_rtol");
@@ -34,10 +34,10 @@ CalibratedPlan calibrate_plan(const cli::Options& opts, const SourceGraph& graph
   const auto wanted = static_cast<size_t>(opts.integer("calibrate_batches"));
   for (int64_t w = 0; w < sampler.windows_per_epoch() && batches.size() < wanted; ++w) {
     for (const Batch& batch : load_window(data, sampler.next()).batches) {
-      if (batches.size() < wanted) batches.push_back(to_tensors(batch, goal.teacher));
+      if (batches.size() < wanted) batches.push_back(to_tensors(batch, objective.teacher));
     }
   }
-  CalibratedPlan found = calibrate(graph, goal.losses, batches, o);
+  CalibratedPlan found = calibrate(graph, objective.losses, batches, o);
   for (const std::string& w : found.plan.warnings) std::cerr << "warning: " << w << '\n';
   if (!opts.flag("quiet")) {
     std::cerr << "calibration: " << found.plan.list.name << " with " << found.plan.list.rules.size() << " rules, error "

@@ -16,7 +16,7 @@ bool wants_calibration(const cli::Options& opts);
 
 // Over --calibrate_batches batches in training order. Starts from --amp_level or --precision_plan if one is named, else
 // from O2 and O1. Each plan that is tried is a line on stderr.
-CalibratedPlan calibrate_plan(const cli::Options& opts, const SourceGraph& graph, const Goal& goal, const Dataset& data,
-                              bool text);
+CalibratedPlan calibrate_plan(const cli::Options& opts, const SourceGraph& graph, const Objective& objective,
+                              const Dataset& data, bool text);
 
 }  // namespace amp

@@ -11,7 +11,7 @@
 #include "base/npz.h"
 #include "base/text.h"
 #include "importer/describe.h"
-#include "tools/device.h"
+#include "tools/choose_device.h"
 
 namespace amp {
 

@@ -25,18 +25,18 @@ std::vector<DType> written_types(const SourceGraph& g, DType& low) {
 }
 }  // namespace
 
-Metrics evaluate_export(const std::string& path, Goal goal, const Dataset& data, int64_t batch_size,
+Metrics evaluate_export(const std::string& path, Objective objective, const Dataset& data, int64_t batch_size,
                         const SessionOptions& options) {
   const Imported model = import_model(path);
-  for (LossSpec& s : goal.losses.parts) s.reads.clear();  // names of the training graph
-  bypass_endings(model.graph, goal.losses);
+  for (LossSpec& s : objective.losses.parts) s.reads.clear();  // names of the training graph
+  bypass_output_activations(model.graph, objective.losses);
   SessionOptions o;
   o.device = options.device;
   o.fusion = options.fusion;
   o.remove_padding = options.remove_padding;
   o.compute = written_types(model.graph, o.low);
   Session session(model.graph, o);
-  return evaluate(session, goal, data, batch_size);
+  return evaluate(session, objective, data, batch_size);
 }
 
 }  // namespace amp

@@ -21,11 +21,11 @@ bool known_task(Task task) {
 
 }  // namespace
 
-ModelRecord record_of(const cli::Options& opts, const Goal& goal, Task task, bool text, InputRanges ranges) {
+ModelRecord record_of(const cli::Options& opts, const Objective& objective, Task task, bool text, InputRanges ranges) {
   ModelRecord r;
-  r.task = text ? task : goal.task;
-  r.labels = goal.classes;
-  r.losses = goal.losses.parts;
+  r.task = text ? task : objective.task;
+  r.labels = objective.classes;
+  r.losses = objective.losses.parts;
   r.ranges = std::move(ranges);
   if (!text) return r;
   const auto keep = [&](const char* flag) {

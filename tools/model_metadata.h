@@ -8,7 +8,7 @@
 
 namespace amp {
 
-ModelRecord record_of(const cli::Options& opts, const Goal& goal, Task task, bool text, InputRanges ranges);
+ModelRecord record_of(const cli::Options& opts, const Objective& objective, Task task, bool text, InputRanges ranges);
 
 ModelRecord recorded(const ModelDoc& doc);
 

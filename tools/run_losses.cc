@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "importer/ending.h"
+#include "importer/output_activation.h"
 #include "trainer/loss_text.h"
 
 namespace amp {
@@ -142,19 +142,19 @@ Losses choose_losses(const cli::Options& opts, const SourceGraph& g, const std::
     }
   }
   if (automatic_loss && losses.parts[0].kind.rfind("cross_entropy", 0) == 0) {
-    const auto end = ending_of(g, g.find(losses.parts[0].outputs[0]));
+    const auto end = output_activation(g, g.find(losses.parts[0].outputs[0]));
     if (end && end->op == "Sigmoid") losses.parts[0].kind = "bce_logits";
   }
   smooth_labels(opts, losses);
   return losses;
 }
 
-std::vector<std::string> bypass_endings(const SourceGraph& g, Losses& losses) {
+std::vector<std::string> bypass_output_activations(const SourceGraph& g, Losses& losses) {
   std::vector<std::string> notes;
   for (LossSpec& s : losses.parts) {
     std::vector<std::string> reads, ops;
     for (const std::string& name : s.outputs) {
-      const auto end = ending_of(g, g.find(name));
+      const auto end = output_activation(g, g.find(name));
       if (!s.bypass || !end || !takes(s, end->op)) break;
       reads.push_back(value(g, end->logits).name);
       ops.push_back(end->op);

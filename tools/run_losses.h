@@ -21,7 +21,7 @@ Losses choose_losses(const cli::Options& opts, const SourceGraph& graph, const s
                      const std::string& automatic = {});
 
 // A loss on logits reads what lies before a trailing Softmax, LogSoftmax or Sigmoid. Returns what to tell the user.
-std::vector<std::string> bypass_endings(const SourceGraph& graph, Losses& losses);
+std::vector<std::string> bypass_output_activations(const SourceGraph& graph, Losses& losses);
 
 void print_losses(const Losses& losses, const std::vector<std::string>& notes);  // to stderr
 

@@ -3,8 +3,8 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "tools/choose_device.h"
 #include "tools/cli/help.h"
-#include "tools/device.h"
 #include "tools/verbs.h"
 
 namespace amp {

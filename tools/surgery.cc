@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/classifier.h"

@@ -7,9 +7,9 @@
 
 #include "base/sysinfo.h"
 #include "base/text.h"
+#include "tools/choose_device.h"
 #include "tools/common.h"
-#include "tools/device.h"
-#include "trainer/memory_bill.h"
+#include "trainer/memory_estimate.h"
 
 namespace amp {
 
@@ -21,16 +21,16 @@ Tensors longest_batch(const TrainData& data, const TrainerConfig& config, int64_
   first.batch_size = size;
   first.order = data.text ? Order::by_length : Order::file;
   Sampler sampler(data.train->size(), data.train->lengths(), first);
-  return to_tensors(load_window(*data.train, sampler.next()).batches.at(0), config.goal.teacher);
+  return to_tensors(load_window(*data.train, sampler.next()).batches.at(0), config.objective.teacher);
 }
 
 // The bill of a run with another batch size.
-std::function<MemoryBill(int64_t)> bill_of(const SourceGraph& g, const SessionOptions& options,
-                                           const TrainerConfig& config, const TrainData& data) {
+std::function<MemoryEstimate(int64_t)> bill_of(const SourceGraph& g, const SessionOptions& options,
+                                               const TrainerConfig& config, const TrainData& data) {
   return [&g, options, &config, &data](int64_t size) {
     const bool accumulate = config.sampler.accumulation > 1 || size < config.sampler.batch_size;
-    return measure_memory(g, options, config.optimizer, config.goal.losses, longest_batch(data, config, size),
-                          accumulate, [&](const Graph& graph) { return library_bytes(*options.device, graph); });
+    return estimate_memory(g, options, config.optimizer, config.objective.losses, longest_batch(data, config, size),
+                           accumulate, [&](const Graph& graph) { return library_bytes(*options.device, graph); });
   };
 }
 
@@ -53,7 +53,7 @@ void check_memory(const cli::Options& opts, const SourceGraph& g, const Precisio
   const std::optional<int64_t> room = memory ? memory->free : limited_room();
   if (!show && !room) return;
   const auto measure = bill_of(g, options, config, data);
-  const MemoryBill bill = measure(config.sampler.batch_size);
+  const MemoryEstimate bill = measure(config.sampler.batch_size);
   if (show) {
     std::cout << "memory on " << options.device->description() << ": " << bill.text() << '\n';
     for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
@@ -71,7 +71,7 @@ void fail_for_memory(const Error& e, const SourceGraph& g, const SessionOptions&
   const std::optional<PluginMemory> memory = memory_of(*options.device);
   if (e.id() != "E_OOM" || !memory) throw e;
   const auto measure = bill_of(g, options, config, data);
-  const MemoryBill bill = measure(config.sampler.batch_size);
+  const MemoryEstimate bill = measure(config.sampler.batch_size);
   fail(e.exit(), e.id(), cat(e.fact(), ". ", bill.text(), ". Largest tensors: ", join(bill.largest, "; ")),
        what_fits(memory->free + options.device->memory_in_use(), config.sampler.batch_size, config.sampler.accumulation,
                  measure));

@@ -89,10 +89,10 @@ std::map<std::string, std::string> fixed_settings(const cli::Options& opts) {
 
 }  // namespace
 
-TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan, const Goal& goal,
+TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan, const Objective& objective,
                              const TrainData& data) {
   TrainerConfig c;
-  c.goal = goal;
+  c.objective = objective;
   c.optimizer = optimizer_config(opts);
   c.scale = scale_config(opts, plan);
   c.sampler = sampler_options(opts, data.text);
@@ -114,7 +114,7 @@ TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan
   c.logging_steps = opts.integer("logging_steps");
   c.early_stopping_patience = opts.integer("early_stopping_patience");
   c.best_metric = opts.str("metric_for_best_model");
-  if (c.best_metric == "auto") c.best_metric = best_metric(goal.task, goal.classes);
+  if (c.best_metric == "auto") c.best_metric = best_metric(objective.task, objective.classes);
   c.output_dir = opts.str("output_dir");
   c.inject_overflow = overflow_drill(opts);
   c.quiet = opts.flag("quiet");

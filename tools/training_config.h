@@ -16,7 +16,7 @@ namespace amp {
 // --config is none: it was read already.
 std::vector<std::pair<std::string, std::string>> input_files(const cli::Options& opts);
 
-TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan, const Goal& goal,
+TrainerConfig trainer_config(const cli::Options& opts, const PrecisionPlan& plan, const Objective& objective,
                              const TrainData& data);
 
 }  // namespace amp

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/text.h"
 #include "graph/probe.h"
 #include "importer/describe.h"

@@ -5,8 +5,8 @@
 
 #include "base/file.h"
 #include "tools/common.h"
-#include "tools/goal.h"
 #include "tools/model_metadata.h"
+#include "tools/objective.h"
 #include "tools/run_losses.h"
 #include "tools/train_data.h"
 #include "tools/verbs.h"
@@ -46,22 +46,22 @@ int run_eval(const cli::Options& asked) {
     if (task != Task::regression && task != Task::span && task != Task::retrieval)
       needs.classes = known_labels(*model.doc);
   }
-  Goal goal = choose_goal(opts, g, {}, task);
-  goal.classes = needs.classes;
-  goal.max_answer_length = opts.integer("max_answer_length");
-  const std::vector<int> outputs = values_of(g, goal.losses);
+  Objective objective = choose_objective(opts, g, {}, task);
+  objective.classes = needs.classes;
+  objective.max_answer_length = opts.integer("max_answer_length");
+  const std::vector<int> outputs = values_of(g, objective.losses);
   require_known_operators(g, outputs);
   const int64_t batch_size = opts.integer("eval_batch_size");
-  needs.task = is_text_file(path) ? task : goal.task;
+  needs.task = is_text_file(path) ? task : objective.task;
   needs.inputs = needed_inputs(g, outputs);
-  needs.labels = goal.losses.labels();
+  needs.labels = objective.losses.labels();
   if (is_text_file(path)) check_vocabulary(opts, g, needs.inputs);
   const auto data = open_dataset(opts, path, g, needs, batch_size);
   check_ranges(record.ranges, data->input_ranges(), path);
-  check_labels(g, goal.losses, *data);
-  check_pairs(goal.losses, *data, batch_size, false);
+  check_labels(g, objective.losses, *data);
+  check_pairs(objective.losses, *data, batch_size, false);
   Session session(g, session_options(opts, choose_plan(opts, g)));
-  const Metrics m = evaluate(session, goal, *data, data->size() == 1 ? 1 : batch_size);
+  const Metrics m = evaluate(session, objective, *data, data->size() == 1 ? 1 : batch_size);
   nlohmann::json j = {{"loss", std::isfinite(m.loss) ? nlohmann::json(m.loss) : nlohmann::json(nullptr)},
                       {"samples", m.samples}};
   for (const auto& [name, value] : m.values)

@@ -104,7 +104,7 @@ int run_grad(const cli::Options& opts) {
   const SourceGraph& g = model.graph;
   const Tensors batch = read_batch(opts.str("inputs"));
   Losses losses = choose_losses(opts, g);
-  print_losses(losses, bypass_endings(g, losses));
+  print_losses(losses, bypass_output_activations(g, losses));
   require_known_operators(g, values_of(g, losses));
   const PrecisionPlan plan = choose_plan(opts, g);
   Session session(g, session_options(opts, plan));

@@ -5,16 +5,16 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/fs.h"
 #include "base/text.h"
 #include "importer/head.h"
 #include "tools/calibrate_plan.h"
+#include "tools/choose_device.h"
 #include "tools/common.h"
-#include "tools/device.h"
 #include "tools/exported_metrics.h"
-#include "tools/goal.h"
 #include "tools/model_metadata.h"
+#include "tools/objective.h"
 #include "tools/output_folder.h"
 #include "tools/require_trained.h"
 #include "tools/run_losses.h"
@@ -109,18 +109,18 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   say(opts, shaped.lines);
   if (task == Task::none && !shaped.outputs.empty()) task = task_from_name(shaped.head);
   const std::string head = shaped.outputs.empty() || opts.has("output") ? std::string() : shaped.outputs.front();
-  Goal goal = choose_goal(opts, g, head, task);
-  goal.classes = needs.classes;
-  goal.max_answer_length = opts.integer("max_answer_length");
-  const std::vector<int> loss_outputs = values_of(g, goal.losses);
+  Objective objective = choose_objective(opts, g, head, task);
+  objective.classes = needs.classes;
+  objective.max_answer_length = opts.integer("max_answer_length");
+  const std::vector<int> loss_outputs = values_of(g, objective.losses);
   require_known_operators(g, loss_outputs);
   const Trainable trainable = make_trainable(opts, g, loss_outputs);
-  const std::unique_ptr<OpenTeacher> teacher = open_teacher(opts, goal.losses);
-  needs.task = data.text ? task : goal.task;
+  const std::unique_ptr<OpenTeacher> teacher = open_teacher(opts, objective.losses);
+  needs.task = data.text ? task : objective.task;
   needs.inputs = needed_inputs(g, loss_outputs);
-  needs.labels = goal.losses.labels();
+  needs.labels = objective.losses.labels();
   if (teacher) {
-    goal.teacher = teacher->teacher.get();
+    objective.teacher = teacher->teacher.get();
     needs.more_inputs = teacher->inputs(input_specs(g, needs.inputs));
   }
   if (data.text) check_vocabulary(opts, g, needs.inputs);
@@ -130,8 +130,8 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     if (!d) continue;
     const bool training = d == data.train.get();
     if (!training) check_ranges(data.train->input_ranges(), d->input_ranges(), opts.str("val"));
-    check_labels(g, goal.losses, *d);
-    check_pairs(goal.losses, *d, opts.integer(training ? "batch_size" : "eval_batch_size"),
+    check_labels(g, objective.losses, *d);
+    check_pairs(objective.losses, *d, opts.integer(training ? "batch_size" : "eval_batch_size"),
                 training && opts.flag("shuffle"));
   }
   if (data.text) {
@@ -145,9 +145,9 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   const PrecisionPlan plan = !wants_calibration(opts) ? choose_plan(opts, g)
                              : checkpoint && path_exists(earlier)
                                  ? decide(g, load_op_list(earlier), opts.flag("use_bf16") ? DType::bf16 : DType::f16)
-                                 : calibrate_plan(opts, g, goal, *data.train, data.text).plan;
+                                 : calibrate_plan(opts, g, objective, *data.train, data.text).plan;
   RunFacts facts;
-  TrainerConfig config = trainer_config(opts, plan, goal, data);
+  TrainerConfig config = trainer_config(opts, plan, objective, data);
   if (!only_export.empty()) {  // the settings are those of its run.json, and the data may be others by now
     std::string model_now = config.fixed.at("model");
     config.fixed = checkpoint->hashes;
@@ -173,22 +173,22 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     first.order = data.text ? Order::by_length : Order::file;  // the longest batch first: it sets the arena
     Sampler sampler(data.train->size(), data.train->lengths(), first);
     const LoadedWindow window = load_window(*data.train, sampler.next());
-    const Tensors batch = to_tensors(window.batches.at(0), goal.teacher);
-    with_advice([&] { session->prepare(goal.losses, batch); });
+    const Tensors batch = to_tensors(window.batches.at(0), objective.teacher);
+    with_advice([&] { session->prepare(objective.losses, batch); });
     if (planning) {
-      const PlanCost cost = measure_plan(*session->train_graph(goal.losses, batch), g.nodes.size());
+      const PlanCost cost = measure_plan(*session->train_graph(objective.losses, batch), g.nodes.size());
       show_plan(opts, g, plan, &cost);
       return 0;
     }
     if (folder) {
       if (config.max_steps > 0) require_trained(*session);
       folder->begin();
-      write_plan(work, g, plan, measure_plan(*session->train_graph(goal.losses, batch), g.nodes.size()));
+      write_plan(work, g, plan, measure_plan(*session->train_graph(objective.losses, batch), g.nodes.size()));
     }
     if (opts.flag("profile")) {
       with_advice([&] {
-        print_profile(session->profile(goal.losses, batch, 5));
-        facts.update = profile_update(*session, config.optimizer, goal.losses, 50);
+        print_profile(session->profile(objective.losses, batch, 5));
+        facts.update = profile_update(*session, config.optimizer, objective.losses, 50);
       });
       if (facts.update) print_profile(*facts.update);
     }
@@ -252,7 +252,7 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   e.precision = opts.str("export_precision");
   e.compute = session_options(opts, plan).compute;
   if (result.steps > 0 || data.text)  // untrained, the file stays as it is
-    e.metadata = to_metadata(record_of(opts, goal, task, data.text, data.train->input_ranges()));
+    e.metadata = to_metadata(record_of(opts, objective, task, data.text, data.train->input_ranges()));
   e.inference_form = result.steps > 0;
   const std::string finish = folder ? folder->finish_path() : "";
   const std::string path = folder ? finish + "/model.onnx" : only_export;
@@ -262,7 +262,7 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     std::cerr << "note: " << note << '\n';
   if (opts.flag("verify_export"))
     facts.export_difference =
-        verify_export(*session, path, goal.losses, data.val ? *data.val : *data.train, e.precision);
+        verify_export(*session, path, objective.losses, data.val ? *data.val : *data.train, e.precision);
   if (!only_export.empty()) {
     std::cerr << "exported the " << which << " weights of step " << (which == "best" ? result.best_step : result.steps);
     if (facts.export_difference)
@@ -275,7 +275,7 @@ static int train(const cli::Options& opts, const std::string& only_export) {
   if (data.val && !same_arithmetic) {
     facts.as_trained = result.last;
     session.reset();  // the file's memory is its own
-    result.last = evaluate_export(path, goal, *data.val, config.eval_batch_size, options);
+    result.last = evaluate_export(path, objective, *data.val, config.eval_batch_size, options);
   }
   write_run(opts, finish, model, plan, config, result, facts, needs.classes, true);
   folder->publish();

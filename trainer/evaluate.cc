@@ -26,37 +26,38 @@ Tensors to_tensors(const Batch& batch, Teacher* teacher) {
 namespace {
 // The loss whose outputs the metrics are of: the first one with a label of that kind; without one, what is distilled,
 // against the data's 'label'.
-const LossSpec* measured(const Goal& goal) {
-  if (goal.task == Task::none) return nullptr;
-  for (const LossSpec& s : goal.losses.parts) {
+const LossSpec* measured(const Objective& objective) {
+  if (objective.task == Task::none) return nullptr;
+  for (const LossSpec& s : objective.losses.parts) {
     if (task_of(s) != Task::none && (!s.label_name().empty() || s.kind == "multiple_negatives")) return &s;
   }
-  for (const LossSpec& s : goal.losses.parts) {
+  for (const LossSpec& s : objective.losses.parts) {
     if (s.kind == "distill") return &s;
   }
   return nullptr;
 }
 
-std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session, const Goal& goal, const Dataset& data,
-                                      int64_t batch_size) {
+std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session, const Objective& objective,
+                                      const Dataset& data, int64_t batch_size) {
   SamplerOptions o;
   o.order = Order::by_length;
   o.batch_size = batch_size;
   WindowLoader loader(data, Sampler(data.size(), data.lengths(), o), 1);
-  const LossSpec* const spec = measured(goal);
+  const LossSpec* const spec = measured(objective);
   const std::unique_ptr<TaskMetrics> task =
-      spec ? make_metrics(goal.task, *spec, {goal.classes, data.answers(), goal.max_answer_length}) : nullptr;
+      spec ? make_metrics(objective.task, *spec, {objective.classes, data.answers(), objective.max_answer_length})
+           : nullptr;
   const bool unlabelled = spec && spec->kind == "multiple_negatives";
   const std::string label_name = !spec ? "" : spec->label_name().empty() ? "label" : spec->label_name();
-  LossWindow loss(goal.losses, true);
+  LossWindow loss(objective.losses, true);
   Metrics m;
   while (const auto window = loader.next()) {
     if (stop && stop->requested()) return std::nullopt;
     const Batch& batch = window->batches.at(0);
-    const Tensors tensors = to_tensors(batch, goal.teacher);
+    const Tensors tensors = to_tensors(batch, objective.teacher);
     loss.count(tensors);
     Tensors outputs;
-    loss.add(session.eval_micro(goal.losses, tensors, task ? &outputs : nullptr));
+    loss.add(session.eval_micro(objective.losses, tensors, task ? &outputs : nullptr));
     m.samples += batch.rows;
     if (!task) continue;
     std::vector<HostTensor> values;
@@ -77,13 +78,13 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
 
 }  // namespace
 
-Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_t batch_size) {
-  return evaluate_until(nullptr, session, goal, data, batch_size).value();
+Metrics evaluate(Session& session, const Objective& objective, const Dataset& data, int64_t batch_size) {
+  return evaluate_until(nullptr, session, objective, data, batch_size).value();
 }
 
-std::optional<Metrics> evaluate_unless(const StopSignals& stop, Session& session, const Goal& goal, const Dataset& data,
-                                       int64_t batch_size) {
-  return evaluate_until(&stop, session, goal, data, batch_size);
+std::optional<Metrics> evaluate_unless(const StopSignals& stop, Session& session, const Objective& objective,
+                                       const Dataset& data, int64_t batch_size) {
+  return evaluate_until(&stop, session, objective, data, batch_size);
 }
 
 }  // namespace amp

@@ -20,7 +20,7 @@ struct Metrics {
 };
 
 // What a run is judged by.
-struct Goal {
+struct Objective {
   Losses losses;
   Task task = Task::none;  // the metrics; labels and outputs are those of the first loss of that task
   Teacher* teacher = nullptr;
@@ -32,9 +32,9 @@ struct Goal {
 Tensors to_tensors(const Batch& batch, Teacher* teacher);
 
 // Longest batches first.
-Metrics evaluate(Session& session, const Goal& goal, const Dataset& data, int64_t batch_size);
+Metrics evaluate(Session& session, const Objective& objective, const Dataset& data, int64_t batch_size);
 // None when a stop was asked for before its end: looked for after every batch.
-std::optional<Metrics> evaluate_unless(const StopSignals& stop, Session& session, const Goal& goal, const Dataset& data,
-                                       int64_t batch_size);
+std::optional<Metrics> evaluate_unless(const StopSignals& stop, Session& session, const Objective& objective,
+                                       const Dataset& data, int64_t batch_size);
 
 }  // namespace amp

@@ -7,7 +7,7 @@
 
 #include "backend/update.h"
 #include "base/host_tensor.h"
-#include "trainer/arena.h"
+#include "trainer/flat_layout.h"
 
 namespace amp {
 

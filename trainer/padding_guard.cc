@@ -73,7 +73,7 @@ bool PaddingGuard::due(const RunState& state) {
   return agreed_ < kFirst || state.step % kEvery == 0;
 }
 
-void PaddingGuard::told(Verdict v) {
+void PaddingGuard::on_verdict(Verdict v) {
   if (v == Verdict::equal) ++agreed_;
   if (v != Verdict::different) return;
   off_ = true;

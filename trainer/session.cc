@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "backend/memory_phase.h"
 #include "base/error.h"
 #include "base/text.h"

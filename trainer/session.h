@@ -10,9 +10,9 @@
 #include "backend/program.h"
 #include "backend/update.h"
 #include "graph/bind.h"
-#include "trainer/arena.h"
+#include "trainer/flat_layout.h"
 #include "trainer/losses.h"
-#include "trainer/padding.h"
+#include "trainer/packing.h"
 #include "trainer/padding_guard.h"
 
 namespace amp {

@@ -1,7 +1,7 @@
 // Session's graphs: the model bound to a batch's shapes, its losses, what passes make of both, and their gradients.
 #include <algorithm>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/autodiff.h"

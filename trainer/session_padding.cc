@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/passes.h"
@@ -30,7 +30,7 @@ std::optional<Packing> Session::packing(Mode mode, const Losses& loss, const std
   const PaddingPlan& plan = padding_plan(mode, loss, outputs, batch);
   std::optional<Packing> p = packing_of(plan, batch, cpu_evaluator());
   if (p && compare && mode != Mode::eval && guard_.due(state_)) {
-    guard_.told(compare_padding(loss, few_rows(loss, batch, batch.at(plan.mask.input))));
+    guard_.on_verdict(compare_padding(loss, few_rows(loss, batch, batch.at(plan.mask.input))));
     if (guard_.off()) return std::nullopt;
   }
   return p;

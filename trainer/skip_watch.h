@@ -12,8 +12,8 @@ namespace amp {
 
 class SkipWatch {
  public:
-  static constexpr int64_t kWindow =
-      100;  // steps that a rate is taken over; as many and twice as many each time between alarms
+  // Steps that a rate is taken over. Between alarms lie as many, then twice as many each time.
+  static constexpr int64_t kWindow = 100;
 
   // resumed: the scale was found before.
   SkipWatch(const LossScaleConfig& config, bool resumed);

@@ -65,7 +65,7 @@ std::optional<StepResult> StepEngine::take(bool wait) {
   s.grad_norm = r->norm;
   s.lr = r->lr;
   s.applied_steps = r->applied;
-  s.scale = told(scaler_.config(), r->used_scale, r->scale, r->found_inf != 0);
+  s.scale = make_scale_report(scaler_.config(), r->used_scale, r->scale, r->found_inf != 0);
   return s;
 }
 

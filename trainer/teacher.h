@@ -16,12 +16,14 @@ class Teacher {
   // Exit::usage (E_TEACHER) when there is no such output, or when the teacher takes an input that the batch lacks.
   Teacher(const SourceGraph& graph, const SessionOptions& options, const Losses& losses);
 
-  const std::vector<std::string>& outputs() const { return names_; }  // of the teacher, one a distilled output
-  void read(size_t output, int value) {
-    values_.at(output) = value;
-  }                                  // another value in its place: the logits behind it
-  std::vector<int> inputs() const;   // graph inputs that it needs
-  void add_outputs(Tensors& batch);  // under teacher_name(output of the model)
+  // Of the teacher, one a distilled output.
+  const std::vector<std::string>& outputs() const { return names_; }
+  // Reads another value in an output's place: the logits behind it.
+  void read(size_t output, int value) { values_.at(output) = value; }
+  // The graph inputs that it needs.
+  std::vector<int> inputs() const;
+  // Adds its outputs on the batch's inputs to the batch, each under teacher_name(output of the model).
+  void add_outputs(Tensors& batch);
 
  private:
   const SourceGraph& graph_;

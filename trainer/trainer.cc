@@ -28,21 +28,21 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
       val_(val),
       stop_(stop),
       config_(std::move(config)),
-      engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.goal.losses, config_.max_steps),
+      engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.objective.losses, config_.max_steps),
       progress_(stderr, config_.logging_steps),
       skips_(config_.scale, false) {}
 
 std::optional<Metrics> Trainer::evaluate() const {
-  return evaluate_unless(stop_, session_, config_.goal, *val_, config_.eval_batch_size);
+  return evaluate_unless(stop_, session_, config_.objective, *val_, config_.eval_batch_size);
 }
 
 void Trainer::submit(LoadedWindow window) {
   StepInput w;
   w.step = step_;
-  w.losses = &config_.goal.losses;
-  LossWindow loss(config_.goal.losses);
+  w.losses = &config_.objective.losses;
+  LossWindow loss(config_.objective.losses);
   for (const Batch& batch : window.batches) {
-    w.batches.push_back(to_tensors(batch, config_.goal.teacher));
+    w.batches.push_back(to_tensors(batch, config_.objective.teacher));
     w.rows.push_back(batch.rows * train_.rows_per_sample());
     loss.count(w.batches.back());
   }
@@ -57,7 +57,7 @@ void Trainer::submit(LoadedWindow window) {
 }
 
 // A step is over: the oldest of the pending ones.
-void Trainer::told(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log) {
+void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log) {
   const LoadedWindow window = std::move(pending_.front());
   pending_.pop_front();
   result.samples += window.rows;
@@ -131,7 +131,7 @@ TrainResult Trainer::run() {
     bool asked_to_stop = stop_.requested();
     // Whoever looks at the weights waits for all steps that were asked for.
     while (const std::optional<StepResult> s = engine_.take(eval_due || save_due || asked_to_stop)) {
-      told(*s, result, clock, log);
+      on_step_done(*s, result, clock, log);
       clock.last = now();
     }
     bool better = false;
@@ -211,16 +211,17 @@ bool Trainer::evaluate_now(TrainResult& result) {
 }
 
 void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
-  LossWindow loss(config_.goal.losses);
+  LossWindow loss(config_.objective.losses);
   std::vector<Tensors> batches;
   for (const Batch& batch : window.batches) {
-    batches.push_back(to_tensors(batch, config_.goal.teacher));
+    batches.push_back(to_tensors(batch, config_.objective.teacher));
     loss.count(batches.back());
   }
   session_.state().step = last.step;
   std::string parameter;
   if (session_.grads()) parameter = first_nonfinite(session_.layout(), session_.host_grads().as<float>());
-  const std::string value = first_nonfinite_value(session_, config_.goal.losses, batches, loss.seeds(last.scale.used));
+  const std::string value =
+      first_nonfinite_value(session_, config_.objective.losses, batches, loss.seeds(last.scale.used));
   fail(Exit::numerical, "E_DIVERGED",
        cat(last.scale.consecutive_skips, " steps in a row had non-finite gradients (loss scale ", last.scale.next, ")",
            parameter.empty() ? "" : cat("; the first non-finite gradient is that of '", printable(parameter), "'"),

@@ -25,7 +25,7 @@
 namespace amp {
 
 struct TrainerConfig {
-  Goal goal;
+  Objective objective;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;  // total_steps and warmup_steps resolved
   LossScaleConfig scale;
@@ -74,7 +74,7 @@ class Trainer {
     double started = 0, evaluating = 0, last = 0;
   };
   void submit(LoadedWindow window);
-  void told(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log);
+  void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log);
   std::optional<Metrics> evaluate() const;  // of the current weights on val; none: stopped before its end
   bool evaluate_now(TrainResult& result);   // true: the best so far
   void save(const SamplerState& next);

@@ -35,8 +35,8 @@ struct ShiftPlan {
   // Positions of one depth of a part's output, gaps included.
   int64_t flat(const Part& p) const { return (p.count[1] - 1) * axis[2].length + p.count[2]; }
 };
-ShiftPlan forward_plan(const Window&);
-ShiftPlan grad_x_plan(const Window&);
+ShiftPlan forward_plan(const SlidingWindow&);
+ShiftPlan grad_x_plan(const SlidingWindow&);
 
 // Are offsets into the planes of a group's channels small enough?
 bool conv_direct_fits(const ConvShape&);

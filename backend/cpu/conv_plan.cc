@@ -94,10 +94,12 @@ ShiftPlan combine(const std::array<AxisPlan, 3>& axes) {
 
 }  // namespace
 
-ShiftPlan forward_plan(const Window& w) {
+ShiftPlan forward_plan(const SlidingWindow& w) {
   return combine({forward_axis(w[0]), forward_axis(w[1]), forward_axis(w[2])});
 }
-ShiftPlan grad_x_plan(const Window& w) { return combine({grad_x_axis(w[0]), grad_x_axis(w[1]), grad_x_axis(w[2])}); }
+ShiftPlan grad_x_plan(const SlidingWindow& w) {
+  return combine({grad_x_axis(w[0]), grad_x_axis(w[1]), grad_x_axis(w[2])});
+}
 
 bool conv_direct_fits(const ConvShape& s) {
   constexpr int64_t kLimit = int64_t{1} << 30;

@@ -2,14 +2,14 @@
 #pragma once
 
 #include "backend/kernel.h"
-#include "backend/window.h"
+#include "backend/sliding_window.h"
 
 namespace amp {
 
 struct ConvShape {
   int64_t n = 0, groups = 1;
   int64_t c = 0, m = 0;  // input and output channels of a group
-  Window window;
+  SlidingWindow window;
 
   int64_t in_size() const { return volume(window, &WindowAxis::in); }
   int64_t out_size() const { return volume(window, &WindowAxis::out); }

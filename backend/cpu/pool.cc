@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "backend/window.h"
+#include "backend/sliding_window.h"
 #include "base/simd.h"
 
 namespace amp {
@@ -13,12 +13,14 @@ namespace {
 
 constexpr int64_t kChunk = 256;  // outputs of a row handled at a time
 
-Window pool_window(const Dims& x, const Dims& y, const Attrs& a) { return make_window(x, y, a.ints("kernel"), a); }
+SlidingWindow pool_window(const Dims& x, const Dims& y, const Attrs& a) {
+  return make_window(x, y, a.ints("kernel"), a);
+}
 
 // The outputs [begin, end) that each tap reaches inside the input, per axis.
 struct Reach {
   std::array<std::vector<std::array<int64_t, 2>>, 3> outputs;
-  explicit Reach(const Window& w) {
+  explicit Reach(const SlidingWindow& w) {
     for (size_t i = 0; i < 3; ++i) {
       for (int64_t k = 0; k < w[i].kernel; ++k) outputs[i].push_back({w[i].begin(k), w[i].end(k)});
     }
@@ -84,8 +86,8 @@ struct MaxRow {
 
 // One row of outputs [begin, end) of one plane.
 template <class T>
-AMP_INLINE inline void max_row(const Window& w, const Reach& reach, const T* x, int64_t od, int64_t oh, int64_t begin,
-                               int64_t end, MaxRow<T>& out) {
+AMP_INLINE inline void max_row(const SlidingWindow& w, const Reach& reach, const T* x, int64_t od, int64_t oh,
+                               int64_t begin, int64_t end, MaxRow<T>& out) {
   const auto& [d, h, c] = w;
   for (int64_t kd = 0; kd < d.kernel; ++kd) {
     if (!reach.has(0, kd, od)) continue;
@@ -108,7 +110,7 @@ template <class T, class Tap>
 Kernel typed_max_pool(const KernelArgs& a, Carver& carve) {
   const auto x = stage<T>(carve, a.in[0]), y = stage<T>(carve, a.out[0]);
   Tap* taps = static_cast<Tap*>(a.out[1].data);
-  const Window w = pool_window(a.in[0].dims, a.out[0].dims, a.attrs());
+  const SlidingWindow w = pool_window(a.in[0].dims, a.out[0].dims, a.attrs());
   const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
                 out = volume(w, &WindowAxis::out);
   const Reach reach(w);
@@ -137,7 +139,7 @@ Kernel typed_max_pool(const KernelArgs& a, Carver& carve) {
 }
 
 // Offset of each tap from its window's first element, in the input plane.
-std::vector<int64_t> tap_offsets(const Window& w) {
+std::vector<int64_t> tap_offsets(const SlidingWindow& w) {
   std::vector<int64_t> v;
   for (int64_t kd = 0; kd < w[0].kernel; ++kd) {
     for (int64_t kh = 0; kh < w[1].kernel; ++kh) {
@@ -150,7 +152,8 @@ std::vector<int64_t> tap_offsets(const Window& w) {
 
 // Calls fn(output, input) with the flat positions of every output of a plane and of the input it chose.
 template <class Tap, class Fn>
-AMP_INLINE inline void each_choice(const Window& w, const int64_t* offsets, int64_t n_taps, const Tap* taps, Fn&& fn) {
+AMP_INLINE inline void each_choice(const SlidingWindow& w, const int64_t* offsets, int64_t n_taps, const Tap* taps,
+                                   Fn&& fn) {
   int64_t o = 0;
   for (int64_t od = 0; od < w[0].out; ++od) {
     for (int64_t oh = 0; oh < w[1].out; ++oh) {
@@ -167,7 +170,7 @@ template <class T, class Tap>
 Kernel typed_max_pool_grad(const KernelArgs& a, Carver& carve) {
   const auto dy = stage<T>(carve, a.in[0]), dx = stage<T>(carve, a.out[0]);
   const Tap* taps = static_cast<const Tap*>(a.in[1].data);
-  const Window w = pool_window(a.out[0].dims, a.in[0].dims, a.attrs());
+  const SlidingWindow w = pool_window(a.out[0].dims, a.in[0].dims, a.attrs());
   const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
                 out = volume(w, &WindowAxis::out);
   const std::vector<int64_t> offsets = tap_offsets(w);
@@ -189,7 +192,7 @@ Kernel typed_max_pool_grad(const KernelArgs& a, Carver& carve) {
 template <class Tap>
 Kernel typed_max_pool_index(const KernelArgs& a) {
   const Tensor taps = a.in[0], index = a.out[0];
-  const Window w = pool_window(a.attrs().ints("full"), taps.dims, a.attrs());
+  const SlidingWindow w = pool_window(a.attrs().ints("full"), taps.dims, a.attrs());
   const int64_t planes = taps.dims[0] * taps.dims[1], in = volume(w, &WindowAxis::in),
                 out = volume(w, &WindowAxis::out);
   const std::vector<int64_t> offsets = tap_offsets(w);
@@ -216,7 +219,7 @@ std::vector<double> tap_counts(const WindowAxis& a, bool include_pad) {
   return v;
 }
 
-bool is_global(const Window& w) {
+bool is_global(const SlidingWindow& w) {
   return std::all_of(w.begin(), w.end(), [](const WindowAxis& a) {
     return a.out == 1 && a.kernel == a.in && a.dilation == 1 && a.pad == 0;
   });
@@ -224,7 +227,7 @@ bool is_global(const Window& w) {
 
 // Calls fn(first output of the row, first input, outputs) for each row of outputs that each tap reaches.
 template <class Fn>
-AMP_INLINE inline void each_tap_row(const Window& win, const Reach& reach, int64_t od, int64_t oh, Fn&& fn) {
+AMP_INLINE inline void each_tap_row(const SlidingWindow& win, const Reach& reach, int64_t od, int64_t oh, Fn&& fn) {
   const auto& [d, h, w] = win;
   for (int64_t kd = 0; kd < d.kernel; ++kd) {
     if (!reach.has(0, kd, od)) continue;
@@ -240,7 +243,7 @@ AMP_INLINE inline void each_tap_row(const Window& win, const Reach& reach, int64
 
 struct Counts {
   std::array<std::vector<double>, 3> per_axis;
-  Counts(const Window& w, const Attrs& a) {
+  Counts(const SlidingWindow& w, const Attrs& a) {
     for (size_t i = 0; i < 3; ++i) per_axis[i] = tap_counts(w[i], a.i("count_include_pad", 0) != 0);
   }
   double rows(int64_t od, int64_t oh) const {
@@ -251,7 +254,7 @@ struct Counts {
 template <class T>
 Kernel typed_average_pool(const KernelArgs& a, Carver& carve) {
   const auto x = stage<T>(carve, a.in[0]), y = stage<T>(carve, a.out[0]);
-  const Window w = pool_window(a.in[0].dims, a.out[0].dims, a.attrs());
+  const SlidingWindow w = pool_window(a.in[0].dims, a.out[0].dims, a.attrs());
   const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
                 out = volume(w, &WindowAxis::out);
   if (is_global(w)) {
@@ -294,7 +297,7 @@ Kernel typed_average_pool(const KernelArgs& a, Carver& carve) {
 template <class T>
 Kernel typed_average_pool_grad(const KernelArgs& a, Carver& carve) {
   const auto dy = stage<T>(carve, a.in[0]), dx = stage<T>(carve, a.out[0]);
-  const Window w = pool_window(a.out[0].dims, a.in[0].dims, a.attrs());
+  const SlidingWindow w = pool_window(a.out[0].dims, a.in[0].dims, a.attrs());
   const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
                 out = volume(w, &WindowAxis::out);
   if (is_global(w)) {

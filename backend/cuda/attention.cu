@@ -1,7 +1,7 @@
 #include <iostream>
 
-#include "backend/cuda/agreement.h"
 #include "backend/cuda/attention.h"
+#include "backend/cuda/compare_outputs.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 
@@ -64,8 +64,8 @@ GuardedAttention::Verdict GuardedAttention::compare(const AttentionOperands& o, 
     fact = " refuses to run";
     return Verdict::differs;
   }
-  const auto judge = [&](const char* name, const Agreement& d, DType t) {
-    if (!d.proves_something()) return Verdict::proves_nothing;
+  const auto judge = [&](const char* name, const OutputDifference& d, DType t) {
+    if (!d.validates()) return Verdict::proves_nothing;
     if (d.within(library_tolerance(t))) return Verdict::agrees;
     fact = cat(" is off by ", d.difference, " of ", d.largest, " in the ", name);
     return Verdict::differs;
@@ -79,12 +79,13 @@ GuardedAttention::Verdict GuardedAttention::compare(const AttentionOperands& o, 
       const Gather gather{Tensor{from, what_.type, {n}}, to, p.place, what_.heads, p.tokens, p.width};
       for_each(device_, n, gather);
     }
-    const Verdict v = judge(p.name, compare_results(device_, x, y), what_.type);
+    const Verdict v = judge(p.name, compare_outputs(device_, x, y), what_.type);
     if (v != Verdict::agrees) all = v;
   }
   if (!what_.backward && all != Verdict::differs) {
     const int64_t n = what_.batch * what_.heads * what_.queries;
-    const Agreement d = compare_results(device_, Tensor{o.lse, DType::f32, {n}}, Tensor{other.lse, DType::f32, {n}});
+    const OutputDifference d =
+        compare_outputs(device_, Tensor{o.lse, DType::f32, {n}}, Tensor{other.lse, DType::f32, {n}});
     const Verdict v = judge("logarithms of the sums", d, what_.type);
     if (v != Verdict::agrees) all = v;
   }

@@ -4,11 +4,16 @@
 //
 // A Body says what is added up:
 //
-//   using Value; static constexpr int kSums, kWidth;     kSums results a column; a thread takes kWidth neighbouring
-//   columns Value identity() const;  Value combine(Value, Value) const; Context begin(column) const; what all rows of a
-//   column share Loaded fetch(outer, row, column) const;              reads memory, no more (raw.cuh) void add(Value
-//   (&acc)[kSums][kWidth], const Loaded&, const Context&) const; void store(int sum, int64_t cell, Value) const; cell:
-//   outer * columns + column
+// clang-format off
+//   using Value;
+//   static constexpr int kSums, kWidth;              kSums results a column; a thread takes kWidth neighbouring columns
+//   Value identity() const;
+//   Value combine(Value, Value) const;
+//   Context begin(column) const;                     what all rows of a column share
+//   Loaded fetch(outer, row, column) const;          reads memory, no more (raw.cuh)
+//   void add(Value (&acc)[kSums][kWidth], const Loaded&, const Context&) const;
+//   void store(int sum, int64_t cell, Value) const;  cell: outer * columns + column
+// clang-format on
 #pragma once
 
 #include "backend/cpu/workspace.h"

@@ -1,7 +1,7 @@
 #include <iostream>
 #include <set>
 
-#include "backend/cuda/agreement.h"
+#include "backend/cuda/compare_outputs.h"
 #include "backend/cuda/convolution.h"
 #include "base/error.h"
 
@@ -22,20 +22,20 @@ bool uses_convolution_library(const Graph& g) {
 
 bool GuardedConvolution::proved(const void* a, const void* b, const void* c,
                                 const std::function<void(void*)>& initialise) {
-  Agreement found;
+  OutputDifference found;
   bool ran = false;
   try {
     const DeviceMemory other = device_.allocate(elements_ * size_of(what_.type));
     if (initialise) initialise(other.get());
     ran = library_->run(a, b, other.get());
     if (ran)
-      found = compare_results(device_, {const_cast<void*>(c), what_.type, {elements_}},
+      found = compare_outputs(device_, {const_cast<void*>(c), what_.type, {elements_}},
                               {other.get(), what_.type, {elements_}});
   } catch (const Error& e) {
     if (e.id() != "E_OOM") throw;
     return false;  // no room to compare today: the built-in kernels go on
   }
-  if (ran && !found.proves_something()) {  // zeros, infinities and NaN: the next run may
+  if (ran && !found.validates()) {  // zeros, infinities and NaN: the next run may
     device_.proved_nothing();
     return false;
   }

@@ -51,8 +51,8 @@ class CudaDevice : public Device {
   std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) override;
   Kernel check_indices(const Tensor& indices, const IndexBound& bound, const std::string& what) override;
 
-  int64_t unproved() const override { return unproved_; }
-  void proved_nothing() { ++unproved_; }
+  int64_t unvalidated() const override { return unvalidated_; }
+  void proved_nothing() { ++unvalidated_; }
 
   // What check_indices() found, in device memory: 0, or an index out of bounds and which check it was. Sticky.
   int64_t* index_flag();
@@ -88,7 +88,7 @@ class CudaDevice : public Device {
   };
   std::vector<Check> checks_;
   DeviceMemory flag_;
-  int64_t unproved_ = 0;
+  int64_t unvalidated_ = 0;
 };
 
 [[noreturn]] void no_fp64(const KernelArgs& a);  // CUDA kernels compute in fp32: E_DTYPE

@@ -1,6 +1,6 @@
 #include <iostream>
 
-#include "backend/cuda/agreement.h"
+#include "backend/cuda/compare_outputs.h"
 #include "backend/cuda/library_product.h"
 
 namespace amp::cuda {
@@ -42,11 +42,11 @@ void GuardedProduct::run(const void* a, const void* b, void* c, void* extra, con
   device_.copy(other.data, c, other.bytes());  // what the product is added to
   own();
   const bool ran = library_->run(a, b, other.data, reads_extra ? extra : more_other.data);
-  Agreement of_c, of_extra{0, 1};
+  OutputDifference of_c, of_extra{0, 1};
   if (ran) {
-    of_c = compare_results(device_, result, other);
-    if (!reads_extra) of_extra = compare_results(device_, more, more_other);
-    if (!of_c.proves_something() || !of_extra.proves_something()) return device_.proved_nothing();  // the next run may
+    of_c = compare_outputs(device_, result, other);
+    if (!reads_extra) of_extra = compare_outputs(device_, more, more_other);
+    if (!of_c.validates() || !of_extra.validates()) return device_.proved_nothing();  // the next run may
     trusted_ = of_c.within(library_tolerance(g.in)) && of_extra.within(library_tolerance(g.in));
   }
   if (trusted_) {  // this run's result is the library's too: a resumed run, whose first it may be, has the same bits

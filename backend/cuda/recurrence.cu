@@ -1,6 +1,6 @@
 #include <iostream>
 
-#include "backend/cuda/agreement.h"
+#include "backend/cuda/compare_outputs.h"
 #include "backend/cuda/recurrence.h"
 #include "base/error.h"
 
@@ -65,8 +65,8 @@ bool GuardedRecurrence::proved(Direction direction, const RecurrenceOperands& op
   if (!(library_.get()->*direction)(o)) fault = "refuses to run";
   bool something = false;
   for (size_t i = 0; i < results.size() && fault.empty(); ++i) {
-    const Agreement a = compare_results(device_, results[i].own, theirs[i]);
-    something |= a.proves_something();
+    const OutputDifference a = compare_outputs(device_, results[i].own, theirs[i]);
+    something |= a.validates();
     const bool both_zero = a.largest == 0 && a.difference == 0, not_finite = a.largest - a.largest != 0;
     if (!both_zero && !not_finite && !a.within(tolerance(what_.type)))
       fault = cat("is off by ", a.difference, " of ", a.largest);

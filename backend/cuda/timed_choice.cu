@@ -118,7 +118,7 @@ std::string key_of(const Convolution& what) {
 }
 
 TimedChoice::TimedChoice(CudaDevice& d, const Convolution& what, int64_t elements, std::vector<Candidate> candidates,
-                         ChoiceStore& store, Stopwatch stopwatch)
+                         AutotuneStore& store, Stopwatch stopwatch)
     : device_(d),
       what_(what),
       bytes_(elements * size_of(what.type)),

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/choice_file.h"
+#include "backend/autotune_cache.h"
 #include "backend/cuda/convolution.h"
 
 namespace amp::cuda {
@@ -24,7 +24,7 @@ class TimedChoice final : public LibraryConvolution {
   };
   // elements: of what the convolution writes. The store outlives this.
   TimedChoice(CudaDevice& d, const Convolution& what, int64_t elements, std::vector<Candidate> candidates,
-              ChoiceStore& store, Stopwatch stopwatch);
+              AutotuneStore& store, Stopwatch stopwatch);
 
   std::string name() const override { return candidates_.front().plan->name(); }
   bool may_wait() const override { return candidates_.front().plan->may_wait(); }
@@ -37,7 +37,7 @@ class TimedChoice final : public LibraryConvolution {
   Convolution what_;
   int64_t bytes_;
   std::vector<Candidate> candidates_;
-  ChoiceStore& store_;
+  AutotuneStore& store_;
   Stopwatch stopwatch_;
   size_t chosen_ = 0;
   bool settled_ = false;

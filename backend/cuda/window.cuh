@@ -1,10 +1,10 @@
-// Sliding windows (backend/window.h) as kernels see them: 32-bit, with divisions by multiplication, and the two
+// Sliding windows (backend/sliding_window.h) as kernels see them: 32-bit, with divisions by multiplication, and the two
 // questions that gradients by gathering ask: which taps of an output lie inside the input, and which outputs have a tap
 // on an input.
 #pragma once
 
 #include "backend/cuda/thread.cuh"
-#include "backend/window.h"
+#include "backend/sliding_window.h"
 #include "base/error.h"
 
 namespace amp::cuda {
@@ -80,7 +80,7 @@ struct DeviceWindow {
   DeviceAxis d, h, w;
   Divider out_h, out_w, in_h, in_w;
 
-  explicit DeviceWindow(const Window& window)
+  explicit DeviceWindow(const SlidingWindow& window)
       : out_h(extent(window[1].out)),
         out_w(extent(window[2].out)),
         in_h(extent(window[1].in)),

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "backend/broadcast_loop.h"
 #include "backend/functor_texts.h"
 #include "backend/fused_program.h"
-#include "backend/walk.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "ops/dropout.h"
@@ -43,19 +43,19 @@ class Writer {
       : a_(a), program_(FusedProgram::parse(a.attrs(), a.in.size())), sums_(sums), partial_(partial) {
     std::vector<Dims> operands;
     for (const Tensor& t : a.in) operands.push_back(t.dims);
-    walk_ = make_walk(a.out[0].dims, operands);
+    loop_ = make_broadcast_loop(a.out[0].dims, operands);
     n_ = a.out[0].numel();
     std::vector<int64_t> dropout_rows;
     for (const FusedStep& s : program_.steps) {
       if (s.op == "Dropout") dropout_rows.push_back(DropoutShape(s.attrs, n_).per_row);
     }
-    const bool fours = in_fours(walk_, dropout_rows);
+    const bool fours = in_fours(loop_, dropout_rows);
     if (sums && !can_sum_along(sums->shape, fours)) bug("a fused sum along other columns");
     width_ = sums ? (sums->shape.inner % 4 == 0 ? 4 : 1) : fours ? 4 : 1;
   }
 
   FusedLaunch write() {
-    word(static_cast<uint64_t>(walk_.inner));
+    word(static_cast<uint64_t>(loop_.inner));
     word(static_cast<uint64_t>(n_ / width_));
     word(reinterpret_cast<uint64_t>(a_.state));
     if (sums_)
@@ -80,8 +80,8 @@ class Writer {
   std::string declare(int v) const { return cat(type(v) == DType::boolean ? "bool v" : "float v", v, "[W];"); }
 
   bool stays(size_t k) const {
-    const Dims& s = walk_.stride[k];
-    return walk_.inner_stride[k] == 0 && std::all_of(s.begin(), s.end(), [](int64_t x) { return x == 0; });
+    const Dims& s = loop_.stride[k];
+    return loop_.inner_stride[k] == 0 && std::all_of(s.begin(), s.end(), [](int64_t x) { return x == 0; });
   }
 
   // A thread's groups of W elements, one after the other.
@@ -150,18 +150,18 @@ class Writer {
     rows();
     for (size_t k = 0; k < a_.in.size(); ++k) {
       if (in.empty()) line(declare(static_cast<int>(k)));
-      const bool steps = walk_.inner_stride[k] != 0;
+      const bool steps = loop_.inner_stride[k] != 0;
       std::string place = steps ? "column" : "";
-      if (walk_.full(k))
+      if (loop_.full(k))
         place = "at";
       else {
-        for (size_t d = 0; d < walk_.extent.size(); ++d) {
-          if (walk_.stride[k][d] != 0)
-            place += cat(place.empty() ? "" : " + ", "digit", d, " * ", index_word(walk_.stride[k][d]));
+        for (size_t d = 0; d < loop_.extent.size(); ++d) {
+          if (loop_.stride[k][d] != 0)
+            place += cat(place.empty() ? "" : " + ", "digit", d, " * ", index_word(loop_.stride[k][d]));
         }
       }
       if (place.empty()) place = "0";
-      line(cat(steps || walk_.full(k) ? "read(" : "read_one(", refs_[k], ", ", place, ", ", in, "v", k, ");"));
+      line(cat(steps || loop_.full(k) ? "read(" : "read_one(", refs_[k], ", ", place, ", ", in, "v", k, ");"));
     }
   }
   void steps() {
@@ -172,24 +172,24 @@ class Writer {
   }
   // Where in the rows a group lies, for operands that do not advance with the result.
   void rows() {
-    size_t first = walk_.extent.size();  // the outermost digit that is read
+    size_t first = loop_.extent.size();  // the outermost digit that is read
     bool column = false;
     for (size_t k = 0; k < a_.in.size(); ++k) {
-      if (walk_.full(k) || stays(k)) continue;
+      if (loop_.full(k) || stays(k)) continue;
       column = true;
       for (size_t d = 0; d < first; ++d) {
-        if (walk_.stride[k][d] != 0) first = d;
+        if (loop_.stride[k][d] != 0) first = d;
       }
     }
     if (!column) return;
     line("const Index per_row = static_cast<Index>(a.w[0]), row = at / per_row, column = at - row * per_row;");
     std::string rest = "row";
-    for (size_t d = walk_.extent.size(); d-- > first;) {
+    for (size_t d = loop_.extent.size(); d-- > first;) {
       if (d == 0) {
         line(cat("const Index digit0 = ", rest, ';'));
         break;
       }
-      const std::string extent = index_word(walk_.extent[d]);
+      const std::string extent = index_word(loop_.extent[d]);
       line(cat("const Index rest", d, " = ", rest, " / ", extent, ", digit", d, " = ", rest, " - rest", d, " * ",
                extent, ';'));
       rest = cat("rest", d);
@@ -282,7 +282,7 @@ class Writer {
 
   const KernelArgs& a_;
   FusedProgram program_;
-  Walk walk_;
+  BroadcastLoop loop_;
   int64_t n_ = 0;
   int width_ = 1;
   std::vector<uint64_t> words_;

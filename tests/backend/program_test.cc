@@ -4,7 +4,7 @@
 #include <catch2/catch_all.hpp>
 #include <cmath>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "tests/backend/small_nets.h"
 
 using namespace amp;

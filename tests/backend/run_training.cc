@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "backend/program.h"
 #include "graph/autodiff.h"
 #include "graph/passes.h"

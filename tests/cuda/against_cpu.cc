@@ -6,7 +6,7 @@
 
 #include "backend/cuda/emulated_device.h"
 #include "backend/cuda/emulator.h"
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "tests/cuda/guarded.h"
 #include "tests/ops/case_run.h"
 #include "tests/ops/one_node.h"

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "backend/cuda/emulator.h"
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "tests/cuda/against_cpu.h"
 #include "tests/cuda/gpu.h"
 #include "tests/cuda/on_device.h"

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "backend/program.h"
 #include "graph/builder.h"
 #include "tests/cuda/on_device.h"

@@ -2,7 +2,7 @@
 #include <catch2/catch_all.hpp>
 
 #include "backend/cuda/emulated_device.h"
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "backend/program.h"
 #include "base/error.h"
 #include "graph/builder.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "backend/cuda/library_product.h"
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "tests/backend/small_nets.h"
 #include "tests/cuda/on_device.h"
 #include "tests/ops/one_node.h"

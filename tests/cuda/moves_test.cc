@@ -9,7 +9,7 @@
 #include "backend/cuda/emulated_device.h"
 #include "backend/cuda/emulator.h"
 #include "backend/cuda/sort.cuh"
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "tests/cuda/guarded.h"
 #include "tests/ops/one_node.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "tests/ops/one_node.h"
 
 namespace amp::test {

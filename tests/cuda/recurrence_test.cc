@@ -198,7 +198,7 @@ TEST_CASE("a library of recurrent layers proves nothing on zeros or in a recordi
   for (const HostTensor& t : l.in) zeros.push_back(t ? HostTensor::zeros(t.dtype(), t.dims()) : t);
   l.run(node, zeros);
   CHECK(l.fake->forwards == 1);
-  CHECK(l.device->unproved() == 1);
+  CHECK(l.device->unvalidated() == 1);
   CHECK(worst(l.run(node, l.in)[0], l.want[0]) < 1e-5);
   CHECK(l.fake->forwards == 2);
   l.fake->refuses = true;

@@ -32,7 +32,7 @@ struct Numbered final : LibraryConvolution {
   }
 };
 
-struct Memory final : ChoiceStore {
+struct Memory final : AutotuneStore {
   std::map<std::string, std::string> known;
   std::optional<std::string> find(const std::string& key) override {
     const auto it = known.find(key);

@@ -63,7 +63,7 @@ struct Run {
     for (const Decision& decision : decide(g, load_op_list("O1"), DType::f16).nodes)
       o.compute.push_back(dtype_of(decision.compute));
     session = std::make_unique<Session>(g, o);
-    config.goal.losses = golden.loss;
+    config.objective.losses = golden.loss;
     config.optimizer.ema_decay = 0.9;
     config.optimizer.max_grad_norm = 1;
     config.optimizer.weight_decay = 0.01;
@@ -80,7 +80,7 @@ struct Run {
   }
   void run(const Checkpoint* from = nullptr) {
     Sampler sampler(data->size(), data->lengths(), config.sampler);
-    session->prepare(config.goal.losses, to_tensors(load_window(*data, sampler.next()).batches.at(0), nullptr));
+    session->prepare(config.objective.losses, to_tensors(load_window(*data, sampler.next()).batches.at(0), nullptr));
     const StopSignals stop;
     Trainer trainer(*session, *data, nullptr, stop, config);
     if (from) trainer.resume(*from);
@@ -147,8 +147,8 @@ TEST_CASE("nothing waits for the device in a step, overflow or not", "[cuda]") {
   };
   Sampler sampler(r.data->size(), r.data->lengths(), r.config.sampler);
   const Tensors batch = to_tensors(load_window(*r.data, sampler.next()).batches.at(0), nullptr);
-  r.session->prepare(r.config.goal.losses, batch);
-  const Losses losses = r.config.goal.losses;
+  r.session->prepare(r.config.objective.losses, batch);
+  const Losses losses = r.config.objective.losses;
   StepEngine engine(*r.session, r.config.optimizer, r.config.schedule, r.config.scale, losses, 12);
   for (int64_t step = 0; step < 12; ++step) {
     device->events().clear();

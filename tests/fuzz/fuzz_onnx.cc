@@ -1,5 +1,5 @@
 // An ONNX file is imported, then every node is lowered and its shapes inferred at small sizes.
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "fuzz/fuzz.h"
 #include "graph/probe.h"
 #include "importer/import.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/error.h"
 #include "graph/builder.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/error.h"
 #include "graph/bind.h"
 #include "graph/source.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/safetensors.h"
 #include "graph/autodiff.h"
 #include "graph/bind.h"

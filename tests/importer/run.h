@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "graph/autodiff.h"
 #include "graph/bind.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/npz.h"
 #include "graph/bind.h"
 #include "importer/export.h"

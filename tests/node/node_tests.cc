@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/error.h"
 #include "graph/bind.h"
 #include "importer/import.h"

@@ -8,7 +8,7 @@
 #include <iostream>
 #include <set>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "backend/kernel.h"
 #include "base/error.h"
 #include "base/safetensors.h"

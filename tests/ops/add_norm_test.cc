@@ -1,7 +1,7 @@
 // Residual connections and their norms as one node: which nodes are taken, and that nothing changes.
 #include <catch2/catch_all.hpp>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "graph/passes.h"
 #include "ops/add_norm_fusion.h"
 #include "tests/backend/small_nets.h"

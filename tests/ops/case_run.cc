@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/error.h"
 #include "graph/autodiff.h"
 #include "graph/builder.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "graph/op.h"
 
 using namespace amp;

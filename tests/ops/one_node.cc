@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "graph/autodiff.h"
 #include "graph/bind.h"
 

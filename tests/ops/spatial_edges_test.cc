@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "backend/program.h"
 #include "base/error.h"
 #include "graph/autodiff.h"

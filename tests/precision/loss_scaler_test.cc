@@ -65,14 +65,14 @@ struct Reference {
 
 }  // namespace
 
-TEST_CASE("golden traces of features.md C9") {
+TEST_CASE("golden traces of torch's GradScaler") {
   CHECK(run(LossScaler(torch_config(16, 2, 0.5, 3)), "...i..n.....") ==
         Trace{{16, 1}, {16, 2}, {32, 0}, {16, 0}, {16, 1}, {16, 2}, {8, 0}, {8, 1}, {8, 2}, {16, 0}, {16, 1}, {16, 2}});
   CHECK(run(LossScaler(torch_config(1, 2, 0.5, 1)), "....") == Trace{{2, 0}, {4, 0}, {8, 0}, {16, 0}});
   CHECK(run(LossScaler(torch_config(100, 1.5, 0.25, 2)), "..i") == Trace{{100, 1}, {150, 0}, {37.5, 0}});
 }
 
-TEST_CASE("no floor and no ceiling as GradScaler: features.md C7") {
+TEST_CASE("no floor and no ceiling as GradScaler") {
   CHECK(run(LossScaler(torch_config(1, 2, 0.5, 2000)), "iiii") ==
         Trace{{0.5f, 0}, {0.25f, 0}, {0.125f, 0}, {0.0625f, 0}});
   LossScaler tiny(torch_config(std::ldexp(1.0, -148), 2, 0.5, 2000));

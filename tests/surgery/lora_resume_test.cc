@@ -32,7 +32,7 @@ struct Run {
     t.batch_size = 2;
     data = make_tensor_dataset(columns, "batch", inputs, t);
     session = std::make_unique<Session>(model.graph, SessionOptions{});
-    config.goal.losses = LossSpec{"cross_entropy", {"logits"}};
+    config.objective.losses = LossSpec{"cross_entropy", {"logits"}};
     config.optimizer.ema_decay = 0.9;
     config.schedule.lr = 0.05;
     config.schedule.total_steps = 6;
@@ -47,7 +47,7 @@ struct Run {
   std::vector<float> run(const Checkpoint* from = nullptr) {
     SamplerOptions first = config.sampler;
     Sampler sampler(data->size(), data->lengths(), first);
-    session->prepare(config.goal.losses, to_tensors(load_window(*data, sampler.next()).batches.at(0), nullptr));
+    session->prepare(config.objective.losses, to_tensors(load_window(*data, sampler.next()).batches.at(0), nullptr));
     const StopSignals stop;
     Trainer trainer(*session, *data, nullptr, stop, config);
     if (from) trainer.resume(*from);

@@ -97,7 +97,7 @@ TEST_CASE("a run that only skips ends with exit 8, the parameter and the activat
                            {"label", HostTensor::of<float>({4, 1}, {0, 0, 0, 0})}},
                           "data", {{"x", DType::f32, Dims{-1, 4}}}, t);
   TrainerConfig c;
-  c.goal.losses = job.loss;
+  c.objective.losses = job.loss;
   c.schedule.total_steps = c.max_steps = 100;
   c.sampler.order = Order::file;
   c.sampler.batch_size = 2;

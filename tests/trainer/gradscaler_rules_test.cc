@@ -1,6 +1,5 @@
-// GradScaler's rules as features.md C lists them (read and measured on torch 2.15), one test each, on scaler, window
-// and optimizer together. The golden traces C7 and C9 are in tests/precision/loss_scaler_test.cc; C11 through the
-// Trainer too.
+// The rules of torch.amp.GradScaler (read and measured on torch 2.15), one test each, on scaler, window and optimizer
+// together. Its golden traces are in tests/precision/loss_scaler_test.cc.
 #include <bit>
 #include <catch2/catch_all.hpp>
 #include <cmath>
@@ -50,7 +49,7 @@ OptimizerConfig sgd(double clip = 0) {
 
 }  // namespace
 
-TEST_CASE("features.md C1: defaults and what the constructor refuses", "[gradscaler]") {
+TEST_CASE("defaults and what the constructor refuses", "[gradscaler]") {
   const LossScaleConfig c;
   CHECK(c.mode == LossScaleConfig::Mode::dynamic);
   CHECK(c.init == 65536.0);
@@ -67,7 +66,7 @@ TEST_CASE("features.md C1: defaults and what the constructor refuses", "[gradsca
   CHECK_NOTHROW(LossScaler({.growth_factor = 1.0000001, .backoff_factor = 0.9999999}));
 }
 
-TEST_CASE("features.md C2: the loss times the scale; gradients times float(1 / double(scale)); any non-finite is found",
+TEST_CASE("the loss times the scale; gradients times float(1 / double(scale)); any non-finite is found",
           "[gradscaler]") {
   // The backward pass starts at scale / items.
   const Losses losses = LossSpec{"mse", {"y"}};
@@ -98,7 +97,7 @@ TEST_CASE("features.md C2: the loss times the scale; gradients times float(1 / d
   CHECK_FALSE(w.optimizer->inspect(w.g.data(), 1).found_inf);
 }
 
-TEST_CASE("features.md C4: a skipped step leaves parameters and optimizer state untouched", "[gradscaler]") {
+TEST_CASE("a skipped step leaves parameters and optimizer state untouched", "[gradscaler]") {
   Weights w;  // AdamW
   LossScaler s;
   w.grads(1, kNan, 1);
@@ -119,8 +118,7 @@ TEST_CASE("features.md C4: a skipped step leaves parameters and optimizer state 
   CHECK(w.moment("m/w") == other.moment("m/w"));
 }
 
-TEST_CASE("features.md C5: update backs off, counts, grows if that is finite; update(new_scale) leaves the tracker",
-          "[gradscaler]") {
+TEST_CASE("update backs off, counts, grows if that is finite; update(new_scale) leaves the tracker", "[gradscaler]") {
   LossScaleConfig c{.init = 8, .growth_interval = 3, .min = 0, .max = std::numeric_limits<double>::infinity()};
   LossScaler s(c);
   s.update(false);
@@ -143,7 +141,7 @@ TEST_CASE("features.md C5: update backs off, counts, grows if that is finite; up
   CHECK(s.scale() == 16);
 }
 
-TEST_CASE("features.md C8: state saved after update continues the same; disabled, the scale is 1", "[gradscaler]") {
+TEST_CASE("state saved after update continues the same; disabled, the scale is 1", "[gradscaler]") {
   LossScaleConfig c{.init = 256, .growth_factor = 1.5, .backoff_factor = 0.25, .growth_interval = 4};
   LossScaler a(c);
   std::mt19937 random(3);
@@ -169,9 +167,8 @@ TEST_CASE("features.md C8: state saved after update continues the same; disabled
   CHECK(off.scale() == 1);
 }
 
-TEST_CASE(
-    "features.md C10: clipping is of unscaled gradients by min(1, max / (norm + 1e-6)), and never sees an infinity",
-    "[gradscaler]") {
+TEST_CASE("clipping is of unscaled gradients by min(1, max / (norm + 1e-6)), and never sees an infinity",
+          "[gradscaler]") {
   for (const float scale : {1.0f, 65536.0f, 0.25f}) {
     LossScaler s;
     s.set_scale(scale);
@@ -193,7 +190,7 @@ TEST_CASE(
   CHECK(w.g[1] == 1.0f);
 }
 
-TEST_CASE("features.md C11: one scale a window, unscaled once after its last micro-batch, one update", "[gradscaler]") {
+TEST_CASE("one scale a window, unscaled once after its last micro-batch, one update", "[gradscaler]") {
   // Micro-batches of one window add scaled gradients of the same scale: four of 2 rows are one of 8, at any scale, and
   // a scale that grows every step grows once a window.
   const SourceGraph g = random_graph(R"(
@@ -243,7 +240,7 @@ TEST_CASE("features.md C11: one scale a window, unscaled once after its last mic
   }
 }
 
-TEST_CASE("features.md C12: Apex's and onnxruntime's bounds, hysteresis, k infinities in a row", "[gradscaler]") {
+TEST_CASE("Apex's and onnxruntime's bounds, hysteresis, k infinities in a row", "[gradscaler]") {
   LossScaleConfig c;  // onnxruntime: 1 .. 2^24
   CHECK(c.min == 1);
   CHECK(c.max == 16777216);
@@ -267,7 +264,7 @@ TEST_CASE("features.md C12: Apex's and onnxruntime's bounds, hysteresis, k infin
   CHECK(trace == std::vector<float>{1024, 1024, 1024, 1024, 1024, 512, 256, 256, 256});
 }
 
-TEST_CASE("features.md C13: an infinity of one rank survives the sum, so all ranks decide alike", "[gradscaler]") {
+TEST_CASE("an infinity of one rank survives the sum, so all ranks decide alike", "[gradscaler]") {
   constexpr int kRanks = 3;
   std::vector<Weights> rank;
   std::vector<LossScaler> scaler;

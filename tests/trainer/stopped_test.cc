@@ -57,7 +57,7 @@ struct Job {
   std::unique_ptr<Dataset> train = samples(1);
   TrainerConfig config;
   explicit Job(const stdfs::path& folder) {
-    config.goal.losses = LossSpec{"mse", {"y"}};
+    config.objective.losses = LossSpec{"mse", {"y"}};
     config.schedule.total_steps = config.max_steps = 8;
     config.schedule.lr = 0.05;
     config.sampler.batch_size = 4;
@@ -70,7 +70,7 @@ struct Job {
   }
   TrainResult run(int signal_at, bool resume = false) {
     Session session(graph, {});
-    session.prepare(config.goal.losses,
+    session.prepare(config.objective.losses,
                     {{"x", HostTensor::zeros(DType::f32, {4, 4})}, {"label", HostTensor::zeros(DType::f32, {4, 1})}});
     const Interrupted val(samples(7), signal_at);
     const StopSignals stop;

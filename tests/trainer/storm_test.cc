@@ -114,7 +114,7 @@ struct Run {
     s.batchnorm_train = true;
     for (const Decision& d : plan.nodes) s.compute.push_back(dtype_of(d.compute));
     session = std::make_unique<Session>(graph, s);
-    config.goal.losses = LossSpec{"mse", {"y"}};
+    config.objective.losses = LossSpec{"mse", {"y"}};
     config.optimizer.rule = "adamw";
     config.optimizer.ema_decay = 0.99;
     config.optimizer.weight_decay = 0.01;
@@ -132,9 +132,9 @@ struct Run {
     config.output_dir = folder.path.string();
     config.quiet = true;
     omp_set_num_threads(1);  // there is no work to share
-    session->prepare(config.goal.losses, {{"x", HostTensor::zeros(DType::f32, {kRows, 3})},
-                                          {"u", HostTensor::zeros(DType::f32, {kRows, 1})},
-                                          {"label", HostTensor::zeros(DType::f32, {kRows, 1})}});
+    session->prepare(config.objective.losses, {{"x", HostTensor::zeros(DType::f32, {kRows, 3})},
+                                               {"u", HostTensor::zeros(DType::f32, {kRows, 1})},
+                                               {"label", HostTensor::zeros(DType::f32, {kRows, 1})}});
   }
 
   // Everything that a step may move.

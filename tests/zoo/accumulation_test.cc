@@ -52,7 +52,7 @@ Run one_step(int64_t batch, double ratio) {
   LossSpec loss;
   loss.kind = "mse";
   loss.outputs = {net.g.values[static_cast<size_t>(y)].name};
-  c.goal.losses = loss;
+  c.objective.losses = loss;
   c.optimizer.rule = "sgd";
   c.schedule.kind = schedule_from_name("constant");
   c.schedule.lr = 0.1;
@@ -63,7 +63,7 @@ Run one_step(int64_t batch, double ratio) {
   c.sampler.accumulation = 32 / batch;
   c.output_dir = folder;
   c.quiet = true;
-  session.prepare(c.goal.losses, {{"x", random({batch, 6}, 3)}, {"label", random({batch, 3}, 9)}});
+  session.prepare(c.objective.losses, {{"x", random({batch, 6}, 3)}, {"label", random({batch, 3}, 9)}});
   const StopSignals stop;
   Trainer(session, *data, nullptr, stop, c).run();
   Run run;

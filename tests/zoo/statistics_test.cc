@@ -54,7 +54,7 @@ struct Job {
       s.compute.assign(model.graph.nodes.size(), low);
     }
     session = std::make_unique<Session>(model.graph, s);
-    config.goal.losses = LossSpec{"cross_entropy", {"logits"}};
+    config.objective.losses = LossSpec{"cross_entropy", {"logits"}};
     config.optimizer.rule = "sgd";
     config.schedule.kind = schedule_from_name("constant");
     config.schedule.lr = 0.05;
@@ -69,8 +69,8 @@ struct Job {
   }
 
   void run(const Checkpoint* from = nullptr) {
-    session->prepare(config.goal.losses, {{"x", HostTensor::zeros(DType::f32, {4, 2, 6, 6})},
-                                          {"label", HostTensor::zeros(DType::i64, {4})}});
+    session->prepare(config.objective.losses, {{"x", HostTensor::zeros(DType::f32, {4, 2, 6, 6})},
+                                               {"label", HostTensor::zeros(DType::i64, {4})}});
     const StopSignals stop;
     Trainer trainer(*session, *data, nullptr, stop, config);
     if (from) trainer.resume(*from);

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/error.h"
 #include "base/safetensors.h"
 #include "graph/probe.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 #include "base/error.h"
 #include "precision/decide.h"
 #include "tests/zoo/golden.h"

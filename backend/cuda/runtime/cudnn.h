@@ -46,7 +46,7 @@ class Cudnn {
   bool tf32_;
   bool tried_ = false;
   std::shared_ptr<Handle> handle_;
-  ChoiceFile choices_;
+  AutotuneCache choices_;
   Buffer workspace_, layout_;  // the library's; operands with their channels last
 };
 

@@ -23,7 +23,7 @@ struct CudnnAttention::Handle {
 
 CudnnAttention::CudnnAttention(CudaDevice& device, const std::string& gpu)
     : device_(device),
-      choices_(std::make_shared<ChoiceFile>(cat("attention-", gpu, "-cudnn", cudnnGetVersion(), ".txt"))) {}
+      choices_(std::make_shared<AutotuneCache>(cat("attention-", gpu, "-cudnn", cudnnGetVersion(), ".txt"))) {}
 
 // Work on the stream is ordered, so that all plans can share one buffer; plans made before it grew keep the one they
 // know.
@@ -188,7 +188,7 @@ class CudnnAttentionPlan final : public LibraryAttention {
   cudaStream_t stream_;
   Attention what_;
   std::string key_;
-  std::shared_ptr<ChoiceFile> choices_;
+  std::shared_ptr<AutotuneCache> choices_;
   fe::graph::Graph graph_;
   int64_t bytes_ = 0;
   DeviceMemory workspace_;

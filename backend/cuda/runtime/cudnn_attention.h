@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "backend/choice_file.h"
+#include "backend/autotune_cache.h"
 #include "backend/cuda/attention.h"
 
 namespace amp::cuda {
@@ -31,7 +31,7 @@ class CudnnAttention {
   DeviceMemory workspace(int64_t bytes);
 
   CudaDevice& device_;
-  std::shared_ptr<ChoiceFile> choices_;
+  std::shared_ptr<AutotuneCache> choices_;
   bool tried_ = false;
   std::shared_ptr<Handle> handle_;
   std::map<std::string, std::shared_ptr<LibraryAttention>> plans_;  // null: there is none

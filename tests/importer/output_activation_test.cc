@@ -1,5 +1,5 @@
 // How models end: activations after the logits, losses inside.
-#include "importer/ending.h"
+#include "importer/output_activation.h"
 
 #include <catch2/catch_all.hpp>
 
@@ -18,7 +18,7 @@ SourceGraph model(const Folder& folder, const std::string& tail, const std::stri
       .graph;
 }
 std::string found(const SourceGraph& g) {
-  const auto e = ending_of(g, g.find("y"));
+  const auto e = output_activation(g, g.find("y"));
   return e ? e->op + " of " + g.values[static_cast<size_t>(e->logits)].name : "none";
 }
 }  // namespace

@@ -1,5 +1,5 @@
 // The memory bill: what a Session really takes of the emulated device, and what is advised when it does not fit.
-#include "trainer/memory_bill.h"
+#include "trainer/memory_estimate.h"
 
 #include <catch2/catch_all.hpp>
 #include <cstring>
@@ -20,7 +20,7 @@ TEST_CASE("the memory bill is what a session takes", "[cuda]") {
   SessionOptions o;
   o.device = device.get();
   OptimizerConfig adam;
-  const MemoryBill bill = measure_memory(g.model.graph, o, adam, g.loss, g.batch, false);
+  const MemoryEstimate bill = estimate_memory(g.model.graph, o, adam, g.loss, g.batch, false);
   Session session(g.model.graph, o);
   session.prepare(g.loss, g.batch);
   session.train_micro(g.loss, g.batch, seeds_of(g), false);
@@ -32,7 +32,7 @@ TEST_CASE("the memory bill is what a session takes", "[cuda]") {
   CHECK(bill.largest.size() == 3);
 
   adam.ema_decay = 0.9;
-  CHECK(measure_memory(g.model.graph, o, adam, g.loss, g.batch, false).moments == 3 * bill.gradients);
+  CHECK(estimate_memory(g.model.graph, o, adam, g.loss, g.batch, false).moments == 3 * bill.gradients);
 }
 
 TEST_CASE("gradients that accumulate are not held beside the sum", "[cuda]") {
@@ -43,7 +43,7 @@ TEST_CASE("gradients that accumulate are not held beside the sum", "[cuda]") {
     SessionOptions o;
     o.device = device.get();
     const auto activations = [&](bool accumulate) {
-      return measure_memory(g.model.graph, o, OptimizerConfig{}, g.loss, g.batch, accumulate).activations;
+      return estimate_memory(g.model.graph, o, OptimizerConfig{}, g.loss, g.batch, accumulate).activations;
     };
     CHECK(activations(true) <= activations(false) + activations(false) / 50);
   }
@@ -51,7 +51,7 @@ TEST_CASE("gradients that accumulate are not held beside the sum", "[cuda]") {
 
 TEST_CASE("out of memory names the phase, what was asked for and what would fit", "[cuda]") {
   const auto bill_of = [](int64_t batch) {
-    MemoryBill b;
+    MemoryEstimate b;
     b.parameters = 1 << 20;
     b.activations = batch * (64 << 20);
     b.libraries = 256 << 20;
@@ -78,7 +78,7 @@ TEST_CASE("out of memory names the phase, what was asked for and what would fit"
 }
 
 TEST_CASE("phases find room in the order in which they are allocated", "[cuda]") {
-  MemoryBill b;
+  MemoryEstimate b;
   b.parameters = b.gradients = b.activations = b.moments = b.libraries = 10;
   b.copies = 5;
   b.batch = "x [4]";
@@ -119,7 +119,7 @@ TEST_CASE("memory that runs out while a run is set up names the phase", "[cuda]"
   const auto device = cuda::make_emulated_device();
   SessionOptions o;
   o.device = device.get();
-  const MemoryBill b = measure_memory(g.model.graph, o, {}, g.loss, g.batch, false);
+  const MemoryEstimate b = estimate_memory(g.model.graph, o, {}, g.loss, g.batch, false);
   CHECK(device->memory_in_use() == 0);
   using Catch::Matchers::StartsWith;
   CHECK_THAT(with_memory(g, b.parameters - 1), StartsWith("no memory for the weights: "));

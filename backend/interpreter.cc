@@ -1,4 +1,4 @@
-#include "backend/evaluate.h"
+#include "backend/interpreter.h"
 
 #include "backend/kernel.h"
 #include "base/error.h"

@@ -1,4 +1,4 @@
-#include "trainer/memory_bill.h"
+#include "trainer/memory_estimate.h"
 
 #include "backend/measuring_device.h"
 #include "base/error.h"
@@ -6,7 +6,7 @@
 
 namespace amp {
 
-std::string MemoryBill::text() const {
+std::string MemoryEstimate::text() const {
   return cat("parameters ", with_thousands(parameters), " B, gradients ", with_thousands(gradients), " B, moments ",
              with_thousands(moments), " B, 16-bit copies and constants ", with_thousands(copies), " B, activations ",
              with_thousands(activations), " B",
@@ -14,7 +14,7 @@ std::string MemoryBill::text() const {
              "; ", with_thousands(total()), " B in all");
 }
 
-std::string MemoryBill::short_of(int64_t free) const {
+std::string MemoryEstimate::short_of(int64_t free) const {
   const std::pair<std::string, int64_t> phases[] = {
       {"the weights", parameters},
       {"the gradients", gradients},
@@ -28,9 +28,9 @@ std::string MemoryBill::short_of(int64_t free) const {
   return "";
 }
 
-MemoryBill measure_memory(const SourceGraph& source, const SessionOptions& options, const OptimizerConfig& c,
-                          const Losses& losses, const Tensors& batch, bool accumulate,
-                          const std::function<int64_t(const Graph&)>& libraries) {
+MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& options, const OptimizerConfig& c,
+                               const Losses& losses, const Tensors& batch, bool accumulate,
+                               const std::function<int64_t(const Graph&)>& libraries) {
   MeasuringDevice device(*options.device);
   SessionOptions o = options;
   o.device = &device;
@@ -39,7 +39,7 @@ MemoryBill measure_memory(const SourceGraph& source, const SessionOptions& optio
   session.train_micro(losses, batch, LossWindow(losses).seeds(1), accumulate);
   const int64_t wide = size_of(o.float_type);
   const FlatLayout& layout = session.layout();
-  MemoryBill b;
+  MemoryEstimate b;
   b.parameters = layout.size() * wide;
   b.gradients = layout.trained_size() * wide;
   b.activations = session.activation_bytes();
@@ -53,7 +53,7 @@ MemoryBill measure_memory(const SourceGraph& source, const SessionOptions& optio
 }
 
 std::string what_fits(int64_t free, int64_t batch_size, int64_t accumulation,
-                      const std::function<MemoryBill(int64_t)>& measure) {
+                      const std::function<MemoryEstimate(int64_t)>& measure) {
   for (int64_t b = batch_size / 2; b >= 1; b /= 2) {
     const int64_t needs = measure(b).total();
     if (needs > free) continue;
@@ -66,8 +66,8 @@ std::string what_fits(int64_t free, int64_t batch_size, int64_t accumulation,
          "memory";
 }
 
-void require_memory(const MemoryBill& bill, int64_t free, int64_t batch_size, int64_t accumulation,
-                    const std::function<MemoryBill(int64_t)>& measure) {
+void require_memory(const MemoryEstimate& bill, int64_t free, int64_t batch_size, int64_t accumulation,
+                    const std::function<MemoryEstimate(int64_t)>& measure) {
   if (bill.total() <= free) return;
   fail(Exit::memory, "E_OOM",
        cat("training with --batch_size ", batch_size, " needs ", with_thousands(bill.total()), " B of memory, ",

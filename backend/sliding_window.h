@@ -31,18 +31,18 @@ struct WindowAxis {
     return last < 0 ? begin(k) : std::max(begin(k), std::min(out, last / stride + 1));
   }
 };
-using Window = std::array<WindowAxis, 3>;  // depth, height, width
+using SlidingWindow = std::array<WindowAxis, 3>;  // depth, height, width
 
-inline int64_t volume(const Window& w, int64_t WindowAxis::*extent) {
+inline int64_t volume(const SlidingWindow& w, int64_t WindowAxis::*extent) {
   return w[0].*extent * w[1].*extent * w[2].*extent;
 }
 
 // x and y are whole dims; kernel has one number per spatial axis (for a convolution: the tail of the weight's dims).
-inline Window make_window(const Dims& x, const Dims& y, const Dims& kernel, const Attrs& a) {
+inline SlidingWindow make_window(const Dims& x, const Dims& y, const Dims& kernel, const Attrs& a) {
   const size_t r = kernel.size();
   check(r >= 1 && r <= 3 && x.size() == r + 2 && y.size() == r + 2, "window of a tensor that is not spatial");
   const auto strides = a.ints("strides"), dilations = a.ints("dilations"), pads = a.ints("pads");
-  Window w;
+  SlidingWindow w;
   for (size_t i = 0; i < r; ++i) {
     w[3 - r + i] =
         WindowAxis{x[i + 2], y[i + 2], kernel[i], strides.at(i), dilations.at(i), pads.at(i), pads.at(r + i)};

@@ -11,11 +11,11 @@ namespace amp {
 
 // A Softmax or LogSoftmax over the classes (the last axis, or axis 1 of [B, C, ...]), or a Sigmoid, that makes a value;
 // Identity and floating Casts after it are looked through.
-struct Ending {
+struct OutputActivation {
   std::string op;   // "Softmax", "LogSoftmax", "Sigmoid"
   int logits = -1;  // what it reads
 };
-std::optional<Ending> ending_of(const SourceGraph& graph, int value);
+std::optional<OutputActivation> output_activation(const SourceGraph& graph, int value);
 
 // Floating outputs of one element that depend on a trainable parameter, by their declared shape; where some are called
 // loss (or end so: "lm_loss"), only these.

@@ -10,7 +10,7 @@
 
 namespace amp {
 
-struct MemoryBill {
+struct MemoryEstimate {
   int64_t parameters = 0, gradients = 0, moments = 0, activations = 0;  // bytes; moments: with the EMA
   int64_t copies = 0;                                                   // 16-bit copies of weights, constants
   int64_t libraries = 0;                                                // what they may ask for while it runs
@@ -24,18 +24,18 @@ struct MemoryBill {
 };
 
 // accumulate: several micro-batches a step. batch: the largest one. libraries: PluginApi::reserve, or empty.
-MemoryBill measure_memory(const SourceGraph& source, const SessionOptions& options, const OptimizerConfig& optimizer,
-                          const Losses& losses, const Tensors& batch, bool accumulate,
-                          const std::function<int64_t(const Graph&)>& libraries = {});
+MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& options,
+                               const OptimizerConfig& optimizer, const Losses& losses, const Tensors& batch,
+                               bool accumulate, const std::function<int64_t(const Graph&)>& libraries = {});
 
 // What to do about it, for people: the first half, quarter ... of the batch whose bill is at most `free`, with the
 // accumulation that keeps the step the same; or what else may help.
 std::string what_fits(int64_t free, int64_t batch_size, int64_t accumulation,
-                      const std::function<MemoryBill(int64_t batch_size)>& measure);
+                      const std::function<MemoryEstimate(int64_t batch_size)>& measure);
 
 // E_OOM when the bill is more than `free`: the phase that finds no room, what is asked for, the largest tensors and
 // what_fits().
-void require_memory(const MemoryBill& bill, int64_t free, int64_t batch_size, int64_t accumulation,
-                    const std::function<MemoryBill(int64_t batch_size)>& measure);
+void require_memory(const MemoryEstimate& bill, int64_t free, int64_t batch_size, int64_t accumulation,
+                    const std::function<MemoryEstimate(int64_t batch_size)>& measure);
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-#include "backend/choice_file.h"
+#include "backend/autotune_cache.h"
 
 #include <cctype>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 namespace amp {
 
-ChoiceFile::ChoiceFile(std::string name) {
+AutotuneCache::AutotuneCache(std::string name) {
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' ? c : '_';
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
@@ -19,7 +19,7 @@ ChoiceFile::ChoiceFile(std::string name) {
     path_ = cat(home, "/.cache/onnx-amp-finetune/", name);
 }
 
-void ChoiceFile::load() {
+void AutotuneCache::load() {
   std::ifstream in(path_);
   for (std::string line; std::getline(in, line);) {
     const size_t tab = line.find('\t');
@@ -27,14 +27,14 @@ void ChoiceFile::load() {
   }
 }
 
-std::optional<std::string> ChoiceFile::find(const std::string& key) {
+std::optional<std::string> AutotuneCache::find(const std::string& key) {
   if (!known_.count(key)) load();  // another process may have chosen meanwhile
   const auto it = known_.find(key);
   if (it == known_.end()) return {};
   return it->second;
 }
 
-void ChoiceFile::keep(const std::string& key, const std::string& choice) {
+void AutotuneCache::keep(const std::string& key, const std::string& choice) {
   if (!known_.emplace(key, choice).second || path_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);

@@ -9,7 +9,7 @@
 
 namespace amp {
 
-struct Walk {
+struct BroadcastLoop {
   int64_t outer = 1, inner = 1;  // rows, elements of a row
   Dims extent;                   // of the leading axes; neighbours that advance together in every operand are one
   std::vector<Dims> stride;      // by operand, of the leading axes
@@ -19,6 +19,6 @@ struct Walk {
   bool full(size_t operand) const;
 };
 
-Walk make_walk(const Dims& dims, const std::vector<Dims>& operands);
+BroadcastLoop make_broadcast_loop(const Dims& dims, const std::vector<Dims>& operands);
 
 }  // namespace amp

@@ -7,18 +7,18 @@
 
 namespace amp {
 
-class ChoiceStore {
+class AutotuneStore {
  public:
-  virtual ~ChoiceStore() = default;
+  virtual ~AutotuneStore() = default;
   virtual std::optional<std::string> find(const std::string& key) = 0;
   virtual void keep(const std::string& key, const std::string& choice) = 0;
 };
 
 // name: of a file in $XDG_CACHE_HOME/onnx-amp-finetune (else ~/.cache), with GPU and library version in it. Where there
 // is no such folder nothing outlives the process. Of two choices for one key the first stands.
-class ChoiceFile final : public ChoiceStore {
+class AutotuneCache final : public AutotuneStore {
  public:
-  explicit ChoiceFile(std::string name);
+  explicit AutotuneCache(std::string name);
   std::optional<std::string> find(const std::string& key) override;
   void keep(const std::string& key, const std::string& choice) override;
 

@@ -1,4 +1,4 @@
-#include "tools/device.h"
+#include "tools/choose_device.h"
 
 #include <cstdlib>
 #include <iostream>

@@ -1,5 +1,5 @@
 // Choices kept on disk.
-#include "backend/choice_file.h"
+#include "backend/autotune_cache.h"
 
 #include <catch2/catch_all.hpp>
 #include <cstdlib>
@@ -34,13 +34,13 @@ struct CacheFolder {
 
 TEST_CASE("a choice is there for the next process, and the first one stands") {
   const CacheFolder folder;
-  ChoiceFile a("convolutions-A GPU/1.txt"), b("convolutions-A GPU/1.txt"), other("convolutions-B.txt");
+  AutotuneCache a("convolutions-A GPU/1.txt"), b("convolutions-A GPU/1.txt"), other("convolutions-B.txt");
   CHECK_FALSE(a.find("forward 8"));
   b.keep("forward 8", "NHWC 1");
   CHECK(a.find("forward 8") == "NHWC 1");  // read when it is asked for
   b.keep("forward 8", "NCHW 0");
   a.keep("forward 8", "NCHW 0");
-  CHECK(ChoiceFile("convolutions-A GPU/1.txt").find("forward 8") == "NHWC 1");
+  CHECK(AutotuneCache("convolutions-A GPU/1.txt").find("forward 8") == "NHWC 1");
   CHECK_FALSE(other.find("forward 8"));
   CHECK(fs::exists(folder.path / "onnx-amp-finetune" / "convolutions-A_GPU_1.txt"));
 }
@@ -49,7 +49,7 @@ TEST_CASE("a broken file of choices is no error") {
   const CacheFolder folder;
   fs::create_directories(folder.path / "onnx-amp-finetune");
   std::ofstream(folder.path / "onnx-amp-finetune" / "c.txt") << "no tab\nNHWC 2\tkey\nhalf a li";
-  ChoiceFile c("c.txt");
+  AutotuneCache c("c.txt");
   CHECK(c.find("key") == "NHWC 2");
   CHECK_FALSE(c.find("half"));
 }

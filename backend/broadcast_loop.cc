@@ -1,4 +1,4 @@
-#include "backend/walk.h"
+#include "backend/broadcast_loop.h"
 
 namespace amp {
 
@@ -13,8 +13,8 @@ static Dims strides_in(const Dims& of, const Dims& dims) {
   return s;
 }
 
-Walk make_walk(const Dims& dims, const std::vector<Dims>& operands) {
-  Walk w;
+BroadcastLoop make_broadcast_loop(const Dims& dims, const std::vector<Dims>& operands) {
+  BroadcastLoop w;
   std::vector<Dims> strides;
   for (const Dims& d : operands) strides.push_back(strides_in(d, dims));
   w.stride.resize(operands.size());
@@ -45,7 +45,7 @@ Walk make_walk(const Dims& dims, const std::vector<Dims>& operands) {
   return w;
 }
 
-bool Walk::full(size_t operand) const {
+bool BroadcastLoop::full(size_t operand) const {
   if (inner_stride[operand] == 0 && inner > 1) return false;
   int64_t running = inner;
   for (size_t d = extent.size(); d-- > 0; running *= extent[d]) {

@@ -19,7 +19,7 @@ Task sides_task(const cli::Options& opts);  // then: regression where a loss tak
 
 // Losses (tools/run_losses.h), told to the user, and the task that they or --task mean. head: the output of a head, if
 // there is one. Metrics that the flags name (--require, --metric_for_best_model) are checked against the task.
-Goal choose_goal(const cli::Options& opts, const SourceGraph& graph, const std::string& head, Task task);
+Objective choose_objective(const cli::Options& opts, const SourceGraph& graph, const std::string& head, Task task);
 
 // --teacher, opened, with its logits in place of trailing softmaxes.
 struct OpenTeacher {

@@ -5,9 +5,9 @@
 
 namespace amp::cuda {
 
-struct Agreement {
+struct OutputDifference {
   float difference = 0, largest = 0;  // of any two elements; element of the first. NaN where one is among them
-  bool proves_something() const { return largest > 0 && largest - largest == 0; }  // zeros and infinities do not
+  bool validates() const { return largest > 0 && largest - largest == 0; }  // zeros and infinities do not
   bool within(double tolerance) const {
     return difference - difference == 0 && difference <= tolerance * static_cast<double>(largest);
   }
@@ -18,6 +18,6 @@ struct Agreement {
 inline double library_tolerance(DType t) { return t == DType::f32 ? 4e-3 : t == DType::f16 ? 1e-2 : 4e-2; }
 
 // Waits for the device. Tensors of any floating types, as many elements each.
-Agreement compare_results(CudaDevice& d, const Tensor& first, const Tensor& second);
+OutputDifference compare_outputs(CudaDevice& d, const Tensor& first, const Tensor& second);
 
 }  // namespace amp::cuda

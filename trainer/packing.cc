@@ -1,4 +1,4 @@
-#include "trainer/padding.h"
+#include "trainer/packing.h"
 
 #include <algorithm>
 

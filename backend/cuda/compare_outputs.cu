@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/cuda/agreement.h"
+#include "backend/cuda/compare_outputs.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 
@@ -31,7 +31,7 @@ struct CompareResults {
   }
 };
 
-Agreement compare_results(CudaDevice& d, const Tensor& first, const Tensor& second) {
+OutputDifference compare_outputs(CudaDevice& d, const Tensor& first, const Tensor& second) {
   constexpr int64_t kBlocks = 64;
   check(first.numel() == second.numel(), "results of different sizes are compared");
   const DeviceMemory found = d.allocate(kBlocks * 8);

@@ -1,4 +1,4 @@
-#include "tools/goal.h"
+#include "tools/objective.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "importer/ending.h"
+#include "importer/output_activation.h"
 #include "tools/cli/values.h"
 #include "tools/common.h"
 #include "tools/run_losses.h"
@@ -38,22 +38,22 @@ std::string loss_of(Task task, const SourceGraph& g) {
 }
 }  // namespace
 
-Goal choose_goal(const cli::Options& opts, const SourceGraph& g, const std::string& head, Task task) {
-  Goal goal;
-  goal.losses = choose_losses(opts, g, head, task == Task::none ? "" : loss_of(task, g));
-  for (LossSpec& s : goal.losses.parts) {
+Objective choose_objective(const cli::Options& opts, const SourceGraph& g, const std::string& head, Task task) {
+  Objective objective;
+  objective.losses = choose_losses(opts, g, head, task == Task::none ? "" : loss_of(task, g));
+  for (LossSpec& s : objective.losses.parts) {
     const bool thirds = s.kind == "multiple_negatives" && opts.list("text_columns").size() == 3;
     if (thirds && s.outputs.size() == 1) s.sides = 3;
   }
-  print_losses(goal.losses, bypass_endings(g, goal.losses));
-  goal.task = asked_task(opts);
+  print_losses(objective.losses, bypass_output_activations(g, objective.losses));
+  objective.task = asked_task(opts);
   const auto all_fit = [&] {
-    return std::all_of(goal.losses.parts.begin(), goal.losses.parts.end(),
+    return std::all_of(objective.losses.parts.begin(), objective.losses.parts.end(),
                        [&](const LossSpec& s) { return fits(task, s); });
   };
-  if (goal.task == Task::none && (task == Task::token || task == Task::span) && all_fit()) goal.task = task;
-  for (const LossSpec& s : goal.losses.parts) {
-    if (goal.task == Task::none) goal.task = task_of(s);
+  if (objective.task == Task::none && (task == Task::token || task == Task::span) && all_fit()) objective.task = task;
+  for (const LossSpec& s : objective.losses.parts) {
+    if (objective.task == Task::none) objective.task = task_of(s);
     if (!fits(asked_task(opts), s)) {
       fail(Exit::usage, "E_TASK",
            cat("--task ", name_of(asked_task(opts)), " and the loss ", s.kind, " do not go together"),
@@ -61,11 +61,11 @@ Goal choose_goal(const cli::Options& opts, const SourceGraph& g, const std::stri
     }
   }
   for (const std::string& text : opts.list("require"))
-    check_metric(goal.task, cli::parse_gate(text).value().metric, "--require " + text);
+    check_metric(objective.task, cli::parse_gate(text).value().metric, "--require " + text);
   if (opts.verb == cli::Verb::train && opts.str("metric_for_best_model") != "auto") {
-    check_metric(goal.task, opts.str("metric_for_best_model"), "--metric_for_best_model");
+    check_metric(objective.task, opts.str("metric_for_best_model"), "--metric_for_best_model");
   }
-  return goal;
+  return objective;
 }
 
 void check_labels(const SourceGraph& g, const Losses& losses, const Dataset& data) {
@@ -115,7 +115,7 @@ std::unique_ptr<OpenTeacher> open_teacher(const cli::Options& opts, const Losses
   require_known_operators(g, g.outputs);
   t->teacher = std::make_unique<Teacher>(g, session_options(opts, choose_plan(opts, g)), losses);
   for (size_t i = 0; i < t->teacher->outputs().size(); ++i) {
-    const auto end = ending_of(g, g.find(t->teacher->outputs()[i]));
+    const auto end = output_activation(g, g.find(t->teacher->outputs()[i]));
     if (!end || end->op == "Sigmoid") continue;
     t->teacher->read(i, end->logits);
     std::cerr << "teacher: the " << end->op << " before '" << printable(t->teacher->outputs()[i]) << "' is bypassed\n";

@@ -1,4 +1,4 @@
-#include "importer/ending.h"
+#include "importer/output_activation.h"
 
 #include <algorithm>
 
@@ -44,7 +44,7 @@ bool learns(const SourceGraph& g, int value) {
 
 }  // namespace
 
-std::optional<Ending> ending_of(const SourceGraph& g, int value) {
+std::optional<OutputActivation> output_activation(const SourceGraph& g, int value) {
   for (int v = value; v >= 0;) {
     const int producer = g.values[static_cast<size_t>(v)].producer;
     if (producer < 0) return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<Ending> ending_of(const SourceGraph& g, int value) {
     }
     const bool softmax = n.op == "Softmax" || n.op == "LogSoftmax";
     if (n.op != "Sigmoid" && !(softmax && over_classes(g, n))) return std::nullopt;
-    return Ending{n.op, n.inputs[0]};
+    return OutputActivation{n.op, n.inputs[0]};
   }
   return std::nullopt;
 }
