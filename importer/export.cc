@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "importer/half.h"
 #include "importer/patch.h"
+#include "importer/quantized_weights.h"
 #include "importer/tensor.h"
 
 namespace amp {
@@ -157,7 +158,8 @@ HalfOptions half_options(const ModelDoc& doc, const SourceGraph& graph, const Ex
 ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
                           const ExportOptions& options, const std::string& path) {
   ExportReport report;
-  const std::map<int, HostTensor> values = spread_ties(graph, trained);
+  std::map<int, HostTensor> values = spread_ties(graph, trained);
+  quantize_masters(graph, values);
   Patched patched = patch_payloads(doc, graph, values);
   onnx::ModelProto& proto = patched.proto;
   remove_cut(patched, doc, graph);

@@ -12,6 +12,7 @@
 #include "importer/fake_quant.h"
 #include "importer/layers.h"
 #include "importer/load.h"
+#include "importer/quantized_weights.h"
 #include "importer/select.h"
 #include "importer/statistics.h"
 #include "importer/tensor.h"
@@ -82,6 +83,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     read_external(doc, out.notes);
     Built built = build_source(doc);
     SourceGraph& g = built.graph;
+    if (options.train_quantized) add_float_masters(built);
     find_quantisers(built);
     out.verdicts = discover_parameters(g, read_exporter_record(built, doc));
     name_parameters(g, built.scopes);
@@ -102,7 +104,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     doc.slot_of = std::move(built.slot_of);
     doc.visible = std::move(built.visible);
     for (const SourceValue& v : g.values) doc.names.push_back(v.name);
-    for (SourceNode& n : g.nodes) n.place = Place::file;
+    for (SourceNode& n : g.nodes) n.place = n.place == Place::training ? Place::training : Place::file;
     doc.values = static_cast<int>(g.values.size());
     out.graph = std::move(g);
   } catch (Error& e) {

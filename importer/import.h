@@ -23,6 +23,7 @@ struct ImportOptions {
   // constants or running statistics into parameters; an exact name does.
   std::vector<std::string> freeze, trainable;
   bool batchnorm_train = false;  // running statistics of BatchNormalization are state that training moves
+  bool train_quantized = false;  // integer weights of DequantizeLinear train (importer/quantized_weights.h)
   int64_t freeze_layers = -1;    // importer/layers.h; -1: none, 0: what lies before the first layer
 };
 

@@ -28,6 +28,7 @@ Imported open_model(const cli::Options& opts) {
   ImportOptions o;
   if (opts.verb == cli::Verb::train || opts.verb == cli::Verb::grad || opts.verb == cli::Verb::check ||
       opts.verb == cli::Verb::plan) {
+    o.train_quantized = opts.flag("train_quantized");
     o.tie_weights_auto = opts.str("tie_weights") == "auto";
     o.freeze = opts.list("freeze");
     o.trainable = opts.list("trainable");

@@ -44,9 +44,11 @@ void require_trained(const Session& session) {
   std::string hint = "`check` lists every parameter and why it trains or does not; --trainable GLOB thaws one";
   if (unreached && !frozen) hint = "--output or --loss must name what depends on the weights; `check` lists them";
   if (!integers.empty()) {
-    hint =
-        "train the floating-point model and quantise it afterwards; of this file only what is floating-point can "
-        "train: --trainable GLOB, or a new part by --head or --num_labels";
+    hint = integers.count("DequantizeLinear")
+               ? "--train_quantized true trains floating masters of the DequantizeLinear weights, quantised in every "
+                 "forward pass, and writes integers back"
+               : "train the floating-point model and quantise it afterwards; of this file only what is floating-point "
+                 "can train: --trainable GLOB, or a new part by --head or --num_labels";
   }
   fail(Exit::usage, "E_NOTHING_TRAINS", cat("no parameter would train: ", join(why, "; ")), hint);
 }

@@ -105,6 +105,11 @@ std::vector<Flag> model_flags() {
              "auto: equal-valued matrices, transposed copies included, are one weight.")
           .same({{"true", "auto"}, {"false", "none"}})
           .on(kGraph),
+      toggle(
+          "train_quantized", "false",
+          "Integer weights behind DequantizeLinear train: float masters, quantised by the file's own scales in every "
+          "forward pass, exported as integers.")
+          .on(kGraph),
       choice("batchnorm", {"freeze", "train"}, "freeze",
              "BatchNorm: running statistics as they are, or batch statistics, by which the running ones move.")
           .same({{"frozen", "freeze"}})
