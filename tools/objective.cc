@@ -11,6 +11,7 @@
 #include "tools/common.h"
 #include "tools/run_losses.h"
 #include "tools/train_data.h"
+#include "trainer/losses/loss.h"
 
 namespace amp {
 
@@ -23,7 +24,8 @@ Task sides_task(const cli::Options& opts) {
 bool wants_sides(const cli::Options& opts) {
   const Losses losses = asked_losses(opts);
   if (losses.parts.empty()) return asked_task(opts) == Task::retrieval;
-  return std::any_of(losses.parts.begin(), losses.parts.end(), compares_rows);
+  return std::any_of(losses.parts.begin(), losses.parts.end(),
+                     [](const LossSpec& s) { return loss_rule(s.kind).embeddings; });
 }
 
 namespace {
@@ -42,7 +44,7 @@ Objective choose_objective(const cli::Options& opts, const SourceGraph& g, const
   Objective objective;
   objective.losses = choose_losses(opts, g, head, task == Task::none ? "" : loss_of(task, g));
   for (LossSpec& s : objective.losses.parts) {
-    const bool thirds = s.kind == "multiple_negatives" && opts.list("text_columns").size() == 3;
+    const bool thirds = task_of(s) == Task::retrieval && opts.list("text_columns").size() == 3;
     if (thirds && s.outputs.size() == 1) s.sides = 3;
   }
   print_losses(objective.losses, bypass_output_activations(g, objective.losses));
@@ -72,15 +74,14 @@ void check_labels(const SourceGraph& g, const Losses& losses, const Dataset& dat
   for (const LossSpec& s : losses.parts) {
     if (s.label_name() != "label") continue;
     const SourceValue& v = g.values[static_cast<size_t>(g.find(s.values().front()))];
-    const bool rows = s.kind == "cross_entropy" || s.kind == "nll_probs",
-               tokens = s.kind == "causal_lm" || s.kind == "masked_lm";
-    const bool places = s.kind == "cross_entropy_nchw" || s.kind == "dice" || s.kind == "dice_ce";
+    const ClassAxis axis = loss_rule(s.kind).classes;
     // Where the classes' dimension is known: of plain cross-entropy the labels' shape would have to say, beyond rank 2.
     const size_t rank = v.rank_known ? v.dims.size() : 0;
-    const int64_t classes = tokens && rank == 3                            ? v.dims[2].value
-                            : (rows && rank == 2) || (places && rank >= 3) ? v.dims[1].value
-                                                                           : -1;
-    if (classes > 1) data.check_label_range(classes, s.ignore_index);
+    const int64_t classes = axis == ClassAxis::of_tokens && rank == 3 ? v.dims[2].value
+                            : (axis == ClassAxis::of_rows && rank == 2) || (axis == ClassAxis::of_places && rank >= 3)
+                                ? v.dims[1].value
+                                : -1;
+    if (classes > 1) data.check_label_range(classes, s.ignore_index());
   }
 }
 

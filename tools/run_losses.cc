@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <iostream>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/output_activation.h"
 #include "trainer/loss_text.h"
+#include "trainer/losses/loss.h"
 
 namespace amp {
 
@@ -43,30 +43,25 @@ std::string own_loss(const SourceGraph& g) {
 }
 
 std::vector<std::string> default_outputs(const LossSpec& spec, const SourceGraph& g) {
-  if (spec.kind == "model") return {own_loss(g)};
+  const LossRule& rule = loss_rule(spec.kind);
+  if (rule.own_output) return {own_loss(g)};
   std::vector<std::string> names = floating_outputs(g);
   if (names.empty())
     fail(Exit::usage, "E_LOSS_IO", "the model has no floating output for the loss", "name one with --output NAME");
-  const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
-  if (spec.kind == "qa_span") {
-    if (has("start_logits") && has("end_logits")) return {"start_logits", "end_logits"};
-    if (names.size() == 2) return names;
-    fail(Exit::usage, "E_LOSS_IO", "the model has no outputs start_logits and end_logits",
-         "name the two with --output START,END");
+  const auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (!rule.default_outputs.empty()) {
+    if (std::all_of(rule.default_outputs.begin(), rule.default_outputs.end(), has)) return rule.default_outputs;
+    if (names.size() == rule.min_outputs) return names;
+    fail(Exit::usage, "E_LOSS_IO", cat("the model has no outputs ", join(rule.default_outputs, " and ")),
+         cat("name the ", rule.min_outputs, " with --output A,B"));
   }
   return {has("logits") ? "logits" : names[0]};
 }
 
-// What a kind computes on: logits of classes, of yes or no, either, or whatever the output is.
+// Whether a loss computes on the logits before an ending.
 bool takes(const LossSpec& spec, const std::string& ending) {
-  static const std::set<std::string> classes = {"cross_entropy", "cross_entropy_nchw",
-                                                "masked_lm",     "causal_lm",
-                                                "qa_span",       "nll_probs",
-                                                "focal",         "kl",
-                                                "distill",       "dice",
-                                                "dice_ce"};
-  static const std::set<std::string> binary = {"bce_logits", "focal", "dice", "dice_ce"};
-  return (ending == "Sigmoid" ? binary : classes).count(spec.kind) != 0;
+  const LossRule& rule = loss_rule(spec.kind);
+  return ending == "Sigmoid" ? rule.after_sigmoid : rule.after_softmax;
 }
 
 // --label_smoothing, for the losses that take it and are not given their own.
@@ -74,9 +69,9 @@ void smooth_labels(const cli::Options& opts, Losses& losses) {
   const double p = opts.num("label_smoothing");
   bool taken = p == 0;
   for (LossSpec& s : losses.parts) {
-    if (p == 0 || !has_parameter(s.kind, "label_smoothing")) continue;
+    if (p == 0 || !s.has("label_smoothing")) continue;
     taken = true;
-    if (s.label_smoothing == 0) s.label_smoothing = p;
+    if (s.number("label_smoothing") == 0) s.set("label_smoothing", {p});
   }
   if (!taken)
     fail(Exit::usage, "E_LOSS",
@@ -101,8 +96,14 @@ void add_teacher(const cli::Options& opts, Losses& losses) {
   LossSpec s;
   s.kind = "distill";
   s.weight = w;
-  s.temperature = opts.num("temperature");
+  s.set("temperature", {opts.num("temperature")});
   losses.parts.push_back(s);
+}
+
+// Whether a loss's output may be a head's: one, which the model does not compute the loss in.
+bool headed(const LossSpec& s) {
+  const LossRule& rule = loss_rule(s.kind);
+  return !rule.own_output && rule.min_outputs == 1;
 }
 
 }  // namespace
@@ -129,9 +130,9 @@ Losses choose_losses(const cli::Options& opts, const SourceGraph& g, const std::
   add_teacher(opts, losses);
   for (LossSpec& s : losses.parts) {
     if (s.outputs.empty())
-      s.outputs = !named.empty()                                              ? named
-                  : !head.empty() && s.kind != "model" && s.kind != "qa_span" ? std::vector<std::string>{head}
-                                                                              : default_outputs(s, g);
+      s.outputs = !named.empty()               ? named
+                  : !head.empty() && headed(s) ? std::vector<std::string>{head}
+                                               : default_outputs(s, g);
     for (const std::string& name : s.outputs) {
       if (g.find(name) >= 0) continue;
       std::vector<std::string> names;
@@ -161,8 +162,7 @@ std::vector<std::string> bypass_output_activations(const SourceGraph& g, Losses&
     }
     if (reads.size() != s.outputs.size()) continue;
     s.reads = reads;
-    if (s.kind == "nll_probs")
-      s.kind = "cross_entropy";  // -log softmax(x)[y], without the detour that 16 bits do not survive
+    if (const std::string same = loss_rule(s.kind).on_logits; !same.empty()) s.kind = same;
     for (size_t i = 0; i < reads.size(); ++i) {
       notes.push_back(cat("the ", ops[i], " before '", printable(s.outputs[i]), "' is bypassed: ", s.kind,
                           " takes its logits '", printable(reads[i]), "'; the exported file keeps it"));

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/loader.h"
+#include "trainer/losses/loss.h"
 
 namespace amp {
 
@@ -29,10 +30,10 @@ namespace {
 const LossSpec* measured(const Objective& objective) {
   if (objective.task == Task::none) return nullptr;
   for (const LossSpec& s : objective.losses.parts) {
-    if (task_of(s) != Task::none && (!s.label_name().empty() || s.kind == "multiple_negatives")) return &s;
+    if (task_of(s) != Task::none && (!s.label_name().empty() || task_of(s) == Task::retrieval)) return &s;
   }
   for (const LossSpec& s : objective.losses.parts) {
-    if (s.kind == "distill") return &s;
+    if (loss_rule(s.kind).teacher) return &s;
   }
   return nullptr;
 }
@@ -47,7 +48,7 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
   const std::unique_ptr<TaskMetrics> task =
       spec ? make_metrics(objective.task, *spec, {objective.classes, data.answers(), objective.max_answer_length})
            : nullptr;
-  const bool unlabelled = spec && spec->kind == "multiple_negatives";
+  const bool unlabelled = spec && task_of(*spec) == Task::retrieval;
   const std::string label_name = !spec ? "" : spec->label_name().empty() ? "label" : spec->label_name();
   LossWindow loss(objective.losses, true);
   Metrics m;

@@ -3,39 +3,17 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "trainer/losses_parts.h"
+#include "trainer/losses/loss.h"
 
 namespace amp {
 
 namespace {
 using Json = nlohmann::ordered_json;
-
-const std::map<std::string, std::string>& synonyms() {
-  static const std::map<std::string, std::string> names = {{"ce", "cross_entropy"},
-                                                           {"bce", "bce_logits"},
-                                                           {"bce_with_logits", "bce_logits"},
-                                                           {"l2", "mse"},
-                                                           {"mae", "l1"},
-                                                           {"nll", "nll_probs"},
-                                                           {"dice+ce", "dice_ce"},
-                                                           {"kd", "distill"},
-                                                           {"distillation", "distill"},
-                                                           {"kl_div", "kl"},
-                                                           {"span", "qa_span"},
-                                                           {"mlm", "masked_lm"},
-                                                           {"clm", "causal_lm"},
-                                                           {"mnr", "multiple_negatives"},
-                                                           {"mnrl", "multiple_negatives"},
-                                                           {"multiple_negatives_ranking", "multiple_negatives"},
-                                                           {"output", "model"}};
-  return names;
-}
 
 [[noreturn]] void refuse(const std::string& fact, const std::string& hint = {}) {
   fail(Exit::usage, "E_LOSS", fact, hint);
@@ -52,11 +30,16 @@ double number(const Json& v, const std::string& key, double low, bool low_open, 
   refuse(cat("\"", key, "\": ", printable(v.dump()), " is not a number", range));
 }
 
-std::vector<double> numbers(const Json& v, const std::string& key, bool positive) {
+// The value of a parameter, as its row has it.
+std::vector<double> parameter(const Json& v, const LossParameter& p) {
+  if (p.form == ParameterForm::whole && !v.is_number_integer())
+    refuse(cat("\"", p.name, "\": ", printable(v.dump()), " is not a whole number"));
+  if (p.form != ParameterForm::list) return {number(v, p.name, p.low, p.above_low, p.high)};
   std::vector<double> out;
-  for (const Json& x : v.is_array() ? v : Json::array({v})) out.push_back(number(x, key, 0, positive));
+  for (const Json& x : v.is_array() ? v : Json::array({v}))
+    out.push_back(number(x, p.name, p.low, p.above_low, p.high));
   if (out.empty() || std::all_of(out.begin(), out.end(), [](double x) { return x == 0; }))
-    refuse(cat("\"", key, "\": at least one number above 0 is needed"));
+    refuse(cat("\"", p.name, "\": at least one number above 0 is needed"));
   return out;
 }
 
@@ -78,20 +61,7 @@ void set(LossSpec& s, const std::string& key, const Json& v) {
     if (!v.is_boolean()) refuse("\"bypass\" is true or false");
     s.bypass = v.get<bool>();
   }
-  if (key == "ignore_index") {
-    if (!v.is_number_integer()) refuse(cat("\"ignore_index\": ", printable(v.dump()), " is not a whole number"));
-    s.ignore_index = v.get<int64_t>();
-  }
-  if (key == "class_weights") s.class_weights = numbers(v, key, false);
-  if (key == "pos_weight") s.pos_weight = numbers(v, key, true);
-  if (key == "label_smoothing") s.label_smoothing = number(v, key, 0, false, 1);
-  if (key == "delta") s.delta = number(v, key, 0, true);
-  if (key == "gamma") s.gamma = number(v, key, 0, false);
-  if (key == "alpha") s.alpha = number(v, key, -INFINITY, false, 1);
-  if (key == "smooth") s.smooth = number(v, key, 0, false);
-  if (key == "margin") s.margin = number(v, key, -INFINITY, false);
-  if (key == "scale") s.scale = number(v, key, 0, true);
-  if (key == "temperature") s.temperature = number(v, key, 0, true);
+  if (const LossParameter* const p = loss_rule(s.kind).parameter(key)) s.set(key, parameter(v, *p));
 }
 
 LossSpec from_json(const Json& j) {
@@ -100,11 +70,10 @@ LossSpec from_json(const Json& j) {
   LossSpec s;
   if (!j.contains("kind"))
     refuse(cat("a loss without \"kind\": ", printable(j.dump())), "known kinds: " + join(loss_kinds(), ", "));
-  s.kind = name(j["kind"], "kind");
-  if (const auto it = synonyms().find(s.kind); it != synonyms().end()) s.kind = it->second;
+  s.kind = kind_called(name(j["kind"], "kind"));
   const LossRule& rule = loss_rule(s.kind);
   std::vector<std::string> allowed = {"kind", "output", "outputs", "label", "weight", "bypass"};
-  allowed.insert(allowed.end(), rule.parameters.begin(), rule.parameters.end());
+  for (const LossParameter& p : rule.parameters) allowed.push_back(p.name);
   for (const auto& [key, value] : j.items()) {
     if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
       const std::string near = nearest(key, allowed);
@@ -145,8 +114,7 @@ Json scalar(const std::string& text) {
 }
 Json value_of(const std::string& key, const std::string& text) {
   if (key == "output" || key == "label") return text;
-  const bool list = key == "class_weights" || key == "pos_weight" || key == "outputs";
-  if (!list) return scalar(text);
+  if (key != "outputs" && text.find(':') == std::string::npos) return scalar(text);
   Json out = Json::array();
   for (const std::string& part : split(text, ':')) out.push_back(key == "outputs" ? Json(part) : scalar(part));
   return out;
@@ -194,20 +162,21 @@ std::string loss_json(const LossSpec& s) {
   if (s.weight != d.weight) j["weight"] = s.weight;
   if (!s.bypass) j["bypass"] = false;
   const LossRule& rule = loss_rule(s.kind);
-  const auto has = [&](const char* key) {
-    return std::find(rule.parameters.begin(), rule.parameters.end(), key) != rule.parameters.end();
-  };
-  if (has("ignore_index") && s.ignore_index != d.ignore_index) j["ignore_index"] = s.ignore_index;
-  if (has("class_weights") && !s.class_weights.empty()) j["class_weights"] = s.class_weights;
-  if (has("pos_weight") && !s.pos_weight.empty()) j["pos_weight"] = s.pos_weight;
-  if (has("label_smoothing") && s.label_smoothing != 0) j["label_smoothing"] = s.label_smoothing;
-  if (has("delta") && s.delta != d.delta) j["delta"] = s.delta;
-  if (has("gamma") && s.gamma != d.gamma) j["gamma"] = s.gamma;
-  if (has("alpha") && s.alpha != d.alpha) j["alpha"] = s.alpha;
-  if (has("smooth") && s.smooth != d.smooth) j["smooth"] = s.smooth;
-  if (has("margin") && s.margin) j["margin"] = *s.margin;
-  if (has("scale") && s.scale != d.scale) j["scale"] = s.scale;
-  if (has("temperature") && s.temperature != d.temperature) j["temperature"] = s.temperature;
+  for (const LossParameter& p : rule.parameters) {
+    const auto it = s.given.find(p.name);
+    if (it == s.given.end()) continue;
+    switch (p.form) {
+      case ParameterForm::number:
+        j[p.name] = it->second.at(0);
+        break;
+      case ParameterForm::whole:
+        j[p.name] = static_cast<int64_t>(it->second.at(0));
+        break;
+      case ParameterForm::list:
+        j[p.name] = it->second;
+        break;
+    }
+  }
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -220,10 +189,9 @@ std::string describe(const LossSpec& s) {
   for (const std::string& o : s.outputs) outputs.push_back(cat("'", printable(o), "'"));
   text += " of " + join(outputs, ", ");
   const std::string label = s.label_name();
-  if (s.kind == "distill") text += " against the teacher's";
-  if (!label.empty())
-    text +=
-        cat(s.kind == "distill" ? ", where '" : " against '", printable(label), s.kind == "distill" ? "' counts" : "'");
+  const bool teacher = loss_rule(s.kind).teacher;
+  if (teacher) text += " against the teacher's";
+  if (!label.empty()) text += cat(teacher ? ", where '" : " against '", printable(label), teacher ? "' counts" : "'");
   return text;
 }
 

@@ -5,46 +5,31 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "ops/compose.h"
-#include "trainer/losses_parts.h"
+#include "trainer/losses/loss.h"
 
 namespace amp {
 
-const std::vector<LossRule>& loss_rules() {
-  using namespace losses;
-  using P = std::vector<std::string>;
-  static const P classes = {"ignore_index", "class_weights", "label_smoothing"};
-  static const std::vector<LossRule> rules = {
-      {"cross_entropy", cross_entropy, count_classes, 1, 1, "label", classes},
-      {"cross_entropy_nchw", cross_entropy, count_classes, 1, 1, "label", classes},
-      {"masked_lm", cross_entropy, count_classes, 1, 1, "label", classes},
-      {"causal_lm", causal_lm, count_causal, 1, 1, "label", classes},
-      {"qa_span", qa_span, count_span, 2, 2, "label", {"ignore_index"}, {0.5, 0.5}},
-      {"nll_probs", nll_probs, count_all},
-      {"focal", focal, count_focal, 1, 1, "label", {"gamma", "alpha", "ignore_index", "class_weights"}},
-      {"bce_logits", bce_logits, count_valid, 1, 1, "label", {"pos_weight", "ignore_index"}},
-      {"mse", mse, count_all},
-      {"l1", l1, count_all},
-      {"huber", huber, count_all, 1, 1, "label", {"delta"}},
-      {"rmspe", rmspe, count_nonzero, 1, 1, "label", {}, {1}, true},
-      {"rmspe_exp", rmspe_exp, count_all, 1, 1, "label", {}, {1}, true},
-      {"kl", kl, count_rows_of_last},
-      {"distill", distill, count_distill, 1, 1, "", {"temperature", "ignore_index"}},
-      {"dice", dice, count_dice, 1, 1, "label", {"smooth", "ignore_index"}},
-      {"dice_ce",
-       dice_ce,
-       count_dice_ce,
-       1,
-       1,
-       "label",
-       {"smooth", "ignore_index", "class_weights", "label_smoothing", "pos_weight"},
-       {1, 1}},
-      {"cosine", cosine, count_label_rows, 1, 1, "label", {"margin"}},
-      {"cosine_mse", cosine_mse, count_all},
-      {"triplet", triplet, count_groups_of_3, 1, 3, "", {"margin"}},
-      {"multiple_negatives", multiple_negatives, count_groups_of_2, 1, 3, "", {"scale"}},
-      {"model", model, count_rows, 1, 1, ""}};
-  return rules;
+namespace {
+std::vector<LossRule>& rules() {
+  static std::vector<LossRule> all;
+  return all;
+}
+}  // namespace
+
+LossRegistration::LossRegistration(LossRule rule) {
+  const auto at = std::lower_bound(rules().begin(), rules().end(), rule, [](const LossRule& a, const LossRule& b) {
+    return std::string_view(a.name) < b.name;
+  });
+  rules().insert(at, std::move(rule));
+}
+
+const std::vector<LossRule>& loss_rules() { return rules(); }
+
+const LossParameter* LossRule::parameter(const std::string& wanted) const {
+  for (const LossParameter& p : parameters) {
+    if (wanted == p.name) return &p;
+  }
+  return nullptr;
 }
 
 const std::vector<std::string>& loss_kinds() {
@@ -66,23 +51,47 @@ const LossRule& loss_rule(const std::string& kind) {
 }
 void check_loss_kind(const std::string& kind) { loss_rule(kind); }
 
+std::string kind_called(const std::string& name) {
+  for (const LossRule& r : loss_rules()) {
+    if (std::find(r.synonyms.begin(), r.synonyms.end(), name) != r.synonyms.end()) return r.name;
+  }
+  return name;
+}
+
 int64_t rows_together(const LossSpec& spec) {
   if (spec.outputs.size() > 1) return 1;
-  if (spec.sides > 0) return spec.sides;
-  if (spec.kind == "triplet") return 3;
-  return spec.kind == "cosine_mse" || spec.kind == "multiple_negatives"
-             ? 2
-             : 1;  // cosine's label says whether it has pairs
+  return spec.sides > 0 ? spec.sides : loss_rule(spec.kind).rows_in_turn;
 }
 
-bool compares_rows(const LossSpec& spec) {
-  return spec.kind == "cosine" || spec.kind == "cosine_mse" || spec.kind == "triplet" ||
-         spec.kind == "multiple_negatives";
+bool LossSpec::has(const std::string& parameter) const { return loss_rule(kind).parameter(parameter); }
+
+double LossSpec::number(const std::string& parameter) const {
+  const LossParameter* const p = loss_rule(kind).parameter(parameter);
+  if (!p) bug(cat("the loss ", kind, " has no parameter ", parameter));
+  const auto it = given.find(parameter);
+  return it == given.end() ? p->preset : it->second.at(0);
 }
 
-bool has_parameter(const std::string& kind, const std::string& name) {
-  const std::vector<std::string>& all = loss_rule(kind).parameters;
-  return std::find(all.begin(), all.end(), name) != all.end();
+const std::vector<double>& LossSpec::list(const std::string& parameter) const {
+  static const std::vector<double> none;
+  if (!has(parameter)) bug(cat("the loss ", kind, " has no parameter ", parameter));
+  const auto it = given.find(parameter);
+  return it == given.end() ? none : it->second;
+}
+
+void LossSpec::set(const std::string& parameter, std::vector<double> value) {
+  const LossParameter* const p = loss_rule(kind).parameter(parameter);
+  if (!p) bug(cat("the loss ", kind, " has no parameter ", parameter));
+  const bool preset = p->form == ParameterForm::list ? value.empty() : value == std::vector<double>{p->preset};
+  if (preset)
+    given.erase(parameter);
+  else
+    given[parameter] = std::move(value);
+}
+
+int64_t LossSpec::ignore_index() const {
+  constexpr const char* name = losses::kIgnoreIndexParameter.name;
+  return static_cast<int64_t>(has(name) ? number(name) : losses::kIgnoreIndexParameter.preset);
 }
 
 std::string teacher_name(const std::string& output) { return "teacher/" + output; }
@@ -109,58 +118,24 @@ std::vector<std::string> Losses::labels() const {
   return distinct(*this, [](const LossSpec& s) { return std::vector<std::string>{s.label_name()}; });
 }
 bool Losses::wants_teacher() const {
-  return std::any_of(parts.begin(), parts.end(), [](const LossSpec& s) { return s.kind == "distill"; });
+  return std::any_of(parts.begin(), parts.end(), [](const LossSpec& s) { return loss_rule(s.kind).teacher; });
 }
 std::string Losses::key() const {  // made for every micro-batch: no formatting
   std::string out;
   const auto number = [&](double x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); };
   for (const LossSpec& s : parts) {
     out += s.kind + '(' + join(s.outputs, ",") + '|' + join(s.reads, ",") + '|' + s.label + '|';
-    for (const double x : {static_cast<double>(s.ignore_index), s.label_smoothing, s.delta, s.gamma, s.alpha, s.smooth,
-                           s.margin.value_or(NAN), s.scale, s.temperature, static_cast<double>(s.sides)})
-      number(x);
-    for (const double x : s.class_weights) number(x);
-    out += '|';
-    for (const double x : s.pos_weight) number(x);
+    number(static_cast<double>(s.sides));
+    for (const auto& [name, values] : s.given) {
+      out += name + '=';
+      for (const double x : values) number(x);
+    }
     out += ')';
   }
   return out;
 }
 
-// ---- what the families share
-// ----------------------------------------------------------------------------------------------
-namespace losses {
-
-ValueId total(Builder& b, ValueId x) { return b.reduce_sum(b.reshape(x, {numel(b.dims(x))}), {0}, false); }
-ValueId square(Builder& b, ValueId x) { return mul(b, x, x); }
-ValueId safe_sqrt(Builder& b, ValueId x) { return b.op("Sqrt", {b.op("Clip", {x}, {{"min", 1e-30}})}); }
-
-void label_shape(const Builder& b, ValueId out, ValueId label, const std::string& want) {
-  fail(Exit::data, "E_DATA_SHAPE",
-       cat("label has shape ", to_string(b.dims(label)), ", the output ", to_string(b.dims(out)), ": the loss wants ",
-           want));
-}
-
-ValueId float_label(Builder& b, ValueId out, ValueId label) {  // [B] against [B, 1] included
-  if (numel(b.dims(label)) != numel(b.dims(out))) label_shape(b, out, label, "the output's shape");
-  return b.reshape(b.cast(label, b.dtype(out)), b.dims(out));
-}
-
-ValueId ignored(Builder& b, const LossSpec& spec, ValueId label) {
-  return b.op("Equal", {label, b.scalar(static_cast<double>(spec.ignore_index), b.dtype(label))});
-}
-
-Counts count_all(const LossSpec&, const HostTensor& label, int64_t) { return {static_cast<double>(label.numel())}; }
-Counts count_valid(const LossSpec& spec, const HostTensor& label, int64_t) {
-  const std::vector<double> y = label.to_doubles();
-  const auto skipped = std::count(y.begin(), y.end(), static_cast<double>(spec.ignore_index));
-  return {static_cast<double>(y.size()) - static_cast<double>(skipped)};
-}
-
-}  // namespace losses
-
 // ---- the losses of a run
-// ----------------------------------------------------------------------------------------------------
 std::vector<ValueId> build_loss(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const LossRule& rule = loss_rule(spec.kind);
   if (in.outputs.size() < rule.min_outputs || in.outputs.size() > rule.max_outputs) {

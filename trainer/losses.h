@@ -7,7 +7,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,25 +16,23 @@ namespace amp {
 
 using Tensors = std::map<std::string, HostTensor>;  // by name: graph inputs and labels, or outputs
 
-// One loss. Formulas, shapes and normalisers of every kind: docs/losses.md. Parameters that a kind does not have are
-// refused by trainer/loss_text.h; here they are ignored.
+// One loss. Formulas, shapes and items of every kind: docs/losses.md; what a kind is made of: trainer/losses/loss.h.
 struct LossSpec {
   std::string kind = "cross_entropy";
   std::vector<std::string> outputs = {};  // the model outputs it is about, as the user names them
   std::vector<std::string> reads = {};    // the values it computes on instead: logits before a trailing softmax
   std::string label = {};                 // tensor of the batch; empty: the kind's default ("label", or none)
   double weight = 1;
-  int64_t ignore_index = -100;
-  std::vector<double> class_weights = {}, pos_weight = {};  // one a class, or a single one
-  double label_smoothing = 0;
-  double delta = 1;                   // huber
-  double gamma = 2, alpha = 0.25;     // focal; alpha < 0: no balance
-  double smooth = 1e-5;               // dice
-  std::optional<double> margin = {};  // triplet 1, cosine 0
-  double scale = 20;                  // multiple_negatives
-  double temperature = 1;             // distill
-  bool bypass = true;                 // take the logits behind a trailing softmax or sigmoid
-  int64_t sides = 0;                  // of pairs and triples in one output: rows in turn; 0: as many as the kind takes
+  bool bypass = true;  // take the logits behind a trailing softmax or sigmoid
+  int64_t sides = 0;   // of pairs and triples in one output: rows in turn; 0: as many as the kind takes
+  std::map<std::string, std::vector<double>> given = {};  // parameters that are not at their default
+
+  // Parameters of the kind's row, as given or by default; asking for another is a bug.
+  double number(const std::string& parameter) const;
+  const std::vector<double>& list(const std::string& parameter) const;  // empty: none given
+  bool has(const std::string& parameter) const;
+  void set(const std::string& parameter, std::vector<double> value);
+  int64_t ignore_index() const;  // -100 for kinds that have none
 
   std::string label_name() const;  // of the batch's tensor; empty: it needs none
   const std::vector<std::string>& values() const { return reads.empty() ? outputs : reads; }
@@ -61,8 +58,6 @@ void check_loss_kind(const std::string& kind);  // usage error with the nearest 
 
 // How many rows of a batch make one item, where a single output holds pairs or triples in turn; else 1.
 int64_t rows_together(const LossSpec& spec);
-bool compares_rows(const LossSpec& spec);  // a loss on embeddings: cosine, cosine_mse, triplet, multiple_negatives
-bool has_parameter(const std::string& kind, const std::string& name);  // such as label_smoothing
 
 struct LossInputs {
   std::vector<ValueId> outputs;  // core values of spec.values(), in order

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "trainer/loss_text.h"
+#include "trainer/losses/loss.h"
 
 namespace amp {
 
@@ -15,7 +16,7 @@ std::string dump(const Json& j) { return j.empty() ? "" : j.dump(-1, ' ', false,
 
 Json losses_json(std::vector<LossSpec> losses) {
   const size_t all = losses.size();
-  std::erase_if(losses, [](const LossSpec& s) { return s.kind == "distill"; });
+  std::erase_if(losses, [](const LossSpec& s) { return loss_rule(s.kind).teacher; });
   if (losses.size() == 1 && all > 1) losses[0].weight = 1;  // the teacher's share is gone
   Json out = Json::array();
   for (const LossSpec& s : losses) out.push_back(Json::parse(loss_json(s)));

@@ -46,7 +46,7 @@ std::map<std::string, int64_t> token_labels(const Graph& g, const Losses& losses
   std::map<std::string, int64_t> labels;
   for (const LossSpec& s : losses.parts) {
     const ValueId v = s.label_name().empty() ? ValueId{} : g.input(s.label_name());
-    if (v && p.has_form(g.value(v).dims, TokenForm{})) labels.emplace(s.label_name(), s.ignore_index);
+    if (v && p.has_form(g.value(v).dims, TokenForm{})) labels.emplace(s.label_name(), s.ignore_index());
   }
   return labels;
 }

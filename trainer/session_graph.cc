@@ -12,6 +12,7 @@
 #include "ops/matmul_gelu.h"
 #include "ops/qkv.h"
 #include "precision/apply.h"
+#include "trainer/losses/loss.h"
 #include "trainer/session.h"
 
 namespace amp {
@@ -59,7 +60,7 @@ void Session::build_losses(const Losses& losses, const Tensors& batch, const Bou
     LossInputs in;
     for (const int v : values_named(s.values())) in.outputs.push_back(bound.values[static_cast<size_t>(v)]);
     if (const std::string label = s.label_name(); !label.empty()) in.label = input(label);
-    if (s.kind == "distill") {
+    if (loss_rule(s.kind).teacher) {
       for (const std::string& o : s.outputs) in.teacher.push_back(input(teacher_name(o)));
     }
     in.rows = batch_rows(losses, batch);

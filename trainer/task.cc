@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "trainer/answers.h"
 #include "trainer/entities.h"
+#include "trainer/losses/loss.h"
 #include "trainer/metrics.h"
 #include "trainer/nearest.h"
 
@@ -90,9 +91,9 @@ class ClassMetrics final : public TaskMetrics {
     std::vector<int64_t> wanted = whole(label);
     if (out.numel() == label.numel()) return add_binary(floats(out), wanted);
     auto [classes, ids] = class_ids(out, label, task_ == Task::segmentation);
-    if (loss_.kind == "causal_lm") shift(label.dims().at(1), ids, wanted);
+    if (loss_rule(loss_.kind).next_token) shift(label.dims().at(1), ids, wanted);
     if (!classes_) classes_ = std::make_unique<Classification>(classes);
-    classes_->add(ids, wanted, loss_.ignore_index);
+    classes_->add(ids, wanted, loss_.ignore_index());
     if (!names_.empty() && label.rank() == 2) add_entities(label.dims()[1], ids, wanted);
   }
 
@@ -119,12 +120,12 @@ class ClassMetrics final : public TaskMetrics {
     if (task_ == Task::segmentation) {
       if (!binary_) binary_ = std::make_unique<Multilabel>(1);
       return binary_->add(logits, std::vector<float>(wanted.begin(), wanted.end()), 0,
-                          static_cast<float>(loss_.ignore_index));
+                          static_cast<float>(loss_.ignore_index()));
     }
     if (!classes_) classes_ = std::make_unique<Classification>(2);
     std::vector<int64_t> ids;
     for (const float x : logits) ids.push_back(std::isnan(x) ? -1 : x > 0);
-    classes_->add(ids, wanted, loss_.ignore_index);
+    classes_->add(ids, wanted, loss_.ignore_index());
   }
 
   // A row is a text, its words the places whose label counts.
@@ -135,7 +136,7 @@ class ClassMetrics final : public TaskMetrics {
     for (size_t row = 0; row < wanted.size(); row += static_cast<size_t>(length)) {
       std::vector<std::string> got, want;
       for (size_t i = row; i < row + static_cast<size_t>(length); ++i) {
-        if (wanted[i] == loss_.ignore_index) continue;
+        if (wanted[i] == loss_.ignore_index()) continue;
         got.push_back(name(ids[i]));
         want.push_back(name(wanted[i]));
       }
@@ -165,7 +166,7 @@ class ClassMetrics final : public TaskMetrics {
 
 class MultilabelMetrics final : public TaskMetrics {
  public:
-  explicit MultilabelMetrics(const LossSpec& loss) : ignore_(static_cast<float>(loss.ignore_index)) {}
+  explicit MultilabelMetrics(const LossSpec& loss) : ignore_(static_cast<float>(loss.ignore_index())) {}
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t>) override {
     const Dims& d = outputs.at(0).dims();
     if (!metric_) metric_ = std::make_unique<Multilabel>(d.size() < 2 ? 1 : d.back());
@@ -184,7 +185,7 @@ class MultilabelMetrics final : public TaskMetrics {
 
 class RegressionMetrics final : public TaskMetrics {
  public:
-  explicit RegressionMetrics(const LossSpec& loss) : pairs_(loss.kind == "cosine_mse") {}
+  explicit RegressionMetrics(const LossSpec& loss) : pairs_(loss_rule(loss.kind).embeddings) {}
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t>) override {
     const std::vector<double> x = outputs.at(0).to_doubles();
     metric_.add(pairs_ ? cosines(x, outputs[0].dims().back()) : x, label.to_doubles());
@@ -219,7 +220,7 @@ class RegressionMetrics final : public TaskMetrics {
 
 class SpanMetrics final : public TaskMetrics {
  public:
-  explicit SpanMetrics(const LossSpec& loss) : ignore_(loss.ignore_index) {}
+  explicit SpanMetrics(const LossSpec& loss) : ignore_(loss.ignore_index()) {}
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t>) override {
     spans_.add(floats(outputs.at(0)), floats(outputs.at(1)), label.to_ints(), ignore_);
   }
@@ -284,18 +285,7 @@ Task task_from_name(const std::string& name) {
 std::string name_of(Task task) { return info(task).name; }
 std::string default_loss(Task task) { return info(task).loss; }
 
-Task task_of(const LossSpec& loss) {
-  const std::string& k = loss.kind;
-  if (k == "cross_entropy" || k == "nll_probs" || k == "focal") return Task::classification;
-  if (k == "causal_lm" || k == "masked_lm") return Task::language;
-  if (k == "mse" || k == "l1" || k == "huber" || k == "rmspe" || k == "rmspe_exp" || k == "cosine_mse")
-    return Task::regression;
-  if (k == "bce_logits") return Task::multilabel;
-  if (k == "qa_span") return Task::span;
-  if (k == "cross_entropy_nchw" || k == "dice" || k == "dice_ce") return Task::segmentation;
-  if (k == "multiple_negatives") return Task::retrieval;
-  return Task::none;
-}
+Task task_of(const LossSpec& loss) { return loss_rule(loss.kind).task; }
 
 bool fits(Task task, const LossSpec& loss) {
   const Task t = task_of(loss);

@@ -10,23 +10,10 @@
 #include "data/questions.h"
 #include "trainer/answers.h"
 #include "trainer/losses.h"
+#include "trainer/task_name.h"
 
 namespace amp {
 
-enum class Task : uint8_t {
-  none,            // the loss alone
-  classification,  // accuracy, macro_f1
-  token,           // accuracy, macro_f1 over the tokens whose label is not ignored; entity_* where tags are of entities
-  language,        // accuracy, perplexity
-  regression,      // mse, mae, pearson, spearman
-  multilabel,      // micro_f1, macro_f1, exact_match; positive from a probability of 0.5 on
-  span,            // exact_match, span_f1: of the texts where there are any, else of token positions
-  segmentation,    // miou, dice, accuracy over pixels
-  retrieval,       // accuracy (the own candidate is the nearest of all), mrr: of embeddings, without labels
-};
-
-Task task_from_name(const std::string& name);  // "auto" and "none" are Task::none
-std::string name_of(Task task);
 std::string default_loss(Task task);         // of a task that is not none
 Task task_of(const LossSpec& loss);          // what a loss's outputs and labels are
 bool fits(Task task, const LossSpec& loss);  // can the task's metrics be taken from this loss's outputs and labels?

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "trainer/losses/loss.h"
 
 namespace amp {
 
@@ -25,7 +26,7 @@ std::string matching_output(const SourceGraph& g, const std::string& name) {
 Teacher::Teacher(const SourceGraph& graph, const SessionOptions& options, const Losses& losses)
     : graph_(graph), session_(graph, options) {
   for (const LossSpec& s : losses.parts) {
-    if (s.kind != "distill") continue;
+    if (!loss_rule(s.kind).teacher) continue;
     for (const std::string& o : s.outputs) {
       if (std::find(students_.begin(), students_.end(), o) != students_.end()) continue;
       students_.push_back(o);

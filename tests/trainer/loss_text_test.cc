@@ -27,13 +27,13 @@ TEST_CASE("a loss in words, with parameters, several of them", "[losses]") {
       {"ce,label_smoothing=0.1,class_weights=1:2.5,mse,output=y,weight=0.5", "huber,delta=2,label=target"});
   REQUIRE(l.size() == 3);
   CHECK(l[0].kind == "cross_entropy");
-  CHECK(l[0].label_smoothing == 0.1);
-  CHECK(l[0].class_weights == std::vector<double>{1, 2.5});
+  CHECK(l[0].number("label_smoothing") == 0.1);
+  CHECK(l[0].list("class_weights") == std::vector<double>{1, 2.5});
   CHECK(l[0].label_name() == "label");
   CHECK(l[1].kind == "mse");
   CHECK(l[1].outputs == std::vector<std::string>{"y"});
   CHECK(l[1].weight == 0.5);
-  CHECK(l[2].delta == 2);
+  CHECK(l[2].number("delta") == 2);
   CHECK(l[2].label_name() == "target");
   CHECK(parse_losses({"triplet"})[0].label_name().empty());
   CHECK(parse_losses({"output"})[0].kind == "model");
@@ -54,7 +54,7 @@ TEST_CASE("losses in JSON, inline and in a file", "[losses]") {
     for (const LossSpec& s : l) CHECK(loss_json(parse_losses({loss_json(s)})[0]) == loss_json(s));
   }
   std::filesystem::remove(path);
-  CHECK(parse_losses({R"({"kind": "bce", "pos_weight": 3})"})[0].pos_weight == std::vector<double>{3});
+  CHECK(parse_losses({R"({"kind": "bce", "pos_weight": 3})"})[0].list("pos_weight") == std::vector<double>{3});
 }
 
 TEST_CASE("the key of a run's losses differs when their graph does", "[losses]") {
@@ -67,7 +67,7 @@ TEST_CASE("the key of a run's losses differs when their graph does", "[losses]")
   CHECK(key("huber") != key("huber,delta=2"));
   CHECK(key("mse,output=a") != key("mse,output=b"));
   CHECK(key("bce,pos_weight=1:2") != key("ce,class_weights=1:2"));
-  CHECK(key("cosine") != key("cosine,margin=0"));
+  CHECK(key("cosine") != key("cosine,margin=0.5"));
 }
 
 TEST_CASE("what is wrong with a loss is said", "[losses]") {

@@ -117,8 +117,8 @@ void add_token_losses(std::vector<PaddingCase>& cases) {
                                          {"weighted", loss("cross_entropy")},
                                          {"focal", loss("focal")},
                                          {"shifted", loss("causal_lm")}};
-  losses["smoothed"].label_smoothing = 0.1;
-  losses["weighted"].class_weights = {1, 2, 0.5};
+  losses["smoothed"].set("label_smoothing", {0.1});
+  losses["weighted"].set("class_weights", {1, 2, 0.5});
   for (const auto& [name, spec] : losses) {
     for (const int late : {0, 5, 99}) {
       PaddingCase c = one("labels " + name +

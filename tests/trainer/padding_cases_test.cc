@@ -121,20 +121,20 @@ TEST_CASE("when gradients are compared", "[padding]") {
   RunState state;
   CHECK(guard.due(state));
   CHECK(!guard.due(state));  // once a step
-  guard.told(PaddingGuard::Verdict::says_nothing);
+  guard.on_verdict(PaddingGuard::Verdict::says_nothing);
   for (int64_t step = 1; step <= 3; ++step) {
     state.step = step;
     state.samples_before = 4;
     CHECK(!guard.due(state));
     state.samples_before = 0;
     CHECK(guard.due(state));
-    guard.told(PaddingGuard::Verdict::equal);
+    guard.on_verdict(PaddingGuard::Verdict::equal);
   }
   state.step = 4;
   CHECK(!guard.due(state));
   state.step = 256;
   CHECK(guard.due(state));
-  guard.told(PaddingGuard::Verdict::different);
+  guard.on_verdict(PaddingGuard::Verdict::different);
   CHECK(guard.off());
   state.step = 512;
   CHECK(!guard.due(state));

@@ -124,6 +124,8 @@ def numbers():
     case("l1", dict(kind="l1"), [x], y, lambda a: F.l1_loss(a, y))
     for delta in (1.0, 0.3, 5.0):
         case(f"huber {delta}", dict(kind="huber", delta=delta), [x], y, lambda a: F.huber_loss(a, y, delta=delta))
+    case("log_cosh", dict(kind="log_cosh"), [x], y, lambda a: torch.log(torch.cosh(a - y)).mean())
+    case("log_cosh far off", dict(kind="log_cosh"), [x * 1e3], y, lambda a: ((a - y).abs() - math.log(2)).mean())
     case("empty mse", dict(kind="mse"), [torch.randn(0, 3)], torch.randn(0, 3), lambda a: a.sum() * 0)
     v = torch.rand(6) + 0.5
     case("rmspe", dict(kind="rmspe"), [x[:, 0]], v, lambda a: torch.sqrt((((v - a) / v) ** 2).mean()))

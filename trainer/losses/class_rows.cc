@@ -1,0 +1,105 @@
+#include "trainer/losses/class_rows.h"
+
+#include "base/error.h"
+#include "ops/compose.h"
+
+namespace amp::losses {
+
+namespace {
+
+const std::vector<double>& weights_of(const LossSpec& spec) {
+  static const std::vector<double> none;
+  return spec.has("class_weights") ? spec.list("class_weights") : none;
+}
+
+ValueId weight_table(Builder& b, const LossSpec& spec, int64_t classes, DType t) {
+  const std::vector<double>& w = weights_of(spec);
+  if (w.size() != 1 && static_cast<int64_t>(w.size()) != classes) {
+    fail(Exit::usage, "E_LOSS", cat(w.size(), " class_weights for ", classes, " classes"), "give one a class");
+  }
+  std::vector<double> all = w;
+  all.resize(static_cast<size_t>(classes), w[0]);
+  return b.constant(HostTensor::of<double>({classes}, all).cast(t));
+}
+
+}  // namespace
+
+ClassRows class_rows(Builder& b, const LossSpec& spec, ValueId out, ValueId label, bool second_axis) {
+  const Dims d = b.dims(out);
+  Dims dl = b.dims(label);
+  if (is_float(b.dtype(label))) {
+    fail(Exit::data, "E_DATA_LABEL",
+         cat("label is ", name_of(b.dtype(label)), ", the loss ", spec.kind, " takes class ids"),
+         "store them as int64; or is --task regression or multilabel meant?");
+  }
+  if (d.size() >= 2 && dl.size() == d.size() && dl.back() == 1 && d.back() != 1) dl.pop_back();
+  const bool last = !d.empty() && dl == Dims(d.begin(), d.end() - 1) && !second_axis;
+  ValueId rows = out;
+  if (!last) {
+    Dims without = d;
+    if (d.size() >= 2) without.erase(without.begin() + 1);
+    if (d.size() < 2 || dl != without)
+      label_shape(b, out, label, "one class id per row of logits [..., C], or per place of logits [B, C, ...]");
+    std::vector<int64_t> perm;
+    for (int64_t i = 0; i < b.rank(out); ++i) {
+      if (i != 1) perm.push_back(i);
+    }
+    perm.push_back(1);
+    rows = b.transpose(out, perm);
+  }
+  const int64_t n = numel(dl);
+  return {b.reshape(rows, {n, b.dims(rows).back()}), b.reshape(b.cast(label, DType::i64), {n})};
+}
+
+Picked pick(Builder& b, const LossSpec& spec, const ClassRows& r) {
+  const int64_t n = b.dims(r.logits)[0], classes = b.dims(r.logits)[1];
+  Picked p;
+  p.ignored = ignored(b, spec, r.label);
+  // A negative label would count from the end: as C it is refused when the batch runs.
+  const ValueId negative = b.op("Less", {r.label, b.scalar(0, DType::i64)});
+  const ValueId checked = b.op("Where", {negative, b.scalar(static_cast<double>(classes), DType::i64), r.label});
+  const ValueId label = b.op("Where", {p.ignored, b.scalar(0, DType::i64), checked});
+  p.log_prob = b.op("LogSoftmax", {r.logits});
+  p.own = b.reshape(b.op("GatherElements", {p.log_prob, b.reshape(label, {n, 1})}, {{"axis", int64_t{1}}}), {n});
+  if (!weights_of(spec).empty()) p.weight = lookup(b, weight_table(b, spec, classes, b.dtype(p.own)), label);
+  return p;
+}
+
+ValueId sum_valid(Builder& b, const Picked& p, ValueId per_row) {
+  return total(b, b.op("Where", {p.ignored, b.scalar(0, b.dtype(per_row)), per_row}));
+}
+
+ValueId entropy(Builder& b, const LossSpec& spec, const ClassRows& r) {
+  const double e = spec.has("label_smoothing") ? spec.number("label_smoothing") : 0;
+  if (weights_of(spec).empty() && e == 0)
+    return b.op("CrossEntropy", {r.logits, r.label}, {{"ignore_index", spec.ignore_index()}});
+  const Picked p = pick(b, spec, r);
+  const int64_t classes = b.dims(r.logits)[1];
+  ValueId row = scaled(b, p.weight ? mul(b, p.own, p.weight) : p.own, e - 1);
+  if (e > 0) {
+    ValueId all = p.log_prob;
+    if (p.weight) all = mul(b, all, weight_table(b, spec, classes, b.dtype(all)));
+    row = sub(b, row, scaled(b, b.reduce_sum(all, {1}, false), e / static_cast<double>(classes)));
+  }
+  return sum_valid(b, p, row);
+}
+
+std::vector<double> label_weights(const LossSpec& spec, const std::vector<int64_t>& ids) {
+  const std::vector<double>& w = weights_of(spec);
+  const int64_t ignore_index = spec.ignore_index(), classes = static_cast<int64_t>(w.size());
+  std::vector<double> out;
+  for (const int64_t y : ids) {
+    // Another id than a class's is refused when the batch runs.
+    out.push_back(y == ignore_index ? 0 : classes == 1 ? w[0] : y >= 0 && y < classes ? w[static_cast<size_t>(y)] : 1);
+  }
+  return out;
+}
+
+Counts count_classes(const LossSpec& spec, const HostTensor& label, int64_t) {
+  if (is_float(label.dtype())) return {static_cast<double>(label.numel())};  // refused when the loss is built
+  double n = 0;
+  for (const double w : label_weights(spec, label.to_ints())) n += w;
+  return {n};
+}
+
+}  // namespace amp::losses

@@ -1,0 +1,34 @@
+// Logits against class ids: what the cross-entropies, focal and dice_ce have in common.
+#pragma once
+
+#include "trainer/losses/loss.h"
+
+namespace amp::losses {
+
+struct ClassRows {
+  ValueId logits;  // [N, C]
+  ValueId label;   // int64 [N]
+};
+// Logits [..., C] against label [...]; or, where that does not fit or second_axis, logits [B, C, ...] against
+// label [B, ...].
+ClassRows class_rows(Builder& b, const LossSpec& spec, ValueId out, ValueId label, bool second_axis = false);
+
+// Rows whose label counts, with what the label picks from them.
+struct Picked {
+  ValueId ignored;   // bool [N]
+  ValueId log_prob;  // [N, C]
+  ValueId own;       // [N]: log-probability of the label
+  ValueId weight;    // [N]: of the label's class; invalid without class weights
+};
+Picked pick(Builder& b, const LossSpec& spec, const ClassRows& r);
+ValueId sum_valid(Builder& b, const Picked& p, ValueId per_row);
+
+// (1 - e) w_y (-log p_y) + e / C sum_c w_c (-log p_c), as torch.nn.CrossEntropyLoss; parameters that the kind lacks are
+// at their defaults.
+ValueId entropy(Builder& b, const LossSpec& spec, const ClassRows& r);
+
+// The weight of each label's class; 0 where it is ignored.
+std::vector<double> label_weights(const LossSpec& spec, const std::vector<int64_t>& ids);
+Counts count_classes(const LossSpec&, const HostTensor& label, int64_t);  // class weights of the valid labels
+
+}  // namespace amp::losses

@@ -1,0 +1,87 @@
+// Cross-entropy and what differs from it in where logits and labels stand.
+#include "ops/compose.h"
+#include "trainer/losses/class_rows.h"
+
+namespace amp::losses {
+
+namespace {
+
+Sums cross_entropy(Builder& b, const LossSpec& spec, const LossInputs& in) {
+  return {entropy(b, spec, class_rows(b, spec, in.outputs[0], in.label))};
+}
+
+Sums cross_entropy_nchw(Builder& b, const LossSpec& spec, const LossInputs& in) {
+  return {entropy(b, spec, class_rows(b, spec, in.outputs[0], in.label, true))};
+}
+
+Sums causal_lm(Builder& b, const LossSpec& spec, const LossInputs& in) {  // logits at s against the label at s + 1
+  const Dims d = b.dims(in.outputs[0]);
+  if (d.size() != 3 || b.dims(in.label) != Dims{d[0], d[1]})
+    label_shape(b, in.outputs[0], in.label, "token ids [B, S] for logits [B, S, V]");
+  const int64_t n = d[1] - 1;
+  if (n == 0) return {b.scalar(0, b.dtype(in.outputs[0]))};
+  return {entropy(b, spec, class_rows(b, spec, slice(b, in.outputs[0], 1, 0, n), slice(b, in.label, 1, 1, n)))};
+}
+
+Counts count_causal(const LossSpec& spec, const HostTensor& label, int64_t) {
+  if (label.rank() != 2) return {0};  // refused when the loss is built
+  double n = 0;
+  const std::vector<double> w = label_weights(spec, label.to_ints());
+  for (size_t i = 0; i < w.size(); ++i) n += static_cast<int64_t>(i) % label.dims()[1] ? w[i] : 0;
+  return {n};
+}
+
+const std::vector<LossParameter> kParameters = {kIgnoreIndexParameter, kClassWeights, kLabelSmoothing};
+
+const LossRegistration rows{{
+    .name = "cross_entropy",
+    .doc = {{"logits [..., C], class ids [...]; or [B, C, ...] and [B, ...]", "-log softmax(x)[y]",
+             "valid labels, by class weight"}},
+    .build = cross_entropy,
+    .count = count_classes,
+    .parameters = kParameters,
+    .synonyms = {"ce"},
+    .task = Task::classification,
+    .after_softmax = true,
+    .classes = ClassAxis::of_rows,
+}};
+
+const LossRegistration places{{
+    .name = "cross_entropy_nchw",
+    .doc = {{"as cross_entropy, the second form where both fit", "as cross_entropy", "as cross_entropy"}},
+    .build = cross_entropy_nchw,
+    .count = count_classes,
+    .parameters = kParameters,
+    .task = Task::segmentation,
+    .after_softmax = true,
+    .classes = ClassAxis::of_places,
+}};
+
+const LossRegistration masked{{
+    .name = "masked_lm",
+    .doc = {{"logits [B, S, V], ids [B, S]", "as cross_entropy", "as cross_entropy"}},
+    .build = cross_entropy,
+    .count = count_classes,
+    .parameters = kParameters,
+    .synonyms = {"mlm"},
+    .task = Task::language,
+    .after_softmax = true,
+    .classes = ClassAxis::of_tokens,
+}};
+
+const LossRegistration causal{{
+    .name = "causal_lm",
+    .doc = {{"logits [B, S, V], ids [B, S]", "position s against y[s + 1]", "valid labels from s = 1"}},
+    .build = causal_lm,
+    .count = count_causal,
+    .parameters = kParameters,
+    .synonyms = {"clm"},
+    .task = Task::language,
+    .after_softmax = true,
+    .classes = ClassAxis::of_tokens,
+    .next_token = true,
+}};
+
+}  // namespace
+
+}  // namespace amp::losses
