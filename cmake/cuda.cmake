@@ -91,7 +91,7 @@ if(ONNX_AMP_HAS_CUDA)
   add_library(cuda_plugin MODULE ${cuda_sources} ${cuda_runtime} ${cuda_host_sources}
               $<TARGET_OBJECTS:base> $<TARGET_OBJECTS:graph> $<TARGET_OBJECTS:backend>)
   set_target_properties(cuda_plugin PROPERTIES OUTPUT_NAME onnx_amp_cuda LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
-                        CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
+                        CUDA_RUNTIME_LIBRARY Shared CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
   target_include_directories(cuda_plugin PRIVATE ${CMAKE_BINARY_DIR}/generated)
   # What a functor computes must not depend on what stands around it: no contraction (base/math.h says where a product is added
   # in one rounding), as in generated kernels.

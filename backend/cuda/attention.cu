@@ -4,6 +4,7 @@
 #include "backend/cuda/compare_outputs.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
+#include "base/error.h"
 
 namespace amp::cuda {
 
@@ -92,15 +93,28 @@ GuardedAttention::Verdict GuardedAttention::compare(const AttentionOperands& o, 
   return all;
 }
 
-bool GuardedAttention::faster(const AttentionOperands& o, const Kernel& own) {
-  if (const std::optional<bool> known = library_->known_faster()) return *known;
-  const double theirs = library_->milliseconds([&] { library_->run(o); }), ours = library_->milliseconds(own);
-  library_->remember(theirs < ours);
-  return theirs < ours;
+GuardedAttention::Verdict GuardedAttention::compare_if_room(const AttentionOperands& o, std::string& fact) {
+  try {
+    return compare(o, fact);
+  } catch (const Error& e) {
+    if (e.id() != "E_OOM") throw;
+    return Verdict::no_room;
+  }
+}
+
+void GuardedAttention::drop() {
+  device_.judge(library_->key(), false);
+  library_.reset();
 }
 
 void GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
   if (!library_) return own();
+  if (!trusted_) {
+    const std::optional<bool> judged = device_.judged(library_->key());
+    if (judged && !*judged) library_.reset();
+    if (!library_) return own();
+    trusted_ = judged.value_or(false);
+  }
   if (trusted_) {
     if (library_->run(o)) return;
     library_.reset();
@@ -109,24 +123,26 @@ void GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
   own();
   if (!library_->may_wait()) return;
   std::string fact;
-  switch (compare(o, fact)) {
+  switch (compare_if_room(o, fact)) {
+    case Verdict::no_room:  // today the built-in kernels go on
+      return;
     case Verdict::proves_nothing:
       return device_.proved_nothing();  // the next run may
     case Verdict::differs:
       std::cerr << "warning: W_LIBRARY: " << library_->name() << fact << " of attention of " << what_.queries
                 << " queries and " << what_.keys << " keys, " << what_.width << " wide, " << name_of(what_.type)
                 << "; the built-in kernels are used for it\n";
-      library_.reset();
-      return;
+      return drop();
     case Verdict::agrees:
       break;
   }
-  trusted_ = faster(o, own);
+  trusted_ = is_faster(
+      *library_, [&] { library_->run(o); }, own);
   if (!trusted_) {
-    library_.reset();
-    own();  // timing left the library's results
-    return;
+    drop();
+    return own();  // timing left the library's results
   }
+  device_.judge(library_->key(), true);
   library_->run(o);  // this run's result is the library's too: a resumed run, whose first it may be, has the same bits
 }
 

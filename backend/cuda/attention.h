@@ -4,9 +4,9 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "backend/cuda/device.h"
+#include "backend/cuda/timed_library.h"
 
 namespace amp::cuda {
 
@@ -35,16 +35,9 @@ struct AttentionOperands {
 };
 
 // One attention, planned: its algorithm is chosen and its workspace allocated.
-class LibraryAttention {
+class LibraryAttention : public TimedLibrary {
  public:
-  virtual ~LibraryAttention() = default;
-  virtual std::string name() const = 0;                 // "cuDNN", for messages
-  virtual bool run(const AttentionOperands& o) = 0;     // false: it refused
-  virtual bool may_wait() const = 0;                    // false while launches are recorded
-  virtual double milliseconds(const Kernel& work) = 0;  // that the device takes for it, the least of a few runs
-  // Whether the library is faster than the project's own kernels, as this GPU is remembered: unknown at first.
-  virtual std::optional<bool> known_faster() const = 0;
-  virtual void remember(bool faster) = 0;
+  virtual bool run(const AttentionOperands& o) = 0;  // false: it refused
 };
 
 // Runs an attention by the library once it has proved itself and is the faster: the first run is `own`, the project's
@@ -58,9 +51,10 @@ class GuardedAttention {
   void run(const AttentionOperands& o, const Kernel& own);
 
  private:
-  enum class Verdict { agrees, differs, proves_nothing };
+  enum class Verdict { agrees, differs, proves_nothing, no_room };
   Verdict compare(const AttentionOperands& o, std::string& fact);
-  bool faster(const AttentionOperands& o, const Kernel& own);
+  Verdict compare_if_room(const AttentionOperands& o, std::string& fact);
+  void drop();
 
   CudaDevice& device_;
   Attention what_;

@@ -48,6 +48,7 @@ bool GuardedConvolution::proved(const void* a, const void* b, const void* c,
             << " in a convolution of " << what_.shape.groups * what_.shape.c << " channels into "
             << what_.shape.groups * what_.shape.m << kind << ", " << name_of(what_.type)
             << "; the built-in kernels are used for it\n";
+  device_.judge(library_->key(), false);
   library_.reset();
   return false;
 }
@@ -55,6 +56,12 @@ bool GuardedConvolution::proved(const void* a, const void* b, const void* c,
 void GuardedConvolution::run(const void* a, const void* b, void* c, const Kernel& own,
                              const std::function<void(void*)>& initialise) {
   if (!library_) return own();
+  if (!trusted_) {
+    const std::optional<bool> judged = device_.judged(library_->key());
+    if (judged && !*judged) library_.reset();
+    if (!library_) return own();
+    trusted_ = judged.value_or(false);
+  }
   if (trusted_) {
     if (initialise) initialise(c);
     if (library_->run(a, b, c)) return;
@@ -65,6 +72,7 @@ void GuardedConvolution::run(const void* a, const void* b, void* c, const Kernel
   if (!library_->may_wait()) return;
   trusted_ = proved(a, b, c, initialise);
   if (!trusted_) return;
+  device_.judge(library_->key(), true);
   if (initialise) initialise(c);
   library_->run(a, b,
                 c);  // this run's result is the library's too: a resumed run, whose first it may be, has the same bits

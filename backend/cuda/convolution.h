@@ -34,6 +34,7 @@ class LibraryConvolution {
   virtual std::string name() const = 0;                         // "cuDNN", for messages
   virtual bool run(const void* a, const void* b, void* c) = 0;  // false: it refused
   virtual bool may_wait() const = 0;                            // false while launches are recorded
+  virtual std::string key() const { return {}; }                // as TimedLibrary's
 };
 
 // Runs a convolution by the library once it has proved itself: the first run is `own`, the project's kernels; the

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,18 @@ class CudaDevice : public Device {
   // Of a recurrent layer. partners: what a layer's kernel leaves for its gradient's, by the address of its y.
   virtual std::shared_ptr<LibraryRecurrence> recurrence(const Recurrence&) { return nullptr; }
   std::map<const void*, std::weak_ptr<void>> partners;
+  // What was found out about a library's version of something, by TimedLibrary::key(): whether it is used. Nothing is
+  // known of an empty key.
+  std::optional<bool> judged(const std::string& key) const {
+    const auto it = judgements_.find(key);
+    return it == judgements_.end() ? std::nullopt : std::optional<bool>(it->second);
+  }
+  void judge(const std::string& key, bool used) {
+    if (!key.empty()) judgements_[key] = used;
+  }
+  // Called once a step: returns when the device has done all but what was asked of it since the `ahead` calls before, so
+  // that what the host learns is never older.
+  virtual void pace(int ahead) = 0;
   // Told of every launch: the emulator keeps a list, the real device checks for errors.
   virtual void launched(const char* kernel, int64_t blocks, int threads) = 0;
 
@@ -86,6 +99,7 @@ class CudaDevice : public Device {
     IndexBound bound;
     std::string what;
   };
+  std::map<std::string, bool> judgements_;
   std::vector<Check> checks_;
   DeviceMemory flag_;
   int64_t unvalidated_ = 0;

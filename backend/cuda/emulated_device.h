@@ -28,6 +28,11 @@ class EmulatedDevice : public CudaDevice {
   std::shared_ptr<LibraryProduct> product(const EpilogueProduct& p) override {
     return products ? products(p) : nullptr;
   }
+  int paced = 0, ahead = 0;  // calls of pace(), and the last one's bound
+  void pace(int bound) override {
+    ++paced;
+    ahead = bound;
+  }
   int64_t memory_limit = 0;  // bytes, arenas included; 0: none. E_OOM beyond it
   // Stands for a library of convolutions; empty at first: there is none.
   std::function<std::shared_ptr<LibraryConvolution>(const Convolution&)> library;

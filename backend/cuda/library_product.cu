@@ -2,6 +2,7 @@
 
 #include "backend/cuda/compare_outputs.h"
 #include "backend/cuda/library_product.h"
+#include "base/error.h"
 
 namespace amp::cuda {
 
@@ -22,37 +23,32 @@ const char* name_of(Epilogue e) {
 
 }  // namespace
 
-void GuardedProduct::run(const void* a, const void* b, void* c, void* extra, const Kernel& own) {
-  if (!library_) return own();
-  if (trusted_) {
-    if (library_->run(a, b, c, extra)) return;
-    library_.reset();
-    return own();
-  }
-  if (!library_->may_wait()) return own();
+void GuardedProduct::drop() {
+  device_.judge(library_->key(), false);
+  library_.reset();
+}
+
+GuardedProduct::Results GuardedProduct::like(const Results& r, std::vector<DeviceMemory>& memory) {
+  const auto another = [&](const Tensor& t) {
+    memory.push_back(device_.allocate(t.bytes()));
+    return Tensor{memory.back().get(), t.dtype, t.dims};
+  };
+  return {another(r.c), reads_extra() ? r.extra : another(r.extra)};
+}
+
+void GuardedProduct::copy(const Results& to, const Results& from) {
+  device_.copy(to.c.data, from.c.data, to.c.bytes());
+  if (!reads_extra()) device_.copy(to.extra.data, from.extra.data, to.extra.bytes());
+}
+
+std::optional<bool> GuardedProduct::agrees(bool ran, const Results& own_results, const Results& other) {
   const Gemm& g = what_.gemm;
-  const bool reads_extra = what_.epilogue == Epilogue::gelu_gradient;
-  const int64_t extras = what_.epilogue == Epilogue::sums_a   ? g.m
-                         : what_.epilogue == Epilogue::sums_b ? g.n
-                                                              : g.m * g.n;
-  const DType extra_type = what_.epilogue == Epilogue::gelu ? g.out : DType::f32;
-  const Tensor result{c, g.out, {g.m * g.n}}, more{extra, extra_type, {extras}};
-  const DeviceMemory memory = device_.allocate(result.bytes()), more_memory = device_.allocate(more.bytes());
-  const Tensor other{memory.get(), g.out, result.dims}, more_other{more_memory.get(), extra_type, more.dims};
-  device_.copy(other.data, c, other.bytes());  // what the product is added to
-  own();
-  const bool ran = library_->run(a, b, other.data, reads_extra ? extra : more_other.data);
   OutputDifference of_c, of_extra{0, 1};
   if (ran) {
-    of_c = compare_outputs(device_, result, other);
-    if (!reads_extra) of_extra = compare_outputs(device_, more, more_other);
-    if (!of_c.validates() || !of_extra.validates()) return device_.proved_nothing();  // the next run may
-    trusted_ = of_c.within(library_tolerance(g.in)) && of_extra.within(library_tolerance(g.in));
-  }
-  if (trusted_) {  // this run's result is the library's too: a resumed run, whose first it may be, has the same bits
-    device_.copy(c, other.data, other.bytes());
-    if (!reads_extra) device_.copy(extra, more_other.data, more.bytes());
-    return;
+    of_c = compare_outputs(device_, own_results.c, other.c);
+    if (!reads_extra()) of_extra = compare_outputs(device_, own_results.extra, other.extra);
+    if (!of_c.validates() || !of_extra.validates()) return std::nullopt;
+    if (of_c.within(library_tolerance(g.in)) && of_extra.within(library_tolerance(g.in))) return true;
   }
   std::cerr << "warning: W_LIBRARY: " << library_->name()
             << (ran ? cat(" is off by ", of_c.difference, " of ", of_c.largest, " and by ", of_extra.difference, " of ",
@@ -60,7 +56,57 @@ void GuardedProduct::run(const void* a, const void* b, void* c, void* extra, con
                     : std::string(" refuses to run"))
             << " in a product " << g.m << "x" << g.n << "x" << g.k << " with " << name_of(what_.epilogue) << ", "
             << amp::name_of(g.in) << "; the built-in kernels are used for it\n";
-  library_.reset();
+  return false;
+}
+
+void GuardedProduct::prove(const void* a, const void* b, const Results& results, const Kernel& own) {
+  std::vector<DeviceMemory> memory;
+  Results other, kept;
+  try {
+    other = like(results, memory);
+    if (!library_->known_faster()) kept = like(results, memory);
+  } catch (const Error& e) {
+    if (e.id() != "E_OOM") throw;
+    return own();  // no room to compare today: the built-in kernels go on
+  }
+  device_.copy(other.c.data, results.c.data, other.c.bytes());  // what the product is added to
+  own();
+  const bool ran = library_->run(a, b, other.c.data, other.extra.data);
+  const std::optional<bool> right = agrees(ran, results, other);
+  if (!right) return device_.proved_nothing();  // the next run may
+  if (!*right) return drop();
+  if (kept.c.data) copy(kept, results);  // timing writes over the results, and adds to them again and again
+  const Kernel theirs = [&] { library_->run(a, b, results.c.data, results.extra.data); };
+  trusted_ = is_faster(*library_, theirs, own);
+  // This run's result is the library's too: a resumed run, whose first it may be, has the same bits.
+  if (trusted_)
+    copy(results, other);
+  else if (kept.c.data)
+    copy(results, kept);
+  if (!trusted_) return drop();
+  device_.judge(library_->key(), true);
+}
+
+void GuardedProduct::run(const void* a, const void* b, void* c, void* extra, const Kernel& own) {
+  if (!library_) return own();
+  if (!trusted_) {
+    const std::optional<bool> judged = device_.judged(library_->key());
+    if (judged && !*judged) library_.reset();
+    if (!library_) return own();
+    trusted_ = judged.value_or(false);
+  }
+  if (trusted_) {
+    if (library_->run(a, b, c, extra)) return;
+    library_.reset();
+    return own();
+  }
+  if (!library_->may_wait()) return own();
+  const Gemm& g = what_.gemm;
+  const int64_t extras = what_.epilogue == Epilogue::sums_a   ? g.m
+                         : what_.epilogue == Epilogue::sums_b ? g.n
+                                                              : g.m * g.n;
+  const DType extra_type = what_.epilogue == Epilogue::gelu ? g.out : DType::f32;
+  prove(a, b, {Tensor{c, g.out, {g.m * g.n}}, Tensor{extra, extra_type, {extras}}}, own);
 }
 
 }  // namespace amp::cuda

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "backend/cuda/device.h"
+#include "backend/cuda/timed_library.h"
 
 namespace amp::cuda {
 
@@ -22,17 +25,14 @@ struct EpilogueProduct {
 };
 
 // One product, planned.
-class LibraryProduct {
+class LibraryProduct : public TimedLibrary {
  public:
-  virtual ~LibraryProduct() = default;
-  virtual std::string name() const = 0;                                      // "cuBLASLt", for messages
   virtual bool run(const void* a, const void* b, void* c, void* extra) = 0;  // false: it refused
-  virtual bool may_wait() const = 0;                                         // false while launches are recorded
 };
 
-// Runs a product by the library once it has proved itself: the first run is `own`, the product alone and the project's
-// kernels; the library's results for the same operands are compared with theirs, and it is dropped for good with a
-// warning when they differ by more than rounding may.
+// Runs a product by the library once it has proved itself and is the faster: the first run is `own`, the product alone
+// and the project's kernels; the library's results for the same operands are compared with theirs, and it is dropped for
+// good with a warning when they differ by more than rounding may.
 class GuardedProduct {
  public:
   GuardedProduct(CudaDevice& d, const EpilogueProduct& what, std::shared_ptr<LibraryProduct> library)
@@ -41,6 +41,17 @@ class GuardedProduct {
   void run(const void* a, const void* b, void* c, void* extra, const Kernel& own);
 
  private:
+  struct Results {
+    Tensor c, extra;
+  };
+  void prove(const void* a, const void* b, const Results& own_results, const Kernel& own);
+  // Whether the library's results, in `other`, agree with the project's; empty: they prove nothing. Says what is wrong.
+  std::optional<bool> agrees(bool ran, const Results& own_results, const Results& other);
+  bool reads_extra() const { return what_.epilogue == Epilogue::gelu_gradient; }
+  Results like(const Results& r, std::vector<DeviceMemory>& memory);
+  void copy(const Results& to, const Results& from);
+  void drop();
+
   CudaDevice& device_;
   EpilogueProduct what_;
   std::shared_ptr<LibraryProduct> library_;  // null: there is none, or it was dropped

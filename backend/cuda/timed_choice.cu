@@ -161,6 +161,8 @@ void TimedChoice::choose(const void* a, const void* b) {
   if (best) store_.keep(key, candidates_[chosen_].name);
 }
 
+std::string TimedChoice::key() const { return cat("convolution ", key_of(what_)); }
+
 bool TimedChoice::run(const void* a, const void* b, void* c) {
   if (!settled_ && may_wait()) choose(a, b);
   return candidates_[chosen_].plan->run(a, b, c);

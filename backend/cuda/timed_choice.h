@@ -28,6 +28,7 @@ class TimedChoice final : public LibraryConvolution {
 
   std::string name() const override { return candidates_.front().plan->name(); }
   bool may_wait() const override { return candidates_.front().plan->may_wait(); }
+  std::string key() const override;
   bool run(const void* a, const void* b, void* c) override;
 
  private:

@@ -98,18 +98,13 @@ class Update final : public DeviceUpdate {
   }
 
   void apply() override {
-    if (asked_ - read_ >= kRing) {  // the host is far ahead: the oldest report would be overwritten
+    if (asked_ - read_ >= kRing) {  // nobody took the reports: the oldest would be overwritten
       d_.synchronize();
       drain();
     }
     ++asked_;
-    if (recording_) return recording_->replay();
-    if (ran_) {
-      recording_ = d_.record([this] { launch_all(); });
-      if (recording_) return recording_->replay();
-    }
-    launch_all();
-    ran_ = true;
+    submit();
+    d_.pace(kAhead);
   }
 
   std::optional<UpdateState> take(bool wait) override {
@@ -146,6 +141,19 @@ class Update final : public DeviceUpdate {
 
  private:
   static constexpr int64_t kRing = 64;
+  // Steps that the host prepares ahead of the device: enough to keep it busy. More would only make reports late: times
+  // of steps that come in heaps, stop signals heeded long after.
+  static constexpr int kAhead = 3;
+
+  void submit() {
+    if (recording_) return recording_->replay();
+    if (ran_) {
+      recording_ = d_.record([this] { launch_all(); });
+      if (recording_) return recording_->replay();
+    }
+    launch_all();
+    ran_ = true;
+  }
 
   template <class T>
   DeviceMemory upload(const std::vector<T>& v) {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "backend/cuda/attention.h"
+#include "tests/cuda/fake_clock.h"
 #include "tests/cuda/on_device.h"
 
 using namespace amp;
@@ -13,25 +14,13 @@ using namespace amp::test;
 
 namespace {
 
-class FakeAttention final : public cuda::LibraryAttention {
+class FakeAttention final : public WithClock<cuda::LibraryAttention> {
  public:
   cuda::Attention what;
   double error = 0;  // added to a result: dq's, or y
   bool refuses = false, waits = true;
-  int runs = 0, timed = 0;
-  double own_ms = 2, its_ms = 1;
-  std::optional<bool> memory;
 
-  std::string name() const override { return "a library"; }
   bool may_wait() const override { return waits; }
-  std::optional<bool> known_faster() const override { return memory; }
-  void remember(bool faster) override { memory = faster; }
-  double milliseconds(const Kernel& work) override {
-    const int before = runs;
-    work();
-    ++timed;
-    return runs > before ? its_ms : own_ms;
-  }
   bool run(const cuda::AttentionOperands& o) override {
     ++runs;
     if (refuses) return false;
@@ -161,12 +150,12 @@ TEST_CASE("a library of attention is used once it has agreed and is faster", "[c
       INFO("layout " << layout << ", backward " << backward);
       OnDevice node = g.node();
       CHECK(g.off(g.run(node, g.in)) < kNear);
-      CHECK(g.fake->runs == 3);  // compared, timed, and for the result
+      CHECK(g.fake->runs == 5);  // compared, three times timed, and for the result
       CHECK(g.fake->timed == 2);
       CHECK(g.fake->memory == true);
       g.fake->error = 0.5;  // to see whose result it is
       CHECK(g.off(g.run(node, g.in)) > 0.1);
-      CHECK(g.fake->runs == 4);
+      CHECK(g.fake->runs == 6);
       CHECK(g.warnings.str().empty());
     }
   }
@@ -226,6 +215,32 @@ TEST_CASE("nothing is learned of a library of attention from zeros or while laun
   CHECK(g.fake->memory == true);
 }
 
+TEST_CASE("where there is no room to compare, attention goes on without its library", "[cuda]") {
+  BehindGuard g;
+  OnDevice node = g.node();
+  g.device->memory_limit = g.device->memory_in_use() + 64;
+  CHECK(g.off(g.run(node, g.in)) < kNear);
+  CHECK(g.fake->runs == 0);
+  g.device->memory_limit = 0;  // room again: the next run finds out
+  CHECK(g.off(g.run(node, g.in)) < kNear);
+  CHECK(g.fake->memory == true);
+  CHECK(g.warnings.str().empty());
+}
+
+TEST_CASE("what is known of one attention holds for all with its key", "[cuda]") {
+  for (const double error : {0.0, 0.5}) {
+    BehindGuard g;
+    g.fake->shared_key = "the same";
+    g.fake->error = error;
+    OnDevice first = g.node(), second = g.node();
+    CHECK(g.off(g.run(first, g.in)) < kNear);
+    const int runs = g.fake->runs, timed = g.fake->timed;
+    CHECK(g.off(g.run(second, g.in)) < kNear);
+    CHECK(g.fake->runs == runs + (error == 0 ? 1 : 0));  // at once its result, or not asked
+    CHECK(g.fake->timed == timed);
+  }
+}
+
 TEST_CASE("a library of attention gets masks as biases", "[cuda]") {
   BehindGuard g;
   HostTensor added = HostTensor::zeros(DType::f32, {2, 1, 1, 7}),
@@ -242,9 +257,9 @@ TEST_CASE("a library of attention gets masks as biases", "[cuda]") {
     OnDevice node = g.node();
     CHECK(g.fake->what.bias == mask.dims());
     CHECK(g.off(g.run(node, g.in)) < kNear);
-    CHECK(g.fake->runs == 3);
+    CHECK(g.fake->runs == 5);
     CHECK(g.off(g.run(node, g.in)) < kNear);
-    CHECK(g.fake->runs == 4);
+    CHECK(g.fake->runs == 6);
     CHECK(g.warnings.str().empty());
   }
 }

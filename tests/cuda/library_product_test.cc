@@ -6,6 +6,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "tests/cuda/fake_clock.h"
 #include "tests/cuda/on_device.h"
 #include "tests/ops/one_node.h"
 
@@ -15,16 +16,17 @@ using namespace amp::test;
 namespace {
 
 // A library that adds up in plain loops, with a fault to order. It knows fp32.
-struct FakeProduct final : cuda::LibraryProduct {
+struct FakeProduct final : WithClock<cuda::LibraryProduct> {
   cuda::EpilogueProduct what;
   double error = 0, extra_error = 0;
   bool refuses = false, waits = true;
-  int* runs = nullptr;
+  int* all_runs = nullptr;
+  FakeProduct() { memory = true; }
 
-  std::string name() const override { return "a library"; }
   bool may_wait() const override { return waits; }
   bool run(const void* a, const void* b, void* c, void* extra) override {
-    ++*runs;
+    ++runs;
+    ++*all_runs;
     if (refuses) return false;
     const cuda::Gemm& g = what.gemm;
     const auto *x = static_cast<const float*>(a), *y = static_cast<const float*>(b);
@@ -76,7 +78,7 @@ Outcome run_thrice(const Setting& s, const std::vector<HostTensor>& in) {
     fake->error = s.error;
     fake->extra_error = s.extra_error;
     fake->refuses = s.refuses;
-    fake->runs = &o.runs;
+    fake->all_runs = &o.runs;
     o.asked.push_back(p);
     return fake;
   };
@@ -142,7 +144,7 @@ TEST_CASE("accumulating, a library's product adds once", "[cuda]") {
     CHECK(p.gemm.beta == 1);
     const auto fake = std::make_shared<FakeProduct>();
     fake->what = p;
-    fake->runs = &runs;
+    fake->all_runs = &runs;
     return fake;
   };
   const HostTensor x = draw({30, 5}, 1), dy = draw({30, 8}, 2), start = draw({5, 8}, 3), start_sums = draw({8}, 4);
@@ -169,6 +171,94 @@ TEST_CASE("accumulating, a library's product adds once", "[cuda]") {
     expect(start_sums, once[1], sums);
   }
   CHECK(runs == 3);
+}
+
+// Behind a guard as MatMulBiasGrad+= asks for it: c += a b, extra = sums, by loops that add what they compute.
+struct Accumulating {
+  std::unique_ptr<cuda::EmulatedDevice> device = cuda::make_emulated_device();
+  std::shared_ptr<FakeProduct> fake = std::make_shared<FakeProduct>();
+  int runs = 0;
+  std::vector<float> a{1, 2, 3, 4}, b{5, 6, 7, 8}, c{100, 200, 300, 400}, sums{0, 0};
+  static constexpr float kOwn = 1.00001f;  // to see whose result it is: within what rounding may do
+  std::vector<float> want(float factor) const {
+    return {100 + factor * 19, 200 + factor * 22, 300 + factor * 43, 400 + factor * 50};
+  }
+
+  Accumulating() {
+    fake->all_runs = &runs;
+    fake->what.gemm = {2, 2, 2};
+    fake->what.gemm.beta = 1;
+    fake->what.epilogue = cuda::Epilogue::sums_b;
+    fake->memory.reset();
+  }
+  void run(cuda::GuardedProduct& guard) {
+    guard.run(a.data(), b.data(), c.data(), sums.data(), [this] {
+      const std::vector<float> next = want(kOwn);
+      const std::vector<float> base{100, 200, 300, 400};
+      for (size_t i = 0; i < 4; ++i) c[i] += next[i] - base[i];
+      sums = {12, 14};
+    });
+  }
+};
+
+TEST_CASE("a library's product that is slower is dropped, and timing leaves no trace", "[cuda]") {
+  for (const bool faster : {true, false}) {
+    Accumulating x;
+    x.fake->own_ms = faster ? 2 : 0.5;
+    cuda::GuardedProduct guard(*x.device, x.fake->what, x.fake);
+    x.run(guard);
+    CHECK(x.fake->timed == 2);
+    CHECK(x.fake->memory == faster);
+    CHECK(static_cast<bool>(guard) == faster);
+    const std::vector<float> want = x.want(faster ? 1.0f : x.kOwn);
+    for (size_t i = 0; i < 4; ++i) CHECK(x.c[i] == Catch::Approx(want[i]).epsilon(1e-7));
+    CHECK(x.sums == std::vector<float>{12, 14});
+    const int before = x.runs;
+    x.c = {100, 200, 300, 400};
+    x.run(guard);
+    CHECK(x.runs == before + (faster ? 1 : 0));
+    for (size_t i = 0; i < 4; ++i) CHECK(x.c[i] == Catch::Approx(want[i]).epsilon(1e-7));
+  }
+}
+
+TEST_CASE("a product that is remembered as slower is proved no more than once and never timed", "[cuda]") {
+  Accumulating x;
+  x.fake->memory = false;
+  cuda::GuardedProduct guard(*x.device, x.fake->what, x.fake);
+  x.run(guard);
+  CHECK(x.fake->timed == 0);
+  CHECK_FALSE(static_cast<bool>(guard));
+  for (size_t i = 0; i < 4; ++i) CHECK(x.c[i] == Catch::Approx(x.want(x.kOwn)[i]).epsilon(1e-7));
+}
+
+TEST_CASE("where there is no room to compare, a product goes on without its library", "[cuda]") {
+  Accumulating x;
+  cuda::GuardedProduct guard(*x.device, x.fake->what, x.fake);
+  x.device->memory_limit = x.device->memory_in_use() + 16;
+  x.run(guard);
+  CHECK(x.runs == 0);
+  for (size_t i = 0; i < 4; ++i) CHECK(x.c[i] == Catch::Approx(x.want(x.kOwn)[i]).epsilon(1e-7));
+  x.device->memory_limit = 0;
+  x.run(guard);
+  CHECK(x.runs > 0);
+}
+
+TEST_CASE("what is known of one product holds for all with its key", "[cuda]") {
+  for (const double error : {0.0, 30.0}) {
+    Accumulating x;
+    x.fake->shared_key = "the same";
+    x.fake->memory = true;
+    x.fake->error = error;
+    cuda::GuardedProduct first(*x.device, x.fake->what, x.fake), second(*x.device, x.fake->what, x.fake);
+    std::ostringstream said;
+    std::streambuf* const before = std::cerr.rdbuf(said.rdbuf());
+    x.run(first);
+    const int runs = x.runs;
+    x.run(second);
+    std::cerr.rdbuf(before);
+    CHECK(x.runs == runs + (error == 0 ? 1 : 0));
+    CHECK((said.str().find("W_LIBRARY") != std::string::npos) == (error != 0));
+  }
 }
 
 TEST_CASE("a bias that the library does not add is added", "[cuda]") {

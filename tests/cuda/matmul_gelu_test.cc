@@ -7,6 +7,7 @@
 #include "backend/cuda/library_product.h"
 #include "backend/interpreter.h"
 #include "tests/backend/small_nets.h"
+#include "tests/cuda/fake_clock.h"
 #include "tests/cuda/on_device.h"
 #include "tests/ops/one_node.h"
 
@@ -29,14 +30,15 @@ const char* const kBlock = R"(
   output loss)";
 
 // gelu and its gradient in fp32, times a fault.
-struct FakeGelu final : cuda::LibraryProduct {
+struct FakeGelu final : WithClock<cuda::LibraryProduct> {
   cuda::EpilogueProduct what;
   double factor = 1;
-  int* runs = nullptr;
-  std::string name() const override { return "a library"; }
+  int* all_runs = nullptr;
+  FakeGelu() { memory = true; }
   bool may_wait() const override { return true; }
   bool run(const void* a, const void* b, void* c, void* extra) override {
-    ++*runs;
+    ++runs;
+    ++*all_runs;
     const cuda::Gemm& g = what.gemm;
     const auto *x = static_cast<const float*>(a), *y = static_cast<const float*>(b),
                *bias = static_cast<const float*>(g.bias);
@@ -95,7 +97,7 @@ TEST_CASE("a library's GELU is used once it agrees, else dropped", "[cuda]") {
         const auto fake = std::make_shared<FakeGelu>();
         fake->what = p;
         fake->factor = factor;
-        fake->runs = &runs;
+        fake->all_runs = &runs;
         return fake;
       };
       OnDevice node(*device, op, operands, {}, DType::f32);

@@ -9,6 +9,7 @@
 
 #include "backend/cuda/runtime/cudnn_descriptor.h"
 #include "backend/cuda/runtime/memory.h"
+#include "backend/cuda/runtime/timing.h"
 #include "backend/memory_phase.h"
 
 namespace amp::cuda {
@@ -41,10 +42,7 @@ class Plan final : public LibraryConvolution {
   void use(DeviceMemory workspace) { workspace_ = std::move(workspace); }
 
   std::string name() const override { return "cuDNN"; }
-  bool may_wait() const override {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    return cudaStreamIsCapturing(stream_, &status) == cudaSuccess && status == cudaStreamCaptureStatusNone;
-  }
+  bool may_wait() const override { return !is_capturing(stream_); }
   bool run(const void* a, const void* b, void* c) override {
     const float alpha = 1, beta = what_.accumulate ? 1 : 0;
     void* const scratch = workspace_.get();
@@ -202,22 +200,6 @@ void Cudnn::add_plans(const Convolution& what, bool last, std::vector<TimedChoic
     }
     to.push_back({cat(last ? "NHWC " : "NCHW ", rank), std::move(usable)});
   }
-}
-
-static double milliseconds(cudaStream_t stream, const std::function<void()>& work) {
-  cudaEvent_t begin = nullptr, end = nullptr;
-  ensure(cudaEventCreate(&begin), "creating an event");
-  ensure(cudaEventCreate(&end), "creating an event");
-  cudaEventRecord(begin, stream);
-  work();
-  cudaEventRecord(end, stream);
-  const cudaError_t status = cudaEventSynchronize(end);
-  float ms = 0;
-  if (status == cudaSuccess) cudaEventElapsedTime(&ms, begin, end);
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  ensure(status, "timing a convolution");
-  return static_cast<double>(ms);
 }
 
 Cudnn::Cudnn(CudaDevice& device, const std::string& gpu, bool tf32)

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <unordered_map>
 
+#include "backend/cuda/runtime/timing.h"
 #include "base/error.h"
 
 #ifdef ONNX_AMP_CUDNN_FRONTEND
@@ -83,10 +84,8 @@ class CudnnAttentionPlan final : public LibraryAttention {
   void use(DeviceMemory workspace) { workspace_ = std::move(workspace); }
 
   std::string name() const override { return "cuDNN"; }
-  bool may_wait() const override {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    return cudaStreamIsCapturing(stream_, &status) == cudaSuccess && status == cudaStreamCaptureStatusNone;
-  }
+  bool may_wait() const override { return !is_capturing(stream_); }
+  std::string key() const override { return cat("attention ", key_); }
   bool run(const AttentionOperands& o) override {
     const auto plain = [](const void* p) { return const_cast<void*>(p); };
     std::unordered_map<int64_t, void*> at{
@@ -100,23 +99,7 @@ class CudnnAttentionPlan final : public LibraryAttention {
     }
     return graph_.execute(handle_->value, at, workspace_.get()).is_good();
   }
-  double milliseconds(const Kernel& work) override {
-    cudaEvent_t begin = nullptr, end = nullptr;
-    float best = 0;
-    bool timed = cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess;
-    for (int repeat = 0; repeat < 4 && timed; ++repeat) {  // the first warms up
-      cudaEventRecord(begin, stream_);
-      work();
-      cudaEventRecord(end, stream_);
-      float ms = 0;
-      timed = cudaEventSynchronize(end) == cudaSuccess && cudaEventElapsedTime(&ms, begin, end) == cudaSuccess;
-      if (repeat > 0 && (best == 0 || ms < best)) best = ms;
-    }
-    if (begin) cudaEventDestroy(begin);
-    if (end) cudaEventDestroy(end);
-    if (!timed) fail(Exit::memory, "E_CUDA", cat("timing attention: ", cudaGetErrorString(cudaGetLastError())));
-    return static_cast<double>(best);
-  }
+  double milliseconds(const Kernel& work) override { return amp::cuda::milliseconds(stream_, work); }
   std::optional<bool> known_faster() const override {
     const std::optional<std::string> choice = choices_->find(key_);
     if (!choice || (*choice != "cudnn" && *choice != "own")) return std::nullopt;

@@ -9,6 +9,7 @@
 
 #include "backend/cuda/library_product.h"
 #include "backend/cuda/runtime/memory.h"
+#include "backend/cuda/runtime/timing.h"
 #include "base/error.h"
 
 namespace amp::cuda {
@@ -147,6 +148,8 @@ std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g, const Epilogu
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, cuda_type(g.out));
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, g.n);
     }
+    // Heuristics may refuse an epilogue without a pointer; run() sets the true one.
+    set(sums ? CUBLASLT_MATMUL_DESC_BIAS_POINTER : CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, workspace_);
   } else if (g.bias) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   }
@@ -218,13 +221,12 @@ cublasStatus_t Products::run(Plan& p, size_t candidate, const void* a, const voi
                         workspace_, kWorkspace, stream_);
 }
 
-// The fastest of three runs each. A product that adds to its result is timed on a scratch copy's place: zeros, as
+// The fastest, as it runs in a recorded step. A product that adds to its result is timed on a scratch copy's place: zeros, as
 // large.
 void Products::tune(Plan& p, const std::string& key, const void* a, const void* b, void* c, void* extra) {
+  if (is_capturing(stream_)) return;  // met there first, the library's first choice stands until a run outside
   p.tuned = true;
   if (p.candidates.size() < 2) return;
-  cudaStreamCaptureStatus capturing;
-  if (cudaStreamIsCapturing(stream_, &capturing) != cudaSuccess || capturing != cudaStreamCaptureStatusNone) return;
   load_choices();  // another process or device may have chosen meanwhile: the same choice, the same bits
   if (const auto known = choices_.find(key); known != choices_.end() && known->second < p.candidates.size()) {
     p.chosen = known->second;
@@ -240,26 +242,17 @@ void Products::tune(Plan& p, const std::string& key, const void* a, const void* 
     amp::cuda::ensure(cudaMemsetAsync(scratch, 0, bytes, stream_), "clearing a product's scratch");
     c = scratch;
   }
-  cudaEvent_t begin, end;
-  amp::cuda::ensure(cudaEventCreate(&begin), "creating an event");
-  amp::cuda::ensure(cudaEventCreate(&end), "creating an event");
-  float best = 0;
+  std::optional<double> best;
   for (size_t i = 0; i < p.candidates.size(); ++i) {
-    for (int repeat = 0; repeat < 4; ++repeat) {  // the first warms up
-      cudaEventRecord(begin, stream_);
-      if (run(p, i, a, b, c, extra) != CUBLAS_STATUS_SUCCESS) break;  // not for these operands after all
-      cudaEventRecord(end, stream_);
-      amp::cuda::ensure(cudaEventSynchronize(end), "timing a product");
-      float ms = 0;
-      cudaEventElapsedTime(&ms, begin, end);
-      if (repeat > 0 && (best == 0 || ms < best)) {
-        best = ms;
-        p.chosen = i;
-      }
-    }
+    bool ran = true;
+    const auto once = [&] { ran = ran && run(p, i, a, b, c, extra) == CUBLAS_STATUS_SUCCESS; };
+    once();
+    if (!ran) continue;  // not for these operands after all
+    const double ms = milliseconds(stream_, once);
+    if (!ran || (best && ms >= *best)) continue;
+    best = ms;
+    p.chosen = i;
   }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
   cudaFree(scratch);
   choices_[key] = p.chosen;
   save_choice(key, p.chosen);
@@ -304,15 +297,24 @@ class Products::WithEpilogue final : public LibraryProduct {
     products_.choose(*plan_, key_);
   }
   std::string name() const override { return "cuBLASLt"; }
+  std::string key() const override { return cat("product ", key_); }
+  double milliseconds(const Kernel& work) override { return amp::cuda::milliseconds(products_.stream_, work); }
+  std::optional<bool> known_faster() const override {
+    const auto it = products_.choices_.find(key_ + kFaster);
+    if (it == products_.choices_.end()) return std::nullopt;
+    return it->second != 0;
+  }
+  void remember(bool faster) override {
+    products_.choices_[key_ + kFaster] = faster ? 1 : 0;
+    products_.save_choice(key_ + kFaster, faster ? 1 : 0);
+  }
   bool run(const void* a, const void* b, void* c, void* extra) override {
     return products_.tuned_run(*plan_, key_, a, b, c, extra) == CUBLAS_STATUS_SUCCESS;
   }
-  bool may_wait() const override {
-    cudaStreamCaptureStatus s;
-    return cudaStreamIsCapturing(products_.stream_, &s) == cudaSuccess && s == cudaStreamCaptureStatusNone;
-  }
+  bool may_wait() const override { return !is_capturing(products_.stream_); }
 
  private:
+  static constexpr const char* kFaster = " instead of two launches";
   Products& products_;
   std::shared_ptr<Plan> plan_;
   std::string key_;

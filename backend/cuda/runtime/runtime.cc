@@ -3,14 +3,17 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 
 #include "backend/cuda/convolution.h"
+#include "backend/cuda/graph_capture.h"
 #include "backend/cuda/runtime/compiler.h"
 #include "backend/cuda/runtime/cudnn.h"
 #include "backend/cuda/runtime/cudnn_attention.h"
 #include "backend/cuda/runtime/cudnn_rnn.h"
 #include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/products.h"
+#include "backend/cuda/runtime/timing.h"
 #include "backend/plugin.h"
 #include "base/error.h"
 
@@ -39,6 +42,7 @@ std::string cache_folder() {
 
 class GraphRecording final : public Recording {
  public:
+  // Takes the graph once it is executable.
   GraphRecording(cudaStream_t stream, cudaGraph_t graph) : stream_(stream), graph_(graph) {
     ensure(cudaGraphInstantiate(&executable_, graph_, 0), "instantiating a CUDA graph");
   }
@@ -52,6 +56,31 @@ class GraphRecording final : public Recording {
   cudaStream_t stream_;
   cudaGraph_t graph_;
   cudaGraphExec_t executable_ = nullptr;
+};
+
+class StreamCapture final : public GraphCapture {
+ public:
+  explicit StreamCapture(cudaStream_t stream) : stream_(stream) {}
+  ~StreamCapture() override {
+    if (graph_) cudaGraphDestroy(graph_);
+  }
+  void begin() override {
+    ensure(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "recording a CUDA graph");
+  }
+  std::unique_ptr<Recording> finish() override {
+    ensure(cudaStreamEndCapture(stream_, &graph_), "recording a CUDA graph");
+    auto recording = std::make_unique<GraphRecording>(stream_, graph_);
+    graph_ = nullptr;  // it is the recording's
+    return recording;
+  }
+  void abandon() override {
+    if (is_capturing(stream_)) cudaStreamEndCapture(stream_, &graph_);
+    cudaGetLastError();
+  }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraph_t graph_ = nullptr;
 };
 
 class RealDevice final : public CudaDevice {
@@ -76,6 +105,7 @@ class RealDevice final : public CudaDevice {
   }
   ~RealDevice() override {
     cudaStreamSynchronize(stream_);
+    for (cudaEvent_t mark : marks_) cudaEventDestroy(mark);
     compiler_.reset();
     attention_.reset();
     cudnn_.reset();
@@ -112,6 +142,18 @@ class RealDevice final : public CudaDevice {
     heed(*static_cast<const int64_t*>(flag_read_.get()));
   }
   void synchronize() override { ensure(cudaStreamSynchronize(stream_), "running on the GPU"); }
+  void pace(int ahead) override {
+    cudaEvent_t mark = nullptr;
+    if (marks_.size() >= static_cast<size_t>(ahead)) {
+      mark = marks_.front();
+      marks_.pop_front();
+      ensure(cudaEventSynchronize(mark), "running on the GPU");
+    } else {
+      ensure(cudaEventCreateWithFlags(&mark, cudaEventDisableTiming), "creating an event");
+    }
+    marks_.push_back(mark);
+    ensure(cudaEventRecord(mark, stream_), "recording an event");
+  }
   void copy(void* to, const void* from, int64_t bytes) override {
     if (bytes > 0)
       ensure(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "copying");
@@ -122,17 +164,10 @@ class RealDevice final : public CudaDevice {
 
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
     if (!graphs_) return nullptr;
-    ensure(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "recording a CUDA graph");
-    cudaGraph_t graph = nullptr;
-    try {
-      work();
-    } catch (...) {
-      cudaStreamEndCapture(stream_, &graph);
-      if (graph) cudaGraphDestroy(graph);
-      throw;
-    }
-    ensure(cudaStreamEndCapture(stream_, &graph), "recording a CUDA graph");
-    return std::make_unique<GraphRecording>(stream_, graph);
+    StreamCapture capture(stream_);
+    std::unique_ptr<Recording> recording = record_if_possible(capture, work);
+    if (!recording) graphs_ = false;  // what is recorded stays so; nothing else is tried, step after step
+    return recording;
   }
 
   PluginMemory memory() const {
@@ -160,7 +195,8 @@ class RealDevice final : public CudaDevice {
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<MemoryUse> use_ = std::make_shared<MemoryUse>();
   int64_t opened_ = 0;
-  DeviceMemory flag_read_;  // pinned
+  std::deque<cudaEvent_t> marks_;  // one behind each of the last steps
+  DeviceMemory flag_read_;         // pinned
   std::unique_ptr<Uploader> uploader_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Cudnn> cudnn_;
