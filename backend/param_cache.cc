@@ -1,4 +1,4 @@
-#include "backend/program.h"
+#include "backend/param_cache.h"
 
 namespace amp {
 

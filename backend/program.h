@@ -1,5 +1,5 @@
-// Program: a bound Graph made runnable: kernels resolved, memory planned, addresses fixed. Running it is a walk over a
-// flat list of closures; nothing is allocated or looked up.
+// Program: a bound Graph made runnable: kernels resolved, memory planned (program_plan.h), addresses fixed. Running it
+// is a walk over a flat list of closures; nothing is allocated or looked up.
 #pragma once
 
 #include <functional>
@@ -9,34 +9,9 @@
 #include <vector>
 
 #include "backend/device.h"
+#include "backend/param_cache.h"
 
 namespace amp {
-
-// The prologue: values derived from parameters only (16-bit copies), shared by all Programs and refreshed when the
-// parameters changed.
-class ParamCache {
- public:
-  explicit ParamCache(Device& device = cpu_device()) : device_(&device) {}
-  // The copy of a parameter in another type, made now and by every refresh().
-  Tensor copy(const Tensor& param, int slot, DType dtype);
-  void refresh();
-  int64_t bytes() const;
-  struct Copy {
-    int slot;
-    Tensor tensor;
-  };
-  std::vector<Copy> copies() const;
-  size_t size() const { return entries_.size(); }
-
- private:
-  struct Entry {
-    Tensor source, copy;
-    DeviceMemory memory;
-    Kernel refresh;
-  };
-  Device* device_;
-  std::map<std::pair<int, DType>, Entry> entries_;
-};
 
 struct ProgramOptions {
   Device* device = &cpu_device();
@@ -49,17 +24,33 @@ struct ProgramOptions {
   bool poison = false;              // fill freed memory with NaN: for tests
 };
 
+struct ProgramPlan;
+
 class Program {
  public:
   Program(std::shared_ptr<const Graph> graph, const ProgramOptions& options);
+  Program(const Program&) = delete;  // inputs and outputs are held by address
+  Program& operator=(const Program&) = delete;
 
-  // Where to write inputs before run() and read outputs after it; usage error for an unknown name.
+  // Where to write before run() and read after it. Found once by name, valid as long as the Program; null: none of
+  // that name.
+  struct Input {
+    std::string name;
+    Tensor tensor;                   // in the device's memory
+    std::vector<IndexBound> bounds;  // of indices that no kernel checks
+  };
+  const Input* find_input(const std::string& name) const;
+  const Tensor* find_output(const std::string& name) const;
+  void write(const Input& input, const HostTensor& value);  // converts the type; shapes must match
+
+  // By name; usage error for an unknown one.
   const Tensor& input(const std::string& name) const;
-  bool has_input(const std::string& name) const { return inputs_.count(name) != 0; }
-  bool has_output(const std::string& name) const { return outputs_.count(name) != 0; }
   const Tensor& output(const std::string& name) const;  // in the device's memory; read() brings it home
+  bool has_input(const std::string& name) const { return find_input(name) != nullptr; }
+  bool has_output(const std::string& name) const { return find_output(name) != nullptr; }
   HostTensor read(const std::string& name) const { return device_->read(output(name)); }
-  void set_input(const std::string& name, const HostTensor& value);  // converts the type; shapes must match
+  void set_input(const std::string& name, const HostTensor& value);
+
   void run();
 
   int64_t arena_bytes() const { return arena_bytes_; }
@@ -79,24 +70,33 @@ class Program {
   };
   Tensor tensor(ValueId v) const;
 
-  void launch();
+  void place_values(const ProgramPlan& plan, const ProgramOptions& o);
+  void emit_steps(const ProgramPlan& plan, const ProgramOptions& o);
+  void emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions& o);
+  void emit_gradient(size_t i, const ProgramOptions& o);
+  void emit_poison(NodeId id, const ProgramPlan& plan);
   void check_indices(const Node& node);
+  std::vector<bool> gradients_of_params() const;
+
+  void upload_state();
+  template <class After>
+  void launch(After&& after);
 
   Device* device_;
   std::shared_ptr<const Graph> graph_;
   std::vector<DeviceMemory> owned_;                      // constants, the device's view of the run state
   const RunState* state_ = nullptr;                      // the host's
-  void* device_state_ = nullptr;                         // null on the CPU
+  void* device_state_ = nullptr;                         // null where the device reads the host's
   std::map<int32_t, std::vector<IndexBound>> computed_;  // indices checked on the device, by value
-  // of inputs that are indices, on devices that cannot check them
-  std::map<std::string, std::vector<IndexBound>> bounds_;
   std::unique_ptr<Recording> recording_;
   static constexpr int kMostUndecided = 8;
   int undecided_runs_ = 0;
   bool ran_ = false;
+  char* arena_ = nullptr;
   std::vector<void*> address_;  // by value
   std::vector<Step> steps_;
-  std::map<std::string, Tensor> inputs_, outputs_;
+  std::map<std::string, Input> inputs_;
+  std::map<std::string, Tensor> outputs_;
   int64_t arena_bytes_ = 0;
 };
 

@@ -1,0 +1,219 @@
+#include "backend/program_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace amp {
+
+namespace {
+
+size_t index(ValueId v) { return static_cast<size_t>(v.index); }
+size_t index(NodeId n) { return static_cast<size_t>(n.index); }
+
+// Which values share their bytes, and for how long these live.
+class Sharing {
+ public:
+  Sharing(const Graph& g, const ProgramOptions& o)
+      : g_(g), root_(static_cast<size_t>(g.n_values())), last_(root_.size(), -1), pinned_(root_.size(), nullptr) {
+    for (size_t v = 0; v < root_.size(); ++v) root_[v] = static_cast<int32_t>(v);
+    for (int32_t n = 0; n < g.n_nodes(); ++n) {
+      const Node& node = g.node(NodeId{n});
+      if (node.op->view) root_[index(node.out[0])] = root(node.in[0]);
+    }
+    uses();
+    pin_gradients(o);
+    overwrite(o);
+    uses();
+  }
+
+  int32_t root(ValueId v) const { return root_[index(v)]; }
+  int32_t last(int32_t root) const { return last_[static_cast<size_t>(root)]; }
+  void* pinned(int32_t root) const { return pinned_[static_cast<size_t>(root)]; }
+  bool grad_in_place(size_t i) const { return grad_in_place_[i]; }
+  NodeId finished(size_t i) const { return finished_[i]; }  // the node that computes gradient i; invalid: no node does
+  const std::vector<int32_t>& roots() const { return root_; }
+  const std::vector<void*>& pinned() const { return pinned_; }
+  const std::vector<bool>& adds() const { return adds_; }
+
+ private:
+  void uses() {
+    std::fill(last_.begin(), last_.end(), -1);
+    for (int32_t n = 0; n < g_.n_nodes(); ++n) {
+      for (const ValueId v : g_.node(NodeId{n}).in) {
+        if (v) last_[static_cast<size_t>(root(v))] = n;
+      }
+      for (const ValueId v : g_.node(NodeId{n}).out) {
+        int32_t& l = last_[static_cast<size_t>(root(v))];
+        l = std::max(l, n);
+      }
+    }
+    for (const auto& o : g_.outputs) last_[static_cast<size_t>(root(o.value))] = g_.n_nodes();
+  }
+
+  // A gradient that is simply written may be computed right in the gradient arena; one that is to be added may be,
+  // where its operator can add to what is there. All others are moved as soon as they are known: finished().
+  void pin_gradients(const ProgramOptions& o) {
+    grad_in_place_.assign(g_.param_grads.size(), false);
+    finished_.assign(g_.param_grads.size(), NodeId{});
+    adds_.assign(static_cast<size_t>(g_.n_nodes()), false);
+    for (size_t i = 0; i < g_.param_grads.size(); ++i) {
+      const Value& v = g_.value(ValueId{root(g_.param_grads[i].value)});
+      if (v.kind == ValueKind::temp) finished_[i] = v.producer;
+    }
+    if (o.accumulate) return pin_sums(o);
+    for (size_t i = 0; i < g_.param_grads.size(); ++i) {
+      const auto& p = g_.param_grads[i];
+      const int32_t r = root(p.value);
+      const Value& v = g_.value(ValueId{r});
+      const Tensor& grad = o.grads.at(static_cast<size_t>(p.slot));
+      if (v.kind != ValueKind::temp || pinned(r) || v.dtype != grad.dtype || numel(v.dims) != grad.numel()) continue;
+      pinned_[static_cast<size_t>(r)] = grad.data;
+      grad_in_place_[i] = true;
+    }
+  }
+
+  // Nodes all of whose outputs are gradients that nobody else reads, if there is a kernel that adds to them.
+  void pin_sums(const ProgramOptions& o) {
+    std::vector<std::vector<size_t>> grads_of(static_cast<size_t>(g_.n_values()));
+    for (size_t i = 0; i < g_.param_grads.size(); ++i)
+      grads_of[static_cast<size_t>(root(g_.param_grads[i].value))].push_back(i);
+    std::vector<bool> read(grads_of.size(), false);
+    for (int32_t n = 0; n < g_.n_nodes(); ++n) {
+      if (g_.node(NodeId{n}).op->view) continue;
+      for (const ValueId v : g_.node(NodeId{n}).in) {
+        if (v) read[static_cast<size_t>(root(v))] = true;
+      }
+    }
+    for (const auto& out : g_.outputs) read[static_cast<size_t>(root(out.value))] = true;
+    for (int32_t n = 0; n < g_.n_nodes(); ++n) {
+      const Node& node = g_.node(NodeId{n});
+      const bool sums = std::all_of(node.out.begin(), node.out.end(), [&](ValueId v) {
+        const auto& grads = grads_of[index(v)];
+        // what nobody wants may be anything
+        if (read[index(v)] || grads.size() != 1) return !read[index(v)] && grads.empty();
+        const Tensor& grad = o.grads.at(static_cast<size_t>(g_.param_grads[grads[0]].slot));
+        return g_.value(v).dtype == grad.dtype && numel(g_.value(v).dims) == grad.numel();
+      });
+      const bool wanted =
+          std::any_of(node.out.begin(), node.out.end(), [&](ValueId v) { return !grads_of[index(v)].empty(); });
+      if (node.op->view || !sums || !wanted || !o.device->kernel(node.op->name + "+=")) continue;
+      adds_[static_cast<size_t>(n)] = true;
+      for (const ValueId v : node.out) {
+        for (const size_t i : grads_of[index(v)]) {
+          pinned_[index(v)] = o.grads[static_cast<size_t>(g_.param_grads[i].slot)].data;
+          grad_in_place_[i] = true;
+        }
+      }
+    }
+  }
+
+  void overwrite(const ProgramOptions& o) {
+    std::vector<bool> output(root_.size(), false);
+    for (const auto& o : g_.outputs) output[static_cast<size_t>(root(o.value))] = true;
+    for (int32_t n = 0; n < g_.n_nodes(); ++n) {
+      const Node& node = g_.node(NodeId{n});
+      if (!node.op->may_overwrite) continue;
+      const Value& y = g_.value(node.out[0]);
+      if (pinned(root(node.out[0])) || root(node.out[0]) != node.out[0].index) continue;
+      for (const ValueId x : node.in) {
+        if (!x) continue;
+        const int32_t r = root(x);
+        const Value& xv = g_.value(x);
+        const Value& rv = g_.value(ValueId{r});
+        if (rv.kind != ValueKind::temp || pinned(r) || output[static_cast<size_t>(r)] || last(r) != n) continue;
+        const Node& from = g_.node(rv.producer);
+        // the cache's, kept for the next run
+        if (o.cache && from.op->name == "Cast" && g_.value(from.in[0]).kind == ValueKind::param) continue;
+        if (xv.dtype != y.dtype || xv.dims != y.dims) continue;
+        // No other input of the node may view the same bytes under other dims.
+        const bool clash =
+            std::any_of(node.in.begin(), node.in.end(), [&](ValueId o) { return o && o != x && root(o) == r; });
+        if (clash) continue;
+        for (int32_t& v : root_) {
+          if (v == node.out[0].index) v = r;
+        }
+        last_[static_cast<size_t>(r)] = last_[index(node.out[0])];
+        break;
+      }
+    }
+  }
+
+  const Graph& g_;
+  std::vector<int32_t> root_, last_;
+  std::vector<void*> pinned_;
+  std::vector<bool> grad_in_place_, adds_;
+  std::vector<NodeId> finished_;
+};
+
+std::vector<bool> cached_nodes(const Graph& g, const ProgramOptions& o) {
+  std::vector<bool> out(static_cast<size_t>(g.n_nodes()), false);
+  for (int32_t n = 0; o.cache && n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    out[static_cast<size_t>(n)] = node.op->name == "Cast" && g.value(node.in[0]).kind == ValueKind::param;
+  }
+  return out;
+}
+
+// Values that lie elsewhere than in the arena of activations.
+std::vector<bool> at_home(const Graph& g, const std::vector<bool>& cached) {
+  std::vector<bool> out(static_cast<size_t>(g.n_values()), false);
+  for (int32_t i = 0; i < g.n_values(); ++i) {
+    const Value& v = g.value(ValueId{i});
+    out[static_cast<size_t>(i)] = v.kind == ValueKind::param ||
+                                  (v.kind == ValueKind::constant && v.constant.data() != nullptr) ||
+                                  (v.kind == ValueKind::temp && cached[index(v.producer)]);
+  }
+  return out;
+}
+
+// Lifetimes of everything else, by root; workspaces live for one step.
+void plan_buffers(const Graph& g, const Sharing& sharing, const Device& device, ProgramPlan& plan) {
+  const std::vector<bool> home = at_home(g, plan.cached);
+  plan.buffer.assign(home.size(), -1);
+  plan.workspace.assign(static_cast<size_t>(g.n_nodes()), -1);
+  const auto want_buffer = [&](ValueId v, int32_t first) {
+    const int32_t r = sharing.root(v);
+    int& buffer = plan.buffer[static_cast<size_t>(r)];
+    if (buffer >= 0 || home[static_cast<size_t>(r)] || sharing.pinned(r)) return;
+    const Value& x = g.value(ValueId{r});
+    buffer = static_cast<int>(plan.buffers.size());
+    plan.buffers.push_back({checked_mul(numel(x.dims), size_of(x.dtype)), first, std::max(sharing.last(r), first)});
+  };
+  for (int32_t i = 0; i < g.n_values(); ++i) {
+    if (g.value(ValueId{i}).kind == ValueKind::input) want_buffer(ValueId{i}, 0);
+  }
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    if (plan.cached[static_cast<size_t>(n)]) continue;
+    for (const ValueId v : node.out) want_buffer(v, n);
+    const int64_t bytes = device.workspace(g, node);
+    if (bytes > 0) {
+      plan.workspace[static_cast<size_t>(n)] = static_cast<int>(plan.buffers.size());
+      plan.buffers.push_back({bytes, n, n});
+    }
+  }
+  plan.arena_bytes = plan_memory(plan.buffers);
+}
+
+}  // namespace
+
+ProgramPlan plan_program(const Graph& g, const ProgramOptions& o) {
+  const Sharing sharing(g, o);
+  ProgramPlan plan;
+  plan.root = sharing.roots();
+  plan.pinned = sharing.pinned();
+  plan.adds = sharing.adds();
+  plan.cached = cached_nodes(g, o);
+  plan_buffers(g, sharing, *o.device, plan);
+  plan.moved_after.resize(static_cast<size_t>(g.n_nodes()) + 1);
+  for (size_t i = 0; i < g.param_grads.size(); ++i) {
+    if (sharing.grad_in_place(i)) continue;
+    const NodeId from = sharing.finished(i);
+    const bool by_step = from && !plan.cached[index(from)];
+    (by_step ? plan.moved_after[index(from)] : plan.moved_after.back()).push_back(i);
+  }
+  return plan;
+}
+
+}  // namespace amp

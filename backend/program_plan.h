@@ -1,0 +1,30 @@
+// What is decided of a Graph before a Program of it allocates or launches anything: which values share their bytes
+// (views, outputs that overwrite an input, gradients computed right in the gradient arena), how long each buffer lives
+// and where in the arena it lies, what each step does with gradients.
+#pragma once
+
+#include <vector>
+
+#include "backend/memory_plan.h"
+#include "backend/program.h"
+
+namespace amp {
+
+struct ProgramPlan {
+  std::vector<int32_t> root;   // by value: whose bytes it has; itself, or one that computes them
+  std::vector<void*> pinned;   // by root: its place in the gradient arena; null: it has none
+  std::vector<int> buffer;     // by root: which of `buffers` holds it; -1: it lies elsewhere
+  std::vector<int> workspace;  // by node: which of `buffers` is its scratch; -1: it wants none
+  std::vector<BufferLife> buffers;
+  int64_t arena_bytes = 0;
+
+  std::vector<bool> cached;  // by node: no step, a parameter's copy that the ParamCache keeps
+  std::vector<bool> adds;    // by node: its outputs are added to what is in the gradient arena
+  // Gradients (indices of Graph::param_grads) that are moved, or added, into the arena: by the node after which; the
+  // last entry: after all.
+  std::vector<std::vector<size_t>> moved_after;
+};
+
+ProgramPlan plan_program(const Graph& g, const ProgramOptions& o);
+
+}  // namespace amp
