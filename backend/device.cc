@@ -21,7 +21,11 @@ namespace {
 
 class CpuDevice final : public Device {
  public:
-  DeviceKind kind() const override { return DeviceKind::cpu; }
+  DeviceTraits traits() const override {
+    DeviceTraits t;
+    t.host_memory = t.checks_indices = true;
+    return t;
+  }
   std::string description() const override { return "CPU"; }
   PrepareKernel kernel(std::string_view op) const override { return find_kernel(DeviceKind::cpu, op); }
   int64_t workspace(const Graph& g, const Node& n) const override {

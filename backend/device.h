@@ -28,10 +28,19 @@ class Recording {
 class DeviceUpdate;  // backend/update.h
 struct UpdateSpec;
 
+// What a device can do and what it gains by: asked instead of which device it is.
+struct DeviceTraits {
+  bool host_memory = false;        // the host reads and writes its memory in place
+  bool checks_indices = false;     // its kernels refuse an index out of bounds; else Programs look before them
+  bool fuses_elementwise = false;  // elementwise nodes, and GELU behind its product, gain as one kernel
+  bool merges_qkv = false;         // products with the same input (query, key, value) gain as one
+  bool reports_late = false;       // a step is only asked for and heard of later: nothing in it waits
+};
+
 class Device {
  public:
   virtual ~Device() = default;
-  virtual DeviceKind kind() const = 0;
+  virtual DeviceTraits traits() const = 0;
   virtual std::string description() const = 0;  // "NVIDIA H200, driver 13.0", for reports
 
   virtual PrepareKernel kernel(std::string_view op) const = 0;         // null when there is none

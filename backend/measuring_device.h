@@ -14,7 +14,11 @@ class MeasuringDevice final : public Device {
  public:
   explicit MeasuringDevice(const Device& like) : like_(like) {}
 
-  DeviceKind kind() const override { return DeviceKind::cuda; }  // host memory is no device memory
+  DeviceTraits traits() const override {
+    DeviceTraits t = like_.traits();
+    t.host_memory = false;  // nobody may touch it
+    return t;
+  }
   std::string description() const override { return like_.description(); }
   PrepareKernel kernel(std::string_view op) const override;
   int64_t workspace(const Graph& g, const Node& n) const override { return like_.workspace(g, n); }

@@ -33,7 +33,7 @@ Program::Program(std::shared_ptr<const Graph> graph, const ProgramOptions& o)
 
 void Program::place_values(const ProgramPlan& plan, const ProgramOptions& o) {
   const Graph& g = *graph_;
-  const bool host = device_->kind() == DeviceKind::cpu;
+  const bool host = device_->traits().host_memory;
   if (!host) {
     owned_.push_back(device_->allocate(sizeof(RunState)));
     device_state_ = owned_.back().get();
@@ -90,7 +90,7 @@ void Program::emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions
   for (const ValueId v : node.in) args.in.push_back(tensor(v));
   for (const ValueId v : node.out) args.out.push_back(tensor(v));
   if (const int w = plan.workspace[n]; w >= 0) args.workspace = arena_ + plan.buffers[static_cast<size_t>(w)].offset;
-  if (device_->kind() != DeviceKind::cpu) check_indices(node);
+  if (!device_->traits().checks_indices) check_indices(node);
   try {
     steps_.push_back({prepare(args), &node});
   } catch (const std::exception&) {
@@ -182,7 +182,7 @@ void Program::write(const Input& input, const HostTensor& value) {
     const std::vector<int64_t> v = value.to_ints();
     for (const IndexBound& b : input.bounds) refuse_outside(b, v, cat("of input '", input.name, "'"));
   }
-  if (device_->kind() == DeviceKind::cpu) return convert(value.dtype(), value.data(), t.dtype, t.data, t.numel());
+  if (device_->traits().host_memory) return convert(value.dtype(), value.data(), t.dtype, t.data, t.numel());
   const HostTensor same = value.cast(t.dtype);
   device_->upload(t.data, same.data(), same.bytes());
 }

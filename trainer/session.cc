@@ -78,7 +78,7 @@ Tensor Session::view(const DeviceMemory& arena, int slot) const {
 }
 
 HostTensor Session::host(const Tensor& t, const DeviceMemory& owner) const {
-  return device().kind() == DeviceKind::cpu ? HostTensor(t.dtype, t.dims, owner, t.data) : device().read(t);
+  return device().traits().host_memory ? HostTensor(t.dtype, t.dims, owner, t.data) : device().read(t);
 }
 HostTensor Session::host_params() const {
   return host({params_.get(), options_.float_type, {layout_.size()}}, params_);

@@ -105,7 +105,7 @@ std::shared_ptr<Graph> Session::build(Mode mode, const Losses* loss, const std::
   } else {
     graph = compose(mode, loss, outputs, batch);
   }
-  if (device().kind() == DeviceKind::cuda)
+  if (device().traits().merges_qkv)
     *graph = merge_qkv(*graph, mode == Mode::eval_full ? std::vector<DType>{} : options_.compute, evaluator);
   if (!options_.compute.empty() && mode != Mode::eval_full)
     *graph = apply_precision(*graph, options_.compute, options_.low, evaluator);
@@ -136,7 +136,7 @@ std::shared_ptr<Graph> Session::build(Mode mode, const Losses* loss, const std::
 
 void Session::fuse(Graph& graph) const {
   graph = fuse_norms(graph);
-  if (device().kind() == DeviceKind::cuda) graph = fuse_elementwise(fuse_gelu(graph));
+  if (device().traits().fuses_elementwise) graph = fuse_elementwise(fuse_gelu(graph));
 }
 
 }  // namespace amp

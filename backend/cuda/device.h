@@ -43,7 +43,11 @@ class LibraryProduct;
 
 class CudaDevice : public Device {
  public:
-  DeviceKind kind() const override { return DeviceKind::cuda; }
+  DeviceTraits traits() const override {
+    DeviceTraits t;
+    t.fuses_elementwise = t.merges_qkv = t.reports_late = true;
+    return t;
+  }
   PrepareKernel kernel(std::string_view op) const override { return find_kernel(DeviceKind::cuda, op); }
   int64_t workspace(const Graph& g, const Node& n) const override;
   Kernel convert(const Tensor& from, const Tensor& to) override;
