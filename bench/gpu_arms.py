@@ -65,6 +65,16 @@ def prepare(args, name, folder, steps, warm):
     }
 
 
+def training_words(args, name, case, out, dropout=0):
+    """The program's arguments for a case, but for its precision."""
+    return [
+        case["folder"] / "model.onnx", *case["flags"], "--device", args.device,
+        "--batch_size", gpu_models.CASES[name]["batch"], "--no_shuffle", "--epochs", 1, "--optimizer", "adamw", "--lr", LR,
+        "--lr_scheduler", "constant", "--weight_decay", WEIGHT_DECAY, "--max_grad_norm", 1, "--dropout", dropout,
+        "--no_verify_export", "--output_dir", out, "--overwrite", "--quiet",
+    ]  # fmt: skip
+
+
 class Ours:
     """A new process each block; metrics.jsonl has the time between steps, data loading included."""
 
@@ -77,12 +87,7 @@ class Ours:
     def run(self, *more):
         folder = self.case["folder"]
         batch, out = gpu_models.CASES[self.name]["batch"], folder / "run"
-        common.run_ours(
-            self.args.binary, folder / "model.onnx", *self.case["flags"], *self.flags, "--device", self.args.device,
-            "--batch_size", batch, "--no_shuffle", "--epochs", 1, "--optimizer", "adamw", "--lr", LR, "--lr_scheduler",
-            "constant", "--weight_decay", WEIGHT_DECAY, "--max_grad_norm", 1, "--dropout", 0, "--no_verify_export", "--output_dir", out,
-            "--overwrite", "--quiet", *more,
-        )  # fmt: skip
+        common.run_ours(self.args.binary, *training_words(self.args, self.name, self.case, out), *self.flags, *more)
         lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
         run = json.loads((out / "run.json").read_text())
         seconds = [batch / line["samples_per_s"] for line in lines[self.case["warm"] :]]

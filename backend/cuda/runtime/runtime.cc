@@ -1,6 +1,8 @@
 // The real CUDA device, and the plugin's one exported function.
+#include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -38,6 +40,12 @@ std::string cache_folder() {
   if (cache && *cache) return cat(cache, "/onnx-amp-finetune/kernels");
   const char* home = std::getenv("HOME");
   return home && *home ? cat(home, "/.cache/onnx-amp-finetune/kernels") : std::string{};
+}
+
+// The step, after this many others, that a profiler looks at when it was told to wait; -1: none.
+int64_t profiled_step() {
+  const char* step = std::getenv("ONNX_AMP_CUDA_PROFILE_STEP");
+  return step && *step ? std::max<int64_t>(std::strtoll(step, nullptr, 10), 1) : -1;
 }
 
 class GraphRecording final : public Recording {
@@ -143,6 +151,12 @@ class RealDevice final : public CudaDevice {
   }
   void synchronize() override { ensure(cudaStreamSynchronize(stream_), "running on the GPU"); }
   void pace(int ahead) override {
+    if (profiled_step_ >= 0) {
+      const int64_t done = ++steps_;
+      if (done == profiled_step_ || done == profiled_step_ + 1) synchronize();
+      if (done == profiled_step_) cudaProfilerStart();
+      if (done == profiled_step_ + 1) cudaProfilerStop();
+    }
     cudaEvent_t mark = nullptr;
     if (marks_.size() >= static_cast<size_t>(ahead)) {
       mark = marks_.front();
@@ -195,6 +209,7 @@ class RealDevice final : public CudaDevice {
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<MemoryUse> use_ = std::make_shared<MemoryUse>();
   int64_t opened_ = 0;
+  int64_t steps_ = 0, profiled_step_ = profiled_step();
   std::deque<cudaEvent_t> marks_;  // one behind each of the last steps
   DeviceMemory flag_read_;         // pinned
   std::unique_ptr<Uploader> uploader_;
