@@ -6,27 +6,21 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support.h"
+
 using namespace amp;
 namespace fs = std::filesystem;
 
 namespace {
 
-struct CacheFolder {
-  fs::path path = fs::temp_directory_path() / "onnx-amp-choices-XXXXXX";
+struct CacheFolder : test::TempDir {
   std::string before = std::getenv("XDG_CACHE_HOME") ? std::getenv("XDG_CACHE_HOME") : "";
-  CacheFolder() {
-    std::string name = path;
-    REQUIRE(mkdtemp(name.data()));
-    path = name;
-    setenv("XDG_CACHE_HOME", path.c_str(), 1);
-  }
+  CacheFolder() { setenv("XDG_CACHE_HOME", path.c_str(), 1); }
   ~CacheFolder() {
     if (before.empty())
       unsetenv("XDG_CACHE_HOME");
     else
       setenv("XDG_CACHE_HOME", before.c_str(), 1);
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
   }
 };
 

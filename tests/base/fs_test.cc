@@ -16,21 +16,12 @@
 #include "base/checksum.h"
 #include "base/file.h"
 #include "base/sysinfo.h"
+#include "tests/support.h"
 
 using namespace amp;
 namespace stdfs = std::filesystem;
 
 namespace {
-struct TempDir {
-  TempDir() {
-    std::string pattern = (stdfs::temp_directory_path() / "amp-fs-XXXXXX").string();
-    path = ::mkdtemp(pattern.data());
-  }
-  ~TempDir() { stdfs::remove_all(path); }
-  std::string operator/(const std::string& name) const { return path + "/" + name; }
-  std::string path;
-};
-
 void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 std::string get(const std::string& path) {
   std::ifstream f(path);
@@ -77,7 +68,7 @@ TEST_CASE("CRC-32C gives the values of RFC 3720, in any pieces") {
 }
 
 TEST_CASE("folders are made with parents, listed in order and removed without following links") {
-  const TempDir t;
+  const test::TempDir t;
   ensure_dir(t / "a/b/c/");
   ensure_dir(t / "a/b/c");
   CHECK(is_dir(t / "a/b/c"));
@@ -97,11 +88,11 @@ TEST_CASE("folders are made with parents, listed in order and removed without fo
   CHECK(e.exit() == Exit::storage);
   CHECK(e.fact().find("/file") != std::string::npos);
   CHECK(e.fact().find("Not a directory") != std::string::npos);
-  CHECK(free_bytes(t.path) > 0);
+  CHECK(free_bytes(t.path.string()) > 0);
 }
 
 TEST_CASE("a folder takes a name at once, exchanging with one that bears it") {
-  const TempDir t;
+  const test::TempDir t;
   ensure_dir(t / "new");
   put(t / "new/x", "new");
   rename_dir(t / "new", t / "name");
@@ -115,7 +106,7 @@ TEST_CASE("a folder takes a name at once, exchanging with one that bears it") {
 }
 
 TEST_CASE("a new file must be new, and one that does not fit says how much was needed and is free") {
-  const TempDir t;
+  const test::TempDir t;
   {
     NewFile f(t / "x");
     f.write("abc", 3);
@@ -145,45 +136,45 @@ TEST_CASE("a new file must be new, and one that does not fit says how much was n
 }
 
 TEST_CASE("probing storage leaves nothing and refuses what cannot fit") {
-  const TempDir t;
-  probe_storage(t.path, 100000);
-  CHECK(list_dir(t.path).empty());
-  const Error e = error_of([&] { probe_storage(t.path, int64_t{1} << 60); });
+  const test::TempDir t;
+  probe_storage(t.path.string(), 100000);
+  CHECK(list_dir(t.path.string()).empty());
+  const Error e = error_of([&] { probe_storage(t.path.string(), int64_t{1} << 60); });
   CHECK(e.exit() == Exit::storage);
   CHECK(e.fact().find("bytes needed") != std::string::npos);
-  CHECK(list_dir(t.path).empty());
+  CHECK(list_dir(t.path.string()).empty());
   CHECK(error_of([&] { probe_storage(t / "none", 1); }).exit() == Exit::storage);
 }
 
 TEST_CASE("the lock names its holder and ends with it, even when it is killed") {
-  const TempDir t;
+  const test::TempDir t;
   int ready[2];
   REQUIRE(::pipe(ready) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const DirLock lock(t.path);
+    const DirLock lock(t.path.string());
     [[maybe_unused]] const ssize_t n = ::write(ready[1], "x", 1);
     ::pause();
     ::_exit(0);
   }
   char c;
   REQUIRE(::read(ready[0], &c, 1) == 1);
-  const Error e = error_of([&] { DirLock second(t.path); });
+  const Error e = error_of([&] { DirLock second(t.path.string()); });
   CHECK(e.exit() == Exit::locked);
   CHECK(e.id() == "E_LOCKED");
   CHECK(e.fact().find(cat("pid ", child, " on host ", host_name(), " since 20")) != std::string::npos);
   ::kill(child, SIGKILL);
   int status;
   ::waitpid(child, &status, 0);
-  { const DirLock free_again(t.path); }
-  const DirLock and_again(t.path);
-  CHECK(error_of([&] { DirLock twice(t.path); }).exit() == Exit::locked);
+  { const DirLock free_again(t.path.string()); }
+  const DirLock and_again(t.path.string());
+  CHECK(error_of([&] { DirLock twice(t.path.string()); }).exit() == Exit::locked);
   ::close(ready[0]);
   ::close(ready[1]);
 }
 
 TEST_CASE("of many starts at once exactly one gets the folder") {
-  const TempDir t;
+  const test::TempDir t;
   int done[2];
   REQUIRE(::pipe(done) == 0);
   std::vector<pid_t> children;
@@ -192,7 +183,7 @@ TEST_CASE("of many starts at once exactly one gets the folder") {
     if (child == 0) {
       ::close(done[1]);
       try {
-        const DirLock lock(t.path);
+        const DirLock lock(t.path.string());
         char c;  // held until the parent closes its end: every other one has failed by then
         [[maybe_unused]] const ssize_t n = ::read(done[0], &c, 1);
         ::_exit(0);
@@ -225,10 +216,10 @@ TEST_CASE("peak memory grows by what is touched, and is this process's own") {
 }
 
 TEST_CASE("a file that cannot be finished leaves neither itself nor its temporary") {
-  const TempDir t;
+  const test::TempDir t;
   put(t / "out", "old");
   { FileWriter given_up(t / "out"); }
-  CHECK(list_dir(t.path) == std::vector<std::string>{"out"});
+  CHECK(list_dir(t.path.string()) == std::vector<std::string>{"out"});
   const int code = in_child([&] {
     const rlimit small{1000, 1000};
     ::signal(SIGXFSZ, SIG_IGN);
@@ -248,11 +239,11 @@ TEST_CASE("a file that cannot be finished leaves neither itself nor its temporar
   });
   CHECK(code == 7);
   CHECK(get(t / "out") == "old");
-  CHECK(list_dir(t.path) == std::vector<std::string>{"out"});
+  CHECK(list_dir(t.path.string()) == std::vector<std::string>{"out"});
 }
 
 TEST_CASE("what a signal would leave behind is known") {
-  const TempDir t;
+  const test::TempDir t;
   const int code = in_child([&] {
     const TemporaryPath folder(t / "aside");
     ensure_dir(t / "aside");
@@ -264,29 +255,29 @@ TEST_CASE("what a signal would leave behind is known") {
     return 0;
   });
   CHECK(code == 0);
-  CHECK(list_dir(t.path) == std::vector<std::string>{"kept"});
+  CHECK(list_dir(t.path.string()) == std::vector<std::string>{"kept"});
 }
 
 TEST_CASE("the memory limit of a control group, of both versions, is the smallest on the way up") {
-  const TempDir t;
+  const test::TempDir t;
   const auto group = [&](const std::string& path, const std::string& limit) {
     stdfs::create_directories(stdfs::path(t / path).parent_path());
     put(t / path, limit + "\n");
   };
-  CHECK(cgroup_memory_limit(t.path) == -1);
+  CHECK(cgroup_memory_limit(t.path.string()) == -1);
   group("proc/self/cgroup", "0::/jobs/mine");
-  CHECK(cgroup_memory_limit(t.path) == -1);
+  CHECK(cgroup_memory_limit(t.path.string()) == -1);
   group("sys/fs/cgroup/jobs/mine/memory.max", "max");
-  CHECK(cgroup_memory_limit(t.path) == -1);
+  CHECK(cgroup_memory_limit(t.path.string()) == -1);
   group("sys/fs/cgroup/jobs/memory.max", "2000000");
-  CHECK(cgroup_memory_limit(t.path) == 2000000);
+  CHECK(cgroup_memory_limit(t.path.string()) == 2000000);
   group("sys/fs/cgroup/jobs/mine/memory.max", "1000000");
-  CHECK(cgroup_memory_limit(t.path) == 1000000);
+  CHECK(cgroup_memory_limit(t.path.string()) == 1000000);
   group("proc/self/cgroup", "7:cpu:/x\n4:memory:/a/b\n0::/");
-  CHECK(cgroup_memory_limit(t.path) == -1);
+  CHECK(cgroup_memory_limit(t.path.string()) == -1);
   group("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712");
   group("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "500000");
-  CHECK(cgroup_memory_limit(t.path) == 500000);
+  CHECK(cgroup_memory_limit(t.path.string()) == 500000);
   CHECK(memory_limit_bytes() > 0);
   CHECK(available_memory_bytes() < memory_limit_bytes());
 }

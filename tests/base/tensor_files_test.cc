@@ -8,23 +8,23 @@
 #include "base/file.h"
 #include "base/npz.h"
 #include "base/safetensors.h"
+#include "tests/support.h"
 
 using namespace amp;
 
 namespace {
 
-const std::string kData = TEST_DATA "/base/";
+const std::string kData = test::test_data("base/");
 
 std::string bytes_of(const std::string& path) { return std::string(read_file(path).text()); }
 
+// A file with these bytes.
 struct Scratch {
-  std::string path = cat("scratch-", ::getpid(), "-", counter++);
-  explicit Scratch(const std::string& bytes, const std::string& extension = "") {
-    path += extension;
+  explicit Scratch(const std::string& bytes, const std::string& extension = "") : path(folder / ("file" + extension)) {
     std::ofstream(path, std::ios::binary) << bytes;
   }
-  ~Scratch() { std::remove(path.c_str()); }
-  static inline int counter = 0;
+  test::TempDir folder;
+  std::string path;
 };
 
 void check_mixed(const std::vector<NamedTensor>& t, const std::string& b_name) {

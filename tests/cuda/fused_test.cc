@@ -24,6 +24,7 @@
 #include "tests/ops/one_node.h"
 #ifdef TEST_NVRTC
 #include "backend/cuda/runtime/nvrtc.h"
+#include "tests/support.h"
 #endif
 
 using namespace amp;
@@ -141,8 +142,8 @@ TEST_CASE("NVRTC compiles the generated kernels of models", "[cuda][fuse][nvrtc]
 }
 
 TEST_CASE("files of machine code are whole or not there", "[cuda][fuse][nvrtc]") {
-  const std::string folder = (std::filesystem::temp_directory_path() / cat("amp-cubin-", getpid())).string(),
-                    path = folder + "/sub/a.cubin";
+  const TempDir folder;
+  const std::string path = folder / "sub/a.cubin";
   CHECK(cuda::read_cubin(path).empty());
   const std::string code(5000, 'x');
   cuda::write_cubin(path, code);
@@ -153,8 +154,7 @@ TEST_CASE("files of machine code are whole or not there", "[cuda][fuse][nvrtc]")
   CHECK(cuda::read_cubin(path) == code);
   std::fstream(path, std::ios::in | std::ios::out).seekp(100).put('y');
   CHECK(cuda::read_cubin(path).empty());
-  CHECK(std::distance(std::filesystem::directory_iterator(folder + "/sub"), {}) == 1);  // nothing half written is left
-  std::filesystem::remove_all(folder);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder / "sub"), {}) == 1);  // nothing half written is left
 }
 #endif
 

@@ -40,9 +40,4 @@ std::shared_ptr<Device> gpu_or_skip(bool graphs) {
   return or_skip([&] { return open_cuda(o); });
 }
 
-std::string test_data() {
-  const char* named = std::getenv("ONNX_AMP_TEST_DATA");
-  return named && *named ? named : TEST_DATA;
-}
-
 }  // namespace amp::test

@@ -5,14 +5,12 @@
 #include <string>
 
 #include "backend/plugin.h"
+#include "tests/support.h"
 
 namespace amp::test {
 
 // Beside the test, above it (a build folder), or where ONNX_AMP_CUDA_PLUGIN says.
 const PluginApi& plugin_or_skip();
 std::shared_ptr<Device> gpu_or_skip(bool graphs = true);
-
-// tests/data, or where ONNX_AMP_TEST_DATA says: the bundle for a GPU machine brings its own.
-std::string test_data();
 
 }  // namespace amp::test

@@ -14,6 +14,7 @@
 #include "tests/cuda/trained.h"
 #include "tests/cuda/update_check.h"
 #include "tests/ops/one_node.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -51,8 +52,8 @@ TEST_CASE("the program without a GPU: --device cuda ends with 2, auto computes o
   const fs::path program =
       fs::exists(here / "onnx-amp-finetune") ? here / "onnx-amp-finetune" : here / "../onnx-amp-finetune";
   if (!fs::exists(program)) SKIP("there is no onnx-amp-finetune beside the tests");
-  const std::string entry = (zoo_entries().back()).string(),
-                    out = (fs::temp_directory_path() / cat("amp-device-", getpid(), ".safetensors")).string();
+  const TempDir folder;
+  const std::string entry = zoo_entries().back().string(), out = folder / "out.safetensors";
   const auto run = [&](const std::string& device) {
     const std::string command =
         cat("CUDA_VISIBLE_DEVICES=-1 '", program.string(), "' predict '", entry, "/model.onnx' --inputs '", entry,

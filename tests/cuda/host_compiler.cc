@@ -11,31 +11,23 @@
 
 #include "backend/cuda/emulator.h"
 #include "base/error.h"
+#include "tests/support.h"
 
 namespace amp::test {
 
-// Libraries stay loaded: a path is never used twice.
-static std::string fresh_folder() {
-  static int made = 0;
-  return (std::filesystem::temp_directory_path() / cat("amp-fused-", getpid(), '-', made++)).string();
-}
-
-HostCompiler::HostCompiler() : folder_(fresh_folder()) { std::filesystem::create_directories(folder_); }
-HostCompiler::~HostCompiler() { std::filesystem::remove_all(folder_); }
-
 bool HostCompiler::present() {
-  static const bool found = std::system("command -v " TEST_CXX " > /dev/null 2>&1") == 0 &&
-                            std::filesystem::exists(SOURCE_ROOT "/base/dtype.h");
+  static const bool found = std::system(("command -v " + host_compiler() + " > /dev/null 2>&1").c_str()) == 0 &&
+                            std::filesystem::exists(source_root() + "/base/dtype.h");
   return found;
 }
 
 HostCompiler::Entry HostCompiler::entry(const std::string& name) {
   if (const auto it = entries_.find(name); it != entries_.end()) return it->second;
-  const std::string base = cat(folder_, '/', files_++), source = base + ".cc", object = base + ".so";
+  const std::string base = folder_ / std::to_string(files_++), source = base + ".cc", object = base + ".so";
   std::ofstream(source) << cuda::whole_text(waiting_);
   // Symbols of the emulator and of base are this program's.
-  const std::string command = cat(TEST_CXX " -std=c++20 -O1 -fPIC -shared -w -I'" SOURCE_ROOT "' -o ", object, ' ',
-                                  source, " 2> ", base, ".log");
+  const std::string command = cat(host_compiler(), " -std=c++20 -O1 -fPIC -shared -w -I'", source_root(), "' -o ",
+                                  object, ' ', source, " 2> ", base, ".log");
   if (std::system(command.c_str()) != 0) {
     std::ifstream log(base + ".log");
     bug(cat("the generated source is refused:\n",

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cuda/emulated_device.h"
+#include "tests/support.h"
 
 namespace amp::test {
 
@@ -13,8 +14,6 @@ namespace amp::test {
 // compiles all of them at once.
 class HostCompiler {
  public:
-  HostCompiler();
-  ~HostCompiler();
   static bool present();  // a compiler is on this machine
   cuda::GeneratedKernel operator()(const cuda::GeneratedSource& s);
   size_t compiled() const { return entries_.size(); }
@@ -23,7 +22,7 @@ class HostCompiler {
   using Entry = void (*)(const void* words);
   Entry entry(const std::string& name);
 
-  std::string folder_;
+  TempDir folder_;
   std::vector<cuda::GeneratedSource> waiting_;
   std::map<std::string, Entry> entries_;
   int files_ = 0;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "tests/cuda/gpu.h"
+#include "tests/support.h"
 #include "tests/zoo/golden.h"
 
 using namespace amp;

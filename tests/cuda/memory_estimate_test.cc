@@ -7,6 +7,7 @@
 #include "backend/cuda/emulated_device.h"
 #include "base/error.h"
 #include "tests/cuda/gpu.h"
+#include "tests/support.h"
 #include "tests/zoo/golden.h"
 #include "trainer/step_engine.h"
 #include "trainer/update_profile.h"

@@ -6,6 +6,7 @@
 #include "precision/decide.h"
 #include "precision/op_list.h"
 #include "tests/cuda/gpu.h"
+#include "tests/support.h"
 #include "trainer/step_engine.h"
 
 namespace amp::test {

@@ -15,6 +15,7 @@
 #include "importer/dropout.h"
 #include "precision/decide.h"
 #include "precision/op_list.h"
+#include "tests/support.h"
 #include "tests/zoo/golden.h"
 
 using namespace amp;
@@ -22,15 +23,12 @@ using namespace amp::test;
 
 namespace {
 
-struct Folder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / cat("amp_cuda_", getpid(), '_', count++);
+struct Folder : TempDir {
   Folder() { std::filesystem::create_directories(path / "checkpoints"); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  static inline int count = 0;
 };
 
 struct Run {
-  Run(Device& device, int64_t steps) : golden(std::string(TEST_DATA) + "/zoo/bert_cls_sdpa_dyn18") {
+  Run(Device& device, int64_t steps) : golden(test_data("zoo/bert_cls_sdpa_dyn18")) {
     SourceGraph& g = golden.model.graph;
     SourceValue unread;  // no gradient reaches it: prepare() lays the arenas out anew
     unread.name = "unread";

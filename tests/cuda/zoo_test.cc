@@ -5,6 +5,7 @@
 #include "tests/cuda/gpu.h"
 #include "tests/cuda/trained.h"
 #include "tests/ops/one_node.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;

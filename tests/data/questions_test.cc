@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "tests/support.h"
 
 using namespace amp;
 using Ints = std::vector<int64_t>;
@@ -13,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::string kFolder = std::string(TEST_DATA) + "/data/";
+const std::string kFolder = test::test_data("data/");
 
 std::string content(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -36,7 +37,7 @@ std::string refusal(F&& f) {
 TEST_CASE("samples of questions are run_qa's") {
   AnswerKey key = parse_squad(content(kFolder + "questions.json"), "questions.json");
   REQUIRE(key.questions.size() == 12);
-  const Vocab vocab = Vocab::read(std::string(SOURCE_ROOT) + "/models/tweet_sentiment/vocab.txt");
+  const Vocab vocab = Vocab::read(test::source_root() + "/models/tweet_sentiment/vocab.txt");
   std::ifstream golden(kFolder + "questions.jsonl");
   std::string line;
   size_t windows = 0;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "data/loader.h"
+#include "tests/support.h"
 
 using namespace amp;
 
@@ -43,7 +44,7 @@ std::vector<int64_t> flat(const Window& w) {
 }  // namespace
 
 TEST_CASE("orders are the defined function of seed and epoch") {
-  std::ifstream in(TEST_DATA "/data/sampler_orders.txt");
+  std::ifstream in(test::test_data("data/sampler_orders.txt"));
   int lines = 0;
   for (std::string line; std::getline(in, line); ++lines) {
     std::istringstream s(line);

@@ -4,6 +4,7 @@
 #include <catch2/catch_all.hpp>
 
 #include "base/error.h"
+#include "tests/support.h"
 
 using namespace amp;
 
@@ -123,10 +124,10 @@ TEST_CASE("the format follows the extension") {
 }
 
 TEST_CASE("the tweet sample reads as the reference reader counts it") {
-  const Table train = Table::read(SOURCE_ROOT "/models/tweet_sentiment/train.csv");
+  const Table train = Table::read(test::source_root() + "/models/tweet_sentiment/train.csv");
   CHECK(train.rows() == 8000);
   int64_t neutral = 0;
   for (int64_t r = 0; r < train.rows(); ++r) neutral += train.text(r, train.column("sentiment")) == "neutral";
   CHECK(neutral == 3228);
-  CHECK(Table::read(SOURCE_ROOT "/models/tweet_sentiment/dev.csv").rows() == 2000);
+  CHECK(Table::read(test::source_root() + "/models/tweet_sentiment/dev.csv").rows() == 2000);
 }

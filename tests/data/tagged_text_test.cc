@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "tests/support.h"
 
 using namespace amp;
 using Ints = std::vector<int64_t>;
@@ -14,7 +15,7 @@ using Strings = std::vector<std::string>;
 
 namespace {
 
-const std::string kFolder = std::string(TEST_DATA) + "/data/";
+const std::string kFolder = test::test_data("data/");
 
 std::string content(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -47,7 +48,7 @@ TEST_CASE("a word's first piece has its label, as in run_ner") {
   std::getline(golden, line);
   const auto classes = nlohmann::json::parse(line).get<Strings>();
   CHECK(find_tags(texts, "tagged.conll") == classes);
-  const Vocab vocab = Vocab::read(std::string(SOURCE_ROOT) + "/models/tweet_sentiment/vocab.txt");
+  const Vocab vocab = Vocab::read(test::source_root() + "/models/tweet_sentiment/vocab.txt");
   for (const auto& [lower, length] : {std::pair{true, 24}, {true, 200}, {false, 24}}) {
     WordPieceOptions o;
     o.lower_case = lower;

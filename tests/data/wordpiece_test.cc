@@ -11,13 +11,14 @@
 #include "base/error.h"
 #include "data/table.h"
 #include "data/utf8.h"
+#include "tests/support.h"
 
 using namespace amp;
 
 namespace {
 
-const std::string kGolden = TEST_DATA "/data/";
-const std::string kTweets = SOURCE_ROOT "/models/tweet_sentiment/";
+const std::string kGolden = test::test_data("data/");
+const std::string kTweets = test::source_root() + "/models/tweet_sentiment/";
 
 const WordPiece& uncased() {
   static const WordPiece w(Vocab::read(kTweets + "vocab.txt"));

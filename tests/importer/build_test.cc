@@ -5,6 +5,7 @@
 #include <catch2/catch_approx.hpp>
 
 #include "models.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -16,7 +17,7 @@ static std::vector<std::string> ops(const SourceGraph& g) {
 }
 
 TEST_CASE("a plain graph is read as it stands", "[build]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, kMlp);
   CHECK(ops(m.graph) == std::vector<std::string>{"MatMul", "Add", "Relu", "Reshape", "Gemm"});
   CHECK(m.graph.nodes[0].name == "MatMul_0");
@@ -31,7 +32,7 @@ TEST_CASE("a plain graph is read as it stands", "[build]") {
 }
 
 TEST_CASE("nested functions are inlined, with attribute references and defaults", "[build]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 10, opset_import: ["" : 17, "our" : 1]>
     g (float[N,4] x) => (float[N,4] y, float[N,4] same)
@@ -55,7 +56,7 @@ TEST_CASE("nested functions are inlined, with attribute references and defaults"
 }
 
 TEST_CASE("functions that call each other in a cycle are refused", "[build]") {
-  const Folder f;
+  const TempDir f;
   const std::string path = save(f, parse(R"(
     <ir_version: 10, opset_import: ["" : 17, "our" : 1]> g (float[N] x) => (float[N] y) { y = our.A (x) }
     <domain: "our", opset_import: ["our" : 1]> A (v) => (w) { w = our.B (v) }
@@ -64,7 +65,7 @@ TEST_CASE("functions that call each other in a cycle are refused", "[build]") {
 }
 
 TEST_CASE("functions that multiply do not run away", "[build]") {
-  const Folder f;
+  const TempDir f;
   std::string text =
       R"(<ir_version: 10, opset_import: ["" : 17, "our" : 1]> g (float[N] x) => (float[N] y) { y = our.F0 (x) })";
   for (int i = 0; i < 40; ++i) {
@@ -76,7 +77,7 @@ TEST_CASE("functions that multiply do not run away", "[build]") {
 }
 
 TEST_CASE("an If with a constant condition becomes its branch", "[build]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_model(kData + "struct_if_hand16.onnx");
   CHECK(ops(m.graph) == std::vector<std::string>{"MatMul", "Add", "Relu", "MatMul", "Add"});
   CHECK(value(m.graph, "w1").kind == SourceKind::parameter);
@@ -85,7 +86,7 @@ TEST_CASE("an If with a constant condition becomes its branch", "[build]") {
 }
 
 TEST_CASE("an If with a computed condition stays, and what its branches read is live", "[build]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[N,4] x, bool c) => (float[N,3] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}>
@@ -100,7 +101,7 @@ TEST_CASE("an If with a computed condition stays, and what its branches read is 
 }
 
 TEST_CASE("Constant nodes of every form, initializers among the inputs, optional inputs", "[build]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[N,4] x, float hi) => (float[N,4] y) <float hi = {6}>
@@ -117,7 +118,7 @@ TEST_CASE("Constant nodes of every form, initializers among the inputs, optional
 }
 
 TEST_CASE("Identity of a weight is the weight", "[build]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[N,2] x) => (float[N,2] y, float[2,2] shown) <float[2,2] w = {1,2,3,4}>
@@ -131,7 +132,7 @@ TEST_CASE("Identity of a weight is the weight", "[build]") {
 }
 
 TEST_CASE("unsorted nodes are sorted, cycles are refused with their path", "[build]") {
-  const Folder f;
+  const TempDir f;
   onnx::ModelProto m = parse(kMlp);
   auto& nodes = *m.mutable_graph()->mutable_node();
   std::reverse(nodes.begin(), nodes.end());
@@ -145,7 +146,7 @@ TEST_CASE("unsorted nodes are sorted, cycles are refused with their path", "[bui
 }
 
 TEST_CASE("broken structure", "[build]") {
-  const Folder f;
+  const TempDir f;
   const auto broken = [&](auto change, const std::string& id, const std::string& text) {
     onnx::ModelProto m = parse(kMlp);
     change(*m.mutable_graph());
@@ -172,7 +173,7 @@ TEST_CASE("broken structure", "[build]") {
 }
 
 TEST_CASE("a chain of 100,000 nodes needs no stack", "[build]") {
-  const Folder f;
+  const TempDir f;
   onnx::ModelProto m =
       parse(R"(<ir_version: 8, opset_import: ["" : 17]> g (float[N] x) => (float[N] v100000) { v0 = Relu (x) })");
   for (int i = 1; i <= 100000; ++i) {

@@ -5,6 +5,7 @@
 
 #include "models.h"
 #include "run.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -30,7 +31,7 @@ bool noted(const Imported& m, const std::string& text) {
 
 TEST_CASE("an If whose condition follows from the input's shape takes its branch once the shape is known",
           "[control]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {1,2,3,4}, int64 two = {2}, int64 zero = {0}>
@@ -45,7 +46,7 @@ TEST_CASE("an If whose condition follows from the input's shape takes its branch
 }
 
 TEST_CASE("an If that depends on the data is refused with its name", "[control]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[N] x) => (float[N] y) <float zero = {0}>
@@ -57,7 +58,7 @@ TEST_CASE("an If that depends on the data is refused with its name", "[control]"
 }
 
 TEST_CASE("a Loop is unrolled: the same numbers and gradients as the turns written out", "[control]") {
-  const Folder f;
+  const TempDir f;
   const Imported loop = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[N,2] x) => (float[N,2] y, float[M,N,2] all) <float[2,2] w = {0.1,-0.2,0.3,0.4}, int64 zero = {0}, int64 one = {1}, bool yes = {1}>
@@ -78,7 +79,7 @@ TEST_CASE("a Loop is unrolled: the same numbers and gradients as the turns writt
 }
 
 TEST_CASE("a Loop ends when its condition turns false; no turn gives empty stacks", "[control]") {
-  const Folder f;
+  const TempDir f;
   const auto text = [](int turns) {
     return cat(R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[2] x) => (float[2] y, float[M,2] all) <int64 n = {)",
@@ -96,7 +97,7 @@ TEST_CASE("a Loop ends when its condition turns false; no turn gives empty stack
 }
 
 TEST_CASE("Scan carries states over a sequence, either way", "[control]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[B] s, float[B,T] x) => (float[B] last, float[B,T] sums)
@@ -108,7 +109,7 @@ TEST_CASE("Scan carries states over a sequence, either way", "[control]") {
 }
 
 TEST_CASE("an operator without a lowering is computed by its definition in the standard", "[control]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[8] x) => (float[8] y) <int64 n = {8}, float[8] scale = {1,2,3,4,5,6,7,8}>
@@ -126,7 +127,7 @@ TEST_CASE("an operator without a lowering is computed by its definition in the s
 }
 
 TEST_CASE("definitions are expanded inside functions too, drawn numbers follow their probability", "[control]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 10, opset_import: ["" : 22, "our" : 1]>
     g (float[64] x) => (float[64] y, float[64] window) { y, window = our.Noisy (x) }

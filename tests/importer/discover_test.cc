@@ -5,6 +5,7 @@
 #include "importer/describe.h"
 #include "importer/export.h"
 #include "models.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -32,7 +33,7 @@ TEST_CASE("trainable tensors of small exported models", "[discover]") {
 }
 
 TEST_CASE("what is no weight, and why", "[discover]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[N,2,4] x, int64[N,2] p) => (float[N,2,4] y)
@@ -64,7 +65,7 @@ TEST_CASE("what is no weight, and why", "[discover]") {
 }
 
 TEST_CASE("masks are no weights", "[discover]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[N,2,4] x) => (float[N,2,2] y)
@@ -82,7 +83,7 @@ static const char* kTied = R"(
     l = MatMul (k, zero1)  m = MatMul (l, zero2)  y = MatMul (m, head) })";
 
 TEST_CASE("equal matrices are one weight, constant-valued ones and vectors are not", "[discover]") {
-  const Folder f;
+  const TempDir f;
   const SourceGraph g = import_text(f, kTied).graph;
   CHECK(value(g, "head").tied_to == g.find("table"));
   CHECK(value(g, "head").tied_transposed);
@@ -98,7 +99,7 @@ TEST_CASE("equal matrices are one weight, constant-valued ones and vectors are n
 }
 
 TEST_CASE("globs", "[discover]") {
-  const Folder f;
+  const TempDir f;
   ImportOptions o;
   o.freeze = {"*"};
   o.trainable = {"v?", "zero1"};
@@ -118,7 +119,7 @@ TEST_CASE("globs", "[discover]") {
 }
 
 TEST_CASE("an exact name makes a constant trainable, a wildcard spares one-element constants", "[discover]") {
-  const Folder f;
+  const TempDir f;
   const char* text = R"(<ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x) => (float[N,2] y)
     <float[2,2] w = {1,2,3,4}, float[1] gain = {2}, float[2] div = {1,2}> { h = MatMul (x, w)  s = Mul (h, gain)  y = Div (s, div) })";
   ImportOptions o;
@@ -130,7 +131,7 @@ TEST_CASE("an exact name makes a constant trainable, a wildcard spares one-eleme
 }
 
 TEST_CASE("lost names get an alias from the node's scope", "[discover]") {
-  const Folder f;
+  const TempDir f;
   onnx::ModelProto m = parse(R"(
     <ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x) => (float[N,2] y)
     <float[2,2] val_1 = {1,2,3,4}, float[2,2] val_2 = {5,2,3,4}, float[2] bert_dense_bias = {1,2}>
@@ -161,7 +162,7 @@ TEST_CASE("lost names get an alias from the node's scope", "[discover]") {
 }
 
 TEST_CASE("weights that ConstantOfShape makes are trained, other fills stay nodes", "[discover]") {
-  const Folder f;
+  const TempDir f;
   const char* text = R"(
     <ir_version: 8, opset_import: ["" : 17]> g (float[N,4] x) => (float[N,3] y)
     <int64[2] shape = {4,3}, int64[2] huge = {100000,100000}, int64[1] row = {3}>

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "models.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -32,7 +33,7 @@ static const std::vector<std::string> kModels = {
     "rnn_lstm_nofold_ts14"};
 
 TEST_CASE("an export without training is the imported file", "[export]") {
-  const Folder f;
+  const TempDir f;
   for (const std::string& name : kModels) {
     INFO(name);
     const Imported m = import_model(kData + name + ".onnx");
@@ -42,7 +43,7 @@ TEST_CASE("an export without training is the imported file", "[export]") {
 }
 
 TEST_CASE("trained values come back, everything else stays", "[export]") {
-  const Folder f;
+  const TempDir f;
   for (const std::string& name : kModels) {
     INFO(name);
     const Imported m = import_model(kData + name + ".onnx");
@@ -72,7 +73,7 @@ TEST_CASE("trained values come back, everything else stays", "[export]") {
 }
 
 TEST_CASE("tied copies are written in their own layout", "[export]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]> g (int64[N] ids) => (float[N,3] y)
     <float[3,2] table = {1,2,3,4,5,6}, float[2,3] head = {1,3,5,2,4,6}, float[2,2] a = {1,2,3,4}, float[2,2] b = {1,2,3,4}>
@@ -86,7 +87,7 @@ TEST_CASE("tied copies are written in their own layout", "[export]") {
 }
 
 TEST_CASE("a value beyond fp16 is refused where the file stores fp16", "[export]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_model(kData + "store_fp16_hand17.onnx");
   std::vector<TrainedTensor> t = shifted(m.graph);
   t[0].value.as_mutable<float>()[0] = 70000;
@@ -100,7 +101,7 @@ TEST_CASE("a value beyond fp16 is refused where the file stores fp16", "[export]
 }
 
 TEST_CASE("external data goes to a file of our own name", "[export]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_model(kData + "store_external_hand17/model.onnx");
   export_model(*m.doc, m.graph, shifted(m.graph), {}, f / "out.onnx");
   CHECK(std::filesystem::exists(f / "out.onnx.data"));
@@ -114,7 +115,7 @@ TEST_CASE("external data goes to a file of our own name", "[export]") {
 }
 
 TEST_CASE("a file above the limit moves its tensors outside", "[export]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_model(kData + "norms_ts18.onnx");
   ExportOptions o;
   o.inline_limit = 5000;
@@ -130,7 +131,7 @@ TEST_CASE("a file above the limit moves its tensors outside", "[export]") {
 
 TEST_CASE("exporting over the imported file works, a missing folder is made, a file in its place is a storage error",
           "[export]") {
-  const Folder f;
+  const TempDir f;
   std::filesystem::copy(kData + "store_external_hand17", f.path / "m");
   std::filesystem::permissions(f.path / "m", std::filesystem::perms::owner_all);
   const Imported m = import_model(f / "m/model.onnx");
@@ -147,7 +148,7 @@ TEST_CASE("exporting over the imported file works, a missing folder is made, a f
 }
 
 TEST_CASE("a head that training appended is exported, its Dropout is not", "[export]") {
-  const Folder f;
+  const TempDir f;
   Imported m = import_text(f, kMlp);
   SourceGraph& g = m.graph;
   const auto add = [&](SourceKind kind, const std::string& name, HostTensor data) {

@@ -4,11 +4,12 @@
 
 #include "importer/export.h"
 #include "models.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
 
-static onnx::ModelProto half(const Folder& f, const Imported& m, std::vector<std::string>* notes = nullptr) {
+static onnx::ModelProto half(const TempDir& f, const Imported& m, std::vector<std::string>* notes = nullptr) {
   ExportOptions o;
   o.precision = "fp16";
   const ExportReport r = export_model(*m.doc, m.graph, {}, o, f / "half.onnx");
@@ -19,7 +20,7 @@ static onnx::ModelProto half(const Folder& f, const Imported& m, std::vector<std
 }
 
 TEST_CASE("weights and arithmetic are fp16, inputs and outputs stay", "[half]") {
-  const Folder f;
+  const TempDir f;
   const onnx::ModelProto p = half(f, import_text(f, kMlp));
   CHECK(p.graph().input(0).type().tensor_type().elem_type() == onnx::TensorProto::FLOAT);
   CHECK(p.graph().output(0).type().tensor_type().elem_type() == onnx::TensorProto::FLOAT);
@@ -34,7 +35,7 @@ TEST_CASE("weights and arithmetic are fp16, inputs and outputs stay", "[half]") 
 }
 
 TEST_CASE("masks become safe, epsilons survive, oversized weights are refused", "[half]") {
-  const Folder f;
+  const TempDir f;
   const std::string text = R"(
     <ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x, bool[N,2] keep) => (float[N,2] y)
     <float[2,2] w = {1,2,3,4}, float low = {-3.4e38}, float zero = {0}, float eps = {1e-12}>
@@ -59,7 +60,7 @@ TEST_CASE("masks become safe, epsilons survive, oversized weights are refused", 
 }
 
 TEST_CASE("operators without fp16 keep float32 between casts", "[half]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 13]> g (float[1,1,4,4] x, float limit) => (float[1,1,8,8] y, float[M] r2)
     <float[0] roi = {}, float[4] scales = {1,1,2,2}, float start = {0}, float step = {1}, float[1,1,4,4] w = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}>
@@ -73,7 +74,7 @@ TEST_CASE("operators without fp16 keep float32 between casts", "[half]") {
 }
 
 TEST_CASE("small exported models convert and pass the checker", "[half]") {
-  const Folder f;
+  const TempDir f;
   for (const char* name :
        {"store_constants_hand13", "store_views_hand14", "store_shared_hand13", "store_inputs_hand11",
         "struct_functions_hand17", "struct_if_hand16", "store_fp16_hand17", "store_qdq_int8_hand13", "norms_ts18",
@@ -88,7 +89,7 @@ TEST_CASE("small exported models convert and pass the checker", "[half]") {
 }
 
 TEST_CASE("masks become half of the lowest number, but for -inf under a NaN guard and for bounds", "[half]") {
-  const Folder f;
+  const TempDir f;
   const std::string text = R"(
     <ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x, bool[N,2] keep) => (float[N,2] y)
     <float a = {-3.4028235e38}, float b = {-65504}, float c = {-inf}, float d = {1e9}, float lo = {-3.4e38}, float e = {-10000},
@@ -121,7 +122,7 @@ TEST_CASE("masks become half of the lowest number, but for -inf under a NaN guar
 namespace {
 
 // The plan: node -> 16 bit, by name of its first output.
-onnx::ModelProto mixed(const Folder& f, const Imported& m, const std::set<std::string>& low, DType type = DType::f16) {
+onnx::ModelProto mixed(const TempDir& f, const Imported& m, const std::set<std::string>& low, DType type = DType::f16) {
   ExportOptions o;
   o.precision = "mixed";
   for (const SourceNode& n : m.graph.nodes) {
@@ -154,7 +155,7 @@ int type_of(const onnx::ModelProto& p, const std::string& name) {
 }  // namespace
 
 TEST_CASE("a mixed export computes each node in its plan's type", "[half]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, kMlp);
   const auto p = mixed(f, m, {"h", "y"});
   CHECK(text_of(p) ==
@@ -176,13 +177,13 @@ TEST_CASE("a mixed export computes each node in its plan's type", "[half]") {
 }
 
 TEST_CASE("a mixed export of an fp32 plan is the file", "[half]") {
-  const Folder f;
+  const TempDir f;
   mixed(f, import_text(f, kMlp), {});
   CHECK(bytes_of(f / "mixed.onnx") == bytes_of(f / "model.onnx"));
 }
 
 TEST_CASE("mixed export: shared weights, outputs that others read, casts made once", "[half]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]> g (float[2,2] x) => (float[2,2] a, float[2,2] d, int64[2] n)
     <float[2,2] w = {1,2,3,4}, float[2,2] v = {5,6,7,8}, float low = {-3.4e38}>
@@ -202,7 +203,7 @@ TEST_CASE("mixed export: shared weights, outputs that others read, casts made on
 }
 
 TEST_CASE("small models export in mixed precision and pass the checker, whatever the plan", "[half]") {
-  const Folder f;
+  const TempDir f;
   for (const char* name :
        {"store_constants_hand13", "store_views_hand14", "store_shared_hand13", "store_inputs_hand11",
         "struct_functions_hand17", "struct_if_hand16", "store_fp16_hand17", "store_qdq_int8_hand13", "norms_ts18",
@@ -222,7 +223,7 @@ TEST_CASE("small models export in mixed precision and pass the checker, whatever
 }
 
 TEST_CASE("mixed export leaves statistics in float32 where the operator allows it", "[half]") {
-  const Folder f;
+  const TempDir f;
   for (const int64_t opset : {13, 15}) {
     const Imported m = import_text(f, cat(R"(
       <ir_version: 8, opset_import: ["" : )",

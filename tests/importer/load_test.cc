@@ -4,18 +4,19 @@
 #include "base/error.h"
 #include "importer/wire.h"
 #include "models.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
 
 TEST_CASE("files that cannot be opened", "[load]") {
-  const Folder f;
+  const TempDir f;
   expect(import_error(f / "none.onnx"), Exit::usage, "E_MODEL_OPEN", "No such file");
   expect(import_error(f.path.string()), Exit::usage, "E_MODEL_OPEN", "directory");
 }
 
 TEST_CASE("files that are something else", "[load]") {
-  const Folder f;
+  const TempDir f;
   const auto kind = [&](const std::string& bytes, const std::string& id, const std::string& text) {
     write_bytes(f / "x.onnx", bytes);
     expect(import_error(f / "x.onnx"), Exit::model, id, text);
@@ -32,7 +33,7 @@ TEST_CASE("files that are something else", "[load]") {
 }
 
 TEST_CASE("a file cut at any offset is refused with the place", "[load]") {
-  const Folder f;
+  const TempDir f;
   const std::string whole = parse(kMlp).SerializeAsString();
   int truncated = 0;
   for (size_t n = 1; n < whole.size(); ++n) {
@@ -54,7 +55,7 @@ TEST_CASE("a file cut at any offset is refused with the place", "[load]") {
 }
 
 TEST_CASE("damaged bytes never crash", "[load]") {
-  const Folder f;
+  const TempDir f;
   const std::string whole = parse(kMlp).SerializeAsString();
   for (size_t n = 0; n < whole.size(); ++n) {
     for (const int flip : {0x01, 0x80, 0xff}) {
@@ -92,7 +93,7 @@ TEST_CASE("wire faults are located", "[load]") {
 }
 
 TEST_CASE("versions", "[load]") {
-  const Folder f;
+  const TempDir f;
   onnx::ModelProto m = parse(kMlp);
   m.mutable_opset_import(0)->set_version(99);
   expect(import_error(save(f, m)), Exit::unsupported, "E_OPSET", "7 to");
@@ -109,7 +110,7 @@ TEST_CASE("versions", "[load]") {
 }
 
 TEST_CASE("tensors whose dims and bytes disagree are refused before anything is allocated", "[load]") {
-  const Folder f;
+  const TempDir f;
   const auto broken = [&](auto change, const std::string& id, Exit exit = Exit::model) {
     onnx::ModelProto m = parse(kMlp);
     change(*m.mutable_graph()->mutable_initializer(0));
@@ -135,7 +136,7 @@ TEST_CASE("tensors whose dims and bytes disagree are refused before anything is 
 }
 
 TEST_CASE("all typed fields are decoded", "[load]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[N] x) => (float[N] y)
     <double[2] a = {1.5, -2}, int64[2] b = {-3, 4}, uint64[1] c = {5}, uint32[1] d = {6}, int32[1] e = {-7},
@@ -154,7 +155,7 @@ TEST_CASE("all typed fields are decoded", "[load]") {
 }
 
 TEST_CASE("external data stays inside the model's folder", "[load]") {
-  const Folder f;
+  const TempDir f;
   const std::string bytes(48, '\x3f');
   write_bytes(f / "w.bin", "pad!" + bytes);
   const std::string outside_name = f.path.filename().string() + ".bin";  // other runs of this test may be under way

@@ -11,19 +11,9 @@
 
 #include "base/error.h"
 #include "importer/import.h"
+#include "tests/support.h"
 
 namespace amp::test {
-
-struct Folder {
-  std::filesystem::path path;
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "amp_importer_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = std::filesystem::canonical(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-};
 
 inline std::string bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -44,12 +34,12 @@ inline onnx::ModelProto parse(const std::string& text) {
   return m;
 }
 
-inline std::string save(const Folder& folder, const onnx::ModelProto& m, const std::string& name = "model.onnx") {
+inline std::string save(const TempDir& folder, const onnx::ModelProto& m, const std::string& name = "model.onnx") {
   write_bytes(folder / name, m.SerializeAsString());
   return folder / name;
 }
 
-inline Imported import_text(const Folder& folder, const std::string& text, const ImportOptions& options = {}) {
+inline Imported import_text(const TempDir& folder, const std::string& text, const ImportOptions& options = {}) {
   return import_model(save(folder, parse(text)), options);
 }
 
@@ -78,7 +68,7 @@ inline const SourceValue& value(const SourceGraph& g, const std::string& name) {
   return g.values[static_cast<size_t>(v)];
 }
 
-const std::string kData = std::string(TEST_DATA) + "/importer/";
+const std::string kData = test_data("importer/");
 
 // A two-layer perceptron: weights w0 [4,3], b0 [3], w1 [3,2], b1 [2].
 inline const char* kMlp = R"(

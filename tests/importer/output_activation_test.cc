@@ -4,13 +4,14 @@
 #include <catch2/catch_all.hpp>
 
 #include "tests/importer/models.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
 
 namespace {
 // A linear layer whose result `l` goes through `tail` to the output y.
-SourceGraph model(const Folder& folder, const std::string& tail, const std::string& shape = "B,3", int opset = 17,
+SourceGraph model(const TempDir& folder, const std::string& tail, const std::string& shape = "B,3", int opset = 17,
                   const std::string& y = "float") {
   return import_text(folder, "<ir_version: 8, opset_import: [\"\": " + std::to_string(opset) +
                                  "]> net (float[B,4] x) => (" + y + "[" + shape +
@@ -24,7 +25,7 @@ std::string found(const SourceGraph& g) {
 }  // namespace
 
 TEST_CASE("a trailing activation over the classes is found, through Identity and Cast") {
-  const Folder f;
+  const TempDir f;
   CHECK(found(model(f, "y = Softmax(l)")) == "Softmax of l");
   CHECK(found(model(f, "y = Softmax<axis = 1>(l)")) == "Softmax of l");
   CHECK(found(model(f, "y = LogSoftmax<axis = -1>(l)")) == "LogSoftmax of l");
@@ -34,7 +35,7 @@ TEST_CASE("a trailing activation over the classes is found, through Identity and
 }
 
 TEST_CASE("what is no activation over the classes is left alone") {
-  const Folder f;
+  const TempDir f;
   CHECK(found(model(f, "y = Softmax<axis = 0>(l)")) == "none");
   CHECK(found(model(f, "y = Identity(l)")) == "none");
   CHECK(found(model(f, "y = Tanh(l)")) == "none");
@@ -49,7 +50,7 @@ TEST_CASE("what is no activation over the classes is left alone") {
 }
 
 TEST_CASE("a model's own loss is its scalar output that learns, by name where there are several") {
-  const Folder f;
+  const TempDir f;
   const auto own = [](const SourceGraph& g) {
     std::vector<std::string> names;
     for (const int v : own_losses(g)) names.push_back(g.values[static_cast<size_t>(v)].name);

@@ -2,6 +2,7 @@
 #include "importer/doc.h"
 #include "importer/export.h"
 #include "models.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -33,7 +34,7 @@ std::vector<float> floats(const HostTensor& t) { return {t.as<float>(), t.as<flo
 }  // namespace
 
 TEST_CASE("statistics are state only when batch statistics are asked for", "[statistics]") {
-  const Folder f;
+  const TempDir f;
   CHECK(value(import_text(f, kPlain).graph, "m").kind == SourceKind::constant);
   const Imported m = import_text(f, kPlain, training());
   for (const char* name : {"m", "v"}) {
@@ -47,7 +48,7 @@ TEST_CASE("statistics are state only when batch statistics are asked for", "[sta
 }
 
 TEST_CASE("statistics merged with other tensors get a value of their own", "[statistics]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, kMerged, training());
   const SourceGraph& g = m.graph;
   CHECK(value(g, "zero").trainable);

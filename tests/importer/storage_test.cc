@@ -11,6 +11,7 @@
 #include "importer/export.h"
 #include "importer/tensor.h"
 #include "models.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -60,7 +61,7 @@ void external(onnx::TensorProto& t, const std::string& location, int64_t offset,
 }  // namespace
 
 TEST_CASE("weights in bfloat16 and float64 are trained as float32 and written back in their own type", "[storage]") {
-  const Folder f;
+  const TempDir f;
   for (const auto& [type, dtype] :
        {std::pair{onnx::TensorProto::BFLOAT16, DType::bf16}, {onnx::TensorProto::DOUBLE, DType::f64}}) {
     INFO(name_of(dtype));
@@ -83,7 +84,7 @@ TEST_CASE("weights in bfloat16 and float64 are trained as float32 and written ba
 }
 
 TEST_CASE("external data in several files, in folders, one beyond 2 GiB", "[storage]") {
-  const Folder f;
+  const TempDir f;
   onnx::ModelProto m = parse(kMlp);
   const Imported inside = import_model(save(f, m, "inside.onnx"));
   const auto payload = [&](const char* name) {
@@ -111,7 +112,7 @@ TEST_CASE("external data in several files, in folders, one beyond 2 GiB", "[stor
 
 TEST_CASE("sizes of zero, nodes without a name, inputs left out in the middle, initializers among the inputs",
           "[storage]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 3, opset_import: ["" : 11]>
     g (float[N,4] x, float[4,2] w, float[0] nothing, float top) => (float[N,2] y)
@@ -129,7 +130,7 @@ TEST_CASE("sizes of zero, nodes without a name, inputs left out in the middle, i
 }
 
 TEST_CASE("a weight that only a loop's body reads is trained, one that lies inside it too", "[storage]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {1,2,3,4}, int64 three = {3}, bool yes = {1}>

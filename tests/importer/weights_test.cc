@@ -10,6 +10,7 @@
 #include "importer/export.h"
 #include "models.h"
 #include "run.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -180,7 +181,7 @@ const std::vector<Case>& cases() {
 }  // namespace
 
 TEST_CASE("weights and constants of exported files are told apart", "[weights]") {
-  const Folder f;
+  const TempDir f;
   for (const Case& c : cases()) {
     INFO(c.what);
     std::string tensors = c.tensors;
@@ -198,7 +199,7 @@ TEST_CASE("weights and constants of exported files are told apart", "[weights]")
 }
 
 TEST_CASE("what PyTorch's exporter recorded decides", "[weights]") {
-  const Folder f;
+  const TempDir f;
   const std::string tensors =
       "float[8] m__a = {0.3,0.1,0.2,0.5,0.7,0.1,0.4,0.9}, float[8] m__b = {0.4,0.1,0.2,0.5,0.7,0.1,0.4,0.9}, "
       "float[8] exp = {0.5,0.1,0.2,0.5,0.7,0.1,0.4,0.9}, float[8] val_3 = {0.6,0.1,0.2,0.5,0.7,0.1,0.4,0.9}";
@@ -227,7 +228,7 @@ TEST_CASE("what PyTorch's exporter recorded decides", "[weights]") {
 }
 
 TEST_CASE("without names position decides, masks and position tables apart", "[weights]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 18]>
     g (float[N,8] x) => (float[N,8] y)
@@ -246,7 +247,7 @@ TEST_CASE("without names position decides, masks and position tables apart", "[w
 }
 
 TEST_CASE("weights before an ArgMax are weights", "[weights]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_model(save(f, torch_model("", "t = ArgMax <axis = 2> (h)  y = Cast <to = 1> (t)")));
   for (const char* name : {"onnx::MatMul_7", "m.l.bias", "m.n.weight"}) CHECK(trains(m, name));
 }
@@ -279,7 +280,7 @@ TEST_CASE("values are told by their look", "[weights]") {
 }
 
 TEST_CASE("flags for the tensors in doubt are right as they stand", "[weights]") {
-  const Folder f;
+  const TempDir f;
   // A ramp under a plain module name: it trains, but unsurely. Ones rearranged by the exporter: the same.
   const onnx::ModelProto file =
       torch_model("float[8] m__ramp = {0,1,2,3,4,5,6,7}, float[8] onnxXXMul_9 = {1,2,4,8,16,32,64,128}",
@@ -316,7 +317,7 @@ TEST_CASE("flags for the tensors in doubt are right as they stand", "[weights]")
 }
 
 TEST_CASE("weights inside branches and bodies train and are written back", "[weights]") {
-  const Folder f;
+  const TempDir f;
   const Imported m = import_text(f, R"(
     <ir_version: 8, opset_import: ["" : 18], producer_name: "pytorch">
     g (float[N,2] x) => (float[N,2] y) <int64 two = {2}, int64 zero = {0}, bool yes = {1}>
@@ -343,7 +344,7 @@ TEST_CASE("weights inside branches and bodies train and are written back", "[wei
 }
 
 TEST_CASE("weights in unusual positions are written back", "[weights]") {
-  const Folder f;
+  const TempDir f;
   for (const Case& c : cases()) {
     if (!c.weight || c.tensors.empty()) continue;
     INFO(c.what);
@@ -363,7 +364,7 @@ TEST_CASE("weights in unusual positions are written back", "[weights]") {
 
 TEST_CASE("a standardised weight trains through the statistics that the graph computes, its copies are one",
           "[weights]") {
-  const Folder f;
+  const TempDir f;
   const Numbers w = {0.3, -0.2, 0.5, 0.9, -0.7, 0.1};
   const char* text = R"(
     <ir_version: 8, opset_import: ["" : 18], producer_name: "pytorch">

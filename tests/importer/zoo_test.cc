@@ -12,13 +12,14 @@
 #include "base/error.h"
 #include "importer/export.h"
 #include "importer/import.h"
+#include "tests/support.h"
 
 using namespace amp;
 namespace fs = std::filesystem;
 
 static std::vector<fs::path> entries() {
   const char* env = std::getenv("ONNX_AMP_ZOO");
-  const fs::path root = env ? fs::path(env) : fs::path(SOURCE_ROOT) / ".." / "shared" / "zoo";
+  const fs::path root = env ? fs::path(env) : fs::path(test::source_root()) / ".." / "shared" / "zoo";
   std::vector<fs::path> out;
   if (fs::is_directory(root)) {
     for (const auto& e : fs::directory_iterator(root)) {
@@ -106,16 +107,15 @@ TEST_CASE("an export without training equals the imported file", "[zoo]") {
   std::vector<fs::path> files;
   for (const fs::path& dir : entries()) files.push_back(dir / "model.onnx");
   const char* wild = std::getenv("ONNX_AMP_WILD");
-  const fs::path root = wild ? fs::path(wild) : fs::path(SOURCE_ROOT) / ".." / "shared" / "data" / "onnx_wild";
+  const fs::path root = wild ? fs::path(wild) : fs::path(test::source_root()) / ".." / "shared" / "data" / "onnx_wild";
   if (fs::is_directory(root)) {
     for (const auto& e : fs::directory_iterator(root)) {
       if (e.path().extension() == ".onnx") files.push_back(e.path());
     }
   }
   if (files.empty()) SKIP("no zoo");
-  std::string name = (fs::temp_directory_path() / "amp_importer_zoo_XXXXXX").string();  // others may test beside us
-  REQUIRE(::mkdtemp(name.data()) != nullptr);
-  const fs::path folder = name;
+  const test::TempDir scratch;
+  const fs::path& folder = scratch.path;
   for (const fs::path& file : files) {
     INFO(file);
     const fs::path copy = folder / "model.onnx";
@@ -144,5 +144,4 @@ TEST_CASE("an export without training equals the imported file", "[zoo]") {
       FAIL_CHECK(e.what());
     }
   }
-  fs::remove_all(folder);
 }

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support.h"
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -100,7 +102,7 @@ std::vector<std::string> faults(const Source& s) {
 std::vector<Source> sources() {
   std::vector<Source> out;
   for (const auto& [room, _] : allowed()) {
-    const fs::path root = fs::path(SOURCE_ROOT) / room;
+    const fs::path root = fs::path(amp::test::source_root()) / room;
     REQUIRE(fs::is_directory(root));
     for (const auto& e : fs::recursive_directory_iterator(root)) {
       const std::string extension = e.path().extension().string();
@@ -108,7 +110,7 @@ std::vector<Source> sources() {
       std::ifstream file(e.path());
       std::ostringstream text;
       text << file.rdbuf();
-      out.push_back({fs::relative(e.path(), SOURCE_ROOT).generic_string(), text.str()});
+      out.push_back({fs::relative(e.path(), amp::test::source_root()).generic_string(), text.str()});
     }
   }
   return out;

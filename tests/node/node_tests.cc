@@ -14,6 +14,7 @@
 #include "importer/import.h"
 #include "importer/load.h"
 #include "importer/tensor_file.h"
+#include "tests/support.h"
 #include "trainer/session.h"
 
 using namespace amp;
@@ -147,7 +148,7 @@ std::string operator_of(const std::string& path, const Error& e) {
 }  // namespace
 
 TEST_CASE("ONNX's node tests", "[node]") {
-  const fs::path root = fs::path(ONNX_TEST_DATA) / "node";
+  const fs::path root = fs::path(test::onnx_test_data()) / "node";
   if (!fs::exists(root)) SKIP("no ONNX test data at " << root);
   std::vector<fs::path> folders;
   for (const auto& d : fs::directory_iterator(root)) folders.push_back(d.path());

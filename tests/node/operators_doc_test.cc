@@ -19,6 +19,7 @@
 #include "importer/import.h"
 #include "importer/tensor_file.h"
 #include "precision/op_list.h"
+#include "tests/support.h"
 
 using namespace amp;
 namespace fs = std::filesystem;
@@ -383,15 +384,15 @@ std::string document(const Table& seen) {
 }  // namespace
 
 TEST_CASE("docs/operators.md says what the operator tables say", "[docs]") {
-  const fs::path root = fs::path(ONNX_TEST_DATA) / "node";
+  const fs::path root = fs::path(test::onnx_test_data()) / "node";
   if (!fs::exists(root)) SKIP("no ONNX test data at " << root);
   Table seen;
   look_at_node_tests(root, seen);
-  look_at_models(fs::path(TEST_DATA) / "importer/contrib", false, seen);
-  look_at_models(fs::path(TEST_DATA) / "importer/contrib_more", true, seen);
+  look_at_models(test::test_data("importer/contrib"), false, seen);
+  look_at_models(test::test_data("importer/contrib_more"), true, seen);
   look_at_others(seen);
   const std::string want = document(seen);
-  const std::string path = std::string(SOURCE_ROOT) + "/docs/operators.md";
+  const std::string path = test::source_root() + "/docs/operators.md";
   if (std::getenv("UPDATE_DOCS")) std::ofstream(path) << want;
   std::ifstream in(path);
   const std::string have{std::istreambuf_iterator<char>(in), {}};

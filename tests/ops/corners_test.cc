@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/ops/one_node.h"
+#include "tests/support.h"
 
 using namespace amp;
 
@@ -31,7 +32,7 @@ Attrs attrs_of(const nlohmann::json& j) {
 }  // namespace
 
 TEST_CASE("gradients in corners are PyTorch's", "[corners]") {
-  std::ifstream file(TEST_DATA "/ops/corners.json");
+  std::ifstream file(test::test_data("ops/corners.json"));
   const auto cases = nlohmann::json::parse(file)["cases"];
   REQUIRE(cases.size() > 20);
   for (const auto& j : cases) {

@@ -8,6 +8,7 @@
 
 #include "base/safetensors.h"
 #include "tests/ops/one_node.h"
+#include "tests/support.h"
 
 using namespace amp;
 
@@ -39,7 +40,7 @@ Attrs attrs_of(const nlohmann::json& j) {
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
-    const SafeTensors file = read_safetensors(TEST_DATA "/ops/spatial.safetensors");
+    const SafeTensors file = read_safetensors(test::test_data("ops/spatial.safetensors"));
     std::vector<Case> out;
     for (const auto& j : nlohmann::json::parse(file.metadata.at("cases"))) {
       Case c;

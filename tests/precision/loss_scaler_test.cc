@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "tests/support.h"
 
 using namespace amp;
 
@@ -84,7 +85,7 @@ TEST_CASE("no floor and no ceiling as GradScaler") {
 }
 
 TEST_CASE("traces written by torch.amp.GradScaler") {
-  std::ifstream file(TEST_DATA "/precision/scaler_golden.txt");
+  std::ifstream file(test::test_data("precision/scaler_golden.txt"));
   REQUIRE(file);
   int lines = 0;
   for (std::string line; std::getline(file, line); ++lines) {

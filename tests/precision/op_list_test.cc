@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "precision/presets.h"
+#include "tests/support.h"
 
 using namespace amp;
 using Catch::Matchers::ContainsSubstring;
@@ -36,12 +37,7 @@ void check_error(const std::string& text, const std::string& id, const std::stri
   }
 }
 
-// A folder of its own, removed at the end.
-struct Folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("onnx_amp_op_list_test_" + std::to_string(::getpid()));
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
+struct Folder : test::TempDir {
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(path / name) << text;
     return (path / name).string();

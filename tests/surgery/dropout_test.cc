@@ -4,6 +4,7 @@
 #include <set>
 
 #include "surgery.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -116,7 +117,7 @@ TEST_CASE("a spot drops its share, another one differently") {
 }
 
 TEST_CASE("the exported file holds no inserted dropout") {
-  const Folder f;
+  const TempDir f;
   Imported m = import_model(kData + "bert.onnx");
   spots_of(m.graph);
   export_model(*m.doc, m.graph, {}, {}, f / "out.onnx");
@@ -125,7 +126,7 @@ TEST_CASE("the exported file holds no inserted dropout") {
 }
 
 TEST_CASE("Dropout nodes of the file act with the file's ratio") {
-  Imported m = import_model(std::string(TEST_DATA) + "/importer/struct_optional_hand17.onnx");
+  Imported m = import_model(test_data("importer/struct_optional_hand17.onnx"));
   const auto spots = spots_of(m.graph, 0.2);
   REQUIRE(spots.size() == 1);
   CHECK(spots[0].kind == "file");

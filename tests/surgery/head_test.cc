@@ -4,6 +4,7 @@
 #include "importer/classifier.h"
 #include "importer/cut.h"
 #include "surgery.h"
+#include "tests/support.h"
 #include "trainer/task.h"
 
 using namespace amp;
@@ -89,7 +90,7 @@ TEST_CASE("heads compute PyTorch's losses and gradients and survive the export")
       REQUIRE(trunk >= 0);
       CHECK(difference(grad(trunk), t.at(name + ".gt")) < 2e-5);
 
-      const Folder f;
+      const TempDir f;
       export_model(*m.doc, g, all_parameters(s), {}, f / "out.onnx");
       const Imported again = import_model(f / "out.onnx");
       Session other(again.graph, {});
@@ -137,7 +138,7 @@ TEST_CASE("a head's weights follow the seed") {
 TEST_CASE("a classifier of another size takes the place of the model's") {
   const auto resized = [](const std::string& path, int64_t labels, const Tensors& batch, const char* output) {
     INFO(path);
-    const Folder f;
+    const TempDir f;
     Imported m = import_model(path);
     SourceGraph& g = m.graph;
     const auto c = find_classifier(g, g.find(output));
@@ -183,7 +184,7 @@ TEST_CASE("what is no classifier is not taken for one") {
 }
 
 TEST_CASE("cutting drops what follows, from the exported file too") {
-  const Folder f;
+  const TempDir f;
   Imported m = import_model(kData + "bert.onnx");
   SourceGraph& g = m.graph;
   const size_t nodes = g.nodes.size();

@@ -5,6 +5,7 @@
 #include "importer/dropout.h"
 #include "importer/lora.h"
 #include "surgery.h"
+#include "tests/support.h"
 #include "trainer/trainer.h"
 
 using namespace amp;
@@ -73,7 +74,7 @@ struct Run {
   std::unique_ptr<Dataset> data;
   std::unique_ptr<Session> session;
   TrainerConfig config;
-  Folder folder;
+  TempDir folder;
 };
 
 bool same(const std::vector<float>& a, const std::vector<float>& b) {

@@ -5,6 +5,7 @@
 
 #include "../trainer/laid_out.h"
 #include "surgery.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -72,7 +73,7 @@ TEST_CASE("adapters train as PyTorch's, ten steps, and export merged or kept") {
         const HostTensor logits = s.forward({g.find("logits")}, ids).at("logits");
         CHECK(difference(logits, golden.at(std::string("logits_") + method)) < 1e-4);
 
-        const Folder f;
+        const TempDir f;
         export_model(*t.model.doc, g, keep ? after : merge_lora(g, t.adapters, after), {}, f / "out.onnx");
         const Imported again = import_model(f / "out.onnx");
         const Imported original = import_model(kData + "bert.onnx");
@@ -140,7 +141,7 @@ TEST_CASE("weights stored transposed, scaled by Gemm, shared or of another type 
     { t = Transpose <perm = [1,0]> (w0)  a = MatMul (x, t)  b = Gemm <alpha = 0.5, transB = 1> (a, w1, b1)
       c = Tanh (b)  d = Gemm <alpha = 2.0, transB = 1> (c, w1)  w = Cast <to = 1> (w2)  e = MatMul (d, w)
       f = MatMul (e, both)  u = Transpose (both)  y = MatMul (f, u)  z = Relu (e) })";
-  const Folder f;
+  const TempDir f;
   onnx::ModelProto proto;
   onnx::OnnxParser parser(text);
   REQUIRE(parser.Parse(proto).IsOK());
@@ -186,7 +187,7 @@ TEST_CASE("FusedMatMul of optimised files takes adapters; what transposes batche
     <float[3,4] w0 = {0.1,0.2,-0.3,0.4,0.5,-0.6,0.7,0.8,-0.9,1,1.1,-1.2}, float[3,3] w1 = {1,2,3,-4,5,6,7,-8,9}>
     { t = com.microsoft.FusedMatMul <alpha = 0.5, transB = 1> (x, w0)
       y = com.microsoft.FusedGemm <activation = "Relu"> (t, w1) })";
-  const Folder f;
+  const TempDir f;
   onnx::ModelProto proto;
   onnx::OnnxParser parser(text);
   REQUIRE(parser.Parse(proto).IsOK());

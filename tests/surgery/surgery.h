@@ -13,12 +13,13 @@
 #include "base/npz.h"
 #include "importer/export.h"
 #include "importer/import.h"
+#include "tests/support.h"
 #include "trainer/session.h"
 
 namespace amp::test {
 
-const std::string kData = std::string(TEST_DATA) + "/surgery/";
-const std::string kZoo = std::string(TEST_DATA) + "/zoo/";
+const std::string kData = test_data("surgery/");
+const std::string kZoo = test_data("zoo/");
 
 inline nlohmann::json json_of(const std::string& name) {
   std::ifstream in(kData + name);
@@ -37,17 +38,6 @@ inline Tensors pick(const Tensors& from, const std::vector<std::string>& names) 
   for (const std::string& n : names) out[n] = from.at(n);
   return out;
 }
-
-struct Folder {
-  std::filesystem::path path;
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "amp_surgery_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-};
 
 // Mean loss over a batch with the gradients left in the session.
 inline double step_loss(Session& s, const LossSpec& loss, const Tensors& batch) {

@@ -9,6 +9,7 @@
 
 #include "backend/arena.h"
 #include "tests/cli/cli_helper.h"
+#include "tests/support.h"
 #include "tools/run_verb.h"
 
 using namespace amp;
@@ -16,12 +17,11 @@ namespace fs = std::filesystem;
 
 // Not run by itself.
 TEST_CASE("a small training", "[.limited]") {
-  const std::string entry = std::string(TEST_DATA) + "/zoo/lenet_relu_dyn18";
-  const fs::path out = fs::temp_directory_path() / cat("amp-limited-", ::getpid());
+  const std::string entry = test::test_data("zoo/lenet_relu_dyn18");
+  const test::TempDir folder;
   const int code = run_verb(
       ::parse({entry + "/model.onnx", "--train", entry + "/batch.safetensors", "--loss", "cross_entropy", "--device",
-               "cpu", "--threads", "2", "--max_steps", "2", "--use_bf16", "--output_dir", out.string()}));
-  fs::remove_all(out);
+               "cpu", "--threads", "2", "--max_steps", "2", "--use_bf16", "--output_dir", folder / "run"}));
   CHECK(code == 0);
 }
 

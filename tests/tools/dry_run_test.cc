@@ -5,21 +5,22 @@
 #include <sstream>
 
 #include "tests/cli/cli_helper.h"
+#include "tests/support.h"
 #include "tools/verbs.h"
 
 using namespace amp;
 
 TEST_CASE("a dry run prints the memory bill and writes nothing") {
   namespace fs = std::filesystem;
-  const std::string entry = std::string(TEST_DATA) + "/zoo/lenet_relu_dyn18";
-  const fs::path out = fs::temp_directory_path() / "amp-dry-run-writes-nothing";
-  fs::remove_all(out);
+  const std::string entry = test::test_data("zoo/lenet_relu_dyn18");
+  const test::TempDir folder;
+  const std::string out = folder / "run";
   std::ostringstream said;
   auto* const cout = std::cout.rdbuf(said.rdbuf());
   int code = -1;
   try {
     code = run_train(::parse({entry + "/model.onnx", "--train", entry + "/batch.safetensors", "--loss", "cross_entropy",
-                              "--dry_run", "--device", "cpu", "--output_dir", out.string()}));
+                              "--dry_run", "--device", "cpu", "--output_dir", out}));
   } catch (...) {
     std::cout.rdbuf(cout);
     throw;

@@ -8,6 +8,7 @@
 #include "base/npz.h"
 #include "data/table.h"
 #include "tests/importer/models.h"
+#include "tests/support.h"
 #include "tests/tools/verb_run.h"
 
 using namespace amp;
@@ -77,10 +78,10 @@ std::vector<Text> literals(const std::string& path, const std::string& code) {
 std::vector<Text> all_literals() {
   std::vector<Text> out;
   for (const char* room : {"base", "graph", "backend", "ops", "importer", "precision", "data", "trainer", "tools"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(SOURCE_ROOT) / room)) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_root()) / room)) {
       const std::string extension = entry.path().extension();
       if (extension != ".cc" && extension != ".h") continue;
-      const auto found = literals(fs::relative(entry.path(), SOURCE_ROOT), bytes_of(entry.path()));
+      const auto found = literals(fs::relative(entry.path(), source_root()), bytes_of(entry.path()));
       out.insert(out.end(), found.begin(), found.end());
     }
   }
@@ -172,7 +173,7 @@ TEST_CASE("every verb that a text quotes exists") {
 }
 
 TEST_CASE("the file types that a refusal names are those that are read") {
-  const Folder f;
+  const TempDir f;
   const std::string model = save(f, test::parse(kMlp));
   write_bytes(f / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
   for (const char* name :
@@ -195,7 +196,7 @@ TEST_CASE("the file types that a refusal names are those that are read") {
 }
 
 TEST_CASE("an unclosed quote names what helps, and it helps") {
-  const Folder f;
+  const TempDir f;
   const std::string rows = "text,label\n\"never closed,yes\nfine,no\n";
   write_bytes(f / "t.csv", rows);
   try {

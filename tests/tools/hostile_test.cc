@@ -9,10 +9,11 @@
 #include "graph/signature.h"
 #include "tests/cli/cli_helper.h"
 #include "tests/importer/models.h"
+#include "tests/support.h"
 #include "tools/run_verb.h"
 
 using namespace amp;
-using amp::test::Folder;
+using amp::test::TempDir;
 
 namespace {
 
@@ -38,7 +39,7 @@ Outcome run(const std::vector<std::string>& words) {
 
 // What predict, grad and one step of training say of a model; check goes on to the end and sums up.
 void refused(const onnx::ModelProto& m, const Dims& x, Exit exit, const std::string& id, const std::string& part) {
-  const Folder f;
+  const test::TempDir f;
   const std::string model = amp::test::save(f, m), batch = f / "batch.safetensors";
   write_safetensors(batch, {{"x", HostTensor::zeros(DType::f32, x)}, {"label", HostTensor::zeros(DType::i64, {x[0]})}});
   const auto expect = [&](const std::vector<std::string>& words) {

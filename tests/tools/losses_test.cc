@@ -9,6 +9,7 @@
 #include "base/safetensors.h"
 #include "tests/cli/cli_helper.h"
 #include "tests/importer/models.h"
+#include "tests/support.h"
 #include "tests/tools/verb_run.h"
 
 using namespace amp;
@@ -36,7 +37,7 @@ HostTensor waves(Dims dims, double step, double scale = 1) {
 }
 
 // 16 rows: x [4], class ids, a number, 0/1 for three labels.
-std::string write_data(const Folder& f, const std::string& name = "data.safetensors", double scale = 1) {
+std::string write_data(const TempDir& f, const std::string& name = "data.safetensors", double scale = 1) {
   std::vector<int64_t> ids;
   std::vector<float> yes;
   for (int64_t i = 0; i < 16; ++i) ids.push_back(i * 7 % 3);
@@ -51,7 +52,7 @@ std::string write_data(const Folder& f, const std::string& name = "data.safetens
 
 const std::string kWeights = "<float[4,3] w = {0.5,-1,0.25, 1,0.75,-0.5, -0.25,0.5,1, 0.125,-0.75,0.5}>";
 
-std::string write_model(const Folder& f, const std::string& name, const std::string& outputs, const std::string& body,
+std::string write_model(const TempDir& f, const std::string& name, const std::string& outputs, const std::string& body,
                         const std::string& inputs = "float[B,4] x") {
   return save(f,
               test::parse("<ir_version: 8, opset_import: [\"\": 17]> net (" + inputs + ") => (" + outputs + ") " +
@@ -63,7 +64,7 @@ struct Grad {
   double loss = 0;
   std::vector<double> w;
 };
-Grad grad(const Folder& f, const std::string& model, const std::string& data, std::vector<std::string> more) {
+Grad grad(const TempDir& f, const std::string& model, const std::string& data, std::vector<std::string> more) {
   std::vector<std::string> words = {"grad", model, "--inputs", data, "--out", f / "grad.safetensors"};
   words.insert(words.end(), more.begin(), more.end());
   Grad g;
@@ -78,7 +79,7 @@ void close(const Grad& a, const Grad& b, double tolerance = 1e-6) {
   for (size_t i = 0; i < a.w.size(); ++i) CHECK(std::abs(a.w[i] - b.w[i]) <= tolerance);
 }
 
-std::vector<std::string> training(const Folder& f, const std::string& model, const std::string& data,
+std::vector<std::string> training(const TempDir& f, const std::string& model, const std::string& data,
                                   std::vector<std::string> more) {
   std::vector<std::string> words = {model,     "--train",     data,      "--val",        data, "--output_dir",
                                     f / "run", "--overwrite", "--quiet", "--batch_size", "4",  "--epochs",
@@ -86,12 +87,12 @@ std::vector<std::string> training(const Folder& f, const std::string& model, con
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
-nlohmann::json report(const Folder& f) { return nlohmann::json::parse(bytes_of(f / "run/run.json")); }
+nlohmann::json report(const TempDir& f) { return nlohmann::json::parse(bytes_of(f / "run/run.json")); }
 
 }  // namespace
 
 TEST_CASE("a trailing softmax or sigmoid is bypassed: the same gradients, and finite ones where probabilities are 0") {
-  const Folder f;
+  const TempDir f;
   const std::string data = write_data(f), far = write_data(f, "far.safetensors", 300);
   const std::string logits = write_model(f, "logits.onnx", "float[B,3] y", "y = MatMul(x, w)");
   const std::string soft = write_model(f, "soft.onnx", "float[B,3] y", "l = MatMul(x, w) y = Softmax(l)");
@@ -117,7 +118,7 @@ TEST_CASE("a trailing softmax or sigmoid is bypassed: the same gradients, and fi
 }
 
 TEST_CASE("--label_smoothing is the parameter of the losses that have it") {
-  const Folder f;
+  const TempDir f;
   const std::string data = write_data(f);
   const std::string model = write_model(f, "logits.onnx", "float[B,3] y", "y = MatMul(x, w)");
   const Grad want = grad(f, model, data, {"--loss", "cross_entropy,label_smoothing=0.1"});
@@ -130,7 +131,7 @@ TEST_CASE("--label_smoothing is the parameter of the losses that have it") {
 }
 
 TEST_CASE("the exported file keeps the activation that the loss passed by") {
-  const Folder f;
+  const TempDir f;
   const std::string soft = write_model(f, "soft.onnx", "float[B,3] y", "l = MatMul(x, w) y = Softmax(l)");
   run(training(f, soft, write_data(f), {}));
   const Imported out = import_model(f / "run/model.onnx");
@@ -139,7 +140,7 @@ TEST_CASE("the exported file keeps the activation that the loss passed by") {
 }
 
 TEST_CASE("labels beyond the model's classes and batches that part pairs are refused before the first step") {
-  const Folder f;
+  const TempDir f;
   const std::string data = write_data(f);
   const std::string two = write_model(
       f, "two.onnx", "float[B,2] y", "p = MatMul(x, w) h = Constant<value_ints = [0, 1]>() y = Gather<axis = 1>(p, h)");
@@ -156,7 +157,7 @@ TEST_CASE("labels beyond the model's classes and batches that part pairs are ref
 }
 
 TEST_CASE("a model that computes its own loss trains as the same loss outside") {
-  const Folder f;
+  const TempDir f;
   const std::string data = write_data(f);
   const std::string own =
       write_model(f, "own.onnx", "float loss, float[B,3] y",
@@ -174,7 +175,7 @@ TEST_CASE("a model that computes its own loss trains as the same loss outside") 
 }
 
 TEST_CASE("several losses on several outputs add up") {
-  const Folder f;
+  const TempDir f;
   const std::string data = write_data(f);
   const std::string two = write_model(f, "two.onnx", "float[B,3] a, float[B] b",
                                       "a = MatMul(x, w) i = Constant<value = int64 {0}>() b = Gather<axis = 1>(a, i)");
@@ -193,7 +194,7 @@ TEST_CASE("several losses on several outputs add up") {
 }
 
 TEST_CASE("a teacher with the student's weights has nothing to teach, another one has") {
-  const Folder f;
+  const TempDir f;
   const std::string data = write_data(f);
   const std::string student = write_model(f, "student.onnx", "float[B,3] y", "y = MatMul(x, w)");
   const std::string same = write_model(f, "same.onnx", "float[B,3] p", "l = MatMul(x, w) p = Softmax(l)");
@@ -207,7 +208,7 @@ TEST_CASE("a teacher with the student's weights has nothing to teach, another on
 }
 
 TEST_CASE("tasks choose loss and metrics, and gates know them") {
-  const Folder f;
+  const TempDir f;
   const std::string data = write_data(f);
   const std::string model = write_model(f, "m.onnx", "float[B,3] y", "y = MatMul(x, w)");
   const std::string one = write_model(f, "one.onnx", "float[B] y",

@@ -4,6 +4,7 @@
 
 #include "base/npz.h"
 #include "tests/importer/models.h"
+#include "tests/support.h"
 #include "tests/tools/verb_run.h"
 
 using namespace amp;
@@ -27,7 +28,7 @@ const char* const kTokens =
     "{0.2,-0.1,0.4,0.3,-0.2,0.5,0.6,-0.7,0.1,0.9,-0.4,0.8,0.2,-0.5,0.3,0.7,-0.6,0.1,0.4,-0.3}> { x = Gather(e, ids) "
     "logits = MatMul(x, w) }";
 
-std::string write(const Folder& f, const std::string& name, const std::vector<NamedTensor>& tensors) {
+std::string write(const TempDir& f, const std::string& name, const std::vector<NamedTensor>& tensors) {
   write_tensor_file(f / name, tensors);
   return f / name;
 }
@@ -41,7 +42,7 @@ nlohmann::json evaluated(const std::string& model, const std::string& data, std:
   return nlohmann::json::parse(s.out);
 }
 
-nlohmann::json trained(const Folder& f, const std::string& model, const std::string& data,
+nlohmann::json trained(const TempDir& f, const std::string& model, const std::string& data,
                        std::vector<std::string> more) {
   std::vector<std::string> words = {model,      "--train", data,      "--val", data,  "--output_dir", f / "run",
                                     "--epochs", "1",       "--quiet", "--lr",  "0.1", "--overwrite"};
@@ -55,7 +56,7 @@ nlohmann::json trained(const Folder& f, const std::string& model, const std::str
 }  // namespace
 
 TEST_CASE("the root of a mean is taken over all items, not batch by batch") {
-  const Folder f;
+  const TempDir f;
   const std::string model = save(f, test::parse(kLinear));
   const std::string data =
       write(f, "d.safetensors", {{"x", waves({10, 4}, 0.7)}, {"label", waves({10, 3}, 1.3, 0.6, 1.5)}});
@@ -80,7 +81,7 @@ TEST_CASE("the root of a mean is taken over all items, not batch by batch") {
 }
 
 TEST_CASE("final metrics are the exported file's, whatever the run computed in") {
-  const Folder f;
+  const TempDir f;
   const std::string model = save(f, test::parse(kLinear));
   const std::string data = write(f, "d.safetensors", {{"x", waves({16, 4}, 0.7)}, {"label", waves({16, 3}, 1.3)}});
   const nlohmann::json run = trained(f, model, data, {"--loss", "mse", "--use_bf16", "--batch_size", "4"});
@@ -102,7 +103,7 @@ TEST_CASE("final metrics are the exported file's, whatever the run computed in")
 }
 
 TEST_CASE("a file in half precision is judged as it computes") {
-  const Folder f;
+  const TempDir f;
   const std::string model = save(f, test::parse(kLinear));
   const std::string data = write(f, "d.safetensors", {{"x", waves({16, 4}, 0.7)}, {"label", waves({16, 3}, 1.3)}});
   const std::vector<std::string> flags = {"--loss", "mse", "--batch_size", "4", "--export_precision", "fp16"};
@@ -115,7 +116,7 @@ TEST_CASE("a file in half precision is judged as it computes") {
 }
 
 TEST_CASE("an exported model knows its loss, and flags overrule it") {
-  const Folder f;
+  const TempDir f;
   const std::string model = save(f, test::parse(kTokens));
   std::vector<int64_t> ids(8 * 6);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * i % 5);
@@ -136,7 +137,7 @@ TEST_CASE("an exported model knows its loss, and flags overrule it") {
 }
 
 TEST_CASE("eval.jsonl's epoch has its fraction") {
-  const Folder f;
+  const TempDir f;
   const std::string data = write(f, "d.safetensors", {{"x", waves({16, 4}, 0.7)}, {"label", waves({16, 3}, 1.3)}});
   trained(f, save(f, test::parse(kLinear)), data,
           {"--loss", "mse", "--batch_size", "4", "--epochs", "1.5", "--eval_steps", "1"});
@@ -149,7 +150,7 @@ TEST_CASE("eval.jsonl's epoch has its fraction") {
 }
 
 TEST_CASE("values of another range than the training's are refused or named") {
-  const Folder f;
+  const TempDir f;
   const std::string model = save(f, test::parse(kLinear));
   const std::string data =
       write(f, "d.safetensors", {{"x", waves({16, 4}, 0.7, 0.5, 0.5)}, {"label", waves({16, 3}, 1.3)}});
@@ -171,7 +172,7 @@ TEST_CASE("values of another range than the training's are refused or named") {
 }
 
 TEST_CASE("predict writes what the extension says") {
-  const Folder f;
+  const TempDir f;
   const std::string model = save(f, test::parse(kLinear));
   const std::string data = write(f, "d.safetensors", {{"x", waves({5, 4}, 0.7)}});
   const auto predict = [&](const std::string& out) {
@@ -195,7 +196,7 @@ TEST_CASE("predict writes what the extension says") {
 }
 
 TEST_CASE("a label that is no class is found before the first step, with its file and place") {
-  const Folder f;
+  const TempDir f;
   const std::string model =
       save(f, test::parse("<ir_version: 8, opset_import: [\"\": 17]> net (float[B,1,2,2] x) => (float[B,2,2,2] y) "
                           "<float[2,1,1,1] w = {0.5,-1}> { y = Conv(x, w) }"));

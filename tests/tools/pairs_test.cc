@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/importer/models.h"
+#include "tests/support.h"
 #include "tests/tools/verb_run.h"
 
 using namespace amp;
@@ -23,7 +24,7 @@ std::string numbers(int n, int step, double scale) {
 }
 
 // An encoder without a head: hidden states of tokens.
-std::string encoder(const Folder& f, int rows = 12) {
+std::string encoder(const TempDir& f, int rows = 12) {
   return save(f, test::parse("<ir_version: 8, opset_import: [\"\": 17]> net (int64[B,S] input_ids, int64[B,S] "
                              "attention_mask) => (float[B,S,4] last_hidden_state) <float[" +
                              std::to_string(rows) + ",4] e = {" + numbers(rows * 4, 17, 1) + "}, float[4,4] w = {" +
@@ -32,14 +33,14 @@ std::string encoder(const Folder& f, int rows = 12) {
                              "last_hidden_state = Tanh(p) }"));
 }
 
-void write_tables(const Folder& f) {
+void write_tables(const TempDir& f) {
   write_bytes(f / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nred\ngreen\nblue\ncar\ntree\nsky\nruns\n");
   write_bytes(f / "pairs.csv",
               "a,b,c,score\nred car,the car runs,green,0.9\ngreen tree,tree,blue sky,0.4\nblue sky,sky blue runs "
               "red,tree runs,0.7\ncar,red red tree,sky,0.1\n");
 }
 
-std::vector<std::string> words(const Folder& f, const std::string& model, const std::string& columns,
+std::vector<std::string> words(const TempDir& f, const std::string& model, const std::string& columns,
                                std::vector<std::string> more) {
   std::vector<std::string> w = {model,
                                 "--train",
@@ -84,7 +85,7 @@ std::vector<std::string> words(const Folder& f, const std::string& model, const 
 }  // namespace
 
 TEST_CASE("text columns of a loss on embeddings are sides of one encoder: PyTorch's losses and weights") {
-  const nlohmann::json golden = nlohmann::json::parse(bytes_of(std::string(TEST_DATA) + "/trainer/pairs.json"));
+  const nlohmann::json golden = nlohmann::json::parse(bytes_of(test_data("trainer/pairs.json")));
   struct Case {
     const char *name, *columns;
     std::vector<std::string> more;
@@ -94,7 +95,7 @@ TEST_CASE("text columns of a loss on embeddings are sides of one encoder: PyTorc
         Case{"multiple_negatives", "a,b", {"--task", "retrieval"}}, Case{"hard_negatives", "a,b,c", {"--loss", "mnr"}},
         Case{"cosine_mse", "a,b", {"--loss", "cosine_mse", "--label_column", "score"}}}) {
     INFO(c.name);
-    const Folder f;
+    const TempDir f;
     write_tables(f);
     const Said s = run_verb(words(f, encoder(f), c.columns, c.more));
     INFO(s.fact << " / " << s.hint << s.err);
@@ -128,7 +129,7 @@ TEST_CASE("text columns of a loss on embeddings are sides of one encoder: PyTorc
 }
 
 TEST_CASE("the number of sides must be the loss's, and a pair needs no shuffle flag") {
-  const Folder f;
+  const TempDir f;
   write_tables(f);
   CHECK(run_verb(words(f, encoder(f), "a,b", {"--loss", "triplet"})).id == "E_PAIRS");
   CHECK(run_verb(words(f, encoder(f), "a,b,c", {"--loss", "cosine_mse", "--label_column", "score"})).id == "E_PAIRS");
@@ -139,7 +140,7 @@ TEST_CASE("the number of sides must be the loss's, and a pair needs no shuffle f
 }
 
 TEST_CASE("a vocabulary larger than the embedding is refused, a smaller one is named once, padding is silent") {
-  const Folder f;
+  const TempDir f;
   write_tables(f);
   const auto run = [&](int rows) {
     return run_verb(words(f, encoder(f, rows), "a,b", {"--loss", "mnr", "--overwrite", "--epochs", "1"}));

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/safetensors.h"
 #include "tests/importer/models.h"
+#include "tests/support.h"
 #include "tests/tools/verb_run.h"
 
 using namespace amp;
@@ -40,13 +41,13 @@ std::string numbers(int64_t n, double step) {
 const std::string kHeader = "<ir_version: 8, opset_import: [\"\": 17]> ";
 
 // x [B,4] -> 8 -> y [B,3]
-std::string two_layers(const Folder& f, const std::string& last = "y = Identity(l)") {
+std::string two_layers(const TempDir& f, const std::string& last = "y = Identity(l)") {
   return save(f, test::parse(kHeader + "net (float[B,4] x) => (float[B,3] y) <float[4,8] w1 = {" + numbers(32, 0.7) +
                              "}, float[8,3] w2 = {" + numbers(24, 1.1) +
                              "}> { h = MatMul(x, w1) a = Relu(h) l = MatMul(a, w2) " + last + " }"));
 }
 
-std::string tensors(const Folder& f, std::vector<float> label, double x = 1) {
+std::string tensors(const TempDir& f, std::vector<float> label, double x = 1) {
   write_safetensors(f / "data.safetensors", {{"x", HostTensor::of<float>({16, 4}, waves(64, 0.3, x))},
                                              {"label", HostTensor::of<float>({16, 3}, std::move(label))}});
   return f / "data.safetensors";
@@ -65,7 +66,7 @@ struct Grad {
   }
 };
 
-Grad grad(const Folder& f, const std::string& data, std::vector<std::string> more) {
+Grad grad(const TempDir& f, const std::string& data, std::vector<std::string> more) {
   std::vector<std::string> words = {"grad", f / "model.onnx", "--inputs", data, "--out", f / "grad.safetensors"};
   words.insert(words.end(), more.begin(), more.end());
   const json printed = json::parse(run(words).out);
@@ -76,7 +77,7 @@ Grad grad(const Folder& f, const std::string& data, std::vector<std::string> mor
   return g;
 }
 
-void write_table(const Folder& f) {
+void write_table(const TempDir& f) {
   write_bytes(f / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nfilm\na\nthe\n");
   std::string table = "text,sentiment\n";
   for (int i = 0; i < 24; ++i)
@@ -85,7 +86,7 @@ void write_table(const Folder& f) {
 }
 
 // Token ids -> the mean of their vectors -> two layers.
-std::string bag_of_words(const Folder& f, double scale) {
+std::string bag_of_words(const TempDir& f, double scale) {
   std::string big;
   for (const float v : weights(64, 0.9, scale)) big += cat(big.empty() ? "" : ", ", v);
   return save(f,
@@ -97,7 +98,7 @@ std::string bag_of_words(const Folder& f, double scale) {
                           "down = MatMul(up, w2) n = LayerNormalization(down, g, b) logits = MatMul(n, w3) }"));
 }
 
-std::vector<std::string> with_table(const Folder& f, std::vector<std::string> words) {
+std::vector<std::string> with_table(const TempDir& f, std::vector<std::string> words) {
   for (const std::string& w :
        {std::string("--vocab"), f / "vocab.txt", std::string("--text_columns"), std::string("text"),
         std::string("--label_column"), std::string("sentiment"), std::string("--batch_size"), std::string("8"),
@@ -111,7 +112,7 @@ std::vector<std::string> with_table(const Folder& f, std::vector<std::string> wo
 
 TEST_CASE("grad scales the loss down from the first scale until all is finite, and writes unscaled gradients",
           "[precision]") {
-  const Folder f;
+  const TempDir f;
   two_layers(f);
   const std::string data = tensors(f, std::vector<float>(48, 60.0f));
   const Grad want = grad(f, data, {"--loss", "mse"});
@@ -149,7 +150,7 @@ TEST_CASE("grad scales the loss down from the first scale until all is finite, a
 }
 
 TEST_CASE("grad keeps with a scale what scale 1 loses", "[precision]") {
-  const Folder f;
+  const TempDir f;
   two_layers(f);
   const std::string data = tensors(f, waves(48, 0.2));
   const Grad want = grad(f, data, {"--loss", R"({"kind": "mse", "weight": 1e-9})"});
@@ -163,7 +164,7 @@ TEST_CASE("grad keeps with a scale what scale 1 loses", "[precision]") {
 
 TEST_CASE("plan --calibrate reads a text table, and the run takes the plan; export writes the measured run again",
           "[precision]") {
-  const Folder f;
+  const TempDir f;
   write_table(f);
   const double scale = GENERATE(1.0, 400.0);  // the second leaves fp16's range
   const std::string model = bag_of_words(f, scale);
@@ -214,7 +215,7 @@ TEST_CASE("plan --calibrate reads a text table, and the run takes the plan; expo
 }
 
 TEST_CASE("binary cross-entropy on probabilities moves to the logits under every 16-bit plan", "[precision]") {
-  const Folder f;
+  const TempDir f;
   two_layers(f, "y = Sigmoid(l)");
   std::vector<float> label;
   for (int i = 0; i < 48; ++i) label.push_back(static_cast<float>(i * 5 % 7 < 3));
@@ -252,7 +253,7 @@ TEST_CASE("binary cross-entropy on probabilities moves to the logits under every
 
 TEST_CASE("a run that diverges ends with exit 8 and names parameter and node; 0 consecutive skips never stop it",
           "[precision]") {
-  const Folder f;
+  const TempDir f;
   two_layers(f);
   const std::string data = tensors(f, std::vector<float>(48, 1.0f), 60000);  // the first product overflows fp16
   const std::vector<std::string> job = {
@@ -278,9 +279,9 @@ TEST_CASE("a run that diverges ends with exit 8 and names parameter and node; 0 
 }
 
 TEST_CASE("a run that diverges on text without its padding says where", "[precision]") {
-  const Folder f;
+  const TempDir f;
   write_table(f);
-  const std::string model = std::string(TEST_DATA) + "/surgery/bert.onnx";
+  const std::string model = test_data("surgery/bert.onnx");
   try {
     run(with_table(f, {model, "--train", f / "t.csv", "--num_labels", "3", "--use_fp16", "--inject_overflow", "0-6",
                        "--max_consecutive_skips", "3", "--quiet", "--output_dir", f / "run"}));

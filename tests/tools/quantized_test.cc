@@ -6,6 +6,7 @@
 
 #include "importer/import.h"
 #include "tests/importer/models.h"
+#include "tests/support.h"
 #include "tests/tools/verb_run.h"
 
 using namespace amp;
@@ -13,7 +14,7 @@ using namespace amp::test;
 
 namespace {
 
-const std::string kModel = std::string(TEST_DATA) + "/importer/qdq_mlp.onnx";
+const std::string kModel = test_data("importer/qdq_mlp.onnx");
 
 struct Sums {
   int64_t plain = 0, squares = 0;
@@ -30,7 +31,7 @@ Sums sums_of(const Imported& m, const std::string& name) {
 }
 
 std::vector<std::string> training(const std::string& out, int steps, const std::vector<std::string>& more) {
-  const std::string data = std::string(TEST_DATA) + "/importer/qdq_mlp_batch.safetensors";
+  const std::string data = test_data("importer/qdq_mlp_batch.safetensors");
   std::vector<std::string> words = {kModel, "--train", data, "--output_dir", out};
   const std::vector<std::string> rest = {"--max_steps",         std::to_string(steps),
                                          "--optimizer",         "sgd",
@@ -48,7 +49,7 @@ std::vector<std::string> training(const std::string& out, int steps, const std::
 }  // namespace
 
 TEST_CASE("integer weights alone do not train, and the hint names what would", "[quantized]") {
-  const Folder f;
+  const TempDir f;
   const Said s = run_verb(training(f / "run", 1, {}));
   CHECK(s.code == 2);
   CHECK(s.id == "E_NOTHING_TRAINS");
@@ -56,7 +57,7 @@ TEST_CASE("integer weights alone do not train, and the hint names what would", "
 }
 
 TEST_CASE("ten steps of integer weights are those of PyTorch's fake quantisation", "[quantized]") {
-  const Folder f;
+  const TempDir f;
   must_run(training(f / "run", 10, {"--train_quantized", "true"}));
   const double want[] = {2.034425973892212,   1.3091057538986206,  0.9176299571990967, 0.7041232585906982,
                          0.5707122683525085,  0.47384655475616455, 0.4105699956417084, 0.354520320892334,
@@ -77,7 +78,7 @@ TEST_CASE("ten steps of integer weights are those of PyTorch's fake quantisation
 }
 
 TEST_CASE("without a step the exported integers are the file's", "[quantized]") {
-  const Folder f;
+  const TempDir f;
   must_run(training(f / "run", 0, {"--train_quantized", "true"}));
   CHECK(bytes_of(f / "run/model.onnx") == bytes_of(kModel));
 }

@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "base/safetensors.h"
 #include "tests/importer/models.h"
+#include "tests/support.h"
 #include "tests/tools/verb_run.h"
 #include "tools/output_folder.h"
 #include "tools/run_files.h"
@@ -20,7 +21,7 @@ namespace stdfs = std::filesystem;
 
 namespace {
 
-const std::string kEntry = std::string(TEST_DATA) + "/zoo/lenet_relu_dyn18";
+const std::string kEntry = test_data("zoo/lenet_relu_dyn18");
 
 std::vector<std::string> lenet(const std::string& dir, std::vector<std::string> more) {
   std::vector<std::string> words = {
@@ -72,7 +73,7 @@ Error refused(OutputRequest request) {
 }  // namespace
 
 TEST_CASE("--overwrite: the old run is whole until the new one is complete", "[folder]") {
-  const Folder f;
+  const TempDir f;
   const std::string dir = f / "run";
   must_run(lenet(dir, {"--max_steps", "2"}));
   auto before = contents(dir);
@@ -101,7 +102,7 @@ TEST_CASE("--overwrite: the old run is whole until the new one is complete", "[f
 }
 
 TEST_CASE("overwrite is neither recorded nor taken from a configuration", "[folder]") {
-  const Folder f;
+  const TempDir f;
   const std::string dir = f / "run";
   must_run(lenet(dir, {"--max_steps", "1", "--overwrite"}));
   CHECK_FALSE(json::parse(bytes_of(dir + "/run.json"))["config"].contains("overwrite"));
@@ -121,7 +122,7 @@ TEST_CASE("overwrite is neither recorded nor taken from a configuration", "[fold
 }
 
 TEST_CASE("an input in the run's folder is never replaced", "[folder]") {
-  const Folder f;
+  const TempDir f;
   const std::string dir = f / "mine";
   stdfs::create_directory(dir);
   stdfs::copy(kEntry + "/model.onnx", dir + "/model.onnx");
@@ -153,7 +154,7 @@ TEST_CASE("an input in the run's folder is never replaced", "[folder]") {
 
 TEST_CASE("each of a run's names is refused when no run wrote it", "[folder]") {
   for (const std::string name : kRunFiles) {
-    const Folder f;
+    const TempDir f;
     const std::string path = f / name;
     if (name == "checkpoints") {
       stdfs::create_directory(path);
@@ -168,7 +169,7 @@ TEST_CASE("each of a run's names is refused when no run wrote it", "[folder]") {
 }
 
 TEST_CASE("a wrong start leaves no folder behind, nor a lock in one that was there", "[folder]") {
-  const Folder f;
+  const TempDir f;
   CHECK(error_of([&] { must_run(lenet(f / "a/b", {"--val", f / "no.safetensors"})); }).exit() == Exit::data);
   CHECK_FALSE(stdfs::exists(f / "a"));
   stdfs::create_directory(f / "c");
@@ -189,7 +190,7 @@ TEST_CASE("a move that was cut short after any step is finished by the next star
   };
   // The moves of a new run with checkpoints 2 and 3 over an old one with 1 and 2, stopped after `done` of them.
   for (size_t done = 0; done <= 6; ++done) {
-    const Folder f;
+    const TempDir f;
     const std::string dir = f / "run", aside = dir + "/.new-run";
     fake_run(dir, "old", 1);
     fake_run(dir, "old", 2);
@@ -216,7 +217,7 @@ TEST_CASE("a move that was cut short after any step is finished by the next star
 }
 
 TEST_CASE("a replacing run that was stopped goes on aside, and takes the place at its end", "[folder]") {
-  const Folder f;
+  const TempDir f;
   const std::string dir = f / "run";
   fake_run(dir, "old", 5);
   {
@@ -244,7 +245,7 @@ TEST_CASE("a replacing run that was stopped goes on aside, and takes the place a
 }
 
 TEST_CASE("damaged checkpoints are named, and nothing starts afresh unasked", "[folder]") {
-  const Folder f;
+  const TempDir f;
   const std::string dir = f / "run";
   must_run(lenet(dir, {"--max_steps", "2", "--save_steps", "1"}));
   for (const char* n : {"1", "2"}) stdfs::resize_file(dir + "/checkpoints/checkpoint-" + n + "/state.safetensors", 100);
@@ -260,7 +261,7 @@ TEST_CASE("damaged checkpoints are named, and nothing starts afresh unasked", "[
 }
 
 TEST_CASE("a run of a version that kept no record goes on; its model is not vouched for", "[folder]") {
-  const Folder f;
+  const TempDir f;
   const std::string dir = f / "run";
   must_run(lenet(dir, {"--max_steps", "2"}));
   stdfs::remove(dir + "/.run-files.json");
@@ -271,7 +272,7 @@ TEST_CASE("a run of a version that kept no record goes on; its model is not vouc
 }
 
 TEST_CASE("a run that would train nothing is refused before it writes", "[folder]") {
-  const Folder f;
+  const TempDir f;
   const Error e = error_of([&] { must_run(lenet(f / "run", {"--max_steps", "2", "--freeze", "*"})); });
   CHECK(e.exit() == Exit::usage);
   CHECK(e.id() == "E_NOTHING_TRAINS");
@@ -280,7 +281,7 @@ TEST_CASE("a run that would train nothing is refused before it writes", "[folder
 }
 
 TEST_CASE("a file with integer weights only is refused, and told what would train", "[folder]") {
-  const Folder f;
+  const TempDir f;
   std::string w;
   for (int i = 0; i < 64; ++i) w += cat(i ? ", " : "", i % 7 - 3);
   const std::string model = save(
@@ -299,7 +300,7 @@ TEST_CASE("a file with integer weights only is refused, and told what would trai
 }
 
 TEST_CASE("a file size limit: exit 7, checkpoints whole, nothing left behind", "[folder]") {
-  const Folder f;
+  const TempDir f;
   const std::string dir = f / "run";
   must_run(lenet(dir, {"--max_steps", "1"}));
   const auto before = contents(dir);
@@ -331,7 +332,7 @@ TEST_CASE("a file size limit: exit 7, checkpoints whole, nothing left behind", "
 }
 
 TEST_CASE("a resumed run has the settings and the data it began with", "[folder]") {
-  const Folder f;
+  const TempDir f;
   const std::string dir = f / "run", data = f / "data.safetensors";
   stdfs::copy_file(kEntry + "/batch.safetensors", data);
   stdfs::permissions(data, stdfs::perms::owner_all);

@@ -6,10 +6,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support.h"
+
 using namespace amp;
 
 TEST_CASE("answers are judged as SQuAD's script does") {
-  std::ifstream in(std::string(TEST_DATA) + "/trainer/answers.json");
+  std::ifstream in(test::test_data("trainer/answers.json"));
   const auto golden = nlohmann::json::parse(in);
   for (const auto& g : golden["normal"]) CHECK(normalize_answer(g[0].get<std::string>()) == g[1].get<std::string>());
   REQUIRE(golden["f1"].size() == 256);

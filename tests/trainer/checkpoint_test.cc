@@ -16,20 +16,12 @@
 
 #include "base/error.h"
 #include "base/fs.h"
+#include "tests/support.h"
 
 using namespace amp;
 namespace stdfs = std::filesystem;
 
 namespace {
-struct TempDir {
-  TempDir() {
-    std::string pattern = (stdfs::temp_directory_path() / "amp-ckpt-XXXXXX").string();
-    path = ::mkdtemp(pattern.data());
-  }
-  ~TempDir() { stdfs::remove_all(path); }
-  std::string path;
-};
-
 std::string get(const std::string& path) {
   std::ifstream f(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(f), {}};
@@ -81,10 +73,10 @@ std::string refusal(const std::string& path) {
 }  // namespace
 
 TEST_CASE("a checkpoint comes back as it was, bit for bit") {
-  const TempDir t;
+  const test::TempDir t;
   const Checkpoint c = sample(12);
-  const std::string path = save_checkpoint(t.path + "/checkpoints", c);
-  CHECK(path == t.path + "/checkpoints/checkpoint-12");
+  const std::string path = save_checkpoint(t / "checkpoints", c);
+  CHECK(path == t / "checkpoints/checkpoint-12");
   check_equal(c, load_checkpoint(path));
   verify_checkpoint(path + "/");
   CHECK(list_dir(path) == std::vector<std::string>{"manifest.json", "state.safetensors"});
@@ -95,8 +87,8 @@ TEST_CASE("a checkpoint comes back as it was, bit for bit") {
 }
 
 TEST_CASE("every truncation and every flipped bit of a checkpoint is found") {
-  const TempDir t;
-  const std::string path = save_checkpoint(t.path, sample(3));
+  const test::TempDir t;
+  const std::string path = save_checkpoint(t.path.string(), sample(3));
   REQUIRE(refusal(path).empty());
   int64_t tried = 0;
   for (const char* name : {"state.safetensors", "manifest.json"}) {
@@ -130,8 +122,8 @@ TEST_CASE("every truncation and every flipped bit of a checkpoint is found") {
 }
 
 TEST_CASE("a refusal says what is wrong with which checkpoint") {
-  const TempDir t;
-  const std::string path = save_checkpoint(t.path, sample(3));
+  const test::TempDir t;
+  const std::string path = save_checkpoint(t.path.string(), sample(3));
   const std::string state = path + "/state.safetensors", manifest = path + "/manifest.json";
   const std::string bytes = get(state);
   put(state, bytes.substr(0, 50));
@@ -151,59 +143,59 @@ TEST_CASE("a refusal says what is wrong with which checkpoint") {
   CHECK(refusal(path) == "E_CKPT_MANIFEST");
   stdfs::remove(manifest);
   CHECK(refusal(path) == "E_CKPT_MISSING");
-  CHECK(refusal(t.path + "/checkpoint-99") == "E_CKPT_MISSING");
+  CHECK(refusal(t / "checkpoint-99") == "E_CKPT_MISSING");
 }
 
 TEST_CASE("the newest usable checkpoint is found, and why newer ones were not taken") {
-  const TempDir t;
-  CHECK(find_latest(t.path + "/none").path.empty());
+  const test::TempDir t;
+  CHECK(find_latest(t / "none").path.empty());
   SaveOptions keep_all;
   keep_all.save_total_limit = 0;
-  for (const int64_t step : {2, 9, 10, 100}) save_checkpoint(t.path, sample(step), keep_all);
-  ensure_dir(t.path + "/checkpoint-200.tmp-1");  // a writer died
-  ensure_dir(t.path + "/checkpoint-0300");       // not a name of ours
-  ensure_dir(t.path + "/checkpoint-");
-  ensure_dir(t.path + "/checkpoint-400");  // empty: its files were never written
-  put(t.path + "/checkpoint-100/state.safetensors", "short");
-  const Latest l = find_latest(t.path);
-  CHECK(l.path == t.path + "/checkpoint-10");
+  for (const int64_t step : {2, 9, 10, 100}) save_checkpoint(t.path.string(), sample(step), keep_all);
+  ensure_dir(t / "checkpoint-200.tmp-1");  // a writer died
+  ensure_dir(t / "checkpoint-0300");       // not a name of ours
+  ensure_dir(t / "checkpoint-");
+  ensure_dir(t / "checkpoint-400");  // empty: its files were never written
+  put(t / "checkpoint-100/state.safetensors", "short");
+  const Latest l = find_latest(t.path.string());
+  CHECK(l.path == t / "checkpoint-10");
   check_equal(l.checkpoint, sample(10));
   REQUIRE(l.skipped.size() == 2);
   CHECK(l.skipped[0].find("checkpoint-400: ") != std::string::npos);
   CHECK(l.skipped[0].find("manifest") != std::string::npos);
   CHECK(l.skipped[1].find("has 5 bytes") != std::string::npos);
-  clean_checkpoints(t.path);
-  CHECK_FALSE(path_exists(t.path + "/checkpoint-200.tmp-1"));
-  CHECK(path_exists(t.path + "/checkpoint-0300"));
-  CHECK(list_checkpoints(t.path) == std::vector<int64_t>{2, 9, 10, 100, 400});
+  clean_checkpoints(t.path.string());
+  CHECK_FALSE(path_exists(t / "checkpoint-200.tmp-1"));
+  CHECK(path_exists(t / "checkpoint-0300"));
+  CHECK(list_checkpoints(t.path.string()) == std::vector<int64_t>{2, 9, 10, 100, 400});
 }
 
 TEST_CASE("rotation keeps the newest and the best, and a step written again replaces itself") {
-  const TempDir t;
+  const test::TempDir t;
   SaveOptions o;
   for (int64_t step = 1; step <= 5; ++step) {
     o.best_step = step >= 2 ? 2 : step;
-    save_checkpoint(t.path, sample(step), o);
+    save_checkpoint(t.path.string(), sample(step), o);
   }
-  CHECK(list_checkpoints(t.path) == std::vector<int64_t>{2, 5});
+  CHECK(list_checkpoints(t.path.string()) == std::vector<int64_t>{2, 5});
   o.save_total_limit = 1;
-  save_checkpoint(t.path, sample(6), o);
-  CHECK(list_checkpoints(t.path) == std::vector<int64_t>{2, 6});
-  save_checkpoint(t.path, sample(6, 20), o);
-  check_equal(find_latest(t.path).checkpoint, sample(6, 20));
+  save_checkpoint(t.path.string(), sample(6), o);
+  CHECK(list_checkpoints(t.path.string()) == std::vector<int64_t>{2, 6});
+  save_checkpoint(t.path.string(), sample(6, 20), o);
+  check_equal(find_latest(t.path.string()).checkpoint, sample(6, 20));
   // A run that went back to step 3: what came after is an abandoned future.
   o.best_step = -1;
-  save_checkpoint(t.path, sample(3), o);
-  CHECK(list_checkpoints(t.path) == std::vector<int64_t>{3});
-  CHECK(list_dir(t.path) == std::vector<std::string>{"checkpoint-3"});
+  save_checkpoint(t.path.string(), sample(3), o);
+  CHECK(list_checkpoints(t.path.string()) == std::vector<int64_t>{3});
+  CHECK(list_dir(t.path.string()) == std::vector<std::string>{"checkpoint-3"});
 }
 
 TEST_CASE("a save that runs out of room at any byte leaves the earlier checkpoint and exits 7") {
-  const TempDir t;
+  const test::TempDir t;
   SaveOptions o;
   o.save_total_limit = 1;
-  save_checkpoint(t.path, sample(1), o);
-  const auto largest = static_cast<rlim_t>(get(t.path + "/checkpoint-1/state.safetensors").size());
+  save_checkpoint(t.path.string(), sample(1), o);
+  const auto largest = static_cast<rlim_t>(get(t / "checkpoint-1/state.safetensors").size());
   for (rlim_t limit = 0; limit < largest; limit += 37) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -211,7 +203,7 @@ TEST_CASE("a save that runs out of room at any byte leaves the earlier checkpoin
       const rlimit r{limit, limit};
       ::setrlimit(RLIMIT_FSIZE, &r);
       try {
-        save_checkpoint(t.path, sample(2), o);
+        save_checkpoint(t.path.string(), sample(2), o);
       } catch (const Error& e) {
         const bool told = e.fact().find("checkpoint-2") != std::string::npos &&
                           e.fact().find("File too large") != std::string::npos &&
@@ -224,36 +216,36 @@ TEST_CASE("a save that runs out of room at any byte leaves the earlier checkpoin
     ::waitpid(child, &status, 0);
     INFO("file size limit " << limit);
     REQUIRE((WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(Exit::storage)));
-    REQUIRE(list_dir(t.path) == std::vector<std::string>{"checkpoint-1"});
-    REQUIRE(find_latest(t.path).skipped.empty());
+    REQUIRE(list_dir(t.path.string()) == std::vector<std::string>{"checkpoint-1"});
+    REQUIRE(find_latest(t.path.string()).skipped.empty());
   }
 }
 
 TEST_CASE("a writer killed at any time leaves a usable checkpoint and no half-visible one") {
-  const TempDir t;
+  const test::TempDir t;
   std::mt19937 random(11);
-  save_checkpoint(t.path, sample(0, 200000));
+  save_checkpoint(t.path.string(), sample(0, 200000));
   int64_t last = 0;
   for (int round = 0; round < 20; ++round) {
     const pid_t child = ::fork();
     if (child == 0) {
-      for (int64_t step = last + 1;; ++step) save_checkpoint(t.path, sample(step, 200000));
+      for (int64_t step = last + 1;; ++step) save_checkpoint(t.path.string(), sample(step, 200000));
     }
     ::usleep(std::uniform_int_distribution<useconds_t>(1000, 60000)(random));
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
     REQUIRE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
-    const Latest l = find_latest(t.path);
+    const Latest l = find_latest(t.path.string());
     REQUIRE_FALSE(l.path.empty());
     REQUIRE(l.skipped.empty());
     REQUIRE(l.checkpoint.step >= last);
-    for (const int64_t step : list_checkpoints(t.path))
-      REQUIRE_NOTHROW(verify_checkpoint(checkpoint_path(t.path, step)));
+    for (const int64_t step : list_checkpoints(t.path.string()))
+      REQUIRE_NOTHROW(verify_checkpoint(checkpoint_path(t.path.string(), step)));
     check_equal(l.checkpoint, sample(l.checkpoint.step, 200000));
     last = l.checkpoint.step;
-    clean_checkpoints(t.path);
-    REQUIRE(list_dir(t.path).size() == list_checkpoints(t.path).size());
+    clean_checkpoints(t.path.string());
+    REQUIRE(list_dir(t.path.string()).size() == list_checkpoints(t.path.string()).size());
   }
   CHECK(last > 0);
 }

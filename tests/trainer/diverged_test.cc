@@ -6,6 +6,7 @@
 
 #include "data/tensor_dataset.h"
 #include "small_run.h"
+#include "tests/support.h"
 #include "trainer/first_nonfinite.h"
 #include "trainer/skip_watch.h"
 #include "trainer/trainer.h"
@@ -88,8 +89,7 @@ TEST_CASE("infinities that a mask puts in are not blamed", "[diverged]") {
 TEST_CASE("a run that only skips ends with exit 8, the parameter and the activation", "[diverged]") {
   Job job;
   Session session(job.graph, job.options);
-  std::string pattern = (stdfs::temp_directory_path() / "amp_diverged_XXXXXX").string();
-  const stdfs::path folder = ::mkdtemp(pattern.data());
+  const test::TempDir folder;
   TensorOptions t;
   t.batch_size = 2;
   const std::unique_ptr<Dataset> data =
@@ -102,7 +102,7 @@ TEST_CASE("a run that only skips ends with exit 8, the parameter and the activat
   c.sampler.order = Order::file;
   c.sampler.batch_size = 2;
   c.max_consecutive_skips = 7;
-  c.output_dir = folder.string();
+  c.output_dir = folder.path.string();
   c.quiet = true;
   int64_t steps = 0;
   c.on_step = [&](const StepResult& r) {
@@ -125,7 +125,6 @@ TEST_CASE("a run that only skips ends with exit 8, the parameter and the activat
                              ContainsSubstring("the first non-finite activation is the output of node 'down' (MatMul"));
   }
   CHECK(steps == 7);
-  stdfs::remove_all(folder);
 }
 
 TEST_CASE("the first skips are a remark, later ones an alarm by rate", "[diverged]") {

@@ -5,11 +5,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support.h"
+
 using namespace amp;
 using Strings = std::vector<std::string>;
 
 TEST_CASE("entities and their scores are seqeval's") {
-  std::ifstream in(std::string(TEST_DATA) + "/trainer/entities.json");
+  std::ifstream in(test::test_data("trainer/entities.json"));
   const auto cases = nlohmann::json::parse(in);
   REQUIRE(cases.size() == 40);
   for (const auto& c : cases) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "tests/support.h"
 #include "trainer/metrics_log.h"
 #include "trainer/progress.h"
 
@@ -21,15 +22,6 @@ using nlohmann::json;
 namespace stdfs = std::filesystem;
 
 namespace {
-struct TempDir {
-  TempDir() {
-    std::string pattern = (stdfs::temp_directory_path() / "amp-log-XXXXXX").string();
-    path = ::mkdtemp(pattern.data());
-  }
-  ~TempDir() { stdfs::remove_all(path); }
-  std::string path;
-};
-
 std::vector<json> lines_of(const std::string& path) {
   std::ifstream f(path);
   std::vector<json> out;
@@ -96,8 +88,8 @@ TEST_CASE("a step's line holds every field, all bits of the numbers, and null fo
 }
 
 TEST_CASE("lines are in the file at once, and a resumed run has one line a step") {
-  const TempDir t;
-  const std::string path = t.path + "/metrics.jsonl";
+  const test::TempDir t;
+  const std::string path = t / "metrics.jsonl";
   {
     MetricsLog log(path, 0);
     for (int64_t s = 0; s < 6; ++s) {
@@ -119,18 +111,18 @@ TEST_CASE("lines are in the file at once, and a resumed run has one line a step"
   }
   { MetricsLog log(path, 0); }
   CHECK(lines_of(path).empty());
-  CHECK_THROWS_AS(MetricsLog(t.path + "/none/metrics.jsonl", 0), Error);
+  CHECK_THROWS_AS(MetricsLog(t / "none/metrics.jsonl", 0), Error);
 }
 
 TEST_CASE("a full disk under the log is exit 7 with the path") {
-  const TempDir t;
+  const test::TempDir t;
   const pid_t child = ::fork();
   if (child == 0) {
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{500, 500};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     try {
-      MetricsLog log(t.path + "/metrics.jsonl", 0);
+      MetricsLog log(t / "metrics.jsonl", 0);
       for (int64_t s = 0; s < 100; ++s) log.write(line(s));
     } catch (const Error& e) {
       ::_exit(e.fact().find("/metrics.jsonl") != std::string::npos ? static_cast<int>(e.exit()) : 99);

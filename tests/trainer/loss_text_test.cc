@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "tests/support.h"
 
 using namespace amp;
 
@@ -42,7 +43,8 @@ TEST_CASE("a loss in words, with parameters, several of them", "[losses]") {
 TEST_CASE("losses in JSON, inline and in a file", "[losses]") {
   const std::string text =
       R"([{"kind": "mse", "output": "y", "weight": 0.5, "label": "target"}, "l1", {"kind": "qa_span", "outputs": ["s", "e"]}])";
-  const auto path = (std::filesystem::temp_directory_path() / "amp_losses_test.json").string();
+  const test::TempDir folder;
+  const std::string path = folder / "losses.json";
   std::ofstream(path) << text;
   for (const std::string& from : {text, path}) {
     const auto l = parse_losses({from});
@@ -53,7 +55,6 @@ TEST_CASE("losses in JSON, inline and in a file", "[losses]") {
     CHECK(l[2].outputs == std::vector<std::string>{"s", "e"});
     for (const LossSpec& s : l) CHECK(loss_json(parse_losses({loss_json(s)})[0]) == loss_json(s));
   }
-  std::filesystem::remove(path);
   CHECK(parse_losses({R"({"kind": "bce", "pos_weight": 3})"})[0].list("pos_weight") == std::vector<double>{3});
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tests/support.h"
 #include "trainer/losses/loss.h"
 
 using namespace amp;
@@ -41,7 +42,7 @@ std::string table() {
 }  // namespace
 
 TEST_CASE("docs/losses.md has the table of losses", "[docs]") {
-  const std::string path = std::string(SOURCE_ROOT) + "/docs/losses.md";
+  const std::string path = test::source_root() + "/docs/losses.md";
   std::ifstream in(path);
   std::string text{std::istreambuf_iterator<char>(in), {}};
   const size_t begin = text.find("| kind |"), end = text.find("\n\n", begin) + 1;

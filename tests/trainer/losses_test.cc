@@ -10,6 +10,7 @@
 #include "backend/interpreter.h"
 #include "base/error.h"
 #include "graph/autodiff.h"
+#include "tests/support.h"
 #include "trainer/loss_text.h"
 
 using namespace amp;
@@ -31,7 +32,7 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  std::ifstream f(std::string(TEST_DATA) + "/trainer/losses.json");
+  std::ifstream f(test::test_data("trainer/losses.json"));
   std::vector<Case> out;
   for (const auto& j : nlohmann::json::parse(f)) {
     Case c;

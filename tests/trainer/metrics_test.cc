@@ -8,11 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "tests/support.h"
 
 using namespace amp;
 
 TEST_CASE("accuracy and macro-F1 equal scikit-learn's, however the items are batched") {
-  std::ifstream f(std::string(TEST_DATA) + "/trainer/metrics.json");
+  std::ifstream f(test::test_data("trainer/metrics.json"));
   for (const auto& c : nlohmann::json::parse(f)) {
     const auto labels = c.at("labels").get<std::vector<int64_t>>();
     const auto predicted = c.at("predicted").get<std::vector<int64_t>>();
@@ -57,7 +58,7 @@ TEST_CASE("argmax takes the first of equals, and no class of a row with a NaN") 
 
 namespace {
 nlohmann::json tasks(const char* name) {
-  std::ifstream f(std::string(TEST_DATA) + "/trainer/metrics_tasks.json");
+  std::ifstream f(test::test_data("trainer/metrics_tasks.json"));
   return nlohmann::json::parse(f).at(name);
 }
 auto near(const nlohmann::json& c, const char* name) { return Catch::Approx(c.at(name).get<double>()).epsilon(1e-12); }

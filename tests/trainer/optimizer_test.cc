@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "laid_out.h"
+#include "tests/support.h"
 
 using namespace amp;
 using amp::test::LaidOut;
@@ -17,7 +18,7 @@ using nlohmann::json;
 
 namespace {
 json golden() {
-  std::ifstream f(std::string(TEST_DATA) + "/trainer/optimizer.json");
+  std::ifstream f(test::test_data("trainer/optimizer.json"));
   return json::parse(f);
 }
 

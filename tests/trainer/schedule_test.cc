@@ -6,12 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "tests/support.h"
 
 using namespace amp;
 using nlohmann::json;
 
 static json golden() {
-  std::ifstream f(std::string(TEST_DATA) + "/trainer/schedule.json");
+  std::ifstream f(test::test_data("trainer/schedule.json"));
   return json::parse(f);
 }
 

@@ -8,6 +8,7 @@
 
 #include "data/tensor_dataset.h"
 #include "small_run.h"
+#include "tests/support.h"
 #include "trainer/trainer.h"
 
 using namespace amp;
@@ -90,19 +91,18 @@ struct Job {
 }  // namespace
 
 TEST_CASE("a stop during the first evaluation ends the run at once: there is nothing to keep", "[stop]") {
-  const stdfs::path folder = stdfs::temp_directory_path() / cat("amp-stopped-first-", ::getpid());
-  Job job(folder);
+  const test::TempDir folder;
+  Job job(folder.path);
   const TrainResult r = job.run(2);
   CHECK(r.stopped);
   CHECK_FALSE(r.saved);
   CHECK(r.steps == 0);
   CHECK(job.asked <= 4);  // of 8: the loader is a little ahead
-  CHECK(find_latest(folder.string() + "/checkpoints").path.empty());
-  stdfs::remove_all(folder);
+  CHECK(find_latest(folder / "checkpoints").path.empty());
 }
 
 TEST_CASE("a run that is stopped within an evaluation resumes to the same bytes", "[stop]") {
-  const stdfs::path folder = stdfs::temp_directory_path() / cat("amp-stopped-", ::getpid());
+  const test::TempDir folder;
   Job whole(folder / "whole");
   CHECK_FALSE(whole.run(0).stopped);
   // The second evaluation of 8 batches, after step 2; and the last, after step 8.
@@ -118,5 +118,4 @@ TEST_CASE("a run that is stopped within an evaluation resumes to the same bytes"
     for (const char* name : {"state.safetensors", "manifest.json"})
       CHECK(cut.file(cat("checkpoints/checkpoint-8/", name)) == whole.file(cat("checkpoints/checkpoint-8/", name)));
   }
-  stdfs::remove_all(folder);
 }

@@ -15,6 +15,7 @@
 #include "data/tensor_dataset.h"
 #include "small_run.h"
 #include "tests/precision/text_graph.h"
+#include "tests/support.h"
 #include "trainer/flat_views.h"
 #include "trainer/trainer.h"
 
@@ -61,16 +62,6 @@ std::function<bool(int64_t)> random_steps(double rate, uint32_t seed) {
   for (int64_t i = 0; i < kSteps; ++i) bad.push_back(static_cast<double>(random()) < rate * 4294967296.0);
   return [bad](int64_t step) { return bad[static_cast<size_t>(step)] != 0; };
 }
-
-struct TempDir {
-  stdfs::path path;
-  TempDir() {
-    std::string name = (stdfs::temp_directory_path() / "amp_storm_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~TempDir() { stdfs::remove_all(path); }
-};
 
 // Window i of the data is attempted step i. leave_out: the bad windows are not there at all.
 std::unique_ptr<Dataset> make_data(const Storm& storm, bool leave_out = false) {

@@ -9,6 +9,7 @@
 
 #include "data/tensor_dataset.h"
 #include "tests/graph/source_net.h"
+#include "tests/support.h"
 #include "trainer/trainer.h"
 
 using namespace amp;
@@ -38,8 +39,7 @@ Run one_step(int64_t batch, double ratio) {
   const int y = net.node("MatMul", {h, v});
   net.g.outputs = {y};
 
-  std::string folder = (fs::temp_directory_path() / "amp_accumulation_XXXXXX").string();
-  REQUIRE(::mkdtemp(folder.data()) != nullptr);
+  const TempDir folder;
   Session session(net.g, {});
   TensorOptions t;
   t.batch_size = batch;
@@ -61,21 +61,20 @@ Run one_step(int64_t batch, double ratio) {
   c.sampler.order = Order::file;
   c.sampler.batch_size = batch;
   c.sampler.accumulation = 32 / batch;
-  c.output_dir = folder;
+  c.output_dir = folder.path.string();
   c.quiet = true;
   session.prepare(c.objective.losses, {{"x", random({batch, 6}, 3)}, {"label", random({batch, 3}, 9)}});
   const StopSignals stop;
   Trainer(session, *data, nullptr, stop, c).run();
   Run run;
   std::string line;
-  std::ifstream metrics(folder + "/metrics.jsonl");
+  std::ifstream metrics(folder / "metrics.jsonl");
   REQUIRE(std::getline(metrics, line));
   run.loss = nlohmann::json::parse(line)["loss"];
   for (const int p : {w, v}) {
     const HostTensor now = session.param(session.table().slot_of[static_cast<size_t>(p)]);
     run.weights.insert(run.weights.end(), now.as<float>(), now.as<float>() + now.numel());
   }
-  fs::remove_all(folder);
   return run;
 }
 

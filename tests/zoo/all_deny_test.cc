@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "precision/decide.h"
+#include "tests/support.h"
 #include "tests/zoo/golden.h"
 
 using namespace amp;
@@ -18,7 +19,7 @@ constexpr const char* kAllDeny = R"({"version": 1, "extends": "none", "propagati
 
 std::vector<fs::path> all_entries() {
   const char* env = std::getenv("ONNX_AMP_ZOO");
-  const fs::path root = env ? fs::path(env) : fs::path(SOURCE_ROOT) / ".." / "shared" / "zoo";
+  const fs::path root = env ? fs::path(env) : fs::path(source_root()) / ".." / "shared" / "zoo";
   std::vector<fs::path> out;
   if (!fs::is_directory(root)) return out;
   for (const auto& e : fs::directory_iterator(root)) {

@@ -16,6 +16,7 @@
 #include "precision/cost.h"
 #include "precision/decide.h"
 #include "stripped_models.h"
+#include "tests/support.h"
 
 namespace amp::test {
 
@@ -92,7 +93,7 @@ Casts check_casts(const Graph& g) {
 
 TEST_CASE("BERT has the fewest casts its plan allows") {
   for (const char* name : {"bert_cls_eager_ts14", "bert_cls_sdpa_dyn18"}) {
-    const Golden e(std::string(TEST_DATA "/zoo/") + name);
+    const Golden e(test_data("zoo/") + name);
     for (const char* list : {"O1", "O2", "pytorch"}) {
       DYNAMIC_SECTION(name << ' ' << list) {
         const std::shared_ptr<const Graph> graph = graph_of(e.model.graph, list, e.loss, e.batch);

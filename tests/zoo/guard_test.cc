@@ -9,6 +9,7 @@
 
 #include "precision/decide.h"
 #include "tests/graph/source_net.h"
+#include "tests/support.h"
 #include "trainer/session.h"
 
 using namespace amp;
@@ -57,7 +58,7 @@ struct Guarded {
 };
 
 void check_guard(const SessionOptions& options, double tolerance) {
-  std::ifstream file(TEST_DATA "/ops/corners.json");
+  std::ifstream file(test_data("ops/corners.json"));
   const auto j = nlohmann::json::parse(file)["guard"];
   Guarded m(j);
   Session session(m.net.g, options);
@@ -86,7 +87,7 @@ TEST_CASE("the NaN guard of hidden rows passes no NaN to the gradient", "[guard]
     check_guard(o, 1e-6);
   }
   for (const DType low : {DType::f16, DType::bf16}) {
-    std::ifstream file(TEST_DATA "/ops/corners.json");
+    std::ifstream file(test_data("ops/corners.json"));
     Guarded m(nlohmann::json::parse(file)["guard"]);
     for (const char* level : {"O1", "O2", "O3", "pytorch"}) {
       DYNAMIC_SECTION(name_of(low) << ' ' << level) {

@@ -6,6 +6,7 @@
 
 #include "precision/decide.h"
 #include "stripped_models.h"
+#include "tests/support.h"
 
 namespace amp {
 
@@ -16,7 +17,7 @@ struct Row {
 };
 
 std::map<std::string, std::vector<Row>> golden_rows() {
-  std::ifstream in(TEST_DATA "/precision/pytorch_autocast.txt");
+  std::ifstream in(test::test_data("precision/pytorch_autocast.txt"));
   std::map<std::string, std::vector<Row>> out;
   for (std::string line; std::getline(in, line);) {
     if (line.empty() || line[0] == '#') continue;

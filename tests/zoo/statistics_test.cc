@@ -12,6 +12,7 @@
 #include "base/safetensors.h"
 #include "data/tensor_dataset.h"
 #include "importer/export.h"
+#include "tests/support.h"
 #include "trainer/trainer.h"
 
 using namespace amp;
@@ -19,20 +20,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kFolder = std::string(TEST_DATA) + "/statistics/";
+const std::string kFolder = test::test_data("statistics/");
 constexpr int64_t kSkipped = 1;
 const std::vector<std::string> kStatistics = {"bn1.running_mean", "bn1.running_var", "shared.running_mean",
                                               "shared.running_var"};
-
-struct Scratch {
-  fs::path path;
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "amp_statistics_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Scratch() { fs::remove_all(path); }
-};
 
 struct Job {
   explicit Job(int64_t steps, DType low = DType::f32) {
@@ -89,7 +80,7 @@ struct Job {
   std::unique_ptr<Dataset> data;
   std::unique_ptr<Session> session;
   TrainerConfig config;
-  Scratch folder;
+  test::TempDir folder;
 };
 
 std::vector<float> floats(const HostTensor& tensor) {
@@ -228,7 +219,7 @@ TEST_CASE("a file in training form runs as it is written, and is exported in inf
         "float[1] v = {4}> { " +
         node + " }";
     REQUIRE(onnx::OnnxParser(text.c_str()).Parse(proto).IsOK());
-    const Scratch scratch;
+    const test::TempDir scratch;
     const std::string file = scratch.path / "model.onnx", out = scratch.path / "out.onnx";
     std::ofstream(file, std::ios::binary) << proto.SerializeAsString();
     const Tensors batch{{"x", HostTensor::of<float>({2, 1}, {1, 3})}};

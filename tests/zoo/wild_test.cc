@@ -12,6 +12,7 @@
 #include "base/safetensors.h"
 #include "graph/probe.h"
 #include "importer/import.h"
+#include "tests/support.h"
 #include "trainer/session.h"
 
 using namespace amp;
@@ -76,9 +77,10 @@ size_t check_gradients(const Imported& m) {
 
 TEST_CASE("files found in public repositories give onnxruntime's outputs and train every weight", "[wild]") {
   const char* given = std::getenv("ONNX_AMP_WILD");
-  const fs::path root = given ? fs::path(given) : fs::path(SOURCE_ROOT) / ".." / "shared" / "data" / "onnx_wild";
+  const fs::path root =
+      given ? fs::path(given) : fs::path(test::source_root()) / ".." / "shared" / "data" / "onnx_wild";
   if (!fs::is_directory(root)) SKIP("no folder " << root);
-  const SafeTensors golden = read_safetensors(std::string(TEST_DATA) + "/zoo/wild.safetensors");
+  const SafeTensors golden = read_safetensors(test::test_data("zoo/wild.safetensors"));
   size_t files = 0, weights = 0;
   for (const auto& e : fs::directory_iterator(root)) {
     if (e.path().extension() != ".onnx") continue;

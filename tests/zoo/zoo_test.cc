@@ -8,6 +8,7 @@
 #include "backend/interpreter.h"
 #include "base/error.h"
 #include "precision/decide.h"
+#include "tests/support.h"
 #include "tests/zoo/golden.h"
 
 using namespace amp;
@@ -19,7 +20,7 @@ namespace {
 const std::vector<std::string> kEntries = {"autoencoder_ts11", "bert_cls_eager_ts14", "bert_cls_sdpa_dyn18",
                                            "lenet_relu_dyn18", "minilm_embed_ts14",   "sklearn_mlp_hand15"};
 
-Golden entry(const std::string& name) { return Golden(fs::path(TEST_DATA) / "zoo" / name); }
+Golden entry(const std::string& name) { return Golden(fs::path(test_data("zoo")) / name); }
 
 std::vector<DType> types_of(const PrecisionPlan& plan) {
   std::vector<DType> out;
@@ -30,7 +31,7 @@ std::vector<DType> types_of(const PrecisionPlan& plan) {
 // The whole zoo: environment ONNX_AMP_ZOO, else ../shared/zoo. Entries that the first release must train.
 std::vector<fs::path> shared_entries() {
   const char* env = std::getenv("ONNX_AMP_ZOO");
-  const fs::path root = env ? fs::path(env) : fs::path(SOURCE_ROOT) / ".." / "shared" / "zoo";
+  const fs::path root = env ? fs::path(env) : fs::path(source_root()) / ".." / "shared" / "zoo";
   std::vector<fs::path> out;
   if (!fs::is_directory(root)) return out;
   for (const auto& e : fs::directory_iterator(root)) {

@@ -1,0 +1,32 @@
+#include "tests/support.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+namespace amp::test {
+
+namespace fs = std::filesystem;
+
+std::string source_root() { return TEST_SOURCE_ROOT; }
+
+std::string test_data(const std::string& name) {
+  const char* named = std::getenv("ONNX_AMP_TEST_DATA");  // a bundle for another machine brings its own
+  return ((named && *named ? fs::path(named) : fs::path(source_root()) / "tests" / "data") / name).string();
+}
+
+std::string onnx_test_data() { return TEST_ONNX_DATA; }
+std::string host_compiler() { return TEST_CXX; }
+
+TempDir::TempDir() {
+  std::string name = (fs::temp_directory_path() / "onnx-amp-test-XXXXXX").string();
+  if (!::mkdtemp(name.data())) throw std::system_error(errno, std::generic_category(), name);
+  path = fs::canonical(name);
+}
+
+TempDir::~TempDir() {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+}
+
+}  // namespace amp::test
