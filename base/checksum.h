@@ -1,4 +1,5 @@
 // CRC-32C (Castagnoli; RFC 3720 appendix B.4): finds every burst of up to 32 wrong bits. Integrity, not authenticity.
+// Processors have an instruction for it, and Debian has no library.
 #pragma once
 
 #include <cstdint>

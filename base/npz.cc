@@ -1,11 +1,12 @@
 #include "base/npz.h"
 
-#include <zlib.h>
+#include <zip.h>
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <set>
-#include <span>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -14,20 +15,12 @@ namespace amp {
 
 namespace {
 
-using Bytes = std::span<const uint8_t>;
-
 struct Reader {
   Exit exit;
   [[noreturn]] void malformed(const std::string& fact, const std::string& hint = {}) const {
     fail(exit, "E_DATA_NPY", fact, hint);
   }
 };
-
-uint64_t little_endian(Bytes b, size_t at, size_t bytes) {
-  uint64_t v = 0;
-  for (size_t i = 0; i < bytes; ++i) v |= static_cast<uint64_t>(b[at + i]) << (8 * i);
-  return v;
-}
 
 // The header's Python dictionary, of which only these three keys in any order are allowed.
 struct NpyHeader {
@@ -146,30 +139,57 @@ DType dtype_of(const Reader& r, const std::string& descr) {
               "known: f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1");
 }
 
-HostTensor parse_npy(const Reader& r, Bytes b) {
-  if (b.size() < 10 || std::memcmp(b.data(), "\x93NUMPY", 6) != 0) r.malformed("wrong magic: not a .npy array");
-  const int major = b[6];
+// The bytes of an array, read once and in order.
+struct Source {
+  uint64_t left;
+  std::function<void(void* to, uint64_t n)> read;
+  void take(void* to, uint64_t n) {
+    check(n <= left, "npz: a read beyond the end");
+    read(to, n);
+    left -= n;
+  }
+};
+
+uint64_t little_endian(const uint8_t* p, int bytes) {
+  uint64_t v = 0;
+  for (int i = 0; i < bytes; ++i) v |= static_cast<uint64_t>(p[i]) << (8 * i);
+  return v;
+}
+
+NpyHeader read_header(const Reader& r, Source& source) {
+  uint8_t start[12] = {};
+  if (source.left < 10) r.malformed("wrong magic: not a .npy array");
+  source.take(start, 10);
+  if (std::memcmp(start, "\x93NUMPY", 6) != 0) r.malformed("wrong magic: not a .npy array");
+  const int major = start[6];
   if (major < 1 || major > 3) r.malformed(cat("format version ", major, " is not known"));
-  const size_t start = major == 1 ? 10 : 12;
-  if (b.size() < start) r.malformed("the header is cut off");
-  const uint64_t length = little_endian(b, 8, major == 1 ? 2 : 4);
-  if (length > b.size() - start) r.malformed(cat("header length ", length, " is beyond the end of the data"));
-  const NpyHeader h = HeaderParser(r, {reinterpret_cast<const char*>(b.data()) + start, length}).parse();
+  if (major > 1) {
+    if (source.left < 2) r.malformed("the header is cut off");
+    source.take(start + 10, 2);
+  }
+  const uint64_t length = little_endian(start + 8, major == 1 ? 2 : 4);
+  if (length > source.left) r.malformed(cat("header length ", length, " is beyond the end of the data"));
+  std::string text(length, ' ');
+  source.take(text.data(), length);
+  return HeaderParser(r, text).parse();
+}
+
+HostTensor parse_npy(const Reader& r, Source& source) {
+  const NpyHeader h = read_header(r, source);
   const DType dtype = dtype_of(r, h.descr);
   int64_t bytes = size_of(dtype);
   for (const int64_t d : h.dims) {
     if (__builtin_mul_overflow(bytes, d, &bytes)) r.malformed(cat("shape ", to_string(h.dims), " overflows"));
   }
-  const size_t have = b.size() - start - length;
-  if (have != static_cast<uint64_t>(bytes)) {
+  if (source.left != static_cast<uint64_t>(bytes)) {
     r.malformed(
-        cat("shape ", to_string(h.dims), " of ", name_of(dtype), " takes ", bytes, " bytes, ", have, " follow"));
+        cat("shape ", to_string(h.dims), " of ", name_of(dtype), " takes ", bytes, " bytes, ", source.left, " follow"));
   }
   if (h.fortran && std::count_if(h.dims.begin(), h.dims.end(), [](int64_t d) { return d > 1; }) > 1) {
     r.malformed("fortran_order: the array is stored by columns", "save it with numpy.ascontiguousarray");
   }
   HostTensor t = HostTensor::empty(dtype, h.dims);
-  if (bytes > 0) std::memcpy(t.mutable_data(), b.data() + start + length, static_cast<size_t>(bytes));
+  if (bytes > 0) source.take(t.mutable_data(), static_cast<uint64_t>(bytes));
   if (dtype == DType::boolean) {
     auto* p = static_cast<uint8_t*>(t.mutable_data());
     for (int64_t i = 0; i < bytes; ++i) p[i] = p[i] != 0;
@@ -177,124 +197,69 @@ HostTensor parse_npy(const Reader& r, Bytes b) {
   return t;
 }
 
-std::vector<uint8_t> inflate_all(const Reader& r, Bytes packed, uint64_t size) {
-  // Deflate packs at most 1032:1, so a larger claim is a lie that would cost memory.
-  if (size / 1032 > packed.size() + 16) r.malformed(cat(packed.size(), " packed bytes cannot hold ", size));
-  std::vector<uint8_t> out(size + 1);  // one spare byte shows a stream longer than it says
-  z_stream z{};
-  if (inflateInit2(&z, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
-  int code = Z_OK;
-  size_t in = 0, done = 0;
-  while (code == Z_OK) {
-    z.next_in = const_cast<uint8_t*>(packed.data() + in);
-    z.avail_in = static_cast<uInt>(std::min<size_t>(packed.size() - in, 1u << 30));
-    z.next_out = out.data() + done;
-    z.avail_out = static_cast<uInt>(std::min<size_t>(out.size() - done, 1u << 30));
-    const uInt in_before = z.avail_in, out_before = z.avail_out;
-    code = inflate(&z, Z_NO_FLUSH);
-    in += in_before - z.avail_in;
-    done += out_before - z.avail_out;
+class Archive {
+ public:
+  Archive(const Reader& r, const FileBytes& file) {
+    if (file.size < 22) r.malformed("too short to be a zip archive");  // to libzip no bytes are an empty one
+    zip_error_t error;
+    zip_error_init(&error);
+    zip_source_t* source = zip_source_buffer_create(file.bytes.get(), static_cast<uint64_t>(file.size), 0, &error);
+    zip_ = source ? zip_open_from_source(source, ZIP_RDONLY, &error) : nullptr;
+    if (zip_) return;
+    if (source) zip_source_free(source);
+    const std::string said = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    r.malformed("not a zip archive, or damaged: " + said);
   }
-  inflateEnd(&z);
-  if (code != Z_STREAM_END || done != size) r.malformed("the packed bytes are damaged or cut off");
-  out.resize(size);
-  return out;
-}
+  Archive(const Archive&) = delete;
+  Archive& operator=(const Archive&) = delete;
+  ~Archive() { zip_discard(zip_); }
+  operator zip_t*() const { return zip_; }
 
-struct Member {
-  std::string name;
-  uint64_t method = 0, crc = 0, packed = 0, size = 0, offset = 0;
+ private:
+  zip_t* zip_ = nullptr;
 };
 
-constexpr uint64_t kAll32 = 0xffffffff;
-
-// A central directory record at `at`, its 64-bit extra field applied; at moves behind it.
-Member parse_record(const Reader& r, Bytes b, uint64_t& at) {
-  if (at > b.size() || b.size() - at < 46 || little_endian(b, at, 4) != 0x02014b50)
-    r.malformed("damaged zip directory");
-  Member m;
-  const uint64_t flags = little_endian(b, at + 8, 2);
-  m.method = little_endian(b, at + 10, 2);
-  m.crc = little_endian(b, at + 16, 4);
-  m.packed = little_endian(b, at + 20, 4);
-  m.size = little_endian(b, at + 24, 4);
-  m.offset = little_endian(b, at + 42, 4);
-  const uint64_t name = little_endian(b, at + 28, 2), extra = little_endian(b, at + 30, 2);
-  const uint64_t total = 46 + name + extra + little_endian(b, at + 32, 2);
-  if (total > b.size() - at) r.malformed("damaged zip directory");
-  m.name.assign(reinterpret_cast<const char*>(b.data()) + at + 46, name);
-  if (flags & 1) r.malformed(cat("member '", printable(m.name), "' is encrypted"));
-  Bytes fields = b.subspan(at + 46 + name, extra);
-  while (fields.size() >= 4) {
-    const uint64_t id = little_endian(fields, 0, 2), length = little_endian(fields, 2, 2);
-    if (length > fields.size() - 4) r.malformed("damaged zip directory");
-    Bytes value = fields.subspan(4, length);
-    for (uint64_t* v :
-         {&m.size, &m.packed, &m.offset}) {  // zip64: present for those that say 0xffffffff, in this order
-      if (id != 1 || *v != kAll32) continue;
-      if (value.size() < 8) r.malformed("damaged zip64 field");
-      *v = little_endian(value, 0, 8);
-      value = value.subspan(8);
-    }
-    fields = fields.subspan(4 + length);
+// What the member claims is checked before memory is taken for it.
+HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, uint64_t file_size) {
+  if (m.encryption_method != ZIP_EM_NONE) r.malformed("the member is encrypted");
+  if (m.comp_method != ZIP_CM_STORE && m.comp_method != ZIP_CM_DEFLATE) {
+    r.malformed(cat("zip method ", m.comp_method, " is not supported"), "use numpy.savez or numpy.savez_compressed");
   }
-  at += total;
-  return m;
-}
-
-std::vector<Member> directory(const Reader& r, Bytes b) {
-  if (b.size() < 22) r.malformed("too short to be a zip archive");
-  // The end record is 22 bytes and a comment of up to 65,535.
-  const uint64_t first = b.size() - 22 > 65535 ? b.size() - 22 - 65535 : 0;
-  uint64_t end = b.size() - 22;
-  while (little_endian(b, end, 4) != 0x06054b50) {
-    if (end == first) r.malformed("not a zip archive, or its end is cut off");
-    --end;
-  }
-  uint64_t count = little_endian(b, end + 10, 2), at = little_endian(b, end + 16, 4);
-  if ((count == 0xffff || at == kAll32) && end >= 20 && little_endian(b, end - 20, 4) == 0x07064b50) {
-    const uint64_t end64 = little_endian(b, end - 12, 8);
-    if (end64 > b.size() || b.size() - end64 < 56 || little_endian(b, end64, 4) != 0x06064b50) {
-      r.malformed("damaged zip64 end record");
-    }
-    count = little_endian(b, end64 + 32, 8);
-    at = little_endian(b, end64 + 48, 8);
-  }
-  std::vector<Member> members;
-  for (uint64_t i = 0; i < count; ++i) members.push_back(parse_record(r, b, at));
-  return members;
-}
-
-HostTensor read_member(const Reader& r, Bytes b, const Member& m) {
-  const uint64_t at = m.offset;
-  if (at > b.size() || b.size() - at < 30 || little_endian(b, at, 4) != 0x04034b50)
-    r.malformed("damaged member header");
-  const uint64_t skip = 30 + little_endian(b, at + 26, 2) + little_endian(b, at + 28, 2);
-  if (skip > b.size() - at || m.packed > b.size() - at - skip) r.malformed("the member is beyond the end of the file");
-  Bytes data = b.subspan(at + skip, m.packed);
-  std::vector<uint8_t> unpacked;
-  if (m.method == 8) {
-    unpacked = inflate_all(r, data, m.size);
-    data = unpacked;
-  } else if (m.method != 0) {
-    r.malformed(cat("zip method ", m.method, " is not supported"), "use numpy.savez or numpy.savez_compressed");
-  } else if (m.packed != m.size) {
-    r.malformed("a stored member has two sizes");
-  }
-  if (crc32_z(0, data.data(), data.size()) != m.crc) r.malformed("checksum mismatch: the file is damaged");
-  return parse_npy(r, data);
-}
-
-bool ends_with(std::string_view s, std::string_view end) {
-  return s.size() >= end.size() && s.substr(s.size() - end.size()) == end;
+  if (m.comp_size > file_size) r.malformed("the member is beyond the end of the file");
+  // Deflate packs at most 1032:1, so a larger claim is a lie that would cost memory.
+  const uint64_t most = m.comp_method == ZIP_CM_STORE ? m.comp_size : 1032 * (m.comp_size + 16);
+  if (m.size > most) r.malformed(cat(m.comp_size, " packed bytes cannot hold ", m.size));
+  const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive, m.index, 0), zip_fclose);
+  if (!file) r.malformed(zip_error_strerror(zip_get_error(archive)));
+  const auto damaged = [&] {
+    r.malformed(cat("the member is damaged or cut off: ", zip_error_strerror(zip_file_get_error(file.get()))));
+  };
+  Source source{m.size, [&](void* to, uint64_t n) {
+                  for (auto* p = static_cast<char*>(to); n > 0;) {
+                    const zip_int64_t got = zip_fread(file.get(), p, n);
+                    if (got <= 0) damaged();
+                    p += got;
+                    n -= static_cast<uint64_t>(got);
+                  }
+                }};
+  HostTensor t = parse_npy(r, source);
+  char more;
+  if (zip_fread(file.get(), &more, 1) != 0) damaged();  // at the end the checksum is compared
+  return t;
 }
 
 }  // namespace
 
 HostTensor read_npy(const std::string& path, Exit exit) {
   const FileBytes file = read_file(path, exit);
+  const uint8_t* next = file.bytes.get();
+  Source source{static_cast<uint64_t>(file.size), [&](void* to, uint64_t n) {
+                  std::memcpy(to, next, n);
+                  next += n;
+                }};
   try {
-    return parse_npy({exit}, {file.bytes.get(), static_cast<size_t>(file.size)});
+    return parse_npy({exit}, source);
   } catch (Error& e) {
     throw e.at(cat("in '", path, "'"));
   }
@@ -303,17 +268,22 @@ HostTensor read_npy(const std::string& path, Exit exit) {
 std::vector<NamedTensor> read_npz(const std::string& path, Exit exit) {
   const FileBytes file = read_file(path, exit);
   const Reader r{exit};
-  const Bytes b{file.bytes.get(), static_cast<size_t>(file.size)};
   std::string current;
   try {
     std::vector<NamedTensor> out;
     std::set<std::string> names;
-    for (const Member& m : directory(r, b)) {
+    const Archive archive(r, file);
+    const zip_int64_t members = zip_get_num_entries(archive, 0);
+    for (zip_int64_t i = 0; i < members; ++i) {
+      zip_stat_t m;
+      if (zip_stat_index(archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &m) != 0) {
+        r.malformed(zip_error_strerror(zip_get_error(archive)));
+      }
       current = m.name;
-      if (!ends_with(m.name, ".npy")) r.malformed("the member is not a .npy array");
-      const std::string name = m.name.substr(0, m.name.size() - 4);
+      if (!current.ends_with(".npy")) r.malformed("the member is not a .npy array");
+      const std::string name = current.substr(0, current.size() - 4);
       if (!names.insert(name).second) r.malformed("two members have this name");
-      out.push_back({name, read_member(r, b, m)});
+      out.push_back({name, read_member(r, archive, m, static_cast<uint64_t>(file.size))});
     }
     return out;
   } catch (Error& e) {
@@ -323,8 +293,8 @@ std::vector<NamedTensor> read_npz(const std::string& path, Exit exit) {
 }
 
 std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit) {
-  if (ends_with(path, ".safetensors")) return read_safetensors(path, exit).tensors;
-  if (ends_with(path, ".npz")) return read_npz(path, exit);
+  if (path.ends_with(".safetensors")) return read_safetensors(path, exit).tensors;
+  if (path.ends_with(".npz")) return read_npz(path, exit);
   require_tensor_file(path);
   const std::string file = path.substr(path.rfind('/') + 1);
   return {{file.substr(0, file.size() - 4), read_npy(path, exit)}};

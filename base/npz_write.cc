@@ -145,8 +145,6 @@ std::string end_records(uint64_t members, uint64_t at, uint64_t size) {
   return out;
 }
 
-bool ends_with(std::string_view s, std::string_view end) { return s.ends_with(end); }
-
 }  // namespace
 
 void write_npy(const std::string& path, const HostTensor& tensor) {
@@ -189,7 +187,7 @@ void write_npz(const std::string& path, const std::vector<NamedTensor>& tensors)
 
 void require_tensor_file(const std::string& path) {
   for (const char* known : {".safetensors", ".npz", ".npy"}) {
-    if (ends_with(path, known)) return;
+    if (path.ends_with(known)) return;
   }
   fail(Exit::usage, "E_FILE_TYPE", cat("'", path, "' has no extension that names a tensor file"),
        "known: .safetensors, .npz, .npy");
@@ -197,8 +195,8 @@ void require_tensor_file(const std::string& path) {
 
 void write_tensor_file(const std::string& path, const std::vector<NamedTensor>& tensors) {
   require_tensor_file(path);
-  if (ends_with(path, ".npz")) return write_npz(path, tensors);
-  if (!ends_with(path, ".npy")) return write_safetensors(path, tensors);
+  if (path.ends_with(".npz")) return write_npz(path, tensors);
+  if (!path.ends_with(".npy")) return write_safetensors(path, tensors);
   if (tensors.size() != 1)
     fail(Exit::usage, "E_FILE_TYPE", cat("'", path, "': an .npy file holds one tensor, there are ", tensors.size()),
          "write an .npz or .safetensors file");

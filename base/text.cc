@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -7,34 +9,7 @@
 namespace amp {
 
 bool glob_match(std::string_view pattern, std::string_view name) {
-  size_t p = 0, n = 0, star = std::string_view::npos, star_n = 0;
-  while (n < name.size()) {
-    bool ok = false;
-    size_t next = p + 1;
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      star_n = n;
-      continue;
-    }
-    if (p < pattern.size() && pattern[p] == '[' && pattern.find(']', p + 1) != std::string_view::npos) {
-      const size_t end = pattern.find(']', p + 1);
-      ok = pattern.substr(p + 1, end - p - 1).find(name[n]) != std::string_view::npos;
-      next = end + 1;
-    } else if (p < pattern.size()) {
-      ok = pattern[p] == '?' || pattern[p] == name[n];
-    }
-    if (ok) {
-      p = next;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++star_n;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  return ::fnmatch(std::string(pattern).c_str(), std::string(name).c_str(), FNM_NOESCAPE) == 0;
 }
 
 // Of letters in either case.

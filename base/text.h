@@ -9,7 +9,7 @@
 
 namespace amp {
 
-// Shell-style glob over the whole name: * any run, ? one character, [abc] a set.
+// Shell-style glob over the whole name (fnmatch): * any run, ? one character, [abc] [a-z] [!a] sets. No escapes.
 bool glob_match(std::string_view pattern, std::string_view name);
 
 // The candidate with the smallest edit distance, or "" when none is close (more than a third of the name).

@@ -36,12 +36,21 @@ void at_level(const Fn& fn) {
   const auto v3 = [&]() AMP_INLINE { fn.template operator()<8>(); };
   const auto v2 = [&]() AMP_INLINE { fn.template operator()<4>(); };
   switch (cpu_isa()) {
+#ifdef __clang__  // the tiles of each level, by the compiler's own instructions (base/simd.h)
+    case Isa::v4:
+      return v4();
+    case Isa::v3:
+      return v3();
+    case Isa::v2:
+      return v2();
+#else
     case Isa::v4:
       return detail::run_v4(v4);
     case Isa::v3:
       return detail::run_v3(v3);
     case Isa::v2:
       return detail::run_v2(v2);
+#endif
   }
 }
 
