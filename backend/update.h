@@ -84,13 +84,18 @@ struct UpdateState {
   int64_t index_flag = 0;            // not 0: an index was out of bounds; whoever takes the step is told by an error
 };
 
-class DeviceUpdate {
+// What a training micro-batch is told and what it tells: where backward starts, the sums of its loss terms.
+class LossTerms {
  public:
-  virtual ~DeviceUpdate() = default;
+  virtual ~LossTerms() = default;
+  virtual void seed(size_t i, const Tensor& input) = 0;    // before it runs; not asked where term i has no gradient
+  virtual void add_term(size_t i, const Tensor& sum) = 0;  // after it ran
+};
+
+class DeviceUpdate : public LossTerms {
+ public:
   virtual void set_copies(const std::vector<ParamCache::Copy>& copies) = 0;  // when Programs have been added
   virtual void begin(const std::vector<double>& coefficients) = 0;
-  virtual void seed(size_t i, const Tensor& input) = 0;
-  virtual void add_term(size_t i, const Tensor& sum) = 0;
   virtual void apply() = 0;
   virtual std::optional<UpdateState> take(bool wait) = 0;  // empty: none is there (yet)
   virtual int64_t pending() const = 0;                     // applied and not taken

@@ -15,6 +15,7 @@
 #include "tools/run_losses.h"
 #include "tools/verbs.h"
 #include "trainer/first_nonfinite.h"
+#include "trainer/launch_window.h"
 
 namespace amp {
 
@@ -56,8 +57,9 @@ int first_bad_slot(const Session& session) {
 }
 
 struct Pass {
-  std::vector<double> sums;  // of the loss terms
-  double scale = 1;          // what the gradients carry
+  std::vector<double> sums;            // of the loss terms
+  double scale = 1;                    // what the gradients carry
+  std::shared_ptr<const Graph> graph;  // that was run
 };
 
 // Forward and backward until the scale holds, or cannot be lowered any more.
@@ -66,8 +68,11 @@ Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, co
   for (;;) {
     Pass pass;
     pass.scale = scaler.scale();
-    session.stage_statistics();
-    pass.sums = session.train_micro(losses, batch, window.seeds(pass.scale), false);
+    const Instrumentation look{[&](Program& p) {
+      pass.graph = p.graph();
+      p.run();
+    }};
+    pass.sums = run_window(session, losses, {batch}, window.seeds(pass.scale), &look);
     const StepScale step = scaler.update(scaler.enabled() && (pass.scale == 0 || first_bad_slot(session) >= 0));
     if (step.applied || step.at_floor) {
       if (!step.applied) std::cerr << "warning: gradients are not finite at the loss scale " << pass.scale << '\n';
@@ -127,7 +132,7 @@ int run_grad(const cli::Options& opts) {
   write_tensor_file(opts.str("out"), out);
   if (!opts.str("dump_graph").empty()) {
     FileWriter text(opts.str("dump_graph"));
-    text.write(session.micro_graph(losses, batch)->dump());
+    text.write(pass.graph->dump());
     text.commit();
   }
   nlohmann::json j = {{"loss", window.loss()},

@@ -187,7 +187,7 @@ static int train(const cli::Options& opts, const std::string& only_export) {
     }
     if (opts.flag("profile")) {
       with_advice([&] {
-        print_profile(session->profile(objective.losses, batch, 5));
+        print_profile(profile_operators(*session, objective.losses, batch, 5));
         facts.update = profile_update(*session, config.optimizer, objective.losses, 50);
       });
       if (facts.update) print_profile(*facts.update);
@@ -233,7 +233,6 @@ static int train(const cli::Options& opts, const std::string& only_export) {
                load_checkpoint(checkpoint_path(work + "/checkpoints", result.best_step)).tensors,
                params.as_mutable<float>());
     session->set_params(params);
-    session->params_changed();
     result.last.reset();
   }
   if (const HostTensor ema = trainer->ema(); which == "ema" && ema) {
@@ -244,7 +243,6 @@ static int train(const cli::Options& opts, const std::string& only_export) {
       if (!c.frozen) std::copy_n(ema.as<float>() + c.offset, c.numel, params.as_mutable<float>() + c.offset);
     }
     session->set_params(params);
-    session->params_changed();
     result.last.reset();
   }
   trainer.reset();

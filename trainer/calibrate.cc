@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "trainer/launch_window.h"
 
 namespace amp {
 
@@ -22,16 +23,11 @@ struct Outcome {
 
 // Loss and gradients of all batches; gradients are left in the session's arena times scale.
 Outcome run_batches(Session& session, const Losses& loss, const std::vector<Tensors>& batches, double scale,
-                    const Program::Observer* see) {
+                    const Instrumentation* look) {
   LossWindow window(loss);  // over all batches: gradients are those of the mean, as in training
   for (const Tensors& batch : batches) window.count(batch);
   const std::vector<double> seeds = window.seeds(scale);
-  session.zero_grads();
-  session.state().samples_before = 0;
-  for (size_t m = 0; m < batches.size(); ++m) {
-    window.add(session.train_micro(loss, batches[m], seeds, true, see));
-    session.state().samples_before += batch_rows(loss, batches[m]);
-  }
+  window.add(run_window(session, loss, batches, seeds, look));
   Outcome out;
   out.loss = window.loss();
   const HostTensor grads = session.host_grads();
@@ -67,7 +63,8 @@ Measured measure_ranges(const SourceGraph& g, const SessionOptions& options, con
     NodeRanges& r = out.nodes[static_cast<size_t>(n)];
     (backward ? r.gradient : r.value).add(static_cast<const float*>(t.data), t.numel());
   };
-  const Outcome outcome = run_batches(session, loss, batches, 1, &see);
+  const Instrumentation look{[&](Program& p) { p.run(see); }, false};
+  const Outcome outcome = run_batches(session, loss, batches, 1, &look);
   if (!outcome.finite) {
     fail(Exit::numerical, "E_CALIBRATE", "the fp32 run over the calibration data is not finite",
          "no plan can be better: look at the data and the model first");

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "graph/op.h"
+#include "trainer/launch_window.h"
 
 namespace amp {
 
@@ -25,7 +26,12 @@ class Trace {
     const Program::Observer see = [&](const Node& node, size_t output, const Tensor& t) {
       mark(node.out[output], !finite(HostTensor(t.dtype, t.dims, nullptr, t.data)));
     };
-    const std::vector<double> sums = session.train_micro(losses, batch, seeds, false, &see, &graph_);
+    const Instrumentation look{[&](Program& p) {
+                                 graph_ = p.graph();
+                                 p.run(see);
+                               },
+                               false};
+    const std::vector<double> sums = run_micro(session, losses, batch, seeds, false, &look);
     bad_.resize(static_cast<size_t>(graph_->n_values()), 0);
     for (int32_t i = 0; i < graph_->n_values(); ++i) {
       const Value& v = graph_->value(ValueId{i});

@@ -3,6 +3,7 @@
 #include "backend/measuring_device.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "trainer/launch_window.h"
 
 namespace amp {
 
@@ -36,7 +37,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   o.device = &device;
   Session session(source, o);
   session.prepare(losses, batch);  // may free its programs again
-  session.train_micro(losses, batch, LossWindow(losses).seeds(1), accumulate);
+  run_micro(session, losses, batch, LossWindow(losses).seeds(1), accumulate);
   const int64_t wide = size_of(o.float_type);
   const FlatLayout& layout = session.layout();
   MemoryEstimate b;

@@ -5,6 +5,7 @@
 #include "backend/memory_phase.h"
 #include "base/error.h"
 #include "trainer/flat_views.h"
+#include "trainer/launch_window.h"
 
 namespace amp {
 
@@ -38,16 +39,10 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
 
 void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
   update_->begin(counted.seeds(1));
-  const bool accumulate = w.batches.size() > 1;
-  if (accumulate) session_.zero_grads();
   session_.state().step = w.step;
-  session_.stage_statistics();
-  int64_t row = 0;
-  for (size_t m = 0; m < w.batches.size(); ++m) {
-    session_.state().samples_before = row;  // random nodes count samples, whatever the cut into micro-batches
-    row += w.rows[m];
-    session_.launch_micro(*w.losses, w.batches[m], *update_, accumulate);
-  }
+  launch_window(session_, *w.losses, w.batches, w.rows, *update_);
+  if (session_.copies().size() != told_copies_) update_->set_copies(session_.copies().copies());
+  told_copies_ = session_.copies().size();
   if (w.inject_overflow) session_.device().upload(session_.grads(), &kInfinity, sizeof kInfinity);
   update_->apply();
   asked_.push_back({w.step, counted});

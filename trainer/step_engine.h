@@ -66,6 +66,7 @@ class StepEngine {
   LossScaler scaler_;  // for its rules about what may be restored; the state is the device's
   std::unique_ptr<DeviceUpdate> update_;
   std::deque<Asked> asked_;
+  size_t told_copies_ = 0;  // of 16 bits, those that the update knows: a new bucket's Program may have added some
 };
 
 // What a device is told of a run.

@@ -292,7 +292,6 @@ void Trainer::resume(const Checkpoint& c) {
   }
   step_ = saved_step_ = c.step;
   if (evaluation_due_) saved_step_ = -1;  // its checkpoint is written again, with what the evaluation finds
-  session_.params_changed();
 }
 
 }  // namespace amp

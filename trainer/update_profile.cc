@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "trainer/launch_window.h"
 #include "trainer/step_engine.h"
 
 namespace amp {
@@ -34,6 +35,21 @@ int64_t bytes_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& co
 
 }  // namespace
 
+std::map<std::string, double> profile_operators(Session& session, const Losses& losses, const Tensors& batch,
+                                                int repeats) {
+  std::map<std::string, double> sum;
+  double share = 0;  // of the run: the first one warms up
+  const Instrumentation look{[&](Program& p) {
+    for (const auto& [op, seconds] : p.profile()) sum[op] += seconds * share;
+  }};
+  const std::vector<double> seeds(LossWindow(losses).seeds(1).size(), 1);
+  for (int r = -1; r < repeats; ++r) {
+    share = r < 0 ? 0 : 1.0 / repeats;
+    run_window(session, losses, {batch}, seeds, &look);
+  }
+  return sum;
+}
+
 std::optional<UpdateProfile> profile_update(Session& session, const OptimizerConfig& optimizer, const Losses& losses,
                                             int repeats) {
   Device& device = session.device();
@@ -47,7 +63,7 @@ std::optional<UpdateProfile> profile_update(Session& session, const OptimizerCon
   UpdateProfile out;
   {
     const std::unique_ptr<DeviceUpdate> update = device.make_update(spec);
-    update->set_copies(session.copies());
+    update->set_copies(session.copies().copies());
     update->begin(std::vector<double>(static_cast<size_t>(spec.terms), 1));
     const auto once = [&] {
       update->apply();
@@ -57,7 +73,7 @@ std::optional<UpdateProfile> profile_update(Session& session, const OptimizerCon
     for (int i = 0; i < 3; ++i) once();  // launched one by one, recorded, replayed
     out.seconds = seconds_of(device, repeats, once);
   }
-  out.bytes = bytes_of(spec, session.copies());
+  out.bytes = bytes_of(spec, session.copies().copies());
   // Larger than the caches of today's GPUs, or as large as what the update touches.
   const int64_t size = std::clamp<int64_t>(out.bytes / 2, 1 << 20, 1 << 30);
   const DeviceMemory from = device.allocate(size), to = device.allocate(size);

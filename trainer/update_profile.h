@@ -1,13 +1,21 @@
-// How fast a device's update is, beside what the same device copies.
+// Where a training step's time goes: operators of a micro-batch, and how fast a device's update is beside what the same
+// device copies.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "trainer/losses.h"
 #include "trainer/session.h"
 
 namespace amp {
+
+// Seconds by operator of a training micro-batch, each operator's share of `repeats` runs averaged. Gradients are those
+// of the sum of all loss terms; staged statistics are left in disorder.
+std::map<std::string, double> profile_operators(Session& session, const Losses& losses, const Tensors& batch,
+                                                int repeats);
 
 struct UpdateProfile {
   double seconds = 0;           // of one update: norm, unscaling, clipping, optimizer, EMA, 16-bit copies

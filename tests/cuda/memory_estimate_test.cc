@@ -9,6 +9,7 @@
 #include "tests/cuda/gpu.h"
 #include "tests/support.h"
 #include "tests/zoo/golden.h"
+#include "trainer/launch_window.h"
 #include "trainer/step_engine.h"
 #include "trainer/update_profile.h"
 
@@ -24,7 +25,7 @@ TEST_CASE("the memory bill is what a session takes", "[cuda]") {
   const MemoryEstimate bill = estimate_memory(g.model.graph, o, adam, g.loss, g.batch, false);
   Session session(g.model.graph, o);
   session.prepare(g.loss, g.batch);
-  session.train_micro(g.loss, g.batch, seeds_of(g), false);
+  run_micro(session, g.loss, g.batch, seeds_of(g), false);
   CHECK(bill.activations == session.activation_bytes());
   CHECK(bill.parameters == session.layout().size() * 4);
   CHECK(bill.gradients == session.layout().trained_size() * 4);

@@ -64,7 +64,7 @@ TEST_CASE("adapters train as PyTorch's, ten steps, and export merged or kept") {
           const auto* grads = static_cast<const float*>(s.grads());
           REQUIRE(optimizer.apply(static_cast<float*>(s.params()), grads, 1, optimizer.inspect(grads, 1),
                                   c.rule == "sgd" ? 0.2 : 0.05));
-          s.params_changed();
+          s.set_params(s.host_params());
         }
         size_t moved = 0;
         const std::vector<TrainedTensor> after = all_parameters(s);

@@ -14,6 +14,7 @@
 #include "importer/export.h"
 #include "importer/import.h"
 #include "tests/support.h"
+#include "trainer/launch_window.h"
 #include "trainer/session.h"
 
 namespace amp::test {
@@ -44,7 +45,7 @@ inline double step_loss(Session& s, const LossSpec& loss, const Tensors& batch) 
   const std::vector<double> items = count_items(loss, batch.at("label"));
   std::vector<double> seeds;
   for (const double n : items) seeds.push_back((items.size() == 2 ? 0.5 : 1.0) / n);
-  const std::vector<double> sums = s.train_micro(loss, batch, seeds, false);
+  const std::vector<double> sums = run_micro(s, loss, batch, seeds, false);
   double value = 0;
   for (size_t i = 0; i < sums.size(); ++i) value += sums[i] * seeds[i];
   return value;

@@ -5,6 +5,7 @@
 
 #include "../precision/text_graph.h"
 #include "laid_out.h"
+#include "trainer/launch_window.h"
 
 namespace amp::test {
 
@@ -46,13 +47,13 @@ RunResult run(const SourceGraph& g, const PrecisionPlan* plan, const LossSpec& l
   RunResult out;
   for (int step = 0; step < o.steps; ++step) {
     const double scale = scaler.scale();
-    const std::vector<double> sums = session.train_micro(loss, batch, {scale / items.at(0)}, false);
+    const std::vector<double> sums = run_micro(session, loss, batch, {scale / items.at(0)}, false);
     out.loss.push_back(sums.at(0) / items.at(0));
     const GradStats stats = optimizer.inspect(grads, scale);
     if (optimizer.apply(params, grads, scale, stats, o.lr)) {
       for (int64_t i = 0; o.low_weights && i < session.layout().size(); ++i)
         params[i] = Half::decode(Half::encode(params[i]));
-      session.params_changed();
+      session.set_params(session.host_params());
     }
     const StepScale r = scaler.update(stats.found_inf);
     ++(r.applied ? out.applied : out.skipped);

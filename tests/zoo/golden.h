@@ -40,7 +40,7 @@ struct Golden {
 };
 
 std::vector<double> seeds_of(const Golden& g);                     // 1 / items, in halves for two terms
-double loss_of(const Golden& g, const std::vector<double>& sums);  // of train_micro or eval_micro
+double loss_of(const Golden& g, const std::vector<double>& sums);  // of run_micro or eval_micro
 
 // One forward and backward pass: the loss. Gradients stay in the session.
 double run_gradients(Session& session, const Golden& g);

@@ -199,7 +199,7 @@ TEST_CASE("statistics beyond fp16 do not break evaluation under a 16-bit plan", 
   set("conv1.bias", 1000);
   set("bn1.running_mean", 1000);
   set("bn1.running_var", 1e6f);
-  job.session->params_changed();
+  job.session->set_params(job.session->host_params());
   const int logits = job.model.graph.find("logits");
   const std::vector<float> low = floats(job.session->forward({logits}, {{"x", x}}).begin()->second);
   check_close(low, floats(job.session->forward({logits}, {{"x", x}}, true).begin()->second), 2e-2);

@@ -1,0 +1,150 @@
+#include "trainer/graph_compiler.h"
+
+#include <algorithm>
+#include <map>
+
+#include "backend/interpreter.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "graph/autodiff.h"
+#include "graph/passes.h"
+#include "ops/add_norm_fusion.h"
+#include "ops/composites.h"
+#include "ops/fuse.h"
+#include "ops/matmul_gelu.h"
+#include "ops/qkv.h"
+#include "precision/apply.h"
+#include "trainer/losses/loss.h"
+
+namespace amp {
+
+std::vector<int> GraphCompiler::values_named(const std::vector<std::string>& wanted) const {
+  std::vector<int> out;
+  for (const std::string& name : wanted) {
+    const int v = source_.find(name);
+    if (v < 0) {
+      std::vector<std::string> names;
+      for (const int o : source_.outputs) names.push_back(source_.values[static_cast<size_t>(o)].name);
+      const std::string near = nearest(name, names);
+      fail(Exit::usage, "E_LOSS_IO", cat("the model has no output '", printable(name), "'"),
+           near.empty() ? "outputs: " + join(names, ", ") : "did you mean '" + near + "'?");
+    }
+    out.push_back(v);
+  }
+  return out;
+}
+
+std::vector<int> GraphCompiler::loss_values(const Losses& losses) const {
+  std::vector<int> out;
+  for (const LossSpec& s : losses.parts) {
+    for (const int v : values_named(s.values())) {
+      if (std::find(out.begin(), out.end(), v) == out.end()) out.push_back(v);
+    }
+  }
+  return out;
+}
+
+void GraphCompiler::build_losses(const Losses& losses, const Tensors& batch, const Bound& bound, Builder& b) const {
+  Graph& graph = b.mutable_graph();
+  b.origin = Origin{-1, "loss"};
+  const auto input = [&](const std::string& name) {
+    if (const ValueId v = graph.input(name)) return v;  // two losses, or a loss and the model, read one tensor
+    const auto it = batch.find(name);
+    if (it == batch.end())
+      fail(Exit::data, "E_DATA_COLUMN", cat("the data has no '", printable(name), "'"),
+           "a loss needs one: add a column (tensor) of that name");
+    return graph.add_input(name, is_float(it->second.dtype()) ? options_.float_type : it->second.dtype(),
+                           it->second.dims());
+  };
+  size_t terms = 0;
+  for (const LossSpec& s : losses.parts) {
+    LossInputs in;
+    for (const int v : values_named(s.values())) in.outputs.push_back(bound.values[static_cast<size_t>(v)]);
+    if (const std::string label = s.label_name(); !label.empty()) in.label = input(label);
+    if (loss_rule(s.kind).teacher) {
+      for (const std::string& o : s.outputs) in.teacher.push_back(input(teacher_name(o)));
+    }
+    in.rows = batch_rows(losses, batch);
+    for (const ValueId sum : build_loss(b, s, in)) graph.outputs.push_back({loss_output(terms++), sum});
+  }
+}
+
+std::vector<DType> GraphCompiler::plan_of(GraphForm form) const {
+  return form == GraphForm::eval_full ? std::vector<DType>{} : options_.compute;
+}
+
+std::shared_ptr<Graph> GraphCompiler::compose(const GraphRequest& r) const {
+  const Evaluator evaluator = cpu_evaluator();
+  const bool train = r.form == GraphForm::train;
+  auto graph = std::make_shared<Graph>();
+  {
+    Builder b(*graph, evaluator);
+    BindOptions o;
+    o.float_type = options_.float_type;
+    o.train = train;
+    o.batchnorm_train = train && options_.batchnorm_train;
+    o.batchnorm_as_written = !train && options_.batchnorm_as_written;
+    o.outputs = r.outputs;
+    const std::vector<int> values = r.losses ? loss_values(*r.losses) : std::vector<int>{};
+    o.outputs.insert(o.outputs.end(), values.begin(), values.end());
+    for (const auto& [name, t] : r.batch) o.input_dims[name] = t.dims();
+    const Bound bound = bind(source_, table_, o, b);
+    for (const int v : r.outputs)
+      graph->outputs.push_back({source_.values[static_cast<size_t>(v)].name, bound.values[static_cast<size_t>(v)]});
+    if (r.losses) build_losses(*r.losses, r.batch, bound, b);
+  }
+  *graph = form_composites(prune(*graph), plan_of(r.form), evaluator);
+  return graph;
+}
+
+std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, GraphForm form) const {
+  const Evaluator evaluator = cpu_evaluator();
+  const std::vector<DType> plan = plan_of(form);
+  if (traits_.merges_qkv) *graph = merge_qkv(*graph, plan, evaluator);
+  if (!plan.empty()) *graph = apply_precision(*graph, plan, options_.low, evaluator);
+  if (form == GraphForm::train) {
+    differentiate(*graph);
+    *graph = absorb_casts(prune(*graph));
+  }
+  return graph;
+}
+
+std::vector<ValueId> GraphCompiler::trainable(const Graph& graph) const {
+  std::vector<ValueId> out;
+  for (int32_t i = 0; i < graph.n_values(); ++i) {
+    const Value& v = graph.value(ValueId{i});
+    if (v.kind == ValueKind::param &&
+        source_.values[static_cast<size_t>(table_.source_value[static_cast<size_t>(v.slot)])].trainable)
+      out.push_back(ValueId{i});
+  }
+  return out;
+}
+
+void GraphCompiler::differentiate(Graph& graph) const {
+  Builder b(graph, cpu_evaluator());
+  const std::vector<ValueId> wrt = trainable(graph);
+  Autodiff ad(b, wrt);
+  std::map<std::string, ValueId> sums;
+  for (const Graph::Output& o : graph.outputs) sums.emplace(o.name, o.value);
+  for (size_t i = 0; sums.count(loss_output(i)); ++i) {
+    const ValueId sum = sums.at(loss_output(i));
+    const ValueId seed = graph.add_input(seed_input(i), options_.float_type, {});
+    ad.seed(sum, b.reshape(seed, b.dims(sum)));
+  }
+  ad.run();
+  for (const ValueId p : wrt) {
+    const ValueId g = ad.grad(p);
+    if (g) graph.param_grads.push_back({graph.value(p).slot, g});
+  }
+}
+
+void GraphCompiler::fuse(Graph& graph) const {
+  if (!options_.fusion) return;
+  graph = fuse_norms(graph);
+  if (traits_.fuses_elementwise) graph = fuse_elementwise(fuse_gelu(graph));
+}
+
+std::string loss_output(size_t term) { return cat("loss.", term); }
+std::string seed_input(size_t term) { return cat("seed.", term); }
+
+}  // namespace amp

@@ -1,0 +1,72 @@
+// GraphCompiler: a model, losses and the shapes of a batch -> the graph that a micro-batch runs. Nothing of a device's
+// memory is known here, and the same request gives the same graph.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/device.h"
+#include "graph/bind.h"
+#include "trainer/losses.h"
+
+namespace amp {
+
+struct GraphOptions {
+  DType float_type = DType::f32;  // f64 for checks
+  std::vector<DType> compute;     // by source node; empty: everything in float_type
+  DType low = DType::f16;         // the plan's 16-bit type
+  bool batchnorm_train = false;
+  // outside training, nodes in training form use batch statistics, as in inference engines
+  bool batchnorm_as_written = false;
+  // sums and norms (ops/add_norm_fusion.h), elementwise nodes (ops/fuse.h) are fused, where the device gains by it
+  bool fusion = true;
+};
+
+enum class GraphForm : uint8_t { train, eval, eval_full };  // eval_full: without the precision plan
+
+// Of the batch only names, types and shapes matter.
+struct GraphRequest {
+  GraphForm form = GraphForm::eval;
+  const Losses* losses = nullptr;  // null: outputs alone
+  std::vector<int> outputs;        // source values
+  const Tensors& batch;
+};
+
+class GraphCompiler {
+ public:
+  // Source and table must outlive the compiler.
+  GraphCompiler(const SourceGraph& source, const ParamTable& table, const GraphOptions& options,
+                const DeviceTraits& traits)
+      : source_(source), table_(table), options_(options), traits_(traits) {}
+
+  // Outputs: the values asked for under their names, "loss.I" for the sum of loss term I, running statistics.
+  std::shared_ptr<Graph> compile(const GraphRequest& r) const { return finish(compose(r), r.form); }
+  // Its two halves; between them padding may be removed. compose: the model bound, losses, composites. finish: the
+  // precision plan; in training an input "seed.I" for every loss term, and the parameters' gradients.
+  std::shared_ptr<Graph> compose(const GraphRequest& r) const;
+  std::shared_ptr<Graph> finish(std::shared_ptr<Graph> composed, GraphForm form) const;
+  void fuse(Graph& graph) const;  // the last passes, with options.fusion
+
+  std::vector<int> loss_values(const Losses& losses) const;  // what they read, each once; E_LOSS_IO
+  const SourceGraph& source() const { return source_; }
+  const GraphOptions& options() const { return options_; }
+
+ private:
+  std::vector<int> values_named(const std::vector<std::string>& names) const;
+  void build_losses(const Losses& losses, const Tensors& batch, const Bound& bound, Builder& b) const;
+  std::vector<ValueId> trainable(const Graph& graph) const;
+  void differentiate(Graph& graph) const;
+  std::vector<DType> plan_of(GraphForm form) const;
+
+  const SourceGraph& source_;
+  const ParamTable& table_;
+  const GraphOptions options_;
+  const DeviceTraits traits_;
+};
+
+// The names of a compiled graph's loss sums, and of the inputs that backward starts from.
+std::string loss_output(size_t term);
+std::string seed_input(size_t term);
+
+}  // namespace amp

@@ -1,0 +1,36 @@
+#include "trainer/launch_window.h"
+
+#include "trainer/host_terms.h"
+
+namespace amp {
+
+void launch_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
+                   const std::vector<int64_t>& rows, LossTerms& terms, const Instrumentation* look) {
+  const bool accumulate = batches.size() > 1;
+  if (accumulate) session.zero_grads();
+  session.stage_statistics();
+  int64_t row = 0;
+  for (size_t m = 0; m < batches.size(); ++m) {
+    session.state().samples_before = row;  // random nodes count samples, whatever the cut into micro-batches
+    row += rows[m];
+    session.launch_micro(losses, batches[m], terms, accumulate, look);
+  }
+}
+
+std::vector<double> run_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
+                               const std::vector<double>& seeds, const Instrumentation* look) {
+  std::vector<int64_t> rows;
+  for (const Tensors& batch : batches) rows.push_back(batch_rows(losses, batch));
+  HostTerms terms(session.device(), seeds);
+  launch_window(session, losses, batches, rows, terms, look);
+  return terms.sums();
+}
+
+std::vector<double> run_micro(Session& session, const Losses& losses, const Tensors& batch,
+                              const std::vector<double>& seeds, bool accumulate, const Instrumentation* look) {
+  HostTerms terms(session.device(), seeds);
+  session.launch_micro(losses, batch, terms, accumulate, look);
+  return terms.sums();
+}
+
+}  // namespace amp

@@ -1,0 +1,25 @@
+// A window's micro-batches, one after the other: the one way in which they are run, by the step engine and by those who
+// want losses and gradients alone.
+#pragma once
+
+#include <vector>
+
+#include "trainer/session.h"
+
+namespace amp {
+
+// Afterwards the gradient arena holds the gradients of the whole window, the staged statistics are where it leaves
+// them. rows: of each micro-batch, what random nodes count.
+void launch_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
+                   const std::vector<int64_t>& rows, LossTerms& terms, const Instrumentation* look = nullptr);
+
+// The same for whoever waits for it: backward starts at these seeds, the result is the sum of each loss term.
+std::vector<double> run_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
+                               const std::vector<double>& seeds, const Instrumentation* look = nullptr);
+
+// A single micro-batch, as one of a window's: statistics move on, gradients are written or, accumulating, added.
+std::vector<double> run_micro(Session& session, const Losses& losses, const Tensors& batch,
+                              const std::vector<double>& seeds, bool accumulate = false,
+                              const Instrumentation* look = nullptr);
+
+}  // namespace amp

@@ -1,0 +1,42 @@
+// PaddingRemoval: which micro-batches of a session are computed without their padding. The plan of a bucket is made
+// from its graph (trainer/packing.h); a batch is packed if what it holds allows; the guard (trainer/padding_guard.h)
+// compares now and then.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "trainer/padding_guard.h"
+#include "trainer/program_cache.h"
+
+namespace amp {
+
+class PaddingRemoval {
+ public:
+  // All must outlive it.
+  PaddingRemoval(const GraphCompiler& compiler, ProgramCache& programs, const RunState& state, bool enabled)
+      : compiler_(compiler), programs_(programs), state_(state), enabled_(enabled) {}
+
+  // How this batch is packed; nothing: it keeps its padding. compare: when the guard asks for it.
+  std::optional<Packing> packing(const GraphRequest& r, bool compare);
+  // GraphCompiler::compose(), without padding where there is a packing.
+  std::shared_ptr<Graph> compose(const GraphRequest& r, const Packing* packing);
+
+  PaddingGuard& guard() { return guard_; }
+
+ private:
+  const PaddingPlan& plan(const GraphRequest& r);
+  PaddingGuard::Verdict compare(const Losses& losses, const Tensors& batch);
+  LossesAndGradients losses_and_gradients(const GraphRequest& r, const Packing* packing);
+
+  const GraphCompiler& compiler_;
+  ProgramCache& programs_;
+  const RunState& state_;
+  const bool enabled_;
+  std::map<GraphKey, PaddingPlan> plans_;
+  PaddingGuard guard_;
+  bool said_why_ = false;  // why padding stays
+};
+
+}  // namespace amp

@@ -1,0 +1,65 @@
+#include "trainer/program_cache.h"
+
+#include "backend/memory_phase.h"
+#include "base/text.h"
+#include "graph/limits.h"
+
+namespace amp {
+
+Bucket bucket_of(const Tensors& batch) {
+  Bucket out;
+  for (const auto& [name, t] : batch) out.emplace_back(name, t.dtype(), t.dims());
+  return out;
+}
+
+std::string shapes_of(const Tensors& batch) {
+  std::vector<std::string> words;
+  for (const auto& [name, t] : batch) words.push_back(cat(printable(name), ' ', to_string(t.dims())));
+  return join(words, ", ");
+}
+
+// Before any of it is touched.
+static void refuse_large(const Program& p, const SourceGraph& g, const Tensors& batch) {
+  std::map<std::string, Dims> shapes;
+  for (const auto& [name, t] : batch) shapes[name] = t.dims();
+  const int64_t limit = activation_limit(g, shapes);
+  if (p.arena_bytes() > limit)
+    refuse_bytes(cat("tensors that live at the same time have ", p.arena_bytes(), " bytes"), limit);
+}
+
+ProgramOptions ProgramCache::options(GraphForm form, bool accumulate) {
+  const bool train = form == GraphForm::train;
+  ProgramOptions o;
+  o.device = &params_.device();
+  o.arena = arena_.get();
+  o.cache = &params_.copies();
+  o.state = &state_;
+  o.accumulate = accumulate;
+  const std::vector<Chunk>& chunks = params_.layout().chunks();
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    const int slot = static_cast<int>(i);
+    const auto staged = params_.staged().find(slot);
+    o.params.push_back(train && staged != params_.staged().end() ? staged->second : params_.weight(slot));
+    o.grads.push_back(train && !chunks[i].frozen ? params_.gradient(slot) : Tensor{});
+  }
+  return o;
+}
+
+BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
+                                 const std::function<std::shared_ptr<Graph>()>& composed) {
+  const Packing* packing = kind.packing;
+  auto& slot = programs_[Key{GraphKey(r), kind.accumulate, kind.fused, packing ? packing->tokens : 0}];
+  if (slot) return *slot;
+  const std::shared_ptr<Graph> graph = compiler_.finish(composed(), r.form);
+  if (kind.fused) compiler_.fuse(*graph);
+  params_.reach(*graph);
+  if (r.form == GraphForm::train) params_.need_grads();
+  auto made = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(r.batch)), [&] {
+    return std::make_unique<BucketProgram>(graph, options(r.form, kind.accumulate), r.batch, packing, params_.staged());
+  });
+  refuse_large(made->program(), compiler_.source(), r.batch);
+  slot = std::move(made);
+  return *slot;
+}
+
+}  // namespace amp
