@@ -17,10 +17,12 @@ using namespace amp;
 using namespace amp::test;
 
 TEST_CASE("the memory bill is what a session takes", "[cuda]") {
-  const auto device = cuda::make_emulated_device();
+  const auto emulated = cuda::make_emulated_device();
+  Device* const device = GENERATE(false, true) ? static_cast<Device*>(emulated.get()) : &cpu_device();
+  INFO(device->description());
   const Golden g(test_data() + "/zoo/lenet_relu_dyn18");
   SessionOptions o;
-  o.device = device.get();
+  o.device = device;
   OptimizerConfig adam;
   const MemoryEstimate bill = estimate_memory(g.model.graph, o, adam, g.loss, g.batch, false);
   Session session(g.model.graph, o);

@@ -19,100 +19,14 @@
 #include "importer/import.h"
 #include "importer/tensor_file.h"
 #include "precision/op_list.h"
+#include "tests/node/ort_gradients.h"
 #include "tests/support.h"
 
 using namespace amp;
+using namespace amp::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-// The gradient builders of ONNX Runtime training 1.19.2, its last release, by the operator that they differentiate.
-const std::set<std::string> kOrt = {"Cast",
-                                    "Sin",
-                                    "Cos",
-                                    "Log",
-                                    "Tanh",
-                                    "Sqrt",
-                                    "Erf",
-                                    "MatMul",
-                                    "FusedMatMul",
-                                    "Split",
-                                    "Relu",
-                                    "Pow",
-                                    "ReduceMean",
-                                    "ReduceSum",
-                                    "ReduceLogSumExp",
-                                    "ReduceL2",
-                                    "Add",
-                                    "Sub",
-                                    "Mul",
-                                    "Div",
-                                    "Neg",
-                                    "Concat",
-                                    "ConcatTraining",
-                                    "Reshape",
-                                    "Transpose",
-                                    "Gemm",
-                                    "MaxPool",
-                                    "Gather",
-                                    "Conv",
-                                    "ConvTranspose",
-                                    "Squeeze",
-                                    "Unsqueeze",
-                                    "Sigmoid",
-                                    "Softmax",
-                                    "LogSoftmax",
-                                    "SoftmaxCrossEntropy",
-                                    "SparseSoftmaxCrossEntropy",
-                                    "SoftmaxCrossEntropyLoss",
-                                    "SoftmaxCrossEntropyLossInternal",
-                                    "GlobalAveragePool",
-                                    "AveragePool",
-                                    "Dropout",
-                                    "GatherND",
-                                    "GatherElements",
-                                    "Gelu",
-                                    "BiasGelu",
-                                    "FastGelu",
-                                    "QuickGelu",
-                                    "LayerNormalization",
-                                    "SimplifiedLayerNormalization",
-                                    "BatchNormInternal",
-                                    "MegatronF",
-                                    "MegatronG",
-                                    "Slice",
-                                    "Where",
-                                    "Send",
-                                    "Recv",
-                                    "Expand",
-                                    "Exp",
-                                    "Flatten",
-                                    "TopK",
-                                    "Clip",
-                                    "Abs",
-                                    "Min",
-                                    "Max",
-                                    "Tile",
-                                    "Pad",
-                                    "Identity",
-                                    "PythonOp",
-                                    "ScatterND",
-                                    "ScatterElements",
-                                    "ExternalOp",
-                                    "LeakyRelu",
-                                    "LSTM",
-                                    "GRU",
-                                    "Reciprocal",
-                                    "Resize",
-                                    "ScaledSum",
-                                    "Trilu",
-                                    "FakeQuant",
-                                    "PadAndUnflatten",
-                                    "FlattenAndUnpad",
-                                    "ShrunkenGather",
-                                    "MatMulBnb4"};
-// What they made inside the training graph only stands in files as this.
-const std::map<std::string, std::string> kOrtInside = {{"BatchNormInternal", "BatchNormalization"}};
 
 enum class Flow { none, zero, yes };  // what arrives at the floating inputs
 
@@ -355,8 +269,9 @@ std::string document(const Table& seen) {
     rows += cat("| ", domain.empty() ? "" : domain + "::", name, " | ", join(from, ", "), " | ", gradient, " | ", core,
                 " | ", kernel, " | ", cuda_kernel, " | ", class_of(o1, domain, name), " |\n");
   }
+  const std::set<std::string> ort = ort_gradients();
   std::vector<std::string> missing;
-  for (const std::string& name : kOrt) {
+  for (const std::string& name : ort) {
     const auto inside = kOrtInside.find(name);
     if (!with_gradient.count(inside == kOrtInside.end() ? name : inside->second)) missing.push_back(name);
   }
@@ -368,7 +283,7 @@ std::string document(const Table& seen) {
       " of them (integers, comparisons and steps such as Floor have none). Operators that are not listed but have a\n"
       "function body in the ONNX standard are computed by it.\n\n"
       "ONNX Runtime training 1.19.2, its last release, had gradients for ",
-      kOrt.size(), " operators, ", kOrt.size() - missing.size(),
+      ort.size(), " operators, ", ort.size() - missing.size(),
       " of them among ours. Not among ours: ", join(missing, ", "),
       ".\nAll of these are made by its graph builder and stand in no exported file.\n\n"
       "* versions: the opsets from which on a rule holds. gradient: found by differentiating an example; `-`: none is "
@@ -400,5 +315,5 @@ TEST_CASE("docs/operators.md says what the operator tables say", "[docs]") {
   CHECK(have == want);
   size_t differentiated = 0;
   for (const auto& [name, s] : seen) differentiated += s.flow == Flow::yes;
-  CHECK(differentiated > kOrt.size());
+  CHECK(differentiated > ort_gradients().size());
 }
