@@ -1,5 +1,5 @@
-// What the CPU kernels of FusedAttention and FusedAttentionGrad share: their operands as matrices of a head, products of
-// these, masks and dropout of a block of rows.
+// What the CPU kernels of FusedAttention and FusedAttentionGrad share: their operands as matrices of a head, products
+// of these, masks and dropout of a block of rows.
 #pragma once
 
 #include <algorithm>
