@@ -78,7 +78,15 @@ AnswerKey parse_squad(std::string_view bytes, const std::string& name) {
   return key;
 }
 
-std::vector<LabelledText> encode_questions(AnswerKey& key, const WordPiece& tokenizer, int64_t max_seq_len,
+namespace {
+// The token that stands for "no answer here".
+int64_t cls_in(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+  const auto at = std::find(ids.begin(), ids.end(), tokenizer.special().cls);
+  return at == ids.end() ? 0 : at - ids.begin();
+}
+}  // namespace
+
+std::vector<LabelledText> encode_questions(AnswerKey& key, const Tokenizer& tokenizer, int64_t max_seq_len,
                                            int64_t doc_stride) {
   const int64_t most = max_seq_len > 0 ? max_seq_len : INT32_MAX;
   if (most < 8)
@@ -89,35 +97,33 @@ std::vector<LabelledText> encode_questions(AnswerKey& key, const WordPiece& toke
   key.windows.clear();
   for (size_t q = 0; q < key.questions.size(); ++q) {
     const std::vector<Piece>& all = passages[key.questions[q].passage];
-    std::vector<int32_t> ids = tokenizer.tokenize(key.questions[q].text);
-    ids.resize(std::min(ids.size(), static_cast<size_t>(most / 2)));
-    ids.insert(ids.begin(), tokenizer.vocab().cls());
-    ids.push_back(tokenizer.vocab().sep());
-    const auto head = static_cast<int64_t>(ids.size()), total = static_cast<int64_t>(all.size());
-    const int64_t room = most - head - 1,
+    std::vector<Piece> question = tokenizer.pieces(key.questions[q].text);
+    question.resize(std::min(question.size(), static_cast<size_t>(most / 2)));
+    const auto asked = static_cast<int64_t>(question.size()), total = static_cast<int64_t>(all.size());
+    const int64_t head = ids_before(tokenizer.pair(), FramePart::What::second, asked);
+    const int64_t room = most - asked - specials_in(tokenizer.pair()),
                   step = std::max<int64_t>(1, room - std::clamp<int64_t>(doc_stride, 0, room - 1));
     const Answer& answer = key.questions[q].answers.front();
     const int64_t begin = answer.begin, end = begin + count_code_points(answer.text);
     for (int64_t at = 0; at == 0 || at - step + room < total; at += step) {
       const int64_t stop = std::min(total, at + room);
+      const std::span<const Piece> part =
+          std::span(all).subspan(static_cast<size_t>(at), static_cast<size_t>(stop - at));
       LabelledText s;
       s.line = static_cast<int64_t>(q) + 1;
-      s.encoding.ids = ids;
-      s.encoding.types.assign(ids.size(), 0);
+      s.encoding = assemble(tokenizer.pair(), question, part);
       AnswerKey::Window w{q, head, {}};
       int64_t first = -1, last = -1;
-      for (int64_t i = at; i < stop; ++i) {
-        const Piece& p = all[static_cast<size_t>(i)];
-        s.encoding.ids.push_back(p.id);
+      for (const Piece& p : part) {
+        const int64_t token = head + static_cast<int64_t>(w.parts.size());
         w.parts.emplace_back(p.begin, p.end);
-        if (p.begin <= begin) first = head + i - at;         // the last that begins no later
-        if (last < 0 && p.end >= end) last = head + i - at;  // the first that ends no earlier
+        if (p.begin <= begin) first = token;         // the last that begins no later
+        if (last < 0 && p.end >= end) last = token;  // the first that ends no earlier
       }
-      s.encoding.ids.push_back(tokenizer.vocab().sep());
-      s.encoding.types.resize(s.encoding.ids.size(), 1);
       const bool inside =
           end > begin && !w.parts.empty() && w.parts.front().first <= begin && w.parts.back().second >= end;
-      s.labels = inside ? std::vector<int64_t>{first, last} : std::vector<int64_t>{0, 0};
+      s.labels =
+          inside ? std::vector<int64_t>{first, last} : std::vector<int64_t>(2, cls_in(tokenizer, s.encoding.ids));
       out.push_back(std::move(s));
       key.windows.push_back(std::move(w));
     }

@@ -48,7 +48,7 @@ AnswerKey parse_squad(std::string_view bytes, const std::string& name);
 
 // The samples of all questions; fills key.windows. E_SEQ_LEN when max_seq_len leaves no room beside the question; a
 // question longer than half of it is cut there.
-std::vector<LabelledText> encode_questions(AnswerKey& key, const WordPiece& tokenizer, int64_t max_seq_len,
+std::vector<LabelledText> encode_questions(AnswerKey& key, const Tokenizer& tokenizer, int64_t max_seq_len,
                                            int64_t doc_stride);
 
 }  // namespace amp

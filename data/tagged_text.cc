@@ -102,18 +102,20 @@ std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const s
 }
 
 std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::string& name,
-                                        const WordPiece& tokenizer, std::span<const std::string> classes,
+                                        const Tokenizer& tokenizer, std::span<const std::string> classes,
                                         int64_t max_seq_len) {
-  if (max_seq_len != 0 && max_seq_len < 2)
-    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take 2"));
+  const Frame& frame = tokenizer.single();
+  const int64_t specials = specials_in(frame), before = ids_before(frame, FramePart::What::first, 0);
+  if (max_seq_len != 0 && max_seq_len < specials)
+    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials));
   std::unordered_map<std::string_view, int64_t> ids;
   for (size_t i = 0; i < classes.size(); ++i) ids.emplace(classes[i], static_cast<int64_t>(i));
   std::vector<LabelledText> out;
   for (const TaggedText& text : texts) {
     LabelledText s;
     s.line = text.line;
-    s.encoding.ids = {tokenizer.vocab().cls()};
-    s.labels = {kIgnoreIndex};
+    std::vector<Piece> all;
+    std::vector<int64_t> labels;
     for (size_t w = 0; w < text.words.size(); ++w) {
       const auto known = ids.find(text.tags[w]);
       if (known == ids.end()) {
@@ -122,19 +124,17 @@ std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, co
                  printable(text.tags[w]), "', which is not one of the ", classes.size(), " known ones"),
              "tags come from the training data; correct the text or add such texts to the training data");
       }
-      const std::vector<int32_t> pieces = tokenizer.tokenize(text.words[w]);
-      s.encoding.ids.insert(s.encoding.ids.end(), pieces.begin(), pieces.end());
+      const std::vector<int32_t> pieces = tokenizer.tokenize_word(text.words[w]);
       if (pieces.empty()) continue;  // control characters alone
-      s.labels.push_back(known->second);
-      s.labels.resize(s.encoding.ids.size(), kIgnoreIndex);
+      for (const int32_t id : pieces) all.push_back({id});
+      labels.push_back(known->second);
+      labels.resize(all.size(), kIgnoreIndex);
     }
-    if (max_seq_len != 0 && static_cast<int64_t>(s.encoding.ids.size()) > max_seq_len - 1) {
-      s.encoding.ids.resize(static_cast<size_t>(max_seq_len - 1));
-      s.labels.resize(s.encoding.ids.size());
-    }
-    s.encoding.ids.push_back(tokenizer.vocab().sep());
-    s.labels.push_back(kIgnoreIndex);
-    s.encoding.types.assign(s.encoding.ids.size(), 0);
+    if (max_seq_len != 0) all.resize(std::min(all.size(), static_cast<size_t>(max_seq_len - specials)));
+    s.encoding = assemble(frame, all);
+    labels.resize(all.size());
+    s.labels.assign(s.encoding.ids.size(), kIgnoreIndex);
+    std::copy(labels.begin(), labels.end(), s.labels.begin() + before);
     out.push_back(std::move(s));
   }
   return out;

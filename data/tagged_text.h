@@ -33,7 +33,7 @@ std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const s
 // tokenized one by one. A word's first piece has the word's class, its others and the special tokens kIgnoreIndex, as
 // in Hugging Face's run_ner. A tag that classes lacks: E_DATA_LABEL_NEW.
 std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::string& name,
-                                        const WordPiece& tokenizer, std::span<const std::string> classes,
+                                        const Tokenizer& tokenizer, std::span<const std::string> classes,
                                         int64_t max_seq_len);
 
 }  // namespace amp

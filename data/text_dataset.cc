@@ -21,13 +21,9 @@ namespace {
 
 class TextDataset final : public Dataset {
  public:
-  TextDataset(std::vector<LabelledText> texts, const std::string& name, const WordPiece& tokenizer,
+  TextDataset(std::vector<LabelledText> texts, const std::string& name, const Tokenizer& tokenizer,
               std::vector<InputSpec> inputs, const TextOptions& options, std::shared_ptr<const AnswerKey> key)
-      : inputs_(std::move(inputs)),
-        options_(options),
-        key_(std::move(key)),
-        name_(name),
-        pad_(tokenizer.vocab().pad()) {
+      : inputs_(std::move(inputs)), options_(options), key_(std::move(key)), name_(name), pad_(tokenizer.pad()) {
     if (options_.fixed_seq_len > 0) options_.max_seq_len = options_.fixed_seq_len;
     for (const InputSpec& i : inputs_) roles_.push_back(role_of(i));
     labelled_ = true;
@@ -40,7 +36,7 @@ class TextDataset final : public Dataset {
     }
   }
 
-  TextDataset(const Table& table, const WordPiece& tokenizer, std::vector<InputSpec> inputs, const TextOptions& options)
+  TextDataset(const Table& table, const Tokenizer& tokenizer, std::vector<InputSpec> inputs, const TextOptions& options)
       : TextDataset({}, table.name(), tokenizer, std::move(inputs), options, nullptr) {
     labelled_ = false;
     width_ = 1;
@@ -98,7 +94,7 @@ class TextDataset final : public Dataset {
     return *role;
   }
 
-  void tokenize(const Table& table, const WordPiece& tokenizer) {
+  void tokenize(const Table& table, const Tokenizer& tokenizer) {
     const size_t most = options_.sides ? 3 : 2;
     if (options_.text_columns.empty() || options_.text_columns.size() > most) {
       fail(Exit::usage, "E_TEXT_COLUMNS",
@@ -116,7 +112,7 @@ class TextDataset final : public Dataset {
     }
   }
 
-  void tokenize_sides(const Table& table, const WordPiece& tokenizer) {
+  void tokenize_sides(const Table& table, const Tokenizer& tokenizer) {
     std::vector<size_t> columns;
     for (const std::string& name : options_.text_columns) columns.push_back(table.column(name));
     sides_ = static_cast<int64_t>(columns.size());
@@ -139,7 +135,7 @@ class TextDataset final : public Dataset {
 
   void add_sequence(const Encoding& e) {
     tokens_.insert(tokens_.end(), e.ids.begin(), e.ids.end());
-    second_start_.push_back(static_cast<int32_t>(std::count(e.types.begin(), e.types.end(), 0)));
+    types_.insert(types_.end(), e.types.begin(), e.types.end());
     lengths_.push_back(static_cast<int32_t>(e.ids.size()));
     starts_.push_back(tokens_.size() - e.ids.size());
   }
@@ -156,8 +152,9 @@ class TextDataset final : public Dataset {
   int64_t sides_ = 1;            // sequences of a sample
   std::vector<int32_t> tokens_;  // of all sequences, one after the other
   std::vector<size_t> starts_;
-  std::vector<int32_t> lengths_, second_start_;  // by sequence
-  std::vector<int32_t> sample_lengths_;          // the longest of each sample's
+  std::vector<uint8_t> types_;           // of all tokens
+  std::vector<int32_t> lengths_;         // by sequence
+  std::vector<int32_t> sample_lengths_;  // the longest of each sample's
   std::vector<int64_t> lines_, ids_of_labels_;
   std::vector<float> numbers_;
   size_t width_ = 1;       // numbers a row, or class ids
@@ -181,7 +178,7 @@ HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences
           p[i] = i < n;
           break;
         case TextRole::types:
-          p[i] = i >= second_start_[s] && i < n;
+          p[i] = i < n ? types_[starts_[s] + static_cast<size_t>(i)] : 0;
           break;
         case TextRole::positions:
           p[i] = i;
@@ -267,9 +264,11 @@ void TextDataset::check_token_range(const std::string& input, int64_t rows) cons
   };
   for (size_t s = 0; s < lengths_.size(); ++s) {
     const auto begin = tokens_.begin() + static_cast<std::ptrdiff_t>(starts_[s]);
+    const auto types = types_.begin() + static_cast<std::ptrdiff_t>(starts_[s]);
+    if (lengths_[s] == 0) continue;
     const int64_t largest = role == TextRole::ids         ? *std::max_element(begin, begin + lengths_[s])
                             : role == TextRole::positions ? lengths_[s] - 1
-                            : role == TextRole::types     ? second_start_[s] < lengths_[s]
+                            : role == TextRole::types     ? *std::max_element(types, types + lengths_[s])
                             : role == TextRole::label     ? 0
                                                           : 1;
     if (largest >= rows) refuse(largest, s);
@@ -279,13 +278,13 @@ void TextDataset::check_token_range(const std::string& input, int64_t rows) cons
 
 }  // namespace
 
-std::unique_ptr<Dataset> make_text_dataset(const Table& table, const WordPiece& tokenizer,
+std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& tokenizer,
                                            std::vector<InputSpec> inputs, const TextOptions& options) {
   return std::make_unique<TextDataset>(table, tokenizer, std::move(inputs), options);
 }
 
 std::unique_ptr<Dataset> make_labelled_dataset(std::vector<LabelledText> texts, const std::string& name,
-                                               const WordPiece& tokenizer, std::vector<InputSpec> inputs,
+                                               const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
                                                const TextOptions& options, std::shared_ptr<const AnswerKey> key) {
   return std::make_unique<TextDataset>(std::move(texts), name, tokenizer, std::move(inputs), options, std::move(key));
 }

@@ -9,7 +9,7 @@
 
 #include "data/dataset.h"
 #include "data/labels.h"
-#include "data/wordpiece.h"
+#include "data/tokenizer.h"
 
 namespace amp {
 
@@ -41,7 +41,7 @@ struct TextOptions {
 };
 
 // inputs: an input without a role is E_DATA_INPUT (exit 5).
-std::unique_ptr<Dataset> make_text_dataset(const Table& table, const WordPiece& tokenizer,
+std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& tokenizer,
                                            std::vector<InputSpec> inputs, const TextOptions& options);
 
 // A text already made into ids, with its own labels: one an id (LabelForm::tokens), or two (LabelForm::spans).
@@ -53,7 +53,7 @@ struct LabelledText {
 
 // Of options, columns and separator are not used. key: of questions, else null.
 std::unique_ptr<Dataset> make_labelled_dataset(std::vector<LabelledText> texts, const std::string& name,
-                                               const WordPiece& tokenizer, std::vector<InputSpec> inputs,
+                                               const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
                                                const TextOptions& options,
                                                std::shared_ptr<const AnswerKey> key = nullptr);
 

@@ -1,6 +1,7 @@
 #include "tools/train_data.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <set>
 
@@ -80,6 +81,16 @@ std::vector<InputSpec> input_specs(const SourceGraph& g, const std::vector<int>&
   return specs;
 }
 
+std::string tokenizer_path(const cli::Options& opts) {
+  for (const char* flag : {"tokenizer", "vocab"}) {
+    if (opts.has(flag)) return opts.str(flag);
+  }
+  if (opts.verb == cli::Verb::tokenize) return {};
+  return find_tokenizer(std::filesystem::path(opts.str("model")).parent_path().string());
+}
+
+TokenizerOptions tokenizer_options(const cli::Options& opts) { return {.lower_case = opts.flag("lower_case")}; }
+
 Task text_task(const cli::Options& opts) {
   const Table table = Table::read(opts.str("train"), table_options(opts));
   return is_regression_column(table, opts.str("label_column")) ? Task::regression : Task::classification;
@@ -98,13 +109,14 @@ std::vector<std::string> read_classes(const cli::Options& opts, Task task) {
 }
 
 void check_vocabulary(const cli::Options& opts, const SourceGraph& graph, const std::vector<int>& inputs) {
-  const int64_t size = opts.has("vocab") ? Vocab::read(opts.str("vocab")).size() : 0;
+  const std::string path = tokenizer_path(opts);
+  const int64_t size = path.empty() ? 0 : open_tokenizer(path, tokenizer_options(opts))->size();
   for (const int v : inputs) {
     const std::string& name = graph.values[static_cast<size_t>(v)].name;
     const int64_t rows = text_role(name) == TextRole::ids && size > 0 ? table_rows(graph, v) : 0;
     if (rows == 0 || rows == size) continue;
-    const std::string fact = cat("the vocabulary '", opts.str("vocab"), "' has ", size, " tokens, the table that '",
-                                 printable(name), "' looks up has ", rows, " rows");
+    const std::string fact = cat("the vocabulary '", path, "' has ", size, " tokens, the table that '", printable(name),
+                                 "' looks up has ", rows, " rows");
     if (size > rows)
       fail(Exit::data, "E_VOCAB_SIZE", fact, "give the vocabulary of the model's own tokenizer with --vocab");
     const bool padded = rows % 64 == 0 && rows - size < 128;
@@ -121,16 +133,15 @@ std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::strin
     const bool tagged = needs.task == Task::token, questions = needs.task == Task::span;
     if (opts.list("text_columns").empty() && !tagged && !questions)
       fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
-    if (!opts.has("vocab"))
-      fail(Exit::usage, "E_USAGE", "text data needs --vocab vocab.txt",
-           "it is the vocabulary of the model's tokenizer, one token a line");
+    const std::string files = tokenizer_path(opts);
+    if (files.empty())
+      fail(Exit::usage, "E_USAGE", "text data needs --tokenizer FILE (or --vocab vocab.txt)",
+           "it is the tokenizer.json or vocabulary of the model, or the folder that holds it");
     for (const std::string& l : needs.labels) {
       if (l != "label")
         fail(Exit::usage, "E_LOSS", cat("text data has one label; a loss wants '", printable(l), "'"),
              "leave \"label\" out of the loss, or give tensors");
     }
-    WordPieceOptions w;
-    w.lower_case = opts.flag("lower_case");
     TextOptions t;
     t.text_columns = opts.list("text_columns");
     if (!needs.sides || !needs.labels.empty()) t.label_column = opts.str("label_column");
@@ -142,7 +153,8 @@ std::unique_ptr<Dataset> open_dataset(const cli::Options& opts, const std::strin
     t.max_seq_len = opts.integer("max_seq_len");
     t.pad_to_multiple = opts.integer("pad_to_multiple");
     t.fixed_seq_len = static_length(specs);
-    const WordPiece tokenizer(Vocab::read(opts.str("vocab")), w);
+    const std::unique_ptr<Tokenizer> opened = open_tokenizer(files, tokenizer_options(opts));
+    const Tokenizer& tokenizer = *opened;
     if (tagged) {
       t.labels = LabelForm::tokens;
       const int64_t longest = t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len;

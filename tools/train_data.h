@@ -7,6 +7,7 @@
 
 #include "data/dataset.h"
 #include "data/sampler.h"
+#include "data/tokenizer.h"
 #include "graph/source.h"
 #include "tools/cli/options.h"
 #include "trainer/task.h"
@@ -30,6 +31,10 @@ struct DataNeeds {
 
 bool is_text_file(const std::string& path);
 std::vector<InputSpec> input_specs(const SourceGraph& graph, const std::vector<int>& inputs);
+
+// --tokenizer, else --vocab, else what lies beside the model; empty: there is none.
+std::string tokenizer_path(const cli::Options& opts);
+TokenizerOptions tokenizer_options(const cli::Options& opts);
 
 // Of a text table: regression when the label column holds fractions, else classification.
 Task text_task(const cli::Options& opts);

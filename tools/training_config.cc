@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "base/checksum.h"
 #include "base/text.h"
+#include "data/tokenizer.h"
 #include "importer/import.h"
 #include "tools/cli/values.h"
 
@@ -12,8 +14,10 @@ namespace amp {
 
 std::vector<std::pair<std::string, std::string>> input_files(const cli::Options& opts) {
   std::vector<std::pair<std::string, std::string>> out;
-  for (const char* flag : {"model", "train", "val", "vocab", "teacher", "precision_plan"}) {
-    if (opts.has(flag)) out.emplace_back(cat("--", flag), opts.str(flag));
+  for (const char* flag : {"model", "train", "val", "vocab", "tokenizer", "teacher", "precision_plan"}) {
+    if (!opts.has(flag)) continue;
+    const bool folder = std::string_view(flag) == "tokenizer" && std::filesystem::is_directory(opts.str(flag));
+    out.emplace_back(cat("--", flag), folder ? find_tokenizer(opts.str(flag)) : opts.str(flag));
   }
   return out;
 }

@@ -1,25 +1,68 @@
-// tokenize: UTF-8 lines from standard input, a line of token ids for each. Lines end with \n only.
+// tokenize: UTF-8 lines from standard input, a line for each: token ids, JSON, or the text of ids. Lines end with \n only.
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "data/wordpiece.h"
+#include "base/text.h"
+#include "data/tokenizer.h"
+#include "tools/train_data.h"
 #include "tools/verbs.h"
 
 namespace amp {
 
+namespace {
+
+std::string as_json(const Tokenizer& tokenizer, const Encoding& e) {
+  nlohmann::ordered_json j = {
+      {"ids", e.ids}, {"tokens", nlohmann::json::array()}, {"offsets", e.places}, {"type_ids", e.types}};
+  for (const int32_t id : e.ids) j["tokens"].push_back(tokenizer.token(id));
+  return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string encoded(const Tokenizer& tokenizer, const cli::Options& opts, const std::string& line) {
+  const bool json = opts.flag("json");
+  const int64_t longest = opts.integer("max_seq_len");
+  const size_t tab = opts.flag("pairs") ? line.find('\t') : std::string::npos;
+  if (opts.flag("pairs") && tab == std::string::npos)
+    fail(Exit::data, "E_DATA_COLUMN", "--pairs: the line has no tab", "write two texts with a tab between them");
+  const Encoding e = tab == std::string::npos
+                         ? tokenizer.encode(line, longest, json)
+                         : tokenizer.encode_pair(line.substr(0, tab), line.substr(tab + 1), longest, json);
+  if (json) return as_json(tokenizer, e);
+  std::string out;
+  for (size_t i = 0; i < e.ids.size(); ++i) out += cat(i ? " " : "", e.ids[i]);
+  return out;
+}
+
+std::string decoded(const Tokenizer& tokenizer, const std::string& line) {
+  std::vector<int32_t> ids;
+  for (const std::string& word : split(line, ' ')) {
+    size_t used = 0;
+    int64_t id = -1;
+    try {
+      id = std::stoll(word, &used);
+    } catch (const std::exception&) {
+    }
+    if (used != word.size() || id < 0 || id >= tokenizer.size())
+      fail(Exit::data, "E_DATA_TOKEN_RANGE", cat("'", printable(word), "' is no token id below ", tokenizer.size()));
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return tokenizer.decode(ids);
+}
+
+}  // namespace
+
 int run_tokenize(const cli::Options& opts) {
-  WordPieceOptions o;
-  o.lower_case = opts.flag("lower_case");
-  const WordPiece tokenizer(Vocab::read(opts.str("vocab")), o);
+  const std::string path = tokenizer_path(opts);
+  if (path.empty()) fail(Exit::usage, "E_USAGE", "tokenize needs --tokenizer FILE", "or --vocab vocab.txt");
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(path, tokenizer_options(opts));
   std::ios::sync_with_stdio(false);
   std::string line;
   int64_t number = 0;
   while (std::getline(std::cin, line)) {
     ++number;
     try {
-      const Encoding e = tokenizer.encode(line, opts.integer("max_seq_len"));
-      for (size_t i = 0; i < e.ids.size(); ++i) std::cout << (i ? " " : "") << e.ids[i];
-      std::cout << '\n';
+      std::cout << (opts.flag("decode") ? decoded(*tokenizer, line) : encoded(*tokenizer, opts, line)) << '\n';
     } catch (Error& e) {
       throw e.at(cat("standard input, line ", number));
     }

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "data/bert_unicode.h"
+#include "data/tokenizers/bert_unicode.h"
 #include "data/utf8.h"
 
 namespace amp {

@@ -27,7 +27,6 @@ TEST_CASE("what a verb needs", "[cli]") {
   CHECK(mentions(refusal({"m.onnx"}), {"needs --train FILE"}));
   CHECK_FALSE(refusal({"m.onnx", "--dry_run"}).empty());  // the longest batch decides the memory
   CHECK(mentions(refusal({"predict", "m.onnx", "--inputs", "x"}), {"'predict' needs --out"}));
-  CHECK(mentions(refusal({"tokenize"}), {"needs --vocab"}));
   CHECK(mentions(refusal({"eval", "m.onnx"}), {"no data", "--val"}));
   CHECK(mentions(refusal({"eval", "m.onnx", "--val", "a", "--inputs", "b"}), {"contradict"}));
   CHECK(mentions(train_refusal({"other.onnx"}), {"unexpected word 'other.onnx'"}));

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "data/tensor_dataset.h"
 #include "data/text_dataset.h"
+#include "data/tokenizers/wordpiece.h"
 
 using namespace amp;
 

@@ -1,5 +1,5 @@
 // The tokenizer against Hugging Face's (goldens: tests/data/data/make_wordpiece_golden.py).
-#include "data/wordpiece.h"
+#include "data/tokenizers/wordpiece.h"
 
 #include <catch2/catch_all.hpp>
 #include <chrono>

@@ -24,7 +24,8 @@ static constexpr std::array kVerbs{
              1},
     VerbInfo{Verb::export_model, "export", "RUN_FOLDER|MODEL.onnx --out FILE [flags]",
              "the weights of a run's checkpoints, or a model file, as ONNX", 1},
-    VerbInfo{Verb::tokenize, "tokenize", "--vocab FILE < lines", "token ids of each line of standard input", 0},
+    VerbInfo{Verb::tokenize, "tokenize", "--tokenizer FILE < lines",
+             "token ids of each line of standard input, or its text", 0},
     VerbInfo{Verb::help, "help", "[VERB]", "this text, or a verb's", 1},
     VerbInfo{Verb::version, "version", "", "the version", 0},
 };

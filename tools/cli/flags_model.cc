@@ -144,9 +144,15 @@ std::vector<Flag> data_flags() {
       text("delimiter", "CHAR", "auto", "Field separator of text tables; auto: by file name.")
           .checked(normal_delimiter, "auto, tab, comma, semicolon, pipe, or one character")
           .on(kFeed),
+      text(
+          "tokenizer", "FILE|FOLDER", "",
+          "tokenizer.json, vocab.json with merges.txt, spiece.model or vocab.txt, or their folder. Default: beside the "
+          "model.")
+          .on(kText)
+          .also({"tokenizer_name", "tokenizer_file"})
+          .changeable(),
       text("vocab", "FILE", "", "WordPiece vocabulary, one token a line.")
           .on(kText)
-          .needed(only(Verb::tokenize))
           .also({"vocab_path", "vocab_file"})
           .changeable(),
       toggle("lower_case", "true", "Lower-case and strip accents before tokenizing (uncased models).")

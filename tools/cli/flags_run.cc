@@ -111,7 +111,10 @@ std::vector<Flag> run_flags() {
       toggle("profile", "false", "Time the operators of one training step and print the table first.")
           .on(kTrain)
           .changeable(),
-      toggle("json", "false", "Write the table as JSON.").on(in(Verb::check, Verb::plan)),
+      toggle("json", "false", "Write JSON: the table, or of each line ids, tokens, offsets and type ids.")
+          .on(in(Verb::check, Verb::plan, Verb::tokenize)),
+      toggle("pairs", "false", "Lines are two texts with a tab between them.").on(only(Verb::tokenize)),
+      toggle("decode", "false", "Lines are token ids; write their text.").on(only(Verb::tokenize)),
       text("config", "FILE", "", "JSON file of flags and values; a run.json too.")
           .on(kAll)
           .unrecorded()

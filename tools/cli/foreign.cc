@@ -21,7 +21,6 @@ static constexpr std::array kForeign{
     std::pair{"disable_tqdm", "there is no progress bar unless on a terminal; --quiet removes it there"},
     std::pair{"half_precision_backend", "use --use_fp16 or --use_bf16"},
     std::pair{"amp_dtype", "use --use_fp16 or --use_bf16"},
-    std::pair{"tokenizer_name", "use --vocab FILE"},
     std::pair{"text_column_delimiter", "use --text_columns A --text_columns B for a pair; --delimiter is the file's"},
     std::pair{"lr_scheduler_kwargs", "the schedules have no parameters but --warmup_steps"},
     std::pair{"optim_args", "use --adam_beta1, --adam_beta2, --adam_epsilon, --momentum"},

@@ -1,7 +1,7 @@
-"""Writes data/bert_unicode_tables.inc: what the reference BERT tokenizer does with every code point.
+"""Writes data/tokenizers/bert_unicode_tables.inc: what the reference BERT tokenizer does with every code point.
 
 Each table is found by asking the tokenizer itself (Python package `tokenizers`), so it holds whatever Unicode
-version each of its parts was built with. Run: python make_bert_unicode.py VOCAB > data/bert_unicode_tables.inc
+version each of its parts was built with. Run: python make_bert_unicode.py VOCAB > data/tokenizers/bert_unicode_tables.inc
 """
 import sys
 import unicodedata

@@ -1,9 +1,10 @@
-#include "data/wordpiece.h"
+#include "data/tokenizers/wordpiece.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/bert_unicode.h"
+#include "data/tokenizers/bert_unicode.h"
+#include "data/tokenizers/decoders.h"
 #include "data/utf8.h"
 
 namespace amp {
@@ -64,8 +65,14 @@ void normalize(std::string_view text, bool lower, std::vector<uint32_t>& out, st
 
 WordPiece::WordPiece(Vocab vocab, const WordPieceOptions& options) : vocab_(std::move(vocab)), options_(options) {
   for (const int32_t id : {vocab_.cls(), vocab_.sep(), vocab_.pad(), vocab_.unk(), vocab_.mask()}) {
-    if (id >= 0) special_.push_back(id);
+    if (id >= 0) specials_.push_back(id);
   }
+  special_ = {
+      .unk = vocab_.unk(), .pad = vocab_.pad(), .cls = vocab_.cls(), .sep = vocab_.sep(), .mask = vocab_.mask()};
+  using What = FramePart::What;
+  single_ = {{What::special, special_.cls}, {What::first}, {What::special, special_.sep}};
+  pair_ = single_;
+  pair_.insert(pair_.end(), {{What::second, -1, 1}, {What::special, special_.sep, 1}});
 }
 
 template <class F>
@@ -124,7 +131,7 @@ void WordPiece::append_pieces(const Word& word, std::vector<int32_t>& ids) const
 
 int32_t WordPiece::special_at(std::string_view text, size_t at) const {
   int32_t best = -1;
-  for (const int32_t id : special_) {
+  for (const int32_t id : specials_) {
     const std::string_view token = vocab_.token(id);
     if (text.substr(at, token.size()) == token) best = id;
   }
@@ -183,50 +190,28 @@ std::vector<Piece> WordPiece::pieces(std::string_view text) const {
   return out;
 }
 
-static void need_room(int64_t max_seq_len, int64_t specials) {
-  if (max_seq_len != 0 && max_seq_len < specials) {
-    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials));
-  }
+std::string_view WordPiece::token(int32_t id) const {
+  return id >= 0 && id < size() ? vocab_.token(id) : std::string_view();
 }
 
-Encoding WordPiece::encode(std::string_view text, int64_t max_seq_len) const {
-  need_room(max_seq_len, 2);
-  Encoding e;
-  e.ids = tokenize(text);
-  if (max_seq_len != 0) e.ids.resize(std::min(e.ids.size(), static_cast<size_t>(max_seq_len - 2)));
-  e.ids.insert(e.ids.begin(), vocab_.cls());
-  e.ids.push_back(vocab_.sep());
-  e.types.assign(e.ids.size(), 0);
-  return e;
+std::string WordPiece::decode(std::span<const int32_t> ids, bool keep_special) const {
+  std::vector<std::string> tokens;
+  for (const int32_t id : ids) {
+    if (keep_special || std::find(specials_.begin(), specials_.end(), id) == specials_.end())
+      tokens.emplace_back(token(id));
+  }
+  return decode_word_pieces(tokens, "##", true);
 }
 
-Encoding WordPiece::encode_pair(std::string_view a, std::string_view b, int64_t max_seq_len) const {
-  need_room(max_seq_len, 3);
-  std::vector<int32_t> first = tokenize(a), second = tokenize(b);
-  if (max_seq_len != 0) {
-    // The reference's longest-first rule: cut the longer text down to the shorter; when that does not do, halve.
-    const auto room = static_cast<size_t>(max_seq_len - 3);
-    size_t small = std::min(first.size(), second.size()), large = std::max(first.size(), second.size());
-    const bool swapped = first.size() > second.size();
-    if (small + large > room) {
-      large = small > room ? small : std::max(small, room - small);
-      if (small + large > room) {
-        small = room / 2;
-        large = small + room % 2;
-      }
-      first.resize(swapped ? large : small);
-      second.resize(swapped ? small : large);
-    }
-  }
-  Encoding e;
-  e.ids.push_back(vocab_.cls());
-  e.ids.insert(e.ids.end(), first.begin(), first.end());
-  e.ids.push_back(vocab_.sep());
-  e.types.assign(e.ids.size(), 0);
-  e.ids.insert(e.ids.end(), second.begin(), second.end());
-  e.ids.push_back(vocab_.sep());
-  e.types.resize(e.ids.size(), 1);
-  return e;
-}
+const TokenizerRegistration registered{{
+    .order = 100,  // a file of another name is a vocabulary, one token a line
+    .names = {"vocab.txt"},
+    .reads = [](const std::string&) { return true; },
+    .open = [](const std::string& path, const TokenizerOptions& options) -> std::unique_ptr<Tokenizer> {
+      WordPieceOptions o;
+      o.lower_case = options.lower_case;
+      return std::make_unique<WordPiece>(Vocab::read(path), o);
+    },
+}};
 
 }  // namespace amp

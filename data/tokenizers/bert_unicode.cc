@@ -1,4 +1,4 @@
-#include "data/bert_unicode.h"
+#include "data/tokenizers/bert_unicode.h"
 
 #include <utf8proc.h>
 
@@ -16,7 +16,7 @@ struct Range {
 struct Fold {
   uint32_t first, last, to;  // first + i becomes to + i
 };
-#include "data/bert_unicode_tables.inc"
+#include "data/tokenizers/bert_unicode_tables.inc"
 
 std::vector<CharClass> build_classes() {
   std::vector<CharClass> classes(0x110000, CharClass::other);
@@ -38,12 +38,14 @@ bool contains(std::span<const Range> ranges, uint32_t c) {
   return after != ranges.begin() && c <= std::prev(after)->last;
 }
 
+}  // namespace
+
 int combining_class(uint32_t c) {
   if (c < 0x300 || contains(kUnordered, c)) return 0;
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
 }
 
-}  // namespace
+bool has_own_decomposition(uint32_t c) { return !contains(kUndecomposed, c); }
 
 CharClass char_class(uint32_t code_point) {
   static const std::vector<CharClass> classes = build_classes();

@@ -1,6 +1,6 @@
 // BERT's tokenizer: cleaning, spaces around ideographs, NFD without accents and lower case, words split at spaces and
 // punctuation, greedy longest-match pieces. Its ids equal those of Hugging Face's fast BertTokenizer on any Unicode
-// text. A line of text for the `tokenize` verb: WordPiece(Vocab::read(path)).encode(line, max_seq_len).ids.
+// text. Its vocabulary is a vocab.txt; a tokenizer.json of the same kind is read by json_tokenizer.cc.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "data/vocab.h"
+#include "data/tokenizer.h"
+#include "data/tokenizers/vocab.h"
 
 namespace amp {
 
@@ -17,30 +18,18 @@ struct WordPieceOptions {
   int64_t max_chars_per_word = 100;  // a longer word is [UNK]
 };
 
-struct Encoding {
-  std::vector<int32_t> ids;
-  std::vector<uint8_t> types;  // token type of each id: 0, and 1 for a pair's second text with its [SEP]
-};
-
-struct Piece {
-  int32_t id = 0;
-  int32_t begin = 0, end = 0;  // of the text, in code points
-};
-
-class WordPiece {
+class WordPiece final : public Tokenizer {
  public:
   explicit WordPiece(Vocab vocab, const WordPieceOptions& options = {});
   const Vocab& vocab() const { return vocab_; }
 
-  // [CLS] text [SEP], or [CLS] a [SEP] b [SEP], cut to max_seq_len ids (0: not cut), a pair at its longer text first.
-  // E_DATA_UTF8 when the text is not UTF-8; E_SEQ_LEN (exit 2) when max_seq_len cannot hold the special tokens.
-  Encoding encode(std::string_view text, int64_t max_seq_len = 0) const;
-  Encoding encode_pair(std::string_view a, std::string_view b, int64_t max_seq_len = 0) const;
+  std::vector<Piece> pieces(std::string_view text) const override;
+  std::vector<int32_t> tokenize(std::string_view text) const override;
+  std::string decode(std::span<const int32_t> ids, bool keep_special = false) const override;
+  int64_t size() const override { return vocab_.size(); }
+  std::string_view token(int32_t id) const override;
+  int32_t find(std::string_view token) const override { return vocab_.find(token); }
 
-  // Ids without [CLS] and [SEP]; special tokens written in the text are those tokens.
-  std::vector<int32_t> tokenize(std::string_view text) const;
-  // The same ids with the places they come from.
-  std::vector<Piece> pieces(std::string_view text) const;
   // The words before they are cut into pieces; special tokens are not looked for.
   std::vector<std::string> words(std::string_view text) const;
 
@@ -58,7 +47,7 @@ class WordPiece {
   int32_t special_at(std::string_view text, size_t at) const;
   Vocab vocab_;
   WordPieceOptions options_;
-  std::vector<int32_t> special_;  // ids of the special tokens present
+  std::vector<int32_t> specials_;  // ids of the special tokens present
 };
 
 }  // namespace amp

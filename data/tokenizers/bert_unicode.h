@@ -16,5 +16,7 @@ CharClass char_class(uint32_t code_point);
 // Canonical decomposition (NFD) of the whole text, in place.
 void decompose(std::vector<uint32_t>& text);
 uint32_t lower_case(uint32_t code_point);
+int combining_class(uint32_t code_point);
+bool has_own_decomposition(uint32_t code_point);  // false: none in the reference, whatever utf8proc says
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-#include "data/vocab.h"
+#include "data/tokenizers/vocab.h"
 
 #include <algorithm>
 

@@ -1,0 +1,38 @@
+// Tokens that are found in text as they are written, before a model sees it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "data/tokenizers/normalizers.h"
+
+namespace amp {
+
+struct AddedToken {
+  int32_t id = 0;
+  std::string content;
+  bool single_word = false, lstrip = false, rstrip = false, normalized = false, special = false;
+};
+
+class AddedTokens {
+ public:
+  AddedTokens() = default;
+  AddedTokens(std::vector<AddedToken> tokens, const TextStep& normalizer);
+  // The splits that are no token yet, split at the tokens that are looked for before or after normalization.
+  void split(WorkingText& t, bool normalized) const;
+  const std::vector<AddedToken>& all() const { return tokens_; }
+  const std::string& looked_for(size_t i) const;  // of all()[i]: normalized where text is
+
+ private:
+  struct Set {  // indices into tokens_ by first byte, the longest text first
+    std::map<unsigned char, std::vector<size_t>> by_first;
+    std::string firsts;
+    std::vector<std::string> texts;  // by index: what is looked for
+  };
+  void find(const Set& set, std::string_view text, std::vector<Split>& out) const;
+  std::vector<AddedToken> tokens_;
+  Set plain_, normalized_;
+};
+
+}  // namespace amp

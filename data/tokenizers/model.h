@@ -1,0 +1,64 @@
+// The "model" of a tokenizer: what cuts a part of a text into tokens of a vocabulary. A kind is one file here that
+// registers itself by the name that tokenizer.json gives it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace amp {
+
+// Of a part: a token and how many bytes of the part it takes, counted from `begin`.
+struct ModelToken {
+  int32_t id = 0;
+  uint32_t begin = 0, end = 0;
+};
+
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
+};
+using TokenIds = std::unordered_map<std::string, int32_t, TextHash, std::equal_to<>>;
+
+class TokenModel {
+ public:
+  virtual ~TokenModel() = default;
+  virtual void cut(std::string_view part, std::vector<ModelToken>& out) const = 0;
+  virtual const TokenIds& vocabulary() const = 0;
+  virtual std::string unknown() const { return {}; }  // the token of what has none
+};
+
+struct TokenModelKind {
+  const char* name;                                                  // "BPE"
+  bool (*is_one)(const nlohmann::json& model);                       // of a file that does not name its kind
+  std::unique_ptr<TokenModel> (*read)(const nlohmann::json& model);  // E_TOKENIZER
+};
+struct TokenModelRegistration {
+  TokenModelRegistration(TokenModelKind kind);
+};
+std::unique_ptr<TokenModel> read_model(const nlohmann::json& model);
+
+TokenIds read_ids(const nlohmann::json& vocab);  // {"token": id}
+
+// What parts were cut into before, for those that come again; used by many threads.
+class CutCache {
+ public:
+  bool find(std::string_view part, std::vector<ModelToken>& out) const;  // appended
+  void keep(std::string_view part, const ModelToken* begin, const ModelToken* end) const;
+
+ private:
+  static constexpr size_t kShards = 16, kMost = 8192, kLongest = 64;
+  struct Shard {
+    std::mutex mutex;
+    std::unordered_map<std::string, std::vector<ModelToken>, TextHash, std::equal_to<>> parts;
+  };
+  Shard& shard(std::string_view part) const { return shards_[TextHash{}(part) % kShards]; }
+  mutable Shard shards_[kShards];
+};
+
+}  // namespace amp

@@ -1,0 +1,24 @@
+// Regular expressions of tokenizer files, by PCRE2. The files are written for Oniguruma (Ruby's syntax): \w and \s mean
+// what they mean there, and characters newer than PCRE2's Unicode are matched by their category.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "data/tokenizers/working_text.h"
+
+namespace amp {
+
+class Regex {
+ public:
+  explicit Regex(const std::string& pattern);  // E_TOKENIZER (exit 5) where it cannot be compiled
+  void find_all(std::string_view text, std::vector<Match>& out) const;
+  Finder finder() const;  // lives as long as copies of it
+
+ private:
+  struct Code;
+  std::shared_ptr<const Code> code_;
+};
+
+}  // namespace amp

@@ -1,0 +1,13 @@
+// Unicode's normalization forms with the place of each character kept, by utf8proc's tables.
+#pragma once
+
+#include "data/tokenizers/working_text.h"
+
+namespace amp {
+
+enum class UnicodeForm : uint8_t { nfc, nfd, nfkc, nfkd };
+void normalize_form(WorkingText& t, UnicodeForm form);
+bool is_combining_mark(uint32_t code_point);  // Mn, Mc, Me
+bool is_numeric(uint32_t code_point);         // Nd, Nl, No
+
+}  // namespace amp

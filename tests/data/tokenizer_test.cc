@@ -1,0 +1,106 @@
+// Tokenizers against Hugging Face's (files and goldens: tests/data/data/make_tokenizer_golden.py), and what is refused.
+#include "data/tokenizer.h"
+
+#include <catch2/catch_all.hpp>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "tests/support.h"
+
+using namespace amp;
+
+namespace {
+
+const std::string kFolder = test::test_data("data/tokenizers/");
+
+const Tokenizer& golden(const std::string& name) {
+  static std::map<std::string, std::unique_ptr<Tokenizer>> opened;
+  auto& t = opened[name];
+  if (!t) t = open_tokenizer(kFolder + name + ".json");
+  return *t;
+}
+
+std::vector<int32_t> flat(const Encoding& e) {
+  std::vector<int32_t> out;
+  for (const auto& [begin, end] : e.places) out.insert(out.end(), {begin, end});
+  return out;
+}
+
+std::string refusal(const std::string& name, const std::string& text) {
+  const test::TempDir folder;
+  std::ofstream(folder / name) << text;
+  try {
+    open_tokenizer(folder / name);
+  } catch (const Error& e) {
+    CHECK(e.exit() == Exit::data);
+    return e.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("ids, offsets, type ids and texts are Hugging Face's", "[tokenizer]") {
+  std::ifstream in(kFolder + "lines.jsonl");
+  std::map<std::string, int> seen;
+  for (std::string line; std::getline(in, line);) {
+    const auto j = nlohmann::json::parse(line);
+    const Tokenizer& t = golden(j["name"]);
+    const std::string text = j["text"];
+    const Encoding e =
+        j["pair"].is_null() ? t.encode(text, 0, true) : t.encode_pair(text, j["pair"].get<std::string>(), 0, true);
+    INFO(j["name"].get<std::string>() << ": " << j["text"].dump() << " " << j["pair"].dump());
+    CHECK(e.ids == j["ids"].get<std::vector<int32_t>>());
+    CHECK(flat(e) == j["offsets"].get<std::vector<int32_t>>());
+    CHECK(e.types == j["types"].get<std::vector<uint8_t>>());
+    CHECK(t.decode(e.ids) == j["decoded"].get<std::string>());
+    ++seen[j["name"]];
+  }
+  CHECK(seen.size() == 10);
+  for (const auto& [name, n] : seen) CHECK(n > 140);
+}
+
+TEST_CASE("ids without offsets are the same, and longer texts are cut inside the frame", "[tokenizer]") {
+  const Tokenizer& t = golden("roberta");
+  const std::string text = "one two three four five six seven eight";
+  const Encoding whole = t.encode(text);
+  CHECK(t.encode(text, 0, true).ids == whole.ids);
+  const Encoding cut = t.encode(text, 6);
+  REQUIRE(cut.ids.size() == 6);
+  CHECK(std::equal(cut.ids.begin(), cut.ids.end() - 1, whole.ids.begin()));
+  CHECK(cut.ids.back() == t.special().sep);
+  CHECK(t.encode_pair(text, "nine", 8).ids.size() == 8);
+  CHECK_THROWS_AS(t.encode(text, 1), Error);
+  CHECK(t.special().cls == 0);
+  CHECK(t.special().mask == t.find("<mask>"));
+  CHECK(t.pad() == 1);
+  CHECK(t.token(t.find("<pad>")) == "<pad>");
+}
+
+TEST_CASE("the file of a folder is found", "[tokenizer]") {
+  const std::string models = test::source_root() + "/models/tweet_sentiment";
+  CHECK(find_tokenizer(models) == models + "/vocab.txt");
+  CHECK(open_tokenizer(models)->special().cls >= 0);
+  CHECK(find_tokenizer(test::source_root() + "/docs").empty());
+  CHECK_THROWS_AS(open_tokenizer(test::source_root() + "/docs"), Error);
+}
+
+TEST_CASE("files that are no tokenizer are refused", "[tokenizer]") {
+  using Catch::Matchers::ContainsSubstring;
+  CHECK_THAT(refusal("a.json", "{"), ContainsSubstring("no tokenizer.json"));
+  CHECK_THAT(refusal("b.json", "{}"), ContainsSubstring("\"model\""));
+  CHECK_THAT(refusal("c.json", R"({"model": {"type": "New", "vocab": {"a": 0}}})"), ContainsSubstring("'New'"));
+  CHECK_THAT(refusal("d.json", R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
+             ContainsSubstring("merge 1"));
+  CHECK_THAT(refusal("e.json", R"({"model": {"type": "BPE", "vocab": {"a": -1}, "merges": []}})"),
+             ContainsSubstring("no id"));
+  CHECK_THAT(refusal("f.json", R"({"normalizer": {"type": "Replace", "pattern": {"Regex": "("}, "content": ""},
+                                   "model": {"type": "WordLevel", "vocab": {"<unk>": 0}}})"),
+             ContainsSubstring("not understood"));
+  CHECK_THAT(refusal("g.json", R"({"model": {"type": "Unigram", "vocab": [["a", 0.0]], "unk_id": 3}})"),
+             ContainsSubstring("unk_id 3"));
+  CHECK_THAT(refusal("h.model", "\x0a\xff\xff"), ContainsSubstring("no SentencePiece model"));
+  CHECK_THAT(refusal("vocab.json", "{}"), ContainsSubstring("merges.txt"));
+}
