@@ -1,6 +1,7 @@
 #include "data/text_dataset.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -18,6 +19,26 @@ std::optional<TextRole> text_role(const std::string& input_name) {
 }
 
 namespace {
+
+// f(row) of every row, on all threads; of several errors the first row's is thrown.
+template <class F>
+void for_each_row(int64_t rows, F&& f) {
+  std::exception_ptr error;
+  int64_t failed = rows;
+#pragma omp parallel for schedule(dynamic, 64)
+  for (int64_t r = 0; r < rows; ++r) {
+    try {
+      f(r);
+    } catch (...) {
+#pragma omp critical(for_each_row)
+      if (r < failed) {
+        failed = r;
+        error = std::current_exception();
+      }
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
 
 class TextDataset final : public Dataset {
  public:
@@ -104,22 +125,29 @@ class TextDataset final : public Dataset {
     if (options_.sides) return tokenize_sides(table, tokenizer);
     const size_t first = table.column(options_.text_columns[0]);
     const size_t second = options_.text_columns.size() == 2 ? table.column(options_.text_columns[1]) : first;
-    for (int64_t r = 0; r < table.rows(); ++r) {
-      const Encoding e = first == second
-                             ? tokenizer.encode(table.text(r, first), options_.max_seq_len)
-                             : tokenizer.encode_pair(table.text(r, first), table.text(r, second), options_.max_seq_len);
-      append(e, table.line(r));
-    }
+    std::vector<Encoding> encodings(static_cast<size_t>(table.rows()));
+    for_each_row(table.rows(), [&](int64_t r) {
+      encodings[static_cast<size_t>(r)] =
+          first == second ? tokenizer.encode(table.text(r, first), options_.max_seq_len)
+                          : tokenizer.encode_pair(table.text(r, first), table.text(r, second), options_.max_seq_len);
+    });
+    for (int64_t r = 0; r < table.rows(); ++r) append(encodings[static_cast<size_t>(r)], table.line(r));
   }
 
   void tokenize_sides(const Table& table, const Tokenizer& tokenizer) {
     std::vector<size_t> columns;
     for (const std::string& name : options_.text_columns) columns.push_back(table.column(name));
     sides_ = static_cast<int64_t>(columns.size());
+    std::vector<Encoding> encodings(static_cast<size_t>(table.rows()) * columns.size());
+    for_each_row(table.rows(), [&](int64_t r) {
+      for (size_t c = 0; c < columns.size(); ++c)
+        encodings[static_cast<size_t>(r) * columns.size() + c] =
+            tokenizer.encode(table.text(r, columns[c]), options_.max_seq_len);
+    });
     for (int64_t r = 0; r < table.rows(); ++r) {
       int32_t longest = 0;
-      for (const size_t c : columns) {
-        add_sequence(tokenizer.encode(table.text(r, c), options_.max_seq_len));
+      for (size_t c = 0; c < columns.size(); ++c) {
+        add_sequence(encodings[static_cast<size_t>(r) * columns.size() + c]);
         longest = std::max(longest, lengths_.back());
       }
       sample_lengths_.push_back(longest);

@@ -7,11 +7,8 @@
 #include <sstream>
 
 #include "base/error.h"
-<<<<<<< HEAD
-#include "tests/support.h"
-=======
 #include "data/tokenizers/wordpiece.h"
->>>>>>> 76813a3 (Make a tokenizer an interface; read tokenizer.json, vocab.json with merges.txt and SentencePiece models)
+#include "tests/support.h"
 
 using namespace amp;
 using Ints = std::vector<int64_t>;
