@@ -1,4 +1,4 @@
-// tokenize: UTF-8 lines from standard input, a line for each: token ids, JSON, or the text of ids. Lines end with \n only.
+// tokenize: UTF-8 lines from standard input, a line for each: token ids, JSON, or the text of ids. Lines end with \n.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
