@@ -165,7 +165,7 @@ Json model_of(const Spm& m) {
 Json steps_before(const Spm& m) {
   Json steps = Json::array();
   if (!m.charsmap.empty()) steps.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", to_base64(m.charsmap)}});
-  if (m.remove_spaces && m.kind == 1) {
+  if (m.remove_spaces) {
     steps.push_back({{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
     steps.push_back({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}});
   }
@@ -210,9 +210,8 @@ std::unique_ptr<Tokenizer> open(const std::string& path, const TokenizerOptions&
   Json ids = Json::object();
   for (size_t i = 0; i < m.pieces.size(); ++i) {
     const SpmPiece& p = m.pieces[i];
-    if (p.type == kControl || p.type == kUnknown || p.type == kUserDefined) {
-      j["added_tokens"].push_back(
-          {{"id", i}, {"content", p.text}, {"normalized", false}, {"special", p.type != kUserDefined}});
+    if (p.type == kControl || p.type == kUnknown) {
+      j["added_tokens"].push_back({{"id", i}, {"content", p.text}, {"normalized", false}, {"special", true}});
     }
     ids[p.text] = i;
   }

@@ -62,6 +62,37 @@ TEST_CASE("ids, offsets, type ids and texts are Hugging Face's", "[tokenizer]") 
   for (const auto& [name, n] : seen) CHECK(n > 140);
 }
 
+TEST_CASE("SentencePiece's models give its ids", "[tokenizer]") {
+  std::ifstream in(kFolder + "spm_lines.jsonl");
+  std::map<std::string, std::unique_ptr<Tokenizer>> opened;
+  int lines = 0;
+  for (std::string line; std::getline(in, line); ++lines) {
+    const auto j = nlohmann::json::parse(line);
+    auto& t = opened[j["name"]];
+    if (!t) t = open_tokenizer(kFolder + j["name"].get<std::string>() + ".model");
+    INFO(line);
+    CHECK(t->tokenize(j["text"].get<std::string>()) == j["ids"].get<std::vector<int32_t>>());
+  }
+  CHECK(lines > 130);
+  CHECK(opened["spm_bpe"]->special().bos == 1);
+  CHECK(opened["spm_bpe"]->encode("a").ids.front() == 1);  // as Llama's
+}
+
+TEST_CASE("vocab.json with merges.txt is the tokenizer that tokenizer.json is", "[tokenizer]") {
+  std::ifstream in(kFolder + "roberta.json");
+  const auto model = nlohmann::json::parse(in)["model"];
+  const test::TempDir folder;
+  std::ofstream(folder / "vocab.json") << model["vocab"];
+  std::ofstream merges(folder / "merges.txt");
+  merges << "#version: 0.2\n";
+  for (const auto& m : model["merges"]) merges << m[0].get<std::string>() << ' ' << m[1].get<std::string>() << '\n';
+  merges.close();
+  const auto t = open_tokenizer(folder.path.string());
+  const std::string text = "so happy today, isn't it? \xF0\x9F\x98\x81 <mask>";
+  CHECK(t->encode(" " + text).ids == golden("roberta").encode(text).ids);  // that one puts the space there itself
+  CHECK(t->encode_pair(" a", " b").ids == golden("roberta").encode_pair("a", "b").ids);
+}
+
 TEST_CASE("ids without offsets are the same, and longer texts are cut inside the frame", "[tokenizer]") {
   const Tokenizer& t = golden("roberta");
   const std::string text = "one two three four five six seven eight";
