@@ -80,6 +80,11 @@ class Bpe final : public TokenModel {
     byte_fallback_ = j.value("byte_fallback", false);
     ignore_merges_ = j.value("ignore_merges", false);
     if (!unknown_.empty()) unknown_id_ = find(unknown_);
+    for (const auto& [token, id] : ids_) {
+      if (token.empty()) continue;
+      const CodePoint c = decode_utf8(token, 0);
+      if (static_cast<size_t>(c.bytes) == token.size() && c.value < characters_.size()) characters_[c.value] = id;
+    }
     if (byte_fallback_) {
       for (int b = 0; b < 256; ++b) byte_ids_[b] = find(fallback_token(static_cast<unsigned char>(b)));
     }
@@ -149,7 +154,8 @@ class Bpe final : public TokenModel {
     uint32_t unknown_bytes = 0;  // of an unknown token that is not added yet
     std::string key;
     for (size_t at = 0; at < part.size();) {
-      const auto n = static_cast<uint32_t>(std::max(decode_utf8(part, at).bytes, 1));
+      const CodePoint c = decode_utf8(part, at);
+      const auto n = static_cast<uint32_t>(std::max(c.bytes, 1));
       const bool first = at == 0, last = at + n >= part.size();
       std::string_view token = part.substr(at, n);
       if ((!first && !prefix_.empty()) || (last && !suffix_.empty())) {
@@ -157,7 +163,8 @@ class Bpe final : public TokenModel {
         token = key;
       }
       at += n;
-      if (const int32_t id = find(token); id >= 0) {
+      const bool alone = token.size() == n && c.value < characters_.size();
+      if (const int32_t id = alone ? characters_[c.value] : find(token); id >= 0) {
         if (unknown_bytes > 0) add(unknown_id_, std::exchange(unknown_bytes, 0));
         add(id, n);
         continue;
@@ -207,6 +214,7 @@ class Bpe final : public TokenModel {
   }
 
   TokenIds ids_;
+  std::vector<int32_t> characters_ = std::vector<int32_t>(0x10000, -1);  // by code point: the token that it is alone
   MergeTable merges_;
   std::string unknown_, prefix_, suffix_;
   int32_t unknown_id_ = -1;

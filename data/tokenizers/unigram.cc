@@ -83,8 +83,8 @@ class Trie {
   }();
 };
 
-// A score as Hugging Face has it: serde_json rounds the digits to a double, then what a power of ten makes of it. Equally
-// probable ways are told apart by the last bit.
+// A score as Hugging Face has it: serde_json rounds the digits to a double, then what a power of ten makes of it.
+// Equally probable ways are told apart by the last bit.
 double read_score(double exact) {
   char text[32];
   const char* const end = std::to_chars(text, text + sizeof text, exact, std::chars_format::scientific).ptr;
