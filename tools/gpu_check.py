@@ -91,13 +91,13 @@ class Kit:
         return self.deadline - time.monotonic()
 
     def run(self, words, limit, env=None):
-        """(exit status, output); the status is 124 when `limit` seconds were over, and TimeIsUp when the call's were."""
+        """(exit status, standard error and output; self.table: output alone). The status is 124 when `limit` seconds were over, and TimeIsUp when the call's were."""
         seconds = min(limit, self.left() - 2)
         if seconds <= 1:
             raise TimeIsUp
-        log = self.work / "log"
-        with open(log, "w", encoding="utf-8") as f:
-            self.running = subprocess.Popen([str(w) for w in words], stdout=f, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        log, table = self.work / "log", self.work / "table"  # what was said; to the standard output alone: results
+        with open(log, "w", encoding="utf-8") as said, open(table, "w", encoding="utf-8") as out:
+            self.running = subprocess.Popen([str(w) for w in words], stdout=out, stderr=said, stdin=subprocess.DEVNULL,
                                             env=os.environ | (env or {}), start_new_session=True, cwd=ROOT)  # fmt: skip
             try:
                 status = self.running.wait(seconds)
@@ -105,7 +105,8 @@ class Kit:
                 self.kill()
                 status = 124
         self.running = None
-        text = log.read_text(encoding="utf-8", errors="replace")
+        self.table = table.read_text(encoding="utf-8", errors="replace")
+        text = log.read_text(encoding="utf-8", errors="replace") + self.table
         if status == 124 and seconds < limit:
             raise TimeIsUp
         return status, text

@@ -177,8 +177,9 @@ def benched(args, case):
         words = [sys.executable, "bench/gpu.py", "--binary", kit.program, "--program", kit.program_file, "--cases", case, "--out", out,
                  "--seconds", int(kit.left() - 25), *(REHEARSAL if args.rehearse else FIRST)]  # fmt: skip
         status, text = kit.run(words, kit.left() - 3)
-        (kit.state / f"bench-{case}.md").write_text(text)
-        print(text[-6000:])
+        if kit.table.strip():
+            (kit.state / f"bench-{case}.md").write_text(kit.table)
+        print(kit.table)
         if status == 0:
             return "ok", "losses agree with PyTorch's"
         if status in (75, 124):

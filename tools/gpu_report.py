@@ -138,6 +138,7 @@ class Report:
         if full["rehearsal"]:
             head = (f"# A rehearsal without a GPU, commit {full['commit']}\n\nNothing here was measured or proved on a GPU: the emulator "
                     "and the CPU stood in its place, to try the kit itself. No time below means anything.")  # fmt: skip
+            tables = []
         lines = [head, "", "| check | outcome | s | |", "|---|---|---:|---|"]
         lines += [f"| {n} | {c['outcome']} | {c.get('seconds', 0):.0f} | {c['text'].replace('|', '/')} |" for n, c in full["checks"].items()]
         replace(self.to.with_suffix(".md"), "\n".join(lines + tables) + "\n")
