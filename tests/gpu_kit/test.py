@@ -29,6 +29,7 @@ i=0
 while [ $i -lt 60 ]; do echo "{\\"loss\\": $((100 - i))}"; i=$((i + 1)); done >"$out/metrics.jsonl"
 """
 SANITIZER = """#!/bin/sh
+[ "$1" = --help ] && { echo "--target-processes --kernel-name"; exit 0; }
 case "$*" in *"$FAKE_FAULT"*) echo "========= Invalid __global__ read of size 4 bytes"; exit 9 ;; esac
 [ -z "$FAKE_REFUSES" ] || { echo "========= Error: Device not supported"; exit 1; }
 while [ "$1" != --error-exitcode ]; do shift; done
