@@ -198,7 +198,7 @@ def gpu_facts():
 
 def open_report(args):
     """The report of an earlier call with the same program and flags, or a new one."""
-    flags = {k: v for k, v in vars(args).items() if k not in ("out", "seconds", "cases", "binary")}
+    flags = {k: v for k, v in vars(args).items() if k not in ("out", "seconds", "cases", "binary", "program")}
     files = [Path(args.program or args.binary), *sorted(Path(__file__).parent.glob("gpu*.py"))]
     hashes = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
     key = json.loads(json.dumps({"flags": flags, "files": hashes}, default=str))
