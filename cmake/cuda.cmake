@@ -29,7 +29,7 @@ foreach(f ${cuda_sources})
 endforeach()
 
 # The text of the functors, for kernels that are generated at run time.
-set(common_texts backend/cuda/generated_prelude.cuh backend/cuda/thread.cuh backend/cuda/ref.cuh backend/cuda/raw.cuh backend/cuda/columns.cuh backend/cuda/fused_elements.cuh backend/functor.h base/math.h base/philox.h ops/dropout.h)
+set(common_texts backend/cuda/generated_prelude.cuh backend/cuda/thread.cuh backend/cuda/ref.cuh backend/cuda/raw.cuh backend/cuda/columns.cuh backend/cuda/fused_elements.cuh backend/functor.h base/math.h base/normal.h base/philox.h ops/dropout.h)
 set(operator_texts)
 foreach(f ${operator_files})
   file(STRINGS ${f} marked REGEX "^// <functors>")
@@ -49,7 +49,7 @@ add_custom_command(OUTPUT ${functor_texts} ${functor_code}
           "-DOPERATORS=${operator_texts_arg}" -P ${CMAKE_SOURCE_DIR}/cmake/functors.cmake
   DEPENDS ${text_files} VERBATIM)
 set(cuda_host_sources ops/cuda/fused_source.cc ${functor_texts} ${functor_code})  # no device code: compiled for the host
-add_library(cuda_emulated OBJECT EXCLUDE_FROM_ALL ${emulated_sources} ${cuda_host_sources} backend/cuda/emulator.cc backend/cuda/emulated_device.cc)
+add_library(cuda_emulated OBJECT EXCLUDE_FROM_ALL ${emulated_sources} ${cuda_host_sources} backend/cuda/emulator.cc backend/cuda/emulated_device.cc backend/cuda/dry_device.cc)
 target_include_directories(cuda_emulated PRIVATE ${CMAKE_BINARY_DIR}/generated)
 target_compile_definitions(cuda_emulated PRIVATE AMP_CUDA_UNIT)
 target_compile_options(cuda_emulated PRIVATE -Wno-unused -Wno-missing-field-initializers -O1)

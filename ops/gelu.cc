@@ -1,5 +1,6 @@
 // Gelu: ONNX 20 (approximate none, tanh), com.microsoft Gelu, FastGelu, QuickGelu.
 //   none: x/2 (1 + erf(x / sqrt 2));  tanh: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)));  quick: x sigmoid(1.702 x)
+#include "base/normal.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -10,14 +11,14 @@ namespace {
 struct Gelu : Unary {
   template <class T>
   HD T operator()(T x) const {
-    return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752)));
+    return x * math::normal(x).cdf;
   }
 };
 struct GeluGrad : Binary {
   template <class T>
   AMP_INLINE HD T operator()(T x, T dy) const {
-    const T cdf = T(0.5) * (T(1) + math::erf(x * T(0.70710678118654752)));
-    return dy * (cdf + x * T(0.39894228040143268) * math::exp(T(-0.5) * x * x));
+    const math::Normal<T> n = math::normal(x);
+    return dy * (n.cdf + x * T(0.39894228040143268) * n.bell);
   }
 };
 struct GeluTanh : Unary {

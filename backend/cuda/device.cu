@@ -1,6 +1,7 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
+#include "backend/cuda/strided_copy.h"
 
 namespace amp::cuda {
 
@@ -59,7 +60,10 @@ int64_t CudaDevice::workspace(const Graph& g, const Node& n) const {
 
 Kernel CudaDevice::convert(const Tensor& from, const Tensor& to) {
   const int64_t n = to.numel();
-  if (from.dtype == to.dtype) return [this, from, to] { copy(to.data, from.data, to.bytes()); };
+  if (from.dtype == to.dtype) {
+    const Dims flat{n};
+    return strided_copy(*this, {from.data, from.dtype, flat}, {0, {1}}, {to.data, to.dtype, flat}, {0, {1}}, flat);
+  }
   if (is_32_or_16(from.dtype) && is_32_or_16(to.dtype)) {
     if (n % 4 == 0) return [this, n, body = Convert4{from, to}] { for_each(*this, n / 4, body); };
     return [this, n, body = Convert<float>{from, to}] { for_each(*this, n, body); };

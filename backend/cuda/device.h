@@ -92,6 +92,8 @@ class CudaDevice : public Device {
   // Called once a step: returns when the device has done all but what was asked of it since the `ahead` calls before, so
   // that what the host learns is never older.
   virtual void pace(int ahead) = 0;
+  // False: launches are noted, nothing is computed (dry_device.h).
+  virtual bool computes() const { return true; }
   // Told of every launch: the emulator keeps a list, the real device checks for errors.
   virtual void launched(const char* kernel, int64_t blocks, int threads) = 0;
 

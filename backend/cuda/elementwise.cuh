@@ -2,8 +2,9 @@
 // the output's dims, any floating storage but fp64, arithmetic in fp32 or in the integers' own type.
 #pragma once
 
+#include "backend/cuda/divide.cuh"
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/ref.cuh"
+#include "backend/cuda/raw.cuh"
 #include "backend/elementwise.h"
 
 namespace amp::cuda {
@@ -21,22 +22,25 @@ struct Elementwise {
   Ref in[N];
   Ref out;
   int64_t inner = 1, groups = 0;  // inner: elements of a row
+  Divisor per_row;                // groups of one
   int step[N] = {};               // 0: the row reads one element
   Axes rows[N];                   // where input k's row begins
 
   DEV void operator()() const {
-    const int64_t per_row = inner / kWidth;
     for (int64_t g = global_index(); g < groups; g += global_threads()) {
-      const int64_t row = g / per_row, column = (g - row * per_row) * kWidth;
+      int64_t row = g;
+      const int64_t column = per_row.take(row) * kWidth;
       T x[kWidth][N];
       for (int k = 0; k < N; ++k) {
         const int64_t base = rows[k].rank ? rows[k].offset(row) : 0;
         if constexpr (kWidth == 4) {
           T four[4];
           if (step[k]) {
-            load4(in[k], base + column, four);
+            load_some(in[k], base + column, four);
           } else {
-            four[0] = four[1] = four[2] = four[3] = load<T>(in[k], base);
+            float one[1];
+            load_some(in[k], base, one);
+            four[0] = four[1] = four[2] = four[3] = one[0];
           }
           for (int j = 0; j < 4; ++j) x[j][k] = four[j];
         } else {
@@ -46,7 +50,7 @@ struct Elementwise {
       R y[kWidth];
       for (int j = 0; j < kWidth; ++j) y[j] = apply(f, x[j], std::make_index_sequence<static_cast<size_t>(N)>{});
       if constexpr (kWidth == 4) {
-        store4(out, row * inner + column, y);
+        store_some(out, row * inner + column, y);
       } else {
         store(out, row * inner + column, y[0]);
       }
@@ -74,15 +78,19 @@ Kernel make(const F& f, const KernelArgs& a) {
     kernel.out = Ref(a.out[0]);
     kernel.inner = space.inner;
     kernel.groups = a.out[0].numel() / width;
+    kernel.per_row = Divisor(space.inner / width);
   };
   if (a.out[0].numel() == 0) return [] {};
-  // Whole groups of four need rows that begin at multiples of four in every input that is walked.
-  bool four = std::is_floating_point_v<T> && std::is_floating_point_v<R> && space.inner % 4 == 0;
+  // Whole groups of four need rows that begin at multiples of four in every input that is walked, and are of fp32 or 16
+  // bits: other types would only make the kernel long.
+  const auto usual = [](const Tensor& t) { return t.dtype == DType::f32 || is_low(t.dtype); };
+  bool four = std::is_same_v<T, float> && std::is_same_v<R, float> && space.inner % 4 == 0 && usual(a.out[0]) &&
+              std::all_of(a.in.begin(), a.in.end(), usual);
   for (size_t k = 0; four && k < N; ++k) {
     if (!space.inner_stride[k]) continue;
     for (const auto& s : space.stride) four = four && s[k] % 4 == 0;
   }
-  if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<R>) {
+  if constexpr (std::is_same_v<T, float> && std::is_same_v<R, float>) {
     if (four) {
       Elementwise<F, T, R, 4> kernel{f};
       fill(kernel, 4);

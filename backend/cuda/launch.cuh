@@ -39,7 +39,7 @@ void launch(CudaDevice& d, const Grid& g, const K& kernel) {
   entry<K><<<static_cast<unsigned>(g.blocks), static_cast<unsigned>(g.threads), static_cast<size_t>(g.shared),
              static_cast<cudaStream_t>(d.stream())>>>(kernel);
 #else
-  emulator::run({g.blocks, g.threads, g.shared, cooperative}, [&] { kernel(); });
+  if (d.computes()) emulator::run({g.blocks, g.threads, g.shared, cooperative}, [&] { kernel(); });
 #endif
   d.launched(typeid(K).name(), g.blocks, g.threads);
 }

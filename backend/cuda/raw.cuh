@@ -71,20 +71,40 @@ DEV void unpack(const Ref& r, const Raw<T, W>& v, T (&out)[W]) {
   }
 }
 
-// load4, store4 or one element.
+DEV uint32_t float_to_bits(float f) {
+#ifdef __CUDA_ARCH__
+  return __float_as_uint(f);
+#else
+  uint32_t u;
+  std::memcpy(&u, &f, sizeof u);
+  return u;
+#endif
+}
+
+// W floats of fp32, fp16 or bf16, as fetch() finds them. Other types are not asked about: every question is code at
+// every place that stores.
 template <int W>
 DEV void load_some(const Ref& r, int64_t i, float (&out)[W]) {
-  if constexpr (W == 4)
-    load4(r, i, out);
-  else
-    out[0] = load<float>(r, i);
+  unpack(r, fetch<float, W>(r, i), out);
 }
 template <int W>
 DEV void store_some(const Ref& r, int64_t i, const float (&v)[W]) {
-  if constexpr (W == 4)
-    store4(r, i, v);
+  static_assert(W == 1 || W == 4);
+  if (r.type == DType::f32) {
+    if constexpr (W == 1)
+      static_cast<float*>(r.data)[i] = v[0];
+    else
+      static_cast<FourWords*>(r.data)[i / 4] =
+          FourWords{{float_to_bits(v[0]), float_to_bits(v[1]), float_to_bits(v[2]), float_to_bits(v[3])}};
+    return;
+  }
+  uint16_t h[W];
+  for (int k = 0; k < W; ++k) h[k] = r.type == DType::f16 ? float_to_half(v[k]) : float_to_bf16(v[k]);
+  if constexpr (W == 1)
+    static_cast<uint16_t*>(r.data)[i] = h[0];
   else
-    store(r, i, v[0]);
+    static_cast<TwoWords*>(r.data)[i / 4] =
+        TwoWords{{h[0] | static_cast<uint32_t>(h[1]) << 16, h[2] | static_cast<uint32_t>(h[3]) << 16}};
 }
 
 // f(0), f(1), ... f(N - 1) as constants: what f indexes stays in registers.

@@ -36,10 +36,9 @@ DEV float bf16_to_float(uint16_t h) {
 }
 DEV uint16_t float_to_bf16(float f) {
 #ifdef __CUDA_ARCH__
-  unsigned u = __float_as_uint(f);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((u >> 16) | 0x40);
-  u += 0x7fffu + ((u >> 16) & 1);
-  return static_cast<uint16_t>(u >> 16);
+  uint16_t h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f));
+  return h;
 #else
   return BFloat16::encode(f);
 #endif

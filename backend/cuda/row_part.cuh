@@ -9,16 +9,18 @@ namespace amp::cuda {
 
 // A thread's part of a row, W elements at a time: V groups of four in registers, read once; V 0: single elements, read
 // again each time.
-template <int V>
+// R: Ref, or a TypedRef (typed.cuh).
+template <int V, class R = Ref>
 struct RowPart {
   static constexpr int W = V > 0 ? 4 : 1, kGroups = V > 0 ? V : 1;
-  Ref x;
+  R x;
   int64_t at;
   Raw<float, W> held[kGroups];
 
-  DEV RowPart(const Ref& ref, int64_t start, int64_t n, const RowTeam& team) : x(ref), at(start) {
+  // Where ref is empty nothing is read, and nothing may be got.
+  DEV RowPart(const R& ref, int64_t start, int64_t n, const RowTeam& team) : x(ref), at(start) {
     if constexpr (V > 0) {
-      each(n, team, [&](auto g, int64_t i) { held[g] = fetch<float, W>(x, at + i); });
+      if (x) each(n, team, [&](auto g, int64_t i) { held[g] = fetch<float, W>(x, at + i); });
     }
   }
   DEV void get(int g, int64_t i, float (&v)[W]) const {

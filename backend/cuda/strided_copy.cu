@@ -149,6 +149,8 @@ Kernel plain(CudaDevice& d, const void* x, void* y, const CopyWalk& w) {
   return [&d, grid, body] { launch(d, grid, body); };
 }
 
+constexpr int64_t kByDriver = 1 << 20;  // bytes
+
 struct alignas(16) Sixteen {
   uint64_t v[2];
 };
@@ -187,7 +189,8 @@ Kernel strided_copy(CudaDevice& d, const Tensor& src, const Region& from, const 
   CopyWalk w = copy_walk(dims, from.strides, to.strides);
   const char* x = static_cast<const char*>(src.data) + from.offset * size;
   char* y = static_cast<char*>(dst.data) + to.offset * size;
-  if (w.n.size() == 1 && w.from[0] == 1 && w.to[0] == 1)
+  // A copy by the driver starts later than a kernel of a recorded step: only where there is much to move.
+  if (w.n.size() == 1 && w.from[0] == 1 && w.to[0] == 1 && w.n[0] * size >= kByDriver)
     return [&d, x, y, bytes = w.n[0] * size] { d.copy(y, x, bytes); };
   const int64_t unit = unit_of(x, y, size, w);
   if (unit > size) {

@@ -16,6 +16,13 @@ struct TypedRef {
   TypedRef() = default;
   TypedRef(const Tensor& t) : data(static_cast<Stored*>(t.data)) {}  // NOLINT: as Ref
   HD explicit operator bool() const { return data != nullptr; }
+  // What is asked of its type is answered when the kernel is compiled.
+  DEV operator Ref() const {
+    Ref r;
+    r.data = data;
+    r.type = type;
+    return r;
+  }
 };
 
 template <class T, DType type>

@@ -29,7 +29,7 @@ class Update final : public DeviceUpdate {
     }
     state_ = upload(std::vector<UpdateState>(1));
     coefficients_ = d_.allocate(8 * kMaxLossTerms);
-    blocks_ = std::clamp<int64_t>(spec.elements / (4 * kThreads), 1, int64_t{d_.multiprocessors()} * 4);
+    blocks_ = std::clamp<int64_t>(spec.elements / (4 * kThreads), 1, int64_t{d_.multiprocessors()} * 8);
     parts_ = d_.allocate(static_cast<int64_t>(sizeof(Part)) * (blocks_ + n_statistics()));
     std::vector<double> lr;
     for (int64_t t = 0; t <= spec.max_steps; ++t) lr.push_back(spec.lr ? spec.lr(t) : 0);

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/ref.cuh"
+#include "backend/cuda/raw.cuh"
 #include "backend/update.h"
 
 namespace amp::cuda::update_kernels {
@@ -58,6 +58,7 @@ struct AddTerm {
 // of the elements, not of the sum, which overflows earlier.
 struct Inspect {
   static constexpr bool cooperative = true;
+  static constexpr int kAhead = 4;  // loads of 16 bytes that a thread has under way
   const UpdateState* state;
   const float* grads;
   int64_t elements;
@@ -67,17 +68,25 @@ struct Inspect {
     float sum = 0, most = 0;
     int bad = 0;
     const int64_t groups = elements / 4;  // spans are padded to 16 elements
-    for (int64_t g = global_index(); g < groups; g += global_threads()) {
-      float v[4];
-      Ref r;
-      r.data = const_cast<float*>(grads);
-      load4(r, 4 * g, v);
-      for (int k = 0; k < 4; ++k) {
-        const float x = v[k] * inverse;
-        bad |= finite(v[k]) ? 0 : 1;
-        sum += x * x;
-        most = Maximum{}(most, fabsf(v[k]));
-      }
+    Ref r;
+    r.data = const_cast<float*>(grads);
+    const int64_t step = global_threads();
+    for (int64_t g = global_index(); g < groups; g += kAhead * step) {
+      Raw<float, 4> raw[kAhead];
+      unrolled<kAhead>([&](auto j) {
+        if (g + j * step < groups) raw[j] = fetch<float, 4>(r, 4 * (g + j * step));
+      });
+      unrolled<kAhead>([&](auto j) {
+        if (g + j * step >= groups) return;
+        float v[4];
+        unpack(r, raw[j], v);
+        for (int k = 0; k < 4; ++k) {
+          const float x = v[k] * inverse;
+          bad |= finite(v[k]) ? 0 : 1;
+          sum += x * x;
+          most = Maximum{}(most, fabsf(v[k]));
+        }
+      });
     }
     const double total = block_reduce(static_cast<double>(sum), 0.0, Sum{}, shared_memory<double>());
     most = block_reduce(most, 0.0f, Maximum{}, shared_memory<float>());
@@ -172,22 +181,46 @@ struct Apply {
       step.decay = s.decay != 0 ? weight_decay : 0.0;
       const auto k = Element::template scalars<float>(settings, step);
       const float inverse = state->inverse, clip = state->clip;
-      for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
+      // Four at a time: shards and copies begin at multiples of four elements; what is left of a tensor goes singly.
+      const auto some = [&](auto width, int64_t e) {
+        constexpr int W = decltype(width)::value;
+        float grad[W], x[W], first[W] = {}, second[W] = {}, average[W] = {};
         const int64_t at = s.begin + e;
-        float grad = g[at] * inverse * clip;
-        grad = grad > limit ? limit : grad;
-        grad = grad < -limit ? -limit : grad;
-        float none = 0;
-        float& first = Element::moments > 0 ? m[at] : none;
-        float& second = Element::moments > 1 ? v[at] : none;
-        const float x = Element::template move<float>(k, p[at], grad, first, second);
-        p[at] = x;
-        if (ema) ema[at] = ema_decay * ema[at] + (1 - ema_decay) * x;
-        for (int j = 0; j < 2; ++j) {
-          if (s.copy[j]) store(s.copy[j], e, x);
+        load_some(span(g), at, grad);
+        load_some(span(p), at, x);
+        if constexpr (Element::moments > 0) load_some(span(m), at, first);
+        if constexpr (Element::moments > 1) load_some(span(v), at, second);
+        if (ema) load_some(span(ema), at, average);
+        for (int w = 0; w < W; ++w) {
+          grad[w] = grad[w] * inverse * clip;
+          grad[w] = grad[w] > limit ? limit : grad[w];
+          grad[w] = grad[w] < -limit ? -limit : grad[w];
+          x[w] = Element::template move<float>(k, x[w], grad[w], first[w], second[w]);
         }
-      }
+        store_some(span(p), at, x);
+        if constexpr (Element::moments > 0) store_some(span(m), at, first);
+        if constexpr (Element::moments > 1) store_some(span(v), at, second);
+        if (ema) {
+          for (int w = 0; w < W; ++w) average[w] = ema_decay * average[w] + (1 - ema_decay) * x[w];
+          store_some(span(ema), at, average);
+        }
+        for (int j = 0; j < 2; ++j) {
+          if (s.copy[j]) store_some(s.copy[j], e, x);
+        }
+      };
+      const int32_t whole = s.count / 4 * 4;
+      for (int64_t e = 4 * int64_t{thread_index()}; e < whole; e += 4 * block_threads())
+        some(std::integral_constant<int, 4>{}, e);
+      for (int64_t e = whole + thread_index(); e < s.count; e += block_threads())
+        some(std::integral_constant<int, 1>{}, e);
     }
+  }
+
+ private:
+  static DEV Ref span(const float* data) {
+    Ref r;
+    r.data = const_cast<float*>(data);
+    return r;
   }
 };
 

@@ -1,5 +1,6 @@
 // AddNorm, AddNormGrad (ops/add_norm.h).
 #include "backend/cuda/row_part.cuh"
+#include "backend/cuda/typed.cuh"
 #include "ops/add_norm.h"
 
 namespace amp::cuda {
@@ -17,16 +18,32 @@ DEV float plus(float a, float b) {
 // What an intermediate result is stored as in separate nodes.
 struct Rounding {
   DType type = DType::f32;
-  explicit Rounding(std::optional<DType> t = std::nullopt) : type(t.value_or(DType::f32)) {}
-  DEV float operator()(float v) const {
-    if (type == DType::f16) return half_to_float(float_to_half(v));
-    if (type == DType::bf16) return bf16_to_float(float_to_bf16(v));
-    return v;
+  HD explicit Rounding(DType t) : type(t) {}
+  explicit Rounding(std::optional<DType> t) : type(t.value_or(DType::f32)) {}
+  template <int W>
+  DEV void operator()(float (&v)[W]) const {
+    if (type == DType::f16) {
+      for (int w = 0; w < W; ++w) v[w] = half_to_float(float_to_half(v[w]));
+    } else if (type == DType::bf16) {
+      for (int w = 0; w < W; ++w) v[w] = bf16_to_float(float_to_bf16(v[w]));
+    }
   }
 };
 
+// The types of the large operands: branch is what comes out of a product (and what goes back into one), sum the
+// residual stream, its norm and their gradients. Types that are known when the kernel is compiled make it a tenth as long.
+template <class BranchRef, class SumRef>
+struct Types {
+  using Branch = BranchRef;
+  using Sum = SumRef;
+};
+using AnyTypes = Types<Ref, Ref>;
+template <DType branch>
+using MixedTypes = Types<TypedRef<branch>, TypedRef<DType::f32>>;
+
 struct Drop {
   const RunState* state = nullptr;
+  bool drops = false;
   uint32_t threshold = 0, site = 0;
   float scale = 1;
   int64_t per_sample = 1, n = 1;
@@ -36,62 +53,84 @@ struct Drop {
         per_sample(elements_per_sample(a.attrs(), elements)),
         n(a.attrs().i("n", 1)),
         tokens(a.has(tokens_in) ? a.in[tokens_in].as<int64_t>() : nullptr) {
+    drops = a.attrs().f("ratio", 0) > 0;
     const DropoutBits bits = dropout_bits(a.attrs());
     threshold = bits.threshold;
     site = bits.site;
     scale = static_cast<float>(bits.scale);
   }
-  HD explicit operator bool() const { return threshold != 0; }
-  // Groups of four elements are never cut by a sample's end.
-  bool whole_groups() const { return threshold == 0 || per_sample % 4 == 0; }
+  explicit operator bool() const { return drops; }
+  // No row is cut by a sample's end, and groups of four begin where Philox's do.
+  bool whole_rows() const { return !drops || (per_sample % n == 0 && n % 4 == 0); }
+
+  struct Row {
+    int64_t sample = 0, at = 0;  // of its first element, in the sample
+  };
+  DEV Row begin(int64_t row) const {
+    const int64_t at = (tokens ? tokens[row] : row) * n, sample = quotient(at, per_sample);
+    return {sample, at - sample * per_sample};
+  }
   // W elements of a row from i on; four begin at a multiple of four.
   template <int W>
-  DEV void operator()(int64_t row, int64_t i, float (&v)[W]) const {
-    const int64_t at = (tokens ? tokens[row] : row) * n + i;
-    const int64_t sample = quotient(at, per_sample), k = at - sample * per_sample;
-    const PhiloxBlock bits =
-        philox4x32({{static_cast<uint32_t>(k / 4), static_cast<uint32_t>(state->samples_before + sample),
-                     static_cast<uint32_t>(state->step), site}},
-                   static_cast<uint32_t>(state->seed), static_cast<uint32_t>(state->seed >> 32));
+  DEV void operator()(const Row& row, int64_t i, float (&v)[W]) const {
+    int64_t k = row.at + i, sample = row.sample;
+    if constexpr (W == 1) {
+      const int64_t further = quotient(k, per_sample);
+      sample += further;
+      k -= further * per_sample;
+    }
+    const PhiloxBlock bits = dropout_words(*state, sample, k / 4, site);
     if constexpr (W == 4) {
-      for (int w = 0; w < 4; ++w) v[w] = bits.v[w] < threshold ? 0.0f : v[w] * scale;
+      for (int w = 0; w < 4; ++w) v[w] = amp::drop(v[w], bits.v[w], threshold, scale);
     } else {
       const int lane = static_cast<int>(k % 4);
       const uint32_t b = lane == 0 ? bits.v[0] : lane == 1 ? bits.v[1] : lane == 2 ? bits.v[2] : bits.v[3];
-      v[0] = b < threshold ? 0.0f : v[0] * scale;
+      v[0] = amp::drop(v[0], b, threshold, scale);
     }
   }
 };
 
-template <int V>
+template <int V, class T, bool kDrops>
 struct Forward {
+  using Branch = typename T::Branch;
+  using Sum = typename T::Sum;
   static constexpr int W = RowPart<V>::W, G = RowPart<V>::kGroups;
-  Ref a, x, scale, bias, b, y, s, copy;
+  Branch a;
+  Sum x;
+  Ref scale, bias, b;
+  Sum y, s;
+  Branch copy;
   float *mean, *rstd;
   int64_t n;
   float epsilon;
   bool rms;
   Drop drop;
-  Rounding round_sum, round_dropped, round_s, round_y;
+  Rounding round_sum, round_dropped;
 
-  // Four elements stay in registers; single ones are read again where this thread has written them.
-  DEV void sum(int64_t row, int64_t i, float (&p)[W]) const {
-    const int64_t at = row * n + i;
-    float q[W];
-    load_some(a, at, p);
+  // s = x + dropout(a + b), stored. Four elements stay in registers; single ones are read again where this thread has
+  // written them.
+  DEV void sum(const Drop::Row& dropped, int64_t at, int64_t i, float (&p)[W], const float (&residual)[W]) const {
     if (b) {
+      float q[W];
       load_some(b, i, q);
-      for (int w = 0; w < W; ++w) p[w] = round_sum(plus(p[w], q[w]));
+      for (int w = 0; w < W; ++w) p[w] = plus(p[w], q[w]);
+      round_sum(p);
     }
-    if (drop) {
-      drop(row, i, p);
-      for (int w = 0; w < W; ++w) p[w] = round_dropped(p[w]);
+    if constexpr (kDrops) {
+      drop(dropped, i, p);
+      round_dropped(p);
     }
-    load_some(x, at, q);
-    for (int w = 0; w < W; ++w) p[w] = round_s(plus(p[w], q[w]));
-    store_some(s, at, p);
+    for (int w = 0; w < W; ++w) p[w] = plus(p[w], residual[w]);
+    const Ref to = s;
+    Rounding{to.type}(p);
+    store_some(to, at, p);
   }
   DEV void operator()(int64_t row, const RowTeam& team) const {
+    // everything is fetched before anything is stored: a store may be to what is read next, for all the compiler knows
+    const RowPart<V, Branch> branch(a, row * n, n, team);
+    const RowPart<V, Sum> residual(x, row * n, n, team);
+    Drop::Row dropped;
+    if constexpr (kDrops) dropped = drop.begin(row);
     float held[G][W];
     const auto get = [&](auto g, int64_t i, float(&p)[W]) {
       if constexpr (V > 0) {
@@ -102,20 +141,22 @@ struct Forward {
     };
     float m = 0, var = 0;
     RowPart<V>::each(n, team, [&](auto g, int64_t i) {
-      float p[W];
-      sum(row, i, p);
+      float p[W], q[W];
+      branch.get(g, i, p);
+      residual.get(g, i, q);
+      sum(dropped, row * n + i, i, p, q);
       for (int w = 0; w < W; ++w) {
         if constexpr (V > 0) held[g][w] = p[w];
         m += p[w];
       }
     });
-    m = rms ? 0.0f : team.reduce(m, 0.0f, Sum{}) / static_cast<float>(n);
+    m = rms ? 0.0f : team.reduce(m, 0.0f, cuda::Sum{}) / static_cast<float>(n);
     RowPart<V>::each(n, team, [&](auto g, int64_t i) {
       float p[W];
       get(g, i, p);
       for (int w = 0; w < W; ++w) var += (p[w] - m) * (p[w] - m);
     });
-    var = team.reduce(var, 0.0f, Sum{}) / static_cast<float>(n);
+    var = team.reduce(var, 0.0f, cuda::Sum{}) / static_cast<float>(n);
     const float k = 1 / sqrtf(var + epsilon);
     if (team.leads()) {
       mean[row] = m;
@@ -126,24 +167,31 @@ struct Forward {
       get(g, i, p);
       load_some(scale, i, f);
       if (bias) load_some(bias, i, c);
-      for (int w = 0; w < W; ++w) p[w] = round_y((p[w] - m) * k * f[w] + c[w]);
-      store_some(y, row * n + i, p);
+      for (int w = 0; w < W; ++w) p[w] = (p[w] - m) * k * f[w] + c[w];
+      const Ref to = y;
+      Rounding{to.type}(p);
+      store_some(to, row * n + i, p);
       if (copy) store_some(copy, row * n + i, p);
     });
   }
 };
 
-template <int V>
+template <int V, class T, bool kDrops>
 struct Backward {
+  using Branch = typename T::Branch;
+  using Sum = typename T::Sum;
   static constexpr int W = RowPart<V>::W;
-  Ref s, scale, dy, more, ds, da, copy;
+  Sum s;
+  Ref scale;
+  Sum dy, more, ds;
+  Branch da, copy;
   const float *mean, *rstd;
   int64_t n;
   bool rms;
   Drop drop;
-  Rounding round_norm, round_ds, round_da;
+  Rounding round_norm;
   DEV void operator()(int64_t row, const RowTeam& team) const {
-    const RowPart<V> part(s, row * n, n, team), grad(dy, row * n, n, team);
+    const RowPart<V, Sum> part(s, row * n, n, team), grad(dy, row * n, n, team), added(more, row * n, n, team);
     const float m = mean[row], k = rstd[row];
     float avg = 0, dot = 0;
     part.each(n, team, [&](auto g, int64_t i) {
@@ -156,8 +204,10 @@ struct Backward {
         dot += d[w] * f[w] * (p[w] - m);
       }
     });
-    avg = rms ? 0.0f : team.reduce(avg, 0.0f, Sum{}) / static_cast<float>(n);
-    dot = team.reduce(dot, 0.0f, Sum{}) * k / static_cast<float>(n);
+    avg = rms ? 0.0f : team.reduce(avg, 0.0f, cuda::Sum{}) / static_cast<float>(n);
+    dot = team.reduce(dot, 0.0f, cuda::Sum{}) * k / static_cast<float>(n);
+    Drop::Row dropped;
+    if constexpr (kDrops) dropped = drop.begin(row);
     part.each(n, team, [&](auto g, int64_t i) {
       const int64_t at = row * n + i;
       float p[W], d[W], f[W];
@@ -166,16 +216,19 @@ struct Backward {
       load_some(scale, i, f);
       for (int w = 0; w < W; ++w) p[w] = k * (d[w] * f[w] - avg - (p[w] - m) * k * dot);
       if (more) {
-        load_some(more, at, d);
-        for (int w = 0; w < W; ++w) p[w] = plus(round_norm(p[w]), d[w]);
+        round_norm(p);
+        added.get(g, i, d);
+        for (int w = 0; w < W; ++w) p[w] = plus(p[w], d[w]);
       }
-      for (int w = 0; w < W; ++w) p[w] = round_ds(p[w]);
-      store_some(ds, at, p);
-      if (drop) {
-        drop(row, i, p);
-        for (int w = 0; w < W; ++w) p[w] = round_da(p[w]);
+      const Ref to = ds;
+      Rounding{to.type}(p);
+      store_some(to, at, p);
+      if constexpr (kDrops) {
+        const Ref branch = da;
+        drop(dropped, i, p);
+        Rounding{branch.type}(p);
+        store_some(branch, at, p);
       }
-      if (da) store_some(da, at, p);
       if (copy) store_some(copy, at, p);
     });
   }
@@ -185,31 +238,48 @@ template <class Body>
 Kernel rows_kernel(const KernelArgs& a, const Body& body, int64_t rows) {
   return [&d = device_of(a), body, rows] { for_each_row(d, rows, body.n, body); };
 }
-// As by_length, with fewer variants to compile (each takes minutes); one element at a time where a sample's end would
-// cut a group.
+
+// make(groups of four that a thread holds, types, whether it drops) -> Kernel. branch, sum: the large operands by role.
+// What is not among the common combinations computes with types that are asked for at every load.
 template <class Make>
-Kernel by_groups(int64_t n, const Drop& drop, const Make& make) {
-  const int64_t groups = n % 4 == 0 ? (n / 4 + team_size(n) - 1) / team_size(n) : 0;
-  if (!drop.whole_groups() || groups == 0 || groups > 8) return make(std::integral_constant<int, 0>{});
-  return make(std::integral_constant<int, 8>{});
+Kernel by_kind(const Drop& drop, std::initializer_list<Tensor> branch, std::initializer_list<Tensor> sum,
+               const Make& make) {
+  const auto all = [](std::initializer_list<Tensor> tensors, DType t) {
+    return std::all_of(tensors.begin(), tensors.end(), [t](const Tensor& x) { return !x.data || x.dtype == t; });
+  };
+  const int64_t groups = drop.n % 4 == 0 ? (drop.n / 4 + team_size(drop.n) - 1) / team_size(drop.n) : 0;
+  const auto drops = [&](auto v, auto types) -> Kernel {
+    return drop ? make(v, types, std::true_type{}) : make(v, types, std::false_type{});
+  };
+  if (!drop.whole_rows() || groups == 0 || groups > 8) return drops(std::integral_constant<int, 0>{}, AnyTypes{});
+  const auto held = [&](auto types) -> Kernel {
+    if (groups <= 3) return drops(std::integral_constant<int, 3>{}, types);
+    if (groups <= 6) return drops(std::integral_constant<int, 6>{}, types);
+    return drops(std::integral_constant<int, 8>{}, types);
+  };
+  if (all(sum, DType::f32)) {
+    if (all(branch, DType::bf16)) return held(MixedTypes<DType::bf16>{});
+    if (all(branch, DType::f16)) return held(MixedTypes<DType::f16>{});
+    if (all(branch, DType::f32)) return held(MixedTypes<DType::f32>{});
+  }
+  return drops(std::integral_constant<int, 8>{}, AnyTypes{});
 }
 
 Kernel forward(const KernelArgs& args) {
   if (in_double(args)) no_fp64(args);
   const Attrs& t = args.attrs();
-  const Tensor &y = args.out[0], &s = args.out[1];
+  const Tensor &y = args.out[0], &s = args.out[1], copy = args.out.size() > 4 ? args.out[4] : Tensor{};
   const int64_t n = t.i("n", 1);
   if (s.numel() == 0) return [] {};
   const Drop drop(args, s.numel(), 5);
   const auto optional = [&](size_t i) { return args.has(i) ? Ref(args.in[i]) : Ref(); };
-  return by_groups(n, drop, [&](auto v) -> Kernel {
+  return by_kind(drop, {args.in[0], copy}, {args.in[1], y, s}, [&](auto v, auto types, auto drops) -> Kernel {
+    using Kind = Forward<decltype(v)::value, decltype(types), decltype(drops)::value>;
     return rows_kernel(
         args,
-        Forward<decltype(v)::value>{args.in[0], args.in[1], args.in[2], optional(3), optional(4), y, s,
-                                    args.out.size() > 4 ? Ref(args.out[4]) : Ref(), args.out[2].as<float>(),
-                                    args.out[3].as<float>(), n, static_cast<float>(t.f("epsilon", 1e-5)),
-                                    t.i("rms", 0) != 0, drop, Rounding(type_attribute(t, "sum")),
-                                    Rounding(type_attribute(t, "dropped")), Rounding(s.dtype), Rounding(y.dtype)},
+        Kind{args.in[0], args.in[1], args.in[2], optional(3), optional(4), y, s, copy, args.out[2].as<float>(),
+             args.out[3].as<float>(), n, static_cast<float>(t.f("epsilon", 1e-5)), t.i("rms", 0) != 0, drop,
+             Rounding(type_attribute(t, "sum")), Rounding(type_attribute(t, "dropped"))},
         s.numel() / n);
   });
 }
@@ -221,16 +291,14 @@ Kernel backward(const KernelArgs& args) {
   const int64_t n = t.i("n", 1);
   if (ds.numel() == 0) return [] {};
   const Drop drop(args, ds.numel(), 6);
-  const bool drops = t.f("ratio", 0) > 0;
-  const Ref da = drops ? Ref(args.out[1]) : Ref(), copy = t.has("copy") ? Ref(args.out.back()) : Ref();
-  return by_groups(n, drop, [&](auto v) -> Kernel {
-    return rows_kernel(
-        args,
-        Backward<decltype(v)::value>{args.in[0], args.in[1], args.in[4], args.has(5) ? Ref(args.in[5]) : Ref(), ds, da,
-                                     copy, args.in[2].as<float>(), args.in[3].as<float>(), n, t.i("rms", 0) != 0, drop,
-                                     Rounding(type_attribute(t, "norm")), Rounding(ds.dtype),
-                                     Rounding(drops ? args.out[1].dtype : ds.dtype)},
-        ds.numel() / n);
+  const Tensor da = drop ? args.out[1] : Tensor{}, copy = t.has("copy") ? args.out.back() : Tensor{},
+               more = args.has(5) ? args.in[5] : Tensor{};
+  return by_kind(drop, {da, copy}, {args.in[0], args.in[4], more, ds}, [&](auto v, auto types, auto drops) -> Kernel {
+    using Kind = Backward<decltype(v)::value, decltype(types), decltype(drops)::value>;
+    return rows_kernel(args,
+                       Kind{args.in[0], args.in[1], args.in[4], more, ds, da, copy, args.in[2].as<float>(),
+                            args.in[3].as<float>(), n, t.i("rms", 0) != 0, drop, Rounding(type_attribute(t, "norm"))},
+                       ds.numel() / n);
   });
 }
 

@@ -34,6 +34,13 @@ struct AttentionProblem {
   HD bool per_key() const { return mask && mask_stride[2] == 0; }  // the mask is the same for all queries
 };
 
+// What a kernel is compiled for: masks, dropout: whether there may be such a thing. Where there may be none, the kernel has
+// neither its branches nor its registers.
+template <bool kMasks, bool kDrops>
+struct AttentionKind {
+  static constexpr bool masks = kMasks, drops = kDrops;
+};
+
 // A head of a batch entry or of a sequence.
 struct AttentionUnit {
   int64_t outer = 0, batch = 0, first = 0;  // first: token where it begins

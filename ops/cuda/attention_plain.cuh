@@ -7,6 +7,17 @@
 
 namespace amp::cuda {
 
+// One element of fp32 or 16 bits, all that attention is computed of.
+DEV float load_one(const Ref& r, int64_t i) {
+  float v[1];
+  load_some(r, i, v);
+  return v[0];
+}
+DEV void store_one(const Ref& r, int64_t i, float v) {
+  const float one[1] = {v};
+  store_some(r, i, one);
+}
+
 // 256 threads; of a 64x64 matrix thread (x, y) = (thread % 16, thread / 16) has rows y + 16 r and columns x + 16 c.
 struct PlainTiles {
   static constexpr int kSize = 64, kThreads = 256, kPart = 32, kLd = kSize + 1, kPartLd = kPart + 1;
@@ -35,8 +46,8 @@ struct PlainTiles {
       sync_threads();
       for (int i = thread_index(); i < kSize * kPart; i += kThreads) {
         const int row = i / kPart, h = from + i % kPart, to = row * kPartLd + i % kPart;
-        as[to] = row < a.valid && h < a.width ? load<float>(a.data, a.at + row * a.stride + h) : 0.0f;
-        bs[to] = row < b.valid && h < a.width ? load<float>(b.data, b.at + row * b.stride + h) : 0.0f;
+        as[to] = row < a.valid && h < a.width ? load_one(a.data, a.at + row * a.stride + h) : 0.0f;
+        bs[to] = row < b.valid && h < a.width ? load_one(b.data, b.at + row * b.stride + h) : 0.0f;
       }
       sync_threads();
       const int n = a.width - from < kPart ? a.width - from : kPart;
@@ -56,7 +67,7 @@ struct PlainTiles {
     each([&](auto r, auto c, int i, int j) { ws[i * kLd + j] = w[r][c]; });
     for (int i = thread_index(); i < kSize * kSize; i += kThreads) {
       const int row = i / kSize, h = column + i % kSize;
-      bs[row * kLd + i % kSize] = row < b.valid && h < b.width ? load<float>(b.data, b.at + row * b.stride + h) : 0.0f;
+      bs[row * kLd + i % kSize] = row < b.valid && h < b.width ? load_one(b.data, b.at + row * b.stride + h) : 0.0f;
     }
     sync_threads();
     const int n = b.valid < kSize ? b.valid : kSize;
@@ -70,7 +81,7 @@ struct PlainTiles {
   // Rows and columns of the block's result.
   static DEV void leave(const float (&sum)[4][4], float scale, const Rows& to, int column) {
     each([&](auto r, auto c, int i, int j) {
-      if (i < to.valid && column + j < to.width) store(to.data, to.at + i * to.stride + column + j, sum[r][c] * scale);
+      if (i < to.valid && column + j < to.width) store_one(to.data, to.at + i * to.stride + column + j, sum[r][c] * scale);
     });
   }
 };
@@ -273,7 +284,7 @@ struct AttentionTail {
     const int64_t row = int64_t{heads} * width, first = *end < 0 ? 0 : *end;
     for (int64_t i = first * row + global_index(); i < tokens * row; i += global_threads()) {
       const int64_t token = quotient(i, row), in_row = i - token * row, head = quotient(in_row, width);
-      store(data, place.offset + token * place.token + head * place.head + (in_row - head * width), 0.0f);
+      store_one(data, place.offset + token * place.token + head * place.head + (in_row - head * width), 0.0f);
       if (lse && in_row == head * width) lse[head * tokens + token] = INFINITY;
     }
   }

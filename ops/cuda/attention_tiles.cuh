@@ -125,7 +125,7 @@ struct AttentionTiles {
   }
 };
 
-template <DType type, int D>
+template <DType type, int D, class Kind>
 struct AttentionForward : AttentionTiles<type, D> {
   using Tiles = AttentionTiles<type, D>;
   using Tiles::kLd, Tiles::kSteps, Tiles::kChunks;
@@ -167,7 +167,7 @@ struct AttentionForward : AttentionTiles<type, D> {
     unrolled<kChunks>([&](auto c) { out[c] = {}; });
 
     for (int j0 = 0; j0 < unit.keys; j0 += kKeys) {
-      if (p.per_key() && thread_index() < kKeys)
+      if (Kind::masks && p.per_key() && thread_index() < kKeys)
         column[thread_index()] =
             j0 + thread_index() < unit.keys ? mask_value(p, unit.mask_at(p, 0, j0 + thread_index())) : 0.0f;
       await_copies<0>();
@@ -197,7 +197,7 @@ struct AttentionForward : AttentionTiles<type, D> {
           });
         });
       });
-      if (dropout) {
+      if (Kind::drops && dropout) {
         const uint32_t kept = Tiles::template kept_by_query<kKeys / 8>(dropout, p.in_fours, i - tile_row(), j0);
         unrolled<kKeys / 8>([&](auto f) {
           unrolled<4>([&](auto e) { z[f].v[e] = dropped(z[f].v[e], (kept >> (4 * f + e) & 1) != 0, p.keep); });
@@ -237,9 +237,9 @@ struct AttentionForward : AttentionTiles<type, D> {
         float x = z[f].v[e] * p.scale;
         if (key >= unit.keys) {
           x = -INFINITY;
-        } else if (p.per_key()) {
+        } else if (Kind::masks && p.per_key()) {
           x = masked(p, x, column[at]);
-        } else if (p.mask) {
+        } else if (Kind::masks && p.mask) {
           x = masked(p, x, row < unit.queries ? mask_value(p, unit.mask_at(p, row, key)) : 0.0f);
         }
         z[f].v[e] = x;

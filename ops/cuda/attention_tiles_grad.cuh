@@ -17,7 +17,7 @@ DEV AttentionSlope attention_slope(float z, float g, float lse, float d, bool ke
 }
 
 // dk and dv of 64 keys: walks over the queries.
-template <DType type, int D>
+template <DType type, int D, class Kind>
 struct AttentionGradKeys : AttentionTiles<type, D> {
   using Tiles = AttentionTiles<type, D>;
   using Tiles::kLd, Tiles::kChunks;
@@ -60,7 +60,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
     if (unit.queries > 0) fetch(0, 0);
     const int j = j0 + warp() * 16 + tile_row();  // this thread's first key
     float own[2] = {};                            // of the mask
-    if (p.per_key()) {
+    if (Kind::masks && p.per_key()) {
       for (int r = 0; r < 2; ++r) own[r] = j + 8 * r < unit.keys ? mask_value(p, unit.mask_at(p, 0, j + 8 * r)) : 0.0f;
     }
     TileC k_sum[kChunks], v_sum[kChunks];
@@ -77,15 +77,20 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
       TileC z[kFragments], g[kFragments];
       Tiles::scores(z, ks, qs);
       Tiles::scores(g, vs, dys);
-      const uint32_t kept = Tiles::template kept_by_key<kFragments>(dropout, p.in_fours, j - tile_row(), i0);
+      uint32_t kept = 0xffffffffu;
+      if constexpr (Kind::drops)
+        kept = Tiles::template kept_by_key<kFragments>(dropout, p.in_fours, j - tile_row(), i0);
       const auto element = [&](auto f, auto e) {
         const int at = f * 8 + tile_column() + e % 2, i = i0 + at, key = j + e / 2 * 8;
         AttentionSlope s{0, 0};
         if (i < unit.queries && key < unit.keys) {
           float x = z[f].v[e] * p.scale, m = own[e / 2];
-          if (p.mask && !p.per_key()) m = mask_value(p, unit.mask_at(p, i, key));
-          s = attention_slope(masked(p, x, m), g[f].v[e], lses[at], lses[kQueries + at], (kept >> (4 * f + e) & 1) != 0,
-                              p.keep, p.hides() && m == 0);
+          if constexpr (Kind::masks) {
+            if (p.mask && !p.per_key()) m = mask_value(p, unit.mask_at(p, i, key));
+            x = masked(p, x, m);
+          }
+          s = attention_slope(x, g[f].v[e], lses[at], lses[kQueries + at], (kept >> (4 * f + e) & 1) != 0,
+                              Kind::drops ? p.keep : 1.0f, Kind::masks && p.hides() && m == 0);
         }
         z[f].v[e] = s.p;
         g[f].v[e] = s.ds;
@@ -101,7 +106,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
 };
 
 // dq of 64 queries: walks over the keys.
-template <DType type, int D>
+template <DType type, int D, class Kind>
 struct AttentionGradQueries : AttentionTiles<type, D> {
   using Tiles = AttentionTiles<type, D>;
   using Tiles::kLd, Tiles::kChunks;
@@ -130,7 +135,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
       Tiles::template fetch<kKeys>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
       Tiles::template fetch<kKeys>(ks + kKeys * kLd, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
       commit_copies();
-      if (p.per_key() && thread_index() < kKeys) {
+      if (Kind::masks && p.per_key() && thread_index() < kKeys) {
         const int j = j0 + thread_index();
         columns[stage * kKeys + thread_index()] = j < unit.keys ? mask_value(p, unit.mask_at(p, 0, j)) : 0.0f;
       }
@@ -158,19 +163,23 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
       TileC z[kFragments], g[kFragments];
       Tiles::scores(z, qs, ks);
       Tiles::scores(g, dys, ks + kKeys * kLd);
-      const uint32_t kept = Tiles::template kept_by_query<kFragments>(dropout, p.in_fours, i - tile_row(), j0);
+      uint32_t kept = 0xffffffffu;
+      if constexpr (Kind::drops)
+        kept = Tiles::template kept_by_query<kFragments>(dropout, p.in_fours, i - tile_row(), j0);
       const auto element = [&](auto f, auto e) {
         const int at = f * 8 + tile_column() + e % 2, j = j0 + at, query = i + e / 2 * 8;
         float ds = 0;
         if (query < unit.queries && j < unit.keys) {
-          const float x = z[f].v[e] * p.scale;
-          float m = 0;
-          if (p.per_key())
-            m = column[at];
-          else if (p.mask)
-            m = mask_value(p, unit.mask_at(p, query, j));
-          ds = attention_slope(masked(p, x, m), g[f].v[e], own_lse[e / 2], own_d[e / 2], (kept >> (4 * f + e) & 1) != 0,
-                               p.keep, p.hides() && m == 0)
+          float x = z[f].v[e] * p.scale, m = 0;
+          if constexpr (Kind::masks) {
+            if (p.per_key())
+              m = column[at];
+            else if (p.mask)
+              m = mask_value(p, unit.mask_at(p, query, j));
+            x = masked(p, x, m);
+          }
+          ds = attention_slope(x, g[f].v[e], own_lse[e / 2], own_d[e / 2], (kept >> (4 * f + e) & 1) != 0,
+                               Kind::drops ? p.keep : 1.0f, Kind::masks && p.hides() && m == 0)
                    .ds;
         }
         g[f].v[e] = ds;

@@ -62,14 +62,19 @@ bool aligned(std::initializer_list<const void*> pointers) {
                      [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; });
 }
 
-// f(type, width) as constants: the type is 16-bit, the width 32, 64 or 128.
+// f(type, width, kind) as constants: the type is 16-bit, the width 32, 64 or 128. Kernels are made for a kind where heads
+// are as wide as most are, 64; others ask as they run.
 template <class F>
 Kernel by_width(const Task& t, const F& f) {
+  using Any = AttentionKind<true, true>;
   const auto typed = [&](auto type) -> Kernel {
     const int64_t widest = std::max(t.f.width, t.f.value_width);
-    if (widest <= 32) return f(type, std::integral_constant<int, 32>{});
-    if (widest <= 64) return f(type, std::integral_constant<int, 64>{});
-    return f(type, std::integral_constant<int, 128>{});
+    if (widest <= 32) return f(type, std::integral_constant<int, 32>{}, Any{});
+    if (widest > 64) return f(type, std::integral_constant<int, 128>{}, Any{});
+    constexpr std::integral_constant<int, 64> usual{};
+    if (t.p.mask) return f(type, usual, Any{});
+    if (t.p.threshold != 0) return f(type, usual, AttentionKind<false, true>{});
+    return f(type, usual, AttentionKind<false, false>{});
   };
   if (t.type == DType::f16) return typed(std::integral_constant<DType, DType::f16>{});
   return typed(std::integral_constant<DType, DType::bf16>{});
@@ -170,8 +175,8 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
       tail();
     };
   }
-  const Kernel work = by_width(t, [&](auto type, auto width) -> Kernel {
-    AttentionForward<type, width> body;
+  const Kernel work = by_width(t, [&](auto type, auto width, auto kind) -> Kernel {
+    AttentionForward<type, width, decltype(kind)> body;
     body.p = t.p;
     body.q = bits(q.data), body.k = bits(k.data), body.v = bits(v.data);
     body.y = static_cast<uint16_t*>(out.data), body.lse = lse;
@@ -238,8 +243,8 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
     queries = launches(d, query_blocks * of_queries.parts, of_queries);
     out.clear();
   } else {
-    keys = by_width(t, [&](auto type, auto width) -> Kernel {
-      AttentionGradKeys<type, width> body;
+    keys = by_width(t, [&](auto type, auto width, auto kind) -> Kernel {
+      AttentionGradKeys<type, width, decltype(kind)> body;
       body.p = t.p;
       body.q = bits(q.data), body.k = bits(k.data), body.v = bits(v.data), body.dy = bits(upstream.data);
       body.lse = lse, body.d = sums;
@@ -247,8 +252,8 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
       body.tiles = t.key_tiles();
       return launches(d, key_blocks, body);
     });
-    queries = by_width(t, [&](auto type, auto width) -> Kernel {
-      AttentionGradQueries<type, width> body;
+    queries = by_width(t, [&](auto type, auto width, auto kind) -> Kernel {
+      AttentionGradQueries<type, width, decltype(kind)> body;
       body.p = t.p;
       body.q = bits(q.data), body.k = bits(k.data), body.v = bits(v.data), body.dy = bits(upstream.data);
       body.lse = lse, body.d = sums;

@@ -1,4 +1,6 @@
 // Slice, SliceGrad, Concat, Split, Expand (ops/slice_concat.cc) and Transpose (ops/transpose.cc): strided copies.
+#include "backend/cuda/divide.cuh"
+#include "backend/cuda/launch.cuh"
 #include "backend/cuda/strided_copy.h"
 #include "ops/slice_concat.h"
 
@@ -21,12 +23,76 @@ Kernel slice_grad(const KernelArgs& a) {
   };
 }
 
+// Parts that lie side by side in each row of a joined tensor, all in one launch: joined, or cut apart. In units of T.
+constexpr size_t kMostParts = 8;
+template <class T, bool joins>
+struct SideBySide {
+  T* joined;
+  T* part[kMostParts];
+  int64_t end[kMostParts];  // of a part, in a row
+  int parts;
+  Divisor width;  // of a row
+  DEV void operator()(int64_t i) const {
+    int64_t row = i;
+    const int64_t column = width.take(row);
+    int64_t begin = 0;
+    int k = 0;
+    while (k + 1 < parts && column >= end[k]) begin = end[k++];
+    T* const other = part[k] + row * (end[k] - begin) + (column - begin);
+    if constexpr (joins)
+      joined[i] = *other;
+    else
+      *other = joined[i];
+  }
+};
+
+struct alignas(16) Sixteen {
+  uint64_t v[2];
+};
+
+// Empty where it is no matter of side by side: one part, or too many.
+template <bool joins>
+Kernel side_by_side(const KernelArgs& a, const Tensor& joined, const std::vector<Tensor>& parts) {
+  if (parts.size() < 2 || parts.size() > kMostParts || joined.numel() == 0) return {};
+  const auto axis = static_cast<size_t>(a.attrs().i("axis", 0));
+  int64_t rows = 1;
+  for (size_t d = 0; d < axis; ++d) rows *= joined.dims[d];
+  uint64_t bits = reinterpret_cast<uintptr_t>(joined.data) | 16;
+  for (const Tensor& t : parts) bits |= reinterpret_cast<uintptr_t>(t.data) | static_cast<uint64_t>(t.bytes() / rows);
+  const auto of = [&](auto unit) -> Kernel {
+    using T = decltype(unit);
+    SideBySide<T, joins> body{static_cast<T*>(joined.data), {}, {}, 0, {}};
+    int64_t end = 0;
+    for (const Tensor& t : parts) {
+      if (t.numel() == 0) continue;
+      end += t.bytes() / rows / static_cast<int64_t>(sizeof(T));
+      body.part[body.parts] = static_cast<T*>(t.data);
+      body.end[body.parts++] = end;
+    }
+    body.width = Divisor(end);
+    return [&d = device_of(a), body, n = rows * end] { for_each(d, n, body); };
+  };
+  switch (bits & (~bits + 1)) {
+    case 16:
+      return of(Sixteen{});
+    case 8:
+      return of(uint64_t{});
+    case 4:
+      return of(uint32_t{});
+    case 2:
+      return of(uint16_t{});
+    default:
+      return of(uint8_t{});
+  }
+}
+
 Kernel in_order(const std::vector<Kernel>& copies) {
   return [copies] {
     for (const Kernel& k : copies) k();
   };
 }
 Kernel concat(const KernelArgs& a) {
+  if (const Kernel together = side_by_side<true>(a, a.out[0], a.in)) return together;
   std::vector<Kernel> copies;
   for_each_part(a.in, a.out[0].dims, a.attrs(), [&](const Tensor& x, const Region& r) {
     copies.push_back(strided_copy(device_of(a), x, whole(x.dims), a.out[0], r, x.dims));
@@ -34,6 +100,7 @@ Kernel concat(const KernelArgs& a) {
   return in_order(copies);
 }
 Kernel split(const KernelArgs& a) {
+  if (const Kernel together = side_by_side<false>(a, a.in[0], a.out)) return together;
   std::vector<Kernel> copies;
   for_each_part(a.out, a.in[0].dims, a.attrs(), [&](const Tensor& y, const Region& r) {
     copies.push_back(strided_copy(device_of(a), a.in[0], r, y, whole(y.dims), y.dims));

@@ -5,6 +5,7 @@
 #include "importer/dropout.h"
 #include "ops/add_norm_fusion.h"
 #include "tests/cuda/gpu.h"
+#include "tests/cuda/on_device.h"
 #include "tests/cuda/trained.h"
 #include "tests/ops/one_node.h"
 #include "tests/support.h"
@@ -37,4 +38,24 @@ TEST_CASE("a model with dropout trains to the same bits when sums and norms are 
   }
   CHECK(forward == 4);
   CHECK(backward >= 4);
+}
+
+// Rows of lengths that a warp holds in 3, 6 or 8 groups of four a thread, and longer ones, in the types of a plan whose
+// residual stream is fp32: kernels of their own.
+TEST_CASE("sums and norms with 16-bit branches are the CPU's at every length", "[cuda]") {
+  const auto device = cuda::make_emulated_device();
+  for (const int64_t n : {12, 300, 768, 1000, 1024, 2048, 771}) {
+    for (const DType low : {DType::f32, DType::f16, DType::bf16}) {
+      INFO(n << " " << name_of(low));
+      const std::vector<HostTensor> in{draw({5, n}, 1, low), draw({5, n}, 2), draw({n}, 3), draw({n}, 4), draw({n}, 5)};
+      const Attrs attrs{{"n", n}, {"epsilon", 1e-5}};
+      OnDevice forward(*device, "AddNorm", in, attrs, DType::f32);
+      const std::vector<HostTensor> got = forward.run(in), want = on_cpu("AddNorm", in, attrs);
+      for (size_t i = 0; i < want.size(); ++i) CHECK(worst(got[i], want[i]) < 2e-6);
+      const std::vector<HostTensor> back{got[1], in[2], got[2], got[3], draw({5, n}, 6), draw({5, n}, 7)};
+      OnDevice backward(*device, "AddNormGrad", back, attrs, DType::f32);
+      const std::vector<HostTensor> ds = backward.run(back), wanted = on_cpu("AddNormGrad", back, attrs);
+      CHECK(worst(ds[0], wanted[0]) < 4e-6);
+    }
+  }
 }

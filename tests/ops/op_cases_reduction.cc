@@ -170,7 +170,9 @@ void normalisations(OpSpecs& s) {
                             Residual{{2, 3, 7}, 7, 0, 3, false, false, true, DType::bf16},
                             Residual{{4, 3, 2, 6}, 12, 1, 4, false, false, false, DType::f32},
                             Residual{{30, 132}, 132, 0, 5, true, true, true, DType::f32},
-                            Residual{{3, 1500}, 1500, 0, 3, true, false, true, DType::f32}}) {
+                            Residual{{3, 1500}, 1500, 0, 3, true, false, true, DType::f32},
+                            Residual{{4, 768}, 768, 0, 2, true, true, false, DType::f32},
+                            Residual{{3, 1000}, 1000, 0, 3, true, false, true, DType::f32}}) {
     Attrs a{{"n", q.n}, {"epsilon", 1e-5}, {"rms", q.rms}};
     if (q.rows > 0) {
       a.set("ratio", 0.25);

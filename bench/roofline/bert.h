@@ -1,0 +1,19 @@
+// BERT for sequence classification as an exporter spells it out, from its configuration: weights have shapes and are zero.
+#pragma once
+
+#include "graph/source.h"
+#include "trainer/losses.h"
+
+namespace amp {
+
+struct BertConfig {
+  int64_t layers = 12, hidden = 768, heads = 12, intermediate = 3072, vocabulary = 30522, positions = 512, classes = 2;
+  double dropout = 0;  // of attention and of the three other places of a layer, of embeddings and pooler
+  bool mask = false;   // attention_mask is an input, its padding hidden by the most negative number
+};
+
+SourceGraph bert_graph(const BertConfig& c);
+Tensors bert_batch(const BertConfig& c, int64_t batch,
+                   int64_t length);  // input_ids (B, S), label (B); the mask is all ones
+
+}  // namespace amp

@@ -1,0 +1,48 @@
+// What a training step would launch on a described GPU, and the least time that its bytes and operations would need there:
+// from the graph alone, on any machine. Nothing here is measured.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/cuda/dry_device.h"
+#include "bench/roofline/bert.h"
+
+namespace amp {
+
+struct StepRequest {
+  BertConfig model;
+  int64_t batch = 32, length = 128;
+  DType low = DType::bf16;  // f32: no plan
+  cuda::DryOptions device;
+};
+
+struct StepWork {
+  std::vector<cuda::Work> micro;   // the recorded micro-batch, in order
+  std::vector<cuda::Work> update;  // the recorded update
+  std::vector<cuda::Work> around;  // what is asked for between recordings: uploads, seeds, terms
+  int64_t parameters = 0;          // that train
+
+  int64_t nodes() const;  // of the recorded graphs
+};
+StepWork step_work(const StepRequest& r);
+
+struct DeviceDescription {
+  std::string name;
+  double bandwidth = 0;            // bytes a second
+  double flops_of(DType t) const;  // a second, of products
+  double node_seconds = 0;         // from one node of a recorded graph to the next
+  std::vector<std::pair<std::string, double>> tflops;
+};
+DeviceDescription read_device(const std::string& json);
+
+double least_seconds(const cuda::Work& w, const DeviceDescription& d);
+
+struct KindTotal {
+  std::string op;
+  int64_t nodes = 0, bytes = 0;
+  double flops = 0, seconds = 0;
+};
+std::vector<KindTotal> totals(const std::vector<cuda::Work>& work, const DeviceDescription& d);  // the longest first
+
+}  // namespace amp

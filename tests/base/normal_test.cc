@@ -1,0 +1,35 @@
+// The normal distribution's approximation (base/normal.h) against erf in fp64.
+#include "base/normal.h"
+
+#include <catch2/catch_all.hpp>
+#include <cmath>
+
+using namespace amp;
+
+TEST_CASE("the normal distribution in fp32 is erf's in fp64", "[base]") {
+  double cdf = 0, bell = 0, gelu = 0, gradient = 0;
+  for (int i = -1200000; i <= 1200000; ++i) {
+    const float x = static_cast<float>(i) * 1e-5f;
+    const double d = static_cast<double>(x), e = std::exp(-0.5 * d * d), c = 0.5 * std::erfc(-d / std::sqrt(2.0));
+    const math::Normal<float> n = math::normal(x);
+    cdf = std::max(cdf, std::abs(static_cast<double>(n.cdf) - c));
+    if (std::abs(d) < 6) bell = std::max(bell, std::abs(static_cast<double>(n.bell) - e) / e);
+    gelu = std::max(gelu, std::abs(static_cast<double>(x * n.cdf) - d * c) / (1 + std::abs(d)));
+    gradient = std::max(
+        gradient, std::abs(static_cast<double>(n.cdf + x * 0.39894228f * n.bell) - (c + d * e / std::sqrt(2 * M_PI))));
+  }
+  CHECK(cdf < 2.5e-7);  // the formula has 1e-8, rounding near 1 the rest
+  CHECK(bell < 2e-6);   // the exponent's rounding, up to 18
+  CHECK(gelu < 1.5e-7);
+  CHECK(gradient < 3e-7);
+}
+
+TEST_CASE("the normal distribution far out, at infinity and of NaN", "[base]") {
+  CHECK(math::normal(20.0f).cdf == 1.0f);
+  CHECK(math::normal(-20.0f).cdf == 0.0f);
+  CHECK(math::normal(INFINITY).cdf == 1.0f);
+  CHECK(math::normal(-INFINITY).cdf == 0.0f);
+  CHECK(std::isnan(math::normal(NAN).cdf));
+  CHECK(math::normal(0.0f).cdf == Catch::Approx(0.5).epsilon(2e-7));
+  CHECK(math::normal(-5.0f).cdf == Catch::Approx(2.8665157e-7).epsilon(0.02));  // a tail is no difference of ones
+}

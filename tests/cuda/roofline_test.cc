@@ -1,0 +1,76 @@
+// What a BERT training step launches, counted without a GPU: a change that adds a pass over memory or a launch shows here.
+#include "bench/roofline/roofline.h"
+
+#include <catch2/catch_all.hpp>
+#include <fstream>
+#include <iterator>
+
+using namespace amp;
+
+namespace {
+
+// What it was when it was counted; less is better.
+constexpr int64_t kNodes = 579, kMegabytes = 11904;
+
+DeviceDescription described(const char* file) {
+  std::ifstream in(std::string(SOURCE_ROOT) + "/bench/roofline/" + file);
+  REQUIRE(in);
+  return read_device({std::istreambuf_iterator<char>(in), {}});
+}
+
+int64_t count(const StepWork& w, const std::string& op) {
+  int64_t n = 0;
+  for (const cuda::Work& x : w.micro) n += x.op == op;
+  return n;
+}
+double flops(const StepWork& w) {
+  double n = 0;
+  for (const cuda::Work& x : w.micro) n += x.flops;
+  return n;
+}
+
+// Per layer and micro-batch: what PyTorch's counter would say, products and attention alone.
+double expected_flops(const BertConfig& c, int64_t batch, int64_t length) {
+  const double tokens = static_cast<double>(batch * length), h = static_cast<double>(c.hidden),
+               wide = static_cast<double>(c.intermediate), rows = static_cast<double>(batch);
+  const double layer = 3 * 2 * tokens * (4 * h * h + 2 * h * wide) + 14 * tokens * static_cast<double>(length) * h;
+  const double head = 3 * 2 * rows * (h * h + h * static_cast<double>(c.classes));
+  return static_cast<double>(c.layers) * layer + head;
+}
+
+}  // namespace
+
+TEST_CASE("a BERT-base step has as many launches, bytes and operations as it should", "[cuda][roofline]") {
+  StepRequest r;  // S128, B32, bf16
+  const StepWork w = step_work(r);
+  CHECK(w.parameters / 1000000 == 109);
+  CHECK(flops(w) == Catch::Approx(expected_flops(r.model, r.batch, r.length)).epsilon(1e-3));
+  CHECK(count(w, "FusedAttention") == 12);
+  CHECK(count(w, "FusedAttentionGrad") == 12);
+  CHECK(count(w, "AddNorm") + count(w, "LayerNorm") == 25);
+  // Of the packed weights and biases of q, k and v, and of the pooler's input; others are done by who stores or loads.
+  CHECK(count(w, "Cast") <= 25);
+  int64_t update_bytes = 0;
+  for (const cuda::Work& x : w.update) update_bytes += x.bytes;
+  CHECK(update_bytes <= 34 * w.parameters);
+  CHECK(w.nodes() <= kNodes);
+  const DeviceDescription h200 = described("h200.json");
+  int64_t bytes = 0;
+  for (const cuda::Work& x : w.micro) bytes += x.bytes;
+  CHECK(bytes / 1000000 <= kMegabytes);
+  CHECK(totals(w.micro, h200).size() <= 40);
+}
+
+TEST_CASE("a described device bounds the time of work by memory, arithmetic and launches", "[cuda][roofline]") {
+  const DeviceDescription a100 = described("a100.json"), h200 = described("h200.json");
+  cuda::Work moves;
+  moves.bytes = 1'700'000;
+  moves.launches = 1;
+  CHECK(least_seconds(moves, a100) == Catch::Approx(1e-6 + a100.node_seconds));
+  cuda::Work product = moves;
+  product.type = DType::bf16;
+  product.flops = 600e6;
+  CHECK(least_seconds(product, h200) == Catch::Approx(1e-6 + h200.node_seconds));
+  CHECK(least_seconds(product, a100) > least_seconds(product, h200));
+  CHECK_THROWS(read_device("{}"));
+}
