@@ -63,6 +63,7 @@ HD inline float nearbyint(float x) { return ::nearbyintf(x); }
 HD inline double exp(double x) { return ::exp(x); }
 HD inline double tanh(double x) { return ::tanh(x); }
 HD inline double erf(double x) { return ::erf(x); }
+HD inline double erfc(double x) { return ::erfc(x); }
 }  // namespace std
 #else
 #include <bit>
