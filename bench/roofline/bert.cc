@@ -24,11 +24,11 @@ class Writer {
     x = node("Add", {x, node("Gather", {param("embeddings.position", {c_.positions, c_.hidden}), places})});
     const int types = node("Sub", {ids, ids});
     x = node("Add", {x, node("Gather", {param("embeddings.type", {2, c_.hidden}), types})});
-    x = dropout(norm(x, "embeddings.norm"));
+    x = norm(x, "embeddings.norm");
     const int mask = c_.mask ? hidden_keys() : -1;
     for (int64_t l = 0; l < c_.layers; ++l) x = layer(x, cat("layer.", l, '.'), mask);
     const int first = node("Gather", {x, ints({}, {0})}, {{"axis", int64_t{1}}});
-    const int pooled = dropout(node("Tanh", {linear(first, "pooler", c_.hidden, c_.hidden)}));
+    const int pooled = node("Tanh", {linear(first, "pooler", c_.hidden, c_.hidden)});
     const int logits = linear(pooled, "classifier", c_.hidden, c_.classes, "logits");
     g_.outputs.push_back(logits);
     return std::move(g_);
@@ -87,12 +87,6 @@ class Writer {
     return node("LayerNormalization", {x, param(name + ".weight", {c_.hidden}), param(name + ".bias", {c_.hidden})},
                 {{"axis", int64_t{-1}}, {"epsilon", 1e-12}});
   }
-  int dropout(int x) {
-    if (c_.dropout == 0) return x;
-    const int training = value(SourceKind::constant, DType::boolean, cat("constant.", g_.values.size()),
-                               HostTensor::of<bool>({}, std::vector<bool>{true}));
-    return node("Dropout", {x, scalar(static_cast<float>(c_.dropout)), training});
-  }
   // (B, S) ones and zeros -> (B, 1, 1, S) zeros and the most negative number
   int hidden_keys() {
     const int mask = node("Cast", {input("attention_mask")}, {{"to", int64_t{1}}});
@@ -111,12 +105,12 @@ class Writer {
     const auto width = static_cast<float>(h / c_.heads);
     int scores = node("Div", {node("MatMul", {q, k}), scalar(std::sqrt(width))});
     if (mask >= 0) scores = node("Add", {scores, mask});
-    const int p = dropout(node("Softmax", {scores}, {{"axis", int64_t{-1}}}));
+    const int p = node("Softmax", {scores}, {{"axis", int64_t{-1}}});
     const int mixed = node("Transpose", {node("MatMul", {p, v})}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
     const int joined = node("Reshape", {mixed, ints({3}, {0, 0, h})});
-    x = norm(node("Add", {dropout(linear(joined, name + "output", h, h)), x}), name + "norm1");
+    x = norm(node("Add", {linear(joined, name + "output", h, h), x}), name + "norm1");
     const int wide = node("Gelu", {linear(x, name + "up", h, c_.intermediate)});
-    return norm(node("Add", {dropout(linear(wide, name + "down", c_.intermediate, h)), x}), name + "norm2");
+    return norm(node("Add", {linear(wide, name + "down", c_.intermediate, h), x}), name + "norm2");
   }
 
   const BertConfig& c_;

@@ -8,8 +8,7 @@ namespace amp {
 
 struct BertConfig {
   int64_t layers = 12, hidden = 768, heads = 12, intermediate = 3072, vocabulary = 30522, positions = 512, classes = 2;
-  double dropout = 0;  // of attention and of the three other places of a layer, of embeddings and pooler
-  bool mask = false;   // attention_mask is an input, its padding hidden by the most negative number
+  bool mask = false;  // attention_mask is an input, its padding hidden by the most negative number
 };
 
 SourceGraph bert_graph(const BertConfig& c);

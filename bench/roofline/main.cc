@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
     } else if (flag == "--length") {
       r.length = number();
     } else if (flag == "--dropout") {
-      r.model.dropout = std::strtod(value().c_str(), nullptr);
+      r.dropout = std::strtod(value().c_str(), nullptr);
     } else if (flag == "--low") {
       const std::string low = value();
       if (low != "bf16" && low != "fp16" && low != "fp32") usage("--low is bf16, fp16 or fp32");
@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
         "graphs\n",
         d.name.c_str(), static_cast<long long>(r.model.layers), static_cast<long long>(r.model.hidden),
         static_cast<long long>(r.batch), static_cast<long long>(r.length), static_cast<long long>(w.parameters),
-        r.model.dropout, static_cast<long long>(w.nodes()));
+        r.dropout, static_cast<long long>(w.nodes()));
     if (all) list(w.micro, d);
     print("Forward and backward", w.micro, d);
     print("Update", w.update, d);

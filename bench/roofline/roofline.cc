@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "importer/dropout.h"
 #include "precision/decide.h"
 #include "trainer/session.h"
 
@@ -25,7 +26,15 @@ void add_update_bytes(std::vector<cuda::Work>& work, int64_t elements, int64_t c
 
 StepWork step_work(const StepRequest& r) {
   const auto device = cuda::make_dry_device(r.device);
-  const SourceGraph source = bert_graph(r.model);
+  SourceGraph source = bert_graph(r.model);
+  if (r.dropout > 0) {
+    DropoutOptions dropout;
+    dropout.ratio = r.dropout;
+    dropout.asked = true;
+    dropout.outputs = source.outputs;
+    std::vector<std::string> notes;
+    insert_dropout(source, dropout, notes);
+  }
   const Tensors batch = bert_batch(r.model, r.batch, r.length);
   SessionOptions o;
   o.device = device.get();
@@ -62,9 +71,7 @@ StepWork step_work(const StepRequest& r) {
     out.update = std::move(work);
     work.clear();
   }
-  int64_t copies = 0;
-  for (const ParamCache::Copy& c : session.copies()) copies += c.tensor.bytes();
-  add_update_bytes(out.update, out.parameters, copies, spec.optimizer.moments());
+  add_update_bytes(out.update, out.parameters, session.copies().bytes(), spec.optimizer.moments());
   const auto outside = [](const cuda::Work& w) {
     return w.op == "upload" || w.op == "ClearTerms" || w.op == "Seed" || w.op == "AddTerm";
   };

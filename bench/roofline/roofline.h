@@ -13,6 +13,7 @@ namespace amp {
 struct StepRequest {
   BertConfig model;
   int64_t batch = 32, length = 128;
+  double dropout = 0;       // where --dropout puts it
   DType low = DType::bf16;  // f32: no plan
   cuda::DryOptions device;
 };

@@ -10,7 +10,7 @@ using namespace amp;
 namespace {
 
 // What it was when it was counted; less is better.
-constexpr int64_t kNodes = 579, kMegabytes = 11904;
+constexpr int64_t kDropouts = 100, kNodes = 579, kMegabytes = 11904;
 
 DeviceDescription described(const char* file) {
   std::ifstream in(std::string(SOURCE_ROOT) + "/bench/roofline/" + file);
@@ -59,6 +59,16 @@ TEST_CASE("a BERT-base step has as many launches, bytes and operations as it sho
   for (const cuda::Work& x : w.micro) bytes += x.bytes;
   CHECK(bytes / 1000000 <= kMegabytes);
   CHECK(totals(w.micro, h200).size() <= 40);
+}
+
+TEST_CASE("dropout adds no launch to a BERT-base step", "[cuda][roofline]") {
+  StepRequest r;
+  r.dropout = 0.1;
+  const StepWork w = step_work(r);
+  int dropping = 0;
+  for (const cuda::Work& x : w.micro) dropping += x.op.find("Dropout") != std::string::npos;
+  CHECK(dropping <= kDropouts);
+  CHECK(w.nodes() <= kNodes + kDropouts);
 }
 
 TEST_CASE("a described device bounds the time of work by memory, arithmetic and launches", "[cuda][roofline]") {
