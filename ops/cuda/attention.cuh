@@ -34,7 +34,7 @@ struct AttentionProblem {
   HD bool per_key() const { return mask && mask_stride[2] == 0; }  // the mask is the same for all queries
 };
 
-// What a kernel is compiled for: masks, dropout: whether there may be such a thing. Where there may be none, the kernel has
+// What a kernel is compiled for: whether there may be a mask, and dropout. Where there may be none, the kernel has
 // neither its branches nor its registers.
 template <bool kMasks, bool kDrops>
 struct AttentionKind {

@@ -62,8 +62,8 @@ bool aligned(std::initializer_list<const void*> pointers) {
                      [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; });
 }
 
-// f(type, width, kind) as constants: the type is 16-bit, the width 32, 64 or 128. Kernels are made for a kind where heads
-// are as wide as most are, 64; others ask as they run.
+// f(type, width, kind) as constants: the type is 16-bit, the width 32, 64 or 128. Kernels are made for a kind where
+// heads are as wide as most are, 64; others ask as they run.
 template <class F>
 Kernel by_width(const Task& t, const F& f) {
   using Any = AttentionKind<true, true>;

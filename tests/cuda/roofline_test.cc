@@ -1,4 +1,4 @@
-// What a BERT training step launches, counted without a GPU: a change that adds a pass over memory or a launch shows here.
+// What a BERT training step launches, counted without a GPU: a change that adds a pass over memory or a launch shows.
 #include "bench/roofline/roofline.h"
 
 #include <catch2/catch_all.hpp>
