@@ -1,22 +1,17 @@
 #include "backend/autotune_cache.h"
 
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
+#include "base/sysinfo.h"
 
 namespace amp {
 
 AutotuneCache::AutotuneCache(std::string name) {
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' ? c : '_';
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (cache && *cache)
-    path_ = cat(cache, "/onnx-amp-finetune/", name);
-  else if (home && *home)
-    path_ = cat(home, "/.cache/onnx-amp-finetune/", name);
+  path_ = cache_path(name);
 }
 
 void AutotuneCache::load() {

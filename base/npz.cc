@@ -78,7 +78,7 @@ class HeaderParser {
     const char q = at_ < text_.size() ? text_[at_] : ' ';
     const size_t end = q == '\'' || q == '"' ? text_.find(q, at_ + 1) : std::string_view::npos;
     if (end == std::string_view::npos) r_.malformed(cat("the header has no string at byte ", at_));
-    const auto s = std::string(text_.substr(at_ + 1, end - at_ - 1));
+    std::string s(text_.substr(at_ + 1, end - at_ - 1));
     at_ = end + 1;
     return s;
   }
@@ -231,7 +231,7 @@ HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, uin
   const uint64_t most = m.comp_method == ZIP_CM_STORE ? m.comp_size : 1032 * (m.comp_size + 16);
   if (m.size > most) r.malformed(cat(m.comp_size, " packed bytes cannot hold ", m.size));
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file(zip_fopen_index(archive, m.index, 0), zip_fclose);
-  if (!file) r.malformed(zip_error_strerror(zip_get_error(archive)));
+  if (!file) r.malformed(cat("the member is damaged: ", zip_error_strerror(zip_get_error(archive))));
   const auto damaged = [&] {
     r.malformed(cat("the member is damaged or cut off: ", zip_error_strerror(zip_file_get_error(file.get()))));
   };

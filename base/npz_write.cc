@@ -112,7 +112,7 @@ std::string directory_record(const Member& m) {
   }
   put(out, 45, 2);
   put_common(out, m, extra.size());
-  put(out, 0, 10);  // comment, disk, attributes
+  out.append(10, '\0');  // comment, disk, attributes
   put(out, m.wide() ? kMost32 : m.offset, 4);
   return out + m.name + extra;
 }

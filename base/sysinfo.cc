@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fstream>
 #include <utility>
+
+#include "base/error.h"
 
 namespace amp {
 
@@ -89,6 +92,13 @@ int64_t available_memory_bytes() {
   const auto [resident, mapped] = used_bytes();
   const int64_t memory = smaller(physical_bytes(), cgroup_memory_limit()) - resident, addresses = address_limit();
   return std::max<int64_t>(0, addresses < 0 ? memory : std::min(memory, addresses - mapped));
+}
+
+std::string cache_path(const std::string& name) {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && *cache) return cat(cache, "/onnx-amp-finetune/", name);
+  const char* home = std::getenv("HOME");
+  return home && *home ? cat(home, "/.cache/onnx-amp-finetune/", name) : std::string{};
 }
 
 std::string host_name() {

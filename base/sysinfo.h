@@ -15,6 +15,9 @@ int64_t available_memory_bytes();  // the same, less what the process uses alrea
 // Of a control group, -1 when there is none. root: where the file systems lie, for tests.
 int64_t cgroup_memory_limit(const std::string& root = "");
 
+// Where what can be made again is kept: $XDG_CACHE_HOME/onnx-amp-finetune/NAME, else below ~/.cache; "" without either.
+std::string cache_path(const std::string& name);
+
 std::string host_name();
 std::string utc_timestamp();  // now: "2026-11-21T04:30:00Z"
 

@@ -2,7 +2,7 @@
 # Installs the system packages and builds the pinned third-party libraries once, into a cache
 # keyed by version and compiler. Prints the install prefix as its last line.
 #   --tests            also what ./test.sh needs beyond the program: clang-format
-#   --sanitize         also what ./test.sh --sanitize needs: clang and its sanitizers
+#   --sanitize         and clang with its sanitizers
 #   ONNX_AMP_DEPS      cache folder            (default ~/.cache/onnx-amp-finetune)
 #   ONNX_AMP_SKIP_APT  1: install no packages  (they are there already)
 set -euo pipefail
@@ -13,10 +13,11 @@ CACHE=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pip python3-venv
   libprotobuf-dev protobuf-compiler nlohmann-json3-dev libdnnl-dev ocl-icd-opencl-dev
   libutf8proc-dev libpcre2-dev zlib1g-dev libzip-dev libssl-dev"
-# One version of clang-format and clang for everybody: another formats and warns differently.
+# One version of clang-format and clang for everybody: another formats and warns differently. Before 16 clang does not
+# let lambdas capture structured bindings.
 case "${1:-}" in
   --tests) PACKAGES="$PACKAGES clang-format-14" ;;
-  --sanitize) PACKAGES="$PACKAGES clang-14 libclang-rt-14-dev libomp-14-dev" ;;
+  --sanitize) PACKAGES="$PACKAGES clang-format-14 clang-16 libclang-rt-16-dev libomp-16-dev" ;;
 esac
 
 say() { echo "bootstrap: $*" >&2; }

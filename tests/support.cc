@@ -17,6 +17,7 @@ std::string test_data(const std::string& name) {
 
 std::string onnx_test_data() { return TEST_ONNX_DATA; }
 std::string host_compiler() { return TEST_CXX; }
+bool sanitized() { return TEST_SANITIZED; }
 
 TempDir::TempDir() {
   std::string name = (fs::temp_directory_path() / "onnx-amp-test-XXXXXX").string();

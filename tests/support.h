@@ -11,6 +11,7 @@ std::string source_root();                            // the checkout
 std::string test_data(const std::string& name = {});  // tests/data/NAME, or below ONNX_AMP_TEST_DATA
 std::string onnx_test_data();                         // ONNX's own backend test data
 std::string host_compiler();                          // the C++ compiler of this build
+bool sanitized();  // this build reserves terabytes of addresses, and is slower: no limits of memory can be tested
 
 // A new, empty folder among the system's temporary ones.
 class TempDir {

@@ -16,9 +16,11 @@
 #include "base/checksum.h"
 #include "base/file.h"
 #include "base/sysinfo.h"
+#include "tests/errors.h"
 #include "tests/support.h"
 
 using namespace amp;
+using namespace amp::test;
 namespace stdfs = std::filesystem;
 
 namespace {
@@ -26,16 +28,6 @@ void put(const std::string& path, const std::string& text) { std::ofstream(path)
 std::string get(const std::string& path) {
   std::ifstream f(path);
   return {std::istreambuf_iterator<char>(f), {}};
-}
-
-Error error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e;
-  }
-  FAIL("no error");
-  return Error(Exit::ok, "", "");
 }
 
 // Runs f in a child process and returns its exit status.
@@ -68,7 +60,7 @@ TEST_CASE("CRC-32C gives the values of RFC 3720, in any pieces") {
 }
 
 TEST_CASE("folders are made with parents, listed in order and removed without following links") {
-  const test::TempDir t;
+  const TempDir t;
   ensure_dir(t / "a/b/c/");
   ensure_dir(t / "a/b/c");
   CHECK(is_dir(t / "a/b/c"));
@@ -92,7 +84,7 @@ TEST_CASE("folders are made with parents, listed in order and removed without fo
 }
 
 TEST_CASE("a folder takes a name at once, exchanging with one that bears it") {
-  const test::TempDir t;
+  const TempDir t;
   ensure_dir(t / "new");
   put(t / "new/x", "new");
   rename_dir(t / "new", t / "name");
@@ -106,7 +98,7 @@ TEST_CASE("a folder takes a name at once, exchanging with one that bears it") {
 }
 
 TEST_CASE("a new file must be new, and one that does not fit says how much was needed and is free") {
-  const test::TempDir t;
+  const TempDir t;
   {
     NewFile f(t / "x");
     f.write("abc", 3);
@@ -136,7 +128,7 @@ TEST_CASE("a new file must be new, and one that does not fit says how much was n
 }
 
 TEST_CASE("probing storage leaves nothing and refuses what cannot fit") {
-  const test::TempDir t;
+  const TempDir t;
   probe_storage(t.path.string(), 100000);
   CHECK(list_dir(t.path.string()).empty());
   const Error e = error_of([&] { probe_storage(t.path.string(), int64_t{1} << 60); });
@@ -147,7 +139,7 @@ TEST_CASE("probing storage leaves nothing and refuses what cannot fit") {
 }
 
 TEST_CASE("the lock names its holder and ends with it, even when it is killed") {
-  const test::TempDir t;
+  const TempDir t;
   int ready[2];
   REQUIRE(::pipe(ready) == 0);
   const pid_t child = ::fork();
@@ -174,7 +166,7 @@ TEST_CASE("the lock names its holder and ends with it, even when it is killed") 
 }
 
 TEST_CASE("of many starts at once exactly one gets the folder") {
-  const test::TempDir t;
+  const TempDir t;
   int done[2];
   REQUIRE(::pipe(done) == 0);
   std::vector<pid_t> children;
@@ -216,7 +208,7 @@ TEST_CASE("peak memory grows by what is touched, and is this process's own") {
 }
 
 TEST_CASE("a file that cannot be finished leaves neither itself nor its temporary") {
-  const test::TempDir t;
+  const TempDir t;
   put(t / "out", "old");
   { FileWriter given_up(t / "out"); }
   CHECK(list_dir(t.path.string()) == std::vector<std::string>{"out"});
@@ -243,7 +235,7 @@ TEST_CASE("a file that cannot be finished leaves neither itself nor its temporar
 }
 
 TEST_CASE("what a signal would leave behind is known") {
-  const test::TempDir t;
+  const TempDir t;
   const int code = in_child([&] {
     const TemporaryPath folder(t / "aside");
     ensure_dir(t / "aside");
@@ -259,7 +251,7 @@ TEST_CASE("what a signal would leave behind is known") {
 }
 
 TEST_CASE("the memory limit of a control group, of both versions, is the smallest on the way up") {
-  const test::TempDir t;
+  const TempDir t;
   const auto group = [&](const std::string& path, const std::string& limit) {
     stdfs::create_directories(stdfs::path(t / path).parent_path());
     put(t / path, limit + "\n");
@@ -283,6 +275,7 @@ TEST_CASE("the memory limit of a control group, of both versions, is the smalles
 }
 
 TEST_CASE("a limited address space counts as memory") {
+  if (sanitized()) SKIP("sanitizers reserve the address space");
   CHECK(in_child([] {
           const rlimit l{int64_t{1} << 30, RLIM_INFINITY};
           ::setrlimit(RLIMIT_AS, &l);

@@ -8,13 +8,15 @@
 #include "base/file.h"
 #include "base/npz.h"
 #include "base/safetensors.h"
+#include "tests/errors.h"
 #include "tests/support.h"
 
 using namespace amp;
+using namespace amp::test;
 
 namespace {
 
-const std::string kData = test::test_data("base/");
+const std::string kData = test_data("base/");
 
 std::string bytes_of(const std::string& path) { return std::string(read_file(path).text()); }
 
@@ -23,7 +25,7 @@ struct Scratch {
   explicit Scratch(const std::string& bytes, const std::string& extension = "") : path(folder / ("file" + extension)) {
     std::ofstream(path, std::ios::binary) << bytes;
   }
-  test::TempDir folder;
+  TempDir folder;
   std::string path;
 };
 
@@ -44,17 +46,6 @@ void check_mixed(const std::vector<NamedTensor>& t, const std::string& b_name) {
   CHECK(find_tensor(t, "scalar")->rank() == 0);
   CHECK(find_tensor(t, "scalar")->as<float>()[0] == 1.25f);
   CHECK(find_tensor(t, "empty")->dims() == Dims{0, 3});
-}
-
-template <class F>
-void expect_error(const std::string& id, const std::string& part, F&& f) {
-  try {
-    f();
-    FAIL("no error; expected " << id << " about '" << part << "'");
-  } catch (const Error& e) {
-    CHECK(e.id() == id);
-    CHECK_THAT(std::string(e.what()), Catch::Matchers::ContainsSubstring(part));
-  }
 }
 
 std::string safetensors_bytes(const std::string& header, const std::string& data) {
@@ -190,6 +181,27 @@ TEST_CASE("a damaged npz is an error") {
   CHECK(errors * 2 > static_cast<int>(good.size()));
 }
 
+TEST_CASE("an npz that claims more than its file holds is refused before memory is taken") {
+  const auto claiming = [](std::string bytes, size_t field, size_t size) {
+    const size_t record = bytes.find("PK\x01\x02");  // the directory's first
+    REQUIRE(record != std::string::npos);
+    return bytes.replace(record + field, size, std::string(size, '\x7f'));
+  };
+  const auto refused = [](const std::string& bytes, const std::string& part) {
+    const Scratch file(bytes);
+    expect_error("E_DATA_NPY", part, [&] { read_npz(file.path); });
+  };
+  const std::string stored = bytes_of(kData + "stored.npz"), deflated = bytes_of(kData + "deflated.npz");
+  refused(claiming(stored, 20, 8), "beyond the end");  // packed and unpacked bytes
+  refused(claiming(stored, 24, 4), "cannot hold");     // unpacked bytes
+  refused(claiming(deflated, 24, 4), "cannot hold");
+  refused(claiming(deflated, 10, 2), "zip method 32639");
+  const std::string end = deflated.substr(deflated.rfind("PK\x05\x06"));
+  refused(end, "not a zip archive, or damaged");  // ten members, none there
+  refused(claiming(deflated, 42, 4), "damaged");  // the member begins beyond the file
+  refused("", "too short");
+}
+
 TEST_CASE("a writer that is not committed leaves nothing behind") {
   const Scratch file("old");
   {
@@ -201,7 +213,8 @@ TEST_CASE("a writer that is not committed leaves nothing behind") {
   w.write("new");
   w.commit();
   CHECK(bytes_of(file.path) == "new");
-  expect_error("E_WRITE", "no/such/folder", [] { FileWriter("no/such/folder/x"); });
+  expect_error(
+      "E_WRITE", "no/such/folder", [] { FileWriter("no/such/folder/x"); }, Exit::storage);
 }
 
 TEST_CASE("what is written as .npz and .npy is read back, bfloat16 as float32") {
@@ -225,6 +238,8 @@ TEST_CASE("what is written as .npz and .npy is read back, bfloat16 as float32") 
   CHECK(read_npy(npy.path).to_doubles() == find_tensor(mixed, "b_weight")->to_doubles());  // halves fit 8 bits
   // As numpy has it: the array begins at a multiple of 64 bytes.
   CHECK((bytes_of(npy.path).size() - 24 * 4) % 64 == 0);
-  expect_error("E_FILE_TYPE", "holds one tensor", [&] { write_tensor_file(npy.path, mixed); });
-  expect_error("E_FILE_TYPE", "no extension", [&] { write_tensor_file("x.zip", mixed); });
+  expect_error(
+      "E_FILE_TYPE", "holds one tensor", [&] { write_tensor_file(npy.path, mixed); }, Exit::usage);
+  expect_error(
+      "E_FILE_TYPE", "no extension", [&] { write_tensor_file("x.zip", mixed); }, Exit::usage);
 }

@@ -6,8 +6,10 @@
 #include "data/tensor_dataset.h"
 #include "data/text_dataset.h"
 #include "data/tokenizers/wordpiece.h"
+#include "tests/errors.h"
 
 using namespace amp;
+using namespace amp::test;
 
 namespace {
 
@@ -19,19 +21,6 @@ const WordPiece& tokenizer() {
 Table rows(const std::string& csv) { return Table::parse(csv, "t.csv", TableFormat::csv); }
 
 const std::vector<InputSpec> kBert = {{"input_ids"}, {"attention_mask", DType::i32}, {"token_type_ids"}};
-
-template <class F>
-void expect_error(const std::string& id, const std::string& part, F&& f) {
-  INFO(part);
-  try {
-    f();
-    FAIL("no error; expected " << id);
-  } catch (const Error& e) {
-    CHECK(e.id() == id);
-    CHECK(e.exit() == Exit::data);
-    CHECK_THAT(std::string(e.what()), Catch::Matchers::ContainsSubstring(part));
-  }
-}
 
 using Ints = std::vector<int64_t>;
 

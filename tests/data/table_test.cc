@@ -4,9 +4,11 @@
 #include <catch2/catch_all.hpp>
 
 #include "base/error.h"
+#include "tests/errors.h"
 #include "tests/support.h"
 
 using namespace amp;
+using namespace amp::test;
 
 namespace {
 
@@ -28,19 +30,6 @@ Table tsv(const std::string& bytes, const TableOptions& o = {}) {
   return Table::parse(bytes, "t.tsv", TableFormat::tsv, o);
 }
 Table jsonl(const std::string& bytes) { return Table::parse(bytes, "t.jsonl", TableFormat::jsonl); }
-
-template <class F>
-void expect_error(const std::string& id, const std::string& part, F&& f) {
-  INFO(part);
-  try {
-    f();
-    FAIL("no error; expected " << id);
-  } catch (const Error& e) {
-    CHECK(e.id() == id);
-    CHECK(e.exit() == Exit::data);
-    CHECK_THAT(std::string(e.what()), Catch::Matchers::ContainsSubstring(part));
-  }
-}
 
 }  // namespace
 
@@ -124,10 +113,10 @@ TEST_CASE("the format follows the extension") {
 }
 
 TEST_CASE("the tweet sample reads as the reference reader counts it") {
-  const Table train = Table::read(test::source_root() + "/models/tweet_sentiment/train.csv");
+  const Table train = Table::read(source_root() + "/models/tweet_sentiment/train.csv");
   CHECK(train.rows() == 8000);
   int64_t neutral = 0;
   for (int64_t r = 0; r < train.rows(); ++r) neutral += train.text(r, train.column("sentiment")) == "neutral";
   CHECK(neutral == 3228);
-  CHECK(Table::read(test::source_root() + "/models/tweet_sentiment/dev.csv").rows() == 2000);
+  CHECK(Table::read(source_root() + "/models/tweet_sentiment/dev.csv").rows() == 2000);
 }

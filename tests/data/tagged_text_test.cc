@@ -8,33 +8,22 @@
 
 #include "base/error.h"
 #include "data/tokenizers/wordpiece.h"
+#include "tests/errors.h"
 #include "tests/support.h"
 
 using namespace amp;
+using namespace amp::test;
 using Ints = std::vector<int64_t>;
 using Strings = std::vector<std::string>;
 
 namespace {
 
-const std::string kFolder = test::test_data("data/");
+const std::string kFolder = test_data("data/");
 
 std::string content(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   REQUIRE(in.good());
   return {std::istreambuf_iterator<char>(in), {}};
-}
-
-template <class F>
-void refused(const std::string& id, const std::string& part, F&& f) {
-  INFO(part);
-  try {
-    f();
-    FAIL("no error; expected " << id);
-  } catch (const Error& e) {
-    CHECK(e.id() == id);
-    CHECK(e.exit() == Exit::data);
-    CHECK_THAT(std::string(e.what()), Catch::Matchers::ContainsSubstring(part));
-  }
 }
 
 WordPiece small() { return WordPiece(Vocab::parse("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\n##s\n", "v.txt")); }
@@ -49,7 +38,7 @@ TEST_CASE("a word's first piece has its label, as in run_ner") {
   std::getline(golden, line);
   const auto classes = nlohmann::json::parse(line).get<Strings>();
   CHECK(find_tags(texts, "tagged.conll") == classes);
-  const Vocab vocab = Vocab::read(test::source_root() + "/models/tweet_sentiment/vocab.txt");
+  const Vocab vocab = Vocab::read(source_root() + "/models/tweet_sentiment/vocab.txt");
   for (const auto& [lower, length] : {std::pair{true, 24}, {true, 200}, {false, 24}}) {
     WordPieceOptions o;
     o.lower_case = lower;
@@ -76,10 +65,10 @@ TEST_CASE("files of words and tags") {
   CHECK(t[0].line == 3);
   CHECK(t[1].words == Strings{"c d"});  // between tabs a word may hold a space
   CHECK(t[1].line == 7);
-  refused("E_DATA_LABEL", "f:2: 'b' is not a word", [] { parse_conll("a\tO\nb\n", "f"); });
-  refused("E_DATA_EMPTY", "there is no word", [] { parse_conll("\n\n", "f"); });
-  refused("E_DATA_UTF8", "f:1", [] { parse_conll("a\xff\tO\n", "f"); });
-  refused("E_DATA_LABEL", "every word has the tag 'O'", [] { find_tags(parse_conll("a\tO\nb\tO\n", "f"), "f"); });
+  expect_error("E_DATA_LABEL", "f:2: 'b' is not a word", [] { parse_conll("a\tO\nb\n", "f"); });
+  expect_error("E_DATA_EMPTY", "there is no word", [] { parse_conll("\n\n", "f"); });
+  expect_error("E_DATA_UTF8", "f:1", [] { parse_conll("a\xff\tO\n", "f"); });
+  expect_error("E_DATA_LABEL", "every word has the tag 'O'", [] { find_tags(parse_conll("a\tO\nb\tO\n", "f"), "f"); });
 }
 
 TEST_CASE("tables of words and tags") {
@@ -94,7 +83,8 @@ TEST_CASE("tables of words and tags") {
   CHECK(j[0].words == Strings{"a b", "c"});
   CHECK(j[0].tags == Strings{"0", "3"});
   const Table uneven = Table::parse("words,ner\na b,O\n", "t.csv", TableFormat::csv);
-  refused("E_DATA_LABEL", "t.csv:2: 2 words in column 'words', 1 tags", [&] { tagged_rows(uneven, "words", "ner"); });
+  expect_error("E_DATA_LABEL", "t.csv:2: 2 words in column 'words', 1 tags",
+               [&] { tagged_rows(uneven, "words", "ner"); });
 }
 
 TEST_CASE("batches of tagged words are padded with labels that count for nothing") {
@@ -115,7 +105,8 @@ TEST_CASE("batches of tagged words are padded with labels that count for nothing
   CHECK(b.inputs.at("labels").to_ints() == want);
   CHECK(b.valid_items == 3);
   CHECK(data->where(1) == "f:4");
-  refused("E_DATA_LABEL", "f:1: label 'O' is class 1", [&] { data->check_label_range(1); });
+  expect_error("E_DATA_LABEL", "f:1: label 'O' is class 1", [&] { data->check_label_range(1); });
   CHECK_NOTHROW(data->check_label_range(2));
-  refused("E_DATA_LABEL_NEW", "the word 'as' has the tag 'B'", [&] { encode_tagged(texts, "f", w, Strings{"O"}, 0); });
+  expect_error("E_DATA_LABEL_NEW", "the word 'as' has the tag 'B'",
+               [&] { encode_tagged(texts, "f", w, Strings{"O"}, 0); });
 }

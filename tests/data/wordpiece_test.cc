@@ -2,7 +2,6 @@
 #include "data/tokenizers/wordpiece.h"
 
 #include <catch2/catch_all.hpp>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -147,17 +146,6 @@ TEST_CASE("two thousand tweets have the reference's ids") {
   }
   CHECK(count == ids);
   CHECK(fnv.hex() == hash);
-}
-
-TEST_CASE("eight thousand tweets are tokenized well under a second") {
-  const Table train = Table::read(kTweets + "train.csv");
-  REQUIRE(train.rows() == 8000);
-  uncased();
-  const auto start = std::chrono::steady_clock::now();
-  size_t ids = 0;
-  for (int64_t r = 0; r < train.rows(); ++r) ids += uncased().encode(train.text(r, 0)).ids.size();
-  CHECK(ids > 100000);
-  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 1.0);
 }
 
 TEST_CASE("a cut that leaves no room and text that is not UTF-8 are errors") {

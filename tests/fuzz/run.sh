@@ -6,5 +6,5 @@ target=$1 seconds=$2 corpus=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/new"
-TMPDIR=$work "$target" "$work/new" "$corpus" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=2048 -max_len=65536 \
+TMPDIR=$work "$target" "$work/new" "$corpus" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=2048 -max_len=65536 \
   -print_final_stats=1 2>&1 | tail -40

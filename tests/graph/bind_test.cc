@@ -4,6 +4,7 @@
 #include <catch2/catch_all.hpp>
 #include <functional>
 
+#include "tests/errors.h"
 #include "tests/graph/core_text.h"
 #include "tests/graph/source_net.h"
 
@@ -11,16 +12,6 @@ using namespace amp;
 using namespace amp::test;
 
 namespace {
-
-Error error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e;
-  }
-  FAIL("nothing was thrown");
-  return Error(Exit::ok, "", "");
-}
 
 bool names_node(const Error& e, const std::string& op) {
   for (const std::string& w : e.where()) {

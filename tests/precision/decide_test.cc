@@ -38,17 +38,6 @@ const char* const kAttention = R"(
     y = LayerNormalization{axis=-1}(res, gamma, b)
     output y)";
 
-PrecisionPlan plan_of(const SourceGraph& g, const std::string& list, DType low = DType::f16) {
-  return decide(g, parse_op_list(list, "my.json"), low);
-}
-
-bool warned(const PrecisionPlan& plan, const std::string& text) {
-  for (const std::string& w : plan.warnings) {
-    if (w.find(text) != std::string::npos) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("O1 on attention: matrix products low, mask, softmax and norm fp32") {

@@ -23,17 +23,6 @@ const char* const kMasked = R"(
     p = Softmax{axis=-1}(masked)
     output p)";
 
-PrecisionPlan plan_of(const SourceGraph& g, const std::string& list, DType low = DType::f16) {
-  return decide(g, parse_op_list(list, "my.json"), low);
-}
-
-bool warned(const PrecisionPlan& plan, const std::string& text) {
-  for (const std::string& w : plan.warnings) {
-    if (w.find(text) != std::string::npos) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("spelled-out units are painted as one and take the class of their kind") {

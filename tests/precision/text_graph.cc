@@ -1,8 +1,10 @@
-#include "text_graph.h"
+#include "tests/precision/text_graph.h"
 
 #include <catch2/catch_all.hpp>
 #include <regex>
 #include <sstream>
+
+#include "precision/op_list.h"
 
 namespace amp::test {
 
@@ -131,5 +133,16 @@ static std::string joined(const SourceGraph& g, const PrecisionPlan& plan, bool 
 
 std::string types_of(const SourceGraph& g, const PrecisionPlan& plan) { return joined(g, plan, false); }
 std::string named_types(const SourceGraph& g, const PrecisionPlan& plan) { return joined(g, plan, true); }
+
+PrecisionPlan plan_of(const SourceGraph& g, const std::string& list, DType low) {
+  return decide(g, parse_op_list(list, "my.json"), low);
+}
+
+bool warned(const PrecisionPlan& plan, const std::string& text) {
+  for (const std::string& w : plan.warnings) {
+    if (w.find(text) != std::string::npos) return true;
+  }
+  return false;
+}
 
 }  // namespace amp::test

@@ -20,5 +20,8 @@ const Decision& decision(const SourceGraph& g, const PrecisionPlan& plan, const 
 std::string types_of(const SourceGraph& g, const PrecisionPlan& plan);
 // The same by node name: "allow1:fp16 clr1:fp32".
 std::string named_types(const SourceGraph& g, const PrecisionPlan& plan);
+// The plan by an op-list in JSON, and whether one of its warnings has this text.
+PrecisionPlan plan_of(const SourceGraph& g, const std::string& list, DType low = DType::f16);
+bool warned(const PrecisionPlan& plan, const std::string& text);
 
 }  // namespace amp::test

@@ -13,6 +13,7 @@
 #include "base/npz.h"
 #include "importer/export.h"
 #include "importer/import.h"
+#include "tests/errors.h"
 #include "tests/support.h"
 #include "trainer/launch_window.h"
 #include "trainer/session.h"
@@ -68,17 +69,6 @@ inline std::vector<TrainedTensor> all_parameters(const Session& s) {
   for (size_t i = 0; i < s.table().size(); ++i)
     out.push_back({s.table().source_value[i], s.param(static_cast<int>(i))});
   return out;
-}
-
-template <class F>
-Error error_of(F&& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return e;
-  }
-  FAIL("no error");
-  throw 0;
 }
 
 inline BindOptions shapes_for(const SourceGraph& g, const std::vector<int>& outputs, int64_t length) {

@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/safetensors.h"
+#include "tests/errors.h"
 #include "tests/importer/models.h"
 #include "tests/support.h"
 #include "tests/tools/verb_run.h"
@@ -29,16 +30,6 @@ std::vector<std::string> lenet(const std::string& dir, std::vector<std::string> 
       "--output_dir",         dir};
   words.insert(words.end(), more.begin(), more.end());
   return words;
-}
-
-Error error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e;
-  }
-  FAIL("no error");
-  return Error(Exit::ok, "", "");
 }
 
 // Every file of a folder but the lock, by path, with its bytes.

@@ -11,6 +11,7 @@
 #include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/timing.h"
 #include "base/error.h"
+#include "base/sysinfo.h"
 
 namespace amp::cuda {
 
@@ -96,12 +97,7 @@ Products::Products(cudaStream_t stream, const std::string& gpu, bool tf32) : str
   amp::cuda::ensure(cudaMalloc(&workspace_, kWorkspace), "allocating the products' workspace");
   std::string name = cat("products-", gpu, '-', cublasLtGetVersion(), ".txt");
   for (char& ch : name) ch = std::isalnum(static_cast<unsigned char>(ch)) || ch == '-' || ch == '.' ? ch : '_';
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (cache && *cache)
-    cache_file_ = cat(cache, "/onnx-amp-finetune/", name);
-  else if (home && *home)
-    cache_file_ = cat(home, "/.cache/onnx-amp-finetune/", name);
+  cache_file_ = cache_path(name);
   load_choices();
 }
 

@@ -18,6 +18,7 @@
 #include "backend/cuda/runtime/timing.h"
 #include "backend/plugin.h"
 #include "base/error.h"
+#include "base/sysinfo.h"
 
 namespace amp::cuda {
 
@@ -32,14 +33,6 @@ namespace {
        cat("no usable CUDA device: ", why, " (the driver supports CUDA ", version(driver),
            ", this program was built for ", version(runtime), ")"),
        "use --device cpu, or --device auto to take a GPU when there is one");
-}
-
-// Of generated kernels; empty: nowhere.
-std::string cache_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache && *cache) return cat(cache, "/onnx-amp-finetune/kernels");
-  const char* home = std::getenv("HOME");
-  return home && *home ? cat(home, "/.cache/onnx-amp-finetune/kernels") : std::string{};
 }
 
 // The step, after this many others, that a profiler looks at when it was told to wait; -1: none.
@@ -108,7 +101,8 @@ class RealDevice final : public CudaDevice {
     products_ = std::make_unique<Products>(stream_, properties_.name, options.tf32);
     attention_ = std::make_unique<CudnnAttention>(*this, properties_.name);
     cudnn_ = std::make_unique<Cudnn>(*this, properties_.name, options.tf32);
-    compiler_ = std::make_unique<Compiler>(stream_, cat("sm_", properties_.major, properties_.minor), cache_folder());
+    compiler_ =
+        std::make_unique<Compiler>(stream_, cat("sm_", properties_.major, properties_.minor), cache_path("kernels"));
     opened_ = std::max<int64_t>(0, before - memory().free);
   }
   ~RealDevice() override {
