@@ -30,7 +30,10 @@ std::string encoded(const Tokenizer& tokenizer, const cli::Options& opts, const 
                          : tokenizer.encode_pair(line.substr(0, tab), line.substr(tab + 1), longest, json);
   if (json) return as_json(tokenizer, e);
   std::string out;
-  for (size_t i = 0; i < e.ids.size(); ++i) out += cat(i ? " " : "", e.ids[i]);
+  for (const int32_t id : e.ids) {
+    if (!out.empty()) out += ' ';
+    out += std::to_string(id);
+  }
   return out;
 }
 
