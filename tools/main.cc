@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <iostream>
 
+#include "run/stop.h"
 #include "tools/cli/error_line.h"
 #include "tools/cli/options.h"
 #include "tools/run_verb.h"
-#include "trainer/stop.h"
 
 namespace {
 

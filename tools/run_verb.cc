@@ -3,15 +3,18 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "tools/choose_device.h"
+#include "run/device.h"
 #include "tools/cli/help.h"
+#include "tools/spec_of.h"
 #include "tools/verbs.h"
 
 namespace amp {
 
 int run_verb(const cli::Options& opts) {
-  for (const std::string& w : opts.warnings) std::cerr << "warning: " << w << '\n';
-  if (opts.str("device") == "cuda") choose_device(opts);  // before anything else is read: it may not be there
+  const Console console(opts);
+  for (const std::string& w : opts.warnings) console.log().warning(w);
+  if (opts.str("device") == "cuda")  // before anything else is read: it may not be there
+    choose_device(spec_of(opts), opts.str("dtype") == "fp64", console.log());
   switch (opts.verb) {
     case cli::Verb::help:
       std::cout << cli::help_text(opts.help_topic, opts.help_all);
@@ -20,19 +23,19 @@ int run_verb(const cli::Options& opts) {
       std::cout << cli::version_text();
       return 0;
     case cli::Verb::grad:
-      return run_grad(opts);
+      return run_grad(opts, console);
     case cli::Verb::predict:
-      return run_predict(opts);
+      return run_predict(opts, console);
     case cli::Verb::train:
-      return run_train(opts);
+      return run_train(opts, console);
     case cli::Verb::eval:
-      return run_eval(opts);
+      return run_eval(opts, console);
     case cli::Verb::check:
-      return run_check(opts);
+      return run_check(opts, console);
     case cli::Verb::plan:
-      return run_plan(opts);
+      return run_plan(opts, console);
     case cli::Verb::export_model:
-      return run_export(opts);
+      return run_export(opts, console);
     case cli::Verb::tokenize:
       return run_tokenize(opts);
   }

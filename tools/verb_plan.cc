@@ -1,73 +1,62 @@
 // plan: what computes in which type, and the rule behind each decision; as a table, JSON, DOT or a page; two plans
 // compared.
 #include <iostream>
-#include <optional>
 
 #include "base/file.h"
-#include "precision/plan_diff.h"
-#include "precision/plan_io.h"
-#include "tools/common.h"
-#include "tools/show_plan.h"
+#include "run/plan.h"
+#include "tools/console.h"
+#include "tools/spec_of.h"
 #include "tools/verbs.h"
 
 namespace amp {
 
 namespace {
 
-PrecisionPlan plan_of(const cli::Options& opts, const SourceGraph& graph) {
-  // Without a type asked for, the plan of --use_fp16: explaining an all-fp32 plan helps nobody.
-  const bool asked =
-      opts.flag("use_fp16") || opts.flag("use_bf16") || opts.has("precision_plan") || opts.str("amp_level") == "auto";
-  return asked ? choose_plan(opts, graph) : decide(graph, load_op_list(opts.str("amp_level")), DType::f16);
-}
-
-// What a forward pass costs. Dimensions that the file leaves open: --batch_size rows, 32 of all others; nothing when
-// the model does not take those.
-std::optional<PlanCost> forward_cost(const cli::Options& opts, const SourceGraph& g, const PrecisionPlan& plan) try {
-  Tensors batch;
-  for (const int v : needed_inputs(g, g.outputs)) {
-    const SourceValue& x = g.values[static_cast<size_t>(v)];
-    Dims dims;
-    for (size_t i = 0; i < x.dims.size(); ++i)
-      dims.push_back(x.dims[i].value > 0 ? x.dims[i].value : i == 0 ? opts.integer("batch_size") : 32);
-    batch[x.name] = HostTensor::zeros(x.dtype, dims);
-  }
-  Session session(g, session_options(opts, plan));
-  PlanCost cost = measure_plan(*session.forward_graph(g.outputs, batch), g.nodes.size());
-  for (const auto& [name, t] : batch) cost.shapes[name] = t.dims();
-  return cost;
-} catch (const Error& e) {
-  if (e.exit() == Exit::internal) throw;
-  std::cerr << "note: no casts and bytes without data: " << e.fact() << '\n';
-  return std::nullopt;
+std::string extension(const std::string& path) {  // "json" of "a/b.json"; may be empty
+  const size_t dot = path.rfind('.');
+  return dot == std::string::npos || path.find('/', dot) != std::string::npos ? "" : path.substr(dot + 1);
 }
 
 std::string text_of(const std::string& path) { return std::string(read_file(path).text()); }
 
-int run_diff(const cli::Options& opts) {
+void write_out(const cli::Options& opts, const std::string& text) {
+  FileWriter file(opts.str("out"));
+  file.write(text);
+  file.commit();
+}
+
+// What to write: as --format says, else as the file is called.
+std::string format_of(const cli::Options& opts) {
+  if (opts.str("format") != "auto") return opts.str("format");
+  const std::string ext = extension(opts.str("out"));
+  if (ext == "dot" || ext == "gv") return "dot";
+  if (ext == "html" || ext == "htm") return "html";
+  return opts.has("out") || opts.flag("json") ? "json" : "text";
+}
+
+int run_diff(const cli::Options& opts, const Console& console) {
   const std::string a = opts.str("diff"), b = opts.str("model");
-  std::string other;
-  if (extension(b) == "json") {
-    other = text_of(b);
-  } else {
-    const Imported model = open_model(opts);
-    other = plan_to_json(model.graph, plan_of(opts, model.graph));
-  }
-  const std::string text = diff_plans(text_of(a), a, other, b);
-  if (opts.has("out")) write_plan_file(opts, text);
+  const std::string other = extension(b) == "json" ? text_of(b) : plan_json(spec_of(opts), console.log());
+  const std::string text = compare_plans(text_of(a), a, other, b);
+  if (opts.has("out")) write_out(opts, text);
   std::cout << text;
   return 0;
 }
 
 }  // namespace
 
-int run_plan(const cli::Options& opts) {
-  if (opts.has("diff")) return run_diff(opts);
-  if (opts.has("calibrate")) return calibrate_run(opts);
-  const Imported model = open_model(opts);
-  const PrecisionPlan plan = plan_of(opts, model.graph);
-  const std::optional<PlanCost> cost = forward_cost(opts, model.graph, plan);
-  show_plan(opts, model.graph, plan, cost ? &*cost : nullptr);
+int run_plan(const cli::Options& opts, const Console& console) {
+  if (opts.has("diff")) return run_diff(opts, console);
+  RunSpec spec = spec_of(opts);
+  const bool measure = opts.has("calibrate");
+  if (measure) spec.train = opts.str("calibrate");
+  const PlannedModel planned = measure ? measure_model(spec, console.log()) : plan_model(spec, console.log());
+  if (!opts.has("out")) {
+    std::cout << render(planned, format_of(opts));
+    return 0;
+  }
+  write_out(opts, render(planned, format_of(opts)));
+  if (!opts.flag("quiet")) std::cout << render(planned, "text");
   return 0;
 }
 

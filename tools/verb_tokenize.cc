@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/tokenizer.h"
-#include "tools/train_data.h"
+#include "run/tokenize.h"
+#include "tools/spec_of.h"
 #include "tools/verbs.h"
 
 namespace amp {
@@ -56,9 +56,7 @@ std::string decoded(const Tokenizer& tokenizer, const std::string& line) {
 }  // namespace
 
 int run_tokenize(const cli::Options& opts) {
-  const std::string path = tokenizer_path(opts);
-  if (path.empty()) fail(Exit::usage, "E_USAGE", "tokenize needs --tokenizer FILE", "or --vocab vocab.txt");
-  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(path, tokenizer_options(opts));
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(spec_of(opts));
   std::ios::sync_with_stdio(false);
   std::string line;
   int64_t number = 0;

@@ -36,7 +36,7 @@ SkipWatch::Message SkipWatch::see(const StepScale& step) {
   if (step.applied || skips_ <= tolerated_ || since_alarm_ <= pause_) return {};
   pause_ = std::min(2 * pause_, 64 * kWindow);
   since_alarm_ = 0;
-  return {cat("warning: W_SKIPS: ", skips_, " of the last ", recent_.size(),
+  return {cat("W_SKIPS: ", skips_, " of the last ", recent_.size(),
               " steps had non-finite gradients and were skipped (loss scale ", step.used, ")"),
           true};
 }

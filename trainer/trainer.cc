@@ -29,7 +29,6 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
       stop_(stop),
       config_(std::move(config)),
       engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.objective.losses, config_.max_steps),
-      progress_(stderr, config_.logging_steps),
       skips_(config_.scale, false) {}
 
 std::optional<Metrics> Trainer::evaluate() const {
@@ -49,8 +48,8 @@ void Trainer::submit(LoadedWindow window) {
   w.inject_overflow = config_.inject_overflow && config_.inject_overflow(step_);
   if (loss.items() == 0 && !warned_empty_) {
     warned_empty_ = true;
-    progress_.message(cat("warning: W_NO_ITEMS: every label of step ", step_,
-                          " is ignored: its loss is 0 and it teaches nothing (said once)"));
+    config_.log.warning(cat("W_NO_ITEMS: every label of step ", step_,
+                            " is ignored: its loss is 0 and it teaches nothing (said once)"));
   }
   engine_.submit(w, loss);
   pending_.push_back(std::move(window));
@@ -89,9 +88,9 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   p.seconds = t - clock.started - clock.evaluating;
   p.samples_per_s = static_cast<double>(result.samples) / std::max(p.seconds, 1e-9);
   p.skipped = result.skipped;
-  if (!config_.quiet) progress_.update(p);
-  if (const SkipWatch::Message m = skips_.see(s.scale); !m.text.empty() && (m.alarm || !config_.quiet))
-    progress_.message(m.text);
+  if (config_.on_progress) config_.on_progress(p);
+  if (const SkipWatch::Message m = skips_.see(s.scale); !m.text.empty())
+    config_.log.say(m.alarm ? Level::warning : Level::info, m.text);
   if (config_.on_step) config_.on_step(s);
   if (config_.max_consecutive_skips > 0 && s.scale.consecutive_skips >= config_.max_consecutive_skips)
     diverged(s, window);
@@ -156,7 +155,11 @@ TrainResult Trainer::run() {
       break;
     }
   }
-  if (!config_.quiet) progress_.done();
+  if (config_.on_progress) {
+    ProgressState p;
+    p.over = true;
+    config_.on_progress(p);
+  }
   const TrainResult at = reached();
   result.seconds = now() - clock.started - clock.evaluating;
   result.steps = at.steps;
@@ -206,7 +209,7 @@ bool Trainer::evaluate_now(TrainResult& result) {
   }
   line.add("samples", m.samples).add("best", better);
   MetricsLog(config_.output_dir + "/eval.jsonl", step_).write_line(line.str());
-  if (!config_.quiet) progress_.message(text);
+  config_.log.info(text);
   return better;
 }
 

@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "data/loader.h"
 #include "precision/loss_scaler.h"
 #include "trainer/checkpoint.h"
 #include "trainer/evaluate.h"
 #include "trainer/metrics_log.h"
-#include "trainer/progress.h"
+#include "trainer/progress_state.h"
 #include "trainer/schedule.h"
 #include "trainer/session.h"
 #include "trainer/skip_watch.h"
@@ -35,14 +36,14 @@ struct TrainerConfig {
   int64_t eval_steps = 0, save_steps = 0;  // 0: at the end of each epoch
   int64_t save_total_limit = 2;
   int64_t max_consecutive_skips = 50;  // 0: never stop
-  int64_t logging_steps = 50;
   int64_t early_stopping_patience = 0;
   std::string best_metric = "accuracy";
   std::string output_dir;
-  std::map<std::string, std::string> fixed;        // settings and files that must be the same to resume
-  std::function<bool(int64_t)> inject_overflow;    // by attempted step
-  std::function<void(const StepResult&)> on_step;  // after each attempted step
-  bool quiet = false;
+  std::map<std::string, std::string> fixed;               // settings and files that must be the same to resume
+  std::function<bool(int64_t)> inject_overflow;           // by attempted step
+  std::function<void(const StepResult&)> on_step;         // after each attempted step
+  std::function<void(const ProgressState&)> on_progress;  // the same for people; once more at the end
+  Log log;
   bool initial_eval = true;
 };
 
@@ -86,7 +87,6 @@ class Trainer {
   const StopSignals& stop_;
   TrainerConfig config_;
   StepEngine engine_;
-  Progress progress_;
   SkipWatch skips_;
   std::deque<LoadedWindow> pending_;  // asked for and not yet told of
   int64_t per_epoch_ = 1, first_step_ = 0;

@@ -7,6 +7,7 @@
 
 #include "tools/cli/values.h"
 
+using namespace amp;
 using namespace amp::cli;
 
 TEST_CASE("every flag has a help line, a group, a verb and a metavar", "[cli]") {

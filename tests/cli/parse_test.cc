@@ -3,6 +3,7 @@
 
 #include "tests/cli/cli_helper.h"
 
+using namespace amp;
 using namespace amp::cli;
 using Strings = std::vector<std::string>;
 

@@ -8,6 +8,7 @@
 #include "tests/cli/cli_helper.h"
 #include "tools/cli/config.h"
 
+using namespace amp;
 using namespace amp::cli;
 using Strings = std::vector<std::string>;
 

@@ -6,6 +6,7 @@
 #include "tests/cli/cli_helper.h"
 #include "tools/cli/flags.h"
 
+using namespace amp;
 using namespace amp::cli;
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include "tests/cli/cli_helper.h"
 
+using namespace amp;
 using namespace amp::cli;
 
 TEST_CASE("a value out of range is refused with flag, value and range", "[cli]") {

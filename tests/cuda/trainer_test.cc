@@ -73,7 +73,6 @@ struct Run {
     config.sampler.batch_size = 2;
     config.output_dir = folder.path.string();
     config.inject_overflow = [](int64_t step) { return step == 4; };
-    config.quiet = true;
     config.on_step = [this](const StepResult& r) { results.push_back(r); };
   }
   void run(const Checkpoint* from = nullptr) {

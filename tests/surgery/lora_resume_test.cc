@@ -41,7 +41,6 @@ struct Run {
     config.scale.mode = LossScaleConfig::Mode::off;
     config.sampler.batch_size = 2;
     config.output_dir = folder.path.string();
-    config.quiet = true;
   }
 
   // Parameters, then the average of those that train.

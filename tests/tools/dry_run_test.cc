@@ -19,8 +19,9 @@ TEST_CASE("a dry run prints the memory bill and writes nothing") {
   auto* const cout = std::cout.rdbuf(said.rdbuf());
   int code = -1;
   try {
-    code = run_train(::parse({entry + "/model.onnx", "--train", entry + "/batch.safetensors", "--loss", "cross_entropy",
-                              "--dry_run", "--device", "cpu", "--output_dir", out}));
+    const cli::Options opts = ::parse({entry + "/model.onnx", "--train", entry + "/batch.safetensors", "--loss",
+                                       "cross_entropy", "--dry_run", "--device", "cpu", "--output_dir", out});
+    code = run_train(opts, Console(opts));
   } catch (...) {
     std::cout.rdbuf(cout);
     throw;

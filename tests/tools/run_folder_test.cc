@@ -7,12 +7,12 @@
 
 #include "base/fs.h"
 #include "base/safetensors.h"
+#include "run/output_folder.h"
+#include "run/run_files.h"
 #include "tests/errors.h"
 #include "tests/importer/models.h"
 #include "tests/support.h"
 #include "tests/tools/verb_run.h"
-#include "tools/output_folder.h"
-#include "tools/run_files.h"
 
 using namespace amp;
 using namespace amp::test;

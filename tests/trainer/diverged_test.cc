@@ -103,7 +103,6 @@ TEST_CASE("a run that only skips ends with exit 8, the parameter and the activat
   c.sampler.batch_size = 2;
   c.max_consecutive_skips = 7;
   c.output_dir = folder.path.string();
-  c.quiet = true;
   int64_t steps = 0;
   c.on_step = [&](const StepResult& r) {
     ++steps;

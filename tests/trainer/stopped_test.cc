@@ -66,7 +66,6 @@ struct Job {
     config.eval_steps = 2;
     config.best_metric = "loss";
     config.output_dir = folder.string();
-    config.quiet = true;
     stdfs::create_directories(folder);
   }
   TrainResult run(int signal_at, bool resume = false) {

@@ -121,7 +121,6 @@ struct Run {
     config.max_steps = leave_out ? data->size() / (kRows * kMicro) : kSteps;
     config.max_consecutive_skips = 0;
     config.output_dir = folder.path.string();
-    config.quiet = true;
     omp_set_num_threads(1);  // there is no work to share
     session->prepare(config.objective.losses, {{"x", HostTensor::zeros(DType::f32, {kRows, 3})},
                                                {"u", HostTensor::zeros(DType::f32, {kRows, 1})},

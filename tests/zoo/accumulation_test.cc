@@ -62,7 +62,6 @@ Run one_step(int64_t batch, double ratio) {
   c.sampler.batch_size = batch;
   c.sampler.accumulation = 32 / batch;
   c.output_dir = folder.path.string();
-  c.quiet = true;
   session.prepare(c.objective.losses, {{"x", random({batch, 6}, 3)}, {"label", random({batch, 3}, 9)}});
   const StopSignals stop;
   Trainer(session, *data, nullptr, stop, c).run();

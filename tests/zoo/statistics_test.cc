@@ -55,7 +55,6 @@ struct Job {
     config.sampler.batch_size = 4;
     config.sampler.accumulation = 2;
     config.output_dir = folder.path.string();
-    config.quiet = true;
     config.inject_overflow = [](int64_t step) { return step == kSkipped; };
   }
 

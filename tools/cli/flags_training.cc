@@ -1,5 +1,5 @@
 // Flags: optimizer; schedule and batches; evaluation and gates.
-#include "backend/update_rules.h"
+#include "run/settings.h"
 #include "tools/cli/flag_words.h"
 #include "tools/cli/values.h"
 
@@ -12,7 +12,7 @@ static std::vector<Text> metric_choices() {
 }
 
 static std::vector<Text> optimizer_choices() {
-  static const std::vector<std::string> names = update_rule_names();
+  static const std::vector<std::string> names = optimizer_names();
   return {names.begin(), names.end()};
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "run/version.h"
 
 namespace amp::cli {
 namespace {
@@ -89,7 +90,7 @@ std::string closing(bool all) {
 
 }  // namespace
 
-std::string version_text() { return cat("onnx-amp-finetune ", ONNX_AMP_VERSION, "\n"); }
+std::string version_text() { return program_version(); }
 
 std::string help_text(std::optional<Verb> topic, bool all) {
   const Verb verb = topic.value_or(Verb::train);

@@ -2,29 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/text.h"
 
 namespace amp::cli {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-  return out;
-}
-
-template <class T>
-std::optional<T> from_text(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  T v{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return v;
-}
 
 [[noreturn]] void refuse(const Flag& f, std::string_view text, std::string_view problem, std::string hint = {}) {
   const std::string allowed = f.allowed();
@@ -41,7 +26,7 @@ void require_range(const Flag& f, std::string_view text, double v) {
 
 std::string_view translated(const Flag& f, std::string_view text) {
   for (const auto& [theirs, ours] : f.synonyms) {
-    if (lower(text) == lower(theirs)) return ours;
+    if (lower_case(text) == lower_case(theirs)) return ours;
   }
   return text;
 }
@@ -56,9 +41,9 @@ std::string parse_text(const Flag& f, std::string_view given) {
 }
 
 std::string parse_choice(const Flag& f, std::string_view given) {
-  const std::string text = lower(translated(f, given));
+  const std::string text = lower_case(translated(f, given));
   for (const std::string_view choice : f.choices) {
-    if (lower(choice) == text) return std::string(choice);
+    if (lower_case(choice) == text) return std::string(choice);
   }
   std::vector<std::string> names(f.choices.begin(), f.choices.end());
   for (const auto& [theirs, ours] : f.synonyms) names.emplace_back(theirs);
@@ -77,34 +62,6 @@ std::vector<std::string> parse_list(const Flag& f, std::span<const std::string> 
 }
 
 }  // namespace
-
-std::optional<bool> parse_bool(std::string_view text) {
-  const std::string t = lower(text);
-  if (t == "true" || t == "yes" || t == "on" || t == "1") return true;
-  if (t == "false" || t == "no" || t == "off" || t == "0") return false;
-  return std::nullopt;
-}
-
-std::optional<double> parse_number(std::string_view text) {
-  const auto v = from_text<double>(text);
-  return v && !std::isnan(*v) ? v : std::nullopt;
-}
-
-std::optional<int64_t> parse_integer(std::string_view text) {
-  if (const auto v = from_text<int64_t>(text)) return v;
-  const auto v = parse_number(text);
-  // 2^53: beyond it a double no longer says which integer was meant.
-  if (!v || std::abs(*v) > 9007199254740992.0 || *v != std::floor(*v)) return std::nullopt;
-  return static_cast<int64_t>(*v);
-}
-
-std::string number_text(double v) {
-  std::array<char, 32> buffer;
-  const bool whole = std::abs(v) < 1e15 && v == std::floor(v);
-  const auto end = whole ? std::to_chars(buffer.data(), buffer.data() + buffer.size(), static_cast<int64_t>(v)).ptr
-                         : std::to_chars(buffer.data(), buffer.data() + buffer.size(), v).ptr;
-  return {buffer.data(), end};
-}
 
 Value parse_value(const Flag& f, std::span<const std::string> texts) {
   if (f.type == Type::list) return parse_list(f, texts);
@@ -147,14 +104,6 @@ Value default_value(const Flag& f, Verb verb) {
   if (text.empty() && f.type == Type::text) return std::string();
   if (text.empty() && f.type == Type::list) return std::vector<std::string>();
   return parse_value(f, std::array{text});
-}
-
-std::string value_text(const Value& v) {
-  if (const auto* b = std::get_if<bool>(&v)) return *b ? "true" : "false";
-  if (const auto* i = std::get_if<int64_t>(&v)) return std::to_string(*i);
-  if (const auto* d = std::get_if<double>(&v)) return number_text(*d);
-  if (const auto* s = std::get_if<std::string>(&v)) return *s;
-  return join(std::get<std::vector<std::string>>(v), ", ");
 }
 
 }  // namespace amp::cli

@@ -1,0 +1,17 @@
+// Truth values and numbers as people write them, and back.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace amp {
+
+std::optional<bool> parse_bool(std::string_view text);        // true false yes no on off 1 0, any case
+std::optional<int64_t> parse_integer(std::string_view text);  // "65536", "1e6", "3.0"
+std::optional<double> parse_number(std::string_view text);    // "5e-5", "inf"; not "nan"
+std::string number_text(double v);                            // shortest text that reads back as v
+std::string lower_case(std::string_view text);                // ASCII
+
+}  // namespace amp

@@ -1,0 +1,106 @@
+#include "run/config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/number_text.h"
+#include "base/text.h"
+#include "run/settings.h"
+
+namespace amp {
+
+namespace {
+
+LossScaleConfig scale_config(const RunSpec& spec, const PrecisionPlan& plan) {
+  LossScaleConfig c = base_loss_scale(spec, plan);
+  if (c.mode == LossScaleConfig::Mode::off || *spec.loss_scale != "dynamic") return c;
+  const auto take = [](auto& value, const auto& setting) {
+    if (setting.asked()) value = static_cast<std::remove_reference_t<decltype(value)>>(*setting);
+  };
+  take(c.init, spec.init_loss_scale);
+  take(c.growth_factor, spec.scale_growth_factor);
+  take(c.backoff_factor, spec.scale_backoff_factor);
+  take(c.min, spec.min_loss_scale);
+  take(c.max, spec.max_loss_scale);
+  take(c.growth_interval, spec.scale_growth_interval);
+  take(c.hysteresis, spec.scale_hysteresis);
+  if (c.mode == LossScaleConfig::Mode::dynamic) c.init = std::clamp(c.init, c.min, c.max);
+  return c;
+}
+
+OptimizerConfig optimizer_config(const RunSpec& spec) {
+  OptimizerConfig c;
+  c.rule = update_rule_from_name(spec.optimizer);
+  c.settings.beta1 = spec.adam_beta1;
+  c.settings.beta2 = spec.adam_beta2;
+  c.settings.eps = spec.adam_epsilon;
+  c.settings.momentum = spec.momentum;
+  c.settings.nesterov = spec.nesterov;
+  c.weight_decay = spec.weight_decay;
+  c.clip_mode = clip_mode_from_name(spec.clip_mode);
+  c.max_grad_norm = spec.max_grad_norm;
+  c.ema_decay = spec.ema_decay;
+  c.validate();
+  return c;
+}
+
+std::function<bool(int64_t)> overflow_drill(const RunSpec& spec) {
+  const StepRanges ranges = parse_steps(spec.inject_overflow).value_or(StepRanges{});
+  if (ranges.empty()) return nullptr;
+  return [ranges](int64_t step) {
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [&](const auto& r) { return step >= r.first && step <= r.second; });
+  };
+}
+
+}  // namespace
+
+LossScaleConfig base_loss_scale(const RunSpec& spec, const PrecisionPlan& plan) {
+  LossScaleConfig c = plan.list.loss_scale;
+  if (!plan.any_f16()) {
+    c.mode = LossScaleConfig::Mode::off;
+  } else if (*spec.loss_scale != "dynamic") {
+    c.mode = LossScaleConfig::Mode::fixed;
+    const std::optional<double> scale = parse_number(*spec.loss_scale);
+    if (!scale || !(*scale > 0))
+      fail(Exit::usage, "E_USAGE",
+           cat("loss_scale '", printable(*spec.loss_scale), "' is neither dynamic nor a number above 0"));
+    c.init = *scale;
+  } else if (spec.loss_scale.asked()) {
+    c.mode = LossScaleConfig::Mode::dynamic;
+  }
+  return c;
+}
+
+TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, const Objective& objective,
+                             const TrainData& data) {
+  TrainerConfig c;
+  c.objective = objective;
+  c.optimizer = optimizer_config(spec);
+  c.scale = scale_config(spec, plan);
+  c.sampler = sampler_options(spec, data.text);
+  if (data.train->size() == 1) c.sampler.batch_size = 1;  // a whole batch
+  const Sampler sampler(data.train->size(), data.train->lengths(), c.sampler);
+  const double epochs = spec.epochs;
+  c.max_steps = spec.max_steps >= 0
+                    ? spec.max_steps  // 0: import and export only
+                    : static_cast<int64_t>(std::ceil(epochs * static_cast<double>(sampler.windows_per_epoch())));
+  c.schedule.kind = schedule_from_name(spec.lr_scheduler);
+  c.schedule.lr = spec.lr;
+  c.schedule.total_steps = c.max_steps;
+  c.schedule.warmup_steps = resolve_warmup(spec.warmup_steps, c.max_steps);
+  c.eval_batch_size = spec.evaluation_rows();
+  c.eval_steps = spec.eval_steps;
+  c.save_steps = spec.save_steps;
+  c.save_total_limit = spec.save_total_limit;
+  c.max_consecutive_skips = spec.max_consecutive_skips;
+  c.early_stopping_patience = spec.early_stopping_patience;
+  c.best_metric = spec.metric_for_best_model;
+  if (c.best_metric == "auto") c.best_metric = best_metric(objective.task, objective.classes);
+  c.output_dir = spec.output_dir;
+  c.inject_overflow = overflow_drill(spec);
+  c.fixed = resume_record(spec);
+  return c;
+}
+
+}  // namespace amp

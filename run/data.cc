@@ -1,0 +1,195 @@
+#include "run/data.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/file.h"
+#include "base/npz.h"
+#include "base/text.h"
+#include "data/labels.h"
+#include "data/questions.h"
+#include "data/tagged_text.h"
+#include "data/tensor_dataset.h"
+#include "data/text_dataset.h"
+#include "importer/edit.h"
+
+namespace amp {
+
+bool is_text_file(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  const std::string ext = dot == std::string::npos ? "" : path.substr(dot);
+  return ext != ".safetensors" && ext != ".npz" && ext != ".npy";
+}
+
+namespace {
+
+TableOptions table_options(const RunSpec& spec) {
+  TableOptions t;
+  if (spec.delimiter != "auto" && !spec.delimiter.empty()) t.delimiter = spec.delimiter[0];
+  return t;
+}
+
+// Tagged words: a table's two columns when --text_columns names the words', else CoNLL's lines.
+std::vector<TaggedText> tagged_texts(const RunSpec& spec, const std::string& path) {
+  const std::vector<std::string>& columns = *spec.text_columns;
+  if (columns.empty()) return parse_conll(read_file(path, Exit::data).text(), path);
+  if (columns.size() > 1)
+    fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words lie in one column", "give one --text_columns");
+  return tagged_rows(Table::read(path, table_options(spec)), columns[0], *spec.label_column);
+}
+
+// Rows of the table that an input's ids look up, when a Gather reads them as they are; 0: none.
+int64_t table_rows(const SourceGraph& g, int input) {
+  int64_t rows = 0;
+  std::set<int> ids = {input};
+  for (const SourceNode& n : g.nodes) {  // in order: a view comes before who reads it
+    const bool view = !n.inputs.empty() && ids.count(n.inputs[0]) && is_plain_view(n, false);
+    if (view) ids.insert(n.outputs.begin(), n.outputs.end());
+    if (n.op != "Gather" || n.inputs.size() < 2 || !ids.count(n.inputs[1]) || n.inputs[0] < 0) continue;
+    const SourceValue& t = g.values[static_cast<size_t>(n.inputs[0])];
+    if (!t.data || t.data.rank() != 2) continue;
+    rows = rows ? std::min(rows, t.data.dims()[0]) : t.data.dims()[0];
+  }
+  return rows;
+}
+
+int64_t static_length(const std::vector<InputSpec>& specs) {
+  for (const InputSpec& s : specs) {
+    if (s.dims && s.dims->size() == 2 && (*s.dims)[1] > 0) return (*s.dims)[1];
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<InputSpec> input_specs(const SourceGraph& g, const std::vector<int>& inputs) {
+  std::vector<InputSpec> specs;
+  for (const int v : inputs) {
+    const SourceValue& x = g.values[static_cast<size_t>(v)];
+    InputSpec s;
+    s.name = x.name;
+    s.dtype = x.dtype;
+    if (x.rank_known) {
+      Dims d;
+      for (const Dim& dim : x.dims) d.push_back(dim.value);
+      s.dims = d;
+    }
+    specs.push_back(std::move(s));
+  }
+  return specs;
+}
+
+std::string tokenizer_path(const RunSpec& spec) {
+  if (!spec.tokenizer.empty()) return spec.tokenizer;
+  if (!spec.vocab.empty()) return spec.vocab;
+  if (spec.model.empty()) return {};
+  return find_tokenizer(std::filesystem::path(spec.model).parent_path().string());
+}
+
+TokenizerOptions tokenizer_options(const RunSpec& spec) { return {.lower_case = *spec.lower_case}; }
+
+Task text_task(const RunSpec& spec) {
+  const Table table = Table::read(spec.train, table_options(spec));
+  return is_regression_column(table, *spec.label_column) ? Task::regression : Task::classification;
+}
+
+std::vector<std::string> read_classes(const RunSpec& spec, Task task) {
+  if (task == Task::regression || task == Task::span || task == Task::retrieval) return {};
+  if (task == Task::token) return find_tags(tagged_texts(spec, spec.train), spec.train);
+  const Table table = Table::read(spec.train, table_options(spec));
+  if (task == Task::multilabel) return find_names(label_sets(table, *spec.label_column));
+  if (task != Task::classification) {
+    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"),
+         "give tensors: a .safetensors or .npz file with the inputs and 'label'");
+  }
+  return find_classes(table, *spec.label_column);
+}
+
+void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::vector<int>& inputs, const Log& log) {
+  const std::string path = tokenizer_path(spec);
+  const int64_t size = path.empty() ? 0 : open_tokenizer(path, tokenizer_options(spec))->size();
+  for (const int v : inputs) {
+    const std::string& name = graph.values[static_cast<size_t>(v)].name;
+    const int64_t rows = text_role(name) == TextRole::ids && size > 0 ? table_rows(graph, v) : 0;
+    if (rows == 0 || rows == size) continue;
+    const std::string fact = cat("the vocabulary '", path, "' has ", size, " tokens, the table that '", printable(name),
+                                 "' looks up has ", rows, " rows");
+    if (size > rows)
+      fail(Exit::data, "E_VOCAB_SIZE", fact, "give the vocabulary of the model's own tokenizer with --vocab");
+    const bool padded = rows % 64 == 0 && rows - size < 128;
+    if (!padded) log.warning(cat("W_VOCAB_SIZE: ", fact, ": is it the model's own?"));
+  }
+}
+
+std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& path, const SourceGraph& graph,
+                                      const DataNeeds& needs, int64_t batch_size) {
+  std::vector<InputSpec> specs = input_specs(graph, needs.inputs);
+  specs.insert(specs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
+  std::unique_ptr<Dataset> data;
+  if (is_text_file(path)) {
+    const bool tagged = needs.task == Task::token, questions = needs.task == Task::span;
+    if (spec.text_columns->empty() && !tagged && !questions)
+      fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
+    const std::string files = tokenizer_path(spec);
+    if (files.empty())
+      fail(Exit::usage, "E_USAGE", "text data needs --tokenizer FILE (or --vocab vocab.txt)",
+           "it is the tokenizer.json or vocabulary of the model, or the folder that holds it");
+    for (const std::string& l : needs.labels) {
+      if (l != "label")
+        fail(Exit::usage, "E_LOSS", cat("text data has one label; a loss wants '", printable(l), "'"),
+             "leave \"label\" out of the loss, or give tensors");
+    }
+    TextOptions t;
+    t.text_columns = *spec.text_columns;
+    if (!needs.sides || !needs.labels.empty()) t.label_column = *spec.label_column;
+    t.sides = needs.sides;
+    t.labels = needs.task == Task::regression   ? LabelForm::numbers
+               : needs.task == Task::multilabel ? LabelForm::sets
+                                                : LabelForm::classes;
+    t.classes = needs.classes;
+    t.max_seq_len = *spec.max_seq_len;
+    t.pad_to_multiple = spec.pad_to_multiple;
+    t.fixed_seq_len = static_length(specs);
+    const std::unique_ptr<Tokenizer> opened = open_tokenizer(files, tokenizer_options(spec));
+    const Tokenizer& tokenizer = *opened;
+    if (tagged) {
+      t.labels = LabelForm::tokens;
+      const int64_t longest = t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len;
+      data = make_labelled_dataset(encode_tagged(tagged_texts(spec, path), path, tokenizer, t.classes, longest), path,
+                                   tokenizer, specs, t);
+    } else if (questions) {
+      t.labels = LabelForm::spans;
+      auto key = std::make_shared<AnswerKey>(parse_squad(read_file(path, Exit::data).text(), path));
+      std::vector<LabelledText> texts =
+          encode_questions(*key, tokenizer, t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len, *spec.doc_stride);
+      data = make_labelled_dataset(std::move(texts), path, tokenizer, specs, t, std::move(key));
+    } else {
+      data = make_text_dataset(Table::read(path, table_options(spec)), tokenizer, specs, t);
+    }
+  } else {
+    TensorOptions t;
+    t.batch_size = batch_size;
+    for (const std::string& l : needs.labels) {
+      const bool fed = std::any_of(specs.begin(), specs.end(), [&](const InputSpec& i) { return i.name == l; });
+      if (l != t.label && !fed) t.more_labels.push_back(l);
+    }
+    data = make_tensor_dataset(read_tensor_file(path), path, specs, t);
+  }
+  for (const int v : needs.inputs) {
+    if (const int64_t rows = table_rows(graph, v))
+      data->check_token_range(graph.values[static_cast<size_t>(v)].name, rows);
+  }
+  return data;
+}
+
+SamplerOptions sampler_options(const RunSpec& spec, bool text) {
+  SamplerOptions s;
+  s.batch_size = spec.batch_size;
+  s.accumulation = spec.gradient_accumulation_steps;
+  s.seed = static_cast<uint64_t>(spec.seed);
+  s.order = !spec.shuffle ? Order::file : text && spec.group_by_length ? Order::grouped : Order::shuffled;
+  return s;
+}
+
+}  // namespace amp

@@ -1,0 +1,54 @@
+// The training and validation data of a run, as datasets for a model's inputs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "data/tokenizer.h"
+#include "graph/source.h"
+#include "run/spec.h"
+#include "trainer/task.h"
+
+namespace amp {
+
+struct TrainData {
+  std::unique_ptr<Dataset> train, val;  // val: null without any
+  bool text = false;
+};
+
+// What a dataset must hold for a run.
+struct DataNeeds {
+  Task task = Task::classification;    // how the label column of a text table is read
+  std::vector<int> inputs;             // graph inputs, as values of the model
+  std::vector<InputSpec> more_inputs;  // of a teacher, where the model has none of that name
+  std::vector<std::string> labels;     // tensors that the losses want, by name
+  std::vector<std::string> classes;    // names of classes, or of a multilabel task's labels
+  bool sides = false;                  // text columns are sequences of their own
+};
+
+bool is_text_file(const std::string& path);
+std::vector<InputSpec> input_specs(const SourceGraph& graph, const std::vector<int>& inputs);
+
+// tokenizer, else vocab, else what lies beside the model; empty: there is none.
+std::string tokenizer_path(const RunSpec& spec);
+TokenizerOptions tokenizer_options(const RunSpec& spec);
+
+// Of a text table: regression when the label column holds fractions, else classification.
+Task text_task(const RunSpec& spec);
+std::vector<std::string> read_classes(const RunSpec& spec, Task task);  // of the training table; none to regress
+
+// The vocabulary against the table that token ids look up. Larger: E_VOCAB_SIZE (exit 5), some text would reach beyond
+// the table. Smaller: a warning, unless the table is padded to a multiple of 64.
+void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::vector<int>& inputs, const Log& log);
+
+// Also checks token ids against embedding tables.
+std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& path, const SourceGraph& graph,
+                                      const DataNeeds& needs, int64_t batch_size);
+
+SamplerOptions sampler_options(const RunSpec& spec, bool text);
+
+}  // namespace amp

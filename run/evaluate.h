@@ -1,0 +1,33 @@
+// A model on data, without training: its loss and metrics, its outputs, its gradients.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/log.h"
+#include "run/spec.h"
+#include "trainer/evaluate.h"
+
+namespace amp {
+
+// Loss and metrics of spec.model on spec.val. What the model says of its training stands for what is not asked for.
+Metrics evaluate_model(const RunSpec& spec, const Log& log = {});
+
+// Every graph output for a file of tensors, written to `out`. Returns how many.
+size_t predict(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log = {});
+
+// The loss of one batch and the gradient of every trainable parameter, written as safetensors in fp32 under the
+// parameters' ONNX names. For checks against other frameworks. Where the plan has fp16, the loss is scaled as a run's
+// first applied step would have it: down from the first scale until every gradient is finite; what is written is
+// unscaled.
+struct GradientsReport {
+  double loss = 0;
+  size_t parameters = 0;
+  bool padding_removed = false;
+  std::optional<double> loss_scale;
+};
+// dump_graph: a file for the training graph as text; empty: none.
+GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, const std::string& out,
+                                const std::string& dump_graph = {}, const Log& log = {});
+
+}  // namespace amp

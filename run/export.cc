@@ -1,0 +1,103 @@
+#include "run/export.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/fs.h"
+#include "base/text.h"
+#include "run/export_record.h"
+#include "run/weights.h"
+
+namespace amp {
+
+namespace {
+
+// The plan by which the run trained, where the file's types depend on it.
+PrecisionPlan trained_plan(const std::string& folder, const SourceGraph& g, const std::string& precision) {
+  if (precision != "mixed") return decide(g, preset("O0"), DType::f32);
+  const OpList list = load_op_list(folder + "/precision_plan.json");
+  return decide(g, list, list.dtype.value_or(DType::f32));
+}
+
+[[noreturn]] void no_weights(const std::string& fact, const std::string& hint) {
+  fail(Exit::usage, "E_EXPORT_WEIGHTS", cat("the run has no ", fact), hint);
+}
+
+// The checkpoint that holds the weights asked for.
+Checkpoint choose_checkpoint(const std::string& checkpoints, const std::string& weights, const Log& log) {
+  Checkpoint newest = newest_checkpoint(checkpoints, log);
+  if (weights == "ema") {
+    const auto it = newest.tensors.lower_bound("ema/");
+    if (it == newest.tensors.end() || !it->first.starts_with("ema/"))
+      no_weights("moving average of its weights", "train with --ema_decay, or export --export_weights last");
+  }
+  if (weights != "best") return newest;
+  int64_t best = -1;
+  try {
+    best = nlohmann::json::parse(newest.state).at("best").at("step").get<int64_t>();
+  } catch (const nlohmann::json::exception& e) {
+    fail(Exit::checkpoint, "E_CKPT_MANIFEST", cat("the checkpoint's state cannot be read: ", e.what()));
+  }
+  if (best < 0) no_weights("best weights: it was not evaluated", "train with --val, or export --export_weights last");
+  return best == newest.step ? newest : load_checkpoint(checkpoint_path(checkpoints, best));
+}
+
+// The file that the run was made from: its checkpoints hold what training changed and nothing else.
+void require_model(const RunSpec& spec, const Checkpoint& checkpoint) {
+  if (!path_exists(spec.model)) {
+    fail(Exit::usage, "E_RUN_MODEL", cat("the run's model '", printable(spec.model), "' is not there"),
+         "put it back: an export is that file with trained weights in it");
+  }
+  const auto saved = checkpoint.hashes.find("model");
+  if (saved != checkpoint.hashes.end()) require_same({*saved}, {{"model", model_sha256(spec.model)}});
+}
+
+ExportedRun export_record(const ExportRecord& record, const std::string& folder, const std::string& weights,
+                          const std::string& out, const Log& log) {
+  const RunSpec& spec = record.spec;
+  const Log notes([&log](Level level, const std::string& text) {  // what was told when the run began is not told again
+    if (level >= Level::note) log.say(level, text);
+  });
+  const Checkpoint checkpoint = choose_checkpoint(folder + "/checkpoints", weights, log);
+  require_model(spec, checkpoint);
+  ReadyModel ready = ready_model(spec, Job::train, open_model(spec, Job::train, notes), record.facts, notes);
+  const PrecisionPlan plan = trained_plan(folder, ready.model.graph, spec.export_precision);
+  Session session(ready.model.graph, session_options(spec, Job::train, {}, notes));
+  load_weights(session, checkpoint, record.trained);
+  if (weights == "ema") load_average(session, checkpoint);
+  const bool trained = checkpoint.step > 0;
+  export_weights(spec, ready, plan, session,
+                 trained || record.facts.text ? record.metadata : decltype(record.metadata){}, trained, out, log);
+  ExportedRun done;
+  done.step = checkpoint.step;
+  if (spec.verify_export)
+    done.difference = verify_export(session, out, ready.objective.losses, record.batch, spec.export_precision);
+  return done;
+}
+
+}  // namespace
+
+ExportedRun export_run(const std::string& folder, const std::string& weights, const std::string& precision,
+                       const std::string& out, const Log& log) {
+  finish_interrupted_move(folder);
+  try {
+    ExportRecord record = read_export_record(folder);
+    record.spec.export_precision = precision;
+    record.spec.device = "cpu";
+    return export_record(record, folder, weights, out, log);
+  } catch (Error& e) {
+    throw e.at(cat("in run '", printable(folder), "'"));
+  }
+}
+
+void export_file(const RunSpec& spec, const std::string& out, const Log& log) {
+  const Imported model = open_model(spec, Job::write, log);
+  ExportOptions e;
+  e.precision = spec.export_precision;
+  if (e.precision == "mixed") {
+    for (const Decision& d : choose_low_plan(spec, Job::write, model.graph, log).nodes)
+      e.compute.push_back(dtype_of(d.compute));
+  }
+  for (const std::string& note : export_model(*model.doc, model.graph, {}, e, out).notes) log.note(note);
+}
+
+}  // namespace amp

@@ -1,0 +1,99 @@
+#include "run/export_record.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/fs.h"
+#include "base/safetensors.h"
+#include "base/text.h"
+#include "run/model_metadata.h"
+#include "run/settings.h"
+#include "run/weights.h"
+
+namespace amp {
+
+namespace {
+using nlohmann::json;
+constexpr const char* kFormat = "onnx-amp-finetune export 1";
+
+[[noreturn]] void damaged(const std::string& path, const std::string& why) {
+  fail(Exit::checkpoint, "E_RUN_RECORD", cat("'", printable(path), "' cannot be read: ", why),
+       "resume the run with --resume auto: it is written again");
+}
+
+json asked_settings(const RunSpec& spec) {
+  json out = json::array();
+  for (const Setting& s : settings()) {
+    if (s.training && asked_for(spec, s)) out.push_back(s.name);
+  }
+  return out;
+}
+
+SettingValue value_like(const SettingValue& like, const json& j) {
+  return std::visit([&](const auto& x) -> SettingValue { return j.get<std::remove_cvref_t<decltype(x)>>(); }, like);
+}
+
+RunSpec read_settings(const json& values, const json& asked) {
+  RunSpec spec;
+  for (const Setting& s : settings()) {
+    const auto it = values.find(s.name);
+    if (it == values.end()) continue;
+    const SettingValue like = value_of(spec, s);
+    const bool infinite = std::holds_alternative<double>(like) && it->is_string();
+    const SettingValue value = infinite ? SettingValue(RunSpec::kInfinity) : value_like(like, *it);
+    set_value(spec, s, value, std::find(asked.begin(), asked.end(), s.name) != asked.end());
+  }
+  return spec;
+}
+}  // namespace
+
+std::map<std::string, std::string> model_record(const PreparedRun& run) {
+  return to_metadata(
+      record_of(run.spec, run.config.objective, run.ready.task, run.facts.text, run.data.train->input_ranges()));
+}
+
+void write_export_record(const std::string& folder, const PreparedRun& run, const Session& session) {
+  const Dataset& checked = run.data.val ? *run.data.val : *run.data.train;
+  std::vector<NamedTensor> batch;
+  for (const int v : needed_inputs(run.ready.model.graph, run.ready.outputs)) {
+    const std::string& name = run.ready.model.graph.values[static_cast<size_t>(v)].name;
+    const Tensors tensors = export_batch(checked);
+    if (const auto it = tensors.find(name); it != tensors.end()) batch.push_back({name, it->second});
+  }
+  const DataFacts& f = run.facts;
+  const json facts = {{"text", f.text}, {"sides", f.sides}, {"task", name_of(f.task)}, {"classes", f.classes}};
+  const json record = {{"settings", json::parse(settings_json(run.spec))},
+                       {"asked", asked_settings(run.spec)},
+                       {"data", facts},
+                       {"metadata", model_record(run)},
+                       {"trained", trained_names(session)}};
+  write_safetensors(folder + "/" + kExportRecord, batch, {{"format", kFormat}, {"record", record.dump()}});
+}
+
+ExportRecord read_export_record(const std::string& folder) {
+  const std::string path = folder + "/" + kExportRecord;
+  if (!path_exists(path)) {
+    fail(Exit::usage, "E_RUN", cat("'", printable(folder), "' holds no ", kExportRecord),
+         "name a run's --output_dir, or a model file; a run of an earlier version writes it when it is resumed");
+  }
+  const SafeTensors file = read_safetensors(path, Exit::checkpoint);
+  const auto format = file.metadata.find("format"), text = file.metadata.find("record");
+  if (format == file.metadata.end() || format->second != kFormat || text == file.metadata.end())
+    damaged(path, "it is no record of this version");
+  ExportRecord out;
+  try {
+    const json j = json::parse(text->second);
+    out.spec = read_settings(j.at("settings"), j.at("asked"));
+    const json& data = j.at("data");
+    out.facts = {data.at("text").get<bool>(), data.at("sides").get<bool>(),
+                 task_from_name(data.at("task").get<std::string>()),
+                 data.at("classes").get<std::vector<std::string>>()};
+    out.metadata = j.at("metadata").get<std::map<std::string, std::string>>();
+    out.trained = j.at("trained").get<std::vector<std::string>>();
+  } catch (const json::exception& e) {
+    damaged(path, e.what());
+  }
+  for (const NamedTensor& t : file.tensors) out.batch[t.name] = t.tensor;
+  return out;
+}
+
+}  // namespace amp

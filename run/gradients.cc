@@ -1,0 +1,131 @@
+#include <cmath>
+
+#include "base/file.h"
+#include "base/npz.h"
+#include "base/text.h"
+#include "precision/loss_scaler.h"
+#include "run/common.h"
+#include "run/config.h"
+#include "run/evaluate.h"
+#include "run/losses.h"
+#include "trainer/first_nonfinite.h"
+#include "trainer/launch_window.h"
+
+namespace amp {
+
+namespace {
+// The last two dims; those before are 1.
+HostTensor transposed(const HostTensor& t) {
+  Dims dims = t.dims();
+  const int64_t rows = dims.at(dims.size() - 2), cols = dims.back();
+  std::swap(dims[dims.size() - 2], dims.back());
+  HostTensor out = HostTensor::empty(DType::f32, std::move(dims));
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < cols; ++j) out.as_mutable<float>()[j * rows + i] = t.as<float>()[i * cols + j];
+  }
+  return out;
+}
+
+// The first parameter whose gradient is not finite; -1: none.
+int first_bad_slot(const Session& session) {
+  for (size_t s = 0; s < session.table().size(); ++s) {
+    if (!session.has_grad(static_cast<int>(s))) continue;
+    for (const double x : session.grad(static_cast<int>(s)).to_doubles()) {
+      if (!std::isfinite(x)) return static_cast<int>(s);
+    }
+  }
+  return -1;
+}
+
+struct Pass {
+  std::vector<double> sums;            // of the loss terms
+  double scale = 1;                    // what the gradients carry
+  std::shared_ptr<const Graph> graph;  // that was run
+};
+
+// Forward and backward until the scale holds, or cannot be lowered any more.
+Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, const LossWindow& window,
+                LossScaler scaler, const Log& log) {
+  for (;;) {
+    Pass pass;
+    pass.scale = scaler.scale();
+    const Instrumentation look{[&](Program& p) {
+      pass.graph = p.graph();
+      p.run();
+    }};
+    pass.sums = run_window(session, losses, {batch}, window.seeds(pass.scale), &look);
+    const StepScale step = scaler.update(scaler.enabled() && (pass.scale == 0 || first_bad_slot(session) >= 0));
+    if (step.applied || step.at_floor) {
+      if (!step.applied) log.warning(cat("gradients are not finite at the loss scale ", pass.scale));
+      return pass;
+    }
+  }
+}
+
+HostTensor unscaled(const HostTensor& grad, double scale) {
+  if (scale == 1) return grad;
+  HostTensor out = HostTensor::empty(DType::f32, grad.dims());  // slots may be shared by several names
+  for (int64_t i = 0; i < grad.numel(); ++i)
+    out.as_mutable<float>()[i] = static_cast<float>(grad.as<float>()[i] / scale);
+  return out;
+}
+
+// Gradients that are not finite are not written: whose is the first, and where does it come from?
+void require_finite(Session& session, const Losses& losses, const Tensors& batch, const std::vector<double>& seeds) {
+  const int slot = first_bad_slot(session);
+  if (slot < 0) return;
+  const std::string value = first_nonfinite_value(session, losses, {batch}, seeds);
+  fail(Exit::numerical, "E_GRADIENT_NONFINITE",
+       cat("the gradient of '", printable(session.layout().chunks()[static_cast<size_t>(slot)].name), "' is not finite",
+           value.empty() ? "" : "; ", value, "; nothing was written"),
+       "--dtype fp64 tells an overflow from a formula");
+}
+
+std::vector<NamedTensor> gradients(const Session& session, double scale) {
+  const SourceGraph& g = session.source();
+  std::vector<NamedTensor> out;
+  for (size_t i = 0; i < g.values.size(); ++i) {
+    const SourceValue& v = g.values[i];
+    if (v.kind != SourceKind::parameter) continue;
+    const int slot = session.table().slot_of[i];
+    if (!session.has_grad(slot)) continue;
+    const HostTensor grad = unscaled(session.grad(slot).cast(DType::f32), scale);
+    out.push_back({v.name, v.tied_transposed ? transposed(grad) : grad});
+  }
+  return out;
+}
+
+}  // namespace
+
+GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, const std::string& out,
+                                const std::string& dump_graph, const Log& log) {
+  set_threads(spec);
+  require_tensor_file(out);
+  asked_losses(spec);
+  const Imported model = open_model(spec, Job::gradients, log);
+  const SourceGraph& g = model.graph;
+  const Tensors batch = read_batch(inputs);
+  Losses losses = choose_losses(spec, g);
+  tell_losses(losses, bypass_output_activations(g, losses), log);
+  require_known_operators(g, values_of(g, losses));
+  const PrecisionPlan plan = choose_plan(spec, Job::gradients, g, log);
+  Session session(g, session_options(spec, Job::gradients, plan, log));
+  LossWindow window(losses);
+  window.count(batch);
+  const LossScaler scaler(base_loss_scale(spec, plan));
+  const Pass pass = run_scaled(session, losses, batch, window, scaler, log);
+  window.add(pass.sums);
+  require_finite(session, losses, batch, window.seeds(pass.scale));
+  const std::vector<NamedTensor> tensors = gradients(session, pass.scale);
+  write_tensor_file(out, tensors);
+  if (!dump_graph.empty()) {
+    FileWriter text(dump_graph);
+    text.write(pass.graph->dump());
+    text.commit();
+  }
+  GradientsReport report{window.loss(), tensors.size(), session.packs(losses, batch), std::nullopt};
+  if (scaler.enabled()) report.loss_scale = pass.scale;
+  return report;
+}
+
+}  // namespace amp

@@ -1,0 +1,19 @@
+// What a job needs of the program that asks for it: where messages and progress go, and whether it may be stopped.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/log.h"
+#include "trainer/progress_state.h"
+
+namespace amp {
+
+struct Host {
+  Log log;
+  std::function<void(const ProgressState&)> progress;  // after each step, and once when there are no more
+  // Signals on which training ends after its step, with a checkpoint; the process's handlers are back afterwards.
+  std::vector<int> stop_signals;
+};
+
+}  // namespace amp

@@ -1,0 +1,185 @@
+#include "run/losses.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/output_activation.h"
+#include "trainer/loss_text.h"
+#include "trainer/losses/loss.h"
+
+namespace amp {
+
+namespace {
+
+const SourceValue& value(const SourceGraph& g, int v) { return g.values[static_cast<size_t>(v)]; }
+
+std::vector<std::string> floating_outputs(const SourceGraph& g) {
+  std::vector<std::string> names;
+  for (const int o : g.outputs) {
+    const SourceValue& v = value(g, o);
+    if ((is_float(v.dtype) || !v.dtype_known) && v.kind == SourceKind::temp) names.push_back(v.name);
+  }
+  return names;
+}
+
+// --output NAME, or A,B where no value has that whole name.
+std::vector<std::string> named_outputs(const RunSpec& spec, const SourceGraph& g) {
+  if (spec.output.empty()) return {};
+  const std::string& text = spec.output;
+  return g.find(text) >= 0 ? std::vector<std::string>{text} : split(text, ',');
+}
+
+std::string own_loss(const SourceGraph& g) {
+  const std::vector<int> found = own_losses(g);
+  if (found.size() == 1) return value(g, found[0]).name;
+  std::vector<std::string> names;
+  for (const int v : found) names.push_back(printable(value(g, v).name));
+  fail(Exit::usage, "E_LOSS_IO",
+       found.empty() ? std::string("the model has no output of one floating element: it computes no loss")
+                     : cat("the model has several scalar outputs: ", join(names, ", ")),
+       "name its loss with --output NAME");
+}
+
+std::vector<std::string> default_outputs(const LossSpec& spec, const SourceGraph& g) {
+  const LossRule& rule = loss_rule(spec.kind);
+  if (rule.own_output) return {own_loss(g)};
+  std::vector<std::string> names = floating_outputs(g);
+  if (names.empty())
+    fail(Exit::usage, "E_LOSS_IO", "the model has no floating output for the loss", "name one with --output NAME");
+  const auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (!rule.default_outputs.empty()) {
+    if (std::all_of(rule.default_outputs.begin(), rule.default_outputs.end(), has)) return rule.default_outputs;
+    if (names.size() == rule.min_outputs) return names;
+    fail(Exit::usage, "E_LOSS_IO", cat("the model has no outputs ", join(rule.default_outputs, " and ")),
+         cat("name the ", rule.min_outputs, " with --output A,B"));
+  }
+  return {has("logits") ? "logits" : names[0]};
+}
+
+// Whether a loss computes on the logits before an ending.
+bool takes(const LossSpec& spec, const std::string& ending) {
+  const LossRule& rule = loss_rule(spec.kind);
+  return ending == "Sigmoid" ? rule.after_sigmoid : rule.after_softmax;
+}
+
+// --label_smoothing, for the losses that take it and are not given their own.
+void smooth_labels(const RunSpec& spec, Losses& losses) {
+  const double p = spec.label_smoothing;
+  bool taken = p == 0;
+  for (LossSpec& s : losses.parts) {
+    if (p == 0 || !s.has("label_smoothing")) continue;
+    taken = true;
+    if (s.number("label_smoothing") == 0) s.set("label_smoothing", {p});
+  }
+  if (!taken)
+    fail(Exit::usage, "E_LOSS",
+         cat("--label_smoothing ", p, ": the loss ", losses.parts.at(0).kind, " does not have it"),
+         "leave it out, or train with --loss cross_entropy");
+}
+
+// --teacher without a distill loss of the user's own adds one; kl then means distill.
+void add_teacher(const RunSpec& spec, Losses& losses) {
+  const bool teacher = !spec.teacher.empty();
+  for (LossSpec& s : losses.parts) {
+    if (teacher && s.kind == "kl" && s.label.empty()) s.kind = "distill";
+  }
+  if (!teacher) {
+    if (losses.wants_teacher())
+      fail(Exit::usage, "E_TEACHER", "the loss distill needs a teacher", "add --teacher FILE (train)");
+    return;
+  }
+  if (losses.wants_teacher()) return;
+  const double w = spec.teacher_weight;
+  for (LossSpec& s : losses.parts) s.weight *= 1 - w;
+  LossSpec s;
+  s.kind = "distill";
+  s.weight = w;
+  s.set("temperature", {spec.temperature});
+  losses.parts.push_back(s);
+}
+
+// Whether a loss's output may be a head's: one, which the model does not compute the loss in.
+bool headed(const LossSpec& s) {
+  const LossRule& rule = loss_rule(s.kind);
+  return !rule.own_output && rule.min_outputs == 1;
+}
+
+}  // namespace
+
+Losses asked_losses(const RunSpec& spec) {
+  std::vector<std::string> texts = *spec.loss;
+  std::erase(texts, "auto");
+  Losses l;
+  l.parts = parse_losses(texts);
+  return l;
+}
+
+Losses choose_losses(const RunSpec& spec, const SourceGraph& g, const std::string& head, const std::string& automatic) {
+  Losses losses = asked_losses(spec);
+  const std::vector<std::string> named = named_outputs(spec, g);
+  const bool automatic_loss = losses.parts.empty();
+  if (automatic_loss) {
+    LossSpec s;
+    const bool own = automatic.empty() && head.empty() && named.empty() && own_losses(g).size() == 1;
+    if (own || !automatic.empty()) s.kind = own ? "model" : automatic;
+    losses.parts.push_back(s);
+  }
+  add_teacher(spec, losses);
+  for (LossSpec& s : losses.parts) {
+    if (s.outputs.empty())
+      s.outputs = !named.empty()               ? named
+                  : !head.empty() && headed(s) ? std::vector<std::string>{head}
+                                               : default_outputs(s, g);
+    for (const std::string& name : s.outputs) {
+      if (g.find(name) >= 0) continue;
+      std::vector<std::string> names;
+      for (const int o : g.outputs) names.push_back(value(g, o).name);
+      const std::string near = nearest(name, names);
+      fail(Exit::usage, "E_LOSS_IO", cat("the model has no output '", printable(name), "'"),
+           near.empty() ? "outputs: " + join(names, ", ") : "did you mean '" + near + "'?");
+    }
+  }
+  if (automatic_loss && losses.parts[0].kind.rfind("cross_entropy", 0) == 0) {
+    const auto end = output_activation(g, g.find(losses.parts[0].outputs[0]));
+    if (end && end->op == "Sigmoid") losses.parts[0].kind = "bce_logits";
+  }
+  smooth_labels(spec, losses);
+  return losses;
+}
+
+std::vector<std::string> bypass_output_activations(const SourceGraph& g, Losses& losses) {
+  std::vector<std::string> notes;
+  for (LossSpec& s : losses.parts) {
+    std::vector<std::string> reads, ops;
+    for (const std::string& name : s.outputs) {
+      const auto end = output_activation(g, g.find(name));
+      if (!s.bypass || !end || !takes(s, end->op)) break;
+      reads.push_back(value(g, end->logits).name);
+      ops.push_back(end->op);
+    }
+    if (reads.size() != s.outputs.size()) continue;
+    s.reads = reads;
+    if (const std::string same = loss_rule(s.kind).on_logits; !same.empty()) s.kind = same;
+    for (size_t i = 0; i < reads.size(); ++i) {
+      notes.push_back(cat("the ", ops[i], " before '", printable(s.outputs[i]), "' is bypassed: ", s.kind,
+                          " takes its logits '", printable(reads[i]), "'; the exported file keeps it"));
+    }
+  }
+  return notes;
+}
+
+void tell_losses(const Losses& losses, const std::vector<std::string>& notes, const Log& log) {
+  for (const LossSpec& s : losses.parts) log.info(cat("loss: ", describe(s)));
+  for (const std::string& n : notes) log.info(cat("loss: ", n));
+}
+
+std::vector<int> values_of(const SourceGraph& g, const Losses& losses) {
+  std::vector<int> out;
+  for (const std::string& name : losses.outputs()) {
+    if (g.find(name) >= 0) out.push_back(g.find(name));
+  }
+  return out;
+}
+
+}  // namespace amp

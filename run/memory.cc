@@ -1,0 +1,83 @@
+#include "run/memory.h"
+
+#include <unistd.h>
+
+#include <optional>
+
+#include "base/sysinfo.h"
+#include "base/text.h"
+#include "run/device.h"
+#include "trainer/memory_estimate.h"
+
+namespace amp {
+
+namespace {
+
+// The longest micro-batch that `size` rows can make.
+Tensors longest_batch(const TrainData& data, const TrainerConfig& config, int64_t size) {
+  SamplerOptions first = config.sampler;
+  first.batch_size = size;
+  first.order = data.text ? Order::by_length : Order::file;
+  Sampler sampler(data.train->size(), data.train->lengths(), first);
+  return to_tensors(load_window(*data.train, sampler.next()).batches.at(0), config.objective.teacher);
+}
+
+// The bill of a run with another batch size.
+std::function<MemoryEstimate(int64_t)> bill_of(const SourceGraph& g, const SessionOptions& options,
+                                               const TrainerConfig& config, const TrainData& data) {
+  return [&g, options, &config, &data](int64_t size) {
+    const bool accumulate = config.sampler.accumulation > 1 || size < config.sampler.batch_size;
+    return estimate_memory(g, options, config.optimizer, config.objective.losses, longest_batch(data, config, size),
+                           accumulate, [&](const Graph& graph) { return library_bytes(*options.device, graph); });
+  };
+}
+
+}  // namespace
+
+namespace {
+// On the CPU, where a limit below the machine's memory ends the process without a word (a control group) or at a place
+// of chance (an address space).
+std::optional<int64_t> limited_room() {
+  const int64_t machine = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  if (memory_limit_bytes() >= machine) return std::nullopt;
+  return available_memory_bytes();
+}
+}  // namespace
+
+MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, const TrainerConfig& config,
+                       const TrainData& data) {
+  MemoryBill out;
+  const MemoryEstimate bill = bill_of(g, options, config, data)(config.sampler.batch_size);
+  out.device = options.device->description();
+  out.text = bill.text();
+  out.largest = bill.largest;
+  if (const std::optional<PluginMemory> memory = memory_of(*options.device)) {
+    out.device_memory = memory;
+  } else {
+    out.room = limited_room();
+  }
+  return out;
+}
+
+void require_room(const SessionOptions& options, const SourceGraph& g, const TrainerConfig& config,
+                  const TrainData& data) {
+  const std::optional<PluginMemory> memory = memory_of(*options.device);
+  const std::optional<int64_t> room = memory ? memory->free : limited_room();
+  if (!room) return;
+  const auto measure = bill_of(g, options, config, data);
+  require_memory(measure(config.sampler.batch_size), *room, config.sampler.batch_size, config.sampler.accumulation,
+                 measure);
+}
+
+void fail_for_memory(const Error& e, const SourceGraph& g, const SessionOptions& options, const TrainerConfig& config,
+                     const TrainData& data) {
+  const std::optional<PluginMemory> memory = memory_of(*options.device);
+  if (e.id() != "E_OOM" || !memory) throw e;
+  const auto measure = bill_of(g, options, config, data);
+  const MemoryEstimate bill = measure(config.sampler.batch_size);
+  fail(e.exit(), e.id(), cat(e.fact(), ". ", bill.text(), ". Largest tensors: ", join(bill.largest, "; ")),
+       what_fits(memory->free + options.device->memory_in_use(), config.sampler.batch_size, config.sampler.accumulation,
+                 measure));
+}
+
+}  // namespace amp

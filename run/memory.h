@@ -1,0 +1,33 @@
+// A training run's memory: what it takes, before anything is allocated and when it was too much after all.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/plugin.h"
+#include "run/data.h"
+#include "trainer/trainer.h"
+
+namespace amp {
+
+struct MemoryBill {
+  std::string device;                         // in words
+  std::string text;                           // MemoryEstimate's
+  std::vector<std::string> largest;           // tensors
+  std::optional<PluginMemory> device_memory;  // of a GPU
+  std::optional<int64_t> room;                // on the CPU, where less than the machine's memory is allowed
+};
+MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, const TrainerConfig& config,
+                       const TrainData& data);
+
+// Before anything is allocated, where the limit is known: E_OOM when there is no room.
+void require_room(const SessionOptions& options, const SourceGraph& g, const TrainerConfig& config,
+                  const TrainData& data);
+
+// Memory that ran out nevertheless: somebody else took it, or the bill was wrong. Says what would have fitted into what
+// was left.
+[[noreturn]] void fail_for_memory(const Error& e, const SourceGraph& g, const SessionOptions& options,
+                                  const TrainerConfig& config, const TrainData& data);
+
+}  // namespace amp

@@ -1,0 +1,86 @@
+#include "run/model_metadata.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "run/settings.h"
+#include "trainer/loss_text.h"
+
+namespace amp {
+
+namespace {
+
+const char* const kTextSettings[] = {"text_columns", "label_column", "max_seq_len", "lower_case"};
+const char* const kSpanSettings[] = {"doc_stride", "max_answer_length"};
+
+bool all_fit(Task task, const std::vector<LossSpec>& losses) {
+  return std::all_of(losses.begin(), losses.end(), [&](const LossSpec& s) { return fits(task, s); });
+}
+
+// One that `task` may be set to: not every one can be asked for by name.
+bool can_be_asked(Task task) { return task != Task::none && task != Task::language; }
+
+}  // namespace
+
+ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, bool text, InputRanges ranges) {
+  ModelRecord r;
+  r.task = text ? task : objective.task;
+  r.labels = objective.classes;
+  r.losses = objective.losses.parts;
+  r.ranges = std::move(ranges);
+  if (!text) return r;
+  const auto keep = [&](const char* name) {
+    const SettingValue v = value_of(spec, setting_named(name));
+    const auto* list = std::get_if<std::vector<std::string>>(&v);
+    const std::vector<std::string> texts = list ? *list : std::vector<std::string>{value_text(v)};
+    if (!texts.empty() && !texts[0].empty()) r.preprocessing[name] = texts;
+  };
+  for (const char* name : kTextSettings) keep(name);
+  if (task == Task::span) {
+    for (const char* name : kSpanSettings) keep(name);
+  }
+  return r;
+}
+
+ModelRecord recorded(const ModelDoc& doc) {
+  return from_metadata([&](const std::string& key) { return model_metadata(doc, key); });
+}
+
+RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
+  std::vector<std::string> taken;
+  const auto offer = [&](const char* name, const std::vector<std::string>& texts) {
+    if (suggest_texts(spec, setting_named(name), texts))
+      taken.push_back(cat("--", name, " ", printable(join(texts, ","))));
+  };
+  std::vector<LossSpec> losses = record.losses;
+  if (!spec.output.empty()) {
+    for (LossSpec& s : losses) s.outputs.clear();
+  }
+  if (!losses.empty() && all_fit(task_from_name(*spec.task), losses)) {
+    std::vector<std::string> texts;
+    for (const LossSpec& s : losses) texts.push_back(loss_json(s));
+    offer("loss", texts);
+  }
+  if (can_be_asked(record.task) && !spec.task.asked()) {
+    std::vector<std::string> texts = *spec.loss;
+    std::erase(texts, "auto");
+    if (all_fit(record.task, parse_losses(texts))) offer("task", {name_of(record.task)});
+  }
+  const auto recorded_text = [&](const char* name) {
+    const auto it = record.preprocessing.find(name);
+    if (it == record.preprocessing.end()) return;
+    const bool count = std::holds_alternative<int64_t>(value_of(spec, setting_named(name)));
+    if (count && it->second.size() == 1 && it->second[0].starts_with('-')) return;  // no length is negative
+    offer(name, it->second);
+  };
+  for (const char* name : kTextSettings) recorded_text(name);
+  for (const char* name : kSpanSettings) recorded_text(name);
+  if (!taken.empty()) log.info(cat("from the model's metadata (flags overrule it): ", join(taken, " ")));
+  return spec;
+}
+
+void check_ranges(const InputRanges& trained, const InputRanges& given, const std::string& file, const Log& log) {
+  for (const std::string& w : compare_ranges(trained, given, file)) log.warning(w);
+}
+
+}  // namespace amp

@@ -1,0 +1,24 @@
+// What a training run writes into the model's metadata, and how evaluation takes it for its defaults.
+#pragma once
+
+#include <string>
+
+#include "base/log.h"
+#include "importer/import.h"
+#include "run/spec.h"
+#include "trainer/evaluate.h"
+#include "trainer/model_record.h"
+
+namespace amp {
+
+ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, bool text, InputRanges ranges);
+
+ModelRecord recorded(const ModelDoc& doc);
+
+// With the record's losses, task and preprocessing where nobody asked for others; says which.
+RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log);
+
+// Data unlike the training's: Exit::data, or warnings (data/input_range.h).
+void check_ranges(const InputRanges& trained, const InputRanges& given, const std::string& file, const Log& log);
+
+}  // namespace amp

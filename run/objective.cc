@@ -1,0 +1,150 @@
+#include "run/objective.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/output_activation.h"
+#include "run/common.h"
+#include "run/data.h"
+#include "run/losses.h"
+#include "run/values.h"
+#include "trainer/losses/loss.h"
+
+namespace amp {
+
+Task asked_task(const RunSpec& spec) { return task_from_name(*spec.task); }
+
+Task sides_task(const RunSpec& spec) {
+  return asked_losses(spec).labels().empty() ? Task::retrieval : Task::regression;
+}
+
+bool wants_sides(const RunSpec& spec) {
+  const Losses losses = asked_losses(spec);
+  if (losses.parts.empty()) return asked_task(spec) == Task::retrieval;
+  return std::any_of(losses.parts.begin(), losses.parts.end(),
+                     [](const LossSpec& s) { return loss_rule(s.kind).embeddings; });
+}
+
+namespace {
+// The loss of a task on this model: one channel is a matter of yes or no.
+std::string loss_of(Task task, const SourceGraph& g) {
+  if (task != Task::segmentation) return default_loss(task);
+  for (const int o : g.outputs) {
+    const SourceValue& v = g.values[static_cast<size_t>(o)];
+    if (v.rank_known && v.dims.size() == 4 && v.dims[1].value == 1) return "bce_logits";
+  }
+  return default_loss(task);
+}
+}  // namespace
+
+Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std::string& head, Task task,
+                           const Log& log) {
+  Objective objective;
+  objective.losses = choose_losses(spec, g, head, task == Task::none ? "" : loss_of(task, g));
+  for (LossSpec& s : objective.losses.parts) {
+    const bool thirds = task_of(s) == Task::retrieval && spec.text_columns->size() == 3;
+    if (thirds && s.outputs.size() == 1) s.sides = 3;
+  }
+  tell_losses(objective.losses, bypass_output_activations(g, objective.losses), log);
+  objective.task = asked_task(spec);
+  const auto all_fit = [&] {
+    return std::all_of(objective.losses.parts.begin(), objective.losses.parts.end(),
+                       [&](const LossSpec& s) { return fits(task, s); });
+  };
+  if (objective.task == Task::none && (task == Task::token || task == Task::span) && all_fit()) objective.task = task;
+  for (const LossSpec& s : objective.losses.parts) {
+    if (objective.task == Task::none) objective.task = task_of(s);
+    if (!fits(asked_task(spec), s)) {
+      fail(Exit::usage, "E_TASK",
+           cat("--task ", name_of(asked_task(spec)), " and the loss ", s.kind, " do not go together"),
+           "leave one of them out, or choose another");
+    }
+  }
+  for (const std::string& text : spec.require) check_metric(objective.task, gate_of(text).metric, "--require " + text);
+  if (spec.metric_for_best_model != "auto") {
+    check_metric(objective.task, spec.metric_for_best_model, "--metric_for_best_model");
+  }
+  return objective;
+}
+
+void check_labels(const SourceGraph& g, const Losses& losses, const Dataset& data) {
+  for (const LossSpec& s : losses.parts) {
+    if (s.label_name() != "label") continue;
+    const SourceValue& v = g.values[static_cast<size_t>(g.find(s.values().front()))];
+    const ClassAxis axis = loss_rule(s.kind).classes;
+    // Where the classes' dimension is known: of plain cross-entropy the labels' shape would have to say, beyond rank 2.
+    const size_t rank = v.rank_known ? v.dims.size() : 0;
+    const int64_t classes = axis == ClassAxis::of_tokens && rank == 3 ? v.dims[2].value
+                            : (axis == ClassAxis::of_rows && rank == 2) || (axis == ClassAxis::of_places && rank >= 3)
+                                ? v.dims[1].value
+                                : -1;
+    if (classes > 1) data.check_label_range(classes, s.ignore_index());
+  }
+}
+
+void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled) {
+  if (data.size() <= 1) return;  // one whole batch
+  for (const LossSpec& s : losses.parts) {
+    const int64_t n = rows_together(s);
+    if (n == 1) continue;
+    if (const int64_t sides = data.rows_per_sample(); sides > 1) {
+      if (sides != n)
+        fail(Exit::usage, "E_PAIRS", cat("the loss ", s.kind, " compares ", n, " texts, ", sides, " columns are given"),
+             cat("name ", n, " columns with --text_columns"));
+      continue;
+    }
+    const std::string rows = cat("the loss ", s.kind, " takes ", n, " rows in turn as one item");
+    if (shuffled)
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", --shuffle would part them"),
+           "add --shuffle false, or name an output for each side");
+    if (batch_size % n)
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", --batch_size ", batch_size, " parts them"),
+           cat("give a multiple of ", n));
+    if (data.size() % n)
+      fail(Exit::data, "E_PAIRS", cat(rows, ", the data has ", data.size()), "the last item is not whole");
+  }
+}
+
+std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& losses, const Log& log) {
+  if (!losses.wants_teacher()) return nullptr;
+  auto t = std::make_unique<OpenTeacher>();
+  t->model = import_model(spec.teacher);
+  const SourceGraph& g = t->model.graph;
+  require_known_operators(g, g.outputs);
+  t->teacher = std::make_unique<Teacher>(
+      g, session_options(spec, Job::train, choose_plan(spec, Job::train, g, log), log), losses);
+  for (size_t i = 0; i < t->teacher->outputs().size(); ++i) {
+    const auto end = output_activation(g, g.find(t->teacher->outputs()[i]));
+    if (!end || end->op == "Sigmoid") continue;
+    t->teacher->read(i, end->logits);
+    log.info(cat("teacher: the ", end->op, " before '", printable(t->teacher->outputs()[i]), "' is bypassed"));
+  }
+  log.info(cat("teacher: ", spec.teacher, ", ", g.nodes.size(), " nodes, frozen"));
+  return t;
+}
+
+std::vector<InputSpec> OpenTeacher::inputs(const std::vector<InputSpec>& fed) const {
+  std::vector<InputSpec> out;
+  for (InputSpec& i : input_specs(model.graph, teacher->inputs())) {
+    if (std::none_of(fed.begin(), fed.end(), [&](const InputSpec& f) { return f.name == i.name; })) out.push_back(i);
+  }
+  return out;
+}
+
+Gate gate_of(const std::string& text) {
+  const std::optional<Gate> gate = parse_gate(text);
+  if (!gate) fail(Exit::usage, "E_USAGE", cat("'", printable(text), "' is no quality gate"), "write METRIC>=X");
+  return *gate;
+}
+
+void check_gates(const std::vector<std::string>& gates, const Metrics* metrics, const std::string& hint) {
+  for (const std::string& text : gates) {
+    const Gate gate = gate_of(text);
+    const double value = metrics ? metrics->value(gate.metric) : std::nan("");
+    if (!gate.met(value)) fail(Exit::gate, "E_GATE", cat("--require ", text, ": the final value is ", value), hint);
+  }
+}
+
+}  // namespace amp

@@ -1,0 +1,161 @@
+#include "run/prepare.h"
+
+#include <algorithm>
+
+#include "backend/interpreter.h"
+#include "base/fs.h"
+#include "base/text.h"
+#include "data/loader.h"
+#include "run/calibrate_plan.h"
+#include "run/config.h"
+#include "run/losses.h"
+#include "run/model_metadata.h"
+#include "run/settings.h"
+
+namespace amp {
+
+namespace {
+
+// A text longer than the model's position table is found before the first step.
+void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64_t longest) {
+  const ParamTable table(g);
+  const auto fits = [&](int64_t s) {
+    try {
+      probe_shapes(g, table, probe_options(g, outputs, s), cpu_evaluator());
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  if (!fits(3) || fits(longest)) return;  // another error is better told by the training graph itself
+  int64_t ok = 3, bad = longest;
+  while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
+  fail(Exit::data, "E_SEQ_LEN", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
+       cat("cut longer texts with --max_seq_len ", ok));
+}
+
+int64_t longest_of(const RunSpec& spec, const Dataset& data) {
+  int64_t n = 0;
+  for (const int32_t l : data.lengths()) n = std::max<int64_t>(n, l);
+  const int64_t padded = (n + spec.pad_to_multiple - 1) / spec.pad_to_multiple * spec.pad_to_multiple;
+  return *spec.max_seq_len > 0 ? std::min(padded, std::max(n, *spec.max_seq_len)) : padded;
+}
+
+// Labels decide the head, the head decides which inputs the data must feed.
+DataFacts look_at_data(const RunSpec& spec) {
+  DataFacts f;
+  f.text = is_text_file(spec.train);
+  f.task = asked_task(spec);
+  if (!f.text) return f;  // outputs are trained as they are
+  if (f.task == Task::none) f.task = task_from_name(spec.head);
+  f.sides = wants_sides(spec);
+  if (f.task == Task::none) f.task = f.sides ? sides_task(spec) : text_task(spec);
+  f.classes = read_classes(spec, f.task);
+  return f;
+}
+
+void open_data(PreparedRun& run) {
+  const RunSpec& spec = run.spec;
+  const SourceGraph& g = run.graph();
+  Objective& objective = run.ready.objective;
+  DataNeeds needs;
+  needs.task = run.facts.text ? run.ready.task : objective.task;
+  needs.inputs = needed_inputs(g, run.ready.outputs);
+  needs.labels = objective.losses.labels();
+  needs.classes = run.facts.classes;
+  needs.sides = run.facts.sides;
+  run.teacher = open_teacher(spec, objective.losses, run.host.log);
+  if (run.teacher) {
+    objective.teacher = run.teacher->teacher.get();
+    needs.more_inputs = run.teacher->inputs(input_specs(g, needs.inputs));
+  }
+  if (run.facts.text) check_vocabulary(spec, g, needs.inputs, run.host.log);
+  run.data.text = run.facts.text;
+  run.data.train = open_dataset(spec, spec.train, g, needs, spec.batch_size);
+  if (!spec.val.empty()) run.data.val = open_dataset(spec, spec.val, g, needs, spec.evaluation_rows());
+}
+
+void check_data(PreparedRun& run) {
+  const RunSpec& spec = run.spec;
+  const Losses& losses = run.ready.objective.losses;
+  int64_t longest = 0;
+  for (const Dataset* d : {run.data.train.get(), run.data.val.get()}) {
+    if (!d) continue;
+    const bool training = d == run.data.train.get();
+    if (!training) check_ranges(run.data.train->input_ranges(), d->input_ranges(), spec.val, run.host.log);
+    check_labels(run.graph(), losses, *d);
+    check_pairs(losses, *d, training ? spec.batch_size : spec.evaluation_rows(), training && spec.shuffle);
+    longest = std::max(longest, longest_of(spec, *d));
+  }
+  if (run.facts.text) require_length(run.graph(), run.ready.outputs, longest);
+}
+
+PrecisionPlan plan_of(PreparedRun& run, const std::string& work) {
+  const RunSpec& spec = run.spec;
+  const SourceGraph& g = run.graph();
+  if (run.aim != Aim::measure_plan && !measures_plan(spec)) return choose_plan(spec, run.job(), g, run.host.log);
+  const std::string earlier = work + "/precision_plan.json";  // of the run that goes on
+  if (run.folder && run.folder->checkpoint() && path_exists(earlier))
+    return decide(g, load_op_list(earlier), *spec.use_bf16 ? DType::bf16 : DType::f16);
+  return calibrate_plan(spec, run.job(), g, run.ready.objective, *run.data.train, run.data.text, run.host.log).plan;
+}
+
+}  // namespace
+
+ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log) {
+  ReadyModel out;
+  out.model = std::move(model);
+  out.task = facts.task;
+  SourceGraph& g = out.model.graph;
+  const bool wants_head = facts.text || !spec.cut_at.empty() || !spec.head_from.empty();
+  const Shaped shaped = shape_model(spec, job, out.model, static_cast<int64_t>(facts.classes.size()),
+                                    facts.sides  ? "embedding"
+                                    : wants_head ? name_of(out.task)
+                                                 : "none");
+  for (const std::string& line : shaped.lines) log.info(line);
+  if (out.task == Task::none && !shaped.outputs.empty()) out.task = task_from_name(shaped.head);
+  const std::string head = shaped.outputs.empty() || !spec.output.empty() ? std::string() : shaped.outputs.front();
+  out.objective = choose_objective(spec, g, head, out.task, log);
+  out.objective.classes = facts.classes;
+  out.objective.max_answer_length = *spec.max_answer_length;
+  out.outputs = values_of(g, out.objective.losses);
+  require_known_operators(g, out.outputs);
+  out.trainable = make_trainable(spec, g, out.outputs, log);
+  return out;
+}
+
+std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host, Aim aim) {
+  set_threads(spec);
+  asked_losses(spec);
+  auto run = std::make_unique<PreparedRun>();
+  run->spec = spec;
+  run->host = host;
+  run->aim = aim;
+  Imported model = open_model(spec, run->job(), host.log);
+  if (aim == Aim::train) {
+    OutputRequest request{spec.output_dir, spec.resume, spec.overwrite, {}};
+    for (const auto& [name, path] : input_files(spec)) request.inputs.emplace_back("--" + name, path);
+    run->folder.emplace(std::move(request), host.log);
+  }
+  run->facts = look_at_data(spec);
+  run->ready = ready_model(spec, run->job(), std::move(model), run->facts, host.log);
+  open_data(*run);
+  check_data(*run);
+  const std::string work = run->folder ? run->folder->work() : spec.output_dir;
+  run->plan = plan_of(*run, work);
+  run->config = trainer_config(spec, run->plan, run->ready.objective, run->data);
+  run->config.output_dir = work;
+  run->config.log = host.log;
+  run->config.on_progress = host.progress;
+  return run;
+}
+
+Tensors first_batch(PreparedRun& run) {
+  SamplerOptions first = run.config.sampler;
+  first.order = run.data.text ? Order::by_length : Order::file;
+  Sampler sampler(run.data.train->size(), run.data.train->lengths(), first);
+  const LoadedWindow window = load_window(*run.data.train, sampler.next());
+  return to_tensors(window.batches.at(0), run.ready.objective.teacher);
+}
+
+}  // namespace amp

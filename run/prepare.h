@@ -1,0 +1,63 @@
+// What a RunSpec comes to: the model made ready, the data, the plan, the settings resolved. Nothing is computed yet.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "run/common.h"
+#include "run/data.h"
+#include "run/host.h"
+#include "run/objective.h"
+#include "run/output_folder.h"
+#include "run/surgery.h"
+#include "trainer/trainer.h"
+
+namespace amp {
+
+// What of the data decides how the model is made ready; kept in the run's folder, so that an export needs no data.
+struct DataFacts {
+  bool text = false;                 // a table with texts, else tensors
+  bool sides = false;                // text columns are sequences of their own
+  Task task = Task::none;            // how labels are read
+  std::vector<std::string> classes;  // their names
+};
+
+struct ReadyModel {
+  Imported model;  // with its head, dropout and adapters
+  Task task = Task::none;
+  Objective objective;
+  std::vector<int> outputs;  // that the losses read
+  Trainable trainable;
+};
+// `facts` and the same settings give the same model, whatever has become of the data.
+ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log);
+
+// What a run is prepared for: training in output_dir; knowing what it would take; measuring a precision plan.
+enum class Aim { train, estimate, measure_plan };
+
+struct PreparedRun {
+  RunSpec spec;
+  Host host;
+  Aim aim = Aim::train;
+  DataFacts facts;
+  ReadyModel ready;
+  std::unique_ptr<OpenTeacher> teacher;
+  std::optional<OutputFolder> folder;  // Aim::train
+  TrainData data;
+  PrecisionPlan plan;
+  TrainerConfig config;
+
+  Job job() const { return aim == Aim::measure_plan ? Job::plan : Job::train; }
+  SourceGraph& graph() { return ready.model.graph; }
+};
+
+// Reads all that training needs, and refuses what it could not do: errors of settings, model, data and folder come from
+// here. Writes nothing.
+std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host = {}, Aim aim = Aim::train);
+
+// The first micro-batch: the longest text, which sets the size of all memory.
+Tensors first_batch(PreparedRun& run);
+
+}  // namespace amp

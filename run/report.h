@@ -1,0 +1,42 @@
+// What a training run says at its start and end, and what it writes beside the model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/plugin.h"
+#include "importer/export.h"
+#include "precision/cost.h"
+#include "run/common.h"
+#include "trainer/trainer.h"
+#include "trainer/update_profile.h"
+
+namespace amp {
+
+// precision_plan.json; the cost is that of a training micro-batch.
+void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan, const PlanCost& cost);
+void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples);
+
+void tell_profile(const std::map<std::string, double>& seconds_by_operator, const Log& log);  // longest first
+void tell_profile(const UpdateProfile& update, const Log& log);
+
+double process_seconds();  // since this process was started; 0 where the system does not tell
+
+// What a run found out about itself, beside its result.
+struct RunFacts {
+  std::optional<double> export_difference;    // verify_export()
+  std::optional<Metrics> as_trained;          // the last evaluation, where the file's metrics are others
+  std::optional<double> first_step_seconds;   // from the start of the process to the end of its first step
+  std::optional<PluginMemory> device_memory;  // of a GPU, when training ended
+  std::optional<UpdateProfile> update;        // --profile on a GPU
+};
+
+// run.json: effective configuration, hashes, metrics before and after, timing, versions.
+void write_run(const RunSpec& spec, const std::string& dir, const Imported& model, const PrecisionPlan& plan,
+               const TrainerConfig& config, const TrainResult& result, const RunFacts& facts,
+               const std::vector<std::string>& classes, bool finished);
+
+double per_second(int64_t n, double seconds);  // 0 when no time passed
+
+}  // namespace amp

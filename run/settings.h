@@ -1,0 +1,60 @@
+// The settings of a RunSpec by name: read, written, shown, and what each means for a run that is resumed.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "run/spec.h"
+#include "run/values.h"
+
+namespace amp {
+
+// What a resumed run must have in common with the one that it goes on from.
+enum class Resume {
+  same,          // the value
+  same_content,  // a file: its contents, wherever it lies
+  free           // nothing
+};
+
+using Member = std::variant<bool RunSpec::*, int64_t RunSpec::*, double RunSpec::*, std::string RunSpec::*,
+                            std::vector<std::string> RunSpec::*, Default<bool> RunSpec::*, Default<int64_t> RunSpec::*,
+                            Default<double> RunSpec::*, Default<std::string> RunSpec::*,
+                            Default<std::vector<std::string>> RunSpec::*>;
+
+struct Setting {
+  std::string_view name;
+  Member member;
+  Resume resume = Resume::same;
+  bool training = true;  // false: of other jobs than training
+  bool recorded = true;  // in run.json
+};
+
+std::span<const Setting> settings();
+const Setting* find_setting(std::string_view name);   // null when there is none
+const Setting& setting_named(std::string_view name);  // a bug when there is none
+
+SettingValue value_of(const RunSpec& spec, const Setting& setting);
+bool asked_for(const RunSpec& spec, const Setting& setting);  // false for a Default that nobody assigned to
+// asked: false leaves a Default a default. A value of another type is a bug.
+void set_value(RunSpec& spec, const Setting& setting, const SettingValue& value, bool asked = true);
+
+// For a Default: what a model's metadata or a run's record says, as text, unless it was asked for; true when it took.
+// What does not read as the setting's type does not take.
+bool suggest_texts(RunSpec& spec, const Setting& setting, const std::vector<std::string>& texts);
+
+// By name what Resume asks for, as text; files by size and checksum, the model by its SHA-256.
+std::map<std::string, std::string> resume_record(const RunSpec& spec);
+
+// The files that a run reads, by setting: {"train", "train.csv"}.
+std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec);
+
+std::vector<std::string> optimizer_names();
+
+// A JSON object {name: value} of what training reads and is not empty.
+std::string settings_json(const RunSpec& spec);
+
+}  // namespace amp

@@ -1,0 +1,132 @@
+// run: fine-tuning as a library. A RunSpec says what is wanted; run/run.h does it. The command line (tools/) makes a
+// RunSpec from flags and prints what comes back; other programs fill one in themselves.
+//
+// This file: RunSpec, plain data. A member bears its setting's name, the same on the command line, in JSON and in
+// run.json. run/settings.h lists them all.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace amp {
+
+// A default that gives way to a precision plan, or to what a model says of its training: assigning makes it asked for.
+template <class T>
+class Default {
+ public:
+  explicit Default(T value) : value_(std::move(value)) {}
+  Default& operator=(T value) {
+    value_ = std::move(value);
+    asked_ = true;
+    return *this;
+  }
+  void suggest(T value) {  // another default
+    if (!asked_) value_ = std::move(value);
+  }
+  bool asked() const { return asked_; }
+  const T& operator*() const { return value_; }
+  const T* operator->() const { return &value_; }
+
+ private:
+  T value_;
+  bool asked_ = false;
+};
+
+struct RunSpec {
+  using Text = std::string;
+  using Texts = std::vector<std::string>;
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+  // Model, head and loss
+  Text model;  // the ONNX file
+  Default<Text> task{"auto"};
+  Default<Texts> loss{{}};  // docs/losses.md; empty: the task's, the model's own, or cross_entropy
+  double label_smoothing = 0;
+  Text output;
+  Text teacher;
+  double teacher_weight = 0.5, temperature = 1;
+  Text head_from, pooling = "auto", head = "auto", cut_at;
+  int64_t num_labels = 0;
+  Default<double> dropout{0.1};
+  Texts freeze, trainable;
+  int64_t freeze_layers = -1;
+  Text lora;
+  Text tie_weights = "auto", batchnorm = "freeze";
+  bool train_quantized = false;
+
+  // Data
+  Text train, val;
+  Default<Texts> text_columns{{}};
+  Default<Text> label_column{"label"};
+  Text delimiter = "auto", tokenizer, vocab;
+  Default<bool> lower_case{true};
+  Default<int64_t> max_seq_len{128}, doc_stride{32}, max_answer_length{30};
+  int64_t pad_to_multiple = 8;
+  bool group_by_length = true, shuffle = true;
+
+  // Precision and loss scale
+  Default<bool> use_fp16{false}, use_bf16{false};
+  Default<Text> amp_level{"O1"};
+  Text precision_plan;
+  int64_t calibrate_batches = 4;
+  double calibrate_rtol = 0;
+  Text dtype = "fp32";  // of evaluation, prediction and gradients: fp32, fp64, fp16, bf16
+  Default<Text> loss_scale{"dynamic"};
+  Default<double> init_loss_scale{65536}, scale_growth_factor{2}, scale_backoff_factor{0.5};
+  Default<int64_t> scale_growth_interval{2000};
+  Default<double> min_loss_scale{1}, max_loss_scale{16777216};
+  Default<int64_t> scale_hysteresis{1};
+  int64_t max_consecutive_skips = 50;
+  Text inject_overflow;
+
+  // Optimizer, schedule and batches
+  Text optimizer = "adamw";
+  double lr = 5e-5, momentum = 0;
+  bool nesterov = false;
+  double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
+  double weight_decay = 0;
+  Text decay_exclude = "auto";
+  double max_grad_norm = 1;
+  Text clip_mode = "norm";
+  double ema_decay = 0;
+  double epochs = 3;
+  int64_t max_steps = -1;
+  int64_t batch_size = 8, gradient_accumulation_steps = 1;
+  Text lr_scheduler = "linear";
+  double warmup_steps = 0;
+
+  // Evaluation and gates
+  int64_t eval_batch_size = 0;  // 0: batch_size
+  int64_t eval_steps = 0;
+  Text metric_for_best_model = "auto";
+  int64_t early_stopping_patience = 0;
+  Texts require;  // "accuracy>=0.85"
+
+  // The run's folder, and the exported model
+  Text output_dir = "run";
+  int64_t save_steps = 0, save_total_limit = 2;
+  Text resume = "none";
+  bool overwrite = false;
+  int64_t logging_steps = 50;
+  Text export_precision = "fp32", export_weights = "last", lora_export = "merge";
+  bool verify_export = true;
+
+  // Running
+  Text device = "auto";
+  bool remove_padding = true, tf32 = false, fusion = true;
+  int64_t threads = 0;
+  int64_t max_graph_nodes = 200000, max_activation_bytes = 0, max_constant_bytes = 67108864;
+  int64_t seed = 42;
+  bool profile = false;
+
+  // Where settings came from, for run.json: {"lr", "command line"}. May be empty.
+  std::map<std::string, std::string> sources;
+
+  int64_t evaluation_rows() const { return eval_batch_size > 0 ? eval_batch_size : batch_size; }
+};
+
+}  // namespace amp

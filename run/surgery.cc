@@ -1,0 +1,215 @@
+#include "run/surgery.h"
+
+#include "backend/interpreter.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/classifier.h"
+#include "importer/cut.h"
+#include "importer/head.h"
+#include "run/common.h"
+
+namespace amp {
+
+namespace {
+
+// The output that holds the model's own logits: --output, one called logits, else the last floating one.
+int own_output(const RunSpec& spec, const SourceGraph& g) {
+  if (!spec.output.empty()) return g.find(spec.output);
+  int last = -1;
+  for (const int v : g.outputs) {
+    const SourceValue& x = g.values[static_cast<size_t>(v)];
+    if (x.name == "logits") return v;
+    if (x.kind == SourceKind::temp && (is_float(x.dtype) || !x.dtype_known)) last = v;
+  }
+  return last;
+}
+
+std::string head_kind(const RunSpec& spec, const std::string& task) {
+  if (spec.head != "auto") return spec.head;
+  for (const char* kind :
+       {"classification", "regression", "multilabel", "token", "span", "segmentation", "embedding"}) {
+    if (task == kind) return kind;
+  }
+  return !spec.head_from.empty() ? "classification" : "none";
+}
+
+// With other classes the rest of the graph must still fit: some models write their number into a Reshape.
+void require_labels(const SourceGraph& g, int output, int64_t labels, bool image) {
+  Dims d;
+  try {
+    d = probe_shapes(g, ParamTable(g), probe_options(g, {output}, 3), cpu_evaluator())[static_cast<size_t>(output)];
+  } catch (Error& e) {
+    throw e.at(cat("while the classifier was given ", labels, " outputs"));
+  }
+  const int64_t got = d.empty() ? -1 : image && d.size() > 1 ? d[1] : d.back();
+  if (got != labels) {
+    fail(Exit::unsupported, "E_NUM_LABELS",
+         cat("with ", labels, " classes in the classifier, output '",
+             printable(g.values[static_cast<size_t>(output)].name), "' has shape ", to_string(d)),
+         "cut the model before its head with --cut_at and add a new one with --head");
+  }
+}
+
+// True: the model's own classifier is what is trained, as it is or resized.
+bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64_t labels, Shaped& out) {
+  const int output = own_output(spec, g);
+  if (output < 0) return false;
+  const auto c = find_classifier(g, output);
+  const bool asked = spec.num_labels > 0;
+  const std::string& name = g.values[static_cast<size_t>(output)].name;
+  if (!c) {
+    if (!spec.output.empty()) out.outputs = {name};
+    if (asked && kind == "none") {
+      fail(Exit::unsupported, "E_NUM_LABELS",
+           cat("no Gemm, MatMul or Conv with a weight of its own makes output '", printable(name), "'"),
+           "name the output with --output, or add a head with --head");
+    }
+    return !spec.output.empty();
+  }
+  if (labels == 0 || labels == c->labels) {
+    if (kind != "none" || asked) {
+      out.outputs = {name};
+      out.lines.push_back(cat("head: the model's own, output '", printable(name), "' with ", c->labels, " values"));
+    }
+    return kind != "none" || asked;
+  }
+  if (!asked) {
+    if (!spec.output.empty()) {
+      out.outputs = {name};
+      return true;
+    }
+    fail(Exit::usage, "E_NUM_LABELS",
+         cat("the model's classifier (output '", printable(name), "', ", g.describe_node(c->node), ") has ", c->labels,
+             " outputs, the data have ", labels, " classes"),
+         cat("--num_labels ", labels, " replaces it by a new one of that size; --head ",
+             kind == "none" ? "classification" : kind, " adds a head on top of it"));
+  }
+  const std::vector<std::string> lines = resize_classifier(g, *c, labels, static_cast<uint64_t>(spec.seed));
+  out.lines.insert(out.lines.end(), lines.begin(), lines.end());
+  require_labels(g, output, labels, c->image);
+  out.outputs = {name};
+  return true;
+}
+
+}  // namespace
+
+BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs, int64_t length) {
+  BindOptions o;
+  o.outputs = outputs;
+  for (const int v : needed_inputs(g, outputs)) {
+    const SourceValue& x = g.values[static_cast<size_t>(v)];
+    Dims d;
+    for (size_t i = 0; i < x.dims.size(); ++i)
+      d.push_back(x.dims[i].value > 0 ? x.dims[i].value : i == 0 ? 2 : i == 1 || x.dims.size() > 3 ? length : 1);
+    o.input_dims[x.name] = d;
+  }
+  return o;
+}
+
+Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& task) {
+  SourceGraph& g = model.graph;
+  Shaped out;
+  out.head = head_kind(spec, task);
+  int cut = -1;
+  if (!spec.cut_at.empty()) cut = cut_graph(g, spec.cut_at, out.lines);
+  const int64_t asked = spec.num_labels;
+  const int64_t labels = asked > 0                                  ? asked
+                         : out.head == "span"                       ? 2
+                         : out.head == "regression" && classes == 0 ? 1
+                                                                    : classes;
+  const bool always = spec.head != "auto" && out.head != "none";
+  const bool embedding = out.head == "embedding";
+  if (embedding && !spec.output.empty()) {
+    out.outputs = {spec.output};
+    return out;
+  }
+  const bool own = !always && cut < 0 && spec.head_from.empty() && out.head != "span" && !embedding;
+  if (own && use_own(spec, g, out.head, labels, out)) return out;
+  if (out.head == "none") return out;
+
+  HeadOptions h;
+  h.kind = out.head;
+  h.always = always || cut >= 0;
+  h.from = !spec.head_from.empty() || cut < 0 ? spec.head_from : g.values[static_cast<size_t>(cut)].name;
+  h.pooling = spec.pooling;
+  const bool look = job == Job::check && labels == 0;  // the data will say how many
+  h.num_labels = look ? 2 : labels;
+  h.dropout = *spec.dropout;
+  h.seed = static_cast<uint64_t>(spec.seed);
+  std::vector<int> probed = g.outputs;
+  if (!h.from.empty() && g.find(h.from) >= 0) probed = {g.find(h.from)};
+  require_known_operators(g, probed);
+  h.probe = probe_shapes(g, ParamTable(g), probe_options(g, probed, 3), cpu_evaluator());
+  const HeadChoice choice = choose_head(g, h);
+  if (!choice.needed) {
+    out.outputs = choice.outputs;
+    out.lines.push_back(cat("head: the model's own, ", choice.reason));
+    return out;
+  }
+  if (h.num_labels < 1 && !embedding) {
+    fail(Exit::usage, "E_NUM_LABELS",
+         cat("a new ", out.head, " head needs to know its number of outputs, and the data do not say"),
+         "give it with --num_labels N");
+  }
+  const std::string source = printable(g.shown(choice.source_value));
+  // What only the cut made an output gives way to the head.
+  const bool was_output = cut >= 0 && model_output(*model.doc, g.values[static_cast<size_t>(cut)].name);
+  if (cut >= 0 && choice.source_value == cut && !was_output) std::erase(g.outputs, cut);
+  out.outputs = attach_head(g, choice, h);
+  if (embedding) {
+    out.lines.push_back(cat("head: output '", printable(out.outputs[0]), "' on '", source, "' (", choice.reason,
+                            "), pooling ", choice.pooling, "; it has no weights"));
+    return out;
+  }
+  out.lines.push_back(
+      cat("head: ", out.head, ", ",
+          look ? std::string("an output for every class") : cat(labels, labels == 1 ? " output" : " outputs"), " on '",
+          source, "' (", choice.reason, "), pooling ", choice.pooling,
+          h.kind == "segmentation" ? std::string() : cat(", dropout ", h.dropout),
+          ", weights normal(0, 0.02) from --seed"));
+  return out;
+}
+
+Trainable make_trainable(const RunSpec& spec, SourceGraph& g, const std::vector<int>& outputs, const Log& log) {
+  Trainable t;
+  std::vector<std::string> lines;
+  if (*spec.dropout > 0) {
+    DropoutOptions d;
+    d.ratio = *spec.dropout;
+    d.asked = spec.dropout.asked();
+    d.outputs = outputs;
+    t.dropout = insert_dropout(g, d, lines);
+    const std::vector<std::string> more = describe_dropout(t.dropout);
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
+  if (!spec.lora.empty()) {
+    LoraOptions l = parse_lora(spec.lora);
+    t.keep_lora = l.keep = spec.lora_export == "keep";
+    l.seed = static_cast<uint64_t>(spec.seed);
+    l.trainable = spec.trainable;
+    t.lora = add_lora(g, l, lines);
+  }
+  for (const std::string& line : lines) log.info(line);
+  return t;
+}
+
+Preparation look_ahead(const RunSpec& spec, Imported model) {
+  Preparation p;
+  try {
+    const Shaped shaped = shape_model(spec, Job::check, model, 0, "classification");
+    p.lines = shaped.lines;
+    DropoutOptions d;
+    d.ratio = *spec.dropout;
+    d.asked = spec.dropout.asked();
+    for (const std::string& name : shaped.outputs) d.outputs.push_back(model.graph.find(name));
+    if (d.outputs.empty()) d.outputs = model.graph.outputs;
+    if (d.ratio > 0) p.dropout = insert_dropout(model.graph, d, p.lines);
+    for (std::string& line : describe_dropout(p.dropout)) p.lines.push_back(std::move(line));
+  } catch (const Error& e) {
+    if (e.exit() == Exit::usage) throw;
+    p.lines.push_back(cat(e.id(), ": ", e.fact()));
+  }
+  return p;
+}
+
+}  // namespace amp

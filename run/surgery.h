@@ -1,0 +1,44 @@
+// The settings that change the model before it trains: cut_at, num_labels, head, head_from, pooling, dropout, lora.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/bind.h"
+#include "importer/dropout.h"
+#include "importer/import.h"
+#include "importer/lora.h"
+#include "run/common.h"
+
+namespace amp {
+
+struct Shaped {
+  std::vector<std::string> outputs;  // what the loss takes; empty: the flags say nothing, the verb's own rule holds
+  std::string head;                  // the kind of head: classification, ... or none
+  std::vector<std::string> lines;    // what was done, for people
+};
+
+// --cut_at, then the model's own head (resized by --num_labels) or a new one. classes: in the data; 0: they do not say.
+// task: what the data are for ("classification", ...; "none": they do not say), which decides the kind of a new head.
+// Exit::usage E_NUM_LABELS: the model has a classifier of another size and no flag says what to do with it.
+Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& task);
+
+// dropout, then lora, on a model whose loss outputs are known.
+struct Trainable {
+  std::vector<DropoutSpot> dropout;
+  std::vector<LoraAdapter> lora;
+  bool keep_lora = false;  // --lora_export keep
+};
+Trainable make_trainable(const RunSpec& spec, SourceGraph& graph, const std::vector<int>& outputs, const Log& log);
+
+// check: what a run with these flags would change, without an error when it cannot be.
+struct Preparation {
+  std::vector<std::string> lines;
+  std::vector<DropoutSpot> dropout;
+};
+Preparation look_ahead(const RunSpec& spec, Imported model);
+
+// Shapes to bind for looking at a model: batch 2, `length` tokens, the file's where it is static.
+BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs, int64_t length);
+
+}  // namespace amp

@@ -1,0 +1,14 @@
+// Text to token ids and back, as training reads text.
+#pragma once
+
+#include <memory>
+
+#include "data/tokenizer.h"
+#include "run/spec.h"
+
+namespace amp {
+
+// By spec.tokenizer or spec.vocab, else what lies beside spec.model. Exit::usage when there is none.
+std::unique_ptr<Tokenizer> tokenizer_of(const RunSpec& spec);
+
+}  // namespace amp

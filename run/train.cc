@@ -1,0 +1,158 @@
+#include "run/train.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "run/device.h"
+#include "run/export_record.h"
+#include "run/exported_metrics.h"
+#include "run/memory.h"
+#include "run/model_metadata.h"
+#include "run/require_trained.h"
+#include "run/weights.h"
+#include "trainer/flat_views.h"
+#include "trainer/update_profile.h"
+
+namespace amp {
+
+namespace {
+
+struct Training {
+  PreparedRun& run;
+  SessionOptions options;
+  std::unique_ptr<Session> session;
+  std::unique_ptr<Trainer> trainer;
+  TrainReport report;
+
+  const std::string& work() const { return run.folder->work(); }
+};
+
+// Memory that runs out: with what would have fitted.
+template <class F>
+auto with_advice(Training& t, const F& f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    fail_for_memory(e, t.run.graph(), t.options, t.run.config, t.run.data);
+  }
+}
+
+void write_report(const Training& t, const std::string& dir, bool finished) {
+  write_run(t.run.spec, dir, t.run.ready.model, t.run.plan, t.run.config, t.report.result, t.report.facts,
+            t.run.facts.classes, finished);
+}
+
+void profile(Training& t, const Tensors& batch) {
+  const Losses& losses = t.run.config.objective.losses;
+  with_advice(t, [&] {
+    tell_profile(profile_operators(*t.session, losses, batch, 5), t.run.host.log);
+    t.report.facts.update = profile_update(*t.session, t.run.config.optimizer, losses, 50);
+  });
+  if (t.report.facts.update) tell_profile(*t.report.facts.update, t.run.host.log);
+}
+
+// The last step before anything is written, and the first files of the run.
+void begin(Training& t) {
+  PreparedRun& run = t.run;
+  require_room(t.options, run.graph(), run.config, run.data);
+  t.session = with_advice(t, [&] { return std::make_unique<Session>(run.graph(), t.options); });
+  const Tensors batch = first_batch(run);
+  const Losses& losses = run.config.objective.losses;
+  with_advice(t, [&] { t.session->prepare(losses, batch); });
+  if (run.config.max_steps > 0) require_trained(*t.session);
+  run.folder->begin();
+  write_plan(t.work(), run.graph(), run.plan,
+             measure_plan(*t.session->train_graph(losses, batch), run.graph().nodes.size()));
+  write_export_record(t.work(), run, *t.session);
+  if (run.spec.profile) profile(t, batch);
+  describe_start(*t.session, run.plan, run.config, run.data.train->size());
+  write_report(t, t.work(), false);
+}
+
+// True: to its end. The signals are caught as long as this lasts.
+bool run_steps(Training& t) {
+  PreparedRun& run = t.run;
+  const StopSignals stop(run.host.stop_signals);
+  t.trainer = with_advice(
+      t, [&] { return std::make_unique<Trainer>(*t.session, *run.data.train, run.data.val.get(), stop, run.config); });
+  if (run.folder->checkpoint()) t.trainer->resume(*run.folder->checkpoint());
+  run.folder->forget_checkpoint();
+  t.report.result = with_advice(t, [&] { return t.trainer->run(); });
+  t.report.facts.device_memory = memory_of(*t.options.device);  // before the model is exported and checked
+  t.report.saved = t.report.result.saved;
+  if (!t.report.result.stopped && !stop.requested()) return true;
+  t.report.stopped = true;
+  t.report.signal = stop.signal();
+  t.report.signal_name = stop.name();
+  if (t.report.saved) write_report(t, t.work(), false);
+  return false;
+}
+
+// The weights that are asked for in the place of the last ones.
+void choose_weights(Training& t) {
+  const std::string& which = t.run.spec.export_weights;
+  TrainResult& result = t.report.result;
+  HostTensor params = t.session->host_params();
+  if (which == "best" && result.best_step >= 0 && result.best_step != result.steps) {
+    const Checkpoint best = load_checkpoint(checkpoint_path(t.work() + "/checkpoints", result.best_step));
+    copy_views(t.session->moving(), "param", best.tensors, params.as_mutable<float>());
+  } else if (const HostTensor ema = t.trainer->ema(); which == "ema" && ema) {
+    // What does not train has no average of its own, running statistics neither (torch.optim.swa_utils keeps buffers
+    // so).
+    for (const Chunk& c : t.session->layout().chunks()) {
+      if (!c.frozen) std::copy_n(ema.as<float>() + c.offset, c.numel, params.as_mutable<float>() + c.offset);
+    }
+  } else {
+    return;
+  }
+  t.session->set_params(params);
+  result.last.reset();
+}
+
+void finish(Training& t) {
+  PreparedRun& run = t.run;
+  TrainReport& report = t.report;
+  choose_weights(t);
+  t.trainer.reset();
+  const bool stepped = report.result.steps > 0;
+  std::map<std::string, std::string> metadata;
+  if (stepped || run.facts.text) metadata = model_record(run);  // untrained, the file stays as it is
+  const std::string staged = run.folder->finish_path(), path = staged + "/model.onnx";
+  export_weights(run.spec, run.ready, run.plan, *t.session, metadata, stepped, path, run.host.log);
+  const Dataset& checked = run.data.val ? *run.data.val : *run.data.train;
+  const Losses& losses = run.config.objective.losses;
+  if (run.spec.verify_export) {
+    report.facts.export_difference =
+        verify_export(*t.session, path, losses, export_batch(checked), run.spec.export_precision);
+  }
+  const bool same_arithmetic =
+      !run.plan.any_low() && run.spec.export_precision == "fp32" && !run.spec.tf32 && report.result.last;
+  if (run.data.val && !same_arithmetic) {
+    report.facts.as_trained = report.result.last;
+    t.session.reset();  // the file's memory is its own
+    report.result.last =
+        evaluate_export(path, run.config.objective, *run.data.val, run.config.eval_batch_size, t.options);
+  }
+  write_report(t, staged, true);
+  run.folder->publish();
+  report.model = run.spec.output_dir + "/model.onnx";
+}
+
+}  // namespace
+
+TrainReport train(PreparedRun& run) {
+  check(run.aim == Aim::train && run.folder, "train() of a run that was prepared for something else");
+  Training t{run, session_options(run.spec, Job::train, run.plan, run.host.log), nullptr, nullptr, {}};
+  run.config.on_step = [&t](const StepResult&) {
+    if (!t.report.facts.first_step_seconds) t.report.facts.first_step_seconds = process_seconds();
+  };
+  begin(t);
+  if (run_steps(t)) {
+    if (t.report.saved) ImmediateStop::durable();
+    finish(t);
+  }
+  run.config.on_step = nullptr;
+  return std::move(t.report);
+}
+
+}  // namespace amp

@@ -1,0 +1,23 @@
+// Training: from a prepared run to its folder with model.onnx, logs, checkpoints and run.json.
+#pragma once
+
+#include <string>
+
+#include "run/prepare.h"
+#include "run/report.h"
+
+namespace amp {
+
+struct TrainReport {
+  TrainResult result;  // its last evaluation: of model.onnx
+  RunFacts facts;
+  std::string model;                    // the exported file; empty when it was stopped before
+  bool stopped = false, saved = false;  // by a signal; a checkpoint holds all that was done
+  int signal = 0;
+  std::string signal_name;
+};
+
+// A run is trained once.
+TrainReport train(PreparedRun& run);
+
+}  // namespace amp

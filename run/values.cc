@@ -1,0 +1,60 @@
+#include "run/values.h"
+
+#include <array>
+#include <cmath>
+
+#include "base/number_text.h"
+#include "base/text.h"
+
+namespace amp {
+
+std::string value_text(const SettingValue& v) {
+  if (const auto* b = std::get_if<bool>(&v)) return *b ? "true" : "false";
+  if (const auto* i = std::get_if<int64_t>(&v)) return std::to_string(*i);
+  if (const auto* d = std::get_if<double>(&v)) return number_text(*d);
+  if (const auto* s = std::get_if<std::string>(&v)) return *s;
+  return join(std::get<std::vector<std::string>>(v), ", ");
+}
+
+std::optional<StepRanges> parse_steps(std::string_view text) {
+  StepRanges out;
+  if (text.empty()) return out;
+  for (const std::string& part : split(text, ',')) {
+    const size_t dash = part.find('-');
+    const auto first = parse_integer(std::string_view(part).substr(0, dash));
+    const auto last = dash == std::string::npos ? first : parse_integer(std::string_view(part).substr(dash + 1));
+    if (!first || !last || *first < 0 || *last < *first) return std::nullopt;
+    out.emplace_back(*first, *last);
+  }
+  return out;
+}
+
+static constexpr std::array<std::string_view, 17> kMetrics{
+    "accuracy",      "macro_f1", "loss", "micro_f1", "exact_match", "span_f1", "entity_f1", "entity_precision", "mrr",
+    "entity_recall", "mse",      "mae",  "pearson",  "spearman",    "miou",    "dice",      "perplexity"};
+std::span<const std::string_view> metric_names() { return kMetrics; }
+
+bool Gate::met(double value) const {
+  if (relation == ">=") return value >= bound;
+  if (relation == "<=") return value <= bound;
+  return relation == ">" ? value > bound : value < bound;
+}
+
+std::optional<Gate> parse_gate(std::string_view text) {
+  const size_t at = text.find_first_of("<>");
+  if (at == std::string_view::npos) return std::nullopt;
+  const size_t width = text.substr(at + 1).starts_with('=') ? 2 : 1;
+  std::string_view name = text.substr(0, at), bound = text.substr(at + width);
+  while (name.ends_with(' ')) name.remove_suffix(1);
+  while (bound.starts_with(' ')) bound.remove_prefix(1);
+  if (name.starts_with("eval_")) name.remove_prefix(5);
+  if (name == "f1") name = "macro_f1";
+  const auto number = parse_number(bound);
+  if (!number || !std::isfinite(*number)) return std::nullopt;
+  for (const std::string_view metric : kMetrics) {
+    if (name == metric) return Gate{std::string(name), std::string(text.substr(at, width)), *number};
+  }
+  return std::nullopt;
+}
+
+}  // namespace amp

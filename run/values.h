@@ -1,0 +1,32 @@
+// Values of settings: as data, as text, and the two kinds that have a syntax of their own: steps and gates.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace amp {
+
+using SettingValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+std::string value_text(const SettingValue& v);  // list elements are joined by ", "
+
+// "3,6-8" -> {{3,3},{6,8}}: attempted steps, first and last, counted from 0. "" is none.
+using StepRanges = std::vector<std::pair<int64_t, int64_t>>;
+std::optional<StepRanges> parse_steps(std::string_view text);
+
+// "accuracy>=0.85": a bound that a final metric must keep. met() is false for NaN.
+struct Gate {
+  std::string metric;    // a name of metric_names()
+  std::string relation;  // >=, >, <= or <
+  double bound = 0;
+  bool met(double value) const;
+};
+std::optional<Gate> parse_gate(std::string_view text);
+std::span<const std::string_view> metric_names();
+
+}  // namespace amp

@@ -1,0 +1,126 @@
+#include "run/weights.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "data/loader.h"
+
+namespace amp {
+
+namespace {
+
+const HostTensor& tensor_of(const Checkpoint& checkpoint, const std::string& name, const Chunk& chunk) {
+  const auto it = checkpoint.tensors.find(name);
+  if (it == checkpoint.tensors.end() || it->second.dtype() != DType::f32 || it->second.dims() != chunk.dims) {
+    fail(Exit::checkpoint, "E_CKPT_MISMATCH",
+         cat("the checkpoint holds no tensor '", printable(name), "' of float32", to_string(chunk.dims)),
+         "it was written for another model");
+  }
+  return it->second;
+}
+
+std::vector<TrainedTensor> trained_tensors(const Session& session, const float* span) {
+  std::vector<TrainedTensor> out;
+  for (size_t i = 0; i < session.table().size(); ++i) {
+    const Chunk& c = session.layout().chunks()[i];
+    out.push_back({session.table().source_value[i], HostTensor(DType::f32, c.dims, nullptr, span + c.offset)});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> trained_names(const Session& session) {
+  std::vector<std::string> out;
+  const FlatLayout moving = session.moving();
+  for (const Chunk& c : moving.chunks()) {
+    if (!c.frozen) out.push_back(c.name);
+  }
+  return out;
+}
+
+void load_weights(Session& session, const Checkpoint& checkpoint, const std::vector<std::string>& trained) {
+  HostTensor params = session.host_params();
+  for (const std::string& name : trained) {
+    const auto& chunks = session.layout().chunks();
+    const auto c = std::find_if(chunks.begin(), chunks.end(), [&](const Chunk& x) { return x.name == name; });
+    if (c == chunks.end()) {
+      fail(Exit::checkpoint, "E_CKPT_MISMATCH",
+           cat("the model has no parameter '", printable(name), "' of the checkpoint"),
+           "it was written for another model");
+    }
+    const HostTensor& t = tensor_of(checkpoint, "param/" + name, *c);
+    std::copy_n(t.as<float>(), c->numel, params.as_mutable<float>() + c->offset);
+  }
+  session.set_params(params);
+}
+
+void load_average(Session& session, const Checkpoint& checkpoint) {
+  HostTensor params = session.host_params();
+  for (const Chunk& c : session.layout().chunks()) {
+    if (!checkpoint.tensors.count("ema/" + c.name)) continue;
+    std::copy_n(tensor_of(checkpoint, "ema/" + c.name, c).as<float>(), c.numel, params.as_mutable<float>() + c.offset);
+  }
+  session.set_params(params);
+}
+
+void export_weights(const RunSpec& spec, const ReadyModel& ready, const PrecisionPlan& plan, const Session& session,
+                    const std::map<std::string, std::string>& metadata, bool trained, const std::string& path,
+                    const Log& log) {
+  ExportOptions e;
+  e.precision = spec.export_precision;
+  if (plan.any_low()) {
+    for (const Decision& d : plan.nodes) e.compute.push_back(dtype_of(d.compute));
+  }
+  e.metadata = metadata;
+  e.inference_form = trained;
+  const HostTensor params = session.host_params();
+  const SourceGraph& g = ready.model.graph;
+  std::vector<TrainedTensor> tensors = trained_tensors(session, params.as<float>());
+  if (!ready.trainable.keep_lora) tensors = merge_lora(g, ready.trainable.lora, std::move(tensors));
+  for (const std::string& note : export_model(*ready.model.doc, g, tensors, e, path).notes) log.note(note);
+}
+
+Tensors export_batch(const Dataset& data) {
+  SamplerOptions o;
+  o.order = Order::file;
+  o.batch_size = std::min<int64_t>(8, data.size());
+  Sampler sampler(data.size(), data.lengths(), o);
+  return to_tensors(load_window(data, sampler.next()).batches.at(0), nullptr);
+}
+
+double verify_export(Session& session, const std::string& path, const Losses& losses, const Tensors& batch,
+                     const std::string& precision) {
+  const Imported exported = import_model(path);
+  Session other(exported.graph, {});
+  std::vector<int> ours, theirs;
+  for (const std::string& name : losses.outputs()) {
+    ours.push_back(session.source().find(name));
+    theirs.push_back(exported.graph.find(name));
+    if (theirs.back() < 0) fail(Exit::internal, "E_EXPORT_CHECK", cat("the exported file has no output '", name, "'"));
+  }
+  const Tensors a = session.forward(ours, batch, true), b = other.forward(theirs, batch);
+  double worst = 0, largest = 0;
+  for (const std::string& name : losses.outputs()) {
+    const std::vector<double> x = a.at(name).to_doubles(), y = b.at(name).to_doubles();
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double d = std::abs(x[i] - y[i]);
+      worst = std::isfinite(d) ? std::max(worst, d) : (std::isfinite(x[i]) ? INFINITY : worst);
+      if (std::isfinite(x[i])) largest = std::max(largest, std::abs(x[i]));
+    }
+  }
+  // The file keeps its own types: weights that it stores in 16 bits were rounded on the way out.
+  bool rounded = precision != "fp32";
+  for (const SourceValue& v : session.source().values)
+    rounded |= v.kind == SourceKind::parameter && is_low(v.data.dtype());
+  const double limit = (rounded ? 1e-2 : 1e-4) * largest + 1e-6;
+  if (!(worst <= limit)) {
+    fail(Exit::internal, "E_EXPORT_CHECK",
+         cat("the exported model differs from the trained one by ", worst, " (limit ", limit, ")"),
+         precision == "fp32" ? "please report this" : "export with --export_precision fp32");
+  }
+  return worst;
+}
+
+}  // namespace amp

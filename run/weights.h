@@ -1,0 +1,31 @@
+// Which weights of a run are exported, and the file that they go to.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "importer/export.h"
+#include "run/prepare.h"
+
+namespace amp {
+
+// Copies the checkpoint's parameters into the session: all of `trained`, by name.
+void load_weights(Session& session, const Checkpoint& checkpoint, const std::vector<std::string>& trained);
+// The moving average in the place of what has one: what does not train has none, running statistics neither
+// (torch.optim.swa_utils keeps buffers so).
+void load_average(Session& session, const Checkpoint& checkpoint);
+std::vector<std::string> trained_names(const Session& session);  // with running statistics
+
+// The session's weights as a model file. metadata: to set in it. Notes of the export are told.
+void export_weights(const RunSpec& spec, const ReadyModel& ready, const PrecisionPlan& plan, const Session& session,
+                    const std::map<std::string, std::string>& metadata, bool trained, const std::string& path,
+                    const Log& log);
+
+// Runs the exported file on a batch and compares its loss outputs with the session's, in fp32. Returns the largest
+// difference; Exit::internal (E_EXPORT_CHECK) when it is beyond 1e-4 (fp16: 1e-2) of the largest output.
+double verify_export(Session& session, const std::string& path, const Losses& losses, const Tensors& batch,
+                     const std::string& precision);
+Tensors export_batch(const Dataset& data);  // its first rows
+
+}  // namespace amp

@@ -1,0 +1,86 @@
+// The progress display.
+#include "tools/progress.h"
+
+#include <catch2/catch_all.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+using namespace amp;
+
+namespace {
+// What f prints to a Progress.
+template <class F>
+std::string printed(bool bar, int64_t every, F f) {
+  char* text = nullptr;
+  size_t size = 0;
+  std::FILE* out = ::open_memstream(&text, &size);
+  {
+    Progress p(out, every, bar, 100);
+    f(p);
+  }
+  std::fclose(out);
+  std::string s(text, size);
+  std::free(text);
+  return s;
+}
+
+ProgressState at(int64_t step, double seconds) {
+  ProgressState s;
+  s.step = step;
+  s.total = 250;
+  s.seconds = seconds;
+  s.loss = 0.43119;
+  s.lr = 9.2e-5;
+  s.samples_per_s = 41.21;
+  s.epoch = 0.12;
+  return s;
+}
+}  // namespace
+
+TEST_CASE("durations and time left") {
+  CHECK(format_duration(0) == "00:00");
+  CHECK(format_duration(91.4) == "01:31");
+  CHECK(format_duration(7384) == "2:03:04");
+  CHECK(format_duration(std::nan("")) == "--:--");
+  CHECK(format_duration(-1) == "--:--");
+  CHECK(seconds_left(at(50, 10)) == Catch::Approx(40));
+  ProgressState resumed = at(150, 10);
+  resumed.first_step = 100;
+  CHECK(seconds_left(resumed) == Catch::Approx(20));
+  CHECK(std::isnan(seconds_left(at(0, 1))));
+}
+
+TEST_CASE("the bar fits the terminal and shows the state") {
+  ProgressState s = at(30, 12);
+  s.skipped = 1;
+  CHECK(progress_bar(s, 200) ==
+        " 12%|##                  | 30/250 [00:12<01:28, 41.2 samples/s] loss 0.4312 lr 9.2e-05 skipped 1");
+  CHECK(progress_bar(s, 30).size() == 30);
+  CHECK(progress_line(s) ==
+        "step 30/250  epoch 0.12  loss 0.4312  lr 9.2e-05  41.2 samples/s  elapsed 00:12  left 01:28  skipped 1");
+}
+
+TEST_CASE("a terminal gets one line redrawn seldom, anything else a line every few steps") {
+  const auto run = [](Progress& p) {
+    for (int64_t s = 1; s <= 250; ++s) {
+      p.update(at(s, 0.01 * static_cast<double>(s)));
+      if (s == 100) p.message("evaluated");
+    }
+  };
+  const std::string bar = printed(true, 50, run);
+  CHECK(std::count(bar.begin(), bar.end(), '\n') == 2);  // the message's and the last
+  const auto drawn = std::count(bar.begin(), bar.end(), '#') > 0 ? std::count(bar.begin(), bar.end(), '%') : 0;
+  CHECK(drawn > 20);
+  CHECK(drawn < 40);
+  CHECK(bar.find("evaluated\n") != std::string::npos);
+  CHECK(bar.find("250/250") != std::string::npos);
+  const std::string plain = printed(false, 50, run);
+  CHECK(std::count(plain.begin(), plain.end(), '\n') == 6);
+  CHECK(plain.find('\r') == std::string::npos);
+  CHECK(plain.find("\x1b") == std::string::npos);
+  const std::string cut = printed(false, 50, [](Progress& p) {
+    for (int64_t s = 1; s <= 60; ++s) p.update(at(s, 1));
+  });
+  CHECK(cut.find("step 60/250") != std::string::npos);  // the last state of a stopped run
+}

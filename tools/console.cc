@@ -1,0 +1,34 @@
+#include "tools/console.h"
+
+#include <csignal>
+#include <iostream>
+
+namespace amp {
+
+static Level least_level(const cli::Options& opts) {
+  const bool talks = cli::has(cli::flag_named("quiet").verbs, opts.verb);
+  if (talks && opts.flag("quiet")) return Level::note;
+  return talks && opts.flag("verbose") ? Level::detail : Level::info;
+}
+
+Console::Console(const cli::Options& opts)
+    : least_(least_level(opts)), progress_(stderr, opts.integer("logging_steps")) {}
+
+Log Console::log() const {
+  return Log([this](Level level, const std::string& text) {
+    if (level < least_) return;
+    progress_.message(std::string(level == Level::warning ? "warning: " : level == Level::note ? "note: " : "") + text);
+  });
+}
+
+Host Console::host() const {
+  Host h;
+  h.log = log();
+  if (least_ < Level::note) {
+    h.progress = [this](const ProgressState& s) { s.over ? progress_.done() : progress_.update(s); };
+  }
+  h.stop_signals = {SIGINT, SIGTERM, SIGHUP};
+  return h;
+}
+
+}  // namespace amp
