@@ -1,5 +1,7 @@
 #include "run/export_record.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/fs.h"
@@ -52,21 +54,23 @@ std::map<std::string, std::string> model_record(const PreparedRun& run) {
 }
 
 void write_export_record(const std::string& folder, const PreparedRun& run, const Session& session) {
-  const Dataset& checked = run.data.val ? *run.data.val : *run.data.train;
+  const Tensors tensors = export_batch(run.data.val ? *run.data.val : *run.data.train);
   std::vector<NamedTensor> batch;
   for (const int v : needed_inputs(run.ready.model.graph, run.ready.outputs)) {
     const std::string& name = run.ready.model.graph.values[static_cast<size_t>(v)].name;
-    const Tensors tensors = export_batch(checked);
     if (const auto it = tensors.find(name); it != tensors.end()) batch.push_back({name, it->second});
   }
+  RunSpec spec = run.spec;
+  spec.model = std::filesystem::absolute(spec.model).string();  // an export may be asked for from elsewhere
   const DataFacts& f = run.facts;
   const json facts = {{"text", f.text}, {"sides", f.sides}, {"task", name_of(f.task)}, {"classes", f.classes}};
-  const json record = {{"settings", json::parse(settings_json(run.spec))},
-                       {"asked", asked_settings(run.spec)},
+  const json record = {{"settings", json::parse(settings_json(spec))},
+                       {"asked", asked_settings(spec)},
                        {"data", facts},
                        {"metadata", model_record(run)},
                        {"trained", trained_names(session)}};
-  write_safetensors(folder + "/" + kExportRecord, batch, {{"format", kFormat}, {"record", record.dump()}});
+  write_safetensors(folder + "/" + kExportRecord, batch,
+                    {{"format", kFormat}, {"record", record.dump(-1, ' ', false, json::error_handler_t::replace)}});
 }
 
 ExportRecord read_export_record(const std::string& folder) {

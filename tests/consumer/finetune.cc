@@ -1,0 +1,32 @@
+// A program that uses the library as another project would: one include path, one target (onnx_amp).
+//   finetune MODEL.onnx DATA.safetensors RUN_FOLDER
+// trains a sentence encoder on pairs and their similarity; ends with 0 when the loss on the data has fallen.
+#include <cstdio>
+
+#include "run/run.h"
+
+int main(int argc, char** argv) try {
+  if (argc != 4) return 2;
+  amp::RunSpec spec;
+  spec.model = argv[1];
+  spec.train = spec.val = argv[2];
+  spec.output_dir = argv[3];
+  spec.loss = {"cosine_mse"};
+  spec.shuffle = false;  // rows in turn are pairs
+  spec.optimizer = "adamw";
+  spec.lr = 1e-3;
+  spec.max_steps = 10;
+  spec.use_bf16 = true;
+  spec.device = "cpu";
+  spec.overwrite = true;
+  amp::Host host;
+  host.log = amp::Log([](amp::Level, const std::string& text) { std::printf("%s\n", text.c_str()); });
+  const auto run = amp::prepare(spec, host);
+  const amp::TrainReport report = amp::train(*run);
+  const double before = report.result.initial->loss, after = report.result.last->loss;
+  std::printf("loss %g before, %g after: %s\n", before, after, report.model.c_str());
+  return after < before ? 0 : 1;
+} catch (const amp::Error& e) {
+  std::fprintf(stderr, "%s\n", e.what());
+  return static_cast<int>(e.exit());
+}
