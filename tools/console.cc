@@ -17,7 +17,12 @@ Console::Console(const cli::Options& opts)
 Log Console::log() const {
   return Log([this](Level level, const std::string& text) {
     if (level < least_) return;
-    progress_.message(std::string(level == Level::warning ? "warning: " : level == Level::note ? "note: " : "") + text);
+    const char* const prefix = level == Level::warning ? "warning: " : level == Level::note ? "note: " : "";
+    if (progress_.shows_bar()) {
+      progress_.message(prefix + text);
+    } else {
+      std::cerr << prefix << text << '\n';
+    }
   });
 }
 

@@ -29,6 +29,7 @@ class Progress {
   void update(const ProgressState& s);    // after each step
   void message(const std::string& text);  // a line of its own; the bar moves below it
   void done();                            // leaves the last state standing
+  bool shows_bar() const { return shown_; }
 
  private:
   void draw();

@@ -286,7 +286,7 @@ TEST_CASE("a file with integer weights only is refused, and told what would trai
   });
   CHECK(e.id() == "E_NOTHING_TRAINS");
   CHECK_THAT(e.fact(), ContainsSubstring("1 DequantizeLinear has integer weights"));
-  CHECK_THAT(e.hint(), ContainsSubstring("quantise it afterwards"));
+  CHECK_THAT(e.hint(), ContainsSubstring("--train_quantized true"));
   CHECK_FALSE(stdfs::exists(f / "run"));
 }
 
