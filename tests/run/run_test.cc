@@ -8,9 +8,11 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "tests/errors.h"
 #include "tests/support.h"
 
 using namespace amp;
+using amp::test::error_of;
 using amp::test::TempDir;
 using Catch::Matchers::ContainsSubstring;
 namespace fs = std::filesystem;
@@ -66,16 +68,6 @@ TrainReport trained(const RunSpec& spec, const Host& host = {}) { return train(*
 std::string exported(const TempDir& f, const std::string& run, const std::string& weights) {
   export_run(f / run, weights, "fp32", f / "out.onnx");
   return bytes_of(f / "out.onnx");
-}
-
-Error error_of(const std::function<void()>& job) {
-  try {
-    job();
-  } catch (const Error& e) {
-    return e;
-  }
-  FAIL("no error");
-  return Error(Exit::ok, "", "");
 }
 
 }  // namespace
