@@ -31,7 +31,8 @@ struct Rounding {
 };
 
 // The types of the large operands: branch is what comes out of a product (and what goes back into one), sum the
-// residual stream, its norm and their gradients. Types that are known when the kernel is compiled make it a tenth as long.
+// residual stream, its norm and their gradients. Types that are known when the kernel is compiled make it a tenth as
+// long.
 template <class BranchRef, class SumRef>
 struct Types {
   using Branch = BranchRef;
