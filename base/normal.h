@@ -11,10 +11,11 @@ template <class T>
 struct Normal {
   T cdf, bell;
 };
-// cdf: absolute error below 2.5e-7, of which the formula has 1e-8 and rounding near 1 the rest; bell: relative below 2e-6
-// for |x| < 6, from the rounding of the exponent. The tail is e^(-x^2 / 2) t P(t), t = 1 / (1 + 0.39 |x|), after
-// Abramowitz and Stegun's 26.2.17 with a degree more, so that terms do not cancel: one exponential and one division serve
-// GELU and its gradient, each one instruction on CUDA. The tail of a negative x is not a difference: it keeps its digits.
+// cdf: absolute error below 2.5e-7, of which the formula has 1e-8 and rounding near 1 the rest; bell: relative below
+// 2e-6 for |x| < 6, from the rounding of the exponent. The tail is e^(-x^2 / 2) t P(t), t = 1 / (1 + 0.39 |x|), after
+// Abramowitz and Stegun's 26.2.17 with a degree more, so that terms do not cancel: one exponential and one division
+// serve GELU and its gradient, each one instruction on CUDA. The tail of a negative x is not a difference: it keeps its
+// digits.
 HD inline Normal<float> normal(float x) {
   const float u = multiply_add(std::fabs(x), 0.39f, 1.0f);
 #ifdef __CUDA_ARCH__

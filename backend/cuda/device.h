@@ -89,8 +89,8 @@ class CudaDevice : public Device {
   void judge(const std::string& key, bool used) {
     if (!key.empty()) judgements_[key] = used;
   }
-  // Called once a step: returns when the device has done all but what was asked of it since the `ahead` calls before, so
-  // that what the host learns is never older.
+  // Called once a step: returns when the device has done all but what was asked of it since the `ahead` calls before,
+  // so that what the host learns is never older.
   virtual void pace(int ahead) = 0;
   // False: launches are noted, nothing is computed (dry_device.h).
   virtual bool computes() const { return true; }

@@ -1,5 +1,5 @@
-// Recording launches as a CUDA graph, and what is done where that fails. The driver's calls lie behind an interface, so that
-// tests need none.
+// Recording launches as a CUDA graph, and what is done where that fails. The driver's calls lie behind an interface, so
+// that tests need none.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ class GraphCapture {
   virtual void abandon() = 0;
 };
 
-// The work as a recording; null, with a warning, where it cannot be recorded: it is launched piece by piece then. What is
-// wrong with the work itself comes out there.
+// The work as a recording; null, with a warning, where it cannot be recorded: it is launched piece by piece then. What
+// is wrong with the work itself comes out there.
 inline std::unique_ptr<Recording> record_if_possible(GraphCapture& capture, const std::function<void()>& work) {
   try {
     capture.begin();

@@ -31,8 +31,8 @@ class LibraryProduct : public TimedLibrary {
 };
 
 // Runs a product by the library once it has proved itself and is the faster: the first run is `own`, the product alone
-// and the project's kernels; the library's results for the same operands are compared with theirs, and it is dropped for
-// good with a warning when they differ by more than rounding may.
+// and the project's kernels; the library's results for the same operands are compared with theirs, and it is dropped
+// for good with a warning when they differ by more than rounding may.
 class GuardedProduct {
  public:
   GuardedProduct(CudaDevice& d, const EpilogueProduct& what, std::shared_ptr<LibraryProduct> library)

@@ -1,4 +1,5 @@
-// BERT for sequence classification as an exporter spells it out, from its configuration: weights have shapes and are zero.
+// BERT for sequence classification as an exporter spells it out, from its configuration: weights have shapes and are
+// zero.
 #pragma once
 
 #include "graph/source.h"

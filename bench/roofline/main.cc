@@ -1,5 +1,5 @@
-// roofline --device bench/roofline/h200.json [--layers N --hidden N --heads N --intermediate N] [--batch N] [--length N]
-//          [--low bf16|fp16|fp32] [--dropout P] [--mask] [--no_epilogues] [--list]
+// roofline --device bench/roofline/h200.json [--layers N] [--hidden N] [--heads N] [--intermediate N] [--batch N]
+//          [--length N] [--low bf16|fp16|fp32] [--dropout P] [--mask] [--no_epilogues] [--list]
 // What a BERT training step would launch, with the least time that a described GPU would need. Nothing is measured.
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// What a training step would launch on a described GPU, and the least time that its bytes and operations would need there:
-// from the graph alone, on any machine. Nothing here is measured.
+// What a training step would launch on a described GPU, and the least time that its bytes and operations would need
+// there: from the graph alone, on any machine. Nothing here is measured.
 #pragma once
 
 #include <string>

@@ -81,7 +81,8 @@ struct PlainTiles {
   // Rows and columns of the block's result.
   static DEV void leave(const float (&sum)[4][4], float scale, const Rows& to, int column) {
     each([&](auto r, auto c, int i, int j) {
-      if (i < to.valid && column + j < to.width) store_one(to.data, to.at + i * to.stride + column + j, sum[r][c] * scale);
+      if (i < to.valid && column + j < to.width)
+        store_one(to.data, to.at + i * to.stride + column + j, sum[r][c] * scale);
     });
   }
 };

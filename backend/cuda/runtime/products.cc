@@ -217,8 +217,8 @@ cublasStatus_t Products::run(Plan& p, size_t candidate, const void* a, const voi
                         workspace_, kWorkspace, stream_);
 }
 
-// The fastest, as it runs in a recorded step. A product that adds to its result is timed on a scratch copy's place: zeros, as
-// large.
+// The fastest, as it runs in a recorded step. A product that adds to its result is timed on a scratch copy's place:
+// zeros, as large.
 void Products::tune(Plan& p, const std::string& key, const void* a, const void* b, void* c, void* extra) {
   if (is_capturing(stream_)) return;  // met there first, the library's first choice stands until a run outside
   p.tuned = true;
