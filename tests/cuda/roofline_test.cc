@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/support.h"
+
 using namespace amp;
 
 namespace {
@@ -13,7 +15,7 @@ namespace {
 constexpr int64_t kDropouts = 100, kNodes = 579, kMegabytes = 11904;
 
 DeviceDescription described(const char* file) {
-  std::ifstream in(std::string(SOURCE_ROOT) + "/bench/roofline/" + file);
+  std::ifstream in(test::source_root() + "/bench/roofline/" + file);
   REQUIRE(in);
   return read_device({std::istreambuf_iterator<char>(in), {}});
 }
