@@ -106,6 +106,14 @@ BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs,
   return o;
 }
 
+// The shapes by which a head finds its place.
+static void probe_for_head(const SourceGraph& g, HeadOptions& h) {
+  std::vector<int> probed = g.outputs;
+  if (!h.from.empty() && g.find(h.from) >= 0) probed = {g.find(h.from)};
+  require_known_operators(g, probed);
+  h.probe = probe_shapes(g, ParamTable(g), probe_options(g, probed, 3), cpu_evaluator());
+}
+
 Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& task) {
   SourceGraph& g = model.graph;
   Shaped out;
@@ -136,10 +144,7 @@ Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classe
   h.num_labels = look ? 2 : labels;
   h.dropout = *spec.dropout;
   h.seed = static_cast<uint64_t>(spec.seed);
-  std::vector<int> probed = g.outputs;
-  if (!h.from.empty() && g.find(h.from) >= 0) probed = {g.find(h.from)};
-  require_known_operators(g, probed);
-  h.probe = probe_shapes(g, ParamTable(g), probe_options(g, probed, 3), cpu_evaluator());
+  probe_for_head(g, h);
   const HeadChoice choice = choose_head(g, h);
   if (!choice.needed) {
     out.outputs = choice.outputs;
