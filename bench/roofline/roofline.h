@@ -13,7 +13,7 @@ namespace amp {
 struct StepRequest {
   BertConfig model;
   int64_t batch = 32, length = 128;
-  double dropout = 0;       // where --dropout puts it
+  double dropout = 0;       // of attention: the one place that insert_dropout() finds in this graph
   DType low = DType::bf16;  // f32: no plan
   cuda::DryOptions device;
 };

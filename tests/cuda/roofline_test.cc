@@ -12,7 +12,7 @@ using namespace amp;
 namespace {
 
 // What it was when it was counted; less is better.
-constexpr int64_t kDropouts = 100, kNodes = 579, kMegabytes = 11904;
+constexpr int64_t kNodes = 579, kMegabytes = 11904;
 
 DeviceDescription described(const char* file) {
   std::ifstream in(test::source_root() + "/bench/roofline/" + file);
@@ -63,14 +63,11 @@ TEST_CASE("a BERT-base step has as many launches, bytes and operations as it sho
   CHECK(totals(w.micro, h200).size() <= 40);
 }
 
-TEST_CASE("dropout adds no launch to a BERT-base step", "[cuda][roofline]") {
+// The bits are drawn inside attention. (In this graph insert_dropout() finds attention's place alone.)
+TEST_CASE("dropout of attention adds no launch to a BERT-base step", "[cuda][roofline]") {
   StepRequest r;
   r.dropout = 0.1;
-  const StepWork w = step_work(r);
-  int dropping = 0;
-  for (const cuda::Work& x : w.micro) dropping += x.op.find("Dropout") != std::string::npos;
-  CHECK(dropping <= kDropouts);
-  CHECK(w.nodes() <= kNodes + kDropouts);
+  CHECK(step_work(r).nodes() <= kNodes);
 }
 
 TEST_CASE("a described device bounds the time of work by memory, arithmetic and launches", "[cuda][roofline]") {
