@@ -36,7 +36,7 @@ Counts count_distill(const LossSpec& spec, const HostTensor& label, int64_t rows
 const LossRegistration registered{{
     .name = "distill",
     .doc = {{"logits, the teacher's logits", "T² KL(softmax(z/T), softmax(x/T))",
-             "batch rows, each the mean of its places; with `label`: its valid labels"}},
+             "batch rows, each the mean of its places; with a label: its valid labels"}},
     .build = distill,
     .count = count_distill,
     .parameters = {{"temperature", ParameterForm::number, 1, 0, true}, kIgnoreIndexParameter},
