@@ -99,8 +99,7 @@ constexpr LossParameter kSmooth = {"smooth", ParameterForm::number, 1e-5, 0};
 const LossRegistration alone{{
     .name = "dice",
     .doc = {{"logits [B, C, ...], ids [B, ...]; or one class, 0/1",
-             "1 - mean over classes of (2 sum p g + s)/(sum p + sum g + s), s: smooth",
-             "samples with a valid place"}},
+             "1 - mean over classes of (2 sum p g + s)/(sum p + sum g + s), s: smooth", "samples with a valid place"}},
     .build = dice,
     .count = count_dice,
     .parameters = {kSmooth, kIgnoreIndexParameter},
