@@ -36,17 +36,38 @@ ClipMode clip_mode_from_name(const std::string& name) {
   unknown("clip_mode", name, {"norm", "inf", "value"});
 }
 
+RuleSettings rule_settings(const std::string& rule, const std::map<std::string, double>& given) {
+  RuleSettings s;
+  std::vector<std::string> names;
+  for (const RuleKey& k : rule_keys(rule)) {
+    const auto it = given.find(std::string(k.name));
+    s.*k.value = it == given.end() ? k.initial : it->second;
+    names.emplace_back(k.name);
+  }
+  for (const auto& [name, value] : given) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string near = nearest(name, names);
+    fail(Exit::usage, "E_FLAG_VALUE", cat("--optim_args: ", rule, " has no '", printable(name), "'"),
+         cat(near.empty() ? "" : "did you mean '" + near + "'? ", rule, " has: ", join(names, ", ")));
+  }
+  return s;
+}
+
 int OptimizerConfig::moments() const { return moments_of(rule, settings); }
 
 // The comparisons are written so that NaN fails them.
 void OptimizerConfig::validate() const {
   const RuleSettings& s = settings;
-  require(s.beta1 >= 0 && s.beta1 < 1, "adam_beta1", s.beta1, "a number in [0, 1)");
-  require(s.beta2 >= 0 && s.beta2 < 1, "adam_beta2", s.beta2, "a number in [0, 1)");
-  require(s.eps >= 0 && std::isfinite(s.eps), "adam_epsilon", s.eps, "a number >= 0");
-  require(s.momentum >= 0 && s.momentum < 1, "momentum", s.momentum, "a number in [0, 1)");
+  for (const RuleKey& k : rule_keys(rule)) {
+    const double x = s.*k.value;
+    const std::string range =
+        k.high < kNoLimit ? cat("a number in [", k.low, ", ", k.high, ")") : cat("a number >= ", k.low);
+    const std::string flag = k.flag.empty() ? cat("optim_args ", k.name) : std::string(k.flag);
+    require(x >= k.low && x < k.high, flag.c_str(), x, range.c_str());
+  }
   require(!s.nesterov || rule != "sgd" || s.momentum > 0, "momentum", s.momentum,
           "a number above 0: --nesterov needs it");
+  require(!s.nesterov || s.dampening == 0, "optim_args dampening", s.dampening, "0: --nesterov needs it");
   require(weight_decay >= 0 && std::isfinite(weight_decay), "weight_decay", weight_decay, "a number >= 0");
   require(max_grad_norm >= 0, "max_grad_norm", max_grad_norm, "a number >= 0 (0: no clipping)");
   require(ema_decay >= 0 && ema_decay < 1, "ema_decay", ema_decay, "a number in [0, 1) (0: no EMA)");

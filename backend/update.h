@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ constexpr int kMaxLossTerms = 16;
 enum class ClipMode : uint8_t { norm2, norm_inf, value };
 ClipMode clip_mode_from_name(const std::string& name);       // "norm", "inf", "value"; usage error
 std::string update_rule_from_name(const std::string& name);  // the name, if there is such a rule; usage error
+
+// The rule's defaults with what is given, by the names of its keys. Usage error (E_FLAG_VALUE) for a key that it lacks.
+RuleSettings rule_settings(const std::string& rule, const std::map<std::string, double>& given);
 
 struct OptimizerConfig {
   std::string rule = "adamw";  // a row of backend/update_rules.h

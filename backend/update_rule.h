@@ -3,6 +3,7 @@
 //
 //   struct Lion {
 //     static constexpr std::string_view name = "lion";
+//     static constexpr RuleKey keys[] = {...};               // what it may be set to, with its reference's defaults
 //     static int moments(const RuleSettings&);               // spans of state it keeps: 0, 1 or 2
 //     template <class F>
 //     static void visit(const RuleSettings&, F&& f);         // f(Element{}) with the variant that is asked for
@@ -22,6 +23,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "base/dtype.h"
@@ -31,17 +33,42 @@ namespace amp {
 
 constexpr int kRuleFacts = 4;
 
-// What the rules may be set to; each reads what it knows.
+// What the rules may be set to; each reads what its keys name.
 struct RuleSettings {
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  // adam, adamw
-  double momentum = 0;                            // sgd; dampening is 0
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  double momentum = 0, dampening = 0;
   bool nesterov = false;
+  double alpha = 0.99;                           // decay of the mean of squares
+  double momentum_decay = 0.004;                 // nadam
+  double lr_decay = 0, initial_accumulator = 0;  // adagrad
 };
+
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+// A setting of a rule, as --optim_args names it: in [low, high).
+struct RuleKey {
+  std::string_view name;
+  double RuleSettings::*value;
+  double initial, low, high;
+  std::string_view flag = {};  // a flag of its own that sets it too
+};
+
+constexpr RuleKey kBeta1{"beta1", &RuleSettings::beta1, 0.9, 0, 1, "adam_beta1"};
+constexpr RuleKey kBeta2{"beta2", &RuleSettings::beta2, 0.999, 0, 1, "adam_beta2"};
+constexpr RuleKey kEps{"eps", &RuleSettings::eps, 1e-8, 0, kNoLimit, "adam_epsilon"};
+constexpr RuleKey kMomentum{"momentum", &RuleSettings::momentum, 0, 0, 1, "momentum"};
 
 struct RuleStep {
   double lr = 0;     // the schedule's, times the span's factor
   double decay = 0;  // weight decay; 0 where the span has none
   double facts[kRuleFacts] = {};
 };
+
+// from + weight (to - from) as torch.lerp computes it: exact at both ends.
+template <class T>
+AMP_INLINE HD T rule_lerp(T from, T to, T weight) {
+  const T gap = to - from;
+  return weight < T(0.5) ? from + weight * gap : to - gap * (1 - weight);
+}
 
 }  // namespace amp

@@ -5,13 +5,21 @@
 #include <tuple>
 #include <vector>
 
+#include "backend/rules/adadelta.h"
+#include "backend/rules/adagrad.h"
 #include "backend/rules/adam.h"
+#include "backend/rules/adamax.h"
+#include "backend/rules/lion.h"
+#include "backend/rules/nadam.h"
+#include "backend/rules/radam.h"
+#include "backend/rules/rmsprop.h"
 #include "backend/rules/sgd.h"
 #include "base/error.h"
 
 namespace amp {
 
-using UpdateRules = std::tuple<Sgd, Adam, AdamW>;
+using UpdateRules =
+    std::tuple<Sgd, Adam, AdamW, Adamax, NAdam, NAdamW, RAdam, RAdamW, Adagrad, Adadelta, Rmsprop, RmspropTf, Lion>;
 
 // Calls f(Rule{}) with the rule of that name.
 template <class F>
@@ -23,6 +31,12 @@ void with_update_rule(std::string_view name, F&& f) {
 
 inline std::vector<std::string> update_rule_names() {
   return std::apply([](auto... rule) { return std::vector<std::string>{std::string(rule.name)...}; }, UpdateRules{});
+}
+
+inline std::vector<RuleKey> rule_keys(std::string_view name) {
+  std::vector<RuleKey> keys;
+  with_update_rule(name, [&](auto rule) { keys.assign(std::begin(rule.keys), std::end(rule.keys)); });
+  return keys;
 }
 
 inline int moments_of(std::string_view name, const RuleSettings& settings) {

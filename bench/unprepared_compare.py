@@ -131,8 +131,10 @@ class Entry:
         return max([p["grad_max"] for p in self.ref["params"] if p["grad"] == "ok"] + [0.0])
 
     def freeze_flags(self):
-        """What PyTorch's trajectories hold fixed too: parameters that the file has in another form than PyTorch."""
-        flags, frozen = [], set(self.ref["frozen"])
+        """What PyTorch's trajectories hold fixed too: parameters that the file has in another form than PyTorch, and those
+        that PyTorch computes with under torch.no_grad() or behind detach(), which no file records.
+        """
+        flags, frozen = [], set(self.ref["frozen"]).union(p["torch"] for p in self.ref["params"] if p["grad"] == "none")
         for name in sorted(self.trained):
             t = self.truth.get(name)
             if t and (t["truth"] in truths.EITHER or t["truth"] in truths.PARAMETER and frozen.issuperset(t["torch"])):

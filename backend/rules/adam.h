@@ -52,6 +52,7 @@ struct AdamElement {
 
 template <bool Decoupled>
 struct AdamFamily {
+  static constexpr RuleKey keys[] = {kBeta1, kBeta2, kEps};
   static int moments(const RuleSettings&) { return 2; }
   template <class F>
   static void visit(const RuleSettings& s, F&& f) {

@@ -1,28 +1,31 @@
-// Stochastic gradient descent as torch.optim.SGD, dampening 0: d = g + wd p; m = mu m + d; p -= lr (nesterov ? d + mu m
-// : m). Without momentum: p -= lr d, and nothing is kept.
+// Stochastic gradient descent as torch.optim.SGD: d = g + wd p; m = mu m + (1 - dampening) d, in the first step d; p -=
+// lr (nesterov ? d + mu m : m). Without momentum: p -= lr d, and nothing is kept.
 #pragma once
 
 #include "backend/update_rule.h"
 
 namespace amp {
 
-template <bool Momentum, bool Nesterov>
+template <bool Momentum, bool Nesterov, bool Dampened = false>
 struct SgdElement {
   static constexpr int moments = Momentum ? 1 : 0;
   template <class T>
   struct Scalars {
-    T lr, weight_decay, momentum;
+    T lr, weight_decay, momentum, fresh;
   };
-  HD static void once(const RuleSettings&, int64_t, double (&)[kRuleFacts]) {}
+  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
+    facts[0] = t == 1 ? 1 : 1 - s.dampening;
+  }
   template <class T>
   HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
-    return {static_cast<T>(step.lr), static_cast<T>(step.decay), static_cast<T>(s.momentum)};
+    return {static_cast<T>(step.lr), static_cast<T>(step.decay), static_cast<T>(s.momentum),
+            static_cast<T>(step.facts[0])};
   }
   template <class T>
   AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T&) {
     T d = g + c.weight_decay * p;
     if constexpr (Momentum) {
-      const T buffer = c.momentum * m + d;
+      const T buffer = c.momentum * m + (Dampened ? c.fresh * d : d);
       m = buffer;
       d = Nesterov ? d + c.momentum * buffer : buffer;
     }
@@ -32,10 +35,12 @@ struct SgdElement {
 
 struct Sgd {
   static constexpr std::string_view name = "sgd";
+  static constexpr RuleKey keys[] = {kMomentum, {"dampening", &RuleSettings::dampening, 0, 0, 1}};
   static int moments(const RuleSettings& s) { return s.momentum != 0 ? 1 : 0; }
   template <class F>
   static void visit(const RuleSettings& s, F&& f) {
     if (s.momentum == 0) return f(SgdElement<false, false>{});
+    if (s.dampening != 0) return f(SgdElement<true, false, true>{});
     s.nesterov ? f(SgdElement<true, true>{}) : f(SgdElement<true, false>{});
   }
 };

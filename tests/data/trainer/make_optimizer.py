@@ -1,11 +1,14 @@
-"""Writes optimizer.json: trajectories of torch.optim on random tensors, in float32 and float64. Needs torch."""
+"""Writes optimizer.json: trajectories of torch.optim, and of timm.optim where torch has no such rule, on random tensors, in
+float32 and float64. Needs torch and timm.
+"""
+
 import json
 import os
 
 import torch
 
 SHAPES = {"encoder.weight": [5, 7], "encoder.bias": [7], "norm.weight": [19], "head.weight": [2, 3]}
-STEPS = 12
+STEPS = 50
 CASES = {
     "sgd": ("sgd", dict(lr=0.05), {}),
     "sgd_momentum": ("sgd", dict(lr=0.05, momentum=0.9), {}),
@@ -18,8 +21,41 @@ CASES = {
     "adamw": ("adamw", dict(lr=0.01, weight_decay=0.01), {}),
     "adamw_betas_eps": ("adamw", dict(lr=0.02, weight_decay=0.3, betas=(0.4, 0.98), eps=1e-4), {}),
     "adamw_clip": ("adamw", dict(lr=0.01, weight_decay=0.01), dict(norm=1.0)),
+    "sgd_dampening": ("sgd", dict(lr=0.05, momentum=0.9, dampening=0.3, weight_decay=0.1), {}),
+    "adamax": ("adamax", dict(lr=0.02, weight_decay=0.1), {}),
+    "adamax_betas_eps": ("adamax", dict(lr=0.02, betas=(0.4, 0.9), eps=1e-3), {}),
+    "nadam": ("nadam", dict(lr=0.02, weight_decay=0.1), {}),
+    "nadam_decay": ("nadam", dict(lr=0.02, betas=(0.8, 0.95), momentum_decay=0.1), dict(norm=1.0)),
+    "nadamw": ("nadamw", dict(lr=0.02, weight_decay=0.1), {}),
+    "radam": ("radam", dict(lr=0.02, weight_decay=0.1), {}),
+    "radam_betas": ("radam", dict(lr=0.02, betas=(0.5, 0.8), eps=1e-4), {}),
+    "radamw": ("radamw", dict(lr=0.02, weight_decay=0.1), {}),
+    "adagrad": ("adagrad", dict(lr=0.05, weight_decay=0.1), {}),
+    "adagrad_settings": ("adagrad", dict(lr=0.05, lr_decay=0.1, initial_accumulator_value=0.3, eps=1e-6), {}),
+    "adadelta": ("adadelta", dict(lr=1.0, weight_decay=0.1), {}),
+    "adadelta_rho": ("adadelta", dict(lr=0.5, rho=0.7, eps=1e-3), {}),
+    "rmsprop": ("rmsprop", dict(lr=0.01, weight_decay=0.1), {}),
+    "rmsprop_momentum": ("rmsprop", dict(lr=0.01, alpha=0.9, momentum=0.8, eps=1e-5), {}),
+    "rmsprop_tf": ("rmsprop_tf", dict(lr=0.01, weight_decay=0.1), {}),
+    "rmsprop_tf_momentum": ("rmsprop_tf", dict(lr=0.01, alpha=0.95, momentum=0.9, eps=1e-3), {}),
+    "lion": ("lion", dict(lr=0.003, weight_decay=0.1), {}),
+    "lion_betas": ("lion", dict(lr=0.003, betas=(0.5, 0.8)), dict(norm=1.0)),
 }
-KINDS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+
+
+def kinds():
+    import timm.optim
+
+    o = torch.optim
+    decoupled = {"nadamw": o.NAdam, "radamw": o.RAdam}
+    found = {name: (lambda p, c=c, **k: c(p, foreach=False, decoupled_weight_decay=True, **k)) for name, c in decoupled.items()}
+    for name, c in {"sgd": o.SGD, "adam": o.Adam, "adamw": o.AdamW, "adamax": o.Adamax, "nadam": o.NAdam, "radam": o.RAdam,
+                    "adagrad": o.Adagrad, "adadelta": o.Adadelta, "rmsprop": o.RMSprop}.items():  # fmt: skip
+        found[name] = lambda p, c=c, **k: c(p, foreach=False, **k)
+    return {**found, "rmsprop_tf": timm.optim.RMSpropTF, "lion": lambda p, **k: timm.optim.Lion(p, foreach=False, **k)}
+
+
+KINDS = kinds()
 
 
 def numbers(t):
@@ -28,7 +64,7 @@ def numbers(t):
 
 
 def rate(base, step):
-    return base * (1 - step / 20)
+    return base * (1 - step / 80)
 
 
 def run(kind, options, clip, exclude, dtype, start, grads):
@@ -36,7 +72,7 @@ def run(kind, options, clip, exclude, dtype, start, grads):
     decay = options.get("weight_decay", 0.0)
     groups = [dict(params=[p], weight_decay=0.0 if exclude and p.dim() <= 1 else decay) for p in params.values()]
     options = {k: v for k, v in options.items() if k != "weight_decay"}
-    opt = KINDS[kind](groups, foreach=False, **options)
+    opt = KINDS[kind](groups, **options)
     norms = []
     for step in range(STEPS):
         for n, p in params.items():

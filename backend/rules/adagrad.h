@@ -1,0 +1,44 @@
+// Adagrad (Duchi et al. 2011) as torch.optim.Adagrad: s += g^2, p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps); s
+// begins at initial_accumulator_value. Decay is added to the gradient.
+#pragma once
+
+#include "backend/update_rule.h"
+
+namespace amp {
+
+struct AdagradElement {
+  static constexpr int moments = 1;  // s, kept without its first value
+  template <class T>
+  struct Scalars {
+    T decay, eps, first, lr;
+  };
+  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
+    facts[0] = 1 + static_cast<double>(t - 1) * s.lr_decay;
+    facts[1] = t == 1 ? s.initial_accumulator : 0;
+  }
+  template <class T>
+  HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
+    return {static_cast<T>(step.decay), static_cast<T>(s.eps), static_cast<T>(step.facts[1]),
+            static_cast<T>(step.lr / step.facts[0])};
+  }
+  template <class T>
+  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& s, T&) {
+    g += c.decay * p;
+    s = s + c.first + g * g;
+    return p - c.lr * g / (std::sqrt(s) + c.eps);
+  }
+};
+
+struct Adagrad {
+  static constexpr std::string_view name = "adagrad";
+  static constexpr RuleKey keys[] = {{"lr_decay", &RuleSettings::lr_decay, 0, 0, kNoLimit},
+                                     {"initial_accumulator_value", &RuleSettings::initial_accumulator, 0, 0, kNoLimit},
+                                     {"eps", &RuleSettings::eps, 1e-10, 0, kNoLimit}};
+  static int moments(const RuleSettings&) { return 1; }
+  template <class F>
+  static void visit(const RuleSettings&, F&& f) {
+    f(AdagradElement{});
+  }
+};
+
+}  // namespace amp

@@ -1,0 +1,64 @@
+// RMSprop (Tieleman and Hinton 2012). rmsprop is torch.optim.RMSprop: s = alpha s + (1 - alpha) g^2, d = g / (sqrt(s) +
+// eps), b = momentum b + d, p -= lr b. rmsprop_tf is TensorFlow's, as timm.optim.RMSpropTF: s begins at 1, eps is under
+// the root, and the learning rate enters the momentum: b = momentum b + lr d, p -= b. Decay is added to the gradient.
+#pragma once
+
+#include "backend/update_rule.h"
+
+namespace amp {
+
+template <bool TensorFlow, bool Momentum>
+struct RmspropElement {
+  static constexpr int moments = Momentum ? 2 : 1;  // s, b
+  template <class T>
+  struct Scalars {
+    T decay, alpha, rest, eps, momentum, lr, first;
+  };
+  HD static void once(const RuleSettings&, int64_t t, double (&facts)[kRuleFacts]) {
+    facts[0] = TensorFlow && t == 1 ? 1 : 0;
+  }
+  template <class T>
+  HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
+    return {static_cast<T>(step.decay), static_cast<T>(s.alpha), static_cast<T>(1 - s.alpha),  static_cast<T>(s.eps),
+            static_cast<T>(s.momentum), static_cast<T>(step.lr), static_cast<T>(step.facts[0])};
+  }
+  template <class T>
+  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& s, T& b) {
+    g += c.decay * p;
+    if constexpr (TensorFlow) {
+      s += c.first;
+      s += (g * g - s) * c.rest;
+    } else {
+      s = s * c.alpha + c.rest * g * g;
+    }
+    const T root = TensorFlow ? std::sqrt(s + c.eps) : std::sqrt(s) + c.eps;
+    if constexpr (!Momentum) return p - c.lr * g / root;
+    if constexpr (TensorFlow) {
+      b = b * c.momentum + c.lr * g / root;
+      return p - b;
+    }
+    b = b * c.momentum + g / root;
+    return p - c.lr * b;
+  }
+};
+
+template <bool TensorFlow>
+struct RmspropFamily {
+  static int moments(const RuleSettings& s) { return s.momentum != 0 ? 2 : 1; }
+  template <class F>
+  static void visit(const RuleSettings& s, F&& f) {
+    s.momentum != 0 ? f(RmspropElement<TensorFlow, true>{}) : f(RmspropElement<TensorFlow, false>{});
+  }
+};
+
+struct Rmsprop : RmspropFamily<false> {
+  static constexpr std::string_view name = "rmsprop";
+  static constexpr RuleKey keys[] = {{"alpha", &RuleSettings::alpha, 0.99, 0, 1}, kEps, kMomentum};
+};
+struct RmspropTf : RmspropFamily<true> {
+  static constexpr std::string_view name = "rmsprop_tf";
+  static constexpr RuleKey keys[] = {
+      {"alpha", &RuleSettings::alpha, 0.9, 0, 1}, {"eps", &RuleSettings::eps, 1e-10, 0, kNoLimit}, kMomentum};
+};
+
+}  // namespace amp
