@@ -66,7 +66,7 @@ struct RuleStep {
 
 // from + weight (to - from) as torch.lerp computes it: exact at both ends.
 template <class T>
-AMP_INLINE HD T rule_lerp(T from, T to, T weight) {
+AMP_INLINE HD inline T rule_lerp(T from, T to, T weight) {
   const T gap = to - from;
   return weight < T(0.5) ? from + weight * gap : to - gap * (1 - weight);
 }

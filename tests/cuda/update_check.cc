@@ -6,6 +6,7 @@
 #include <random>
 
 #include "../trainer/laid_out.h"
+#include "backend/update_rules.h"
 
 namespace amp::test {
 
@@ -34,6 +35,19 @@ std::vector<UpdateSetting> update_settings() {
   c.settings.nesterov = true;
   c.max_grad_norm = 0;
   out.push_back({"sgd, Nesterov, no clipping", c, dynamic});
+  for (const std::string& name : update_rule_names()) {
+    if (name == "sgd" || name == "adam" || name == "adamw") continue;
+    OptimizerConfig other;
+    other.rule = name;
+    other.settings = rule_settings(name, {});
+    other.weight_decay = 0.1;
+    other.max_grad_norm = 1;
+    out.push_back({name, other, dynamic});
+    if (rule_settings(name, {}).momentum == 0 && name.rfind("rmsprop", 0) == 0) {
+      other.settings.momentum = 0.9;
+      out.push_back({name + " with momentum", other, dynamic});
+    }
+  }
   return out;
 }
 

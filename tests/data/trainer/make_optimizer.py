@@ -68,6 +68,7 @@ def rate(base, step):
 
 
 def run(kind, options, clip, exclude, dtype, start, grads):
+    torch.set_default_dtype(dtype)  # the type of NAdam's product of coefficients
     params = {n: torch.nn.Parameter(t.clone().to(dtype)) for n, t in start.items()}
     decay = options.get("weight_decay", 0.0)
     groups = [dict(params=[p], weight_decay=0.0 if exclude and p.dim() <= 1 else decay) for p in params.values()]
@@ -107,6 +108,7 @@ def main():
         case["f32"] = run(kind, options, clip, exclude, torch.float32, start, grads)
         case["f64"] = run(kind, options, clip, exclude, torch.float64, start, grads)
         out["cases"].append(case)
+        torch.set_default_dtype(torch.float32)
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "optimizer.json"), "w") as f:
         json.dump(out, f, separators=(",", ":"))
         f.write("\n")
