@@ -55,7 +55,7 @@ std::optional<UpdateProfile> profile_update(Session& session, const OptimizerCon
   Device& device = session.device();
   if (!device.traits().reports_late) return {};  // the host does it itself
   ScheduleConfig still;
-  still.kind = ScheduleKind::constant;
+  still.kind = "constant";
   UpdateSpec spec = describe_update(session, optimizer, still, {}, losses, 0);
   spec.lr = nullptr;  // nothing moves
   session.zero_grads();

@@ -106,7 +106,7 @@ std::string with_memory(const Golden& g, int64_t limit) {
     Session session(g.model.graph, o);
     session.prepare(g.loss, g.batch);
     ScheduleConfig constant;
-    constant.kind = ScheduleKind::constant;
+    constant.kind = "constant";
     const StepEngine engine(session, {}, constant, {}, g.loss, 1);
   } catch (const Error& e) {
     CHECK(e.exit() == Exit::memory);

@@ -51,7 +51,7 @@ HostTensor trained(const Golden& g, Device& device, DType low, int steps, bool f
   Session session(g.model.graph, o);
   session.prepare(g.loss, g.batch);
   ScheduleConfig schedule;
-  schedule.kind = ScheduleKind::constant;
+  schedule.kind = "constant";
   schedule.lr = 1e-3;
   schedule.total_steps = steps;
   const Losses losses = g.loss;

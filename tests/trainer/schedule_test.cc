@@ -3,6 +3,7 @@
 
 #include <catch2/catch_all.hpp>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -25,14 +26,8 @@ TEST_CASE("learning rates equal those of the reference libraries") {
     s.lr = g.at("lr");
     s.warmup_steps = c.at("warmup");
     s.total_steps = c.at("total");
-    const json& o = c.at("options");
-    if (o.contains("num_cycles")) s.num_cycles = o["num_cycles"].get<double>();
-    if (o.contains("timescale")) s.timescale = o["timescale"].get<int64_t>();
-    s.power = o.value("power", s.power);
-    s.lr_end = o.value("lr_end", s.lr_end);
-    s.pct_start = o.value("pct_start", s.pct_start);
-    s.div_factor = o.value("div_factor", s.div_factor);
-    s.final_div_factor = o.value("final_div_factor", s.final_div_factor);
+    for (const auto& [name, value] : c.at("options").items())
+      s.settings[name] = value.is_string() ? value.get<std::string>() : value.dump();
     const auto want = c.at("lr").get<std::vector<double>>();
     const auto got = Schedule(s).table(static_cast<int64_t>(want.size()));
     for (size_t i = 0; i < want.size(); ++i) {
@@ -51,8 +46,7 @@ TEST_CASE("warm-up given as a fraction equals Hugging Face's") {
 }
 
 TEST_CASE("past the end of the run the last value stays") {
-  for (const auto kind :
-       {ScheduleKind::linear, ScheduleKind::cosine, ScheduleKind::polynomial, ScheduleKind::one_cycle}) {
+  for (const char* kind : {"linear", "cosine", "polynomial", "one_cycle"}) {
     ScheduleConfig s;
     s.kind = kind;
     s.total_steps = 20;
@@ -63,8 +57,7 @@ TEST_CASE("past the end of the run the last value stays") {
 }
 
 TEST_CASE("schedule settings are checked") {
-  CHECK(schedule_from_name("one-cycle") == ScheduleKind::one_cycle);
-  CHECK(name_of(ScheduleKind::cosine_with_restarts) == "cosine_with_restarts");
+  CHECK(schedule_from_name("one-cycle") == "one_cycle");
   try {
     schedule_from_name("liner");
     FAIL("accepted");
@@ -79,4 +72,18 @@ TEST_CASE("schedule settings are checked") {
   CHECK_THROWS_AS(Schedule(s), Error);
   CHECK_THROWS_AS(resolve_warmup(-0.5, 10), Error);
   CHECK_THROWS_AS(resolve_warmup(std::nan(""), 10), Error);
+  ScheduleConfig w;
+  w.kind = "warmup_stable_decay";
+  for (const auto& [name, value] : std::map<std::string, std::string>{{"decay_tipe", "cosine"},
+                                                                      {"decay_type", "cosin"},
+                                                                      {"min_lr_ratio", "1.5"},
+                                                                      {"min_lr_ratio", "nan"},
+                                                                      {"num_cycles", "1x"}}) {
+    w.settings = {{name, value}};
+    INFO(name << "=" << value);
+    CHECK_THROWS_AS(Schedule(w), Error);
+  }
+  w.kind = "multistep";
+  w.settings = {};
+  CHECK_THROWS_AS(Schedule(w), Error);
 }

@@ -110,7 +110,7 @@ struct Run {
     config.optimizer.ema_decay = 0.99;
     config.optimizer.weight_decay = 0.01;
     config.optimizer.max_grad_norm = 1;
-    config.schedule.kind = ScheduleKind::linear;
+    config.schedule.kind = "linear";
     config.schedule.lr = 1e-3;
     config.schedule.warmup_steps = 50;
     config.schedule.total_steps = kSteps;

@@ -166,7 +166,7 @@ void check_trajectory(const Golden& g, const std::string& method, Device& device
   config.settings.momentum = run.momentum;
   config.weight_decay = run.weight_decay;
   ScheduleConfig schedule;
-  schedule.kind = ScheduleKind::constant;
+  schedule.kind = "constant";
   schedule.lr = run.lr;
   schedule.total_steps = static_cast<int64_t>(run.losses.size());
   LossScaleConfig scale;

@@ -1,0 +1,55 @@
+// A schedule is a row: its name, what it may be set to, and the factor of the learning rate at a step. Adding one is a file
+// here and its row in trainer/schedule.cc.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <numbers>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace amp {
+
+// A setting, as --lr_scheduler_kwargs names it: a number in [low, high], or one of `words`.
+struct ScheduleKey {
+  std::string name;
+  std::string initial;  // as text; empty: not set
+  double low = 0, high = std::numeric_limits<double>::infinity();
+  std::vector<std::string> words = {};
+  bool list = false;  // numbers, parted by ':'
+};
+
+struct SchedulePoint {
+  int64_t step = 0;  // applied steps before this one
+  int64_t warmup = 0, total = 0;
+  double lr = 0;  // the highest
+  const std::map<std::string, std::string>* settings = nullptr;
+
+  const std::string& text(const std::string& key) const { return settings->at(key); }
+  bool has(const std::string& key) const { return !settings->at(key).empty(); }
+  double number(const std::string& key) const { return std::stod(settings->at(key)); }
+  int64_t whole(const std::string& key) const { return static_cast<int64_t>(std::llround(number(key))); }
+
+  // A linear warm-up's factor; nothing when it is over.
+  std::optional<double> warming() const {
+    if (step >= warmup) return std::nullopt;
+    return static_cast<double>(step) / at_least_one(warmup);
+  }
+  double done() const { return static_cast<double>(step - warmup); }
+  double progress() const { return done() / at_least_one(total - warmup); }  // 0 .. 1 behind the warm-up
+  static double at_least_one(int64_t n) { return static_cast<double>(std::max<int64_t>(1, n)); }
+};
+
+struct ScheduleRow {
+  const char* name;
+  std::vector<ScheduleKey> keys;
+  double (*factor)(const SchedulePoint&);
+  const char* about;     // formula or source, for docs
+  bool is_rate = false;  // factor is the rate itself, not what lr is multiplied by
+};
+
+}  // namespace amp
