@@ -175,9 +175,20 @@ bool irregular(const Values& v) {
   return static_cast<int64_t>(seen.size()) * 10 >= looked * 9;
 }
 
+// A square or fourth root of a whole number, or one over it: what attention scales its scores by, computed from a shape.
+bool root_of_whole(double x) {
+  const double square = x * x, fourth = square * square;
+  for (const double y : {square, 1 / square, fourth, 1 / fourth}) {
+    const double whole = std::round(y);
+    if (whole >= 2 && whole <= 4096 && std::fabs(y - whole) <= 1e-6 * whole) return true;
+  }
+  return false;
+}
+
 std::optional<Evidence> shape_of_values(const Values& v, const HostTensor& data, Naming naming, bool operand) {
   const auto weigh = [&](const char* text, const Weights& w) { return Evidence{text, w[static_cast<size_t>(naming)]}; };
   const auto element = [&](int64_t i) { return v.at(i); };
+  if (v.size() == 1 && root_of_whole(v.at(0))) return weigh("a root of a whole number: a scale", {0, -8, -6, 0});
   if (v.size() < 2) return {};
   const std::vector<double> few = v.distinct(2);
   if (few.size() == 1) return weigh(few[0] == 0 ? "all zeros" : "all elements equal", {0, -2, -2, 0});

@@ -277,6 +277,8 @@ TEST_CASE("values are told by their look", "[weights]") {
   CHECK(weight({5}, {0, 0, 0, 0, 0}) < 0);
   CHECK(weight({5}, {0, 0, 0, 0, 0}, Naming::module) == 0);
   CHECK(weight({4}, {1, 2, 3, 4}, Naming::none) > -2);
+  CHECK(weight({1}, {std::pow(8.0, -0.25)}, Naming::folded) <= -8);
+  CHECK(weight({1}, {0.80519336}, Naming::folded) == 0);
 }
 
 TEST_CASE("flags for the tensors in doubt are right as they stand", "[weights]") {
