@@ -287,7 +287,7 @@ class Architecture:
 
         named = [(n, p.detach().numpy()) for n, p in self.module.named_parameters() if p.is_floating_point()]
         buffers = {n: b.double().numpy() for n, b in self.module.named_buffers() if b.is_floating_point() and b.numel()}
-        tensors, maps, p = truths.classify(model, named, buffers, second_draw, scalars=exporter == "dyn")
+        tensors, maps, p = truths.classify(model, named, buffers, second_draw)
         folded = {n for t in tensors if t["truth"] == "folded" for n in t.get("torch", ())}
         frozen = sorted({*frozen_parameters(p, maps, self.grads), *(n for n in folded if self.grads.get(n) is not None)})
         self.write(folder, model, tensors, maps, p, frozen)

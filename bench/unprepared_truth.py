@@ -163,10 +163,9 @@ def is_plain(array):
     return finite.size == 0 or np.unique(finite).size <= 2 or np.array_equal(finite, np.round(finite))
 
 
-def classify(model, named_parameters, named_buffers, second_draw, scalars):
+def classify(model, named_parameters, named_buffers, second_draw):
     """Rows of every floating tensor, and {name: indices} of those made of parameters' elements. `second_draw` gives the
-    tensors of the same export with other parameters: what changes was folded from them, what does not is a constant. scalars: fractions of one element are looked at
-    so too (another export where that is dear), else they are constants.
+    tensors of the same export with other parameters: what changes was folded from them, what does not is a constant.
     """
     p, live = Parameters(named_parameters), live_tensors(model)
     tensors = floating_tensors(model)
@@ -176,7 +175,7 @@ def classify(model, named_parameters, named_buffers, second_draw, scalars):
         if row["truth"] == "unresolved":
             row["truth"] = "constant"
             fraction = array.size == 1 and not np.array_equal(array, np.round(array))
-            if is_plain(array) and not (scalars and fraction):
+            if is_plain(array) and not fraction:
                 row["how"] = "plain values"
             else:
                 open_ones.append(name)
