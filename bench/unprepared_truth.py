@@ -160,7 +160,8 @@ def truth(array, p, buffers):
 def is_plain(array):
     """Values that no parameter's folding gives: whole numbers, few different ones, not finite ones."""
     finite = array[np.isfinite(array)]
-    return finite.size == 0 or np.unique(finite).size <= 2 or np.array_equal(finite, np.round(finite))
+    few = finite.size > 4 and np.unique(finite).size <= 2
+    return finite.size == 0 or few or np.array_equal(finite, np.round(finite))
 
 
 def classify(model, named_parameters, named_buffers, second_draw):
@@ -174,8 +175,7 @@ def classify(model, named_parameters, named_buffers, second_draw):
         row, index = truth(array, p, named_buffers)
         if row["truth"] == "unresolved":
             row["truth"] = "constant"
-            fraction = array.size == 1 and not np.array_equal(array, np.round(array))
-            if is_plain(array) and not fraction:
+            if is_plain(array):
                 row["how"] = "plain values"
             else:
                 open_ones.append(name)

@@ -191,21 +191,23 @@ std::optional<Evidence> shape_of_values(const Values& v, const HostTensor& data,
   if (v.size() == 1 && root_of_whole(v.at(0))) return weigh("a root of a whole number: a scale", {0, -8, -6, 0});
   if (v.size() < 2) return {};
   const std::vector<double> few = v.distinct(2);
+  const Dims& dims = data.dims();
+  if (few.size() == 1 && few[0] == 0 && dims.size() >= 3 && dims[0] > 1)
+    return weigh("all zeros, a batch of them: a first state", {0, -9, -9, 0});
   if (few.size() == 1) return weigh(few[0] == 0 ? "all zeros" : "all elements equal", {0, -2, -2, 0});
   if (few.size() == 2) {
     if (operand && few[1] == 0 && few[0] <= -50)
       return weigh("a mask: two values, 0 and one far below", {-9, -9, -9, -9});
     if (identity(v)) return weigh("the identity matrix", {-2, -4, -4, 0});
-    const Dims& d = data.dims();
-    const bool square = d.size() >= 2 && d[d.size() - 1] == d[d.size() - 2];
+    const bool square = dims.size() >= 2 && dims[dims.size() - 1] == dims[dims.size() - 2];
     if (few[0] == 0 && few[1] == 1)
       return weigh("a mask: zeros and ones only", {-4, -4, -4, operand && square ? -7.0 : 0.0});
     return weigh("two values only", {-1, -2, -2, 0});
   }
   const Wave w = waves(v);
   if (w == Wave::sinusoid) return weigh("sampled sinusoids: a table of positions", {-10, -8, -8, -7});
-  if (w == Wave::ramp) return weigh("equal steps", {-2.5, -2.5, -4, 0});
-  if (v.wide().size() == 1 && arithmetic(element, v.size())) return weigh("equal steps", {-2.5, -2.5, -4, -1});
+  if (w == Wave::ramp) return weigh("equal steps", {-2.5, -4, -4, 0});
+  if (v.wide().size() == 1 && arithmetic(element, v.size())) return weigh("equal steps", {-2.5, -4, -4, -1});
   if (v.wide().size() == 1 && geometric(element, v.size())) return weigh("a geometric series", {-3, -4, -4, -1});
   if (v.size() >= 8 && v.sampled([](double x) { return x == std::floor(x); }))
     return weigh("whole numbers only", {-2, -3, -3, 0});

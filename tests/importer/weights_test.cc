@@ -279,6 +279,8 @@ TEST_CASE("values are told by their look", "[weights]") {
   CHECK(weight({4}, {1, 2, 3, 4}, Naming::none) > -2);
   CHECK(weight({1}, {std::pow(8.0, -0.25)}, Naming::folded) <= -8);
   CHECK(weight({1}, {0.80519336}, Naming::folded) == 0);
+  CHECK(weight({2, 3, 4}, std::vector<double>(24, 0), Naming::folded) <= -9);
+  CHECK(weight({1, 3, 4}, std::vector<double>(12, 0), Naming::folded) > -3);
 }
 
 TEST_CASE("flags for the tensors in doubt are right as they stand", "[weights]") {
