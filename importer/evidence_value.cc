@@ -176,7 +176,9 @@ bool irregular(const Values& v) {
 }
 
 // A square or fourth root of a whole number, or one over it: what attention scales its scores by, computed from a shape.
+// A whole number itself is not taken for one: parameters begin at such (a logit bias at -10).
 bool root_of_whole(double x) {
+  if (!(x > 0) || x == std::floor(x)) return false;
   const double square = x * x, fourth = square * square;
   for (const double y : {square, 1 / square, fourth, 1 / fourth}) {
     const double whole = std::round(y);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "backend/update_rules.h"
 #include "base/number_text.h"
 #include "base/text.h"
 #include "run/settings.h"
+#include "run/values.h"
 
 namespace amp {
 
@@ -31,10 +34,20 @@ LossScaleConfig scale_config(const RunSpec& spec, const PrecisionPlan& plan) {
 OptimizerConfig optimizer_config(const RunSpec& spec) {
   OptimizerConfig c;
   c.rule = update_rule_from_name(spec.optimizer);
-  c.settings.beta1 = spec.adam_beta1;
-  c.settings.beta2 = spec.adam_beta2;
-  c.settings.eps = spec.adam_epsilon;
-  c.settings.momentum = spec.momentum;
+  std::map<std::string, double> given;
+  for (const auto& [name, text] : parse_arguments("optim_args", spec.optim_args)) {
+    const std::optional<double> x = parse_number(text);
+    if (!x) fail(Exit::usage, "E_FLAG_VALUE", cat("--optim_args ", name, ": '", printable(text), "' is no number"));
+    given[name] = *x;
+  }
+  const std::map<std::string_view, double> flags = {{"adam_beta1", spec.adam_beta1},
+                                                    {"adam_beta2", spec.adam_beta2},
+                                                    {"adam_epsilon", spec.adam_epsilon},
+                                                    {"momentum", spec.momentum}};
+  for (const RuleKey& k : rule_keys(c.rule)) {
+    if (!k.flag.empty()) given.emplace(k.name, flags.at(k.flag));
+  }
+  c.settings = rule_settings(c.rule, given);
   c.settings.nesterov = spec.nesterov;
   c.weight_decay = spec.weight_decay;
   c.clip_mode = clip_mode_from_name(spec.clip_mode);
@@ -86,6 +99,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
                     ? spec.max_steps  // 0: import and export only
                     : static_cast<int64_t>(std::ceil(epochs * static_cast<double>(sampler.windows_per_epoch())));
   c.schedule.kind = schedule_from_name(spec.lr_scheduler);
+  c.schedule.settings = parse_arguments("lr_scheduler_kwargs", spec.lr_scheduler_kwargs);
   c.schedule.lr = spec.lr;
   c.schedule.total_steps = c.max_steps;
   c.schedule.warmup_steps = resolve_warmup(spec.warmup_steps, c.max_steps);

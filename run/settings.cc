@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "data/tokenizer.h"
 #include "importer/import.h"
+#include "trainer/schedule.h"
 
 namespace amp {
 
@@ -83,6 +84,7 @@ const Setting kSettings[] = {
     {"inject_overflow", &RunSpec::inject_overflow, may_change},
 
     {"optimizer", &RunSpec::optimizer},
+    {"optim_args", &RunSpec::optim_args},
     {"lr", &RunSpec::lr},
     {"momentum", &RunSpec::momentum},
     {"nesterov", &RunSpec::nesterov},
@@ -99,6 +101,7 @@ const Setting kSettings[] = {
     {"batch_size", &RunSpec::batch_size},
     {"gradient_accumulation_steps", &RunSpec::gradient_accumulation_steps},
     {"lr_scheduler", &RunSpec::lr_scheduler},
+    {"lr_scheduler_kwargs", &RunSpec::lr_scheduler_kwargs},
     {"warmup_steps", &RunSpec::warmup_steps},
 
     {"eval_batch_size", &RunSpec::eval_batch_size, may_change},
@@ -253,6 +256,17 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
 }
 
 std::vector<std::string> optimizer_names() { return update_rule_names(); }
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const ScheduleRow* row : schedule_rows()) names.emplace_back(row->name);
+  return names;
+}
+
+bool optimizer_reads(const std::string& optimizer, std::string_view setting) {
+  const std::vector<RuleKey> keys = rule_keys(optimizer);
+  return std::any_of(keys.begin(), keys.end(), [&](const RuleKey& k) { return k.flag == setting; });
+}
 
 std::string settings_json(const RunSpec& spec) {
   nlohmann::json j = nlohmann::json::object();

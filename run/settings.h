@@ -53,6 +53,9 @@ std::map<std::string, std::string> resume_record(const RunSpec& spec);
 std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec);
 
 std::vector<std::string> optimizer_names();
+std::vector<std::string> schedule_names();
+// Whether a setting of its own (adam_beta1, momentum, ...) is one that the optimizer reads.
+bool optimizer_reads(const std::string& optimizer, std::string_view setting);
 
 // A JSON object {name: value} of what training reads and is not empty.
 std::string settings_json(const RunSpec& spec);

@@ -85,6 +85,7 @@ struct RunSpec {
 
   // Optimizer, schedule and batches
   Text optimizer = "adamw";
+  Text optim_args;  // "key=value,...": docs/optimizers.md
   double lr = 5e-5, momentum = 0;
   bool nesterov = false;
   double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
@@ -97,6 +98,7 @@ struct RunSpec {
   int64_t max_steps = -1;
   int64_t batch_size = 8, gradient_accumulation_steps = 1;
   Text lr_scheduler = "linear";
+  Text lr_scheduler_kwargs;  // "key=value,..."
   double warmup_steps = 0;
 
   // Evaluation and gates

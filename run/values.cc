@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
 
@@ -55,6 +57,34 @@ std::optional<Gate> parse_gate(std::string_view text) {
     if (name == metric) return Gate{std::string(name), std::string(text.substr(at, width)), *number};
   }
   return std::nullopt;
+}
+
+std::map<std::string, std::string> parse_arguments(std::string_view setting, const std::string& text) {
+  std::map<std::string, std::string> out;
+  const auto refuse = [&](const std::string& part) {
+    fail(Exit::usage, "E_FLAG_VALUE", cat("--", setting, ": '", printable(part), "' is not understood"),
+         "write key=value,key=value or a JSON object");
+  };
+  if (!text.empty() && text.front() == '{') {
+    const nlohmann::json j = nlohmann::json::parse(text, nullptr, false);
+    if (!j.is_object()) refuse(text);
+    for (const auto& [name, value] : j.items()) {
+      if (value.is_structured() || value.is_null()) refuse(name);
+      out[name] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+    return out;
+  }
+  for (const std::string& part : text.empty() ? std::vector<std::string>{} : split(text, ',')) {
+    const size_t eq = part.find('=');
+    const auto trimmed = [](std::string s) {
+      s.erase(0, s.find_first_not_of(' '));
+      s.erase(s.find_last_not_of(' ') + 1);
+      return s;
+    };
+    const std::string key = trimmed(part.substr(0, eq)), value = eq == std::string::npos ? "" : trimmed(part.substr(eq + 1));
+    if (key.empty() || value.empty() || !out.emplace(key, value).second) refuse(part);
+  }
+  return out;
 }
 
 }  // namespace amp

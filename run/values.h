@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,10 @@ namespace amp {
 
 using SettingValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
 std::string value_text(const SettingValue& v);  // list elements are joined by ", "
+
+// "alpha=0.9,eps=1e-6", or a JSON object, as Hugging Face writes optim_args and lr_scheduler_kwargs. Usage error
+// (E_FLAG_VALUE) naming the setting.
+std::map<std::string, std::string> parse_arguments(std::string_view setting, const std::string& text);
 
 // "3,6-8" -> {{3,3},{6,8}}: attempted steps, first and last, counted from 0. "" is none.
 using StepRanges = std::vector<std::pair<int64_t, int64_t>>;

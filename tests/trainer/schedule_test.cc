@@ -6,7 +6,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "backend/update_rules.h"
 #include "base/error.h"
+#include "tests/support.h"
 #include "tests/support.h"
 
 using namespace amp;
@@ -86,4 +88,22 @@ TEST_CASE("schedule settings are checked") {
   w.kind = "multistep";
   w.settings = {};
   CHECK_THROWS_AS(Schedule(w), Error);
+}
+
+TEST_CASE("docs/optimizers.md names every rule and schedule with its keys", "[docs]") {
+  std::ifstream f(test::source_root() + "/docs/optimizers.md");
+  const std::string text((std::istreambuf_iterator<char>(f)), {});
+  REQUIRE_FALSE(text.empty());
+  const auto named = [&](const std::string& word) {
+    INFO(word);
+    CHECK(text.find("`" + word + "`") != std::string::npos);
+  };
+  for (const ScheduleRow* row : schedule_rows()) {
+    named(row->name);
+    for (const ScheduleKey& k : row->keys) named(k.name);
+  }
+  for (const std::string& rule : update_rule_names()) {
+    named(rule);
+    for (const RuleKey& k : rule_keys(rule)) named(std::string(k.name));
+  }
 }

@@ -16,14 +16,20 @@ static std::vector<Text> optimizer_choices() {
   return {names.begin(), names.end()};
 }
 
+static std::vector<Text> schedule_choices() {
+  static const std::vector<std::string> names = schedule_names();
+  return {names.begin(), names.end()};
+}
+
 std::vector<Flag> optimizer_flags() {
   return {
       choice("optimizer", optimizer_choices(), "adamw", "Update rule; adamw decays weights apart from the gradient.")
           .same({{"adamw_torch", "adamw"}, {"adamw_torch_fused", "adamw"}, {"adamw_hf", "adamw"}, {"momentum", "sgd"}})
           .on(kTrain)
           .also({"optim", "opt"}),
+      text("optim_args", "KEY=VALUE,...", "", "Settings of the update rule by name: docs/optimizers.md.").on(kTrain),
       real("lr", "5e-5", "Peak learning rate.").at_least(0).on(kTrain).also({"learning_rate", "l"}),
-      real("momentum", "0", "Momentum of sgd.").at_least(0).below(1).on(kTrain),
+      real("momentum", "0", "Momentum of sgd and rmsprop.").at_least(0).below(1).on(kTrain),
       toggle("nesterov", "false", "Nesterov momentum in sgd.").on(kTrain),
       real("adam_beta1", "0.9", "Decay of the first moment.").at_least(0).below(1).on(kTrain).also({"beta1"}),
       real("adam_beta2", "0.999", "Decay of the second moment.").at_least(0).below(1).on(kTrain).also({"beta2"}),
@@ -65,11 +71,11 @@ std::vector<Flag> schedule_flags() {
           .at_least(1)
           .on(kTrain)
           .also({"grad_accum_steps", "accumulation_steps"}),
-      choice("lr_scheduler", {"linear", "cosine", "constant", "one_cycle"}, "linear",
-             "Learning rate after the warm-up.")
-          .same({{"linear_warmup_decay", "linear"}, {"constant_with_warmup", "constant"}, {"onecycle", "one_cycle"}})
+      choice("lr_scheduler", schedule_choices(), "linear", "How the learning rate moves: docs/optimizers.md.")
+          .same({{"linear_warmup_decay", "linear"}, {"onecycle", "one_cycle"}, {"wsd", "warmup_stable_decay"}})
           .on(kTrain)
           .also({"lr_scheduler_type", "sched"}),
+      text("lr_scheduler_kwargs", "KEY=VALUE,...", "", "Settings of the schedule by name: docs/optimizers.md.").on(kTrain),
       real("warmup_steps", "0", "Steps of rising learning rate: a whole number, or a fraction (below 1) of all steps.")
           .at_least(0)
           .on(kTrain)

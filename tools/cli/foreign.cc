@@ -22,8 +22,6 @@ static constexpr std::array kForeign{
     std::pair{"half_precision_backend", "use --use_fp16 or --use_bf16"},
     std::pair{"amp_dtype", "use --use_fp16 or --use_bf16"},
     std::pair{"text_column_delimiter", "use --text_columns A --text_columns B for a pair; --delimiter is the file's"},
-    std::pair{"lr_scheduler_kwargs", "the schedules have no parameters but --warmup_steps"},
-    std::pair{"optim_args", "use --adam_beta1, --adam_beta2, --adam_epsilon, --momentum"},
     std::pair{"gradient_checkpointing", "not built; lower --batch_size and raise --gradient_accumulation_steps"},
     std::pair{"auto_find_batch_size", "--dry_run says how much memory a batch needs"},
     std::pair{"fp16_full_eval", "evaluation follows the precision plan, as training does"},

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "run/settings.h"
 #include "tools/cli/options.h"
 
 namespace amp::cli {
@@ -72,9 +73,10 @@ void training_rules(Options& o) {
     contradict(o, "nesterov", o.str("optimizer") != "sgd" ? "optimizer" : "momentum",
                "Nesterov momentum needs sgd with a momentum", "add --optimizer sgd --momentum 0.9");
   }
-  if (o.source("momentum") == Source::command_line && o.num("momentum") > 0 && o.str("optimizer") != "sgd") {
-    o.warnings.push_back(
-        cat("--momentum has no effect with --optimizer ", o.str("optimizer"), ": adam uses --adam_beta1"));
+  for (const std::string_view name : {"momentum", "adam_beta1", "adam_beta2", "adam_epsilon"}) {
+    if (o.source(name) != Source::command_line || optimizer_reads(o.str("optimizer"), name)) continue;
+    o.warnings.push_back(cat("--", name, " has no effect with --optimizer ", o.str("optimizer"),
+                             ": --optim_args sets what that has"));
   }
   const double warmup = o.num("warmup_steps");
   if (warmup >= 1 && warmup != std::floor(warmup)) {
