@@ -176,9 +176,9 @@ bool irregular(const Values& v) {
 }
 
 // A square or fourth root of a whole number, or one over it: what attention scales its scores by, computed from a shape.
-// A whole number itself is not taken for one: parameters begin at such (a logit bias at -10).
+// Neither a whole number nor one over it is taken for one: parameters begin at such (-10, 0.1).
 bool root_of_whole(double x) {
-  if (!(x > 0) || x == std::floor(x)) return false;
+  if (!(x > 0) || x == std::floor(x) || std::fabs(1 / x - std::round(1 / x)) <= 1e-6 / x) return false;
   const double square = x * x, fourth = square * square;
   for (const double y : {square, 1 / square, fourth, 1 / fourth}) {
     const double whole = std::round(y);
