@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import common
 
@@ -27,7 +28,7 @@ def reasons(r):
         out.append(f"gradients of {text} ({worst})")
     steps = [f"{k} {r[k]:.2g}" for k in KINDS if (r.get(k) or 0) > 1]
     if steps:
-        why = "trains what PyTorch does not: see above" if r["wrong"] else "misses weights: see above" if r["missed"] else "unexplained"
+        why = "trains what PyTorch does not: see above" if r["wrong"] else "misses weights: see above" if r["missed"] else "see below"
         out.append(f"ten steps, as multiples of the tolerance: {', '.join(steps)} ({why})")
     return out
 
@@ -98,6 +99,7 @@ def text(rows, index, facts, torch_version):
     lines += ["## Deviations", ""]
     deviations = [(r["entry"], reasons(r)) for r in rows]
     lines += [f"- {entry}: {'; '.join(why)}" for entry, why in deviations if why] or ["None."]
+    lines += ["", (Path(__file__).parent / "unprepared_notes.md").read_text().rstrip()]
     lines += ["", "## What the exporters refused", ""]
     lines += [f"- {e['name']}_{e['exporter']}: {e['error'][:160]}" for e in failed] or ["Nothing."]
     return "\n".join(lines) + "\n"
