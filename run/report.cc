@@ -76,7 +76,7 @@ void describe_start(Session& session, const PrecisionPlan& plan, const TrainerCo
       arithmetic(plan)));
   log.info(cat("data: ", with_thousands(samples), " samples, ", config.max_steps, " steps of ",
                config.sampler.batch_size, " x ", config.sampler.accumulation));
-  log.info(cat("memory: ", session.bill()));
+  log.info(cat("memory: ", session.memory_text()));
 }
 
 void tell_profile(const std::map<std::string, double>& seconds, const Log& log) {

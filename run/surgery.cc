@@ -1,5 +1,7 @@
 #include "run/surgery.h"
 
+#include <map>
+
 #include "backend/interpreter.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -184,8 +186,13 @@ Trainable make_trainable(const RunSpec& spec, SourceGraph& g, const std::vector<
     d.asked = spec.dropout.asked();
     d.outputs = outputs;
     t.dropout = insert_dropout(g, d, lines);
-    const std::vector<std::string> more = describe_dropout(t.dropout);
-    lines.insert(lines.end(), more.begin(), more.end());
+    std::map<std::string, int64_t> places;
+    for (const DropoutSpot& spot : t.dropout)
+      ++places[cat(spot.ratio, " on ", spot.kind == "file" ? "the file's own nodes" : spot.kind)];
+    std::vector<std::string> words;
+    for (const auto& [what, n] : places) words.push_back(cat(what, " (", n, ")"));
+    if (!words.empty()) lines.push_back(cat("dropout: ", join(words, ", ")));
+    for (const std::string& line : describe_dropout(t.dropout)) log.detail(line);
   }
   if (!spec.lora.empty()) {
     LoraOptions l = parse_lora(spec.lora);

@@ -74,12 +74,22 @@ std::shared_ptr<const Graph> Session::train_graph(const Losses& losses, const Te
   return compiler_.compile({GraphForm::train, &losses, {}, batch});
 }
 
-std::string Session::bill() const {
+static std::string mebibytes(int64_t bytes) {
+  const int64_t tenths = (bytes * 10 + (1 << 19)) >> 20;
+  return tenths < 1 ? "under 0.1 MiB" : cat(tenths / 10, '.', tenths % 10, " MiB");
+}
+
+std::string Session::memory_text() const {
   const int64_t wide = size_of(float_type());
-  return cat("parameters ", with_thousands(layout().size() * wide), " B, gradients ",
-             with_thousands(arena_.grads() ? layout().trained_size() * wide : 0), " B, 16-bit copies ",
-             with_thousands(copies().bytes()), " B, activations ", with_thousands(activation_bytes()), " B, programs ",
-             programs());
+  std::vector<std::string> parts;
+  const auto part = [&](const char* what, int64_t bytes) {
+    if (bytes > 0) parts.push_back(cat(what, " ", mebibytes(bytes)));
+  };
+  part("parameters", layout().size() * wide);
+  part("gradients", arena_.grads() ? layout().trained_size() * wide : 0);
+  part("16-bit copies", copies().bytes());
+  part("activations", activation_bytes());
+  return join(parts, ", ");
 }
 
 }  // namespace amp

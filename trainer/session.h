@@ -73,7 +73,7 @@ class Session {
 
   int64_t activation_bytes() const { return programs_.activation_bytes(); }
   size_t programs() const { return programs_.size(); }
-  std::string bill() const;  // memory, for people
+  std::string memory_text() const;  // for people: "parameters 65.8 MiB, gradients 65.8 MiB, ..."
 
   // Whether a training micro-batch of it is computed without padding.
   bool packs(const Losses& losses, const Tensors& batch);
