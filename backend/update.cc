@@ -36,6 +36,12 @@ ClipMode clip_mode_from_name(const std::string& name) {
   unknown("clip_mode", name, {"norm", "inf", "value"});
 }
 
+std::vector<RuleKey> rule_keys(std::string_view rule) {
+  std::vector<RuleKey> keys;
+  with_update_rule(rule, [&](auto r) { keys.assign(std::begin(r.keys), std::end(r.keys)); });
+  return keys;
+}
+
 RuleSettings rule_settings(const std::string& rule, const std::map<std::string, double>& given) {
   RuleSettings s;
   std::vector<std::string> names;

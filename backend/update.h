@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/program.h"
@@ -31,6 +32,7 @@ enum class ClipMode : uint8_t { norm2, norm_inf, value };
 ClipMode clip_mode_from_name(const std::string& name);       // "norm", "inf", "value"; usage error
 std::string update_rule_from_name(const std::string& name);  // the name, if there is such a rule; usage error
 
+std::vector<RuleKey> rule_keys(std::string_view rule);  // what it may be set to
 // The rule's defaults with what is given, by the names of its keys. Usage error (E_FLAG_VALUE) for a key that it lacks.
 RuleSettings rule_settings(const std::string& rule, const std::map<std::string, double>& given);
 

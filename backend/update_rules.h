@@ -33,12 +33,6 @@ inline std::vector<std::string> update_rule_names() {
   return std::apply([](auto... rule) { return std::vector<std::string>{std::string(rule.name)...}; }, UpdateRules{});
 }
 
-inline std::vector<RuleKey> rule_keys(std::string_view name) {
-  std::vector<RuleKey> keys;
-  with_update_rule(name, [&](auto rule) { keys.assign(std::begin(rule.keys), std::end(rule.keys)); });
-  return keys;
-}
-
 inline int moments_of(std::string_view name, const RuleSettings& settings) {
   int n = 0;
   with_update_rule(name, [&](auto rule) { n = rule.moments(settings); });

@@ -7,6 +7,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "backend/update.h"
 #include "backend/update_rules.h"
 #include "base/checksum.h"
 #include "base/error.h"

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "backend/update.h"
 #include "backend/update_rules.h"
 #include "base/error.h"
 #include "tests/support.h"
