@@ -175,8 +175,8 @@ bool irregular(const Values& v) {
   return static_cast<int64_t>(seen.size()) * 10 >= looked * 9;
 }
 
-// A square or fourth root of a whole number, or one over it: what attention scales its scores by, computed from a shape.
-// Neither a whole number nor one over it is taken for one: parameters begin at such (-10, 0.1).
+// A square or fourth root of a whole number, or one over it: what attention scales its scores by, computed from a
+// shape. Neither a whole number nor one over it is taken for one: parameters begin at such (-10, 0.1).
 bool root_of_whole(double x) {
   if (!(x > 0) || x == std::floor(x) || std::fabs(1 / x - std::round(1 / x)) <= 1e-6 / x) return false;
   const double square = x * x, fourth = square * square;

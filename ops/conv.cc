@@ -1,4 +1,5 @@
-// Conv: ONNX 1+; com.microsoft FusedConv. Core operators, 2-d and 3-d, all attributes explicit (backend/sliding_window.h):
+// Conv: ONNX 1+; com.microsoft FusedConv. Core operators, 2-d and 3-d, all attributes explicit
+// (backend/sliding_window.h):
 //
 //   Conv(x, w, bias?)       y[n,m,o] = bias[m] + sum_{c,k} w[m,c,k] x[n,c, o stride + k dilation - pad]
 //   ConvGradX(dy, w) {dims} the transpose in x: also ConvTranspose's forward

@@ -9,8 +9,8 @@
 
 namespace amp {
 
-// The CPU (always for fp64), or the GPU that --device cuda asks for or --device auto finds. Opened once. E_DEVICE_UNAVAILABLE says why
-// not.
+// The CPU (always for fp64), or the GPU that --device cuda asks for or --device auto finds. Opened once.
+// E_DEVICE_UNAVAILABLE says why not.
 Device& choose_device(const RunSpec& spec, bool fp64, const Log& log);
 
 // Of a GPU that choose_device() gave; none for the CPU.

@@ -81,7 +81,8 @@ std::map<std::string, std::string> parse_arguments(std::string_view setting, con
       s.erase(s.find_last_not_of(' ') + 1);
       return s;
     };
-    const std::string key = trimmed(part.substr(0, eq)), value = eq == std::string::npos ? "" : trimmed(part.substr(eq + 1));
+    const std::string key = trimmed(part.substr(0, eq)),
+                      value = eq == std::string::npos ? "" : trimmed(part.substr(eq + 1));
     if (key.empty() || value.empty() || !out.emplace(key, value).second) refuse(part);
   }
   return out;

@@ -1,5 +1,5 @@
-// The verbs of the command line, one file each. Each returns the process's exit code or throws an Error. They turn flags
-// into what run/ takes, and print what it gives back.
+// The verbs of the command line, one file each. Each returns the process's exit code or throws an Error. They turn
+// flags into what run/ takes, and print what it gives back.
 #pragma once
 
 #include "tools/cli/options.h"

@@ -1,5 +1,5 @@
-// Adadelta (Zeiler 2012, arXiv:1212.5701) as torch.optim.Adadelta: s = rho s + (1 - rho) g^2, d = g sqrt(a + eps) / sqrt(s
-// + eps), a = rho a + (1 - rho) d^2, p -= lr d. Its learning rate is about 1. Decay is added to the gradient.
+// Adadelta (Zeiler 2012, arXiv:1212.5701) as torch.optim.Adadelta: s = rho s + (1 - rho) g^2, d = g sqrt(a + eps) /
+// sqrt(s + eps), a = rho a + (1 - rho) d^2, p -= lr d. Its learning rate is about 1. Decay is added to the gradient.
 #pragma once
 
 #include "backend/update_rule.h"

@@ -1,5 +1,5 @@
-// Lion (Chen et al. 2023, arXiv:2302.06675): p -= lr sign(beta1 m + (1 - beta1) g), m = beta2 m + (1 - beta2) g; decay is
-// decoupled.
+// Lion (Chen et al. 2023, arXiv:2302.06675): p -= lr sign(beta1 m + (1 - beta1) g), m = beta2 m + (1 - beta2) g;
+// decay is decoupled.
 #pragma once
 
 #include "backend/update_rule.h"

@@ -10,7 +10,6 @@
 #include "backend/update_rules.h"
 #include "base/error.h"
 #include "tests/support.h"
-#include "tests/support.h"
 
 using namespace amp;
 using nlohmann::json;

@@ -75,7 +75,8 @@ std::vector<Flag> schedule_flags() {
           .same({{"linear_warmup_decay", "linear"}, {"onecycle", "one_cycle"}, {"wsd", "warmup_stable_decay"}})
           .on(kTrain)
           .also({"lr_scheduler_type", "sched"}),
-      text("lr_scheduler_kwargs", "KEY=VALUE,...", "", "Settings of the schedule by name: docs/optimizers.md.").on(kTrain),
+      text("lr_scheduler_kwargs", "KEY=VALUE,...", "", "Settings of the schedule by name: docs/optimizers.md.")
+          .on(kTrain),
       real("warmup_steps", "0", "Steps of rising learning rate: a whole number, or a fraction (below 1) of all steps.")
           .at_least(0)
           .on(kTrain)

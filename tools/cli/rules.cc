@@ -75,8 +75,8 @@ void training_rules(Options& o) {
   }
   for (const std::string_view name : {"momentum", "adam_beta1", "adam_beta2", "adam_epsilon"}) {
     if (o.source(name) != Source::command_line || optimizer_reads(o.str("optimizer"), name)) continue;
-    o.warnings.push_back(cat("--", name, " has no effect with --optimizer ", o.str("optimizer"),
-                             ": --optim_args sets what that has"));
+    o.warnings.push_back(
+        cat("--", name, " has no effect with --optimizer ", o.str("optimizer"), ": --optim_args sets what that has"));
   }
   const double warmup = o.num("warmup_steps");
   if (warmup >= 1 && warmup != std::floor(warmup)) {

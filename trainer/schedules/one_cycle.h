@@ -1,5 +1,5 @@
-// torch.optim.lr_scheduler.OneCycleLR (Smith and Topin 2017): up from lr / div_factor over pct_start of the run, down to lr /
-// div_factor / final_div_factor, in two phases or (three_phase) in three; the momentum is not cycled.
+// torch.optim.lr_scheduler.OneCycleLR (Smith and Topin 2017): up from lr / div_factor over pct_start of the run, down
+// to lr / div_factor / final_div_factor, in two phases or (three_phase) in three; the momentum is not cycled.
 #pragma once
 
 #include "trainer/schedules/row.h"

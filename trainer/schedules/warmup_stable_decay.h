@@ -1,5 +1,5 @@
-// Warm-up, stable, decay (Hu et al. 2024, arXiv:2404.06395) as transformers.optimization.get_wsd_schedule: the shapes of
-// warm-up and decay are linear, cosine or 1-sqrt.
+// Warm-up, stable, decay (Hu et al. 2024, arXiv:2404.06395) as transformers.optimization.get_wsd_schedule: the shapes
+// of warm-up and decay are linear, cosine or 1-sqrt.
 #pragma once
 
 #include "trainer/schedules/row.h"
