@@ -2,6 +2,7 @@
 // weights, moments, EMA and 16-bit copies, through overflows, for every method and way of clipping.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "backend/device.h"
@@ -11,7 +12,7 @@
 namespace amp::test {
 
 struct UpdateSetting {
-  const char* name;
+  std::string name;
   OptimizerConfig optimizer;
   LossScaleConfig scale;
 };
