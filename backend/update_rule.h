@@ -64,6 +64,16 @@ struct RuleStep {
   double facts[kRuleFacts] = {};
 };
 
+// What a rule of one formula, whatever its settings, is made of.
+template <class Element>
+struct RuleOf {
+  static int moments(const RuleSettings&) { return Element::moments; }
+  template <class F>
+  static void visit(const RuleSettings&, F&& f) {
+    f(Element{});
+  }
+};
+
 // from + weight (to - from) as torch.lerp computes it: exact at both ends.
 template <class T>
 AMP_INLINE HD inline T rule_lerp(T from, T to, T weight) {

@@ -28,15 +28,10 @@ struct AdadeltaElement {
   }
 };
 
-struct Adadelta {
+struct Adadelta : RuleOf<AdadeltaElement> {
   static constexpr std::string_view name = "adadelta";
   static constexpr RuleKey keys[] = {{"rho", &RuleSettings::alpha, 0.9, 0, 1},
                                      {"eps", &RuleSettings::eps, 1e-6, 0, kNoLimit}};
-  static int moments(const RuleSettings&) { return 2; }
-  template <class F>
-  static void visit(const RuleSettings&, F&& f) {
-    f(AdadeltaElement{});
-  }
 };
 
 }  // namespace amp

@@ -29,16 +29,11 @@ struct AdagradElement {
   }
 };
 
-struct Adagrad {
+struct Adagrad : RuleOf<AdagradElement> {
   static constexpr std::string_view name = "adagrad";
   static constexpr RuleKey keys[] = {{"lr_decay", &RuleSettings::lr_decay, 0, 0, kNoLimit},
                                      {"initial_accumulator_value", &RuleSettings::initial_accumulator, 0, 0, kNoLimit},
                                      {"eps", &RuleSettings::eps, 1e-10, 0, kNoLimit}};
-  static int moments(const RuleSettings&) { return 1; }
-  template <class F>
-  static void visit(const RuleSettings&, F&& f) {
-    f(AdagradElement{});
-  }
 };
 
 }  // namespace amp

@@ -30,14 +30,9 @@ struct AdamaxElement {
   }
 };
 
-struct Adamax {
+struct Adamax : RuleOf<AdamaxElement> {
   static constexpr std::string_view name = "adamax";
   static constexpr RuleKey keys[] = {kBeta1, kBeta2, kEps};
-  static int moments(const RuleSettings&) { return 2; }
-  template <class F>
-  static void visit(const RuleSettings&, F&& f) {
-    f(AdamaxElement{});
-  }
 };
 
 }  // namespace amp

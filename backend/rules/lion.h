@@ -31,14 +31,9 @@ struct LionElement {
   }
 };
 
-struct Lion {
+struct Lion : RuleOf<LionElement> {
   static constexpr std::string_view name = "lion";
   static constexpr RuleKey keys[] = {kBeta1, {"beta2", &RuleSettings::beta2, 0.99, 0, 1}};
-  static int moments(const RuleSettings&) { return 1; }
-  template <class F>
-  static void visit(const RuleSettings&, F&& f) {
-    f(LionElement{});
-  }
 };
 
 }  // namespace amp

@@ -52,14 +52,9 @@ struct NAdamElement {
 };
 
 template <bool Decoupled>
-struct NAdamFamily {
+struct NAdamFamily : RuleOf<NAdamElement<Decoupled>> {
   static constexpr RuleKey keys[] = {
       kBeta1, kBeta2, kEps, {"momentum_decay", &RuleSettings::momentum_decay, 0.004, 0, kNoLimit}};
-  static int moments(const RuleSettings&) { return 2; }
-  template <class F>
-  static void visit(const RuleSettings&, F&& f) {
-    f(NAdamElement<Decoupled>{});
-  }
 };
 
 struct NAdam : NAdamFamily<false> {

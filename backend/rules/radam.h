@@ -48,13 +48,8 @@ struct RAdamElement {
 };
 
 template <bool Decoupled>
-struct RAdamFamily {
+struct RAdamFamily : RuleOf<RAdamElement<Decoupled>> {
   static constexpr RuleKey keys[] = {kBeta1, kBeta2, kEps};
-  static int moments(const RuleSettings&) { return 2; }
-  template <class F>
-  static void visit(const RuleSettings&, F&& f) {
-    f(RAdamElement<Decoupled>{});
-  }
 };
 
 struct RAdam : RAdamFamily<false> {
