@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "importer/edit.h"
+
 namespace amp {
 
 namespace {
@@ -26,18 +28,9 @@ bool over_classes(const SourceGraph& g, const SourceNode& n) {
 }
 
 bool learns(const SourceGraph& g, int value) {
-  std::vector<bool> seen(g.values.size(), false);
-  std::vector<int> stack{value};
-  while (!stack.empty()) {
-    const int v = stack.back();
-    stack.pop_back();
-    if (v < 0 || seen[static_cast<size_t>(v)]) continue;
-    seen[static_cast<size_t>(v)] = true;
-    const SourceValue& x = g.values[static_cast<size_t>(v)];
-    if (x.kind == SourceKind::parameter && x.trainable) return true;
-    if (x.producer < 0) continue;
-    const auto& in = g.nodes[static_cast<size_t>(x.producer)].inputs;
-    stack.insert(stack.end(), in.begin(), in.end());
+  const std::vector<char> needed = upstream_of(g, {value});
+  for (size_t v = 0; v < needed.size(); ++v) {
+    if (needed[v] && g.values[v].kind == SourceKind::parameter && g.values[v].trainable) return true;
   }
   return false;
 }

@@ -10,6 +10,7 @@
 #include "base/npz.h"
 #include "base/text.h"
 #include "importer/describe.h"
+#include "importer/edit.h"
 #include "run/device.h"
 
 namespace amp {
@@ -119,19 +120,13 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
 namespace {
 // Parameters from which a node can be reached, by shown name.
 std::set<std::string> blocked_parameters(const SourceGraph& g, int node) {
+  std::vector<int> from = g.nodes[static_cast<size_t>(node)].inputs;
+  std::erase(from, -1);
+  const std::vector<char> needed = upstream_of(g, from);
   std::set<std::string> names;
-  std::vector<bool> seen(g.values.size(), false);
-  std::vector<int> stack(g.nodes[static_cast<size_t>(node)].inputs);
-  while (!stack.empty()) {
-    const int v = stack.back();
-    stack.pop_back();
-    if (v < 0 || seen[static_cast<size_t>(v)]) continue;
-    seen[static_cast<size_t>(v)] = true;
-    const SourceValue& x = g.values[static_cast<size_t>(v)];
-    if (x.kind == SourceKind::parameter && x.trainable) names.insert(g.shown(v));
-    if (x.producer >= 0)
-      stack.insert(stack.end(), g.nodes[static_cast<size_t>(x.producer)].inputs.begin(),
-                   g.nodes[static_cast<size_t>(x.producer)].inputs.end());
+  for (size_t v = 0; v < needed.size(); ++v) {
+    if (needed[v] && g.values[v].kind == SourceKind::parameter && g.values[v].trainable)
+      names.insert(g.shown(static_cast<int>(v)));
   }
   return names;
 }
