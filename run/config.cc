@@ -40,12 +40,8 @@ OptimizerConfig optimizer_config(const RunSpec& spec) {
     if (!x) fail(Exit::usage, "E_FLAG_VALUE", cat("--optim_args ", name, ": '", printable(text), "' is no number"));
     given[name] = *x;
   }
-  const std::map<std::string_view, double> flags = {{"adam_beta1", spec.adam_beta1},
-                                                    {"adam_beta2", spec.adam_beta2},
-                                                    {"adam_epsilon", spec.adam_epsilon},
-                                                    {"momentum", spec.momentum}};
   for (const RuleKey& k : rule_keys(c.rule)) {
-    if (!k.flag.empty()) given.emplace(k.name, flags.at(k.flag));
+    if (!k.flag.empty()) given.emplace(k.name, std::get<double>(value_of(spec, setting_named(k.flag))));
   }
   c.settings = rule_settings(c.rule, given);
   c.settings.nesterov = spec.nesterov;
