@@ -195,23 +195,3 @@ TEST_CASE("asking for a flag that does not exist, or as another type, is a bug a
     }
   }
 }
-
-TEST_CASE("what a resumed run must have in common is every setting that is not marked changeable", "[cli]") {
-  const auto fixed = [](std::vector<std::string> words) { return train(std::move(words)).fixed_settings(); };
-  const auto plain = fixed({});
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--adam_beta1", "0.8"},
-                                                                                     {"--clip_mode", "inf"},
-                                                                                     {"--decay_exclude", "none"},
-                                                                                     {"--lower_case", "false"},
-                                                                                     {"--label_smoothing", "0.1"},
-                                                                                     {"--text_columns", "a"},
-                                                                                     {"--seed", "7"}}) {
-    INFO(words[0]);
-    const auto changed = fixed(words);
-    CHECK(changed != plain);
-    CHECK(changed.at(words[0].substr(2)) == words[1]);
-  }
-  CHECK(fixed({"--threads", "1", "--logging_steps", "3", "--save_steps", "5", "--resume", "auto", "--quiet", "true",
-               "--output_dir", "elsewhere", "--export_precision", "fp16"}) == plain);
-  CHECK(plain.count("train") == 0);  // files are compared by content
-}

@@ -105,7 +105,6 @@ struct Flag {
   bool split_commas = false;  // a list element "a,b" is two
   bool json = false;          // an element may be JSON, handed on as text
   bool recorded = true;       // part of the effective configuration
-  bool may_change = false;    // a resumed run may have another value; all others must be equal
 
   Flag& at_least(double v) {
     low = v;
@@ -164,10 +163,6 @@ struct Flag {
   }
   Flag& unrecorded() {
     recorded = false;
-    return *this;
-  }
-  Flag& changeable() {
-    may_change = true;
     return *this;
   }
 

@@ -9,8 +9,7 @@ std::vector<Flag> model_flags() {
       text("model", "FILE", "", "The ONNX file; the same as the first word without a flag.")
           .on(kRun | kExport)
           .needed(kRun | kExport)
-          .also({"model_name_or_path", "onnx_path"})
-          .changeable(),
+          .also({"model_name_or_path", "onnx_path"}),
       choice("task",
              {"auto", "classification", "regression", "multilabel", "token", "span", "segmentation", "retrieval"},
              "auto",
@@ -53,8 +52,7 @@ std::vector<Flag> model_flags() {
            "first floating output).")
           .on(kGraph | only(Verb::eval)),
       text("teacher", "FILE", "", "A second ONNX file to distil from: adds the loss distill (docs/losses.md).")
-          .on(kTrain)
-          .changeable(),
+          .on(kTrain),
       real("teacher_weight", "0.5", "Weight of the teacher; the other losses weigh one minus it.")
           .at_least(0)
           .at_most(1)
@@ -123,12 +121,10 @@ std::vector<Flag> data_flags() {
       text("train", "FILE", "", "Training data: .csv, .tsv, .jsonl, or tensors in .safetensors, .npz.")
           .on(kTrain)
           .needed(kTrain)
-          .also({"train_file"})
-          .changeable(),
+          .also({"train_file"}),
       text("val", "FILE", "", "Validation data in the same format.")
           .on(in(Verb::train, Verb::eval))
-          .also({"validation_file", "val_file", "eval_file", "dev"})
-          .changeable(),
+          .also({"validation_file", "val_file", "eval_file", "dev"}),
       text("inputs", "FILE", "", "Tensors named by graph input, and label where a loss is asked.")
           .on(in(Verb::eval, Verb::predict, Verb::grad))
           .needed(in(Verb::predict, Verb::grad))
@@ -149,12 +145,8 @@ std::vector<Flag> data_flags() {
           "tokenizer.json, vocab.json with merges.txt, spiece.model or vocab.txt, or their folder. Default: beside the "
           "model.")
           .on(kText)
-          .also({"tokenizer_name", "tokenizer_file"})
-          .changeable(),
-      text("vocab", "FILE", "", "WordPiece vocabulary, one token a line.")
-          .on(kText)
-          .also({"vocab_path", "vocab_file"})
-          .changeable(),
+          .also({"tokenizer_name", "tokenizer_file"}),
+      text("vocab", "FILE", "", "WordPiece vocabulary, one token a line.").on(kText).also({"vocab_path", "vocab_file"}),
       toggle("lower_case", "true", "Lower-case and strip accents before tokenizing (uncased models).")
           .on(kText)
           .also({"do_lower_case"}),
@@ -169,8 +161,7 @@ std::vector<Flag> data_flags() {
           .on(kFeed),
       whole("max_answer_length", "30", "Longest answer, in tokens, that a span predicts (questions).")
           .at_least(1)
-          .on(in(Verb::train, Verb::eval))
-          .changeable(),
+          .on(in(Verb::train, Verb::eval)),
       whole("pad_to_multiple", "8", "Sequence length of a batch is rounded up to a multiple of this.")
           .at_least(1)
           .on(kFeed)

@@ -16,8 +16,7 @@ std::vector<Flag> precision_flags() {
       text("precision_plan", "FILE", "",
            "Op-list JSON: what computes in which type, by operator, node, tensor or parameter.")
           .on(kPlanned)
-          .also({"amp_config", "op_list"})
-          .changeable(),
+          .also({"amp_config", "op_list"}),
       text("calibrate", "FILE", "",
            "Measure on this training data which nodes can run in 16 bits, and find the cheapest plan that stays "
            "accurate.")
@@ -26,14 +25,12 @@ std::vector<Flag> precision_flags() {
       whole("calibrate_batches", "4", "Batches to measure on: plan --calibrate, and --amp_level auto.")
           .at_least(1)
           .on(in(Verb::plan, Verb::train))
-          .also({"batches"})
-          .changeable(),
+          .also({"batches"}),
       real("calibrate_rtol", "0",
            "Largest relative error of loss and gradients against fp32 that a plan may have; 0: 0.01 for fp16, 0.08 for "
            "bf16.")
           .at_least(0)
-          .on(in(Verb::plan, Verb::train))
-          .changeable(),
+          .on(in(Verb::plan, Verb::train)),
       choice("format", {"auto", "text", "json", "dot", "html"}, "auto",
              "What plan writes; auto: by the extension of --out (.json, .dot, .html), a table without it.")
           .on(only(Verb::plan)),
@@ -79,12 +76,10 @@ std::vector<Flag> scaling_flags() {
       whole("scale_hysteresis", "1", "Overflows before the scale falls.").at_least(1).on(kTrain),
       whole("max_consecutive_skips", "50", "Stop (exit 8) after so many skipped steps in a row; 0: never.")
           .at_least(0)
-          .on(kTrain)
-          .changeable(),
+          .on(kTrain),
       text("inject_overflow", "STEPS", "", "Drill: put +inf into a real gradient at these attempted steps, e.g. 3,6-8.")
           .checked(normal_steps, "steps and ranges counted from 0, such as 3,6-8")
-          .on(kTrain)
-          .changeable(),
+          .on(kTrain),
   };
 }
 

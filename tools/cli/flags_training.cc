@@ -89,13 +89,11 @@ std::vector<Flag> evaluation_flags() {
       whole("eval_batch_size", "0", "Rows of an evaluation batch; 0: --batch_size.")
           .at_least(0)
           .on(kData)
-          .also({"per_device_eval_batch_size", "validation_batch_size", "vb"})
-          .changeable(),
+          .also({"per_device_eval_batch_size", "validation_batch_size", "vb"}),
       whole("eval_steps", "0", "Evaluate every N steps as well as at the end of each epoch; 0: only there.")
           .at_least(0)
           .on(kTrain)
-          .also({"validation_steps"})
-          .changeable(),
+          .also({"validation_steps"}),
       choice("metric_for_best_model", metric_choices(), "auto", "What makes a model the best one; auto: by the task.")
           .same({{"eval_accuracy", "accuracy"},
                  {"eval_loss", "loss"},
@@ -106,15 +104,13 @@ std::vector<Flag> evaluation_flags() {
           .also({"eval_metric", "metric_name"}),
       whole("early_stopping_patience", "0", "Stop after so many evaluations without a better one; 0: never.")
           .at_least(0)
-          .on(kTrain)
-          .changeable(),
+          .on(kTrain),
       list("require", "METRIC>=X",
            "Quality gate on the final metrics: exit 12 when missed, e.g. accuracy>=0.85 (repeatable).")
           .checked(normal_gate,
                    "a metric of the task (loss, accuracy, macro_f1, micro_f1, exact_match, miou, pearson ...), then "
                    ">=, >, <= or <, then a number")
-          .on(in(Verb::train, Verb::eval))
-          .changeable(),
+          .on(in(Verb::train, Verb::eval)),
   };
 }
 

@@ -68,15 +68,6 @@ bool Options::offer(std::string_view name, std::vector<std::string> texts, Sourc
   return true;
 }
 
-std::map<std::string, std::string> Options::fixed_settings() const {
-  std::map<std::string, std::string> out;
-  for (const Flag& f : flags()) {
-    if (amp::cli::has(f.verbs, verb) && f.recorded && !f.may_change)
-      out[std::string(f.name)] = value_text(value(f.name));
-  }
-  return out;
-}
-
 std::string plain_text(const Found& found, std::string_view text) {
   const Alias* alias = found.alias;
   if (alias && alias->fraction) {

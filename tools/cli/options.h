@@ -6,7 +6,6 @@
 // A name that no flag has, or an accessor of the wrong type, is a bug of ours and says so.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,9 +42,6 @@ class Options {
   Source source(std::string_view name) const;
   const std::string& origin(
       std::string_view name) const;  // "environment variable ONNX_AMP_LR", "config.json"; "" by default
-
-  // What a run must have in common with the one it resumes: the values of this verb's flags, by name.
-  std::map<std::string, std::string> fixed_settings() const;
 
   // Sets a flag from a source unless something of higher precedence has set it; true when it took. A precision plan
   // or preset offers its loss_scale keys so after parsing; call resolve() again then.
