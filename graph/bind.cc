@@ -196,6 +196,18 @@ bool fixed_sizes(const SourceGraph& g) {
 
 using Leaf = std::function<ValueId(int)>;  // a source value that no node makes
 
+const OnnxOp& op_of(const SourceNode& node) {
+  if (const OnnxOp* op = find_onnx_op(node.domain, node.op, node.version)) return *op;
+  fail(Exit::unsupported, "E_OP_DOMAIN",
+       cat("operator ", node.domain.empty() ? "" : node.domain + "::", node.op, " is not supported"));
+}
+
+[[noreturn]] void refuse_sequence(const SourceGraph& g, int output) {
+  fail(Exit::unsupported, "E_VALUE_TYPE",
+       cat("graph output '", printable(g.values[static_cast<size_t>(output)].name), "' is a sequence"),
+       "name tensors as outputs with --output");
+}
+
 // The live nodes of a graph in their order; `own_origin`: nodes are stamped with their index, else with what is set.
 // faults: where errors go; without it the first one is thrown.
 Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const BindOptions& o, Builder& b,
@@ -225,10 +237,7 @@ Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const Bi
     };
     if (faults && std::any_of(node.inputs.begin(), node.inputs.end(), missing)) continue;
     try {
-      const OnnxOp* op = find_onnx_op(node.domain, node.op, node.version);
-      if (!op)
-        fail(Exit::unsupported, "E_OP_DOMAIN",
-             cat("operator ", node.domain.empty() ? "" : node.domain + "::", node.op, " is not supported"));
+      const OnnxOp& op = op_of(node);
       std::vector<ValueId> in;
       for (const int v : node.inputs) in.push_back(v < 0 ? ValueId{} : leaf(v));
       check_inputs(RegisterSignatures::onnx, node.domain, node.op, b.graph(), in);
@@ -237,17 +246,14 @@ Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const Bi
       if (own_origin) b.origin = Origin{static_cast<int>(n)};
       Lowering l(b, node, std::move(in), out_wanted, o);
       const int32_t before = b.graph().n_values();
-      op->lower(l);
+      op.lower(l);
       budget.check(b.graph(), before);
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (!out_wanted[i]) continue;
         if (!l.outputs()[i]) fail(Exit::unsupported, "E_OP_CASE", cat(node.op, ": output ", i, " is not supported"));
         if (own_origin && list_of(b.graph(), l.outputs()[i]) &&
-            std::find(outputs.begin(), outputs.end(), node.outputs[i]) != outputs.end()) {
-          fail(Exit::unsupported, "E_VALUE_TYPE",
-               cat("graph output '", printable(g.values[static_cast<size_t>(node.outputs[i])].name), "' is a sequence"),
-               "name tensors as outputs with --output");
-        }
+            std::find(outputs.begin(), outputs.end(), node.outputs[i]) != outputs.end())
+          refuse_sequence(g, node.outputs[i]);
         bound.values[static_cast<size_t>(node.outputs[i])] = l.outputs()[i];
       }
     } catch (const std::exception&) {

@@ -30,33 +30,18 @@ int find_cut(const SourceGraph& g, const std::string& name) {
   return v;
 }
 
-}  // namespace
-
-int cut_graph(SourceGraph& g, const std::string& name, std::vector<std::string>& lines) {
-  const int at = find_cut(g, name);
-  const std::vector<char> used_before = upstream_of(g, g.outputs), after = downstream_of(g, {at});
-  std::vector<std::string> gone;
-  std::erase_if(g.outputs, [&](int v) {
-    if (v != at && after[static_cast<size_t>(v)]) gone.push_back(printable(g.values[static_cast<size_t>(v)].name));
-    return v != at && after[static_cast<size_t>(v)];
-  });
-  if (std::find(g.outputs.begin(), g.outputs.end(), at) == g.outputs.end()) g.outputs.push_back(at);
-
-  const std::vector<char> used = upstream_of(g, g.outputs);
-  std::vector<SourceNode> kept;
+// Weights that nothing reads any more become constants; a copy that stays gets a master that stays.
+size_t drop_weights(SourceGraph& g, const std::vector<char>& used_before, const std::vector<char>& used) {
   size_t weights = 0;
   for (size_t v = 0; v < g.values.size(); ++v) {
     SourceValue& x = g.values[v];
-    if (used[v] || !used_before[v]) continue;
-    if (x.kind == SourceKind::parameter) {
-      x.kind = SourceKind::constant;
-      x.trainable = false;
-      x.tied_to = -1;
-      x.reason = "cut off";
-      ++weights;
-    }
+    if (used[v] || !used_before[v] || x.kind != SourceKind::parameter) continue;
+    x.kind = SourceKind::constant;
+    x.trainable = false;
+    x.tied_to = -1;
+    x.reason = "cut off";
+    ++weights;
   }
-  // A copy that stays needs a master that stays.
   for (size_t v = 0; v < g.values.size(); ++v) {
     const int master = g.values[v].tied_to;
     if (g.values[v].kind != SourceKind::parameter || master < 0 ||
@@ -71,6 +56,23 @@ int cut_graph(SourceGraph& g, const std::string& name, std::vector<std::string>&
       g.values[w].tied_transposed = g.values[w].tied_transposed != flipped;
     }
   }
+  return weights;
+}
+
+}  // namespace
+
+int cut_graph(SourceGraph& g, const std::string& name, std::vector<std::string>& lines) {
+  const int at = find_cut(g, name);
+  const std::vector<char> used_before = upstream_of(g, g.outputs), after = downstream_of(g, {at});
+  std::vector<std::string> gone;
+  std::erase_if(g.outputs, [&](int v) {
+    if (v != at && after[static_cast<size_t>(v)]) gone.push_back(printable(g.values[static_cast<size_t>(v)].name));
+    return v != at && after[static_cast<size_t>(v)];
+  });
+  if (std::find(g.outputs.begin(), g.outputs.end(), at) == g.outputs.end()) g.outputs.push_back(at);
+
+  const std::vector<char> used = upstream_of(g, g.outputs);
+  const size_t weights = drop_weights(g, used_before, used);
   const auto serves = [&](const SourceNode& n) {
     return std::any_of(n.outputs.begin(), n.outputs.end(),
                        [&](int v) {
@@ -80,6 +82,7 @@ int cut_graph(SourceGraph& g, const std::string& name, std::vector<std::string>&
            std::find(n.outputs.begin(), n.outputs.end(), at) != n.outputs.end();
   };
   const size_t before = g.nodes.size();
+  std::vector<SourceNode> kept;
   for (SourceNode& n : g.nodes) {
     if (serves(n)) {
       kept.push_back(std::move(n));

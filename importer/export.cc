@@ -85,8 +85,10 @@ class Aside {
   TemporaryPath registered_;
 };
 
+using ExternalTensors = std::vector<std::pair<onnx::TensorProto*, HostTensor>>;
+
 // Moves payloads that belong outside into <path>.data and makes the proto point there.
-void write_external(std::vector<std::pair<onnx::TensorProto*, HostTensor>>& tensors, const std::string& path) {
+void write_external(ExternalTensors& tensors, const std::string& path) {
   constexpr int64_t kPage = 4096, kLine = 64, kLarge = 1 << 20;
   const std::string name = std::filesystem::path(path).filename().string() + ".data";
   int64_t needed = 0;
@@ -153,20 +155,9 @@ HalfOptions half_options(const ModelDoc& doc, const SourceGraph& graph, const Ex
   return out;
 }
 
-}  // namespace
-
-ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
-                          const ExportOptions& options, const std::string& path) {
-  ExportReport report;
-  std::map<int, HostTensor> values = spread_ties(graph, trained);
-  quantize_masters(graph, values);
-  Patched patched = patch_payloads(doc, graph, values);
-  onnx::ModelProto& proto = patched.proto;
-  remove_cut(patched, doc, graph);
-  append_added(proto, doc, graph, values);
-  if (options.inference_form) use_running_statistics(proto, report.notes);
-  for (const auto& [key, value] : options.metadata) {
-    auto& entries = *proto.mutable_metadata_props();
+void set_metadata(onnx::ModelProto& proto, const std::map<std::string, std::string>& metadata) {
+  auto& entries = *proto.mutable_metadata_props();
+  for (const auto& [key, value] : metadata) {
     const auto named = [&key = key](const auto& e) { return e.key() == key; };
     if (value.empty()) {
       entries.erase(std::remove_if(entries.begin(), entries.end(), named), entries.end());
@@ -178,43 +169,44 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
     entry->set_key(key);
     entry->set_value(value);
   }
-  const bool outside = !patched.external.empty();
-  if (options.precision != "fp32") {
-    for_each_slot(proto, [&](int, Slot slot) {
-      const auto it = patched.external.find(slot.tensor);
-      if (!slot.tensor || it == patched.external.end()) return;
-      slot.tensor->set_raw_data(it->second.data(), static_cast<size_t>(it->second.bytes()));
-      slot.tensor->clear_external_data();
-      slot.tensor->clear_data_location();
-    });
-    patched.external.clear();
-    const HalfOptions half = half_options(doc, graph, options);
-    if (!half.low || !half.low->empty()) convert_to_half(proto, half, report.notes);
-    if (half.type.dtype() == DType::bf16)
-      report.notes.push_back(
-          "mixed: the 16-bit nodes are bfloat16; onnxruntime's CPU provider has no kernels for most of them");
-  }
+}
 
-  std::vector<std::pair<onnx::TensorProto*, HostTensor>> external;
-  const int64_t size = static_cast<int64_t>(proto.ByteSizeLong());
-  const bool too_large = size > options.inline_limit;
-  const bool move_all = too_large || (outside && options.precision != "fp32");
-  constexpr size_t kSmall = 1024;  // stays in the file whatever its size
-  std::vector<std::string> held;   // payloads taken out of the proto
-  for_each_slot(proto, [&](int, Slot slot) {
+// Payloads that lie outside come in first: what converts the file sees all of them.
+void store_in_16_bits(Patched& patched, const HalfOptions& half, std::vector<std::string>& notes) {
+  for_each_slot(patched.proto, [&](int, Slot slot) {
+    const auto it = patched.external.find(slot.tensor);
+    if (!slot.tensor || it == patched.external.end()) return;
+    slot.tensor->set_raw_data(it->second.data(), static_cast<size_t>(it->second.bytes()));
+    slot.tensor->clear_external_data();
+    slot.tensor->clear_data_location();
+  });
+  patched.external.clear();
+  if (!half.low || !half.low->empty()) convert_to_half(patched.proto, half, notes);
+  if (half.type.dtype() == DType::bf16)
+    notes.push_back("mixed: the 16-bit nodes are bfloat16; onnxruntime's CPU provider has no kernels for most of them");
+}
+
+// What is to lie outside the file: what lay there, or all but small tensors, whose payloads leave the proto.
+ExternalTensors external_tensors(Patched& patched, bool all) {
+  constexpr size_t kSmall = 1024;
+  ExternalTensors external;
+  for_each_slot(patched.proto, [&](int, Slot slot) {
     if (!slot.tensor) return;
     if (const auto it = patched.external.find(slot.tensor); it != patched.external.end()) {
       external.emplace_back(slot.tensor, it->second);
-    } else if (move_all && slot.tensor->raw_data().size() >= kSmall && dtype_of(slot.tensor->data_type())) {
+    } else if (all && slot.tensor->raw_data().size() >= kSmall && dtype_of(slot.tensor->data_type())) {
       const auto payload = std::make_shared<std::string>();
       slot.tensor->mutable_raw_data()->swap(*payload);
       const DType d = *dtype_of(slot.tensor->data_type());
       external.emplace_back(slot.tensor, HostTensor(d, checked_dims(*slot.tensor, d), payload, payload->data()));
     }
   });
-  if (too_large)
-    report.notes.push_back(cat("the model has ", with_thousands(size), " bytes: its tensors are in ", path, ".data"));
-  // A file with its tensors outside is complete, and checked, before either part takes its place.
+  return external;
+}
+
+// A file with its tensors outside is complete, and checked, before either part takes its place.
+void write_checked(const onnx::ModelProto& proto, ExternalTensors& external, const ModelDoc& doc,
+                   const std::string& path, std::vector<std::string>& notes) {
   std::optional<Aside> aside;
   if (!external.empty()) aside.emplace(path);
   const std::string written = aside ? aside->folder() + "/" + std::filesystem::path(path).filename().string() : path;
@@ -227,7 +219,7 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
     const std::string before = doc.external.empty() ? checker_says(*doc.proto) : checker_says(doc.path);
     if (before.empty())
       fail(Exit::internal, "E_EXPORT_CHECK", cat("the ONNX checker refuses the exported model: ", complaint));
-    report.notes.push_back(cat("the ONNX checker refuses the exported model as it does the imported one: ", before));
+    notes.push_back(cat("the ONNX checker refuses the exported model as it does the imported one: ", before));
   }
   if (aside) {
     move_path(written + ".data", path + ".data");
@@ -235,6 +227,29 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
   } else {
     file.commit();
   }
+}
+
+}  // namespace
+
+ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const std::vector<TrainedTensor>& trained,
+                          const ExportOptions& options, const std::string& path) {
+  ExportReport report;
+  std::map<int, HostTensor> values = spread_ties(graph, trained);
+  quantize_masters(graph, values);
+  Patched patched = patch_payloads(doc, graph, values);
+  onnx::ModelProto& proto = patched.proto;
+  remove_cut(patched, doc, graph);
+  append_added(proto, doc, graph, values);
+  if (options.inference_form) use_running_statistics(proto, report.notes);
+  set_metadata(proto, options.metadata);
+  const bool outside = !patched.external.empty(), low = options.precision != "fp32";
+  if (low) store_in_16_bits(patched, half_options(doc, graph, options), report.notes);
+  const int64_t size = static_cast<int64_t>(proto.ByteSizeLong());
+  const bool too_large = size > options.inline_limit;
+  ExternalTensors external = external_tensors(patched, too_large || (outside && low));
+  if (too_large)
+    report.notes.push_back(cat("the model has ", with_thousands(size), " bytes: its tensors are in ", path, ".data"));
+  write_checked(proto, external, doc, path, report.notes);
   return report;
 }
 

@@ -93,6 +93,25 @@ std::string shape_of_rank(size_t rank) {
                      : "the feature map [B, C, H, W] among the outputs";
 }
 
+int named_value(const SourceGraph& g, const std::string& from) {
+  const int v = g.find(from);
+  if (v >= 0) return v;
+  std::vector<std::string> names;
+  for (const SourceValue& x : g.values) names.push_back(x.name);
+  const std::string near = nearest(from, names);
+  fail(Exit::usage, "E_HEAD", cat("--head_from: the model has no value '", printable(from), "'"),
+       near.empty() ? "" : "did you mean '" + near + "'?");
+}
+
+[[noreturn]] void nothing_to_read(const std::vector<size_t>& wanted) {
+  fail(Exit::unsupported, "E_HEAD",
+       wanted.front() == 4 ? "no output of the model is a feature map [B, C, H, W]"
+       : wanted.size() == 1
+           ? "no output of the model is hidden states [B, S, H]"
+           : "no output of the model is an embedding [B, H], hidden states [B, S, H] or a feature map [B, C, H, W]",
+       "name the tensor that the head is to read with --head_from NAME");
+}
+
 }  // namespace
 
 HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
@@ -103,14 +122,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
   const std::vector<size_t> wanted = ranks(o);
   HeadChoice c;
   if (!o.from.empty()) {
-    c.source_value = g.find(o.from);
-    if (c.source_value < 0) {
-      std::vector<std::string> names;
-      for (const SourceValue& v : g.values) names.push_back(v.name);
-      const std::string near = nearest(o.from, names);
-      fail(Exit::usage, "E_HEAD", cat("--head_from: the model has no value '", printable(o.from), "'"),
-           near.empty() ? "" : "did you mean '" + near + "'?");
-    }
+    c.source_value = named_value(g, o.from);
     c.needed = true;
     c.reason = "--head_from";
   } else {
@@ -140,14 +152,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
       c.source_value = last[rank];
       c.reason = shape_of_rank(rank);
     }
-    if (c.source_value < 0) {
-      fail(Exit::unsupported, "E_HEAD",
-           wanted.front() == 4 ? "no output of the model is a feature map [B, C, H, W]"
-           : wanted.size() == 1
-               ? "no output of the model is hidden states [B, S, H]"
-               : "no output of the model is an embedding [B, H], hidden states [B, S, H] or a feature map [B, C, H, W]",
-           "name the tensor that the head is to read with --head_from NAME");
-    }
+    if (c.source_value < 0) nothing_to_read(wanted);
   }
   const Dims& d = dims(c.source_value);
   if (std::find(wanted.begin(), wanted.end(), d.size()) == wanted.end()) {

@@ -49,6 +49,58 @@ void keep_encoder(Stacks& stacks) {
       "freeze by name: --freeze GLOB");
 }
 
+using Layer = std::pair<std::string, int64_t>;  // its stack, its number
+
+struct FirstLayers {
+  std::set<Layer> frozen, first;  // the count to freeze of each stack; the first of each
+};
+
+FirstLayers first_layers(const Stacks& stacks, int64_t count, std::vector<std::string>& lines) {
+  FirstLayers out;
+  for (const auto& [stack, numbers] : stacks) {
+    if (static_cast<int64_t>(numbers.size()) < count) {
+      fail(Exit::usage, "E_FREEZE_LAYERS",
+           cat("--freeze_layers ", count, ": '", printable(stack), "' has ", numbers.size(), " layers (",
+               *numbers.begin(), " to ", *numbers.rbegin(), ")"),
+           cat("at most ", numbers.size()));
+    }
+    out.first.emplace(stack, *numbers.begin());
+    auto it = numbers.begin();
+    for (int64_t k = 0; k < count; ++k, ++it) out.frozen.emplace(stack, *it);
+    if (count > 0)
+      lines.push_back(
+          cat("frozen: ", printable(stack), " ", *numbers.begin(), count > 1 ? cat(" to ", *std::prev(it)) : ""));
+  }
+  return out;
+}
+
+// Freezes the tensors behind these parameters, copies with their masters, but what the globs keep trainable.
+void freeze_parameters(SourceGraph& g, const std::set<int>& chosen, const std::vector<int>& parameters, int64_t count,
+                       const std::vector<std::string>& trainable, std::vector<std::string>& lines) {
+  const auto master = [&](int i) {
+    return g.values[static_cast<size_t>(i)].tied_to < 0 ? i : g.values[static_cast<size_t>(i)].tied_to;
+  };
+  std::set<int> masters;
+  for (const int p : chosen) masters.insert(master(p));
+  for (const int p : parameters) {
+    const SourceValue& v = g.values[static_cast<size_t>(p)];
+    for (const std::string& glob : trainable) {
+      if (glob_match(glob, v.name) || (!v.alias.empty() && glob_match(glob, v.alias))) masters.erase(master(p));
+    }
+  }
+  int64_t tensors = 0, elements = 0;
+  for (const int p : parameters) {
+    SourceValue& v = g.values[static_cast<size_t>(p)];
+    if (!masters.count(master(p)) || !v.trainable) continue;
+    v.trainable = false;
+    v.reason = cat("frozen by --freeze_layers ", count, " (", v.reason, ")");
+    tensors += v.tied_to < 0;
+    elements += v.tied_to < 0 ? v.data.numel() : 0;
+  }
+  lines.push_back(
+      cat("frozen: ", tensors, " tensors with ", with_thousands(elements), " values by --freeze_layers ", count));
+}
+
 }  // namespace
 
 LayerName layer_of(const std::string& name) {
@@ -83,28 +135,13 @@ std::vector<std::string> freeze_layers(SourceGraph& g, int64_t count, const std:
   keep_encoder(stacks);
 
   std::vector<std::string> lines;
-  std::set<std::pair<std::string, int64_t>> frozen_layers, first_layers;
-  for (const auto& [stack, numbers] : stacks) {
-    if (static_cast<int64_t>(numbers.size()) < count) {
-      fail(Exit::usage, "E_FREEZE_LAYERS",
-           cat("--freeze_layers ", count, ": '", printable(stack), "' has ", numbers.size(), " layers (",
-               *numbers.begin(), " to ", *numbers.rbegin(), ")"),
-           cat("at most ", numbers.size()));
-    }
-    first_layers.emplace(stack, *numbers.begin());
-    auto it = numbers.begin();
-    for (int64_t k = 0; k < count; ++k, ++it) frozen_layers.emplace(stack, *it);
-    if (count > 0)
-      lines.push_back(
-          cat("frozen: ", printable(stack), " ", *numbers.begin(), count > 1 ? cat(" to ", *std::prev(it)) : ""));
-  }
-
+  const FirstLayers layers_at = first_layers(stacks, count, lines);
   std::set<int> chosen;
   std::vector<int> reached;  // what the frozen layers (with count 0 the first) compute
   for (const auto& [p, l] : layers) {
-    const bool frozen = frozen_layers.count({l.stack, l.number}) != 0;
+    const bool frozen = layers_at.frozen.count({l.stack, l.number}) != 0;
     if (frozen) chosen.insert(p);
-    if (!frozen && !(count == 0 && first_layers.count({l.stack, l.number}))) continue;
+    if (!frozen && !(count == 0 && layers_at.first.count({l.stack, l.number}))) continue;
     for (const Use& u : all_uses[p]) {
       for (const int o : g.nodes[static_cast<size_t>(u.node)].outputs) {
         if (o >= 0) reached.push_back(o);
@@ -120,28 +157,9 @@ std::vector<std::string> freeze_layers(SourceGraph& g, int64_t count, const std:
   }
   if (!outside.empty()) lines.push_back(cat("frozen: what they stand on: ", join(outside, ", ")));
 
-  const auto master = [&](int i) {
-    return g.values[static_cast<size_t>(i)].tied_to < 0 ? i : g.values[static_cast<size_t>(i)].tied_to;
-  };
-  std::set<int> masters;
-  for (const int p : chosen) masters.insert(master(p));
-  for (const auto& [p, uses] : all_uses) {
-    const SourceValue& v = g.values[static_cast<size_t>(p)];
-    for (const std::string& glob : trainable) {
-      if (glob_match(glob, v.name) || (!v.alias.empty() && glob_match(glob, v.alias))) masters.erase(master(p));
-    }
-  }
-  int64_t tensors = 0, elements = 0;
-  for (const auto& [p, uses] : all_uses) {
-    SourceValue& v = g.values[static_cast<size_t>(p)];
-    if (!masters.count(master(p)) || !v.trainable) continue;
-    v.trainable = false;
-    v.reason = cat("frozen by --freeze_layers ", count, " (", v.reason, ")");
-    tensors += v.tied_to < 0;
-    elements += v.tied_to < 0 ? v.data.numel() : 0;
-  }
-  lines.push_back(
-      cat("frozen: ", tensors, " tensors with ", with_thousands(elements), " values by --freeze_layers ", count));
+  std::vector<int> parameters;
+  for (const auto& [p, uses] : all_uses) parameters.push_back(p);
+  freeze_parameters(g, chosen, parameters, count, trainable, lines);
   return lines;
 }
 

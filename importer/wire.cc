@@ -116,25 +116,15 @@ WireFault scan_wire(std::string_view bytes) {
     field_name = *field.name ? field.name : cat("field ", number);
     const int index = frame.seen[number]++;
     if (number == 0) return fault(WireFault::malformed, start, "field number 0");
-    uint64_t length = 0;
-    if (wire == 0) {
-      if (const int bad = read_varint(bytes, at, length)) {
-        return fault(bad == -1 ? WireFault::truncated : WireFault::malformed, start,
-                     bad == -1 ? "the number does not end" : "a varint of more than ten bytes");
-      }
-      continue;
+    uint64_t length = wire == 1 ? 8 : wire == 5 ? 4 : 0;
+    if (length == 0 && wire != 0 && wire != 2) return fault(WireFault::malformed, start, cat("wire type ", wire));
+    if (const int bad = length == 0 ? read_varint(bytes, at, length) : 0) {
+      const char* const why = wire == 2   ? "the length does not end"
+                              : bad == -1 ? "the number does not end"
+                                          : "a varint of more than ten bytes";
+      return fault(bad == -1 ? WireFault::truncated : WireFault::malformed, start, why);
     }
-    if (wire == 1) {
-      length = 8;
-    } else if (wire == 5) {
-      length = 4;
-    } else if (wire == 2) {
-      if (const int bad = read_varint(bytes, at, length)) {
-        return fault(bad == -1 ? WireFault::truncated : WireFault::malformed, start, "the length does not end");
-      }
-    } else {
-      return fault(WireFault::malformed, start, cat("wire type ", wire));
-    }
+    if (wire == 0) continue;
     const uint64_t left_in_frame = frame.end - at;
     if (length > left_in_frame && stack.size() > 1 && frame.end <= bytes.size()) {
       return fault(WireFault::malformed, start, cat("needs ", length, " bytes, its message has ", left_in_frame));

@@ -151,6 +151,41 @@ Attrs core_attrs(const std::vector<Activation>& all, size_t first, size_t n, boo
   return {{"reverse", int64_t{reverse}}, {"activation", kinds}, {"alpha", alpha}, {"beta", beta}};
 }
 
+// X of all steps times W (gates H, C) of one direction, plus the biases of B (2 gates H) that stand outside the
+// recurrence; reset_bias: the GRU's that stands inside it, where the reset follows the product (linear_before_reset).
+struct Projected {
+  ValueId gates, reset_bias;
+};
+Projected project(Lowering& l, ValueId x, int64_t direction, int64_t gates, int64_t H, bool reset_after) {
+  Builder& b = l.b;
+  Projected p;
+  p.gates = b.op("MatMul", {x, entry(b, l.in(1), direction)},
+                 {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", 1.0}});
+  if (l.has(3)) {
+    const ValueId both = entry(b, l.in(3), direction);
+    const ValueId wb = slice(b, both, 0, 0, gates * H);
+    ValueId rb = slice(b, both, 0, gates * H, gates * H);
+    if (reset_after) {
+      p.reset_bias = slice(b, rb, 0, 2 * H, H);
+      rb = concat(b, {slice(b, rb, 0, 0, 2 * H), filled(b, 0, b.dtype(x), {H})}, 0);
+    }
+    p.gates = add(b, p.gates, add(b, wb, rb));
+  } else if (reset_after) {
+    p.reset_bias = filled(b, 0, b.dtype(x), {H});
+  }
+  return p;
+}
+
+std::vector<std::string> default_activations(const std::string& kind, int64_t directions) {
+  std::vector<std::string> names;
+  for (int64_t d = 0; d < directions; ++d) {
+    if (kind != "RNN") names.push_back("Sigmoid");
+    names.push_back("Tanh");
+    if (kind == "LSTM") names.push_back("Tanh");
+  }
+  return names;
+}
+
 void lower_recurrent(Lowering& l) {
   Builder& b = l.b;
   const std::string& kind = l.node.op;
@@ -170,13 +205,7 @@ void lower_recurrent(Lowering& l) {
     fail(Exit::model, "E_SHAPE",
          cat(kind, " of X ", to_string(dx), " with W ", to_string(l.dims(1)), " and R ", to_string(dr)));
   }
-  std::vector<std::string> names;
-  for (int64_t d = 0; d < directions; ++d) {
-    if (kind != "RNN") names.push_back("Sigmoid");
-    names.push_back("Tanh");
-    if (kind == "LSTM") names.push_back("Tanh");
-  }
-  const std::vector<Activation> functions = activations(l, names);
+  const std::vector<Activation> functions = activations(l, default_activations(kind, directions));
   const DType t = b.dtype(x);
   const ValueId zeros = filled(b, 0, t, {B, H});
   const auto initial = [&](size_t i, int64_t d) { return l.has(i) ? entry(b, swap01(l.in(i)), d) : zeros; };
@@ -184,29 +213,15 @@ void lower_recurrent(Lowering& l) {
 
   std::vector<std::vector<ValueId>> ends;  // by direction: y, h, c
   for (int64_t d = 0; d < directions; ++d) {
-    ValueId xg =
-        b.op("MatMul", {x, entry(b, l.in(1), d)}, {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", 1.0}});
+    const Projected p = project(l, x, d, gates, H, kind == "GRU" && reset_after);
     const ValueId r = entry(b, l.in(2), d);
-    ValueId reset_bias;
-    if (l.has(3)) {
-      const ValueId both = entry(b, l.in(3), d);
-      const ValueId wb = slice(b, both, 0, 0, gates * H);
-      ValueId rb = slice(b, both, 0, gates * H, gates * H);
-      if (kind == "GRU" && reset_after) {
-        reset_bias = slice(b, rb, 0, 2 * H, H);
-        rb = concat(b, {slice(b, rb, 0, 0, 2 * H), filled(b, 0, t, {H})}, 0);
-      }
-      xg = add(b, xg, add(b, wb, rb));
-    } else if (kind == "GRU" && reset_after) {
-      reset_bias = filled(b, 0, t, {H});
-    }
     const size_t n = functions.size() / static_cast<size_t>(directions);
     const Attrs a = core_attrs(functions, static_cast<size_t>(d) * n, n, direction == "reverse" || d == 1);
-    std::vector<ValueId> in{xg, r, initial(5, d)};
+    std::vector<ValueId> in{p.gates, r, initial(5, d)};
     if (kind == "LSTM")
       in.insert(in.end(), {initial(6, d), lens, l.has(7) ? entry(b, l.in(7), d) : ValueId{}});
     else if (kind == "GRU")
-      in.insert(in.end(), {lens, reset_bias});
+      in.insert(in.end(), {lens, p.reset_bias});
     else
       in.push_back(lens);
     ends.push_back(b.ops(kind, in, a));

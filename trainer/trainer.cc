@@ -96,6 +96,13 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
     diverged(s, window);
 }
 
+void Trainer::take_steps(bool all, TrainResult& result, Clock& clock, MetricsLog& log) {
+  while (const std::optional<StepResult> s = engine_.take(all)) {
+    on_step_done(*s, result, clock, log);
+    clock.last = now();
+  }
+}
+
 TrainResult Trainer::run() {
   TrainResult result = reached();
   result.initial.reset();
@@ -129,10 +136,7 @@ TrainResult Trainer::run() {
     const bool save_due = epoch_end || (config_.save_steps > 0 && step_ % config_.save_steps == 0);
     bool asked_to_stop = stop_.requested();
     // Whoever looks at the weights waits for all steps that were asked for.
-    while (const std::optional<StepResult> s = engine_.take(eval_due || save_due || asked_to_stop)) {
-      on_step_done(*s, result, clock, log);
-      clock.last = now();
-    }
+    take_steps(eval_due || save_due || asked_to_stop, result, clock, log);
     bool better = false;
     if (eval_due) {
       const double before = now();
@@ -155,20 +159,24 @@ TrainResult Trainer::run() {
       break;
     }
   }
+  result.seconds = now() - clock.started - clock.evaluating;
+  finish(result);
+  return result;
+}
+
+void Trainer::finish(TrainResult& result) const {
   if (config_.on_progress) {
     ProgressState p;
     p.over = true;
     config_.on_progress(p);
   }
   const TrainResult at = reached();
-  result.seconds = now() - clock.started - clock.evaluating;
   result.steps = at.steps;
   result.applied = at.applied;
   result.skipped = at.skipped;
   result.best_step = at.best_step;
   result.saved = at.saved;
   result.initial = at.initial;
-  return result;
 }
 
 TrainResult Trainer::reached() const {

@@ -75,9 +75,11 @@ class Trainer {
     double started = 0, evaluating = 0, last = 0;
   };
   void submit(LoadedWindow window);
+  void take_steps(bool all, TrainResult& result, Clock& clock, MetricsLog& log);  // all: waits for them
   void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log);
   std::optional<Metrics> evaluate() const;  // of the current weights on val; none: stopped before its end
   bool evaluate_now(TrainResult& result);   // true: the best so far
+  void finish(TrainResult& result) const;
   void save(const SamplerState& next);
   [[noreturn]] void diverged(const StepResult& last, const LoadedWindow& window);
 

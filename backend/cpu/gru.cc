@@ -50,6 +50,20 @@ Kernel forward(const KernelArgs& a, Carver& c) {
   };
 }
 
+// The reset gates' slopes of one step where the reset comes before the product: reset (B, H) holds d(r h), then dh.
+template <class T>
+void reset_slopes(const Activation& f, const T* gates, const T* before, T* slopes, T* reset, int64_t B, int64_t H) {
+  for (int64_t b = 0; b < B; ++b) {
+    const T* r = gates + b * 3 * H + H;
+    T* dr = slopes + b * 3 * H + H;
+    for (int64_t k = 0; k < H; ++k) {
+      const int64_t e = b * H + k;
+      dr[k] = reset[e] * before[e] * f.slope(r[k]);
+      reset[e] *= r[k];
+    }
+  }
+}
+
 template <class T>
 Kernel backward(const KernelArgs& a, Carver& c) {
   const Operands<T> x(a, c);
@@ -90,17 +104,7 @@ Kernel backward(const KernelArgs& a, Carver& c) {
         }
       }
       cpu::parallel_gemm<T>(false, false, B, H, H, T(1), left, H, Rn, H, T(0), reset, H);
-      if (!after) {  // reset holds d(r h)
-        for (int64_t b = 0; b < B; ++b) {
-          const T* r = G + b * 3 * H + H;
-          T* dr = D + b * 3 * H + H;
-          for (int64_t k = 0; k < H; ++k) {
-            const int64_t e = b * H + k;
-            dr[k] = reset[e] * hp[e] * f.slope(r[k]);
-            reset[e] *= r[k];
-          }
-        }
-      }
+      if (!after) reset_slopes(f, G, hp, D, reset, B, H);
       cpu::parallel_gemm<T>(false, false, B, H, 2 * H, T(1), D, 3 * H, R, H, T(0), next, H);
       for (int64_t e = 0; e < B * H; ++e) dh[e] += reset[e] + next[e];  // both 0 for a sequence that takes no part
     }

@@ -46,12 +46,15 @@ void list(const std::vector<cuda::Work>& work, const DeviceDescription& d) {
   }
 }
 
-}  // namespace
+struct Request {
+  StepRequest step;
+  std::string file;  // the described device
+  bool list = false;
+};
 
-int main(int argc, char** argv) {
-  StepRequest r;
-  std::string file;
-  bool all = false;
+Request parse(int argc, char** argv) {
+  Request asked;
+  StepRequest& r = asked.step;
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     const auto value = [&]() -> std::string {
@@ -60,7 +63,7 @@ int main(int argc, char** argv) {
     };
     const auto number = [&] { return std::strtoll(value().c_str(), nullptr, 10); };
     if (flag == "--device") {
-      file = value();
+      asked.file = value();
     } else if (flag == "--layers") {
       r.model.layers = number();
     } else if (flag == "--hidden") {
@@ -84,14 +87,22 @@ int main(int argc, char** argv) {
     } else if (flag == "--no_epilogues") {
       r.device.epilogues = false;
     } else if (flag == "--list") {
-      all = true;
+      asked.list = true;
     } else {
       usage("unknown flag " + flag);
     }
   }
-  if (file.empty()) usage("--device is missing");
-  std::ifstream in(file);
-  if (!in) usage("cannot read " + file);
+  if (asked.file.empty()) usage("--device is missing");
+  return asked;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Request asked = parse(argc, argv);
+  const StepRequest& r = asked.step;
+  std::ifstream in(asked.file);
+  if (!in) usage("cannot read " + asked.file);
   try {
     const DeviceDescription d = read_device({std::istreambuf_iterator<char>(in), {}});
     const StepWork w = step_work(r);
@@ -101,7 +112,7 @@ int main(int argc, char** argv) {
         d.name.c_str(), static_cast<long long>(r.model.layers), static_cast<long long>(r.model.hidden),
         static_cast<long long>(r.batch), static_cast<long long>(r.length), static_cast<long long>(w.parameters),
         r.dropout, static_cast<long long>(w.nodes()));
-    if (all) list(w.micro, d);
+    if (asked.list) list(w.micro, d);
     print("Forward and backward", w.micro, d);
     print("Update", w.update, d);
     print("Outside the recorded graphs", w.around, d);

@@ -180,23 +180,7 @@ struct AttentionForward : AttentionTiles<type, D> {
       unrolled<kSteps>([&](auto s) { Tiles::multiply(z, mine[s], ks + s * 16); });
       finish(unit, z, column, i, j0);
       float before[2];
-      unrolled<2>([&](auto r) {
-        float highest = top[r];
-        unrolled<kKeys / 8>([&](auto f) { highest = fmaxf(highest, fmaxf(z[f].v[2 * r], z[f].v[2 * r + 1])); });
-        highest = fmaxf(highest, shuffle_xor(highest, 1));
-        highest = fmaxf(highest, shuffle_xor(highest, 2));
-        const float shift = highest == -INFINITY ? 0.0f : highest;
-        before[r] = exp_near(top[r] - shift);
-        top[r] = highest;
-        sum[r] *= before[r];
-        unrolled<kKeys / 8>([&](auto f) {
-          unrolled<2>([&](auto e) {
-            float& x = z[f].v[2 * r + e];
-            x = exp_near(x - shift);
-            sum[r] += x;
-          });
-        });
-      });
+      exponentials(z, top, sum, before);
       if (Kind::drops && dropout) {
         const uint32_t kept = Tiles::template kept_by_query<kKeys / 8>(dropout, p.in_fours, i - tile_row(), j0);
         unrolled<kKeys / 8>([&](auto f) {
@@ -212,6 +196,34 @@ struct AttentionForward : AttentionTiles<type, D> {
     }
 
     float scale[2];
+    close_rows(unit, i, top, sum, scale);
+    Tiles::leave(out, scale[0], scale[1], ks, y + unit.at(p.y, i0), p.y.token, unit.queries - i0, p.value_width);
+  }
+
+  // Online softmax: z -> e^(z - highest so far); before: what the sums and results up to here shrink by.
+  DEV static void exponentials(TileC (&z)[kKeys / 8], float (&top)[2], float (&sum)[2], float (&before)[2]) {
+    unrolled<2>([&](auto r) {
+      float highest = top[r];
+      unrolled<kKeys / 8>([&](auto f) { highest = fmaxf(highest, fmaxf(z[f].v[2 * r], z[f].v[2 * r + 1])); });
+      highest = fmaxf(highest, shuffle_xor(highest, 1));
+      highest = fmaxf(highest, shuffle_xor(highest, 2));
+      const float shift = highest == -INFINITY ? 0.0f : highest;
+      before[r] = exp_near(top[r] - shift);
+      top[r] = highest;
+      sum[r] *= before[r];
+      unrolled<kKeys / 8>([&](auto f) {
+        unrolled<2>([&](auto e) {
+          float& x = z[f].v[2 * r + e];
+          x = exp_near(x - shift);
+          sum[r] += x;
+        });
+      });
+    });
+  }
+
+  // Writes this thread's rows' log of sums of exponentials; scale: what their results are multiplied by.
+  DEV void close_rows(const AttentionUnit& unit, int i, const float (&top)[2], float (&sum)[2],
+                      float (&scale)[2]) const {
     unrolled<2>([&](auto r) {
       sum[r] += shuffle_xor(sum[r], 1);
       sum[r] += shuffle_xor(sum[r], 2);
@@ -226,7 +238,6 @@ struct AttentionForward : AttentionTiles<type, D> {
       }
       if ((lane() & 3) == 0 && i + 8 * r < unit.queries) lse[unit.row(p, i + 8 * r)] = last;
     });
-    Tiles::leave(out, scale[0], scale[1], ks, y + unit.at(p.y, i0), p.y.token, unit.queries - i0, p.value_width);
   }
 
   // q k -> z, -inf behind the last key.

@@ -42,17 +42,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
     float* const rows = reinterpret_cast<float*>(stages + 4 * kQueries * kLd);  // lse and d, twice
 
     const auto fetch = [&](int i0, int stage) {
-      uint16_t* const qs = stages + 2 * stage * kQueries * kLd;
-      Tiles::template fetch<kQueries>(qs, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
-      Tiles::template fetch<kQueries>(qs + kQueries * kLd, dy + unit.at(p.y, i0), p.y.token, unit.queries - i0,
-                                      p.value_width);
-      commit_copies();
-      if (thread_index() < kQueries) {
-        float* const to = rows + 2 * stage * kQueries + thread_index();
-        const int i = i0 + thread_index();
-        to[0] = i < unit.queries ? lse[unit.row(p, i)] : 0.0f;
-        to[kQueries] = i < unit.queries ? d[unit.row(p, i)] : 0.0f;
-      }
+      fetch_queries(unit, i0, stages + 2 * stage * kQueries * kLd, rows + 2 * stage * kQueries);
     };
     Tiles::template fetch<kAttentionRows>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
     Tiles::template fetch<kAttentionRows>(vs, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
@@ -71,8 +61,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
       await_copies<0>();
       sync_threads();
       if (i0 + kQueries < unit.queries) fetch(i0 + kQueries, stage ^ 1);
-      const uint16_t* const qs = stages + 2 * stage * kQueries * kLd;
-      const uint16_t* const dys = qs + kQueries * kLd;
+      const uint16_t *const qs = stages + 2 * stage * kQueries * kLd, *const dys = qs + kQueries * kLd;
       const float* const lses = rows + 2 * stage * kQueries;
       TileC z[kFragments], g[kFragments];
       Tiles::scores(z, ks, qs);
@@ -103,6 +92,20 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
     Tiles::leave(k_sum, p.scale, p.scale, ks, dk + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
     Tiles::leave(v_sum, 1, 1, vs, dv + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
   }
+
+ private:
+  // Queries and dy of one block to qs; their lse and d to rows.
+  DEV void fetch_queries(const AttentionUnit& unit, int i0, uint16_t* qs, float* rows) const {
+    Tiles::template fetch<kQueries>(qs, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
+    Tiles::template fetch<kQueries>(qs + kQueries * kLd, dy + unit.at(p.y, i0), p.y.token, unit.queries - i0,
+                                    p.value_width);
+    commit_copies();
+    if (thread_index() < kQueries) {
+      const int i = i0 + thread_index();
+      rows[thread_index()] = i < unit.queries ? lse[unit.row(p, i)] : 0.0f;
+      rows[kQueries + thread_index()] = i < unit.queries ? d[unit.row(p, i)] : 0.0f;
+    }
+  }
 };
 
 // dq of 64 queries: walks over the keys.
@@ -131,14 +134,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
     float* const columns = reinterpret_cast<float*>(stages + 4 * kKeys * kLd);  // of the mask, twice
 
     const auto fetch = [&](int j0, int stage) {
-      uint16_t* const ks = stages + 2 * stage * kKeys * kLd;
-      Tiles::template fetch<kKeys>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
-      Tiles::template fetch<kKeys>(ks + kKeys * kLd, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
-      commit_copies();
-      if (Kind::masks && p.per_key() && thread_index() < kKeys) {
-        const int j = j0 + thread_index();
-        columns[stage * kKeys + thread_index()] = j < unit.keys ? mask_value(p, unit.mask_at(p, 0, j)) : 0.0f;
-      }
+      fetch_keys(unit, j0, stages + 2 * stage * kKeys * kLd, columns + stage * kKeys);
     };
     Tiles::template fetch<kAttentionRows>(qs, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
     Tiles::template fetch<kAttentionRows>(dys, dy + unit.at(p.y, i0), p.y.token, unit.queries - i0, p.value_width);
@@ -146,10 +142,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
     if (unit.keys > 0) fetch(0, 0);
     const int i = i0 + warp() * 16 + tile_row();
     float own_lse[2], own_d[2];
-    for (int r = 0; r < 2; ++r) {
-      own_lse[r] = i + 8 * r < unit.queries ? lse[unit.row(p, i + 8 * r)] : 0.0f;
-      own_d[r] = i + 8 * r < unit.queries ? d[unit.row(p, i + 8 * r)] : 0.0f;
-    }
+    fetch_rows(unit, i, own_lse, own_d);
     TileC sum[kChunks];
     unrolled<kChunks>([&](auto c) { sum[c] = {}; });
 
@@ -189,6 +182,24 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
     }
     await_copies<0>();
     Tiles::leave(sum, p.scale, p.scale, qs, dq + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
+  }
+
+ private:
+  DEV void fetch_rows(const AttentionUnit& unit, int i, float (&own_lse)[2], float (&own_d)[2]) const {
+    for (int r = 0; r < 2; ++r) {
+      own_lse[r] = i + 8 * r < unit.queries ? lse[unit.row(p, i + 8 * r)] : 0.0f;
+      own_d[r] = i + 8 * r < unit.queries ? d[unit.row(p, i + 8 * r)] : 0.0f;
+    }
+  }
+  // Keys and values of one block to ks; the mask of its columns.
+  DEV void fetch_keys(const AttentionUnit& unit, int j0, uint16_t* ks, float* column) const {
+    Tiles::template fetch<kKeys>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
+    Tiles::template fetch<kKeys>(ks + kKeys * kLd, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
+    commit_copies();
+    if (Kind::masks && p.per_key() && thread_index() < kKeys) {
+      const int j = j0 + thread_index();
+      column[thread_index()] = j < unit.keys ? mask_value(p, unit.mask_at(p, 0, j)) : 0.0f;
+    }
   }
 };
 

@@ -207,6 +207,53 @@ Kernel dots(CudaDevice& d, const Task& t, const Tensor& y, const Tensor& dy, flo
   return with(std::integral_constant<int, 1>{});
 }
 
+struct GradOperands {
+  Ref q, k, v, dy;
+  const float *lse, *d;
+  Ref dq, dk, dv;
+};
+struct GradKernels {
+  Kernel keys, queries;  // dk and dv; dq
+};
+
+GradKernels plain_gradients(CudaDevice& d, const Task& t, const GradOperands& o) {
+  PlainGradKeys of_keys;
+  of_keys.p = t.p;
+  of_keys.q = o.q, of_keys.k = o.k, of_keys.v = o.v, of_keys.dy = o.dy;
+  of_keys.lse = o.lse, of_keys.d = o.d;
+  of_keys.tiles = t.key_tiles(), of_keys.parts = t.parts(std::max(t.f.width, t.f.value_width));
+  of_keys.dk = o.dk, of_keys.dv = o.dv;
+  PlainGradQueries of_queries;
+  static_cast<PlainBackward&>(of_queries) = of_keys;
+  of_queries.tiles = t.query_tiles(), of_queries.parts = t.parts(t.f.width);
+  of_queries.dq = o.dq;
+  return {launches(d, t.f.units() * t.key_tiles() * of_keys.parts, of_keys),
+          launches(d, t.f.units() * t.query_tiles() * of_queries.parts, of_queries)};
+}
+
+// On tensor cores. result(0), (1), (2): where dq, dk and dv go, in 16 bits.
+template <class Result>
+GradKernels tiled_gradients(CudaDevice& d, const Task& t, const GradOperands& o, const void* dy, const Result& result) {
+  const auto set = [&](auto& body, int64_t tiles) {
+    body.p = t.p;
+    body.q = bits(o.q.data), body.k = bits(o.k.data), body.v = bits(o.v.data), body.dy = bits(dy);
+    body.lse = o.lse, body.d = o.d;
+    body.tiles = tiles;
+    return launches(d, t.f.units() * tiles, body);
+  };
+  return {by_width(t,
+                   [&](auto type, auto width, auto kind) -> Kernel {
+                     AttentionGradKeys<type, width, decltype(kind)> body;
+                     body.dk = static_cast<uint16_t*>(result(1)), body.dv = static_cast<uint16_t*>(result(2));
+                     return set(body, t.key_tiles());
+                   }),
+          by_width(t, [&](auto type, auto width, auto kind) -> Kernel {
+            AttentionGradQueries<type, width, decltype(kind)> body;
+            body.dq = static_cast<uint16_t*>(result(0));
+            return set(body, t.query_tiles());
+          })};
+}
+
 Kernel backward(const KernelArgs& a, Carver& carve) {
   const Task t(a);
   const Tensor &y = a.in[5], &dy = a.in[7];
@@ -225,47 +272,19 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   const Kernel tail_q = clear_tail(d, t, dq, t.f.q, t.f.width, nullptr),
                tail_k = clear_tail(d, t, dk, t.f.k, t.f.width, nullptr),
                tail_v = clear_tail(d, t, dv, t.f.v, t.f.value_width, nullptr);
-  const int64_t query_blocks = t.f.units() * t.query_tiles(), key_blocks = t.f.units() * t.key_tiles();
-  Kernel keys, queries;
   const auto pointer = [&](size_t i) { return t.f.packed ? out[0].data : out[i].data; };
+  const GradOperands of{q, k, v, dy, lse, sums, dq, dk, dv};
+  GradKernels grad;
   if (!t.tiled || !aligned({q.data, k.data, v.data, upstream.data, pointer(0), pointer(1), pointer(2)})) {
-    PlainGradKeys of_keys;
-    of_keys.p = t.p;
-    of_keys.q = q, of_keys.k = k, of_keys.v = v, of_keys.dy = dy;
-    of_keys.lse = lse, of_keys.d = sums;
-    of_keys.tiles = t.key_tiles(), of_keys.parts = t.parts(std::max(t.f.width, t.f.value_width));
-    of_keys.dk = dk, of_keys.dv = dv;
-    PlainGradQueries of_queries;
-    static_cast<PlainBackward&>(of_queries) = of_keys;
-    of_queries.tiles = t.query_tiles(), of_queries.parts = t.parts(t.f.width);
-    of_queries.dq = dq;
-    keys = launches(d, key_blocks * of_keys.parts, of_keys);
-    queries = launches(d, query_blocks * of_queries.parts, of_queries);
+    grad = plain_gradients(d, t, of);
     out.clear();
   } else {
-    keys = by_width(t, [&](auto type, auto width, auto kind) -> Kernel {
-      AttentionGradKeys<type, width, decltype(kind)> body;
-      body.p = t.p;
-      body.q = bits(q.data), body.k = bits(k.data), body.v = bits(v.data), body.dy = bits(upstream.data);
-      body.lse = lse, body.d = sums;
-      body.dk = static_cast<uint16_t*>(pointer(1)), body.dv = static_cast<uint16_t*>(pointer(2));
-      body.tiles = t.key_tiles();
-      return launches(d, key_blocks, body);
-    });
-    queries = by_width(t, [&](auto type, auto width, auto kind) -> Kernel {
-      AttentionGradQueries<type, width, decltype(kind)> body;
-      body.p = t.p;
-      body.q = bits(q.data), body.k = bits(k.data), body.v = bits(v.data), body.dy = bits(upstream.data);
-      body.lse = lse, body.d = sums;
-      body.dq = static_cast<uint16_t*>(pointer(0));
-      body.tiles = t.query_tiles();
-      return launches(d, query_blocks, body);
-    });
+    grad = tiled_gradients(d, t, of, upstream.data, pointer);
   }
   Kernel work = [=] {
     dot();
-    keys();
-    queries();
+    grad.keys();
+    grad.queries();
   };
   if (!out.empty()) {
     AttentionOperands o;

@@ -81,6 +81,31 @@ Kernel integer_matmul(const KernelArgs& args) {
   };
 }
 
+// How many products of the batch one call may take, and what the strides of a call tell of alignment.
+int64_t set_strides(Gemm& g, const MatMulProducts& p, const std::vector<int64_t>& oa, const std::vector<int64_t>& ob) {
+  int64_t length = run_length(p, oa, ob);
+  // A run's stride promises how the runs after it are aligned: one that is not is cut into single products.
+  const auto strays = [&](const std::vector<int64_t>& o) {
+    if (length <= 1 || (o[1] - o[0]) * size_of(g.in) % 16 != 0) return false;  // nothing promised
+    for (int64_t i = 0; i < p.batch; i += length) {
+      if (o[static_cast<size_t>(i)] * size_of(g.in) % 16 != 0) return true;
+    }
+    return false;
+  };
+  if (strays(oa) || strays(ob)) length = 1;
+  g.batch = length;
+  if (length > 1) {
+    g.stride_a = oa[1] - oa[0];
+    g.stride_b = ob[1] - ob[0];
+    g.stride_c = g.m * g.n;
+  } else {  // products one by one: where they begin is what the strides tell of alignment
+    for (const int64_t o : oa) g.stride_a = std::gcd(g.stride_a, o);
+    for (const int64_t o : ob) g.stride_b = std::gcd(g.stride_b, o);
+    g.stride_c = p.batch > 1 ? g.m * g.n : 0;
+  }
+  return length;
+}
+
 template <bool accumulate>
 Kernel matmul(const KernelArgs& args, Carver& carver) {
   if (!is_float(args.out[0].dtype)) return carver.measuring() ? Kernel{} : integer_matmul(args);
@@ -111,26 +136,7 @@ Kernel matmul(const KernelArgs& args, Carver& carver) {
   g.out = out;
   g.bias = bias.data;
   const std::vector<int64_t> oa = p.offsets(p.da), ob = p.offsets(p.db);
-  int64_t length = run_length(p, oa, ob);
-  // A run's stride promises how the runs after it are aligned: one that is not is cut into single products.
-  const auto strays = [&](const std::vector<int64_t>& o) {
-    if (length <= 1 || (o[1] - o[0]) * size_of(in) % 16 != 0) return false;  // nothing promised
-    for (int64_t i = 0; i < p.batch; i += length) {
-      if (o[static_cast<size_t>(i)] * size_of(in) % 16 != 0) return true;
-    }
-    return false;
-  };
-  if (strays(oa) || strays(ob)) length = 1;
-  g.batch = length;
-  if (length > 1) {
-    g.stride_a = oa[1] - oa[0];
-    g.stride_b = ob[1] - ob[0];
-    g.stride_c = g.m * g.n;
-  } else {  // products one by one: where they begin is what the strides tell of alignment
-    for (const int64_t o : oa) g.stride_a = std::gcd(g.stride_a, o);
-    for (const int64_t o : ob) g.stride_b = std::gcd(g.stride_b, o);
-    g.stride_c = p.batch > 1 ? g.m * g.n : 0;
-  }
+  const int64_t length = set_strides(g, p, oa, ob);
   auto product = device.gemm(g);
   Kernel add_bias = [] {};
   if (!product) {

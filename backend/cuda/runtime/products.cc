@@ -124,14 +124,38 @@ void Products::save_choice(const std::string& key, size_t choice) const {
   std::ofstream(cache_file_, std::ios::app) << cat(choice, '\t', key, '\n');  // one short write a line
 }
 
-std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g, const EpilogueProduct* more) const {
-  auto p = std::make_shared<Plan>();
-  p->g = g;
-  if (more) p->epilogue = more->epilogue;
+namespace {
+
+cublasLtMatmulPreference_t preference_for(const Gemm& g, size_t workspace) {
+  cublasLtMatmulPreference_t preference = nullptr;
+  ensure(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms");
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                       sizeof workspace);
+  // a matrix of a batch may begin anywhere that its elements allow; plans are made for what all share
+  const uint32_t alignment = 16;
+  const auto aligned = [&](int64_t stride, DType t) {
+    return stride * size_of(t) % alignment == 0 ? alignment : static_cast<uint32_t>(size_of(t));
+  };
+  const uint32_t at_a = aligned(g.stride_b, g.in), at_b = aligned(g.stride_a, g.in), at_c = aligned(g.stride_c, g.out);
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &at_a, sizeof at_a);
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &at_b, sizeof at_b);
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &at_c, sizeof at_c);
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &at_c, sizeof at_c);
+  // Partial sums of a split product are added in fp32, whatever the result's type.
+  const uint32_t reduction =
+      g.out == DType::f32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction,
+                                       sizeof reduction);
+  return preference;
+}
+
+}  // namespace
+
+void Products::describe(Plan& p, const Gemm& g, const EpilogueProduct* more) const {
   const cublasComputeType_t compute = g.in == DType::f32 && tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  ensure(cublasLtMatmulDescCreate(&p->op, compute, CUDA_R_32F), "describing a product");
+  ensure(cublasLtMatmulDescCreate(&p.op, compute, CUDA_R_32F), "describing a product");
   const auto set = [&](cublasLtMatmulDescAttributes_t what, const auto& value) {
-    ensure(cublasLtMatmulDescSetAttribute(p->op, what, &value, sizeof value), "describing a product");
+    ensure(cublasLtMatmulDescSetAttribute(p.op, what, &value, sizeof value), "describing a product");
   };
   const cublasOperation_t ta = g.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, tb = g.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   set(CUBLASLT_MATMUL_DESC_TRANSA, ta);
@@ -168,29 +192,17 @@ std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g, const Epilogu
                       : g.trans_b ? g.k
                                   : g.n,
                 ldc = g.ldc ? g.ldc : g.n;
-  layout(p->a, g.in, g.trans_b ? g.k : g.n, g.trans_b ? g.n : g.k, ldb, g.stride_b);
-  layout(p->b, g.in, g.trans_a ? g.m : g.k, g.trans_a ? g.k : g.m, lda, g.stride_a);
-  layout(p->c, g.out, g.n, g.m, ldc, g.stride_c);
+  layout(p.a, g.in, g.trans_b ? g.k : g.n, g.trans_b ? g.n : g.k, ldb, g.stride_b);
+  layout(p.b, g.in, g.trans_a ? g.m : g.k, g.trans_a ? g.k : g.m, lda, g.stride_a);
+  layout(p.c, g.out, g.n, g.m, ldc, g.stride_c);
+}
 
-  cublasLtMatmulPreference_t preference = nullptr;
-  ensure(cublasLtMatmulPreferenceCreate(&preference), "asking for algorithms");
-  const size_t bytes = kWorkspace;
-  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
-  // a matrix of a batch may begin anywhere that its elements allow; plans are made for what all share
-  const uint32_t alignment = 16;
-  const auto aligned = [&](int64_t stride, DType t) {
-    return stride * size_of(t) % alignment == 0 ? alignment : static_cast<uint32_t>(size_of(t));
-  };
-  const uint32_t at_a = aligned(g.stride_b, g.in), at_b = aligned(g.stride_a, g.in), at_c = aligned(g.stride_c, g.out);
-  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &at_a, sizeof at_a);
-  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &at_b, sizeof at_b);
-  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &at_c, sizeof at_c);
-  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &at_c, sizeof at_c);
-  // Partial sums of a split product are added in fp32, whatever the result's type.
-  const uint32_t reduction =
-      g.out == DType::f32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction,
-                                       sizeof reduction);
+std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g, const EpilogueProduct* more) const {
+  auto p = std::make_shared<Plan>();
+  p->g = g;
+  if (more) p->epilogue = more->epilogue;
+  describe(*p, g, more);
+  const cublasLtMatmulPreference_t preference = preference_for(g, kWorkspace);
   int found = 0;
   p->candidates.resize(8);
   const cublasStatus_t status =

@@ -29,6 +29,7 @@ class Products {
   struct Plan;
   class WithEpilogue;
   // Null where the library knows no algorithm for a product with a bias or an epilogue; an error without either.
+  void describe(Plan& p, const Gemm& g, const EpilogueProduct* more) const;  // its operation and its layouts
   std::shared_ptr<Plan> make_plan(const Gemm& g, const EpilogueProduct* more) const;
   void choose(Plan& plan, const std::string& key);  // what is remembered
   void tune(Plan& plan, const std::string& key, const void* a, const void* b, void* c, void* extra);
