@@ -84,7 +84,7 @@ if(ONNX_AMP_HAS_CUDA)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know that nvcc 13 has it
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   if(CCACHE)
-    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   endif()
   message(STATUS "CUDA plugin: ${CMAKE_CUDA_COMPILER}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
   file(GLOB cuda_runtime CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/backend/cuda/runtime/*.cc)
