@@ -12,6 +12,7 @@
 #include "importer/describe.h"
 #include "importer/edit.h"
 #include "run/device.h"
+#include "run/settings.h"
 
 namespace amp {
 
@@ -40,6 +41,7 @@ void tell_doubts(const Imported& m, const Log& log) {
 }  // namespace
 
 Imported open_model(const RunSpec& spec, Job job, const Log& log) {
+  check_settings(spec, job);
   set_limits(limits_of(spec));
   const bool steps = job == Job::train || job == Job::gradients;
   ImportOptions o;

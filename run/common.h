@@ -8,13 +8,11 @@
 #include "base/log.h"
 #include "importer/import.h"
 #include "precision/decide.h"
+#include "run/job.h"
 #include "run/spec.h"
 #include "trainer/session.h"
 
 namespace amp {
-
-// What a model is opened for: some settings are read for some of them only.
-enum class Job { train, evaluate, predict, gradients, check, plan, write };
 
 Imported open_model(const RunSpec& spec, Job job, const Log& log);
 Tensors read_batch(const std::string& path);  // .safetensors, .npz

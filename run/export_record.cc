@@ -25,7 +25,7 @@ constexpr const char* kFormat = "onnx-amp-finetune export 1";
 json asked_settings(const RunSpec& spec) {
   json out = json::array();
   for (const Setting& s : settings()) {
-    if (s.training && asked_for(spec, s)) out.push_back(s.name);
+    if (has(s.jobs, Job::train) && asked_for(spec, s)) out.push_back(s.name);
   }
   return out;
 }

@@ -5,33 +5,13 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
+#include "run/setting.h"
 #include "run/spec.h"
 #include "run/values.h"
 
 namespace amp {
-
-// What a resumed run must have in common with the one that it goes on from.
-enum class Resume {
-  same,          // the value
-  same_content,  // a file: its contents, wherever it lies
-  free           // nothing
-};
-
-using Member = std::variant<bool RunSpec::*, int64_t RunSpec::*, double RunSpec::*, std::string RunSpec::*,
-                            std::vector<std::string> RunSpec::*, Default<bool> RunSpec::*, Default<int64_t> RunSpec::*,
-                            Default<double> RunSpec::*, Default<std::string> RunSpec::*,
-                            Default<std::vector<std::string>> RunSpec::*>;
-
-struct Setting {
-  std::string_view name;
-  Member member;
-  Resume resume = Resume::same;
-  bool training = true;  // false: of other jobs than training
-  bool recorded = true;  // in run.json
-};
 
 std::span<const Setting> settings();
 const Setting* find_setting(std::string_view name);   // null when there is none
@@ -46,14 +26,15 @@ void set_value(RunSpec& spec, const Setting& setting, const SettingValue& value,
 // What does not read as the setting's type does not take.
 bool suggest_texts(RunSpec& spec, const Setting& setting, const std::vector<std::string>& texts);
 
+// Refuses a value that its setting does not take, of those that the job reads.
+void check_settings(const RunSpec& spec, Job job);
+
 // By name what Resume asks for, as text; files by size and checksum, the model by its SHA-256.
 std::map<std::string, std::string> resume_record(const RunSpec& spec);
 
 // The files that a run reads, by setting: {"train", "train.csv"}.
 std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec);
 
-std::vector<std::string> optimizer_names();
-std::vector<std::string> schedule_names();
 // Whether a setting of its own (adam_beta1, momentum, ...) is one that the optimizer reads.
 bool optimizer_reads(const std::string& optimizer, std::string_view setting);
 

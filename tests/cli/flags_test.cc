@@ -5,8 +5,6 @@
 #include <map>
 #include <set>
 
-#include "tools/cli/values.h"
-
 using namespace amp;
 using namespace amp::cli;
 
@@ -14,39 +12,39 @@ TEST_CASE("every flag has a help line, a group, a verb and a metavar", "[cli]") 
   REQUIRE(flags().size() > 80);
   for (const Flag& f : flags()) {
     INFO(f.name);
-    CHECK(f.help_line.size() > 8);
-    CHECK(f.help_line.ends_with('.'));
-    CHECK(f.group < Group::count);
+    CHECK(f.help.size() > 8);
+    CHECK(f.help.ends_with('.'));
+    CHECK(f.group < SettingGroup::count);
     CHECK(!title(f.group).empty());
     CHECK(f.verbs != 0);
     CHECK((f.required & ~f.verbs) == 0);
     CHECK(f.name == snake_case(f.name));
-    CHECK((f.metavar.empty()) == (f.type == Type::boolean || f.type == Type::choice));
-    CHECK((f.type == Type::choice) == !f.choices.empty());
+    CHECK((f.metavar.empty()) == (f.type() == SettingType::boolean || f.type() == SettingType::choice));
+    CHECK((f.type() == SettingType::choice) == !f.choices.empty());
     CHECK((f.normalise == nullptr) == f.expected.empty());
   }
 }
 
 TEST_CASE("groups are contiguous and none is empty", "[cli]") {
-  std::set<Group> seen;
-  Group last = Group::count;
+  std::set<SettingGroup> seen;
+  SettingGroup last = SettingGroup::count;
   for (const Flag& f : flags()) {
     INFO(f.name);
     if (f.group != last) CHECK(seen.insert(f.group).second);
     last = f.group;
   }
-  CHECK(seen.size() == static_cast<size_t>(Group::count));
+  CHECK(seen.size() == static_cast<size_t>(SettingGroup::count));
 }
 
 TEST_CASE("names and other spellings do not collide, nor with --no_ forms", "[cli]") {
   std::map<std::string, std::string> owner;
   for (const Flag& f : flags()) {
     std::vector<std::string> spellings{std::string(f.name)};
-    for (const Alias& a : f.aliases) {
+    for (const OtherName& a : f.other_names) {
       spellings.emplace_back(a.name);
       CHECK(a.name == snake_case(a.name));
     }
-    if (f.type == Type::boolean) {
+    if (f.type() == SettingType::boolean) {
       for (size_t i = 0, n = spellings.size(); i < n; ++i) spellings.push_back("no_" + spellings[i]);
     }
     for (const std::string& s : spellings) {
@@ -62,12 +60,11 @@ TEST_CASE("names and other spellings do not collide, nor with --no_ forms", "[cl
 TEST_CASE("every default, synonym and switch value is a legal value of its flag", "[cli]") {
   for (const Flag& f : flags()) {
     INFO(f.name);
-    for (const VerbInfo& v : verbs()) CHECK_NOTHROW(default_value(f, v.verb));
-    if (f.type != Type::text && f.type != Type::list) CHECK(!f.fallback.empty());
+    for (const VerbInfo& v : verbs()) CHECK_NOTHROW(check_value(f, f.default_for(v.verb)));
     for (const auto& [theirs, ours] : f.synonyms) {
       CHECK(value_text(parse_value(f, std::vector{std::string(theirs)})) == ours);
     }
-    for (const Alias& a : f.aliases) {
+    for (const OtherName& a : f.other_names) {
       if (!a.is_switch()) continue;
       CHECK(value_text(parse_value(f, std::vector{std::string(a.when_true)})) == a.when_true);
       CHECK(value_text(parse_value(f, std::vector{std::string(a.when_false)})) == a.when_false);
@@ -126,6 +123,6 @@ TEST_CASE("defaults that the documentation promises", "[cli]") {
                                                               {"device", "auto"}};
   for (const auto& [name, value] : promised) {
     INFO(name);
-    CHECK(value_text(default_value(flag_named(name), Verb::train)) == value);
+    CHECK(value_text(flag_named(name).default_for(Verb::train)) == value);
   }
 }

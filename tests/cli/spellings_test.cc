@@ -82,7 +82,7 @@ TEST_CASE("no spelling stands for two flags", "[cli]") {
   for (const Flag& f : flags()) {
     INFO(f.name);
     CHECK(seen.insert(f.name).second);
-    for (const Alias& a : f.aliases) {
+    for (const OtherName& a : f.other_names) {
       INFO(a.name);
       CHECK(seen.insert(a.name).second);
     }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/number_text.h"
 #include "tests/cli/cli_helper.h"
 
 using namespace amp;

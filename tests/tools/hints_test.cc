@@ -77,7 +77,8 @@ std::vector<Text> literals(const std::string& path, const std::string& code) {
 
 std::vector<Text> all_literals() {
   std::vector<Text> out;
-  for (const char* room : {"base", "graph", "backend", "ops", "importer", "precision", "data", "trainer", "tools"}) {
+  for (const char* room :
+       {"base", "graph", "backend", "ops", "importer", "precision", "data", "trainer", "run", "tools"}) {
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_root()) / room)) {
       const std::string extension = entry.path().extension();
       if (extension != ".cc" && extension != ".h") continue;
@@ -105,9 +106,9 @@ bool takes(const cli::Flag& f, const std::string& value) {
   // A word of the sentence, not a value: "--task chooses others".
   static const std::set<std::string> words = {"and",  "or",  "nor",  "is",    "are",     "has",   "says", "with", "to",
                                               "when", "for", "that", "would", "chooses", "gives", "in",   "by"};
-  if (f.type != cli::Type::choice || words.count(value)) return true;
+  if (f.type() != SettingType::choice || words.count(value)) return true;
   try {
-    cli::parse_value(f, std::vector<std::string>{value});
+    parse_value(f, std::vector<std::string>{value});
     return true;
   } catch (const Error&) {
     return false;

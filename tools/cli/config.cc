@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/text.h"
 
 namespace amp::cli {
@@ -60,7 +61,7 @@ std::vector<std::string> texts_of(const Json& v, const Found& found, const std::
   const auto text = [&](const Json& x) {
     return found.flag->json && x.is_object() ? x.dump() : scalar_text(x, path, key);
   };
-  if (v.is_array() && found.flag->type == Type::list) {
+  if (v.is_array() && found.flag->type() == SettingType::list) {
     for (const Json& element : v) out.push_back(text(element));
   } else if (found.flag->json && v.is_object()) {
     out.push_back(v.dump());
@@ -85,7 +86,7 @@ std::string unknown_hint(std::string_view key, Verb verb) {
   return near.empty() ? "see --help for all flags" : cat("did you mean '", near, "'?");
 }
 
-Json to_json(const Value& v) {
+Json to_json(const SettingValue& v) {
   if (const auto* d = std::get_if<double>(&v)) {
     if (std::isinf(*d)) return number_text(*d);
     if (*d == std::floor(*d) && std::abs(*d) < 1e15) return static_cast<int64_t>(*d);
@@ -168,7 +169,7 @@ std::vector<Assignment> read_environment(const char* const* envp, Verb verb, std
     if (text.empty() || !has(found->flag->verbs, verb)) continue;
     Assignment a{found->flag, std::string(name), {}, Source::environment, cat("environment variable ", name)};
     try {
-      const bool array = found->flag->type == Type::list && text.starts_with('[');
+      const bool array = found->flag->type() == SettingType::list && text.starts_with('[');
       const Json parsed = array ? Json::parse(text, nullptr, false) : Json();  // "[ab]*" is a glob, not an array
       a.texts = texts_of(parsed.is_array() ? parsed : Json(text), *found, a.origin, a.spelling);
     } catch (Error& e) {

@@ -6,28 +6,29 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "tools/cli/values.h"
+#include "run/settings.h"
 
 namespace amp::cli {
 
 static constexpr std::array kVerbs{
-    VerbInfo{Verb::train, "train", "MODEL.onnx --train FILE [flags]", "fine-tune a model (the word may be left out)",
-             1},
-    VerbInfo{Verb::eval, "eval", "MODEL.onnx --val FILE [flags]", "loss and metrics of a model on labelled data", 1},
-    VerbInfo{Verb::predict, "predict", "MODEL.onnx --inputs FILE --out FILE", "write every graph output under its name",
-             1},
-    VerbInfo{Verb::check, "check", "MODEL.onnx [--json]", "will it train? every node, every parameter, every reason",
-             1},
-    VerbInfo{Verb::plan, "plan", "MODEL.onnx [--out plan.html] | --diff A.json B.json",
+    VerbInfo{Verb::train, Job::train, "train", "MODEL.onnx --train FILE [flags]",
+             "fine-tune a model (the word may be left out)", 1},
+    VerbInfo{Verb::eval, Job::evaluate, "eval", "MODEL.onnx --val FILE [flags]",
+             "loss and metrics of a model on labelled data", 1},
+    VerbInfo{Verb::predict, Job::predict, "predict", "MODEL.onnx --inputs FILE --out FILE",
+             "write every graph output under its name", 1},
+    VerbInfo{Verb::check, Job::check, "check", "MODEL.onnx [--json]",
+             "will it train? every node, every parameter, every reason", 1},
+    VerbInfo{Verb::plan, Job::plan, "plan", "MODEL.onnx [--out plan.html] | --diff A.json B.json",
              "the precision plan: each node's type and the rule behind it", 1},
-    VerbInfo{Verb::grad, "grad", "MODEL.onnx --inputs FILE --loss KIND --out FILE", "loss and gradients of one batch",
-             1},
-    VerbInfo{Verb::export_model, "export", "RUN_FOLDER|MODEL.onnx --out FILE [flags]",
+    VerbInfo{Verb::grad, Job::gradients, "grad", "MODEL.onnx --inputs FILE --loss KIND --out FILE",
+             "loss and gradients of one batch", 1},
+    VerbInfo{Verb::export_model, Job::write, "export", "RUN_FOLDER|MODEL.onnx --out FILE [flags]",
              "the weights of a run's checkpoints, or a model file, as ONNX", 1},
-    VerbInfo{Verb::tokenize, "tokenize", "--tokenizer FILE < lines",
+    VerbInfo{Verb::tokenize, Job::tokenize, "tokenize", "--tokenizer FILE < lines",
              "token ids of each line of standard input, or its text", 0},
-    VerbInfo{Verb::help, "help", "[VERB]", "this text, or a verb's", 1},
-    VerbInfo{Verb::version, "version", "", "the version", 0},
+    VerbInfo{Verb::help, std::nullopt, "help", "[VERB]", "this text, or a verb's", 1},
+    VerbInfo{Verb::version, std::nullopt, "version", "", "the version", 0},
 };
 
 std::span<const VerbInfo> verbs() { return kVerbs; }
@@ -46,58 +47,32 @@ const VerbInfo* find_verb(std::string_view name) {
   return nullptr;
 }
 
-std::string_view title(Group g) {
-  switch (g) {
-    case Group::model:
-      return "Model, head and loss";
-    case Group::data:
-      return "Data";
-    case Group::precision:
-      return "Precision";
-    case Group::scaling:
-      return "Loss scaling";
-    case Group::optimizer:
-      return "Optimizer";
-    case Group::schedule:
-      return "Schedule and batches";
-    case Group::evaluation:
-      return "Evaluation and gates";
-    case Group::checkpoints:
-      return "Output and checkpoints";
-    case Group::exporting:
-      return "Export";
-    case Group::run:
-      return "Running";
-    case Group::count:
-      break;
-  }
-  bug("group without title");
+const SettingValue& Flag::default_for(Verb v) const {
+  const std::optional<Job> job = info(v).job;
+  return setting && job ? setting->default_for(*job) : initial;
 }
 
-std::string_view Flag::default_for(Verb v) const {
-  for (const auto& [verb, text] : other_defaults) {
-    if (verb == v) return text;
+static VerbSet verbs_of(JobSet set) {
+  VerbSet out = 0;
+  for (const VerbInfo& i : kVerbs) {
+    if (i.job && amp::has(set, *i.job)) out |= in(i.verb);
   }
-  return fallback;
-}
-
-std::string Flag::allowed() const {
-  if (normalise) return std::string(expected);
-  if (!choices.empty()) {
-    const std::vector<std::string> names(choices.begin(), choices.end());
-    return "one of " + join(names, ", ");
-  }
-  if (type == Type::boolean) return "true or false";
-  std::vector<std::string> parts;
-  const bool has_low = low > -std::numeric_limits<double>::infinity();
-  const bool has_high = high < std::numeric_limits<double>::infinity();
-  if (has_low) parts.push_back((low_open ? "above " : "at least ") + number_text(low));
-  if (has_high) parts.push_back((high_open ? "below " : "at most ") + number_text(high));
-  return join(parts, " and ");
+  return out;
 }
 
 std::span<const Flag> flags() {
-  static const std::vector<Flag> table = make_flag_table();
+  static const std::vector<Flag> table = [] {
+    std::vector<Flag> out;
+    const std::vector<OwnFlag> own = own_flags();
+    for (const Setting& s : settings()) {
+      out.push_back({s, &s, s.group, verbs_of(s.jobs), verbs_of(s.required)});
+      for (const OwnFlag& o : own) {
+        if (o.behind == s.name) out.push_back({o.description, nullptr, s.group, o.verbs, o.required});
+      }
+    }
+    if (out.size() != settings().size() + own.size()) bug("an own flag stands behind a setting that does not exist");
+    return out;
+  }();
   return table;
 }
 
@@ -112,7 +87,7 @@ static const std::map<std::string_view, Found>& spellings() {
     std::map<std::string_view, Found> m;
     for (const Flag& f : flags()) {
       m[f.name] = {&f, nullptr, false};
-      for (const Alias& a : f.aliases) m[a.name] = {&f, &a, false};
+      for (const OtherName& a : f.other_names) m[a.name] = {&f, &a, false};
     }
     return m;
   }();
@@ -124,7 +99,7 @@ std::optional<Found> find_flag(std::string_view name) {
   if (const auto it = spellings().find(key); it != spellings().end()) return it->second;
   if (key.starts_with("no_")) {
     const auto it = spellings().find(std::string_view(key).substr(3));
-    if (it != spellings().end() && it->second.flag->type == Type::boolean) {
+    if (it != spellings().end() && it->second.flag->type() == SettingType::boolean) {
       return Found{it->second.flag, it->second.alias, true};
     }
   }

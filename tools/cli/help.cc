@@ -12,15 +12,23 @@ namespace {
 constexpr size_t kWidth = 100, kTextColumn = 34;
 
 std::string metavar(const Flag& f) {
-  if (f.type == Type::boolean) return "";
-  if (f.type != Type::choice) return std::string(f.metavar);
+  if (f.type() == SettingType::boolean) return "";
+  if (f.type() != SettingType::choice) return std::string(f.metavar);
   const std::string joined = join(std::vector<std::string>(f.choices.begin(), f.choices.end()), "|");
   return joined.size() <= 22 ? joined : "KIND";
 }
 
+// As people write it: 5e-5, not 5e-05.
+std::string shown(const SettingValue& v) {
+  std::string text = value_text(v);
+  const size_t zero = text.find("e-0");
+  if (std::holds_alternative<double>(v) && zero != std::string::npos) text.erase(zero + 2, 1);
+  return text;
+}
+
 std::string default_note(const Flag& f, Verb verb) {
   if (has(f.required, verb)) return " [required]";
-  const std::string_view text = f.default_for(verb);
+  const std::string text = shown(f.default_for(verb));
   return text.empty() ? "" : cat(" [", text, "]");
 }
 
@@ -50,16 +58,16 @@ std::string wrapped(const std::string& head, const std::string& text, size_t ind
 
 std::string flag_text(const Flag& f, Verb verb, bool all) {
   const std::string value = metavar(f);
-  std::string text(f.help_line);
+  std::string text(f.help);
   text += default_note(f, verb);
   if (value == "KIND")
     text += cat(" KIND: ", join(std::vector<std::string>(f.choices.begin(), f.choices.end()), ", "), ".");
   std::string out = wrapped(cat("  --", f.name, value.empty() ? "" : " ", value), text, kTextColumn);
   if (!all) return out;
-  const std::string allowed = f.type == Type::boolean || f.type == Type::choice ? "" : f.allowed();
+  const std::string allowed = f.type() == SettingType::boolean || f.type() == SettingType::choice ? "" : f.allowed();
   if (!allowed.empty()) out += wrapped("", "allowed: " + allowed, kTextColumn);
   std::vector<std::string> spellings;
-  for (const Alias& a : f.aliases) {
+  for (const OtherName& a : f.other_names) {
     spellings.push_back(cat(a.name.size() == 1 ? "-" : "--", a.name, a.is_switch() ? cat(" (", a.when_true, ")") : ""));
   }
   if (!spellings.empty()) out += wrapped("", "also: " + join(spellings, ", "), kTextColumn);
@@ -98,7 +106,7 @@ std::string help_text(std::optional<Verb> topic, bool all) {
   const std::string word = verb == Verb::train ? "" : cat(" ", about.name),
                     rest = cat(about.usage.empty() ? "" : " ", about.usage);
   std::string out = topic ? cat("Usage: onnx-amp-finetune", word, rest, "\n  ", about.what, "\n") : overview();
-  Group last = Group::count;
+  SettingGroup last = SettingGroup::count;
   for (const Flag& f : flags()) {
     if (!has(f.verbs, verb)) continue;
     if (f.group != last) out += cat("\n", title(f.group), "\n");

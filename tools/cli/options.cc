@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/text.h"
 
 namespace amp::cli {
@@ -20,16 +21,16 @@ std::optional<Source> source_from_name(std::string_view name) {
 }
 
 Options::Options(Verb v) : verb(v) {
-  for (const Flag& f : flags()) settings_.push_back({default_value(f, v), Source::fallback, {}});
+  for (const Flag& f : flags()) entries_.push_back({f.default_for(v), Source::fallback, {}});
 }
 
-const Options::Setting& Options::setting(std::string_view name) const {
-  return settings_[static_cast<size_t>(&flag_named(name) - flags().data())];
+const Options::Entry& Options::entry(std::string_view name) const {
+  return entries_[static_cast<size_t>(&flag_named(name) - flags().data())];
 }
 
 template <class T>
 const T& Options::typed(std::string_view name) const {
-  const T* v = std::get_if<T>(&setting(name).value);
+  const T* v = std::get_if<T>(&entry(name).value);
   if (!v) bug(cat("flag '", name, "' read as another type than its own"));
   return *v;
 }
@@ -41,13 +42,13 @@ bool Options::flag(std::string_view name) const { return typed<bool>(name); }
 const std::vector<std::string>& Options::list(std::string_view name) const {
   return typed<std::vector<std::string>>(name);
 }
-const Value& Options::value(std::string_view name) const { return setting(name).value; }
-Source Options::source(std::string_view name) const { return setting(name).source; }
-const std::string& Options::origin(std::string_view name) const { return setting(name).origin; }
+const SettingValue& Options::value(std::string_view name) const { return entry(name).value; }
+Source Options::source(std::string_view name) const { return entry(name).source; }
+const std::string& Options::origin(std::string_view name) const { return entry(name).origin; }
 bool Options::was_set(std::string_view name) const { return source(name) > Source::derived; }
 
 bool Options::has(std::string_view name) const {
-  const Value& v = value(name);
+  const SettingValue& v = value(name);
   if (const auto* s = std::get_if<std::string>(&v)) return !s->empty();
   if (const auto* l = std::get_if<std::vector<std::string>>(&v)) return !l->empty();
   return true;
@@ -55,21 +56,21 @@ bool Options::has(std::string_view name) const {
 
 bool Options::offer(std::string_view name, std::vector<std::string> texts, Source source, std::string origin) {
   const Flag& f = flag_named(name);
-  Value v;
+  SettingValue v;
   try {
     v = parse_value(f, texts);  // checked even when it loses: a bad value is a mistake wherever it stands
   } catch (Error& e) {
     if (!origin.empty()) e.at("from " + origin);
     throw;
   }
-  Setting& s = settings_[static_cast<size_t>(&f - flags().data())];
+  Entry& s = entries_[static_cast<size_t>(&f - flags().data())];
   if (source < s.source) return false;
   s = {std::move(v), source, std::move(origin)};
   return true;
 }
 
 std::string plain_text(const Found& found, std::string_view text) {
-  const Alias* alias = found.alias;
+  const OtherName* alias = found.alias;
   if (alias && alias->fraction) {
     const auto v = parse_number(text);
     if (v && *v >= 1) {

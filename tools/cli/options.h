@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "tools/cli/flags.h"
-#include "tools/cli/values.h"
 
 namespace amp::cli {
 
@@ -35,7 +34,7 @@ class Options {
   int64_t integer(std::string_view name) const;
   bool flag(std::string_view name) const;
   const std::vector<std::string>& list(std::string_view name) const;
-  const Value& value(std::string_view name) const;
+  const SettingValue& value(std::string_view name) const;
 
   bool has(std::string_view name) const;      // false for text and lists that are empty
   bool was_set(std::string_view name) const;  // by anything but its default or another flag
@@ -48,15 +47,15 @@ class Options {
   bool offer(std::string_view name, std::vector<std::string> texts, Source source, std::string origin);
 
  private:
-  struct Setting {
-    Value value;
+  struct Entry {
+    SettingValue value;
     Source source = Source::fallback;
     std::string origin;
   };
-  const Setting& setting(std::string_view name) const;
+  const Entry& entry(std::string_view name) const;
   template <class T>
   const T& typed(std::string_view name) const;
-  std::vector<Setting> settings_;  // parallel to flags()
+  std::vector<Entry> entries_;  // parallel to flags()
 };
 
 // A flag's value as one source gives it, before precedence.

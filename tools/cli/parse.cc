@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/text.h"
 #include "tools/cli/config.h"
 #include "tools/cli/options.h"
@@ -133,7 +134,7 @@ void apply_command_line(Options& o, const std::vector<Assignment>& assignments) 
     const auto same = std::find_if(merged.begin(), merged.end(), [&](const Assignment& m) { return m.flag == a.flag; });
     if (same == merged.end()) {
       merged.push_back(a);
-    } else if (a.flag->type == Type::list) {
+    } else if (a.flag->type() == SettingType::list) {
       same->texts.insert(same->texts.end(), a.texts.begin(), a.texts.end());
     } else {
       *same = a;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/text.h"
 #include "run/settings.h"
 #include "tools/cli/options.h"
@@ -10,7 +11,7 @@ namespace amp::cli {
 namespace {
 
 std::string written(const Options& o, std::string_view name) {
-  const Value& v = o.value(name);
+  const SettingValue& v = o.value(name);
   const std::string value = std::get_if<bool>(&v) && std::get<bool>(v) ? "" : " " + value_text(v);
   return cat("--", name, value, " (", name_of(o.source(name)), ")");
 }

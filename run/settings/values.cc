@@ -1,11 +1,31 @@
-// Flags whose values have a syntax of their own: steps, gates, loss scale, delimiter, length.
+// Values of settings that have a syntax of their own, or that other tables decide.
 #include <array>
 #include <cmath>
 
+#include "backend/update_rules.h"
+#include "base/number_text.h"
 #include "base/text.h"
-#include "tools/cli/values.h"
+#include "run/settings/rows.h"
+#include "trainer/schedule.h"
 
-namespace amp::cli {
+namespace amp {
+
+std::vector<std::string_view> optimizer_choices() {
+  static const std::vector<std::string> names = update_rule_names();
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::string_view> schedule_choices() {
+  std::vector<std::string_view> names;
+  for (const ScheduleRow* row : schedule_rows()) names.emplace_back(row->name);
+  return names;
+}
+
+std::vector<std::string_view> metric_choices() {
+  std::vector<std::string_view> names{"auto"};
+  for (const std::string_view m : metric_names()) names.push_back(m);
+  return names;
+}
 
 std::optional<std::string> normal_gate(std::string_view text) {
   const auto gate = parse_gate(text);
@@ -40,4 +60,4 @@ std::optional<std::string> normal_max_length(std::string_view text) {
   return n && (*n == 0 || *n >= 2) ? std::optional(std::to_string(*n)) : std::nullopt;
 }
 
-}  // namespace amp::cli
+}  // namespace amp

@@ -1,0 +1,77 @@
+// Settings: the data.
+#include "run/settings/rows.h"
+
+namespace amp {
+
+std::vector<Setting> data_settings() {
+  return {
+      setting("train", &RunSpec::train, "Training data: .csv, .tsv, .jsonl, or tensors in .safetensors, .npz.")
+          .shown_as("FILE")
+          .read_by(kTrain)
+          .needed_by(kTrain)
+          .also({"train_file"})
+          .same_content(),
+      setting("val", &RunSpec::val, "Validation data in the same format.")
+          .shown_as("FILE")
+          .read_by(jobs(Job::train, Job::evaluate))
+          .also({"validation_file", "val_file", "eval_file", "dev"})
+          .same_content(),
+      setting("text_columns", &RunSpec::text_columns,
+              "Column of the text; two for sentence pairs (A,B or the flag twice): one sequence, or for losses on "
+              "embeddings one each.")
+          .shown_as("NAME")
+          .by_commas()
+          .read_by(kFeed)
+          .also({"text_column_names", "text_column_name", "text_column"}),
+      setting("label_column", &RunSpec::label_column, "Column of the label.")
+          .shown_as("NAME")
+          .read_by(kFeed)
+          .also({"label_column_name"}),
+      setting("delimiter", &RunSpec::delimiter, "Field separator of text tables; auto: by file name.")
+          .shown_as("CHAR")
+          .checked(normal_delimiter, "auto, tab, comma, semicolon, pipe, or one character")
+          .read_by(kFeed),
+      setting("tokenizer", &RunSpec::tokenizer,
+              "tokenizer.json, vocab.json with merges.txt, spiece.model or vocab.txt, or their folder. Default: beside "
+              "the model.")
+          .shown_as("FILE|FOLDER")
+          .read_by(kText)
+          .also({"tokenizer_name", "tokenizer_file"})
+          .same_content(),
+      setting("vocab", &RunSpec::vocab, "WordPiece vocabulary, one token a line.")
+          .shown_as("FILE")
+          .read_by(kText)
+          .also({"vocab_path", "vocab_file"})
+          .same_content(),
+      setting("lower_case", &RunSpec::lower_case, "Lower-case and strip accents before tokenizing (uncased models).")
+          .read_by(kText)
+          .also({"do_lower_case"}),
+      setting("max_seq_len", &RunSpec::max_seq_len,
+              "Longest sequence in tokens, special ones included; longer text is cut. 0: no limit.")
+          .checked(normal_max_length, "0 (no limit), or 2 and more")
+          .otherwise(Job::tokenize, int64_t{0})
+          .read_by(kText)
+          .also({"max_seq_length", "max_length"}),
+      setting("doc_stride", &RunSpec::doc_stride,
+              "Tokens that the windows of a long passage have in common (questions; Hugging Face: 128 of 384).")
+          .at_least(0)
+          .read_by(kFeed),
+      setting("max_answer_length", &RunSpec::max_answer_length,
+              "Longest answer, in tokens, that a span predicts (questions).")
+          .at_least(1)
+          .read_by(jobs(Job::train, Job::evaluate))
+          .may_change(),
+      setting("pad_to_multiple", &RunSpec::pad_to_multiple,
+              "Sequence length of a batch is rounded up to a multiple of this.")
+          .at_least(1)
+          .read_by(kFeed)
+          .also({"pad_to_multiple_of"}),
+      setting("group_by_length", &RunSpec::group_by_length, "Put rows of similar length in a batch (less padding).")
+          .read_by(kTrain),
+      setting("shuffle", &RunSpec::shuffle, "New order every epoch, from --seed.")
+          .read_by(kTrain)
+          .also({"shuffle_train_dataset"}),
+  };
+}
+
+}  // namespace amp

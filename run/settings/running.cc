@@ -1,0 +1,118 @@
+// Settings: output and checkpoints; export; running.
+#include "run/settings/rows.h"
+
+namespace amp {
+
+std::vector<Setting> checkpoint_settings() {
+  return {
+      setting("output_dir", &RunSpec::output_dir,
+              "Folder of the run: model.onnx, metrics.jsonl, run.json, checkpoints.")
+          .shown_as("DIR")
+          .read_by(kTrain)
+          .also({"o", "checkpoints"})
+          .may_change(),
+      setting("save_steps", &RunSpec::save_steps,
+              "Checkpoint every N attempted steps as well as at the end of each epoch; 0: only there.")
+          .at_least(0)
+          .read_by(kTrain)
+          .may_change(),
+      setting("save_total_limit", &RunSpec::save_total_limit, "Checkpoints kept, the best one on top; 0: all.")
+          .at_least(0)
+          .read_by(kTrain)
+          .also({"checkpoint_hist"})
+          .may_change(),
+      setting("resume", &RunSpec::resume, "Continue from a checkpoint; auto: the newest usable one, else afresh.")
+          .shown_as("none|auto|PATH")
+          .same({{"true", "auto"}, {"false", "none"}})
+          .read_by(kTrain)
+          .also({"resume_from_checkpoint"})
+          .may_change(),
+      setting("overwrite", &RunSpec::overwrite,
+              "Replace the run in --output_dir; it stays until the new one is complete, and nothing else is touched.")
+          .read_by(kTrain)
+          .unrecorded()
+          .also({"overwrite_output_dir"})
+          .may_change(),
+      setting("logging_steps", &RunSpec::logging_steps,
+              "A line on the console every N steps where there is no progress bar (metrics.jsonl has all).")
+          .at_least(1)
+          .read_by(kTrain)
+          .also({"log_interval", "skip_steps"})
+          .may_change(),
+  };
+}
+
+std::vector<Setting> export_settings() {
+  return {
+      setting("export_precision", &RunSpec::export_precision,
+              "Types in the file; mixed: 16 bits where the plan computes so.")
+          .one_of({"fp32", "fp16", "mixed"})
+          .same({{"float32", "fp32"}, {"float16", "fp16"}})
+          .read_by(kExport)
+          .may_change(),
+      setting("export_weights", &RunSpec::export_weights, "Which weights of the run are exported.")
+          .one_of({"last", "best", "ema"})
+          .read_by(kExport)
+          .also({OtherName("load_best_model_at_end", "best", "last")})
+          .may_change(),
+      setting("lora_export", &RunSpec::lora_export,
+              "Adapters in model.onnx: added into the weights, or nodes of their own.")
+          .one_of({"merge", "keep"})
+          .read_by(kTrain)
+          .may_change(),
+      setting("verify_export", &RunSpec::verify_export, "Compare the exported file's outputs with the trained graph's.")
+          .read_by(kTrain)
+          .may_change(),
+  };
+}
+
+std::vector<Setting> run_settings() {
+  return {
+      setting("device", &RunSpec::device, "Where to compute; auto: CUDA when there is a usable GPU.")
+          .one_of({"auto", "cpu", "cuda"})
+          .same({{"gpu", "cuda"}})
+          .read_by(kRun)
+          .also({OtherName("no_cuda", "cpu", "auto"), OtherName("use_cpu", "cpu", "auto"),
+                 OtherName("use_cuda", "cuda", "cpu")})
+          .may_change(),
+      setting("remove_padding", &RunSpec::remove_padding,
+              "Skip padding: run only real tokens (varlen), where attention hides the others and no loss sees them.")
+          .read_by(jobs(Job::train, Job::evaluate, Job::gradients))
+          .also({"padding_free", "unpad"}),
+      setting("tf32", &RunSpec::tf32, "On a GPU: fp32 products may round their operands to TF32 (10 bits).")
+          .read_by(kRun)
+          .also({"allow_tf32"}),
+      setting("fusion", &RunSpec::fusion,
+              "Residual sums and their norms, on a GPU chains of elementwise operators too, run as one kernel; the "
+              "results are the same.")
+          .read_by(kRun)
+          .may_change(),
+      setting("threads", &RunSpec::threads, "CPU threads; 0: one for each core.")
+          .at_least(0)
+          .read_by(kRun)
+          .also({"num_threads"})
+          .may_change(),
+      setting("max_graph_nodes", &RunSpec::max_graph_nodes,
+              "Refuse models of more nodes, functions inlined and loops unrolled.")
+          .at_least(1)
+          .read_by(kRun | kExport)
+          .may_change(),
+      setting("max_activation_bytes", &RunSpec::max_activation_bytes,
+              "Refuse graphs whose tensors need more memory at one time; 0: 10,000 times the weights and inputs, 768 "
+              "MiB at least.")
+          .at_least(0)
+          .read_by(kRun | kExport)
+          .may_change(),
+      setting("max_constant_bytes", &RunSpec::max_constant_bytes,
+              "Refuse to compute a tensor of more bytes from a model's constants.")
+          .at_least(0)
+          .read_by(kRun | kExport)
+          .may_change(),
+      setting("seed", &RunSpec::seed, "Seed of everything random.").at_least(0).read_by(kGraph).also({"random_seed"}),
+      setting("profile", &RunSpec::profile, "Time the operators of one training step and print the table first.")
+          .read_by(kTrain)
+          .may_change(),
+  };
+}
+
+}  // namespace amp

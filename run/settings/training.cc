@@ -1,0 +1,127 @@
+// Settings: optimizer; schedule and batches; evaluation and gates.
+#include "run/settings/rows.h"
+
+namespace amp {
+
+std::vector<Setting> optimizer_settings() {
+  return {
+      setting("optimizer", &RunSpec::optimizer, "Update rule; adamw decays weights apart from the gradient.")
+          .one_of(optimizer_choices())
+          .same({{"adamw_torch", "adamw"}, {"adamw_torch_fused", "adamw"}, {"adamw_hf", "adamw"}, {"momentum", "sgd"}})
+          .read_by(kTrain)
+          .also({"optim", "opt"}),
+      setting("optim_args", &RunSpec::optim_args, "Settings of the update rule by name: docs/optimizers.md.")
+          .shown_as("KEY=VALUE,...")
+          .read_by(kTrain),
+      setting("lr", &RunSpec::lr, "Peak learning rate.").at_least(0).read_by(kTrain).also({"learning_rate", "l"}),
+      setting("momentum", &RunSpec::momentum, "Momentum of sgd and rmsprop.").at_least(0).below(1).read_by(kTrain),
+      setting("nesterov", &RunSpec::nesterov, "Nesterov momentum in sgd.").read_by(kTrain),
+      setting("adam_beta1", &RunSpec::adam_beta1, "Decay of the first moment.")
+          .at_least(0)
+          .below(1)
+          .read_by(kTrain)
+          .also({"beta1"}),
+      setting("adam_beta2", &RunSpec::adam_beta2, "Decay of the second moment.")
+          .at_least(0)
+          .below(1)
+          .read_by(kTrain)
+          .also({"beta2"}),
+      setting("adam_epsilon", &RunSpec::adam_epsilon, "Added to the root of the second moment.")
+          .above(0)
+          .read_by(kTrain)
+          .also({"epsilon", "adam_eps", "opt_eps"}),
+      setting("weight_decay", &RunSpec::weight_decay, "Weight decay.").at_least(0).read_by(kTrain),
+      setting("decay_exclude", &RunSpec::decay_exclude, "auto: biases and normalisation weights are not decayed.")
+          .one_of({"auto", "none"})
+          .read_by(kTrain),
+      setting("max_grad_norm", &RunSpec::max_grad_norm, "Clip gradients to this (after unscaling); 0: no clipping.")
+          .at_least(0)
+          .read_by(kTrain)
+          .also({"clip_grad", "clip_grad_norm"}),
+      setting("clip_mode", &RunSpec::clip_mode, "What is clipped: 2-norm, largest element, each element.")
+          .one_of({"norm", "inf", "value"})
+          .read_by(kTrain),
+      setting("ema_decay", &RunSpec::ema_decay, "Decay of the moving average of the weights; 0: none.")
+          .at_least(0)
+          .below(1)
+          .read_by(kTrain)
+          .also({"model_ema_decay", OtherName("model_ema", "0.9998", "0")}),
+  };
+}
+
+std::vector<Setting> schedule_settings() {
+  return {
+      setting("epochs", &RunSpec::epochs, "Passes over the training data; may be fractional.")
+          .at_least(0)
+          .read_by(kTrain)
+          .also({"num_train_epochs", "num_epochs", "epoch"}),
+      setting("max_steps", &RunSpec::max_steps, "Attempted optimizer steps, skipped ones included; -1: by --epochs.")
+          .at_least(-1)
+          .read_by(kTrain),
+      setting("batch_size", &RunSpec::batch_size, "Rows of a micro-batch.")
+          .at_least(1)
+          .read_by(kFeed)
+          .also({"per_device_train_batch_size", "train_batch_size", "b"}),
+      setting("gradient_accumulation_steps", &RunSpec::gradient_accumulation_steps,
+              "Micro-batches of one optimizer step.")
+          .at_least(1)
+          .read_by(kTrain)
+          .also({"grad_accum_steps", "accumulation_steps"}),
+      setting("lr_scheduler", &RunSpec::lr_scheduler, "How the learning rate moves: docs/optimizers.md.")
+          .one_of(schedule_choices())
+          .same({{"linear_warmup_decay", "linear"}, {"onecycle", "one_cycle"}, {"wsd", "warmup_stable_decay"}})
+          .read_by(kTrain)
+          .also({"lr_scheduler_type", "sched"}),
+      setting("lr_scheduler_kwargs", &RunSpec::lr_scheduler_kwargs,
+              "Settings of the schedule by name: docs/optimizers.md.")
+          .shown_as("KEY=VALUE,...")
+          .read_by(kTrain),
+      setting("warmup_steps", &RunSpec::warmup_steps,
+              "Steps of rising learning rate: a whole number, or a fraction (below 1) of all steps.")
+          .at_least(0)
+          .read_by(kTrain)
+          .also({OtherName::fraction_of_one("warmup_ratio"), OtherName::fraction_of_one("warmup_proportion")}),
+  };
+}
+
+std::vector<Setting> evaluation_settings() {
+  return {
+      setting("eval_batch_size", &RunSpec::eval_batch_size, "Rows of an evaluation batch; 0: --batch_size.")
+          .at_least(0)
+          .read_by(kData)
+          .also({"per_device_eval_batch_size", "validation_batch_size", "vb"})
+          .may_change(),
+      setting("eval_steps", &RunSpec::eval_steps,
+              "Evaluate every N steps as well as at the end of each epoch; 0: only there.")
+          .at_least(0)
+          .read_by(kTrain)
+          .also({"validation_steps"})
+          .may_change(),
+      setting("metric_for_best_model", &RunSpec::metric_for_best_model,
+              "What makes a model the best one; auto: by the task.")
+          .one_of(metric_choices())
+          .same({{"eval_accuracy", "accuracy"},
+                 {"eval_loss", "loss"},
+                 {"f1", "macro_f1"},
+                 {"eval_f1", "macro_f1"},
+                 {"top1", "accuracy"}})
+          .read_by(kTrain)
+          .also({"eval_metric", "metric_name"}),
+      setting("early_stopping_patience", &RunSpec::early_stopping_patience,
+              "Stop after so many evaluations without a better one; 0: never.")
+          .at_least(0)
+          .read_by(kTrain)
+          .may_change(),
+      setting("require", &RunSpec::require,
+              "Quality gate on the final metrics: exit 12 when missed, e.g. accuracy>=0.85 (repeatable).")
+          .shown_as("METRIC>=X")
+          .checked(
+              normal_gate,
+              "a metric of the task (loss, accuracy, macro_f1, micro_f1, exact_match, miou, pearson ...), then >=, "
+              ">, <= or <, then a number")
+          .read_by(jobs(Job::train, Job::evaluate))
+          .may_change(),
+  };
+}
+
+}  // namespace amp

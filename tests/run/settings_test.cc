@@ -1,0 +1,93 @@
+// The table of settings: a row for every member of RunSpec, complete, and values held to it whoever gives them.
+#include <catch2/catch_all.hpp>
+#include <set>
+#include <utility>
+
+#include "run/run.h"
+#include "tests/errors.h"
+#include "tests/support.h"
+
+using namespace amp;
+using amp::test::error_of;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+struct Anything {
+  template <class T>
+  operator T() const;
+};
+template <size_t... I>
+constexpr bool has_members(std::index_sequence<I...>) {
+  return requires { RunSpec{(static_cast<void>(I), Anything{})...}; };
+}
+// An aggregate takes as many initialisers as it has members.
+template <size_t N = 1>
+constexpr size_t members() {
+  if constexpr (has_members(std::make_index_sequence<N + 1>{})) {
+    return members<N + 1>();
+  } else {
+    return N;
+  }
+}
+
+RunSpec batch_of(const std::string& model) {
+  RunSpec spec;
+  spec.model = test::test_data("zoo/" + model + "/model.onnx");
+  spec.train = test::test_data("zoo/" + model + "/batch.safetensors");
+  spec.loss = {"cross_entropy"};
+  spec.device = "cpu";
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("every member of RunSpec but `sources` is a setting", "[settings]") {
+  std::set<const void*> places;
+  const RunSpec spec;
+  for (const Setting& s : settings()) {
+    INFO(s.name);
+    CHECK(std::visit([&](auto m) { return places.insert(&(spec.*m)).second; }, s.member));
+  }
+  CHECK(settings().size() == members() - 1);
+}
+
+TEST_CASE("a setting's row says what people need", "[settings]") {
+  for (const Setting& s : settings()) {
+    INFO(s.name);
+    CHECK(s.jobs != 0);
+    CHECK((s.required & ~s.jobs) == 0);
+    CHECK(s.help.ends_with('.'));
+    CHECK(find_setting(s.name) == &s);
+    CHECK(s.metavar.empty() == (s.type() == SettingType::boolean || s.type() == SettingType::choice));
+    if (s.low_open || s.high_open || s.infinity_allowed)
+      CHECK((s.type() == SettingType::integer || s.type() == SettingType::number));
+    CHECK_NOTHROW(check_value(s, s.initial));
+    for (const auto& [job, value] : s.other_defaults) {
+      CHECK(has(s.jobs, job));
+      CHECK(value.index() == s.initial.index());
+      CHECK_NOTHROW(check_value(s, value));
+    }
+  }
+}
+
+TEST_CASE("a library's settings are held to the same ranges, in the same words", "[settings]") {
+  const auto refused = [](void (*change)(RunSpec&)) {
+    RunSpec spec = batch_of("lenet_relu_dyn18");
+    change(spec);
+    const Error e = error_of([&] { prepare(spec, {}, Aim::estimate); });
+    CHECK(e.exit() == Exit::usage);
+    return e.fact();
+  };
+  CHECK(refused([](RunSpec& s) { s.epochs = -1; }) == "--epochs -1: out of range; allowed: at least 0");
+  CHECK(refused([](RunSpec& s) { s.lr = RunSpec::kInfinity; }) == "--lr inf: out of range; allowed: at least 0");
+  CHECK(refused([](RunSpec& s) { s.dropout = 1; }) == "--dropout 1: out of range; allowed: at least 0 and below 1");
+  CHECK_THAT(refused([](RunSpec& s) { s.optimizer = "adamx"; }), ContainsSubstring("no such value"));
+  CHECK_THAT(refused([](RunSpec& s) { s.inject_overflow = "8-6"; }), ContainsSubstring("3,6-8"));
+  CHECK_THAT(refused([](RunSpec& s) { s.require = {"acuracy>1"}; }), ContainsSubstring("accuracy"));
+  CHECK_THAT(refused([](RunSpec& s) { s.output_dir = ""; }), ContainsSubstring("empty"));
+  RunSpec other = batch_of("lenet_relu_dyn18");
+  other.dtype = "fp8";  // that training does not read
+  CHECK_NOTHROW(prepare(other, {}, Aim::estimate));
+  CHECK(error_of([&] { evaluate_model(other); }).id() == "E_USAGE");
+}
