@@ -1,5 +1,5 @@
 // The order of the rooms, read from the sources: an include points up the list, never down; libraries stay in the room
-// that hides them; the trainer knows no operator.
+// that hides them; the trainer knows no operator, the library no command line.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <filesystem>
@@ -87,12 +87,15 @@ std::vector<std::string> faults(const Source& s) {
     if (is_onednn(i.path) && s.path.rfind("backend/cpu/", 0) != 0) add(i.line, "only backend/cpu sees oneDNN");
     if (is_cuda(i.path) && s.path.rfind("backend/cuda/", 0) != 0) add(i.line, "only backend/cuda sees CUDA");
   }
+  static const std::regex command_line(R"re(\b(argv|argc|Flag|Verb|std::c(out|err|in)|printf)\b)re");
   static const std::regex op_name(R"re((\bop\s*->\s*name|\.op\s*[!=]=|\bop_name\b|->op\s*[!=]=|\bop\(\)\s*\.name))re");
   std::istringstream in(s.text);
   int number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
     if (room == "trainer" && std::regex_search(line, op_name)) add(number, "the trainer asks a node its operator");
+    if (room == "run" && std::regex_search(line.substr(0, line.find("//")), command_line))
+      add(number, "the library knows no command line and prints nothing");
     if (s.path.size() > 2 && s.path.substr(s.path.size() - 2) == ".h" &&
         line.find("using namespace") != std::string::npos)
       add(number, "a header opens a namespace");
@@ -163,6 +166,9 @@ TEST_CASE("the rules catch what they forbid") {
   CHECK(caught("importer/x.cc", "#include \"backend/kernel.h\"\n") == 1);
   CHECK(caught("trainer/x.cc", "#include \"run/common.h\"\n") == 1);
   CHECK(caught("run/x.cc", "#include \"tools/cli/options.h\"\n") == 1);
+  CHECK(caught("run/x.cc", "int main(int argc, char** argv) {\n") == 1);
+  CHECK(caught("run/x.cc", "std::cout << 1; // Verb\n") == 1);
+  CHECK(caught("run/x.cc", "// as a Flag of the command line\n") == 0);
   CHECK(caught("tools/x.cc", "#include \"trainer/trainer.h\"\n#include \"data/table.h\"\n") == 2);
   CHECK(caught("trainer/x.cc", "#include \"session.h\"\n") == 1);
   CHECK(caught("tools/x.cc", "#include <onnx/onnx_pb.h>\n") == 1);
