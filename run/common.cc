@@ -110,6 +110,7 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
   }
   if (job == Job::train || job == Job::gradients) o.batchnorm_train = spec.batchnorm == "train";
   o.fusion = spec.fusion;
+  o.log = log;
   o.remove_padding = spec.remove_padding;
   o.batchnorm_as_written = job == Job::predict;
   if (job == Job::train) {

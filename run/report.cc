@@ -52,6 +52,25 @@ std::string arithmetic(const PrecisionPlan& plan) {
   return emulated + (plan.low == DType::f16 && cpu_has_bf16() ? "; --use_bf16 is the faster type here" : "");
 }
 
+// What --verbose adds: how parameters are updated and when, and how many nodes of each class are in 16 bits.
+void describe_settings(const Session& session, const PrecisionPlan& plan, const TrainerConfig& config) {
+  const Log& log = config.log;
+  const ScheduleConfig& schedule = config.schedule;
+  int64_t decayed = 0, tensors = 0;
+  for (const Chunk& c : session.layout().chunks()) {
+    tensors += !c.frozen;
+    decayed += !c.frozen && c.decay;
+  }
+  log.detail(cat("optimizer: ", config.optimizer.rule, ", ", tensors, " tensors, weight decay ",
+                 config.optimizer.weight_decay, " on ", decayed, " of them"));
+  log.detail(cat("schedule: ", schedule.kind, ", peak ", schedule.lr, ", ", schedule.warmup_steps, " of ",
+                 schedule.total_steps, " steps of warm-up"));
+  std::map<std::string, std::pair<int64_t, int64_t>> by_class;  // nodes in 16 bits, in fp32
+  for (const Decision& d : plan.nodes) ++(d.compute == Compute::f32 ? by_class[d.cls].second : by_class[d.cls].first);
+  for (const auto& [name, n] : by_class)
+    log.detail(cat("precision: ", name, ": ", n.first, " nodes in ", name_of(plan.low), ", ", n.second, " in fp32"));
+}
+
 }  // namespace
 
 void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan, const PlanCost& cost) {
@@ -77,6 +96,7 @@ void describe_start(Session& session, const PrecisionPlan& plan, const TrainerCo
   log.info(cat("data: ", with_thousands(samples), " samples, ", config.max_steps, " steps of ",
                config.sampler.batch_size, " x ", config.sampler.accumulation));
   log.info(cat("memory: ", session.memory_text()));
+  describe_settings(session, plan, config);
 }
 
 void tell_profile(const std::map<std::string, double>& seconds, const Log& log) {

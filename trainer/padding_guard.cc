@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <iostream>
 #include <numeric>
 
 namespace amp {
@@ -73,12 +72,10 @@ bool PaddingGuard::due(const RunState& state) {
   return agreed_ < kFirst || state.step % kEvery == 0;
 }
 
-void PaddingGuard::on_verdict(Verdict v) {
+bool PaddingGuard::on_verdict(Verdict v) {
   if (v == Verdict::equal) ++agreed_;
-  if (v != Verdict::different) return;
-  off_ = true;
-  std::cerr << "warning: W_PADDING: without padding the gradients are others: padding is computed from here on "
-               "(--remove_padding false does so from the start)\n";
+  off_ = off_ || v == Verdict::different;
+  return v == Verdict::different;
 }
 
 Tensors few_rows(const Losses& losses, const Tensors& batch, const HostTensor& mask) {

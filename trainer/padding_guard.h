@@ -27,7 +27,7 @@ class PaddingGuard {
 
   // Before the first micro-batch of a step: until three comparisons have said something, then every 256 steps.
   bool due(const RunState& state);
-  void on_verdict(Verdict v);
+  bool on_verdict(Verdict v);  // true: it ends padding removal
 
   bool off() const { return off_; }
   void turn_off() { off_ = true; }

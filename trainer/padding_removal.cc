@@ -1,7 +1,6 @@
 #include "trainer/padding_removal.h"
 
 #include <algorithm>
-#include <iostream>
 
 #include "backend/interpreter.h"
 #include "base/error.h"
@@ -18,7 +17,7 @@ const PaddingPlan& PaddingRemoval::plan(const GraphRequest& r) {
   plan = plan_padding(compiler_.compose(r), *r.losses, cpu_evaluator());
   if (!plan.seen_by.empty() && !said_why_) {
     said_why_ = true;
-    std::cerr << "note: padding is computed too: " << plan.seen_by << " sees it\n";
+    log_.note(cat("padding is computed too: ", plan.seen_by, " sees it"));
   }
   return plan;
 }
@@ -28,8 +27,12 @@ std::optional<Packing> PaddingRemoval::packing(const GraphRequest& r, bool compa
   const PaddingPlan& plan = this->plan(r);
   std::optional<Packing> p = packing_of(plan, r.batch, cpu_evaluator());
   if (p && compare && r.form == GraphForm::train && guard_.due(state_)) {
-    guard_.on_verdict(this->compare(*r.losses, few_rows(*r.losses, r.batch, r.batch.at(plan.mask.input))));
-    if (guard_.off()) return std::nullopt;
+    if (guard_.on_verdict(this->compare(*r.losses, few_rows(*r.losses, r.batch, r.batch.at(plan.mask.input))))) {
+      log_.warning(
+          "W_PADDING: without padding the gradients are others: padding is computed from here on (--remove_padding "
+          "false does so from the start)");
+      return std::nullopt;
+    }
   }
   return p;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/log.h"
 #include "trainer/padding_guard.h"
 #include "trainer/program_cache.h"
 
@@ -15,8 +16,8 @@ namespace amp {
 class PaddingRemoval {
  public:
   // All must outlive it.
-  PaddingRemoval(const GraphCompiler& compiler, ProgramCache& programs, const RunState& state, bool enabled)
-      : compiler_(compiler), programs_(programs), state_(state), enabled_(enabled) {}
+  PaddingRemoval(const GraphCompiler& compiler, ProgramCache& programs, const RunState& state, bool enabled, Log log)
+      : compiler_(compiler), programs_(programs), state_(state), enabled_(enabled), log_(std::move(log)) {}
 
   // How this batch is packed; nothing: it keeps its padding. compare: when the guard asks for it.
   std::optional<Packing> packing(const GraphRequest& r, bool compare);
@@ -34,6 +35,7 @@ class PaddingRemoval {
   ProgramCache& programs_;
   const RunState& state_;
   const bool enabled_;
+  const Log log_;
   std::map<GraphKey, PaddingPlan> plans_;
   PaddingGuard guard_;
   bool said_why_ = false;  // why padding stays

@@ -1,5 +1,8 @@
 #include "trainer/program_cache.h"
 
+#include <chrono>
+#include <cmath>
+
 #include "backend/memory_phase.h"
 #include "base/text.h"
 #include "graph/limits.h"
@@ -16,6 +19,10 @@ std::string shapes_of(const Tensors& batch) {
   std::vector<std::string> words;
   for (const auto& [name, t] : batch) words.push_back(cat(printable(name), ' ', to_string(t.dims())));
   return join(words, ", ");
+}
+
+static const char* name_of(GraphForm form) {
+  return form == GraphForm::train ? "training" : form == GraphForm::eval ? "evaluation" : "evaluation in fp32";
 }
 
 // Before any of it is touched.
@@ -50,6 +57,7 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   const Packing* packing = kind.packing;
   auto& slot = programs_[Key{GraphKey(r), kind.accumulate, kind.fused, packing ? packing->tokens : 0}];
   if (slot) return *slot;
+  const auto started = std::chrono::steady_clock::now();
   const std::shared_ptr<Graph> graph = compiler_.finish(composed(), r.form);
   if (kind.fused) compiler_.fuse(*graph);
   params_.reach(*graph);
@@ -58,6 +66,11 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
     return std::make_unique<BucketProgram>(graph, options(r.form, kind.accumulate), r.batch, packing, params_.staged());
   });
   refuse_large(made->program(), compiler_.source(), r.batch);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - started;
+  log_.detail(cat("compiled: ", name_of(r.form), " of ", shapes_of(r.batch),
+                  packing ? cat(" as ", packing->tokens, " tokens") : "", ", ", graph->n_nodes(),
+                  " nodes, activations ", made->program().arena_bytes() >> 20, " MiB, in ", std::llround(took.count()),
+                  " ms"));
   slot = std::move(made);
   return *slot;
 }

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/log.h"
 #include "trainer/bucket_program.h"
 #include "trainer/graph_compiler.h"
 #include "trainer/parameter_arena.h"
@@ -32,8 +33,12 @@ struct GraphKey {
 class ProgramCache {
  public:
   // All must outlive the cache.
-  ProgramCache(const GraphCompiler& compiler, ParameterArena& params, const RunState& state)
-      : compiler_(compiler), params_(params), state_(state), arena_(params.device().make_arena()) {}
+  ProgramCache(const GraphCompiler& compiler, ParameterArena& params, const RunState& state, Log log)
+      : compiler_(compiler),
+        params_(params),
+        state_(state),
+        log_(std::move(log)),
+        arena_(params.device().make_arena()) {}
 
   struct Kind {
     bool accumulate = false;           // gradients are added to the arena
@@ -61,6 +66,7 @@ class ProgramCache {
   const GraphCompiler& compiler_;
   ParameterArena& params_;
   const RunState& state_;
+  const Log log_;
   std::unique_ptr<Arena> arena_;
   std::map<Key, std::unique_ptr<BucketProgram>> programs_;
 };

@@ -9,8 +9,8 @@ Session::Session(const SourceGraph& source, const SessionOptions& options)
       table_(source),
       arena_(source, table_, *options.device, options.float_type, options.decay_exclude, options.batchnorm_train),
       compiler_(source, table_, options, options.device->traits()),
-      programs_(compiler_, arena_, state_),
-      padding_(compiler_, programs_, state_, options.remove_padding) {
+      programs_(compiler_, arena_, state_, options.log),
+      padding_(compiler_, programs_, state_, options.remove_padding, options.log) {
   state_.seed = options.seed;
 }
 

@@ -20,6 +20,7 @@ struct SessionOptions : GraphOptions {
   bool remove_padding = true;
   DecayExclude decay_exclude = DecayExclude::bias_and_norm;
   uint64_t seed = 42;
+  Log log;  // told of padding that stays, and of every Program that is compiled
 };
 
 class Session {
