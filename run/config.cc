@@ -98,7 +98,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.schedule.settings = parse_arguments("lr_scheduler_kwargs", spec.lr_scheduler_kwargs);
   c.schedule.lr = spec.lr;
   c.schedule.total_steps = c.max_steps;
-  c.schedule.warmup_steps = resolve_warmup(spec.warmup_steps, c.max_steps);
+  c.schedule.warmup_steps = spec.warmup_steps;
   c.eval_batch_size = spec.evaluation_rows();
   c.eval_steps = spec.eval_steps;
   c.save_steps = spec.save_steps;

@@ -94,7 +94,7 @@ Schedule::Schedule(const ScheduleConfig& config) : c_(config), row_(nullptr) {
     if (kind == row->name) row_ = row;
   }
   require(c_.lr >= 0 && std::isfinite(c_.lr), "lr", cat(c_.lr), "a number >= 0");
-  require(c_.warmup_steps >= 0, "warmup_steps", cat(c_.warmup_steps), "a number >= 0");
+  warmup_ = resolve_warmup(c_.warmup_steps, c_.total_steps);
   std::vector<std::string> names;
   for (const ScheduleKey& k : row_->keys) names.push_back(k.name);
   for (const auto& [name, value] : c_.settings) {
@@ -118,7 +118,9 @@ Schedule::Schedule(const ScheduleConfig& config) : c_(config), row_(nullptr) {
 }
 
 double Schedule::lr(int64_t applied) const {
-  const double x = row_->factor({applied, c_.warmup_steps, c_.total_steps, c_.lr, &c_.settings});
+  int64_t step = std::max<int64_t>(0, applied - c_.begin);
+  if (c_.hold) step = std::min(step, std::max<int64_t>(0, c_.total_steps - 1));
+  const double x = row_->factor({step, warmup_, c_.total_steps, c_.lr, &c_.settings});
   return row_->is_rate ? x : c_.lr * x;
 }
 

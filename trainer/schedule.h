@@ -21,21 +21,24 @@ int64_t resolve_warmup(double warmup_steps, int64_t total_steps);
 struct ScheduleConfig {
   std::string kind = "linear";  // a row's name
   double lr = 5e-5;
-  int64_t warmup_steps = 0;
-  int64_t total_steps = 0;                      // of the whole run, in applied steps
+  double warmup_steps = 0;                      // as resolve_warmup() takes it
+  int64_t total_steps = 0;                      // that it is laid out over, in applied steps
   std::map<std::string, std::string> settings;  // by the row's keys; what is left out has the row's default
+  int64_t begin = 0;                            // applied steps before its first one
+  bool hold = false;                            // behind its last step: that one's rate
 };
 
 class Schedule {
  public:
   // Usage error naming the flag, or the setting, of a value out of range.
   explicit Schedule(const ScheduleConfig& config);
-  double lr(int64_t applied) const;                // past total_steps: the last value, where the schedule has an end
+  double lr(int64_t applied) const;                // past the end: the last value, where the schedule has an end
   std::vector<double> table(int64_t steps) const;  // lr(0), lr(1), ...: what a device indexes by its step counter
   const ScheduleConfig& config() const { return c_; }
 
  private:
   ScheduleConfig c_;
+  int64_t warmup_ = 0;
   const ScheduleRow* row_;
 };
 
