@@ -119,7 +119,7 @@ TrainResult Trainer::run() {
   first_step_ = step_;
   Clock clock;
   clock.started = clock.last = now();
-  bool stop = false;
+  bool stop = ended_early();
   skips_ = SkipWatch(config_.scale, step_ > 0);
   while ((step_ < config_.max_steps || evaluation_due_) && !stop) {
     const bool late = std::exchange(evaluation_due_, false);
@@ -144,8 +144,7 @@ TrainResult Trainer::run() {
       asked_to_stop |= evaluation_due_;
       clock.evaluating += now() - before;
       clock.last = now();
-      stop = !evaluation_due_ && config_.early_stopping_patience > 0 &&
-             evals_since_best_ >= config_.early_stopping_patience;
+      stop = out_of_patience();
     }
     if (save_due || stop || better) {
       log.sync();
@@ -177,6 +176,20 @@ void Trainer::finish(TrainResult& result) const {
   result.best_step = at.best_step;
   result.saved = at.saved;
   result.initial = at.initial;
+}
+
+bool Trainer::out_of_patience() const {
+  return !evaluation_due_ && config_.early_stopping_patience > 0 &&
+         evals_since_best_ >= config_.early_stopping_patience;
+}
+
+bool Trainer::ended_early() const {
+  if (!out_of_patience()) return false;
+  if (step_ < config_.max_steps) {
+    config_.log.note(cat("early stopping ended this run: ", evals_since_best_,
+                         " evaluations without a better one; a larger --early_stopping_patience lets it go on"));
+  }
+  return true;
 }
 
 TrainResult Trainer::reached() const {

@@ -28,7 +28,7 @@ namespace amp {
 struct TrainerConfig {
   Objective objective;
   OptimizerConfig optimizer;
-  ScheduleConfig schedule;  // total_steps and warmup_steps resolved
+  ScheduleConfig schedule;
   LossScaleConfig scale;
   SamplerOptions sampler;
   int64_t max_steps = 0;  // attempted steps
@@ -81,6 +81,8 @@ class Trainer {
   bool evaluate_now(TrainResult& result);   // true: the best so far
   void finish(TrainResult& result) const;
   void save(const SamplerState& next);
+  bool out_of_patience() const;  // early stopping
+  bool ended_early() const;      // so, before it was resumed
   [[noreturn]] void diverged(const StepResult& last, const LoadedWindow& window);
 
   Session& session_;
