@@ -11,6 +11,7 @@
 #include "run/losses.h"
 #include "run/model_metadata.h"
 #include "run/settings.h"
+#include "trainer/resumed_schedule.h"
 
 namespace amp {
 
@@ -100,6 +101,13 @@ PrecisionPlan plan_of(PreparedRun& run, const std::string& work) {
   return calibrate_plan(spec, run.job(), g, run.ready.objective, *run.data.train, run.data.text, run.host.log).plan;
 }
 
+// Of a run that goes on: refused before anything is written.
+void take_up(PreparedRun& run, const Checkpoint& checkpoint) {
+  require_same(checkpoint.hashes, run.config.fixed);
+  run.config.schedule = resumed_schedule(run.config.schedule, checkpoint,
+                                         resume_schedule_from_name(run.spec.resume_schedule), run.host.log);
+}
+
 }  // namespace
 
 ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log) {
@@ -144,6 +152,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host, Aim 
   const std::string work = run->folder ? run->folder->work() : spec.output_dir;
   run->plan = plan_of(*run, work);
   run->config = trainer_config(spec, run->plan, run->ready.objective, run->data);
+  if (run->folder && run->folder->checkpoint()) take_up(*run, *run->folder->checkpoint());
   run->config.output_dir = work;
   run->config.log = host.log;
   run->config.on_progress = host.progress;

@@ -111,7 +111,7 @@ struct RunSpec {
   // The run's folder, and the exported model
   Text output_dir = "run";
   int64_t save_steps = 0, save_total_limit = 2;
-  Text resume = "none";
+  Text resume = "none", resume_schedule = "auto";
   bool overwrite = false;
   int64_t logging_steps = 50;
   Text export_precision = "fp32", export_weights = "last", lora_export = "merge";

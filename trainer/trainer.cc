@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "trainer/first_nonfinite.h"
 #include "trainer/flat_views.h"
+#include "trainer/resumed_schedule.h"
 
 namespace amp {
 
@@ -275,6 +276,7 @@ void Trainer::save(const SamplerState& next) {
                             {"consecutive_skips", s.consecutive_skips},
                             {"total_skips", s.total_skips}}},
                           {"sampler", {{"epoch", next.epoch}, {"window", next.window}}},
+                          {"schedule", nlohmann::json::parse(schedule_record(config_.schedule, config_.max_steps))},
                           {"evaluation_due", evaluation_due_},
                           {"best", {{"value", best_}, {"step", best_step_}, {"evals_since", evals_since_best_}}}};
   if (session_.padding_guard().off()) state["padding_removal"] = "off";

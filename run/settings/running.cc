@@ -27,6 +27,14 @@ std::vector<Setting> checkpoint_settings() {
           .read_by(kTrain)
           .also({"resume_from_checkpoint"})
           .may_change(),
+      setting(
+          "resume_schedule", &RunSpec::resume_schedule,
+          "What becomes of the learning-rate schedule when a resumed run is to have another number of steps: stretch "
+          "(as if asked for from the beginning), restart (a new one over the steps left), hold (as before, then its "
+          "last rate); auto: as before where their number does not matter, else refused.")
+          .one_of({"auto", "stretch", "restart", "hold"})
+          .read_by(kTrain)
+          .may_change(),
       setting("overwrite", &RunSpec::overwrite,
               "Replace the run in --output_dir; it stays until the new one is complete, and nothing else is touched.")
           .read_by(kTrain)

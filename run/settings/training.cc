@@ -54,10 +54,12 @@ std::vector<Setting> schedule_settings() {
       setting("epochs", &RunSpec::epochs, "Passes over the training data; may be fractional.")
           .at_least(0)
           .read_by(kTrain)
-          .also({"num_train_epochs", "num_epochs", "epoch"}),
+          .also({"num_train_epochs", "num_epochs", "epoch"})
+          .may_change(),  // what that means for the schedule: trainer/resumed_schedule.h
       setting("max_steps", &RunSpec::max_steps, "Attempted optimizer steps, skipped ones included; -1: by --epochs.")
           .at_least(-1)
-          .read_by(kTrain),
+          .read_by(kTrain)
+          .may_change(),
       setting("batch_size", &RunSpec::batch_size, "Rows of a micro-batch.")
           .at_least(1)
           .read_by(kFeed)

@@ -1,0 +1,193 @@
+// Runs that are resumed for more steps or epochs than they began with.
+#include <catch2/catch_all.hpp>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "run/run.h"
+#include "tests/errors.h"
+#include "tests/support.h"
+
+using namespace amp;
+using amp::test::error_of;
+using amp::test::TempDir;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string bytes_of(const std::string& path) { return std::string(read_file(path).text()); }
+
+// Of all files but the lock.
+std::map<std::string, std::string> contents(const fs::path& folder) {
+  std::map<std::string, std::string> out;
+  for (const auto& e : fs::recursive_directory_iterator(folder)) {
+    if (e.is_regular_file() && e.path().filename() != ".lock") out[fs::relative(e.path(), folder)] = bytes_of(e.path());
+  }
+  return out;
+}
+
+// 20 texts in batches of 4, two of them a step: an epoch is 3 steps, the last one of a single batch.
+RunSpec texts(const TempDir& f, const std::string& run) {
+  std::ofstream vocab(f / "vocab.txt");
+  for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "so", "day", "is"})
+    vocab << token << "\n";
+  std::ofstream train(f / "train.csv");
+  train << "text,label\n";
+  for (int i = 0; i < 10; ++i) train << "so good day,fine\nbad day" << (i % 3 ? " is bad" : "") << ",poor\n";
+  std::ofstream(f / "val.csv") << "text,label\ngood day,fine\nso bad,poor\n";
+  RunSpec spec;
+  spec.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
+  spec.train = f / "train.csv";
+  spec.val = f / "val.csv";
+  spec.vocab = f / "vocab.txt";
+  spec.text_columns = {"text"};
+  spec.output_dir = f / run;
+  spec.batch_size = 4;
+  spec.gradient_accumulation_steps = 2;
+  spec.lr_scheduler = "constant_with_warmup";
+  spec.warmup_steps = 2;
+  spec.lr = 1e-3;
+  spec.ema_decay = 0.9;
+  spec.device = "cpu";
+  return spec;
+}
+
+TrainReport trained(const RunSpec& spec) { return train(*prepare(spec)); }
+
+// The learning rates of metrics.jsonl, in multiples of spec.lr.
+std::vector<double> rates(const RunSpec& spec) {
+  std::vector<double> out;
+  std::ifstream in(spec.output_dir + "/metrics.jsonl");
+  for (std::string line; std::getline(in, line);) {
+    const auto j = nlohmann::json::parse(line);
+    CHECK(j["step"].get<size_t>() == out.size());
+    out.push_back(j["lr"].get<double>() / spec.lr);
+  }
+  return out;
+}
+
+void check_rates(const RunSpec& spec, const std::vector<double>& want) {
+  const std::vector<double> got = rates(spec);
+  REQUIRE(got.size() == want.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    INFO("step " << i);
+    CHECK(got[i] == Catch::Approx(want[i]).margin(1e-6));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a run that is resumed for twice the steps equals one that had them from the beginning", "[resume]") {
+  const TempDir f;
+  RunSpec whole = texts(f, "whole"), first = texts(f, "run"), second;
+  SECTION("steps, the end in the middle of an epoch") {
+    first.max_steps = 4;
+    whole.max_steps = 8;
+  }
+  SECTION("epochs") {
+    first.epochs = 1;
+    whole.epochs = 2;
+  }
+  SECTION("a fraction of an epoch, then steps") {
+    first.epochs = 0.5;
+    whole.max_steps = 5;
+  }
+  SECTION("evaluations in between, in bf16") {
+    first.max_steps = 4;
+    whole.max_steps = 8;
+    first.eval_steps = whole.eval_steps = 2;
+    first.use_bf16 = whole.use_bf16 = true;
+  }
+  trained(first);
+  CHECK(fs::exists(first.output_dir + "/model.onnx"));  // it was finished
+  second = whole;
+  second.output_dir = first.output_dir;
+  second.resume = "auto";
+  const TrainReport longer = trained(second), at_once = trained(whole);
+  CHECK(longer.result.steps == at_once.result.steps);
+  CHECK((bytes_of(longer.model) == bytes_of(at_once.model)));
+  CHECK(rates(second) == rates(whole));
+  for (const char* weights : {"last", "ema"}) {
+    for (const char* run : {"run", "whole"}) export_run(f / run, weights, "fp32", f / run + ".onnx");
+    CHECK((bytes_of(f / "run.onnx") == bytes_of(f / "whole.onnx")));
+  }
+}
+
+TEST_CASE("another number of steps is refused where the schedule goes by it, and nothing is touched", "[resume]") {
+  const TempDir f;
+  RunSpec spec = texts(f, "run");
+  spec.lr_scheduler = "linear";
+  spec.max_steps = 4;
+  trained(spec);
+  spec.resume = "auto";
+  const auto before = contents(spec.output_dir);
+  spec.max_steps = 8;
+  CHECK(error_of([&] { trained(spec); }).id() == "E_CKPT_SCHEDULE");
+  spec.max_steps = 3;
+  CHECK(error_of([&] { trained(spec); }).id() == "E_CKPT_STEPS");
+  spec.max_steps = 4;
+  spec.lr = 1;
+  CHECK(error_of([&] { trained(spec); }).id() == "E_CKPT_MISMATCH");
+  CHECK((contents(spec.output_dir) == before));
+}
+
+TEST_CASE("the learning rates of a schedule that is stretched, begun anew, held", "[resume]") {
+  const TempDir f;
+  RunSpec spec = texts(f, "run");
+  spec.lr_scheduler = "linear";
+  spec.warmup_steps = 0;
+  spec.max_steps = 4;
+  trained(spec);
+  check_rates(spec, {1, 3. / 4, 2. / 4, 1. / 4});
+  spec.resume = "auto";
+  spec.max_steps = 8;
+  SECTION("stretch") {
+    spec.resume_schedule = "stretch";
+    trained(spec);
+    check_rates(spec, {1, 3. / 4, 2. / 4, 1. / 4, 4. / 8, 3. / 8, 2. / 8, 1. / 8});
+  }
+  SECTION("restart") {
+    spec.resume_schedule = "restart";
+    spec.save_steps = 1;
+    spec.save_total_limit = 0;
+    trained(spec);
+    const std::vector<double> want = {1, 3. / 4, 2. / 4, 1. / 4, 1, 3. / 4, 2. / 4, 1. / 4};
+    check_rates(spec, want);
+    const std::string model = bytes_of(spec.output_dir + "/model.onnx");
+    // Killed on its way, the same command goes on where it was, and ends in the same bytes.
+    for (const char* step : {"7", "8"}) fs::remove_all(spec.output_dir + "/checkpoints/checkpoint-" + step);
+    trained(spec);
+    check_rates(spec, want);
+    CHECK((bytes_of(spec.output_dir + "/model.onnx") == model));
+  }
+  SECTION("hold") {
+    spec.resume_schedule = "hold";
+    trained(spec);
+    check_rates(spec, {1, 3. / 4, 2. / 4, 1. / 4, 1. / 4, 1. / 4, 1. / 4, 1. / 4});
+    spec.resume_schedule = "auto";
+    spec.max_steps = 9;  // a rate that is held depends on no number of steps
+    trained(spec);
+    CHECK(rates(spec).back() == Catch::Approx(1. / 4));
+  }
+}
+
+TEST_CASE("a run that early stopping ended goes on with more patience only", "[resume]") {
+  const TempDir f;
+  RunSpec spec = texts(f, "run");
+  spec.warmup_steps = 0;
+  spec.lr = 0;  // nothing gets better
+  spec.eval_steps = 1;
+  spec.early_stopping_patience = 2;
+  spec.max_steps = 6;
+  CHECK(trained(spec).result.steps == 3);  // the first evaluation is the best
+  spec.resume = "auto";
+  CHECK(trained(spec).result.steps == 3);
+  spec.max_steps = 9;
+  CHECK(trained(spec).result.steps == 3);
+  spec.early_stopping_patience = 4;
+  CHECK(trained(spec).result.steps == 5);
+  spec.early_stopping_patience = 0;
+  CHECK(trained(spec).result.steps == 9);
+}
