@@ -38,7 +38,8 @@ ClipMode clip_mode_from_name(const std::string& name) {
 
 std::vector<RuleKey> rule_keys(std::string_view rule) {
   std::vector<RuleKey> keys;
-  with_update_rule(rule, [&](auto r) { keys.assign(std::begin(r.keys), std::end(r.keys)); });
+  // Not r.keys of a value r: clang 16 does not know its bound.
+  with_update_rule(rule, [&]<class Rule>(Rule) { keys.assign(std::begin(Rule::keys), std::end(Rule::keys)); });
   return keys;
 }
 
