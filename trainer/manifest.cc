@@ -4,6 +4,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 
 namespace amp {
@@ -80,6 +81,7 @@ Manifest parse_manifest(std::string_view text) {
   }
   if (crc != crc32c(body.data(), static_cast<int64_t>(body.size()))) damaged("does not match its checksum");
   try {
+    if (json_levels(text) > kMostJsonLevels) damaged(cat("nests deeper than ", kMostJsonLevels));
     return interpret(json::parse(text));
   } catch (const json::exception& e) {
     damaged(cat("cannot be understood: ", printable(e.what())));

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 #include "data/tokenizers/json_tokenizer.h"
 #include "data/utf8.h"
@@ -87,7 +88,9 @@ std::unique_ptr<Tokenizer> open(const std::string& path, const TokenizerOptions&
   std::error_code error;
   if (!std::filesystem::exists(merges, error))
     fail(Exit::data, "E_TOKENIZER", cat("there is no merges.txt beside '", path, "'"), "both files make the tokenizer");
-  const Json vocab = Json::parse(read_file(path).text(), nullptr, false);
+  const auto file = read_file(path);
+  const bool flat = json_levels(file.text()) == 1;
+  const Json vocab = flat ? Json::parse(file.text(), nullptr, false) : Json();
   if (!vocab.is_object())
     fail(Exit::data, "E_TOKENIZER", cat(path, ": this is no JSON object of tokens and their ids"));
   Json j = {{"added_tokens", Json::array()},

@@ -3,8 +3,10 @@
 #include <array>
 #include <utility>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "data/tokenizers/byte_level.h"
+#include "data/tokenizers/json_parts.h"
 #include "data/utf8.h"
 
 namespace amp {
@@ -13,8 +15,15 @@ namespace {
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   if (from.empty()) return;
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
+  std::string out;
+  size_t done = 0;
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, done)) {
+    out.append(text, done, at - done).append(to);
+    done = at + from.size();
+    if (out.size() > kMostText)
+      fail(Exit::data, "E_TOKENIZER", cat("the tokenizer's decoder makes more than ", kMostText, " bytes of ids"));
+  }
+  if (done > 0) text = out.append(text, done);
 }
 
 std::string cleaned(std::string text) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_nesting.h"
 #include "base/text.h"
 #include "data/tokenizers/json_parts.h"
 #include "data/tokenizers/pipeline.h"
@@ -30,8 +31,9 @@ std::vector<AddedToken> read_added(const Json& list) {
     t.rstrip = j.value("rstrip", false);
     t.normalized = j.value("normalized", !j.value("special", false));
     t.special = j.value("special", false);
-    if (t.id < 0 || t.id > 100'000'000)
-      fail(Exit::data, "E_TOKENIZER", cat("the added token '", printable(t.content), "' has the id ", t.id));
+    if (t.id < 0 || t.id >= kMostIds)
+      fail(Exit::data, "E_TOKENIZER", cat("the added token '", printable(t.content), "' has the id ", t.id),
+           cat("an id is a whole number below ", kMostIds));
     out.push_back(std::move(t));
   }
   return out;
@@ -151,6 +153,8 @@ namespace {
 std::unique_ptr<Tokenizer> open(const std::string& path, const TokenizerOptions&) {
   const auto file = read_file(path);
   try {
+    if (json_levels(file.text()) > kMostJsonLevels)
+      fail(Exit::data, "E_TOKENIZER", cat("its parts nest deeper than ", kMostJsonLevels));
     const Json j = Json::parse(file.text());
     if (!j.is_object() || !j.contains("model"))
       fail(Exit::data, "E_TOKENIZER", "there is no \"model\" in it",

@@ -29,8 +29,9 @@ TokenIds read_ids(const nlohmann::json& vocab) {
   TokenIds ids;
   ids.reserve(vocab.size());
   for (const auto& [token, id] : vocab.items()) {
-    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > 100'000'000)
-      fail(Exit::data, "E_TOKENIZER", cat("the token '", printable(token), "' has no id: ", printable(id.dump())));
+    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= kMostIds)
+      fail(Exit::data, "E_TOKENIZER", cat("the token '", printable(token), "' has no id: ", printable(id.dump())),
+           cat("an id is a whole number below ", kMostIds));
     ids.emplace(token, id.get<int32_t>());
   }
   if (ids.empty()) fail(Exit::data, "E_TOKENIZER", "the tokenizer's vocabulary is empty");

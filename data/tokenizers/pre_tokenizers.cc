@@ -50,6 +50,7 @@ TextStep splitter(Finder find, SplitRule rule, bool invert = false) {
 }
 
 TextStep fixed_length(uint32_t length) {
+  if (length == 0) fail(Exit::data, "E_TOKENIZER", "the tokenizer's pre_tokenizer 'FixedLength' has the length 0");
   const Finder find = [length](std::string_view text, std::vector<Match>& out) {
     for (size_t at = 0; at < text.size();) {
       const size_t begin = at;

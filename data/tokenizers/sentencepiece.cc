@@ -53,6 +53,8 @@ bool each_field(std::string_view bytes, F&& f) {
 
 enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6 };
 
+constexpr size_t kLongestPiece = 4096;  // trainers' default is 16 characters; all ways to cut one in two are tried
+
 struct SpmPiece {
   std::string text;
   float score = 0;
@@ -97,6 +99,9 @@ Spm parse(std::string_view bytes, const std::string& path) {
   for (const SpmPiece& p : m.pieces) {
     if (find_invalid_utf8(p.text) != std::string::npos)
       fail(Exit::data, "E_TOKENIZER", cat(path, ": a token is not UTF-8"));
+    if (p.text.size() > kLongestPiece)
+      fail(Exit::data, "E_TOKENIZER",
+           cat(path, ": a token has ", p.text.size(), " bytes, ", kLongestPiece, " is the most"));
   }
   if (m.kind != 1 && m.kind != 2)
     fail(Exit::data, "E_TOKENIZER", cat(path, ": SentencePiece models of words and characters are not supported"));

@@ -21,7 +21,12 @@ class Trie {
   explicit Trie(std::vector<std::pair<std::string_view, int32_t>> tokens) {
     std::sort(tokens.begin(), tokens.end());
     nodes_.push_back({});
-    build(tokens, 0, tokens.size(), 0, 0);
+    std::vector<Branch> open = {{0, tokens.size(), 0, 0}};
+    while (!open.empty()) {
+      const Branch b = open.back();
+      open.pop_back();
+      build(tokens, b, open);
+    }
     for (uint32_t c = nodes_[0].first; c < nodes_[0].first + nodes_[0].count; ++c)
       roots_[bytes_[c]] = static_cast<int32_t>(c);
   }
@@ -50,28 +55,26 @@ class Trie {
     return at != end && *at == byte ? static_cast<int32_t>(at - bytes_.begin()) : -1;
   }
 
-  // The node's children from tokens [from, to), which agree in their first `depth` bytes.
-  void build(const std::vector<std::pair<std::string_view, int32_t>>& tokens, size_t from, size_t to, size_t depth,
-             size_t node) {
-    while (from < to && tokens[from].first.size() == depth) nodes_[node].id = tokens[from++].second;
-    struct Range {
-      size_t from, to;
-    };
-    std::vector<Range> ranges;
-    for (size_t i = from; i < to;) {
+  // A node of tokens [from, to), which agree in their first `depth` bytes.
+  struct Branch {
+    size_t from, to, depth, node;
+  };
+
+  // Makes the node's children, which are still to be built.
+  void build(const std::vector<std::pair<std::string_view, int32_t>>& tokens, Branch b, std::vector<Branch>& open) {
+    while (b.from < b.to && tokens[b.from].first.size() == b.depth) nodes_[b.node].id = tokens[b.from++].second;
+    const size_t first = nodes_.size();
+    nodes_[b.node].first = static_cast<uint32_t>(first);
+    for (size_t i = b.from; i < b.to;) {
       size_t j = i;
-      while (j < to && tokens[j].first[depth] == tokens[i].first[depth]) ++j;
-      ranges.push_back({i, j});
+      while (j < b.to && tokens[j].first[b.depth] == tokens[i].first[b.depth]) ++j;
+      open.push_back({i, j, b.depth + 1, nodes_.size()});
+      nodes_.push_back({});
+      bytes_.resize(nodes_.size());
+      bytes_.back() = static_cast<unsigned char>(tokens[i].first[b.depth]);
       i = j;
     }
-    const size_t first = nodes_.size();
-    nodes_[node].first = static_cast<uint32_t>(first);
-    nodes_[node].count = static_cast<uint16_t>(ranges.size());
-    nodes_.resize(first + ranges.size());
-    bytes_.resize(nodes_.size());
-    for (size_t i = 0; i < ranges.size(); ++i)
-      bytes_[first + i] = static_cast<unsigned char>(tokens[ranges[i].from].first[depth]);
-    for (size_t i = 0; i < ranges.size(); ++i) build(tokens, ranges[i].from, ranges[i].to, depth + 1, first + i);
+    nodes_[b.node].count = static_cast<uint16_t>(nodes_.size() - first);
   }
 
   std::vector<Node> nodes_;

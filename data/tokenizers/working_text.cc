@@ -3,11 +3,21 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/tokenizers/json_parts.h"
 #include "data/utf8.h"
 
 namespace amp {
 
+namespace {
+void check_size(size_t bytes) {
+  if (bytes > kMostText)
+    fail(Exit::data, "E_DATA_TEXT", cat("the tokenizer makes ", bytes, " bytes of a text, ", kMostText, " is the most"),
+         "cut the text into shorter ones");
+}
+}  // namespace
+
 WorkingText::WorkingText(std::string_view original, uint32_t start) : text(original), origin(start) {
+  check_size(text.size());
   from.resize(text.size());
   for (size_t at = 0; at < text.size();) {
     const int n = static_cast<unsigned char>(text[at]) < 0x80 ? 1 : decode_utf8(text, at).bytes;
@@ -56,6 +66,7 @@ void WorkingText::change(const std::vector<Change>& changes, size_t dropped) {
 
 void WorkingText::prepend(std::string_view with) {
   if (text.empty() || with.empty()) return;
+  check_size(text.size() + with.size());
   text.insert(0, with);
   from.insert(from.begin(), with.size(), from.front());
 }
@@ -177,6 +188,7 @@ void remake_all(WorkingText& t, const std::function<void(WorkingText&)>& remake)
     part.from.assign(t.from.begin() + s.begin, t.from.begin() + s.end);
     part.origin = t.place(s).begin;
     if (s.id < 0) remake(part);
+    check_size(out.text.size() + part.text.size());
     const auto begin = static_cast<uint32_t>(out.text.size());
     out.text += part.text;
     out.from.insert(out.from.end(), part.from.begin(), part.from.end());
@@ -188,11 +200,14 @@ void remake_all(WorkingText& t, const std::function<void(WorkingText&)>& remake)
 void replace_all(WorkingText& t, const Finder& find, std::string_view content) {
   std::vector<Match> matches;
   find(t.text, matches);
+  size_t size = 0;
+  for (const Match& m : matches) size += m.is_match ? content.size() : m.end - m.begin;
   if (std::none_of(matches.begin(), matches.end(), [](const Match& m) { return m.is_match; })) return;
+  check_size(size);
   std::string text;
   std::vector<Place> from;
-  text.reserve(t.text.size() + 16);
-  from.reserve(t.text.size() + 16);
+  text.reserve(size);
+  from.reserve(size);
   for (const Match& m : matches) {
     if (m.is_match) {  // the content shares the place of the last byte that it replaces
       const Place place = m.end > 0 ? t.from[m.end - 1] : Place{t.origin, t.origin};

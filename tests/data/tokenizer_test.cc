@@ -132,6 +132,52 @@ TEST_CASE("files that are no tokenizer are refused", "[tokenizer]") {
              ContainsSubstring("not understood"));
   CHECK_THAT(refusal("g.json", R"({"model": {"type": "Unigram", "vocab": [["a", 0.0]], "unk_id": 3}})"),
              ContainsSubstring("unk_id 3"));
+  CHECK_THAT(refusal("g2.json", R"({"pre_tokenizer": {"type": "FixedLength", "length": 0},
+                                    "model": {"type": "WordLevel", "vocab": {"<unk>": 0}}})"),
+             ContainsSubstring("length 0"));
   CHECK_THAT(refusal("h.model", "\x0a\xff\xff"), ContainsSubstring("no SentencePiece model"));
   CHECK_THAT(refusal("vocab.json", "{}"), ContainsSubstring("merges.txt"));
+}
+
+TEST_CASE("files that would take the stack, the memory or forever are refused", "[tokenizer]") {
+  using Catch::Matchers::ContainsSubstring;
+  const auto model = [](const std::string& vocab) {
+    return R"({"model": {"type": "WordLevel", "vocab": {"<unk>": 0)" + vocab + "}}";
+  };
+  std::string steps, closing;
+  for (int i = 0; i < 100'000; ++i) {
+    steps += R"({"type": "Sequence", "normalizers": [)";
+    closing += "]}";
+  }
+  CHECK_THAT(refusal("deep.json", model("") + R"(, "normalizer": )" + steps + closing + "}"),
+             ContainsSubstring("nest deeper"));
+  const std::string deep_id = R"(, "a": )" + std::string(200'000, '[') + std::string(200'000, ']');
+  CHECK_THAT(refusal("deep_id.json", model(deep_id) + "}"), ContainsSubstring("nest deeper"));
+  CHECK_THAT(refusal("ids.json", model(R"(, "a": 99999999)") + "}"), ContainsSubstring("has no id"));
+  CHECK_THAT(refusal("added.json", model("") + R"(, "added_tokens": [{"id": 99999999, "content": "a"}]})"),
+             ContainsSubstring("has the id 99999999"));
+  const std::string long_piece(100'000, 'a');  // field 1 of field 1, both with their lengths as varints
+  CHECK_THAT(refusal("long.model", std::string("\x0a\xa4\x8d\x06\x0a\xa0\x8d\x06", 8) + long_piece),
+             ContainsSubstring("100000 bytes"));
+}
+
+TEST_CASE("a token of any length is found in a unigram vocabulary", "[tokenizer]") {
+  const test::TempDir t;
+  const std::string word(300'000, 'a');
+  std::ofstream(t / "tokenizer.json") << R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], [")"
+                                      << word << R"(", -1], ["a", -2]]}})";
+  CHECK(open_tokenizer(t / "tokenizer.json")->tokenize(word + "a") == std::vector<int32_t>{1, 2});
+}
+
+TEST_CASE("a text that steps make longer and longer is refused", "[tokenizer]") {
+  const test::TempDir t;
+  std::string steps;
+  for (int i = 0; i < 60; ++i)
+    steps += cat(i > 0 ? "," : "", R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})");
+  std::ofstream(t / "tokenizer.json")
+      << R"({"model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0}}, "normalizer": {"type": "Sequence", "normalizers": [)"
+      << steps << R"(]}, "decoder": {"type": "Sequence", "decoders": [)" << steps << "]}}";
+  const auto tokenizer = open_tokenizer(t / "tokenizer.json");
+  CHECK_THROWS_AS(tokenizer->tokenize("a"), Error);
+  CHECK_THROWS_AS(tokenizer->decode(std::vector<int32_t>{0}), Error);
 }
