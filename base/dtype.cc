@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -145,7 +146,7 @@ To narrow(W v) {
   } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
     return To(static_cast<float>(v));
   } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<W>) {
-    if (v != v) return To(0);
+    if (std::isnan(v)) return To(0);
     constexpr To lo = std::numeric_limits<To>::min(), hi = std::numeric_limits<To>::max();
     if (v <= static_cast<W>(lo)) return lo;
     if (v >= static_cast<W>(hi)) return hi;

@@ -1,5 +1,5 @@
-// How deep a text of JSON nests. nlohmann's copies, dump() and readers of parts within parts recurse: whoever wrote a file
-// must not choose how much of the stack they take.
+// How deep a text of JSON nests. nlohmann's copies, dump() and readers of parts within parts recurse: whoever wrote a
+// file must not choose how much of the stack they take.
 #pragma once
 
 #include <string_view>

@@ -26,12 +26,12 @@ std::string Attrs::s(const std::string& name, const std::string& fallback) const
   return v ? *v : fallback;
 }
 std::vector<int64_t> Attrs::ints(const std::string& name, std::vector<int64_t> fallback) const {
-  const auto* v = find<std::vector<int64_t>>(items_, name);
-  return v ? *v : fallback;
+  if (const auto* v = find<std::vector<int64_t>>(items_, name)) return *v;
+  return fallback;
 }
 std::vector<double> Attrs::floats(const std::string& name, std::vector<double> fallback) const {
-  const auto* v = find<std::vector<double>>(items_, name);
-  return v ? *v : fallback;
+  if (const auto* v = find<std::vector<double>>(items_, name)) return *v;
+  return fallback;
 }
 const HostTensor* Attrs::tensor(const std::string& name) const { return find<HostTensor>(items_, name); }
 std::shared_ptr<const SourceGraph> Attrs::graph(const std::string& name) const {

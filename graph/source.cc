@@ -40,7 +40,7 @@ void SourceGraph::rename(int value, const std::string& name) {
 std::string SourceGraph::fresh_name(const std::string& stem) const {
   if (find(stem) < 0) return stem;
   for (int i = 1;; ++i) {
-    const std::string name = cat(stem, "_", i);
+    std::string name = cat(stem, "_", i);
     if (find(name) < 0) return name;
   }
 }

@@ -11,7 +11,8 @@ inline const ScheduleRow kStep{"step",
                                  if (const auto w = p.warming()) return *w;
                                  const int64_t size =
                                      p.has("step_size") ? p.whole("step_size") : std::max<int64_t>(1, p.total / 3);
-                                 return std::pow(p.number("gamma"), static_cast<double>((p.step - p.warmup) / size));
+                                 const int64_t times = (p.step - p.warmup) / size;
+                                 return std::pow(p.number("gamma"), static_cast<double>(times));
                                },
                                "times gamma every step_size steps (a third of the run)"};
 
