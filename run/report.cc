@@ -31,6 +31,7 @@ nlohmann::json metrics_json(const std::optional<Metrics>& m) {
   if (!m) return nullptr;
   nlohmann::json j = {{"loss", number(m->loss)}, {"samples", m->samples}};
   for (const auto& [name, value] : m->values) j[name] = number(value);
+  if (!m->details.empty()) j.update(nlohmann::json::parse(m->details));
   return j;
 }
 

@@ -1,12 +1,12 @@
 #include "run/values.h"
 
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "trainer/task.h"
 
 namespace amp {
 
@@ -31,10 +31,11 @@ std::optional<StepRanges> parse_steps(std::string_view text) {
   return out;
 }
 
-static constexpr std::array<std::string_view, 17> kMetrics{
-    "accuracy",      "macro_f1", "loss", "micro_f1", "exact_match", "span_f1", "entity_f1", "entity_precision", "mrr",
-    "entity_recall", "mse",      "mae",  "pearson",  "spearman",    "miou",    "dice",      "perplexity"};
-std::span<const std::string_view> metric_names() { return kMetrics; }
+std::span<const std::string_view> metric_names() {
+  static const std::vector<std::string> names = all_metric_names();
+  static const std::vector<std::string_view> views(names.begin(), names.end());
+  return views;
+}
 
 bool Gate::met(double value) const {
   if (relation == ">=") return value >= bound;
@@ -53,7 +54,7 @@ std::optional<Gate> parse_gate(std::string_view text) {
   if (name == "f1") name = "macro_f1";
   const auto number = parse_number(bound);
   if (!number || !std::isfinite(*number)) return std::nullopt;
-  for (const std::string_view metric : kMetrics) {
+  for (const std::string_view metric : metric_names()) {
     if (name == metric) return Gate{std::string(name), std::string(text.substr(at, width)), *number};
   }
   return std::nullopt;

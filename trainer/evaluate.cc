@@ -24,10 +24,7 @@ Tensors to_tensors(const Batch& batch, Teacher* teacher) {
   return t;
 }
 
-namespace {
-// The loss whose outputs the metrics are of: the first one with a label of that kind; without one, what is distilled,
-// against the data's 'label'.
-const LossSpec* measured(const Objective& objective) {
+const LossSpec* measured_loss(const Objective& objective) {
   if (objective.task == Task::none) return nullptr;
   for (const LossSpec& s : objective.losses.parts) {
     if (task_of(s) != Task::none && (!s.label_name().empty() || task_of(s) == Task::retrieval)) return &s;
@@ -38,13 +35,14 @@ const LossSpec* measured(const Objective& objective) {
   return nullptr;
 }
 
+namespace {
 std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session, const Objective& objective,
                                       const Dataset& data, int64_t batch_size) {
   SamplerOptions o;
   o.order = Order::by_length;
   o.batch_size = batch_size;
   WindowLoader loader(data, Sampler(data.size(), data.lengths(), o), 1);
-  const LossSpec* const spec = measured(objective);
+  const LossSpec* const spec = measured_loss(objective);
   const std::unique_ptr<TaskMetrics> task =
       spec ? make_metrics(objective.task, *spec, {objective.classes, data.answers(), objective.max_answer_length})
            : nullptr;
@@ -74,6 +72,8 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
   }
   m.loss = loss.loss();
   if (task) m.values = task->values(m.loss);
+  if (task) m.details = task->details();
+  m.brief = brief_metrics(objective.task).size();
   return m;
 }
 

@@ -16,6 +16,8 @@ struct Metrics {
   double loss = 0;
   int64_t samples = 0;
   MetricValues values;                          // of the task, in its order
+  size_t brief = SIZE_MAX;                      // so many of the first values are worth a line for people
+  std::string details;                          // JSON: confusion matrix, scores of each class; empty: none
   double value(const std::string& name) const;  // "loss" or one of values; usage error otherwise
 };
 
@@ -27,6 +29,10 @@ struct Objective {
   std::vector<std::string> classes = {};  // their names, where the data has any
   int64_t max_answer_length = kLongestAnswer;
 };
+
+// The loss whose outputs the metrics are of: the first one with a label of that kind; without one, what is distilled,
+// against the data's 'label'. Null without a task.
+const LossSpec* measured_loss(const Objective& objective);
 
 // A batch's inputs, labels and what the teacher says.
 Tensors to_tensors(const Batch& batch, Teacher* teacher);

@@ -24,6 +24,28 @@ std::vector<int64_t> argmax_rows(const float* logits, int64_t rows, int64_t clas
   return out;
 }
 
+void softmax(std::span<const float> x, std::span<double> out) {
+  const float top = x.empty() ? 0 : *std::max_element(x.begin(), x.end());
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) sum += out[i] = std::exp(static_cast<double>(x[i]) - top);
+  for (size_t i = 0; i < x.size(); ++i) out[i] /= sum;
+}
+
+std::vector<double> pair_cosines(std::span<const double> x, int64_t width) {
+  const auto h = static_cast<size_t>(width);
+  std::vector<double> out;
+  for (size_t i = 0; i + 2 * h <= x.size(); i += 2 * h) {
+    double uv = 0, uu = 0, vv = 0;
+    for (size_t k = i; k < i + h; ++k) {
+      uv += x[k] * x[k + h];
+      uu += x[k] * x[k];
+      vv += x[k + h] * x[k + h];
+    }
+    out.push_back(uv / (std::max(std::sqrt(uu), 1e-8) * std::max(std::sqrt(vv), 1e-8)));
+  }
+  return out;
+}
+
 double Hits::f1() const {
   return labelled + predicted ? 2 * static_cast<double>(both) / static_cast<double>(labelled + predicted) : 0;
 }

@@ -11,6 +11,11 @@ namespace amp {
 // logits: (rows, classes).
 std::vector<int64_t> argmax_rows(const float* logits, int64_t rows, int64_t classes);
 
+void softmax(std::span<const float> logits, std::span<double> out);
+
+// The cosines of rows 2i and 2i + 1 of x, (rows, width).
+std::vector<double> pair_cosines(std::span<const double> x, int64_t width);
+
 // What was asked for, what was found, and both, of one class: items or pixels.
 struct Hits {
   int64_t both = 0, labelled = 0, predicted = 0;
@@ -66,6 +71,8 @@ class Regression {
   double mse() const { return n_ > 0 ? square_ / n_ : 0; }
   double mae() const { return n_ > 0 ? absolute_ / n_ : 0; }
   double pearson() const;
+  std::span<const double> predicted() const { return predicted_; }  // empty when there were too many
+  std::span<const double> wanted() const { return wanted_; }
   double spearman() const;  // equal numbers share their mean rank
 
  private:

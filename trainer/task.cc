@@ -10,6 +10,7 @@
 #include "trainer/entities.h"
 #include "trainer/losses/loss.h"
 #include "trainer/metrics.h"
+#include "trainer/metrics/metric.h"
 #include "trainer/nearest.h"
 
 namespace amp {
@@ -82,7 +83,8 @@ std::pair<int64_t, std::vector<int64_t>> class_ids(const HostTensor& out, const 
 // Classes, whatever lies around them: rows, tokens, pixels.
 class ClassMetrics final : public TaskMetrics {
  public:
-  ClassMetrics(Task task, const LossSpec& loss, const std::vector<std::string>& names) : task_(task), loss_(loss) {
+  ClassMetrics(Task task, const LossSpec& loss, const std::vector<std::string>& names)
+      : task_(task), loss_(loss), class_names_(names) {
     if (task == Task::token && are_entity_tags(names)) names_ = names;
   }
 
@@ -94,6 +96,7 @@ class ClassMetrics final : public TaskMetrics {
     if (loss_rule(loss_.kind).next_token) shift(label.dims().at(1), ids, wanted);
     if (!classes_) classes_ = std::make_unique<Classification>(classes);
     classes_->add(ids, wanted, loss_.ignore_index());
+    if (task_ == Task::classification) keep_scores(out, classes, ids, wanted);
     if (!names_.empty() && label.rank() == 2) add_entities(label.dims()[1], ids, wanted);
   }
 
@@ -106,6 +109,9 @@ class ClassMetrics final : public TaskMetrics {
       return {{"miou", c.mean_iou()}, {"dice", c.macro_f1()}, {"accuracy", c.accuracy()}};
     if (task_ == Task::language) return {{"accuracy", c.accuracy()}, {"perplexity", std::exp(loss)}};
     MetricValues out = {{"accuracy", c.accuracy()}, {"macro_f1", c.macro_f1()}};
+    if (task_ == Task::classification) {
+      for (const ClassMetric& m : class_metrics()) out.emplace_back(m.name, m.value(scores_));
+    }
     if (!names_.empty()) {
       out.emplace_back("entity_precision", entities_.precision());
       out.emplace_back("entity_recall", entities_.recall());
@@ -114,7 +120,22 @@ class ClassMetrics final : public TaskMetrics {
     return out;
   }
 
+  std::string details() const override {
+    return task_ == Task::classification ? class_details(scores_, class_names_) : std::string();
+  }
+
  private:
+  // Probabilities where a row of logits belongs to each label.
+  void keep_scores(const HostTensor& out, int64_t classes, const std::vector<int64_t>& ids,
+                   const std::vector<int64_t>& wanted) {
+    scores_.classes = classes;
+    const bool rows = out.rank() > 0 &&
+                      (out.dims().back() == classes || out.numel() == static_cast<int64_t>(ids.size())) &&
+                      (out.rank() < 3 || out.numel() == static_cast<int64_t>(ids.size()) * out.dims().back());
+    const std::vector<float> logits = rows ? floats(out) : std::vector<float>();
+    add_class_scores(scores_, logits, wanted, ids, loss_.ignore_index(), loss_.kind == "nll_probs");
+  }
+
   // One logit: class 1, or the foreground, by a probability above 0.5.
   void add_binary(const std::vector<float>& logits, const std::vector<int64_t>& wanted) {
     if (task_ == Task::segmentation) {
@@ -126,6 +147,9 @@ class ClassMetrics final : public TaskMetrics {
     std::vector<int64_t> ids;
     for (const float x : logits) ids.push_back(std::isnan(x) ? -1 : x > 0);
     classes_->add(ids, wanted, loss_.ignore_index());
+    if (task_ != Task::classification) return;
+    scores_.classes = 2;
+    add_class_scores(scores_, logits, wanted, ids, loss_.ignore_index(), loss_.kind == "nll_probs");
   }
 
   // A row is a text, its words the places whose label counts.
@@ -160,6 +184,8 @@ class ClassMetrics final : public TaskMetrics {
   LossSpec loss_;
   std::unique_ptr<Classification> classes_;
   std::unique_ptr<Multilabel> binary_;
+  ClassScores scores_;  // Task::classification
+  std::vector<std::string> class_names_;
   std::vector<std::string> names_;  // of entities; empty: others
   EntityScores entities_;
 };
@@ -188,32 +214,19 @@ class RegressionMetrics final : public TaskMetrics {
   explicit RegressionMetrics(const LossSpec& loss) : pairs_(loss_rule(loss.kind).embeddings) {}
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t>) override {
     const std::vector<double> x = outputs.at(0).to_doubles();
-    metric_.add(pairs_ ? cosines(x, outputs[0].dims().back()) : x, label.to_doubles());
+    metric_.add(pairs_ ? pair_cosines(x, outputs[0].dims().back()) : x, label.to_doubles());
   }
   MetricValues values(double) const override {
-    return {{"mse", metric_.mse()},
-            {"mae", metric_.mae()},
-            {"pearson", metric_.pearson()},
-            {"spearman", metric_.spearman()}};
-  }
-
- private:
-  // Of rows 2i and 2i + 1.
-  static std::vector<double> cosines(const std::vector<double>& x, int64_t width) {
-    const size_t h = static_cast<size_t>(width);
-    std::vector<double> out;
-    for (size_t i = 0; i + 2 * h <= x.size(); i += 2 * h) {
-      double uv = 0, uu = 0, vv = 0;
-      for (size_t k = i; k < i + h; ++k) {
-        uv += x[k] * x[k + h];
-        uu += x[k] * x[k];
-        vv += x[k + h] * x[k + h];
-      }
-      out.push_back(uv / (std::max(std::sqrt(uu), 1e-8) * std::max(std::sqrt(vv), 1e-8)));
-    }
+    MetricValues out = {{"mse", metric_.mse()},
+                        {"mae", metric_.mae()},
+                        {"pearson", metric_.pearson()},
+                        {"spearman", metric_.spearman()}};
+    for (const NumberMetric& m : number_metrics())
+      out.emplace_back(m.name, m.value({metric_.predicted(), metric_.wanted()}));
     return out;
   }
 
+ private:
   bool pairs_;
   Regression metric_;
 };
@@ -298,6 +311,22 @@ bool fits(Task task, const LossSpec& loss) {
 std::vector<std::string> metric_names(Task task) {
   std::vector<std::string> names = {"loss"};
   names.insert(names.end(), info(task).metrics.begin(), info(task).metrics.end());
+  for (const ClassMetric& m : class_metrics()) {
+    if (task == Task::classification) names.push_back(m.name);
+  }
+  for (const NumberMetric& m : number_metrics()) {
+    if (task == Task::regression) names.push_back(m.name);
+  }
+  return names;
+}
+std::vector<std::string> brief_metrics(Task task) { return info(task).metrics; }
+std::vector<std::string> all_metric_names() {
+  std::vector<std::string> names;
+  for (const TaskInfo& i : infos()) {
+    for (const std::string& m : metric_names(i.task)) {
+      if (std::find(names.begin(), names.end(), m) == names.end()) names.push_back(m);
+    }
+  }
   return names;
 }
 std::string best_metric(Task task, const std::vector<std::string>& classes) {
@@ -306,7 +335,10 @@ std::string best_metric(Task task, const std::vector<std::string>& classes) {
 
 bool lower_is_better(const std::string& metric) {
   static const std::array<const char*, 4> lower = {"loss", "mse", "mae", "perplexity"};
-  return std::any_of(lower.begin(), lower.end(), [&](const char* l) { return metric == l; });
+  const auto is_it = [&](const auto& m) { return m.name == metric && m.lower_is_better; };
+  return std::any_of(lower.begin(), lower.end(), [&](const char* l) { return metric == l; }) ||
+         std::any_of(class_metrics().begin(), class_metrics().end(), is_it) ||
+         std::any_of(number_metrics().begin(), number_metrics().end(), is_it);
 }
 
 void check_metric(Task task, const std::string& name, const std::string& flag) {

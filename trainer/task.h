@@ -17,7 +17,9 @@ namespace amp {
 std::string default_loss(Task task);         // of a task that is not none
 Task task_of(const LossSpec& loss);          // what a loss's outputs and labels are
 bool fits(Task task, const LossSpec& loss);  // can the task's metrics be taken from this loss's outputs and labels?
-std::vector<std::string> metric_names(Task task);                                  // loss first
+std::vector<std::string> metric_names(Task task);   // loss first
+std::vector<std::string> brief_metrics(Task task);  // those worth a line on the console
+std::vector<std::string> all_metric_names();
 std::string best_metric(Task task, const std::vector<std::string>& classes = {});  // what makes a model the best one
 bool lower_is_better(const std::string& metric);
 void check_metric(Task task, const std::string& name,
@@ -33,6 +35,7 @@ class TaskMetrics {
   virtual void add(const std::vector<HostTensor>& outputs, const HostTensor& label,
                    std::span<const int64_t> samples = {}) = 0;
   virtual MetricValues values(double loss) const = 0;
+  virtual std::string details() const { return {}; }  // more than numbers, as JSON; empty: none
 };
 
 // What metrics know of the data besides labels.

@@ -225,9 +225,10 @@ bool Trainer::evaluate_now(TrainResult& result) {
       static_cast<double>(next_.epoch) + static_cast<double>(next_.window) / static_cast<double>(per_epoch_);
   line.add("step", step_).add("epoch", epoch).add("loss", m.loss);
   std::string text = cat("evaluation at step ", step_, ": loss ", m.loss);
-  for (const auto& [name, value] : m.values) {
+  for (size_t i = 0; i < m.values.size(); ++i) {
+    const auto& [name, value] = m.values[i];
     line.add(name, value);
-    text += cat(", ", name, " ", value);
+    if (i < m.brief || name == config_.best_metric) text += cat(", ", name, " ", value);
   }
   line.add("samples", m.samples).add("best", better);
   MetricsLog(config_.output_dir + "/eval.jsonl", step_).write_line(line.str());

@@ -1,0 +1,71 @@
+// Precision, recall and F1 of classes, averaged; Matthews' correlation coefficient.
+#include <cmath>
+#include <limits>
+
+#include "trainer/metrics/metric.h"
+
+namespace amp {
+
+namespace {
+
+// The mean over the classes that occur among labels or predictions (average="macro").
+template <class F>
+double macro(const ClassScores& s, F&& value, bool labelled_only = false) {
+  double sum = 0;
+  int64_t n = 0;
+  for (const ClassReport& c : class_reports(s)) {
+    if (c.support == 0 && (labelled_only || c.predicted == 0)) continue;
+    sum += value(c);
+    ++n;
+  }
+  return n ? sum / static_cast<double>(n) : 0;
+}
+
+double macro_precision(const ClassScores& s) {
+  return macro(s, [](const ClassReport& c) { return c.precision; });
+}
+double macro_recall(const ClassScores& s) {
+  return macro(s, [](const ClassReport& c) { return c.recall; });
+}
+double balanced_accuracy(const ClassScores& s) {
+  return macro(
+      s, [](const ClassReport& c) { return c.recall; }, true);
+}
+
+double weighted_f1(const ClassScores& s) {  // by support
+  double sum = 0;
+  for (const ClassReport& c : class_reports(s)) sum += c.f1 * static_cast<double>(c.support);
+  return s.rows() ? sum / static_cast<double>(s.rows()) : 0;
+}
+
+double binary_f1(const ClassScores& s) {  // of class 1, as GLUE's MRPC and QQP are judged
+  return s.classes == 2 ? class_reports(s)[1].f1 : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Gorodkin 2004, doi:10.1016/j.compbiolchem.2004.09.006: the correlation of two assignments to K classes.
+double matthews(const ClassScores& s) {
+  double right = 0, labelled = 0, predicted = 0, product = 0;
+  const auto n = static_cast<double>(s.rows());
+  for (size_t i = 0; i < s.labels.size(); ++i) right += s.labels[i] == s.predicted[i];
+  for (const ClassReport& c : class_reports(s)) {
+    const auto t = static_cast<double>(c.support), p = static_cast<double>(c.predicted);
+    labelled += t * t;
+    predicted += p * p;
+    product += t * p;
+  }
+  const double spread = (n * n - labelled) * (n * n - predicted);
+  return spread > 0 ? (right * n - product) / std::sqrt(spread) : 0;
+}
+
+const ClassMetricRegistration rows[] = {
+    {{"macro_precision", macro_precision}},
+    {{"macro_recall", macro_recall}},
+    {{"balanced_accuracy", balanced_accuracy}},
+    {{"weighted_f1", weighted_f1}},
+    {{"binary_f1", binary_f1}},
+    {{"mcc", matthews}},
+};
+
+}  // namespace
+
+}  // namespace amp

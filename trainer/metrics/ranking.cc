@@ -1,0 +1,100 @@
+// How well probabilities order rows: area under the ROC curve, average precision; is the label among the first five?
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "trainer/metrics/metric.h"
+
+namespace amp {
+
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+// A class against the others: rows in falling order of its probability, in groups of equal ones.
+struct Curve {
+  std::vector<std::pair<int64_t, int64_t>> groups;  // rows of the class, rows of the others
+  int64_t own = 0, others = 0;
+};
+
+Curve curve(const ClassScores& s, int64_t c) {
+  std::vector<int64_t> order(static_cast<size_t>(s.rows()));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return s.probability(a, c) > s.probability(b, c); });
+  Curve out;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const bool fresh = i == 0 || s.probability(order[i], c) != s.probability(order[i - 1], c);
+    if (fresh) out.groups.emplace_back(0, 0);
+    const bool own = s.labels[static_cast<size_t>(order[i])] == c;
+    ++(own ? out.groups.back().first : out.groups.back().second);
+    ++(own ? out.own : out.others);
+  }
+  return out;
+}
+
+// P(an own row's probability is above another's) + P(equal) / 2.
+double area(const Curve& c) {
+  if (c.own == 0 || c.others == 0) return kNone;
+  double pairs = 0;
+  auto below = static_cast<double>(c.others);
+  for (const auto& [own, others] : c.groups) {
+    below -= static_cast<double>(others);
+    pairs += static_cast<double>(own) * (below + static_cast<double>(others) / 2);
+  }
+  return pairs / (static_cast<double>(c.own) * static_cast<double>(c.others));
+}
+
+// sum of (recall step) * precision
+double precision_mean(const Curve& c) {
+  if (c.own == 0) return 0;
+  double sum = 0, own = 0, all = 0;
+  for (const auto& [mine, others] : c.groups) {
+    own += static_cast<double>(mine);
+    all += static_cast<double>(mine + others);
+    sum += static_cast<double>(mine) / static_cast<double>(c.own) * (own / all);
+  }
+  return sum;
+}
+
+bool usable(const ClassScores& s) {
+  const auto& p = s.probabilities;
+  return s.has_probabilities() && std::none_of(p.begin(), p.end(), [](double v) { return v != v; });
+}
+
+// Of two classes that of class 1; of more the mean of each against the rest.
+template <class F>
+double over_classes(const ClassScores& s, F&& value) {
+  if (!usable(s)) return kNone;
+  if (s.classes == 2) return value(curve(s, 1));
+  double sum = 0;
+  for (int64_t c = 0; c < s.classes; ++c) sum += value(curve(s, c));
+  return sum / static_cast<double>(s.classes);
+}
+
+double auroc(const ClassScores& s) { return over_classes(s, area); }
+double average_precision(const ClassScores& s) { return over_classes(s, precision_mean); }
+
+double top5(const ClassScores& s) {
+  if (!usable(s)) return kNone;
+  int64_t found = 0;
+  for (int64_t r = 0; r < s.rows(); ++r) {
+    const int64_t label = s.labels[static_cast<size_t>(r)];
+    int64_t before = 0;  // of equals the higher class goes first, as in scikit-learn
+    for (int64_t c = 0; c < s.classes; ++c)
+      before += s.probability(r, c) > s.probability(r, label) ||
+                (s.probability(r, c) == s.probability(r, label) && c > label);
+    found += before < 5;
+  }
+  return static_cast<double>(found) / static_cast<double>(s.rows());
+}
+
+const ClassMetricRegistration rows[] = {
+    {{"auroc", auroc}},
+    {{"average_precision", average_precision}},
+    {{"top5_accuracy", top5}},
+};
+
+}  // namespace
+
+}  // namespace amp
