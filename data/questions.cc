@@ -21,7 +21,7 @@ std::string_view part(std::string_view text, int64_t from, int64_t to) {
   return begin <= at ? text.substr(begin, at - begin) : std::string_view();
 }
 
-void read_paragraph(const nlohmann::json& p, const std::string& name, AnswerKey& key) {
+void read_paragraph(const nlohmann::json& p, const std::string& name, bool answered, AnswerKey& key) {
   key.passages.push_back(p.at("context").get<std::string>());
   const std::string& passage = key.passages.back();
   for (const auto& qa : p.at("qas")) {
@@ -32,7 +32,7 @@ void read_paragraph(const nlohmann::json& p, const std::string& name, AnswerKey&
     const auto refuse = [&](const std::string& fact) {
       fail(Exit::data, "E_DATA_LABEL", cat(name, ": question '", printable(q.id), "' ", fact));
     };
-    for (const auto& a : qa.at("answers")) {
+    for (const auto& a : answered ? qa.at("answers") : nlohmann::json::array()) {
       q.answers.push_back({a.at("text").get<std::string>(), a.at("answer_start").get<int64_t>()});
       const Answer& answer = q.answers.back();
       const int64_t end = answer.begin + count_code_points(answer.text);
@@ -40,28 +40,45 @@ void read_paragraph(const nlohmann::json& p, const std::string& name, AnswerKey&
         refuse(cat("has the answer '", printable(answer.text), "', which does not stand at character ", answer.begin,
                    " of its context"));
     }
-    if (q.answers.empty()) refuse("has no answer");
+    if (answered && q.answers.empty()) refuse("has no answer");
+    q.line = static_cast<int64_t>(key.questions.size()) + 1;
     key.questions.push_back(std::move(q));
   }
 }
 
 }  // namespace
 
-std::string AnswerKey::text(int64_t sample, int64_t first, int64_t last) const {
+void AnswerKey::append(AnswerKey other, int32_t file) {
+  check(windows.empty() && other.windows.empty(), "questions are joined before they are cut into windows");
+  for (Question& q : other.questions) {
+    q.passage += passages.size();
+    q.file = file;
+    questions.push_back(std::move(q));
+  }
+  passages.insert(passages.end(), other.passages.begin(), other.passages.end());
+}
+
+std::optional<std::pair<int32_t, int32_t>> AnswerKey::place(int64_t sample, int64_t first, int64_t last) const {
   const Window& w = windows.at(static_cast<size_t>(sample));
   const auto n = static_cast<int64_t>(w.parts.size());
   if (first < w.first || last < first || last >= w.first + n) return {};
   const auto at = [&](int64_t token) { return w.parts[static_cast<size_t>(token - w.first)]; };
-  return std::string(part(passages[questions[w.question].passage], at(first).first, at(last).second));
+  return std::pair{at(first).first, at(last).second};
 }
 
-AnswerKey parse_squad(std::string_view bytes, const std::string& name) {
+std::string AnswerKey::text(int64_t sample, int64_t first, int64_t last) const {
+  const auto at = place(sample, first, last);
+  const size_t question = windows[static_cast<size_t>(sample)].question;
+  return at ? std::string(part(passages[questions[question].passage], at->first, at->second)) : std::string();
+}
+
+AnswerKey parse_squad(std::string_view bytes, const std::string& name, bool answered) {
   check_utf8_file(bytes, name);
   AnswerKey key;
   try {
     const nlohmann::json j = nlohmann::json::parse(bytes);
     for (const auto& article : j.at("data")) {
-      for (const auto& p : article.at("paragraphs")) read_paragraph(p, name, key);
+      for (const auto& p : article.at("paragraphs")) read_paragraph(p, name, answered, key);
     }
   } catch (const nlohmann::json::exception& e) {
     fail(
@@ -71,10 +88,34 @@ AnswerKey parse_squad(std::string_view bytes, const std::string& name) {
   const auto empty = [](const Question& q) {
     return std::all_of(q.answers.begin(), q.answers.end(), [](const Answer& a) { return a.text.empty(); });
   };
-  if (!key.questions.empty() && std::all_of(key.questions.begin(), key.questions.end(), empty))
+  if (answered && !key.questions.empty() && std::all_of(key.questions.begin(), key.questions.end(), empty))
     fail(Exit::data, "E_DATA_LABEL", cat(name, ": every answer is empty"),
          "training and evaluation take \"answers\": [{\"text\": ..., \"answer_start\": ...}] for each question");
   if (key.questions.empty()) fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no question"));
+  return key;
+}
+
+AnswerKey question_rows(const Table& table, const std::string& question, const std::string& passage,
+                        const std::string& answer) {
+  const size_t q = table.column(question), p = table.column(passage), a = answer.empty() ? q : table.column(answer);
+  AnswerKey key;
+  for (int64_t r = 0; r < table.rows(); ++r) {
+    Question row{std::to_string(r), std::string(table.text(r, q)), key.passages.size(), {}, table.line(r),
+                 table.file(r)};
+    key.passages.emplace_back(table.text(r, p));
+    if (!answer.empty()) {
+      const std::string_view text = table.text(r, a);
+      const size_t at = key.passages.back().find(text);
+      if (at == std::string::npos)
+        fail(Exit::data, "E_DATA_LABEL",
+             cat(table.where(r), ": the answer '", printable(std::string(text)), "' in column '", printable(answer),
+                 "' does not stand in column '", printable(passage), "'"),
+             "an answer is a part of its text, character by character");
+      row.answers.push_back(
+          {std::string(text), count_code_points(std::string_view(key.passages.back()).substr(0, at))});
+    }
+    key.questions.push_back(std::move(row));
+  }
   return key;
 }
 
@@ -103,14 +144,15 @@ std::vector<LabelledText> encode_questions(AnswerKey& key, const Tokenizer& toke
     const int64_t head = ids_before(tokenizer.pair(), FramePart::What::second, asked);
     const int64_t room = most - asked - specials_in(tokenizer.pair()),
                   step = std::max<int64_t>(1, room - std::clamp<int64_t>(doc_stride, 0, room - 1));
-    const Answer& answer = key.questions[q].answers.front();
+    const Answer answer = key.questions[q].answers.empty() ? Answer{} : key.questions[q].answers.front();
     const int64_t begin = answer.begin, end = begin + count_code_points(answer.text);
     for (int64_t at = 0; at == 0 || at - step + room < total; at += step) {
       const int64_t stop = std::min(total, at + room);
       const std::span<const Piece> part =
           std::span(all).subspan(static_cast<size_t>(at), static_cast<size_t>(stop - at));
       LabelledText s;
-      s.line = static_cast<int64_t>(q) + 1;
+      s.line = key.questions[q].line;
+      s.file = key.questions[q].file;
       s.encoding = assemble(tokenizer.pair(), question, part);
       AnswerKey::Window w{q, head, {}};
       int64_t first = -1, last = -1;

@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "data/table.h"
 #include "data/text_dataset.h"
 
 namespace amp {
@@ -25,6 +27,8 @@ struct Question {
   std::string id, text;
   size_t passage = 0;
   std::vector<Answer> answers;
+  int64_t line = 0;  // of its row; of JSON: its number, from 1
+  int32_t file = 0;  // of several
 };
 
 // What answers are judged by: the texts, and which part of them each token of a sample is.
@@ -38,13 +42,21 @@ struct AnswerKey {
   std::vector<Question> questions;
   std::vector<Window> windows;  // by sample
 
+  void append(AnswerKey other, int32_t file);  // the questions of another file; before windows are made
+
   // The passage's text from token `first` to token `last` of a sample; empty when these are none of the passage.
   std::string text(int64_t sample, int64_t first, int64_t last) const;
+  std::optional<std::pair<int32_t, int32_t>> place(int64_t sample, int64_t first, int64_t last) const;  // of that text
 };
 
 // E_DATA_JSON for another structure, E_DATA_LABEL for a question without an answer or an answer that is not in the
-// passage where it says. windows is left empty.
-AnswerKey parse_squad(std::string_view bytes, const std::string& name);
+// passage where it says. windows is left empty. answered: false to predict: answers are not looked at.
+AnswerKey parse_squad(std::string_view bytes, const std::string& name, bool answered = true);
+
+// A question a row: columns of the question and of its passage, and of the answer, which is looked for in the passage
+// (E_DATA_LABEL when it is not there); empty: no answers.
+AnswerKey question_rows(const Table& table, const std::string& question, const std::string& passage,
+                        const std::string& answer);
 
 // The samples of all questions; fills key.windows. E_SEQ_LEN when max_seq_len leaves no room beside the question; a
 // question longer than half of it is cut there.

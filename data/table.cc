@@ -1,44 +1,41 @@
 #include "data/table.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/text.h"
-#include "data/table_builder.h"
+#include "data/reader.h"
+#include "data/text_file.h"
 #include "data/utf8.h"
 
 namespace amp {
 
-TableFormat table_format(const std::string& path) {
-  const size_t dot = path.rfind('.');
-  const std::string extension = dot == std::string::npos ? "" : path.substr(dot);
-  if (extension == ".csv") return TableFormat::csv;
-  if (extension == ".tsv" || extension == ".txt") return TableFormat::tsv;
-  if (extension == ".jsonl" || extension == ".json") return TableFormat::jsonl;
-  fail(
-      Exit::usage, "E_FILE_TYPE", cat("'", path, "' has no extension that names a text table"),
-      "text: .csv, .tsv, .txt (tabs), .jsonl, .json; tensors: .safetensors, .npz, .npy, as which images, IDX files and "
-      "other arrays are to be saved");
+Table Table::read(const std::string& names, const TableOptions& options) {
+  const std::vector<std::string> files = files_named(names);
+  for (const std::string& f : files) {  // before any is read
+    if (options.reader.empty()) reader_of(f);
+  }
+  std::optional<Table> all;
+  for (const std::string& f : files) {
+    const TableReader& reader = options.reader.empty() ? reader_of(f) : reader_named(options.reader);
+    Table one = parse(read_text_file(f).text(), f, reader, options);
+    if (all) {
+      all->append(one);
+    } else {
+      all = std::move(one);
+    }
+  }
+  if (!all) fail(Exit::usage, "E_FILE_MISSING", cat("'", printable(names), "' names no file"));
+  return std::move(*all);
 }
 
-Table Table::read(const std::string& path, const TableOptions& options) {
-  const TableFormat format = table_format(path);
-  return parse(read_file(path).text(), path, format, options);
-}
-
-Table Table::parse(std::string_view bytes, const std::string& name, TableFormat format, const TableOptions& options) {
+Table Table::parse(std::string_view bytes, const std::string& name, const TableReader& reader,
+                   const TableOptions& options) {
   check_utf8_file(bytes, name);
   TableBuilder builder(name);
-  if (format == TableFormat::jsonl) {
-    parse_json_lines(bytes, builder);
-  } else {
-    const bool csv = format == TableFormat::csv;
-    const Quoting quoting = options.quoting == Quoting::automatic && csv ? Quoting::rfc4180 : options.quoting;
-    const char delimiter = options.delimiter ? options.delimiter : csv ? ',' : '\t';
-    parse_delimited(bytes, delimiter, quoting, options.header, builder);
-  }
+  reader.read(bytes, options, builder);
   Table table = builder.finish();
   std::set<std::string> seen;
   for (const std::string& c : table.columns_) {
@@ -53,6 +50,49 @@ Table Table::parse(std::string_view bytes, const std::string& name, TableFormat 
   return table;
 }
 
+void Table::append(const Table& other) {
+  const auto missing = [](const Table& in, const Table& from) {
+    return std::find_if(from.columns_.begin(), from.columns_.end(), [&](const auto& c) { return !in.has_column(c); });
+  };
+  if (!open_ended_ || !other.open_ended_) {
+    const auto here = missing(*this, other), there = missing(other, *this);
+    const bool more = here != other.columns_.end();
+    if (more || there != columns_.end())
+      fail(Exit::data, "E_DATA_COLUMN",
+           cat(other.name(), ":1: ", more ? "has" : "lacks", " a column '", printable(more ? *here : *there),
+               "', unlike ", name(), ", which has: ", printable(join(columns_, ", "))),
+           "files that are read as one table have the same columns");
+  }
+  const size_t before = columns_.size();
+  for (const std::string& c : other.columns_) {
+    if (!has_column(c)) columns_.push_back(c);
+  }
+  if (columns_.size() > before) {  // rows so far lack the new ones
+    std::vector<Cell> wider;
+    for (int64_t r = 0; r < rows(); ++r) {
+      const auto from = cells_.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(r) * before);
+      wider.insert(wider.end(), from, from + static_cast<std::ptrdiff_t>(before));
+      wider.resize(wider.size() + columns_.size() - before);
+    }
+    cells_ = std::move(wider);
+  }
+  std::vector<size_t> to;
+  for (const std::string& c : other.columns_) to.push_back(column(c));
+  const size_t shift = text_.size();
+  for (int64_t r = 0; r < other.rows(); ++r) {
+    const size_t start = cells_.size();
+    cells_.resize(start + columns_.size());
+    for (size_t c = 0; c < to.size(); ++c) {
+      cells_[start + to[c]] = other.cell(r, c);
+      cells_[start + to[c]].begin += shift;
+    }
+    lines_.push_back(other.line(r));
+    files_.push_back(static_cast<int32_t>(names_.size()));
+  }
+  text_ += other.text_;
+  names_.push_back(other.name());
+}
+
 bool Table::has_column(const std::string& column) const {
   return std::find(columns_.begin(), columns_.end(), column) != columns_.end();
 }
@@ -62,7 +102,7 @@ size_t Table::column(const std::string& column) const {
   if (at != columns_.end()) return static_cast<size_t>(at - columns_.begin());
   const std::string near = nearest(column, columns_);
   fail(Exit::data, "E_DATA_COLUMN",
-       cat(name_, ":1: no column '", printable(column), "'; the file has: ", printable(join(columns_, ", "))),
+       cat(name(), ":1: no column '", printable(column), "'; the file has: ", printable(join(columns_, ", "))),
        near.empty() ? "" : cat("did you mean '", printable(near), "'?"));
 }
 
@@ -75,7 +115,7 @@ bool Table::has(int64_t row, size_t column) const { return cell(row, column).kin
 
 std::string_view Table::text(int64_t row, size_t column) const {
   const Cell& c = cell(row, column);
-  if (c.kind != Kind::text) {
+  if (c.kind != Kind::text && c.kind != Kind::literal) {
     fail(Exit::data, "E_DATA_JSON",
          cat(where(row), ": key '", printable(columns_[column]), "' ",
              c.kind == Kind::absent ? "is missing or null" : "holds an array or object, not text"));
@@ -89,6 +129,6 @@ std::string_view Table::json(int64_t row, size_t column) const {
   return std::string_view(text_).substr(c.begin, c.size);
 }
 
-std::string Table::where(int64_t row) const { return cat(name_, ":", line(row)); }
+std::string Table::where(int64_t row) const { return cat(names_[static_cast<size_t>(file(row))], ":", line(row)); }
 
 }  // namespace amp

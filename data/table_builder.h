@@ -1,4 +1,4 @@
-// How the readers of table.cc and table_json.cc fill a Table.
+// How readers fill a Table.
 #pragma once
 
 #include <string>
@@ -12,19 +12,22 @@ namespace amp {
 
 class TableBuilder {
  public:
-  explicit TableBuilder(std::string name) { table_.name_ = std::move(name); }
-  const std::string& name() const { return table_.name_; }
+  explicit TableBuilder(std::string name) { table_.names_ = {std::move(name)}; }
+  const std::string& name() const { return table_.names_[0]; }
   std::vector<std::string>& columns() { return table_.columns_; }
   int64_t rows() const { return table_.rows(); }
 
   void begin_row(int64_t line) {
     table_.lines_.push_back(line);
+    table_.files_.push_back(0);
     row_start_ = table_.cells_.size();
   }
   size_t cells_in_row() const { return table_.cells_.size() - row_start_; }
   void add_text(std::string_view text) { add(text, Table::Kind::text); }
+  void add_literal(std::string_view json) { add(json, Table::Kind::literal); }
   void add_structure(std::string_view json) { add(json, Table::Kind::structure); }
   void add_absent() { add({}, Table::Kind::absent); }
+  void rows_may_lack_columns() { table_.open_ended_ = true; }
   Table finish() { return std::move(table_); }
 
  private:
@@ -35,8 +38,5 @@ class TableBuilder {
   Table table_;
   size_t row_start_ = 0;
 };
-
-void parse_delimited(std::string_view bytes, char delimiter, Quoting quoting, bool header, TableBuilder& out);
-void parse_json_lines(std::string_view bytes, TableBuilder& out);
 
 }  // namespace amp

@@ -42,7 +42,7 @@ std::vector<std::string> words_of(const Table& table, int64_t row, size_t column
 
 }  // namespace
 
-std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name) {
+std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name, bool tagged) {
   check_utf8_file(bytes, name);
   if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
   std::vector<TaggedText> out;
@@ -59,28 +59,34 @@ std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& n
       continue;
     }
     const std::vector<std::string> columns = parts(line, line.find('\t') != std::string_view::npos ? '\t' : ' ');
-    if (columns.size() < 2) {
+    if (columns.empty() || (tagged && columns.size() < 2)) {
       fail(Exit::data, "E_DATA_LABEL",
            cat(name, ":", line_number, ": '", printable(std::string(line)), "' is not a word and its tag"),
            "write a word a line, a tab and its tag, and an empty line after each text; name a table's columns with "
            "--text_columns "
            "and --label_column");
     }
-    if (!open) out.push_back({{}, {}, line_number});
+    if (!open) out.push_back({{}, {}, line_number, 0});
     open = true;
     out.back().words.push_back(columns.front());
-    out.back().tags.push_back(columns.back());
+    if (columns.size() > 1) out.back().tags.push_back(columns.back());
+  }
+  for (TaggedText& t : out) {
+    if (t.tags.size() != t.words.size()) t.tags.clear();
   }
   if (out.empty()) fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no word"));
   return out;
 }
 
 std::vector<TaggedText> tagged_rows(const Table& table, const std::string& words, const std::string& tags) {
-  const size_t w = table.column(words), t = table.column(tags);
+  const size_t w = table.column(words), t = tags.empty() ? w : table.column(tags);
   std::vector<TaggedText> out;
   for (int64_t r = 0; r < table.rows(); ++r) {
-    out.push_back({words_of(table, r, w), words_of(table, r, t), table.line(r)});
-    const TaggedText& text = out.back();
+    out.push_back({words_of(table, r, w), {}, table.line(r), table.file(r)});
+    TaggedText& text = out.back();
+    if (!table.is_json(r, w)) text.text = table.text(r, w);
+    if (tags.empty()) continue;
+    text.tags = words_of(table, r, t);
     if (text.words.size() == text.tags.size() && !text.words.empty()) continue;
     fail(Exit::data, "E_DATA_LABEL",
          cat(table.where(r), ": ", text.words.size(), " words in column '", printable(words), "', ", text.tags.size(),
@@ -101,33 +107,28 @@ std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const s
   return {tags.begin(), tags.end()};
 }
 
-std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::string& name,
-                                        const Tokenizer& tokenizer, std::span<const std::string> classes,
-                                        int64_t max_seq_len) {
+namespace {
+// label(text, word): of the word's first piece.
+template <class F>
+std::vector<LabelledText> encode_each(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
+                                      int64_t max_seq_len, F&& label) {
   const Frame& frame = tokenizer.single();
   const int64_t specials = specials_in(frame), before = ids_before(frame, FramePart::What::first, 0);
   if (max_seq_len != 0 && max_seq_len < specials)
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials));
-  std::unordered_map<std::string_view, int64_t> ids;
-  for (size_t i = 0; i < classes.size(); ++i) ids.emplace(classes[i], static_cast<int64_t>(i));
   std::vector<LabelledText> out;
   for (const TaggedText& text : texts) {
     LabelledText s;
     s.line = text.line;
+    s.file = text.file;
     std::vector<Piece> all;
     std::vector<int64_t> labels;
     for (size_t w = 0; w < text.words.size(); ++w) {
-      const auto known = ids.find(text.tags[w]);
-      if (known == ids.end()) {
-        fail(Exit::data, "E_DATA_LABEL_NEW",
-             cat(name, ":", text.line, ": the word '", printable(text.words[w]), "' has the tag '",
-                 printable(text.tags[w]), "', which is not one of the ", classes.size(), " known ones"),
-             "tags come from the training data; correct the text or add such texts to the training data");
-      }
+      const int64_t first = label(text, w);
       const std::vector<int32_t> pieces = tokenizer.tokenize_word(text.words[w]);
       if (pieces.empty()) continue;  // control characters alone
       for (const int32_t id : pieces) all.push_back({id});
-      labels.push_back(known->second);
+      labels.push_back(first);
       labels.resize(all.size(), kIgnoreIndex);
     }
     if (max_seq_len != 0) all.resize(std::min(all.size(), static_cast<size_t>(max_seq_len - specials)));
@@ -138,6 +139,31 @@ std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, co
     out.push_back(std::move(s));
   }
   return out;
+}
+}  // namespace
+
+std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::vector<std::string>& names,
+                                        const Tokenizer& tokenizer, std::span<const std::string> classes,
+                                        int64_t max_seq_len) {
+  std::unordered_map<std::string_view, int64_t> ids;
+  for (size_t i = 0; i < classes.size(); ++i) ids.emplace(classes[i], static_cast<int64_t>(i));
+  return encode_each(texts, tokenizer, max_seq_len, [&](const TaggedText& text, size_t w) {
+    const auto known = ids.find(text.tags[w]);
+    if (known == ids.end()) {
+      fail(
+          Exit::data, "E_DATA_LABEL_NEW",
+          cat(names.at(static_cast<size_t>(text.file)), ":", text.line, ": the word '", printable(text.words[w]),
+              "' has the tag '", printable(text.tags[w]), "', which is not one of the ", classes.size(), " known ones"),
+          "tags come from the training data; correct the text or add such texts to the training data");
+    }
+    return known->second;
+  });
+}
+
+std::vector<LabelledText> encode_words(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
+                                       int64_t max_seq_len) {
+  return encode_each(texts, tokenizer, max_seq_len,
+                     [](const TaggedText&, size_t w) { return static_cast<int64_t>(w); });
 }
 
 }  // namespace amp

@@ -20,10 +20,14 @@ namespace amp {
 
 struct TaggedText {
   std::vector<std::string> words, tags;
-  int64_t line = 0;  // of its first word
+  int64_t line = 0;       // of its first word
+  int32_t file = 0;       // of several
+  std::string text = {};  // that the words stand in, where there is more than them
 };
 
-std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name);
+// tagged: every word has a tag. Otherwise tags are read where there are any, as of texts to predict.
+std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name, bool tagged = true);
+// tags: the column; empty: none.
 std::vector<TaggedText> tagged_rows(const Table& table, const std::string& words, const std::string& tags);
 
 // The distinct tags, sorted by bytes: their places are the class ids. Only one: E_DATA_LABEL.
@@ -32,8 +36,11 @@ std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const s
 // Texts as a model reads them: [CLS] pieces [SEP], cut to max_seq_len (0: not cut), with a label for each id. Words are
 // tokenized one by one. A word's first piece has the word's class, its others and the special tokens kIgnoreIndex, as
 // in Hugging Face's run_ner. A tag that classes lacks: E_DATA_LABEL_NEW.
-std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::string& name,
+std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::vector<std::string>& names,
                                         const Tokenizer& tokenizer, std::span<const std::string> classes,
                                         int64_t max_seq_len);
+// The same without tags: a word's first piece has the word's place in its text for a label.
+std::vector<LabelledText> encode_words(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
+                                       int64_t max_seq_len);
 
 }  // namespace amp

@@ -42,9 +42,13 @@ void for_each_row(int64_t rows, F&& f) {
 
 class TextDataset final : public Dataset {
  public:
-  TextDataset(std::vector<LabelledText> texts, const std::string& name, const Tokenizer& tokenizer,
+  TextDataset(std::vector<LabelledText> texts, std::vector<std::string> names, const Tokenizer& tokenizer,
               std::vector<InputSpec> inputs, const TextOptions& options, std::shared_ptr<const AnswerKey> key)
-      : inputs_(std::move(inputs)), options_(options), key_(std::move(key)), name_(name), pad_(tokenizer.pad()) {
+      : inputs_(std::move(inputs)),
+        options_(options),
+        key_(std::move(key)),
+        names_(std::move(names)),
+        pad_(tokenizer.pad()) {
     if (options_.fixed_seq_len > 0) options_.max_seq_len = options_.fixed_seq_len;
     for (const InputSpec& i : inputs_) roles_.push_back(role_of(i));
     labelled_ = true;
@@ -52,16 +56,21 @@ class TextDataset final : public Dataset {
     for (const LabelledText& t : texts) {
       const size_t want = options_.labels == LabelForm::tokens ? t.encoding.ids.size() : width_;
       if (t.labels.size() != want) bug("a text without a label for each of its ids, or for both ends of its span");
-      append(t.encoding, t.line);
+      append(t.encoding, t.line, t.file);
       ids_of_labels_.insert(ids_of_labels_.end(), t.labels.begin(), t.labels.end());
     }
   }
 
   TextDataset(const Table& table, const Tokenizer& tokenizer, std::vector<InputSpec> inputs, const TextOptions& options)
-      : TextDataset({}, table.name(), tokenizer, std::move(inputs), options, nullptr) {
+      : TextDataset({}, table.names(), tokenizer, std::move(inputs), options, nullptr) {
     labelled_ = false;
     width_ = 1;
     tokenize(table, tokenizer);
+    if (options_.labels == LabelForm::ids) {
+      labelled_ = true;
+      ids_of_labels_.assign(tokens_.begin(), tokens_.end());
+      return;
+    }
     const std::string& column = options_.label_column;
     if (column.empty()) return;
     switch (options_.labels) {
@@ -77,6 +86,7 @@ class TextDataset final : public Dataset {
         break;
       case LabelForm::tokens:
       case LabelForm::spans:
+      case LabelForm::ids:
         bug("labels of tokens are no column's");
     }
   }
@@ -84,13 +94,16 @@ class TextDataset final : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(lines_.size()); }
   int64_t rows_per_sample() const override { return sides_; }
   std::span<const int32_t> lengths() const override { return sample_lengths_; }
-  std::string where(int64_t sample) const override { return cat(name_, ":", lines_.at(static_cast<size_t>(sample))); }
+  std::string where(int64_t sample) const override {
+    const auto s = static_cast<size_t>(sample);
+    return cat(names_.at(static_cast<size_t>(files_.at(s))), ":", lines_.at(s));
+  }
   Batch batch(std::span<const int64_t> samples) const override;
   const AnswerKey* answers() const override { return key_.get(); }
   void check_token_range(const std::string& input, int64_t rows) const override;
 
   void check_label_range(int64_t classes, int64_t) const override {
-    if (options_.labels == LabelForm::spans) return;
+    if (options_.labels == LabelForm::spans || options_.labels == LabelForm::ids) return;
     for (size_t s = 0; s < ids_of_labels_.size(); ++s) {
       if (ids_of_labels_[s] < classes) continue;
       const std::string& label = options_.classes[static_cast<size_t>(ids_of_labels_[s])];
@@ -131,7 +144,7 @@ class TextDataset final : public Dataset {
           first == second ? tokenizer.encode(table.text(r, first), options_.max_seq_len)
                           : tokenizer.encode_pair(table.text(r, first), table.text(r, second), options_.max_seq_len);
     });
-    for (int64_t r = 0; r < table.rows(); ++r) append(encodings[static_cast<size_t>(r)], table.line(r));
+    for (int64_t r = 0; r < table.rows(); ++r) append(encodings[static_cast<size_t>(r)], table.line(r), table.file(r));
   }
 
   void tokenize_sides(const Table& table, const Tokenizer& tokenizer) {
@@ -152,13 +165,15 @@ class TextDataset final : public Dataset {
       }
       sample_lengths_.push_back(longest);
       lines_.push_back(table.line(r));
+      files_.push_back(table.file(r));
     }
   }
 
-  void append(const Encoding& e, int64_t line) {
+  void append(const Encoding& e, int64_t line, int32_t file) {
     add_sequence(e);
     sample_lengths_.push_back(lengths_.back());
     lines_.push_back(line);
+    files_.push_back(file);
   }
 
   void add_sequence(const Encoding& e) {
@@ -175,7 +190,7 @@ class TextDataset final : public Dataset {
   std::vector<TextRole> roles_;
   TextOptions options_;
   std::shared_ptr<const AnswerKey> key_;
-  std::string name_;
+  std::vector<std::string> names_;  // of files
   int32_t pad_;
   int64_t sides_ = 1;            // sequences of a sample
   std::vector<int32_t> tokens_;  // of all sequences, one after the other
@@ -184,9 +199,10 @@ class TextDataset final : public Dataset {
   std::vector<int32_t> lengths_;         // by sequence
   std::vector<int32_t> sample_lengths_;  // the longest of each sample's
   std::vector<int64_t> lines_, ids_of_labels_;
+  std::vector<int32_t> files_;  // of each sample, in names_
   std::vector<float> numbers_;
   size_t width_ = 1;       // numbers a row, or class ids
-  bool labelled_ = false;  // made of labelled texts: ids_of_labels_ holds one an id, or two a text
+  bool labelled_ = false;  // ids_of_labels_ holds one an id, or two a text
 };
 
 HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences, int64_t length) const {
@@ -254,7 +270,7 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
 HostTensor TextDataset::labels(std::span<const int64_t> samples, int64_t length) const {
   const auto rows = static_cast<int64_t>(samples.size());
   if (labelled_) {
-    const bool tokens = options_.labels == LabelForm::tokens;
+    const bool tokens = options_.labels != LabelForm::spans;
     HostTensor t = HostTensor::empty(DType::i64, {rows, tokens ? length : static_cast<int64_t>(width_)});
     int64_t* p = t.as_mutable<int64_t>();
     for (const int64_t sample : samples) {
@@ -311,10 +327,11 @@ std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& 
   return std::make_unique<TextDataset>(table, tokenizer, std::move(inputs), options);
 }
 
-std::unique_ptr<Dataset> make_labelled_dataset(std::vector<LabelledText> texts, const std::string& name,
+std::unique_ptr<Dataset> make_labelled_dataset(std::vector<LabelledText> texts, std::vector<std::string> names,
                                                const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
                                                const TextOptions& options, std::shared_ptr<const AnswerKey> key) {
-  return std::make_unique<TextDataset>(std::move(texts), name, tokenizer, std::move(inputs), options, std::move(key));
+  return std::make_unique<TextDataset>(std::move(texts), std::move(names), tokenizer, std::move(inputs), options,
+                                       std::move(key));
 }
 
 }  // namespace amp

@@ -24,6 +24,7 @@ enum class LabelForm : uint8_t {
   sets,     // float32 [B, classes]: 0 or 1
   tokens,   // int64 [B, length]: a class for each id, kIgnoreIndex where there is none
   spans,    // int64 [B, 2]: first and last token
+  ids,      // int64 [B, length]: the text's own ids, kIgnoreIndex in the padding
 };
 
 struct TextOptions {
@@ -49,10 +50,11 @@ struct LabelledText {
   Encoding encoding;
   std::vector<int64_t> labels;
   int64_t line = 0;
+  int32_t file = 0;  // of several
 };
 
 // Of options, columns and separator are not used. key: of questions, else null.
-std::unique_ptr<Dataset> make_labelled_dataset(std::vector<LabelledText> texts, const std::string& name,
+std::unique_ptr<Dataset> make_labelled_dataset(std::vector<LabelledText> texts, std::vector<std::string> names,
                                                const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
                                                const TextOptions& options,
                                                std::shared_ptr<const AnswerKey> key = nullptr);

@@ -4,40 +4,18 @@
 #include <filesystem>
 #include <set>
 
-#include "base/file.h"
 #include "base/npz.h"
 #include "base/text.h"
 #include "data/labels.h"
-#include "data/questions.h"
-#include "data/tagged_text.h"
 #include "data/tensor_dataset.h"
 #include "data/text_dataset.h"
 #include "importer/edit.h"
+#include "run/losses.h"
+#include "trainer/losses/loss.h"
 
 namespace amp {
 
-bool is_text_file(const std::string& path) {
-  const size_t dot = path.rfind('.');
-  const std::string ext = dot == std::string::npos ? "" : path.substr(dot);
-  return ext != ".safetensors" && ext != ".npz" && ext != ".npy";
-}
-
 namespace {
-
-TableOptions table_options(const RunSpec& spec) {
-  TableOptions t;
-  if (spec.delimiter != "auto" && !spec.delimiter.empty()) t.delimiter = spec.delimiter[0];
-  return t;
-}
-
-// Tagged words: a table's two columns when --text_columns names the words', else CoNLL's lines.
-std::vector<TaggedText> tagged_texts(const RunSpec& spec, const std::string& path) {
-  const std::vector<std::string>& columns = *spec.text_columns;
-  if (columns.empty()) return parse_conll(read_file(path, Exit::data).text(), path);
-  if (columns.size() > 1)
-    fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words lie in one column", "give one --text_columns");
-  return tagged_rows(Table::read(path, table_options(spec)), columns[0], *spec.label_column);
-}
 
 // Rows of the table that an input's ids look up, when a Gather reads them as they are; 0: none.
 int64_t table_rows(const SourceGraph& g, int input) {
@@ -89,15 +67,27 @@ std::string tokenizer_path(const RunSpec& spec) {
 
 TokenizerOptions tokenizer_options(const RunSpec& spec) { return {.lower_case = *spec.lower_case}; }
 
+bool has_named_classes(Task task) {
+  return task == Task::classification || task == Task::token || task == Task::multilabel || task == Task::segmentation;
+}
+
+bool is_language_model(const RunSpec& spec) {
+  const std::vector<LossSpec> losses = asked_losses(spec).parts;
+  return !losses.empty() &&
+         std::all_of(losses.begin(), losses.end(), [](const LossSpec& s) { return loss_rule(s.kind).next_token; });
+}
+
 Task text_task(const RunSpec& spec) {
-  const Table table = Table::read(spec.train, table_options(spec));
+  if (is_language_model(spec)) return Task::language;
+
+  const Table table = read_table(spec, spec.train);
   return is_regression_column(table, *spec.label_column) ? Task::regression : Task::classification;
 }
 
 std::vector<std::string> read_classes(const RunSpec& spec, Task task) {
-  if (task == Task::regression || task == Task::span || task == Task::retrieval) return {};
-  if (task == Task::token) return find_tags(tagged_texts(spec, spec.train), spec.train);
-  const Table table = Table::read(spec.train, table_options(spec));
+  if (!has_named_classes(task)) return {};
+  if (task == Task::token) return find_tags(read_text_rows(spec, spec.train, task).tagged, spec.train);
+  const Table table = read_table(spec, spec.train);
   if (task == Task::multilabel) return find_names(label_sets(table, *spec.label_column));
   if (task != Task::classification) {
     fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"),
@@ -122,65 +112,102 @@ void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::
   }
 }
 
-std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& path, const SourceGraph& graph,
-                                      const DataNeeds& needs, int64_t batch_size) {
+namespace {
+
+std::vector<InputSpec> specs_of(const SourceGraph& graph, const DataNeeds& needs) {
   std::vector<InputSpec> specs = input_specs(graph, needs.inputs);
   specs.insert(specs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
+  return specs;
+}
+
+// The tokens that an input may hold end with the table that it looks up.
+void check_tokens(const Dataset& data, const SourceGraph& graph, const DataNeeds& needs) {
+  for (const int v : needs.inputs) {
+    if (const int64_t rows = table_rows(graph, v))
+      data.check_token_range(graph.values[static_cast<size_t>(v)].name, rows);
+  }
+}
+
+std::string require_tokenizer(const RunSpec& spec) {
+  const std::string files = tokenizer_path(spec);
+  if (files.empty())
+    fail(Exit::usage, "E_USAGE", "text data needs --tokenizer FILE (or --vocab vocab.txt)",
+         "it is the tokenizer.json or vocabulary of the model, or the folder that holds it");
+  return files;
+}
+
+TextOptions text_options(const RunSpec& spec, const std::vector<InputSpec>& specs, const DataNeeds& needs) {
+  TextOptions t;
+  t.text_columns = *spec.text_columns;
+  const bool own = needs.task == Task::language;  // a text's labels are its ids
+  if (needs.labelled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *spec.label_column;
+  t.sides = needs.sides;
+  t.labels = needs.task == Task::regression   ? LabelForm::numbers
+             : needs.task == Task::multilabel ? LabelForm::sets
+             : needs.task == Task::token      ? LabelForm::tokens
+             : needs.task == Task::span       ? LabelForm::spans
+             : needs.task == Task::language   ? LabelForm::ids
+                                              : LabelForm::classes;
+  t.classes = needs.classes;
+  t.max_seq_len = *spec.max_seq_len;
+  t.pad_to_multiple = spec.pad_to_multiple;
+  t.fixed_seq_len = static_length(specs);
+  return t;
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& rows, const SourceGraph& graph,
+                                           const DataNeeds& needs) {
+  const std::vector<InputSpec> specs = specs_of(graph, needs);
+  const TextOptions t = text_options(spec, specs, needs);
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(require_tokenizer(spec), tokenizer_options(spec));
+  const int64_t longest = t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len;
   std::unique_ptr<Dataset> data;
+  if (needs.task == Task::token) {
+    data = make_labelled_dataset(needs.labelled ? encode_tagged(rows.tagged, rows.names, *tokenizer, t.classes, longest)
+                                                : encode_words(rows.tagged, *tokenizer, longest),
+                                 rows.names, *tokenizer, specs, t);
+  } else if (needs.task == Task::span) {
+    std::vector<LabelledText> texts = encode_questions(*rows.key, *tokenizer, longest, *spec.doc_stride);
+    data = make_labelled_dataset(std::move(texts), rows.names, *tokenizer, specs, t, rows.key);
+  } else {
+    data = make_text_dataset(*rows.table, *tokenizer, specs, t);
+  }
+  check_tokens(*data, graph, needs);
+  return data;
+}
+
+std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& path, const SourceGraph& graph,
+                                      const DataNeeds& needs, int64_t batch_size) {
   if (is_text_file(path)) {
     const bool tagged = needs.task == Task::token, questions = needs.task == Task::span;
     if (spec.text_columns->empty() && !tagged && !questions)
       fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
-    const std::string files = tokenizer_path(spec);
-    if (files.empty())
-      fail(Exit::usage, "E_USAGE", "text data needs --tokenizer FILE (or --vocab vocab.txt)",
-           "it is the tokenizer.json or vocabulary of the model, or the folder that holds it");
+    require_tokenizer(spec);
     for (const std::string& l : needs.labels) {
       if (l != "label")
         fail(Exit::usage, "E_LOSS", cat("text data has one label; a loss wants '", printable(l), "'"),
              "leave \"label\" out of the loss, or give tensors");
     }
-    TextOptions t;
-    t.text_columns = *spec.text_columns;
-    if (!needs.sides || !needs.labels.empty()) t.label_column = *spec.label_column;
-    t.sides = needs.sides;
-    t.labels = needs.task == Task::regression   ? LabelForm::numbers
-               : needs.task == Task::multilabel ? LabelForm::sets
-                                                : LabelForm::classes;
-    t.classes = needs.classes;
-    t.max_seq_len = *spec.max_seq_len;
-    t.pad_to_multiple = spec.pad_to_multiple;
-    t.fixed_seq_len = static_length(specs);
-    const std::unique_ptr<Tokenizer> opened = open_tokenizer(files, tokenizer_options(spec));
-    const Tokenizer& tokenizer = *opened;
-    if (tagged) {
-      t.labels = LabelForm::tokens;
-      const int64_t longest = t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len;
-      data = make_labelled_dataset(encode_tagged(tagged_texts(spec, path), path, tokenizer, t.classes, longest), path,
-                                   tokenizer, specs, t);
-    } else if (questions) {
-      t.labels = LabelForm::spans;
-      auto key = std::make_shared<AnswerKey>(parse_squad(read_file(path, Exit::data).text(), path));
-      std::vector<LabelledText> texts =
-          encode_questions(*key, tokenizer, t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len, *spec.doc_stride);
-      data = make_labelled_dataset(std::move(texts), path, tokenizer, specs, t, std::move(key));
-    } else {
-      data = make_text_dataset(Table::read(path, table_options(spec)), tokenizer, specs, t);
-    }
-  } else {
-    TensorOptions t;
-    t.batch_size = batch_size;
-    for (const std::string& l : needs.labels) {
-      const bool fed = std::any_of(specs.begin(), specs.end(), [&](const InputSpec& i) { return i.name == l; });
-      if (l != t.label && !fed) t.more_labels.push_back(l);
-    }
-    data = make_tensor_dataset(read_tensor_file(path), path, specs, t);
+    return open_text_dataset(spec, read_text_rows(spec, path, needs.task, needs.labelled), graph, needs);
   }
-  for (const int v : needs.inputs) {
-    if (const int64_t rows = table_rows(graph, v))
-      data->check_token_range(graph.values[static_cast<size_t>(v)].name, rows);
+  const std::vector<InputSpec> specs = specs_of(graph, needs);
+  TensorOptions t;
+  t.batch_size = batch_size;
+  for (const std::string& l : needs.labels) {
+    const bool fed = std::any_of(specs.begin(), specs.end(), [&](const InputSpec& i) { return i.name == l; });
+    if (l != t.label && !fed) t.more_labels.push_back(l);
   }
+  std::unique_ptr<Dataset> data = make_tensor_dataset(read_tensor_file(path), path, specs, t);
+  check_tokens(*data, graph, needs);
   return data;
+}
+
+RunSpec validation_spec(RunSpec spec) {
+  if (!spec.val_text_columns.empty()) spec.text_columns = spec.val_text_columns;
+  if (!spec.val_label_column.empty()) spec.label_column = spec.val_label_column;
+  return spec;
 }
 
 SamplerOptions sampler_options(const RunSpec& spec, bool text) {

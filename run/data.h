@@ -11,6 +11,7 @@
 #include "data/tokenizer.h"
 #include "graph/source.h"
 #include "run/spec.h"
+#include "run/text_rows.h"
 #include "trainer/task.h"
 
 namespace amp {
@@ -28,16 +29,19 @@ struct DataNeeds {
   std::vector<std::string> labels;     // tensors that the losses want, by name
   std::vector<std::string> classes;    // names of classes, or of a multilabel task's labels
   bool sides = false;                  // text columns are sequences of their own
+  bool labelled = true;                // false: to predict
 };
 
-bool is_text_file(const std::string& path);
 std::vector<InputSpec> input_specs(const SourceGraph& graph, const std::vector<int>& inputs);
 
 // tokenizer, else vocab, else what lies beside the model; empty: there is none.
 std::string tokenizer_path(const RunSpec& spec);
 TokenizerOptions tokenizer_options(const RunSpec& spec);
 
-// Of a text table: regression when the label column holds fractions, else classification.
+bool has_named_classes(Task task);
+bool is_language_model(const RunSpec& spec);  // a loss of causal language models was asked for
+// Of a text table: language for the loss of a causal language model; regression when the label column holds fractions,
+// else classification.
 Task text_task(const RunSpec& spec);
 std::vector<std::string> read_classes(const RunSpec& spec, Task task);  // of the training table; none to regress
 
@@ -48,6 +52,11 @@ void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::
 // Also checks token ids against embedding tables.
 std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& path, const SourceGraph& graph,
                                       const DataNeeds& needs, int64_t batch_size);
+std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& rows, const SourceGraph& graph,
+                                           const DataNeeds& needs);
+
+// As --val is read: with the names of its own columns.
+RunSpec validation_spec(RunSpec spec);
 
 SamplerOptions sampler_options(const RunSpec& spec, bool text);
 

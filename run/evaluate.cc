@@ -2,12 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/npz.h"
 #include "run/common.h"
 #include "run/data.h"
+#include "run/finished_run.h"
 #include "run/losses.h"
 #include "run/model_metadata.h"
 #include "run/objective.h"
+#include "run/prepare.h"
 
 namespace amp {
 
@@ -31,15 +32,17 @@ Task needs_of(const RunSpec& spec, const ModelRecord& record, const ModelDoc& do
   if (!is_text_file(spec.val)) return task;
   if (task == Task::none) task = record.task;
   needs.sides = wants_sides(spec);
-  if (task == Task::none) task = needs.sides ? sides_task(spec) : Task::classification;
-  if (task != Task::regression && task != Task::span && task != Task::retrieval) needs.classes = known_labels(doc);
+  if (task == Task::none)
+    task = needs.sides ? sides_task(spec) : is_language_model(spec) ? Task::language : Task::classification;
+  if (has_named_classes(task)) needs.classes = known_labels(doc);
   return task;
 }
 }  // namespace
 
-Metrics evaluate_model(const RunSpec& asked, const Log& log) {
-  set_threads(asked);
-  asked_losses(asked);
+Metrics evaluate_model(const RunSpec& given, const Log& log) {
+  set_threads(given);
+  asked_losses(given);
+  const RunSpec asked = with_run(given, log);
   const Imported model = open_model(asked, Job::evaluate, log);
   const ModelRecord record = recorded(*model.doc);
   const RunSpec spec = with_recorded(asked, record, log);
@@ -57,35 +60,15 @@ Metrics evaluate_model(const RunSpec& asked, const Log& log) {
   needs.inputs = needed_inputs(g, outputs);
   needs.labels = objective.losses.labels();
   if (text) check_vocabulary(spec, g, needs.inputs, log);
+  if (text) check_tokenizer(spec, record, log);
   const auto data = open_dataset(spec, spec.val, g, needs, batch_size);
   check_ranges(record.ranges, data->input_ranges(), spec.val, log);
   check_labels(g, objective.losses, *data);
   check_pairs(objective.losses, *data, batch_size, false);
+  if (text) require_length(g, outputs, longest_of(spec, *data));
   const PrecisionPlan plan = choose_plan(spec, Job::evaluate, g, log);
   Session session(g, session_options(spec, Job::evaluate, plan, log));
   return evaluate(session, objective, *data, data->size() == 1 ? 1 : batch_size);
-}
-
-size_t predict(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log) {
-  set_threads(spec);
-  require_tensor_file(out);
-  const Imported model = open_model(spec, Job::predict, log);
-  const SourceGraph& g = model.graph;
-  require_known_operators(g, g.outputs);
-  const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
-  Session session(g, session_options(spec, Job::predict, plan, log));
-  const Tensors batch = read_batch(inputs);
-  InputRanges ranges;
-  for (const int v : g.inputs) {
-    const auto it = batch.find(g.values[static_cast<size_t>(v)].name);
-    if (it != batch.end() && is_float(g.values[static_cast<size_t>(v)].dtype)) ranges[it->first] = range_of(it->second);
-  }
-  check_ranges(recorded(*model.doc).ranges, ranges, inputs, log);
-  std::vector<NamedTensor> tensors;
-  for (auto& [name, t] : session.forward(g.outputs, batch))
-    tensors.push_back({name, t.dtype() == DType::f64 && spec.dtype != "fp64" ? t.cast(DType::f32) : t});
-  write_tensor_file(out, tensors);
-  return tensors.size();
 }
 
 }  // namespace amp

@@ -1,4 +1,4 @@
-// A model on data, without training: its loss and metrics, its outputs, its gradients.
+// A model on data, without training: its loss and metrics, its gradients. Its outputs: run/predict.h.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,6 @@ namespace amp {
 
 // Loss and metrics of spec.model on spec.val. What the model says of its training stands for what is not asked for.
 Metrics evaluate_model(const RunSpec& spec, const Log& log = {});
-
-// Every graph output for a file of tensors, written to `out`. Returns how many.
-size_t predict(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log = {});
 
 // The loss of one batch and the gradient of every trainable parameter, written as safetensors in fp32 under the
 // parameters' ONNX names. For checks against other frameworks. Where the plan has fp16, the loss is scaled as a run's

@@ -61,7 +61,11 @@ void write_export_record(const std::string& folder, const PreparedRun& run, cons
     if (const auto it = tensors.find(name); it != tensors.end()) batch.push_back({name, it->second});
   }
   RunSpec spec = run.spec;
-  spec.model = std::filesystem::absolute(spec.model).string();  // an export may be asked for from elsewhere
+  // The model is used from elsewhere, and by then other files may lie beside it.
+  if (run.facts.text && spec.tokenizer.empty() && spec.vocab.empty()) spec.tokenizer = tokenizer_path(spec);
+  for (std::string* path : {&spec.model, &spec.tokenizer, &spec.vocab}) {
+    if (!path->empty()) *path = std::filesystem::absolute(*path).string();
+  }
   const DataFacts& f = run.facts;
   const json facts = {{"text", f.text}, {"sides", f.sides}, {"task", name_of(f.task)}, {"classes", f.classes}};
   const json record = {{"settings", json::parse(settings_json(spec))},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "run/finished_run.h"
 #include "run/settings.h"
 #include "trainer/loss_text.h"
 
@@ -16,9 +17,6 @@ const char* const kSpanSettings[] = {"doc_stride", "max_answer_length"};
 bool all_fit(Task task, const std::vector<LossSpec>& losses) {
   return std::all_of(losses.begin(), losses.end(), [&](const LossSpec& s) { return fits(task, s); });
 }
-
-// One that `task` may be set to: not every one can be asked for by name.
-bool can_be_asked(Task task) { return task != Task::none && task != Task::language; }
 
 }  // namespace
 
@@ -36,6 +34,7 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
     if (!texts.empty() && !texts[0].empty()) r.preprocessing[name] = texts;
   };
   for (const char* name : kTextSettings) keep(name);
+  if (const std::string sum = tokenizer_sum(spec); !sum.empty()) r.preprocessing["tokenizer_sum"] = {sum};
   if (task == Task::span) {
     for (const char* name : kSpanSettings) keep(name);
   }
@@ -61,7 +60,7 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
     for (const LossSpec& s : losses) texts.push_back(loss_json(s));
     offer("loss", texts);
   }
-  if (can_be_asked(record.task) && !spec.task.asked()) {
+  if (record.task != Task::none && !spec.task.asked()) {
     std::vector<std::string> texts = *spec.loss;
     std::erase(texts, "auto");
     if (all_fit(record.task, parse_losses(texts))) offer("task", {name_of(record.task)});

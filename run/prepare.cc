@@ -17,31 +17,6 @@ namespace amp {
 
 namespace {
 
-// A text longer than the model's position table is found before the first step.
-void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64_t longest) {
-  const ParamTable table(g);
-  const auto fits = [&](int64_t s) {
-    try {
-      probe_shapes(g, table, probe_options(g, outputs, s), cpu_evaluator());
-      return true;
-    } catch (const Error&) {
-      return false;
-    }
-  };
-  if (!fits(3) || fits(longest)) return;  // another error is better told by the training graph itself
-  int64_t ok = 3, bad = longest;
-  while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
-  fail(Exit::data, "E_SEQ_LEN", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
-       cat("cut longer texts with --max_seq_len ", ok));
-}
-
-int64_t longest_of(const RunSpec& spec, const Dataset& data) {
-  int64_t n = 0;
-  for (const int32_t l : data.lengths()) n = std::max<int64_t>(n, l);
-  const int64_t padded = (n + spec.pad_to_multiple - 1) / spec.pad_to_multiple * spec.pad_to_multiple;
-  return *spec.max_seq_len > 0 ? std::min(padded, std::max(n, *spec.max_seq_len)) : padded;
-}
-
 // Labels decide the head, the head decides which inputs the data must feed.
 DataFacts look_at_data(const RunSpec& spec) {
   DataFacts f;
@@ -73,10 +48,10 @@ void open_data(PreparedRun& run) {
   if (run.facts.text) check_vocabulary(spec, g, needs.inputs, run.host.log);
   run.data.text = run.facts.text;
   run.data.train = open_dataset(spec, spec.train, g, needs, spec.batch_size);
-  if (!spec.val.empty()) run.data.val = open_dataset(spec, spec.val, g, needs, spec.evaluation_rows());
+  if (!spec.val.empty()) run.data.val = open_dataset(validation_spec(spec), spec.val, g, needs, spec.evaluation_rows());
 }
 
-void check_data(PreparedRun& run) {
+void check_samples(PreparedRun& run) {
   const RunSpec& spec = run.spec;
   const Losses& losses = run.ready.objective.losses;
   int64_t longest = 0;
@@ -110,6 +85,30 @@ void take_up(PreparedRun& run, const Checkpoint& checkpoint) {
 
 }  // namespace
 
+void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64_t longest) {
+  const ParamTable table(g);
+  const auto fits = [&](int64_t s) {
+    try {
+      probe_shapes(g, table, probe_options(g, outputs, s), cpu_evaluator());
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  if (!fits(3) || fits(longest)) return;  // another error is better told by the training graph itself
+  int64_t ok = 3, bad = longest;
+  while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
+  fail(Exit::data, "E_SEQ_LEN", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
+       cat("cut longer texts with --max_seq_len ", ok));
+}
+
+int64_t longest_of(const RunSpec& spec, const Dataset& data) {
+  int64_t n = 0;
+  for (const int32_t l : data.lengths()) n = std::max<int64_t>(n, l);
+  const int64_t padded = (n + spec.pad_to_multiple - 1) / spec.pad_to_multiple * spec.pad_to_multiple;
+  return *spec.max_seq_len > 0 ? std::min(padded, std::max(n, *spec.max_seq_len)) : padded;
+}
+
 ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log) {
   ReadyModel out;
   out.model = std::move(model);
@@ -117,9 +116,9 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   SourceGraph& g = out.model.graph;
   const bool wants_head = facts.text || !spec.cut_at.empty() || !spec.head_from.empty();
   const Shaped shaped = shape_model(spec, job, out.model, static_cast<int64_t>(facts.classes.size()),
-                                    facts.sides  ? "embedding"
-                                    : wants_head ? name_of(out.task)
-                                                 : "none");
+                                    facts.sides                                ? "embedding"
+                                    : wants_head && out.task != Task::language ? name_of(out.task)
+                                                                               : "none");
   for (const std::string& line : shaped.lines) log.info(line);
   if (out.task == Task::none && !shaped.outputs.empty()) out.task = task_from_name(shaped.head);
   const std::string head = shaped.outputs.empty() || !spec.output.empty() ? std::string() : shaped.outputs.front();
@@ -148,7 +147,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host, Aim 
   run->facts = look_at_data(spec);
   run->ready = ready_model(spec, run->job(), std::move(model), run->facts, host.log);
   open_data(*run);
-  check_data(*run);
+  check_samples(*run);
   const std::string work = run->folder ? run->folder->work() : spec.output_dir;
   run->plan = plan_of(*run, work);
   run->config = trainer_config(spec, run->plan, run->ready.objective, run->data);

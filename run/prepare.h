@@ -34,6 +34,11 @@ struct ReadyModel {
 // `facts` and the same settings give the same model, whatever has become of the data.
 ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log);
 
+// E_SEQ_LEN (exit 5) for texts longer than the model's position table, with the length that fits, before anything is
+// computed. longest_of: tokens of the longest batch.
+void require_length(const SourceGraph& graph, const std::vector<int>& outputs, int64_t longest);
+int64_t longest_of(const RunSpec& spec, const Dataset& data);
+
 // What a run is prepared for: training in output_dir; knowing what it would take; measuring a precision plan.
 enum class Aim { train, estimate, measure_plan };
 

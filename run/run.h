@@ -16,6 +16,7 @@
 #include "run/export.h"
 #include "run/host.h"
 #include "run/plan.h"
+#include "run/predict.h"
 #include "run/prepare.h"
 #include "run/settings.h"
 #include "run/spec.h"

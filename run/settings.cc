@@ -13,8 +13,10 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "data/text_file.h"
 #include "data/tokenizer.h"
 #include "importer/import.h"
+#include "run/data.h"
 #include "run/settings/rows.h"
 
 namespace amp {
@@ -156,7 +158,8 @@ std::map<std::string, std::string> resume_record(const RunSpec& spec) {
       continue;
     }
     const FileSum sum = sum_of_file(path);
-    out[name] = sum.error ? path : cat(sum.size, " bytes of CRC-32C ", sum.crc32c);
+    std::string& text = out[name];  // of several files one after the other
+    text += (text.empty() ? "" : "; ") + (sum.error ? path : cat(sum.size, " bytes of CRC-32C ", sum.crc32c));
   }
   return out;
 }
@@ -166,8 +169,14 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
   for (const Setting& s : settings()) {
     if (s.resume != Resume::same_content) continue;
     const std::string path = value_text(value_of(spec, s));
+    if (path.empty()) continue;
+    const bool data = s.name == "train" || s.name == "val";
     const bool folder = s.name == "tokenizer" && std::filesystem::is_directory(path);
-    if (!path.empty()) out.emplace_back(s.name, folder ? find_tokenizer(path) : path);
+    for (const std::string& file : data ? files_named(path) : std::vector<std::string>{path})
+      out.emplace_back(s.name, folder ? find_tokenizer(file) : file);
+  }
+  if (spec.tokenizer.empty() && spec.vocab.empty() && is_text_file(spec.train)) {  // what lies beside the model
+    if (const std::string found = tokenizer_path(spec); !found.empty()) out.emplace_back("tokenizer", found);
   }
   return out;
 }

@@ -62,7 +62,9 @@ struct RunSpec {
   Text train, val;
   Default<Texts> text_columns{{}};
   Default<Text> label_column{"label"};
-  Text delimiter = "auto", tokenizer, vocab;
+  Texts val_text_columns;  // empty: text_columns
+  Text val_label_column;   // empty: label_column
+  Text delimiter = "auto", data_format = "auto", tokenizer, vocab;
   Default<bool> lower_case{true};
   Default<int64_t> max_seq_len{128}, doc_stride{32}, max_answer_length{30};
   int64_t pad_to_multiple = 8;

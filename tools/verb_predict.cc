@@ -1,16 +1,20 @@
-// predict: every graph output for a batch of tensors.
+// predict: a model's outputs for a batch of tensors; labels, numbers, answers, ... for the rows of a text file.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "run/evaluate.h"
+#include "run/predict.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 
 namespace amp {
 
 int run_predict(const cli::Options& opts, const Console& console) {
-  const size_t outputs = predict(spec_of(opts), opts.str("inputs"), opts.str("out"), console.log());
-  std::cout << nlohmann::json{{"outputs", outputs}, {"out", opts.str("out")}}.dump() << '\n';
+  const std::string out = opts.str("out");
+  const PredictReport report = predict(spec_of(opts), opts.str("inputs"), out, console.log());
+  const nlohmann::ordered_json line =
+      report.task.empty() ? nlohmann::ordered_json{{"outputs", report.outputs}, {"out", out}}
+                          : nlohmann::ordered_json{{"rows", report.rows}, {"task", report.task}, {"out", out}};
+  std::cout << line.dump() << '\n';
   return 0;
 }
 

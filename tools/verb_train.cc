@@ -1,4 +1,5 @@
 // train, the default verb: model + data -> fine-tuned model.onnx, metrics, checkpoints, run.json.
+#include <algorithm>
 #include <iostream>
 
 #include "base/sysinfo.h"
@@ -19,9 +20,10 @@ void print_summary(const TrainReport& report, const std::string& val) {
     const std::string metric = r.last->values.empty() ? "loss" : r.last->values[0].first;
     std::cout << metric << " on " << val << ": " << r.initial->value(metric) << " before, " << r.last->value(metric)
               << " after";
-    for (size_t i = 1; i < r.last->values.size(); ++i)
+    const size_t told = std::min(r.last->brief, r.last->values.size());
+    for (size_t i = 1; i < told; ++i)
       std::cout << (i == 1 ? " (" : ", ") << r.last->values[i].first << ' ' << r.last->values[i].second;
-    std::cout << (r.last->values.size() > 1 ? ")\n" : "\n");
+    std::cout << (told > 1 ? ")\n" : "\n");
   }
   std::cout << "speed: " << static_cast<int64_t>(per_second(r.samples, r.seconds)) << " samples/s, " << r.steps
             << " steps in " << format_duration(r.seconds)

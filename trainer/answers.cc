@@ -81,7 +81,7 @@ double answer_f1(const std::string& predicted, const std::string& wanted) {
   return 2 * precision * recall / (precision + recall);
 }
 
-void AnswerScores::add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> samples) {
+void AnswerSearch::add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> samples) {
   const size_t tokens = samples.empty() ? 0 : start.size() / samples.size();
   for (size_t r = 0; r < samples.size(); ++r) {
     const AnswerKey::Window& w = key_.windows.at(static_cast<size_t>(samples[r]));
@@ -100,19 +100,20 @@ void AnswerScores::add(std::span<const float> start, std::span<const float> end,
     }
     const auto [at, fresh] = best_.try_emplace(w.question);
     if (first < 0 || (!fresh && !at->second.text.empty() && most <= at->second.score)) continue;
-    at->second = {most, key_.text(samples[r], first, last)};
+    const auto place = key_.place(samples[r], first, last).value();
+    at->second = {most, key_.text(samples[r], first, last), place.first, place.second};
   }
 }
 
 template <class F>
 double AnswerScores::mean(F&& score) const {
   double sum = 0;
-  for (const auto& [question, best] : best_) {
+  for (const auto& [question, best] : search_.best()) {
     double most = 0;
-    for (const Answer& a : key_.questions[question].answers) most = std::max(most, score(best.text, a.text));
+    for (const Answer& a : search_.key().questions[question].answers) most = std::max(most, score(best.text, a.text));
     sum += most;
   }
-  return best_.empty() ? 0 : sum / static_cast<double>(best_.size());
+  return sum / std::max(1.0, static_cast<double>(search_.best().size()));
 }
 
 double AnswerScores::exact_match() const {

@@ -5,7 +5,9 @@ namespace amp {
 
 std::vector<Setting> data_settings() {
   return {
-      setting("train", &RunSpec::train, "Training data: .csv, .tsv, .jsonl, or tensors in .safetensors, .npz.")
+      setting("train", &RunSpec::train,
+              "Training data: .csv, .tsv, .jsonl, .txt, plain or .gz, A,B or 'part-*.csv' for several; tensors in "
+              ".safetensors, .npz.")
           .shown_as("FILE")
           .read_by(kTrain)
           .needed_by(kTrain)
@@ -27,6 +29,21 @@ std::vector<Setting> data_settings() {
           .shown_as("NAME")
           .read_by(kFeed)
           .also({"label_column_name"}),
+      setting("val_text_columns", &RunSpec::val_text_columns,
+              "Text columns of --val, where they are called otherwise than in --train.")
+          .shown_as("NAME")
+          .by_commas()
+          .read_by(kTrain)
+          .may_change(),
+      setting("val_label_column", &RunSpec::val_label_column,
+              "Label column of --val, where it is called otherwise than in --train.")
+          .shown_as("NAME")
+          .read_by(kTrain)
+          .may_change(),
+      setting("data_format", &RunSpec::data_format,
+              "What text files are, whatever they are called; auto: by file name. lines: a text a line, column text.")
+          .one_of({"auto", "csv", "tsv", "jsonl", "lines"})
+          .read_by(kFeed),
       setting("delimiter", &RunSpec::delimiter, "Field separator of text tables; auto: by file name.")
           .shown_as("CHAR")
           .checked(normal_delimiter, "auto, tab, comma, semicolon, pipe, or one character")
@@ -59,7 +76,7 @@ std::vector<Setting> data_settings() {
       setting("max_answer_length", &RunSpec::max_answer_length,
               "Longest answer, in tokens, that a span predicts (questions).")
           .at_least(1)
-          .read_by(jobs(Job::train, Job::evaluate))
+          .read_by(kData)
           .may_change(),
       setting("pad_to_multiple", &RunSpec::pad_to_multiple,
               "Sequence length of a batch is rounded up to a multiple of this.")

@@ -13,13 +13,15 @@ std::vector<Setting> model_settings() {
           .same_content(),
       setting("task", &RunSpec::task,
               "What to train for: chooses loss, how labels are read, metrics. auto: by the loss and the label column.")
-          .one_of({"auto", "classification", "regression", "multilabel", "token", "span", "segmentation", "retrieval"})
+          .one_of({"auto", "classification", "regression", "multilabel", "token", "span", "segmentation", "retrieval",
+                   "language"})
           .same({{"token_classification", "token"},
                  {"ner", "token"},
                  {"qa", "span"},
                  {"question_answering", "span"},
                  {"multi_label_classification", "multilabel"},
                  {"single_label_classification", "classification"},
+                 {"causal_lm", "language"},
                  {"pos", "token"},
                  {"chunk", "token"},
                  {"stsb", "regression"},
@@ -39,7 +41,7 @@ std::vector<Setting> model_settings() {
               "KIND,KIND), as JSON, or a .json file; see docs/losses.md. Default: the model's own, else cross_entropy.")
           .shown_as("KIND|JSON|FILE")
           .as_json()
-          .read_by(kGraph | jobs(Job::evaluate))
+          .read_by(kGraph | jobs(Job::evaluate, Job::predict))
           .also({OtherName("bce_loss", "bce_logits", "auto")}),
       setting("label_smoothing", &RunSpec::label_smoothing,
               "Label smoothing of the cross-entropies that do not give their own.")
@@ -51,7 +53,7 @@ std::vector<Setting> model_settings() {
               "Graph output that the loss takes, or A,B for a loss on two (default: logits, start_/end_logits for "
               "qa_span, else the first floating output).")
           .shown_as("NAME")
-          .read_by(kGraph | jobs(Job::evaluate)),
+          .read_by(kGraph | jobs(Job::evaluate, Job::predict)),
       setting("teacher", &RunSpec::teacher,
               "A second ONNX file to distil from: adds the loss distill (docs/losses.md).")
           .shown_as("FILE")

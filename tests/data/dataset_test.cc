@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "data/reader.h"
 #include "data/tensor_dataset.h"
 #include "data/text_dataset.h"
 #include "data/tokenizers/wordpiece.h"
@@ -18,7 +19,7 @@ const WordPiece& tokenizer() {
   return w;
 }
 
-Table rows(const std::string& csv) { return Table::parse(csv, "t.csv", TableFormat::csv); }
+Table rows(const std::string& csv) { return Table::parse(csv, "t.csv", reader_named("csv")); }
 
 const std::vector<InputSpec> kBert = {{"input_ids"}, {"attention_mask", DType::i32}, {"token_type_ids"}};
 
@@ -108,12 +109,12 @@ TEST_CASE("label sets: separated names, JSON arrays, empty ones, unknown names")
   CHECK(label_sets(rows("text,l\na,\"x;y,z\"\n"), "l", ',') == Sets{{"x;y", "z"}});
   CHECK(label_sets(rows("text,l\na,x;y\n"), "l") == Sets{{"x", "y"}});
   const Table json =
-      Table::parse("{\"l\": [\"a|b\", 3]}\n{\"l\": null}\n{\"l\": \"c\"}\n", "t.jsonl", TableFormat::jsonl);
+      Table::parse("{\"l\": [\"a|b\", 3]}\n{\"l\": null}\n{\"l\": \"c\"}\n", "t.jsonl", reader_named("jsonl"));
   CHECK(label_sets(json, "l") == Sets{{"a|b", "3"}, {}, {"c"}});
   const std::vector<std::string> known = {"x", "y"};
   expect_error("E_DATA_LABEL_NEW", "t.csv:4: label 'z' is not one of the 2", [&] { multi_hot(t, sets, known); });
   expect_error("E_DATA_LABEL", "t.jsonl:1: the labels in column 'l' are no array of names",
-               [] { label_sets(Table::parse("{\"l\": {\"a\": 1}}\n", "t.jsonl", TableFormat::jsonl), "l"); });
+               [] { label_sets(Table::parse("{\"l\": {\"a\": 1}}\n", "t.jsonl", reader_named("jsonl")), "l"); });
   expect_error("E_DATA_LABEL", "no row has a label", [] { find_names({{}, {}}); });
   const Batch b =
       make_text_dataset(t, tokenizer(), kBert,

@@ -115,7 +115,7 @@ TEST_CASE("a dataset of questions knows their answers") {
   TextOptions o;
   o.labels = LabelForm::spans;
   std::vector<LabelledText> texts = encode_questions(*key, w, 0, 8);
-  const auto data = make_labelled_dataset(texts, "f", w, {{"input_ids"}, {"token_type_ids"}}, o, key);
+  const auto data = make_labelled_dataset(texts, {"f"}, w, {{"input_ids"}, {"token_type_ids"}}, o, key);
   const Batch b = data->batch(Ints{0});
   CHECK(b.inputs.at("input_ids").to_ints() == Ints{2, 4, 3, 4, 5, 6, 7, 3});
   CHECK(b.inputs.at("token_type_ids").to_ints() == Ints{0, 0, 0, 1, 1, 1, 1, 1});

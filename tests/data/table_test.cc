@@ -1,9 +1,13 @@
 // Text tables: what RFC 4180, GLUE-like TSV and JSON lines allow is read; what they do not is an error with its line.
 #include "data/table.h"
 
+#include <zlib.h>
+
 #include <catch2/catch_all.hpp>
+#include <fstream>
 
 #include "base/error.h"
+#include "data/reader.h"
 #include "tests/errors.h"
 #include "tests/support.h"
 
@@ -13,6 +17,8 @@ using namespace amp::test;
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
+
+void write(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
 Rows cells(const Table& t) {
   Rows out;
@@ -24,12 +30,12 @@ Rows cells(const Table& t) {
 }
 
 Table csv(const std::string& bytes, const TableOptions& o = {}) {
-  return Table::parse(bytes, "t.csv", TableFormat::csv, o);
+  return Table::parse(bytes, "t.csv", reader_named("csv"), o);
 }
 Table tsv(const std::string& bytes, const TableOptions& o = {}) {
-  return Table::parse(bytes, "t.tsv", TableFormat::tsv, o);
+  return Table::parse(bytes, "t.tsv", reader_named("tsv"), o);
 }
-Table jsonl(const std::string& bytes) { return Table::parse(bytes, "t.jsonl", TableFormat::jsonl); }
+Table jsonl(const std::string& bytes) { return Table::parse(bytes, "t.jsonl", reader_named("jsonl")); }
 
 }  // namespace
 
@@ -50,8 +56,8 @@ TEST_CASE("CSV quoting, line breaks and line ends") {
 
 TEST_CASE("CSV errors name the line") {
   expect_error("E_DATA_CSV", "t.csv:3: 1 fields, the first row has 2: a, b", [] { csv("a,b\n1,2\n3\n"); });
-  expect_error("E_DATA_CSV", "t.csv:2: a quote is opened here", [] { csv("a,b\n\"1,2\n3,4\n"); });
-  expect_error("E_DATA_CSV", "t.csv:3: text follows the quote that closes the field opened on line 2",
+  expect_error("E_DATA_CSV", "t.csv:2:1: a quote is opened here", [] { csv("a,b\n\"1,2\n3,4\n"); });
+  expect_error("E_DATA_CSV", "t.csv:3:2: text follows the quote that closes the field opened at t.csv:2:1",
                [] { csv("a,b\n\"1\n\"x,2\n"); });
   expect_error("E_DATA_EMPTY", "t.csv:1: no rows: the file has 0 bytes", [] { csv(""); });
   expect_error("E_DATA_EMPTY", "2 columns named", [] { csv("a,b\n"); });
@@ -106,10 +112,10 @@ TEST_CASE("JSON lines") {
 }
 
 TEST_CASE("the format follows the extension") {
-  CHECK(table_format("x/train.csv") == TableFormat::csv);
-  CHECK(table_format("train.tsv") == TableFormat::tsv);
-  CHECK(table_format("train.jsonl") == TableFormat::jsonl);
-  CHECK_THROWS_AS(table_format("train.parquet"), Error);
+  CHECK(reader_of("x/train.csv").name == "csv");
+  CHECK(reader_of("train.tsv").name == "tsv");
+  CHECK(reader_of("train.jsonl.gz").name == "jsonl");
+  CHECK_THROWS_AS(reader_of("train.parquet"), Error);
 }
 
 TEST_CASE("the tweet sample reads as the reference reader counts it") {
@@ -119,4 +125,114 @@ TEST_CASE("the tweet sample reads as the reference reader counts it") {
   for (int64_t r = 0; r < train.rows(); ++r) neutral += train.text(r, train.column("sentiment")) == "neutral";
   CHECK(neutral == 3228);
   CHECK(Table::read(source_root() + "/models/tweet_sentiment/dev.csv").rows() == 2000);
+}
+
+TEST_CASE("plain lines, and .txt with and without tabs") {
+  const auto lines = [](const char* reader, const std::string& bytes) {
+    return Table::parse(bytes, "t.txt", reader_named(reader));
+  };
+  const Table t = lines("lines", "\xef\xbb\xbf one, \"two\"\r\n\n  \nthree\tfour\n");
+  CHECK(t.columns() == std::vector<std::string>{"text"});
+  CHECK(cells(t) == Rows{{" one, \"two\""}, {"three\tfour"}});
+  CHECK(t.where(1) == "t.txt:4");
+  CHECK(cells(lines("txt", "a\tb\n1\t2\n")) == Rows{{"1", "2"}});
+  CHECK(cells(lines("txt", "a b\n1\t2\n")) == Rows{{"a b"}, {"1\t2"}});
+  expect_error("E_DATA_EMPTY", "no rows", [&] { lines("lines", "\n \n"); });
+  expect_error("E_DATA_LINE", "t.txt:2: the line has 16777217 bytes",
+               [&] { lines("lines", "x\n" + std::string(16777217, 'a')); });
+  expect_error("E_DATA_CSV", "t.csv:2:3: a field of more than 16777216 bytes begins here",
+               [&] { csv("a,b\nx,\"" + std::string(16777300, 'a') + "\",1\n"); });
+}
+
+TEST_CASE("columns by number have no header, unless it has such names") {
+  TableOptions o;
+  o.wanted = {"3", "1"};
+  CHECK(cells(tsv("gj04\t1\t\tOur friends\ngj04\t0\t*\tBooks sent\n", o)).size() == 2);  // the label 1 is no name
+  CHECK(tsv("gj04\t1\t\tOur friends\n", o).columns() == std::vector<std::string>{"0", "1", "2", "3"});
+  CHECK(tsv("0\t1\t2\t3\na\tb\tc\td\n", o).rows() == 1);
+  o.wanted = {"3", "label"};
+  CHECK(tsv("a\tb\nx\ty\n", o).columns() == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("several files are one table") {
+  const TempDir f;
+  write(f / "a.csv", "x,y\n1,2\n");
+  write(f / "b-2.csv", "y,x\n4,3\n");
+  write(f / "b-10.csv", "y,x\n6,5\n\n8,7\n");
+  const Table t = Table::read(f / "a.csv" + "," + (f / "b-*.csv"));
+  CHECK(cells(t) == Rows{{"1", "2"}, {"5", "6"}, {"7", "8"}, {"3", "4"}});
+  CHECK(t.where(2) == (f / "b-10.csv") + ":4");
+  CHECK(t.where(3) == (f / "b-2.csv") + ":2");
+  write(f / "c.csv", "x,z\n1,2\n");
+  expect_error("E_DATA_COLUMN", "c.csv:1: has a column 'z', unlike",
+               [&] { Table::read(f / "a.csv" + "," + (f / "c.csv")); });
+  expect_error(
+      "E_FILE_MISSING", "no file matches", [&] { Table::read(f / "q*.csv"); }, Exit::usage);
+  write(f / "a.jsonl", "{\"x\": 1}\n");
+  write(f / "b.jsonl", "{\"y\": 2, \"x\": \"3\"}\n");
+  const Table j = Table::read(f / "?.jsonl");
+  CHECK(j.columns() == std::vector<std::string>{"x", "y"});
+  CHECK_FALSE(j.has(0, 1));
+  CHECK(j.text(1, 0) == "3");
+  CHECK(j.is_literal(0, 0));
+  CHECK_FALSE(j.is_literal(1, 0));
+  write(f / "with,comma.csv", "x\n1\n");
+  CHECK(Table::read(f / "with,comma.csv").rows() == 1);
+}
+
+TEST_CASE("gzip is read, and what is no text refused") {
+  const TempDir f;
+  const auto gzip = [](const std::string& text) {
+    std::string out(text.size() + 1000, '\0');
+    z_stream z{};
+    REQUIRE(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) == Z_OK);
+    z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+    z.avail_in = static_cast<uInt>(text.size());
+    z.next_out = reinterpret_cast<Bytef*>(out.data());
+    z.avail_out = static_cast<uInt>(out.size());
+    REQUIRE(deflate(&z, Z_FINISH) == Z_STREAM_END);
+    out.resize(z.total_out);
+    deflateEnd(&z);
+    return out;
+  };
+  std::string text = "a,b\n";
+  for (int i = 0; i < 50000; ++i) text += std::to_string(i) + ",x\n";
+  const std::string packed = gzip(text);
+  write(f / "t.csv.gz", packed);
+  const Table t = Table::read(f / "t.csv.gz");
+  CHECK(t.rows() == 50000);
+  CHECK(t.text(49999, 0) == "49999");
+  write(f / "t.csv", packed);  // whatever it is called
+  CHECK(Table::read(f / "t.csv").rows() == 50000);
+  write(f / "two.csv.gz", gzip("a\n1\n") + gzip("2\n") + std::string(512, '\0'));  // members, padded as on a tape
+  CHECK(cells(Table::read(f / "two.csv.gz")) == Rows{{"1"}, {"2"}});
+  write(f / "cut.csv.gz", packed.substr(0, packed.size() / 2));
+  expect_error("E_DATA_GZIP", "ends in the middle", [&] { Table::read(f / "cut.csv.gz"); });
+  std::string wrong = packed;
+  for (size_t i = 100; i < 120; ++i) wrong[i] = static_cast<char>(~wrong[i]);
+  write(f / "bad.csv.gz", wrong);
+  expect_error("E_DATA_GZIP", "is damaged at byte", [&] { Table::read(f / "bad.csv.gz"); });
+  write(f / "tail.csv.gz", packed + "not gzip");
+  expect_error("E_DATA_GZIP", "is damaged", [&] { Table::read(f / "tail.csv.gz"); });
+  write(f / "head.csv.gz", "\x1f\x8b");
+  expect_error("E_DATA_GZIP", "ends in the middle", [&] { Table::read(f / "head.csv.gz"); });
+}
+
+TEST_CASE("a decompression bomb is refused before it fills the memory", "[bomb]") {
+  const TempDir f;
+  std::string packed(1u << 20, '\0');
+  z_stream z{};
+  REQUIRE(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string block(1u << 20, 'a');
+  z.next_out = reinterpret_cast<Bytef*>(packed.data());
+  z.avail_out = static_cast<uInt>(packed.size());
+  for (int i = 0; i < 300; ++i) {
+    z.next_in = reinterpret_cast<Bytef*>(block.data());
+    z.avail_in = static_cast<uInt>(block.size());
+    REQUIRE(deflate(&z, i == 299 ? Z_FINISH : Z_NO_FLUSH) >= 0);
+  }
+  packed.resize(z.total_out);
+  deflateEnd(&z);
+  write(f / "bomb.csv.gz", packed);
+  expect_error("E_DATA_GZIP", "holds more than 268435456 bytes", [&] { Table::read(f / "bomb.csv.gz"); });
 }

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "data/reader.h"
 #include "data/tokenizers/wordpiece.h"
 #include "tests/errors.h"
 #include "tests/support.h"
@@ -42,7 +43,7 @@ TEST_CASE("a word's first piece has its label, as in run_ner") {
   for (const auto& [lower, length] : {std::pair{true, 24}, {true, 200}, {false, 24}}) {
     WordPieceOptions o;
     o.lower_case = lower;
-    const auto got = encode_tagged(texts, "tagged.conll", WordPiece(vocab, o), classes, length);
+    const auto got = encode_tagged(texts, {"tagged.conll"}, WordPiece(vocab, o), classes, length);
     REQUIRE(got.size() == texts.size());
     for (size_t i = 0; i < got.size(); ++i) {
       std::getline(golden, line);
@@ -72,17 +73,17 @@ TEST_CASE("files of words and tags") {
 }
 
 TEST_CASE("tables of words and tags") {
-  const Table csv = Table::parse("id,words,ner\n1,a  bs c,O B-x O\n", "t.csv", TableFormat::csv);
+  const Table csv = Table::parse("id,words,ner\n1,a  bs c,O B-x O\n", "t.csv", reader_named("csv"));
   const auto t = tagged_rows(csv, "words", "ner");
   REQUIRE(t.size() == 1);
   CHECK(t[0].words == Strings{"a", "bs", "c"});
   CHECK(t[0].tags == Strings{"O", "B-x", "O"});
   const Table json =
-      Table::parse("{\"tokens\": [\"a b\", \"c\"], \"ner_tags\": [0, 3]}\n", "t.jsonl", TableFormat::jsonl);
+      Table::parse("{\"tokens\": [\"a b\", \"c\"], \"ner_tags\": [0, 3]}\n", "t.jsonl", reader_named("jsonl"));
   const auto j = tagged_rows(json, "tokens", "ner_tags");
   CHECK(j[0].words == Strings{"a b", "c"});
   CHECK(j[0].tags == Strings{"0", "3"});
-  const Table uneven = Table::parse("words,ner\na b,O\n", "t.csv", TableFormat::csv);
+  const Table uneven = Table::parse("words,ner\na b,O\n", "t.csv", reader_named("csv"));
   expect_error("E_DATA_LABEL", "t.csv:2: 2 words in column 'words', 1 tags",
                [&] { tagged_rows(uneven, "words", "ner"); });
 }
@@ -96,7 +97,7 @@ TEST_CASE("batches of tagged words are padded with labels that count for nothing
   o.classes = classes;
   o.pad_to_multiple = 4;
   const auto data =
-      make_labelled_dataset(encode_tagged(texts, "f", w, classes, 0), "f", w, {{"input_ids"}, {"labels"}}, o);
+      make_labelled_dataset(encode_tagged(texts, {"f"}, w, classes, 0), {"f"}, w, {{"input_ids"}, {"labels"}}, o);
   const Batch b = data->batch(Ints{1, 0});
   CHECK(b.inputs.at("input_ids").to_ints() == Ints{2, 6, 3, 0, 0, 0, 0, 0, 2, 4, 7, 5, 3, 0, 0, 0});
   CHECK(b.labels.dims() == Dims{2, 8});
@@ -108,5 +109,5 @@ TEST_CASE("batches of tagged words are padded with labels that count for nothing
   expect_error("E_DATA_LABEL", "f:1: label 'O' is class 1", [&] { data->check_label_range(1); });
   CHECK_NOTHROW(data->check_label_range(2));
   expect_error("E_DATA_LABEL_NEW", "the word 'as' has the tag 'B'",
-               [&] { encode_tagged(texts, "f", w, Strings{"O"}, 0); });
+               [&] { encode_tagged(texts, {"f"}, w, Strings{"O"}, 0); });
 }

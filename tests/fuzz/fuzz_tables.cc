@@ -1,13 +1,12 @@
 // Text tables; the first byte chooses the format.
+#include "data/reader.h"
 #include "data/table.h"
 #include "fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace amp;
   if (size == 0) return 0;
-  const TableFormat format = data[0] % 3 == 0   ? TableFormat::csv
-                             : data[0] % 3 == 1 ? TableFormat::tsv
-                                                : TableFormat::jsonl;
+  const TableReader& format = *table_readers()[data[0] % table_readers().size()];
   return fuzz::accepts_or_refuses([&] {
     const Table table = Table::parse(fuzz::text(data + 1, size - 1), "fuzz", format);
     for (int64_t row = 0; row < table.rows(); ++row) {

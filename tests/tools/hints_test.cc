@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/npz.h"
+#include "data/reader.h"
 #include "data/table.h"
 #include "tests/importer/models.h"
 #include "tests/support.h"
@@ -190,7 +191,7 @@ TEST_CASE("the file types that a refusal names are those that are read") {
     for (auto m = std::sregex_iterator(s.hint.begin(), s.hint.end(), extension); m != std::sregex_iterator(); ++m) {
       const std::string file = "x" + m->str();
       const bool text = m->str() != ".safetensors" && m->str() != ".npz" && m->str() != ".npy";
-      if (text) CHECK_NOTHROW(table_format(file));
+      if (text) CHECK_NOTHROW(reader_of(file));
       if (!text) CHECK_NOTHROW(require_tensor_file(file));
     }
   }

@@ -16,7 +16,7 @@ static constexpr std::array kVerbs{
     VerbInfo{Verb::eval, Job::evaluate, "eval", "MODEL.onnx --val FILE [flags]",
              "loss and metrics of a model on labelled data", 1},
     VerbInfo{Verb::predict, Job::predict, "predict", "MODEL.onnx --inputs FILE --out FILE",
-             "write every graph output under its name", 1},
+             "what a model says of rows of text; every output for tensors", 1},
     VerbInfo{Verb::check, Job::check, "check", "MODEL.onnx [--json]",
              "will it train? every node, every parameter, every reason", 1},
     VerbInfo{Verb::plan, Job::plan, "plan", "MODEL.onnx [--out plan.html] | --diff A.json B.json",

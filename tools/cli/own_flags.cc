@@ -13,7 +13,7 @@ std::vector<OwnFlag> own_flags() {
        in(Verb::eval, Verb::predict, Verb::grad),
        {.name = "inputs",
         .initial = text,
-        .help = "Tensors named by graph input, and label where a loss is asked.",
+        .help = "Tensors named by graph input, and label where a loss is asked; predict: rows of text too.",
         .metavar = "FILE",
         .other_names = {"input"}},
        in(Verb::predict, Verb::grad)},

@@ -1,8 +1,15 @@
+// CSV (RFC 4180) and TSV.
+//
+// CSV: a field that begins with a quote ends at the next single quote; doubled quotes and line breaks stand inside.
+// Lines end with LF, CRLF or CR. A byte order mark at the start of a row is dropped, an empty line is skipped.
+// TSV: files of the GLUE kind have lone quotes in plain text, spreadsheets write RFC 4180. When no line is ragged
+// without quoting, lines are rows and only a field that is wholly quoted is unquoted; else RFC 4180 applies.
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/table_builder.h"
+#include "data/reader.h"
+#include "data/utf8.h"
 
 namespace amp {
 
@@ -12,16 +19,17 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 class DelimitedParser {
  public:
-  DelimitedParser(std::string_view bytes, char delimiter, TableBuilder& out)
-      : bytes_(bytes), delimiter_(delimiter), out_(out) {}
+  DelimitedParser(std::string_view bytes, char delimiter, const TableOptions& options, TableBuilder& out)
+      : bytes_(bytes), delimiter_(delimiter), options_(options), out_(out) {}
 
   // quoted: RFC 4180 fields; otherwise a field ends at the next delimiter or line end, and is unquoted when unquote.
-  void run(bool quoted, bool unquote, bool header) {
+  void run(bool quoted, bool unquote) {
     bool named = false;
     std::vector<std::string> fields;
     while (next_row(quoted, unquote, fields)) {
       if (!named) {
         named = true;
+        const bool header = has_header(fields);
         for (size_t i = 0; !header && i < fields.size(); ++i) out_.columns().push_back(std::to_string(i));
         if (header) {
           out_.columns() = fields;
@@ -46,13 +54,44 @@ class DelimitedParser {
   }
 
  private:
+  // Columns that are asked for by numbers, which the first row does not hold as names.
+  bool has_header(const std::vector<std::string>& first) const {
+    if (!options_.header) return false;
+    const auto is_number = [](const std::string& c) {
+      return !c.empty() && c.find_first_not_of("0123456789") == std::string::npos;
+    };
+    const auto named = [&](const std::string& c) { return std::find(first.begin(), first.end(), c) != first.end(); };
+    const std::vector<std::string>& w = options_.wanted;
+    return w.empty() || !std::all_of(w.begin(), w.end(), is_number) || std::all_of(w.begin(), w.end(), named);
+  }
+
   bool at_end() const { return at_ >= bytes_.size(); }
   bool at_line_end() const { return at_end() || bytes_[at_] == '\n' || bytes_[at_] == '\r'; }
 
   void skip_line_end() {
     if (at_end()) return;
     at_ += bytes_.substr(at_, 2) == "\r\n" ? 2 : 1;
+    begin_line();
+  }
+
+  void begin_line() {
     ++line_;
+    line_start_ = at_;
+  }
+
+  struct Place {
+    int64_t line;
+    size_t line_start, at;
+  };
+  Place here() const { return {line_, line_start_, at_}; }
+  std::string where(const Place& p) const {  // "t.csv:3:14"; characters from 1
+    return cat(out_.name(), ":", p.line, ":", count_code_points(bytes_.substr(p.line_start, p.at - p.line_start)) + 1);
+  }
+
+  void require_size(const Place& start) const {
+    if (at_ - start.at <= kMaxField) return;
+    fail(Exit::data, "E_DATA_CSV", cat(where(start), ": a field of more than ", kMaxField, " bytes begins here"),
+         "is a quote left open, or the delimiter another (--delimiter)?");
   }
 
   bool next_row(bool quoted, bool unquote, std::vector<std::string>& fields) {
@@ -79,9 +118,10 @@ class DelimitedParser {
   }
 
   void plain_field(bool unquote, std::string& out) {
-    const size_t start = at_;
+    const Place start = here();
     while (!at_line_end() && bytes_[at_] != delimiter_) ++at_;
-    const std::string_view field = bytes_.substr(start, at_ - start);
+    require_size(start);
+    const std::string_view field = bytes_.substr(start.at, at_ - start.at);
     if (!unquote || !unquoted(field, out)) out = field;
   }
 
@@ -99,25 +139,26 @@ class DelimitedParser {
   }
 
   void quoted_field(std::string& out) {
-    const int64_t opened = line_;
+    const Place opened = here();
     ++at_;
     while (true) {
       if (at_end()) {
-        fail(Exit::data, "E_DATA_CSV", cat(out_.name(), ":", opened, ": a quote is opened here and never closed"),
+        fail(Exit::data, "E_DATA_CSV", cat(where(opened), ": a quote is opened here and never closed"),
              "double a quote that belongs to the text, or save the table as .tsv, where a quote alone is text");
       }
+      require_size(opened);
       const char c = bytes_[at_++];
       if (c == '"') {
         if (at_end() || bytes_[at_] != '"') break;
         ++at_;
       } else if (c == '\n' || (c == '\r' && (at_end() || bytes_[at_] != '\n'))) {
-        ++line_;
+        begin_line();
       }
       out += c;
     }
     if (!at_line_end() && bytes_[at_] != delimiter_) {
       fail(Exit::data, "E_DATA_CSV",
-           cat(out_.name(), ":", line_, ": text follows the quote that closes the field opened on line ", opened),
+           cat(where(here()), ": text follows the quote that closes the field opened at ", where(opened)),
            "double a quote that belongs to the text, or save the table as .tsv, where a quote alone is text");
     }
   }
@@ -131,18 +172,29 @@ class DelimitedParser {
 
   std::string_view bytes_;
   char delimiter_;
+  const TableOptions& options_;
   TableBuilder& out_;
-  size_t at_ = 0;
+  size_t at_ = 0, line_start_ = 0;
   int64_t line_ = 1, row_line_ = 1;
 };
 
-}  // namespace
-
-void parse_delimited(std::string_view bytes, char delimiter, Quoting quoting, bool header, TableBuilder& out) {
+void parse(std::string_view bytes, char usual, Quoting quoting, const TableOptions& options, TableBuilder& out) {
+  const char delimiter = options.delimiter ? options.delimiter : usual;
   bool quoted = quoting == Quoting::rfc4180;
   const bool automatic = quoting == Quoting::automatic;
-  if (automatic) quoted = !DelimitedParser(bytes, delimiter, out).rectangular();
-  DelimitedParser(bytes, delimiter, out).run(quoted, automatic, header);
+  if (automatic) quoted = !DelimitedParser(bytes, delimiter, options, out).rectangular();
+  DelimitedParser(bytes, delimiter, options, out).run(quoted, automatic);
 }
+
+const ReaderRegistration csv{
+    {"csv", {".csv"}, "fields between commas", [](std::string_view bytes, const TableOptions& o, TableBuilder& out) {
+       parse(bytes, ',', o.quoting == Quoting::automatic ? Quoting::rfc4180 : o.quoting, o, out);
+     }}};
+const ReaderRegistration tsv{
+    {"tsv", {".tsv"}, "fields between tabs", [](std::string_view bytes, const TableOptions& o, TableBuilder& out) {
+       parse(bytes, '\t', o.quoting, o, out);
+     }}};
+
+}  // namespace
 
 }  // namespace amp

@@ -1,17 +1,17 @@
+// JSON lines: an object per line; columns are the keys in order of appearance; numbers and booleans read as their text.
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/table_builder.h"
+#include "data/reader.h"
 
 namespace amp {
 
 namespace {
 
 using nlohmann::ordered_json;
-constexpr size_t kMaxLine = 16u << 20;
 constexpr int kMaxDepth = 100;
 
 [[noreturn]] void bad_line(const TableBuilder& out, int64_t line, size_t column, const std::string& what) {
@@ -20,7 +20,7 @@ constexpr int kMaxDepth = 100;
 }
 
 ordered_json parse_line(std::string_view text, int64_t line, const TableBuilder& out) {
-  if (text.size() > kMaxLine) bad_line(out, line, 1, cat("the line has ", text.size(), " bytes, at most ", kMaxLine));
+  if (text.size() > kMaxField) bad_line(out, line, 1, cat("the line has ", text.size(), " bytes, at most ", kMaxField));
   std::set<std::string> keys;
   std::string problem;
   const auto watch = [&](int depth, ordered_json::parse_event_t event, ordered_json& value) {
@@ -44,9 +44,8 @@ ordered_json parse_line(std::string_view text, int64_t line, const TableBuilder&
   return object;
 }
 
-}  // namespace
-
-void parse_json_lines(std::string_view bytes, TableBuilder& out) {
+void parse_json_lines(std::string_view bytes, const TableOptions&, TableBuilder& out) {
+  out.rows_may_lack_columns();
   struct Row {
     int64_t line;
     ordered_json object;
@@ -78,10 +77,14 @@ void parse_json_lines(std::string_view bytes, TableBuilder& out) {
       } else if (v->is_structured()) {
         out.add_structure(v->dump());
       } else {
-        out.add_text(v->dump());
+        out.add_literal(v->dump());
       }
     }
   }
 }
+
+const ReaderRegistration registered{{"jsonl", {".jsonl", ".json"}, "a JSON object a line", parse_json_lines}};
+
+}  // namespace
 
 }  // namespace amp

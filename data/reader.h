@@ -1,0 +1,34 @@
+// A reader: how one kind of text file becomes rows and columns. Each is one file in data/readers/ that registers itself
+// (docs/adding_a_reader.md); nothing outside them knows their kinds.
+//
+// Files are read whole, unpacked where they are gzip, and are UTF-8 before a reader sees them. Errors: exit 5, with
+// file:line, and the column where one line says little.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/table_builder.h"
+
+namespace amp {
+
+constexpr size_t kMaxField = 16u << 20;  // bytes of a cell, of a line of JSON: more is a mistake, and would be copied
+
+struct TableReader {
+  std::string name;                     // as --data_format has it
+  std::vector<std::string> extensions;  // ".csv"; in front of ".gz" too
+  std::string what;                     // for people
+  void (*read)(std::string_view bytes, const TableOptions& options, TableBuilder& out);
+};
+
+// At namespace scope of the reader's file: `const ReaderRegistration registered{{...}};`
+struct ReaderRegistration {
+  ReaderRegistration(TableReader reader);
+};
+
+const std::vector<const TableReader*>& table_readers();  // by name
+const TableReader& reader_named(const std::string& name);
+const TableReader& reader_of(const std::string& path);  // by extension; none: Exit::usage, E_FILE_TYPE
+
+}  // namespace amp

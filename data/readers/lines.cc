@@ -1,0 +1,44 @@
+// Plain lines: a row each, in the column "text". Empty lines are none. A .txt whose first line has a tab is a table.
+#include "base/error.h"
+#include "base/text.h"
+#include "data/reader.h"
+
+namespace amp {
+
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+void read_lines(std::string_view bytes, const TableOptions&, TableBuilder& out) {
+  out.columns() = {"text"};
+  if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
+  for (int64_t line = 1; !bytes.empty(); ++line) {
+    const size_t end = std::min(bytes.find('\n'), bytes.size());
+    std::string_view text = bytes.substr(0, end);
+    bytes.remove_prefix(std::min(end + 1, bytes.size()));
+    if (text.ends_with('\r')) text.remove_suffix(1);
+    if (text.find_first_not_of(" \t") == std::string_view::npos) continue;
+    if (text.size() > kMaxField)
+      fail(Exit::data, "E_DATA_LINE",
+           cat(out.name(), ":", line, ": the line has ", text.size(), " bytes, at most ", kMaxField),
+           "break it into lines of one text each");
+    out.begin_row(line);
+    out.add_text(text);
+  }
+}
+
+const ReaderRegistration lines{{"lines", {}, "a text a line, in the column 'text'", read_lines}};
+
+void read_txt(std::string_view bytes, const TableOptions& options, TableBuilder& out) {
+  const std::string_view first = bytes.substr(0, bytes.find('\n'));
+  const bool table = options.delimiter ? first.find(options.delimiter) != std::string_view::npos
+                                       : first.find('\t') != std::string_view::npos;
+  reader_named(table ? "tsv" : "lines").read(bytes, options, out);
+}
+
+const ReaderRegistration txt{
+    {"txt", {".txt"}, "fields between tabs, or without any in its first line plain lines", read_txt}};
+
+}  // namespace
+
+}  // namespace amp

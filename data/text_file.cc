@@ -1,0 +1,126 @@
+#include "data/text_file.h"
+
+#include <glob.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/text.h"
+
+namespace amp {
+
+namespace {
+
+constexpr int64_t kSmall = int64_t{256} << 20, kMostGrowth = 100;
+
+std::vector<std::string> matches(const std::string& pattern) {
+  glob_t found{};
+  const int code = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
+  std::vector<std::string> out;
+  for (size_t i = 0; code == 0 && i < found.gl_pathc; ++i) out.emplace_back(found.gl_pathv[i]);
+  ::globfree(&found);
+  std::sort(out.begin(), out.end());  // by bytes, whatever the locale
+  return out;
+}
+
+[[noreturn]] void bad_gzip(const std::string& name, const std::string& why, const std::string& hint) {
+  fail(Exit::data, "E_DATA_GZIP", cat("'", printable(name), "' ", why), hint);
+}
+
+struct Inflater {
+  z_stream z{};
+  Inflater() {
+    if (inflateInit2(&z, 15 + 16) != Z_OK) throw std::bad_alloc();  // gzip alone
+  }
+  ~Inflater() { inflateEnd(&z); }
+};
+
+struct Grower {
+  std::shared_ptr<uint8_t> bytes;
+  int64_t capacity = 0;
+  void grow(int64_t used, int64_t to) {
+    void* const p = std::aligned_alloc(64, static_cast<size_t>((to + 63) / 64 * 64));
+    if (!p) throw std::bad_alloc();
+    const std::shared_ptr<uint8_t> larger(static_cast<uint8_t*>(p), [](uint8_t* q) { std::free(q); });
+    if (used > 0) std::memcpy(larger.get(), bytes.get(), static_cast<size_t>(used));
+    bytes = larger;
+    capacity = to;
+  }
+};
+
+}  // namespace
+
+std::string without_gz(const std::string& path) {
+  return path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path;
+}
+
+std::vector<std::string> files_named(const std::string& names) {
+  if (names.empty() || path_exists(names)) return {names};
+  std::vector<std::string> out;
+  for (const std::string& part : split(names, ',')) {
+    if (part.empty()) continue;
+    if (part.find_first_of("*?[") == std::string::npos || path_exists(part)) {
+      out.push_back(part);
+      continue;
+    }
+    const std::vector<std::string> found = matches(part);
+    if (found.empty())
+      fail(Exit::usage, "E_FILE_MISSING", cat("no file matches '", printable(part), "'"),
+           "quote the pattern, so that the shell leaves it as it is, and look at the folder");
+    out.insert(out.end(), found.begin(), found.end());
+  }
+  return out;
+}
+
+FileBytes unpack(const FileBytes& packed, const std::string& name) {
+  const int64_t most = std::max(kSmall, packed.size * kMostGrowth);
+  Inflater in;
+  Grower out;
+  out.grow(0, std::min(most, std::max<int64_t>(1 << 16, packed.size * 4)));
+  int64_t used = 0, at = 0;
+  while (true) {
+    if (used == out.capacity) {
+      if (used >= most)
+        bad_gzip(name,
+                 cat("holds more than ", most, " bytes in ", packed.size, ": it is refused as a decompression bomb"),
+                 "unpack it with gunzip if it is what it should be");
+      out.grow(used, std::min(most, out.capacity * 2));
+    }
+    const int64_t give = std::min<int64_t>(packed.size - at, 1 << 30),
+                  room = std::min<int64_t>(out.capacity - used, 1 << 30);
+    in.z.next_in = packed.bytes.get() + at;
+    in.z.avail_in = static_cast<uInt>(give);
+    in.z.next_out = out.bytes.get() + used;
+    in.z.avail_out = static_cast<uInt>(room);
+    const int code = inflate(&in.z, Z_NO_FLUSH);
+    at += give - in.z.avail_in;
+    used += room - in.z.avail_out;
+    if (code == Z_STREAM_END) {
+      const uint8_t *const rest = packed.bytes.get() + at, *const end = packed.bytes.get() + packed.size;
+      if (std::all_of(rest, end, [](uint8_t b) { return b == 0; })) break;  // padded
+      if (inflateReset(&in.z) != Z_OK) bug("inflateReset");
+      continue;
+    }
+    if (code == Z_MEM_ERROR) throw std::bad_alloc();
+    const bool ended = at == packed.size && in.z.avail_out > 0;
+    if (code == Z_BUF_ERROR && !ended) continue;
+    if ((code == Z_OK || code == Z_BUF_ERROR) && ended)
+      bad_gzip(name, cat("ends in the middle of its gzip data, after ", used, " bytes of text"),
+               "copy the file again: it was cut short");
+    if (code != Z_OK)
+      bad_gzip(name, cat("is damaged at byte ", at, ": ", in.z.msg ? in.z.msg : "no gzip data"),
+               "copy the file again, or unpack it with gunzip");
+  }
+  return {out.bytes, used};
+}
+
+FileBytes read_text_file(const std::string& path) {
+  FileBytes file = read_file(path);
+  const bool gzip = file.size >= 2 && file.bytes.get()[0] == 0x1f && file.bytes.get()[1] == 0x8b;
+  return gzip ? unpack(file, path) : file;
+}
+
+}  // namespace amp

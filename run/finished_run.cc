@@ -1,0 +1,61 @@
+#include "run/finished_run.h"
+
+#include <filesystem>
+
+#include "base/checksum.h"
+#include "base/fs.h"
+#include "base/text.h"
+#include "run/data.h"
+#include "run/export_record.h"
+
+namespace amp {
+
+namespace {
+// Of the run in that folder, if there is one that can be read.
+void take_tokenizer(RunSpec& spec, const std::string& folder, const Log& log) {
+  if (!path_exists(folder + "/" + kExportRecord)) return;
+  try {
+    const RunSpec trained = read_export_record(folder).spec;
+    const std::string& path = trained.tokenizer.empty() ? trained.vocab : trained.tokenizer;
+    if (path.empty() || !path_exists(path)) return;
+    (trained.tokenizer.empty() ? spec.vocab : spec.tokenizer) = path;
+    log.info(cat("tokenizer of the run: ", printable(path)));
+  } catch (const Error& e) {
+    log.detail(cat("the run's record is not read: ", e.fact()));
+  }
+}
+}  // namespace
+
+RunSpec with_run(RunSpec spec, const Log& log) {
+  if (is_dir(spec.model)) {
+    const std::string folder = spec.model;
+    spec.model = folder + "/model.onnx";
+    if (!path_exists(spec.model))
+      fail(Exit::usage, "E_RUN", cat("'", printable(folder), "' holds no model.onnx"),
+           cat("name a model file or a finished run's folder; of a run that was stopped `export ", printable(folder),
+               " --out FILE` writes one"));
+  }
+  const std::string folder = std::filesystem::path(spec.model).parent_path().string();
+  if (tokenizer_path(spec).empty()) take_tokenizer(spec, folder.empty() ? "." : folder, log);
+  return spec;
+}
+
+std::string tokenizer_sum(const RunSpec& spec) {
+  std::string path = tokenizer_path(spec);
+  if (is_dir(path)) path = find_tokenizer(path);
+  if (path.empty()) return {};
+  const FileSum sum = sum_of_file(path);
+  return sum.error ? std::string() : cat(sum.size, " bytes of CRC-32C ", sum.crc32c);
+}
+
+void check_tokenizer(const RunSpec& spec, const ModelRecord& record, const Log& log) {
+  const auto trained = record.preprocessing.find("tokenizer_sum");
+  if (trained == record.preprocessing.end() || trained->second.size() != 1 || tokenizer_path(spec).empty()) return;
+  const std::string now = tokenizer_sum(spec);
+  if (now != trained->second[0])
+    log.warning(cat("W_TOKENIZER: '", printable(tokenizer_path(spec)), "' has ", now,
+                    ", the tokenizer that the model was trained with ", printable(trained->second[0]),
+                    ": is it the same vocabulary?"));
+}
+
+}  // namespace amp

@@ -1,0 +1,19 @@
+// What a finished run tells those who use its model: where the file is, and the tokenizer that it was trained with.
+#pragma once
+
+#include "base/log.h"
+#include "run/spec.h"
+#include "trainer/model_record.h"
+
+namespace amp {
+
+// spec.model may be a run's folder: it is its model.onnx then (E_RUN when there is none). Where no tokenizer was asked
+// for and none lies beside the file, the one that the run's record names, if it is still there.
+RunSpec with_run(RunSpec spec, const Log& log);
+
+// "N bytes of CRC-32C X" of the tokenizer in use; empty without one.
+std::string tokenizer_sum(const RunSpec& spec);
+// W_TOKENIZER when the model was trained with another tokenizer.
+void check_tokenizer(const RunSpec& spec, const ModelRecord& record, const Log& log);
+
+}  // namespace amp

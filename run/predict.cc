@@ -1,0 +1,191 @@
+#include "run/predict.h"
+
+#include <algorithm>
+
+#include "base/npz.h"
+#include "base/text.h"
+#include "data/loader.h"
+#include "run/common.h"
+#include "run/data.h"
+#include "run/finished_run.h"
+#include "run/losses.h"
+#include "run/model_metadata.h"
+#include "run/objective.h"
+#include "run/prediction_file.h"
+#include "run/prepare.h"
+#include "trainer/losses/loss.h"
+
+namespace amp {
+
+namespace {
+
+const SourceValue& value(const SourceGraph& g, int v) { return g.values[static_cast<size_t>(v)]; }
+
+PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log) {
+  require_tensor_file(out);
+  const Imported model = open_model(spec, Job::predict, log);
+  const SourceGraph& g = model.graph;
+  require_known_operators(g, g.outputs);
+  const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
+  Session session(g, session_options(spec, Job::predict, plan, log));
+  const Tensors batch = read_batch(inputs);
+  InputRanges ranges;
+  for (const int v : g.inputs) {
+    const auto it = batch.find(value(g, v).name);
+    if (it != batch.end() && is_float(value(g, v).dtype)) ranges[it->first] = range_of(it->second);
+  }
+  check_ranges(recorded(*model.doc).ranges, ranges, inputs, log);
+  std::vector<NamedTensor> tensors;
+  for (auto& [name, t] : session.forward(g.outputs, batch))
+    tensors.push_back({name, t.dtype() == DType::f64 && spec.dtype != "fp64" ? t.cast(DType::f32) : t});
+  write_tensor_file(out, tensors);
+  return {.outputs = tensors.size()};
+}
+
+// Floating outputs, as they are declared.
+std::vector<const SourceValue*> floating_outputs(const SourceGraph& g) {
+  std::vector<const SourceValue*> out;
+  for (const int o : g.outputs) {
+    if (is_float(value(g, o).dtype) || !value(g, o).dtype_known) out.push_back(&value(g, o));
+  }
+  return out;
+}
+
+bool called(const SourceValue& v, const std::string& part) { return v.name.find(part) != std::string::npos; }
+
+// What a model that says nothing of its training is for, by its outputs' names and ranks.
+Task task_by_outputs(const SourceGraph& g) {
+  const std::vector<const SourceValue*> all = floating_outputs(g);
+  const auto has = [&](const char* part, size_t rank) {
+    return std::any_of(all.begin(), all.end(), [&](const SourceValue* v) {
+      return called(*v, part) && v->rank_known && v->dims.size() == rank;
+    });
+  };
+  if (has("start_logits", 2) && has("end_logits", 2)) return Task::span;
+  for (const SourceValue* v : all) {
+    if (!called(*v, "logits") || !v->rank_known) continue;
+    if (v->dims.size() == 2) return v->dims[1].value == 1 ? Task::regression : Task::classification;
+  }
+  return has("logits", 3) ? Task::none : Task::retrieval;
+}
+
+Task choose_task(const RunSpec& spec, const ModelRecord& record, const SourceGraph& g, const Log& log) {
+  if (const Task asked = asked_task(spec); asked != Task::none) return asked;
+  if (record.task != Task::none) return record.task;
+  if (wants_sides(spec)) return sides_task(spec);
+  if (is_language_model(spec)) return Task::language;
+  const Task task = task_by_outputs(g);
+  if (task == Task::none)
+    fail(Exit::usage, "E_TASK", "the model does not say whether its outputs are tags of words or a language model's",
+         "say --task token or --task language");
+  log.info(cat("task: ", name_of(task), ", by the model's outputs (--task chooses another)"));
+  return task;
+}
+
+// Texts that are compared by a loss are embeddings where there is one of them.
+Task as_asked(Task task, bool sides, const RunSpec& spec) {
+  return task == Task::regression && sides && spec.text_columns->size() == 1 ? Task::retrieval : task;
+}
+
+// An embedding is an output of two dimensions: the first, where the model's record names none.
+void name_embedding(RunSpec& spec, const SourceGraph& g) {
+  if (!spec.output.empty() || !asked_losses(spec).parts.empty()) return;
+  for (const SourceValue* v : floating_outputs(g)) {
+    if (!v->rank_known || v->dims.size() != 2) continue;
+    spec.output = v->name;
+    return;
+  }
+}
+
+// The loss whose outputs tell what is predicted.
+LossSpec choose_loss(RunSpec spec, const SourceGraph& g, Task task, const Log& log) {
+  const std::vector<LossSpec> asked = asked_losses(spec).parts;
+  const bool own =
+      std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
+  if (own) spec.loss = RunSpec::Texts{};  // the model computes it inside: its other outputs are what is asked for
+  if (task == Task::retrieval) name_embedding(spec, g);
+  const Log quiet([&log](Level level, const std::string& text) {
+    if (level >= Level::note) log.say(level, text);
+  });
+  const Objective objective = choose_objective(spec, g, {}, task, quiet);
+  const LossSpec* const loss = measured_loss(objective);
+  if (!loss)
+    fail(Exit::usage, "E_TASK", "the model's loss does not tell what its outputs are",
+         "give the task that the model is for with --task");
+  return *loss;
+}
+
+std::vector<int> values_read(const SourceGraph& g, const LossSpec& loss) {
+  std::vector<int> out;
+  for (const std::string& name : loss.values()) out.push_back(g.find(name));
+  return out;
+}
+
+// A batch dimension that the file fixes.
+int64_t batch_rows(const RunSpec& spec, const SourceGraph& g, const std::vector<int>& inputs) {
+  for (const int v : inputs) {
+    if (value(g, v).rank_known && !value(g, v).dims.empty() && value(g, v).dims[0].value == 1) return 1;
+  }
+  return spec.evaluation_rows();
+}
+
+PredictReport predict_text(const RunSpec& given, const std::string& inputs, const std::string& out, const Log& log) {
+  require_prediction_file(out);
+  const RunSpec asked = with_run(given, log);
+  const Imported model = open_model(asked, Job::predict, log);
+  const SourceGraph& g = model.graph;
+  const ModelRecord record = recorded(*model.doc);
+  const RunSpec spec = with_recorded(asked, record, log);
+  DataNeeds needs;
+  const Task task = choose_task(spec, record, g, log);
+  needs.sides = wants_sides(spec) && (task == Task::regression || task == Task::retrieval);
+  needs.task = as_asked(task, needs.sides, spec);
+  if (!has_predictions(needs.task))
+    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " predicts nothing for texts"),
+         "feed the model with tensors: a .safetensors or .npz file");
+  const LossSpec loss = choose_loss(spec, g, needs.task == Task::retrieval ? needs.task : task, log);
+  const std::vector<int> outputs = values_read(g, loss);
+  require_known_operators(g, outputs);
+  needs.inputs = needed_inputs(g, outputs);
+  needs.classes = record.labels;
+  needs.labelled = false;
+  if (spec.text_columns->empty() && needs.task != Task::token && needs.task != Task::span)
+    fail(Exit::usage, "E_USAGE", "text needs --text_columns: the model does not say which it was trained on",
+         "name the column that holds the text");
+  const TextRows rows = read_text_rows(spec, inputs, needs.task, false);
+  check_vocabulary(spec, g, needs.inputs, log);
+  check_tokenizer(spec, record, log);
+  const auto data = open_text_dataset(spec, rows, g, needs);
+  require_length(g, outputs, longest_of(spec, *data));
+  const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
+  Session session(g, session_options(spec, Job::predict, plan, log));
+  PredictionContext context{rows.size(), record.labels, rows.key.get(), *spec.max_answer_length, rows.tagged, {}};
+  if (needs.sides) context.text_columns = *spec.text_columns;
+  const std::unique_ptr<Predictions> predictions = make_predictions(needs.task, loss, context);
+  SamplerOptions order;
+  order.order = Order::by_length;
+  order.batch_size = batch_rows(spec, g, needs.inputs);
+  WindowLoader loader(*data, Sampler(data->size(), data->lengths(), order), 1);
+  while (const auto window = loader.next()) {
+    const Batch& batch = window->batches.at(0);
+    Tensors computed = session.forward(outputs, batch.inputs);
+    std::vector<HostTensor> values;
+    for (const std::string& name : loss.values()) values.push_back(computed.at(name));
+    predictions->add(values, batch);
+  }
+  if (const int64_t cut = predictions->cut())
+    log.warning(cat("W_CUT: ", with_thousands(cut), " of ", with_thousands(rows.size()),
+                    " texts are longer than --max_seq_len ", *spec.max_seq_len, ": their last words have no tag"));
+  write_predictions(out, rows, *predictions);
+  return {.rows = rows.size(), .task = name_of(needs.task)};
+}
+
+}  // namespace
+
+PredictReport predict(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log) {
+  set_threads(spec);
+  return is_text_file(inputs) ? predict_text(spec, inputs, out, log)
+                              : predict_tensors(with_run(spec, log), inputs, out, log);
+}
+
+}  // namespace amp

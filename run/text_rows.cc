@@ -1,0 +1,105 @@
+#include "run/text_rows.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/text_file.h"
+
+namespace amp {
+
+using nlohmann::ordered_json;
+
+bool is_text_file(const std::string& path) {
+  const std::vector<std::string> parts = split(path, ',');  // several files are of one kind
+  const std::string last = parts.empty() ? "" : parts.back();
+  const size_t dot = last.rfind('.');
+  const std::string ext = dot == std::string::npos ? "" : last.substr(dot);
+  return ext != ".safetensors" && ext != ".npz" && ext != ".npy";
+}
+
+Table read_table(const RunSpec& spec, const std::string& path) {
+  TableOptions t;
+  if (spec.delimiter != "auto" && !spec.delimiter.empty()) t.delimiter = spec.delimiter[0];
+  if (spec.data_format != "auto") t.reader = spec.data_format;
+  t.wanted = *spec.text_columns;
+  if (spec.label_column.asked()) t.wanted.push_back(*spec.label_column);
+  return Table::read(path, t);
+}
+
+namespace {
+void add_tagged(TextRows& rows, std::vector<TaggedText> more) {
+  const int32_t file = rows.tagged.empty() ? 0 : rows.tagged.back().file + 1;
+  for (TaggedText& t : more) {
+    t.file = file;
+    rows.tagged.push_back(std::move(t));
+  }
+}
+
+void add_questions(TextRows& rows, AnswerKey more) {
+  if (!rows.key) {
+    rows.key = std::make_shared<AnswerKey>(std::move(more));
+  } else {
+    rows.key->append(std::move(more), rows.key->questions.back().file + 1);
+  }
+}
+}  // namespace
+
+TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task, bool labelled) {
+  TextRows rows;
+  rows.names = files_named(path);
+  const std::vector<std::string>& columns = *spec.text_columns;
+  const bool tagged = task == Task::token, questions = task == Task::span;
+  if (!columns.empty() || (!tagged && !questions)) rows.table = read_table(spec, path);
+  if (tagged && columns.size() > 1)
+    fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words lie in one column", "give one --text_columns");
+  if (questions && columns.size() == 1)
+    fail(Exit::usage, "E_TEXT_COLUMNS", "questions about texts lie in two columns",
+         "give --text_columns QUESTION,TEXT");
+  const std::string label = labelled ? *spec.label_column : std::string();
+  if (tagged && rows.table) rows.tagged = tagged_rows(*rows.table, columns[0], label);
+  if (questions && rows.table)
+    rows.key = std::make_shared<AnswerKey>(question_rows(*rows.table, columns[0], columns[1], label));
+  for (size_t f = 0; !rows.table && f < rows.names.size(); ++f) {
+    const FileBytes bytes = read_text_file(rows.names[f]);
+    if (tagged) add_tagged(rows, parse_conll(bytes.text(), rows.names[f], labelled));
+    if (questions) add_questions(rows, parse_squad(bytes.text(), rows.names[f], labelled));
+  }
+  return rows;
+}
+
+int64_t TextRows::size() const {
+  if (key) return static_cast<int64_t>(key->questions.size());
+  return table ? table->rows() : static_cast<int64_t>(tagged.size());
+}
+
+std::vector<std::string> TextRows::columns() const {
+  if (table) return table->columns();
+  if (key) return {"id", "question"};
+  for (const TaggedText& t : tagged) {
+    if (!t.tags.empty()) return {"words", "tags"};
+  }
+  return {"words"};
+}
+
+std::vector<ordered_json> TextRows::cells(int64_t row) const {
+  std::vector<ordered_json> out;
+  for (size_t c = 0; table && c < table->columns().size(); ++c) {
+    if (!table->has(row, c)) {
+      out.emplace_back(nullptr);
+    } else if (table->is_json(row, c)) {
+      out.push_back(ordered_json::parse(table->json(row, c)));
+    } else if (table->is_literal(row, c)) {
+      out.push_back(ordered_json::parse(table->text(row, c)));
+    } else {
+      out.emplace_back(std::string(table->text(row, c)));
+    }
+  }
+  if (table) return out;
+  const auto r = static_cast<size_t>(row);
+  if (key) return {key->questions[r].id, key->questions[r].text};
+  out.emplace_back(tagged[r].words);
+  if (columns().size() > 1)
+    out.push_back(tagged[r].tags.empty() ? ordered_json(nullptr) : ordered_json(tagged[r].tags));
+  return out;
+}
+
+}  // namespace amp

@@ -1,0 +1,66 @@
+// Embeddings: a vector for each text of a row.
+#include "base/error.h"
+#include "trainer/predictions/predictions.h"
+
+namespace amp {
+
+namespace {
+
+class Embeddings final : public Predictions {
+ public:
+  Embeddings(const LossSpec&, const PredictionContext& context)
+      : rows_(context.rows), sides_(std::max<size_t>(1, context.text_columns.size())) {
+    names_ = sides_ > 1 ? context.text_columns : std::vector<std::string>{""};
+    for (std::string& n : names_) n += n.empty() ? "embedding" : "_embedding";
+  }
+
+  void add(const std::vector<HostTensor>& outputs, const Batch& batch) override {  // rows of the sides in turn
+    const HostTensor out = outputs.at(0).cast(DType::f32);
+    const auto sides = static_cast<int64_t>(sides_);
+    if (out.rank() != 2)
+      fail(Exit::usage, "E_TASK",
+           cat("the model's output of shape ", to_string(out.dims()),
+               " is no embedding a text, which has two dimensions"),
+           "name another with --output, or the task that the model is for with --task");
+    const int64_t width = width_of(out, batch.rows * sides);
+    if (values_.empty()) {
+      width_ = width;
+      values_.assign(sides_, std::vector<float>(static_cast<size_t>(rows_ * width)));
+    }
+    if (width != width_) bug("batches of different widths");
+    for (int64_t r = 0; r < batch.rows; ++r) {
+      for (int64_t s = 0; s < sides; ++s)
+        std::copy_n(out.as<float>() + (r * sides + s) * width, width,
+                    values_[static_cast<size_t>(s)].begin() + batch.samples[static_cast<size_t>(r)] * width);
+    }
+  }
+
+  std::vector<PredictedField> row(int64_t row) const override {
+    std::vector<PredictedField> out;
+    for (size_t s = 0; s < sides_; ++s) {
+      nlohmann::ordered_json vector = nlohmann::ordered_json::array();
+      for (int64_t i = row * width_; i < (row + 1) * width_; ++i)
+        vector.push_back(number(values_[s][static_cast<size_t>(i)]));
+      out.push_back({names_[s], std::move(vector)});
+    }
+    return out;
+  }
+
+  std::vector<NamedTensor> tensors() const override {
+    std::vector<NamedTensor> out;
+    for (size_t s = 0; s < sides_; ++s) out.push_back({names_[s], HostTensor::of<float>({rows_, width_}, values_[s])});
+    return out;
+  }
+
+ private:
+  int64_t rows_, width_ = 0;
+  size_t sides_;
+  std::vector<std::string> names_;
+  std::vector<std::vector<float>> values_;  // by side: (rows, width)
+};
+
+const PredictionRegistration registered{Task::retrieval, make<Embeddings>};
+
+}  // namespace
+
+}  // namespace amp

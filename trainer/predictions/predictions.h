@@ -1,0 +1,68 @@
+// What a model predicts, row by row of its input: labels and probabilities, numbers, answers, tags, embeddings, the
+// loss of a text. Each task is one file in this folder that registers itself; whoever writes predictions goes by this
+// header.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/safetensors.h"
+#include "data/dataset.h"
+#include "data/questions.h"
+#include "data/tagged_text.h"
+#include "trainer/losses.h"
+#include "trainer/task_name.h"
+
+namespace amp {
+
+struct PredictedField {
+  std::string name;
+  nlohmann::ordered_json value;
+  char joint = 0;  // stands between an array's elements in a table's cell; 0: the cell is JSON
+};
+
+class Predictions {
+ public:
+  virtual ~Predictions() = default;
+  // outputs: what the loss computes on, in the order of its values(). Batches come in any order, each sample once.
+  virtual void add(const std::vector<HostTensor>& outputs, const Batch& batch) = 0;
+  virtual std::vector<PredictedField> row(int64_t row) const = 0;
+  virtual std::vector<NamedTensor> tensors() const = 0;  // the same in numbers, a row each
+  virtual int64_t cut() const { return 0; }              // rows whose end has no prediction
+};
+
+struct PredictionContext {
+  int64_t rows = 0;                            // of the input: texts, questions
+  std::vector<std::string> classes = {};       // their names; others are called by their number
+  const AnswerKey* answers = nullptr;          // of questions
+  int64_t max_answer_length = 0;               // tokens
+  std::span<const TaggedText> tagged = {};     // of words
+  std::vector<std::string> text_columns = {};  // sides of one encoder have a name each
+};
+
+using MakePredictions = std::unique_ptr<Predictions> (*)(const LossSpec& loss, const PredictionContext& context);
+// At namespace scope of a task's file: `const PredictionRegistration registered{Task::span, make<Answers>};`
+struct PredictionRegistration {
+  PredictionRegistration(Task task, MakePredictions make);
+};
+template <class T>
+std::unique_ptr<Predictions> make(const LossSpec& loss, const PredictionContext& context) {
+  return std::make_unique<T>(loss, context);
+}
+
+bool has_predictions(Task task);
+std::unique_ptr<Predictions> make_predictions(Task task, const LossSpec& loss, const PredictionContext& context);
+
+// ---- for the tasks' files
+
+// As a float's shortest decimal: nine digits at most, and the same float again.
+double shown(double value);
+nlohmann::ordered_json number(double value);  // shown; null when it is not finite
+std::string class_name(const std::vector<std::string>& classes, int64_t id);
+// Elements a row of an output with `rows` rows; E_TASK when they do not divide.
+int64_t width_of(const HostTensor& output, int64_t rows);
+
+}  // namespace amp

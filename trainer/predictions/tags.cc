@@ -1,0 +1,127 @@
+// Tags of words, and the entities that they make, with their exact text. A word's tag is that of its first piece; a
+// word that was cut off with the end of a long text has none.
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/utf8.h"
+#include "trainer/entities.h"
+#include "trainer/metrics.h"
+#include "trainer/predictions/predictions.h"
+
+namespace amp {
+
+namespace {
+
+// The text that words stand in, and the bytes of each.
+struct WordPlaces {
+  std::string text;
+  std::vector<std::pair<size_t, size_t>> words;  // begin and end
+
+  explicit WordPlaces(const TaggedText& t) : text(t.text.empty() ? join(t.words, " ") : t.text) {
+    size_t at = 0;
+    for (const std::string& w : t.words) {
+      const size_t begin = text.find(w, at);
+      if (begin == std::string::npos) bug("a word that is not in its text");
+      at = begin + w.size();
+      words.emplace_back(begin, at);
+    }
+  }
+};
+
+class Tags final : public Predictions {
+ public:
+  Tags(const LossSpec&, const PredictionContext& context) : tagged_(context.tagged), names_(context.classes) {
+    for (const TaggedText& t : tagged_) {
+      ids_.emplace_back(t.words.size(), -1);
+      probabilities_.emplace_back(t.words.size(), 0);
+    }
+  }
+
+  void add(const std::vector<HostTensor>& outputs, const Batch& batch) override {  // (rows, tokens, classes)
+    const HostTensor out = outputs.at(0).cast(DType::f32);
+    const int64_t tokens = batch.labels.dims().at(1);
+    const int64_t classes = width_of(out, batch.rows) / tokens;
+    if (out.numel() != batch.rows * tokens * classes || classes < 1)
+      fail(Exit::usage, "E_TASK",
+           cat("the model's output of shape ", to_string(out.dims()), " has no place for each token"),
+           "give the task that the model is for with --task");
+    const auto* const words = batch.labels.as<int64_t>();
+    std::vector<double> p(static_cast<size_t>(classes));
+    for (int64_t i = 0; i < batch.rows * tokens; ++i) {
+      if (words[i] == kIgnoreIndex) continue;
+      softmax({out.as<float>() + i * classes, static_cast<size_t>(classes)}, p);
+      const auto best = std::max_element(p.begin(), p.end());
+      const auto sample = static_cast<size_t>(batch.samples[static_cast<size_t>(i / tokens)]);
+      ids_[sample][static_cast<size_t>(words[i])] = best - p.begin();
+      probabilities_[sample][static_cast<size_t>(words[i])] = *best;
+    }
+  }
+
+  std::vector<PredictedField> row(int64_t row) const override {
+    const auto r = static_cast<size_t>(row);
+    nlohmann::ordered_json tags = nlohmann::ordered_json::array();
+    std::vector<std::string> names;
+    for (const int64_t id : ids_[r]) {
+      names.push_back(id < 0 ? "O" : class_name(names_, id));
+      tags.push_back(id < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(names.back()));
+    }
+    std::vector<PredictedField> out = {{"predicted_tags", std::move(tags), ' '}};
+    if (are_entity_tags(names_)) out.push_back({"entities", entities(r, names)});
+    return out;
+  }
+
+  std::vector<NamedTensor> tensors() const override {
+    size_t longest = 1;
+    for (const auto& ids : ids_) longest = std::max(longest, ids.size());
+    const Dims dims = {static_cast<int64_t>(ids_.size()), static_cast<int64_t>(longest)};
+    std::vector<int64_t> ids(ids_.size() * longest, kIgnoreIndex);
+    std::vector<float> probabilities(ids.size(), 0);
+    for (size_t r = 0; r < ids_.size(); ++r) {
+      for (size_t w = 0; w < ids_[r].size(); ++w) {
+        if (ids_[r][w] >= 0) ids[r * longest + w] = ids_[r][w];
+        probabilities[r * longest + w] = static_cast<float>(probabilities_[r][w]);
+      }
+    }
+    return {{"predicted_tags", HostTensor::of<int64_t>(dims, ids)},
+            {"probability", HostTensor::of<float>(dims, probabilities)}};
+  }
+
+  int64_t cut() const override {
+    return std::count_if(ids_.begin(), ids_.end(),
+                         [](const auto& ids) { return std::find(ids.begin(), ids.end(), -1) != ids.end(); });
+  }
+
+ private:
+  // An entity's probability is the mean of its words'.
+  nlohmann::ordered_json entities(size_t r, const std::vector<std::string>& names) const {
+    nlohmann::ordered_json out = nlohmann::ordered_json::array();
+    const std::vector<Entity> found = find_entities(names);
+    if (found.empty()) return out;
+    const WordPlaces places(tagged_[r]);
+    for (const Entity& e : found) {
+      const auto first = static_cast<size_t>(e.first), last = static_cast<size_t>(e.last);
+      const auto [begin, end] = std::pair{places.words[first].first, places.words[last].second};
+      const std::string_view text = places.text;
+      double sum = 0;
+      for (size_t w = first; w <= last; ++w) sum += probabilities_[r][w];
+      out.push_back({{"type", e.type},
+                     {"text", std::string(text.substr(begin, end - begin))},
+                     {"begin", count_code_points(text.substr(0, begin))},
+                     {"end", count_code_points(text.substr(0, end))},
+                     {"probability", number(sum / static_cast<double>(last - first + 1))}});
+    }
+    return out;
+  }
+
+  std::span<const TaggedText> tagged_;
+  std::vector<std::string> names_;
+  std::vector<std::vector<int64_t>> ids_;  // by word; -1: none
+  std::vector<std::vector<double>> probabilities_;
+};
+
+const PredictionRegistration registered{Task::token, make<Tags>};
+
+}  // namespace
+
+}  // namespace amp
