@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <set>
 
 #include "base/npz.h"
 #include "base/text.h"
 #include "data/labels.h"
+#include "data/subset.h"
 #include "data/tensor_dataset.h"
 #include "data/text_dataset.h"
 #include "importer/edit.h"
@@ -208,6 +210,23 @@ RunSpec validation_spec(RunSpec spec) {
   if (!spec.val_text_columns.empty()) spec.text_columns = spec.val_text_columns;
   if (!spec.val_label_column.empty()) spec.label_column = spec.val_label_column;
   return spec;
+}
+
+std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> data, int64_t limit) {
+  if (limit <= 0 || limit >= data->size()) return data;
+  std::vector<int64_t> first(static_cast<size_t>(limit));
+  std::iota(first.begin(), first.end(), int64_t{0});
+  return make_subset(std::move(data), std::move(first));
+}
+
+void split_validation(const RunSpec& spec, TrainData& data) {
+  if (spec.val_split <= 0) return;
+  if (data.train->answers())
+    fail(Exit::usage, "E_VAL_SPLIT", "--val_split would part the windows of a question", "give a file with --val");
+  const std::shared_ptr<const Dataset> all = std::move(data.train);
+  Split split = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed));
+  data.train = make_subset(all, std::move(split.train));
+  data.val = make_subset(all, std::move(split.held_out));
 }
 
 SamplerOptions sampler_options(const RunSpec& spec, bool text) {

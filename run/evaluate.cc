@@ -61,7 +61,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   needs.labels = objective.losses.labels();
   if (text) check_vocabulary(spec, g, needs.inputs, log);
   if (text) check_tokenizer(spec, record, log);
-  const auto data = open_dataset(spec, spec.val, g, needs, batch_size);
+  const auto data = limited(open_dataset(spec, spec.val, g, needs, batch_size), spec.limit_val);
   check_ranges(record.ranges, data->input_ranges(), spec.val, log);
   check_labels(g, objective.losses, *data);
   check_pairs(objective.losses, *data, batch_size, false);

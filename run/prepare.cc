@@ -47,8 +47,10 @@ void open_data(PreparedRun& run) {
   }
   if (run.facts.text) check_vocabulary(spec, g, needs.inputs, run.host.log);
   run.data.text = run.facts.text;
-  run.data.train = open_dataset(spec, spec.train, g, needs, spec.batch_size);
+  run.data.train = limited(open_dataset(spec, spec.train, g, needs, spec.batch_size), spec.limit_train);
   if (!spec.val.empty()) run.data.val = open_dataset(validation_spec(spec), spec.val, g, needs, spec.evaluation_rows());
+  split_validation(spec, run.data);
+  if (run.data.val) run.data.val = limited(std::move(run.data.val), spec.limit_val);
 }
 
 void check_samples(PreparedRun& run) {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "run/check.h"
+#include "run/check_data.h"
 #include "run/evaluate.h"
 #include "run/export.h"
 #include "run/host.h"

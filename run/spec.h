@@ -69,6 +69,8 @@ struct RunSpec {
   Default<int64_t> max_seq_len{128}, doc_stride{32}, max_answer_length{30};
   int64_t pad_to_multiple = 8;
   bool group_by_length = true, shuffle = true;
+  double val_split = 0;                    // share of the training data to validate on
+  int64_t limit_train = 0, limit_val = 0;  // samples; 0: all
 
   // Precision and loss scale
   Default<bool> use_fp16{false}, use_bf16{false};

@@ -4,6 +4,7 @@
 
 #include "base/sysinfo.h"
 #include "base/text.h"
+#include "run/check_data.h"
 #include "run/memory.h"
 #include "run/train.h"
 #include "tools/progress.h"
@@ -47,10 +48,19 @@ int dry_run(const RunSpec& spec, const Console& console) {
   return 0;
 }
 
+// What the data hold for people on standard error, as JSON on standard output.
+int look_at_data(const RunSpec& spec, const Console& console) {
+  const DataReport report = check_data(spec, console.log());
+  for (const std::string& line : report.lines()) std::cerr << line << '\n';
+  std::cout << report.json() << '\n';
+  return report.problems ? static_cast<int>(Exit::data) : 0;
+}
+
 }  // namespace
 
 int run_train(const cli::Options& opts, const Console& console) {
   const RunSpec spec = spec_of(opts);
+  if (opts.flag("check_data")) return look_at_data(spec, console);
   if (opts.flag("dry_run")) return dry_run(spec, console);
   const std::unique_ptr<PreparedRun> run = prepare(spec, console.host());
   const TrainReport report = train(*run);
@@ -59,7 +69,7 @@ int run_train(const cli::Options& opts, const Console& console) {
     say_stopped(report.signal, report.saved);
     return stopped_exit(report.signal, report.saved);
   }
-  print_summary(report, spec.val);
+  print_summary(report, spec.val.empty() ? "the share held out" : spec.val);
   check_gates(spec.require, report.result.last ? &*report.result.last : nullptr, "model.onnx was written all the same");
   return 0;
 }

@@ -85,6 +85,20 @@ std::vector<Setting> data_settings() {
           .also({"pad_to_multiple_of"}),
       setting("group_by_length", &RunSpec::group_by_length, "Put rows of similar length in a batch (less padding).")
           .read_by(kTrain),
+      setting("val_split", &RunSpec::val_split,
+              "Hold this share of the training data out and validate on it, of each class its part.")
+          .at_least(0)
+          .below(1)
+          .read_by(kTrain),
+      setting("limit_train", &RunSpec::limit_train, "Train on the first N samples of the data; 0: all.")
+          .at_least(0)
+          .read_by(kTrain)
+          .also({"max_train_samples"}),
+      setting("limit_val", &RunSpec::limit_val, "Validate on the first N samples; 0: all.")
+          .at_least(0)
+          .read_by(jobs(Job::train, Job::evaluate))
+          .also({"max_eval_samples", "max_val_samples"})
+          .may_change(),
       setting("shuffle", &RunSpec::shuffle, "New order every epoch, from --seed.")
           .read_by(kTrain)
           .also({"shuffle_train_dataset"}),

@@ -53,8 +53,6 @@ static constexpr std::array kForeign{
     std::pair{"neftune_noise_alpha", "not built"},
     std::pair{"debug", "an overflow is always found and named (E_DIVERGED)"},
     std::pair{"skip_memory_metrics", "metrics.jsonl has the memory of every step"},
-    std::pair{"max_train_samples", "cut the file; or use --max_steps N"},
-    std::pair{"max_eval_samples", "cut the file"},
     std::pair{"test_file", "use the verb 'eval' with --val FILE"},
     std::pair{"dataset_name", "use --train FILE and --val FILE"},
     std::pair{"config_name", "not needed: the ONNX file says all"},

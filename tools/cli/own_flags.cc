@@ -53,6 +53,12 @@ std::vector<OwnFlag> own_flags() {
        {.name = "dry_run",
         .initial = off,
         .help = "Check model, plan and data, print the memory bill; trains, allocates and writes nothing."}},
+      {"seed",
+       in(Verb::train),
+       {.name = "check_data",
+        .initial = off,
+        .help =
+            "Read the text files, tell rows, labels, lengths, duplicates and what is wrong in them; trains nothing."}},
       {"profile",
        in(Verb::check, Verb::plan, Verb::tokenize),
        {.name = "json",

@@ -87,7 +87,9 @@ void training_rules(Options& o) {
   if (o.str("export_weights") == "ema" && o.num("ema_decay") == 0) {
     contradict(o, "export_weights", "ema_decay", "there is no moving average to export", "add --ema_decay 0.999");
   }
-  if (o.has("val")) return;
+  if (o.has("val") && o.num("val_split") > 0)
+    contradict(o, "val", "val_split", "both say what to validate on", "give one of them");
+  if (o.has("val") || o.num("val_split") > 0) return;
   for (const std::string_view name :
        {"export_weights", "early_stopping_patience", "require", "eval_steps", "metric_for_best_model"}) {
     const bool wants = name == "export_weights"          ? o.str(name) == "best"

@@ -1,0 +1,113 @@
+#include "data/subset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/philox.h"
+
+namespace amp {
+
+namespace {
+
+class Subset final : public Dataset {
+ public:
+  Subset(std::shared_ptr<const Dataset> data, std::vector<int64_t> samples)
+      : data_(std::move(data)), samples_(std::move(samples)) {
+    const auto lengths = data_->lengths();
+    for (const int64_t s : samples_) {
+      if (!lengths.empty()) lengths_.push_back(lengths[static_cast<size_t>(s)]);
+    }
+  }
+  int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
+  int64_t rows_per_sample() const override { return data_->rows_per_sample(); }
+  std::span<const int32_t> lengths() const override { return lengths_; }
+  Batch batch(std::span<const int64_t> samples) const override {
+    std::vector<int64_t> inner;
+    for (const int64_t s : samples) inner.push_back(samples_.at(static_cast<size_t>(s)));
+    return data_->batch(inner);
+  }
+  const AnswerKey* answers() const override { return data_->answers(); }
+  InputRanges input_ranges() const override { return data_->input_ranges(); }
+  std::string where(int64_t sample) const override { return data_->where(samples_.at(static_cast<size_t>(sample))); }
+  void check_token_range(const std::string& input, int64_t rows) const override {
+    data_->check_token_range(input, rows);
+  }
+  void check_label_range(int64_t classes, int64_t ignore) const override { data_->check_label_range(classes, ignore); }
+
+ private:
+  std::shared_ptr<const Dataset> data_;
+  std::vector<int64_t> samples_;
+  std::vector<int32_t> lengths_;
+};
+
+// The class of every sample; empty where labels are no classes.
+std::vector<int64_t> strata_of(const Dataset& data) {
+  std::vector<int64_t> out;
+  constexpr int64_t kAtOnce = 1024;
+  for (int64_t at = 0; at < data.size(); at += kAtOnce) {
+    std::vector<int64_t> samples(static_cast<size_t>(std::min(kAtOnce, data.size() - at)));
+    std::iota(samples.begin(), samples.end(), at);
+    const HostTensor labels = data.batch(samples).labels;
+    if (!labels || is_float(labels.dtype()) || labels.numel() != static_cast<int64_t>(samples.size())) return {};
+    for (const int64_t label : labels.to_ints()) out.push_back(label);
+  }
+  return out;
+}
+
+// How many of each stratum are held out: its share, rounded so that all of them are `wanted` (largest remainder).
+std::vector<int64_t> shares(const std::vector<int64_t>& sizes, int64_t wanted, int64_t all) {
+  std::vector<int64_t> out;
+  std::vector<std::pair<double, size_t>> remainders;
+  int64_t given = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const double share = static_cast<double>(wanted) * static_cast<double>(sizes[i]) / static_cast<double>(all);
+    out.push_back(static_cast<int64_t>(share));
+    given += out.back();
+    remainders.emplace_back(share - std::floor(share), i);
+  }
+  std::stable_sort(remainders.begin(), remainders.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (size_t i = 0; given < wanted; ++i, ++given) ++out[remainders[i % remainders.size()].second];
+  return out;
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> make_subset(std::shared_ptr<const Dataset> data, std::vector<int64_t> samples) {
+  return std::make_unique<Subset>(std::move(data), std::move(samples));
+}
+
+Split split_samples(const Dataset& data, double fraction, uint64_t seed) {
+  const int64_t n = data.size(), wanted = std::llround(fraction * static_cast<double>(n));
+  if (wanted < 1 || wanted >= n)
+    fail(Exit::data, "E_VAL_SPLIT",
+         cat("a share of ", fraction, " of ", n, " samples leaves none for ", wanted < 1 ? "validation" : "training"),
+         "give another --val_split, or a file with --val");
+  const std::vector<int64_t> strata = strata_of(data);
+  std::map<int64_t, std::vector<int64_t>> members;
+  for (int64_t s = 0; s < n; ++s) members[strata.empty() ? 0 : strata[static_cast<size_t>(s)]].push_back(s);
+  std::vector<int64_t> sizes;
+  for (const auto& [stratum, samples] : members) sizes.push_back(static_cast<int64_t>(samples.size()));
+  const std::vector<int64_t> counts = shares(sizes, wanted, n);
+  Split out;
+  size_t k = 0;
+  for (auto& [stratum, samples] : members) {
+    constexpr uint64_t kStream = 0x76616c;  // apart from the sampler's
+    const auto key = [&](int64_t s) {
+      const PhiloxBlock b = philox(seed, kStream, static_cast<uint64_t>(s));
+      return uint64_t{b.v[0]} << 32 | b.v[1];
+    };
+    std::stable_sort(samples.begin(), samples.end(), [&](int64_t a, int64_t b) { return key(a) < key(b); });
+    const auto cut = samples.begin() + counts[k++];
+    out.held_out.insert(out.held_out.end(), samples.begin(), cut);
+    out.train.insert(out.train.end(), cut, samples.end());
+  }
+  std::sort(out.train.begin(), out.train.end());
+  std::sort(out.held_out.begin(), out.held_out.end());
+  return out;
+}
+
+}  // namespace amp

@@ -1,0 +1,212 @@
+#include "run/check_data.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "base/number_text.h"
+#include "base/text.h"
+#include "data/labels.h"
+#include "run/data.h"
+#include "run/objective.h"
+
+namespace amp {
+
+namespace {
+
+constexpr size_t kProblems = 20;
+
+// A row's texts and label, whatever kind of file it is from.
+struct Row {
+  std::vector<std::string> texts;
+  std::vector<std::string> labels;  // tags of words, names of a set
+  std::string where;
+};
+
+class Checker {
+ public:
+  Checker(const RunSpec& spec, Task task, DataReport& report) : spec_(spec), task_(task), report_(report) {
+    if (const std::string path = tokenizer_path(spec); !path.empty())
+      tokenizer_ = open_tokenizer(path, tokenizer_options(spec));
+  }
+
+  void file(const RunSpec& spec, const std::string& path, bool training) {
+    report_.files.emplace_back();
+    FileReport& f = report_.files.back();
+    f.name = path;
+    try {
+      const TextRows rows = read_text_rows(spec, path, task_);
+      f.rows = rows.size();
+      std::vector<int64_t> lengths(static_cast<size_t>(f.rows));
+      for (int64_t r = 0; r < f.rows; ++r) row(read(spec, rows, r), training, f, lengths[static_cast<size_t>(r)]);
+      sum_up(std::move(lengths), f);
+      if (training) known_ = f.labels;
+    } catch (const Error& e) {
+      if (e.exit() != Exit::data) throw;
+      problem(path, e.fact());
+    }
+  }
+
+ private:
+  void problem(const std::string& where, const std::string& what) {
+    ++report_.problems;
+    if (report_.first_problems.size() < kProblems) report_.first_problems.push_back({where, what});
+  }
+
+  Row read(const RunSpec& spec, const TextRows& rows, int64_t r) const {
+    const auto i = static_cast<size_t>(r);
+    const auto place = [&](int32_t file, int64_t line) {
+      return cat(rows.names.at(static_cast<size_t>(file)), ":", line);
+    };
+    if (rows.key) {
+      const Question& q = rows.key->questions[i];
+      return {{q.text, rows.key->passages[q.passage]}, {}, place(q.file, q.line)};
+    }
+    if (task_ == Task::token) {
+      const TaggedText& t = rows.tagged[i];
+      return {{join(t.words, " ")}, t.tags, place(t.file, t.line)};
+    }
+    const Table& table = *rows.table;
+    Row out{{}, {}, table.where(r)};
+    for (const std::string& name : *spec.text_columns) {
+      const size_t c = table.column(name);
+      out.texts.emplace_back(table.has(r, c) ? table.text(r, c) : std::string_view());
+    }
+    if (task_ == Task::language || task_ == Task::retrieval) return out;
+    const size_t c = table.column(*spec.label_column);
+    if (table.has(r, c)) out.labels.emplace_back(table.is_json(r, c) ? table.json(r, c) : table.text(r, c));
+    return out;
+  }
+
+  void row(const Row& row, bool training, FileReport& f, int64_t& length) {
+    for (const std::string& t : row.texts) {
+      if (t.find_first_not_of(" \t\r\n") == std::string::npos) problem(row.where, "the text is empty");
+    }
+    const bool classes = task_ == Task::classification || task_ == Task::token;
+    if (task_ == Task::classification && (row.labels.empty() || row.labels[0].empty()))
+      problem(row.where, "there is no label");
+    if (task_ == Task::regression && !row.labels.empty()) number(row);
+    for (const std::string& label : row.labels) {
+      if (!classes) break;
+      ++f.labels[label];
+      if (!training && !known_.empty() && !known_.count(label))
+        problem(row.where, cat("the label '", printable(label), "' is not in the training data"));
+    }
+    const std::string text = join(row.texts, "\x1f"), label = join(row.labels, "\x1f");
+    const auto [seen, fresh] = (training ? training_ : validation_).emplace(text, std::pair{label, row.where});
+    if (!fresh) {
+      ++f.duplicates;
+      if (seen->second.first != label)
+        problem(row.where, cat("the text of ", seen->second.second, " has another label here"));
+    }
+    if (!training) report_.in_both += training_.count(text) > 0;
+    if (!tokenizer_) return;
+    const Encoding e = row.texts.size() == 2 ? tokenizer_->encode_pair(row.texts[0], row.texts[1])
+                                             : tokenizer_->encode(row.texts.at(0));
+    length = static_cast<int64_t>(e.ids.size());
+  }
+
+  void number(const Row& row) {
+    const std::optional<double> v = parse_number(row.labels[0]);
+    if (!v) problem(row.where, cat("the label '", printable(row.labels[0]), "' is not a number"));
+  }
+
+  void sum_up(std::vector<int64_t> lengths, FileReport& f) const {
+    if (!tokenizer_ || lengths.empty()) return;
+    std::sort(lengths.begin(), lengths.end());
+    f.shortest = lengths.front();
+    f.median = lengths[lengths.size() / 2];
+    f.longest = lengths.back();
+    for (int64_t below = 0, to = 16; below < f.longest; below = to, to *= 2) {
+      const auto begin = std::upper_bound(lengths.begin(), lengths.end(), below);
+      f.lengths.emplace_back(to, std::upper_bound(begin, lengths.end(), to) - begin);
+    }
+    const int64_t most = *spec_.max_seq_len;
+    if (most > 0) f.cut = lengths.end() - std::upper_bound(lengths.begin(), lengths.end(), most);
+  }
+
+  const RunSpec& spec_;
+  Task task_;
+  DataReport& report_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::map<std::string, int64_t> known_;
+  using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;  // text: label, place
+  Seen training_, validation_;
+};
+
+Task task_of_data(const RunSpec& spec) {
+  if (const Task asked = asked_task(spec); asked != Task::none) return asked;
+  if (const Task head = task_from_name(spec.head); head != Task::none) return head;
+  return wants_sides(spec) ? sides_task(spec) : text_task(spec);
+}
+
+}  // namespace
+
+DataReport check_data(const RunSpec& spec, const Log&) {
+  if (!is_text_file(spec.train))
+    fail(Exit::usage, "E_USAGE", "--check_data looks at text files, --train names tensors",
+         "--dry_run reads tensors and tells what they lack");
+  DataReport report;
+  Task task = Task::classification;
+  try {
+    task = task_of_data(spec);
+  } catch (const Error& e) {  // told again, and with its place, when the file is read
+    if (e.exit() != Exit::data) throw;
+  }
+  if (spec.text_columns->empty() && task != Task::token && task != Task::span)
+    fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
+  report.task = name_of(task);
+  Checker checker(spec, task, report);
+  checker.file(spec, spec.train, true);
+  if (!spec.val.empty()) checker.file(validation_spec(spec), spec.val, false);
+  return report;
+}
+
+std::string DataReport::json() const {
+  using Json = nlohmann::ordered_json;
+  Json all = {
+      {"task", task}, {"files", Json::array()}, {"validation_rows_in_training", in_both}, {"problems", problems}};
+  for (const FileReport& f : files) {
+    Json lengths_json = Json::array();
+    for (const auto& [to, rows] : f.lengths) lengths_json.push_back({{"up_to", to}, {"rows", rows}});
+    all["files"].push_back({{"name", f.name},
+                            {"rows", f.rows},
+                            {"labels", f.labels},
+                            {"tokens", {{"shortest", f.shortest}, {"median", f.median}, {"longest", f.longest}}},
+                            {"lengths", lengths_json},
+                            {"cut", f.cut},
+                            {"duplicates", f.duplicates}});
+  }
+  Json first = Json::array();
+  for (const DataProblem& p : first_problems) first.push_back({{"where", p.where}, {"what", p.what}});
+  all["first_problems"] = first;
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<std::string> DataReport::lines() const {
+  std::vector<std::string> out = {cat("task: ", task)};
+  for (const FileReport& f : files) {
+    out.push_back(cat(printable(f.name), ": ", with_thousands(f.rows), " rows, ", f.duplicates, " repeat a text"));
+    size_t shown = 0;
+    for (const auto& [label, n] : f.labels) {
+      if (++shown > kProblems) break;
+      out.push_back(cat("  label ", printable(label), ": ", with_thousands(n)));
+    }
+    if (f.labels.size() > kProblems) out.push_back(cat("  ... and ", f.labels.size() - kProblems, " labels more"));
+    if (f.longest == 0) continue;
+    out.push_back(cat("  tokens: ", f.shortest, " to ", f.longest, ", half have ", f.median,
+                      " or less; --max_seq_len cuts ", with_thousands(f.cut), " rows"));
+    for (const auto& [to, rows] : f.lengths) {
+      const auto bar = static_cast<size_t>(
+          40.0 * static_cast<double>(rows) / static_cast<double>(std::max<int64_t>(1, f.rows)) + 0.5);
+      out.push_back(cat("  up to ", to, ": ", with_thousands(rows), " ", std::string(bar, '#')));
+    }
+  }
+  if (files.size() > 1)
+    out.push_back(cat("validation rows whose text is in the training data: ", with_thousands(in_both)));
+  out.push_back(cat("problems: ", with_thousands(problems)));
+  for (const DataProblem& p : first_problems) out.push_back(cat("  ", printable(p.where), ": ", printable(p.what)));
+  return out;
+}
+
+}  // namespace amp

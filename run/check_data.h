@@ -1,0 +1,42 @@
+// --check_data: text files read once, without a model: what training would meet in them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "run/spec.h"
+
+namespace amp {
+
+struct DataProblem {
+  std::string where, what;  // "train.csv:17", "the text is empty"
+};
+
+struct FileReport {
+  std::string name;  // as it was given
+  int64_t rows = 0;
+  std::map<std::string, int64_t> labels;  // rows by class, texts' words by tag
+  // Tokens with special ones, before anything is cut; all 0 without a tokenizer.
+  int64_t shortest = 0, median = 0, longest = 0;
+  std::vector<std::pair<int64_t, int64_t>> lengths;  // up to so many tokens: rows
+  int64_t cut = 0;                                   // rows that --max_seq_len shortens, or takes apart into windows
+  int64_t duplicates = 0;                            // rows whose texts stood before
+};
+
+struct DataReport {
+  std::string task;
+  std::vector<FileReport> files;  // training, validation
+  int64_t in_both = 0;            // validation rows whose texts are in the training data
+  int64_t problems = 0;
+  std::vector<DataProblem> first_problems;  // up to 20
+  std::string json() const;
+  std::vector<std::string> lines() const;  // for people
+};
+
+// Errors of settings, and files that cannot be opened, are thrown; what a reader refuses is a problem.
+DataReport check_data(const RunSpec& spec, const Log& log = {});
+
+}  // namespace amp

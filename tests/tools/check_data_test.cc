@@ -1,0 +1,114 @@
+// --check_data on files with mistakes, and the data settings that choose samples.
+#include <catch2/catch_all.hpp>
+
+#include "tests/importer/models.h"
+#include "tests/support.h"
+#include "tests/tools/verb_run.h"
+
+using namespace amp;
+using namespace amp::test;
+using nlohmann::json;
+
+namespace {
+
+std::vector<std::string> words(const TempDir& f, std::vector<std::string> more) {
+  std::vector<std::string> out = {test_data("zoo/minilm_embed_ts14/model.onnx"),
+                                  "--vocab",
+                                  f / "v.txt",
+                                  "--text_columns",
+                                  "t",
+                                  "--label_column",
+                                  "y",
+                                  "--device",
+                                  "cpu",
+                                  "--quiet"};
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
+void vocabulary(const TempDir& f) { write_bytes(f / "v.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nday\n"); }
+
+}  // namespace
+
+TEST_CASE("--check_data counts and names what is wrong") {
+  const TempDir f;
+  vocabulary(f);
+  write_bytes(f / "a.csv", "t,y\ngood day,yes\nbad day,no\ngood day,no\n ,yes\n");
+  write_bytes(f / "b.csv", "t,y\nbad,\nday day day day,no\n");
+  write_bytes(f / "v.csv", "text,label\nbad day,no\ngood,maybe\n");
+  const Said said = run_verb(words(f, {"--train", f / "?.csv", "--check_data", "--max_seq_len", "5"}));
+  CHECK(said.code == 5);  // v.csv has other columns
+  CHECK(json::parse(said.out)["first_problems"][0]["what"].get<std::string>().find("unlike") != std::string::npos);
+  const Said two = run_verb(
+      words(f, {"--train", (f / "a.csv") + "," + (f / "b.csv"), "--val", f / "v.csv", "--val_text_columns", "text",
+                "--val_label_column", "label", "--check_data", "--max_seq_len", "5", "--output_dir", f / "run"}));
+  CHECK(two.code == 5);
+  const json j = json::parse(two.out);
+  CHECK(j["task"] == "classification");
+  CHECK(j["files"][0]["rows"] == 6);
+  CHECK(j["files"][0]["labels"] == json::parse(R"({"": 1, "no": 3, "yes": 2})"));
+  CHECK(j["files"][0]["duplicates"] == 1);
+  CHECK(j["files"][0]["cut"] == 1);
+  CHECK(j["files"][0]["tokens"] == json::parse(R"({"shortest": 2, "median": 4, "longest": 6})"));
+  CHECK(j["files"][0]["lengths"] == json::parse(R"([{"up_to": 16, "rows": 6}])"));
+  CHECK(j["validation_rows_in_training"] == 1);
+  const auto problem = [&](const std::string& where, const std::string& what) {
+    for (const json& p : j["first_problems"]) {
+      if (p["where"] == where && p["what"].get<std::string>().find(what) != std::string::npos) return true;
+    }
+    return false;
+  };
+  CHECK(problem((f / "a.csv") + ":4", "the text of " + (f / "a.csv") + ":2 has another label here"));
+  CHECK(problem((f / "a.csv") + ":5", "the text is empty"));
+  CHECK(problem((f / "b.csv") + ":2", "there is no label"));
+  CHECK(problem((f / "v.csv") + ":3", "'maybe' is not in the training data"));
+  CHECK(j["problems"] == 4);
+  CHECK_FALSE(std::filesystem::exists(f / "run"));
+  CHECK(two.err.find("validation rows whose text is in the training data: 1") != std::string::npos);
+}
+
+TEST_CASE("--check_data: a clean file, and one that cannot be read") {
+  const TempDir f;
+  vocabulary(f);
+  write_bytes(f / "a.csv", "t,y\ngood day,yes\nbad day,no\n");
+  CHECK(run_verb(words(f, {"--train", f / "a.csv", "--check_data"})).code == 0);
+  write_bytes(f / "a.csv", "t,y\ngood day,yes\n\"bad day,no\n");
+  const Said said = run_verb(words(f, {"--train", f / "a.csv", "--task", "classification", "--check_data"}));
+  CHECK(said.code == 5);
+  CHECK(json::parse(said.out)["first_problems"][0]["what"].get<std::string>().find("a.csv:3:1: a quote is opened") !=
+        std::string::npos);
+  CHECK(run_verb(words(f, {"--train", f / "none.csv", "--task", "classification", "--check_data"})).id ==
+        "E_FILE_MISSING");
+}
+
+TEST_CASE("a share is held out, samples are limited, validation columns have names of their own") {
+  const TempDir f;
+  vocabulary(f);
+  std::string rows = "t,y\n";
+  for (int i = 0; i < 20; ++i) rows += i % 4 ? "good day,yes\n" : "bad day,no\n";
+  write_bytes(f / "a.csv", rows);
+  const auto run = [&](std::vector<std::string> more) {
+    const std::vector<std::string> common = {"--train",     f / "a.csv", "--output_dir", f / "run", "--overwrite",
+                                             "--max_steps", "2",         "--batch_size", "4"};
+    more.insert(more.begin(), common.begin(), common.end());
+    must_run(words(f, more));
+    return json::parse(bytes_of(f / "run/run.json"));
+  };
+  const json split = run({"--val_split", "0.2"});
+  CHECK(split["final_metrics"]["samples"] == 4);
+  CHECK(split["final_metrics"]["per_class"]["no"]["support"] == 1);
+  CHECK(split["final_metrics"]["per_class"]["yes"]["support"] == 3);
+  CHECK(split["final_metrics"].contains("confusion_matrix"));
+  CHECK(split["final_metrics"].contains("mcc"));
+  write_bytes(f / "v.csv", "text,label\nbad day,no\ngood,yes\nday,yes\n");
+  const std::vector<std::string> val = {"--val", f / "v.csv",          "--val_text_columns",
+                                        "text",  "--val_label_column", "label"};
+  CHECK(run(val)["final_metrics"]["samples"] == 3);
+  std::vector<std::string> limited = val;
+  limited.insert(limited.end(), {"--limit_val", "2", "--limit_train", "5", "--epochs", "1", "--max_steps", "-1"});
+  const json few = run(limited);
+  CHECK(few["final_metrics"]["samples"] == 2);
+  CHECK(few["steps"]["attempted"] == 2);
+  limited.insert(limited.end(), {"--val_split", "0.1"});
+  CHECK(run_verb(words(f, {"--train", f / "a.csv", "--val", f / "v.csv", "--val_split", "0.1"})).id == "E_USAGE");
+}
