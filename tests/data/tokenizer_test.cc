@@ -163,7 +163,7 @@ TEST_CASE("files that would take the stack, the memory or forever are refused", 
 
 TEST_CASE("a token of any length is found in a unigram vocabulary", "[tokenizer]") {
   const test::TempDir t;
-  const std::string word(300'000, 'a');
+  const std::string word = "b" + std::string(300'000, 'a');
   std::ofstream(t / "tokenizer.json") << R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], [")"
                                       << word << R"(", -1], ["a", -2]]}})";
   CHECK(open_tokenizer(t / "tokenizer.json")->tokenize(word + "a") == std::vector<int32_t>{1, 2});
@@ -172,8 +172,9 @@ TEST_CASE("a token of any length is found in a unigram vocabulary", "[tokenizer]
 TEST_CASE("a text that steps make longer and longer is refused", "[tokenizer]") {
   const test::TempDir t;
   std::string steps;
+  const std::string more(1000, 'a');
   for (int i = 0; i < 60; ++i)
-    steps += cat(i > 0 ? "," : "", R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})");
+    steps += cat(i > 0 ? "," : "", R"({"type": "Replace", "pattern": {"String": "a"}, "content": ")", more, R"("})");
   std::ofstream(t / "tokenizer.json")
       << R"({"model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0}}, "normalizer": {"type": "Sequence", "normalizers": [)"
       << steps << R"(]}, "decoder": {"type": "Sequence", "decoders": [)" << steps << "]}}";
