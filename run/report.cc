@@ -64,8 +64,9 @@ void describe_settings(const Session& session, const PrecisionPlan& plan, const 
   }
   log.detail(cat("optimizer: ", config.optimizer.rule, ", ", tensors, " tensors, weight decay ",
                  config.optimizer.weight_decay, " on ", decayed, " of them"));
-  log.detail(cat("schedule: ", schedule.kind, ", peak ", schedule.lr, ", ", schedule.warmup_steps, " of ",
-                 schedule.total_steps, " steps of warm-up"));
+  log.detail(cat("schedule: ", schedule.kind, ", peak ", schedule.lr, ", ",
+                 resolve_warmup(schedule.warmup_steps, schedule.total_steps), " of ", schedule.total_steps,
+                 " steps of warm-up"));
   std::map<std::string, std::pair<int64_t, int64_t>> by_class;  // nodes in 16 bits, in fp32
   for (const Decision& d : plan.nodes) ++(d.compute == Compute::f32 ? by_class[d.cls].second : by_class[d.cls].first);
   for (const auto& [name, n] : by_class)
