@@ -1,0 +1,57 @@
+// Tokenizer files, told apart by how they begin: tokenizer.json; vocab.json and merges.txt with a line "---" between
+// them; SentencePiece's models; vocab.txt. What can be read tokenizes a text of many scripts and the input's end.
+#include <filesystem>
+
+#include "data/tokenizer.h"
+#include "data/utf8.h"
+#include "fuzz/fuzz.h"
+
+namespace {
+
+using namespace amp;
+
+constexpr std::string_view kBetween = "\n---\n";
+
+std::string write(std::string_view bytes) {
+  if (!bytes.starts_with('{')) return fuzz::as_file(bytes, bytes.starts_with('\n') ? ".model" : "vocab.txt");
+  const size_t between = bytes.find(kBetween);
+  if (between == std::string_view::npos) return fuzz::as_file(bytes, "tokenizer.json");
+  const std::string path = fuzz::as_file(bytes.substr(0, between), "vocab.json");
+  const std::string merges = fuzz::as_file(bytes.substr(between + kBetween.size()), "merges.txt");
+  std::filesystem::rename(merges, std::filesystem::path(path).parent_path() / "merges.txt");
+  return path;
+}
+
+void must(bool ok, const char* what) {
+  if (ok) return;
+  std::cerr << what << '\n';
+  std::abort();
+}
+
+void use(const Tokenizer& tokenizer, std::string_view text) {
+  const int64_t characters = count_code_points(text);
+  std::vector<int32_t> ids;
+  for (const Piece& p : tokenizer.pieces(text)) {
+    must(p.id >= 0 && p.id < tokenizer.size(), "a token's id is not below the vocabulary's size");
+    must(p.begin >= 0 && p.begin <= p.end && p.end <= characters, "a token lies outside the text");
+    ids.push_back(p.id);
+  }
+  tokenizer.decode(ids);
+  tokenizer.decode(ids, true);
+  tokenizer.encode_pair(text, "two", 64, true);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes = fuzz::text(data, size);
+  return fuzz::accepts_or_refuses([&] {
+    const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(write(bytes));
+    std::string text =
+        "It's  12\u00bd caf\u00e9s, na\u0308ive \u4e2d\u6587 \u0915\u094d\u0937 \U0001f469\u200d\U0001f680 "
+        "</s>[MASK]\n\t<0x41>";
+    text += bytes.substr(bytes.size() - std::min<size_t>(bytes.size(), 48));
+    if (const size_t bad = find_invalid_utf8(text); bad != std::string::npos) text.resize(bad);
+    use(*tokenizer, text);
+  });
+}
