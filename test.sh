@@ -2,26 +2,29 @@
 # Builds everything and runs every test, by ctest. Installs what it needs (cmake/bootstrap.sh); a second run reuses the
 # first's work. Ends with one line: "N passed, N failed, N skipped" (Catch2 test cases, and checks that are none);
 # failed and skipped ones are named above it.
-#   ./test.sh              all of it but the sanitizers
+#   ./test.sh              all of it but what needs clang
 #   ./test.sh --quick      without the CUDA plugin and the tests labelled slow
 #   ./test.sh --sanitize   most tests under AddressSanitizer and UndefinedBehaviorSanitizer, and a minute of each fuzz target
+#   ./test.sh --threads    the tests of what runs on threads, under ThreadSanitizer
+#   ./test.sh --ci         all, and of what needs clang what there is time for: .ci/run says how much
+# ONNX_AMP_FUZZ_SECONDS: for each fuzz target, 60 where it says nothing
 set -euo pipefail
 cd "$(dirname "$0")"
 what=${1:-all}
 case "$what" in
-  all|--quick|--sanitize) ;;
-  *) echo "usage: ./test.sh [--quick|--sanitize]" >&2; exit 2 ;;
+  all|--quick) needs=--tests ;;
+  --sanitize|--threads) needs=--sanitize ;;
+  --ci) needs=--ci ;;
+  *) echo "usage: ./test.sh [--quick|--sanitize|--threads|--ci]" >&2; exit 2 ;;
 esac
-
-needs=--tests
-[ "$what" != --sanitize ] || needs=--sanitize
 prefix=$(./cmake/bootstrap.sh "$needs" | tail -1)
 
 # build PRESET FOLDER CMAKE_BUILD_ARGUMENT...
 build() {
   local preset=$1 folder=$2
   shift 2
-  cmake --preset "$preset" -DCMAKE_PREFIX_PATH="$prefix" >configure.log 2>&1 || { cat configure.log; exit 1; }
+  cmake --preset "$preset" -DCMAKE_PREFIX_PATH="$prefix" -DONNX_AMP_FUZZ_SECONDS="${ONNX_AMP_FUZZ_SECONDS:-60}" \
+    >configure.log 2>&1 || { cat configure.log; exit 1; }
   rm -f configure.log
   cmake --build "$folder" "$@"
   rm -rf "$folder/results" && mkdir -p "$folder/results"
@@ -36,17 +39,31 @@ check() {
 case "$what" in
   all)
     build release build
-    check build
+    check build -LE tidy
     exec tests/summary.py build
     ;;
   --quick)
     build release build --target onnx-amp-finetune tests_quick
-    check build -LE slow
+    check build -LE 'slow|tidy'
     exec tests/summary.py build
     ;;
   --sanitize)
     build sanitize build-sanitize --target tests_sanitize
     check build-sanitize -L sanitize
     exec tests/summary.py build-sanitize
+    ;;
+  --threads)
+    build threads build-threads --target tests_threads
+    check build-threads -L threads
+    exec tests/summary.py build-threads
+    ;;
+  --ci)
+    build release build
+    check build
+    build sanitize build-sanitize --target tests_guard
+    check build-sanitize -L sanitize -L guard
+    build threads build-threads --target tests_guard
+    check build-threads -L threads -L guard
+    exec tests/summary.py build build-sanitize build-threads
     ;;
 esac

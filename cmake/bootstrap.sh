@@ -3,6 +3,7 @@
 # keyed by version and compiler. Prints the install prefix as its last line.
 #   --tests            also what ./test.sh needs beyond the program: clang-format
 #   --sanitize         and clang with its sanitizers
+#   --ci               and clang-tidy
 #   ONNX_AMP_DEPS      cache folder            (default ~/.cache/onnx-amp-finetune)
 #   ONNX_AMP_SKIP_APT  1: install no packages  (they are there already)
 set -euo pipefail
@@ -15,9 +16,11 @@ PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pi
   libutf8proc-dev libpcre2-dev zlib1g-dev libzip-dev libssl-dev"
 # One version of clang-format and clang for everybody: another formats and warns differently. Before 16 clang does not
 # let lambdas capture structured bindings.
+SANITIZE="clang-format-14 clang-16 libclang-rt-16-dev libomp-16-dev"
 case "${1:-}" in
   --tests) PACKAGES="$PACKAGES clang-format-14" ;;
-  --sanitize) PACKAGES="$PACKAGES clang-format-14 clang-16 libclang-rt-16-dev libomp-16-dev" ;;
+  --sanitize) PACKAGES="$PACKAGES $SANITIZE" ;;
+  --ci) PACKAGES="$PACKAGES $SANITIZE clang-tidy-16" ;;
 esac
 
 say() { echo "bootstrap: $*" >&2; }

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""clang-tidy 16, with .clang-tidy, on the sources that a build folder compiles, in parallel.
+
+  tests/tidy.py                    all of them
+  tests/tidy.py FILE|FOLDER...     these
+  tests/tidy.py --since REVISION   those that differ from it
+
+What was found clean is not checked again while neither the file, nor a header of ours that it includes, nor the checks have
+changed: a cache folder remembers, by default beside that of cmake/bootstrap.sh. Exit status 1 for a finding, 4 when clang-tidy 16 is not installed."""
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOMS = ("base", "graph", "backend", "ops", "importer", "precision", "data", "trainer", "run", "tools")
+INCLUDE = re.compile(rb'^\s*#\s*include\s+"([^"]+)"', re.M)
+FINDING = re.compile(r"^(?=\S+:\d+:\d+: (?:error|warning): )", re.M)
+
+
+def git(*arguments):
+    return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True).stdout.splitlines()
+
+
+def cache_folder():
+    own = os.environ.get("ONNX_AMP_DEPS")
+    general = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    return (pathlib.Path(own) if own else general / "onnx-amp-finetune") / "tidy"
+
+
+def sources(build):
+    """What is compiled of the rooms, as paths from ROOT: no generated files, no .cu files (the emulator's twins hold them)."""
+    entries = json.loads((build / "compile_commands.json").read_text())
+    paths = {(pathlib.Path(e["directory"]) / e["file"]).resolve() for e in entries}
+    inside = (p.relative_to(ROOT) for p in paths if p.is_relative_to(ROOT) and p.suffix == ".cc")
+    return {str(p) for p in inside if p.parts[0] in ROOMS}
+
+
+class Clean:
+    """Remembers, by content, what was found clean."""
+
+    def __init__(self, folder, version):
+        self.folder = folder
+        self.checks = version.encode() + (ROOT / ".clang-tidy").read_bytes()
+        self.closures = {}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def closure(self, path):  # the file and what it includes of ours
+        if path not in self.closures:
+            self.closures[path] = {path}
+            text = (ROOT / path).read_bytes()
+            for name in INCLUDE.findall(text):
+                name = os.fsdecode(name)
+                if (ROOT / name).is_file():
+                    self.closures[path] = self.closures[path] | self.closure(name)
+        return self.closures[path]
+
+    def mark(self, path):
+        digest = hashlib.sha256(self.checks)
+        for name in sorted(self.closure(path)):
+            digest.update(os.fsencode(name) + b"\0" + (ROOT / name).read_bytes())
+        return self.folder / digest.hexdigest()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--since", metavar="REVISION")
+    parser.add_argument("--cache", type=pathlib.Path, default=cache_folder())
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("paths", nargs="*")
+    args = parser.parse_args()
+    tool = shutil.which("clang-tidy-16")
+    if not tool:
+        print("clang-tidy 16 is not installed")
+        return 4
+    build = args.build.resolve()
+    wanted = tuple(p.rstrip("/") for p in args.paths)
+    files = sorted(f for f in sources(build) if not wanted or f in wanted or f.startswith(tuple(w + "/" for w in wanted)))
+    if args.since:
+        changed = set(git("diff", "--name-only", args.since, "--")) | set(git("ls-files", "--others", "--exclude-standard"))
+        files = [f for f in files if f in changed]
+    clean = Clean(args.cache, subprocess.run([tool, "--version"], capture_output=True, text=True).stdout)
+    marks = {f: clean.mark(f) for f in files}
+
+    def check(path):
+        if marks[path].exists():
+            return "known", path, ""
+        run = subprocess.run([tool, "-p", build, "--quiet", "--extra-arg=-Wno-unknown-warning-option",
+                              "--extra-arg=-Wno-unknown-pragmas", ROOT / path],
+                             cwd=ROOT, capture_output=True, text=True)
+        if run.returncode == 0:
+            marks[path].touch()
+        errors = "" if "error:" in run.stdout else run.stderr  # of clang-tidy itself
+        return ("clean", path, "") if run.returncode == 0 else ("findings", path, run.stdout + errors)
+
+    counts = dict.fromkeys(("clean", "known", "findings"), 0)
+    told = set()  # a header's findings come with every file that includes it
+    with concurrent.futures.ThreadPoolExecutor(max(1, args.jobs)) as pool:
+        for result, path, text in pool.map(check, files):
+            counts[result] += 1
+            for finding in FINDING.split(text):
+                if finding.strip() and finding not in told:
+                    told.add(finding)
+                    print(finding.replace(f"{ROOT}/", ""), end="", flush=True)
+    print(f"{counts['clean']} files clean, {counts['known']} clean before, {counts['findings']} with findings")
+    return 1 if counts["findings"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
