@@ -65,7 +65,7 @@ const T* HostTensor::as() const {
 }
 
 template <class T>
-HostTensor HostTensor::of(Dims dims, const std::vector<T>& values) {
+HostTensor HostTensor::of(Dims dims, const std::vector<T>& values) {  // NOLINT: moved below
   HostTensor t = empty(DTypeOf<T>::value, std::move(dims));
   T* p = t.as_mutable<T>();
   for (size_t i = 0; i < values.size() && static_cast<int64_t>(i) < t.numel(); ++i) p[i] = values[i];

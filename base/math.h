@@ -25,7 +25,8 @@ HD inline float multiply_add(float a, float b, float c) {
 // e^x; relative error below 2e-7. Overflow gives infinity, NaN stays NaN.
 HD inline float exp(float x) {
   const float c = x < -104.0f ? -104.0f : (x > 89.0f ? 89.0f : x);
-  const float n = multiply_add(c, 1.44269504f, 12582912.0f) - 12582912.0f;             // round to nearest
+  const float magic = 12582912.0f, shifted = multiply_add(c, 1.44269504f, magic);  // 1.5 2^23: ulps are whole numbers
+  const float n = shifted - magic;                                                 // round to nearest
   const float r = multiply_add(n, 2.12194440e-4f, multiply_add(-n, 0.693359375f, c));  // c - n ln 2, in two parts
   float p = 1.9924842e-4f;  // (e^r - 1 - r) / r^2 on [-0.35, 0.35]
   p = multiply_add(p, r, 1.39321666e-3f);
@@ -34,7 +35,7 @@ HD inline float exp(float x) {
   p = multiply_add(p, r, 1.66666672e-1f);
   p = multiply_add(p, r, 0.5f);
   const float e = multiply_add(p * r, r, r) + 1.0f;
-  const int32_t k = static_cast<int32_t>(n);
+  const int32_t k = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(magic);  // n, without converting a NaN
   const int32_t half = k >> 1;  // 2^k in two factors, so that subnormals come out
   const float a = std::bit_cast<float>(static_cast<uint32_t>(half + 127) << 23);
   const float b = std::bit_cast<float>(static_cast<uint32_t>(k - half + 127) << 23);
