@@ -59,19 +59,10 @@ void grad_batch_norm_train(GradBuilder& g) {
   if (g.has_dy(0)) add_grads(g, g.out(1), g.out(2), true);
 }
 
-template <PrepareWithWorkspace prepare>
-OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient) {
-  OpDef d;
-  d.name = name;
-  d.infer = infer;
-  d.gradient = gradient;
-  d.workspace = measure_workspace<prepare>;
-  return d;
-}
 const RegisterOp ops[] = {
-    RegisterOp{def<batch_norm>("BatchNorm", infer_batch_norm, grad_batch_norm)},
-    RegisterOp{def<batch_norm_train>("BatchNormTrain", infer_batch_norm_train, grad_batch_norm_train)},
-    RegisterOp{def<batch_norm_grad>("BatchNormGrad", infer_batch_norm_grad, nullptr)}};
+    RegisterOp{op_with_workspace<batch_norm>("BatchNorm", infer_batch_norm, grad_batch_norm)},
+    RegisterOp{op_with_workspace<batch_norm_train>("BatchNormTrain", infer_batch_norm_train, grad_batch_norm_train)},
+    RegisterOp{op_with_workspace<batch_norm_grad>("BatchNormGrad", infer_batch_norm_grad, nullptr)}};
 const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "BatchNorm", with_workspace<batch_norm>},
                                   RegisterKernel{DeviceKind::cpu, "BatchNormTrain", with_workspace<batch_norm_train>},
                                   RegisterKernel{DeviceKind::cpu, "BatchNormGrad", with_workspace<batch_norm_grad>}};

@@ -74,18 +74,9 @@ void grad_conv_grad_w(GradBuilder& g) {  // dw = T(x, dy)
   if (g.needs(1)) g.add_grad(1, g.op("Conv", {g.in(0), g.dy(0)}, a));
 }
 
-template <PrepareWithWorkspace prepare>
-OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient) {
-  OpDef d;
-  d.name = name;
-  d.infer = infer;
-  d.gradient = gradient;
-  d.workspace = measure_workspace<prepare>;
-  return d;
-}
-const RegisterOp ops[] = {RegisterOp{def<conv_forward>("Conv", infer_conv, grad_conv)},
-                          RegisterOp{def<conv_grad_x>("ConvGradX", infer_dims, grad_conv_grad_x)},
-                          RegisterOp{def<conv_grad_w>("ConvGradW", infer_dims, grad_conv_grad_w)}};
+const RegisterOp ops[] = {RegisterOp{op_with_workspace<conv_forward>("Conv", infer_conv, grad_conv)},
+                          RegisterOp{op_with_workspace<conv_grad_x>("ConvGradX", infer_dims, grad_conv_grad_x)},
+                          RegisterOp{op_with_workspace<conv_grad_w>("ConvGradW", infer_dims, grad_conv_grad_w)}};
 const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "Conv", with_workspace<conv_forward>},
                                   RegisterKernel{DeviceKind::cpu, "ConvGradX", with_workspace<conv_grad_x>},
                                   RegisterKernel{DeviceKind::cpu, "ConvGradW", with_workspace<conv_grad_w>}};

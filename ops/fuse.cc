@@ -8,6 +8,7 @@
 
 #include "backend/fused_program.h"
 #include "base/error.h"
+#include "graph/copier.h"
 #include "graph/op.h"
 #include "graph/passes.h"
 #include "ops/dropout.h"
@@ -131,7 +132,6 @@ class Fuser {
       if (!members_[i].empty() && waits[i] == 0) ready.emplace(key(i), static_cast<int>(i));
     }
     size_t placed = 0;
-    map_.assign(readers_.size(), {});
     while (!ready.empty()) {
       const auto i = static_cast<size_t>(ready.top().second);
       ready.pop();
@@ -142,8 +142,7 @@ class Fuser {
       }
     }
     check(placed == static_cast<size_t>(g_.n_nodes()), "fusing made a circle");
-    for (const auto& o : g_.outputs) out_.outputs.push_back({o.name, copied(o.value)});
-    for (const auto& p : g_.param_grads) out_.param_grads.push_back({p.slot, copied(p.value)});
+    map_.finish();
     return std::move(out_);
   }
 
@@ -229,37 +228,12 @@ class Fuser {
     to = std::move(all);
   }
 
-  ValueId copied(ValueId v) {
-    if (!v) return {};
-    ValueId& to = map_[index(v)];
-    if (to) return to;
-    const Value& x = g_.value(v);
-    switch (x.kind) {
-      case ValueKind::input:
-        to = out_.add_input(x.name, x.dtype, x.dims);
-        break;
-      case ValueKind::param:
-        to = out_.add_param(x.slot, x.name, x.dtype, x.dims);
-        break;
-      case ValueKind::constant:
-        to = out_.add_constant(x.constant);
-        break;
-      case ValueKind::temp:
-        bug("fusing: a value is used before its node");
-    }
-    return to;
-  }
-
   void place(size_t group) {
     std::vector<int> nodes = members_[group];
     std::stable_partition(nodes.begin(), nodes.end(), [&](int m) { return node(m).op->name != kFusedSum; });
     if (nodes.size() == 1) {
       const Node& n = node(nodes[0]);
-      std::vector<ValueId> in;
-      for (const ValueId v : n.in) in.push_back(copied(v));
-      std::vector<std::pair<DType, Dims>> outputs;
-      for (const ValueId v : n.out) outputs.emplace_back(g_.value(v).dtype, g_.value(v).dims);
-      made(n.out, out_.add_copy(n, std::move(in), outputs));
+      made(n.out, out_.add_copy(n, map_(n.in), types_of(g_, n.out)));
       return;
     }
     const auto inside = [&](int n) { return n >= 0 && group_of(n) == static_cast<int>(group); };
@@ -269,7 +243,7 @@ class Fuser {
     for (const int m : nodes) {
       for (const ValueId v : node(m).in) {
         if (inside(producer(v)) || !number.emplace(v.index, static_cast<int>(in.size())).second) continue;
-        in.push_back(copied(v));
+        in.push_back(map_(v));
       }
     }
     p.n_in = static_cast<int>(in.size());
@@ -297,7 +271,7 @@ class Fuser {
       if (!old[i]) continue;
       check(out_.value(now[i]).dims == g_.value(old[i]).dims && out_.value(now[i]).dtype == g_.value(old[i]).dtype,
             "fusing: another shape");
-      map_[index(old[i])] = now[i];
+      map_.set(old[i], now[i]);
       if (!g_.value(old[i]).name.empty()) out_.set_name(now[i], g_.value(old[i]).name);
     }
   }
@@ -311,7 +285,7 @@ class Fuser {
   std::vector<int> seen_;
   int stamp_ = -1;
   Graph out_;
-  std::vector<ValueId> map_;
+  ValueMap map_{g_, out_};
 };
 
 }  // namespace

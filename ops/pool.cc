@@ -37,15 +37,6 @@ void grad_average_pool_grad(GradBuilder& g) {
   g.add_grad(0, g.op("AveragePool", {g.dy(0)}, to_dims(g.attrs(), g.dims(g.in(0)))));
 }
 
-template <PrepareWithWorkspace prepare>
-OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient) {
-  OpDef d;
-  d.name = name;
-  d.infer = infer;
-  d.gradient = gradient;
-  d.workspace = measure_workspace<prepare>;
-  return d;
-}
 OpDef index_def() {
   OpDef d;
   d.name = "MaxPoolIndex";
@@ -53,11 +44,12 @@ OpDef index_def() {
   d.not_differentiable = true;
   return d;
 }
-const RegisterOp ops[] = {RegisterOp{def<max_pool>("MaxPool", infer_max_pool, grad_max_pool)},
-                          RegisterOp{def<max_pool_grad>("MaxPoolGrad", infer_pool, nullptr)},
-                          RegisterOp{def<average_pool>("AveragePool", infer_pool, grad_average_pool)},
-                          RegisterOp{def<average_pool_grad>("AveragePoolGrad", infer_pool, grad_average_pool_grad)},
-                          RegisterOp{index_def()}};
+const RegisterOp ops[] = {
+    RegisterOp{op_with_workspace<max_pool>("MaxPool", infer_max_pool, grad_max_pool)},
+    RegisterOp{op_with_workspace<max_pool_grad>("MaxPoolGrad", infer_pool, nullptr)},
+    RegisterOp{op_with_workspace<average_pool>("AveragePool", infer_pool, grad_average_pool)},
+    RegisterOp{op_with_workspace<average_pool_grad>("AveragePoolGrad", infer_pool, grad_average_pool_grad)},
+    RegisterOp{index_def()}};
 const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "MaxPool", with_workspace<max_pool>},
                                   RegisterKernel{DeviceKind::cpu, "MaxPoolGrad", with_workspace<max_pool_grad>},
                                   RegisterKernel{DeviceKind::cpu, "AveragePool", with_workspace<average_pool>},

@@ -50,6 +50,17 @@ int64_t measure_workspace(const Graph& g, const Node& n) {
   return c.bytes();
 }
 
+// The row of an operator whose CPU kernel is such a function.
+template <PrepareWithWorkspace prepare>
+OpDef op_with_workspace(const char* name, decltype(OpDef::infer) infer, decltype(OpDef::gradient) gradient) {
+  OpDef d;
+  d.name = name;
+  d.infer = infer;
+  d.gradient = gradient;
+  d.workspace = measure_workspace<prepare>;
+  return d;
+}
+
 // A tensor in computing type T: in place when it is stored so, else a copy in the workspace.
 template <class T>
 struct Staged {
