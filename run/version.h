@@ -5,6 +5,6 @@
 
 namespace amp {
 
-std::string program_version();  // a line: "onnx-amp-finetune 0.1.0"
+std::string program_version();  // a line: "onnx-amp-finetune 0.2.0"
 
 }  // namespace amp
