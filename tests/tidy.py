@@ -18,10 +18,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROOMS = ("base", "graph", "backend", "ops", "importer", "precision", "data", "trainer", "run", "tools")
 INCLUDE = re.compile(rb'^\s*#\s*include\s+"([^"]+)"', re.M)
+PRECOMPILED = re.compile(r" -Winvalid-pch| -include \S+cmake_pch\.hxx")
 FINDING = re.compile(r"^(?=\S+:\d+:\d+: (?:error|warning): )", re.M)
 
 
@@ -35,12 +37,18 @@ def cache_folder():
     return (pathlib.Path(own) if own else general / "onnx-amp-finetune") / "tidy"
 
 
-def sources(build):
+def sources(entries):
     """What is compiled of the rooms, as paths from ROOT: no generated files, no .cu files (the emulator's twins hold them)."""
-    entries = json.loads((build / "compile_commands.json").read_text())
     paths = {(pathlib.Path(e["directory"]) / e["file"]).resolve() for e in entries}
     inside = (p.relative_to(ROOT) for p in paths if p.is_relative_to(ROOT) and p.suffix == ".cc")
     return {str(p) for p in inside if p.parts[0] in ROOMS}
+
+
+def without_precompiled_headers(entries, folder):
+    """g++'s cannot be read by clang."""
+    for entry in entries:
+        entry["command"] = PRECOMPILED.sub("", entry["command"])
+    (folder / "compile_commands.json").write_text(json.dumps(entries))
 
 
 class Clean:
@@ -81,9 +89,9 @@ def main():
     if not tool:
         print("clang-tidy 16 is not installed")
         return 4
-    build = args.build.resolve()
+    entries = json.loads((args.build / "compile_commands.json").read_text())
     wanted = tuple(p.rstrip("/") for p in args.paths)
-    files = sorted(f for f in sources(build) if not wanted or f in wanted or f.startswith(tuple(w + "/" for w in wanted)))
+    files = sorted(f for f in sources(entries) if not wanted or f in wanted or f.startswith(tuple(w + "/" for w in wanted)))
     if args.since:
         changed = set(git("diff", "--name-only", args.since, "--")) | set(git("ls-files", "--others", "--exclude-standard"))
         files = [f for f in files if f in changed]
@@ -93,7 +101,7 @@ def main():
     def check(path):
         if marks[path].exists():
             return "known", path, ""
-        run = subprocess.run([tool, "-p", build, "--quiet", "--extra-arg=-Wno-unknown-warning-option",
+        run = subprocess.run([tool, "-p", commands, "--quiet", "--extra-arg=-Wno-unknown-warning-option",
                               "--extra-arg=-Wno-unknown-pragmas", ROOT / path],
                              cwd=ROOT, capture_output=True, text=True)
         if run.returncode == 0:
@@ -103,7 +111,8 @@ def main():
 
     counts = dict.fromkeys(("clean", "known", "findings"), 0)
     told = set()  # a header's findings come with every file that includes it
-    with concurrent.futures.ThreadPoolExecutor(max(1, args.jobs)) as pool:
+    with tempfile.TemporaryDirectory() as commands, concurrent.futures.ThreadPoolExecutor(max(1, args.jobs)) as pool:
+        without_precompiled_headers(entries, pathlib.Path(commands))
         for result, path, text in pool.map(check, files):
             counts[result] += 1
             for finding in FINDING.split(text):

@@ -1,0 +1,34 @@
+# How far targets are optimized, and the standard headers that all of a level share, parsed once:
+#   hot    kernels
+#   warm   what a row, or a new shape of batch, waits for
+#   cold   the rest: compiling it takes longer than running it
+#   test   tests, as cold
+# Sources include what they use all the same (tests/headers.sh, and clang's builds, which have no precompiled headers).
+set(hot_options $<$<CONFIG:Release>:-O3>)
+set(warm_options $<$<CONFIG:Sanitize>:-O1>)
+set(cold_options $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-finline-small-functions> $<$<CONFIG:Sanitize>:-O0>)
+set(standard_headers <algorithm> <array> <cmath> <cstdint> <cstring> <filesystem> <fstream> <functional> <limits> <map> <memory> <numeric>
+    <optional> <set> <span> <sstream> <string> <string_view> <tuple> <type_traits> <unordered_map> <utility> <variant> <vector>)
+
+set(test_options ${cold_options})
+set(hot_headers ${standard_headers})
+set(warm_headers ${standard_headers} <nlohmann/json.hpp>)
+set(cold_headers ${warm_headers})
+set(test_headers ${cold_headers} <catch2/catch_test_macros.hpp>)
+
+# optimize(LEVEL TARGET...): the first target of a level that is named anywhere compiles the level's headers.
+function(optimize level)
+  foreach(target ${ARGN})
+    target_compile_options(${target} PRIVATE ${${level}_options})
+    if(NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+      continue()
+    endif()
+    get_property(owner GLOBAL PROPERTY precompiled_${level})
+    if(owner)
+      target_precompile_headers(${target} REUSE_FROM ${owner})
+    else()
+      target_precompile_headers(${target} PRIVATE ${${level}_headers})
+      set_property(GLOBAL PROPERTY precompiled_${level} ${target})
+    endif()
+  endforeach()
+endfunction()
