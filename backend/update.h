@@ -51,8 +51,8 @@ struct OptimizerConfig {
 // Elements of the parameters' span that train, with what is particular to them.
 struct UpdateSpan {
   int64_t begin = 0, count = 0;
-  bool decay = true;
-  double lr_factor = 1;
+  std::optional<double> weight_decay;  // in the place of the optimizer's
+  double lr_factor = 1;                // times the schedule's rate
   int slot = -1;
 };
 

@@ -60,7 +60,7 @@ void describe_settings(const Session& session, const PrecisionPlan& plan, const 
   int64_t decayed = 0, tensors = 0;
   for (const Chunk& c : session.layout().chunks()) {
     tensors += !c.frozen;
-    decayed += !c.frozen && c.decay;
+    decayed += !c.frozen && !c.weight_decay;
   }
   log.detail(cat("optimizer: ", config.optimizer.rule, ", ", tensors, " tensors, weight decay ",
                  config.optimizer.weight_decay, " on ", decayed, " of them"));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,9 +21,9 @@ struct Chunk {
   Dims dims;
   int64_t offset = 0;  // in elements from the start of the span; offset * 4 bytes is a multiple of 64
   int64_t numel = 0;
-  bool decay = true;     // weight decay applies
-  double lr_factor = 1;  // multiplies the schedule's learning rate
-  bool frozen = false;   // neither counted in the norm nor updated
+  std::optional<double> weight_decay;  // in the place of the optimizer's
+  double lr_factor = 1;                // multiplies the schedule's learning rate
+  bool frozen = false;                 // neither counted in the norm nor updated
 };
 
 enum class DecayExclude {
@@ -36,12 +37,13 @@ class FlatLayout {
 
   explicit FlatLayout(DecayExclude exclude = DecayExclude::bias_and_norm) : exclude_(exclude) {}
 
-  // Appends a parameter and returns its chunk, whose decay and lr_factor may be edited; frozen too, before arrange().
+  // Appends a parameter and returns its chunk, whose weight_decay and lr_factor may be edited; frozen too, before
+  // arrange().
   Chunk& add(std::string name, Dims dims) {
     Chunk c;
     c.offset = size_;
     c.numel = numel(dims);
-    c.decay = exclude_ == DecayExclude::none || dims.size() > 1;
+    if (exclude_ == DecayExclude::bias_and_norm && dims.size() <= 1) c.weight_decay = 0;
     c.name = std::move(name);
     c.dims = std::move(dims);
     size_ += padded(c);

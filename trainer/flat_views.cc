@@ -31,7 +31,7 @@ std::vector<UpdateSpan> update_spans(const FlatLayout& layout) {
   std::vector<UpdateSpan> out;
   for (size_t i = 0; i < layout.chunks().size(); ++i) {
     const Chunk& c = layout.chunks()[i];
-    if (!c.frozen) out.push_back({c.offset, c.numel, c.decay, c.lr_factor, static_cast<int>(i)});
+    if (!c.frozen) out.push_back({c.offset, c.numel, c.weight_decay, c.lr_factor, static_cast<int>(i)});
   }
   return out;
 }

@@ -87,7 +87,7 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
     const UpdateSpan& span = spans_[s.span];
     RuleStep here = step;
     here.lr = lr * span.lr_factor;
-    here.decay = span.decay ? c.weight_decay : 0.0;
+    here.decay = span.weight_decay.value_or(c.weight_decay);
     const kernel::ShardSpans<T> at{params + s.begin,
                                    grads + s.begin,
                                    m ? m + s.begin : nullptr,

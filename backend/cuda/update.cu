@@ -60,7 +60,7 @@ class Update final : public DeviceUpdate {
         Shard shard;
         shard.begin = s.begin + at;
         shard.count = static_cast<int32_t>(std::min(kShard, s.count - at));
-        shard.decay = s.decay ? 1 : 0;
+        shard.weight_decay = s.weight_decay.value_or(spec_.optimizer.weight_decay);
         shard.lr_factor = s.lr_factor;
         for (size_t j = 0; mine != by_slot.end() && j < mine->second.size(); ++j) {
           shard.copy[j] = Ref(mine->second[j]);
@@ -201,7 +201,7 @@ class Update final : public DeviceUpdate {
            Decide<Element>{on_device(), static_cast<const Part*>(parts_.get()), blocks_ + n_statistics(), rules});
     const auto f = [](const DeviceMemory& memory) { return static_cast<float*>(memory.get()); };
     launch(d_, {std::min<int64_t>(n_shards_, int64_t{d_.multiprocessors()} * 8), kThreads, 0},
-           Apply<Element>{on_device(), static_cast<const Shard*>(shards_.get()), n_shards_, o.settings, o.weight_decay,
+           Apply<Element>{on_device(), static_cast<const Shard*>(shards_.get()), n_shards_, o.settings,
                           clip && by_value ? static_cast<float>(o.max_grad_norm) : INFINITY,
                           static_cast<float>(o.ema_decay), spec_.params, spec_.grads, f(m_), f(v_), f(ema_)});
   }

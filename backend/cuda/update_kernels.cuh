@@ -23,8 +23,7 @@ struct Part {
 struct Shard {
   int64_t begin = 0;
   int32_t count = 0;
-  float decay = 0;  // 0 or 1: whether weight decay applies
-  double lr_factor = 1;
+  double weight_decay = 0, lr_factor = 1;
   Ref copy[2];  // where element `begin` is kept in 16 bits
 };
 
@@ -164,7 +163,6 @@ struct Apply {
   const Shard* shards;
   int64_t n_shards;
   RuleSettings settings;
-  double weight_decay;
   float limit, ema_decay;  // limit: of an element, infinity for none
   float* p;
   const float* g;
@@ -178,7 +176,7 @@ struct Apply {
     for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
       const Shard s = shards[i];
       step.lr = state->lr * s.lr_factor;
-      step.decay = s.decay != 0 ? weight_decay : 0.0;
+      step.decay = s.weight_decay;
       const auto k = Element::template scalars<float>(settings, step);
       const float inverse = state->inverse, clip = state->clip;
       // Four at a time: shards and copies begin at multiples of four elements; what is left of a tensor goes singly.

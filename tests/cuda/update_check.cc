@@ -68,7 +68,7 @@ void check_update(Device& device, const UpdateSetting& s) {
   FlatLayout layout;
   layout.add("w", {70, 61});
   layout.add("b", {33}).lr_factor = 0.5;
-  layout.add("tail", {5000});
+  layout.add("tail", {5000}).weight_decay = 0.3;
   layout.arrange();
   const int64_t n = layout.size();
   std::mt19937_64 rng(7);

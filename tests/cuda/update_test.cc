@@ -19,7 +19,7 @@ TEST_CASE("the host may run ahead of the device's reports, by a few steps", "[cu
   spec.params = static_cast<float*>(p.get());
   spec.grads = static_cast<float*>(g.get());
   spec.elements = 16;
-  spec.spans = {{0, 16, true, 1, 0}};
+  spec.spans = {{0, 16, {}, 1, 0}};
   spec.lr = [](int64_t) { return 0.1; };
   const std::unique_ptr<DeviceUpdate> update = device->make_update(spec);
   for (int k = 0; k < 300; ++k) {  // more than there are places for reports

@@ -66,7 +66,13 @@ FlatLayout layout_of(const json& g, DecayExclude exclude) {
 // Runs a golden case, the gradients scaled by `scale`, and returns the largest error of the final parameters.
 template <class T>
 double worst(const json& g, const json& c, double scale) {
-  const FlatLayout layout = layout_of(g, c.at("exclude") ? DecayExclude::bias_and_norm : DecayExclude::none);
+  FlatLayout layout = layout_of(g, c.at("exclude") ? DecayExclude::bias_and_norm : DecayExclude::none);
+  for (Chunk& chunk : layout.chunks()) {
+    if (!c.at("groups").contains(chunk.name)) continue;
+    const json& own = c["groups"][chunk.name];
+    chunk.lr_factor = own.at("lr_scale");
+    if (own.contains("weight_decay")) chunk.weight_decay = own["weight_decay"].get<double>();
+  }
   auto p = gather<T>(layout, g.at("start"));
   LaidOut<T> o(config_of(c), layout, p.data());
   const json& want = c.at(std::is_same_v<T, float> ? "f32" : "f64");

@@ -40,7 +40,12 @@ CASES = {
     "rmsprop_tf_momentum": ("rmsprop_tf", dict(lr=0.01, alpha=0.95, momentum=0.9, eps=1e-3), {}),
     "lion": ("lion", dict(lr=0.003, weight_decay=0.1), {}),
     "lion_betas": ("lion", dict(lr=0.003, betas=(0.5, 0.8)), dict(norm=1.0)),
+    "sgd_groups": ("sgd", dict(lr=0.05, momentum=0.9, weight_decay=0.1), {}),
+    "adamw_groups": ("adamw", dict(lr=0.02, weight_decay=0.1), dict(norm=1.0)),
 }
+# Parameters with a rate and a decay of their own, in the cases called *_groups.
+GROUPS = {"encoder.weight": dict(lr_scale=0.25, weight_decay=0.3), "norm.weight": dict(lr_scale=3.0, weight_decay=0.2),
+          "head.weight": dict(lr_scale=0.5)}
 
 
 def kinds():
@@ -67,11 +72,14 @@ def rate(base, step):
     return base * (1 - step / 80)
 
 
-def run(kind, options, clip, exclude, dtype, start, grads):
+def run(kind, options, clip, exclude, own, dtype, start, grads):
     torch.set_default_dtype(dtype)  # the type of NAdam's product of coefficients
     params = {n: torch.nn.Parameter(t.clone().to(dtype)) for n, t in start.items()}
     decay = options.get("weight_decay", 0.0)
-    groups = [dict(params=[p], weight_decay=0.0 if exclude and p.dim() <= 1 else decay) for p in params.values()]
+    groups = []
+    for n, p in params.items():
+        group = {"lr_scale": 1.0, "weight_decay": 0.0 if exclude and p.dim() <= 1 else decay}
+        groups.append(dict(group, params=[p]) | own.get(n, {}))
     options = {k: v for k, v in options.items() if k != "weight_decay"}
     opt = KINDS[kind](groups, **options)
     norms = []
@@ -86,7 +94,7 @@ def run(kind, options, clip, exclude, dtype, start, grads):
         if "value" in clip:
             torch.nn.utils.clip_grad_value_(every, clip["value"])
         for g in opt.param_groups:
-            g["lr"] = rate(options["lr"], step)
+            g["lr"] = rate(options["lr"], step) * g["lr_scale"]
         opt.step()
     return {"params": {n: numbers(p.detach()) for n, p in params.items()}, "norms": norms}
 
@@ -104,9 +112,10 @@ def main():
     }
     for name, (kind, options, clip) in CASES.items():
         exclude = name != "sgd_nesterov_decay"
-        case = {"name": name, "kind": kind, "options": options, "clip": clip, "exclude": exclude}
-        case["f32"] = run(kind, options, clip, exclude, torch.float32, start, grads)
-        case["f64"] = run(kind, options, clip, exclude, torch.float64, start, grads)
+        own = GROUPS if name.endswith("_groups") else {}
+        case = {"name": name, "kind": kind, "options": options, "clip": clip, "exclude": exclude, "groups": own}
+        case["f32"] = run(kind, options, clip, exclude, own, torch.float32, start, grads)
+        case["f64"] = run(kind, options, clip, exclude, own, torch.float64, start, grads)
         out["cases"].append(case)
         torch.set_default_dtype(torch.float32)
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "optimizer.json"), "w") as f:
