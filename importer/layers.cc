@@ -2,32 +2,19 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <regex>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/edit.h"
-#include "importer/positions.h"
 
 namespace amp {
 namespace {
 
 using Stacks = std::map<std::string, std::set<int64_t>>;
-
-LayerName layer_of_parameter(const SourceGraph& g, int value, const std::vector<Use>& uses,
-                             const std::vector<std::string>& scopes) {
-  const SourceValue& v = g.values[static_cast<size_t>(value)];
-  std::vector<std::string> names = {v.name, v.alias};
-  for (const Use& u : uses) {
-    names.push_back(scopes[static_cast<size_t>(u.node)]);
-    names.push_back(g.nodes[static_cast<size_t>(u.node)].name);
-  }
-  for (const std::string& name : names) {
-    if (LayerName l = layer_of(name); !l.stack.empty()) return l;
-  }
-  return {};
-}
 
 void keep_encoder(Stacks& stacks) {
   const auto has = [](const std::string& s, const char* part) { return s.find(part) != std::string::npos; };
@@ -103,16 +90,79 @@ void freeze_parameters(SourceGraph& g, const std::set<int>& chosen, const std::v
 
 }  // namespace
 
-LayerName layer_of(const std::string& name) {
-  static const std::regex pattern(
-      R"((?:^|[./])((?:[A-Za-z_]*(?:layers?|blocks?|stages?|groups?|features))[._]?|h[._])(\d{1,6})(?=[._/]|$))");
+static bool digits(const std::string& s) {
+  return !s.empty() && s.size() <= 6 && s.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// Module path of a name. In scopes a module list's own name stands before its members': "blocks/blocks.0".
+static std::vector<std::string> components_of(const std::string& name) {
+  std::vector<std::string> out;
+  std::string part;
+  for (const char c : name + ".") {
+    if (c != '.' && c != '/') {
+      part += c;
+      continue;
+    }
+    const bool list = !out.empty() && out.back() == part && !digits(part);
+    if (!part.empty() && !list) out.push_back(part);
+    part.clear();
+  }
+  return out;
+}
+
+// The number of a layer, as a component of its own ("layer.3") or the end of one ("layer3", "encoder_layer_3_fc").
+struct Numbered {
+  std::string word;  // "encoder_layer"
+  int64_t number = -1;
+  size_t next = 0;  // the component behind it
+};
+static std::optional<Numbered> numbered_at(const std::vector<std::string>& parts, size_t i) {
+  static const std::regex word(R"(h|[A-Za-z_]*(?:layers?|blocks?|stages?|groups?|features))");
+  static const std::regex joined(
+      R"((h(?=_)|[A-Za-z_]*?(?:layers?|blocks?|stages?|groups?|features))_?(\d{1,6})(?:_.*)?)");
   std::smatch m;
-  if (!std::regex_search(name, m, pattern)) return {};
-  std::string stack = name.substr(0, static_cast<size_t>(m.position(2)));
-  std::replace(stack.begin(), stack.end(), '/', '.');
-  while (!stack.empty() && (stack.back() == '.' || stack.back() == '_')) stack.pop_back();
-  if (!stack.empty() && stack.front() == '.') stack.erase(0, 1);
-  return {stack, std::stoll(m[2])};
+  if (i >= parts.size()) return {};
+  if (i + 1 < parts.size() && digits(parts[i + 1]) && std::regex_match(parts[i], word))
+    return Numbered{parts[i], std::stoll(parts[i + 1]), i + 2};
+  if (std::regex_match(parts[i], m, joined)) return Numbered{m[1], std::stoll(m[2]), i + 1};
+  return {};
+}
+
+// "stages.2.1", "stages.2.blocks.1", "layers.0.blocks.1"; but "block.0.layer.1" is a sublayer of a block.
+static int64_t block_in(const std::string& stage, const std::vector<std::string>& parts, size_t next) {
+  if (next < parts.size() && digits(parts[next])) return std::stoll(parts[next]);
+  const auto ends = [](const std::string& s, std::string_view end) { return s.ends_with(end); };
+  const auto inner = numbered_at(parts, next);
+  if (!inner || ends(stage, "block") || ends(stage, "blocks")) return -1;
+  const bool block = ends(inner->word, "block") || ends(inner->word, "blocks");
+  const bool layer = ends(inner->word, "layer") || ends(inner->word, "layers");
+  return block || (layer && !ends(stage, "layer") && !ends(stage, "layers")) ? inner->number : -1;
+}
+
+LayerName layer_of(const std::string& name) {
+  const std::vector<std::string> parts = components_of(name);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto found = numbered_at(parts, i);
+    if (!found) continue;
+    std::string stack = join(std::span(parts).first(i), ".");
+    if (!stack.empty()) stack += '.';
+    return {stack + found->word, found->number, block_in(found->word, parts, found->next)};
+  }
+  return {};
+}
+
+LayerName layer_of_parameter(const SourceGraph& g, int value, const std::vector<Use>& uses,
+                             const std::vector<std::string>& scopes) {
+  const SourceValue& v = g.values[static_cast<size_t>(value)];
+  std::vector<std::string> names = {v.name, v.alias};
+  for (const Use& u : uses) {
+    names.push_back(scopes[static_cast<size_t>(u.node)]);
+    names.push_back(g.nodes[static_cast<size_t>(u.node)].name);
+  }
+  for (const std::string& name : names) {
+    if (LayerName l = layer_of(name); !l.stack.empty()) return l;
+  }
+  return {};
 }
 
 std::vector<std::string> freeze_layers(SourceGraph& g, int64_t count, const std::vector<std::string>& trainable,
