@@ -94,6 +94,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
       for (std::string& line : freeze_layers(g, options.freeze_layers, options.trainable, built.scopes))
         out.notes.push_back(std::move(line));
     }
+    if (options.find_layers) out.layers = layer_depths(g, built.scopes);
     out.notes.insert(out.notes.end(), built.notes.begin(), built.notes.end());
     if (options.batchnorm_train) {
       const size_t said = built.notes.size();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/source.h"
+#include "importer/layer_depths.h"
 #include "importer/verdict.h"
 
 namespace amp {
@@ -25,6 +26,7 @@ struct ImportOptions {
   bool batchnorm_train = false;  // running statistics of BatchNormalization are state that training moves
   bool train_quantized = false;  // integer weights of DequantizeLinear train (importer/quantized_weights.h)
   int64_t freeze_layers = -1;    // importer/layers.h; -1: none, 0: what lies before the first layer
+  bool find_layers = false;      // importer/layer_depths.h
 };
 
 struct Imported {
@@ -32,6 +34,7 @@ struct Imported {
   std::shared_ptr<ModelDoc> doc;
   std::vector<std::string> notes;  // worth telling the user, each one line
   std::vector<Verdict> verdicts;   // per value as imported: why it is, or is not, a weight
+  LayerDepths layers;              // empty unless asked for
 };
 
 Imported import_model(const std::string& path, const ImportOptions& options = {});
