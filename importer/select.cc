@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -71,27 +72,22 @@ bool is_transpose(const HostTensor& a, const HostTensor& b) {
   });
 }
 
-// A name with characters of a pattern matches itself too.
-bool matches(const std::string& glob, const SourceValue& v) {
-  return glob == v.name || glob_match(glob, v.name) || (!v.alias.empty() && glob_match(glob, v.alias));
-}
-
 bool floating_constant(const SourceValue& v) {
   const bool kept = v.kind == SourceKind::constant || v.kind == SourceKind::parameter;
   return kept && v.data && is_float(v.data.dtype()) && v.reason.rfind("constant: part of the definition", 0) != 0;
 }
 
-[[noreturn]] void no_match(const SourceGraph& g, const std::string& flag, const std::string& glob) {
-  std::vector<std::string> names;
-  for (const SourceValue& v : g.values) {
-    if (v.kind != SourceKind::parameter) continue;
-    names.push_back(v.name);
-    if (!v.alias.empty()) names.push_back(v.alias);
+// Those that begin as the glob does, for as long as any does: at most three.
+std::vector<std::string> beginning_alike(const std::string& glob, std::vector<std::string> names) {
+  for (size_t n = std::min(glob.size(), glob.find_first_of("*?[")); n >= 3; --n) {
+    std::vector<std::string> alike;
+    std::copy_if(names.begin(), names.end(), std::back_inserter(alike),
+                 [&](const std::string& name) { return name.compare(0, n, glob, 0, n) == 0; });
+    if (alike.empty()) continue;
+    if (alike.size() > 3) alike.resize(3);
+    return alike;
   }
-  const std::string near = nearest(glob, names);
-  fail(Exit::usage, "E_GLOB", cat(flag, " '", printable(glob), "' matches no tensor of the model"),
-       near.empty() ? "`check MODEL` lists the names; patterns match whole names"
-                    : cat("did you mean '", printable(near), "'?"));
+  return {};
 }
 
 // Node scopes may start with a wrapper that weight names lack ("/model/bert/..." against "bert...."): the leading parts
@@ -112,6 +108,25 @@ std::string as_weights_are_named(const SourceGraph& g, const std::string& module
 }
 
 }  // namespace
+
+bool names_value(const std::string& glob, const SourceValue& v) {
+  return glob == v.name || glob_match(glob, v.name) || (!v.alias.empty() && glob_match(glob, v.alias));
+}
+
+void fail_unmatched(const SourceGraph& g, const std::string& flag, const std::string& glob) {
+  std::vector<std::string> names;
+  for (const SourceValue& v : g.values) {
+    if (v.kind != SourceKind::parameter) continue;
+    names.push_back(v.name);
+    if (!v.alias.empty()) names.push_back(v.alias);
+  }
+  const std::string near = nearest(glob, names);
+  const std::vector<std::string> alike = beginning_alike(glob, std::move(names));
+  fail(Exit::usage, "E_GLOB", cat(flag, " '", printable(glob), "' matches no tensor of the model"),
+       !near.empty() ? cat("did you mean '", printable(near), "'?")
+                     : cat("`check MODEL` lists the names; patterns match whole names",
+                           alike.empty() ? "" : cat("; nearest: ", printable(join(alike, ", ")))));
+}
 
 void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes) {
   const auto consumers = g.consumers();
@@ -173,7 +188,7 @@ void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs) {
   for (const std::string& glob : globs) {
     bool any = false;
     for (SourceValue& v : g.values) {
-      if (v.kind == SourceKind::temp || !matches(glob, v)) continue;
+      if (v.kind == SourceKind::temp || !names_value(glob, v)) continue;
       const bool exact = glob == v.name || glob == v.alias;
       if (!floating_constant(v)) {
         if (exact) {
@@ -192,7 +207,7 @@ void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs) {
       v.trainable = true;
       v.reason = cat("made trainable by '", glob, "' (", v.reason, ")");
     }
-    if (!any) no_match(g, "--trainable", glob);
+    if (!any) fail_unmatched(g, "--trainable", glob);
   }
 }
 
@@ -202,15 +217,15 @@ void apply_freeze(SourceGraph& g, const ImportOptions& options) {
   for (const std::string& glob : options.freeze) {
     bool any = false;
     for (size_t i = 0; i < g.values.size(); ++i) {
-      if (!floating_constant(g.values[i]) || !matches(glob, g.values[i])) continue;
+      if (!floating_constant(g.values[i]) || !names_value(glob, g.values[i])) continue;
       any = true;
       frozen.emplace(master(i), glob);
     }
-    if (!any) no_match(g, "--freeze", glob);
+    if (!any) fail_unmatched(g, "--freeze", glob);
   }
   for (size_t i = 0; i < g.values.size(); ++i) {
     for (const std::string& glob : options.trainable) {
-      if (matches(glob, g.values[i])) frozen.erase(master(i));
+      if (names_value(glob, g.values[i])) frozen.erase(master(i));
     }
   }
   for (size_t i = 0; i < g.values.size(); ++i) {

@@ -9,6 +9,11 @@
 
 namespace amp {
 
+// Whether a glob names a value, by its own name or its alias. A name with characters of a pattern matches itself too.
+bool names_value(const std::string& glob, const SourceValue& v);
+// E_GLOB: a glob that matches nothing, with the parameters whose names are nearest.
+[[noreturn]] void fail_unmatched(const SourceGraph& g, const std::string& flag, const std::string& glob);
+
 // Aliases for parameters whose own name the exporter lost ("onnx::MatMul_470", "val_72", "461"), from the module of
 // the node that uses them. scopes: per node, importer/build.h. An alias is no other value's name or alias.
 void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes);

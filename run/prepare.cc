@@ -130,12 +130,14 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   out.outputs = values_of(g, out.objective.losses);
   require_known_operators(g, out.outputs);
   out.trainable = make_trainable(spec, g, out.outputs, log);
+  if (job == Job::train) out.groups = group_parameters(spec, out.model.layers, g);
   return out;
 }
 
 std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host, Aim aim) {
   set_threads(spec);
   asked_losses(spec);
+  asked_groups(spec);
   auto run = std::make_unique<PreparedRun>();
   run->spec = spec;
   run->host = host;

@@ -11,6 +11,7 @@
 #include "run/host.h"
 #include "run/objective.h"
 #include "run/output_folder.h"
+#include "run/param_groups.h"
 #include "run/surgery.h"
 #include "trainer/trainer.h"
 
@@ -30,6 +31,7 @@ struct ReadyModel {
   Objective objective;
   std::vector<int> outputs;  // that the losses read
   Trainable trainable;
+  ParamGroups groups;
 };
 // `facts` and the same settings give the same model, whatever has become of the data.
 ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataFacts& facts, const Log& log);

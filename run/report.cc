@@ -144,6 +144,7 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
   j["model_sha256"] = config.fixed.at("model");
   j["model_nodes"] = model.graph.nodes.size();
   j["labels"] = classes;
+  j["groups"] = nlohmann::json::parse(facts.groups);
   j["precision"] = {{"dtype", plan.any_low() ? std::string(name_of(plan.low)) : "float32"},
                     {"fingerprint", plan.fingerprint},
                     {"warnings", plan.warnings}};

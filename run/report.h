@@ -30,6 +30,7 @@ struct RunFacts {
   std::optional<double> first_step_seconds;   // from the start of the process to the end of its first step
   std::optional<PluginMemory> device_memory;  // of a GPU, when training ended
   std::optional<UpdateProfile> update;        // --profile on a GPU
+  std::string groups = "{}";                  // groups_json()
 };
 
 // run.json: effective configuration, hashes, metrics before and after, timing, versions.

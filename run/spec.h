@@ -95,6 +95,8 @@ struct RunSpec {
   double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
   double weight_decay = 0;
   Text decay_exclude = "auto";
+  Texts param_group;       // "GLOB: lr=1e-5, weight_decay=0": docs/optimizers.md
+  double layer_decay = 1;  // 1: none
   double max_grad_norm = 1;
   Text clip_mode = "norm";
   double ema_decay = 0;

@@ -56,6 +56,7 @@ void begin(Training& t) {
   PreparedRun& run = t.run;
   require_room(t.options, run.graph(), run.config, run.data);
   t.session = with_advice(t, [&] { return std::make_unique<Session>(run.graph(), t.options); });
+  apply_groups(run.ready.groups, t.session->layout());
   const Tensors batch = first_batch(run);
   const Losses& losses = run.config.objective.losses;
   with_advice(t, [&] { t.session->prepare(losses, batch); });
@@ -66,6 +67,8 @@ void begin(Training& t) {
   write_export_record(t.work(), run, *t.session);
   if (run.spec.profile) profile(t, batch);
   describe_start(*t.session, run.plan, run.config, run.data.train->size());
+  tell_groups(run.ready.groups, run.spec, t.session->layout(), run.host.log);
+  t.report.facts.groups = groups_json(run.ready.groups, t.session->layout());
   write_report(t, t.work(), false);
 }
 

@@ -34,6 +34,17 @@ std::vector<Setting> optimizer_settings() {
       setting("decay_exclude", &RunSpec::decay_exclude, "auto: biases and normalisation weights are not decayed.")
           .one_of({"auto", "none"})
           .read_by(kTrain),
+      setting("param_group", &RunSpec::param_group,
+              "Parameters with a lr, lr_scale, weight_decay of their own, or freeze=true (repeatable; later ones win).")
+          .shown_as("GLOB: KEY=VALUE,...")
+          .as_json()
+          .read_by(kTrain),
+      setting("layer_decay", &RunSpec::layer_decay,
+              "Learning rate of a layer in multiples of that of the layer above it, down from the head; 1: the same.")
+          .above(0)
+          .at_most(1)
+          .read_by(kTrain)
+          .also({"layerwise_lr_decay"}),
       setting("max_grad_norm", &RunSpec::max_grad_norm, "Clip gradients to this (after unscaling); 0: no clipping.")
           .at_least(0)
           .read_by(kTrain)

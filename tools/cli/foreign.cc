@@ -71,7 +71,6 @@ static constexpr std::array kForeign{
     std::pair{"pretrained", "the weights are those of MODEL.onnx"},
     std::pair{"initial_checkpoint", "the weights are those of MODEL.onnx"},
     std::pair{"opt_betas", "use --adam_beta1 and --adam_beta2"},
-    std::pair{"layer_decay", "not built"},
     std::pair{"warmup_epochs", "use --warmup_steps; below 1 it is the share of all steps"},
     std::pair{"warmup_lr", "the warm-up starts at 0"},
     std::pair{"min_lr", "the schedules end at 0"},

@@ -1,0 +1,52 @@
+// Parameter groups: what --param_group and --layer_decay come to for each parameter.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "importer/layer_depths.h"
+#include "run/spec.h"
+#include "trainer/flat_layout.h"
+
+namespace amp {
+
+// A row of --param_group: "GLOB: lr=1e-5, weight_decay=0", or {"params": "GLOB", "lr": 1e-5}.
+struct ParamGroup {
+  std::string glob;
+  std::optional<double> lr;        // its peak; it follows the schedule
+  std::optional<double> lr_scale;  // times the schedule's
+  std::optional<double> weight_decay;
+  std::optional<bool> freeze;
+};
+// Usage errors E_FLAG_VALUE, E_FLAG_RANGE for what does not read as one.
+std::vector<ParamGroup> asked_groups(const RunSpec& spec);
+
+struct ParamGroups {
+  struct Own {  // what a parameter has in the place of the run's
+    double lr_factor = 1;
+    std::optional<double> weight_decay;
+    int depth = 0;  // below the head
+  };
+  std::vector<ParamGroup> rows;
+  std::vector<std::set<std::string>> members;  // of each row, by the name of their chunk
+  double layer_decay = 1;
+  LayerDepths layers;
+  std::map<std::string, Own> own;  // by the name of a chunk
+};
+
+// Of a model with its head and adapters; freezes what rows freeze. E_GLOB for a glob that matches nothing,
+// E_LAYER_DECAY when no layers are found.
+ParamGroups group_parameters(const RunSpec& spec, const LayerDepths& layers, SourceGraph& graph);
+
+void apply_groups(const ParamGroups& groups, FlatLayout& layout);
+
+// A line for each row and for the layers; in full, and each parameter, as details.
+void tell_groups(const ParamGroups& groups, const RunSpec& spec, const FlatLayout& layout, const Log& log);
+// {"param_group": [...], "layer_decay": [...]}, with what falls into each: for run.json.
+std::string groups_json(const ParamGroups& groups, const FlatLayout& layout);
+
+}  // namespace amp
