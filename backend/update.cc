@@ -67,12 +67,13 @@ void OptimizerConfig::validate() const {
   const RuleSettings& s = settings;
   for (const RuleKey& k : rule_keys(rule)) {
     const double x = s.*k.value;
-    const std::string range =
-        k.high < kNoLimit ? cat("a number in [", k.low, ", ", k.high, ")") : cat("a number >= ", k.low);
+    const std::string range = k.truth             ? "true or false"
+                              : k.high < kNoLimit ? cat("a number in [", k.low, ", ", k.high, ")")
+                                                  : cat("a number >= ", k.low);
     const std::string flag = k.flag.empty() ? cat("optim_args ", k.name) : std::string(k.flag);
-    require(x >= k.low && x < k.high, flag.c_str(), x, range.c_str());
+    require(k.truth ? x == 0 || x == 1 : x >= k.low && x < k.high, flag.c_str(), x, range.c_str());
   }
-  require(!s.nesterov || rule != "sgd" || s.momentum > 0, "momentum", s.momentum,
+  require(!s.nesterov || (rule != "sgd" && rule != "lars") || s.momentum > 0, "momentum", s.momentum,
           "a number above 0: --nesterov needs it");
   require(!s.nesterov || s.dampening == 0, "optim_args dampening", s.dampening, "0: --nesterov needs it");
   require(weight_decay >= 0 && std::isfinite(weight_decay), "weight_decay", weight_decay, "a number >= 0");

@@ -109,7 +109,7 @@ class DeviceUpdate : public LossTerms {
   // All that a checkpoint keeps; each waits for the device.
   virtual UpdateState state() = 0;
   virtual void set_state(const ScaleState& scale, int64_t applied) = 0;
-  enum class Moment : uint8_t { m, v, ema };
+  enum class Moment : uint8_t { m, v, u, ema };
   virtual std::optional<Tensor> moment(Moment which) = 0;  // (elements), on the device; empty when not kept
 };
 

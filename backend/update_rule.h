@@ -4,7 +4,7 @@
 //   struct Lion {
 //     static constexpr std::string_view name = "lion";
 //     static constexpr RuleKey keys[] = {...};               // what it may be set to, with its reference's defaults
-//     static int moments(const RuleSettings&);               // spans of state it keeps: 0, 1 or 2
+//     static int moments(const RuleSettings&);               // spans of state it keeps: 0 to 3
 //     template <class F>
 //     static void visit(const RuleSettings&, F&& f);         // f(Element{}) with the variant that is asked for
 //   };
@@ -19,6 +19,14 @@
 //     template <class T> HD static Scalars<T> scalars(const RuleSettings&, const RuleStep&);
 //     template <class T> HD static T move(const Scalars<T>&, T p, T g, T& m, T& v);       // returns the new p
 //   };
+//
+// With three moments move() takes a last T& u. A rule that needs norms of a whole tensor (LAMB) says so by `measures`:
+//
+//     static constexpr bool measures = true;
+//     template <class T> HD static RuleTerms<T> measure(const Scalars<T>&, T p, T g, T m, T v);   // changes nothing
+//
+// A pass over the tensor sums the squares of both terms before any element moves; the scalars that measure() is given
+// are those of norms 0.
 #pragma once
 
 #include <cmath>
@@ -32,15 +40,18 @@
 namespace amp {
 
 constexpr int kRuleFacts = 4;
+constexpr int kRuleNorms = 2;
 
 // What the rules may be set to; each reads what its keys name.
 struct RuleSettings {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double momentum = 0, dampening = 0;
   bool nesterov = false;
-  double alpha = 0.99;                           // decay of the mean of squares
-  double momentum_decay = 0.004;                 // nadam
-  double lr_decay = 0, initial_accumulator = 0;  // adagrad
+  double alpha = 0.99;                                           // decay of the mean of squares
+  double momentum_decay = 0.004;                                 // nadam
+  double lr_decay = 0, initial_accumulator = 0;                  // adagrad
+  double amsgrad = 0, centered = 0;                              // truth values: 0 or 1
+  double trust_coeff = 0.001, trust_clip = 0, always_adapt = 0;  // lars, lamb; the last two are truth values
 };
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
@@ -51,18 +62,45 @@ struct RuleKey {
   double RuleSettings::*value;
   double initial, low, high;
   std::string_view flag = {};  // a flag of its own that sets it too
+  bool truth = false;          // 0 or 1
 };
+
+constexpr RuleKey truth_key(std::string_view name, double RuleSettings::*value) {
+  return {name, value, 0, 0, 2, {}, true};
+}
 
 constexpr RuleKey kBeta1{"beta1", &RuleSettings::beta1, 0.9, 0, 1, "adam_beta1"};
 constexpr RuleKey kBeta2{"beta2", &RuleSettings::beta2, 0.999, 0, 1, "adam_beta2"};
 constexpr RuleKey kEps{"eps", &RuleSettings::eps, 1e-8, 0, kNoLimit, "adam_epsilon"};
 constexpr RuleKey kMomentum{"momentum", &RuleSettings::momentum, 0, 0, 1, "momentum"};
+constexpr RuleKey kTrustClip = truth_key("trust_clip", &RuleSettings::trust_clip);
+constexpr RuleKey kAlwaysAdapt = truth_key("always_adapt", &RuleSettings::always_adapt);
 
 struct RuleStep {
   double lr = 0;     // the schedule's, times the span's factor
   double decay = 0;  // weight decay; 0 where the span has none
   double facts[kRuleFacts] = {};
+  double norms[kRuleNorms] = {};  // of the tensor, where the rule measures
 };
+
+template <class T>
+struct RuleTerms {
+  T first, second;
+};
+
+template <class Element>
+constexpr bool kMeasures = requires {
+  Element::measures;
+};
+
+template <class Element, class T>
+AMP_INLINE HD inline T move_element(const typename Element::template Scalars<T>& c, T p, T g, T& m, T& v, T& u) {
+  if constexpr (Element::moments > 2) {
+    return Element::template move<T>(c, p, g, m, v, u);
+  } else {
+    return Element::template move<T>(c, p, g, m, v);
+  }
+}
 
 // What a rule of one formula, whatever its settings, is made of.
 template <class Element>

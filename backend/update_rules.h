@@ -9,6 +9,8 @@
 #include "backend/rules/adagrad.h"
 #include "backend/rules/adam.h"
 #include "backend/rules/adamax.h"
+#include "backend/rules/lamb.h"
+#include "backend/rules/lars.h"
 #include "backend/rules/lion.h"
 #include "backend/rules/nadam.h"
 #include "backend/rules/radam.h"
@@ -18,8 +20,8 @@
 
 namespace amp {
 
-using UpdateRules =
-    std::tuple<Sgd, Adam, AdamW, Adamax, NAdam, NAdamW, RAdam, RAdamW, Adagrad, Adadelta, Rmsprop, RmspropTf, Lion>;
+using UpdateRules = std::tuple<Sgd, Adam, AdamW, Adamax, NAdam, NAdamW, RAdam, RAdamW, Adagrad, Adadelta, Rmsprop,
+                               RmspropTf, Lion, Lamb, Lars>;
 
 // Calls f(Rule{}) with the rule of that name.
 template <class F>
@@ -37,6 +39,14 @@ inline int moments_of(std::string_view name, const RuleSettings& settings) {
   int n = 0;
   with_update_rule(name, [&](auto rule) { n = rule.moments(settings); });
   return n;
+}
+
+// Whether it needs norms of whole tensors.
+inline bool rule_measures(std::string_view name, const RuleSettings& settings) {
+  bool yes = false;
+  with_update_rule(name,
+                   [&](auto rule) { rule.visit(settings, [&]<class Element>(Element) { yes = kMeasures<Element>; }); });
+  return yes;
 }
 
 }  // namespace amp

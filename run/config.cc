@@ -36,7 +36,8 @@ OptimizerConfig optimizer_config(const RunSpec& spec) {
   c.rule = update_rule_from_name(spec.optimizer);
   std::map<std::string, double> given;
   for (const auto& [name, text] : parse_arguments("optim_args", spec.optim_args)) {
-    const std::optional<double> x = parse_number(text);
+    std::optional<double> x = parse_number(text);
+    if (const std::optional<bool> truth = parse_bool(text); !x && truth) x = *truth ? 1 : 0;
     if (!x) fail(Exit::usage, "E_FLAG_VALUE", cat("--optim_args ", name, ": '", printable(text), "' is no number"));
     given[name] = *x;
   }

@@ -11,8 +11,10 @@ namespace amp {
 
 namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr std::pair<const char*, DeviceUpdate::Moment> kMoments[] = {
-    {"m", DeviceUpdate::Moment::m}, {"v", DeviceUpdate::Moment::v}, {"ema", DeviceUpdate::Moment::ema}};
+constexpr std::pair<const char*, DeviceUpdate::Moment> kMoments[] = {{"m", DeviceUpdate::Moment::m},
+                                                                     {"v", DeviceUpdate::Moment::v},
+                                                                     {"u", DeviceUpdate::Moment::u},
+                                                                     {"ema", DeviceUpdate::Moment::ema}};
 }  // namespace
 
 UpdateSpec describe_update(const Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,

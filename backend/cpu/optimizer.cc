@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "backend/cpu/update_loops.h"
 #include "backend/update_rules.h"
 
 namespace amp {
@@ -23,6 +22,7 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
   const Dims dims{elements};
   if (config_.moments() > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (config_.moments() > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
+  if (config_.moments() > 2) u_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (config_.ema_decay != 0) {
     ema_ = HostTensor::zeros(DTypeOf<T>::value, dims);
     for (const UpdateSpan& s : spans_) std::copy_n(params + s.begin, s.count, ema_.as_mutable<T>() + s.begin);
@@ -31,7 +31,8 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
 
 template <class T>
 T* Optimizer<T>::moment(DeviceUpdate::Moment which) {
-  HostTensor& t = which == DeviceUpdate::Moment::m ? m_ : which == DeviceUpdate::Moment::v ? v_ : ema_;
+  using Moment = DeviceUpdate::Moment;
+  HostTensor& t = which == Moment::m ? m_ : which == Moment::v ? v_ : which == Moment::u ? u_ : ema_;
   return t ? t.as_mutable<T>() : nullptr;
 }
 
@@ -64,6 +65,47 @@ GradStats Optimizer<T>::inspect(const T* grads, double scale) const {
 }
 
 template <class T>
+kernel::ShardSpans<T> Optimizer<T>::spans_of(const Shard& s, T* params, const T* grads) {
+  const auto of = [&](DeviceUpdate::Moment which) {
+    T* const span = moment(which);
+    return span ? span + s.begin : nullptr;
+  };
+  using Moment = DeviceUpdate::Moment;
+  return {params + s.begin, grads + s.begin, of(Moment::m), of(Moment::v), of(Moment::u), of(Moment::ema), s.count};
+}
+
+template <class T>
+RuleStep Optimizer<T>::step_of(const Shard& s, const RuleStep& step, double lr) const {
+  const UpdateSpan& span = spans_[s.span];
+  RuleStep here = step;
+  here.lr = lr * span.lr_factor;
+  here.decay = span.weight_decay.value_or(config_.weight_decay);
+  return here;
+}
+
+template <class T>
+std::vector<RuleTerms<double>> Optimizer<T>::measure(T* params, const T* grads,
+                                                     const kernel::GradTransform<T>& transform, const RuleStep& step,
+                                                     double lr) {
+  const OptimizerConfig& c = config_;
+  if (!rule_measures(c.rule, c.settings)) return {};
+  std::vector<RuleTerms<double>> parts(shards_.size()), norms(spans_.size(), {0, 0});
+  const auto count = static_cast<int64_t>(shards_.size());
+#pragma omp parallel for schedule(static) if (count > 4)
+  for (int64_t i = 0; i < count; ++i) {
+    const Shard& s = shards_[static_cast<size_t>(i)];
+    parts[static_cast<size_t>(i)] =
+        kernel::measure(c.rule, c.settings, step_of(s, step, lr), spans_of(s, params, grads), transform);
+  }
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    norms[shards_[i].span].first += parts[i].first;
+    norms[shards_[i].span].second += parts[i].second;
+  }
+  for (RuleTerms<double>& n : norms) n = {std::sqrt(n.first), std::sqrt(n.second)};
+  return norms;
+}
+
+template <class T>
 bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStats& stats, double lr) {
   if (stats.found_inf) return false;
   ++steps_;
@@ -77,24 +119,17 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
   with_update_rule(c.rule, [&](auto rule) {
     rule.visit(c.settings, [&](auto element) { element.once(c.settings, steps_, step.facts); });
   });
-  T* const m = moment(DeviceUpdate::Moment::m);
-  T* const v = moment(DeviceUpdate::Moment::v);
-  T* const ema = moment(DeviceUpdate::Moment::ema);
+  const std::vector<RuleTerms<double>> norms = measure(params, grads, transform, step, lr);
   const auto count = static_cast<int64_t>(shards_.size());
 #pragma omp parallel for schedule(static) if (count > 4)
   for (int64_t i = 0; i < count; ++i) {
     const Shard& s = shards_[static_cast<size_t>(i)];
-    const UpdateSpan& span = spans_[s.span];
-    RuleStep here = step;
-    here.lr = lr * span.lr_factor;
-    here.decay = span.weight_decay.value_or(c.weight_decay);
-    const kernel::ShardSpans<T> at{params + s.begin,
-                                   grads + s.begin,
-                                   m ? m + s.begin : nullptr,
-                                   v ? v + s.begin : nullptr,
-                                   ema ? ema + s.begin : nullptr,
-                                   s.count};
-    kernel::move(c.rule, c.settings, here, at, transform);
+    RuleStep here = step_of(s, step, lr);
+    if (!norms.empty()) {
+      here.norms[0] = norms[s.span].first;
+      here.norms[1] = norms[s.span].second;
+    }
+    kernel::move(c.rule, c.settings, here, spans_of(s, params, grads), transform);
   }
   return true;
 }

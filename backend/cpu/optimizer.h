@@ -1,7 +1,8 @@
 // The update on the CPU: two passes over the flat spans.
 //
 //   pass 1  inspect   is any gradient non-finite (elementwise); 2-norm (sum of squares in fp64) or inf-norm
-//   pass 2  apply     unscale -> clip -> weights, moments -> EMA, fused; not run at all when pass 1 found an inf
+//   pass 2  apply     (norms of tensors first, for a rule that needs them)
+//                     unscale -> clip -> weights, moments -> EMA, fused; not run at all when pass 1 found an inf
 //
 // Work is cut into shards of a fixed number of elements whatever the thread count, and partial sums are added in shard
 // order: the same bits from any number of threads. Arithmetic and its order are torch.optim's (single-tensor CPU
@@ -10,6 +11,7 @@
 
 #include <vector>
 
+#include "backend/cpu/update_loops.h"
 #include "backend/update.h"
 #include "base/host_tensor.h"
 
@@ -45,12 +47,17 @@ class Optimizer {
     int64_t begin, count;  // elements
   };
   T inverse(double scale) const;
+  kernel::ShardSpans<T> spans_of(const Shard& s, T* params, const T* grads);
+  RuleStep step_of(const Shard& s, const RuleStep& step, double lr) const;  // with the span's rate and decay
+  // The norms of each span that the rule needs, added up in the order of its shards; empty when it needs none.
+  std::vector<RuleTerms<double>> measure(T* params, const T* grads, const kernel::GradTransform<T>& transform,
+                                         const RuleStep& step, double lr);
 
   OptimizerConfig config_;
   std::vector<UpdateSpan> spans_;
   int64_t elements_;
   std::vector<Shard> shards_;
-  HostTensor m_, v_, ema_;  // empty when they are not kept
+  HostTensor m_, v_, u_, ema_;  // empty when they are not kept
   int64_t steps_ = 0;
 };
 

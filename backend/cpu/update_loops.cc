@@ -72,6 +72,13 @@ ShardStats inspect(const T* g, int64_t n) {
 }
 
 namespace {
+template <class T>
+AMP_INLINE inline T transformed(const GradTransform<T>& a, T g) {
+  g = g * a.inv * a.clip;
+  g = g > a.limit ? a.limit : g;
+  return g < -a.limit ? -a.limit : g;
+}
+
 template <class Element, bool Ema, class T>
 void run(const ShardSpans<T>& s, const GradTransform<T>& a, const typename Element::template Scalars<T>& scalars) {
   simd([&]() AMP_INLINE {
@@ -79,26 +86,57 @@ void run(const ShardSpans<T>& s, const GradTransform<T>& a, const typename Eleme
     const T* __restrict grad = s.g;
     T* __restrict m = s.m;
     T* __restrict v = s.v;
+    T* __restrict u = s.u;
     T* __restrict ema = s.ema;
-    const T inv = a.inv, clip = a.clip, limit = a.limit, keep = a.ema_decay, rest = 1 - a.ema_decay;
+    const GradTransform<T> transform = a;
+    const T keep = a.ema_decay, rest = 1 - a.ema_decay;
     const auto c = scalars;
     const int64_t n = s.n;
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) {
-      T g = grad[i] * inv * clip;
-      g = g > limit ? limit : g;
-      g = g < -limit ? -limit : g;
+      const T g = transformed(transform, grad[i]);
       T none = 0, x;
       if constexpr (Element::moments == 0)
         x = Element::template move<T>(c, p[i], g, none, none);
       else if constexpr (Element::moments == 1)
         x = Element::template move<T>(c, p[i], g, m[i], none);
-      else
+      else if constexpr (Element::moments == 2)
         x = Element::template move<T>(c, p[i], g, m[i], v[i]);
+      else
+        x = Element::template move<T>(c, p[i], g, m[i], v[i], u[i]);
       p[i] = x;
       if constexpr (Ema) ema[i] = keep * ema[i] + rest * x;
     }
   });
+}
+
+// Squares are added in sixteen lanes, in double: the same bits on every instruction set.
+template <class Element, class T>
+RuleTerms<double> sum(const ShardSpans<T>& s, const GradTransform<T>& a,
+                      const typename Element::template Scalars<T>& scalars) {
+  constexpr int64_t kWidth = 16;
+  double first[kWidth] = {}, second[kWidth] = {};
+  simd([&]() AMP_INLINE {
+    const GradTransform<T> transform = a;
+    const auto c = scalars;
+    const auto add = [&](int64_t i, int64_t k) AMP_INLINE {
+      const T m = Element::moments > 0 ? s.m[i + k] : T(0), v = Element::moments > 1 ? s.v[i + k] : T(0);
+      const RuleTerms<T> terms = Element::template measure<T>(c, s.p[i + k], transformed(transform, s.g[i + k]), m, v);
+      first[k] += static_cast<double>(terms.first) * static_cast<double>(terms.first);
+      second[k] += static_cast<double>(terms.second) * static_cast<double>(terms.second);
+    };
+    int64_t i = 0;
+    for (; i + kWidth <= s.n; i += kWidth) {
+      for (int64_t k = 0; k < kWidth; ++k) add(i, k);
+    }
+    for (int64_t k = 0; i + k < s.n; ++k) add(i, k);
+  });
+  RuleTerms<double> out{0, 0};
+  for (int64_t k = 0; k < kWidth; ++k) {
+    out.first += first[k];
+    out.second += second[k];
+  }
+  return out;
 }
 }  // namespace
 
@@ -114,6 +152,23 @@ void move(std::string_view rule, const RuleSettings& settings, const RuleStep& s
   });
 }
 
+template <class T>
+RuleTerms<double> measure(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
+                          const ShardSpans<T>& s, const GradTransform<T>& a) {
+  RuleTerms<double> out{0, 0};
+  with_update_rule(rule, [&](auto r) {
+    r.visit(settings, [&](auto element) {
+      using Element = decltype(element);
+      if constexpr (kMeasures<Element>) out = sum<Element>(s, a, Element::template scalars<T>(settings, step));
+    });
+  });
+  return out;
+}
+
+template RuleTerms<double> measure(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<float>&,
+                                   const GradTransform<float>&);
+template RuleTerms<double> measure(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<double>&,
+                                   const GradTransform<double>&);
 template ShardStats inspect(const float*, int64_t);
 template ShardStats inspect(const double*, int64_t);
 template void move(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<float>&,

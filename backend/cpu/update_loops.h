@@ -23,6 +23,7 @@ struct ShardSpans {
   const T* g;
   T* m;    // null: not kept
   T* v;    // null: not kept
+  T* u;    // null: not kept
   T* ema;  // null: not kept
   int64_t n;
 };
@@ -40,5 +41,10 @@ struct GradTransform {
 template <class T>
 void move(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
           const GradTransform<T>& a);
+
+// Sums over a shard of the squares of what the rule measures; its scalars are those of norms 0.
+template <class T>
+RuleTerms<double> measure(std::string_view rule, const RuleSettings& settings, const RuleStep& step,
+                          const ShardSpans<T>& s, const GradTransform<T>& a);
 
 }  // namespace amp::kernel

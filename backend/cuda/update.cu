@@ -23,6 +23,7 @@ class Update final : public DeviceUpdate {
     const int64_t bytes = spec.elements * 4;
     if (spec.optimizer.moments() > 0) m_ = d_.allocate(bytes);
     if (spec.optimizer.moments() > 1) v_ = d_.allocate(bytes);
+    if (spec.optimizer.moments() > 2) u_ = d_.allocate(bytes);
     if (spec.optimizer.ema_decay != 0) {
       ema_ = d_.allocate(bytes);
       d_.copy(ema_.get(), spec.params, bytes);
@@ -54,12 +55,15 @@ class Update final : public DeviceUpdate {
     for (const ParamCache::Copy& c : copies) by_slot[c.slot].push_back(c.tensor);
     for (const auto& [slot, tensors] : by_slot) check(tensors.size() <= 2, "a parameter has at most two 16-bit copies");
     std::vector<Shard> shards;
+    std::vector<int64_t> first_shard;
     for (const UpdateSpan& s : spec_.spans) {
+      first_shard.push_back(static_cast<int64_t>(shards.size()));
       const auto mine = by_slot.find(s.slot);
       for (int64_t at = 0; at < s.count; at += kShard) {
         Shard shard;
         shard.begin = s.begin + at;
         shard.count = static_cast<int32_t>(std::min(kShard, s.count - at));
+        shard.span = static_cast<int32_t>(first_shard.size()) - 1;
         shard.weight_decay = s.weight_decay.value_or(spec_.optimizer.weight_decay);
         shard.lr_factor = s.lr_factor;
         for (size_t j = 0; mine != by_slot.end() && j < mine->second.size(); ++j) {
@@ -81,6 +85,12 @@ class Update final : public DeviceUpdate {
     recording_.reset();
     ran_ = false;
     if (n_shards_ > 0) shards_ = upload(shards);
+    if (n_shards_ > 0 && rule_measures(spec_.optimizer.rule, spec_.optimizer.settings)) {
+      first_shard.push_back(n_shards_);
+      first_shard_ = upload(first_shard);
+      measured_ = d_.allocate(static_cast<int64_t>(sizeof(RuleTerms<double>)) * n_shards_);
+      norms_ = d_.allocate(static_cast<int64_t>(sizeof(RuleTerms<double>) * spec_.spans.size()));
+    }
     if (!statistics.empty()) statistics_ = upload(statistics);
   }
 
@@ -134,7 +144,7 @@ class Update final : public DeviceUpdate {
     d_.upload(state_.get(), &s, sizeof s);
   }
   std::optional<Tensor> moment(Moment which) override {
-    const DeviceMemory& memory = which == Moment::m ? m_ : which == Moment::v ? v_ : ema_;
+    const DeviceMemory& memory = which == Moment::m ? m_ : which == Moment::v ? v_ : which == Moment::u ? u_ : ema_;
     if (!memory) return {};
     return Tensor{memory.get(), DType::f32, {spec_.elements}};
   }
@@ -200,15 +210,27 @@ class Update final : public DeviceUpdate {
     launch(d_, {1, kThreads, 256},
            Decide<Element>{on_device(), static_cast<const Part*>(parts_.get()), blocks_ + n_statistics(), rules});
     const auto f = [](const DeviceMemory& memory) { return static_cast<float*>(memory.get()); };
-    launch(d_, {std::min<int64_t>(n_shards_, int64_t{d_.multiprocessors()} * 8), kThreads, 0},
-           Apply<Element>{on_device(), static_cast<const Shard*>(shards_.get()), n_shards_, o.settings,
-                          clip && by_value ? static_cast<float>(o.max_grad_norm) : INFINITY,
-                          static_cast<float>(o.ema_decay), spec_.params, spec_.grads, f(m_), f(v_), f(ema_)});
+    const auto* shards = static_cast<const Shard*>(shards_.get());
+    const float limit = clip && by_value ? static_cast<float>(o.max_grad_norm) : INFINITY;
+    const int64_t blocks = std::min<int64_t>(n_shards_, int64_t{d_.multiprocessors()} * 8);
+    auto* norms = static_cast<RuleTerms<double>*>(norms_.get());
+    if constexpr (kMeasures<Element>) {
+      auto* parts = static_cast<RuleTerms<double>*>(measured_.get());
+      launch(d_, {blocks, kThreads, 256},
+             Measure<Element>{on_device(), shards, n_shards_, o.settings, limit, spec_.params, spec_.grads, f(m_),
+                              f(v_), parts});
+      launch(d_, {static_cast<int64_t>(spec_.spans.size()), kThreads, 256},
+             SpanNorms{parts, static_cast<const int64_t*>(first_shard_.get()), norms});
+    }
+    launch(d_, {blocks, kThreads, 0},
+           Apply<Element>{on_device(), shards, n_shards_, o.settings, limit, static_cast<float>(o.ema_decay),
+                          spec_.params, spec_.grads, f(m_), f(v_), f(u_), f(ema_), norms});
   }
 
   CudaDevice& d_;
   UpdateSpec spec_;
-  DeviceMemory m_, v_, ema_, state_, coefficients_, parts_, lr_, statistics_, counts_, shards_, ring_;
+  DeviceMemory m_, v_, u_, ema_, first_shard_, measured_, norms_, state_, coefficients_, parts_, lr_, statistics_,
+      counts_, shards_, ring_;
   volatile int64_t* seen_ = nullptr;
   int64_t blocks_ = 1, n_shards_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
   std::deque<UpdateState> told_;  // read, not yet taken

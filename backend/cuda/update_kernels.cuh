@@ -1,5 +1,5 @@
 // The kernels of the device's update (backend/update.h): two passes over the gradients' span and one block that decides
-// between them.
+// between them; norms of tensors in between for the rules that need them.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ struct Part {
 
 struct Shard {
   int64_t begin = 0;
-  int32_t count = 0;
+  int32_t count = 0, span = 0;
   double weight_decay = 0, lr_factor = 1;
   Ref copy[2];  // where element `begin` is kept in 16 bits
 };
@@ -35,6 +35,13 @@ struct Statistic {
 };
 
 DEV bool finite(float x) { return x - x == 0.0f; }
+
+// A gradient as the rule takes it: unscaled, clipped by norm, its magnitude at most `limit`.
+DEV float transformed(float g, float inverse, float clip, float limit) {
+  g = g * inverse * clip;
+  g = g > limit ? limit : g;
+  return g < -limit ? -limit : g;
+}
 
 struct ClearTerms {
   UpdateState* state;
@@ -156,6 +163,65 @@ struct Decide {
   }
 };
 
+// Before pass 2, for a rule that needs norms of tensors: the sums of squares of a shard, then of the spans.
+template <class Element>
+struct Measure {
+  static constexpr bool cooperative = true;
+  const UpdateState* state;
+  const Shard* shards;
+  int64_t n_shards;
+  RuleSettings settings;
+  float limit;
+  const float* p;
+  const float* g;
+  const float* m;
+  const float* v;
+  RuleTerms<double>* parts;  // per shard
+  DEV void operator()() const {
+    RuleStep step;
+    for (int k = 0; k < kRuleFacts; ++k) step.facts[k] = state->facts[k];
+    for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
+      const Shard s = shards[i];
+      step.lr = state->lr * s.lr_factor;
+      step.decay = s.weight_decay;
+      const auto k = Element::template scalars<float>(settings, step);
+      const float inverse = state->inverse, clip = state->clip;
+      float first = 0, second = 0;
+      for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
+        const int64_t j = s.begin + e;
+        const RuleTerms<float> terms =
+            Element::template measure<float>(k, p[j], transformed(g[j], inverse, clip, limit),
+                                             Element::moments > 0 ? m[j] : 0.0f, Element::moments > 1 ? v[j] : 0.0f);
+        first += terms.first * terms.first;
+        second += terms.second * terms.second;
+      }
+      RuleTerms<double> sum{0, 0};
+      sum.first = block_reduce(static_cast<double>(first), 0.0, Sum{}, shared_memory<double>());
+      sum.second = block_reduce(static_cast<double>(second), 0.0, Sum{}, shared_memory<double>());
+      if (thread_index() == 0) parts[i] = sum;
+    }
+  }
+};
+
+// One block a span, its shards side by side.
+struct SpanNorms {
+  static constexpr bool cooperative = true;
+  const RuleTerms<double>* parts;
+  const int64_t* first_shard;  // of each span, and the number of all
+  RuleTerms<double>* norms;
+  DEV void operator()() const {
+    const int64_t span = block_index();
+    RuleTerms<double> sum{0, 0};
+    for (int64_t i = first_shard[span] + thread_index(); i < first_shard[span + 1]; i += block_threads()) {
+      sum.first += parts[i].first;
+      sum.second += parts[i].second;
+    }
+    sum.first = block_reduce(sum.first, 0.0, Sum{}, shared_memory<double>());
+    sum.second = block_reduce(sum.second, 0.0, Sum{}, shared_memory<double>());
+    if (thread_index() == 0) norms[span] = {sqrt(sum.first), sqrt(sum.second)};
+  }
+};
+
 // Pass 2: everything that changes, once through memory. A block takes a shard at a time.
 template <class Element>
 struct Apply {
@@ -168,7 +234,9 @@ struct Apply {
   const float* g;
   float* m;
   float* v;
+  float* u;
   float* ema;
+  const RuleTerms<double>* norms;  // per span, where the rule measures
   DEV void operator()() const {
     if (state->found_inf) return;
     RuleStep step;
@@ -177,27 +245,31 @@ struct Apply {
       const Shard s = shards[i];
       step.lr = state->lr * s.lr_factor;
       step.decay = s.weight_decay;
+      if constexpr (kMeasures<Element>) {
+        step.norms[0] = norms[s.span].first;
+        step.norms[1] = norms[s.span].second;
+      }
       const auto k = Element::template scalars<float>(settings, step);
       const float inverse = state->inverse, clip = state->clip;
       // Four at a time: shards and copies begin at multiples of four elements; what is left of a tensor goes singly.
       const auto some = [&](auto width, int64_t e) {
         constexpr int W = decltype(width)::value;
-        float grad[W], x[W], first[W] = {}, second[W] = {}, average[W] = {};
+        float grad[W], x[W], first[W] = {}, second[W] = {}, third[W] = {}, average[W] = {};
         const int64_t at = s.begin + e;
         load_some(span(g), at, grad);
         load_some(span(p), at, x);
         if constexpr (Element::moments > 0) load_some(span(m), at, first);
         if constexpr (Element::moments > 1) load_some(span(v), at, second);
+        if constexpr (Element::moments > 2) load_some(span(u), at, third);
         if (ema) load_some(span(ema), at, average);
         for (int w = 0; w < W; ++w) {
-          grad[w] = grad[w] * inverse * clip;
-          grad[w] = grad[w] > limit ? limit : grad[w];
-          grad[w] = grad[w] < -limit ? -limit : grad[w];
-          x[w] = Element::template move<float>(k, x[w], grad[w], first[w], second[w]);
+          const float g = transformed(grad[w], inverse, clip, limit);
+          x[w] = move_element<Element>(k, x[w], g, first[w], second[w], third[w]);
         }
         store_some(span(p), at, x);
         if constexpr (Element::moments > 0) store_some(span(m), at, first);
         if constexpr (Element::moments > 1) store_some(span(v), at, second);
+        if constexpr (Element::moments > 2) store_some(span(u), at, third);
         if (ema) {
           for (int w = 0; w < W; ++w) average[w] = ema_decay * average[w] + (1 - ema_decay) * x[w];
           store_some(span(ema), at, average);

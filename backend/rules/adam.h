@@ -1,5 +1,6 @@
 // Adam (Kingma and Ba 2015, decay added to the gradient) and AdamW (Loshchilov and Hutter 2019, decoupled decay), as
-// torch.optim.Adam and AdamW compute them for a single tensor on the CPU.
+// torch.optim.Adam and AdamW compute them for a single tensor on the CPU. amsgrad (Reddi et al. 2018): by the largest
+// second moment so far.
 #pragma once
 
 #include "backend/update_rule.h"
@@ -7,9 +8,9 @@
 namespace amp {
 
 // NearZero: lerp's formula for a weight 1 - beta1 below one half, as torch chooses it.
-template <bool Decoupled, bool NearZero>
+template <bool Decoupled, bool NearZero, bool Amsgrad>
 struct AdamElement {
-  static constexpr int moments = 2;
+  static constexpr int moments = Amsgrad ? 3 : 2;  // m, v, the largest v
   template <class T>
   struct Scalars {
     T shrink;         // AdamW: 1 - lr * weight_decay; else 1
@@ -39,6 +40,10 @@ struct AdamElement {
   }
   template <class T>
   AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v) {
+    return move<T>(c, p, g, m, v, v);
+  }
+  template <class T>
+  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v, T& largest) {
     p *= c.shrink;
     g += c.coupled_decay * p;
     const T gap = g - m;
@@ -46,17 +51,22 @@ struct AdamElement {
     const T second = v * c.beta2 + c.beta2_weight * g * g;
     m = first;
     v = second;
-    return p - c.step * first / (std::sqrt(second) / c.bias2_sqrt + c.eps);
+    T root = second;
+    if constexpr (Amsgrad) root = largest = largest > second ? largest : second;
+    return p - c.step * first / (std::sqrt(root) / c.bias2_sqrt + c.eps);
   }
 };
 
 template <bool Decoupled>
 struct AdamFamily {
-  static constexpr RuleKey keys[] = {kBeta1, kBeta2, kEps};
-  static int moments(const RuleSettings&) { return 2; }
+  static constexpr RuleKey keys[] = {kBeta1, kBeta2, kEps, truth_key("amsgrad", &RuleSettings::amsgrad)};
+  static int moments(const RuleSettings& s) { return s.amsgrad != 0 ? 3 : 2; }
   template <class F>
   static void visit(const RuleSettings& s, F&& f) {
-    static_cast<float>(1 - s.beta1) < 0.5f ? f(AdamElement<Decoupled, true>{}) : f(AdamElement<Decoupled, false>{});
+    if (static_cast<float>(1 - s.beta1) < 0.5f)
+      s.amsgrad != 0 ? f(AdamElement<Decoupled, true, true>{}) : f(AdamElement<Decoupled, true, false>{});
+    else
+      s.amsgrad != 0 ? f(AdamElement<Decoupled, false, true>{}) : f(AdamElement<Decoupled, false, false>{});
   }
 };
 

@@ -1,15 +1,16 @@
 // RMSprop (Tieleman and Hinton 2012). rmsprop is torch.optim.RMSprop: s = alpha s + (1 - alpha) g^2, d = g / (sqrt(s) +
 // eps), b = momentum b + d, p -= lr b. rmsprop_tf is TensorFlow's, as timm.optim.RMSpropTF: s begins at 1, eps is under
 // the root, and the learning rate enters the momentum: b = momentum b + lr d, p -= b. Decay is added to the gradient.
+// centered (Graves 2013): s less the square of the mean gradient a, which rounding must not make negative.
 #pragma once
 
 #include "backend/update_rule.h"
 
 namespace amp {
 
-template <bool TensorFlow, bool Momentum>
+template <bool TensorFlow, bool Momentum, bool Centered>
 struct RmspropElement {
-  static constexpr int moments = Momentum ? 2 : 1;  // s, b
+  static constexpr int moments = 1 + Momentum + Centered;  // s, b, a
   template <class T>
   struct Scalars {
     T decay, alpha, rest, eps, momentum, lr, first;
@@ -23,7 +24,11 @@ struct RmspropElement {
             static_cast<T>(s.momentum), static_cast<T>(step.lr), static_cast<T>(step.facts[0])};
   }
   template <class T>
-  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& s, T& b) {
+  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& s, T& second) {
+    return move<T>(c, p, g, s, second, second);  // the one that it keeps beside s
+  }
+  template <class T>
+  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& s, T& b, T& a) {
     g += c.decay * p;
     if constexpr (TensorFlow) {
       s += c.first;
@@ -31,7 +36,13 @@ struct RmspropElement {
     } else {
       s = s * c.alpha + c.rest * g * g;
     }
-    const T root = TensorFlow ? std::sqrt(s + c.eps) : std::sqrt(s) + c.eps;
+    T square = s;
+    if constexpr (Centered) {
+      a = TensorFlow ? a + (g - a) * c.rest : rule_lerp(a, g, c.rest);
+      square = s - a * a;
+      square = square < 0 ? 0 : square;
+    }
+    const T root = TensorFlow ? std::sqrt(square + c.eps) : std::sqrt(square) + c.eps;
     if constexpr (!Momentum) return p - c.lr * g / root;
     if constexpr (TensorFlow) {
       b = b * c.momentum + c.lr * g / root;
@@ -42,23 +53,30 @@ struct RmspropElement {
   }
 };
 
+constexpr RuleKey kCentered = truth_key("centered", &RuleSettings::centered);
+
 template <bool TensorFlow>
 struct RmspropFamily {
-  static int moments(const RuleSettings& s) { return s.momentum != 0 ? 2 : 1; }
+  static int moments(const RuleSettings& s) { return 1 + (s.momentum != 0) + (s.centered != 0); }
   template <class F>
   static void visit(const RuleSettings& s, F&& f) {
-    s.momentum != 0 ? f(RmspropElement<TensorFlow, true>{}) : f(RmspropElement<TensorFlow, false>{});
+    if (s.momentum != 0)
+      s.centered != 0 ? f(RmspropElement<TensorFlow, true, true>{}) : f(RmspropElement<TensorFlow, true, false>{});
+    else
+      s.centered != 0 ? f(RmspropElement<TensorFlow, false, true>{}) : f(RmspropElement<TensorFlow, false, false>{});
   }
 };
 
 struct Rmsprop : RmspropFamily<false> {
   static constexpr std::string_view name = "rmsprop";
-  static constexpr RuleKey keys[] = {{"alpha", &RuleSettings::alpha, 0.99, 0, 1}, kEps, kMomentum};
+  static constexpr RuleKey keys[] = {{"alpha", &RuleSettings::alpha, 0.99, 0, 1}, kEps, kMomentum, kCentered};
 };
 struct RmspropTf : RmspropFamily<true> {
   static constexpr std::string_view name = "rmsprop_tf";
-  static constexpr RuleKey keys[] = {
-      {"alpha", &RuleSettings::alpha, 0.9, 0, 1}, {"eps", &RuleSettings::eps, 1e-10, 0, kNoLimit}, kMomentum};
+  static constexpr RuleKey keys[] = {{"alpha", &RuleSettings::alpha, 0.9, 0, 1},
+                                     {"eps", &RuleSettings::eps, 1e-10, 0, kNoLimit},
+                                     kMomentum,
+                                     kCentered};
 };
 
 }  // namespace amp

@@ -7,15 +7,22 @@ std::vector<Setting> optimizer_settings() {
   return {
       setting("optimizer", &RunSpec::optimizer, "Update rule; adamw decays weights apart from the gradient.")
           .one_of(optimizer_choices())
-          .same({{"adamw_torch", "adamw"}, {"adamw_torch_fused", "adamw"}, {"adamw_hf", "adamw"}, {"momentum", "sgd"}})
+          .same({{"adamw_torch", "adamw"},
+                 {"adamw_torch_fused", "adamw"},
+                 {"adamw_hf", "adamw"},
+                 {"momentum", "sgd"},
+                 {"rmsproptf", "rmsprop_tf"}})
           .read_by(kTrain)
           .also({"optim", "opt"}),
       setting("optim_args", &RunSpec::optim_args, "Settings of the update rule by name: docs/optimizers.md.")
           .shown_as("KEY=VALUE,...")
           .read_by(kTrain),
       setting("lr", &RunSpec::lr, "Peak learning rate.").at_least(0).read_by(kTrain).also({"learning_rate", "l"}),
-      setting("momentum", &RunSpec::momentum, "Momentum of sgd and rmsprop.").at_least(0).below(1).read_by(kTrain),
-      setting("nesterov", &RunSpec::nesterov, "Nesterov momentum in sgd.").read_by(kTrain),
+      setting("momentum", &RunSpec::momentum, "Momentum of sgd, lars and rmsprop.")
+          .at_least(0)
+          .below(1)
+          .read_by(kTrain),
+      setting("nesterov", &RunSpec::nesterov, "Nesterov momentum in sgd and lars.").read_by(kTrain),
       setting("adam_beta1", &RunSpec::adam_beta1, "Decay of the first moment.")
           .at_least(0)
           .below(1)

@@ -46,8 +46,26 @@ std::vector<UpdateSetting> update_settings() {
     if (rule_settings(name, {}).momentum == 0 && name.rfind("rmsprop", 0) == 0) {
       other.settings.momentum = 0.9;
       out.push_back({name + " with momentum", other, dynamic});
+      other.settings.centered = 1;
+      out.push_back({name + ", centered, with momentum", other, dynamic});
+      other.settings.momentum = 0;
+      out.push_back({name + ", centered", other, dynamic});
     }
   }
+  c = {};
+  c.settings.amsgrad = 1;
+  c.weight_decay = 0.1;
+  c.ema_decay = 0.9;
+  out.push_back({"adamw, AMSGrad", c, dynamic});
+  c.rule = "lamb";
+  c.settings = rule_settings("lamb", {{"always_adapt", 1}, {"trust_clip", 1}});
+  c.clip_mode = ClipMode::value;
+  c.max_grad_norm = 0.05;
+  out.push_back({"lamb, always adapted and clipped", c, dynamic});
+  c.rule = "lars";
+  c.settings = rule_settings("lars", {{"momentum", 0.9}, {"trust_coeff", 0.5}});
+  c.settings.nesterov = true;
+  out.push_back({"lars, Nesterov", c, dynamic});
   return out;
 }
 
@@ -147,8 +165,10 @@ void check_update(Device& device, const UpdateSetting& s) {
   const HostTensor weights = device.read(Tensor{p.get(), DType::f32, {n}});
   same(weights, params, 2e-6);
   const auto state = optimizer.state();
-  for (const auto& [which, name] :
-       {std::pair{DeviceUpdate::Moment::m, "m"}, {DeviceUpdate::Moment::v, "v"}, {DeviceUpdate::Moment::ema, "ema"}}) {
+  for (const auto& [which, name] : {std::pair{DeviceUpdate::Moment::m, "m"},
+                                    {DeviceUpdate::Moment::v, "v"},
+                                    {DeviceUpdate::Moment::u, "u"},
+                                    {DeviceUpdate::Moment::ema, "ema"}}) {
     const auto span = update->moment(which);
     CHECK(span.has_value() == (state.count(std::string(name) + "/w") != 0));
     if (!span) continue;

@@ -32,8 +32,10 @@ class LaidOut : public Optimizer<T> {
   }
 
  private:
-  static constexpr std::pair<const char*, DeviceUpdate::Moment> kMoments[] = {
-      {"m", DeviceUpdate::Moment::m}, {"v", DeviceUpdate::Moment::v}, {"ema", DeviceUpdate::Moment::ema}};
+  static constexpr std::pair<const char*, DeviceUpdate::Moment> kMoments[] = {{"m", DeviceUpdate::Moment::m},
+                                                                              {"v", DeviceUpdate::Moment::v},
+                                                                              {"u", DeviceUpdate::Moment::u},
+                                                                              {"ema", DeviceUpdate::Moment::ema}};
   FlatLayout layout_;
 };
 

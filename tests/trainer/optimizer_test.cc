@@ -44,7 +44,7 @@ OptimizerConfig config_of(const json& c) {
       given["beta1"] = value[0];
       given["beta2"] = value[1];
     } else if (name != "lr" && name != "weight_decay" && name != "nesterov") {
-      given[name] = value;
+      given[name] = value.is_boolean() ? value.get<bool>() : value.get<double>();
     }
   }
   o.settings = rule_settings(o.rule, given);

@@ -70,9 +70,10 @@ void training_rules(Options& o) {
     contradict(o, "resume", "overwrite", "one continues the run in --output_dir, the other discards it",
                "give one of them");
   }
-  if (o.flag("nesterov") && (o.str("optimizer") != "sgd" || o.num("momentum") == 0)) {
-    contradict(o, "nesterov", o.str("optimizer") != "sgd" ? "optimizer" : "momentum",
-               "Nesterov momentum needs sgd with a momentum", "add --optimizer sgd --momentum 0.9");
+  const bool descent = o.str("optimizer") == "sgd" || o.str("optimizer") == "lars";
+  if (o.flag("nesterov") && (!descent || o.num("momentum") == 0)) {
+    contradict(o, "nesterov", !descent ? "optimizer" : "momentum",
+               "Nesterov momentum needs sgd or lars with a momentum", "add --optimizer sgd --momentum 0.9");
   }
   for (const std::string_view name : {"momentum", "adam_beta1", "adam_beta2", "adam_epsilon"}) {
     if (o.source(name) != Source::command_line || optimizer_reads(o.str("optimizer"), name)) continue;

@@ -40,6 +40,19 @@ CASES = {
     "rmsprop_tf_momentum": ("rmsprop_tf", dict(lr=0.01, alpha=0.95, momentum=0.9, eps=1e-3), {}),
     "lion": ("lion", dict(lr=0.003, weight_decay=0.1), {}),
     "lion_betas": ("lion", dict(lr=0.003, betas=(0.5, 0.8)), dict(norm=1.0)),
+    "adam_amsgrad": ("adam", dict(lr=0.02, weight_decay=0.1, amsgrad=True), {}),
+    "adamw_amsgrad": ("adamw", dict(lr=0.02, weight_decay=0.1, betas=(0.4, 0.8), amsgrad=True), dict(norm=1.0)),
+    "rmsprop_centered": ("rmsprop", dict(lr=0.01, alpha=0.9, weight_decay=0.1, centered=True), {}),
+    "rmsprop_centered_momentum": ("rmsprop", dict(lr=0.01, momentum=0.8, eps=1e-5, centered=True), {}),
+    "rmsprop_tf_centered": ("rmsprop_tf", dict(lr=0.01, weight_decay=0.1, centered=True), {}),
+    "rmsprop_tf_centered_momentum": ("rmsprop_tf", dict(lr=0.01, momentum=0.8, eps=1e-3, centered=True), {}),
+    "lamb": ("lamb", dict(lr=0.02, weight_decay=0.1), {}),
+    "lamb_adapt": ("lamb", dict(lr=0.02, betas=(0.4, 0.95), eps=1e-4, always_adapt=True, trust_clip=True), dict(norm=1.0)),
+    "lamb_groups": ("lamb", dict(lr=0.02, weight_decay=0.1), {}),
+    "lars": ("lars", dict(lr=0.2, trust_coeff=0.5, weight_decay=0.1), {}),
+    "lars_momentum": ("lars", dict(lr=0.05, momentum=0.9, dampening=0.3, weight_decay=0.1, trust_coeff=0.3), dict(norm=1.0)),
+    "lars_nesterov": ("lars", dict(lr=0.02, momentum=0.9, nesterov=True, weight_decay=0.1, trust_coeff=0.3, eps=1e-3), {}),
+    "larc": ("lars", dict(lr=0.05, momentum=0.9, trust_coeff=0.02, trust_clip=True, always_adapt=True), {}),
     "sgd_groups": ("sgd", dict(lr=0.05, momentum=0.9, weight_decay=0.1), {}),
     "adamw_groups": ("adamw", dict(lr=0.02, weight_decay=0.1), dict(norm=1.0)),
 }
@@ -57,7 +70,10 @@ def kinds():
     for name, c in {"sgd": o.SGD, "adam": o.Adam, "adamw": o.AdamW, "adamax": o.Adamax, "nadam": o.NAdam, "radam": o.RAdam,
                     "adagrad": o.Adagrad, "adadelta": o.Adadelta, "rmsprop": o.RMSprop}.items():  # fmt: skip
         found[name] = lambda p, c=c, **k: c(p, foreach=False, **k)
-    return {**found, "rmsprop_tf": timm.optim.RMSpropTF, "lion": lambda p, **k: timm.optim.Lion(p, foreach=False, **k)}
+    for name, c in {"rmsprop_tf": timm.optim.RMSpropTF, "lars": timm.optim.Lars}.items():
+        found[name] = lambda p, c=c, **k: c(p, foreach=False, **k)
+    found["lamb"] = lambda p, **k: timm.optim.Lamb(p, foreach=False, max_grad_norm=None, **k)
+    return {**found, "lion": lambda p, **k: timm.optim.Lion(p, foreach=False, **k)}
 
 
 KINDS = kinds()
