@@ -84,6 +84,7 @@ struct UpdateState {
   float inverse = 1, clip = 1;  // 1 / used_scale; the norm's clipping coefficient
   double norm = 0;              // of the unscaled gradients
   double lr = 0;
+  double lr_scale = 1;            // of the rates that follow
   double facts[kRuleFacts] = {};  // Element::once
   int32_t found_inf = 0;
   double terms[kMaxLossTerms] = {};  // sums over the window
@@ -109,6 +110,7 @@ class DeviceUpdate : public LossTerms {
   // All that a checkpoint keeps; each waits for the device.
   virtual UpdateState state() = 0;
   virtual void set_state(const ScaleState& scale, int64_t applied) = 0;
+  virtual void set_lr_scale(double scale) = 0;  // the schedule's rates are multiplied by it
   enum class Moment : uint8_t { m, v, u, ema };
   virtual std::optional<Tensor> moment(Moment which) = 0;  // (elements), on the device; empty when not kept
 };

@@ -100,6 +100,9 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.schedule.lr = spec.lr;
   c.schedule.total_steps = c.max_steps;
   c.schedule.warmup_steps = spec.warmup_steps;
+  if (Plateau::asked(c.schedule) && !data.val)
+    fail(Exit::usage, "E_USAGE", "--lr_scheduler reduce_lr_on_plateau goes by evaluations, and there are none",
+         "give --val FILE, or --val_split 0.1");
   c.eval_batch_size = spec.evaluation_rows();
   c.eval_steps = spec.eval_steps;
   c.save_steps = spec.save_steps;

@@ -9,6 +9,7 @@
 #include "trainer/schedules/decay.h"
 #include "trainer/schedules/linear.h"
 #include "trainer/schedules/one_cycle.h"
+#include "trainer/schedules/plateau.h"
 #include "trainer/schedules/warmup_stable_decay.h"
 
 namespace amp {
@@ -27,7 +28,8 @@ const std::vector<const ScheduleRow*>& schedule_rows() {
                                                        &kStep,
                                                        &kMultiStep,
                                                        &kExponential,
-                                                       &kNoam};
+                                                       &kNoam,
+                                                       &kReduceLrOnPlateau};
   return rows;
 }
 

@@ -49,6 +49,7 @@ class StepEngine {
   // With no step under way:
   int64_t applied_steps() const { return update_->state().applied; }
   ScaleState scale() const { return update_->state().scale; }
+  void set_lr_scale(double scale) { update_->set_lr_scale(scale); }
   // Moments and EMA per trained parameter as "m/NAME", "v/NAME", "ema/NAME"; on the CPU views that the next step
   // overwrites, as ema().
   std::map<std::string, HostTensor> state() const;

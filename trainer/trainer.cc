@@ -30,7 +30,9 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
       stop_(stop),
       config_(std::move(config)),
       engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.objective.losses, config_.max_steps),
-      skips_(config_.scale, false) {}
+      skips_(config_.scale, false) {
+  if (Plateau::asked(config_.schedule)) plateau_.emplace(config_.schedule, lower_is_better(config_.best_metric));
+}
 
 std::optional<Metrics> Trainer::evaluate() const {
   return evaluate_unless(stop_, session_, config_.objective, *val_, config_.eval_batch_size);
@@ -233,7 +235,16 @@ bool Trainer::evaluate_now(TrainResult& result) {
   line.add("samples", m.samples).add("best", better);
   MetricsLog(config_.output_dir + "/eval.jsonl", step_).write_line(line.str());
   config_.log.info(text);
+  watch_plateau(v);
   return better;
+}
+
+// All steps that were asked for are over.
+void Trainer::watch_plateau(double metric) {
+  if (!plateau_ || !plateau_->see(metric)) return;
+  engine_.set_lr_scale(plateau_->scale());
+  config_.log.info(
+      cat("no better ", config_.best_metric, " for too long: the learning rate falls to ", plateau_->lr()));
 }
 
 void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
@@ -281,6 +292,11 @@ void Trainer::save(const SamplerState& next) {
                           {"evaluation_due", evaluation_due_},
                           {"best", {{"value", best_}, {"step", best_step_}, {"evals_since", evals_since_best_}}}};
   if (session_.padding_guard().off()) state["padding_removal"] = "off";
+  if (plateau_) {
+    const Plateau::State& p = plateau_->state();
+    state["plateau"] = {
+        {"best", p.best}, {"seen", p.seen}, {"bad", p.bad}, {"cooldown", p.cooldown}, {"scale", p.scale}};
+  }
   if (initial_) {
     state["initial"] = {{"loss", initial_->loss}, {"samples", initial_->samples}, {"values", initial_->values}};
   }
@@ -307,6 +323,12 @@ void Trainer::resume(const Checkpoint& c) {
     evals_since_best_ = state.at("best").at("evals_since").get<int64_t>();
     if (state.value("padding_removal", "") == "off") session_.padding_guard().turn_off();
     evaluation_due_ = state.value("evaluation_due", false);
+    if (plateau_) {
+      const auto& p = state.at("plateau");
+      plateau_->restore({p.at("best").get<double>(), p.at("seen").get<bool>(), p.at("bad").get<int64_t>(),
+                         p.at("cooldown").get<int64_t>(), p.at("scale").get<double>()});
+      engine_.set_lr_scale(plateau_->scale());
+    }
     if (const auto it = state.find("initial"); it != state.end()) {
       Metrics m;
       m.loss = number(it->at("loss"));

@@ -16,6 +16,7 @@
 #include "trainer/checkpoint.h"
 #include "trainer/evaluate.h"
 #include "trainer/metrics_log.h"
+#include "trainer/plateau.h"
 #include "trainer/progress_state.h"
 #include "trainer/schedule.h"
 #include "trainer/session.h"
@@ -79,6 +80,7 @@ class Trainer {
   void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log);
   std::optional<Metrics> evaluate() const;  // of the current weights on val; none: stopped before its end
   bool evaluate_now(TrainResult& result);   // true: the best so far
+  void watch_plateau(double metric);
   void finish(TrainResult& result) const;
   void save(const SamplerState& next);
   bool out_of_patience() const;  // early stopping
@@ -92,6 +94,7 @@ class Trainer {
   TrainerConfig config_;
   StepEngine engine_;
   SkipWatch skips_;
+  std::optional<Plateau> plateau_;
   std::deque<LoadedWindow> pending_;  // asked for and not yet told of
   int64_t per_epoch_ = 1, first_step_ = 0;
   int64_t step_ = 0;  // attempted

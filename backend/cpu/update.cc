@@ -47,7 +47,7 @@ class CpuUpdate final : public DeviceUpdate {
     check(!done_, "a step is taken before the next one");
     const double scale = static_cast<double>(state_.scale.scale);
     state_.used_scale = state_.scale.scale;
-    state_.lr = spec_.lr ? spec_.lr(optimizer_.steps()) : 0;
+    state_.lr = spec_.lr ? spec_.lr(optimizer_.steps()) * state_.lr_scale : 0;
     GradStats stats = optimizer_.inspect(spec_.grads, scale);
     stats.found_inf |= !statistics_finite();  // an activation overflowed where no gradient shows it
     if (optimizer_.apply(spec_.params, spec_.grads, scale, stats, state_.lr)) {
@@ -70,6 +70,7 @@ class CpuUpdate final : public DeviceUpdate {
     state_.applied = applied;
     optimizer_.set_steps(applied);
   }
+  void set_lr_scale(double scale) override { state_.lr_scale = scale; }
   std::optional<Tensor> moment(Moment which) override {
     float* const p = optimizer_.moment(which);
     if (!p) return {};

@@ -143,6 +143,11 @@ class Update final : public DeviceUpdate {
     s.applied = applied;
     d_.upload(state_.get(), &s, sizeof s);
   }
+  void set_lr_scale(double scale) override {
+    UpdateState s = state();
+    s.lr_scale = scale;
+    d_.upload(state_.get(), &s, sizeof s);
+  }
   std::optional<Tensor> moment(Moment which) override {
     const DeviceMemory& memory = which == Moment::m ? m_ : which == Moment::v ? v_ : which == Moment::u ? u_ : ema_;
     if (!memory) return {};

@@ -154,7 +154,7 @@ struct Decide {
         rules.report_inf_norm && !s.found_inf ? static_cast<double>(most) * static_cast<double>(s.inverse) : sqrt(sum);
     s.clip = 1;
     if (rules.clip_norm) s.clip = clip_coefficient<float>(s.norm, rules.max_grad_norm);
-    s.lr = rules.lr[s.applied < rules.n_lr ? s.applied : rules.n_lr - 1];
+    s.lr = rules.lr[s.applied < rules.n_lr ? s.applied : rules.n_lr - 1] * s.lr_scale;
     if (!s.found_inf) {
       ++s.applied;
       Element::once(rules.settings, s.applied, s.facts);

@@ -121,6 +121,8 @@ void check_update(Device& device, const UpdateSetting& s) {
   int skipped = 0;
   float statistic = 0;
   for (int step = 0; step < 40; ++step) {
+    const double reduced = step < 30 ? 1 : 0.5;
+    if (step == 30) update->set_lr_scale(reduced);
     const float scale = scaler.scale();
     for (const Chunk& c : layout.chunks()) {
       for (int64_t i = 0; i < c.numel; ++i) grads[static_cast<size_t>(c.offset + i)] = normal(rng) * scale * 0.1f;
@@ -143,7 +145,7 @@ void check_update(Device& device, const UpdateSetting& s) {
     CHECK(seeded == scale * 0.25f);
     GradStats stats = optimizer.inspect(grads.data(), scale);
     stats.found_inf |= bad_statistic;
-    const double rate = lr[static_cast<size_t>(std::min<int64_t>(optimizer.steps(), 2))];
+    const double rate = lr[static_cast<size_t>(std::min<int64_t>(optimizer.steps(), 2))] * reduced;
     if (optimizer.apply(params.data(), grads.data(), scale, stats, rate)) statistic = static_cast<float>(step);
     const StepScale want = scaler.update(stats.found_inf);
     skipped += !want.applied;
