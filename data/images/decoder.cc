@@ -1,0 +1,104 @@
+#include "data/images/decoder.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <utility>
+
+#include "base/text.h"
+
+namespace amp {
+
+namespace {
+
+std::vector<ImageDecoder>& registered() {
+  static std::vector<ImageDecoder> all;
+  return all;
+}
+
+// Kinds that people have and that are not read, for an error that helps.
+const char* foreign_kind(std::string_view bytes) {
+  static constexpr std::array<std::pair<std::string_view, const char*>, 5> kinds{{{"GIF8", "a GIF"},
+                                                                                  {"BM", "a Windows bitmap"},
+                                                                                  {"<svg", "an SVG drawing"},
+                                                                                  {"%PDF", "a PDF"},
+                                                                                  {"<!DOCTYPE", "a web page"}}};
+  using namespace std::string_view_literals;
+  if (bytes.starts_with("II*\0"sv) || bytes.starts_with("MM\0*"sv)) return "a TIFF";
+  if (bytes.size() > 12 && bytes.substr(4, 4) == "ftyp") return "a HEIF, AVIF or video file";
+  for (const auto& [magic, name] : kinds) {
+    if (bytes.starts_with(magic)) return name;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+DecoderRegistration::DecoderRegistration(ImageDecoder decoder) { registered().push_back(std::move(decoder)); }
+
+const std::vector<const ImageDecoder*>& image_decoders() {
+  static const std::vector<const ImageDecoder*> sorted = [] {
+    std::vector<const ImageDecoder*> out;
+    for (const ImageDecoder& d : registered()) out.push_back(&d);
+    std::sort(out.begin(), out.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
+    return out;
+  }();
+  return sorted;
+}
+
+bool has_image_extension(const std::string& path) {
+  std::string extension = std::filesystem::path(path).extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return std::any_of(image_decoders().begin(), image_decoders().end(), [&](const ImageDecoder* d) {
+    return std::find(d->extensions.begin(), d->extensions.end(), extension) != d->extensions.end();
+  });
+}
+
+std::string image_kinds() {
+  std::vector<std::string> names;
+  for (const ImageDecoder* d : image_decoders()) names.push_back(d->name);
+  return join(names, ", ");
+}
+
+void EncodedImage::refuse(const std::string& why, const std::string& hint, const std::string& id) const {
+  fail(Exit::data, id, cat("'", printable(name), "': ", why), hint);
+}
+
+void EncodedImage::check_size(int64_t width, int64_t height) const {
+  if (width < 1 || height < 1) refuse(cat("an image of ", width, " x ", height, " pixels"), {}, "E_IMAGE_SIZE");
+  if (width > kMaxPixels / height) {
+    refuse(cat(width, " x ", height, " pixels are more than the ", with_thousands(kMaxPixels), " that are read"),
+           "scale the picture down, or remove it if its header is wrong", "E_IMAGE_SIZE");
+  }
+}
+
+Image decode_image(const EncodedImage& file) {
+  if (file.bytes.empty()) file.refuse("the file is empty", "remove it or fetch it again");
+  for (const ImageDecoder* d : image_decoders()) {
+    if (d->knows(file.bytes)) return d->decode(file);
+  }
+  const char* const kind = foreign_kind(file.bytes);
+  file.refuse(kind ? cat("is ", kind, ", which is not read") : std::string("is no image of a known kind"),
+              cat("convert it to one of: ", image_kinds()), "E_IMAGE_KIND");
+}
+
+Image to_rgb(Image image) {
+  if (image.channels == 3) return image;
+  Image out(image.width, image.height, 3);
+  for (size_t i = 0; i < image.data.size(); ++i)
+    out.data[3 * i] = out.data[3 * i + 1] = out.data[3 * i + 2] = image.data[i];
+  return out;
+}
+
+Image to_grey(Image image) {
+  if (image.channels == 1) return image;
+  Image out(image.width, image.height, 1);
+  for (size_t i = 0; i < out.data.size(); ++i) {
+    const uint8_t* const p = image.data.data() + 3 * i;
+    out.data[i] = static_cast<uint8_t>((p[0] * 19595u + p[1] * 38470u + p[2] * 7471u + 0x8000u) >> 16);
+  }
+  return out;
+}
+
+}  // namespace amp

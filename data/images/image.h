@@ -1,0 +1,33 @@
+// Image files: bytes to pixels. A kind of file is one file in this folder that registers itself; whoever reads images
+// goes by decoder.h. This file: pixels in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace amp {
+
+// Rows from the top, pixels from the left, a pixel's channels side by side.
+template <class T>
+struct Pixels {
+  int64_t width = 0, height = 0, channels = 1;
+  std::vector<T> data = {};
+
+  Pixels() = default;
+  Pixels(int64_t w, int64_t h, int64_t c, T fill = 0)
+      : width(w), height(h), channels(c), data(static_cast<size_t>(w * h * c), fill) {}
+  T* row(int64_t y) { return data.data() + y * width * channels; }
+  const T* row(int64_t y) const { return data.data() + y * width * channels; }
+  bool empty() const { return data.empty(); }
+};
+
+using Image = Pixels<uint8_t>;  // 1 channel: grey; 3: red, green, blue
+using Mask = Pixels<int16_t>;   // the class of each pixel, or kNoClass
+
+constexpr int16_t kNoClass = -100;  // kIgnoreIndex of the labels that a mask becomes
+
+Image to_rgb(Image image);   // grey three times
+Image to_grey(Image image);  // ITU-R 601-2 luma in 16-bit fixed point, as Pillow's convert("L")
+
+}  // namespace amp
