@@ -1,0 +1,36 @@
+// What stands behind a transform's name: values in the order of its parameters, or key=value. A value is a word, or
+// numbers between commas.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace amp {
+
+class Arguments {
+ public:
+  // words: "224", "scale=0.5,1". parameters: as in TransformRow. Exit::usage, E_TRANSFORM, for what does not fit.
+  Arguments(std::string name, std::span<const std::string> words, std::span<const std::string> parameters);
+
+  const std::string& transform() const { return name_; }
+  bool has(const std::string& parameter) const;  // a value, given or by default
+  const std::string& text(const std::string& parameter) const;
+  bool is_word(const std::string& parameter) const;                 // not numbers
+  std::vector<double> numbers(const std::string& parameter) const;  // one or more, finite
+  double number(const std::string& parameter, double low, double high) const;
+  std::pair<double, double> interval(const std::string& parameter, double low, double high) const;
+  struct Size {
+    int64_t height = 0, width = 0;
+  };
+  Size size(const std::string& parameter) const;  // "224": both; "H,W"
+  [[noreturn]] void refuse(const std::string& parameter, const std::string& wanted) const;
+
+ private:
+  std::string name_;
+  std::map<std::string, std::string> values_;
+};
+
+}  // namespace amp

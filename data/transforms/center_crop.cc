@@ -1,0 +1,34 @@
+// torchvision's CenterCrop: what is smaller gets black borders.
+#include <cmath>
+
+#include "data/transforms/geometry.h"
+
+namespace amp {
+
+namespace {
+
+class CenterCrop final : public Transform {
+ public:
+  explicit CenterCrop(const Arguments& a) : size_(a.size("size")) {}
+
+  void apply(ImageSample& s, Draws&) const override {
+    crop(s, start(s.image.height, size_.height), start(s.image.width, size_.width), size_.height, size_.width);
+  }
+
+ private:
+  // Halves go to the even number, as Python rounds; of a border the smaller half comes first.
+  static int64_t start(int64_t have, int64_t want) {
+    if (want > have) return -((want - have) / 2);
+    return static_cast<int64_t>(std::nearbyint(static_cast<double>(have - want) / 2));
+  }
+  Arguments::Size size_;
+};
+
+const TransformRegistration registered{{.name = "center_crop",
+                                        .parameters = {"size"},
+                                        .what = "the middle, of that size",
+                                        .make = make_transform<CenterCrop>}};
+
+}  // namespace
+
+}  // namespace amp

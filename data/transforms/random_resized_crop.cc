@@ -1,0 +1,58 @@
+// torchvision's RandomResizedCrop: a part of random area and ratio, brought to one size (Szegedy et al., 2015).
+#include <cmath>
+
+#include "data/transforms/geometry.h"
+#include "data/transforms/resample.h"
+
+namespace amp {
+
+namespace {
+
+class RandomResizedCrop final : public Transform {
+ public:
+  explicit RandomResizedCrop(const Arguments& a)
+      : size_(a.size("size")),
+        scale_(a.interval("scale", 1e-6, 1)),
+        ratio_(a.interval("ratio", 1e-3, 1e3)),
+        interpolation_(interpolation_of(a)) {}
+
+  void apply(ImageSample& s, Draws& draws) const override {
+    const auto height = static_cast<double>(s.image.height), width = static_cast<double>(s.image.width);
+    for (int attempt = 0; attempt < 10; ++attempt) {
+      const double area = height * width * draws.uniform(scale_.first, scale_.second);
+      const double ratio = std::exp(draws.uniform(std::log(ratio_.first), std::log(ratio_.second)));
+      const auto w = static_cast<int64_t>(std::nearbyint(std::sqrt(area * ratio)));
+      const auto h = static_cast<int64_t>(std::nearbyint(std::sqrt(area / ratio)));
+      if (w < 1 || w > s.image.width || h < 1 || h > s.image.height) continue;
+      const int64_t top = draws.below(s.image.height - h + 1), left = draws.below(s.image.width - w + 1);
+      return take(s, top, left, h, w);
+    }
+    int64_t w = s.image.width, h = s.image.height;  // the middle, as much of it as the ratios allow
+    if (width / height < ratio_.first) {
+      h = static_cast<int64_t>(std::nearbyint(width / ratio_.first));
+    } else if (width / height > ratio_.second) {
+      w = static_cast<int64_t>(std::nearbyint(height * ratio_.second));
+    }
+    take(s, (s.image.height - h) / 2, (s.image.width - w) / 2, h, w);
+  }
+
+ private:
+  void take(ImageSample& s, int64_t top, int64_t left, int64_t h, int64_t w) const {
+    crop(s, top, left, h, w);
+    resize(s, size_.height, size_.width, interpolation_);
+  }
+  Arguments::Size size_;
+  std::pair<double, double> scale_, ratio_;
+  Interpolation interpolation_;
+};
+
+const TransformRegistration registered{
+    {.name = "random_resized_crop",
+     .parameters = {"size", "scale=0.08,1", "ratio=0.75,1.3333333333333333", "interpolation=bilinear"},
+     .what = "a part of random area and ratio, resized",
+     .random = true,
+     .make = make_transform<RandomResizedCrop>}};
+
+}  // namespace
+
+}  // namespace amp
