@@ -42,6 +42,11 @@ class Dataset {
   virtual int64_t rows_per_sample() const { return 1; }            // of the inputs, one after the other: a pair has 2
   virtual std::span<const int32_t> lengths() const { return {}; }  // tokens per sample; empty when samples are alike
   virtual Batch batch(std::span<const int64_t> samples) const = 0;
+  virtual HostTensor labels_of(std::span<const int64_t> samples) const { return batch(samples).labels; }
+  // As training sees them in that epoch, where chance has a part in them.
+  virtual Batch training_batch(std::span<const int64_t> samples, int64_t) const { return batch(samples); }
+  // The same samples as evaluation sees them; null where that is no other.
+  virtual std::shared_ptr<const Dataset> for_evaluation() const { return nullptr; }
   virtual const AnswerKey* answers() const { return nullptr; }  // of questions, by which their spans are judged
   virtual InputRanges input_ranges() const { return {}; }       // of floating inputs, as the file has them
   virtual std::string where(int64_t sample) const = 0;          // "train.csv:17"

@@ -10,6 +10,16 @@
 
 namespace amp {
 
+enum class LabelForm : uint8_t {
+  classes,  // int64 [B]: places in classes
+  numbers,  // float32 [B]
+  sets,     // float32 [B, classes]: 0 or 1
+  tokens,   // int64 [B, length]: a class for each id, kIgnoreIndex where there is none
+  spans,    // int64 [B, 2]: first and last token
+  ids,      // int64 [B, length]: the text's own ids, kIgnoreIndex in the padding
+  masks,    // int64 [B, height, width]: a class for each pixel, kIgnoreIndex where there is none
+};
+
 // The distinct values of the column, sorted by bytes: their places are the class ids. An empty or missing label:
 // E_DATA_LABEL with file:line; only one value in the whole table: E_DATA_LABEL.
 std::vector<std::string> find_classes(const Table& table, const std::string& column);

@@ -8,7 +8,7 @@ LoadedWindow load_window(const Dataset& dataset, const Window& window) {
   w.next = window.next;
   w.last_of_epoch = window.last_of_epoch;
   for (const std::vector<int64_t>& samples : window.micro) {
-    w.batches.push_back(dataset.batch(samples));
+    w.batches.push_back(dataset.training_batch(samples, window.at.epoch));
     w.rows += w.batches.back().rows;
     w.valid_items += w.batches.back().valid_items;
     w.tokens += w.batches.back().tokens;

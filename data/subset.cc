@@ -24,10 +24,14 @@ class Subset final : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
   int64_t rows_per_sample() const override { return data_->rows_per_sample(); }
   std::span<const int32_t> lengths() const override { return lengths_; }
-  Batch batch(std::span<const int64_t> samples) const override {
-    std::vector<int64_t> inner;
-    for (const int64_t s : samples) inner.push_back(samples_.at(static_cast<size_t>(s)));
-    return data_->batch(inner);
+  Batch batch(std::span<const int64_t> samples) const override { return data_->batch(inner(samples)); }
+  HostTensor labels_of(std::span<const int64_t> samples) const override { return data_->labels_of(inner(samples)); }
+  Batch training_batch(std::span<const int64_t> samples, int64_t epoch) const override {
+    return data_->training_batch(inner(samples), epoch);
+  }
+  std::shared_ptr<const Dataset> for_evaluation() const override {
+    std::shared_ptr<const Dataset> data = data_->for_evaluation();
+    return data ? std::make_shared<Subset>(std::move(data), samples_) : nullptr;
   }
   const AnswerKey* answers() const override { return data_->answers(); }
   InputRanges input_ranges() const override { return data_->input_ranges(); }
@@ -38,6 +42,11 @@ class Subset final : public Dataset {
   void check_label_range(int64_t classes, int64_t ignore) const override { data_->check_label_range(classes, ignore); }
 
  private:
+  std::vector<int64_t> inner(std::span<const int64_t> samples) const {
+    std::vector<int64_t> out;
+    for (const int64_t s : samples) out.push_back(samples_.at(static_cast<size_t>(s)));
+    return out;
+  }
   std::shared_ptr<const Dataset> data_;
   std::vector<int64_t> samples_;
   std::vector<int32_t> lengths_;
@@ -50,7 +59,7 @@ std::vector<int64_t> strata_of(const Dataset& data) {
   for (int64_t at = 0; at < data.size(); at += kAtOnce) {
     std::vector<int64_t> samples(static_cast<size_t>(std::min(kAtOnce, data.size() - at)));
     std::iota(samples.begin(), samples.end(), at);
-    const HostTensor labels = data.batch(samples).labels;
+    const HostTensor labels = data.labels_of(samples);
     if (!labels || is_float(labels.dtype()) || labels.numel() != static_cast<int64_t>(samples.size())) return {};
     for (const int64_t label : labels.to_ints()) out.push_back(label);
   }

@@ -129,6 +129,9 @@ std::string_view Table::json(int64_t row, size_t column) const {
   return std::string_view(text_).substr(c.begin, c.size);
 }
 
-std::string Table::where(int64_t row) const { return cat(names_[static_cast<size_t>(file(row))], ":", line(row)); }
+std::string Table::where(int64_t row) const {
+  const std::string& name = names_[static_cast<size_t>(file(row))];
+  return line(row) == 0 ? name : cat(name, ":", line(row));
+}
 
 }  // namespace amp

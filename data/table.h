@@ -47,7 +47,7 @@ class Table {
   bool is_literal(int64_t row, size_t column) const { return cell(row, column).kind == Kind::literal; }
   int64_t line(int64_t row) const { return lines_[static_cast<size_t>(row)]; }
   int32_t file(int64_t row) const { return files_[static_cast<size_t>(row)]; }  // in names()
-  std::string where(int64_t row) const;                                         // "train.csv:17"
+  std::string where(int64_t row) const;  // "train.csv:17"; of a row that is a file its name
 
  private:
   friend class TableBuilder;
@@ -63,7 +63,7 @@ class Table {
   std::vector<std::string> columns_;
   std::string text_;            // all cells, one after the other
   std::vector<Cell> cells_;     // rows x columns
-  std::vector<int64_t> lines_;  // of each row's first character, from 1
+  std::vector<int64_t> lines_;  // of each row's first character, from 1; 0: the row is a file
   std::vector<int32_t> files_;
 };
 

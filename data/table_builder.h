@@ -19,8 +19,13 @@ class TableBuilder {
 
   void begin_row(int64_t line) {
     table_.lines_.push_back(line);
-    table_.files_.push_back(0);
+    table_.files_.push_back(static_cast<int32_t>(table_.names_.size() - 1));
     row_start_ = table_.cells_.size();
+  }
+  // A row that is a file of its own: an image.
+  void begin_file(std::string name) {
+    table_.names_.push_back(std::move(name));
+    begin_row(0);
   }
   size_t cells_in_row() const { return table_.cells_.size() - row_start_; }
   void add_text(std::string_view text) { add(text, Table::Kind::text); }

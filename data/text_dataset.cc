@@ -87,6 +87,7 @@ class TextDataset final : public Dataset {
       case LabelForm::tokens:
       case LabelForm::spans:
       case LabelForm::ids:
+      case LabelForm::masks:
         bug("labels of tokens are no column's");
     }
   }

@@ -18,15 +18,6 @@ namespace amp {
 enum class TextRole : uint8_t { ids, mask, types, positions, label };
 std::optional<TextRole> text_role(const std::string& input_name);
 
-enum class LabelForm : uint8_t {
-  classes,  // int64 [B]: places in classes
-  numbers,  // float32 [B]
-  sets,     // float32 [B, classes]: 0 or 1
-  tokens,   // int64 [B, length]: a class for each id, kIgnoreIndex where there is none
-  spans,    // int64 [B, 2]: first and last token
-  ids,      // int64 [B, length]: the text's own ids, kIgnoreIndex in the padding
-};
-
 struct TextOptions {
   std::vector<std::string> text_columns = {};  // one, or two for pairs
   // Each column is a sequence of its own: a sample is a row for each, one after the other. Else two columns are one

@@ -1,0 +1,43 @@
+// Work on samples, by threads of its own: the loader runs beside a training that has OpenMP's.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace amp {
+
+// f(i) for i in [0, n), each once, in any order, on at most `threads` threads. Of several exceptions that of the lowest
+// i is thrown, so what is told does not depend on timing.
+template <class F>
+void for_each_on(int threads, int64_t n, const F& f) {
+  std::atomic<int64_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr error;
+  int64_t failed = n;
+  const auto work = [&] {
+    for (int64_t i = next++; i < n; i = next++) {
+      try {
+        f(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (i < failed) {
+          failed = i;
+          error = std::current_exception();
+        }
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> team;
+    for (int64_t t = 1; t < std::min<int64_t>(threads, n); ++t) team.emplace_back(work);
+    work();
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace amp
