@@ -11,6 +11,7 @@
 
 #include "base/safetensors.h"
 #include "data/dataset.h"
+#include "data/images/image.h"
 #include "data/questions.h"
 #include "data/tagged_text.h"
 #include "trainer/losses.h"
@@ -30,8 +31,9 @@ class Predictions {
   // outputs: what the loss computes on, in the order of its values(). Batches come in any order, each sample once.
   virtual void add(const std::vector<HostTensor>& outputs, const Batch& batch) = 0;
   virtual std::vector<PredictedField> row(int64_t row) const = 0;
-  virtual std::vector<NamedTensor> tensors() const = 0;  // the same in numbers, a row each
-  virtual int64_t cut() const { return 0; }              // rows whose end has no prediction
+  virtual std::vector<NamedTensor> tensors() const = 0;         // the same in numbers, a row each
+  virtual int64_t cut() const { return 0; }                     // rows whose end has no prediction
+  virtual const Image* mask(int64_t) const { return nullptr; }  // of segmentation: a class a pixel
 };
 
 struct PredictionContext {
