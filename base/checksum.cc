@@ -2,10 +2,12 @@
 
 #include <nmmintrin.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -72,6 +74,28 @@ FileSum sum_of_file(const std::string& path) {
     out.size += static_cast<int64_t>(n);
   }
   if (std::ferror(in.get())) out.error = errno;
+  out.crc32c = crc.hex();
+  return out;
+}
+
+FileSum sum_of_folder(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> lines;
+  FileSum out;
+  std::error_code code;
+  const auto options = fs::directory_options::follow_directory_symlink | fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator at(path, options, code), end; !code && at != end; at.increment(code)) {
+    if (at.depth() > 16) at.disable_recursion_pending();  // links may go in circles
+    std::error_code no_file;
+    const auto size = static_cast<int64_t>(fs::file_size(at->path(), no_file));
+    if (no_file) continue;
+    lines.push_back(at->path().lexically_relative(path).string() + '\n' + std::to_string(size) + '\n');
+    out.size += size;
+  }
+  out.error = code.value();
+  std::sort(lines.begin(), lines.end());
+  Crc32c crc;
+  for (const std::string& line : lines) crc.update(line.data(), static_cast<int64_t>(line.size()));
   out.crc32c = crc.hex();
   return out;
 }

@@ -26,5 +26,7 @@ struct FileSum {
   int error = 0;
 };
 FileSum sum_of_file(const std::string& path);
+// Of the names and sizes of all files in a folder and below: size is that of all together. Contents are not read.
+FileSum sum_of_folder(const std::string& path);
 
 }  // namespace amp

@@ -7,6 +7,7 @@
 #include "base/number_text.h"
 #include "base/text.h"
 #include "data/labels.h"
+#include "run/check_images.h"
 #include "run/data.h"
 #include "run/objective.h"
 
@@ -48,10 +49,7 @@ class Checker {
   }
 
  private:
-  void problem(const std::string& where, const std::string& what) {
-    ++report_.problems;
-    if (report_.first_problems.size() < kProblems) report_.first_problems.push_back({where, what});
-  }
+  void problem(const std::string& where, const std::string& what) { report_.problem(where, what); }
 
   Row read(const RunSpec& spec, const TextRows& rows, int64_t r) const {
     const auto i = static_cast<size_t>(r);
@@ -142,9 +140,15 @@ Task task_of_data(const RunSpec& spec) {
 
 }  // namespace
 
+void DataReport::problem(const std::string& where, const std::string& what) {
+  ++problems;
+  if (first_problems.size() < kProblems) first_problems.push_back({where, what});
+}
+
 DataReport check_data(const RunSpec& spec, const Log&) {
-  if (!is_text_file(spec.train))
-    fail(Exit::usage, "E_USAGE", "--check_data looks at text files, --train names tensors",
+  const DataKind kind = data_kind(spec, spec.train);
+  if (kind == DataKind::tensors)
+    fail(Exit::usage, "E_USAGE", "--check_data looks at text files and images, --train names tensors",
          "--dry_run reads tensors and tells what they lack");
   DataReport report;
   Task task = Task::classification;
@@ -153,6 +157,7 @@ DataReport check_data(const RunSpec& spec, const Log&) {
   } catch (const Error& e) {  // told again, and with its place, when the file is read
     if (e.exit() != Exit::data) throw;
   }
+  if (kind == DataKind::images) return check_images(spec, task);
   if (spec.text_columns->empty() && task != Task::token && task != Task::span)
     fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
   report.task = name_of(task);
@@ -176,6 +181,15 @@ std::string DataReport::json() const {
                             {"lengths", lengths_json},
                             {"cut", f.cut},
                             {"duplicates", f.duplicates}});
+    if (!f.images) continue;
+    const auto size = [](const std::pair<int64_t, int64_t>& s) { return Json{s.first, s.second}; };
+    Json& j = all["files"].back();
+    j.erase("tokens");
+    j.erase("lengths");
+    j.erase("cut");
+    j["images"] = {{"readable", f.images->images},     {"grey", f.images->grey},
+                   {"sizes", f.images->sizes},         {"smallest", size(f.images->smallest)},
+                   {"median", size(f.images->median)}, {"largest", size(f.images->largest)}};
   }
   Json first = Json::array();
   for (const DataProblem& p : first_problems) first.push_back({{"where", p.where}, {"what", p.what}});
@@ -183,16 +197,25 @@ std::string DataReport::json() const {
   return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+static std::string sizes_line(const ImageSizes& s) {
+  const auto size = [](const std::pair<int64_t, int64_t>& p) { return cat(p.first, " x ", p.second); };
+  return cat("  images: ", with_thousands(s.images), " readable, ", with_thousands(s.grey), " grey; ", s.sizes,
+             s.sizes == 1 ? " size: " : " sizes: ", size(s.smallest),
+             s.sizes == 1 ? std::string() : cat(" to ", size(s.largest), ", half up to ", size(s.median)));
+}
+
 std::vector<std::string> DataReport::lines() const {
   std::vector<std::string> out = {cat("task: ", task)};
   for (const FileReport& f : files) {
-    out.push_back(cat(printable(f.name), ": ", with_thousands(f.rows), " rows, ", f.duplicates, " repeat a text"));
+    out.push_back(cat(printable(f.name), ": ", with_thousands(f.rows), " rows, ", f.duplicates,
+                      f.images ? " repeat an image" : " repeat a text"));
     size_t shown = 0;
     for (const auto& [label, n] : f.labels) {
       if (++shown > kProblems) break;
       out.push_back(cat("  label ", printable(label), ": ", with_thousands(n)));
     }
     if (f.labels.size() > kProblems) out.push_back(cat("  ... and ", f.labels.size() - kProblems, " labels more"));
+    if (f.images) out.push_back(sizes_line(*f.images));
     if (f.longest == 0) continue;
     out.push_back(cat("  tokens: ", f.shortest, " to ", f.longest, ", half have ", f.median,
                       " or less; --max_seq_len cuts ", with_thousands(f.cut), " rows"));
@@ -203,7 +226,8 @@ std::vector<std::string> DataReport::lines() const {
     }
   }
   if (files.size() > 1)
-    out.push_back(cat("validation rows whose text is in the training data: ", with_thousands(in_both)));
+    out.push_back(cat("validation rows whose ", files[0].images ? "image" : "text",
+                      " is in the training data: ", with_thousands(in_both)));
   out.push_back(cat("problems: ", with_thousands(problems)));
   for (const DataProblem& p : first_problems) out.push_back(cat("  ", printable(p.where), ": ", printable(p.what)));
   return out;

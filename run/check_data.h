@@ -1,9 +1,11 @@
-// --check_data: text files read once, without a model: what training would meet in them.
+// --check_data: text files and images read once, without a model: what training would meet in them.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -15,6 +17,12 @@ struct DataProblem {
   std::string where, what;  // "train.csv:17", "the text is empty"
 };
 
+// Of images that can be read: width and height.
+struct ImageSizes {
+  int64_t images = 0, grey = 0, sizes = 0;                // sizes: different ones
+  std::pair<int64_t, int64_t> smallest, median, largest;  // by pixels
+};
+
 struct FileReport {
   std::string name;  // as it was given
   int64_t rows = 0;
@@ -23,7 +31,8 @@ struct FileReport {
   int64_t shortest = 0, median = 0, longest = 0;
   std::vector<std::pair<int64_t, int64_t>> lengths;  // up to so many tokens: rows
   int64_t cut = 0;                                   // rows that --max_seq_len shortens, or takes apart into windows
-  int64_t duplicates = 0;                            // rows whose texts stood before
+  int64_t duplicates = 0;                            // rows whose texts, or images, stood before
+  std::optional<ImageSizes> images = {};
 };
 
 struct DataReport {
@@ -32,6 +41,7 @@ struct DataReport {
   int64_t in_both = 0;            // validation rows whose texts are in the training data
   int64_t problems = 0;
   std::vector<DataProblem> first_problems;  // up to 20
+  void problem(const std::string& where, const std::string& what);
   std::string json() const;
   std::vector<std::string> lines() const;  // for people
 };

@@ -12,6 +12,7 @@
 #include "data/tensor_dataset.h"
 #include "data/text_dataset.h"
 #include "importer/edit.h"
+#include "run/images.h"
 #include "run/losses.h"
 #include "trainer/losses/loss.h"
 
@@ -82,14 +83,18 @@ bool is_language_model(const RunSpec& spec) {
 Task text_task(const RunSpec& spec) {
   if (is_language_model(spec)) return Task::language;
 
-  const Table table = read_table(spec, spec.train);
+  const bool images = data_kind(spec, spec.train) == DataKind::images;
+  if (images && !spec.train_masks.empty()) return Task::segmentation;
+  const Table table = images ? read_image_table(spec, spec.train) : read_table(spec, spec.train);
   return is_regression_column(table, *spec.label_column) ? Task::regression : Task::classification;
 }
 
 std::vector<std::string> read_classes(const RunSpec& spec, Task task) {
   if (!has_named_classes(task)) return {};
   if (task == Task::token) return find_tags(read_text_rows(spec, spec.train, task).tagged, spec.train);
-  const Table table = read_table(spec, spec.train);
+  const bool images = data_kind(spec, spec.train) == DataKind::images;
+  if (images && task == Task::segmentation) return {};  // classes are numbers of pixels
+  const Table table = images ? read_image_table(spec, spec.train) : read_table(spec, spec.train);
   if (task == Task::multilabel) return find_names(label_sets(table, *spec.label_column));
   if (task != Task::classification) {
     fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"),
@@ -180,18 +185,28 @@ std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& 
   return data;
 }
 
+static void require_one_label(const DataNeeds& needs, DataKind kind) {
+  for (const std::string& l : needs.labels) {
+    if (l != "label")
+      fail(Exit::usage, "E_LOSS",
+           cat(kind == DataKind::text ? "text data has" : "images have", " one label; a loss wants '", printable(l),
+               "'"),
+           "leave \"label\" out of the loss, or give tensors");
+  }
+}
+
 std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& path, const SourceGraph& graph,
                                       const DataNeeds& needs, int64_t batch_size) {
-  if (is_text_file(path)) {
+  const DataKind kind = data_kind(spec, path);
+  if (kind != DataKind::tensors) require_one_label(needs, kind);
+  if (kind == DataKind::images)
+    return open_image_dataset(spec, read_image_table(spec, path, needs.labelled), graph, needs);
+  if (kind == DataKind::text) {
     const bool tagged = needs.task == Task::token, questions = needs.task == Task::span;
     if (spec.text_columns->empty() && !tagged && !questions)
-      fail(Exit::usage, "E_USAGE", "text data needs --text_columns", "name the column that holds the text");
+      fail(Exit::usage, "E_USAGE", "text data needs --text_columns",
+           "name the column that holds the text; a table of image files: --image_column");
     require_tokenizer(spec);
-    for (const std::string& l : needs.labels) {
-      if (l != "label")
-        fail(Exit::usage, "E_LOSS", cat("text data has one label; a loss wants '", printable(l), "'"),
-             "leave \"label\" out of the loss, or give tensors");
-    }
     return open_text_dataset(spec, read_text_rows(spec, path, needs.task, needs.labelled), graph, needs);
   }
   const std::vector<InputSpec> specs = specs_of(graph, needs);
@@ -209,6 +224,7 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
 RunSpec validation_spec(RunSpec spec) {
   if (!spec.val_text_columns.empty()) spec.text_columns = spec.val_text_columns;
   if (!spec.val_label_column.empty()) spec.label_column = spec.val_label_column;
+  spec.train_masks = spec.val_masks;
   return spec;
 }
 
@@ -226,7 +242,8 @@ void split_validation(const RunSpec& spec, TrainData& data) {
   const std::shared_ptr<const Dataset> all = std::move(data.train);
   Split split = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed));
   data.train = make_subset(all, std::move(split.train));
-  data.val = make_subset(all, std::move(split.held_out));
+  const std::shared_ptr<const Dataset> evaluated = all->for_evaluation();
+  data.val = make_subset(evaluated ? evaluated : all, std::move(split.held_out));
 }
 
 SamplerOptions sampler_options(const RunSpec& spec, bool text) {

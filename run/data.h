@@ -10,6 +10,7 @@
 #include "data/sampler.h"
 #include "data/tokenizer.h"
 #include "graph/source.h"
+#include "run/data_kind.h"
 #include "run/spec.h"
 #include "run/text_rows.h"
 #include "trainer/task.h"
@@ -18,7 +19,7 @@ namespace amp {
 
 struct TrainData {
   std::unique_ptr<Dataset> train, val;  // val: null without any
-  bool text = false;
+  bool text = false;                    // samples have lengths
 };
 
 // What a dataset must hold for a run.
@@ -30,6 +31,7 @@ struct DataNeeds {
   std::vector<std::string> classes;    // names of classes, or of a multilabel task's labels
   bool sides = false;                  // text columns are sequences of their own
   bool labelled = true;                // false: to predict
+  bool training = false;               // images: with the training's transforms
 };
 
 std::vector<InputSpec> input_specs(const SourceGraph& graph, const std::vector<int>& inputs);
@@ -55,7 +57,7 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
 std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& rows, const SourceGraph& graph,
                                            const DataNeeds& needs);
 
-// As --val is read: with the names of its own columns.
+// As --val is read: with the names of its own columns, and its masks.
 RunSpec validation_spec(RunSpec spec);
 
 // The first `limit` samples; 0: all.

@@ -5,6 +5,7 @@
 #include "run/common.h"
 #include "run/data.h"
 #include "run/finished_run.h"
+#include "run/images.h"
 #include "run/losses.h"
 #include "run/model_metadata.h"
 #include "run/objective.h"
@@ -29,9 +30,13 @@ std::vector<std::string> known_labels(const ModelDoc& doc) {
 // What the data must hold; the task that they are read for.
 Task needs_of(const RunSpec& spec, const ModelRecord& record, const ModelDoc& doc, DataNeeds& needs) {
   Task task = asked_task(spec);
-  if (!is_text_file(spec.val)) return task;
+  const DataKind kind = data_kind(spec, spec.val);
+  if (kind == DataKind::tensors) return task;
   if (task == Task::none) task = record.task;
-  needs.sides = wants_sides(spec);
+  if (kind == DataKind::images && task == Task::none)
+    task = spec.val_masks.empty() ? Task::classification : Task::segmentation;
+  if (kind == DataKind::images && task == Task::segmentation) return task;
+  needs.sides = kind == DataKind::text && wants_sides(spec);
   if (task == Task::none)
     task = needs.sides ? sides_task(spec) : is_language_model(spec) ? Task::language : Task::classification;
   if (has_named_classes(task)) needs.classes = known_labels(doc);
@@ -45,7 +50,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   const RunSpec asked = with_run(given, log);
   const Imported model = open_model(asked, Job::evaluate, log);
   const ModelRecord record = recorded(*model.doc);
-  const RunSpec spec = with_recorded(asked, record, log);
+  RunSpec spec = validation_spec(with_recorded(asked, record, log));
   const SourceGraph& g = model.graph;
   DataNeeds needs;
   const Task task = needs_of(spec, record, *model.doc, needs);
@@ -54,11 +59,13 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   objective.max_answer_length = *spec.max_answer_length;
   const std::vector<int> outputs = values_of(g, objective.losses);
   require_known_operators(g, outputs);
-  const bool text = is_text_file(spec.val);
+  const DataKind kind = data_kind(spec, spec.val);
+  const bool text = kind == DataKind::text;
   const int64_t batch_size = spec.evaluation_rows();
-  needs.task = text ? task : objective.task;
+  needs.task = kind != DataKind::tensors ? task : objective.task;
   needs.inputs = needed_inputs(g, outputs);
   needs.labels = objective.losses.labels();
+  if (kind == DataKind::images) spec = with_transforms(spec, g, needs, read_image_table(spec, spec.val), log);
   if (text) check_vocabulary(spec, g, needs.inputs, log);
   if (text) check_tokenizer(spec, record, log);
   const auto data = limited(open_dataset(spec, spec.val, g, needs, batch_size), spec.limit_val);

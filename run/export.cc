@@ -66,7 +66,8 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   if (weights == "ema") load_average(session, checkpoint);
   const bool trained = checkpoint.step > 0;
   export_weights(spec, ready, plan, session,
-                 trained || record.facts.text ? record.metadata : decltype(record.metadata){}, trained, out, log);
+                 trained || record.facts.kind() != DataKind::tensors ? record.metadata : decltype(record.metadata){},
+                 trained, out, log);
   ExportedRun done;
   done.step = checkpoint.step;
   if (spec.verify_export)

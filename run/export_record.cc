@@ -50,7 +50,7 @@ RunSpec read_settings(const json& values, const json& asked) {
 
 std::map<std::string, std::string> model_record(const PreparedRun& run) {
   return to_metadata(
-      record_of(run.spec, run.config.objective, run.ready.task, run.facts.text, run.data.train->input_ranges()));
+      record_of(run.spec, run.config.objective, run.ready.task, run.facts.kind(), run.data.train->input_ranges()));
 }
 
 void write_export_record(const std::string& folder, const PreparedRun& run, const Session& session) {
@@ -67,7 +67,8 @@ void write_export_record(const std::string& folder, const PreparedRun& run, cons
     if (!path->empty()) *path = std::filesystem::absolute(*path).string();
   }
   const DataFacts& f = run.facts;
-  const json facts = {{"text", f.text}, {"sides", f.sides}, {"task", name_of(f.task)}, {"classes", f.classes}};
+  const json facts = {
+      {"text", f.text}, {"images", f.images}, {"sides", f.sides}, {"task", name_of(f.task)}, {"classes", f.classes}};
   const json record = {{"settings", json::parse(settings_json(spec))},
                        {"asked", asked_settings(spec)},
                        {"data", facts},
@@ -92,7 +93,7 @@ ExportRecord read_export_record(const std::string& folder) {
     const json j = json::parse(text->second);
     out.spec = read_settings(j.at("settings"), j.at("asked"));
     const json& data = j.at("data");
-    out.facts = {data.at("text").get<bool>(), data.at("sides").get<bool>(),
+    out.facts = {data.at("text").get<bool>(), data.value("images", false), data.at("sides").get<bool>(),
                  task_from_name(data.at("task").get<std::string>()),
                  data.at("classes").get<std::vector<std::string>>()};
     out.metadata = j.at("metadata").get<std::map<std::string, std::string>>();

@@ -12,6 +12,7 @@ namespace amp {
 namespace {
 
 const char* const kTextSettings[] = {"text_columns", "label_column", "max_seq_len", "lower_case"};
+const char* const kImageSettings[] = {"eval_transforms", "image_column", "mask_values", "mask_ignore"};
 const char* const kSpanSettings[] = {"doc_stride", "max_answer_length"};
 
 bool all_fit(Task task, const std::vector<LossSpec>& losses) {
@@ -20,19 +21,24 @@ bool all_fit(Task task, const std::vector<LossSpec>& losses) {
 
 }  // namespace
 
-ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, bool text, InputRanges ranges) {
+ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, DataKind kind, InputRanges ranges) {
   ModelRecord r;
-  r.task = text ? task : objective.task;
+  r.task = kind != DataKind::tensors ? task : objective.task;
   r.labels = objective.classes;
   r.losses = objective.losses.parts;
   r.ranges = std::move(ranges);
-  if (!text) return r;
+  if (kind == DataKind::tensors) return r;
   const auto keep = [&](const char* name) {
     const SettingValue v = value_of(spec, setting_named(name));
     const auto* list = std::get_if<std::vector<std::string>>(&v);
     const std::vector<std::string> texts = list ? *list : std::vector<std::string>{value_text(v)};
     if (!texts.empty() && !texts[0].empty()) r.preprocessing[name] = texts;
   };
+  if (kind == DataKind::images) {
+    for (const char* name : kImageSettings) keep(name);
+    keep("label_column");
+    return r;
+  }
   for (const char* name : kTextSettings) keep(name);
   if (const std::string sum = tokenizer_sum(spec); !sum.empty()) r.preprocessing["tokenizer_sum"] = {sum};
   if (task == Task::span) {
@@ -69,11 +75,13 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
     const auto it = record.preprocessing.find(name);
     if (it == record.preprocessing.end()) return;
     const bool count = std::holds_alternative<int64_t>(value_of(spec, setting_named(name)));
-    if (count && it->second.size() == 1 && it->second[0].starts_with('-')) return;  // no length is negative
+    const bool negative = it->second.size() == 1 && it->second[0].starts_with('-');
+    if (count && negative && it->first != "mask_ignore") return;  // no length is negative
     offer(name, it->second);
   };
   for (const char* name : kTextSettings) recorded_text(name);
   for (const char* name : kSpanSettings) recorded_text(name);
+  for (const char* name : kImageSettings) recorded_text(name);
   if (!taken.empty()) log.info(cat("from the model's metadata (flags overrule it): ", join(taken, " ")));
   return spec;
 }

@@ -5,13 +5,14 @@
 
 #include "base/log.h"
 #include "importer/import.h"
+#include "run/data_kind.h"
 #include "run/spec.h"
 #include "trainer/evaluate.h"
 #include "trainer/model_record.h"
 
 namespace amp {
 
-ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, bool text, InputRanges ranges);
+ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, DataKind kind, InputRanges ranges);
 
 ModelRecord recorded(const ModelDoc& doc);
 

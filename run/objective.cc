@@ -53,7 +53,9 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
     return std::all_of(objective.losses.parts.begin(), objective.losses.parts.end(),
                        [&](const LossSpec& s) { return fits(task, s); });
   };
-  if (objective.task == Task::none && (task == Task::token || task == Task::span) && all_fit()) objective.task = task;
+  if (objective.task == Task::none && (task == Task::token || task == Task::span || task == Task::segmentation) &&
+      all_fit())
+    objective.task = task;
   for (const LossSpec& s : objective.losses.parts) {
     if (objective.task == Task::none) objective.task = task_of(s);
     if (!fits(asked_task(spec), s)) {

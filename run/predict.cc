@@ -4,11 +4,14 @@
 
 #include "base/npz.h"
 #include "base/text.h"
+#include "data/image_files.h"
 #include "data/loader.h"
 #include "run/common.h"
 #include "run/data.h"
 #include "run/finished_run.h"
+#include "run/images.h"
 #include "run/losses.h"
+#include "run/mask_files.h"
 #include "run/model_metadata.h"
 #include "run/objective.h"
 #include "run/prediction_file.h"
@@ -69,9 +72,19 @@ Task task_by_outputs(const SourceGraph& g) {
   return has("logits", 3) ? Task::none : Task::retrieval;
 }
 
-Task choose_task(const RunSpec& spec, const ModelRecord& record, const SourceGraph& g, const Log& log) {
+// Of a model of images: by the rank of its first output.
+Task task_of_images(const SourceGraph& g) {
+  const std::vector<const SourceValue*> all = floating_outputs(g);
+  if (all.empty() || !all[0]->rank_known) return Task::classification;
+  const std::vector<Dim>& d = all[0]->dims;
+  if (d.size() == 4) return Task::segmentation;
+  return d.size() == 2 && d[1].value == 1 ? Task::regression : Task::classification;
+}
+
+Task choose_task(const RunSpec& spec, const ModelRecord& record, const SourceGraph& g, bool images, const Log& log) {
   if (const Task asked = asked_task(spec); asked != Task::none) return asked;
   if (record.task != Task::none) return record.task;
+  if (images) return task_of_images(g);
   if (wants_sides(spec)) return sides_task(spec);
   if (is_language_model(spec)) return Task::language;
   const Task task = task_by_outputs(g);
@@ -129,34 +142,57 @@ int64_t batch_rows(const RunSpec& spec, const SourceGraph& g, const std::vector<
   return spec.evaluation_rows();
 }
 
-PredictReport predict_text(const RunSpec& given, const std::string& inputs, const std::string& out, const Log& log) {
-  require_prediction_file(out);
+TextRows read_rows(const RunSpec& spec, const std::string& inputs, Task task) {
+  if (data_kind(spec, inputs) == DataKind::images) {
+    TextRows rows;
+    rows.table = read_image_table(spec, inputs, false);
+    rows.names = rows.table->names();
+    return rows;
+  }
+  const bool of_images = *spec.eval_transforms != "auto";
+  if (spec.text_columns->empty() && task != Task::token && task != Task::span)
+    fail(Exit::usage, "E_USAGE",
+         of_images ? "the model was trained on images, a table needs --image_column"
+                   : "text needs --text_columns: the model does not say which it was trained on",
+         cat("name the column that holds ", of_images ? "paths of images" : "the text"));
+  return read_text_rows(spec, inputs, task, false);
+}
+
+std::unique_ptr<Dataset> open_texts(const RunSpec& spec, const TextRows& rows, const SourceGraph& g,
+                                    const DataNeeds& needs, const Log& log) {
+  check_vocabulary(spec, g, needs.inputs, log);
+  return open_text_dataset(spec, rows, g, needs);
+}
+
+PredictReport predict_rows(const RunSpec& given, const std::string& inputs, const std::string& out, const Log& log) {
+  if (!names_folder(out)) require_prediction_file(out);
   const RunSpec asked = with_run(given, log);
   const Imported model = open_model(asked, Job::predict, log);
   const SourceGraph& g = model.graph;
   const ModelRecord record = recorded(*model.doc);
-  const RunSpec spec = with_recorded(asked, record, log);
+  RunSpec spec = with_recorded(asked, record, log);
   DataNeeds needs;
-  const Task task = choose_task(spec, record, g, log);
-  needs.sides = wants_sides(spec) && (task == Task::regression || task == Task::retrieval);
+  const bool images = data_kind(spec, inputs) == DataKind::images;
+  const Task task = choose_task(spec, record, g, images, log);
+  needs.sides = !images && wants_sides(spec) && (task == Task::regression || task == Task::retrieval);
   needs.task = as_asked(task, needs.sides, spec);
   if (!has_predictions(needs.task))
-    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " predicts nothing for texts"),
+    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " predicts nothing for ", images ? "images" : "texts"),
          "feed the model with tensors: a .safetensors or .npz file");
+  const bool masks = names_folder(out);
+  if (masks && needs.task != Task::segmentation) require_prediction_file(out);
   const LossSpec loss = choose_loss(spec, g, needs.task == Task::retrieval ? needs.task : task, log);
   const std::vector<int> outputs = values_read(g, loss);
   require_known_operators(g, outputs);
   needs.inputs = needed_inputs(g, outputs);
   needs.classes = record.labels;
   needs.labelled = false;
-  if (spec.text_columns->empty() && needs.task != Task::token && needs.task != Task::span)
-    fail(Exit::usage, "E_USAGE", "text needs --text_columns: the model does not say which it was trained on",
-         "name the column that holds the text");
-  const TextRows rows = read_text_rows(spec, inputs, needs.task, false);
-  check_vocabulary(spec, g, needs.inputs, log);
-  check_tokenizer(spec, record, log);
-  const auto data = open_text_dataset(spec, rows, g, needs);
-  require_length(g, outputs, longest_of(spec, *data));
+  const TextRows rows = read_rows(spec, inputs, needs.task);
+  if (images) spec = with_transforms(spec, g, needs, *rows.table, log);
+  const auto data = images ? open_image_dataset(spec, *rows.table, g, needs) : open_texts(spec, rows, g, needs, log);
+  if (images) check_ranges(record.ranges, data->input_ranges(), inputs, log);
+  if (!images) check_tokenizer(spec, record, log);
+  if (!images) require_length(g, outputs, longest_of(spec, *data));
   const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
   PredictionContext context{rows.size(), record.labels, rows.key.get(), *spec.max_answer_length, rows.tagged, {}};
@@ -176,7 +212,11 @@ PredictReport predict_text(const RunSpec& given, const std::string& inputs, cons
   if (const int64_t cut = predictions->cut())
     log.warning(cat("W_CUT: ", with_thousands(cut), " of ", with_thousands(rows.size()),
                     " texts are longer than --max_seq_len ", *spec.max_seq_len, ": their last words have no tag"));
-  write_predictions(out, rows, *predictions);
+  if (masks) {
+    write_masks(out, spec, image_paths(*rows.table, image_path_column(spec), spec.image_root), *predictions);
+  } else {
+    write_predictions(out, rows, *predictions);
+  }
   return {.rows = rows.size(), .task = name_of(needs.task)};
 }
 
@@ -184,8 +224,8 @@ PredictReport predict_text(const RunSpec& given, const std::string& inputs, cons
 
 PredictReport predict(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log) {
   set_threads(spec);
-  return is_text_file(inputs) ? predict_text(spec, inputs, out, log)
-                              : predict_tensors(with_run(spec, log), inputs, out, log);
+  return data_kind(spec, inputs) == DataKind::tensors ? predict_tensors(with_run(spec, log), inputs, out, log)
+                                                      : predict_rows(spec, inputs, out, log);
 }
 
 }  // namespace amp

@@ -8,6 +8,7 @@
 #include "data/loader.h"
 #include "run/calibrate_plan.h"
 #include "run/config.h"
+#include "run/images.h"
 #include "run/losses.h"
 #include "run/model_metadata.h"
 #include "run/settings.h"
@@ -20,23 +21,27 @@ namespace {
 // Labels decide the head, the head decides which inputs the data must feed.
 DataFacts look_at_data(const RunSpec& spec) {
   DataFacts f;
-  f.text = is_text_file(spec.train);
+  f.text = data_kind(spec, spec.train) == DataKind::text;
+  f.images = data_kind(spec, spec.train) == DataKind::images;
   f.task = asked_task(spec);
-  if (!f.text) return f;  // outputs are trained as they are
+  if (!f.text && !f.images) return f;  // outputs are trained as they are
   if (f.task == Task::none) f.task = task_from_name(spec.head);
-  f.sides = wants_sides(spec);
+  f.sides = f.text && wants_sides(spec);
   if (f.task == Task::none) f.task = f.sides ? sides_task(spec) : text_task(spec);
   f.classes = read_classes(spec, f.task);
   return f;
 }
 
 void open_data(PreparedRun& run) {
-  const RunSpec& spec = run.spec;
   const SourceGraph& g = run.graph();
   Objective& objective = run.ready.objective;
   DataNeeds needs;
-  needs.task = run.facts.text ? run.ready.task : objective.task;
+  needs.training = true;
+  needs.task = run.facts.kind() != DataKind::tensors ? run.ready.task : objective.task;
   needs.inputs = needed_inputs(g, run.ready.outputs);
+  if (run.facts.images)
+    run.spec = with_transforms(run.spec, g, needs, read_image_table(run.spec, run.spec.train), run.host.log);
+  const RunSpec& spec = run.spec;
   needs.labels = objective.losses.labels();
   needs.classes = run.facts.classes;
   needs.sides = run.facts.sides;
@@ -48,6 +53,7 @@ void open_data(PreparedRun& run) {
   if (run.facts.text) check_vocabulary(spec, g, needs.inputs, run.host.log);
   run.data.text = run.facts.text;
   run.data.train = limited(open_dataset(spec, spec.train, g, needs, spec.batch_size), spec.limit_train);
+  needs.training = false;
   if (!spec.val.empty()) run.data.val = open_dataset(validation_spec(spec), spec.val, g, needs, spec.evaluation_rows());
   split_validation(spec, run.data);
   if (run.data.val) run.data.val = limited(std::move(run.data.val), spec.limit_val);
@@ -116,7 +122,7 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   out.model = std::move(model);
   out.task = facts.task;
   SourceGraph& g = out.model.graph;
-  const bool wants_head = facts.text || !spec.cut_at.empty() || !spec.head_from.empty();
+  const bool wants_head = facts.text || facts.images || !spec.cut_at.empty() || !spec.head_from.empty();
   const Shaped shaped = shape_model(spec, job, out.model, static_cast<int64_t>(facts.classes.size()),
                                     facts.sides                                ? "embedding"
                                     : wants_head && out.task != Task::language ? name_of(out.task)

@@ -19,10 +19,12 @@ namespace amp {
 
 // What of the data decides how the model is made ready; kept in the run's folder, so that an export needs no data.
 struct DataFacts {
-  bool text = false;                 // a table with texts, else tensors
+  bool text = false;                 // a table with texts
+  bool images = false;               // a folder or a table of image files; neither: tensors
   bool sides = false;                // text columns are sequences of their own
   Task task = Task::none;            // how labels are read
   std::vector<std::string> classes;  // their names
+  DataKind kind() const { return text ? DataKind::text : images ? DataKind::images : DataKind::tensors; }
 };
 
 struct ReadyModel {

@@ -38,6 +38,7 @@ std::vector<Setting> make_settings() {
   };
   add(SettingGroup::model, model_settings());
   add(SettingGroup::data, data_settings());
+  add(SettingGroup::data, image_settings());
   add(SettingGroup::precision, precision_settings());
   add(SettingGroup::scaling, scaling_settings());
   add(SettingGroup::optimizer, optimizer_settings());
@@ -157,7 +158,7 @@ std::map<std::string, std::string> resume_record(const RunSpec& spec) {
       out[name] = model_sha256(path);
       continue;
     }
-    const FileSum sum = sum_of_file(path);
+    const FileSum sum = is_dir(path) ? sum_of_folder(path) : sum_of_file(path);
     std::string& text = out[name];  // of several files one after the other
     text += (text.empty() ? "" : "; ") + (sum.error ? path : cat(sum.size, " bytes of CRC-32C ", sum.crc32c));
   }
@@ -175,7 +176,8 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
     for (const std::string& file : data ? files_named(path) : std::vector<std::string>{path})
       out.emplace_back(s.name, folder ? find_tokenizer(file) : file);
   }
-  if (spec.tokenizer.empty() && spec.vocab.empty() && is_text_file(spec.train)) {  // what lies beside the model
+  if (spec.tokenizer.empty() && spec.vocab.empty() &&
+      data_kind(spec, spec.train) == DataKind::text) {  // what lies beside the model
     if (const std::string found = tokenizer_path(spec); !found.empty()) out.emplace_back("tokenizer", found);
   }
   return out;

@@ -72,6 +72,16 @@ struct RunSpec {
   double val_split = 0;                    // share of the training data to validate on
   int64_t limit_train = 0, limit_val = 0;  // samples; 0: all
 
+  // Images
+  Default<Text> image_column{""};  // of a table of image files; empty: tables hold text
+  Text image_root;                 // folder of a table's paths; empty: the table's own
+  Text train_masks, val_masks;     // folders of masks
+  Default<Texts> mask_values{{}};
+  Default<int64_t> mask_ignore{255};
+  Default<Text> transforms{"auto"}, eval_transforms{"auto"};
+  Text image_layout = "auto";
+  int64_t loading_threads = 0;  // 0: as many as compute
+
   // Precision and loss scale
   Default<bool> use_fp16{false}, use_bf16{false};
   Default<Text> amp_level{"O1"};

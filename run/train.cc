@@ -119,7 +119,8 @@ void finish(Training& t) {
   t.trainer.reset();
   const bool stepped = report.result.steps > 0;
   std::map<std::string, std::string> metadata;
-  if (stepped || run.facts.text) metadata = model_record(run);  // untrained, the file stays as it is
+  if (stepped || run.facts.kind() != DataKind::tensors)
+    metadata = model_record(run);  // untrained, the file stays as it is
   const std::string staged = run.folder->finish_path(), path = staged + "/model.onnx";
   export_weights(run.spec, run.ready, run.plan, *t.session, metadata, stepped, path, run.host.log);
   const Dataset& checked = run.data.val ? *run.data.val : *run.data.train;

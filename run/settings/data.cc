@@ -6,15 +6,15 @@ namespace amp {
 std::vector<Setting> data_settings() {
   return {
       setting("train", &RunSpec::train,
-              "Training data: .csv, .tsv, .jsonl, .txt, plain or .gz, A,B or 'part-*.csv' for several; tensors in "
-              ".safetensors, .npz.")
-          .shown_as("FILE")
+              "Training data: .csv, .tsv, .jsonl, .txt, plain or .gz, A,B or 'part-*.csv' for several; a folder of "
+              "images; tensors in .safetensors, .npz.")
+          .shown_as("FILE|FOLDER")
           .read_by(kTrain)
           .needed_by(kTrain)
           .also({"train_file"})
           .same_content(),
       setting("val", &RunSpec::val, "Validation data in the same format.")
-          .shown_as("FILE")
+          .shown_as("FILE|FOLDER")
           .read_by(jobs(Job::train, Job::evaluate))
           .also({"validation_file", "val_file", "eval_file", "dev"})
           .same_content(),

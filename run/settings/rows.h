@@ -28,6 +28,7 @@ inline Setting setting(std::string_view name, Member member, std::string_view he
 // Each group's rows, in the order in which people are shown them.
 std::vector<Setting> model_settings();
 std::vector<Setting> data_settings();
+std::vector<Setting> image_settings();
 std::vector<Setting> precision_settings();
 std::vector<Setting> scaling_settings();
 std::vector<Setting> optimizer_settings();
@@ -48,5 +49,7 @@ std::optional<std::string> normal_delimiter(std::string_view text);   // "auto",
 std::optional<std::string> normal_steps(std::string_view text);
 std::optional<std::string> normal_gate(std::string_view text);
 std::optional<std::string> normal_max_length(std::string_view text);  // 0 (no limit), or 2 and more
+std::optional<std::string> normal_transforms(
+    std::string_view text);  // "auto", or a pipeline as Pipeline::text() has it
 
 }  // namespace amp

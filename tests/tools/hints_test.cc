@@ -178,8 +178,7 @@ TEST_CASE("the file types that a refusal names are those that are read") {
   const TempDir f;
   const std::string model = save(f, test::parse(kMlp));
   write_bytes(f / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
-  for (const char* name :
-       {"cat.png", "photo.JPG", "train-images-idx3-ubyte", "images.idx", "table.xlsx", "a.parquet"}) {
+  for (const char* name : {"train-images-idx3-ubyte", "images.idx", "table.xlsx", "a.parquet", "cat.heic"}) {
     write_bytes(f / name, "\x01\x02");
     const Said s = run_verb(
         {model, "--train", f / name, "--text_columns", "a", "--vocab", f / "vocab.txt", "--output_dir", f / "run"});
@@ -194,6 +193,18 @@ TEST_CASE("the file types that a refusal names are those that are read") {
       if (text) CHECK_NOTHROW(reader_of(file));
       if (!text) CHECK_NOTHROW(require_tensor_file(file));
     }
+  }
+}
+
+TEST_CASE("a single image names what images are trained from") {
+  const TempDir f;
+  const std::string model = save(f, test::parse(kMlp));
+  for (const char* name : {"cat.png", "photo.JPG"}) {
+    write_bytes(f / name, "\x01\x02");
+    const Said s = run_verb({model, "--train", f / name, "--output_dir", f / "run"});
+    CHECK(s.id == "E_USAGE");
+    CHECK(s.hint.find("a folder for each class") != std::string::npos);
+    CHECK(s.hint.find("--image_column") != std::string::npos);
   }
 }
 

@@ -17,7 +17,6 @@ static constexpr std::array kForeign{
     std::pair{"report_to", "metrics.jsonl and run.json in --output_dir are made for other tools to read"},
     std::pair{"pad_to_max_length", "padding is to the longest row of a batch, rounded up to --pad_to_multiple"},
     std::pair{"train_sampling_strategy", "use --shuffle and --group_by_length"},
-    std::pair{"dataloader_num_workers", "not needed: batches are prefetched in the background"},
     std::pair{"disable_tqdm", "there is no progress bar unless on a terminal; --quiet removes it there"},
     std::pair{"half_precision_backend", "use --use_fp16 or --use_bf16"},
     std::pair{"amp_dtype", "use --use_fp16 or --use_bf16"},

@@ -57,8 +57,8 @@ std::vector<OwnFlag> own_flags() {
        in(Verb::train),
        {.name = "check_data",
         .initial = off,
-        .help =
-            "Read the text files, tell rows, labels, lengths, duplicates and what is wrong in them; trains nothing."}},
+        .help = "Read texts or images, tell rows, labels, lengths or sizes, duplicates and what is wrong; trains "
+                "nothing."}},
       {"profile",
        in(Verb::check, Verb::plan, Verb::tokenize),
        {.name = "json",

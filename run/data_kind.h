@@ -1,0 +1,15 @@
+// What kind of data a name stands for.
+#pragma once
+
+#include <string>
+
+#include "run/spec.h"
+
+namespace amp {
+
+enum class DataKind : uint8_t { text, images, tensors };
+
+// images: a folder, image files, a table when --image_column names its paths. tensors by extension; else text.
+DataKind data_kind(const RunSpec& spec, const std::string& path);
+
+}  // namespace amp

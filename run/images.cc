@@ -1,0 +1,121 @@
+#include "run/images.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/fs.h"
+#include "base/text.h"
+#include "data/image_files.h"
+#include "data/images/decoder.h"
+#include "run/image_guess.h"
+
+namespace amp {
+
+DataKind data_kind(const RunSpec& spec, const std::string& path) {
+  if (is_dir(path)) return DataKind::images;
+  if (!is_text_file(path)) return DataKind::tensors;
+  const std::vector<std::string> parts = split(path, ',');
+  if (!parts.empty() && has_image_extension(parts.back())) return DataKind::images;
+  return spec.image_column->empty() ? DataKind::text : DataKind::images;
+}
+
+std::string image_path_column(const RunSpec& spec) {
+  return spec.image_column->empty() ? ImageColumns().path : *spec.image_column;
+}
+
+Table read_image_table(const RunSpec& spec, const std::string& path, bool labelled) {
+  const ImageColumns columns{image_path_column(spec), *spec.label_column};
+  const std::vector<std::string> parts = split(path, ',');
+  const bool files = is_dir(path) || (!parts.empty() && has_image_extension(parts.back()));
+  if (!files) return read_table(spec, path);
+  if (!labelled) return images_named(path, columns);
+  if (!spec.train_masks.empty()) return masked_images(path, spec.train_masks, columns);
+  if (!is_dir(path))
+    fail(Exit::usage, "E_USAGE", cat("'", printable(path), "' is an image, and has no label"),
+         "name a folder with a folder for each class, or a table of images with --image_column");
+  return class_folders(path, columns);
+}
+
+namespace {
+
+LabelForm label_form(Task task) {
+  switch (task) {
+    case Task::regression:
+      return LabelForm::numbers;
+    case Task::multilabel:
+      return LabelForm::sets;
+    case Task::segmentation:
+      return LabelForm::masks;
+    case Task::classification:
+      return LabelForm::classes;
+    default:
+      fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " has no labels that images could have"),
+           "images are for classification, regression, multilabel and segmentation");
+  }
+}
+
+MaskValues mask_values(const RunSpec& spec) {
+  MaskValues m;
+  for (const std::string& text : *spec.mask_values) {
+    int64_t v = -1;
+    if (text.find_first_not_of("0123456789") == std::string::npos && text.size() < 4) v = std::stoll(text);
+    if (v < 0 || v > 255)
+      fail(Exit::usage, "E_FLAG_VALUE", cat("--mask_values '", printable(text), "': values of pixels are 0 to 255"));
+    m.values.push_back(v);
+  }
+  m.ignore = *spec.mask_ignore;
+  return m;
+}
+
+int loading_threads(const RunSpec& spec) {
+  if (spec.loading_threads > 0) return static_cast<int>(spec.loading_threads);
+  return static_cast<int>(spec.threads > 0 ? spec.threads : std::max(1u, std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds& needs, const Table& table,
+                        const Log& log) {
+  const ImageInput input = image_input(spec, graph, input_specs(graph, needs.inputs));
+  const std::vector<std::string> paths = image_paths(table, image_path_column(spec), spec.image_root);
+  if (paths.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(table.name()), "' names no images"));
+  const bool masks = needs.task == Task::segmentation;
+  if (*spec.transforms == "auto" || *spec.eval_transforms == "auto") {
+    const Guess guess = guess_transforms(graph, input, masks, paths[0]);
+    if (*spec.eval_transforms == "auto") spec.eval_transforms.suggest(guess.evaluation);
+    if (*spec.transforms == "auto")
+      spec.transforms.suggest(spec.eval_transforms.asked() ? *spec.eval_transforms : guess.training);
+  }
+  if (masks && needs.labelled && spec.mask_values->empty()) {
+    std::vector<std::string> texts;
+    for (const int64_t v : find_mask_values(image_paths(table, *spec.label_column, spec.image_root)))
+      texts.push_back(std::to_string(v));
+    spec.mask_values.suggest(texts);
+  }
+  log.info(cat("images: ", describe(input),
+               needs.training ? cat("; training (--transforms): ", *spec.transforms) : std::string(),
+               "; evaluation (--eval_transforms): ", *spec.eval_transforms,
+               spec.mask_values->empty() ? "" : cat("; mask values by class: ", join(*spec.mask_values, ","))));
+  return spec;
+}
+
+std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& table, const SourceGraph& graph,
+                                            const DataNeeds& needs) {
+  std::vector<InputSpec> inputs = input_specs(graph, needs.inputs);
+  inputs.insert(inputs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
+  ImageOptions o;
+  o.input = image_input(spec, graph, inputs);
+  o.path_column = image_path_column(spec);
+  if (needs.labelled) o.label_column = *spec.label_column;
+  o.root = spec.image_root;
+  o.labels = label_form(needs.task);
+  o.classes = needs.classes;
+  o.masks = mask_values(spec);
+  o.evaluation = std::make_shared<Pipeline>(*spec.eval_transforms);
+  o.training = needs.training ? std::make_shared<Pipeline>(*spec.transforms) : o.evaluation;
+  o.seed = static_cast<uint64_t>(spec.seed);
+  o.threads = loading_threads(spec);
+  return make_image_dataset(table, inputs, o, needs.training);
+}
+
+}  // namespace amp
