@@ -132,8 +132,8 @@ void probe_storage(const std::string& dir, int64_t bytes) {
   if (code != 0) storage_error("no room for a checkpoint in folder", dir, code, bytes);
 }
 
-NewFile::NewFile(const std::string& path, int64_t needed, std::string shown)
-    : shown_(shown.empty() ? path : std::move(shown)), needed_(needed) {
+NewFile::NewFile(const std::string& path, int64_t needed, const std::string& shown)
+    : shown_(shown.empty() ? path : shown), needed_(needed) {
   fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (fd_ < 0) storage_error("cannot create", shown_, errno, needed_);
 }

@@ -38,7 +38,7 @@ void probe_storage(const std::string& dir, int64_t bytes);
 class NewFile {
  public:
   // needed: the bytes that will come, for the message when they do not fit; -1: unknown. shown: the name in errors.
-  explicit NewFile(const std::string& path, int64_t needed = -1, std::string shown = {});
+  explicit NewFile(const std::string& path, int64_t needed = -1, const std::string& shown = {});
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
   ~NewFile();  // closes; the file stays

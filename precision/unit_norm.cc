@@ -167,15 +167,15 @@ class NormPattern {
 
 bool match_norm(const UnitMatcher& m, int anchor, Unit& unit) { return NormPattern(m, anchor).match(unit); }
 
-bool match_group_norm(const UnitMatcher& m, int n, Unit& unit) {
+bool match_group_norm(const UnitMatcher& m, int instance_norm, Unit& unit) {
   const auto all = [&](int v, double want) {
     if (v < 0 || !m.graph().values[static_cast<size_t>(v)].data) return false;
     const std::vector<double> d = m.graph().values[static_cast<size_t>(v)].data.to_doubles();
     return std::all_of(d.begin(), d.end(), [&](double e) { return e == want; });
   };
-  const int before = m.made_by(m.in(n, 0), "Reshape"), after = m.only_user(m.out(n), "Reshape");
-  if (before < 0 || after < 0 || !all(m.in(n, 1), 1) || !all(m.in(n, 2), 0)) return false;
-  Nodes nodes = {before, n, after};
+  const int before = m.made_by(m.in(instance_norm, 0), "Reshape"), after = m.only_user(m.out(instance_norm), "Reshape");
+  if (before < 0 || after < 0 || !all(m.in(instance_norm, 1), 1) || !all(m.in(instance_norm, 2), 0)) return false;
+  Nodes nodes = {before, instance_norm, after};
   int y = m.out(after);
   if (!m.closed(nodes, y)) return false;
   const int mul = m.only_user(y, "Mul");

@@ -6,7 +6,7 @@
 
 namespace amp {
 
-bool match_norm(const UnitMatcher& m, int sqrt_or_pow, Unit& unit);  // LayerNorm, RMSNorm and kin
+bool match_norm(const UnitMatcher& m, int anchor, Unit& unit);  // LayerNorm, RMSNorm and kin, around a Sqrt or Pow
 bool match_group_norm(const UnitMatcher& m, int instance_norm, Unit& unit);
 bool match_erf_gelu(const UnitMatcher& m, int erf, Unit& unit);
 bool match_tanh_gelu(const UnitMatcher& m, int tanh, Unit& unit);
