@@ -44,7 +44,8 @@ Look look_at(const std::string& path, const std::string& mask) {
                       image.height);
   } catch (const Error& e) {
     if (e.exit() != Exit::data) throw;
-    out.wrong = e.fact();
+    const std::string place = cat("'", printable(path), "': ");  // told beside it
+    out.wrong = e.fact().starts_with(place) ? e.fact().substr(place.size()) : e.fact();
   }
   return out;
 }

@@ -217,7 +217,7 @@ TEST_CASE("--check_data on images counts and names what is wrong", "[images]") {
   CHECK(j["files"][0]["duplicates"] == 1);
   CHECK(j["validation_rows_in_training"] == 4);
   CHECK(j["problems"] == 3);
-  CHECK_THAT(said.err, ContainsSubstring("7.png"));
+  CHECK_THAT(said.err, ContainsSubstring("top/7.png: a damaged PNG: the file ends too early"));
   CHECK_THAT(said.err, ContainsSubstring("has another label here"));
   CHECK_THAT(said.err, ContainsSubstring("'side' is not in the training data"));
 }
