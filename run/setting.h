@@ -69,7 +69,7 @@ struct Description {
   Normalise normalise = nullptr;
   std::string_view expected = {};  // what normalise accepts, in words
   bool split_commas = false;       // a list element "a,b" is two
-  bool json = false;               // an element may be JSON, handed on as text
+  bool json = false;               // it, or an element, may be a JSON object, handed on as text
   bool recorded = true;            // part of what is recorded of a run
 
   SettingType type() const;

@@ -16,6 +16,7 @@ std::vector<Setting> optimizer_settings() {
           .also({"optim", "opt"}),
       setting("optim_args", &RunSpec::optim_args, "Settings of the update rule by name: docs/optimizers.md.")
           .shown_as("KEY=VALUE,...")
+          .as_json()
           .read_by(kTrain),
       setting("lr", &RunSpec::lr, "Peak learning rate.").at_least(0).read_by(kTrain).also({"learning_rate", "l"}),
       setting("momentum", &RunSpec::momentum, "Momentum of sgd, lars and rmsprop.")
@@ -95,6 +96,7 @@ std::vector<Setting> schedule_settings() {
       setting("lr_scheduler_kwargs", &RunSpec::lr_scheduler_kwargs,
               "Settings of the schedule by name: docs/optimizers.md.")
           .shown_as("KEY=VALUE,...")
+          .as_json()
           .read_by(kTrain),
       setting("warmup_steps", &RunSpec::warmup_steps,
               "Steps of rising learning rate: a whole number, or a fraction (below 1) of all steps.")

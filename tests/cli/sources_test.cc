@@ -55,6 +55,15 @@ TEST_CASE("a configuration file takes the same keys, any spelling", "[cli]") {
   CHECK(o.integer("batch_size") == 4);
 }
 
+TEST_CASE("groups of parameters and arguments by name stand in a configuration as text or objects", "[cli]") {
+  const TempFile file(R"({"param_group": ["*.bias: weight_decay=0", {"params": "a.*", "lr": 1e-5}],
+    "optim_args": {"amsgrad": true}, "lr_scheduler_kwargs": {"num_cycles": 2}})");
+  const Options o = train({"--config", file.path});
+  CHECK(o.list("param_group") == Strings{"*.bias: weight_decay=0", R"({"params":"a.*","lr":1e-05})"});
+  CHECK(o.str("optim_args") == R"({"amsgrad":true})");
+  CHECK(o.str("lr_scheduler_kwargs") == R"({"num_cycles":2})");
+}
+
 TEST_CASE("losses stand in a configuration as text, objects, or arrays of both", "[cli]") {
   const auto losses = [](const std::string& value) {
     const TempFile file(R"({"loss": )" + value + "}");
