@@ -27,17 +27,8 @@ void grad(GradBuilder& g) {
   g.add_grad(1, d[1]);
 }
 
-template <PrepareWithWorkspace prepare>
-OpDef def(const char* name, void (*rule)(InferCtx&), Gradient gradient) {
-  OpDef d;
-  d.name = name;
-  d.infer = rule;
-  d.gradient = gradient;
-  d.workspace = measure_workspace<prepare>;
-  return d;
-}
-const RegisterOp ops[] = {RegisterOp{def<grid_sample>("GridSample", infer, grad)},
-                          RegisterOp{def<grid_sample_grad>("GridSampleGrad", infer_grad, nullptr)}};
+const RegisterOp ops[] = {RegisterOp{op_with_workspace<grid_sample>("GridSample", infer, grad)},
+                          RegisterOp{op_with_workspace<grid_sample_grad>("GridSampleGrad", infer_grad, nullptr)}};
 const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "GridSample", with_workspace<grid_sample>},
                                   RegisterKernel{DeviceKind::cpu, "GridSampleGrad", with_workspace<grid_sample_grad>}};
 

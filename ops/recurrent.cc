@@ -77,15 +77,7 @@ void grad_rnn(GradBuilder& g) {
 template <PrepareWithWorkspace prepare>
 struct RegisterRecurrent {
   RegisterRecurrent(const char* name, void (*infer)(InferCtx&), Gradient gradient)
-      : op([&] {
-          OpDef d;
-          d.name = name;
-          d.infer = infer;
-          d.gradient = gradient;
-          d.workspace = measure_workspace<prepare>;
-          return d;
-        }()),
-        kernel(DeviceKind::cpu, name, with_workspace<prepare>) {}
+      : op(op_with_workspace<prepare>(name, infer, gradient)), kernel(DeviceKind::cpu, name, with_workspace<prepare>) {}
   RegisterOp op;
   RegisterKernel kernel;
 };
