@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -184,7 +185,11 @@ std::map<int, LayerRow> layer_rows(const ParamGroups& groups, const FlatLayout& 
 void tell_layers(const ParamGroups& groups, const FlatLayout& layout, const Log& log) {
   const std::map<int, LayerRow> rows = layer_rows(groups, layout);
   const auto& layers = groups.layers.layers;
-  const auto place = [](const LayerRow& r) { return cat(r.name, " x ", number_text(r.scale)); };
+  const auto place = [](const LayerRow& r) {
+    char scale[32];
+    std::snprintf(scale, sizeof scale, "%.4g", r.scale);
+    return cat(r.name, " x ", scale);
+  };
   log.info(cat("layer decay ", number_text(groups.layer_decay), ": ", layers.size(), " layers, from ",
                place(rows.rbegin()->second), " up to ", place(rows.begin()->second), "; --verbose lists them"));
   for (const auto& [depth, row] : rows) log.detail(cat("layer decay: ", place(row), ": ", row.count.text()));
