@@ -37,18 +37,21 @@ std::string head_kind(const RunSpec& spec, const std::string& task) {
 
 // With other classes the rest of the graph must still fit: some models write their number into a Reshape.
 void require_labels(const SourceGraph& g, int output, int64_t labels, bool image) {
+  const std::string hint = "cut the model before its head with --cut_at and add a new one with --head";
   Dims d;
   try {
     d = probe_shapes(g, ParamTable(g), probe_options(g, {output}, 3), cpu_evaluator())[static_cast<size_t>(output)];
-  } catch (Error& e) {
-    throw e.at(cat("while the classifier was given ", labels, " outputs"));
+  } catch (const Error& e) {
+    Error with_hint(e.exit(), e.id(), e.fact(), e.hint().empty() ? hint : e.hint());
+    for (const std::string& where : e.where()) with_hint.at(where);
+    throw with_hint.at(cat("while the classifier was given ", labels, " outputs"));
   }
   const int64_t got = d.empty() ? -1 : image && d.size() > 1 ? d[1] : d.back();
   if (got != labels) {
     fail(Exit::unsupported, "E_NUM_LABELS",
          cat("with ", labels, " classes in the classifier, output '",
              printable(g.values[static_cast<size_t>(output)].name), "' has shape ", to_string(d)),
-         "cut the model before its head with --cut_at and add a new one with --head");
+         hint);
   }
 }
 
