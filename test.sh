@@ -62,8 +62,6 @@ case "$what" in
     check build
     build sanitize build-sanitize --target tests_guard
     check build-sanitize -L sanitize -L guard
-    build threads build-threads --target tests_guard
-    check build-threads -L threads -L guard
-    exec tests/summary.py build build-sanitize build-threads
+    exec tests/summary.py build build-sanitize
     ;;
 esac
