@@ -91,7 +91,7 @@ std::array<uint8_t, 3> to_hsv(const uint8_t* p) {
 }
 
 void from_hsv(const std::array<uint8_t, 3>& hsv, uint8_t* out) {
-  const auto [h, s, v] = hsv;
+  const uint8_t h = hsv[0], s = hsv[1], v = hsv[2];
   if (s == 0) {
     out[0] = out[1] = out[2] = v;
     return;
