@@ -2,6 +2,7 @@
 #include <catch2/catch_all.hpp>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -71,5 +72,14 @@ TEST_CASE("every loss is documented, and its parameters have defaults in their r
     }
     for (const std::string& s : r.synonyms) CHECK(kind_called(s) == r.name);
     if (*r.on_logits) CHECK_NOTHROW(loss_rule(r.on_logits));
+  }
+}
+
+TEST_CASE("no two losses have a name or a synonym in common", "[losses]") {
+  std::set<std::string> names;
+  for (const LossRule& r : loss_rules()) {
+    INFO(r.name);
+    CHECK(names.insert(r.name).second);
+    for (const std::string& s : r.synonyms) CHECK(names.insert(s).second);
   }
 }
