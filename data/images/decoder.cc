@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "data/rows_by_name.h"
 
 namespace amp {
 
@@ -38,12 +39,7 @@ const char* foreign_kind(std::string_view bytes) {
 DecoderRegistration::DecoderRegistration(ImageDecoder decoder) { registered().push_back(std::move(decoder)); }
 
 const std::vector<const ImageDecoder*>& image_decoders() {
-  static const std::vector<const ImageDecoder*> sorted = [] {
-    std::vector<const ImageDecoder*> out;
-    for (const ImageDecoder& d : registered()) out.push_back(&d);
-    std::sort(out.begin(), out.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
-    return out;
-  }();
+  static const std::vector<const ImageDecoder*> sorted = rows_by_name(registered());
   return sorted;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/rows_by_name.h"
 #include "data/text_file.h"
 
 namespace amp {
@@ -26,12 +27,7 @@ std::vector<std::string> all_extensions() {
 ReaderRegistration::ReaderRegistration(TableReader reader) { registered().push_back(std::move(reader)); }
 
 const std::vector<const TableReader*>& table_readers() {
-  static const std::vector<const TableReader*> sorted = [] {
-    std::vector<const TableReader*> out;
-    for (const TableReader& r : registered()) out.push_back(&r);
-    std::sort(out.begin(), out.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
-    return out;
-  }();
+  static const std::vector<const TableReader*> sorted = rows_by_name(registered());
   return sorted;
 }
 

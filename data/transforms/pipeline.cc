@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/rows_by_name.h"
 
 namespace amp {
 
@@ -39,12 +40,7 @@ std::vector<std::string> words_of(const std::string& text) {
 TransformRegistration::TransformRegistration(TransformRow row) { registered().push_back(std::move(row)); }
 
 const std::vector<const TransformRow*>& transform_rows() {
-  static const std::vector<const TransformRow*> sorted = [] {
-    std::vector<const TransformRow*> out;
-    for (const TransformRow& r : registered()) out.push_back(&r);
-    std::sort(out.begin(), out.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
-    return out;
-  }();
+  static const std::vector<const TransformRow*> sorted = rows_by_name(registered());
   return sorted;
 }
 

@@ -1,0 +1,17 @@
+// Rows that files registered before main, in the order of their names: the same whatever order they were linked in.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+namespace amp {
+
+template <class Row>
+std::vector<const Row*> rows_by_name(const std::vector<Row>& rows) {
+  std::vector<const Row*> out;
+  for (const Row& r : rows) out.push_back(&r);
+  std::sort(out.begin(), out.end(), [](const Row* a, const Row* b) { return a->name < b->name; });
+  return out;
+}
+
+}  // namespace amp
