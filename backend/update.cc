@@ -55,7 +55,8 @@ RuleSettings rule_settings(const std::string& rule, const std::map<std::string, 
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string near = nearest(name, names);
     fail(Exit::usage, "E_FLAG_VALUE", cat("--optim_args: ", rule, " has no '", printable(name), "'"),
-         cat(near.empty() ? "" : "did you mean '" + near + "'? ", rule, " has: ", join(names, ", ")));
+         names.empty() ? cat("leave --optim_args out: ", rule, " has no settings")
+                       : cat(near.empty() ? "" : "did you mean '" + near + "'? ", rule, " has: ", join(names, ", ")));
   }
   return s;
 }

@@ -14,8 +14,7 @@
 //   struct LionElement {
 //     static constexpr int moments = 1;
 //     template <class T> struct Scalars { ... };                        // of a span of elements, in T
-//     HD static void once(const RuleSettings&, int64_t t, double (&facts)[kRuleFacts]);   // once a step; t counts from
-//     1
+//     HD static void once(const RuleSettings&, int64_t t, double (&facts)[kRuleFacts]);   // once a step; t = 1, 2, ..
 //     template <class T> HD static Scalars<T> scalars(const RuleSettings&, const RuleStep&);
 //     template <class T> HD static T move(const Scalars<T>&, T p, T g, T& m, T& v);       // returns the new p
 //   };
@@ -29,6 +28,7 @@
 // are those of norms 0.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -105,6 +105,7 @@ AMP_INLINE HD inline T move_element(const typename Element::template Scalars<T>&
 // What a rule of one formula, whatever its settings, is made of.
 template <class Element>
 struct RuleOf {
+  static constexpr std::array<RuleKey, 0> keys{};  // a rule that may be set to something has its own
   static int moments(const RuleSettings&) { return Element::moments; }
   template <class F>
   static void visit(const RuleSettings&, F&& f) {

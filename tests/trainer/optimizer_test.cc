@@ -7,8 +7,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <type_traits>
 
+#include "backend/update_rules.h"
 #include "laid_out.h"
 #include "tests/support.h"
 
@@ -104,6 +106,16 @@ TEST_CASE("every method follows torch.optim in fp32") {
   for (const json& c : g.at("cases")) {
     INFO(c.at("name").get<std::string>());
     CHECK(worst<float>(g, c, 1) < 2e-6);
+  }
+}
+
+TEST_CASE("every update rule has a golden trajectory") {
+  const json g = golden();
+  std::set<std::string> proved;
+  for (const json& c : g.at("cases")) proved.insert(c.at("kind").get<std::string>());
+  for (const std::string& rule : update_rule_names()) {
+    INFO(rule << ": a row of CASES in tests/data/trainer/make_optimizer.py");
+    CHECK(proved.count(rule) == 1);
   }
 }
 
