@@ -21,20 +21,21 @@ TORCH = {
     "PyTorch eager bf16": ("torch", "bf16", []),
     "PyTorch compile bf16": ("torch", "bf16", ["--compile"]),
 }
-FP32_ONLY = ("onnx-amp-finetune fp32", "PyTorch eager", "PyTorch compile")
+EARLIER = {f"earlier {p}": ("earlier", p, []) for p in ("fp32", "fp16", "bf16")}  # with --earlier
+FP32_ONLY = ("onnx-amp-finetune fp32", "earlier fp32", "PyTorch eager", "PyTorch compile")
 
 
 class Ours:
     """A new process each block; a step's time is what it wrote to metrics.jsonl, data loading included."""
 
-    def __init__(self, args, folder, case, precision):
-        self.args, self.folder, self.case = args, folder, case
+    def __init__(self, args, binary, folder, case, precision):
+        self.args, self.binary, self.folder, self.case = args, binary, folder, case
         self.flags = [] if precision == "fp32" else [f"--use_{precision}"]
 
     def run(self):
-        out = self.folder / "run"
+        out = self.folder / ("run" if self.binary == self.args.binary else "earlier")  # each its own: versions differ
         common.run_ours(
-            self.args.binary,
+            self.binary,
             self.case["model"],
             *self.case["flags"],
             *self.flags,
@@ -127,13 +128,17 @@ def measure(args, name, folder):
     case = cases.prepare(name, folder, args.steps, args.minilm)
     wanted = {
         n: a
-        for n, a in (OURS | TORCH).items()
+        for n, a in (OURS | (EARLIER if args.earlier else {}) | TORCH).items()
         if (name == "minilm" or n in FP32_ONLY) and (not args.arms or n in args.arms)
     }
     arms, blocks = {}, {n: [] for n in wanted}
     try:
         for n, (side, precision, extra) in wanted.items():
-            arms[n] = Ours(args, folder, case, precision) if side == "ours" else Torch(args, folder, precision, extra)
+            if side == "torch":
+                arms[n] = Torch(args, folder, precision, extra)
+            else:
+                binary = args.binary if side == "ours" else args.earlier
+                arms[n] = Ours(args, binary, folder, case, precision)
             if side == "torch":
                 arms[n].run()  # one at a time: start and compile before anything is timed
         for block in range(args.blocks):
@@ -161,6 +166,12 @@ def summarise(name, case, blocks):
         | {"peak_bytes": max(b["peak"] for b in of)}
         for n, of in blocks.items()
     }
+    for n in OURS:  # above 1: slower than the earlier build, in the same block
+        before = n.replace("onnx-amp-finetune", "earlier")
+        if n in rows and before in rows:
+            rows[n]["time_of_earlier"] = common.summary(
+                [a["step_ms"] / b["step_ms"] for a, b in zip(blocks[n], blocks[before])]
+            )
     fp32 = [n for n in rows if n in TORCH and TORCH[n][1] == "fp32"]
     best = min(fp32, key=lambda n: rows[n]["step_ms"]["median"]) if fp32 else None
     for n, row in rows.items():
@@ -196,14 +207,18 @@ def print_case(name, result):
             f"| {against} "
             f"| {r['peak_bytes'] / (1 << 20):.0f} |"
         )
+    for n, r in result["arms"].items():
+        if before := r.get("time_of_earlier"):
+            print(f"\n{n}: {before['median']:.3f} ({before['q1']:.3f} - {before['q3']:.3f}) of the earlier build's time")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary")
+    parser.add_argument("--earlier", help="another build of the program, timed beside it")
     parser.add_argument("--minilm", help="its ONNX file; default: what cmake/fetch_minilm.sh fetches")
     parser.add_argument("--cases", nargs="+", choices=cases.CASES, default=list(cases.CASES))
-    parser.add_argument("--arms", nargs="+", choices=[*OURS, *TORCH], help="only these rows of the table")
+    parser.add_argument("--arms", nargs="+", choices=[*OURS, *EARLIER, *TORCH], help="only these rows of the table")
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="timed steps a block; 0: each case's own number")
     parser.add_argument("--threads", type=int, default=2)
