@@ -3,7 +3,7 @@
 #   warm   what a row, or a new shape of batch, waits for
 #   cold   the rest: compiling it takes longer than running it
 #   test   tests, as cold
-# Sources include what they use all the same (tests/headers.sh, and clang's builds, which have no precompiled headers).
+# Sources include what they use all the same (the test headers, and clang's builds, which have no precompiled headers).
 set(hot_options $<$<CONFIG:Release>:-O3>)
 set(warm_options $<$<CONFIG:Sanitize>:-O1>)
 set(cold_options $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-finline-small-functions> $<$<CONFIG:Sanitize>:-O0>)
