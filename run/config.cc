@@ -99,6 +99,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.schedule.settings = parse_arguments("lr_scheduler_kwargs", spec.lr_scheduler_kwargs);
   c.schedule.lr = spec.lr;
   c.schedule.total_steps = c.max_steps;
+  c.schedule.epoch_steps = sampler.windows_per_epoch();
   c.schedule.warmup_steps = spec.warmup_steps;
   if (Plateau::asked(c.schedule) && !data.val)
     fail(Exit::usage, "E_USAGE", "--lr_scheduler reduce_lr_on_plateau goes by evaluations, and there are none",

@@ -10,6 +10,7 @@
 #include "trainer/schedules/linear.h"
 #include "trainer/schedules/one_cycle.h"
 #include "trainer/schedules/plateau.h"
+#include "trainer/schedules/timm.h"
 #include "trainer/schedules/warmup_stable_decay.h"
 
 namespace amp {
@@ -29,7 +30,11 @@ const std::vector<const ScheduleRow*>& schedule_rows() {
                                                        &kMultiStep,
                                                        &kExponential,
                                                        &kNoam,
-                                                       &kReduceLrOnPlateau};
+                                                       &kReduceLrOnPlateau,
+                                                       &kTimmCosine,
+                                                       &kTimmPoly,
+                                                       &kTimmStep,
+                                                       &kTimmMultistep};
   return rows;
 }
 
@@ -122,7 +127,7 @@ Schedule::Schedule(const ScheduleConfig& config) : c_(config), row_(nullptr) {
 double Schedule::lr(int64_t applied) const {
   int64_t step = std::max<int64_t>(0, applied - c_.begin);
   if (c_.hold) step = std::min(step, std::max<int64_t>(0, c_.total_steps - 1));
-  const double x = row_->factor({step, warmup_, c_.total_steps, c_.lr, &c_.settings});
+  const double x = row_->factor({step, warmup_, c_.total_steps, c_.lr, &c_.settings, c_.epoch_steps});
   return row_->is_rate ? x : c_.lr * x;
 }
 

@@ -26,6 +26,7 @@ struct ScheduleConfig {
   std::map<std::string, std::string> settings;  // by the row's keys; what is left out has the row's default
   int64_t begin = 0;                            // applied steps before its first one
   bool hold = false;                            // behind its last step: that one's rate
+  int64_t epoch_steps = 1;                      // of an epoch, for schedules that move by epochs
 };
 
 class Schedule {

@@ -28,6 +28,7 @@ TEST_CASE("learning rates equal those of the reference libraries") {
     s.lr = g.at("lr");
     s.warmup_steps = c.at("warmup");
     s.total_steps = c.at("total");
+    s.epoch_steps = c.value("epoch", 1);
     for (const auto& [name, value] : c.at("options").items())
       s.settings[name] = value.is_string() ? value.get<std::string>() : value.dump();
     const auto want = c.at("lr").get<std::vector<double>>();

@@ -21,11 +21,8 @@ inline const ScheduleRow kMultiStep{"multistep",
                                     [](const SchedulePoint& p) {
                                       if (const auto w = p.warming()) return *w;
                                       int passed = 0;
-                                      const std::string& all = p.text("milestones");
-                                      for (size_t at = 0; at < all.size(); at = all.find(':', at) + 1) {
-                                        passed += p.step - p.warmup >= std::llround(std::stod(all.substr(at)));
-                                        if (all.find(':', at) == std::string::npos) break;
-                                      }
+                                      for (const double m : p.numbers("milestones"))
+                                        passed += p.step - p.warmup >= std::llround(m);
                                       return std::pow(p.number("gamma"), passed);
                                     },
                                     "times gamma at each of the milestones, steps parted by ':'"};

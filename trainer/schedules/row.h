@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
+
 namespace amp {
 
 // A setting, as --lr_scheduler_kwargs names it: a number in [low, high], or one of `words`.
@@ -28,10 +30,16 @@ struct SchedulePoint {
   int64_t warmup = 0, total = 0;
   double lr = 0;  // the highest
   const std::map<std::string, std::string>* settings = nullptr;
+  int64_t epoch_steps = 1;  // of an epoch
 
   const std::string& text(const std::string& key) const { return settings->at(key); }
   bool has(const std::string& key) const { return !settings->at(key).empty(); }
   double number(const std::string& key) const { return std::stod(settings->at(key)); }
+  std::vector<double> numbers(const std::string& key) const {  // of a list
+    std::vector<double> out;
+    for (const std::string& part : split(settings->at(key), ':')) out.push_back(std::stod(part));
+    return out;
+  }
   int64_t whole(const std::string& key) const { return static_cast<int64_t>(std::llround(number(key))); }
 
   // A linear warm-up's factor; nothing when it is over.

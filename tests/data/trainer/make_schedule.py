@@ -1,4 +1,4 @@
-"""Writes schedule.json: learning rates from transformers.get_scheduler and torch's OneCycleLR. Needs both."""
+"""Writes schedule.json: learning rates from transformers.get_scheduler, torch's schedulers and timm's. Needs all three."""
 import json
 import os
 import warnings
@@ -25,6 +25,38 @@ WSD = [(7, 30, {"num_decay_steps": 9}), (0, 30, {"num_decay_steps": 10, "decay_t
        (6, 40, {"num_decay_steps": 20, "warmup_type": "1-sqrt", "num_cycles": 0.25})]
 DECAY = [("step", "StepLR", dict(step_size=7, gamma=0.5)), ("multistep", "MultiStepLR", dict(milestones=[3, 11, 12], gamma=0.3)),
          ("exponential", "ExponentialLR", dict(gamma=0.93))]
+
+# timm's: options, epochs, updates of an epoch.
+TIMM = [(dict(sched="cosine", warmup_epochs=5, warmup_lr=1e-6, min_lr=1e-5), 50, 20),
+        (dict(sched="cosine", warmup_epochs=5, warmup_lr=1e-6, min_lr=1e-5, cooldown_epochs=7, step_on_epochs=False), 43, 20),
+        (dict(sched="cosine", warmup_epochs=3, warmup_prefix=True, cooldown_epochs=2, k_decay=1.5), 45, 20),
+        (dict(sched="cosine", cycle_limit=3, cycle_decay=0.5, cooldown_epochs=5), 15, 20),
+        (dict(sched="cosine", cycle_limit=3, cycle_mul=2.0, cycle_decay=0.5, min_lr=1e-6, step_on_epochs=False), 7, 21),
+        (dict(sched="poly", decay_rate=2.0, warmup_epochs=4, min_lr=1e-5, step_on_epochs=False), 25, 40),
+        (dict(sched="step", decay_epochs=9, decay_rate=0.3, warmup_epochs=5), 50, 20),
+        (dict(sched="step", decay_epochs=2.4, decay_rate=0.7, warmup_epochs=5, warmup_prefix=True, step_on_epochs=False), 45, 20),
+        (dict(sched="multistep", decay_milestones=[10, 11, 30], decay_rate=0.2, warmup_epochs=2), 50, 20),
+        (dict(sched="multistep", decay_milestones=[10, 11, 30], decay_rate=0.2, step_on_epochs=False), 50, 20)]
+
+
+def timm_case(options, epochs, updates):
+    """The rates of 1,000 updates, as timm's train.py steps its scheduler."""
+    from timm.scheduler import create_scheduler_v2
+
+    opt = optimizer()
+    given = {"warmup_lr": 1e-5} | options
+    sched, total = create_scheduler_v2(opt, num_epochs=epochs, updates_per_epoch=updates, **given)
+    rates = []
+    for step in range(1000):
+        rates.append(opt.param_groups[0]["lr"])
+        opt.step()
+        sched.step_update(step + 1)
+        if (step + 1) % updates == 0:
+            sched.step((step + 1) // updates)
+    ours = {k: v for k, v in options.items() if k not in ("sched", "step_on_epochs")}
+    ours["sched_on_updates"] = "false" if options.get("step_on_epochs", True) else "true"
+    ours = {k: ":".join(map(str, v)) if isinstance(v, list) else str(v).lower() if isinstance(v, bool) else v for k, v in ours.items()}
+    return dict(kind="timm_" + options["sched"], warmup=0, total=int(total) * updates, epoch=updates, options=ours, lr=rates)
 
 
 def optimizer():
@@ -66,6 +98,7 @@ def main():
         opt = optimizer()
         sched = torch.optim.lr_scheduler.OneCycleLR(opt, LR, total_steps=total, **options)
         cases.append(dict(kind="one_cycle", warmup=0, total=total, options=options, lr=rates(opt, sched, total)))
+    cases += [timm_case(*c) for c in TIMM]
     warmups = []
     for warmup in [0, 0.1, 0.06, 0.07, 0.5, 0.999, 1, 3, 100]:
         args = SimpleNamespace(warmup_steps=warmup)  # constructing TrainingArguments needs accelerate
