@@ -13,7 +13,7 @@ ONNX_SHA256=ef40c0aaf0b643857ea9306fc7eddce17eaf9fb0407e4801f1fc5758443a38e0
 CACHE=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pip python3-venv
   libprotobuf-dev protobuf-compiler nlohmann-json3-dev libdnnl-dev ocl-icd-opencl-dev
-  libutf8proc-dev libpcre2-dev zlib1g-dev libzip-dev libssl-dev
+  libutf8proc-dev libpcre2-dev zlib1g-dev libzip-dev libssl-dev libyaml-cpp-dev
   libpng-dev libjpeg62-turbo-dev libwebp-dev"
 # One version of clang-format and clang for everybody: another formats and warns differently. Before 16 clang does not
 # let lambdas capture structured bindings.

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "tools/cli/other_trainers.h"
 
 namespace amp::cli {
 namespace {
@@ -28,7 +29,13 @@ constexpr std::streamsize kLargestConfig = 16 << 20;
 }
 
 // Keys of the outermost object must differ; the library would keep the last one silently.
-Json parse_json(std::string_view text, const std::string& path) {
+Json parse_file(std::string_view text, const std::string& path) {
+  if (path.ends_with(".yaml") || path.ends_with(".yml")) {
+    Json root = yaml_to_json(std::string(text), path);
+    if (!root.is_object())
+      refuse(path, "its outermost value is not a map", "write a line \"lr: 5e-5\" for each setting");
+    return root;
+  }
   std::set<std::string> keys;
   std::string repeated;
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
@@ -97,10 +104,18 @@ Json to_json(const SettingValue& v) {
 
 }  // namespace
 
-std::vector<Assignment> parse_config(std::string_view text, const std::string& path, Verb verb) {
-  const Json root = parse_json(text, path);
+std::vector<Assignment> parse_config(std::string_view text, const std::string& path, Verb verb,
+                                     std::vector<std::string>& warnings) {
+  const Json root = parse_file(text, path);
   const bool dumped = root.contains("config") && root["config"].is_object();
-  const Json& values = dumped ? root["config"] : root;
+  const auto other = dumped ? std::nullopt : of_other_trainer(root);
+  if (other) {
+    std::string said = cat("configuration file '", printable(path), "' is ", other->name);
+    const char* between = "; not used of it: ";
+    for (const std::string& key : other->not_used) said += cat(std::exchange(between, ", "), printable(key));
+    warnings.push_back(said);
+  }
+  const Json& values = dumped ? root["config"] : other ? other->values : root;
   const Json sources = dumped ? root.value("sources", Json::object()) : Json::object();
   std::vector<Assignment> out;
   for (const auto& [key, value] : values.items()) {
@@ -133,7 +148,7 @@ std::vector<Assignment> parse_config(std::string_view text, const std::string& p
   return out;
 }
 
-std::vector<Assignment> read_config(const std::string& path, Verb verb) {
+std::vector<Assignment> read_config(const std::string& path, Verb verb, std::vector<std::string>& warnings) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) refuse(path, cat("cannot be opened: ", std::strerror(errno)));
@@ -142,7 +157,7 @@ std::vector<Assignment> read_config(const std::string& path, Verb verb) {
   if (file.bad()) refuse(path, "cannot be read: is it a folder?");
   if (file.gcount() > kLargestConfig) refuse(path, "larger than 16 MiB: not a configuration");
   text.resize(static_cast<size_t>(file.gcount()));
-  return parse_config(text, path, verb);
+  return parse_config(text, path, verb, warnings);
 }
 
 std::vector<Assignment> read_environment(const char* const* envp, Verb verb, std::vector<std::string>& warnings) {

@@ -199,7 +199,8 @@ Options parse_command_line(int argc, const char* const* argv, const char* const*
     o.positional.clear();
   }
   if (!config.empty()) {
-    for (const Assignment& a : read_config(config, o.verb)) o.offer(a.flag->name, a.texts, a.source, a.origin);
+    for (const Assignment& a : read_config(config, o.verb, o.warnings))
+      o.offer(a.flag->name, a.texts, a.source, a.origin);
   }
   for (const Assignment& a : environment) o.offer(a.flag->name, a.texts, a.source, a.origin);
   apply_command_line(o, split.assignments);
