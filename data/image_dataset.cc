@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "data/image_files.h"
+#include "data/image_store.h"
 #include "data/images/decoder.h"
 #include "data/parallel.h"
 #include "data/text_dataset.h"
@@ -25,12 +26,6 @@ Dims ImageInput::dims(int64_t rows, int64_t h, int64_t w) const {
       break;
   }
   return {rows, channels, h, w};
-}
-
-Image read_image(const std::string& path, int64_t channels) {
-  const FileBytes file = read_file(path, Exit::data);
-  Image image = decode_image({file.text(), path});
-  return channels == 3 ? to_rgb(std::move(image)) : to_grey(std::move(image));
 }
 
 Mask read_mask(const std::string& path, const MaskValues& values) {
@@ -76,6 +71,7 @@ struct Files {
   ImageOptions options;
   std::vector<std::string> label_inputs;
   std::vector<std::string> paths, masks, places;
+  std::unique_ptr<const ImageStore> store;
   std::vector<int64_t> ids;    // classes
   std::vector<float> numbers;  // numbers, sets
   size_t width = 1;            // of a sample's numbers
@@ -144,7 +140,7 @@ void ImageDataset::check_mask(const Mask& mask, size_t sample) const {
 ImageSample ImageDataset::sample(int64_t sample, int64_t epoch) const {
   const auto s = static_cast<size_t>(sample);
   ImageSample out;
-  out.image = read_image(files_->paths.at(s), options().input.channels);
+  out.image = files_->store->read(files_->paths.at(s), options().input.channels);
   if (!files_->masks.empty()) {
     out.mask = read_mask(files_->masks[s], options().masks);
     if (out.mask->width != out.image.width || out.mask->height != out.image.height)
@@ -278,6 +274,7 @@ std::unique_ptr<Dataset> make_image_dataset(const Table& table, const std::vecto
   }
   files->paths = image_paths(table, options.path_column, options.root);
   if (files->paths.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(table.name()), "' names no images"));
+  files->store = std::make_unique<ImageStore>(files->paths);
   for (int64_t r = 0; r < table.rows(); ++r) files->places.push_back(table.where(r));
   if (!options.label_column.empty()) read_labels(table, options, *files);
   return std::make_unique<ImageDataset>(std::move(files), training);

@@ -46,8 +46,7 @@ struct ImageOptions {
 std::unique_ptr<Dataset> make_image_dataset(const Table& table, const std::vector<InputSpec>& inputs,
                                             const ImageOptions& options, bool training);
 
-// A file's pixels: RGB for 3 channels, grey for 1. Errors name the file.
-Image read_image(const std::string& path, int64_t channels);
+// Errors name the file.
 Mask read_mask(const std::string& path, const MaskValues& values);
 
 // {0, 255} when the first masks have no other values: black and white; else empty.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 
 #include "base/text.h"
@@ -121,6 +122,15 @@ FileBytes read_text_file(const std::string& path) {
   FileBytes file = read_file(path);
   const bool gzip = file.size >= 2 && file.bytes.get()[0] == 0x1f && file.bytes.get()[1] == 0x8b;
   return gzip ? unpack(file, path) : file;
+}
+
+std::string read_head(const std::string& path, int64_t size) {
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);  // plain files too
+  std::string out(static_cast<size_t>(size), '\0');
+  const int got = file ? gzread(file.get(), out.data(), static_cast<unsigned>(size)) : -1;
+  if (got < 0) return std::string(read_text_file(path).text().substr(0, out.size()));  // which says what is wrong
+  out.resize(static_cast<size_t>(got));
+  return out;
 }
 
 }  // namespace amp

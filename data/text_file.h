@@ -16,6 +16,8 @@ std::vector<std::string> files_named(const std::string& names);
 // one that is damaged or cut short, or that would grow beyond 256 MiB and 100 times its size: text does not.
 FileBytes read_text_file(const std::string& path);
 FileBytes unpack(const FileBytes& packed, const std::string& name);
+// Its first bytes, as many as there are, without unpacking the rest.
+std::string read_head(const std::string& path, int64_t size);
 
 std::string without_gz(const std::string& path);  // train.csv.gz: train.csv
 

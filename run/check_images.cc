@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "data/image_dataset.h"
 #include "data/image_files.h"
+#include "data/image_store.h"
 #include "data/images/decoder.h"
 #include "data/parallel.h"
 #include "run/data.h"
@@ -26,12 +27,11 @@ struct Look {
   std::map<int64_t, int64_t> pixels;  // of its mask, by value
 };
 
-Look look_at(const std::string& path, const std::string& mask) {
+Look look_at(const ImageStore& store, const std::string& path, const std::string& mask) {
   Look out;
   try {
-    const FileBytes file = read_file(path, Exit::data);
-    out.sum = cat(file.size, crc32c(file.bytes.get(), file.size));
-    const Image image = decode_image({file.text(), path});
+    const auto [bytes_of, image] = store.read_with_bytes(path);
+    out.sum = cat(bytes_of.size(), crc32c(bytes_of.data(), static_cast<int64_t>(bytes_of.size())));
     out.width = image.width;
     out.height = image.height;
     out.channels = image.channels;
@@ -65,10 +65,11 @@ class Checker {
       const std::vector<std::string> paths = image_paths(table, image_path_column(spec), spec.image_root);
       std::vector<std::string> masks(paths.size());
       if (task_ == Task::segmentation) masks = image_paths(table, *spec.label_column, spec.image_root);
+      const ImageStore store(paths);
       std::vector<Look> looks(paths.size());
       const auto threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
       for_each_on(threads, f.rows, [&](int64_t i) {
-        looks[static_cast<size_t>(i)] = look_at(paths[static_cast<size_t>(i)], masks[static_cast<size_t>(i)]);
+        looks[static_cast<size_t>(i)] = look_at(store, paths[static_cast<size_t>(i)], masks[static_cast<size_t>(i)]);
       });
       for (int64_t r = 0; r < f.rows; ++r) row(table, r, looks[static_cast<size_t>(r)], spec, training, f);
       sum_up(looks, *f.images);

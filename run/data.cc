@@ -100,7 +100,7 @@ std::vector<std::string> read_classes(const RunSpec& spec, Task task) {
     fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"),
          "give tensors: a .safetensors or .npz file with the inputs and 'label'");
   }
-  return find_classes(table, *spec.label_column);
+  return images ? image_classes(spec, spec.train) : find_classes(table, *spec.label_column);
 }
 
 void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::vector<int>& inputs, const Log& log) {
@@ -225,6 +225,7 @@ RunSpec validation_spec(RunSpec spec) {
   if (!spec.val_text_columns.empty()) spec.text_columns = spec.val_text_columns;
   if (!spec.val_label_column.empty()) spec.label_column = spec.val_label_column;
   spec.train_masks = spec.val_masks;
+  spec.train_labels = spec.val_labels;
   return spec;
 }
 

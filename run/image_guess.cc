@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/image_store.h"
 #include "run/data.h"
 #include "run/images.h"
 
@@ -105,7 +106,7 @@ Guess guess_transforms(const SourceGraph& g, const ImageInput& input, bool masks
   const std::string values = value_steps(g, input);
   int64_t h = input.height, w = input.width;
   if (h < 1 || w < 1) {
-    const Image first = read_image(first_image, input.channels);
+    const Image first = ImageStore({first_image}).read(first_image, input.channels);
     const bool own = masks || input.channels == 1 || std::max(first.width, first.height) <= kSmall;
     h = own ? first.height : 224;
     w = own ? first.width : 224;

@@ -7,15 +7,23 @@
 #include "base/text.h"
 #include "data/image_files.h"
 #include "data/images/decoder.h"
+#include "data/images/packed.h"
+#include "data/labels.h"
 #include "run/image_guess.h"
 
 namespace amp {
 
+namespace {
+std::string last_of(const std::string& names) {  // several files are of one kind
+  const std::vector<std::string> parts = split(names, ',');
+  return parts.empty() ? "" : parts.back();
+}
+}  // namespace
+
 DataKind data_kind(const RunSpec& spec, const std::string& path) {
   if (is_dir(path)) return DataKind::images;
   if (!is_text_file(path)) return DataKind::tensors;
-  const std::vector<std::string> parts = split(path, ',');
-  if (!parts.empty() && has_image_extension(parts.back())) return DataKind::images;
+  if (has_image_extension(last_of(path)) || packed_kind_of(last_of(path))) return DataKind::images;
   return spec.image_column->empty() ? DataKind::text : DataKind::images;
 }
 
@@ -23,10 +31,19 @@ std::string image_path_column(const RunSpec& spec) {
   return spec.image_column->empty() ? ImageColumns().path : *spec.image_column;
 }
 
+static PackedColumns packed_columns(const RunSpec& spec, bool labelled) {
+  return {image_path_column(spec), *spec.label_column, labelled, spec.train_labels};
+}
+
+std::vector<std::string> image_classes(const RunSpec& spec, const std::string& path) {
+  return packed_kind_of(last_of(path)) ? packed_classes(path, packed_columns(spec, true))
+                                       : find_classes(read_image_table(spec, path), *spec.label_column);
+}
+
 Table read_image_table(const RunSpec& spec, const std::string& path, bool labelled) {
   const ImageColumns columns{image_path_column(spec), *spec.label_column};
-  const std::vector<std::string> parts = split(path, ',');
-  const bool files = is_dir(path) || (!parts.empty() && has_image_extension(parts.back()));
+  if (packed_kind_of(last_of(path))) return packed_table(path, packed_columns(spec, labelled));
+  const bool files = is_dir(path) || has_image_extension(last_of(path));
   if (!files) return read_table(spec, path);
   if (!labelled) return images_named(path, columns);
   if (!spec.train_masks.empty()) return masked_images(path, spec.train_masks, columns);

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "data/image_dataset.h"
+#include "data/image_store.h"
 #include "data/images/decoder.h"
 #include "data/transforms/resample.h"
 
@@ -35,11 +35,12 @@ void write_masks(const std::string& folder, const RunSpec& spec, const std::vect
   namespace fs = std::filesystem;
   ensure_dir(folder);
   const bool own_size = only_resizes(*spec.eval_transforms);
+  const ImageStore store(own_size ? images : std::vector<std::string>());
   std::set<std::string> taken;
   for (size_t i = 0; i < images.size(); ++i) {
     Image mask = *predictions.mask(static_cast<int64_t>(i));
     if (own_size) {
-      const Image image = read_image(images[i], 1);
+      const Image image = store.read(images[i], 1);
       mask = resized(mask, image.height, image.width, Interpolation::nearest);
     }
     const std::vector<std::string>& values = *spec.mask_values;

@@ -76,6 +76,7 @@ struct RunSpec {
   Default<Text> image_column{""};  // of a table of image files; empty: tables hold text
   Text image_root;                 // folder of a table's paths; empty: the table's own
   Text train_masks, val_masks;     // folders of masks
+  Text train_labels, val_labels;   // files of labels of IDX images; empty: found beside them
   Default<Texts> mask_values{{}};
   Default<int64_t> mask_ignore{255};
   Default<Text> transforms{"auto"}, eval_transforms{"auto"};

@@ -48,8 +48,8 @@ const TableReader& reader_of(const std::string& path) {
   fail(Exit::usage, "E_FILE_TYPE", cat("'", printable(path), "' has no extension that names a text table"),
        cat("text: ", join(all_extensions(), ", "),
            ", or any of these packed by gzip; another with --data_format; "
-           "images: a folder that is there, or a table with --image_column; "
-           "tensors: .safetensors, .npz, .npy, as which IDX files and other arrays are to be saved"));
+           "images: a folder that is there, IDX (idx3-ubyte) or CIFAR's binaries, or a table with --image_column; "
+           "tensors: .safetensors, .npz, .npy"));
 }
 
 }  // namespace amp

@@ -25,6 +25,15 @@ std::vector<Setting> image_settings() {
           .shown_as("FOLDER")
           .read_by(jobs(Job::train, Job::evaluate))
           .same_content(),
+      setting("train_labels", &RunSpec::train_labels,
+              "Labels of a --train that is an IDX file of images. Default: NAME-labels-idx1-ubyte beside it.")
+          .shown_as("FILE")
+          .read_by(jobs(Job::train, Job::plan))
+          .same_content(),
+      setting("val_labels", &RunSpec::val_labels, "Labels of a --val that is an IDX file of images.")
+          .shown_as("FILE")
+          .read_by(jobs(Job::train, Job::evaluate))
+          .same_content(),
       setting(
           "mask_values", &RunSpec::mask_values,
           "Values of masks' pixels by class: 0,255. Default: the value is the class; 0,255 where masks hold no other "

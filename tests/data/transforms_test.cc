@@ -6,6 +6,7 @@
 #include "base/npz.h"
 #include "base/text.h"
 #include "data/image_dataset.h"
+#include "data/image_store.h"
 #include "data/transforms/auto_augment.h"
 #include "data/transforms/geometry.h"
 #include "data/transforms/photo.h"
@@ -20,7 +21,7 @@ using namespace amp::test;
 namespace {
 
 std::string folder() { return test_data("data/images/"); }
-Image picture() { return read_image(folder() + "picture.png", 3); }
+Image picture() { return ImageStore({}).read(folder() + "picture.png", 3); }
 
 std::vector<float> numbers_of(const ImageSample& s) { return s.numbers; }
 

@@ -221,3 +221,53 @@ TEST_CASE("--check_data on images counts and names what is wrong", "[images]") {
   CHECK_THAT(said.err, ContainsSubstring("has another label here"));
   CHECK_THAT(said.err, ContainsSubstring("'side' is not in the training data"));
 }
+
+TEST_CASE("an IDX file trains with the labels beside it, and is evaluated, predicted and checked", "[images]") {
+  const TempDir f;
+  const auto idx = [&](const std::string& name, int each, size_t labelled) {
+    std::string pixels(4, '\0'), labels(4, '\0');
+    pixels[2] = labels[2] = 8;
+    pixels[3] = 3;
+    labels[3] = 1;
+    for (const int n : {2 * each, 28, 28}) pixels += std::string(3, '\0') + static_cast<char>(n);
+    labels += std::string(3, '\0') + static_cast<char>(labelled);
+    for (int i = 0; i < 2 * each; ++i) {
+      for (int y = 0; y < 28; ++y) {
+        for (int x = 0; x < 28; ++x)
+          pixels += static_cast<char>(((y < 14) == (i % 2 == 0) ? 180 : 40) + (x * 7 + y * 13 + i * 29) % 32);
+      }
+      if (labels.size() < 8 + labelled) labels += static_cast<char>(i % 2);
+    }
+    write_bytes(f / (name + "-images-idx3-ubyte"), pixels);
+    write_bytes(f / (name + "-labels-idx1-ubyte"), labels);
+    return f / (name + "-images-idx3-ubyte");
+  };
+  const std::string val = idx("val", 5, 10);
+  fs::create_directories(f / "train");  // its place is the file's
+  const std::string train = idx("train/t", 20, 40);
+  const auto words = [&](std::vector<std::string> more) {
+    std::vector<std::string> out = lenet(f, std::move(more));
+    out[2] = train;
+    return out;
+  };
+  const Said said = must_run(words({"--val", val, "--max_steps", "10", "--output_dir", f / "run"}));
+  CHECK_THAT(said.err, ContainsSubstring("input 'input' takes NCHW, 1 channel, 28 x 28"));
+  must_run({"eval", f / "run", "--val", val, "--device", "cpu", "--quiet", "--require", "accuracy>=0.9"});
+  must_run({"predict", f / "run", "--inputs", val, "--out", f / "p.jsonl", "--device", "cpu", "--quiet"});
+  const std::vector<json> rows = json_lines(f / "p.jsonl");
+  REQUIRE(rows.size() == 10);
+  CHECK(rows[3].at("path") == val + "#3");
+  size_t right = 0;
+  for (size_t i = 0; i < 10; ++i) right += rows[i].at("predicted_label") == std::to_string(i % 2);
+  CHECK(right >= 9);
+  const json j = json::parse(must_run(words({"--val", val, "--check_data", "--quiet"})).out);
+  CHECK(j["files"][0]["labels"] == json::parse(R"({"0": 20, "1": 20})"));
+  CHECK(j["files"][1]["images"]["readable"] == 10);
+  const std::string bad = idx("bad", 5, 9);
+  const Said refused = run_verb(words({"--val", bad, "--output_dir", f / "no", "--quiet"}));
+  CHECK(refused.code == 5);
+  CHECK_THAT(refused.fact, ContainsSubstring("holds 9 labels"));
+  CHECK_THAT(refused.hint, ContainsSubstring("--val_labels"));
+  must_run(words({"--val", bad, "--val_labels", f / "val-labels-idx1-ubyte", "--max_steps", "1", "--output_dir",
+                  f / "named", "--quiet"}));
+}

@@ -1,0 +1,32 @@
+#include "data/image_store.h"
+
+#include "base/file.h"
+#include "data/images/decoder.h"
+
+namespace amp {
+
+ImageStore::ImageStore(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const auto place = packed_place(path);
+    if (place && !packed_.count(place->file)) packed_[place->file] = read_packed(place->file);
+  }
+}
+
+Image ImageStore::read(const std::string& path, int64_t channels) const {
+  const auto place = packed_place(path);
+  Image image =
+      place ? packed_.at(place->file).image(place->index) : decode_image({read_file(path, Exit::data).text(), path});
+  return channels == 3 ? to_rgb(std::move(image)) : to_grey(std::move(image));
+}
+
+std::pair<std::string, Image> ImageStore::read_with_bytes(const std::string& path) const {
+  if (const auto place = packed_place(path)) {
+    const PackedImages& images = packed_.at(place->file);
+    const auto* const bytes = reinterpret_cast<const char*>(images.pixels(place->index));
+    return {{bytes, static_cast<size_t>(images.size())}, images.image(place->index)};
+  }
+  const FileBytes file = read_file(path, Exit::data);
+  return {std::string(file.text()), decode_image({file.text(), path})};
+}
+
+}  // namespace amp
