@@ -134,4 +134,9 @@ std::string Table::where(int64_t row) const {
   return line(row) == 0 ? name : cat(name, ":", line(row));
 }
 
+std::string Table::where(int64_t row, size_t column) const {
+  const uint32_t place = cell(row, column).place;
+  return place ? cat(where(row), ":", place) : where(row);
+}
+
 }  // namespace amp

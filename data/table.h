@@ -48,6 +48,8 @@ class Table {
   int64_t line(int64_t row) const { return lines_[static_cast<size_t>(row)]; }
   int32_t file(int64_t row) const { return files_[static_cast<size_t>(row)]; }  // in names()
   std::string where(int64_t row) const;  // "train.csv:17"; of a row that is a file its name
+  // "train.csv:17:4": the line and its character, from 1, where the cell begins; the row's place where it is not known.
+  std::string where(int64_t row, size_t column) const;
 
  private:
   friend class TableBuilder;
@@ -55,6 +57,7 @@ class Table {
   struct Cell {
     size_t begin = 0, size = 0;
     Kind kind = Kind::absent;
+    uint32_t place = 0;  // in the row's first line, characters from 1; 0: not known
   };
   const Cell& cell(int64_t row, size_t column) const;
   void append(const Table& other);

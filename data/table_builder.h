@@ -28,7 +28,8 @@ class TableBuilder {
     begin_row(0);
   }
   size_t cells_in_row() const { return table_.cells_.size() - row_start_; }
-  void add_text(std::string_view text) { add(text, Table::Kind::text); }
+  // place: of the cell in the row's first line, characters from 1; 0: not known.
+  void add_text(std::string_view text, uint32_t place = 0) { add(text, Table::Kind::text, place); }
   void add_literal(std::string_view json) { add(json, Table::Kind::literal); }
   void add_structure(std::string_view json) { add(json, Table::Kind::structure); }
   void add_absent() { add({}, Table::Kind::absent); }
@@ -36,8 +37,8 @@ class TableBuilder {
   Table finish() { return std::move(table_); }
 
  private:
-  void add(std::string_view text, Table::Kind kind) {
-    table_.cells_.push_back({table_.text_.size(), text.size(), kind});
+  void add(std::string_view text, Table::Kind kind, uint32_t place = 0) {
+    table_.cells_.push_back({table_.text_.size(), text.size(), kind, place});
     table_.text_ += text;
   }
   Table table_;

@@ -38,7 +38,7 @@ class DelimitedParser {
       }
       if (fields.size() != out_.columns().size()) ragged(fields.size());
       out_.begin_row(row_line_);
-      for (const std::string& f : fields) out_.add_text(f);
+      for (size_t i = 0; i < fields.size(); ++i) out_.add_text(fields[i], places_[i]);
     }
   }
 
@@ -96,6 +96,7 @@ class DelimitedParser {
 
   bool next_row(bool quoted, bool unquote, std::vector<std::string>& fields) {
     fields.clear();
+    places_.clear();
     while (true) {
       if (bytes_.substr(at_, 3) == kByteOrderMark) at_ += 3;
       if (at_end()) return false;
@@ -103,8 +104,11 @@ class DelimitedParser {
       skip_line_end();
     }
     row_line_ = line_;
+    uint32_t place = 1;
     while (true) {
       fields.emplace_back();
+      places_.push_back(line_ == row_line_ ? place : 0);
+      const size_t begin = at_;
       if (quoted && !at_end() && bytes_[at_] == '"') {
         quoted_field(fields.back());
       } else {
@@ -112,6 +116,7 @@ class DelimitedParser {
       }
       if (at_line_end()) break;
       ++at_;  // the delimiter
+      place += static_cast<uint32_t>(count_code_points(bytes_.substr(begin, at_ - begin)));
     }
     skip_line_end();
     return true;
@@ -174,6 +179,7 @@ class DelimitedParser {
   char delimiter_;
   const TableOptions& options_;
   TableBuilder& out_;
+  std::vector<uint32_t> places_;  // of the row's fields, in its first line
   size_t at_ = 0, line_start_ = 0;
   int64_t line_ = 1, row_line_ = 1;
 };
