@@ -1,0 +1,47 @@
+// The number that a table's model predicts, as it is trained on and in its own units.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+namespace amp {
+
+enum class TargetForm : uint8_t { plain, log, log1p, standard };
+
+struct TargetTransform {
+  TargetForm form = TargetForm::plain;
+  double mean = 0, scale = 1;  // of standard
+
+  double forward(double y) const {
+    switch (form) {
+      case TargetForm::log:
+        return std::log(y);
+      case TargetForm::log1p:
+        return std::log1p(y);
+      case TargetForm::standard:
+        return (y - mean) / scale;
+      case TargetForm::plain:
+        break;
+    }
+    return y;
+  }
+  double inverse(double x) const {
+    switch (form) {
+      case TargetForm::log:
+        return std::exp(x);
+      case TargetForm::log1p:
+        return std::expm1(x);
+      case TargetForm::standard:
+        return x * scale + mean;
+      case TargetForm::plain:
+        break;
+    }
+    return x;
+  }
+  bool takes(double y) const {  // a number that it is defined for
+    return form == TargetForm::log ? y > 0 : form == TargetForm::log1p ? y > -1 : true;
+  }
+};
+
+}  // namespace amp
