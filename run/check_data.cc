@@ -7,6 +7,7 @@
 #include "base/number_text.h"
 #include "base/text.h"
 #include "data/labels.h"
+#include "run/check_features.h"
 #include "run/check_images.h"
 #include "run/data.h"
 #include "run/objective.h"
@@ -145,11 +146,12 @@ void DataReport::problem(const std::string& where, const std::string& what) {
   if (first_problems.size() < kProblems) first_problems.push_back({where, what});
 }
 
-DataReport check_data(const RunSpec& spec, const Log&) {
+DataReport check_data(const RunSpec& spec, const Log& log) {
   const DataKind kind = data_kind(spec, spec.train);
   if (kind == DataKind::tensors)
-    fail(Exit::usage, "E_USAGE", "--check_data looks at text files and images, --train names tensors",
+    fail(Exit::usage, "E_USAGE", "--check_data looks at text files, tables and images, --train names tensors",
          "--dry_run reads tensors and tells what they lack");
+  if (kind == DataKind::features) return check_features(spec, log);
   DataReport report;
   Task task = Task::classification;
   try {
@@ -167,6 +169,27 @@ DataReport check_data(const RunSpec& spec, const Log&) {
   return report;
 }
 
+static nlohmann::ordered_json columns_json(const std::vector<ColumnReport>& columns) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const ColumnReport& c : columns) {
+    out.push_back({{"name", c.name}, {"kind", c.kind}, {"values", c.values}, {"missing", c.missing}});
+    if (c.kind == "categorical") {
+      out.back()["unknown"] = c.unknown;
+    } else {
+      out.back().update({{"low", c.low}, {"mean", c.mean}, {"high", c.high}});
+    }
+  }
+  return out;
+}
+
+static std::string column_line(const ColumnReport& c) {
+  const bool numbers = c.kind != "categorical";
+  return cat("  ", c.kind, " ", printable(c.name), ": ", with_thousands(c.values), numbers ? " numbers" : " values",
+             numbers && c.values ? cat(" from ", c.low, " to ", c.high, ", mean ", c.mean) : std::string(),
+             c.missing ? cat(", ", with_thousands(c.missing), " missing") : std::string(),
+             c.unknown ? cat(", ", with_thousands(c.unknown), " rows unknown to the training data") : std::string());
+}
+
 std::string DataReport::json() const {
   using Json = nlohmann::ordered_json;
   Json all = {
@@ -181,6 +204,10 @@ std::string DataReport::json() const {
                             {"lengths", lengths_json},
                             {"cut", f.cut},
                             {"duplicates", f.duplicates}});
+    if (!f.columns.empty()) {
+      for (const char* key : {"tokens", "lengths", "cut"}) all["files"].back().erase(key);
+      all["files"].back()["columns"] = columns_json(f.columns);
+    }
     if (!f.images) continue;
     const auto size = [](const std::pair<int64_t, int64_t>& s) { return Json{s.first, s.second}; };
     Json& j = all["files"].back();
@@ -191,6 +218,7 @@ std::string DataReport::json() const {
                    {"sizes", f.images->sizes},         {"smallest", size(f.images->smallest)},
                    {"median", size(f.images->median)}, {"largest", size(f.images->largest)}};
   }
+  if (!inputs.empty()) all["inputs"] = inputs;
   Json first = Json::array();
   for (const DataProblem& p : first_problems) first.push_back({{"where", p.where}, {"what", p.what}});
   all["first_problems"] = first;
@@ -208,7 +236,10 @@ std::vector<std::string> DataReport::lines() const {
   std::vector<std::string> out = {cat("task: ", task)};
   for (const FileReport& f : files) {
     out.push_back(cat(printable(f.name), ": ", with_thousands(f.rows), " rows, ", f.duplicates,
-                      f.images ? " repeat an image" : " repeat a text"));
+                      f.images            ? " repeat an image"
+                      : f.columns.empty() ? " repeat a text"
+                                          : " repeat a row"));
+    for (const ColumnReport& c : f.columns) out.push_back(column_line(c));
     size_t shown = 0;
     for (const auto& [label, n] : f.labels) {
       if (++shown > kProblems) break;
@@ -226,8 +257,12 @@ std::vector<std::string> DataReport::lines() const {
     }
   }
   if (files.size() > 1)
-    out.push_back(cat("validation rows whose ", files[0].images ? "image" : "text",
+    out.push_back(cat("validation rows whose ",
+                      files[0].images            ? "image"
+                      : files[0].columns.empty() ? "text"
+                                                 : "row",
                       " is in the training data: ", with_thousands(in_both)));
+  out.insert(out.end(), inputs.begin(), inputs.end());
   out.push_back(cat("problems: ", with_thousands(problems)));
   for (const DataProblem& p : first_problems) out.push_back(cat("  ", printable(p.where), ": ", printable(p.what)));
   return out;

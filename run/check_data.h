@@ -1,4 +1,4 @@
-// --check_data: text files and images read once, without a model: what training would meet in them.
+// --check_data: text files, images and tables read once: what training would meet in them.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,13 @@ struct ImageSizes {
   std::pair<int64_t, int64_t> smallest, median, largest;  // by pixels
 };
 
+// Of a table of features.
+struct ColumnReport {
+  std::string name, kind;                        // categorical, continuous, target
+  int64_t values = 0, missing = 0, unknown = 0;  // different ones, or numbers; rows that the training data lack
+  double low = 0, high = 0, mean = 0;            // of numbers
+};
+
 struct FileReport {
   std::string name;  // as it was given
   int64_t rows = 0;
@@ -33,12 +40,14 @@ struct FileReport {
   int64_t cut = 0;                                   // rows that --max_seq_len shortens, or takes apart into windows
   int64_t duplicates = 0;                            // rows whose texts, or images, stood before
   std::optional<ImageSizes> images = {};
+  std::vector<ColumnReport> columns = {};
 };
 
 struct DataReport {
   std::string task;
-  std::vector<FileReport> files;  // training, validation
-  int64_t in_both = 0;            // validation rows whose texts are in the training data
+  std::vector<FileReport> files;    // training, validation
+  std::vector<std::string> inputs;  // of features: what goes to which input of the model
+  int64_t in_both = 0;              // validation rows whose texts are in the training data
   int64_t problems = 0;
   std::vector<DataProblem> first_problems;  // up to 20
   void problem(const std::string& where, const std::string& what);

@@ -12,6 +12,7 @@
 #include "data/tensor_dataset.h"
 #include "data/text_dataset.h"
 #include "importer/edit.h"
+#include "run/features.h"
 #include "run/images.h"
 #include "run/losses.h"
 #include "trainer/losses/loss.h"
@@ -189,8 +190,10 @@ static void require_one_label(const DataNeeds& needs, DataKind kind) {
   for (const std::string& l : needs.labels) {
     if (l != "label")
       fail(Exit::usage, "E_LOSS",
-           cat(kind == DataKind::text ? "text data has" : "images have", " one label; a loss wants '", printable(l),
-               "'"),
+           cat(kind == DataKind::images ? "images have"
+               : kind == DataKind::text ? "text data has"
+                                        : "a table has",
+               " one label; a loss wants '", printable(l), "'"),
            "leave \"label\" out of the loss, or give tensors");
   }
 }
@@ -201,11 +204,15 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
   if (kind != DataKind::tensors) require_one_label(needs, kind);
   if (kind == DataKind::images)
     return open_image_dataset(spec, read_image_table(spec, path, needs.labelled), graph, needs);
+  if (kind == DataKind::features) {
+    if (needs.table) return open_feature_dataset(*needs.table, graph, needs);
+    return open_feature_dataset(read_feature_table(spec, path, needs.features.get(), needs.log), graph, needs);
+  }
   if (kind == DataKind::text) {
     const bool tagged = needs.task == Task::token, questions = needs.task == Task::span;
     if (spec.text_columns->empty() && !tagged && !questions)
       fail(Exit::usage, "E_USAGE", "text data needs --text_columns",
-           "name the column that holds the text; a table of image files: --image_column");
+           "name the column that holds the text; a table of image files: --image_column, of features: --target");
     require_tokenizer(spec);
     return open_text_dataset(spec, read_text_rows(spec, path, needs.task, needs.labelled), graph, needs);
   }

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "data/dataset.h"
+#include "data/features/features.h"
 #include "data/sampler.h"
 #include "data/tokenizer.h"
 #include "graph/source.h"
@@ -24,14 +25,17 @@ struct TrainData {
 
 // What a dataset must hold for a run.
 struct DataNeeds {
-  Task task = Task::classification;    // how the label column of a text table is read
-  std::vector<int> inputs;             // graph inputs, as values of the model
-  std::vector<InputSpec> more_inputs;  // of a teacher, where the model has none of that name
-  std::vector<std::string> labels;     // tensors that the losses want, by name
-  std::vector<std::string> classes;    // names of classes, or of a multilabel task's labels
-  bool sides = false;                  // text columns are sequences of their own
-  bool labelled = true;                // false: to predict
-  bool training = false;               // images: with the training's transforms
+  Task task = Task::classification;                     // how the label column of a text table is read
+  std::vector<int> inputs;                              // graph inputs, as values of the model
+  std::vector<InputSpec> more_inputs;                   // of a teacher, where the model has none of that name
+  std::vector<std::string> labels;                      // tensors that the losses want, by name
+  std::vector<std::string> classes;                     // names of classes, or of a multilabel task's labels
+  bool sides = false;                                   // text columns are sequences of their own
+  bool labelled = true;                                 // false: to predict
+  bool training = false;                                // images: with the training's transforms
+  std::shared_ptr<const Features> features = nullptr;   // of a table of features
+  std::shared_ptr<const FeatureTable> table = nullptr;  // where it is read already
+  Log log = {};
 };
 
 std::vector<InputSpec> input_specs(const SourceGraph& graph, const std::vector<int>& inputs);

@@ -7,9 +7,10 @@
 
 namespace amp {
 
-enum class DataKind : uint8_t { text, images, tensors };
+enum class DataKind : uint8_t { text, images, features, tensors };
 
-// images: a folder, image files, a table when --image_column names its paths. tensors by extension; else text.
+// images: a folder, image files, a table when --image_column names its paths. tensors by extension; features: a table
+// some of whose columns are named as features; else text.
 DataKind data_kind(const RunSpec& spec, const std::string& path);
 
 }  // namespace amp

@@ -65,6 +65,11 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   needs.task = kind != DataKind::tensors ? task : objective.task;
   needs.inputs = needed_inputs(g, outputs);
   needs.labels = objective.losses.labels();
+  needs.log = log;
+  if (kind == DataKind::features) {
+    needs.features = recorded_features(record);
+    objective.target = needs.features->target_transform;
+  }
   if (kind == DataKind::images) spec = with_transforms(spec, g, needs, read_image_table(spec, spec.val), log);
   if (text) check_vocabulary(spec, g, needs.inputs, log);
   if (text) check_tokenizer(spec, record, log);

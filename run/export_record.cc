@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/safetensors.h"
 #include "base/text.h"
+#include "run/features.h"
 #include "run/model_metadata.h"
 #include "run/settings.h"
 #include "run/weights.h"
@@ -49,8 +50,8 @@ RunSpec read_settings(const json& values, const json& asked) {
 }  // namespace
 
 std::map<std::string, std::string> model_record(const PreparedRun& run) {
-  return to_metadata(
-      record_of(run.spec, run.config.objective, run.ready.task, run.facts.kind(), run.data.train->input_ranges()));
+  return to_metadata(record_of(run.spec, run.config.objective, run.ready.task, run.facts.kind(),
+                               run.data.train->input_ranges(), run.features.get()));
 }
 
 void write_export_record(const std::string& folder, const PreparedRun& run, const Session& session) {
@@ -60,15 +61,15 @@ void write_export_record(const std::string& folder, const PreparedRun& run, cons
     const std::string& name = run.ready.model.graph.values[static_cast<size_t>(v)].name;
     if (const auto it = tensors.find(name); it != tensors.end()) batch.push_back({name, it->second});
   }
-  RunSpec spec = run.spec;
+  RunSpec spec = with_absolute_joins(run.spec);
   // The model is used from elsewhere, and by then other files may lie beside it.
   if (run.facts.text && spec.tokenizer.empty() && spec.vocab.empty()) spec.tokenizer = tokenizer_path(spec);
   for (std::string* path : {&spec.model, &spec.tokenizer, &spec.vocab}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).string();
   }
   const DataFacts& f = run.facts;
-  const json facts = {
-      {"text", f.text}, {"images", f.images}, {"sides", f.sides}, {"task", name_of(f.task)}, {"classes", f.classes}};
+  const json facts = {{"text", f.text},   {"images", f.images},      {"features", f.features},
+                      {"sides", f.sides}, {"task", name_of(f.task)}, {"classes", f.classes}};
   const json record = {{"settings", json::parse(settings_json(spec))},
                        {"asked", asked_settings(spec)},
                        {"data", facts},
@@ -93,7 +94,10 @@ ExportRecord read_export_record(const std::string& folder) {
     const json j = json::parse(text->second);
     out.spec = read_settings(j.at("settings"), j.at("asked"));
     const json& data = j.at("data");
-    out.facts = {data.at("text").get<bool>(), data.value("images", false), data.at("sides").get<bool>(),
+    out.facts = {data.at("text").get<bool>(),
+                 data.value("images", false),
+                 data.value("features", false),
+                 data.at("sides").get<bool>(),
                  task_from_name(data.at("task").get<std::string>()),
                  data.at("classes").get<std::vector<std::string>>()};
     out.metadata = j.at("metadata").get<std::map<std::string, std::string>>();

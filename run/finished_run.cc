@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "run/data.h"
 #include "run/export_record.h"
+#include "run/features.h"
 
 namespace amp {
 
@@ -24,6 +25,19 @@ void take_tokenizer(RunSpec& spec, const std::string& folder, const Log& log) {
     log.detail(cat("the run's record is not read: ", e.fact()));
   }
 }
+
+// Files joined to the table that the run was trained on, where they are still there.
+void take_joins(RunSpec& spec, const std::string& folder) {
+  if (!path_exists(folder + "/" + kExportRecord)) return;
+  try {
+    const RunSpec trained = read_export_record(folder).spec;
+    for (const std::string& file : join_files(trained)) {
+      if (!path_exists(file)) return;
+    }
+    spec.join.suggest(*trained.join);
+  } catch (const Error&) {  // told by take_tokenizer, or when the model needs them
+  }
+}
 }  // namespace
 
 RunSpec with_run(RunSpec spec, const Log& log) {
@@ -37,6 +51,7 @@ RunSpec with_run(RunSpec spec, const Log& log) {
   }
   const std::string folder = std::filesystem::path(spec.model).parent_path().string();
   if (tokenizer_path(spec).empty()) take_tokenizer(spec, folder.empty() ? "." : folder, log);
+  take_joins(spec, folder.empty() ? "." : folder);
   return spec;
 }
 

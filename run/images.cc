@@ -9,6 +9,7 @@
 #include "data/images/decoder.h"
 #include "data/images/packed.h"
 #include "data/labels.h"
+#include "run/features.h"
 #include "run/image_guess.h"
 
 namespace amp {
@@ -24,7 +25,8 @@ DataKind data_kind(const RunSpec& spec, const std::string& path) {
   if (is_dir(path)) return DataKind::images;
   if (!is_text_file(path)) return DataKind::tensors;
   if (has_image_extension(last_of(path)) || packed_kind_of(last_of(path))) return DataKind::images;
-  return spec.image_column->empty() ? DataKind::text : DataKind::images;
+  if (!spec.image_column->empty()) return DataKind::images;
+  return names_features(spec) && spec.text_columns->empty() ? DataKind::features : DataKind::text;
 }
 
 std::string image_path_column(const RunSpec& spec) {

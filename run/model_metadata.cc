@@ -13,6 +13,7 @@ namespace {
 
 const char* const kTextSettings[] = {"text_columns", "label_column", "max_seq_len", "lower_case"};
 const char* const kImageSettings[] = {"eval_transforms", "image_column", "mask_values", "mask_ignore"};
+const char* const kTableSettings[] = {"categorical", "continuous", "date", "target", "target_transform"};
 const char* const kSpanSettings[] = {"doc_stride", "max_answer_length"};
 
 bool all_fit(Task task, const std::vector<LossSpec>& losses) {
@@ -21,7 +22,8 @@ bool all_fit(Task task, const std::vector<LossSpec>& losses) {
 
 }  // namespace
 
-ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, DataKind kind, InputRanges ranges) {
+ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, DataKind kind, InputRanges ranges,
+                      const Features* features) {
   ModelRecord r;
   r.task = kind != DataKind::tensors ? task : objective.task;
   r.labels = objective.classes;
@@ -34,6 +36,12 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
     const std::vector<std::string> texts = list ? *list : std::vector<std::string>{value_text(v)};
     if (!texts.empty() && !texts[0].empty()) r.preprocessing[name] = texts;
   };
+  if (kind == DataKind::features) {
+    for (const char* name : kTableSettings) keep(name);
+    r.preprocessing["target"] = {features->target};
+    r.features = features->json();
+    return r;
+  }
   if (kind == DataKind::images) {
     for (const char* name : kImageSettings) keep(name);
     keep("label_column");
@@ -45,6 +53,13 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
     for (const char* name : kSpanSettings) keep(name);
   }
   return r;
+}
+
+std::shared_ptr<const Features> recorded_features(const ModelRecord& record) {
+  if (record.features.empty())
+    fail(Exit::usage, "E_FEATURES", "the model does not say how a table's columns become its inputs",
+         "use a model that this program trained on a table, or feed it tensors");
+  return std::make_shared<const Features>(Features::parse(record.features));
 }
 
 ModelRecord recorded(const ModelDoc& doc) {
@@ -82,6 +97,7 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
   for (const char* name : kTextSettings) recorded_text(name);
   for (const char* name : kSpanSettings) recorded_text(name);
   for (const char* name : kImageSettings) recorded_text(name);
+  for (const char* name : kTableSettings) recorded_text(name);
   if (!taken.empty()) log.info(cat("from the model's metadata (flags overrule it): ", join(taken, " ")));
   return spec;
 }

@@ -1,9 +1,11 @@
 // What a training run writes into the model's metadata, and how evaluation takes it for its defaults.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/log.h"
+#include "data/features/features.h"
 #include "importer/import.h"
 #include "run/data_kind.h"
 #include "run/spec.h"
@@ -12,7 +14,11 @@
 
 namespace amp {
 
-ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, DataKind kind, InputRanges ranges);
+ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task, DataKind kind, InputRanges ranges,
+                      const Features* features = nullptr);
+
+// Exit::usage, E_FEATURES, when the model says nothing of a table; Exit::model when what it says cannot be read.
+std::shared_ptr<const Features> recorded_features(const ModelRecord& record);
 
 ModelRecord recorded(const ModelDoc& doc);
 

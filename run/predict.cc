@@ -8,6 +8,7 @@
 #include "data/loader.h"
 #include "run/common.h"
 #include "run/data.h"
+#include "run/features.h"
 #include "run/finished_run.h"
 #include "run/images.h"
 #include "run/losses.h"
@@ -158,6 +159,16 @@ TextRows read_rows(const RunSpec& spec, const std::string& inputs, Task task) {
   return read_text_rows(spec, inputs, task, false);
 }
 
+// The table is the rows' again when its features are taken.
+std::unique_ptr<Dataset> open_features(const RunSpec& spec, const std::string& inputs, TextRows& rows,
+                                       const SourceGraph& g, const DataNeeds& needs, const Log& log) {
+  FeatureTable table = read_feature_table(spec, inputs, needs.features.get(), log);
+  std::unique_ptr<Dataset> data = open_feature_dataset(table, g, needs);
+  rows.table = std::move(table).release();
+  rows.names = rows.table->names();
+  return data;
+}
+
 std::unique_ptr<Dataset> open_texts(const RunSpec& spec, const TextRows& rows, const SourceGraph& g,
                                     const DataNeeds& needs, const Log& log) {
   check_vocabulary(spec, g, needs.inputs, log);
@@ -172,12 +183,17 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = with_recorded(asked, record, log);
   DataNeeds needs;
-  const bool images = data_kind(spec, inputs) == DataKind::images;
+  const DataKind kind = data_kind(spec, inputs);
+  const bool images = kind == DataKind::images, text = kind == DataKind::text;
   const Task task = choose_task(spec, record, g, images, log);
-  needs.sides = !images && wants_sides(spec) && (task == Task::regression || task == Task::retrieval);
+  needs.sides = text && wants_sides(spec) && (task == Task::regression || task == Task::retrieval);
   needs.task = as_asked(task, needs.sides, spec);
   if (!has_predictions(needs.task))
-    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " predicts nothing for ", images ? "images" : "texts"),
+    fail(Exit::usage, "E_TASK",
+         cat("--task ", name_of(task), " predicts nothing for ",
+             images ? "images"
+             : text ? "texts"
+                    : "tables"),
          "feed the model with tensors: a .safetensors or .npz file");
   const bool masks = names_folder(out);
   if (masks && needs.task != Task::segmentation) require_prediction_file(out);
@@ -187,15 +203,21 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   needs.inputs = needed_inputs(g, outputs);
   needs.classes = record.labels;
   needs.labelled = false;
-  const TextRows rows = read_rows(spec, inputs, needs.task);
+  needs.log = log;
+  if (kind == DataKind::features) needs.features = recorded_features(record);
+  TextRows rows;
+  if (!needs.features) rows = read_rows(spec, inputs, needs.task);
   if (images) spec = with_transforms(spec, g, needs, *rows.table, log);
-  const auto data = images ? open_image_dataset(spec, *rows.table, g, needs) : open_texts(spec, rows, g, needs, log);
+  const auto data = needs.features ? open_features(spec, inputs, rows, g, needs, log)
+                    : images       ? open_image_dataset(spec, *rows.table, g, needs)
+                                   : open_texts(spec, rows, g, needs, log);
   if (images) check_ranges(record.ranges, data->input_ranges(), inputs, log);
-  if (!images) check_tokenizer(spec, record, log);
-  if (!images) require_length(g, outputs, longest_of(spec, *data));
+  if (text) check_tokenizer(spec, record, log);
+  if (text) require_length(g, outputs, longest_of(spec, *data));
   const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
-  PredictionContext context{rows.size(), record.labels, rows.key.get(), *spec.max_answer_length, rows.tagged, {}};
+  PredictionContext context{rows.size(), record.labels, rows.key.get(), *spec.max_answer_length, rows.tagged, {}, {}};
+  if (needs.features) context.target = needs.features->target_transform;
   if (needs.sides) context.text_columns = *spec.text_columns;
   const std::unique_ptr<Predictions> predictions = make_predictions(needs.task, loss, context);
   SamplerOptions order;

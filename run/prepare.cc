@@ -8,6 +8,7 @@
 #include "data/loader.h"
 #include "run/calibrate_plan.h"
 #include "run/config.h"
+#include "run/features.h"
 #include "run/images.h"
 #include "run/losses.h"
 #include "run/model_metadata.h"
@@ -19,20 +20,30 @@ namespace amp {
 namespace {
 
 // Labels decide the head, the head decides which inputs the data must feed.
-DataFacts look_at_data(const RunSpec& spec) {
+DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, const Log& log) {
   DataFacts f;
-  f.text = data_kind(spec, spec.train) == DataKind::text;
-  f.images = data_kind(spec, spec.train) == DataKind::images;
+  const DataKind kind = data_kind(spec, spec.train);
+  f.text = kind == DataKind::text;
+  f.images = kind == DataKind::images;
+  f.features = kind == DataKind::features;
   f.task = asked_task(spec);
-  if (!f.text && !f.images) return f;  // outputs are trained as they are
+  if (kind == DataKind::tensors) return f;  // outputs are trained as they are
   if (f.task == Task::none) f.task = task_from_name(spec.head);
+  if (f.features) {
+    auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.train, nullptr, log));
+    spec = with_columns(spec, *table, log);
+    if (f.task == Task::none) f.task = feature_task(spec, *table);
+    f.classes = feature_classes(spec, *table, f.task);
+    read = std::move(table);
+    return f;
+  }
   f.sides = f.text && wants_sides(spec);
   if (f.task == Task::none) f.task = f.sides ? sides_task(spec) : text_task(spec);
   f.classes = read_classes(spec, f.task);
   return f;
 }
 
-void open_data(PreparedRun& run) {
+void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   const SourceGraph& g = run.graph();
   Objective& objective = run.ready.objective;
   DataNeeds needs;
@@ -51,9 +62,16 @@ void open_data(PreparedRun& run) {
     needs.more_inputs = run.teacher->inputs(input_specs(g, needs.inputs));
   }
   if (run.facts.text) check_vocabulary(spec, g, needs.inputs, run.host.log);
+  needs.log = run.host.log;
+  if (run.facts.features) {
+    needs.features = run.features = learn_features(spec, *table, g, needs, run.host.log);
+    needs.table = std::move(table);
+    objective.target = run.features->target_transform;
+  }
   run.data.text = run.facts.text;
   run.data.train = limited(open_dataset(spec, spec.train, g, needs, spec.batch_size), spec.limit_train);
   needs.training = false;
+  needs.table = nullptr;
   if (!spec.val.empty()) run.data.val = open_dataset(validation_spec(spec), spec.val, g, needs, spec.evaluation_rows());
   split_validation(spec, run.data);
   if (run.data.val) run.data.val = limited(std::move(run.data.val), spec.limit_val);
@@ -123,7 +141,8 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   out.task = facts.task;
   SourceGraph& g = out.model.graph;
   const bool wants_head = facts.text || facts.images || !spec.cut_at.empty() || !spec.head_from.empty();
-  const Shaped shaped = shape_model(spec, job, out.model, static_cast<int64_t>(facts.classes.size()),
+  const int64_t classes = facts.features ? 0 : static_cast<int64_t>(facts.classes.size());  // its outputs may be one
+  const Shaped shaped = shape_model(spec, job, out.model, classes,
                                     facts.sides                                ? "embedding"
                                     : wants_head && out.task != Task::language ? name_of(out.task)
                                                                                : "none");
@@ -154,9 +173,10 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host, Aim 
     for (const auto& [name, path] : input_files(spec)) request.inputs.emplace_back("--" + name, path);
     run->folder.emplace(std::move(request), host.log);
   }
-  run->facts = look_at_data(spec);
-  run->ready = ready_model(spec, run->job(), std::move(model), run->facts, host.log);
-  open_data(*run);
+  std::shared_ptr<const FeatureTable> table;  // a table of features, read once
+  run->facts = look_at_data(run->spec, table, host.log);
+  run->ready = ready_model(run->spec, run->job(), std::move(model), run->facts, host.log);
+  open_data(*run, std::move(table));
   check_samples(*run);
   const std::string work = run->folder ? run->folder->work() : spec.output_dir;
   run->plan = plan_of(*run, work);

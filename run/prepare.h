@@ -20,11 +20,14 @@ namespace amp {
 // What of the data decides how the model is made ready; kept in the run's folder, so that an export needs no data.
 struct DataFacts {
   bool text = false;                 // a table with texts
-  bool images = false;               // a folder or a table of image files; neither: tensors
+  bool images = false;               // a folder or a table of image files
+  bool features = false;             // a table of features; none of these: tensors
   bool sides = false;                // text columns are sequences of their own
   Task task = Task::none;            // how labels are read
   std::vector<std::string> classes;  // their names
-  DataKind kind() const { return text ? DataKind::text : images ? DataKind::images : DataKind::tensors; }
+  DataKind kind() const {
+    return text ? DataKind::text : images ? DataKind::images : features ? DataKind::features : DataKind::tensors;
+  }
 };
 
 struct ReadyModel {
@@ -53,7 +56,8 @@ struct PreparedRun {
   DataFacts facts;
   ReadyModel ready;
   std::unique_ptr<OpenTeacher> teacher;
-  std::optional<OutputFolder> folder;  // Aim::train
+  std::optional<OutputFolder> folder;        // Aim::train
+  std::shared_ptr<const Features> features;  // of a table, learnt
   TrainData data;
   PrecisionPlan plan;
   TrainerConfig config;

@@ -17,6 +17,7 @@
 #include "data/tokenizer.h"
 #include "importer/import.h"
 #include "run/data.h"
+#include "run/features.h"
 #include "run/settings/rows.h"
 
 namespace amp {
@@ -39,6 +40,7 @@ std::vector<Setting> make_settings() {
   add(SettingGroup::model, model_settings());
   add(SettingGroup::data, data_settings());
   add(SettingGroup::data, image_settings());
+  add(SettingGroup::data, feature_settings());
   add(SettingGroup::precision, precision_settings());
   add(SettingGroup::scaling, scaling_settings());
   add(SettingGroup::optimizer, optimizer_settings());
@@ -176,6 +178,7 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
     for (const std::string& file : data ? files_named(path) : std::vector<std::string>{path})
       out.emplace_back(s.name, folder ? find_tokenizer(file) : file);
   }
+  for (const std::string& file : join_files(spec)) out.emplace_back("join", file);
   if (spec.tokenizer.empty() && spec.vocab.empty() &&
       data_kind(spec, spec.train) == DataKind::text) {  // what lies beside the model
     if (const std::string found = tokenizer_path(spec); !found.empty()) out.emplace_back("tokenizer", found);

@@ -83,6 +83,12 @@ struct RunSpec {
   Text image_layout = "auto";
   int64_t loading_threads = 0;  // 0: as many as compute
 
+  // Tables of features
+  Default<Texts> categorical{{}}, continuous{{}}, date{{}}, join{{}};
+  Default<Text> target{""};  // empty: label_column
+  Default<Text> target_transform{"none"};
+  Text fill_missing = "median", feature_scaling = "standard";
+
   // Precision and loss scale
   Default<bool> use_fp16{false}, use_bf16{false};
   Default<Text> amp_level{"O1"};

@@ -21,6 +21,9 @@ Table read_table(const RunSpec& spec, const std::string& path) {
   if (spec.delimiter != "auto" && !spec.delimiter.empty()) t.delimiter = spec.delimiter[0];
   if (spec.data_format != "auto") t.reader = spec.data_format;
   t.wanted = *spec.text_columns;
+  for (const auto* list : {&*spec.categorical, &*spec.continuous, &*spec.date})
+    t.wanted.insert(t.wanted.end(), list->begin(), list->end());
+  if (!spec.target->empty()) t.wanted.push_back(*spec.target);
   if (spec.label_column.asked()) t.wanted.push_back(*spec.label_column);
   return Table::read(path, t);
 }

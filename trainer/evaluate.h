@@ -28,6 +28,7 @@ struct Objective {
   Teacher* teacher = nullptr;
   std::vector<std::string> classes = {};  // their names, where the data has any
   int64_t max_answer_length = kLongestAnswer;
+  TargetTransform target = {};  // of the numbers to regress on
 };
 
 // The loss whose outputs the metrics are of: the first one with a label of that kind; without one, what is distilled,

@@ -46,6 +46,7 @@ std::map<std::string, std::string> to_metadata(const ModelRecord& r) {
           {"labels", dump(Json(r.labels))},
           {"loss", dump(losses_json(r.losses))},
           {"preprocessing", dump(preprocessing)},
+          {"features", r.features},
           {"input_ranges", dump(ranges)}};
 }
 
@@ -63,6 +64,9 @@ ModelRecord from_metadata(const std::function<std::string(const std::string&)>& 
           value.is_array() ? value.get<std::vector<std::string>>() : std::vector<std::string>{value.get<std::string>()};
     }
     r.preprocessing = std::move(flags);
+  });
+  read(entry("features"), [&](const Json& j) {
+    if (j.is_object() && j.contains("continuous")) r.features = entry("features");
   });
   read(entry("input_ranges"), [&](const Json& j) {
     InputRanges ranges;

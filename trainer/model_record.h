@@ -1,6 +1,7 @@
 // What an exported model says of its training, in metadata_props, so that it can be evaluated and fed without its run:
 //   task           a task's name                      labels         JSON: names of classes
 //   loss           JSON as --loss takes it            preprocessing  JSON: {flag: value} of how text became ids
+//   features       JSON: how a table's columns became numbers (data/features/features.h)
 //   input_ranges   JSON: {input: {"type": "float"|"integer", "low": x, "high": y}}
 // It follows from settings and data alone: no time, no path, nothing of the run.
 #pragma once
@@ -20,7 +21,8 @@ struct ModelRecord {
   std::vector<std::string> labels;
   std::vector<LossSpec> losses;
   std::map<std::string, std::vector<std::string>> preprocessing;  // by flag: its value, or a list's
-  InputRanges ranges;
+  std::string features = {};                                      // JSON; empty: none
+  InputRanges ranges = {};
 };
 
 // Every key; an empty value takes away what an earlier training wrote. Losses that need a teacher are left out.

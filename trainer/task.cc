@@ -211,10 +211,15 @@ class MultilabelMetrics final : public TaskMetrics {
 
 class RegressionMetrics final : public TaskMetrics {
  public:
-  explicit RegressionMetrics(const LossSpec& loss) : pairs_(loss_rule(loss.kind).embeddings) {}
+  RegressionMetrics(const LossSpec& loss, const TargetTransform& target)
+      : pairs_(loss_rule(loss.kind).embeddings), target_(target) {}
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t>) override {
-    const std::vector<double> x = outputs.at(0).to_doubles();
-    metric_.add(pairs_ ? pair_cosines(x, outputs[0].dims().back()) : x, label.to_doubles());
+    std::vector<double> x = outputs.at(0).to_doubles(), wanted = label.to_doubles();
+    if (pairs_) x = pair_cosines(x, outputs[0].dims().back());
+    for (auto* numbers : {&x, &wanted}) {
+      for (double& v : *numbers) v = target_.inverse(v);
+    }
+    metric_.add(x, wanted);
   }
   MetricValues values(double) const override {
     MetricValues out = {{"mse", metric_.mse()},
@@ -228,6 +233,7 @@ class RegressionMetrics final : public TaskMetrics {
 
  private:
   bool pairs_;
+  TargetTransform target_;
   Regression metric_;
 };
 
@@ -362,7 +368,7 @@ std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss, const
     case Task::multilabel:
       return std::make_unique<MultilabelMetrics>(loss);
     case Task::regression:
-      return std::make_unique<RegressionMetrics>(loss);
+      return std::make_unique<RegressionMetrics>(loss, context.target);
     case Task::retrieval:
       return std::make_unique<RetrievalMetrics>(loss);
     case Task::span:

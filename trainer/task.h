@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/features/target.h"
 #include "data/questions.h"
 #include "trainer/answers.h"
 #include "trainer/losses.h"
@@ -43,6 +44,7 @@ struct MetricContext {
   std::vector<std::string> classes = {};  // their names
   const AnswerKey* answers = nullptr;
   int64_t max_answer_length = kLongestAnswer;  // tokens of a predicted answer
+  TargetTransform target = {};                 // metrics of numbers are in the units before it
 };
 std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss,
                                           const MetricContext& context = {});  // null for Task::none

@@ -29,6 +29,7 @@ inline Setting setting(std::string_view name, Member member, std::string_view he
 std::vector<Setting> model_settings();
 std::vector<Setting> data_settings();
 std::vector<Setting> image_settings();
+std::vector<Setting> feature_settings();
 std::vector<Setting> precision_settings();
 std::vector<Setting> scaling_settings();
 std::vector<Setting> optimizer_settings();

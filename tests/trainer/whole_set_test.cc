@@ -78,6 +78,7 @@ TEST_CASE("a model's record is read back, and other programs' keys are left alon
   r.losses = parse_losses({"cross_entropy,output=logits,label_smoothing=0.1,weight=0.5", "distill,output=logits"});
   r.preprocessing = {{"max_seq_len", {"64"}}, {"text_columns", {"a", "b"}}};
   r.ranges = {{"x", {true, 0, 255}}, {"y", {false, -0.5, 0.25}}};
+  r.features = R"({"version":1,"continuous":[]})";
   const auto written = to_metadata(r);
   const ModelRecord back = from_metadata([&](const std::string& k) { return written.at(k); });
   CHECK(back.task == r.task);
@@ -85,15 +86,14 @@ TEST_CASE("a model's record is read back, and other programs' keys are left alon
   REQUIRE(back.losses.size() == 1);  // none that needs a teacher; its share of the weight is gone
   CHECK(loss_json(back.losses[0]) == R"({"kind":"cross_entropy","outputs":["logits"],"label_smoothing":0.1})");
   CHECK(back.preprocessing == r.preprocessing);
+  CHECK(back.features == r.features);
   CHECK(back.ranges.at("x").whole);
   CHECK(back.ranges.at("y").low == -0.5);
   for (const auto& [key, value] : to_metadata({})) CHECK(value.empty());
-  const std::map<std::string, std::string> theirs = {{"task", "classify"},
-                                                     {"labels", "{'0': 'cat'}"},
-                                                     {"loss", "0.25"},
-                                                     {"preprocessing", "[1]"},
-                                                     {"input_ranges", "{\"x\": 3}"}};
+  const std::map<std::string, std::string> theirs = {
+      {"task", "classify"},     {"labels", "{'0': 'cat'}"},    {"loss", "0.25"},
+      {"preprocessing", "[1]"}, {"features", R"(["x", "y"])"}, {"input_ranges", "{\"x\": 3}"}};
   const ModelRecord none = from_metadata([&](const std::string& k) { return theirs.at(k); });
   CHECK((none.task == Task::none && none.labels.empty() && none.losses.empty()));
-  CHECK((none.preprocessing.empty() && none.ranges.empty()));
+  CHECK((none.preprocessing.empty() && none.features.empty() && none.ranges.empty()));
 }

@@ -11,7 +11,7 @@ namespace {
 class Numbers final : public Predictions {
  public:
   Numbers(const LossSpec& loss, const PredictionContext& context)
-      : pairs_(loss_rule(loss.kind).embeddings), rows_(context.rows) {}
+      : pairs_(loss_rule(loss.kind).embeddings), target_(context.target), rows_(context.rows) {}
 
   void add(const std::vector<HostTensor>& outputs, const Batch& batch) override {
     std::vector<double> x = outputs.at(0).to_doubles();
@@ -25,7 +25,7 @@ class Numbers final : public Predictions {
     for (int64_t r = 0; r < batch.rows; ++r) {
       for (int64_t i = 0; i < width; ++i) {
         values_[static_cast<size_t>(batch.samples[static_cast<size_t>(r)] * width + i)] =
-            x[static_cast<size_t>(r * width + i)];
+            target_.inverse(x[static_cast<size_t>(r * width + i)]);
       }
     }
   }
@@ -44,6 +44,7 @@ class Numbers final : public Predictions {
 
  private:
   bool pairs_;
+  TargetTransform target_;
   int64_t rows_, width_ = 0;
   std::vector<double> values_;
 };

@@ -11,6 +11,7 @@
 
 #include "base/safetensors.h"
 #include "data/dataset.h"
+#include "data/features/target.h"
 #include "data/images/image.h"
 #include "data/questions.h"
 #include "data/tagged_text.h"
@@ -43,6 +44,7 @@ struct PredictionContext {
   int64_t max_answer_length = 0;               // tokens
   std::span<const TaggedText> tagged = {};     // of words
   std::vector<std::string> text_columns = {};  // sides of one encoder have a name each
+  TargetTransform target = {};                 // numbers are told in the units before it
 };
 
 using MakePredictions = std::unique_ptr<Predictions> (*)(const LossSpec& loss, const PredictionContext& context);

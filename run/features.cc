@@ -1,0 +1,236 @@
+#include "run/features.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+#include "base/fs.h"
+#include "base/text.h"
+#include "data/features/forms.h"
+#include "data/features/guess.h"
+#include "data/labels.h"
+#include "data/subset.h"
+#include "run/text_rows.h"
+
+namespace amp {
+
+namespace {
+
+std::vector<Join> joins_of(const RunSpec& spec) {
+  std::vector<Join> out;
+  for (const std::string& text : *spec.join) out.push_back(parse_join(text));
+  return out;
+}
+
+FeatureSchema schema_of(const RunSpec& spec) {
+  return {*spec.categorical,
+          *spec.continuous,
+          *spec.date,
+          joins_of(spec),
+          target_column(spec),
+          filling_names().value_of(spec.fill_missing),
+          scaling_names().value_of(spec.feature_scaling),
+          target_names().value_of(*spec.target_transform)};
+}
+
+// The files that a trained model's columns come from: --join's, else those of their names beside the table.
+std::vector<Join> fitted_joins(const RunSpec& spec, const std::string& path, const Features& fitted) {
+  if (!spec.join->empty()) return joins_of(spec);
+  std::vector<Join> out = fitted.joins;
+  for (Join& join : out) {
+    const std::string beside = (std::filesystem::path(path).parent_path() / join.file).string();
+    if (!path_exists(beside))
+      fail(Exit::usage, "E_JOIN",
+           cat("the model was trained with '", printable(join.file), "' joined to its table, and '", printable(beside),
+               "' is not there"),
+           "name it with --join FILE:KEY");
+    join.file = beside;
+  }
+  return out;
+}
+
+FeatureLabels labels_of(const FeatureTable& table, const Features& features, const DataNeeds& needs) {
+  if (!needs.labelled) return {};
+  if (needs.task == Task::regression)
+    return {target_numbers(table, features.target, features.target_transform), {}, {}};
+  return {{}, class_ids(table.table(), features.target, needs.classes), needs.classes};
+}
+
+std::vector<InputSpec> specs_of(const SourceGraph& graph, const DataNeeds& needs) {
+  std::vector<InputSpec> specs = input_specs(graph, needs.inputs);
+  specs.insert(specs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
+  return specs;
+}
+
+void check_codes(const Features& features, const SourceGraph& g, const std::vector<FeatureInput>& inputs) {
+  for (const FeatureInput& f : inputs) {
+    const int v = g.find(f.input.name);
+    if (v < 0 || f.label) continue;
+    const std::vector<int64_t> rows = looked_up_rows(g, v, static_cast<int64_t>(f.features.size()));
+    for (size_t c = 0; c < f.features.size(); ++c) {
+      if (f.features[c].kind != FeatureRef::Kind::code || rows[c] == 0) continue;
+      const CategoryMap& map = features.categories[f.features[c].index];
+      if (map.codes() <= rows[c]) continue;
+      fail(Exit::data, "E_CATEGORIES",
+           cat("column '", printable(map.column), "' has ", with_thousands(map.codes() - 1), " categories, ",
+               with_thousands(map.codes()),
+               " codes with 0 for unknown; the table that the model looks them up in (input '", printable(f.input.name),
+               "', column ", c, ") has ", with_thousands(rows[c]), " rows"),
+           "is it the column's place? the order of --categorical is that of the input; else export the model with a "
+           "larger table");
+    }
+  }
+}
+
+void tell(const Features& features, const std::vector<FeatureInput>& inputs, const Log& log) {
+  int64_t filled = 0;
+  for (const NumberMap& n : features.numbers) filled += n.missing;
+  std::string target;
+  if (features.target_transform.form != TargetForm::plain)
+    target = cat("; target ", features.target, " as ", target_names().name_of(features.target_transform.form),
+                 ", reported in its own units");
+  log.info(
+      cat("features: ", features.categories.size(), " categorical (code 0: unknown or missing), ",
+          features.numbers.size(), " continuous",
+          filled ? cat(", ", filled, " with missing numbers, ", features.indicators(), " indicators") : std::string(),
+          target));
+  for (const FeatureInput& f : inputs) log.info(cat("features: ", describe(features, f)));
+}
+
+// Names that are there, each of one kind.
+void check_columns(const RunSpec& spec, const FeatureTable& table) {
+  const std::string target = target_column(spec);
+  table.require(target);
+  std::set<std::string> seen;
+  for (const auto* list : {&*spec.categorical, &*spec.continuous}) {
+    for (const std::string& name : *list) {
+      table.require(name);
+      if (name == target)
+        fail(Exit::usage, "E_USAGE", cat("the target '", printable(name), "' is named among the features too"),
+             "take it out of --categorical and --continuous");
+      if (!seen.insert(name).second)
+        fail(Exit::usage, "E_USAGE", cat("the column '", printable(name), "' is named twice"),
+             "a column is categorical or continuous");
+    }
+  }
+}
+
+}  // namespace
+
+bool names_features(const RunSpec& spec) {
+  return !spec.categorical->empty() || !spec.continuous->empty() || !spec.date->empty() || !spec.target->empty();
+}
+
+std::string target_column(const RunSpec& spec) { return spec.target->empty() ? *spec.label_column : *spec.target; }
+
+std::vector<std::string> join_files(const RunSpec& spec) {
+  std::vector<std::string> out;
+  for (const Join& join : joins_of(spec)) out.push_back(join.file);
+  return out;
+}
+
+RunSpec with_absolute_joins(RunSpec spec) {
+  std::vector<std::string> texts = *spec.join;
+  for (std::string& text : texts) {
+    const size_t file = parse_join(text).file.size();
+    text = std::filesystem::absolute(text.substr(0, file)).string() + text.substr(file);
+  }
+  if (spec.join.asked()) spec.join = texts;
+  return spec;
+}
+
+FeatureTable read_feature_table(const RunSpec& spec, const std::string& path, const Features* fitted, const Log& log) {
+  FeatureTable table(read_table(spec, path));
+  for (const Join& join : fitted ? fitted_joins(spec, path, *fitted) : joins_of(spec)) {
+    TableOptions options;
+    const int64_t without = table.join(join, Table::read(join.file, options));
+    if (without)
+      log.note(cat(with_thousands(without), " of ", with_thousands(table.rows()), " rows of '", printable(path),
+                   "' have no match in '", printable(join.file), "': what it holds is missing there"));
+  }
+  for (const std::string& date : fitted ? fitted->dates : *spec.date) table.add_parts(date);
+  return table;
+}
+
+RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log) {
+  table.require(target_column(spec));
+  if (!spec.categorical->empty() || !spec.continuous->empty()) {
+    check_columns(spec, table);
+    return spec;
+  }
+  const Guess guess = guess_features(table, target_column(spec), *spec.date, joins_of(spec));
+  if (guess.categorical.empty() && guess.continuous.empty())
+    fail(Exit::data, "E_DATA_COLUMN", cat(table.table().name(), ":1: no column can be told to be a feature"),
+         "name them with --categorical and --continuous");
+  spec.categorical.suggest(guess.categorical);
+  spec.continuous.suggest(guess.continuous);
+  if (spec.date->empty()) spec.date.suggest(guess.dates);
+  std::vector<std::string> left;
+  for (const auto& [name, why] : guess.left_out) left.push_back(cat(printable(name), " (", why, ")"));
+  const auto flag = [](const char* name, const std::vector<std::string>& columns) {
+    std::vector<std::string> shown;
+    for (const std::string& c : columns) shown.push_back(printable(c));
+    return shown.empty() ? std::string() : cat(" --", name, " ", join(shown, ","));
+  };
+  log.info(cat("features, guessed by what the columns hold (name them to overrule it):",
+               flag("categorical", guess.categorical), flag("continuous", guess.continuous), flag("date", guess.dates),
+               left.empty() ? "" : "; left out: ", join(left, ", ")));
+  return spec;
+}
+
+Task feature_task(const RunSpec& spec, const FeatureTable& table) {
+  if (*spec.target_transform != "none") return Task::regression;
+  return is_number_target(table, target_column(spec)) ? Task::regression : Task::classification;
+}
+
+std::vector<std::string> feature_classes(const RunSpec& spec, const FeatureTable& table, Task task) {
+  if (task != Task::classification && task != Task::regression)
+    fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " has no labels that a table's column could hold"),
+         "tables are for classification and regression");
+  if (task == Task::classification && *spec.target_transform != "none")
+    fail(Exit::usage, "E_USAGE",
+         cat("--target_transform ", *spec.target_transform, " is for numbers, the task is classification"),
+         "leave one of them out");
+  if (task == Task::regression) return {};
+  std::vector<std::string> classes = find_classes(table.table(), target_column(spec));
+  sort_values(classes);
+  return classes;
+}
+
+std::shared_ptr<const Features> learn_features(const RunSpec& spec, const FeatureTable& table, const SourceGraph& graph,
+                                               const DataNeeds& needs, const Log& log) {
+  const FeatureSchema schema = schema_of(spec);
+  Features target;  // whose labels part the samples
+  target.target = schema.target;
+  const std::unique_ptr<Dataset> all =
+      limited(make_label_dataset(table, labels_of(table, target, needs)), spec.limit_train);
+  std::vector<int64_t> rows(static_cast<size_t>(all->size()));
+  std::iota(rows.begin(), rows.end(), int64_t{0});
+  if (spec.val_split > 0) rows = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed)).train;
+  Features out = fit_features(table, schema, rows, needs.task == Task::regression);
+  const std::vector<FeatureInput> inputs = assign_features(out, specs_of(graph, needs), true);
+  check_codes(out, graph, inputs);
+  tell(out, inputs, log);
+  return std::make_shared<const Features>(std::move(out));
+}
+
+std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const SourceGraph& graph,
+                                              const DataNeeds& needs) {
+  Features features = *needs.features;
+  const std::vector<FeatureInput> inputs = assign_features(features, specs_of(graph, needs), false);
+  check_codes(features, graph, inputs);
+  for (const CategoryMap& c : features.categories) table.require(c.column);
+  for (const NumberMap& n : features.numbers) table.require(n.column);
+  if (needs.labelled) table.require(features.target);
+  const FeatureValues values = feature_values(table, features);
+  for (const FeatureValues::Unknown& u : values.unknown) {
+    if (needs.training) break;  // of the share held out, or beyond --limit_train
+    needs.log.note(cat(u.where, ": column '", printable(u.column), "' holds '", printable(u.example),
+                       "', which the training data lack: ", with_thousands(u.rows), u.rows == 1 ? " row" : " rows",
+                       " of unknown categories (code 0)"));
+  }
+  return make_feature_dataset(table, features, values, inputs, labels_of(table, features, needs));
+}
+
+}  // namespace amp

@@ -1,0 +1,46 @@
+// Tables of features as a run reads them: which columns are what, and how they reach the model's inputs
+// (docs/tables.md).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "data/features/feature_dataset.h"
+#include "data/features/features.h"
+#include "graph/source.h"
+#include "run/data.h"
+#include "run/spec.h"
+
+namespace amp {
+
+bool names_features(const RunSpec& spec);        // --categorical, --continuous, --date or --target was given
+std::string target_column(const RunSpec& spec);  // --target, else --label_column
+
+// With joined files and parts of dates. fitted: of a model that was trained so; null: as the settings say.
+FeatureTable read_feature_table(const RunSpec& spec, const std::string& path, const Features* fitted, const Log& log);
+std::vector<std::string> join_files(const RunSpec& spec);
+RunSpec with_absolute_joins(RunSpec spec);
+
+// --categorical, --continuous and --date where nobody named any, told in one line; refuses names that are not there, or
+// stand twice.
+RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log);
+
+Task feature_task(const RunSpec& spec, const FeatureTable& table);  // by the target
+std::vector<std::string> feature_classes(const RunSpec& spec, const FeatureTable& table, Task task);
+
+// Learnt from the rows that training will have (--limit_train, --val_split), told; and which of them go to which input.
+// E_CATEGORIES for more codes than the table has rows that the model looks them up in.
+std::shared_ptr<const Features> learn_features(const RunSpec& spec, const FeatureTable& table, const SourceGraph& graph,
+                                               const DataNeeds& needs, const Log& log);
+
+// needs: features, task, classes, labelled, inputs. name: of the file, in notes.
+std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const SourceGraph& graph,
+                                              const DataNeeds& needs);
+
+// Rows of the table that the codes of an input's columns look up, by column; 0: none. Slices, splits and gathers of
+// columns are followed.
+std::vector<int64_t> looked_up_rows(const SourceGraph& graph, int input, int64_t width);
+
+}  // namespace amp

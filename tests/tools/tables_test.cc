@@ -1,0 +1,186 @@
+// Tables of features through the verbs: predictions as onnxruntime makes them on pandas' and scikit-learn's features
+// (tests/data/predict/table/make_table_golden.py); from CSV files to an exported model and back.
+#include <catch2/catch_all.hpp>
+
+#include "base/npz.h"
+#include "tests/importer/models.h"
+#include "tests/support.h"
+#include "tests/tools/verb_run.h"
+
+using namespace amp;
+using namespace amp::test;
+using Catch::Approx;
+using Catch::Matchers::ContainsSubstring;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string made(const std::string& name) { return test_data("predict/table/" + name); }
+std::string tables(const std::string& name) { return test_data("data/features/" + name); }
+
+// A run on the tables, but for the flags that are given.
+Words training(const std::string& output, const Words& more, const std::string& train = tables("sales.csv")) {
+  Words words = {made("start.onnx"),
+                 "--train",
+                 train,
+                 "--join",
+                 tables("store.csv") + ":Store",
+                 "--device",
+                 "cpu",
+                 "--output_dir",
+                 output,
+                 "--batch_size",
+                 "16",
+                 "--lr",
+                 "0.02"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+const Words kColumns = {"--date",        "Date",
+                        "--categorical", "Store,State,Promo,Kind,Month,Dayofweek",
+                        "--continuous",  "Temperature,Visitors,Distance,Elapsed",
+                        "--target",      "Sales"};
+
+Words with(const Words& a, const Words& b) {
+  Words out = a;
+  out.insert(out.end(), b.begin(), b.end());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("predictions for a table are onnxruntime's on scikit-learn's features, in the target's units", "[tables]") {
+  const json want = json::parse(bytes_of(made("golden.json")));
+  const TempDir f;
+  const Said said = must_run({"predict", made("model.onnx"), "--inputs", tables("new.csv"), "--out", f / "p.csv",
+                              "--device", "cpu", "--eval_batch_size", "5"});
+  CHECK_THAT(said.err, ContainsSubstring("new.csv:2:1: column 'Store' holds '99', which the training data lack"));
+  must_run({"predict", made("model.onnx"), "--inputs", tables("new.csv"), "--out", f / "p.jsonl", "--device", "cpu",
+            "--quiet"});
+  const std::vector<json> rows = json_lines(f / "p.jsonl");
+  REQUIRE(rows.size() == want["prediction"].size());
+  for (size_t r = 0; r < rows.size(); ++r) {
+    INFO(rows[r].dump());
+    // fp32 on both sides; expm1 takes an error of the logarithm as a share of the number.
+    CHECK(rows[r].at("prediction").get<double>() == Approx(want["prediction"][r].get<double>()).epsilon(1e-5));
+  }
+  CHECK(rows[1].at("Visitors") == "620");  // the row as it was
+  CHECK_THAT(bytes_of(f / "p.csv"),
+             ContainsSubstring("Store,Date,State,Promo,Temperature,Visitors,Sales,prediction\n"));
+  // The file is found beside the table, or named.
+  fs::copy_file(tables("new.csv"), f / "t.csv");
+  const Said lost = run_verb(
+      {"predict", made("model.onnx"), "--inputs", f / "t.csv", "--out", f / "x.csv", "--device", "cpu", "--quiet"});
+  CHECK(lost.id == "E_JOIN");
+  must_run({"predict", made("model.onnx"), "--inputs", f / "t.csv", "--join", tables("store.csv") + ":Store", "--out",
+            f / "t.jsonl", "--device", "cpu", "--quiet"});
+  CHECK(json_lines(f / "t.jsonl") == rows);
+}
+
+TEST_CASE("metrics of a transformed target are in its own units", "[tables]") {
+  const json want = json::parse(bytes_of(made("golden.json")));
+  const Said said = must_run({"eval", made("model.onnx"), "--val", tables("new.csv"), "--device", "cpu"});
+  const json got = json::parse(said.out);
+  CHECK(got.at("rmspe").get<double>() == Approx(want["rmspe"].get<double>()).epsilon(1e-5));
+  CHECK(got.at("mae").get<double>() == Approx(want["mae"].get<double>()).epsilon(1e-5));
+}
+
+TEST_CASE("a table trains, resumes, exports, is evaluated and predicted by the run's folder", "[tables]") {
+  const TempDir f;
+  const Words flags = with(kColumns, {"--target_transform", "log1p", "--val_split", "0.2", "--save_steps", "5"});
+  const Said said = must_run(training(f / "run", with(flags, {"--max_steps", "10"})));
+  CHECK_THAT(said.err,
+             ContainsSubstring(
+                 "input 'x_cont' takes 6: Temperature, Visitors, Distance, Elapsed, Temperature_na, Distance_na"));
+  CHECK_THAT(said.err, ContainsSubstring("input 'x_cat' takes 6: Store (6 codes), State (5 codes)"));
+  CHECK_THAT(said.err, ContainsSubstring("target Sales as log1p, reported in its own units"));
+  must_run(training(f / "parts", with(flags, {"--max_steps", "5", "--quiet"})));
+  const json run = json::parse(bytes_of(f / "run/run.json"));
+  CHECK(run.at("final_metrics").at("rmspe").get<double>() > 0);
+  must_run({"export", f / "run", "--out", f / "again.onnx", "--quiet"});
+  CHECK(bytes_of(f / "again.onnx") == bytes_of(f / "run/model.onnx"));
+  fs::copy_file(tables("new.csv"), f / "t.csv");  // the joined file is where it was when the run began
+  must_run({"predict", f / "run", "--inputs", f / "t.csv", "--out", f / "p.npz", "--device", "cpu", "--quiet"});
+  CHECK(read_npz(f / "p.npz").at(0).tensor.dims() == Dims{12});
+  // The same settings and data: the same file, whatever its folder is called.
+  must_run(training(f / "other", with(flags, {"--max_steps", "10", "--quiet"})));
+  CHECK(bytes_of(f / "other/model.onnx") == bytes_of(f / "run/model.onnx"));
+}
+
+TEST_CASE("what columns are is guessed, said, and overruled by flags", "[tables]") {
+  const TempDir f;
+  const Said guessed = run_verb(training(f / "run", {"--target", "Sales", "--max_steps", "1"}));
+  CHECK_THAT(guessed.err, ContainsSubstring("--categorical Store,State,Promo,Kind,Year,Month,Week"));
+  CHECK_THAT(guessed.err, ContainsSubstring("--continuous Temperature,Visitors,Distance,Elapsed --date Date"));
+  CHECK(guessed.id == "E_FEATURE_WIDTH");
+  CHECK_THAT(guessed.fact, ContainsSubstring("'x_cat' takes 6 features, the columns give 16"));
+  // By a configuration file too.
+  write_bytes(f / "c.json",
+              R"({"date": "Date", "categorical": ["Store", "State", "Promo", "Kind", "Month", "Dayofweek"],
+                                "continuous": ["Temperature", "Visitors", "Distance", "Elapsed"], "target": "Sales"})");
+  must_run(training(f / "run", {"--config", f / "c.json", "--max_steps", "1", "--quiet"}));
+}
+
+TEST_CASE("--check_data on a table counts, names what is wrong, and what the model is fed with", "[tables]") {
+  const TempDir f;
+  const Said good =
+      must_run(training(f / "no", with(kColumns, {"--val", tables("new.csv"), "--check_data", "--quiet"})));
+  const json j = json::parse(good.out);
+  CHECK(j["task"] == "regression");
+  CHECK(j["files"][0]["rows"] == 60);
+  CHECK(j["files"][0]["columns"][0] ==
+        json::parse(R"({"name": "Store", "kind": "categorical", "values": 5, "missing": 0, "unknown": 0})"));
+  CHECK(j["files"][1]["columns"][0]["unknown"] == 5);
+  CHECK(j["files"][0]["columns"][6]["name"] == "Temperature");
+  CHECK(j["files"][0]["columns"][6]["missing"] == 6);
+  CHECK(j["inputs"].size() == 3);
+  write_bytes(
+      f / "bad.csv",
+      "Store,Date,State,Promo,Temperature,Visitors,Sales\n1,2015-01-01,x,1,warm,3,5\n2,2015-01-02,y,0,2.5,hot,\n");
+  const Said bad =
+      run_verb(training(f / "no", with(kColumns, {"--task", "regression", "--check_data", "--quiet"}), f / "bad.csv"));
+  CHECK(bad.code == 5);
+  CHECK(json::parse(bad.out)["problems"] == 3);
+  CHECK_THAT(bad.err, ContainsSubstring("bad.csv:2:18: 'warm' in column 'Temperature' is no number"));
+  CHECK_THAT(bad.err, ContainsSubstring("bad.csv:3:22: 'hot'"));
+  CHECK_THAT(bad.err, ContainsSubstring("bad.csv:3:26: there is no target"));
+}
+
+TEST_CASE("tables that do not fit the model or the flags are refused", "[tables]") {
+  const TempDir f;
+  const auto refused = [&](int code, const std::string& id, const std::string& part, const Words& words) {
+    const Said said = run_verb(words);
+    INFO(said.fact);
+    CHECK(said.code == code);
+    CHECK(said.id == id);
+    CHECK_THAT(said.fact + " / " + said.hint, ContainsSubstring(part));
+  };
+  const auto swapped = [&](const std::string& flag, const std::string& value) {
+    Words out = kColumns;
+    out[static_cast<size_t>(std::find(out.begin(), out.end(), flag) - out.begin()) + 1] = value;
+    return training(f / "run", with(out, {"--max_steps", "1", "--quiet"}));
+  };
+  refused(5, "E_DATA_COLUMN", "did you mean 'Temperature'?", swapped("--continuous", "Temperatur,Visitors"));
+  refused(5, "E_DATA_COLUMN", "no column 'Sale'", swapped("--target", "Sale"));
+  refused(5, "E_FEATURE_WIDTH", "'x_cont' takes 6 features, the columns give 3",
+          swapped("--continuous", "Visitors,Elapsed,Distance"));
+  refused(5, "E_CATEGORIES",
+          "column 'Store' has 5 categories, 6 codes with 0 for unknown; the table that the model looks them up in "
+          "(input 'x_cat', column 2) has 3 rows",
+          swapped("--categorical", "Promo,State,Store,Kind,Month,Dayofweek"));
+  refused(2, "E_USAGE", "the target 'Sales' is named among the features", swapped("--continuous", "Sales,Visitors"));
+  refused(2, "E_USAGE", "'Store' is named twice", swapped("--continuous", "Store,Visitors"));
+  refused(5, "E_DATA_NUMBER", "sales.csv:2:4: '2012-12-30' in column 'Date' is no number",
+          swapped("--continuous", "Date,Visitors"));
+  refused(5, "E_DATA_LABEL", "log takes numbers above 0",
+          with(swapped("--target", "Sales"), {"--target_transform", "log"}));
+  write_bytes(f / "empty.csv", "Store,Date,State,Promo,Temperature,Visitors,Sales\n");
+  refused(5, "E_DATA_EMPTY", "no rows", training(f / "run", kColumns, f / "empty.csv"));
+  write_bytes(f / "t.csv", bytes_of(tables("sales.csv")) + "1,2015-06-30,Berlin,1,3.5,100,\n");
+  refused(5, "E_DATA_LABEL", "t.csv:62:31: no value in the target column 'Sales'",
+          training(f / "run", with(kColumns, {"--task", "regression"}), f / "t.csv"));
+}
