@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ std::string nearest(std::string_view name, std::span<const std::string> candidat
 
 // Names come from files nobody checked: control characters become \xNN, at most 200 bytes are kept.
 std::string printable(std::string_view name);
+
+bool one_of(std::string_view word, std::initializer_list<std::string_view> words);
+bool all_digits(std::string_view text);  // and at least one
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);

@@ -89,7 +89,7 @@ std::unique_ptr<Dataset> make_subset(std::shared_ptr<const Dataset> data, std::v
   return std::make_unique<Subset>(std::move(data), std::move(samples));
 }
 
-Split split_samples(const Dataset& data, double fraction, uint64_t seed) {
+SampleSplit split_samples(const Dataset& data, double fraction, uint64_t seed) {
   const int64_t n = data.size(), wanted = std::llround(fraction * static_cast<double>(n));
   if (wanted < 1 || wanted >= n)
     fail(Exit::data, "E_VAL_SPLIT",
@@ -101,7 +101,7 @@ Split split_samples(const Dataset& data, double fraction, uint64_t seed) {
   std::vector<int64_t> sizes;
   for (const auto& [stratum, samples] : members) sizes.push_back(static_cast<int64_t>(samples.size()));
   const std::vector<int64_t> counts = shares(sizes, wanted, n);
-  Split out;
+  SampleSplit out;
   size_t k = 0;
   for (auto& [stratum, samples] : members) {
     constexpr uint64_t kStream = 0x76616c;  // apart from the sampler's

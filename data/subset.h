@@ -11,11 +11,11 @@ namespace amp {
 // Samples of another dataset under numbers of their own; in batches they keep the other's. The other is shared.
 std::unique_ptr<Dataset> make_subset(std::shared_ptr<const Dataset> data, std::vector<int64_t> samples);
 
-struct Split {
+struct SampleSplit {
   std::vector<int64_t> train, held_out;  // each in the file's order
 };
 // round(fraction * n) samples held out, at random by seed. Where samples have strata (classes), of each its share, by
 // largest remainder. E_VAL_SPLIT (exit 5) when a side would be empty.
-Split split_samples(const Dataset& data, double fraction, uint64_t seed);
+SampleSplit split_samples(const Dataset& data, double fraction, uint64_t seed);
 
 }  // namespace amp

@@ -66,7 +66,8 @@ struct SourceGraph {
   std::vector<int> inputs, outputs;       // value indices, in the file's order
   std::map<std::string, int64_t> opsets;  // domain -> version
 
-  int find(const std::string& value_name) const;    // index, or -1
+  int find(const std::string& value_name) const;  // index, or -1
+  const SourceValue& value(int v) const { return values[static_cast<size_t>(v)]; }
   int add_value(SourceValue v);                     // name must be new
   int add_node(SourceNode n);                       // sets the producers of its outputs
   void rename(int value, const std::string& name);  // the name must be new

@@ -16,9 +16,9 @@ bool passes(const SourceNode& n) {
   return n.domain.empty() && (ops.count(n.op) || is_plain_view(n, true));
 }
 
-class Finder {
+class ClassifierFinder {
  public:
-  explicit Finder(const SourceGraph& g) : g_(g), consumers_(g.consumers()) {}
+  explicit ClassifierFinder(const SourceGraph& g) : g_(g), consumers_(g.consumers()) {}
 
   std::optional<Classifier> find(int v) const {
     for (int steps = 0; steps < 16; ++steps) {
@@ -100,7 +100,7 @@ class Finder {
 
 }  // namespace
 
-std::optional<Classifier> find_classifier(const SourceGraph& g, int output) { return Finder(g).find(output); }
+std::optional<Classifier> find_classifier(const SourceGraph& g, int output) { return ClassifierFinder(g).find(output); }
 
 std::vector<std::string> resize_classifier(SourceGraph& g, const Classifier& c, int64_t labels, uint64_t seed) {
   std::vector<std::string> lines;

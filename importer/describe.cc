@@ -77,7 +77,7 @@ std::string percent(const Verdict& v) {
 }
 
 // For a shell: in single quotes unless all characters are harmless.
-std::string quoted(const std::string& name) {
+std::string shell_quoted(const std::string& name) {
   const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '.' || c == '_' || c == '/' || c == ':' || c == '-';
   });
@@ -153,7 +153,7 @@ std::string flags_of_doubt(const SourceGraph& g, const std::vector<Verdict>& ver
       ++left;
       continue;
     }
-    flags += cat(flags.empty() ? "" : " ", v.trainable ? "--freeze " : "--trainable ", quoted(v.name));
+    flags += cat(flags.empty() ? "" : " ", v.trainable ? "--freeze " : "--trainable ", shell_quoted(v.name));
   }
   return flags;
 }

@@ -10,10 +10,6 @@
 namespace amp {
 namespace {
 
-bool digits(std::string_view s) {
-  return !s.empty() && std::all_of(s.begin(), s.end(), [](unsigned char c) { return std::isdigit(c); });
-}
-
 std::string lower(std::string s) {
   std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return std::tolower(c); });
   return s;
@@ -22,7 +18,7 @@ std::string lower(std::string s) {
 // "unsqueeze_14" -> "unsqueeze"
 std::string without_number(const std::string& name) {
   const size_t bar = name.rfind('_');
-  return bar != std::string::npos && digits(std::string_view(name).substr(bar + 1)) ? name.substr(0, bar) : name;
+  return bar != std::string::npos && all_digits(std::string_view(name).substr(bar + 1)) ? name.substr(0, bar) : name;
 }
 
 // Names of the tensors that exporters compute, after the operator that made them.
@@ -218,7 +214,7 @@ bool holds(const List& list, const std::string& word) {
 
 Naming naming_of(const std::string& name) {
   if (name.rfind("onnx::", 0) == 0) return Naming::folded;
-  if (digits(name) || name.find("Constant") != std::string::npos || name.find("const_") != std::string::npos)
+  if (all_digits(name) || name.find("Constant") != std::string::npos || name.find("const_") != std::string::npos)
     return Naming::made_up;
   const std::string stem = without_number(name);  // the output of a node that an optimizer computed
   if (stem.size() > 7 && stem.compare(stem.size() - 7, 7, "_output") == 0) return Naming::made_up;

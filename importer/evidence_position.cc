@@ -13,10 +13,6 @@ namespace {
 
 using Weights = std::array<double, 4>;  // by Naming: module, folded, made_up, none
 
-bool one_of(const std::string& op, std::initializer_list<const char*> set) {
-  return std::any_of(set.begin(), set.end(), [&](const char* s) { return op == s; });
-}
-
 // The node whose result the other operand of a two-operand node is.
 const SourceNode* other_producer(const Use& u) {
   const SourceNode& n = u.at();

@@ -11,7 +11,7 @@ constexpr const char* kSignature = "pkg.torch.export.ExportedProgram.graph_signa
 constexpr const char* kKind = "pkg.torch.export.graph_signature.InputSpec.kind";
 constexpr const char* kFolded = "pkg.onnxscript.optimizer.folded_from";
 
-std::vector<std::string> quoted(const std::string& text) {
+std::vector<std::string> quoted_parts(const std::string& text) {
   std::vector<std::string> out;
   for (size_t at = text.find('\''); at != std::string::npos; at = text.find('\'', at + 1)) {
     const size_t end = text.find('\'', at + 1);
@@ -56,7 +56,7 @@ class Reader {
     }
     for (const auto& v : graph_.value_info()) {
       for (const auto& p : v.metadata_props()) {
-        if (p.key() == kFolded) folded_[v.name()] = quoted(p.value());
+        if (p.key() == kFolded) folded_[v.name()] = quoted_parts(p.value());
         if (p.key() != kKind) continue;
         if (p.value() == "PARAMETER") signature_.parameters.insert(v.name());
         if (p.value() == "BUFFER" || p.value() == "CONSTANT_TENSOR") signature_.buffers.insert(v.name());

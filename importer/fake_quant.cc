@@ -12,9 +12,9 @@ struct Link {
   int node, data;  // data: which input
 };
 
-class Finder {
+class FakeQuantFinder {
  public:
-  explicit Finder(SourceGraph& g) : g_(g), consumers_(g.consumers()) {}
+  explicit FakeQuantFinder(SourceGraph& g) : g_(g), consumers_(g.consumers()) {}
 
   int run() {
     int found = 0;
@@ -104,7 +104,7 @@ class Finder {
 }  // namespace
 
 void find_quantisers(Built& built) {
-  const int found = Finder(built.graph).run();
+  const int found = FakeQuantFinder(built.graph).run();
   if (found == 0) return;
   built.notes.push_back(
       cat(found, " Round nodes are quantisers (scale, Round, Clip): gradients pass straight through them"));

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "importer/patch.h"
 #include "importer/tensor.h"
 
 namespace amp {
-
-bool one_of(const std::string& op, std::initializer_list<const char*> set) {
-  return std::any_of(set.begin(), set.end(), [&](const char* s) { return op == s; });
-}
 
 Narrowed narrow_constant(const HostTensor& wide, const HalfType& type, const ConstantUse& use,
                          const std::string& name) {

@@ -37,8 +37,6 @@ struct Narrowed {
   bool raised = false;   // one element too small for the type (an epsilon) became its smallest number
 };
 
-bool one_of(const std::string& op, std::initializer_list<const char*> set);
-
 // Attributes that fix the type of what a node makes; `narrow` converts a float32 tensor that is one.
 void retype_attributes(onnx::NodeProto& n, const HalfType& half, const std::function<void(onnx::TensorProto&)>& narrow);
 

@@ -90,7 +90,7 @@ void freeze_parameters(SourceGraph& g, const std::set<int>& chosen, const std::v
 
 }  // namespace
 
-static bool digits(const std::string& s) {
+static bool short_number(const std::string& s) {
   return !s.empty() && s.size() <= 6 && s.find_first_not_of("0123456789") == std::string::npos;
 }
 
@@ -103,7 +103,7 @@ static std::vector<std::string> components_of(const std::string& name) {
       part += c;
       continue;
     }
-    const bool list = !out.empty() && out.back() == part && !digits(part);
+    const bool list = !out.empty() && out.back() == part && !short_number(part);
     if (!part.empty() && !list) out.push_back(part);
     part.clear();
   }
@@ -122,7 +122,7 @@ static std::optional<Numbered> numbered_at(const std::vector<std::string>& parts
       R"((h(?=_)|[A-Za-z_]*?(?:layers?|blocks?|stages?|groups?|features))_?(\d{1,6})(?:_.*)?)");
   std::smatch m;
   if (i >= parts.size()) return {};
-  if (i + 1 < parts.size() && digits(parts[i + 1]) && std::regex_match(parts[i], word))
+  if (i + 1 < parts.size() && short_number(parts[i + 1]) && std::regex_match(parts[i], word))
     return Numbered{parts[i], std::stoll(parts[i + 1]), i + 2};
   if (std::regex_match(parts[i], m, joined)) return Numbered{m[1], std::stoll(m[2]), i + 1};
   return {};
@@ -130,7 +130,7 @@ static std::optional<Numbered> numbered_at(const std::vector<std::string>& parts
 
 // "stages.2.1", "stages.2.blocks.1", "layers.0.blocks.1"; but "block.0.layer.1" is a sublayer of a block.
 static int64_t block_in(const std::string& stage, const std::vector<std::string>& parts, size_t next) {
-  if (next < parts.size() && digits(parts[next])) return std::stoll(parts[next]);
+  if (next < parts.size() && short_number(parts[next])) return std::stoll(parts[next]);
   const auto ends = [](const std::string& s, std::string_view end) { return s.ends_with(end); };
   const auto inner = numbered_at(parts, next);
   if (!inner || ends(stage, "block") || ends(stage, "blocks")) return -1;

@@ -24,9 +24,9 @@ struct Linear {
   DType type = DType::f32;  // of the map's arithmetic: the weight's, or what it is cast to
 };
 
-class Finder {
+class LoraFinder {
  public:
-  explicit Finder(const SourceGraph& g) : g_(g), consumers_(g.consumers()) {}
+  explicit LoraFinder(const SourceGraph& g) : g_(g), consumers_(g.consumers()) {}
 
   // Weights that only linear maps read, with these maps.
   std::map<int, std::vector<Linear>> find() const {
@@ -188,7 +188,7 @@ LoraOptions parse_lora(const std::string& text) {
 }
 
 std::vector<LoraAdapter> add_lora(SourceGraph& g, const LoraOptions& o, std::vector<std::string>& lines) {
-  std::map<int, std::vector<Linear>> linear = Finder(g).find();
+  std::map<int, std::vector<Linear>> linear = LoraFinder(g).find();
   for (const std::string& glob : o.targets) {
     if (std::none_of(linear.begin(), linear.end(),
                      [&](const auto& l) { return matches(glob, g.values[static_cast<size_t>(l.first)]); }))

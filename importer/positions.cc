@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/text.h"
 #include "graph/bind.h"
 #include "importer/build.h"
 #include "importer/fake_quant.h"
@@ -10,10 +11,6 @@
 
 namespace amp {
 namespace {
-
-bool one_of(const std::string& op, std::initializer_list<const char*> set) {
-  return std::any_of(set.begin(), set.end(), [&](const char* s) { return op == s; });
-}
 
 // Operators that only optimised files carry.
 const char* contrib_role(const std::string& op, int input) {

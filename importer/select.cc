@@ -14,16 +14,12 @@
 namespace amp {
 namespace {
 
-bool digits(std::string_view s) {
-  return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 // Names that exporters make up: "461", "onnx::Gemm_12", "val_72", "/layer/Constant_output_0".
 bool made_up(const std::string& name) {
-  if (name.rfind("onnx::", 0) == 0 || name.find("Constant") != std::string::npos || digits(name)) return true;
+  if (name.rfind("onnx::", 0) == 0 || name.find("Constant") != std::string::npos || all_digits(name)) return true;
   if (name.find('.') != std::string::npos || name.find('/') != std::string::npos) return false;
   const size_t bar = name.rfind('_');
-  return bar != std::string::npos && digits(std::string_view(name).substr(bar + 1));
+  return bar != std::string::npos && all_digits(std::string_view(name).substr(bar + 1));
 }
 
 std::string suffix(const SourceNode& n, const char* role) {

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "precision/float_types.h"
 #include "precision/plan_graph.h"
+#include "precision/units.h"
 
 namespace amp {
 
@@ -17,8 +18,6 @@ namespace {
 constexpr double kHeadroom = 2;
 constexpr double kMaxScale = 16777216;  // 2^24
 constexpr double kPoor = 0x1p-6;        // an error that is no rounding any more
-
-size_t at(int i) { return static_cast<size_t>(i); }
 
 std::string digits(double v) {
   char text[32];

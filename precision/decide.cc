@@ -11,6 +11,7 @@
 #include "precision/plan_graph.h"
 #include "precision/rule_match.h"
 #include "precision/safety.h"
+#include "precision/units.h"
 
 namespace amp {
 
@@ -35,8 +36,6 @@ bool PrecisionPlan::any_f16() const {
 }
 
 namespace {
-
-size_t at(int i) { return static_cast<size_t>(i); }
 
 class Decider {
  public:

@@ -10,11 +10,11 @@ std::string_view name_of(PaintPass p) {
 
 namespace {
 
-using Graph = std::vector<PaintVertex>;
+using PaintGraph = std::vector<PaintVertex>;
 
 // Visits what can be reached from root through vertices that enter() admits; root itself is not asked.
 template <class Enter, class Visit>
-void walk(const Graph& g, int root, bool up, bool down, Enter enter, Visit visit) {
+void walk(const PaintGraph& g, int root, bool up, bool down, Enter enter, Visit visit) {
   std::vector<int> stack = {root};
   visit(root);
   while (!stack.empty()) {
@@ -34,7 +34,7 @@ void walk(const Graph& g, int root, bool up, bool down, Enter enter, Visit visit
 
 }  // namespace
 
-std::vector<Painted> paint(const Graph& g) {
+std::vector<Painted> paint(const PaintGraph& g) {
   const int n = static_cast<int>(g.size());
   std::vector<Painted> out(g.size());
   const auto at = [](int i) { return static_cast<size_t>(i); };

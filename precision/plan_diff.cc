@@ -14,16 +14,16 @@ namespace amp {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json read(const std::string& text, const std::string& name) {
+OrderedJson read(const std::string& text, const std::string& name) {
   try {
     parse_op_list_doc(text);  // keys, types and values are those of a plan
   } catch (Error& e) {
     e.at(printable(name));
     throw;
   }
-  Json json = Json::parse(text);
+  OrderedJson json = OrderedJson::parse(text);
   if (!json.contains("nodes")) {
     fail(Exit::usage, "E_OP_LIST_KEY", cat(printable(name), " is an op-list, not the plan of a model: it has no nodes"),
          "`plan MODEL.onnx --precision_plan FILE --out plan.json` makes the plan");
@@ -31,11 +31,11 @@ Json read(const std::string& text, const std::string& name) {
   return json;
 }
 
-std::string shown(const Json& v) { return v.is_string() ? printable(v.get<std::string>()) : v.dump(); }
+std::string shown(const OrderedJson& v) { return v.is_string() ? printable(v.get<std::string>()) : v.dump(); }
 
 class Diff {
  public:
-  Diff(Json a, Json b) : a_(std::move(a)), b_(std::move(b)) {}
+  Diff(OrderedJson a, OrderedJson b) : a_(std::move(a)), b_(std::move(b)) {}
 
   std::string run(const std::string& a_name, const std::string& b_name) {
     if (a_["graph"] != b_["graph"])
@@ -57,14 +57,14 @@ class Diff {
     out_ << text << '\n';
     ++lines_;
   }
-  void change(const std::string& what, const Json& from, const Json& to) {
+  void change(const std::string& what, const OrderedJson& from, const OrderedJson& to) {
     if (from != to) line(cat(what, ": ", shown(from), " -> ", shown(to)));
   }
 
-  static std::map<std::string, std::string> classes_of(const Json& plan) {
+  static std::map<std::string, std::string> classes_of(const OrderedJson& plan) {
     std::map<std::string, std::string> out;
     for (const char* c : {"allow", "infer", "deny", "clear"}) {
-      for (const Json& op : plan.value(c, Json::array())) out[op.get<std::string>()] = c;
+      for (const OrderedJson& op : plan.value(c, OrderedJson::array())) out[op.get<std::string>()] = c;
     }
     return out;
   }
@@ -81,22 +81,22 @@ class Diff {
   }
 
   // Rules of `from` that `other` lacks; where they were written does not matter.
-  void rules(const Json& from, const Json& other, const std::string& sign) {
-    const auto bare = [](Json rule) {
+  void rules(const OrderedJson& from, const OrderedJson& other, const std::string& sign) {
+    const auto bare = [](OrderedJson rule) {
       rule.erase("source");
       return rule;
     };
-    for (const Json& rule : from.value("rules", Json::array())) {
+    for (const OrderedJson& rule : from.value("rules", OrderedJson::array())) {
       bool found = false;
-      for (const Json& o : other.value("rules", Json::array())) found = found || bare(o) == bare(rule);
+      for (const OrderedJson& o : other.value("rules", OrderedJson::array())) found = found || bare(o) == bare(rule);
       if (!found) line(cat(sign, "rule ", bare(rule).dump()));
     }
   }
 
   void nodes() {
-    std::map<std::string, const Json*> b;
-    for (const Json& n : b_["nodes"]) b[n["name"].get<std::string>()] = &n;
-    for (const Json& n : a_["nodes"]) {
+    std::map<std::string, const OrderedJson*> b;
+    for (const OrderedJson& n : b_["nodes"]) b[n["name"].get<std::string>()] = &n;
+    for (const OrderedJson& n : a_["nodes"]) {
       const auto it = b.find(n["name"].get<std::string>());
       if (it == b.end()) {
         line(cat("- node ", title(n), ": ", shown(n["compute"])));
@@ -106,7 +106,7 @@ class Diff {
       compare(n, *it->second);
       b.erase(it);
     }
-    for (const Json& n : b_["nodes"]) {
+    for (const OrderedJson& n : b_["nodes"]) {
       const auto it = b.find(n["name"].get<std::string>());
       if (it == b.end() || it->second != &n) continue;
       line(cat("+ node ", title(n), ": ", shown(n["compute"])));
@@ -114,9 +114,9 @@ class Diff {
     }
   }
 
-  void compare(const Json& a, const Json& b) {
-    const auto reason = [](const Json& n) {
-      return cat(shown(n.value("pass", Json())), ", ", shown(n.value("rule", Json())));
+  void compare(const OrderedJson& a, const OrderedJson& b) {
+    const auto reason = [](const OrderedJson& n) {
+      return cat(shown(n.value("pass", OrderedJson())), ", ", shown(n.value("rule", OrderedJson())));
     };
     if (a["compute"] != b["compute"]) {
       line(cat("node ", title(a), ": ", shown(a["compute"]), " (", reason(a), ") -> ", shown(b["compute"]), " (",
@@ -129,17 +129,17 @@ class Diff {
     }
   }
   // Costs depend on the batch they were measured for, and a plan may be without them.
-  static bool other(const Json& a, const Json& b) {
+  static bool other(const OrderedJson& a, const OrderedJson& b) {
     for (const char* key : {"class", "pass", "rule"}) {
-      if (a.value(key, Json()) != b.value(key, Json())) return true;
+      if (a.value(key, OrderedJson()) != b.value(key, OrderedJson())) return true;
     }
     return a.contains("storage") && b.contains("storage") && a["storage"] != b["storage"];
   }
-  static std::string title(const Json& n) {
-    return cat("'", shown(n["name"]), "' (", shown(n.value("op", Json("?"))), ")");
+  static std::string title(const OrderedJson& n) {
+    return cat("'", shown(n["name"]), "' (", shown(n.value("op", OrderedJson("?"))), ")");
   }
 
-  Json a_, b_;
+  OrderedJson a_, b_;
   std::ostringstream out_;
   int lines_ = 0, types_ = 0, others_ = 0, missing_ = 0;
 };
@@ -148,12 +148,12 @@ class Diff {
 
 std::string diff_plans(const std::string& a, const std::string& a_name, const std::string& b,
                        const std::string& b_name) {
-  Json ja = read(a, a_name), jb = read(b, b_name);
-  for (Json* j : {&ja, &jb}) {
+  OrderedJson ja = read(a, a_name), jb = read(b, b_name);
+  for (OrderedJson* j : {&ja, &jb}) {
     for (const char* key : {"graph", "dtype", "propagation"}) {
       if (!j->contains(key)) (*j)[key] = "";
     }
-    if (!j->contains("loss_scale")) (*j)["loss_scale"] = Json::object();
+    if (!j->contains("loss_scale")) (*j)["loss_scale"] = OrderedJson::object();
   }
   return Diff(std::move(ja), std::move(jb)).run(a_name, b_name);
 }

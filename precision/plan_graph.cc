@@ -10,8 +10,6 @@ namespace amp {
 
 namespace {
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 // Everything else has no compute type: shape arithmetic, masks of booleans, casts to integers, control flow.
 void find_eligible(const SourceGraph& g, PlanGraph& out) {
   static const std::set<std::string_view> never = {"Shape",    "Size", "If", "Loop", "Scan",

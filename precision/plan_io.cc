@@ -12,10 +12,10 @@
 
 namespace amp {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-static Json rule_to_json(const PrecisionRule& rule) {
-  Json out = Json::object();
+static OrderedJson rule_to_json(const PrecisionRule& rule) {
+  OrderedJson out = OrderedJson::object();
   const std::pair<const char*, const std::string*> fields[] = {
       {"op", &rule.op}, {"node", &rule.node}, {"scope", &rule.scope}, {"tensor", &rule.tensor}, {"param", &rule.param}};
   for (const auto& [key, text] : fields) {
@@ -27,9 +27,9 @@ static Json rule_to_json(const PrecisionRule& rule) {
   return out;
 }
 
-static Json loss_scale_to_json(const LossScaleConfig& c) {
+static OrderedJson loss_scale_to_json(const LossScaleConfig& c) {
   static constexpr const char* modes[] = {"dynamic", "static", "off"};
-  const auto real = [](double v) { return std::isinf(v) ? Json("inf") : Json(v); };
+  const auto real = [](double v) { return std::isinf(v) ? OrderedJson("inf") : OrderedJson(v); };
   return {{"mode", modes[static_cast<size_t>(c.mode)]},
           {"init", c.init},
           {"growth_factor", c.growth_factor},
@@ -45,8 +45,8 @@ static std::string type_text(DType t) {
   return std::string(t == DType::f32 || is_low(t) ? name_of(compute_of(t)) : name_of(t));
 }
 
-static Json casts_to_json(const std::vector<CastCost>& casts) {
-  Json out = Json::array();
+static OrderedJson casts_to_json(const std::vector<CastCost>& casts) {
+  OrderedJson out = OrderedJson::array();
   for (const CastCost& c : casts) {
     out.push_back({{"from", type_text(c.from)},
                    {"to", type_text(c.to)},
@@ -58,7 +58,7 @@ static Json casts_to_json(const std::vector<CastCost>& casts) {
   return out;
 }
 
-static Json cost_to_json(const PlanCost& cost) {
+static OrderedJson cost_to_json(const PlanCost& cost) {
   int64_t casts = 0, cast_bytes = 0, weights = 0, weight_bytes = 0;
   for (const CastCost& c : cost.casts()) {
     ++(c.weight ? weights : casts);
@@ -71,22 +71,22 @@ static Json cost_to_json(const PlanCost& cost) {
 
 std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan, const PlanCost* cost) {
   check(plan.nodes.size() == g.nodes.size(), "a plan belongs to the graph it was made for");
-  Json out;
+  OrderedJson out;
   out["version"] = 1;
   out["extends"] = "none";
   out["dtype"] = name_of(compute_of(plan.low));
   out["propagation"] = plan.list.propagation == Propagation::paint ? "paint" : "inputs";
   for (const OpClass c : {OpClass::allow, OpClass::infer, OpClass::deny, OpClass::clear}) {
-    Json& ops = out[std::string(name_of(c))] = Json::array();
+    OrderedJson& ops = out[std::string(name_of(c))] = OrderedJson::array();
     for (const auto& [op, entry] : plan.list.classes) {
       if (entry.cls == c) ops.push_back(op);
     }
   }
-  out["rules"] = Json::array();
+  out["rules"] = OrderedJson::array();
   for (const PrecisionRule& rule : plan.list.rules) out["rules"].push_back(rule_to_json(rule));
   out["loss_scale"] = loss_scale_to_json(plan.list.loss_scale);
   out["graph"] = plan.fingerprint;
-  out["nodes"] = Json::array();
+  out["nodes"] = OrderedJson::array();
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     const Decision& d = plan.nodes[i];
     out["nodes"].push_back({{"name", g.nodes[i].name},
@@ -96,8 +96,8 @@ std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan, const 
                             {"rule", d.rule},
                             {"pass", d.pass}});
     if (!cost) continue;
-    Json& node = out["nodes"].back();
-    node["storage"] = Json::array();
+    OrderedJson& node = out["nodes"].back();
+    node["storage"] = OrderedJson::array();
     for (const DType t : cost->nodes.at(i).storage) node["storage"].push_back(type_text(t));
     node["bytes"] = cost->nodes[i].bytes;
     node["casts"] = casts_to_json(cost->nodes[i].casts);
@@ -105,7 +105,7 @@ std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan, const 
   if (cost) out["cost"] = cost_to_json(*cost);
   out["warnings"] = plan.warnings;
   // A file's names may hold bytes that are no UTF-8.
-  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 std::string explain_plan(const SourceGraph& g, const PrecisionPlan& plan, bool all) {

@@ -9,12 +9,11 @@
 #include "base/text.h"
 #include "graph/quantiser.h"
 #include "precision/float_types.h"
+#include "precision/range.h"
 
 namespace amp {
 
 namespace {
-
-constexpr double kMaxHalf = 65504;
 
 // The element of largest magnitude beyond fp16's range, or 0.
 double beyond_half(const HostTensor& t) {

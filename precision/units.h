@@ -11,6 +11,9 @@
 
 namespace amp {
 
+// Of an index of the imported graph, in a vector.
+inline size_t at(int i) { return static_cast<size_t>(i); }
+
 struct Unit {
   // The ONNX operator it amounts to: LayerNormalization, RMSNormalization, MeanVarianceNormalization (axes other than
   // the last), GroupNormalization, Gelu, Softplus; or of the calls below Linear, Attention.

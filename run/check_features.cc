@@ -17,9 +17,9 @@ namespace amp {
 
 namespace {
 
-class Checker {
+class FeatureChecker {
  public:
-  Checker(DataReport& report, Task task) : report_(report), task_(task) {}
+  FeatureChecker(DataReport& report, Task task) : report_(report), task_(task) {}
 
   void file(const RunSpec& spec, const FeatureTable& table, const std::string& name, bool training) {
     report_.files.emplace_back();
@@ -157,7 +157,7 @@ DataReport check_features(const RunSpec& given, const Log& log) {
   });
   report.task = name_of(task);
   if (!read) return report;
-  Checker checker(report, task);
+  FeatureChecker checker(report, task);
   told(spec.train, [&] { checker.file(spec, *train, spec.train, true); });
   if (report.problems == 0) told(spec.model, [&] { look_at_model(spec, *train, task, report); });
   train.reset();

@@ -50,9 +50,9 @@ Look look_at(const ImageStore& store, const std::string& path, const std::string
   return out;
 }
 
-class Checker {
+class ImageChecker {
  public:
-  Checker(Task task, DataReport& report) : task_(task), report_(report) {}
+  ImageChecker(Task task, DataReport& report) : task_(task), report_(report) {}
 
   void folder(const RunSpec& spec, const std::string& name, bool training) {
     report_.files.emplace_back();
@@ -133,7 +133,7 @@ class Checker {
 DataReport check_images(const RunSpec& spec, Task task) {
   DataReport report;
   report.task = name_of(task);
-  Checker checker(task, report);
+  ImageChecker checker(task, report);
   checker.folder(spec, spec.train, true);
   if (!spec.val.empty()) checker.folder(validation_spec(spec), spec.val, false);
   return report;

@@ -62,6 +62,12 @@ std::vector<InputSpec> input_specs(const SourceGraph& g, const std::vector<int>&
   return specs;
 }
 
+std::vector<InputSpec> input_specs(const SourceGraph& graph, const DataNeeds& needs) {
+  std::vector<InputSpec> specs = input_specs(graph, needs.inputs);
+  specs.insert(specs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
+  return specs;
+}
+
 std::string tokenizer_path(const RunSpec& spec) {
   if (!spec.tokenizer.empty()) return spec.tokenizer;
   if (!spec.vocab.empty()) return spec.vocab;
@@ -122,12 +128,6 @@ void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::
 
 namespace {
 
-std::vector<InputSpec> specs_of(const SourceGraph& graph, const DataNeeds& needs) {
-  std::vector<InputSpec> specs = input_specs(graph, needs.inputs);
-  specs.insert(specs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
-  return specs;
-}
-
 // The tokens that an input may hold end with the table that it looks up.
 void check_tokens(const Dataset& data, const SourceGraph& graph, const DataNeeds& needs) {
   for (const int v : needs.inputs) {
@@ -167,7 +167,7 @@ TextOptions text_options(const RunSpec& spec, const std::vector<InputSpec>& spec
 
 std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& rows, const SourceGraph& graph,
                                            const DataNeeds& needs) {
-  const std::vector<InputSpec> specs = specs_of(graph, needs);
+  const std::vector<InputSpec> specs = input_specs(graph, needs);
   const TextOptions t = text_options(spec, specs, needs);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(require_tokenizer(spec), tokenizer_options(spec));
   const int64_t longest = t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len;
@@ -216,7 +216,7 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
     require_tokenizer(spec);
     return open_text_dataset(spec, read_text_rows(spec, path, needs.task, needs.labelled), graph, needs);
   }
-  const std::vector<InputSpec> specs = specs_of(graph, needs);
+  const std::vector<InputSpec> specs = input_specs(graph, needs);
   TensorOptions t;
   t.batch_size = batch_size;
   for (const std::string& l : needs.labels) {
@@ -248,7 +248,7 @@ void split_validation(const RunSpec& spec, TrainData& data) {
   if (data.train->answers())
     fail(Exit::usage, "E_VAL_SPLIT", "--val_split would part the windows of a question", "give a file with --val");
   const std::shared_ptr<const Dataset> all = std::move(data.train);
-  Split split = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed));
+  SampleSplit split = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed));
   data.train = make_subset(all, std::move(split.train));
   const std::shared_ptr<const Dataset> evaluated = all->for_evaluation();
   data.val = make_subset(evaluated ? evaluated : all, std::move(split.held_out));

@@ -39,6 +39,8 @@ struct DataNeeds {
 };
 
 std::vector<InputSpec> input_specs(const SourceGraph& graph, const std::vector<int>& inputs);
+std::vector<InputSpec> input_specs(const SourceGraph& graph,
+                                   const DataNeeds& needs);  // with those that the model lacks
 
 // tokenizer, else vocab, else what lies beside the model; empty: there is none.
 std::string tokenizer_path(const RunSpec& spec);

@@ -16,7 +16,7 @@ namespace amp {
 
 namespace {
 using nlohmann::json;
-constexpr const char* kFormat = "onnx-amp-finetune export 1";
+constexpr const char* kRecordFormat = "onnx-amp-finetune export 1";
 
 [[noreturn]] void damaged(const std::string& path, const std::string& why) {
   fail(Exit::checkpoint, "E_RUN_RECORD", cat("'", printable(path), "' cannot be read: ", why),
@@ -75,8 +75,9 @@ void write_export_record(const std::string& folder, const PreparedRun& run, cons
                        {"data", facts},
                        {"metadata", model_record(run)},
                        {"trained", trained_names(session)}};
-  write_safetensors(folder + "/" + kExportRecord, batch,
-                    {{"format", kFormat}, {"record", record.dump(-1, ' ', false, json::error_handler_t::replace)}});
+  write_safetensors(
+      folder + "/" + kExportRecord, batch,
+      {{"format", kRecordFormat}, {"record", record.dump(-1, ' ', false, json::error_handler_t::replace)}});
 }
 
 ExportRecord read_export_record(const std::string& folder) {
@@ -87,7 +88,7 @@ ExportRecord read_export_record(const std::string& folder) {
   }
   const SafeTensors file = read_safetensors(path, Exit::checkpoint);
   const auto format = file.metadata.find("format"), text = file.metadata.find("record");
-  if (format == file.metadata.end() || format->second != kFormat || text == file.metadata.end())
+  if (format == file.metadata.end() || format->second != kRecordFormat || text == file.metadata.end())
     damaged(path, "it is no record of this version");
   ExportRecord out;
   try {

@@ -57,12 +57,6 @@ FeatureLabels labels_of(const FeatureTable& table, const Features& features, con
   return {{}, class_ids(table.table(), features.target, needs.classes), needs.classes};
 }
 
-std::vector<InputSpec> specs_of(const SourceGraph& graph, const DataNeeds& needs) {
-  std::vector<InputSpec> specs = input_specs(graph, needs.inputs);
-  specs.insert(specs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
-  return specs;
-}
-
 void check_codes(const Features& features, const SourceGraph& g, const std::vector<FeatureInput>& inputs) {
   for (const FeatureInput& f : inputs) {
     const int v = g.find(f.input.name);
@@ -209,7 +203,7 @@ std::shared_ptr<const Features> learn_features(const RunSpec& spec, const Featur
   std::iota(rows.begin(), rows.end(), int64_t{0});
   if (spec.val_split > 0) rows = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed)).train;
   Features out = fit_features(table, schema, rows, needs.task == Task::regression);
-  const std::vector<FeatureInput> inputs = assign_features(out, specs_of(graph, needs), true);
+  const std::vector<FeatureInput> inputs = assign_features(out, input_specs(graph, needs), true);
   check_codes(out, graph, inputs);
   tell(out, inputs, log);
   return std::make_shared<const Features>(std::move(out));
@@ -218,7 +212,7 @@ std::shared_ptr<const Features> learn_features(const RunSpec& spec, const Featur
 std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const SourceGraph& graph,
                                               const DataNeeds& needs) {
   Features features = *needs.features;
-  const std::vector<FeatureInput> inputs = assign_features(features, specs_of(graph, needs), false);
+  const std::vector<FeatureInput> inputs = assign_features(features, input_specs(graph, needs), false);
   check_codes(features, graph, inputs);
   for (const CategoryMap& c : features.categories) table.require(c.column);
   for (const NumberMap& n : features.numbers) table.require(n.column);

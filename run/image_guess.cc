@@ -15,8 +15,6 @@ namespace {
 
 constexpr int64_t kSmall = 64;  // pixels a side: below, images are brought to size whole
 
-const SourceValue& value(const SourceGraph& g, int v) { return g.values[static_cast<size_t>(v)]; }
-
 // The first node that computes on the input: behind casts and transpositions.
 const SourceNode* first_node(const SourceGraph& g, int input) {
   int v = input;
@@ -31,8 +29,8 @@ const SourceNode* first_node(const SourceGraph& g, int input) {
 double largest_constant(const SourceGraph& g, const SourceNode& n) {
   double out = 0;
   for (const int v : n.inputs) {
-    if (v < 0 || !value(g, v).data || value(g, v).data.numel() > 3) continue;
-    for (const double x : value(g, v).data.to_doubles()) out = std::max(out, std::abs(x));
+    if (v < 0 || !g.value(v).data || g.value(v).data.numel() > 3) continue;
+    for (const double x : g.value(v).data.to_doubles()) out = std::max(out, std::abs(x));
   }
   return out;
 }
@@ -102,7 +100,7 @@ ImageInput image_input(const RunSpec& spec, const SourceGraph& g, const std::vec
        "is --train meant to be a table of texts (--text_columns), or a file of tensors?");
 }
 
-Guess guess_transforms(const SourceGraph& g, const ImageInput& input, bool masks, const std::string& first_image) {
+ImageGuess guess_transforms(const SourceGraph& g, const ImageInput& input, bool masks, const std::string& first_image) {
   const std::string values = value_steps(g, input);
   int64_t h = input.height, w = input.width;
   if (h < 1 || w < 1) {

@@ -8,14 +8,15 @@
 
 namespace amp {
 
-struct Guess {
+struct ImageGuess {
   std::string training, evaluation;
 };
 
 // Size: the input's; where it is free 224 for colours, that of the first image for small or grey ones and for masks.
 // Values: ImageNet's normalisation for colours, 0 to 1 for grey; what the graph begins with tells of its own scaling.
 // Augmentation: torchvision's for ImageNet from 64 pixels on, a shifted crop and a mirror image below, none for grey.
-Guess guess_transforms(const SourceGraph& graph, const ImageInput& input, bool masks, const std::string& first_image);
+ImageGuess guess_transforms(const SourceGraph& graph, const ImageInput& input, bool masks,
+                            const std::string& first_image);
 
 std::string describe(const ImageInput& input);  // "input 'x' takes NCHW, 3 channels, 224 x 224"
 

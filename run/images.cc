@@ -100,7 +100,7 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
   if (paths.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(table.name()), "' names no images"));
   const bool masks = needs.task == Task::segmentation;
   if (*spec.transforms == "auto" || *spec.eval_transforms == "auto") {
-    const Guess guess = guess_transforms(graph, input, masks, paths[0]);
+    const ImageGuess guess = guess_transforms(graph, input, masks, paths[0]);
     if (*spec.eval_transforms == "auto") spec.eval_transforms.suggest(guess.evaluation);
     if (*spec.transforms == "auto")
       spec.transforms.suggest(spec.eval_transforms.asked() ? *spec.eval_transforms : guess.training);

@@ -12,12 +12,10 @@ namespace amp {
 
 namespace {
 
-const SourceValue& value(const SourceGraph& g, int v) { return g.values[static_cast<size_t>(v)]; }
-
 std::vector<std::string> floating_outputs(const SourceGraph& g) {
   std::vector<std::string> names;
   for (const int o : g.outputs) {
-    const SourceValue& v = value(g, o);
+    const SourceValue& v = g.value(o);
     if ((is_float(v.dtype) || !v.dtype_known) && v.kind == SourceKind::temp) names.push_back(v.name);
   }
   return names;
@@ -32,9 +30,9 @@ std::vector<std::string> named_outputs(const RunSpec& spec, const SourceGraph& g
 
 std::string own_loss(const SourceGraph& g) {
   const std::vector<int> found = own_losses(g);
-  if (found.size() == 1) return value(g, found[0]).name;
+  if (found.size() == 1) return g.value(found[0]).name;
   std::vector<std::string> names;
-  for (const int v : found) names.push_back(printable(value(g, v).name));
+  for (const int v : found) names.push_back(printable(g.value(v).name));
   fail(Exit::usage, "E_LOSS_IO",
        found.empty() ? std::string("the model has no output of one floating element: it computes no loss")
                      : cat("the model has several scalar outputs: ", join(names, ", ")),
@@ -134,7 +132,7 @@ Losses choose_losses(const RunSpec& spec, const SourceGraph& g, const std::strin
     for (const std::string& name : s.outputs) {
       if (g.find(name) >= 0) continue;
       std::vector<std::string> names;
-      for (const int o : g.outputs) names.push_back(value(g, o).name);
+      for (const int o : g.outputs) names.push_back(g.value(o).name);
       const std::string near = nearest(name, names);
       fail(Exit::usage, "E_LOSS_IO", cat("the model has no output '", printable(name), "'"),
            near.empty() ? "outputs: " + join(names, ", ") : "did you mean '" + near + "'?");
@@ -155,7 +153,7 @@ std::vector<std::string> bypass_output_activations(const SourceGraph& g, Losses&
     for (const std::string& name : s.outputs) {
       const auto end = output_activation(g, g.find(name));
       if (!s.bypass || !end || !takes(s, end->op)) break;
-      reads.push_back(value(g, end->logits).name);
+      reads.push_back(g.value(end->logits).name);
       ops.push_back(end->op);
     }
     if (reads.size() != s.outputs.size()) continue;

@@ -23,8 +23,6 @@ namespace amp {
 
 namespace {
 
-const SourceValue& value(const SourceGraph& g, int v) { return g.values[static_cast<size_t>(v)]; }
-
 PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log) {
   require_tensor_file(out);
   const Imported model = open_model(spec, Job::predict, log);
@@ -35,8 +33,8 @@ PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, co
   const Tensors batch = read_batch(inputs);
   InputRanges ranges;
   for (const int v : g.inputs) {
-    const auto it = batch.find(value(g, v).name);
-    if (it != batch.end() && is_float(value(g, v).dtype)) ranges[it->first] = range_of(it->second);
+    const auto it = batch.find(g.value(v).name);
+    if (it != batch.end() && is_float(g.value(v).dtype)) ranges[it->first] = range_of(it->second);
   }
   check_ranges(recorded(*model.doc).ranges, ranges, inputs, log);
   std::vector<NamedTensor> tensors;
@@ -47,10 +45,10 @@ PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, co
 }
 
 // Floating outputs, as they are declared.
-std::vector<const SourceValue*> floating_outputs(const SourceGraph& g) {
+std::vector<const SourceValue*> declared_floating_outputs(const SourceGraph& g) {
   std::vector<const SourceValue*> out;
   for (const int o : g.outputs) {
-    if (is_float(value(g, o).dtype) || !value(g, o).dtype_known) out.push_back(&value(g, o));
+    if (is_float(g.value(o).dtype) || !g.value(o).dtype_known) out.push_back(&g.value(o));
   }
   return out;
 }
@@ -59,7 +57,7 @@ bool called(const SourceValue& v, const std::string& part) { return v.name.find(
 
 // What a model that says nothing of its training is for, by its outputs' names and ranks.
 Task task_by_outputs(const SourceGraph& g) {
-  const std::vector<const SourceValue*> all = floating_outputs(g);
+  const std::vector<const SourceValue*> all = declared_floating_outputs(g);
   const auto has = [&](const char* part, size_t rank) {
     return std::any_of(all.begin(), all.end(), [&](const SourceValue* v) {
       return called(*v, part) && v->rank_known && v->dims.size() == rank;
@@ -75,7 +73,7 @@ Task task_by_outputs(const SourceGraph& g) {
 
 // Of a model of images: by the rank of its first output.
 Task task_of_images(const SourceGraph& g) {
-  const std::vector<const SourceValue*> all = floating_outputs(g);
+  const std::vector<const SourceValue*> all = declared_floating_outputs(g);
   if (all.empty() || !all[0]->rank_known) return Task::classification;
   const std::vector<Dim>& d = all[0]->dims;
   if (d.size() == 4) return Task::segmentation;
@@ -104,7 +102,7 @@ Task as_asked(Task task, bool sides, const RunSpec& spec) {
 // An embedding is an output of two dimensions: the first, where the model's record names none.
 void name_embedding(RunSpec& spec, const SourceGraph& g) {
   if (!spec.output.empty() || !asked_losses(spec).parts.empty()) return;
-  for (const SourceValue* v : floating_outputs(g)) {
+  for (const SourceValue* v : declared_floating_outputs(g)) {
     if (!v->rank_known || v->dims.size() != 2) continue;
     spec.output = v->name;
     return;
@@ -138,7 +136,7 @@ std::vector<int> values_read(const SourceGraph& g, const LossSpec& loss) {
 // A batch dimension that the file fixes.
 int64_t batch_rows(const RunSpec& spec, const SourceGraph& g, const std::vector<int>& inputs) {
   for (const int v : inputs) {
-    if (value(g, v).rank_known && !value(g, v).dims.empty() && value(g, v).dims[0].value == 1) return 1;
+    if (g.value(v).rank_known && !g.value(v).dims.empty() && g.value(v).dims[0].value == 1) return 1;
   }
   return spec.evaluation_rows();
 }

@@ -25,12 +25,12 @@ namespace amp {
 
 namespace {
 
-nlohmann::json number(double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); }
+nlohmann::json finite_or_null(double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); }
 
 nlohmann::json metrics_json(const std::optional<Metrics>& m) {
   if (!m) return nullptr;
-  nlohmann::json j = {{"loss", number(m->loss)}, {"samples", m->samples}};
-  for (const auto& [name, value] : m->values) j[name] = number(value);
+  nlohmann::json j = {{"loss", finite_or_null(m->loss)}, {"samples", m->samples}};
+  for (const auto& [name, value] : m->values) j[name] = finite_or_null(value);
   if (!m->details.empty()) j.update(nlohmann::json::parse(m->details));
   return j;
 }
@@ -156,7 +156,7 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
                  {"samples_per_s", per_second(r.samples, r.seconds)},
                  {"tokens_per_s", per_second(r.tokens, r.seconds)}};
   j["timing"]["first_step_seconds"] =
-      facts.first_step_seconds ? number(*facts.first_step_seconds) : nlohmann::json(nullptr);
+      facts.first_step_seconds ? finite_or_null(*facts.first_step_seconds) : nlohmann::json(nullptr);
   j["peak_memory_bytes"] = peak_rss_bytes();
   if (facts.device_memory)
     j["device_memory"] = {{"peak_memory_bytes", facts.device_memory->peak},
@@ -166,7 +166,8 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
                            {"bytes", facts.update->bytes},
                            {"copy_bytes_per_s", facts.update->copy_bytes_per_s}};
   }
-  j["export_max_difference"] = facts.export_difference ? number(*facts.export_difference) : nlohmann::json(nullptr);
+  j["export_max_difference"] =
+      facts.export_difference ? finite_or_null(*facts.export_difference) : nlohmann::json(nullptr);
   j["machine"] = {{"isa", isa_name()}, {"threads", omp_get_max_threads()}, {"host", host_name()}};
   j["version"] = program_version();
   j["finished_at"] = utc_timestamp();

@@ -13,13 +13,13 @@
 namespace amp {
 
 namespace {
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 [[noreturn]] void refuse(const std::string& fact, const std::string& hint = {}) {
   fail(Exit::usage, "E_LOSS", fact, hint);
 }
 
-double number(const Json& v, const std::string& key, double low, bool low_open, double high = INFINITY) {
+double number(const OrderedJson& v, const std::string& key, double low, bool low_open, double high = INFINITY) {
   if (v.is_number()) {
     const double x = v.get<double>();
     if (std::isfinite(x) && (low_open ? x > low : x >= low) && x < high) return x;
@@ -31,29 +31,29 @@ double number(const Json& v, const std::string& key, double low, bool low_open, 
 }
 
 // The value of a parameter, as its row has it.
-std::vector<double> parameter(const Json& v, const LossParameter& p) {
+std::vector<double> parameter(const OrderedJson& v, const LossParameter& p) {
   if (p.form == ParameterForm::whole && !v.is_number_integer())
     refuse(cat("\"", p.name, "\": ", printable(v.dump()), " is not a whole number"));
   if (p.form != ParameterForm::list) return {number(v, p.name, p.low, p.above_low, p.high)};
   std::vector<double> out;
-  for (const Json& x : v.is_array() ? v : Json::array({v}))
+  for (const OrderedJson& x : v.is_array() ? v : OrderedJson::array({v}))
     out.push_back(number(x, p.name, p.low, p.above_low, p.high));
   if (out.empty() || std::all_of(out.begin(), out.end(), [](double x) { return x == 0; }))
     refuse(cat("\"", p.name, "\": at least one number above 0 is needed"));
   return out;
 }
 
-std::string name(const Json& v, const std::string& key) {
+std::string name(const OrderedJson& v, const std::string& key) {
   if (!v.is_string() || v.get_ref<const std::string&>().empty())
     refuse(cat("\"", key, "\": ", printable(v.dump()), " is not a name"));
   return v.get<std::string>();
 }
 
-void set(LossSpec& s, const std::string& key, const Json& v) {
+void set(LossSpec& s, const std::string& key, const OrderedJson& v) {
   if (key == "output") s.outputs = {name(v, key)};
   if (key == "outputs") {
     s.outputs.clear();
-    for (const Json& x : v.is_array() ? v : Json::array({v})) s.outputs.push_back(name(x, key));
+    for (const OrderedJson& x : v.is_array() ? v : OrderedJson::array({v})) s.outputs.push_back(name(x, key));
   }
   if (key == "label") s.label = name(v, key);
   if (key == "weight") s.weight = number(v, key, 0, false);
@@ -64,7 +64,7 @@ void set(LossSpec& s, const std::string& key, const Json& v) {
   if (const LossParameter* const p = loss_rule(s.kind).parameter(key)) s.set(key, parameter(v, *p));
 }
 
-LossSpec from_json(const Json& j) {
+LossSpec from_json(const OrderedJson& j) {
   if (!j.is_object())
     refuse(cat("a loss is an object such as {\"kind\": \"mse\", \"output\": \"y\"}, not ", printable(j.dump())));
   LossSpec s;
@@ -86,23 +86,23 @@ LossSpec from_json(const Json& j) {
   return s;
 }
 
-Json parse_json(const std::string& text, const std::string& where) {
+OrderedJson parse_json(const std::string& text, const std::string& where) {
   try {
-    return Json::parse(text, nullptr, true, true);
-  } catch (const Json::exception& e) {
+    return OrderedJson::parse(text, nullptr, true, true);
+  } catch (const OrderedJson::exception& e) {
     refuse(cat(where, ": not valid JSON: ", printable(e.what())));
   }
 }
 
 void from_json_text(const std::string& text, const std::string& where, std::vector<LossSpec>& out) {
-  const Json j = parse_json(text, where);
+  const OrderedJson j = parse_json(text, where);
   if (j.is_array() && j.empty()) refuse(cat(where, ": no loss in it"));
-  for (const Json& one : j.is_array() ? j : Json::array({j}))
-    out.push_back(from_json(one.is_string() ? Json{{"kind", one}} : one));
+  for (const OrderedJson& one : j.is_array() ? j : OrderedJson::array({j}))
+    out.push_back(from_json(one.is_string() ? OrderedJson{{"kind", one}} : one));
 }
 
 // The value of a parameter written as key=value: a number, true or false, else text; a:b:c is a list of numbers.
-Json scalar(const std::string& text) {
+OrderedJson scalar(const std::string& text) {
   double x = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), x);
   if (code == std::errc() && end == text.data() + text.size()) {
@@ -112,11 +112,11 @@ Json scalar(const std::string& text) {
   if (text == "true" || text == "false") return text == "true";
   return text;
 }
-Json value_of(const std::string& key, const std::string& text) {
+OrderedJson value_of(const std::string& key, const std::string& text) {
   if (key == "output" || key == "label") return text;
   if (key != "outputs" && text.find(':') == std::string::npos) return scalar(text);
-  Json out = Json::array();
-  for (const std::string& part : split(text, ':')) out.push_back(key == "outputs" ? Json(part) : scalar(part));
+  OrderedJson out = OrderedJson::array();
+  for (const std::string& part : split(text, ':')) out.push_back(key == "outputs" ? OrderedJson(part) : scalar(part));
   return out;
 }
 
@@ -134,7 +134,7 @@ std::vector<LossSpec> parse_losses(const std::vector<std::string>& texts) {
       from_json_text(std::string(read_file(text, Exit::usage).text()), text, out);
       continue;
     }
-    std::vector<Json> losses;
+    std::vector<OrderedJson> losses;
     for (const std::string& part : split(text, ',')) {
       const size_t equals = part.find('=');
       if (equals == std::string::npos) {
@@ -149,14 +149,14 @@ std::vector<LossSpec> parse_losses(const std::vector<std::string>& texts) {
         refuse(cat("--loss ", printable(text), ": '", printable(key), "' is given twice"));
       losses.back()[key] = value_of(key, part.substr(equals + 1));
     }
-    for (const Json& one : losses) out.push_back(from_json(one));
+    for (const OrderedJson& one : losses) out.push_back(from_json(one));
   }
   return out;
 }
 
 std::string loss_json(const LossSpec& s) {
   const LossSpec d;
-  Json j = {{"kind", s.kind}};
+  OrderedJson j = {{"kind", s.kind}};
   if (!s.outputs.empty()) j["outputs"] = s.outputs;
   if (!s.label.empty()) j["label"] = s.label;
   if (s.weight != d.weight) j["weight"] = s.weight;
@@ -177,11 +177,11 @@ std::string loss_json(const LossSpec& s) {
         break;
     }
   }
-  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return j.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 std::string describe(const LossSpec& s) {
-  Json parameters = Json::parse(loss_json(s));
+  OrderedJson parameters = OrderedJson::parse(loss_json(s));
   for (const char* key : {"kind", "outputs", "label", "weight"}) parameters.erase(key);
   std::string text = s.weight == 1 ? s.kind : cat(s.weight, " x ", s.kind);
   for (const auto& [key, value] : parameters.items()) text += cat(" ", key, "=", value.dump());

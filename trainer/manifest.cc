@@ -10,7 +10,7 @@
 namespace amp {
 
 namespace {
-using json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 constexpr const char* kFormat = "onnx-amp-finetune checkpoint";
 constexpr std::string_view kBefore = ",\n \"manifest_crc32c\": \"", kAfter = "\"\n}\n";
 constexpr size_t kDigits = 8, kTail = kDigits + kAfter.size();
@@ -27,7 +27,7 @@ bool plain_name(const std::string& name) {
 }
 
 // The checksum says that these are the bytes written; who wrote them is not known, so types are checked too.
-Manifest interpret(const json& j) {
+Manifest interpret(const OrderedJson& j) {
   if (j.at("format").get<std::string>() != kFormat) damaged("is of another format");
   const auto version = j.at("version").get<int64_t>();
   if (version > Manifest::kVersion) {
@@ -38,12 +38,12 @@ Manifest interpret(const json& j) {
   Manifest m;
   m.step = j.at("step").get<int64_t>();
   m.hashes = j.at("hashes").get<std::map<std::string, std::string>>();
-  for (const json& f : j.at("files")) {
+  for (const OrderedJson& f : j.at("files")) {
     m.files.push_back(
         {f.at("name").get<std::string>(), f.at("bytes").get<int64_t>(), f.at("crc32c").get<std::string>()});
     if (!plain_name(m.files.back().name)) damaged(cat("lists the file '", printable(m.files.back().name), "'"));
   }
-  const json& state = j.at("state");
+  const OrderedJson& state = j.at("state");
   if (!state.is_object() || m.step < 0 || m.files.empty()) damaged("lacks its state, step or files");
   m.state = state.dump();
   return m;
@@ -51,17 +51,17 @@ Manifest interpret(const json& j) {
 }  // namespace
 
 std::string render_manifest(const Manifest& m) {
-  json j;
+  OrderedJson j;
   j["format"] = kFormat;
   j["version"] = Manifest::kVersion;
   j["step"] = m.step;
   j["hashes"] = m.hashes;
-  j["files"] = json::array();
+  j["files"] = OrderedJson::array();
   for (const Manifest::File& f : m.files)
     j["files"].push_back({{"name", f.name}, {"bytes", f.size}, {"crc32c", f.crc32c}});
   try {
-    j["state"] = json::parse(m.state);
-  } catch (const json::exception& e) {
+    j["state"] = OrderedJson::parse(m.state);
+  } catch (const OrderedJson::exception& e) {
     bug(cat("the state of a checkpoint is not JSON: ", e.what()));
   }
   check(j["state"].is_object(), "the state of a checkpoint is not a JSON object");
@@ -82,8 +82,8 @@ Manifest parse_manifest(std::string_view text) {
   if (crc != crc32c(body.data(), static_cast<int64_t>(body.size()))) damaged("does not match its checksum");
   try {
     if (json_levels(text) > kMostJsonLevels) damaged(cat("nests deeper than ", kMostJsonLevels));
-    return interpret(json::parse(text));
-  } catch (const json::exception& e) {
+    return interpret(OrderedJson::parse(text));
+  } catch (const OrderedJson::exception& e) {
     damaged(cat("cannot be understood: ", printable(e.what())));
   }
 }

@@ -20,7 +20,7 @@ double largest(const std::vector<double>& v) {
   for (const double x : v) m = std::max(m, std::abs(x));
   return m;
 }
-bool finite(const std::vector<double>& v) {
+bool all_finite(const std::vector<double>& v) {
   return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });
 }
 // Written so that NaN differs.
@@ -50,10 +50,10 @@ PaddingGuard::Verdict PaddingGuard::compare(const LossesAndGradients& padded, co
   const double tolerance = low_precision ? kLowTolerance : kTolerance;
   std::vector<std::vector<double>> want;
   double top = 0;
-  bool sound = finite(padded.terms) && largest(padded.terms) > 0;
+  bool sound = all_finite(padded.terms) && largest(padded.terms) > 0;
   for (const HostTensor& g : padded.gradients) {
     want.push_back(g.to_doubles());
-    sound = sound && finite(want.back());
+    sound = sound && all_finite(want.back());
     top = std::max(top, largest(want.back()));
   }
   if (!sound || top == 0) return Verdict::says_nothing;

@@ -10,7 +10,7 @@
 namespace amp {
 
 namespace {
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kOverflow = std::numeric_limits<float>::infinity();
 constexpr std::pair<const char*, DeviceUpdate::Moment> kMoments[] = {{"m", DeviceUpdate::Moment::m},
                                                                      {"v", DeviceUpdate::Moment::v},
                                                                      {"u", DeviceUpdate::Moment::u},
@@ -45,7 +45,7 @@ void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
   launch_window(session_, *w.losses, w.batches, w.rows, *update_);
   if (session_.copies().size() != told_copies_) update_->set_copies(session_.copies().copies());
   told_copies_ = session_.copies().size();
-  if (w.inject_overflow) session_.device().upload(session_.grads(), &kInfinity, sizeof kInfinity);
+  if (w.inject_overflow) session_.device().upload(session_.grads(), &kOverflow, sizeof kOverflow);
   update_->apply();
   asked_.push_back({w.step, counted});
 }

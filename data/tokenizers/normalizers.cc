@@ -16,7 +16,7 @@ namespace amp {
 
 void map_chars(WorkingText& t, const std::function<void(uint32_t, std::vector<uint32_t>&)>& f) {
   std::string text;
-  std::vector<Place> from;
+  std::vector<TextPlace> from;
   text.reserve(t.text.size());
   from.reserve(t.text.size());
   std::vector<uint32_t> made;

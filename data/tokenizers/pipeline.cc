@@ -120,7 +120,7 @@ class Pipeline final : public Tokenizer {
 
   void put(const WorkingText& t, const Split& s, int32_t id, const CodePoints& code_points,
            std::vector<Piece>& out) const {
-    const Place place = t.place(s);
+    const TextPlace place = t.place(s);
     Piece piece = {id, code_points(place.begin), code_points(place.end)};
     if (p_.trim_places) trim(piece, s.id >= 0 ? t.at(s) : token(id), out.empty());
     out.push_back(piece);

@@ -22,27 +22,27 @@ WorkingText::WorkingText(std::string_view original, uint32_t start) : text(origi
   for (size_t at = 0; at < text.size();) {
     const int n = static_cast<unsigned char>(text[at]) < 0x80 ? 1 : decode_utf8(text, at).bytes;
     if (n == 0) fail(Exit::data, "E_DATA_UTF8", cat("the text is not UTF-8 at byte ", at), "convert the file to UTF-8");
-    const Place place = {start + static_cast<uint32_t>(at),
-                         start + static_cast<uint32_t>(at) + static_cast<uint32_t>(n)};
+    const TextPlace place = {start + static_cast<uint32_t>(at),
+                             start + static_cast<uint32_t>(at) + static_cast<uint32_t>(n)};
     for (int i = 0; i < n; ++i) from[at++] = place;
   }
   if (!text.empty()) splits = {{0, static_cast<uint32_t>(text.size()), -1}};
 }
 
-Place WorkingText::place(const Split& s) const {
+TextPlace WorkingText::place(const Split& s) const {
   if (s.begin < s.end) return {from[s.begin].begin, from[s.end - 1].end};
   const uint32_t at = s.begin < from.size() ? from[s.begin].begin : from.empty() ? origin : from.back().end;
   return {at, at};
 }
 
-void WorkingText::append_bytes(std::string_view bytes, Place place) {
+void WorkingText::append_bytes(std::string_view bytes, TextPlace place) {
   text += bytes;
   from.resize(text.size(), place);
 }
 
 void WorkingText::change(const std::vector<Change>& changes, size_t dropped) {
   std::string old = std::move(text);
-  std::vector<Place> places = std::move(from);
+  std::vector<TextPlace> places = std::move(from);
   text.clear();
   from.clear();
   text.reserve(old.size());
@@ -54,7 +54,7 @@ void WorkingText::change(const std::vector<Change>& changes, size_t dropped) {
   skip(dropped);
   std::string bytes;
   for (const Change& c : changes) {
-    Place place = {origin, origin};
+    TextPlace place = {origin, origin};
     if (c.change <= 0 && at < places.size()) place = places[at];
     if (c.change > 0 && at > 0) place = places[at - 1];
     bytes.clear();
@@ -205,12 +205,12 @@ void replace_all(WorkingText& t, const Finder& find, std::string_view content) {
   if (std::none_of(matches.begin(), matches.end(), [](const Match& m) { return m.is_match; })) return;
   check_size(size);
   std::string text;
-  std::vector<Place> from;
+  std::vector<TextPlace> from;
   text.reserve(size);
   from.reserve(size);
   for (const Match& m : matches) {
     if (m.is_match) {  // the content shares the place of the last byte that it replaces
-      const Place place = m.end > 0 ? t.from[m.end - 1] : Place{t.origin, t.origin};
+      const TextPlace place = m.end > 0 ? t.from[m.end - 1] : TextPlace{t.origin, t.origin};
       text += content;
       from.resize(text.size(), place);
     } else {

@@ -11,7 +11,7 @@
 
 namespace amp {
 
-struct Place {
+struct TextPlace {
   uint32_t begin = 0, end = 0;  // bytes of the original
 };
 
@@ -29,7 +29,7 @@ struct Change {
 
 struct WorkingText {
   std::string text;
-  std::vector<Place> from;  // of each byte of text
+  std::vector<TextPlace> from;  // of each byte of text
   std::vector<Split> splits;
   uint32_t origin = 0;  // where the text begins in the original
 
@@ -37,12 +37,12 @@ struct WorkingText {
   WorkingText(std::string_view original, uint32_t origin);  // one split
 
   std::string_view at(const Split& s) const { return std::string_view(text).substr(s.begin, s.end - s.begin); }
-  Place place(const Split& s) const;
+  TextPlace place(const Split& s) const;
 
   // The whole text changed, after `dropped` characters at its start; splits are not kept.
   void change(const std::vector<Change>& changes, size_t dropped = 0);
   void prepend(std::string_view with);  // in the place of the first character
-  void append_bytes(std::string_view bytes, Place place);
+  void append_bytes(std::string_view bytes, TextPlace place);
 };
 
 // Matches and what lies between them, from the start to the end of a text.

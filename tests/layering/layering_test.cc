@@ -157,6 +157,24 @@ TEST_CASE("no header includes itself around a circle") {
   }
 }
 
+// Two types of one name in one program are one to the linker. CUDA's headers have namespaces, and device code, of their
+// own.
+TEST_CASE("no name is that of two types") {
+  static const std::regex type(R"re(^(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :[^;]*)? *\{)re");
+  std::map<std::string, std::string> first;
+  for (const Source& s : sources()) {
+    if (!s.path.ends_with(".h") || s.path.find("/cuda/") != std::string::npos) continue;
+    std::istringstream in(s.text);
+    std::smatch m;
+    for (std::string line; std::getline(in, line);) {
+      if (!std::regex_search(line, m, type)) continue;
+      const std::string& other = first.emplace(m[1], s.path).first->second;
+      if (other != s.path) FAIL_CHECK(m[1] << " is a type in " << other << " and in " << s.path);
+    }
+  }
+  CHECK(first.size() > 300);
+}
+
 TEST_CASE("the rules catch what they forbid") {
   const auto caught = [](const std::string& path, const std::string& text) { return faults({path, text}).size(); };
   CHECK(caught("graph/x.cc", "#include \"backend/kernel.h\"\n") == 1);
