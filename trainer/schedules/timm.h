@@ -1,5 +1,5 @@
-// timm's schedulers (timm.scheduler.create_scheduler_v2), by epochs or, with sched_on_updates, by updates. timm's
-// --epochs leaves out the cooldown, the other cycles and a prefixed warm-up; a run here has all of them among its steps:
+// timm's schedulers (timm.scheduler.create_scheduler_v2), by epochs or, with sched_on_updates, by updates. Its --epochs
+// leaves out the cooldown, the other cycles and a prefixed warm-up; a run here has all of them among its steps:
 //
 //   total = cycles of cycle_epochs + cooldown_epochs (+ warmup_epochs, with warmup_prefix)
 //
