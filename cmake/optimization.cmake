@@ -34,7 +34,7 @@ function(optimize level)
     if(NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       continue()
     endif()
-    if(ONNX_AMP_UNITY AND level MATCHES "warm|cold")
+    if(ONNX_AMP_UNITY AND level MATCHES "warm|cold" AND NOT target STREQUAL cuda_emulated)  # its files are kernels
       compile_together(${target})
     endif()
     get_property(owner GLOBAL PROPERTY precompiled_${level})
