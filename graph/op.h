@@ -30,6 +30,9 @@ struct InferCtx {
 
 enum class Effect : uint8_t { pure, random };  // random: draws bits; never folded, merged or recomputed
 
+// Outputs of a node out of other operators.
+using Definition = std::vector<ValueId> (*)(Builder&, const std::vector<ValueId>& in, const Attrs&);
+
 struct OpDef {
   std::string name;
   void (*infer)(InferCtx&) = nullptr;
@@ -37,6 +40,10 @@ struct OpDef {
   // not_differentiable is set, else a missing rule, reported at import with the parameters that it blocks.
   void (*gradient)(GradBuilder&) = nullptr;
   bool not_differentiable = false;
+  // The node spelled out, where its gradient cannot be differentiated: a fused *Grad, a recurrent layer. Second
+  // derivatives go through it (graph/definitions.h). An empty result: this node has none; an output that only the
+  // operator's own gradient reads may be left out.
+  Definition definition = nullptr;
   // Returns a value equal to the node's only output when the node is a no-op, else an invalid id.
   ValueId (*simplify)(Builder&, const std::vector<ValueId>&, const Attrs&) = nullptr;
   size_t min_inputs = 0;  // fewer are a model error

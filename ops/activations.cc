@@ -2,6 +2,7 @@
 // HardSwish,
 // Softplus, Swish. ONNX 6+. Comparisons are written so that NaN passes through forward: an overflow must not be hidden.
 #include "ops/elementwise_op.h"
+#include "ops/term.h"
 
 namespace amp {
 namespace {
@@ -152,24 +153,62 @@ struct SwishGrad : Binary {
 void grad_from_y(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.out(0), g.dy(0)}, g.attrs())); }
 void grad_from_x(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)}, g.attrs())); }
 
+// The gradients spelled out, of (x or y, dy). What a branch that is not taken computes must stay finite: its slope is
+// multiplied by 0.
+using Values = std::vector<ValueId>;
+Values define_relu(Builder& b, const Values& in, const Attrs&) {
+  return {where(Term(b, in[0]) > 0, Term(b, in[1]), 0)};
+}
+Values define_sigmoid(Builder& b, const Values& in, const Attrs&) {
+  const Term y(b, in[0]), dy(b, in[1]);
+  return {dy * y * (1 - y)};
+}
+Values define_tanh(Builder& b, const Values& in, const Attrs&) {
+  const Term y(b, in[0]), dy(b, in[1]);
+  return {dy * (1 - y * y)};
+}
+Values define_leaky(Builder& b, const Values& in, const Attrs& a) {
+  const Term x(b, in[0]), dy(b, in[1]);
+  return {where(x < 0, dy * a.f("alpha", 0.01), dy)};
+}
+Values define_elu(Builder& b, const Values& in, const Attrs& a) {
+  const Term x(b, in[0]), dy(b, in[1]);
+  return {where(x < 0, dy * a.f("alpha", 1) * x.at_most(0).to("Exp"), dy)};
+}
+Values define_hard_sigmoid(Builder& b, const Values& in, const Attrs& a) {
+  const Term y(b, in[0]), dy(b, in[1]);
+  return {where(both(y > 0, y < 1), dy * a.f("alpha", 0.2), 0)};
+}
+Values define_hard_swish(Builder& b, const Values& in, const Attrs&) {
+  const Term x(b, in[0]), dy(b, in[1]);
+  return {where(x <= -3, x.like(0), where(x >= 3, dy, dy * (x / 3 + 0.5)))};
+}
+Values define_softplus(Builder& b, const Values& in, const Attrs&) {
+  return {Term(b, in[1]) * Term(b, in[0]).to("Sigmoid")};
+}
+Values define_swish(Builder& b, const Values& in, const Attrs& a) {
+  const Term x(b, in[0]), dy(b, in[1]), ax = a.f("alpha", 1) * x, s = ax.to("Sigmoid");
+  return {dy * (s + ax * s * (1 - s))};
+}
+
 const RegisterElementwise<Relu> relu{"Relu", grad_from_y};
-const RegisterElementwise<ReluGrad> relu_grad{"ReluGrad"};
+const RegisterElementwise<ReluGrad> relu_grad{"ReluGrad", define_relu};
 const RegisterElementwise<Sigmoid> sigmoid{"Sigmoid", grad_from_y};
-const RegisterElementwise<SigmoidGrad> sigmoid_grad{"SigmoidGrad"};
+const RegisterElementwise<SigmoidGrad> sigmoid_grad{"SigmoidGrad", define_sigmoid};
 const RegisterElementwise<Tanh> tanh_{"Tanh", grad_from_y};
-const RegisterElementwise<TanhGrad> tanh_grad{"TanhGrad"};
+const RegisterElementwise<TanhGrad> tanh_grad{"TanhGrad", define_tanh};
 const RegisterElementwise<LeakyRelu> leaky{"LeakyRelu", grad_from_x};
-const RegisterElementwise<LeakyReluGrad> leaky_grad{"LeakyReluGrad"};
+const RegisterElementwise<LeakyReluGrad> leaky_grad{"LeakyReluGrad", define_leaky};
 const RegisterElementwise<Elu> elu{"Elu", grad_from_x};
-const RegisterElementwise<EluGrad> elu_grad{"EluGrad"};
+const RegisterElementwise<EluGrad> elu_grad{"EluGrad", define_elu};
 const RegisterElementwise<HardSigmoid> hard_sigmoid{"HardSigmoid", grad_from_y};
-const RegisterElementwise<HardSigmoidGrad> hard_sigmoid_grad{"HardSigmoidGrad"};
+const RegisterElementwise<HardSigmoidGrad> hard_sigmoid_grad{"HardSigmoidGrad", define_hard_sigmoid};
 const RegisterElementwise<HardSwish> hard_swish{"HardSwish", grad_from_x};
-const RegisterElementwise<HardSwishGrad> hard_swish_grad{"HardSwishGrad"};
+const RegisterElementwise<HardSwishGrad> hard_swish_grad{"HardSwishGrad", define_hard_swish};
 const RegisterElementwise<Softplus> softplus{"Softplus", grad_from_x};
-const RegisterElementwise<SoftplusGrad> softplus_grad{"SoftplusGrad"};
+const RegisterElementwise<SoftplusGrad> softplus_grad{"SoftplusGrad", define_softplus};
 const RegisterElementwise<Swish> swish{"Swish", grad_from_x};
-const RegisterElementwise<SwishGrad> swish_grad{"SwishGrad"};
+const RegisterElementwise<SwishGrad> swish_grad{"SwishGrad", define_swish};
 
 const RegisterOnnx onnx[] = {
     RegisterOnnx{{"Relu", lower_same_name, 6, {}}},       RegisterOnnx{{"Sigmoid", lower_same_name, 6, {}}},

@@ -20,6 +20,7 @@
 #include "graph/bind.h"
 #include "ops/elementwise_op.h"
 #include "ops/statistics.h"
+#include "ops/term.h"
 
 namespace amp {
 namespace {
@@ -59,10 +60,34 @@ void grad_batch_norm_train(GradBuilder& g) {
   if (g.has_dy(0)) add_grads(g, g.out(1), g.out(2), true);
 }
 
+// BatchNormGrad spelled out; in training form of dy, x and scale alone: mean and var are those of x.
+std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  const Term dy(b, in[0]), x(b, in[1]);
+  Dims channel(x.dims().size(), 1);
+  channel[1] = x.dims()[1];
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < channel.size(); ++i) {
+    if (i != 1) axes.push_back(static_cast<int64_t>(i));
+  }
+  const auto row = [&](ValueId v) { return Term(b, b.cast(v, b.dtype(x))).shaped(channel); };
+  const bool train = a.i("train", 0) != 0;
+  const Term centred = x - (train ? x.mean(axes) : row(in[3]));
+  const Term var = train ? (centred * centred).mean(axes) : row(in[4]);
+  const Term rstd = (var + a.f("epsilon", 1e-5)).to("Sqrt").to("Reciprocal"), h = centred * rstd;
+  const Term g = dy * row(in[2]), rest = train ? g - g.mean(axes) - h * (g * h).mean(axes) : g;
+  const auto total = [&](Term t) { return b.cast(b.reduce_sum(t, axes, false), b.dtype(in[2])); };
+  return {rstd * rest, total(dy * h), total(dy)};
+}
+OpDef grad_def() {
+  OpDef d = op_with_workspace<batch_norm_grad>("BatchNormGrad", infer_batch_norm_grad, nullptr);
+  d.definition = define_grad;
+  return d;
+}
+
 const RegisterOp ops[] = {
     RegisterOp{op_with_workspace<batch_norm>("BatchNorm", infer_batch_norm, grad_batch_norm)},
     RegisterOp{op_with_workspace<batch_norm_train>("BatchNormTrain", infer_batch_norm_train, grad_batch_norm_train)},
-    RegisterOp{op_with_workspace<batch_norm_grad>("BatchNormGrad", infer_batch_norm_grad, nullptr)}};
+    RegisterOp{grad_def()}};
 const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "BatchNorm", with_workspace<batch_norm>},
                                   RegisterKernel{DeviceKind::cpu, "BatchNormTrain", with_workspace<batch_norm_train>},
                                   RegisterKernel{DeviceKind::cpu, "BatchNormGrad", with_workspace<batch_norm_grad>}};

@@ -3,9 +3,12 @@
 //   rows, 0 elsewhere.
 // Core operator CrossEntropy(logits (N, C), labels int64 (N)) -> scalar; attribute ignore_index. fp32 (fp64)
 // arithmetic.
+#include <numeric>
+
 #include "backend/indices.h"
 #include "backend/rows.h"
 #include "ops/elementwise_op.h"
+#include "ops/term.h"
 
 namespace amp {
 namespace {
@@ -89,8 +92,21 @@ Kernel grad(const KernelArgs& a) { return in_double(a) ? grad_kernel<double>(a) 
 
 void gradient(GradBuilder& g) { g.add_grad(0, g.op("CrossEntropyGrad", {g.in(0), g.in(1), g.dy(0)}, g.attrs())); }
 
-OpDef def(const char* name, void (*infer)(InferCtx&), Gradient rule, bool space) {
+// CrossEntropyGrad spelled out: where(valid, seed (softmax(x) - onehot(label)), 0)
+std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  const Term x(b, in[0]), label = Term(b, in[1]).shaped({b.dims(in[1]).at(0), 1});
+  std::vector<int64_t> classes(static_cast<size_t>(x.dims().at(1)));
+  std::iota(classes.begin(), classes.end(), int64_t{0});
+  const Dims row{1, x.dims().at(1)};
+  const Term hit = binary("Equal", label, Term(b, b.constant(HostTensor::of<int64_t>(row, classes))));
+  const Term seed(b, b.cast(in[2], b.dtype(x))), onehot(b, b.cast(hit, b.dtype(x)));
+  const Term ignored = label == static_cast<double>(a.i("ignore_index", -100));
+  return {where(ignored, seed.like(0), seed * (x.to("Softmax") - onehot))};
+}
+
+OpDef def(const char* name, void (*infer)(InferCtx&), Gradient rule, bool space, Definition definition = nullptr) {
   OpDef d;
+  d.definition = definition;
   d.name = name;
   d.infer = infer;
   d.gradient = rule;
@@ -98,7 +114,7 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient rule, bool space)
   return d;
 }
 const RegisterOp ops_[] = {RegisterOp{def("CrossEntropy", infer_loss, gradient, true)},
-                           RegisterOp{def("CrossEntropyGrad", infer_same, nullptr, false)}};
+                           RegisterOp{def("CrossEntropyGrad", infer_same, nullptr, false, define_grad)}};
 const RegisterLookup lookup{
     "CrossEntropy",
     {1, [](const Graph& g, const Node& n) {

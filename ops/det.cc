@@ -5,6 +5,7 @@
 
 #include "backend/rows.h"
 #include "ops/elementwise_op.h"
+#include "ops/term.h"
 
 namespace amp {
 namespace {
@@ -62,8 +63,34 @@ void infer_det(InferCtx& c) {
 }
 void gradient(GradBuilder& g) { g.add_grad(0, g.op("DetGrad", {g.in(0), g.dy(0)})); }
 
-OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, size_t inputs) {
+// DetGrad spelled out: dy times the signed determinants of the minors.
+std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
+  const Term x(b, in[0]), dy(b, in[1]);
+  const Dims dims = x.dims();
+  const int64_t n = dims.back(), matrices = numel(dy.dims()), m = (n - 1) * (n - 1);
+  Dims wide = dy.dims();
+  wide.insert(wide.end(), 2, 1);
+  if (n < 2) return {b.expand(dy.shaped(wide), dims)};
+  std::vector<int64_t> elements;
+  std::vector<double> signs;
+  for (int64_t e = 0; e < n * n; ++e) {
+    signs.push_back((e / n + e % n) % 2 ? -1 : 1);
+    for (int64_t k = 0; k < n * n; ++k) {
+      if (k / n != e / n && k % n != e % n) elements.push_back(k);
+    }
+  }
+  const ValueId minors =
+      b.op("GatherRows", {x.shaped({matrices, n * n, 1}), b.constant(HostTensor::of<int64_t>({n * n * m}, elements))},
+           {{"outer", matrices}, {"n", n * n}, {"inner", int64_t{1}}, {"dims", Dims{matrices, n * n * m, 1}}});
+  const Term sign(b, b.constant(HostTensor::of<double>({n, n}, signs).cast(b.dtype(x))));
+  const Term cofactors = Term(b, b.reshape(minors, {matrices, n * n, n - 1, n - 1})).to("Det").shaped(dims);
+  return {dy.shaped(wide) * sign * cofactors};
+}
+
+OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, size_t inputs,
+          Definition definition = nullptr) {
   OpDef d;
+  d.definition = definition;
   d.name = name;
   d.infer = infer;
   d.gradient = gradient;
@@ -71,7 +98,7 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, size_t 
   return d;
 }
 const RegisterOp ops[] = {RegisterOp{def("Det", infer_det, gradient, 1)},
-                          RegisterOp{def("DetGrad", infer_same, nullptr, 2)}};
+                          RegisterOp{def("DetGrad", infer_same, nullptr, 2, define_grad)}};
 const RegisterKernel kernels[] = {{DeviceKind::cpu, "Det", det}, {DeviceKind::cpu, "DetGrad", det_grad}};
 const RegisterOnnx onnx{{"Det", lower_same_name, 11, {}}};
 

@@ -28,6 +28,7 @@ struct RegisterElementwise {
       : kernel(DeviceKind::cuda, name, cuda::elementwise<F>) {
     if constexpr (kFusible<F>) RegisterFunctor(name, functor_info<F>());
   }
+  RegisterElementwise(const char* name, Definition) : RegisterElementwise(name) {}
 
  private:
   RegisterKernel kernel;
@@ -38,15 +39,20 @@ struct RegisterElementwise {
 template <class F>
 struct RegisterElementwise {
   explicit RegisterElementwise(const char* name, Gradient gradient = nullptr, Simplify simplify = nullptr)
-      : op(def(name, gradient, simplify)), kernel(DeviceKind::cpu, name, elementwise<F>) {
+      : RegisterElementwise(def(name, gradient, simplify)) {}
+  // Without a gradient of its own: a *Grad.
+  RegisterElementwise(const char* name, Definition definition)
+      : RegisterElementwise(def(name, nullptr, nullptr, definition)) {}
+
+ private:
+  explicit RegisterElementwise(const OpDef& d) : op(d), kernel(DeviceKind::cpu, d.name, elementwise<F>) {
+    const std::string& name = d.name;
     if constexpr (kFusible<F>) {
       FunctorInfo info = functor_info<F>();
       info.run = elementwise_detail::run_packed<F, FunctorOperand<F>>;
       RegisterFunctor(name, info);
     }
   }
-
- private:
   static constexpr bool predicate() {
     using T = std::conditional_t<std::is_same_v<typename F::Domain, BooleansOnly>, bool, float>;
     if constexpr (F::arity == 1)
@@ -56,11 +62,12 @@ struct RegisterElementwise {
     else
       return false;
   }
-  static OpDef def(const char* name, Gradient gradient, Simplify simplify) {
+  static OpDef def(const char* name, Gradient gradient, Simplify simplify, Definition definition = nullptr) {
     OpDef d;
     d.name = name;
     d.infer = predicate() ? infer_compare : F::arity == 1 ? infer_same : infer_broadcast;
     d.gradient = gradient;
+    d.definition = definition;
     d.min_inputs = F::arity;
     d.not_differentiable = predicate();
     d.simplify = simplify;

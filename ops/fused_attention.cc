@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/attention_definition.h"
 #include "ops/attention_heads.h"
 #include "ops/elementwise_op.h"
 
@@ -232,8 +233,9 @@ Kernel prepare(const KernelArgs& a, Carver& carver) {
 }
 
 OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient,
-          int64_t (*workspace)(const Graph&, const Node&)) {
+          int64_t (*workspace)(const Graph&, const Node&), Definition definition = nullptr) {
   OpDef d;
+  d.definition = definition;
   d.name = name;
   d.infer = infer;
   d.gradient = gradient;
@@ -242,7 +244,8 @@ OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient,
 }
 const RegisterOp ops_[] = {
     RegisterOp{def("FusedAttention", infer_attention, grad_attention, measure_workspace<prepare<Forward>>)},
-    RegisterOp{def("FusedAttentionGrad", infer_attention_grad, nullptr, measure_workspace<prepare<Backward>>)}};
+    RegisterOp{def("FusedAttentionGrad", infer_attention_grad, nullptr, measure_workspace<prepare<Backward>>,
+                   define_attention_grad)}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, "FusedAttention", with_workspace<prepare<Forward>>},
                                    {DeviceKind::cpu, "FusedAttentionGrad", with_workspace<prepare<Backward>>}};
 

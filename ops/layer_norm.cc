@@ -7,6 +7,7 @@
 
 #include "backend/rows.h"
 #include "ops/elementwise_op.h"
+#include "ops/term.h"
 
 namespace amp {
 namespace {
@@ -159,18 +160,44 @@ Kernel backward_weights(const KernelArgs& a) {
   return in_double(a) ? norm_backward_weights<double, add>(a) : norm_backward_weights<float, add>(a);
 }
 
-OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient,
+// The gradients spelled out of x, scale and dy alone: mean and rstd depend on x too.
+struct Rows {
+  Rows(Builder& b, ValueId input, ValueId upstream, const Attrs& a) : Rows(b, input, upstream, a, a.i("n", 1)) {}
+  Rows(Builder& b, ValueId input, ValueId upstream, const Attrs& a, int64_t n)
+      : dims{numel(b.dims(input)) / n, n}, dy(Term(b, upstream).shaped(dims)), h(Term(b, input).shaped(dims)), rstd(h) {
+    if (a.i("rms", 0) == 0) h = h - h.mean({1});
+    rstd = ((h * h).mean({1}) + a.f("epsilon", 1e-5)).to("Sqrt").to("Reciprocal");
+    h = h * rstd;
+  }
+  Dims dims;
+  Term dy, h, rstd;
+};
+std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  const Rows r(b, in[0], in[4], a);
+  const Term g = r.dy * Term(b, in[1]), along = r.h * (g * r.h).mean({1});
+  const Term rest = a.i("rms", 0) != 0 ? g - along : g - g.mean({1}) - along;
+  return {(r.rstd * rest).shaped(b.dims(in[0]))};
+}
+std::vector<ValueId> define_grad_weights(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  const Rows r(b, in[0], in[3], a);
+  const auto column = [&](Term t) { return b.cast(b.reduce_sum(t, {0}, false), b.dtype(in[1])); };
+  return {column(r.dy * r.h), column(r.dy)};
+}
+
+OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, Definition definition = nullptr,
           int64_t (*workspace)(const Graph&, const Node&) = nullptr) {
   OpDef d;
+  d.definition = definition;
   d.name = name;
   d.infer = infer;
   d.gradient = gradient;
   d.workspace = workspace;
   return d;
 }
-const RegisterOp ops_[] = {RegisterOp{def("LayerNorm", infer_norm, grad_norm)},
-                           RegisterOp{def("LayerNormGrad", infer_backward_x, nullptr)},
-                           RegisterOp{def("LayerNormGradWeights", infer_backward_weights, nullptr, weights_workspace)}};
+const RegisterOp ops_[] = {
+    RegisterOp{def("LayerNorm", infer_norm, grad_norm)},
+    RegisterOp{def("LayerNormGrad", infer_backward_x, nullptr, define_grad)},
+    RegisterOp{def("LayerNormGradWeights", infer_backward_weights, nullptr, define_grad_weights, weights_workspace)}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, "LayerNorm", forward},
                                    {DeviceKind::cpu, "LayerNormGrad", backward_x},
                                    {DeviceKind::cpu, "LayerNormGradWeights", backward_weights<false>},

@@ -85,10 +85,17 @@ Kernel prepare(const KernelArgs& args, Carver& carver) {
   };
 }
 
+std::vector<ValueId> define(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  const size_t of = a.i("of", 1) == 0 ? 0 : 1;
+  return {b.op("MatMul", in, {{"transA", a.i("transA", 0)}, {"transB", a.i("transB", 0)}, {"alpha", 1.0}}),
+          b.reduce_sum(in[of], {0}, false)};
+}
+
 OpDef def() {
   OpDef d;
   d.name = "MatMulBiasGrad";
   d.infer = infer;
+  d.definition = define;
   d.min_inputs = 2;
   d.workspace = measure_workspace<prepare<false>>;
   return d;

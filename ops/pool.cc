@@ -9,6 +9,7 @@
 #include "backend/cpu/pool.h"
 
 #include "backend/sliding_window.h"
+#include "ops/compose.h"
 #include "ops/elementwise_op.h"
 #include "ops/spatial.h"
 
@@ -37,6 +38,23 @@ void grad_average_pool_grad(GradBuilder& g) {
   g.add_grad(0, g.op("AveragePool", {g.dy(0)}, to_dims(g.attrs(), g.dims(g.in(0)))));
 }
 
+// MaxPoolGrad spelled out: dy's elements added where their taps are.
+std::vector<ValueId> define_max_pool_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  const Dims dx = a.ints("dims");
+  Attrs window = a;
+  window.set("full", dx);
+  const int64_t n = numel(dx), k = numel(b.dims(in[0]));
+  const ValueId at = b.reshape(b.op("MaxPoolIndex", {in[1]}, window), {k});
+  const ValueId sum = b.op("ScatterRows", {b.reshape(in[0], {1, k, 1}), at},
+                           {{"outer", int64_t{1}}, {"n", n}, {"inner", int64_t{1}}, {"dims", Dims{1, n, 1}}});
+  return {b.reshape(sum, dx)};
+}
+OpDef max_pool_grad_def() {
+  OpDef d = op_with_workspace<max_pool_grad>("MaxPoolGrad", infer_pool, nullptr);
+  d.definition = define_max_pool_grad;
+  return d;
+}
+
 OpDef index_def() {
   OpDef d;
   d.name = "MaxPoolIndex";
@@ -45,8 +63,7 @@ OpDef index_def() {
   return d;
 }
 const RegisterOp ops[] = {
-    RegisterOp{op_with_workspace<max_pool>("MaxPool", infer_max_pool, grad_max_pool)},
-    RegisterOp{op_with_workspace<max_pool_grad>("MaxPoolGrad", infer_pool, nullptr)},
+    RegisterOp{op_with_workspace<max_pool>("MaxPool", infer_max_pool, grad_max_pool)}, RegisterOp{max_pool_grad_def()},
     RegisterOp{op_with_workspace<average_pool>("AveragePool", infer_pool, grad_average_pool)},
     RegisterOp{op_with_workspace<average_pool_grad>("AveragePoolGrad", infer_pool, grad_average_pool_grad)},
     RegisterOp{index_def()}};

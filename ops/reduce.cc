@@ -6,6 +6,7 @@
 
 #include "ops/elementwise_op.h"
 #include "ops/reduce_shape.h"
+#include "ops/term.h"
 
 namespace amp {
 namespace {
@@ -175,8 +176,28 @@ void grad_prod(GradBuilder& g) {
   g.add_grad(0, g.op("Mul", {keep(g, g.dy(0)), g.op("Where", {is_zero, at_zero, elsewhere})}));
 }
 
-OpDef def(const char* name, Gradient gradient, Simplify simplify, bool moves = false) {
+// ReduceProd as a tree of products: the gradient above is right where an element is 0, its slope there is not.
+std::vector<ValueId> define_prod(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
+  Term x(b, in[0]);
+  const Dims reduced = reduced_dims(x.dims(), a.ints("axes"), a.i("keepdims", 1) != 0);
+  for (const int64_t axis : a.ints("axes")) {
+    const auto part = [&](int64_t from, int64_t n) { return Term(b, slice(b, x, axis, from, n)); };
+    Dims one = x.dims();
+    one[static_cast<size_t>(axis)] = 1;
+    Term odd(b, filled(b, 1, b.dtype(x), one));
+    int64_t n = x.dims()[static_cast<size_t>(axis)];
+    for (; n > 1; n /= 2) {
+      if (n % 2) odd = odd * part(n - 1, 1);
+      x = part(0, n / 2) * part(n / 2, n / 2);
+    }
+    x = n > 0 ? x * odd : odd;
+  }
+  return {x.shaped(reduced)};
+}
+
+OpDef def(const char* name, Gradient gradient, Simplify simplify, bool moves = false, Definition definition = nullptr) {
   OpDef d;
+  d.definition = definition;
   d.name = name;
   d.infer = infer_reduce;
   d.moves = moves;
@@ -187,7 +208,7 @@ OpDef def(const char* name, Gradient gradient, Simplify simplify, bool moves = f
 const RegisterOp ops_[] = {RegisterOp{def(kNames[kSum], grad_sum, simplify_sum)},
                            RegisterOp{def(kNames[kMax], grad_extreme, simplify_max, true)},
                            RegisterOp{def(kNames[kMin], grad_extreme, simplify_min, true)},
-                           RegisterOp{def(kNames[kProd], grad_prod, simplify_prod)}};
+                           RegisterOp{def(kNames[kProd], grad_prod, simplify_prod, false, define_prod)}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, kNames[kSum], reduce_kernel<kSum>},
                                    {DeviceKind::cpu, kNames[kMax], reduce_kernel<kMax>},
                                    {DeviceKind::cpu, kNames[kMin], reduce_kernel<kMin>},

@@ -11,6 +11,7 @@
 
 #include "backend/rows.h"
 #include "ops/elementwise_op.h"
+#include "ops/term.h"
 
 namespace amp {
 namespace {
@@ -100,16 +101,37 @@ Kernel backward(const KernelArgs& a) {
 
 void grad(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.out(0), g.dy(0)})); }
 
-OpDef def(const char* name, Gradient gradient) {
+// The gradients spelled out. silent: of a NaN row to which no gradient arrives.
+struct Arriving {
+  Arriving(Builder& b, const std::vector<ValueId>& in) : y(b, in[0]), dy(b, in[1]) {
+    const Term silent = both(y.to("IsNaN"), dy == 0);
+    y = where(silent, y.like(0), y);
+    total = {static_cast<int64_t>(y.dims().size()) - 1};
+  }
+  Term y, dy;
+  std::vector<int64_t> total;
+};
+std::vector<ValueId> define_softmax(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
+  const Arriving a(b, in);
+  return {a.y * (a.dy - (a.y * a.dy).sum(a.total))};
+}
+std::vector<ValueId> define_log_softmax(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
+  const Arriving a(b, in);
+  return {a.dy - a.y.to("Exp") * a.dy.sum(a.total)};
+}
+
+OpDef def(const char* name, Gradient gradient, Definition definition = nullptr) {
   OpDef d;
   d.name = name;
+  d.definition = definition;
   d.infer = infer_same;
   d.gradient = gradient;
   d.may_overwrite = true;
   return d;
 }
-const RegisterOp ops_[] = {RegisterOp{def("Softmax", grad)}, RegisterOp{def("SoftmaxGrad", nullptr)},
-                           RegisterOp{def("LogSoftmax", grad)}, RegisterOp{def("LogSoftmaxGrad", nullptr)}};
+const RegisterOp ops_[] = {RegisterOp{def("Softmax", grad)}, RegisterOp{def("SoftmaxGrad", nullptr, define_softmax)},
+                           RegisterOp{def("LogSoftmax", grad)},
+                           RegisterOp{def("LogSoftmaxGrad", nullptr, define_log_softmax)}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, "Softmax", forward<false>},
                                    {DeviceKind::cpu, "SoftmaxGrad", backward<false>},
                                    {DeviceKind::cpu, "LogSoftmax", forward<true>},

@@ -1,0 +1,15 @@
+// Recurrent layers (backend/cpu/recurrent.h) unrolled in time: out of products and functions that can be differentiated
+// twice. Of the outputs those that only the layers' own gradients read are left out.
+#pragma once
+
+#include <vector>
+
+#include "graph/builder.h"
+
+namespace amp {
+
+std::vector<ValueId> define_lstm(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
+std::vector<ValueId> define_gru(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
+std::vector<ValueId> define_rnn(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
+
+}  // namespace amp
