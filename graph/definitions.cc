@@ -2,7 +2,9 @@
 
 #include <optional>
 
+#include "graph/autodiff.h"
 #include "graph/copier.h"
+#include "graph/op.h"
 #include "graph/passes.h"
 
 namespace amp {
@@ -43,6 +45,19 @@ std::optional<Graph> expand_once(const Graph& g, const Evaluator& evaluator) {
 Graph expand_definitions(Graph graph, const Evaluator& evaluator) {
   while (std::optional<Graph> next = expand_once(graph, evaluator)) graph = std::move(*next);
   return graph;
+}
+
+void require_second_gradients(const Graph& graph, const std::vector<ValueId>& wrt, const SourceGraph& source) {
+  std::vector<ValueId> gradients;
+  for (const auto& p : graph.param_grads) gradients.push_back(p.value);
+  for (const NodeId n : gradient_blockers(graph, wrt, gradients)) {
+    const Node& node = graph.node(n);
+    const int at = node.origin.source_node;
+    fail(Exit::unsupported, "E_NO_SECOND_GRADIENT",
+         cat("operator ", node.op->name, " has no gradient, which a second derivative needs",
+             at < 0 ? "" : ": " + source.describe_node(at)),
+         "docs/operators.md lists what has a second gradient; --freeze takes the parameters before it out");
+  }
 }
 
 }  // namespace amp

@@ -27,4 +27,15 @@ struct GradientsReport {
 GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, const std::string& out,
                                 const std::string& dump_graph = {}, const Log& log = {});
 
+// H v of the loss of one batch: H its second derivatives with respect to every trainable parameter that has a gradient,
+// v read from `direction`, a tensor for each under the same names. Written as the gradients are. In fp32 or fp64;
+// padding is computed.
+struct HessianReport {
+  double loss = 0;
+  size_t parameters = 0;
+  double curvature = 0;  // v H v
+};
+HessianReport write_hessian_product(const RunSpec& spec, const std::string& inputs, const std::string& direction,
+                                    const std::string& out, const std::string& dump_graph = {}, const Log& log = {});
+
 }  // namespace amp

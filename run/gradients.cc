@@ -7,6 +7,7 @@
 #include "run/common.h"
 #include "run/config.h"
 #include "run/evaluate.h"
+#include "run/gradient_tensors.h"
 #include "run/losses.h"
 #include "trainer/first_nonfinite.h"
 #include "trainer/launch_window.h"
@@ -14,29 +15,6 @@
 namespace amp {
 
 namespace {
-// The last two dims; those before are 1.
-HostTensor transposed(const HostTensor& t) {
-  Dims dims = t.dims();
-  const int64_t rows = dims.at(dims.size() - 2), cols = dims.back();
-  std::swap(dims[dims.size() - 2], dims.back());
-  HostTensor out = HostTensor::empty(DType::f32, std::move(dims));
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < cols; ++j) out.as_mutable<float>()[j * rows + i] = t.as<float>()[i * cols + j];
-  }
-  return out;
-}
-
-// The first parameter whose gradient is not finite; -1: none.
-int first_bad_slot(const Session& session) {
-  for (size_t s = 0; s < session.table().size(); ++s) {
-    if (!session.has_grad(static_cast<int>(s))) continue;
-    for (const double x : session.grad(static_cast<int>(s)).to_doubles()) {
-      if (!std::isfinite(x)) return static_cast<int>(s);
-    }
-  }
-  return -1;
-}
-
 struct Pass {
   std::vector<double> sums;            // of the loss terms
   double scale = 1;                    // what the gradients carry
@@ -62,14 +40,6 @@ Pass run_scaled(Session& session, const Losses& losses, const Tensors& batch, co
   }
 }
 
-HostTensor unscaled(const HostTensor& grad, double scale) {
-  if (scale == 1) return grad;
-  HostTensor out = HostTensor::empty(DType::f32, grad.dims());  // slots may be shared by several names
-  for (int64_t i = 0; i < grad.numel(); ++i)
-    out.as_mutable<float>()[i] = static_cast<float>(grad.as<float>()[i] / scale);
-  return out;
-}
-
 // Gradients that are not finite are not written: whose is the first, and where does it come from?
 void require_finite(Session& session, const Losses& losses, const Tensors& batch, const std::vector<double>& seeds) {
   const int slot = first_bad_slot(session);
@@ -79,20 +49,6 @@ void require_finite(Session& session, const Losses& losses, const Tensors& batch
        cat("the gradient of '", printable(session.layout().chunks()[static_cast<size_t>(slot)].name), "' is not finite",
            value.empty() ? "" : "; ", value, "; nothing was written"),
        "--dtype fp64 tells an overflow from a formula");
-}
-
-std::vector<NamedTensor> gradients(const Session& session, double scale) {
-  const SourceGraph& g = session.source();
-  std::vector<NamedTensor> out;
-  for (size_t i = 0; i < g.values.size(); ++i) {
-    const SourceValue& v = g.values[i];
-    if (v.kind != SourceKind::parameter) continue;
-    const int slot = session.table().slot_of[i];
-    if (!session.has_grad(slot)) continue;
-    const HostTensor grad = unscaled(session.grad(slot).cast(DType::f32), scale);
-    out.push_back({v.name, v.tied_transposed ? transposed(grad) : grad});
-  }
-  return out;
 }
 
 }  // namespace
@@ -116,7 +72,7 @@ GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, 
   const Pass pass = run_scaled(session, losses, batch, window, scaler, log);
   window.add(pass.sums);
   require_finite(session, losses, batch, window.seeds(pass.scale));
-  const std::vector<NamedTensor> tensors = gradients(session, pass.scale);
+  const std::vector<NamedTensor> tensors = gradient_tensors(session, pass.scale);
   write_tensor_file(out, tensors);
   if (!dump_graph.empty()) {
     FileWriter text(dump_graph);

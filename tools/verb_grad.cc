@@ -1,4 +1,4 @@
-// grad: loss and gradients of one batch, for checks against other frameworks.
+// grad: loss and gradients of one batch, for checks against other frameworks; or a product of its second derivatives.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -8,7 +8,17 @@
 
 namespace amp {
 
+static nlohmann::json hessian(const cli::Options& opts, const Console& console) {
+  const HessianReport r = write_hessian_product(spec_of(opts), opts.str("inputs"), opts.str("hvp"), opts.str("out"),
+                                                opts.str("dump_graph"), console.log());
+  return {{"loss", r.loss}, {"parameters", r.parameters}, {"out", opts.str("out")}, {"curvature", r.curvature}};
+}
+
 int run_grad(const cli::Options& opts, const Console& console) {
+  if (!opts.str("hvp").empty()) {
+    std::cout << hessian(opts, console).dump() << '\n';
+    return 0;
+  }
   const GradientsReport r =
       write_gradients(spec_of(opts), opts.str("inputs"), opts.str("out"), opts.str("dump_graph"), console.log());
   nlohmann::json j = {

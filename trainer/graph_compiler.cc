@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/autodiff.h"
+#include "graph/definitions.h"
 #include "graph/passes.h"
 #include "ops/add_norm_fusion.h"
 #include "ops/composites.h"
@@ -70,12 +71,12 @@ void GraphCompiler::build_losses(const Losses& losses, const Tensors& batch, con
 }
 
 std::vector<DType> GraphCompiler::plan_of(GraphForm form) const {
-  return form == GraphForm::eval_full ? std::vector<DType>{} : options_.compute;
+  return form == GraphForm::eval_full || form == GraphForm::hessian ? std::vector<DType>{} : options_.compute;
 }
 
 std::shared_ptr<Graph> GraphCompiler::compose(const GraphRequest& r) const {
   const Evaluator evaluator = cpu_evaluator();
-  const bool train = r.form == GraphForm::train;
+  const bool train = differentiates(r.form);
   auto graph = std::make_shared<Graph>();
   {
     Builder b(*graph, evaluator);
@@ -102,10 +103,14 @@ std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, Graph
   const std::vector<DType> plan = plan_of(form);
   if (traits_.merges_qkv) *graph = merge_qkv(*graph, plan, evaluator);
   if (!plan.empty()) *graph = apply_precision(*graph, plan, options_.low, evaluator);
-  if (form == GraphForm::train) {
+  if (form == GraphForm::hessian) {
+    *graph = expand_definitions(std::move(*graph), evaluator);
     differentiate(*graph);
-    *graph = absorb_casts(prune(*graph));
+    *graph = expand_definitions(std::move(*graph), evaluator);
+    differentiate_again(*graph);
   }
+  if (form == GraphForm::train) differentiate(*graph);
+  if (differentiates(form)) *graph = absorb_casts(prune(*graph));
   return graph;
 }
 
@@ -138,6 +143,26 @@ void GraphCompiler::differentiate(Graph& graph) const {
   }
 }
 
+// The gradient of <gradients, v>: backward starts at v from the gradients.
+void GraphCompiler::differentiate_again(Graph& graph) const {
+  const std::vector<ValueId> wrt = trainable(graph);
+  require_second_gradients(graph, wrt, source_);
+  Builder b(graph, cpu_evaluator());
+  Autodiff ad(b, wrt);
+  for (const auto& p : graph.param_grads) {
+    const Value g = graph.value(p.value);
+    ad.seed(p.value, graph.add_input(direction_input(p.slot), g.dtype, g.dims));
+  }
+  ad.run();
+  std::map<int, ValueId> products;
+  for (const ValueId p : wrt) products[graph.value(p).slot] = ad.grad(p);
+  for (auto& p : graph.param_grads) {
+    const Value g = graph.value(p.value);
+    const ValueId product = products.at(p.slot);
+    p.value = product ? product : b.expand(b.scalar(0, g.dtype), g.dims);  // the loss is linear in it
+  }
+}
+
 void GraphCompiler::fuse(Graph& graph) const {
   if (!options_.fusion) return;
   graph = fuse_norms(graph);
@@ -146,5 +171,6 @@ void GraphCompiler::fuse(Graph& graph) const {
 
 std::string loss_output(size_t term) { return cat("loss.", term); }
 std::string seed_input(size_t term) { return cat("seed.", term); }
+std::string direction_input(int slot) { return cat("direction.", slot); }
 
 }  // namespace amp

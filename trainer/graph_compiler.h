@@ -23,7 +23,11 @@ struct GraphOptions {
   bool fusion = true;
 };
 
-enum class GraphForm : uint8_t { train, eval, eval_full };  // eval_full: without the precision plan
+// hessian: the training graph differentiated twice; in the place of each parameter's gradient stands its part of H v, H
+// the second derivatives of the losses times their seeds, v read from an input for every parameter. eval_full: without
+// the precision plan.
+enum class GraphForm : uint8_t { train, hessian, eval, eval_full };
+inline bool differentiates(GraphForm f) { return f == GraphForm::train || f == GraphForm::hessian; }
 
 // Of the batch only names, types and shapes matter.
 struct GraphRequest {
@@ -43,7 +47,7 @@ class GraphCompiler {
   // Outputs: the values asked for under their names, "loss.I" for the sum of loss term I, running statistics.
   std::shared_ptr<Graph> compile(const GraphRequest& r) const { return finish(compose(r), r.form); }
   // Its two halves; between them padding may be removed. compose: the model bound, losses, composites. finish: the
-  // precision plan; in training an input "seed.I" for every loss term, and the parameters' gradients.
+  // precision plan (hessian: none); in training an input "seed.I" for every loss term, and the parameters' gradients.
   std::shared_ptr<Graph> compose(const GraphRequest& r) const;
   std::shared_ptr<Graph> finish(std::shared_ptr<Graph> composed, GraphForm form) const;
   void fuse(Graph& graph) const;  // the last passes, with options.fusion
@@ -57,6 +61,7 @@ class GraphCompiler {
   void build_losses(const Losses& losses, const Tensors& batch, const Bound& bound, Builder& b) const;
   std::vector<ValueId> trainable(const Graph& graph) const;
   void differentiate(Graph& graph) const;
+  void differentiate_again(Graph& graph) const;
   std::vector<DType> plan_of(GraphForm form) const;
 
   const SourceGraph& source_;
@@ -68,5 +73,6 @@ class GraphCompiler {
 // The names of a compiled graph's loss sums, and of the inputs that backward starts from.
 std::string loss_output(size_t term);
 std::string seed_input(size_t term);
+std::string direction_input(int slot);  // of a hessian graph: v's part for a parameter
 
 }  // namespace amp

@@ -22,7 +22,17 @@ std::string shapes_of(const Tensors& batch) {
 }
 
 static const char* name_of(GraphForm form) {
-  return form == GraphForm::train ? "training" : form == GraphForm::eval ? "evaluation" : "evaluation in fp32";
+  switch (form) {
+    case GraphForm::train:
+      return "training";
+    case GraphForm::hessian:
+      return "Hessian-vector product";
+    case GraphForm::eval:
+      return "evaluation";
+    case GraphForm::eval_full:
+      break;
+  }
+  return "evaluation in fp32";
 }
 
 // Before any of it is touched.
@@ -35,7 +45,7 @@ static void refuse_large(const Program& p, const SourceGraph& g, const Tensors& 
 }
 
 ProgramOptions ProgramCache::options(GraphForm form, bool accumulate) {
-  const bool train = form == GraphForm::train;
+  const bool train = differentiates(form);
   ProgramOptions o;
   o.device = &params_.device();
   o.arena = arena_.get();
@@ -61,7 +71,7 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   const std::shared_ptr<Graph> graph = compiler_.finish(composed(), r.form);
   if (kind.fused) compiler_.fuse(*graph);
   params_.reach(*graph);
-  if (r.form == GraphForm::train) params_.need_grads();
+  if (differentiates(r.form)) params_.need_grads();
   auto made = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(r.batch)), [&] {
     return std::make_unique<BucketProgram>(graph, options(r.form, kind.accumulate), r.batch, packing, params_.staged());
   });

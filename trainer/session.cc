@@ -28,6 +28,16 @@ void Session::launch_micro(const Losses& losses, const Tensors& batch, LossTerms
   ready(r, accumulate, packing ? &*packing : nullptr, fused).launch(terms, look);
 }
 
+void Session::launch_hessian(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
+                             LossTerms& terms, const Instrumentation* look) {
+  BucketProgram& p = ready({GraphForm::hessian, &losses, {}, batch}, false, nullptr, !look || look->fused);
+  for (size_t slot = 0; slot < direction.size(); ++slot) {
+    const Program::Input* in = p.program().find_input(direction_input(static_cast<int>(slot)));
+    if (in) p.program().write(*in, direction[slot].cast(float_type()));
+  }
+  p.launch(terms, look);
+}
+
 std::vector<double> Session::eval_micro(const Losses& losses, const Tensors& batch, Tensors* outputs) {
   const GraphRequest r{GraphForm::eval, &losses, outputs ? compiler_.loss_values(losses) : std::vector<int>{}, batch};
   const std::optional<Packing> packing = padding_.packing(r, false);

@@ -36,6 +36,11 @@ class Session {
   // is given its Program.
   void launch_micro(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
                     const Instrumentation* look = nullptr);
+  // The same differentiated twice, with padding and without the precision plan: instead of gradients H v is written,
+  // H being the second derivatives of what launch_micro() would have differentiated. direction: v by slot, for every
+  // parameter that has a gradient. E_NO_SECOND_GRADIENT names an operator that has none.
+  void launch_hessian(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
+                      LossTerms& terms, const Instrumentation* look = nullptr);
   // Loss sums without gradients, in evaluation form; outputs: the values that the losses read.
   std::vector<double> eval_micro(const Losses& losses, const Tensors& batch, Tensors* outputs = nullptr);
   // Model outputs by name (source values), in evaluation form.

@@ -44,6 +44,13 @@ std::vector<OwnFlag> own_flags() {
        in(Verb::predict, Verb::grad, Verb::export_model)},
       {"output_dir",
        in(Verb::grad),
+       {.name = "hvp",
+        .initial = text,
+        .help = "Write H v instead of gradients: second derivatives times the tensors of this file, under the same "
+                "names.",
+        .metavar = "FILE"}},
+      {"output_dir",
+       in(Verb::grad),
        {.name = "dump_graph",
         .initial = text,
         .help = "Write the training graph too, as text: core operators, storage types, origins.",
