@@ -1,6 +1,6 @@
 // docs/operators.md is what the operator tables say: every ONNX operator with its versions, whether a gradient passes
-// (found by differentiating an example: ONNX's node tests, and the small models of tests/data/importer), what it is
-// lowered to, and its precision class. UPDATE_DOCS=1 test_node "[docs]" writes the file.
+// once and twice (found by differentiating an example: ONNX's node tests, and the small models of tests/data/importer),
+// what it is lowered to, and its precision class. UPDATE_DOCS=1 test_node "[docs]" writes the file.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <filesystem>
@@ -15,7 +15,9 @@
 #include "base/text.h"
 #include "graph/autodiff.h"
 #include "graph/bind.h"
+#include "graph/definitions.h"
 #include "graph/lists.h"
+#include "graph/passes.h"
 #include "importer/import.h"
 #include "importer/tensor_file.h"
 #include "precision/op_list.h"
@@ -34,12 +36,57 @@ struct Seen {
   bool example = false;
   Flow flow = Flow::none;
   std::set<std::string> core;
+  bool twice = true;  // no example is in the way of a second derivative
 };
 
 bool all_zero(const Builder& b, ValueId v) {
   if (b.is_constant(v, 0)) return true;
   const NodeId p = b.value(v).producer;
   return p && b.graph().node(p).op->name == "Expand" && b.is_constant(b.graph().node(p).in[0], 0);
+}
+
+std::vector<ValueId> leaves(const Graph& graph) {
+  std::vector<ValueId> out;
+  for (int32_t i = 0; i < graph.n_values(); ++i) {
+    const Value& v = graph.value(ValueId{i});
+    if ((v.kind == ValueKind::input || v.kind == ValueKind::param) && is_float(v.dtype)) out.push_back(ValueId{i});
+  }
+  return out;
+}
+
+// The source nodes that are in the way of a second derivative of the outputs "y".
+std::set<int> in_the_way(Graph graph) {
+  graph = expand_definitions(prune(graph), cpu_evaluator());
+  const std::vector<ValueId> wrt = leaves(graph);
+  {
+    Builder b(graph, cpu_evaluator());
+    Autodiff ad(b, wrt);
+    for (const Graph::Output& o : graph.outputs)
+      ad.seed(o.value, graph.add_input("d" + o.name, b.dtype(o.value), b.dims(o.value)));
+    std::vector<std::pair<NodeId, Error>> faults;
+    ad.run(&faults);
+    graph.outputs.clear();
+    for (size_t i = 0; i < wrt.size(); ++i) {
+      if (const ValueId d = ad.grad(wrt[i])) graph.outputs.push_back({cat("g", i), d});
+    }
+  }
+  graph = expand_definitions(std::move(graph), cpu_evaluator());
+  std::vector<ValueId> gradients;
+  for (const Graph::Output& o : graph.outputs) gradients.push_back(o.value);
+  std::set<int> out;
+  for (const NodeId n : gradient_blockers(graph, leaves(graph), gradients))
+    out.insert(graph.node(n).origin.source_node);
+  return out;
+}
+
+// The bound graph with the outputs that in_the_way() differentiates.
+Graph with_outputs(Graph graph, const SourceGraph& g, const Bound& bound) {
+  graph.outputs.clear();
+  for (const int v : g.outputs) {
+    const ValueId y = bound.values[static_cast<size_t>(v)];
+    if (y && is_float(graph.value(y).dtype)) graph.outputs.push_back({cat("y", v), y});
+  }
+  return graph;
 }
 
 // Binds a model of one node for the inputs' shapes and differentiates it.
@@ -51,11 +98,8 @@ void examine(const SourceGraph& g, const std::vector<std::pair<std::string, Dims
   for (const auto& [name, dims] : shapes) o.input_dims[name] = dims;
   const Bound bound = bind(g, ParamTable(g), o, b);
   seen.example = true;
-  std::vector<ValueId> wrt;
-  for (int32_t i = 0; i < graph.n_values(); ++i) {
-    const Value& v = graph.value(ValueId{i});
-    if ((v.kind == ValueKind::input || v.kind == ValueKind::param) && is_float(v.dtype)) wrt.push_back(ValueId{i});
-  }
+  const std::vector<ValueId> wrt = leaves(graph);
+  if (!in_the_way(with_outputs(graph, g, bound)).empty()) seen.twice = false;
   for (int32_t n = 0; n < graph.n_nodes(); ++n) seen.core.insert(graph.node(NodeId{n}).op->name);
   Autodiff ad(b, wrt);
   for (const int v : o.outputs) {
@@ -165,11 +209,8 @@ void look_inside(const SourceGraph& g, const std::vector<std::pair<std::string, 
   for (const auto& [name, dims] : shapes) o.input_dims[name] = dims;
   const Bound bound = bind(g, ParamTable(g), o, b);
   const int32_t nodes = graph.n_nodes();
-  std::vector<ValueId> wrt;
-  for (int32_t i = 0; i < graph.n_values(); ++i) {
-    const Value& v = graph.value(ValueId{i});
-    if ((v.kind == ValueKind::input || v.kind == ValueKind::param) && is_float(v.dtype)) wrt.push_back(ValueId{i});
-  }
+  const std::vector<ValueId> wrt = leaves(graph);
+  const std::set<int> blocking = in_the_way(with_outputs(graph, g, bound));
   Autodiff ad(b, wrt);
   for (const int v : o.outputs) {
     const ValueId y = bound.values[static_cast<size_t>(v)];
@@ -197,6 +238,7 @@ void look_inside(const SourceGraph& g, const std::vector<std::pair<std::string, 
       passes = passes || through(core.in, core.out, arrives);
     }
     if (passes) seen.flow = Flow::yes;
+    if (blocking.count(static_cast<int>(n))) seen.twice = false;
   }
 }
 
@@ -243,16 +285,18 @@ std::string document(const Table& seen) {
   std::map<std::pair<std::string, std::string>, std::set<int64_t>> versions;
   for (const OnnxOp* op : all_onnx_ops()) versions[{op->domain, op->name}].insert(op->since);
   const OpList o1 = load_op_list("O1");
-  std::set<std::string> with_gradient;
+  std::set<std::string> with_gradient, with_second;
   std::string rows;
   for (const auto& [key, since] : versions) {
     const auto& [domain, name] = key;
     const auto it = seen.find(domain + "::" + name);
     const bool example = it != seen.end() && it->second.example;
-    std::string gradient = "no example", core, kernel = "-", cuda_kernel = "-";
+    std::string gradient = "no example", second = "no example", core, kernel = "-", cuda_kernel = "-";
     if (example) {
       gradient = it->second.flow == Flow::yes ? "yes" : it->second.flow == Flow::zero ? "zero" : "-";
+      second = it->second.twice ? gradient : "no";
       if (it->second.flow == Flow::yes) with_gradient.insert(name);
+      if (it->second.flow == Flow::yes && it->second.twice) with_second.insert(name);
       std::vector<std::string> names(it->second.core.begin(), it->second.core.end());
       const auto on = [&](DeviceKind device) {
         const auto runs = [&](const std::string& n) { return core_op(n).view || find_kernel(device, n) != nullptr; };
@@ -266,8 +310,8 @@ std::string document(const Table& seen) {
     }
     std::vector<std::string> from;
     for (const int64_t v : since) from.push_back(cat(v, "+"));
-    rows += cat("| ", domain.empty() ? "" : domain + "::", name, " | ", join(from, ", "), " | ", gradient, " | ", core,
-                " | ", kernel, " | ", cuda_kernel, " | ", class_of(o1, domain, name), " |\n");
+    rows += cat("| ", domain.empty() ? "" : domain + "::", name, " | ", join(from, ", "), " | ", gradient, " | ",
+                second, " | ", core, " | ", kernel, " | ", cuda_kernel, " | ", class_of(o1, domain, name), " |\n");
   }
   const std::set<std::string> ort = ort_gradients();
   std::vector<std::string> missing;
@@ -280,7 +324,8 @@ std::string document(const Table& seen) {
       "compares.\n\n",
       versions.size(), " ONNX operators are lowered to ", all_core_ops().size(),
       " core operators; a gradient passes through ", with_gradient.size(),
-      " of them (integers, comparisons and steps such as Floor have none). Operators that are not listed but have a\n"
+      " of them (integers, comparisons and steps such as Floor have none), twice through ", with_second.size(),
+      ". Operators that are not listed but have a\n"
       "function body in the ONNX standard are computed by it.\n\n"
       "ONNX Runtime training 1.19.2, its last release, had gradients for ",
       ort.size(), " operators, ", ort.size() - missing.size(),
@@ -288,11 +333,12 @@ std::string document(const Table& seen) {
       ".\nAll of these are made by its graph builder and stand in no exported file.\n\n"
       "* versions: the opsets from which on a rule holds. gradient: found by differentiating an example; `-`: none is "
       "defined.\n"
+      "* second gradient: whether the gradient can be differentiated itself, as `grad --hvp` does.\n"
       "* core operators: what examples of it became; `folded`: nothing is left of it once shapes are known.\n"
       "* CUDA kernel: compiled for GPUs and tested in the emulator (docs/cuda.md).\n"
       "* class: in the op-list O1 (allow: 16 bit; infer, clear: follow their neighbours; deny: fp32).\n\n"
-      "| operator | versions | gradient | core operators | CPU kernel | CUDA kernel | class "
-      "|\n|---|---|---|---|---|---|---|\n",
+      "| operator | versions | gradient | second gradient | core operators | CPU kernel | CUDA kernel | class "
+      "|\n|---|---|---|---|---|---|---|---|\n",
       rows, kDifferences);
 }
 
