@@ -107,7 +107,7 @@ TEST_CASE("batches are the same for any number of threads, and other ones each e
   CHECK(evaluated->training_batch(Ints{4}, 0).inputs.at("x").to_doubles() ==
         evaluated->training_batch(Ints{4}, 1).inputs.at("x").to_doubles());
   CHECK(evaluated->batch(Ints{4}).labels.to_ints() == Ints{0});
-  const Split split = split_samples(*data, 0.5, 1);
+  const SampleSplit split = split_samples(*data, 0.5, 1);
   CHECK(data->labels_of(split.held_out).to_ints() == Ints{0, 0, 0, 1, 1, 1});
 }
 

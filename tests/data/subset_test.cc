@@ -40,7 +40,7 @@ TEST_CASE("a share is held out of every class, the same for a seed") {
   Ints labels;
   for (int i = 0; i < 100; ++i) labels.push_back(i < 80 ? 0 : i < 95 ? 1 : 2);
   const auto all = numbered(labels);
-  const Split s = split_samples(*all, 0.2, 7);
+  const SampleSplit s = split_samples(*all, 0.2, 7);
   CHECK(s.held_out.size() == 20);
   CHECK(s.train.size() == 80);
   std::set<int64_t> seen(s.train.begin(), s.train.end());
