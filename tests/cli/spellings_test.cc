@@ -99,5 +99,5 @@ TEST_CASE("spellings that carry a value of their own", "[cli]") {
   CHECK(train({"--eval-metric", "top1", "--val", "v"}).str("metric_for_best_model") == "accuracy");
   CHECK(train({"-vb", "7"}).integer("eval_batch_size") == 7);
   CHECK(mentions(train_refusal({"--label_smoothing", "1"}), {"--label_smoothing 1", "below 1"}));
-  CHECK(mentions(train_refusal({"--min-lr", "0"}), {"unknown flag --min-lr", "end at 0"}));
+  CHECK(mentions(train_refusal({"--min-lr", "0"}), {"unknown flag --min-lr", "cosine_with_min_lr"}));
 }
