@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "importer/half.h"
 #include "importer/patch.h"
+#include "importer/prepend.h"
 #include "importer/quantized_weights.h"
 #include "importer/tensor.h"
 
@@ -242,6 +243,7 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
   append_added(proto, doc, graph, values);
   if (options.inference_form) use_running_statistics(proto, report.notes);
   set_metadata(proto, options.metadata);
+  if (options.raw_rows) prepend_raw_rows(proto, *options.raw_rows);
   const bool outside = !patched.external.empty(), low = options.precision != "fp32";
   if (low) store_in_16_bits(patched, half_options(doc, graph, options), report.notes);
   const int64_t size = static_cast<int64_t>(proto.ByteSizeLong());

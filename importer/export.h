@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "importer/import.h"
+#include "importer/raw_rows.h"
 
 namespace amp {
 
@@ -25,7 +27,8 @@ struct ExportOptions {
   std::map<std::string, std::string> metadata;  // metadata_props to set; to take away where empty
   bool inference_form =
       false;  // BatchNormalization in training form becomes inference form: what was trained, was trained for that
-  int64_t inline_limit = INT32_MAX;  // a larger file keeps its tensors in "<path>.data"
+  std::optional<RawRows> raw_rows = {};  // in front of the model; for fp32
+  int64_t inline_limit = INT32_MAX;      // a larger file keeps its tensors in "<path>.data"
 };
 
 struct ExportReport {

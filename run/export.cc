@@ -5,6 +5,7 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "run/export_record.h"
+#include "run/raw_rows.h"
 #include "run/weights.h"
 
 namespace amp {
@@ -98,6 +99,7 @@ void export_file(const RunSpec& spec, const std::string& out, const Log& log) {
     for (const Decision& d : choose_low_plan(spec, Job::write, model.graph, log).nodes)
       e.compute.push_back(dtype_of(d.compute));
   }
+  if (spec.export_raw_rows) e.raw_rows = raw_rows_of(model, log);
   for (const std::string& note : export_model(*model.doc, model.graph, {}, e, out).notes) log.note(note);
 }
 

@@ -209,6 +209,19 @@ std::shared_ptr<const Features> learn_features(const RunSpec& spec, const Featur
   return std::make_shared<const Features>(std::move(out));
 }
 
+void require_outputs(const SourceGraph& g, const Losses& losses, const std::vector<std::string>& classes) {
+  for (const LossSpec& s : losses.parts) {
+    const SourceValue& v = g.values[static_cast<size_t>(g.find(s.values().front()))];
+    const bool one = v.rank_known && v.dims.size() == 2 && v.dims[1].value == 1;
+    if (!one || classes.empty() || !s.kind.starts_with("cross_entropy")) continue;
+    fail(Exit::usage, "E_NUM_LABELS",
+         cat("the target has ", classes.size(), " classes, the model's output '", printable(v.name), "' is one number"),
+         classes.size() == 2
+             ? "--loss bce_logits takes it as yes or no; --task regression as a number"
+             : cat("--num_labels ", classes.size(), " gives it as many; --task regression takes a number"));
+  }
+}
+
 std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const SourceGraph& graph,
                                               const DataNeeds& needs) {
   Features features = *needs.features;

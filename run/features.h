@@ -12,6 +12,7 @@
 #include "graph/source.h"
 #include "run/data.h"
 #include "run/spec.h"
+#include "trainer/losses.h"
 
 namespace amp {
 
@@ -34,6 +35,9 @@ std::vector<std::string> feature_classes(const RunSpec& spec, const FeatureTable
 // E_CATEGORIES for more codes than the table has rows that the model looks them up in.
 std::shared_ptr<const Features> learn_features(const RunSpec& spec, const FeatureTable& table, const SourceGraph& graph,
                                                const DataNeeds& needs, const Log& log);
+
+// E_NUM_LABELS for classes that one output cannot tell apart by cross-entropy.
+void require_outputs(const SourceGraph& graph, const Losses& losses, const std::vector<std::string>& classes);
 
 // needs: features, task, classes, labelled, inputs. name: of the file, in notes.
 std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const SourceGraph& graph,

@@ -29,6 +29,9 @@ DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   f.task = asked_task(spec);
   if (kind == DataKind::tensors) return f;  // outputs are trained as they are
   if (f.task == Task::none) f.task = task_from_name(spec.head);
+  if (names_features(spec) && !spec.text_columns->empty())
+    fail(Exit::usage, "E_USAGE", "--text_columns names texts, and --target or --categorical a table of features",
+         "name the label of texts with --label_column");
   if (f.features) {
     auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.train, nullptr, log));
     spec = with_columns(spec, *table, log);
@@ -67,6 +70,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
     needs.features = run.features = learn_features(spec, *table, g, needs, run.host.log);
     needs.table = std::move(table);
     objective.target = run.features->target_transform;
+    require_outputs(g, objective.losses, needs.classes);
   }
   run.data.text = run.facts.text;
   run.data.train = limited(open_dataset(spec, spec.train, g, needs, spec.batch_size), spec.limit_train);

@@ -138,6 +138,7 @@ struct RunSpec {
   bool overwrite = false;
   int64_t logging_steps = 50;
   Text export_precision = "fp32", export_weights = "last", lora_export = "merge";
+  bool export_raw_rows = false;  // of a table: nodes in front of the model
   bool verify_export = true;
 
   // Running

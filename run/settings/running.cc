@@ -63,6 +63,9 @@ std::vector<Setting> export_settings() {
           .read_by(kExport)
           .also({OtherName("load_best_model_at_end", "best", "last")})
           .may_change(),
+      setting("export_raw_rows", &RunSpec::export_raw_rows,
+              "Of a model of tables: nodes in front that take a table's cells as they are (export).")
+          .read_by(jobs(Job::write)),
       setting("lora_export", &RunSpec::lora_export,
               "Adapters in model.onnx: added into the weights, or nodes of their own.")
           .one_of({"merge", "keep"})

@@ -1,8 +1,10 @@
 // Tables of features through the verbs: predictions as onnxruntime makes them on pandas' and scikit-learn's features
 // (tests/data/predict/table/make_table_golden.py); from CSV files to an exported model and back.
 #include <catch2/catch_all.hpp>
+#include <cmath>
 
 #include "base/npz.h"
+#include "data/table.h"
 #include "tests/importer/models.h"
 #include "tests/support.h"
 #include "tests/tools/verb_run.h"
@@ -183,4 +185,87 @@ TEST_CASE("tables that do not fit the model or the flags are refused", "[tables]
   write_bytes(f / "t.csv", bytes_of(tables("sales.csv")) + "1,2015-06-30,Berlin,1,3.5,100,\n");
   refused(5, "E_DATA_LABEL", "t.csv:62:31: no value in the target column 'Sales'",
           training(f / "run", with(kColumns, {"--task", "regression"}), f / "t.csv"));
+}
+
+TEST_CASE("a model of tables is exported so that it takes raw rows", "[tables]") {
+  const TempDir f;
+  // Numbers alone, and the indicator of what is missing: computed here too. A target of logarithms comes back.
+  const std::string model = save(f, test::parse(R"(
+    <ir_version: 8, opset_import: ["" : 17]>
+    net (float[N,3] x) => (float[N,1] y)
+    <float[3,4] w0 = {0.1,-0.2,0.3,0.4, 0.5,0.6,-0.7,0.8, 0.9,0.1,0.2,0.3}, float[4] b0 = {0.1,0.2,0.3,0.4},
+     float[4,1] w1 = {1,1,1,-1}, float[1] b1 = {8}>
+    { h = Gemm (x, w0, b0)  r = Relu (h)  y = Gemm (r, w1, b1) })"));
+  must_run({model, "--train", tables("sales.csv"), "--continuous", "Visitors,Temperature", "--target", "Sales",
+            "--target_transform", "log1p", "--max_steps", "5", "--output_dir", f / "run", "--device", "cpu",
+            "--quiet"});
+  must_run({"export", f / "run", "--out", f / "raw.onnx", "--export_raw_rows", "--quiet"});
+  must_run({"predict", f / "run", "--inputs", tables("new.csv"), "--out", f / "p.npz", "--device", "cpu", "--quiet"});
+  const Table t = Table::read(tables("new.csv"));
+  std::vector<NamedTensor> raw;
+  for (const std::string name : {"Visitors", "Temperature"}) {
+    std::vector<double> x;
+    for (int64_t r = 0; r < t.rows(); ++r)
+      x.push_back(t.text(r, t.column(name)).empty() ? std::nan("") : std::stod(std::string(t.text(r, t.column(name)))));
+    raw.push_back({name, HostTensor::of<double>({t.rows(), 1}, x)});
+  }
+  write_npz(f / "rows.npz", raw);
+  must_run({"predict", f / "raw.onnx", "--inputs", f / "rows.npz", "--out", f / "o.npz", "--device", "cpu", "--quiet"});
+  const std::vector<double> want = read_npz(f / "p.npz").at(0).tensor.to_doubles();
+  const std::vector<double> got = read_npz(f / "o.npz").at(0).tensor.to_doubles();
+  REQUIRE(got.size() == want.size());
+  // e^x - 1 in fp32 after the network's own rounding.
+  for (size_t r = 0; r < got.size(); ++r) CHECK(got[r] == Approx(want[r]).epsilon(1e-5));
+
+  // Categories are texts.
+  must_run({"export", made("model.onnx"), "--out", f / "texts.onnx", "--export_raw_rows", "--quiet"});
+  onnx::ModelProto m;
+  REQUIRE(m.ParseFromString(bytes_of(f / "texts.onnx")));
+  std::vector<std::string> inputs;
+  for (const auto& i : m.graph().input()) inputs.push_back(i.name());
+  CHECK(inputs == Words{"Store", "State", "Promo", "Kind", "Month", "Dayofweek", "Temperature", "Visitors", "Distance",
+                        "Elapsed"});
+  CHECK(m.graph().input(0).type().tensor_type().elem_type() == onnx::TensorProto::STRING);
+  const onnx::NodeProto& store = m.graph().node(0);
+  CHECK(store.op_type() == "LabelEncoder");
+  std::string keys;
+  for (const auto& a : store.attribute()) {
+    for (const std::string& k : a.strings()) keys += k + ";";
+  }
+  CHECK(keys == ";1;2;3;10;12;");
+  CHECK(m.graph().output(0).name() == "sales");
+  const Said none = run_verb({"export", model, "--out", f / "x.onnx", "--export_raw_rows", "--quiet"});
+  CHECK(none.id == "E_FEATURES");
+  const Said half = run_verb({"export", made("model.onnx"), "--out", f / "x.onnx", "--export_raw_rows",
+                              "--export_precision", "fp16", "--quiet"});
+  CHECK(half.id == "E_USAGE");
+}
+
+TEST_CASE("classes of a table are learnt, and one output is none of them", "[tables]") {
+  const TempDir f;
+  std::string rows = "kind,size,answer\n";
+  for (int i = 0; i < 60; ++i)
+    rows += std::string(1, "pqr"[i % 3]) + "," + std::to_string(i % 7) + "." + std::to_string(i % 10) + "," +
+            (i % 3 == 0 ? "yes" : "no") + "\n";
+  write_bytes(f / "t.csv", rows);
+  const auto net = [&](const std::string& width, const std::string& weights, const std::string& biases) {
+    return save(
+        f,
+        test::parse("<ir_version: 8, opset_import: [\"\" : 17]> net (int64[N] kind, float[N,1] x) => (float[N," +
+                    width + "] logits) <float[4,2] e = {0.1,0.2,0.3,-0.4,0.5,0.6,-0.7,0.8}, float[3," + width +
+                    "] w = {" + weights + "}, float[" + width + "] b = {" + biases +
+                    "}> { g = Gather (e, kind)  c = Concat <axis = 1> (g, x)  logits = Gemm (c, w, b) }"),
+        width + ".onnx");
+  };
+  const Words flags = {"--train", f / "t.csv", "--target", "answer",       "--categorical", "kind",   "--continuous",
+                       "size",    "--device",  "cpu",      "--output_dir", f / "run",       "--quiet"};
+  const Said one = run_verb(with({net("1", "0.1,0.2,0.3", "0")}, flags));
+  CHECK(one.id == "E_NUM_LABELS");
+  CHECK_THAT(one.hint, ContainsSubstring("--loss bce_logits"));
+  const Said mixed = run_verb(with({f / "1.onnx"}, with(flags, {"--text_columns", "kind"})));
+  CHECK(mixed.id == "E_USAGE");
+  must_run(with({net("2", "0.1,0.2,0.3,0.4,0.5,0.6", "0,0")},
+                with(flags, {"--epochs", "20", "--lr", "0.1", "--val_split", "0.2", "--require", "accuracy>=0.95"})));
+  must_run({"predict", f / "run", "--inputs", f / "t.csv", "--out", f / "p.jsonl", "--device", "cpu", "--quiet"});
+  CHECK(json_lines(f / "p.jsonl").at(3).at("predicted_label") == "yes");
 }
