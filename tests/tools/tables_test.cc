@@ -93,14 +93,14 @@ TEST_CASE("metrics of a transformed target are in its own units", "[tables]") {
 
 TEST_CASE("a table trains, resumes, exports, is evaluated and predicted by the run's folder", "[tables]") {
   const TempDir f;
-  const Words flags = with(kColumns, {"--target_transform", "log1p", "--val_split", "0.2", "--save_steps", "5"});
+  const Words flags = with(kColumns, {"--target_transform", "log1p", "--val_split", "0.2", "--save_steps", "5",
+                                      "--lr_scheduler", "constant"});
   const Said said = must_run(training(f / "run", with(flags, {"--max_steps", "10"})));
   CHECK_THAT(said.err,
              ContainsSubstring(
                  "input 'x_cont' takes 6: Temperature, Visitors, Distance, Elapsed, Temperature_na, Distance_na"));
   CHECK_THAT(said.err, ContainsSubstring("input 'x_cat' takes 6: Store (6 codes), State (5 codes)"));
   CHECK_THAT(said.err, ContainsSubstring("target Sales as log1p, reported in its own units"));
-  must_run(training(f / "parts", with(flags, {"--max_steps", "5", "--quiet"})));
   const json run = json::parse(bytes_of(f / "run/run.json"));
   CHECK(run.at("final_metrics").at("rmspe").get<double>() > 0);
   must_run({"export", f / "run", "--out", f / "again.onnx", "--quiet"});
@@ -108,9 +108,18 @@ TEST_CASE("a table trains, resumes, exports, is evaluated and predicted by the r
   fs::copy_file(tables("new.csv"), f / "t.csv");  // the joined file is where it was when the run began
   must_run({"predict", f / "run", "--inputs", f / "t.csv", "--out", f / "p.npz", "--device", "cpu", "--quiet"});
   CHECK(read_npz(f / "p.npz").at(0).tensor.dims() == Dims{12});
-  // The same settings and data: the same file, whatever its folder is called.
-  must_run(training(f / "other", with(flags, {"--max_steps", "10", "--quiet"})));
-  CHECK(bytes_of(f / "other/model.onnx") == bytes_of(f / "run/model.onnx"));
+  // Stopped and gone on with, it ends in the same file; with another second file it does not go on.
+  fs::copy_file(tables("store.csv"), f / "store.csv");
+  const auto part = [&](const Words& more) {
+    Words words = training(f / "parts", with(flags, with(more, {"--quiet"})));
+    words[4] = f / "store.csv:Store";
+    return run_verb(words);
+  };
+  CHECK(part({"--max_steps", "5"}).code == 0);
+  CHECK(part({"--max_steps", "10", "--resume", "auto"}).code == 0);
+  CHECK(bytes_of(f / "parts/model.onnx") == bytes_of(f / "run/model.onnx"));
+  write_bytes(f / "store.csv", bytes_of(tables("store.csv")) + "77,a,1\n");
+  CHECK(part({"--max_steps", "11", "--resume", "auto"}).code == 6);
 }
 
 TEST_CASE("what columns are is guessed, said, and overruled by flags", "[tables]") {
