@@ -62,6 +62,8 @@ case "$what" in
     check build
     build sanitize build-sanitize --target tests_guard
     check build-sanitize -L sanitize -L guard
-    exec tests/summary.py build build-sanitize
+    build threads build-threads --target tests_guard
+    check build-threads -L threads -L guard
+    exec tests/summary.py build build-sanitize build-threads
     ;;
 esac
