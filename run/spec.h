@@ -119,6 +119,7 @@ struct RunSpec {
   double ema_decay = 0;
   double epochs = 3;
   int64_t max_steps = -1;
+  double max_minutes = 0;  // 0: no limit
   int64_t batch_size = 8, gradient_accumulation_steps = 1;
   Text lr_scheduler = "linear";
   Text lr_scheduler_kwargs;  // "key=value,..."

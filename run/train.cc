@@ -86,7 +86,7 @@ bool run_steps(Training& t) {
   if (!t.report.result.stopped && !stop.requested()) return true;
   t.report.stopped = true;
   t.report.signal = stop.signal();
-  t.report.signal_name = stop.name();
+  t.report.signal_name = stop.requested() ? stop.name() : "--max_minutes";
   if (t.report.saved) write_report(t, t.work(), false);
   return false;
 }

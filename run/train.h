@@ -12,8 +12,8 @@ struct TrainReport {
   TrainResult result;  // its last evaluation: of model.onnx
   RunFacts facts;
   std::string model;                    // the exported file; empty when it was stopped before
-  bool stopped = false, saved = false;  // by a signal; a checkpoint holds all that was done
-  int signal = 0;
+  bool stopped = false, saved = false;  // by a signal or --max_minutes; a checkpoint holds all that was done
+  int signal = 0;                       // 0: none, --max_minutes were over
   std::string signal_name;
 };
 

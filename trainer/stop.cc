@@ -71,7 +71,11 @@ struct Line {
 };
 
 const char* signal_word(int number) {
-  return number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : number == SIGHUP ? "SIGHUP" : "a signal";
+  return number == 0         ? "--max_minutes"
+         : number == SIGINT  ? "SIGINT"
+         : number == SIGTERM ? "SIGTERM"
+         : number == SIGHUP  ? "SIGHUP"
+                             : "a signal";
 }
 }  // namespace
 

@@ -45,7 +45,8 @@ class ImmediateStop {
   static void durable();
 };
 
-// What a process that is stopped by a signal says: "error: stopped by SIGINT ...", then the JSON line.
+// What a process that is stopped by a signal says: "error: stopped by SIGINT ...", then the JSON line. Signal 0 is
+// --max_minutes.
 void say_stopped(int signal, bool durable);  // async-signal-safe
 int stopped_exit(int signal, bool durable);
 

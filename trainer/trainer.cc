@@ -30,7 +30,8 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
       stop_(stop),
       config_(std::move(config)),
       engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.objective.losses, config_.max_steps),
-      skips_(config_.scale, false) {
+      skips_(config_.scale, false),
+      began_(now()) {
   if (Plateau::asked(config_.schedule)) plateau_.emplace(config_.schedule, lower_is_better(config_.best_metric));
 }
 
@@ -137,7 +138,7 @@ TrainResult Trainer::run() {
       eval_due = val_ && (epoch_end || (config_.eval_steps > 0 && step_ % config_.eval_steps == 0));
     }
     const bool save_due = epoch_end || (config_.save_steps > 0 && step_ % config_.save_steps == 0);
-    bool asked_to_stop = stop_.requested();
+    bool asked_to_stop = stop_.requested() || out_of_time();
     // Whoever looks at the weights waits for all steps that were asked for.
     take_steps(eval_due || save_due || asked_to_stop, result, clock, log);
     bool better = false;
@@ -184,6 +185,11 @@ void Trainer::finish(TrainResult& result) const {
 bool Trainer::out_of_patience() const {
   return !evaluation_due_ && config_.early_stopping_patience > 0 &&
          evals_since_best_ >= config_.early_stopping_patience;
+}
+
+// Asked once a step is under way, and by no evaluation: however short the time, a run that is resumed gets on.
+bool Trainer::out_of_time() const {
+  return config_.max_seconds > 0 && step_ < config_.max_steps && now() - began_ >= config_.max_seconds;
 }
 
 bool Trainer::ended_early() const {

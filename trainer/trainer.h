@@ -32,7 +32,8 @@ struct TrainerConfig {
   ScheduleConfig schedule;
   LossScaleConfig scale;
   SamplerOptions sampler;
-  int64_t max_steps = 0;  // attempted steps
+  int64_t max_steps = 0;   // attempted steps
+  double max_seconds = 0;  // of this process's training, evaluations included; 0: no limit
   int64_t eval_batch_size = 32;
   int64_t eval_steps = 0, save_steps = 0;  // 0: at the end of each epoch
   int64_t save_total_limit = 2;
@@ -49,7 +50,7 @@ struct TrainerConfig {
 };
 
 struct TrainResult {
-  bool stopped = false;  // by a signal
+  bool stopped = false;  // by a signal, or after max_seconds
   bool saved = false;    // a checkpoint holds all that was done
   int64_t steps = 0, applied = 0, skipped = 0;
   int64_t best_step = -1;
@@ -85,6 +86,7 @@ class Trainer {
   void save(const SamplerState& next);
   bool out_of_patience() const;  // early stopping
   bool ended_early() const;      // so, before it was resumed
+  bool out_of_time() const;      // with steps left
   [[noreturn]] void diverged(const StepResult& last, const LoadedWindow& window);
 
   Session& session_;
@@ -94,6 +96,7 @@ class Trainer {
   TrainerConfig config_;
   StepEngine engine_;
   SkipWatch skips_;
+  double began_;  // seconds
   std::optional<Plateau> plateau_;
   std::deque<LoadedWindow> pending_;  // asked for and not yet told of
   int64_t per_epoch_ = 1, first_step_ = 0;

@@ -79,6 +79,13 @@ std::vector<Setting> schedule_settings() {
           .at_least(-1)
           .read_by(kTrain)
           .may_change(),
+      setting(
+          "max_minutes", &RunSpec::max_minutes,
+          "Stop after so many minutes of training as on a signal: with a checkpoint and exit 75, for --resume auto; "
+          "0: never.")
+          .at_least(0)
+          .read_by(kTrain)
+          .may_change(),
       setting("batch_size", &RunSpec::batch_size, "Rows of a micro-batch.")
           .at_least(1)
           .read_by(kFeed)

@@ -235,6 +235,21 @@ TEST_CASE("a replacing run that was stopped goes on aside, and takes the place a
   CHECK_FALSE(stdfs::exists(dir + "/.new-run"));
 }
 
+TEST_CASE("a run out of --max_minutes leaves a checkpoint, and goes on", "[folder]") {
+  const TempDir f;
+  const std::string dir = f / "run";
+  const Said s = run_verb(lenet(dir, {"--max_steps", "3", "--max_minutes", "1e-6"}));
+  CHECK(s.code == 75);
+  CHECK_THAT(s.err, ContainsSubstring("stopped by --max_minutes after step 1"));
+  CHECK(list_checkpoints(dir + "/checkpoints") == std::vector<int64_t>{1});
+  CHECK_FALSE(stdfs::exists(dir + "/model.onnx"));
+  CHECK(json::parse(bytes_of(dir + "/run.json"))["config"]["max_minutes"] == 1e-6);
+  must_run(lenet(dir, {"--max_steps", "3", "--max_minutes", "60", "--resume", "auto"}));
+  CHECK(json_lines(dir + "/metrics.jsonl").size() == 3);
+  const Error e = error_of([&] { must_run(lenet(f / "other", {"--max_minutes", "-1"})); });
+  CHECK_THAT(e.fact(), ContainsSubstring("at least 0"));
+}
+
 TEST_CASE("damaged checkpoints are named, and nothing starts afresh unasked", "[folder]") {
   const TempDir f;
   const std::string dir = f / "run";

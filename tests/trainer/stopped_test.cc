@@ -118,3 +118,20 @@ TEST_CASE("a run that is stopped within an evaluation resumes to the same bytes"
       CHECK(cut.file(cat("checkpoints/checkpoint-8/", name)) == whole.file(cat("checkpoints/checkpoint-8/", name)));
   }
 }
+
+TEST_CASE("a run out of time stops after its step, and gets on each time it is resumed, to the same bytes", "[stop]") {
+  const test::TempDir folder;
+  Job whole(folder / "whole"), cut(folder / "cut");
+  CHECK_FALSE(whole.run(0).stopped);
+  cut.config.max_seconds = 1e-9;
+  for (int step = 1; step < 8; ++step) {
+    const TrainResult r = cut.run(0, step > 1);
+    CHECK(r.stopped);
+    CHECK(r.saved);
+    CHECK(r.steps == step);
+  }
+  CHECK_FALSE(cut.run(0, true).stopped);  // no step is left to stop before
+  CHECK(cut.file("eval.jsonl") == whole.file("eval.jsonl"));
+  for (const char* name : {"state.safetensors", "manifest.json"})
+    CHECK(cut.file(cat("checkpoints/checkpoint-8/", name)) == whole.file(cat("checkpoints/checkpoint-8/", name)));
+}
