@@ -62,17 +62,41 @@ RuleSettings rule_settings(const std::string& rule, const std::map<std::string, 
 }
 
 int OptimizerConfig::moments() const { return moments_of(rule, settings); }
+bool OptimizerConfig::curved() const { return rule_curved(rule, settings); }
+int OptimizerConfig::spans() const { return moments() + (ema_decay > 0) + (lookahead > 0) + (sam_rho > 0) + curved(); }
+
+bool OptimizerConfig::evaluated_elsewhere() const {
+  bool yes = false;
+  with_element(rule, settings, [&]<class Element>(Element) { yes = kEvaluatedElsewhere<Element>; });
+  return yes;
+}
+
+bool OptimizerConfig::remembers() const {
+  bool yes = false;
+  with_element(rule, settings, [&]<class Element>(Element) { yes = kRemembers<Element>; });
+  return yes;
+}
+
+void move_to_evaluated(const OptimizerConfig& optimizer, float* params, const float* m, int64_t count) {
+  with_element(optimizer.rule, optimizer.settings, [&]<class Element>(Element) {
+    if constexpr (kEvaluatedElsewhere<Element>) {
+      for (int64_t i = 0; i < count; ++i) params[i] = Element::evaluated(optimizer.settings, params[i], m[i]);
+    }
+  });
+}
 
 // The comparisons are written so that NaN fails them.
 void OptimizerConfig::validate() const {
   const RuleSettings& s = settings;
   for (const RuleKey& k : rule_keys(rule)) {
     const double x = s.*k.value;
+    const std::string number = k.whole ? "a whole number" : "a number";
     const std::string range = k.truth             ? "true or false"
-                              : k.high < kNoLimit ? cat("a number in [", k.low, ", ", k.high, ")")
-                                                  : cat("a number >= ", k.low);
+                              : k.high < kNoLimit ? cat(number, " in [", k.low, ", ", k.high, k.closed ? "]" : ")")
+                                                  : cat(number, " >= ", k.low);
     const std::string flag = k.flag.empty() ? cat("optim_args ", k.name) : std::string(k.flag);
-    require(k.truth ? x == 0 || x == 1 : x >= k.low && x < k.high, flag.c_str(), x, range.c_str());
+    const bool within = x >= k.low && (x < k.high || (k.closed && x == k.high)) && (!k.whole || x == std::floor(x));
+    require(k.truth ? x == 0 || x == 1 : within, flag.c_str(), x, range.c_str());
   }
   require(!s.nesterov || (rule != "sgd" && rule != "lars") || s.momentum > 0, "momentum", s.momentum,
           "a number above 0: --nesterov needs it");
@@ -80,6 +104,13 @@ void OptimizerConfig::validate() const {
   require(weight_decay >= 0 && std::isfinite(weight_decay), "weight_decay", weight_decay, "a number >= 0");
   require(max_grad_norm >= 0, "max_grad_norm", max_grad_norm, "a number >= 0 (0: no clipping)");
   require(ema_decay >= 0 && ema_decay < 1, "ema_decay", ema_decay, "a number in [0, 1) (0: no EMA)");
+  require(ema_decay == 0 || !evaluated_elsewhere(), "ema_decay", ema_decay,
+          cat("0: ", rule, " averages by itself").c_str());
+  require(lookahead >= 0, "lookahead", static_cast<double>(lookahead), "a number of steps, or 0 for none");
+  require(lookahead == 0 || !evaluated_elsewhere(), "lookahead", static_cast<double>(lookahead),
+          cat("0: ", rule, " averages by itself").c_str());
+  require(lookahead_alpha > 0 && lookahead_alpha <= 1, "lookahead_alpha", lookahead_alpha, "a number in (0, 1]");
+  require(sam_rho >= 0 && std::isfinite(sam_rho), "sam_rho", sam_rho, "a number >= 0 (0: none)");
 }
 
 }  // namespace amp

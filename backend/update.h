@@ -5,6 +5,7 @@
 //   begin(coefficients)   the window's loss sums are cleared; backward starts at scale * coefficient
 //   seed(i, input)        before each micro-batch
 //   add_term(i, sum)      after each micro-batch
+//   perturb(), restore()  SAM: the weights move up the gradients for a second pass, and back before apply()
 //   apply()               finite check and norm; then, unless something is not finite: unscale, clip, weights, moments,
 //                         EMA, 16-bit copies, running statistics; the loss scale moves either way
 //   take()                the oldest step not yet taken
@@ -43,10 +44,23 @@ struct OptimizerConfig {
   ClipMode clip_mode = ClipMode::norm2;
   double max_grad_norm = 0;  // 0: no clipping; in mode value the bound of an element
   double ema_decay = 0;      // 0: no EMA
+  // Lookahead (Zhang et al. 2019, arXiv:1907.08610): every so many steps slow weights take `lookahead_alpha` of the way
+  // to the weights, which go on from there. 0: none.
+  int64_t lookahead = 0;
+  double lookahead_alpha = 0.5;
+  double sam_rho = 0;  // sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412); 0: none
 
   void validate() const;  // usage error naming the flag and its range
   int moments() const;    // spans of state that the rule keeps
+  int spans() const;      // as large as the trained weights: moments, averages, copies of weights, the estimate
+  bool curved() const;    // the rule needs an estimate of the Hessian's diagonal
+  bool evaluated_elsewhere() const;  // than at the weights that train
+  bool remembers() const;            // facts of its own, from step to step
 };
+
+// The weights that are evaluated and exported of a rule that has others than it trains: in place, from its first
+// moment, which is the weights' neighbour element by element.
+void move_to_evaluated(const OptimizerConfig& optimizer, float* params, const float* m, int64_t count);
 
 // Elements of the parameters' span that train, with what is particular to them.
 struct UpdateSpan {
@@ -54,6 +68,7 @@ struct UpdateSpan {
   std::optional<double> weight_decay;  // in the place of the optimizer's
   double lr_factor = 1;                // times the schedule's rate
   int slot = -1;
+  int64_t kernel = 1;  // elements of a convolution's kernel, which lie side by side
 };
 
 struct UpdateSpec {
@@ -64,7 +79,8 @@ struct UpdateSpec {
   std::vector<UpdateSpan> spans;      // of the elements below, which train
   float* params = nullptr;            // on the device, as all pointers here
   float* grads = nullptr;
-  int64_t elements = 0;  // of params, moments and EMA that train, gaps (zeros) included
+  float* curvature = nullptr;  // of a rule that needs it: the estimate of the Hessian's diagonal
+  int64_t elements = 0;        // of params, moments and EMA that train, gaps (zeros) included
 
   struct Statistic {
     float* committed = nullptr;
@@ -86,6 +102,8 @@ struct UpdateState {
   double lr = 0;
   double lr_scale = 1;            // of the rates that follow
   double facts[kRuleFacts] = {};  // Element::once
+  double ascent = 0;              // SAM's: of the unscaled gradients
+  int32_t ascent_found_inf = 0;
   int32_t found_inf = 0;
   double terms[kMaxLossTerms] = {};  // sums over the window
   int64_t index_flag = 0;            // not 0: an index was out of bounds; whoever takes the step is told by an error
@@ -103,6 +121,10 @@ class DeviceUpdate : public LossTerms {
  public:
   virtual void set_copies(const std::vector<ParamCache::Copy>& copies) = 0;  // when Programs have been added
   virtual void begin(const std::vector<double>& coefficients) = 0;
+  // New H v of a window have been added up in UpdateSpec::curvature.
+  virtual void average_curvature() = 0;
+  virtual void perturb() = 0;
+  virtual void restore() = 0;
   virtual void apply() = 0;
   virtual std::optional<UpdateState> take(bool wait) = 0;  // empty: none is there (yet)
   virtual int64_t pending() const = 0;                     // applied and not taken
@@ -110,8 +132,9 @@ class DeviceUpdate : public LossTerms {
   // All that a checkpoint keeps; each waits for the device.
   virtual UpdateState state() = 0;
   virtual void set_state(const ScaleState& scale, int64_t applied) = 0;
-  virtual void set_lr_scale(double scale) = 0;  // the schedule's rates are multiplied by it
-  enum class Moment : uint8_t { m, v, u, ema };
+  virtual void set_facts(const double (&facts)[kRuleFacts]) = 0;  // of a rule that remembers
+  virtual void set_lr_scale(double scale) = 0;                    // the schedule's rates are multiplied by it
+  enum class Moment : uint8_t { m, v, u, ema, slow };
   virtual std::optional<Tensor> moment(Moment which) = 0;  // (elements), on the device; empty when not kept
 };
 

@@ -26,6 +26,18 @@
 //
 // A pass over the tensor sums the squares of both terms before any element moves; the scalars that measure() is given
 // are those of norms 0.
+//
+// A rule of the second order (AdaHessian) says so by `curved`: move() takes a last T h, the estimate of the Hessian's
+// diagonal at the element, made at the steps t with (t - 1) % hessian_interval == 0 (trainer/curvature.h).
+//
+//     static constexpr bool curved = true;
+//     template <class T> HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v, T h);
+//
+// A rule whose weights of a step depend on the steps before (Schedule-Free) has once() with the schedule's rate; its
+// facts are kept from step to step and in checkpoints. One that is evaluated elsewhere than where it trains says where.
+//
+//     HD static void once(const RuleSettings&, int64_t t, double lr, double (&facts)[kRuleFacts]);
+//     template <class T> static T evaluated(const RuleSettings&, T p, T m);
 #pragma once
 
 #include <array>
@@ -39,7 +51,7 @@
 
 namespace amp {
 
-constexpr int kRuleFacts = 4;
+constexpr int kRuleFacts = 5;
 constexpr int kRuleNorms = 2;
 
 // What the rules may be set to; each reads what its keys name.
@@ -52,17 +64,22 @@ struct RuleSettings {
   double lr_decay = 0, initial_accumulator = 0;                  // adagrad
   double amsgrad = 0, centered = 0;                              // truth values: 0 or 1
   double trust_coeff = 0.001, trust_clip = 0, always_adapt = 0;  // lars, lamb; the last two are truth values
+  double hessian_power = 1, rho = 0.01;                          // adahessian; sophia_h
+  double hessian_interval = 1;                                   // steps from one estimate to the next
+  double average_kernels = 0, gaussian = 0;                      // truth values: of the estimate
+  double weight_lr_power = 2, r = 0;                             // schedule_free
 };
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-// A setting of a rule, as --optim_args names it: in [low, high).
+// A setting of a rule, as --optim_args names it: in [low, high), or [low, high] where it is closed.
 struct RuleKey {
   std::string_view name;
   double RuleSettings::*value;
   double initial, low, high;
   std::string_view flag = {};  // a flag of its own that sets it too
   bool truth = false;          // 0 or 1
+  bool closed = false, whole = false;
 };
 
 constexpr RuleKey truth_key(std::string_view name, double RuleSettings::*value) {
@@ -93,9 +110,32 @@ constexpr bool kMeasures = requires {
   Element::measures;
 };
 
+template <class Element>
+constexpr bool kCurved = requires {
+  Element::curved;
+};
+
+// Whether a step's facts follow from those of the step before.
+template <class Element>
+constexpr bool kRemembers = requires(const RuleSettings& s, double (&facts)[kRuleFacts]) {
+  Element::once(s, int64_t{1}, 0.0, facts);
+};
+
+template <class Element>
+HD inline void rule_once(const RuleSettings& s, int64_t t, [[maybe_unused]] double lr, double (&facts)[kRuleFacts]) {
+  if constexpr (kRemembers<Element>) {
+    Element::once(s, t, lr, facts);
+  } else {
+    Element::once(s, t, facts);
+  }
+}
+
 template <class Element, class T>
-AMP_INLINE HD inline T move_element(const typename Element::template Scalars<T>& c, T p, T g, T& m, T& v, T& u) {
-  if constexpr (Element::moments > 2) {
+AMP_INLINE HD inline T move_element(const typename Element::template Scalars<T>& c, T p, T g, T& m, T& v, T& u,
+                                    [[maybe_unused]] T h) {
+  if constexpr (kCurved<Element>) {
+    return Element::template move<T>(c, p, g, m, v, h);
+  } else if constexpr (Element::moments > 2) {
     return Element::template move<T>(c, p, g, m, v, u);
   } else {
     return Element::template move<T>(c, p, g, m, v);
@@ -112,6 +152,17 @@ struct RuleOf {
     f(Element{});
   }
 };
+
+// SAM's: of the unscaled gradients, whose 2-norm it is given.
+HD inline double sam_ascent(double rho, double norm) { return rho / (norm + 1e-12); }
+
+// AdaHessian's spatial averaging: the mean magnitude of an estimate over a convolution's kernel, in its place.
+template <class T>
+HD inline void average_kernel(T* h, int64_t n) {
+  T sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += h[i] < 0 ? -h[i] : h[i];
+  for (int64_t i = 0; i < n; ++i) h[i] = sum / static_cast<T>(n);
+}
 
 // from + weight (to - from) as torch.lerp computes it: exact at both ends.
 template <class T>

@@ -7,6 +7,7 @@
 
 #include "backend/rules/adadelta.h"
 #include "backend/rules/adagrad.h"
+#include "backend/rules/adahessian.h"
 #include "backend/rules/adam.h"
 #include "backend/rules/adamax.h"
 #include "backend/rules/lamb.h"
@@ -15,13 +16,15 @@
 #include "backend/rules/nadam.h"
 #include "backend/rules/radam.h"
 #include "backend/rules/rmsprop.h"
+#include "backend/rules/schedule_free.h"
 #include "backend/rules/sgd.h"
+#include "backend/rules/sophia.h"
 #include "base/error.h"
 
 namespace amp {
 
 using UpdateRules = std::tuple<Sgd, Adam, AdamW, Adamax, NAdam, NAdamW, RAdam, RAdamW, Adagrad, Adadelta, Rmsprop,
-                               RmspropTf, Lion, Lamb, Lars>;
+                               RmspropTf, Lion, Lamb, Lars, AdaHessian, SophiaH, ScheduleFreeAdamW>;
 
 // Calls f(Rule{}) with the rule of that name.
 template <class F>
@@ -41,12 +44,30 @@ inline int moments_of(std::string_view name, const RuleSettings& settings) {
   return n;
 }
 
+// f(Element{}) with the variant that the settings ask for.
+template <class F>
+void with_element(std::string_view name, const RuleSettings& settings, F&& f) {
+  with_update_rule(name, [&](auto rule) { rule.visit(settings, f); });
+}
+
 // Whether it needs norms of whole tensors.
 inline bool rule_measures(std::string_view name, const RuleSettings& settings) {
   bool yes = false;
-  with_update_rule(name,
-                   [&](auto rule) { rule.visit(settings, [&]<class Element>(Element) { yes = kMeasures<Element>; }); });
+  with_element(name, settings, [&]<class Element>(Element) { yes = kMeasures<Element>; });
   return yes;
 }
+
+// Whether it needs an estimate of the Hessian's diagonal.
+inline bool rule_curved(std::string_view name, const RuleSettings& settings) {
+  bool yes = false;
+  with_element(name, settings, [&]<class Element>(Element) { yes = kCurved<Element>; });
+  return yes;
+}
+
+// Whether it is evaluated elsewhere than where it trains.
+template <class Element>
+constexpr bool kEvaluatedElsewhere = requires(const RuleSettings& s) {
+  Element::evaluated(s, 0.0f, 0.0f);
+};
 
 }  // namespace amp

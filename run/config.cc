@@ -50,6 +50,9 @@ OptimizerConfig optimizer_config(const RunSpec& spec) {
   c.clip_mode = clip_mode_from_name(spec.clip_mode);
   c.max_grad_norm = spec.max_grad_norm;
   c.ema_decay = spec.ema_decay;
+  c.lookahead = spec.lookahead;
+  c.lookahead_alpha = spec.lookahead_alpha;
+  c.sam_rho = spec.sam_rho;
   c.validate();
   return c;
 }

@@ -117,6 +117,9 @@ struct RunSpec {
   double max_grad_norm = 1;
   Text clip_mode = "norm";
   double ema_decay = 0;
+  int64_t lookahead = 0;  // steps; 0: none
+  double lookahead_alpha = 0.5;
+  double sam_rho = 0;  // 0: none
   double epochs = 3;
   int64_t max_steps = -1;
   double max_minutes = 0;  // 0: no limit

@@ -105,6 +105,9 @@ void choose_weights(Training& t) {
     for (const Chunk& c : t.session->layout().chunks()) {
       if (!c.frozen) std::copy_n(ema.as<float>() + c.offset, c.numel, params.as_mutable<float>() + c.offset);
     }
+  } else if (const HostTensor evaluated = t.trainer->evaluated()) {
+    t.session->set_params(evaluated);  // where it was evaluated: what is known of it holds
+    return;
   } else {
     return;
   }

@@ -31,7 +31,8 @@ std::vector<UpdateSpan> update_spans(const FlatLayout& layout) {
   std::vector<UpdateSpan> out;
   for (size_t i = 0; i < layout.chunks().size(); ++i) {
     const Chunk& c = layout.chunks()[i];
-    if (!c.frozen) out.push_back({c.offset, c.numel, c.weight_decay, c.lr_factor, static_cast<int>(i)});
+    const int64_t kernel = c.dims.size() == 4 ? c.dims[2] * c.dims[3] : 1;
+    if (!c.frozen) out.push_back({c.offset, c.numel, c.weight_decay, c.lr_factor, static_cast<int>(i), kernel});
   }
   return out;
 }

@@ -71,7 +71,7 @@ void GraphCompiler::build_losses(const Losses& losses, const Tensors& batch, con
 }
 
 std::vector<DType> GraphCompiler::plan_of(GraphForm form) const {
-  return form == GraphForm::eval_full || form == GraphForm::hessian ? std::vector<DType>{} : options_.compute;
+  return form == GraphForm::eval_full || differentiates_twice(form) ? std::vector<DType>{} : options_.compute;
 }
 
 std::shared_ptr<Graph> GraphCompiler::compose(const GraphRequest& r) const {
@@ -103,11 +103,11 @@ std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, Graph
   const std::vector<DType> plan = plan_of(form);
   if (traits_.merges_qkv) *graph = merge_qkv(*graph, plan, evaluator);
   if (!plan.empty()) *graph = apply_precision(*graph, plan, options_.low, evaluator);
-  if (form == GraphForm::hessian) {
+  if (differentiates_twice(form)) {
     *graph = expand_definitions(std::move(*graph), evaluator);
     differentiate(*graph);
     *graph = expand_definitions(std::move(*graph), evaluator);
-    differentiate_again(*graph);
+    differentiate_again(*graph, form == GraphForm::diagonal);
   }
   if (form == GraphForm::train) differentiate(*graph);
   if (differentiates(form)) *graph = absorb_casts(prune(*graph));
@@ -144,22 +144,25 @@ void GraphCompiler::differentiate(Graph& graph) const {
 }
 
 // The gradient of <gradients, v>: backward starts at v from the gradients.
-void GraphCompiler::differentiate_again(Graph& graph) const {
+void GraphCompiler::differentiate_again(Graph& graph, bool times_direction) const {
   const std::vector<ValueId> wrt = trainable(graph);
   require_second_gradients(graph, wrt, source_);
   Builder b(graph, cpu_evaluator());
   Autodiff ad(b, wrt);
+  std::map<int, ValueId> directions, products;
   for (const auto& p : graph.param_grads) {
     const Value g = graph.value(p.value);
-    ad.seed(p.value, graph.add_input(direction_input(p.slot), g.dtype, g.dims));
+    const ValueId v = graph.add_input(direction_input(p.slot), g.dtype, g.dims);
+    directions[p.slot] = v;
+    ad.seed(p.value, v);
   }
   ad.run();
-  std::map<int, ValueId> products;
   for (const ValueId p : wrt) products[graph.value(p).slot] = ad.grad(p);
   for (auto& p : graph.param_grads) {
     const Value g = graph.value(p.value);
     const ValueId product = products.at(p.slot);
     p.value = product ? product : b.expand(b.scalar(0, g.dtype), g.dims);  // the loss is linear in it
+    if (times_direction) p.value = b.op("Mul", {p.value, directions.at(p.slot)});
   }
 }
 

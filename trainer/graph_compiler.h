@@ -24,10 +24,11 @@ struct GraphOptions {
 };
 
 // hessian: the training graph differentiated twice; in the place of each parameter's gradient stands its part of H v, H
-// the second derivatives of the losses times their seeds, v read from an input for every parameter. eval_full: without
-// the precision plan.
-enum class GraphForm : uint8_t { train, hessian, eval, eval_full };
-inline bool differentiates(GraphForm f) { return f == GraphForm::train || f == GraphForm::hessian; }
+// the second derivatives of the losses times their seeds, v read from an input for every parameter. diagonal: v times
+// H v, element by element. eval_full: without the precision plan.
+enum class GraphForm : uint8_t { train, hessian, diagonal, eval, eval_full };
+inline bool differentiates_twice(GraphForm f) { return f == GraphForm::hessian || f == GraphForm::diagonal; }
+inline bool differentiates(GraphForm f) { return f == GraphForm::train || differentiates_twice(f); }
 
 // Of the batch only names, types and shapes matter.
 struct GraphRequest {
@@ -47,7 +48,7 @@ class GraphCompiler {
   // Outputs: the values asked for under their names, "loss.I" for the sum of loss term I, running statistics.
   std::shared_ptr<Graph> compile(const GraphRequest& r) const { return finish(compose(r), r.form); }
   // Its two halves; between them padding may be removed. compose: the model bound, losses, composites. finish: the
-  // precision plan (hessian: none); in training an input "seed.I" for every loss term, and the parameters' gradients.
+  // precision plan (none if twice); in training an input "seed.I" for every loss term, and the parameters' gradients.
   std::shared_ptr<Graph> compose(const GraphRequest& r) const;
   std::shared_ptr<Graph> finish(std::shared_ptr<Graph> composed, GraphForm form) const;
   void fuse(Graph& graph) const;  // the last passes, with options.fusion
@@ -61,7 +62,7 @@ class GraphCompiler {
   void build_losses(const Losses& losses, const Tensors& batch, const Bound& bound, Builder& b) const;
   std::vector<ValueId> trainable(const Graph& graph) const;
   void differentiate(Graph& graph) const;
-  void differentiate_again(Graph& graph) const;
+  void differentiate_again(Graph& graph, bool times_direction) const;
   std::vector<DType> plan_of(GraphForm form) const;
 
   const SourceGraph& source_;

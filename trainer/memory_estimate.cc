@@ -3,6 +3,7 @@
 #include "backend/measuring_device.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "trainer/host_terms.h"
 #include "trainer/launch_window.h"
 
 namespace amp {
@@ -37,7 +38,12 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   o.device = &device;
   Session session(source, o);
   session.prepare(losses, batch);  // may free its programs again
-  run_micro(session, losses, batch, LossWindow(losses).seeds(1), accumulate);
+  const std::vector<double> seeds = LossWindow(losses).seeds(1);
+  if (c.curved()) {
+    HostTerms terms(device, seeds);
+    session.launch_diagonal(losses, batch, {}, terms, accumulate);
+  }
+  run_micro(session, losses, batch, seeds, accumulate);
   const int64_t wide = size_of(o.float_type);
   const FlatLayout& layout = session.layout();
   MemoryEstimate b;
@@ -45,7 +51,8 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   b.gradients = layout.trained_size() * wide;
   b.activations = session.activation_bytes();
   b.copies = device.memory_in_use() - b.parameters - b.gradients - b.activations;
-  b.moments = layout.trained_size() * 4 * (c.moments() + (c.ema_decay > 0));
+  if (c.curved()) b.copies -= layout.trained_size() * wide;  // counted among the moments
+  b.moments = layout.trained_size() * 4 * c.spans();
   b.batch = shapes_of(batch);
   const std::shared_ptr<const Graph> graph = session.train_graph(losses, batch);
   if (libraries) b.libraries = libraries(*graph);

@@ -11,7 +11,7 @@
 namespace amp {
 
 struct MemoryEstimate {
-  int64_t parameters = 0, gradients = 0, moments = 0, activations = 0;  // bytes; moments: with the EMA
+  int64_t parameters = 0, gradients = 0, moments = 0, activations = 0;  // bytes; moments: of an update, with averages
   int64_t copies = 0;                                                   // 16-bit copies of weights, constants
   int64_t libraries = 0;                                                // what they may ask for while it runs
   std::string batch;                                                    // shapes: "ids [32,128], label [32]"

@@ -59,6 +59,15 @@ void ParameterArena::need_grads() {
   if (!grads_) grads_ = in_phase("the gradients", [&] { return allocate(layout_.trained_size()); });
 }
 
+void ParameterArena::need_curvature() {
+  if (!curvature_) curvature_ = in_phase("the Hessian's diagonal", [&] { return allocate(layout_.trained_size()); });
+}
+
+void ParameterArena::zero_curvature() {
+  need_curvature();
+  device_.fill(curvature_.get(), 0, layout_.trained_size() * size_of(type_));
+}
+
 void ParameterArena::zero_grads() {
   need_grads();
   device_.fill(grads_.get(), 0, layout_.trained_size() * size_of(type_));
@@ -85,7 +94,7 @@ void ParameterArena::freeze_unreached() {
   const FlatLayout before = layout_;
   for (size_t i = 0; i < reached_.size(); ++i) layout_.chunks()[i].frozen |= !reached_[i];
   copies_ = ParamCache(device_);
-  grads_ = {};
+  grads_ = curvature_ = {};
   layout_.arrange();
   const DeviceMemory old = std::exchange(params_, in_phase("the weights", [&] { return allocate(layout_.size()); }));
   for (size_t i = 0; i < reached_.size(); ++i) {
@@ -96,6 +105,18 @@ void ParameterArena::freeze_unreached() {
 
 void ParameterArena::stage_statistics() {
   for (const auto& [slot, t] : staged_) device_.copy(t.data, weight(slot).data, t.bytes());
+}
+
+void ParameterArena::hold_statistics() {
+  for (const auto& [slot, t] : staged_) {
+    DeviceMemory& memory = held_[slot];
+    if (!memory) memory = allocate(t.numel());
+    device_.copy(memory.get(), t.data, t.bytes());
+  }
+}
+
+void ParameterArena::release_statistics() {
+  for (const auto& [slot, t] : staged_) device_.copy(t.data, held_.at(slot).get(), t.bytes());
 }
 
 int64_t ParameterArena::statistic_elements() const {
@@ -109,6 +130,7 @@ void ParameterArena::describe(UpdateSpec& spec) const {
   check(grads_ || layout_.trained_size() == 0, "an update is described after prepare()");
   spec.params = static_cast<float*>(params_.get());
   spec.grads = static_cast<float*>(grads_.get());
+  spec.curvature = static_cast<float*>(curvature_.get());
   spec.elements = layout_.trained_size();
   spec.spans = update_spans(layout_);
   for (const auto& [slot, t] : staged_) {

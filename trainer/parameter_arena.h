@@ -31,6 +31,9 @@ class ParameterArena {
   void* grads() const { return grads_.get(); }    // layout().trained_size() elements; null before need_grads()
   void need_grads();                              // not before someone trains: a teacher never does
   void zero_grads();
+  void need_curvature();  // an arena as large as that of gradients: the estimate of the Hessian's diagonal
+  void zero_curvature();
+  Tensor curvature() const { return {curvature_.get(), type_, {layout_.trained_size()}}; }
 
   HostTensor host_params() const;  // the whole span; on the CPU a view
   HostTensor host_grads() const;
@@ -39,6 +42,7 @@ class ParameterArena {
   void set_params(const HostTensor& span);  // the 16-bit copies follow, where host_params() was written in place too
   Tensor weight(int slot) const { return view(params_, slot); }
   Tensor gradient(int slot) const { return view(grads_, slot); }
+  Tensor curvature(int slot) const { return view(curvature_, slot); }
 
   // Which parameters a training graph has a gradient of, and those of all seen so far.
   void reach(const Graph& graph);
@@ -47,7 +51,10 @@ class ParameterArena {
   bool all_reached() const;
   void freeze_unreached();
 
-  void stage_statistics();                                         // before a window: staged = committed
+  void stage_statistics();  // before a window: staged = committed
+  // What was staged is put aside, and back, so that another pass over the window does not count.
+  void hold_statistics();
+  void release_statistics();
   const std::map<int, Tensor>& staged() const { return staged_; }  // by slot
   int64_t statistic_elements() const;
 
@@ -64,9 +71,10 @@ class ParameterArena {
   Device& device_;
   DType type_;
   FlatLayout layout_;
-  DeviceMemory params_, grads_;
+  DeviceMemory params_, grads_, curvature_;
   std::map<int, Tensor> staged_;
   std::vector<DeviceMemory> staged_memory_;
+  std::map<int, DeviceMemory> held_;
   std::vector<bool> reached_;
   ParamCache copies_;
 };

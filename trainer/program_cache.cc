@@ -27,6 +27,8 @@ static const char* name_of(GraphForm form) {
       return "training";
     case GraphForm::hessian:
       return "Hessian-vector product";
+    case GraphForm::diagonal:
+      return "Hessian's diagonal";
     case GraphForm::eval:
       return "evaluation";
     case GraphForm::eval_full:
@@ -57,7 +59,9 @@ ProgramOptions ProgramCache::options(GraphForm form, bool accumulate) {
     const int slot = static_cast<int>(i);
     const auto staged = params_.staged().find(slot);
     o.params.push_back(train && staged != params_.staged().end() ? staged->second : params_.weight(slot));
-    o.grads.push_back(train && !chunks[i].frozen ? params_.gradient(slot) : Tensor{});
+    o.grads.push_back(!train || chunks[i].frozen    ? Tensor{}
+                      : form == GraphForm::diagonal ? params_.curvature(slot)
+                                                    : params_.gradient(slot));
   }
   return o;
 }
@@ -71,7 +75,11 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   const std::shared_ptr<Graph> graph = compiler_.finish(composed(), r.form);
   if (kind.fused) compiler_.fuse(*graph);
   params_.reach(*graph);
-  if (differentiates(r.form)) params_.need_grads();
+  if (r.form == GraphForm::diagonal) {
+    params_.need_curvature();
+  } else if (differentiates(r.form)) {
+    params_.need_grads();
+  }
   auto made = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(r.batch)), [&] {
     return std::make_unique<BucketProgram>(graph, options(r.form, kind.accumulate), r.batch, packing, params_.staged());
   });

@@ -41,6 +41,9 @@ class Session {
   // parameter that has a gradient. E_NO_SECOND_GRADIENT names an operator that has none.
   void launch_hessian(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
                       LossTerms& terms, const Instrumentation* look = nullptr);
+  // The same for an estimate of H's diagonal: v H v, element by element, is written or added to the arena of curvature.
+  void launch_diagonal(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
+                       LossTerms& terms, bool accumulate);
   // Loss sums without gradients, in evaluation form; outputs: the values that the losses read.
   std::vector<double> eval_micro(const Losses& losses, const Tensors& batch, Tensors* outputs = nullptr);
   // Model outputs by name (source values), in evaluation form.
@@ -66,7 +69,12 @@ class Session {
   void* params() { return arena_.params(); }
   void* grads() { return arena_.grads(); }
   void zero_grads() { arena_.zero_grads(); }
+  void need_curvature() { arena_.need_curvature(); }
+  void zero_curvature() { arena_.zero_curvature(); }
+  Tensor curvature() const { return arena_.curvature(); }
   void stage_statistics() { arena_.stage_statistics(); }
+  void hold_statistics() { arena_.hold_statistics(); }
+  void release_statistics() { arena_.release_statistics(); }
   int64_t statistic_elements() const { return arena_.statistic_elements(); }
   HostTensor host_params() const { return arena_.host_params(); }
   HostTensor host_grads() const { return arena_.host_grads(); }
@@ -91,6 +99,9 @@ class Session {
  private:
   // The program of a batch, fed.
   BucketProgram& ready(const GraphRequest& r, bool accumulate, const Packing* packing, bool fused);
+  void launch_twice(GraphForm form, const Losses& losses, const Tensors& batch,
+                    const std::vector<HostTensor>& direction, LossTerms& terms, bool accumulate,
+                    const Instrumentation* look);
   Tensors read_outputs(const BucketProgram& p, const std::vector<int>& values) const;
 
   const SourceGraph& source_;

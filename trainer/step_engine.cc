@@ -1,5 +1,6 @@
 #include "trainer/step_engine.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "backend/memory_phase.h"
@@ -14,7 +15,29 @@ constexpr float kOverflow = std::numeric_limits<float>::infinity();
 constexpr std::pair<const char*, DeviceUpdate::Moment> kMoments[] = {{"m", DeviceUpdate::Moment::m},
                                                                      {"v", DeviceUpdate::Moment::v},
                                                                      {"u", DeviceUpdate::Moment::u},
-                                                                     {"ema", DeviceUpdate::Moment::ema}};
+                                                                     {"ema", DeviceUpdate::Moment::ema},
+                                                                     {"slow", DeviceUpdate::Moment::slow}};
+constexpr const char* kCurvature = "hessian";
+constexpr const char* kTraining = "training";  // weights that are not the ones evaluated
+
+// Of a pass whose losses do not count.
+class NoSums final : public LossTerms {
+ public:
+  explicit NoSums(LossTerms& terms) : terms_(terms) {}
+  void seed(size_t i, const Tensor& input) override { terms_.seed(i, input); }
+  void add_term(size_t, const Tensor&) override {}
+
+ private:
+  LossTerms& terms_;
+};
+
+// Whoever has memory of its own keeps it alive for views.
+void add_owned_views(const FlatLayout& layout, const char* name, const std::shared_ptr<HostTensor>& span,
+                     std::map<std::string, HostTensor>& out) {
+  std::map<std::string, HostTensor> views;
+  add_views(layout, name, span->as<float>(), views);
+  for (const auto& [key, v] : views) out[key] = HostTensor(v.dtype(), v.dims(), span, v.data());
+}
 }  // namespace
 
 UpdateSpec describe_update(const Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
@@ -32,7 +55,8 @@ UpdateSpec describe_update(const Session& session, const OptimizerConfig& optimi
 
 StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
                        const LossScaleConfig& scale, const Losses& losses, int64_t max_steps)
-    : session_(session), scaler_(scale), update_(in_phase("the optimizer's moments", [&] {
+    : session_(session), optimizer_(optimizer), scaler_(scale), update_(in_phase("the optimizer's moments", [&] {
+        if (optimizer.curved()) curvature_.emplace(session, optimizer.settings);
         return session.device().make_update(
             describe_update(session, optimizer, schedule, scale_rule(scale), losses, max_steps));
       })) {
@@ -42,12 +66,28 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
 void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
   update_->begin(counted.seeds(1));
   session_.state().step = w.step;
+  // On a device that reports late, only a rule with an interval waits for the number of steps that were applied.
+  if (curvature_ && (curvature_->every_step() || curvature_->due(update_->state().applied))) {
+    curvature_->estimate(*w.losses, w.batches, w.rows, counted.seeds(1));
+    update_->average_curvature();
+  }
   launch_window(session_, *w.losses, w.batches, w.rows, *update_);
   if (session_.copies().size() != told_copies_) update_->set_copies(session_.copies().copies());
   told_copies_ = session_.copies().size();
+  if (optimizer_.sam_rho > 0) second_pass(w);
   if (w.inject_overflow) session_.device().upload(session_.grads(), &kOverflow, sizeof kOverflow);
   update_->apply();
   asked_.push_back({w.step, counted});
+}
+
+// SAM: the gradients where the weights are worst nearby; losses and running statistics stay those of the first pass.
+void StepEngine::second_pass(const StepInput& w) {
+  session_.hold_statistics();
+  update_->perturb();
+  NoSums terms(*update_);
+  launch_window(session_, *w.losses, w.batches, w.rows, terms);
+  update_->restore();
+  session_.release_statistics();
 }
 
 std::optional<StepResult> StepEngine::take(bool wait) {
@@ -71,12 +111,34 @@ std::map<std::string, HostTensor> StepEngine::state() const {
   for (const auto& [name, which] : kMoments) {
     const auto t = update_->moment(which);
     if (!t) continue;
-    const auto span = std::make_shared<HostTensor>(session_.device().on_host(*t));
-    std::map<std::string, HostTensor> views;
-    add_views(session_.layout(), name, span->as<float>(), views);
-    for (const auto& [key, v] : views) out[key] = HostTensor(v.dtype(), v.dims(), span, v.data());
+    add_owned_views(session_.layout(), name, std::make_shared<HostTensor>(session_.device().on_host(*t)), out);
+  }
+  if (curvature_) {
+    const auto span = std::make_shared<HostTensor>(session_.device().on_host(session_.curvature()));
+    add_owned_views(session_.layout(), kCurvature, span, out);
+  }
+  if (optimizer_.evaluated_elsewhere())
+    add_owned_views(session_.layout(), kTraining, std::make_shared<HostTensor>(session_.host_params()), out);
+  return out;
+}
+
+HostTensor StepEngine::evaluated() const {
+  if (!optimizer_.evaluated_elsewhere()) return {};
+  const HostTensor now = session_.host_params();
+  HostTensor out = HostTensor::empty(now.dtype(), now.dims());
+  std::copy_n(now.as<float>(), now.numel(), out.as_mutable<float>());
+  if (applied_steps() == 0) return out;
+  const HostTensor m = session_.device().on_host(*update_->moment(DeviceUpdate::Moment::m));
+  for (const Chunk& c : session_.layout().chunks()) {
+    if (!c.frozen) move_to_evaluated(optimizer_, out.as_mutable<float>() + c.offset, m.as<float>() + c.offset, c.numel);
   }
   return out;
+}
+
+std::vector<double> StepEngine::facts() const {
+  if (!optimizer_.remembers()) return {};
+  const UpdateState s = update_->state();
+  return {std::begin(s.facts), std::end(s.facts)};
 }
 
 HostTensor StepEngine::ema() const {
@@ -84,7 +146,8 @@ HostTensor StepEngine::ema() const {
   return t ? session_.device().on_host(*t) : HostTensor();
 }
 
-void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t applied_steps, const ScaleState& scale) {
+void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t applied_steps, const ScaleState& scale,
+                      const std::vector<double>& facts) {
   scaler_.restore(scale);
   for (const auto& [name, which] : kMoments) {
     const auto t = update_->moment(which);
@@ -93,7 +156,21 @@ void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t ap
     copy_views(session_.layout(), name, state, static_cast<float*>(span.mutable_data()));
     session_.device().upload(t->data, span.data(), span.bytes());
   }
+  if (curvature_) {
+    HostTensor span = session_.device().read(session_.curvature());
+    copy_views(session_.layout(), kCurvature, state, span.as_mutable<float>());
+    session_.device().upload(session_.curvature().data, span.data(), span.bytes());
+  }
+  if (optimizer_.evaluated_elsewhere()) {
+    HostTensor params = session_.host_params();
+    copy_views(session_.layout(), kTraining, state, params.as_mutable<float>());
+    session_.set_params(params);
+  }
   update_->set_state(scaler_.state(), applied_steps);
+  if (!optimizer_.remembers()) return;
+  double given[kRuleFacts] = {};
+  std::copy_n(facts.begin(), std::min<size_t>(facts.size(), kRuleFacts), given);
+  update_->set_facts(given);
 }
 
 }  // namespace amp

@@ -12,6 +12,7 @@
 
 #include "backend/update.h"
 #include "precision/loss_scaler.h"
+#include "trainer/curvature.h"
 #include "trainer/losses.h"
 #include "trainer/schedule.h"
 #include "trainer/session.h"
@@ -50,12 +51,16 @@ class StepEngine {
   int64_t applied_steps() const { return update_->state().applied; }
   ScaleState scale() const { return update_->state().scale; }
   void set_lr_scale(double scale) { update_->set_lr_scale(scale); }
-  // Moments and EMA per trained parameter as "m/NAME", "v/NAME", "ema/NAME"; on the CPU views that the next step
-  // overwrites, as ema().
+  // Moments, averages and the estimate of curvature per trained parameter as "m/NAME", "v/NAME", "ema/NAME"; on the CPU
+  // views that the next step overwrites, as ema(). The weights that train, too, where they are not those evaluated.
   std::map<std::string, HostTensor> state() const;
   HostTensor ema() const;  // laid out like the parameters that train; empty without
+  // All parameters as they are evaluated and exported, of a rule that trains others; else empty.
+  HostTensor evaluated() const;
+  std::vector<double> facts() const;  // of a rule that remembers
   // Other names, types or shapes than state() has: exit 6 E_CKPT_MISMATCH. Other entries of the map are ignored.
-  void load(const std::map<std::string, HostTensor>& state, int64_t applied_steps, const ScaleState& scale);
+  void load(const std::map<std::string, HostTensor>& state, int64_t applied_steps, const ScaleState& scale,
+            const std::vector<double>& facts);
 
  private:
   struct Asked {
@@ -63,8 +68,12 @@ class StepEngine {
     LossWindow loss;
   };
 
+  void second_pass(const StepInput& window);
+
   Session& session_;
-  LossScaler scaler_;  // for its rules about what may be restored; the state is the device's
+  OptimizerConfig optimizer_;
+  std::optional<Curvature> curvature_;  // before the update, which is told of its arena
+  LossScaler scaler_;                   // for its rules about what may be restored; the state is the device's
   std::unique_ptr<DeviceUpdate> update_;
   std::deque<Asked> asked_;
   size_t told_copies_ = 0;  // of 16 bits, those that the update knows: a new bucket's Program may have added some

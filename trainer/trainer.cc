@@ -19,6 +19,28 @@ namespace amp {
 namespace {
 // A number that JSON has no word for was written as null.
 double number(const nlohmann::json& j) { return j.is_null() ? std::nan("") : j.get<double>(); }
+
+// A session's weights are those that the rule is evaluated at, as long as this lives.
+class EvaluatedWeights {
+ public:
+  EvaluatedWeights(Session& session, HostTensor evaluated) : session_(session) {
+    if (!evaluated) return;
+    const HostTensor now = session.host_params();
+    kept_ = HostTensor::empty(now.dtype(), now.dims());
+    std::memcpy(kept_.mutable_data(), now.data(), static_cast<size_t>(now.bytes()));
+    session.set_params(evaluated);
+  }
+  EvaluatedWeights(const EvaluatedWeights&) = delete;
+  EvaluatedWeights& operator=(const EvaluatedWeights&) = delete;
+  ~EvaluatedWeights() {
+    if (kept_) session_.set_params(kept_);
+  }
+
+ private:
+  Session& session_;
+  HostTensor kept_;
+};
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 }  // namespace
 
@@ -36,6 +58,7 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
 }
 
 std::optional<Metrics> Trainer::evaluate() const {
+  const EvaluatedWeights weights(session_, evaluated());
   return evaluate_unless(stop_, session_, config_.objective, *val_, config_.eval_batch_size);
 }
 
@@ -275,7 +298,7 @@ void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
 
 void Trainer::save(const SamplerState& next) {
   if (saved_step_ == step_) return;
-  const HostTensor params = session_.host_params();
+  const HostTensor elsewhere = evaluated(), params = elsewhere ? elsewhere : session_.host_params();
   const std::string broken = first_nonfinite(session_.layout(), params.as<float>());
   if (!broken.empty())
     fail(Exit::numerical, "E_NONFINITE_WEIGHT",
@@ -297,6 +320,7 @@ void Trainer::save(const SamplerState& next) {
                           {"schedule", nlohmann::json::parse(schedule_record(config_.schedule, config_.max_steps))},
                           {"evaluation_due", evaluation_due_},
                           {"best", {{"value", best_}, {"step", best_step_}, {"evals_since", evals_since_best_}}}};
+  if (const std::vector<double> facts = engine_.facts(); !facts.empty()) state["facts"] = facts;
   if (session_.padding_guard().off()) state["padding_removal"] = "off";
   if (plateau_) {
     const Plateau::State& p = plateau_->state();
@@ -322,7 +346,8 @@ void Trainer::resume(const Checkpoint& c) {
     engine_.load(
         c.tensors, state.at("applied_steps").get<int64_t>(),
         {s.at("scale").get<float>(), s.at("growth_tracker").get<int32_t>(), s.at("hysteresis_left").get<int32_t>(),
-         s.at("consecutive_skips").get<int64_t>(), s.at("total_skips").get<int64_t>()});
+         s.at("consecutive_skips").get<int64_t>(), s.at("total_skips").get<int64_t>()},
+        state.value("facts", std::vector<double>{}));
     next_ = {state.at("sampler").at("epoch").get<int64_t>(), state.at("sampler").at("window").get<int64_t>()};
     best_ = state.at("best").at("value").get<double>();
     best_step_ = state.at("best").at("step").get<int64_t>();

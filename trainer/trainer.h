@@ -70,6 +70,8 @@ class Trainer {
 
   // laid out like the parameters that train; empty without EMA
   HostTensor ema() const { return engine_.ema(); }
+  // All parameters as they are evaluated and exported, of a rule that trains others; else empty.
+  HostTensor evaluated() const { return engine_.evaluated(); }
   const StepEngine& engine() const { return engine_; }
 
  private:

@@ -23,16 +23,23 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
   if (config_.moments() > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (config_.moments() > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (config_.moments() > 2) u_ = HostTensor::zeros(DTypeOf<T>::value, dims);
-  if (config_.ema_decay != 0) {
-    ema_ = HostTensor::zeros(DTypeOf<T>::value, dims);
-    for (const UpdateSpan& s : spans_) std::copy_n(params + s.begin, s.count, ema_.as_mutable<T>() + s.begin);
+  for (HostTensor* const average :
+       {config_.ema_decay != 0 ? &ema_ : nullptr, config_.lookahead > 0 ? &slow_ : nullptr}) {
+    if (!average) continue;
+    *average = HostTensor::zeros(DTypeOf<T>::value, dims);
+    for (const UpdateSpan& s : spans_) std::copy_n(params + s.begin, s.count, average->as_mutable<T>() + s.begin);
   }
+  if (config_.sam_rho > 0) kept_ = HostTensor::zeros(DTypeOf<T>::value, dims);
 }
 
 template <class T>
 T* Optimizer<T>::moment(DeviceUpdate::Moment which) {
   using Moment = DeviceUpdate::Moment;
-  HostTensor& t = which == Moment::m ? m_ : which == Moment::v ? v_ : which == Moment::u ? u_ : ema_;
+  HostTensor& t = which == Moment::m     ? m_
+                  : which == Moment::v   ? v_
+                  : which == Moment::u   ? u_
+                  : which == Moment::ema ? ema_
+                                         : slow_;
   return t ? t.as_mutable<T>() : nullptr;
 }
 
@@ -43,7 +50,14 @@ T Optimizer<T>::inverse(double scale) const {
 }
 
 template <class T>
-GradStats Optimizer<T>::inspect(const T* grads, double scale) const {
+GradStats Optimizer<T>::inspect(const T* grads, double scale, const T* curvature) const {
+  GradStats out = look(grads, scale, config_.clip_mode == ClipMode::norm_inf);
+  if (curvature) out.found_inf |= look(curvature, 1, false).found_inf;
+  return out;
+}
+
+template <class T>
+GradStats Optimizer<T>::look(const T* grads, double scale, bool inf_norm) const {
   const auto count = static_cast<int64_t>(shards_.size());
   std::vector<kernel::ShardStats> parts(shards_.size());
 #pragma omp parallel for schedule(static) if (count > 4)
@@ -59,19 +73,26 @@ GradStats Optimizer<T>::inspect(const T* grads, double scale) const {
     most = std::max(most, p.max_abs);
   }
   out.found_inf |= !std::isfinite(inverse(scale));  // a scale that fell to 0: what it leaves cannot be scaled back
-  const double scaled = config_.clip_mode == ClipMode::norm_inf ? most : std::sqrt(sum);
+  const double scaled = inf_norm ? most : std::sqrt(sum);
   out.norm = out.found_inf ? std::sqrt(sum) : scaled * static_cast<double>(inverse(scale));
   return out;
 }
 
 template <class T>
-kernel::ShardSpans<T> Optimizer<T>::spans_of(const Shard& s, T* params, const T* grads) {
+kernel::ShardSpans<T> Optimizer<T>::spans_of(const Shard& s, T* params, const T* grads, const T* curvature) {
   const auto of = [&](DeviceUpdate::Moment which) {
     T* const span = moment(which);
     return span ? span + s.begin : nullptr;
   };
   using Moment = DeviceUpdate::Moment;
-  return {params + s.begin, grads + s.begin, of(Moment::m), of(Moment::v), of(Moment::u), of(Moment::ema), s.count};
+  return {params + s.begin,
+          grads + s.begin,
+          of(Moment::m),
+          of(Moment::v),
+          of(Moment::u),
+          of(Moment::ema),
+          curvature ? curvature + s.begin : nullptr,
+          s.count};
 }
 
 template <class T>
@@ -95,7 +116,7 @@ std::vector<RuleTerms<double>> Optimizer<T>::measure(T* params, const T* grads,
   for (int64_t i = 0; i < count; ++i) {
     const Shard& s = shards_[static_cast<size_t>(i)];
     parts[static_cast<size_t>(i)] =
-        kernel::measure(c.rule, c.settings, step_of(s, step, lr), spans_of(s, params, grads), transform);
+        kernel::measure(c.rule, c.settings, step_of(s, step, lr), spans_of(s, params, grads, nullptr), transform);
   }
   for (size_t i = 0; i < shards_.size(); ++i) {
     norms[shards_[i].span].first += parts[i].first;
@@ -106,7 +127,46 @@ std::vector<RuleTerms<double>> Optimizer<T>::measure(T* params, const T* grads,
 }
 
 template <class T>
-bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStats& stats, double lr) {
+void Optimizer<T>::move_shard(const Shard& s, const RuleStep& step, kernel::ShardSpans<T> spans,
+                              const kernel::GradTransform<T>& transform) {
+  const OptimizerConfig& c = config_;
+  T* const ema = spans.ema;
+  const bool looks = c.lookahead > 0 && steps_ % c.lookahead == 0;
+  if (looks) spans.ema = nullptr;  // it follows the weights that the step ends with
+  kernel::move(c.rule, c.settings, step, spans, transform);
+  if (!looks) return;
+  spans.ema = ema;
+  kernel::look_ahead(spans, slow_.as_mutable<T>() + s.begin, static_cast<T>(c.lookahead_alpha), transform.ema_decay);
+}
+
+template <class T>
+bool Optimizer<T>::perturb(T* params, const T* grads, double scale) {
+  const GradStats stats = look(grads, scale, false);
+  std::copy_n(params, elements_, kept_.as_mutable<T>());
+  if (stats.found_inf) return false;
+  const T inv = inverse(scale), ascent = static_cast<T>(sam_ascent(config_.sam_rho, stats.norm));
+  for (const Shard& s : shards_) {
+    for (int64_t i = s.begin; i < s.begin + s.count; ++i) params[i] += grads[i] * inv * ascent;
+  }
+  return true;
+}
+
+template <class T>
+void Optimizer<T>::restore(T* params) const {
+  std::copy_n(kept_.as<T>(), elements_, params);
+}
+
+template <class T>
+void Optimizer<T>::average_curvature(T* curvature) const {
+  if (config_.settings.average_kernels == 0) return;
+  for (const UpdateSpan& s : spans_) {
+    for (int64_t i = 0; s.kernel > 1 && i < s.count; i += s.kernel) average_kernel(curvature + s.begin + i, s.kernel);
+  }
+}
+
+template <class T>
+bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStats& stats, double lr,
+                         const T* curvature) {
   if (stats.found_inf) return false;
   ++steps_;
   const OptimizerConfig& c = config_;
@@ -116,9 +176,8 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
   if (c.max_grad_norm > 0 && c.clip_mode != ClipMode::value)
     transform.clip = clip_coefficient<T>(stats.norm, c.max_grad_norm);
   RuleStep step;
-  with_update_rule(c.rule, [&](auto rule) {
-    rule.visit(c.settings, [&](auto element) { element.once(c.settings, steps_, step.facts); });
-  });
+  with_element(c.rule, c.settings, [&]<class Element>(Element) { rule_once<Element>(c.settings, steps_, lr, facts_); });
+  std::copy(std::begin(facts_), std::end(facts_), std::begin(step.facts));
   const std::vector<RuleTerms<double>> norms = measure(params, grads, transform, step, lr);
   const auto count = static_cast<int64_t>(shards_.size());
 #pragma omp parallel for schedule(static) if (count > 4)
@@ -129,7 +188,7 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
       here.norms[0] = norms[s.span].first;
       here.norms[1] = norms[s.span].second;
     }
-    kernel::move(c.rule, c.settings, here, spans_of(s, params, grads), transform);
+    move_shard(s, here, spans_of(s, params, grads, curvature), transform);
   }
   return true;
 }

@@ -29,16 +29,25 @@ class Optimizer {
   // elements; those in no span stay as they are.
   Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params);
 
-  // Pass 1. grads hold d(scale * loss)/dw.
-  GradStats inspect(const T* grads, double scale) const;
+  // Pass 1. grads hold d(scale * loss)/dw. curvature: of a rule that needs it, unscaled; it must be finite too.
+  GradStats inspect(const T* grads, double scale, const T* curvature = nullptr) const;
 
   // Pass 2 with the statistics of pass 1 (over ranks: after their reduction). Returns false, and changes nothing, when
   // found_inf. The gradients are left as they are.
-  bool apply(T* params, const T* grads, double scale, const GradStats& stats, double lr);
+  bool apply(T* params, const T* grads, double scale, const GradStats& stats, double lr, const T* curvature = nullptr);
+
+  // SAM's first step: params += rho / norm(gradients) * gradients, unscaled. False, and nothing changes, when one of
+  // them is not finite. restore() puts the weights back as they were.
+  bool perturb(T* params, const T* grads, double scale);
+  void restore(T* params) const;
+  // A new estimate of the Hessian's diagonal: in each kernel of a convolution its magnitude's mean, where the rule asks
+  // for it.
+  void average_curvature(T* curvature) const;
 
   int64_t steps() const { return steps_; }  // applied steps
   void set_steps(int64_t n) { steps_ = n; }
-  T* moment(DeviceUpdate::Moment which);  // null when it is not kept
+  double (&facts())[kRuleFacts] { return facts_; }  // of the last step
+  T* moment(DeviceUpdate::Moment which);            // null when it is not kept
   int64_t elements() const { return elements_; }
 
  private:
@@ -47,7 +56,10 @@ class Optimizer {
     int64_t begin, count;  // elements
   };
   T inverse(double scale) const;
-  kernel::ShardSpans<T> spans_of(const Shard& s, T* params, const T* grads);
+  kernel::ShardSpans<T> spans_of(const Shard& s, T* params, const T* grads, const T* curvature);
+  GradStats look(const T* grads, double scale, bool inf_norm) const;
+  void move_shard(const Shard& s, const RuleStep& step, kernel::ShardSpans<T> spans,
+                  const kernel::GradTransform<T>& transform);
   RuleStep step_of(const Shard& s, const RuleStep& step, double lr) const;  // with the span's rate and decay
   // The norms of each span that the rule needs, added up in the order of its shards; empty when it needs none.
   std::vector<RuleTerms<double>> measure(T* params, const T* grads, const kernel::GradTransform<T>& transform,
@@ -57,8 +69,9 @@ class Optimizer {
   std::vector<UpdateSpan> spans_;
   int64_t elements_;
   std::vector<Shard> shards_;
-  HostTensor m_, v_, u_, ema_;  // empty when they are not kept
+  HostTensor m_, v_, u_, ema_, slow_, kept_;  // empty when they are not kept; kept_: SAM's weights
   int64_t steps_ = 0;
+  double facts_[kRuleFacts] = {};
 };
 
 extern template class Optimizer<float>;

@@ -43,14 +43,26 @@ class CpuUpdate final : public DeviceUpdate {
   }
   void add_term(size_t i, const Tensor& sum) override { state_.terms[i] += value_of(sum); }
 
+  void average_curvature() override { optimizer_.average_curvature(spec_.curvature); }
+  void perturb() override {
+    state_.ascent_found_inf |=
+        optimizer_.perturb(spec_.params, spec_.grads, static_cast<double>(state_.scale.scale)) ? 0 : 1;
+    for (const Kernel& refresh : refresh_) refresh();
+  }
+  void restore() override {
+    optimizer_.restore(spec_.params);
+    for (const Kernel& refresh : refresh_) refresh();
+  }
+
   void apply() override {
     check(!done_, "a step is taken before the next one");
     const double scale = static_cast<double>(state_.scale.scale);
     state_.used_scale = state_.scale.scale;
     state_.lr = spec_.lr ? spec_.lr(optimizer_.steps()) * state_.lr_scale : 0;
-    GradStats stats = optimizer_.inspect(spec_.grads, scale);
+    GradStats stats = optimizer_.inspect(spec_.grads, scale, spec_.curvature);
     stats.found_inf |= !statistics_finite();  // an activation overflowed where no gradient shows it
-    if (optimizer_.apply(spec_.params, spec_.grads, scale, stats, state_.lr)) {
+    stats.found_inf |= std::exchange(state_.ascent_found_inf, 0) != 0;
+    if (optimizer_.apply(spec_.params, spec_.grads, scale, stats, state_.lr, spec_.curvature)) {
       for (const UpdateSpec::Statistic& s : spec_.statistics)
         std::memcpy(s.committed, s.staged, static_cast<size_t>(s.count) * sizeof(float));
       for (const Kernel& refresh : refresh_) refresh();
@@ -58,6 +70,7 @@ class CpuUpdate final : public DeviceUpdate {
     state_.norm = stats.norm;
     state_.found_inf = stats.found_inf ? 1 : 0;
     state_.applied = optimizer_.steps();
+    std::copy(std::begin(optimizer_.facts()), std::end(optimizer_.facts()), std::begin(state_.facts));
     step_scale(spec_.scale, state_.scale, stats.found_inf);
     done_ = state_;
   }
@@ -69,6 +82,10 @@ class CpuUpdate final : public DeviceUpdate {
     state_.scale = scale;
     state_.applied = applied;
     optimizer_.set_steps(applied);
+  }
+  void set_facts(const double (&facts)[kRuleFacts]) override {
+    std::copy(std::begin(facts), std::end(facts), std::begin(optimizer_.facts()));
+    std::copy(std::begin(facts), std::end(facts), std::begin(state_.facts));
   }
   void set_lr_scale(double scale) override { state_.lr_scale = scale; }
   std::optional<Tensor> moment(Moment which) override {

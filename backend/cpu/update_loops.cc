@@ -88,6 +88,7 @@ void run(const ShardSpans<T>& s, const GradTransform<T>& a, const typename Eleme
     T* __restrict v = s.v;
     T* __restrict u = s.u;
     T* __restrict ema = s.ema;
+    const T* __restrict h = s.h;
     const GradTransform<T> transform = a;
     const T keep = a.ema_decay, rest = 1 - a.ema_decay;
     const auto c = scalars;
@@ -96,7 +97,9 @@ void run(const ShardSpans<T>& s, const GradTransform<T>& a, const typename Eleme
     for (int64_t i = 0; i < n; ++i) {
       const T g = transformed(transform, grad[i]);
       T none = 0, x;
-      if constexpr (Element::moments == 0)
+      if constexpr (kCurved<Element>)
+        x = Element::template move<T>(c, p[i], g, m[i], v[i], h[i]);
+      else if constexpr (Element::moments == 0)
         x = Element::template move<T>(c, p[i], g, none, none);
       else if constexpr (Element::moments == 1)
         x = Element::template move<T>(c, p[i], g, m[i], none);
@@ -151,6 +154,23 @@ void move(std::string_view rule, const RuleSettings& settings, const RuleStep& s
     });
   });
 }
+
+template <class T>
+void look_ahead(const ShardSpans<T>& s, T* slow, T alpha, T ema_decay) {
+  simd([&]() AMP_INLINE {
+    T* __restrict p = s.p;
+    T* __restrict at = slow;
+    T* __restrict ema = s.ema;
+    const int64_t n = s.n;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) p[i] = at[i] = at[i] + alpha * (p[i] - at[i]);
+    if (!ema) return;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) ema[i] = ema_decay * ema[i] + (1 - ema_decay) * p[i];
+  });
+}
+template void look_ahead(const ShardSpans<float>&, float*, float, float);
+template void look_ahead(const ShardSpans<double>&, double*, double, double);
 
 template <class T>
 RuleTerms<double> measure(std::string_view rule, const RuleSettings& settings, const RuleStep& step,

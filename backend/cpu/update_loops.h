@@ -21,10 +21,11 @@ template <class T>
 struct ShardSpans {
   T* p;
   const T* g;
-  T* m;    // null: not kept
-  T* v;    // null: not kept
-  T* u;    // null: not kept
-  T* ema;  // null: not kept
+  T* m;        // null: not kept
+  T* v;        // null: not kept
+  T* u;        // null: not kept
+  T* ema;      // null: not kept
+  const T* h;  // null: the rule needs no estimate of the Hessian's diagonal
   int64_t n;
 };
 
@@ -41,6 +42,10 @@ struct GradTransform {
 template <class T>
 void move(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
           const GradTransform<T>& a);
+
+// Lookahead: slow weights take alpha of the way to the weights, which go on from there; then the EMA, where it is kept.
+template <class T>
+void look_ahead(const ShardSpans<T>& s, T* slow, T alpha, T ema_decay);
 
 // Sums over a shard of the squares of what the rule measures; its scalars are those of norms 0.
 template <class T>

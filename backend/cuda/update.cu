@@ -4,7 +4,7 @@
 #include <deque>
 #include <map>
 
-#include "backend/cuda/update_kernels.cuh"
+#include "backend/cuda/update_around.cuh"
 #include "backend/update.h"
 #include "backend/update_rules.h"
 
@@ -24,14 +24,16 @@ class Update final : public DeviceUpdate {
     if (spec.optimizer.moments() > 0) m_ = d_.allocate(bytes);
     if (spec.optimizer.moments() > 1) v_ = d_.allocate(bytes);
     if (spec.optimizer.moments() > 2) u_ = d_.allocate(bytes);
-    if (spec.optimizer.ema_decay != 0) {
-      ema_ = d_.allocate(bytes);
-      d_.copy(ema_.get(), spec.params, bytes);
+    if (spec.optimizer.ema_decay != 0) ema_ = d_.allocate(bytes);
+    if (spec.optimizer.lookahead > 0) slow_ = d_.allocate(bytes);
+    if (spec.optimizer.sam_rho > 0) kept_ = d_.allocate(bytes);
+    for (const DeviceMemory& average : {ema_, slow_}) {
+      if (average) d_.copy(average.get(), spec.params, bytes);
     }
     state_ = upload(std::vector<UpdateState>(1));
     coefficients_ = d_.allocate(8 * kMaxLossTerms);
     blocks_ = std::clamp<int64_t>(spec.elements / (4 * kThreads), 1, int64_t{d_.multiprocessors()} * 8);
-    parts_ = d_.allocate(static_cast<int64_t>(sizeof(Part)) * (blocks_ + n_statistics()));
+    parts_ = d_.allocate(static_cast<int64_t>(sizeof(Part)) * n_parts());
     std::vector<double> lr;
     for (int64_t t = 0; t <= spec.max_steps; ++t) lr.push_back(spec.lr ? spec.lr(t) : 0);
     n_lr_ = static_cast<int64_t>(lr.size());
@@ -107,6 +109,20 @@ class Update final : public DeviceUpdate {
     for_each(d_, 1, AddTerm{on_device(), static_cast<int>(i), sum});
   }
 
+  void average_curvature() override {
+    if (spec_.optimizer.settings.average_kernels == 0) return;
+    for (const UpdateSpan& s : spec_.spans) {
+      if (s.kernel > 1) for_each(d_, s.count / s.kernel, AverageKernels{spec_.curvature + s.begin, s.kernel});
+    }
+  }
+  void perturb() override {
+    auto* parts = static_cast<Part*>(parts_.get());
+    launch(d_, {blocks_, kThreads, 256}, Inspect{on_device(), spec_.grads, spec_.elements, parts});
+    launch(d_, {1, kThreads, 256}, DecideAscent{on_device(), parts, blocks_, spec_.optimizer.sam_rho});
+    displace(spec_.grads);
+  }
+  void restore() override { displace(nullptr); }
+
   void apply() override {
     if (asked_ - read_ >= kRing) {  // nobody took the reports: the oldest would be overwritten
       d_.synchronize();
@@ -143,13 +159,22 @@ class Update final : public DeviceUpdate {
     s.applied = applied;
     d_.upload(state_.get(), &s, sizeof s);
   }
+  void set_facts(const double (&facts)[kRuleFacts]) override {
+    UpdateState s = state();
+    std::copy(std::begin(facts), std::end(facts), std::begin(s.facts));
+    d_.upload(state_.get(), &s, sizeof s);
+  }
   void set_lr_scale(double scale) override {
     UpdateState s = state();
     s.lr_scale = scale;
     d_.upload(state_.get(), &s, sizeof s);
   }
   std::optional<Tensor> moment(Moment which) override {
-    const DeviceMemory& memory = which == Moment::m ? m_ : which == Moment::v ? v_ : which == Moment::u ? u_ : ema_;
+    const DeviceMemory& memory = which == Moment::m     ? m_
+                                 : which == Moment::v   ? v_
+                                 : which == Moment::u   ? u_
+                                 : which == Moment::ema ? ema_
+                                                        : slow_;
     if (!memory) return {};
     return Tensor{memory.get(), DType::f32, {spec_.elements}};
   }
@@ -179,6 +204,14 @@ class Update final : public DeviceUpdate {
   }
   UpdateState* on_device() const { return static_cast<UpdateState*>(state_.get()); }
   int64_t n_statistics() const { return static_cast<int64_t>(spec_.statistics.size()); }
+  int64_t n_parts() const { return blocks_ + n_statistics() + (spec_.curvature ? blocks_ : 0); }
+  int64_t shard_blocks() const { return std::min<int64_t>(n_shards_, int64_t{d_.multiprocessors()} * 8); }
+
+  void displace(const float* along) {
+    launch(d_, {shard_blocks(), kThreads, 0},
+           Displace{on_device(), static_cast<const Shard*>(shards_.get()), n_shards_, spec_.params, along,
+                    static_cast<float*>(kept_.get())});
+  }
 
   void drain() {
     const int64_t seen = *seen_;
@@ -191,9 +224,12 @@ class Update final : public DeviceUpdate {
     const auto* statistics = static_cast<const Statistic*>(statistics_.get());
     launch(d_, {blocks_, kThreads, 256}, Inspect{on_device(), spec_.grads, spec_.elements, parts});
     launch(d_, {n_statistics(), kThreads, 256}, InspectStatistics{statistics, parts + blocks_});
-    with_update_rule(spec_.optimizer.rule, [&](auto rule) {
-      rule.visit(spec_.optimizer.settings, [&](auto element) { launch_rule<decltype(element)>(); });
-    });
+    if (spec_.curvature) {
+      launch(d_, {blocks_, kThreads, 256},
+             Inspect{on_device(), spec_.curvature, spec_.elements, parts + blocks_ + n_statistics(), false});
+    }
+    with_element(spec_.optimizer.rule, spec_.optimizer.settings,
+                 [&](auto element) { launch_rule<decltype(element)>(); });
     launch(d_, {std::min<int64_t>(n_statistics(), 256), kThreads, 0},
            CommitStatistics{on_device(), statistics, n_statistics()});
     for_each(d_, 1,
@@ -213,11 +249,11 @@ class Update final : public DeviceUpdate {
                       static_cast<const double*>(lr_.get()),
                       n_lr_};
     launch(d_, {1, kThreads, 256},
-           Decide<Element>{on_device(), static_cast<const Part*>(parts_.get()), blocks_ + n_statistics(), rules});
+           Decide<Element>{on_device(), static_cast<const Part*>(parts_.get()), n_parts(), rules});
     const auto f = [](const DeviceMemory& memory) { return static_cast<float*>(memory.get()); };
     const auto* shards = static_cast<const Shard*>(shards_.get());
     const float limit = clip && by_value ? static_cast<float>(o.max_grad_norm) : INFINITY;
-    const int64_t blocks = std::min<int64_t>(n_shards_, int64_t{d_.multiprocessors()} * 8);
+    const int64_t blocks = shard_blocks();
     auto* norms = static_cast<RuleTerms<double>*>(norms_.get());
     if constexpr (kMeasures<Element>) {
       auto* parts = static_cast<RuleTerms<double>*>(measured_.get());
@@ -229,13 +265,14 @@ class Update final : public DeviceUpdate {
     }
     launch(d_, {blocks, kThreads, 0},
            Apply<Element>{on_device(), shards, n_shards_, o.settings, limit, static_cast<float>(o.ema_decay),
-                          spec_.params, spec_.grads, f(m_), f(v_), f(u_), f(ema_), norms});
+                          spec_.params, spec_.grads, f(m_), f(v_), f(u_), f(ema_), f(slow_), o.lookahead,
+                          static_cast<float>(o.lookahead_alpha), spec_.curvature, norms});
   }
 
   CudaDevice& d_;
   UpdateSpec spec_;
-  DeviceMemory m_, v_, u_, ema_, first_shard_, measured_, norms_, state_, coefficients_, parts_, lr_, statistics_,
-      counts_, shards_, ring_;
+  DeviceMemory m_, v_, u_, ema_, slow_, kept_, first_shard_, measured_, norms_, state_, coefficients_, parts_, lr_,
+      statistics_, counts_, shards_, ring_;
   volatile int64_t* seen_ = nullptr;
   int64_t blocks_ = 1, n_shards_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
   std::deque<UpdateState> told_;  // read, not yet taken

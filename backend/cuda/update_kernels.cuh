@@ -69,6 +69,7 @@ struct Inspect {
   const float* grads;
   int64_t elements;
   Part* parts;
+  bool norm = true;  // false: whether all are finite, and no more
   DEV void operator()() const {
     const float inverse = static_cast<float>(1.0 / static_cast<double>(state->scale.scale));
     float sum = 0, most = 0;
@@ -97,7 +98,7 @@ struct Inspect {
     const double total = block_reduce(static_cast<double>(sum), 0.0, Sum{}, shared_memory<double>());
     most = block_reduce(most, 0.0f, Maximum{}, shared_memory<float>());
     bad = block_reduce(bad, 0, Maximum{}, shared_memory<int>());
-    if (thread_index() == 0) parts[block_index()] = Part{total, most, bad};
+    if (thread_index() == 0) parts[block_index()] = norm ? Part{total, most, bad} : Part{0, 0, bad};
   }
 };
 
@@ -149,7 +150,8 @@ struct Decide {
     s.used_scale = s.scale.scale;
     s.inverse = static_cast<float>(1.0 / static_cast<double>(s.used_scale));
     // a scale that fell to 0: what it leaves cannot be scaled back
-    s.found_inf = bad != 0 || !finite(s.inverse) ? 1 : 0;
+    s.found_inf = bad != 0 || s.ascent_found_inf != 0 || !finite(s.inverse) ? 1 : 0;
+    s.ascent_found_inf = 0;
     s.norm =
         rules.report_inf_norm && !s.found_inf ? static_cast<double>(most) * static_cast<double>(s.inverse) : sqrt(sum);
     s.clip = 1;
@@ -157,7 +159,7 @@ struct Decide {
     s.lr = rules.lr[s.applied < rules.n_lr ? s.applied : rules.n_lr - 1] * s.lr_scale;
     if (!s.found_inf) {
       ++s.applied;
-      Element::once(rules.settings, s.applied, s.facts);
+      rule_once<Element>(rules.settings, s.applied, s.lr, s.facts);
     }
     step_scale(rules.scale, s.scale, s.found_inf != 0);
   }
@@ -236,9 +238,14 @@ struct Apply {
   float* v;
   float* u;
   float* ema;
+  float* slow;  // Lookahead's, which take so much of the way every so many steps
+  int64_t lookahead;
+  float alpha;
+  const float* h;                  // the estimate of the Hessian's diagonal, where the rule needs it
   const RuleTerms<double>* norms;  // per span, where the rule measures
   DEV void operator()() const {
     if (state->found_inf) return;
+    const bool looks = slow && state->applied % lookahead == 0;
     RuleStep step;
     for (int k = 0; k < kRuleFacts; ++k) step.facts[k] = state->facts[k];
     for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
@@ -254,7 +261,8 @@ struct Apply {
       // Four at a time: shards and copies begin at multiples of four elements; what is left of a tensor goes singly.
       const auto some = [&](auto width, int64_t e) {
         constexpr int W = decltype(width)::value;
-        float grad[W], x[W], first[W] = {}, second[W] = {}, third[W] = {}, average[W] = {};
+        float grad[W], x[W], first[W] = {}, second[W] = {}, third[W] = {}, average[W] = {}, behind[W] = {},
+                             bent[W] = {};
         const int64_t at = s.begin + e;
         load_some(span(g), at, grad);
         load_some(span(p), at, x);
@@ -262,10 +270,14 @@ struct Apply {
         if constexpr (Element::moments > 1) load_some(span(v), at, second);
         if constexpr (Element::moments > 2) load_some(span(u), at, third);
         if (ema) load_some(span(ema), at, average);
+        if (looks) load_some(span(slow), at, behind);
+        if constexpr (kCurved<Element>) load_some(span(h), at, bent);
         for (int w = 0; w < W; ++w) {
           const float g = transformed(grad[w], inverse, clip, limit);
-          x[w] = move_element<Element>(k, x[w], g, first[w], second[w], third[w]);
+          x[w] = move_element<Element>(k, x[w], g, first[w], second[w], third[w], bent[w]);
+          if (looks) x[w] = behind[w] = behind[w] + alpha * (x[w] - behind[w]);
         }
+        if (looks) store_some(span(slow), at, behind);
         store_some(span(p), at, x);
         if constexpr (Element::moments > 0) store_some(span(m), at, first);
         if constexpr (Element::moments > 1) store_some(span(v), at, second);

@@ -65,6 +65,19 @@ std::vector<Setting> optimizer_settings() {
           .below(1)
           .read_by(kTrain)
           .also({"model_ema_decay", OtherName("model_ema", "0.9998", "0")}),
+      setting("lookahead", &RunSpec::lookahead,
+              "Lookahead around the update rule: every N steps slow weights move towards the weights; 0: none.")
+          .at_least(0)
+          .read_by(kTrain)
+          .also({"lookahead_k"}),
+      setting("lookahead_alpha", &RunSpec::lookahead_alpha, "How much of the way Lookahead's slow weights take.")
+          .above(0)
+          .at_most(1)
+          .read_by(kTrain),
+      setting("sam_rho", &RunSpec::sam_rho,
+              "Sharpness-aware minimization: gradients are taken this far up the gradient; 0: none.")
+          .at_least(0)
+          .read_by(kTrain),
   };
 }
 

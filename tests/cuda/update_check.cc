@@ -66,6 +66,21 @@ std::vector<UpdateSetting> update_settings() {
   c.settings = rule_settings("lars", {{"momentum", 0.9}, {"trust_coeff", 0.5}});
   c.settings.nesterov = true;
   out.push_back({"lars, Nesterov", c, dynamic});
+  c = {};
+  c.rule = "adahessian";
+  c.settings = rule_settings("adahessian", {{"hessian_power", 0.5}, {"hessian_update_interval", 3}});
+  c.sam_rho = 0.5;
+  out.push_back({"adahessian at every third step, SAM", c, dynamic});
+  c = {};
+  c.weight_decay = 0.1;
+  c.ema_decay = 0.9;
+  c.lookahead = 4;
+  c.lookahead_alpha = 0.7;
+  out.push_back({"adamw, EMA, Lookahead", c, dynamic});
+  c.max_grad_norm = 1;
+  c.clip_mode = ClipMode::norm_inf;
+  c.sam_rho = 0.3;
+  out.push_back({"adamw, EMA, Lookahead, SAM", c, dynamic});
   return out;
 }
 
@@ -87,6 +102,7 @@ void check_update(Device& device, const UpdateSetting& s) {
   layout.add("w", {70, 61});
   layout.add("b", {33}).lr_factor = 0.5;
   layout.add("tail", {5000}).weight_decay = 0.3;
+  layout.add("kernels", {7, 5, 3, 3});
   layout.arrange();
   const int64_t n = layout.size();
   std::mt19937_64 rng(7);
@@ -113,6 +129,10 @@ void check_update(Device& device, const UpdateSetting& s) {
   spec.elements = n;
   spec.spans = update_spans(layout);
   spec.statistics.push_back({static_cast<float*>(committed.get()), static_cast<const float*>(staged.get()), 3, -1});
+  std::vector<float> curvature(s.optimizer.curved() ? params.size() : 0);
+  const DeviceMemory h = curvature.empty() ? DeviceMemory{} : device.allocate(n * 4);
+  spec.curvature = static_cast<float*>(h.get());
+  const float* const bend = curvature.empty() ? nullptr : curvature.data();
   const std::unique_ptr<DeviceUpdate> update = device.make_update(spec);
   update->set_state(scaler.state(), 0);
   const DType low = s.optimizer.rule == "sgd" ? DType::bf16 : DType::f16;
@@ -127,6 +147,15 @@ void check_update(Device& device, const UpdateSetting& s) {
     for (const Chunk& c : layout.chunks()) {
       for (int64_t i = 0; i < c.numel; ++i) grads[static_cast<size_t>(c.offset + i)] = normal(rng) * scale * 0.1f;
     }
+    if (h && optimizer.steps() % static_cast<int64_t>(s.optimizer.settings.hessian_interval) == 0) {
+      for (const Chunk& c : layout.chunks()) {
+        for (int64_t i = 0; i < c.numel; ++i) curvature[static_cast<size_t>(c.offset + i)] = normal(rng);
+      }
+      if (step == 12) curvature[77] = INFINITY;
+      device.upload(h.get(), curvature.data(), n * 4);
+      update->average_curvature();
+      optimizer.average_curvature(curvature.data());
+    }
     const bool bad = step % 7 == 3 || step % 7 == 4, bad_statistic = step == 20;
     if (bad) grads[static_cast<size_t>(step % 2 ? n - 20 : 5)] = step % 3 ? INFINITY : NAN;
     device.upload(g.get(), grads.data(), n * 4);
@@ -138,15 +167,28 @@ void check_update(Device& device, const UpdateSetting& s) {
     device.upload(term.get(), &loss, 4);
     update->add_term(0, Tensor{term.get(), DType::f32, {}});
     update->add_term(0, Tensor{term.get(), DType::f32, {}});
+    bool bad_ascent = false;
+    if (s.optimizer.sam_rho > 0) {
+      bad_ascent = !optimizer.perturb(params.data(), grads.data(), scale);
+      update->perturb();
+      const HostTensor there = device.read(Tensor{p.get(), DType::f32, {n}});
+      same(there, params, 2e-6);
+      if (bad_ascent) {  // the second pass may be finite
+        for (float& x : grads) x = std::isfinite(x) ? x : 0;
+        device.upload(g.get(), grads.data(), n * 4);
+      }
+      update->restore();
+      optimizer.restore(params.data());
+    }
     update->apply();
 
     float seeded = 0;
     device.download(&seeded, seed.get(), 4);
     CHECK(seeded == scale * 0.25f);
-    GradStats stats = optimizer.inspect(grads.data(), scale);
-    stats.found_inf |= bad_statistic;
+    GradStats stats = optimizer.inspect(grads.data(), scale, bend);
+    stats.found_inf |= bad_statistic || bad_ascent;
     const double rate = lr[static_cast<size_t>(std::min<int64_t>(optimizer.steps(), 2))] * reduced;
-    if (optimizer.apply(params.data(), grads.data(), scale, stats, rate)) statistic = static_cast<float>(step);
+    if (optimizer.apply(params.data(), grads.data(), scale, stats, rate, bend)) statistic = static_cast<float>(step);
     const StepScale want = scaler.update(stats.found_inf);
     skipped += !want.applied;
     const std::optional<UpdateState> got = update->take(true);
@@ -170,7 +212,8 @@ void check_update(Device& device, const UpdateSetting& s) {
   for (const auto& [which, name] : {std::pair{DeviceUpdate::Moment::m, "m"},
                                     {DeviceUpdate::Moment::v, "v"},
                                     {DeviceUpdate::Moment::u, "u"},
-                                    {DeviceUpdate::Moment::ema, "ema"}}) {
+                                    {DeviceUpdate::Moment::ema, "ema"},
+                                    {DeviceUpdate::Moment::slow, "slow"}}) {
     const auto span = update->moment(which);
     CHECK(span.has_value() == (state.count(std::string(name) + "/w") != 0));
     if (!span) continue;

@@ -35,7 +35,8 @@ class LaidOut : public Optimizer<T> {
   static constexpr std::pair<const char*, DeviceUpdate::Moment> kMoments[] = {{"m", DeviceUpdate::Moment::m},
                                                                               {"v", DeviceUpdate::Moment::v},
                                                                               {"u", DeviceUpdate::Moment::u},
-                                                                              {"ema", DeviceUpdate::Moment::ema}};
+                                                                              {"ema", DeviceUpdate::Moment::ema},
+                                                                              {"slow", DeviceUpdate::Moment::slow}};
   FlatLayout layout_;
 };
 

@@ -1,0 +1,53 @@
+// Sophia-H (Liu et al. 2023, arXiv:2305.14342) as pytorch_optimizer.SophiaH: a momentum divided by a moving average of
+// estimates h of the Hessian's diagonal, the quotient clipped to rho,
+//   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) h at steps that have a new h,
+//   p = (1 - lr decay) p - lr clip(m / max(v, eps), rho).
+// gaussian: h is v . H v for v of normal numbers, else of signs.
+#pragma once
+
+#include "backend/rules/adahessian.h"
+
+namespace amp {
+
+struct SophiaElement {
+  static constexpr int moments = 2;
+  static constexpr bool curved = true;
+  template <class T>
+  struct Scalars {
+    T shrink, beta1_weight, beta2_weight, eps, rho, lr;
+  };
+  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
+    facts[0] = (t - 1) % static_cast<int64_t>(s.hessian_interval) == 0 ? 1 : 0;
+  }
+  template <class T>
+  HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
+    return {static_cast<T>(1 - step.lr * step.decay),
+            static_cast<T>(1 - s.beta1),
+            static_cast<T>((1 - s.beta2) * step.facts[0]),
+            static_cast<T>(s.eps),
+            static_cast<T>(s.rho),
+            static_cast<T>(step.lr)};
+  }
+  template <class T>
+  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v, T h) {
+    p *= c.shrink;
+    m = rule_lerp(m, g, c.beta1_weight);
+    v = rule_lerp(v, h, c.beta2_weight);
+    T d = m / (v > c.eps ? v : c.eps);
+    d = d > c.rho ? c.rho : d;
+    d = d < -c.rho ? -c.rho : d;
+    return p - c.lr * d;
+  }
+};
+
+struct SophiaH : RuleOf<SophiaElement> {
+  static constexpr std::string_view name = "sophia_h";
+  static constexpr RuleKey keys[] = {{"beta1", &RuleSettings::beta1, 0.96, 0, 1},
+                                     {"beta2", &RuleSettings::beta2, 0.99, 0, 1},
+                                     {"eps", &RuleSettings::eps, 1e-12, 0, kNoLimit},
+                                     {"rho", &RuleSettings::rho, 0.01, 0, kNoLimit},
+                                     kHessianInterval(10),
+                                     {"gaussian", &RuleSettings::gaussian, 1, 0, 2, {}, true}};
+};
+
+}  // namespace amp

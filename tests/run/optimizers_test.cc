@@ -1,0 +1,147 @@
+// Runs with rules of the second order, with rules around rules and with weights that are not the ones evaluated: what
+// is resumed ends in the bytes of what was not interrupted.
+#include <catch2/catch_all.hpp>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "run/run.h"
+#include "tests/errors.h"
+#include "tests/support.h"
+#include "trainer/checkpoint.h"
+
+using namespace amp;
+using amp::test::error_of;
+using amp::test::TempDir;
+
+namespace {
+
+RunSpec small_run(const TempDir& f, const std::string& run, int64_t steps) {
+  const std::string entry = test::test_data("zoo/lenet_relu_dyn18");
+  RunSpec spec;
+  spec.model = entry + "/model.onnx";
+  spec.train = spec.val = entry + "/batch.safetensors";
+  spec.output_dir = f / run;
+  spec.loss = {"cross_entropy"};
+  spec.metric_for_best_model = "loss";
+  spec.lr = 1e-2;
+  spec.lr_scheduler = "constant";
+  spec.max_steps = steps;
+  spec.save_steps = 1;
+  spec.device = "cpu";
+  return spec;
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream f(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(f), {}};
+}
+
+double last_loss(const std::string& folder) {
+  std::ifstream file(folder + "/eval.jsonl");
+  double loss = NAN;
+  for (std::string line; std::getline(file, line);) loss = nlohmann::json::parse(line).at("loss");
+  return loss;
+}
+
+using Edit = void (*)(RunSpec&);
+struct Case {
+  const char* name;
+  Edit edit;
+};
+constexpr Case kCases[] = {
+    {"adahessian",
+     [](RunSpec& s) {
+       s.optimizer = "adahessian";
+       s.optim_args = "eps=0.01,hessian_update_interval=2";
+     }},
+    {"adahessian in fp16, skipped steps",
+     [](RunSpec& s) {
+       s.optimizer = "adahessian";
+       s.optim_args = "eps=0.01,hessian_update_interval=2";
+       s.use_fp16 = true;
+       s.inject_overflow = "2";
+     }},
+    {"sophia_h, Lookahead",
+     [](RunSpec& s) {
+       s.optimizer = "sophia_h";
+       s.optim_args = "eps=0.01,rho=0.1,hessian_update_interval=3";
+       s.lookahead = 2;
+     }},
+    {"adamw, SAM, Lookahead, EMA in fp16",
+     [](RunSpec& s) {
+       s.sam_rho = 0.05;
+       s.lookahead = 3;
+       s.ema_decay = 0.9;
+       s.use_fp16 = true;
+     }},
+    {"schedule_free_adamw", [](RunSpec& s) { s.optimizer = "schedule_free_adamw"; }},
+};
+
+}  // namespace
+
+TEST_CASE("runs with rules around rules and of the second order go on where they stopped", "[resume]") {
+  for (const Case& c : kCases) {
+    INFO(c.name);
+    const TempDir f;
+    RunSpec whole = small_run(f, "whole", 7), part = small_run(f, "run", 4), rest = small_run(f, "run", 7);
+    for (RunSpec* s : {&whole, &part, &rest}) c.edit(*s);
+    train(*prepare(whole));
+    train(*prepare(part));
+    rest.resume = "auto";
+    train(*prepare(rest));
+    CHECK(bytes_of(f / "run/model.onnx") == bytes_of(f / "whole/model.onnx"));
+    CHECK(last_loss(f / "run") == last_loss(f / "whole"));
+    CHECK(last_loss(f / "whole") < 2.2);  // from 2.28
+  }
+}
+
+TEST_CASE("a schedule-free run exports where it was evaluated, and keeps where it trains") {
+  const TempDir f;
+  RunSpec spec = small_run(f, "run", 6);
+  spec.optimizer = "schedule_free_adamw";
+  const TrainReport report = train(*prepare(spec));
+  REQUIRE(report.result.last.has_value());
+  CHECK(report.result.last->loss == Catch::Approx(last_loss(f / "run")).epsilon(1e-6));
+  RunSpec exported = small_run(f, "again", 0);
+  exported.model = f / "run/model.onnx";
+  exported.lr = 0;
+  exported.max_steps = 1;
+  train(*prepare(exported));
+  CHECK(last_loss(f / "again") == Catch::Approx(last_loss(f / "run")).epsilon(1e-6));
+  const Checkpoint c = load_checkpoint(checkpoint_path(f / "run/checkpoints", 6));
+  size_t apart = 0;
+  for (const auto& [name, t] : c.tensors) {
+    if (name.rfind("param/", 0) != 0) continue;
+    const auto trained = c.tensors.find("training/" + name.substr(6));
+    REQUIRE(trained != c.tensors.end());
+    apart += t.to_doubles() != trained->second.to_doubles();
+  }
+  CHECK(apart > 3);
+}
+
+TEST_CASE("settings of wrappers are refused with their range, before anything is read", "[settings]") {
+  const TempDir f;
+  RunSpec spec = small_run(f, "run", 1);
+  spec.optimizer = "schedule_free_adamw";
+  spec.lookahead = 5;
+  const Error e = error_of([&] { prepare(spec); });
+  CHECK(e.exit() == Exit::usage);
+  CHECK(e.fact().find("--lookahead") != std::string::npos);
+  spec.lookahead = 0;
+  spec.optimizer = "adahessian";
+  spec.optim_args = "hessian_pwer=1";
+  CHECK(error_of([&] { prepare(spec); }).hint().find("hessian_power") != std::string::npos);
+}
+
+TEST_CASE("a checkpoint of another rule is refused by name", "[resume]") {
+  const TempDir f;
+  train(*prepare(small_run(f, "run", 2)));
+  RunSpec other = small_run(f, "run", 3);
+  other.optimizer = "adahessian";
+  other.resume = "auto";
+  const Error e = error_of([&] { prepare(other); });
+  CHECK(e.exit() == Exit::checkpoint);
+  CHECK(e.fact().find("optimizer was adamw, is adahessian") != std::string::npos);
+}

@@ -1,0 +1,33 @@
+// Hutchinson's estimate of the Hessian's diagonal over an accumulation window: v H v, element by element, for a random
+// v whose elements have variance 1 (Bekas et al. 2007), the same v in all micro-batches. In fp32 on the master weights,
+// whatever the plan: no loss scale is in it. The update averages it over convolution kernels and checks that it is
+// finite (backend/update.h).
+#pragma once
+
+#include <vector>
+
+#include "backend/update.h"
+#include "trainer/session.h"
+
+namespace amp {
+
+// v for a tensor of a step: signs, or normal numbers.
+HostTensor draw_direction(uint64_t seed, int64_t step, int slot, const Dims& dims, bool gaussian);
+
+class Curvature {
+ public:
+  // Allocates the estimate's arena; the session must outlive it.
+  Curvature(Session& session, const RuleSettings& settings);
+  bool every_step() const { return interval_ == 1; }
+  bool due(int64_t applied) const { return applied % interval_ == 0; }
+  // Backward starts at seeds, by loss term. Leaves staged statistics in disorder.
+  void estimate(const Losses& losses, const std::vector<Tensors>& batches, const std::vector<int64_t>& rows,
+                const std::vector<double>& seeds);
+
+ private:
+  Session& session_;
+  int64_t interval_;
+  bool gaussian_;
+};
+
+}  // namespace amp
