@@ -5,6 +5,7 @@
 
 #include "base/philox.h"
 #include "importer/build.h"
+#include "importer/tensor.h"
 
 namespace amp {
 
@@ -51,6 +52,10 @@ int GraphEditor::node(const std::string& op, const std::string& name, std::vecto
   n.place = place_;
   graph.add_node(std::move(n));
   return out;
+}
+
+int GraphEditor::cast(const std::string& name, int x, DType to) {
+  return node("Cast", name, {x}, {{"to", int64_t{onnx_type_of(to)}}}, to);
 }
 
 int GraphEditor::unsqueeze(const std::string& name, int x, int64_t axis, DType t) {

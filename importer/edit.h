@@ -22,6 +22,7 @@ class GraphEditor {
   // One output of type t, called `name` (made unique); the node's name is "/name". Returns the output.
   int node(const std::string& op, const std::string& name, std::vector<int> in, Attrs attrs = {}, DType t = DType::f32);
 
+  int cast(const std::string& name, int x, DType to);
   // Operators whose axes are an attribute in old versions and an input in new ones.
   int unsqueeze(const std::string& name, int x, int64_t axis, DType t = DType::f32);
   int reduce_sum(const std::string& name, int x, int64_t axis);                       // without keepdims
