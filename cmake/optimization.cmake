@@ -4,7 +4,7 @@
 #   cold   the rest: compiling it takes longer than running it
 #   test   tests, as cold
 # Files of warm and cold rooms are compiled several at a time (unity builds), which halves the work. File-local names are thus the
-# room's; folders of registrations (trainer/losses, data/readers ...) are left out, so that what is added there is a file by itself.
+# room's; folders of registrations (trainer/losses, models/architectures ...) are left out, so that what is added there is a file by itself.
 # -DONNX_AMP_UNITY=OFF: each alone, as clang's builds have it.
 # Sources include what they use all the same (the test headers, and clang's builds, which have no precompiled headers).
 set(hot_options $<$<CONFIG:Release>:-O3>)
@@ -23,7 +23,7 @@ option(ONNX_AMP_UNITY "compile several files of a room at a time" ON)
 function(compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   get_target_property(sources ${target} SOURCES)
-  list(FILTER sources INCLUDE REGEX "/(data|trainer)/[a-z_]+/")
+  list(FILTER sources INCLUDE REGEX "/(data|models|trainer)/[a-z_]+/")
   set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 

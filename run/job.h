@@ -5,7 +5,8 @@
 
 namespace amp {
 
-enum class Job { train, evaluate, predict, gradients, check, plan, write, tokenize };  // write: a model file, again
+// write: a model file, again; build: a model that no file holds yet.
+enum class Job { train, evaluate, predict, gradients, check, plan, write, tokenize, build };
 
 using JobSet = uint32_t;
 template <class... J>

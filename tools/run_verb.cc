@@ -38,6 +38,10 @@ int run_verb(const cli::Options& opts) {
       return run_export(opts, console);
     case cli::Verb::tokenize:
       return run_tokenize(opts);
+    case cli::Verb::create:
+      return run_create(opts, console);
+    case cli::Verb::convert:
+      return run_convert(opts, console);
   }
   bug("a verb without a body");
 }

@@ -7,8 +7,8 @@ std::vector<Setting> model_settings() {
   return {
       setting("model", &RunSpec::model, "The ONNX file; the same as the first word without a flag.")
           .shown_as("FILE")
-          .read_by(kRun | kExport)
-          .needed_by(kRun | kExport)
+          .read_by(kRun | kExport | jobs(Job::build))
+          .needed_by(kRun | kExport | jobs(Job::build))
           .also({"model_name_or_path", "onnx_path"})
           .same_content(),
       setting("task", &RunSpec::task,

@@ -119,7 +119,10 @@ std::vector<Setting> run_settings() {
           .at_least(0)
           .read_by(kRun | kExport)
           .may_change(),
-      setting("seed", &RunSpec::seed, "Seed of everything random.").at_least(0).read_by(kGraph).also({"random_seed"}),
+      setting("seed", &RunSpec::seed, "Seed of everything random.")
+          .at_least(0)
+          .read_by(kGraph | jobs(Job::build))
+          .also({"random_seed"}),
       setting("profile", &RunSpec::profile, "Time the operators of one training step and print the table first.")
           .read_by(kTrain)
           .may_change(),

@@ -27,6 +27,10 @@ static constexpr std::array kVerbs{
              "the weights of a run's checkpoints, or a model file, as ONNX", 1},
     VerbInfo{Verb::tokenize, Job::tokenize, "tokenize", "--tokenizer FILE < lines",
              "token ids of each line of standard input, or its text", 0},
+    VerbInfo{Verb::create, Job::build, "create", "ARCHITECTURE --out FILE [--model_config JSON]",
+             "a new model with drawn weights: bert, gpt2, llama, vit, resnet18, unet ...", 1},
+    VerbInfo{Verb::convert, Job::build, "convert", "FOLDER --out FILE | MODEL.onnx --out FOLDER",
+             "a Hugging Face checkpoint as ONNX, and a converted model, trained or not, back", 1},
     VerbInfo{Verb::help, std::nullopt, "help", "[VERB]", "this text, or a verb's", 1},
     VerbInfo{Verb::version, std::nullopt, "version", "", "the version", 0},
 };

@@ -24,6 +24,8 @@ enum class Verb {
   grad,
   export_model,
   tokenize,
+  create,
+  convert,
   help,
   version,
 };

@@ -7,7 +7,7 @@ namespace amp::cli {
 std::vector<OwnFlag> own_flags() {
   static const SettingValue text = std::string(), off = false;
   constexpr VerbSet all = in(Verb::train, Verb::eval, Verb::predict, Verb::check, Verb::plan, Verb::grad,
-                             Verb::export_model, Verb::tokenize);
+                             Verb::export_model, Verb::tokenize, Verb::create, Verb::convert);
   return {
       {"val",
        in(Verb::eval, Verb::predict, Verb::grad),
@@ -39,9 +39,27 @@ std::vector<OwnFlag> own_flags() {
                 "B.json|MODEL.",
         .metavar = "PLAN.json"}},
       {"output_dir",
-       in(Verb::predict, Verb::grad, Verb::export_model, Verb::check, Verb::plan),
-       {.name = "out", .initial = text, .help = "File to write.", .metavar = "FILE", .other_names = {"output_path"}},
-       in(Verb::predict, Verb::grad, Verb::export_model)},
+       in(Verb::predict, Verb::grad, Verb::export_model, Verb::check, Verb::plan, Verb::create, Verb::convert),
+       {.name = "out",
+        .initial = text,
+        .help = "File to write; convert of a model: the checkpoint's folder.",
+        .metavar = "FILE",
+        .other_names = {"output_path"}},
+       in(Verb::predict, Verb::grad, Verb::export_model, Verb::create, Verb::convert)},
+      {"output_dir",
+       in(Verb::create),
+       {.name = "model_config",
+        .initial = text,
+        .help = "What is to differ from the architecture's usual configuration, under the keys of Hugging Face's "
+                "config.json.",
+        .metavar = "JSON|FILE"}},
+      {"output_dir",
+       in(Verb::create, Verb::convert),
+       {.name = "model_head",
+        .initial = text,
+        .help = "What the model ends in: none, sequence_classification, token_classification, question_answering, "
+                "masked_lm, causal_lm, image_classification. Default: the architecture's usual one, the checkpoint's.",
+        .metavar = "KIND"}},
       {"output_dir",
        in(Verb::grad),
        {.name = "hvp",

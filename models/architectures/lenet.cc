@@ -1,0 +1,54 @@
+// LeNet (LeCun et al. 1998) as "Dive into Deep Learning" trains it: sigmoid, average pools, weights by Xavier.
+#include <cmath>
+
+#include "base/error.h"
+#include "models/architecture.h"
+#include "models/transformer.h"
+#include "models/vision.h"
+
+namespace amp {
+namespace {
+
+Init xavier(int64_t fan_in, int64_t fan_out) {
+  return Init::uniform(std::sqrt(6.0 / static_cast<double>(fan_in + fan_out)));
+}
+
+void build(Net& net, const ModelConfig& c, Head) {
+  const int64_t in = c.positive("in_chans"), size = c.positive("image_size"), classes = c.positive("num_classes");
+  const std::vector<int64_t> channels = c.integers("channels", {6, 16}), hidden = c.integers("hidden", {120, 84});
+  const std::string act = c.text("activation", "sigmoid");
+  if (channels.size() != 2) c.refuse("channels", "two numbers are wanted");
+  if (size < 12) c.refuse("image_size", "at least 12 is wanted");
+  const std::string kind = c.text("pool", "average");
+  if (kind != "average" && kind != "max") c.refuse("pool", "average or max is wanted");
+  const std::string type = kind == "max" ? "MaxPool" : "AveragePool";
+  NetValue x = net.input("image", DType::f32, images_by(in, size, size));
+  const auto layer = [&](const std::string& name, const ConvLayer& s) {
+    x = conv(net, x, name, s, xavier(s.in * s.kernel * s.kernel, s.out * s.kernel * s.kernel), true);
+    x = pool(net, net.activation(x, act, name), type, name, 2, 2);
+  };
+  layer("conv1", {in, channels[0], 5, 1, 2});
+  layer("conv2", {channels[0], channels[1], 5});
+  const int64_t side = (size / 2 - 4) / 2;
+  x = net.op("Flatten", "", {x});
+  int64_t width = channels[1] * side * side, number = 1;
+  for (const int64_t next : hidden) {
+    const std::string name = cat("fc", number++);
+    x = net.activation(net.linear(x, name, width, next, xavier(width, next), torch_uniform(width)), act, name);
+    width = next;
+  }
+  x = net.linear(x, cat("fc", number), width, classes, xavier(width, classes), torch_uniform(width));
+  net.output(x, "logits", rows_by(classes));
+}
+
+const RegisterArchitecture row{{"lenet",
+                                {},
+                                "",
+                                {},
+                                {Head::image_classification},
+                                R"({"architecture": "lenet", "in_chans": 1, "image_size": 28, "channels": [6, 16],
+  "hidden": [120, 84], "num_classes": 10, "activation": "sigmoid", "pool": "average"})",
+                                build}};
+
+}  // namespace
+}  // namespace amp

@@ -1,0 +1,76 @@
+// Networks for tables: mlp of numbers, tabular of categories and numbers (embeddings beside the continuous columns, as
+// fastai's TabularModel and the Rossmann entry of Guo and Berkhahn 2016, arXiv 1604.06737, have them).
+#include <cmath>
+
+#include "base/error.h"
+#include "models/architecture.h"
+#include "models/transformer.h"
+#include "models/vision.h"
+
+namespace amp {
+namespace {
+
+NetValue layers(Net& net, NetValue x, const ModelConfig& c, int64_t width) {
+  const std::string act = c.text("activation", "relu");
+  const bool norms = c.flag("batch_norm", false);
+  int64_t number = 0;
+  for (const int64_t next : c.integers("hidden", {})) {
+    const std::string at = cat("layers.", number++);
+    x = net.activation(torch_linear(net, x, at + ".linear", width, next), act, at);
+    if (norms) x = batch_norm(net, x, at + ".norm", next);
+    width = next;
+  }
+  return torch_linear(net, x, "out", width, c.positive("outputs"));
+}
+
+void build_mlp(Net& net, const ModelConfig& c, Head) {
+  const int64_t width = c.positive("inputs");
+  const NetValue x = net.input("features", DType::f32, rows_by(width));
+  net.output(layers(net, x, c, width), "logits", rows_by(c.positive("outputs")));
+}
+
+void build_tabular(Net& net, const ModelConfig& c, Head) {
+  const std::vector<int64_t> sizes = c.integers("categories", {});
+  std::vector<int64_t> widths = c.integers("embedding", {});
+  if (widths.empty()) {  // fastai's rule
+    for (const int64_t n : sizes)
+      widths.push_back(std::min<int64_t>(600, std::llround(1.6 * std::pow(static_cast<double>(n), 0.56))));
+  }
+  if (sizes.empty() || widths.size() != sizes.size())
+    c.refuse("embedding", "one number for each of categories is wanted");
+  const int64_t numbers = c.positive("continuous");
+  const NetValue ids = net.input("categorical", DType::i64, rows_by(static_cast<int64_t>(sizes.size())));
+  const NetValue x = net.input("continuous", DType::f32, rows_by(numbers));
+  std::vector<NetValue> parts;
+  int64_t width = numbers;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const std::string at = cat("embeds.", i);
+    const NetValue id = net.gather(ids, at, static_cast<int64_t>(i), 1, DType::i64);
+    parts.push_back(net.embedding(id, at, sizes[i], widths[i], Init::normal(0.01)));
+    width += widths[i];
+  }
+  parts.push_back(batch_norm(net, x, "bn_cont", numbers));
+  const NetValue all = net.op("Concat", "", parts, {{"axis", int64_t{1}}});
+  net.output(layers(net, all, c, width), "output", rows_by(c.positive("outputs")));
+}
+
+const RegisterArchitecture rows[] = {
+    RegisterArchitecture{{"mlp",
+                          {},
+                          "",
+                          {},
+                          {Head::none},
+                          R"({"architecture": "mlp", "inputs": 32, "hidden": [128, 128], "outputs": 2,
+  "activation": "relu", "batch_norm": false})",
+                          build_mlp}},
+    RegisterArchitecture{{"tabular",
+                          {},
+                          "",
+                          {},
+                          {Head::none},
+                          R"({"architecture": "tabular", "categories": [10, 10], "embedding": null, "continuous": 4,
+  "hidden": [1000, 500], "outputs": 1, "activation": "relu", "batch_norm": true})",
+                          build_tabular}}};
+
+}  // namespace
+}  // namespace amp

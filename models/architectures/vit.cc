@@ -1,0 +1,109 @@
+// ViT (Dosovitskiy et al. 2020, arXiv 2010.11929) as Hugging Face has it: patches, a class token, learnt positions.
+#include "base/error.h"
+#include "models/architecture.h"
+#include "models/transformer.h"
+#include "models/vision.h"
+
+namespace amp {
+namespace {
+
+class Vit {
+ public:
+  Vit(Net& net, const ModelConfig& c, const std::string& base)
+      : net_(net),
+        base_(base),
+        width_(c.positive("hidden_size")),
+        heads_(c.positive("num_attention_heads")),
+        layers_(c.positive("num_hidden_layers")),
+        inner_(c.positive("intermediate_size")),
+        image_(c.positive("image_size")),
+        patch_(c.positive("patch_size")),
+        channels_(c.positive("num_channels", 3)),
+        epsilon_(c.number("layer_norm_eps", 1e-12)),
+        act_(c.text("hidden_act", "gelu")),
+        init_(Init::normal(c.number("initializer_range", 0.02))),
+        qkv_bias_(c.flag("qkv_bias", true)) {
+    if (width_ % heads_ != 0) c.refuse("num_attention_heads", "it does not divide hidden_size");
+    if (image_ % patch_ != 0) c.refuse("patch_size", "it does not divide image_size");
+  }
+
+  NetValue hidden() {
+    NetValue x = embeddings(net_.input("pixel_values", DType::f32, images_by(channels_, image_, image_)));
+    for (int64_t i = 0; i < layers_; ++i) x = layer(x, cat(base_, "encoder.layer.", i));
+    return norm(x, base_ + "layernorm");
+  }
+  NetValue class_token(NetValue x) { return net_.gather(x, "", 0, 1); }
+  NetValue linear(NetValue x, const std::string& m, int64_t in, int64_t out) {
+    return net_.linear(x, m, in, out, init_, Init::constant(0));
+  }
+  int64_t width() const { return width_; }
+
+ private:
+  NetValue norm(NetValue x, const std::string& m) { return net_.layer_norm(x, m, width_, epsilon_); }
+
+  NetValue embeddings(NetValue image) {
+    const std::string m = base_ + "embeddings", p = m + ".patch_embeddings.projection";
+    const int64_t side = image_ / patch_, patches = side * side;
+    NetValue x = net_.op(
+        "Conv", p,
+        {image, net_.weight(p + ".weight", {width_, channels_, patch_, patch_}, init_),
+         net_.weight(p + ".bias", {width_}, Init::constant(0))},
+        {{"kernel_shape", std::vector<int64_t>{patch_, patch_}}, {"strides", std::vector<int64_t>{patch_, patch_}}});
+    x = net_.transpose(net_.reshape(x, m, {0, width_, patches}), m, {0, 2, 1});
+    const NetValue shape = net_.op("Shape", m, {image}, {}, DType::i64);
+    const NetValue batch = net_.op("Slice", m, {shape, net_.ints(m, {0}), net_.ints(m, {1})}, {}, DType::i64);
+    const NetValue to = net_.op("Concat", m, {batch, net_.ints(m, {1, width_})}, {{"axis", int64_t{0}}}, DType::i64);
+    const NetValue token = net_.op("Expand", m, {net_.weight(m + ".cls_token", {1, 1, width_}, init_), to});
+    x = net_.op("Concat", m, {token, x}, {{"axis", int64_t{1}}});
+    return net_.add(x, net_.weight(m + ".position_embeddings", {1, patches + 1, width_}, init_), m);
+  }
+
+  NetValue layer(NetValue x, const std::string& m) {
+    const std::string self = m + ".attention.attention", out = m + ".attention.output.dense";
+    const NetValue h = norm(x, m + ".layernorm_before");
+    const auto project = [&](const char* name) {
+      return qkv_bias_ ? linear(h, self + name, width_, width_)
+                       : net_.linear_without_bias(h, self + name, width_, width_, init_);
+    };
+    const NetValue context =
+        attention(net_, {project(".query"), project(".key"), project(".value")}, -1, {heads_, width_ / heads_}, self);
+    x = net_.add(linear(context, out, width_, width_), x, m);
+    NetValue wide = linear(norm(x, m + ".layernorm_after"), m + ".intermediate.dense", width_, inner_);
+    wide = net_.activation(wide, act_, m + ".intermediate.intermediate_act_fn");
+    return net_.add(linear(wide, m + ".output.dense", inner_, width_), x, m + ".output");
+  }
+
+  Net& net_;
+  std::string base_;
+  int64_t width_, heads_, layers_, inner_, image_, patch_, channels_;
+  double epsilon_;
+  std::string act_;
+  Init init_;
+  bool qkv_bias_;
+};
+
+void build(Net& net, const ModelConfig& c, Head head) {
+  Vit m(net, c, head == Head::none ? "" : "vit.");
+  const NetValue x = m.hidden();
+  if (head == Head::none) {
+    net.output(x, "last_hidden_state", tokens_by(m.width()));
+    if (!net.weights().has("pooler.dense.weight")) return;
+    const NetValue pooled = m.linear(m.class_token(x), "pooler.dense", m.width(), m.width());
+    return net.output(net.activation(pooled, c.text("pooler_act", "tanh"), "pooler"), "pooler_output",
+                      rows_by(m.width()));
+  }
+  net.output(m.linear(m.class_token(x), "classifier", m.width(), c.labels()), "logits", rows_by(c.labels()));
+}
+
+const RegisterArchitecture row{{"vit",
+                                {},
+                                "vit.",
+                                {"classifier."},
+                                {Head::image_classification, Head::none},
+                                R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12,
+  "num_attention_heads": 12, "intermediate_size": 3072, "hidden_act": "gelu", "image_size": 224, "patch_size": 16,
+  "num_channels": 3, "qkv_bias": true, "layer_norm_eps": 1e-12, "initializer_range": 0.02, "num_labels": 1000})",
+                                build}};
+
+}  // namespace
+}  // namespace amp

@@ -1,0 +1,53 @@
+// The description of a model to build: Hugging Face's config.json, or the same keys given by hand.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace amp {
+
+// Every read checks type and range. Exit::unsupported E_CONFIG names the key, its value and what is wanted.
+class ModelConfig {
+ public:
+  // text: a JSON object. where: what it is called in messages, "config.json of FOLDER".
+  ModelConfig(const std::string& text, std::string where);
+  ~ModelConfig();
+  ModelConfig(ModelConfig&&) noexcept;
+
+  // Keys of `text` (a JSON object) take the place of those here. Exit::usage E_CONFIG_KEY: one that is not here, with the
+  // nearest that is.
+  void override_with(const std::string& text);
+
+  void complete_with(const std::string& text);  // its keys that are not here
+
+  bool has(std::string_view key) const;                             // and not null
+  int64_t positive(std::string_view key) const;                     // at least 1
+  int64_t positive(std::string_view key, int64_t otherwise) const;  // where it is missing
+  double number(std::string_view key, double otherwise) const;
+  bool flag(std::string_view key, bool otherwise) const;
+  std::string text(std::string_view key, const std::string& otherwise) const;
+  std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& otherwise) const;
+  std::vector<std::string> texts(std::string_view key) const;
+  // The object under the first of these keys that there is; an empty one where there is none.
+  ModelConfig part(const std::vector<std::string_view>& keys) const;
+  int64_t labels() const;  // id2label, else num_labels, else 2
+
+  // Refuses a setting that changes what a model computes and that its builder does not know.
+  void require(std::string_view key, std::string_view value) const;  // a text, where there is one
+  void require_false(std::string_view key) const;
+
+  std::string dump() const;
+  const std::string& where() const { return where_; }
+  [[noreturn]] void refuse(std::string_view key, std::string_view why, std::string_view hint = {}) const;
+
+ private:
+  const nlohmann::json* find(std::string_view key) const;
+  std::unique_ptr<nlohmann::json> json_;
+  std::string where_;
+};
+
+}  // namespace amp

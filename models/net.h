@@ -1,0 +1,67 @@
+// Net: a model written down layer by layer, each under the name that a framework's module has ("bert.encoder.layer.0
+// .attention.self.query"): its weights are initializers "NAME.weight" and "NAME.bias", its nodes "/bert/encoder/layer.0/
+// .../MatMul". Operators are those of opset 17.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "importer/edit.h"
+#include "models/weights.h"
+
+namespace amp {
+
+// A value of the net: its index in the SourceGraph.
+using NetValue = int;
+
+class Net {
+ public:
+  Net(std::string name, WeightSource& weights);
+
+  // All inputs before anything else.
+  NetValue input(const std::string& name, DType type, std::vector<Dim> dims);
+  void output(NetValue v, const std::string& name, std::vector<Dim> dims);
+
+  // "MODULE/OP": node in module, its output "/MODULE/OP_output_0". attrs and type as of the operator's first output.
+  NetValue op(const std::string& type, const std::string& module, std::vector<NetValue> in, Attrs attrs = {},
+              DType t = DType::f32);
+  NetValue weight(const std::string& name, const Dims& dims, const Init& init);
+  NetValue ints(const std::string& module, const std::vector<int64_t>& values);   // (N)
+  NetValue integer(const std::string& module, int64_t value);                     // scalar
+  NetValue number(const std::string& module, double value);                       // scalar, fp32
+  NetValue numbers(const std::string& module, const std::vector<float>& values);  // (N)
+
+  // torch.nn.Linear: x (..., in) -> (..., out), weight (out, in).
+  NetValue linear(NetValue x, const std::string& module, int64_t in, int64_t out, const Init& w, const Init& b);
+  NetValue linear_without_bias(NetValue x, const std::string& module, int64_t in, int64_t out, const Init& w);
+  // torch.nn.Embedding: weight (rows, width), ids (...) -> (..., width).
+  NetValue embedding(NetValue ids, const std::string& module, int64_t rows, int64_t width, const Init& w);
+  // torch.nn.LayerNorm over the last axis.
+  NetValue layer_norm(NetValue x, const std::string& module, int64_t width, double epsilon);
+  // "gelu" (by erf), "gelu_new" and "gelu_pytorch_tanh" (by tanh), "relu", "sigmoid", "silu" or "swish", "tanh", "quick_gelu"; Exit::unsupported E_CONFIG.
+  NetValue activation(NetValue x, const std::string& name, const std::string& module);
+
+  // Dims of 0 keep theirs, one of -1 is what is left.
+  NetValue reshape(NetValue x, const std::string& module, const std::vector<int64_t>& dims);
+  NetValue transpose(NetValue x, const std::string& module, const std::vector<int64_t>& perm);
+  NetValue unsqueeze(NetValue x, const std::string& module, const std::vector<int64_t>& axes, DType t = DType::f32);
+  NetValue gather(NetValue x, const std::string& module, int64_t index, int64_t axis, DType t = DType::f32);
+  NetValue cast(NetValue x, const std::string& module, DType to);
+  NetValue add(NetValue a, NetValue b, const std::string& module, DType t = DType::f32) {
+    return op("Add", module, {a, b}, {}, t);
+  }
+
+  const SourceGraph& graph() const { return graph_; }
+  WeightSource& weights() { return weights_; }
+
+ private:
+  SourceGraph graph_;
+  GraphEditor editor_;
+  WeightSource& weights_;
+  std::map<std::string, NetValue> made_;  // weights, by name
+  std::set<std::string> taken_;           // names of nodes
+};
+
+}  // namespace amp

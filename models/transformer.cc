@@ -1,0 +1,76 @@
+#include "models/transformer.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+
+namespace amp {
+
+std::vector<Dim> tokens_by(int64_t width) { return {{-1, "batch_size"}, {-1, "sequence_length"}, {width, ""}}; }
+std::vector<Dim> rows_by(int64_t width) { return {{-1, "batch_size"}, {width, ""}}; }
+
+NetValue padding_bias(Net& net, NetValue mask, const std::string& module) {
+  const NetValue wide = net.cast(net.unsqueeze(mask, module, {1, 2}, DType::i64), module, DType::f32);
+  const NetValue missing = net.op("Sub", module, {net.number(module, 1), wide});
+  return net.op("Mul", module, {missing, net.number(module, std::numeric_limits<float>::lowest())});
+}
+
+NetValue causal_bias(Net& net, NetValue ids, const std::string& module) {
+  const NetValue places = positions(net, ids, module);
+  const NetValue later = net.op("Greater", module, {places, net.transpose(places, module, {1, 0})}, {}, DType::boolean);
+  const NetValue wide = net.cast(later, module, DType::f32);
+  return net.op("Mul", module, {wide, net.number(module, std::numeric_limits<float>::lowest())});
+}
+
+NetValue positions(Net& net, NetValue ids, const std::string& module) {
+  const NetValue shape = net.op("Shape", module, {ids}, {}, DType::i64);
+  const NetValue length = net.gather(shape, module, 1, 0, DType::i64);
+  const NetValue row =
+      net.op("Range", module, {net.integer(module, 0), length, net.integer(module, 1)}, {}, DType::i64);
+  return net.unsqueeze(row, module, {0}, DType::i64);
+}
+
+NetValue attention(Net& net, QueryKeyValue qkv, NetValue bias, const HeadGroups& h, const std::string& module,
+                   const std::function<NetValue(NetValue, bool key)>& turn) {
+  const int64_t shared = h.key_value_number ? h.key_value_number : h.number;
+  const auto split = [&](NetValue x, int64_t number) {
+    return net.transpose(net.reshape(x, module, {0, 0, number, h.width}), module, {0, 2, 1, 3});
+  };
+  NetValue q = split(qkv.q, h.number), k = split(qkv.k, shared), v = split(qkv.v, shared);
+  if (turn) {
+    q = turn(q, false);
+    k = turn(k, true);
+  }
+  if (shared != h.number) {  // each key and value serves number / shared neighbouring queries
+    const auto repeat = [&](NetValue x) {
+      const NetValue five = net.unsqueeze(x, module, {2});  // (B, shared, 1, S, width)
+      const NetValue wide = net.op("Expand", module, {five, net.ints(module, {1, 1, h.number / shared, 1, 1})});
+      // (B, number, S, width): the dims before the last two as one
+      const NetValue shape = net.op("Shape", module, {x}, {}, DType::i64);
+      const NetValue batch =
+          net.op("Slice", module, {shape, net.ints(module, {0}), net.ints(module, {1})}, {}, DType::i64);
+      const NetValue rest =
+          net.op("Slice", module, {shape, net.ints(module, {2}), net.ints(module, {4})}, {}, DType::i64);
+      const NetValue to =
+          net.op("Concat", module, {batch, net.ints(module, {h.number}), rest}, {{"axis", int64_t{0}}}, DType::i64);
+      return net.op("Reshape", module, {wide, to});
+    };
+    k = repeat(k);
+    v = repeat(v);
+  }
+  const NetValue products = net.op("MatMul", module, {q, net.transpose(k, module, {0, 1, 3, 2})});
+  const NetValue scaled =
+      net.op("Div", module, {products, net.number(module, std::sqrt(static_cast<double>(h.width)))});
+  const NetValue weights =
+      net.op("Softmax", module, {bias < 0 ? scaled : net.add(scaled, bias, module)}, {{"axis", int64_t{-1}}});
+  const NetValue context = net.transpose(net.op("MatMul", module, {weights, v}), module, {0, 2, 1, 3});
+  return net.reshape(context, module, {0, 0, h.number * h.width});
+}
+
+void output_spans(Net& net, NetValue logits) {
+  net.output(net.gather(logits, "", 0, 2), "start_logits", kTokens);
+  net.output(net.gather(logits, "", 1, 2), "end_logits", kTokens);
+}
+
+}  // namespace amp

@@ -1,0 +1,40 @@
+// What transformers are made of, in the form that exporters write: attention as products and a softmax, masks added.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "models/net.h"
+
+namespace amp {
+
+// (B, S) of 1 and 0 -> (B, 1, 1, S) fp32: 0 where 1 is, the lowest float where 0 is.
+NetValue padding_bias(Net& net, NetValue mask, const std::string& module);
+
+// (S, S) fp32: 0 where a place may look, itself and those before, the lowest float elsewhere. S the second dim of ids.
+NetValue causal_bias(Net& net, NetValue ids, const std::string& module);
+
+// (1, S) int64: 0 .. S-1, S the second dim of ids (B, S).
+NetValue positions(Net& net, NetValue ids, const std::string& module);
+
+struct HeadGroups {
+  int64_t number, width;         // of the queries
+  int64_t key_value_number = 0;  // grouped-query attention: less than number; 0: as many
+};
+
+// softmax(q k^T / sqrt(width) + bias) v. q (B, S, number width), k and v (B, S, key_value_number width), bias broadcast to
+// (B, number, S, S) -> (B, S, number width). turn: applied to q (false) and k (true) as (B, heads, S, width), for rotary positions.
+struct QueryKeyValue {  // in braces: made in this order
+  NetValue q, k, v;
+};
+NetValue attention(Net& net, QueryKeyValue qkv, NetValue bias, const HeadGroups& heads, const std::string& module,
+                   const std::function<NetValue(NetValue, bool key)>& turn = {});
+
+// logits (B, S, 2) -> outputs start_logits and end_logits (B, S).
+void output_spans(Net& net, NetValue logits);
+
+const std::vector<Dim> kTokens = {{-1, "batch_size"}, {-1, "sequence_length"}};
+std::vector<Dim> tokens_by(int64_t width);  // (batch_size, sequence_length, width)
+std::vector<Dim> rows_by(int64_t width);    // (batch_size, width)
+
+}  // namespace amp

@@ -1,0 +1,136 @@
+#include "run/build.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/safetensors.h"
+#include "base/text.h"
+#include "importer/import.h"
+#include "importer/write.h"
+#include "models/architecture.h"
+
+namespace amp {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kConfigKey = "huggingface_config";  // metadata of the file: config.json
+constexpr std::array kBeside = {"tokenizer.json",
+                                "tokenizer_config.json",
+                                "vocab.txt",
+                                "vocab.json",
+                                "merges.txt",
+                                "spiece.model",
+                                "tokenizer.model",
+                                "sentencepiece.bpe.model",
+                                "special_tokens_map.json",
+                                "added_tokens.json",
+                                "preprocessor_config.json"};
+
+BuiltModel build(const Architecture& a, const ModelConfig& config, Head head, WeightSource& weights,
+                 const std::string& class_name, const std::string& out) {
+  Net net(std::string(a.name), weights);
+  a.build(net, config, head);
+  BuiltModel built{std::string(a.name), std::string(name_of(head))};
+  for (const SourceValue& v : net.graph().values) {
+    if (v.kind == SourceKind::parameter && v.name.find(".running_") == std::string::npos)
+      built.parameters += v.data.numel();
+  }
+  nlohmann::json described = nlohmann::json::parse(config.dump());
+  if (!class_name.empty()) described["architectures"] = {class_name};
+  write_model(net.graph(), {{kConfigKey, described.dump()}}, out);
+  return built;
+}
+
+void say_drawn(const std::vector<std::string>& drawn, const Log& log) {
+  if (drawn.empty()) return;
+  log.warning(cat("the checkpoint has no ", join(drawn, ", "), ": drawn anew, to be trained"));
+}
+
+// What training keeps in buffers, and the pretraining's own heads.
+bool needs_no_mention(const std::string& name) {
+  return name.ends_with("position_ids") || name.ends_with("token_type_ids") || name.ends_with("attn.bias") ||
+         name.ends_with("attn.masked_bias") || name.ends_with("rotary_emb.inv_freq") ||
+         name.ends_with("num_batches_tracked");
+}
+
+// Tokenizer files and the like, where `to` has none of the name.
+void copy_beside(const fs::path& from, const fs::path& to, const Log& log) {
+  std::vector<std::string> copied;
+  for (const char* name : kBeside) {
+    std::error_code none;
+    if (!fs::exists(from / name, none) || fs::exists(to / name, none)) continue;
+    FileWriter file((to / name).string());
+    file.write(read_file((from / name).string(), Exit::data).text());
+    file.commit();
+    copied.emplace_back(name);
+  }
+  if (!copied.empty()) log.info(cat("copied beside it: ", join(copied, ", ")));
+}
+
+fs::path folder_of(const std::string& file) {
+  const fs::path folder = fs::path(file).parent_path();
+  return folder.empty() ? fs::path(".") : folder;
+}
+
+}  // namespace
+
+BuiltModel create_model(const BuildSpec& spec, const std::string& out, const Log&) {
+  const Architecture& a = architecture(spec.model);
+  ModelConfig config(std::string(a.config), cat("configuration of ", a.name));
+  if (!spec.config.empty()) {
+    const bool text = spec.config.find('{') != std::string::npos;
+    config.override_with(text ? spec.config : std::string(read_file(spec.config).text()));
+  }
+  DrawnWeights weights(spec.seed);
+  return build(a, config, spec.head.empty() ? a.heads.front() : head_from_name(a, spec.head), weights, "", out);
+}
+
+BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, const Log& log) {
+  const std::string path = (fs::path(spec.model) / "config.json").string();
+  ModelConfig config(std::string(read_file(path, Exit::data).text()), path);
+  const bool timm = !config.has("model_type") && config.has("architecture");  // its config.json says little more
+  if (!timm && !config.has("model_type")) config.refuse("model_type", "is missing");
+  const Architecture& a = architecture(config.text(timm ? "architecture" : "model_type", ""));
+  if (timm) config.complete_with(std::string(a.config));
+  const std::vector<std::string> classes = config.texts("architectures");
+  if (!timm && spec.head.empty() && classes.empty())
+    config.refuse("architectures", "is missing", "say --model_head, as in --model_head sequence_classification");
+  const Head head = !spec.head.empty() ? head_from_name(a, spec.head)
+                    : timm             ? a.heads.front()
+                                       : head_of_class(a, classes.front());
+  CheckpointWeights weights(spec.model, std::string(a.prefix));
+  for (const std::string_view begin : a.head_weights) weights.draw(std::string(begin), spec.seed);
+  const BuiltModel built = build(a, config, head, weights, spec.head.empty() && !timm ? classes.front() : "", out);
+  say_drawn(weights.drawn(), log);
+  std::vector<std::string> unused = weights.unused();
+  unused.erase(std::remove_if(unused.begin(), unused.end(), needs_no_mention), unused.end());
+  if (!unused.empty()) log.warning(cat("tensors of the checkpoint that the model does not have: ", join(unused, ", ")));
+  copy_beside(spec.model, folder_of(out), log);
+  return built;
+}
+
+void write_checkpoint(const std::string& model, const std::string& folder, const Log& log) {
+  const Imported imported = import_model(model);
+  const std::string config = model_metadata(*imported.doc, kConfigKey);
+  if (config.empty()) {
+    fail(Exit::usage, "E_NOT_CONVERTED", cat(model, " says nothing of a checkpoint that it was made from"),
+         "only a file that convert or create wrote, trained or not, can go back");
+  }
+  std::vector<NamedTensor> tensors;  // constants have a node's path for a name
+  for (const SourceValue& v : imported.graph.values) {
+    if (v.data && v.name.find('/') == std::string::npos) tensors.push_back({v.name, v.data.cast(DType::f32)});
+  }
+  ensure_dir(folder);
+  write_safetensors((fs::path(folder) / "model.safetensors").string(), tensors, {{"format", "pt"}});
+  FileWriter file((fs::path(folder) / "config.json").string());
+  file.write(nlohmann::json::parse(config).dump(2) + "\n");
+  file.commit();
+  copy_beside(folder_of(model), folder, log);
+}
+
+}  // namespace amp

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Checkpoints of small models as transformers and timm save them, and what they compute: tests/run/build_test.cc.
+
+Each folder: config.json, model.safetensors, golden.safetensors (in/NAME, out/NAME). Weights are random, vectors moved off
+0 and 1. Made with torch 2.15.0, transformers 5.23.0, timm 1.0.31."""
+
+import json
+import pathlib
+
+import timm
+import torch
+import transformers as t
+from safetensors.torch import save_file
+
+t.logging.set_verbosity_error()
+HERE = pathlib.Path(__file__).parent
+TEXT = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, vocab_size=60,
+            max_position_embeddings=24, num_labels=3)
+LLAMA = dict(TEXT, num_key_value_heads=1)
+LLAMA3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=16)
+IMAGE = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, image_size=12,
+             patch_size=4, num_labels=3)
+MODELS = {
+    "bert_classifier": lambda: t.BertForSequenceClassification(t.BertConfig(**TEXT)),
+    "bert_base": lambda: t.BertModel(t.BertConfig(**TEXT)),
+    "bert_mlm": lambda: t.BertForMaskedLM(t.BertConfig(**TEXT)),
+    "bert_qa": lambda: t.BertForQuestionAnswering(t.BertConfig(**dict(TEXT, num_labels=2))),
+    "roberta_tokens": lambda: t.RobertaForTokenClassification(t.RobertaConfig(**TEXT, type_vocab_size=1)),
+    "roberta_mlm": lambda: t.RobertaForMaskedLM(t.RobertaConfig(**TEXT, type_vocab_size=1)),
+    "xlm_roberta_classifier": lambda: t.XLMRobertaForSequenceClassification(
+        t.XLMRobertaConfig(**TEXT, type_vocab_size=1)),
+    "electra_classifier": lambda: t.ElectraForSequenceClassification(t.ElectraConfig(**TEXT, embedding_size=8)),
+    "distilbert_classifier": lambda: t.DistilBertForSequenceClassification(t.DistilBertConfig(
+        dim=16, n_layers=2, n_heads=2, hidden_dim=32, vocab_size=60, max_position_embeddings=24, num_labels=3)),
+    "gpt2_lm": lambda: t.GPT2LMHeadModel(t.GPT2Config(n_embd=16, n_layer=2, n_head=2, vocab_size=60, n_positions=24)),
+    "llama_lm": lambda: t.LlamaForCausalLM(t.LlamaConfig(**LLAMA, tie_word_embeddings=True)),
+    "llama3_lm": lambda: t.LlamaForCausalLM(t.LlamaConfig(**LLAMA, rope_parameters=LLAMA3)),
+    "qwen2_lm": lambda: t.Qwen2ForCausalLM(t.Qwen2Config(**LLAMA)),
+    "qwen3_lm": lambda: t.Qwen3ForCausalLM(t.Qwen3Config(**LLAMA, head_dim=8)),
+    "vit_classifier": lambda: t.ViTForImageClassification(t.ViTConfig(**IMAGE)),
+}
+
+
+def shake(model):
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.ndim == 1:
+                p.add_(0.1 * torch.randn_like(p))
+
+
+def batch_of(model):
+    c = model.config
+    if isinstance(model, t.ViTForImageClassification):
+        return {"pixel_values": torch.randn(2, 3, c.image_size, c.image_size)}
+    ids = torch.randint(5, c.vocab_size, (2, 7))
+    mask = torch.ones(2, 7, dtype=torch.int64)
+    mask[1, 5:] = 0
+    if c.model_type not in ("gpt2", "llama", "qwen2", "qwen3"):
+        ids[1, 5:] = c.pad_token_id
+    batch = {"input_ids": ids, "attention_mask": mask}
+    if c.model_type in ("bert", "electra"):
+        batch["token_type_ids"] = torch.randint(0, 2, (2, 7))
+    return batch
+
+
+def save_golden(folder, batch, outputs):
+    tensors = {f"in/{k}": v for k, v in batch.items()} | {f"out/{k}": v for k, v in outputs.items()}
+    save_file({k: v.contiguous() for k, v in tensors.items()}, folder / "golden.safetensors")
+
+
+def main():
+    for name, make in MODELS.items():
+        torch.manual_seed(0)
+        model = make().eval()
+        shake(model)
+        model.save_pretrained(HERE / name)
+        (HERE / name / "generation_config.json").unlink(missing_ok=True)
+        batch = batch_of(model)
+        with torch.no_grad():
+            out = model(**batch)
+        save_golden(HERE / name, batch, {k: v for k, v in out.items() if isinstance(v, torch.Tensor)})
+    names = {}  # of timm's ResNets: the weights are too many to keep here
+    for name in ("resnet18", "resnet50"):
+        state = timm.create_model(name, num_classes=3).state_dict()
+        names[name] = {k: list(v.shape) for k, v in state.items() if not k.endswith("num_batches_tracked")}
+    (HERE / "timm_names.json").write_text(json.dumps(names) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+// Models that are built: checkpoints of transformers against what it computes (tests/data/models), the way back, new
+// models of every architecture.
+#include "run/build.h"
+
+#include <algorithm>
+#include <catch2/catch_all.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/safetensors.h"
+#include "importer/import.h"
+#include "models/architecture.h"
+#include "tests/errors.h"
+#include "tests/support.h"
+#include "trainer/session.h"
+
+using namespace amp;
+using amp::test::error_of;
+using amp::test::TempDir;
+using Catch::Matchers::ContainsSubstring;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<fs::path> checkpoints() {
+  std::vector<fs::path> out;
+  for (const auto& e : fs::directory_iterator(test::test_data("models"))) {
+    if (e.is_directory()) out.push_back(e.path());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+Tensors outputs_of(const Imported& m, const Tensors& batch) {
+  SessionOptions o;
+  o.device = &cpu_device();
+  Session session(m.graph, o);
+  return session.forward(m.graph.outputs, batch);
+}
+
+// The largest difference where no padding is; outputs (B, S, ...) are judged at the tokens of the mask.
+double largest_difference(const HostTensor& have, const HostTensor& want, const HostTensor* mask) {
+  const std::vector<double> a = have.to_doubles(), b = want.to_doubles();
+  REQUIRE(have.dims() == want.dims());
+  const Dims& d = want.dims();
+  const bool by_token = mask && d.size() >= 2 && d[0] == mask->dims()[0] && d[1] == mask->dims()[1];
+  const std::vector<int64_t> real = by_token ? mask->to_ints() : std::vector<int64_t>();
+  const size_t each = by_token ? b.size() / real.size() : 1;
+  double most = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    if (!by_token || real[i / each]) most = std::max(most, std::abs(a[i] - b[i]));
+  }
+  return most;
+}
+
+// A checkpoint's folder with other files.
+void copy_checkpoint(const std::string& name, const TempDir& to) {
+  for (const char* file : {"config.json", "model.safetensors"})
+    fs::copy_file(test::test_data("models/" + name) + "/" + file, to / file, fs::copy_options::overwrite_existing);
+}
+
+nlohmann::json config_in(const TempDir& f) {
+  nlohmann::json j;
+  std::ifstream(f / "config.json") >> j;
+  return j;
+}
+
+std::string text_of(const Error& e) { return cat(e.id(), " ", e.what(), " ", e.hint()); }
+
+std::string refusal(const TempDir& f) {
+  const Error e = error_of([&] { convert_checkpoint({.model = f.path.string()}, f / "out.onnx"); });
+  CHECK_FALSE(fs::exists(f / "out.onnx"));
+  return text_of(e);
+}
+
+}  // namespace
+
+TEST_CASE("a converted checkpoint computes what transformers computes") {
+  for (const fs::path& folder : checkpoints()) {
+    DYNAMIC_SECTION(folder.filename().string()) {
+      const TempDir f;
+      convert_checkpoint({.model = folder.string()}, f / "model.onnx");
+      const Imported m = import_model(f / "model.onnx");
+      const SafeTensors golden = read_safetensors((folder / "golden.safetensors").string());
+      Tensors batch;
+      for (const NamedTensor& t : golden.tensors) {
+        if (t.name.rfind("in/", 0) == 0) batch[t.name.substr(3)] = t.tensor;
+      }
+      const Tensors have = outputs_of(m, batch);
+      for (const auto& [name, value] : have) {
+        const HostTensor* want = golden.find("out/" + name);
+        INFO(name);
+        REQUIRE(want);
+        // Twice the fp32 noise of values below 4 through two layers: a wrong epsilon or activation is above 1e-4.
+        CHECK(largest_difference(value, *want, golden.find("in/attention_mask")) < 1e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("a converted checkpoint goes back as it was") {
+  for (const fs::path& folder : checkpoints()) {
+    DYNAMIC_SECTION(folder.filename().string()) {
+      const TempDir f;
+      convert_checkpoint({.model = folder.string()}, f / "model.onnx");
+      write_checkpoint(f / "model.onnx", f / "back");
+      const SafeTensors before = read_safetensors((folder / "model.safetensors").string()),
+                        after = read_safetensors(f / "back/model.safetensors");
+      CHECK(before.tensors.size() == after.tensors.size());
+      for (const NamedTensor& t : before.tensors) {
+        INFO(t.name);
+        const HostTensor* back = after.find(t.name);
+        REQUIRE(back);
+        CHECK(back->dims() == t.tensor.dims());
+        CHECK(back->to_doubles() == t.tensor.to_doubles());
+      }
+    }
+  }
+}
+
+TEST_CASE("every architecture is created, and all its weights are trained") {
+  const std::map<std::string, std::string> small = {
+      {"bert",
+       R"({"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50})"},
+      {"distilbert", R"({"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 32, "vocab_size": 50})"},
+      {"gpt2", R"({"n_embd": 16, "n_layer": 1, "n_head": 2, "vocab_size": 50, "n_positions": 32})"},
+      {"llama",
+       R"({"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 32, "vocab_size": 50})"},
+      {"vit",
+       R"({"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "image_size": 16, "patch_size": 8})"},
+      {"unet", R"({"width": 4, "depth": 2})"}};
+  for (const Architecture* a : architectures()) {
+    DYNAMIC_SECTION(a->name) {
+      const TempDir f;
+      auto config = small.find(std::string(a->name));
+      if (a->name == "roberta" || a->name == "electra") config = small.find("bert");
+      const BuiltModel built = create_model(
+          {.model = std::string(a->name), .config = config == small.end() ? "" : config->second}, f / "m.onnx");
+      const Imported m = import_model(f / "m.onnx");
+      int64_t trained = 0;
+      for (const SourceValue& v : m.graph.values) trained += v.trainable ? v.data.numel() : 0;
+      CHECK(trained == built.parameters);
+    }
+  }
+}
+
+TEST_CASE("the same seed draws the same model, another one another") {
+  const TempDir f;
+  create_model({.model = "lenet"}, f / "a.onnx");
+  create_model({.model = "lenet"}, f / "b.onnx");
+  create_model({.model = "lenet", .seed = 7}, f / "c.onnx");
+  CHECK(read_file(f / "a.onnx").text() == read_file(f / "b.onnx").text());
+  CHECK(read_file(f / "a.onnx").text() != read_file(f / "c.onnx").text());
+}
+
+TEST_CASE("weights of ResNets are timm's by name and shape") {
+  nlohmann::json names;
+  std::ifstream(test::test_data("models/timm_names.json")) >> names;
+  for (const auto& [name, shapes] : names.items()) {
+    const TempDir f;
+    create_model({.model = name, .config = R"({"num_classes": 3})"}, f / "m.onnx");
+    nlohmann::json have = nlohmann::json::object();
+    for (const SourceValue& v : import_model(f / "m.onnx").graph.values) {
+      if (v.data && v.name.find('/') == std::string::npos) have[v.name] = v.data.dims();
+    }
+    CHECK(have == shapes);
+  }
+}
+
+TEST_CASE("a head that the checkpoint lacks is drawn, and said") {
+  const TempDir f;
+  std::string said;
+  const Log log([&](Level, const std::string& text) { said += text + "\n"; });
+  convert_checkpoint({.model = test::test_data("models/bert_base"), .head = "token_classification"}, f / "m.onnx", log);
+  CHECK_THAT(said, ContainsSubstring("classifier.weight, classifier.bias"));
+}
+
+TEST_CASE("a checkpoint that is not what it says is refused, and nothing is written") {
+  const TempDir f;
+  copy_checkpoint("bert_classifier", f);
+  nlohmann::json config = config_in(f);
+  const auto with = [&](const std::string& key, nlohmann::json value) {
+    nlohmann::json j = config;
+    j[key] = std::move(value);
+    std::ofstream(f / "config.json") << j;
+    return refusal(f);
+  };
+  CHECK_THAT(with("model_type", "brt"), ContainsSubstring("'brt'") && ContainsSubstring("did you mean 'bert'?"));
+  CHECK_THAT(with("num_hidden_layers", 3),
+             ContainsSubstring("bert.encoder.layer.2.") && ContainsSubstring("no tensor"));
+  CHECK_THAT(with("intermediate_size", 31),
+             ContainsSubstring("[32,16]") && ContainsSubstring("[31,16] by config.json"));
+  CHECK_THAT(with("hidden_size", "wide"), ContainsSubstring("hidden_size is \"wide\""));
+  CHECK_THAT(with("num_attention_heads", 3), ContainsSubstring("it does not divide hidden_size"));
+  CHECK_THAT(with("hidden_act", "mish"), ContainsSubstring("'mish'"));
+  CHECK_THAT(with("position_embedding_type", "relative_key"), ContainsSubstring("only 'absolute' is built"));
+  CHECK_THAT(with("architectures", {"BertForNextSentencePrediction"}),
+             ContainsSubstring("BertForNextSentencePrediction"));
+  std::ofstream(f / "config.json") << config;
+  fs::rename(f / "model.safetensors", f / "pytorch_model.bin");
+  CHECK_THAT(refusal(f), ContainsSubstring("no model.safetensors") && ContainsSubstring("pickle"));
+  fs::remove(f / "config.json");
+  CHECK_THAT(refusal(f), ContainsSubstring("config.json"));
+}
+
+TEST_CASE("a checkpoint in parts is read by its index") {
+  const TempDir f;
+  copy_checkpoint("bert_classifier", f);
+  const SafeTensors whole = read_safetensors(f / "model.safetensors");
+  std::vector<NamedTensor> parts[2];
+  nlohmann::json map;
+  for (size_t i = 0; i < whole.tensors.size(); ++i) {
+    parts[i % 2].push_back(whole.tensors[i]);
+    map[whole.tensors[i].name] = i % 2 ? "b.safetensors" : "a.safetensors";
+  }
+  write_safetensors(f / "a.safetensors", parts[0]);
+  write_safetensors(f / "b.safetensors", parts[1]);
+  fs::remove(f / "model.safetensors");
+  std::ofstream(f / "model.safetensors.index.json") << nlohmann::json{{"weight_map", map}};
+  convert_checkpoint({.model = f.path.string()}, f / "m.onnx");
+  const TempDir other;
+  convert_checkpoint({.model = test::test_data("models/bert_classifier")}, other / "m.onnx");
+  CHECK(read_file(f / "m.onnx").text() == read_file(other / "m.onnx").text());
+  fs::remove(f / "b.safetensors");
+  CHECK_THAT(text_of(error_of([&] { convert_checkpoint({.model = f.path.string()}, f / "n.onnx"); })),
+             ContainsSubstring("b.safetensors"));
+}
+
+TEST_CASE("keys of a new model's configuration are checked") {
+  const TempDir f;
+  const auto create = [&](const char* config) {
+    return text_of(error_of([&] { create_model({.model = "bert", .config = config}, f / "m.onnx"); }));
+  };
+  CHECK_THAT(create(R"({"hiden_size": 16})"), ContainsSubstring("did you mean 'hidden_size'?"));
+  CHECK_THAT(create("{"), ContainsSubstring("no JSON object"));
+  CHECK_THAT(create(R"({"hidden_size": 0})"), ContainsSubstring("at least 1"));
+  CHECK_THAT(text_of(error_of([&] { create_model({.model = "bertt"}, f / "m.onnx"); })),
+             ContainsSubstring("did you mean 'bert'?"));
+  CHECK_THAT(
+      text_of(error_of([&] { write_checkpoint(test::test_data("zoo/lenet_relu_dyn18/model.onnx"), f / "back"); })),
+      ContainsSubstring("E_NOT_CONVERTED"));
+}
