@@ -33,7 +33,8 @@ ClipMode clip_mode_from_name(const std::string& name) {
   if (name == "norm") return ClipMode::norm2;
   if (name == "inf") return ClipMode::norm_inf;
   if (name == "value") return ClipMode::value;
-  unknown("clip_mode", name, {"norm", "inf", "value"});
+  if (name == "agc") return ClipMode::adaptive;
+  unknown("clip_mode", name, {"norm", "inf", "value", "agc"});
 }
 
 std::vector<RuleKey> rule_keys(std::string_view rule) {
@@ -63,7 +64,16 @@ RuleSettings rule_settings(const std::string& rule, const std::map<std::string, 
 
 int OptimizerConfig::moments() const { return moments_of(rule, settings); }
 bool OptimizerConfig::curved() const { return rule_curved(rule, settings); }
-int OptimizerConfig::spans() const { return moments() + (ema_decay > 0) + (lookahead > 0) + (sam_rho > 0) + curved(); }
+int64_t OptimizerConfig::state_bytes(const std::vector<UpdateSpan>& spans, int64_t elements) const {
+  const int64_t wide = (ema_decay > 0) + (lookahead > 0) + (sam_rho > 0) + curved();
+  if (!quantised()) return elements * 4 * (wide + moments());
+  int64_t bytes = 0;
+  for (const UpdateSpan& s : spans) {
+    const int64_t blocks = (s.count + kQuantisedBlock - 1) / kQuantisedBlock;
+    bytes += s.count < kLeastQuantised ? s.count * 4 : s.count + blocks * 4;
+  }
+  return elements * 4 * wide + bytes * moments();
+}
 
 bool OptimizerConfig::evaluated_elsewhere() const {
   bool yes = false;
@@ -110,6 +120,13 @@ void OptimizerConfig::validate() const {
   require(lookahead == 0 || !evaluated_elsewhere(), "lookahead", static_cast<double>(lookahead),
           cat("0: ", rule, " averages by itself").c_str());
   require(lookahead_alpha > 0 && lookahead_alpha <= 1, "lookahead_alpha", lookahead_alpha, "a number in (0, 1]");
+  require(state_bits == 32 || state_bits == 8, "optim_bits", static_cast<double>(state_bits), "32 or 8");
+  bool quantises = false;
+  with_element(rule, settings,
+               [&]<class Element>(Element) { quantises = kQuantises<Element> && Element::moments <= 2; });
+  if (quantised() && !quantises)
+    fail(Exit::usage, "E_FLAG_VALUE", cat("--optim_bits 8: ", rule, " keeps its moments in 32 bits"),
+         "--optimizer adam, adamw (without amsgrad) or lion");
   require(sam_rho >= 0 && std::isfinite(sam_rho), "sam_rho", sam_rho, "a number >= 0 (0: none)");
 }
 

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/program.h"
@@ -28,32 +29,42 @@
 namespace amp {
 
 constexpr int kMaxLossTerms = 16;
+constexpr int64_t kQuantisedBlock = 256, kLeastQuantised = 4096;  // elements: of a block of 8-bit moments, of a tensor
 
-enum class ClipMode : uint8_t { norm2, norm_inf, value };
-ClipMode clip_mode_from_name(const std::string& name);       // "norm", "inf", "value"; usage error
+enum class ClipMode : uint8_t { norm2, norm_inf, value, adaptive };
+ClipMode clip_mode_from_name(const std::string& name);       // "norm", "inf", "value", "agc"; usage error
 std::string update_rule_from_name(const std::string& name);  // the name, if there is such a rule; usage error
 
 std::vector<RuleKey> rule_keys(std::string_view rule);  // what it may be set to
 // The rule's defaults with what is given, by the names of its keys. Usage error (E_FLAG_VALUE) for a key that it lacks.
 RuleSettings rule_settings(const std::string& rule, const std::map<std::string, double>& given);
 
+struct UpdateSpan;
+
 struct OptimizerConfig {
   std::string rule = "adamw";  // a row of backend/update_rules.h
   RuleSettings settings;
   double weight_decay = 0;
   ClipMode clip_mode = ClipMode::norm2;
-  double max_grad_norm = 0;  // 0: no clipping; in mode value the bound of an element
-  double ema_decay = 0;      // 0: no EMA
+  // 0: no clipping; in mode value the bound of an element, in mode adaptive that of a unit in multiples of its weights
+  double max_grad_norm = 0;
+  bool centralize = false;  // gradient centralization (Yong et al. 2020, arXiv:2004.01461)
+  double ema_decay = 0;     // 0: no EMA
   // Lookahead (Zhang et al. 2019, arXiv:1907.08610): every so many steps slow weights take `lookahead_alpha` of the way
   // to the weights, which go on from there. 0: none.
   int64_t lookahead = 0;
   double lookahead_alpha = 0.5;
-  double sam_rho = 0;  // sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412); 0: none
+  double sam_rho = 0;       // sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412); 0: none
+  int64_t state_bits = 32;  // 8: moments by blocks (backend/cpu/quantised.h)
 
   void validate() const;  // usage error naming the flag and its range
   int moments() const;    // spans of state that the rule keeps
-  int spans() const;      // as large as the trained weights: moments, averages, copies of weights, the estimate
-  bool curved() const;    // the rule needs an estimate of the Hessian's diagonal
+  // Of moments, averages, copies of weights, the estimate of curvature.
+  int64_t state_bytes(const std::vector<UpdateSpan>& spans, int64_t elements) const;
+  bool quantised() const { return state_bits == 8; }
+  // Gradients change unit by unit before the rule sees them.
+  bool shapes_gradients() const { return centralize || (clip_mode == ClipMode::adaptive && max_grad_norm > 0); }
+  bool curved() const;               // the rule needs an estimate of the Hessian's diagonal
   bool evaluated_elsewhere() const;  // than at the weights that train
   bool remembers() const;            // facts of its own, from step to step
 };
@@ -69,6 +80,9 @@ struct UpdateSpan {
   double lr_factor = 1;                // times the schedule's rate
   int slot = -1;
   int64_t kernel = 1;  // elements of a convolution's kernel, which lie side by side
+  // Elements of a unit, the weights of one output (timm's unitwise_norm), side by side; of a vector all. 0: all.
+  int64_t unit = 0;
+  bool matrix = false;  // rank 2 or more
 };
 
 struct UpdateSpec {
@@ -136,6 +150,8 @@ class DeviceUpdate : public LossTerms {
   virtual void set_lr_scale(double scale) = 0;                    // the schedule's rates are multiplied by it
   enum class Moment : uint8_t { m, v, u, ema, slow };
   virtual std::optional<Tensor> moment(Moment which) = 0;  // (elements), on the device; empty when not kept
+  // Moments in 8 bits, by name, in the host's memory; on devices that have them.
+  virtual std::vector<std::pair<std::string, HostTensor*>> quantised() { return {}; }
 };
 
 }  // namespace amp

@@ -115,6 +115,12 @@ constexpr bool kCurved = requires {
   Element::curved;
 };
 
+// Whether its moments may be kept in 8 bits: a first one of either sign, a second one that is not negative.
+template <class Element>
+constexpr bool kQuantises = requires {
+  Element::quantises;
+};
+
 // Whether a step's facts follow from those of the step before.
 template <class Element>
 constexpr bool kRemembers = requires(const RuleSettings& s, double (&facts)[kRuleFacts]) {
@@ -162,6 +168,13 @@ HD inline void average_kernel(T* h, int64_t n) {
   T sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += h[i] < 0 ? -h[i] : h[i];
   for (int64_t i = 0; i < n; ++i) h[i] = sum / static_cast<T>(n);
+}
+
+// Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171): what a unit's gradient is multiplied by, given the
+// 2-norms of its weights and of its gradient; timm's.
+HD inline double adaptive_clip(double weights, double gradient, double factor) {
+  const double most = (weights > 1e-3 ? weights : 1e-3) * factor;
+  return gradient < most ? 1 : most / (gradient > 1e-6 ? gradient : 1e-6);
 }
 
 // from + weight (to - from) as torch.lerp computes it: exact at both ends.

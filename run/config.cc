@@ -53,6 +53,8 @@ OptimizerConfig optimizer_config(const RunSpec& spec) {
   c.lookahead = spec.lookahead;
   c.lookahead_alpha = spec.lookahead_alpha;
   c.sam_rho = spec.sam_rho;
+  c.centralize = spec.gradient_centralization;
+  c.state_bits = spec.optim_bits;
   c.validate();
   return c;
 }

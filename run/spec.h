@@ -120,6 +120,8 @@ struct RunSpec {
   int64_t lookahead = 0;  // steps; 0: none
   double lookahead_alpha = 0.5;
   double sam_rho = 0;  // 0: none
+  bool gradient_centralization = false;
+  int64_t optim_bits = 32;
   double epochs = 3;
   int64_t max_steps = -1;
   double max_minutes = 0;  // 0: no limit

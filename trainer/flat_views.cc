@@ -1,6 +1,7 @@
 #include "trainer/flat_views.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "backend/cpu/update_loops.h"
 #include "base/error.h"
@@ -10,17 +11,17 @@ namespace amp {
 
 namespace {
 const HostTensor& find(const std::map<std::string, HostTensor>& from, const std::string& name, DType dtype,
-                       const Chunk& chunk) {
+                       const Dims& dims) {
   const auto it = from.find(name);
   if (it == from.end()) {
     fail(Exit::checkpoint, "E_CKPT_MISMATCH", cat("the checkpoint holds no tensor '", printable(name), "'"),
          "it was written for another model or optimizer: resume with the same ones, or start afresh");
   }
   const HostTensor& t = it->second;
-  if (t.dtype() != dtype || t.dims() != chunk.dims) {
+  if (t.dtype() != dtype || t.dims() != dims) {
     fail(Exit::checkpoint, "E_CKPT_MISMATCH",
          cat("tensor '", printable(name), "' is ", name_of(t.dtype()), to_string(t.dims()), " in the checkpoint, ",
-             name_of(dtype), to_string(chunk.dims), " in this run"),
+             name_of(dtype), to_string(dims), " in this run"),
          "resume with the model and settings that the checkpoint was written for, or start afresh");
   }
   return t;
@@ -32,7 +33,10 @@ std::vector<UpdateSpan> update_spans(const FlatLayout& layout) {
   for (size_t i = 0; i < layout.chunks().size(); ++i) {
     const Chunk& c = layout.chunks()[i];
     const int64_t kernel = c.dims.size() == 4 ? c.dims[2] * c.dims[3] : 1;
-    if (!c.frozen) out.push_back({c.offset, c.numel, c.weight_decay, c.lr_factor, static_cast<int>(i), kernel});
+    const bool matrix = c.dims.size() > 1;
+    const int64_t unit = matrix && c.dims[0] > 0 ? c.numel / c.dims[0] : c.numel;
+    if (!c.frozen)
+      out.push_back({c.offset, c.numel, c.weight_decay, c.lr_factor, static_cast<int>(i), kernel, unit, matrix});
   }
   return out;
 }
@@ -59,8 +63,14 @@ void copy_views(const FlatLayout& layout, const std::string& prefix, const std::
                 T* span) {
   for (const Chunk& c : layout.chunks()) {
     if (c.frozen) continue;
-    std::copy_n(find(from, prefix + "/" + c.name, DTypeOf<T>::value, c).template as<T>(), c.numel, span + c.offset);
+    std::copy_n(find(from, prefix + "/" + c.name, DTypeOf<T>::value, c.dims).template as<T>(), c.numel,
+                span + c.offset);
   }
+}
+
+void copy_whole(const std::string& name, const std::map<std::string, HostTensor>& from, HostTensor& to) {
+  const HostTensor& t = find(from, name, to.dtype(), to.dims());
+  std::memcpy(to.mutable_data(), t.data(), static_cast<size_t>(t.bytes()));
 }
 
 template std::string first_nonfinite(const FlatLayout&, const float*);

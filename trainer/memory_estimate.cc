@@ -3,6 +3,7 @@
 #include "backend/measuring_device.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "trainer/flat_views.h"
 #include "trainer/host_terms.h"
 #include "trainer/launch_window.h"
 
@@ -52,7 +53,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   b.activations = session.activation_bytes();
   b.copies = device.memory_in_use() - b.parameters - b.gradients - b.activations;
   if (c.curved()) b.copies -= layout.trained_size() * wide;  // counted among the moments
-  b.moments = layout.trained_size() * 4 * c.spans();
+  b.moments = c.state_bytes(update_spans(layout), layout.trained_size());
   b.batch = shapes_of(batch);
   const std::shared_ptr<const Graph> graph = session.train_graph(losses, batch);
   if (libraries) b.libraries = libraries(*graph);

@@ -113,6 +113,9 @@ std::map<std::string, HostTensor> StepEngine::state() const {
     if (!t) continue;
     add_owned_views(session_.layout(), name, std::make_shared<HostTensor>(session_.device().on_host(*t)), out);
   }
+  for (const auto& [name, t] : update_->quantised()) {
+    if (t->numel() > 0) out[name] = *t;
+  }
   if (curvature_) {
     const auto span = std::make_shared<HostTensor>(session_.device().on_host(session_.curvature()));
     add_owned_views(session_.layout(), kCurvature, span, out);
@@ -155,6 +158,9 @@ void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t ap
     HostTensor span = session_.device().read(*t);
     copy_views(session_.layout(), name, state, static_cast<float*>(span.mutable_data()));
     session_.device().upload(t->data, span.data(), span.bytes());
+  }
+  for (const auto& [name, t] : update_->quantised()) {
+    if (t->numel() > 0) copy_whole(name, state, *t);
   }
   if (curvature_) {
     HostTensor span = session_.device().read(session_.curvature());

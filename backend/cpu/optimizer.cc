@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "backend/update_rules.h"
 
@@ -20,9 +21,14 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
       shards_.push_back({i, s.begin + at, std::min(kShard, s.count - at)});
   }
   const Dims dims{elements};
-  if (config_.moments() > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
-  if (config_.moments() > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
-  if (config_.moments() > 2) u_ = HostTensor::zeros(DTypeOf<T>::value, dims);
+  const int wide = config_.quantised() ? 0 : config_.moments();
+  if (config_.quantised()) {
+    check((std::is_same_v<T, float>), "moments in 8 bits stand for those in fp32");
+    for (int i = 0; i < config_.moments(); ++i) quantised_.emplace_back(spans_, i == 0);
+  }
+  if (wide > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
+  if (wide > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
+  if (wide > 2) u_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   for (HostTensor* const average :
        {config_.ema_decay != 0 ? &ema_ : nullptr, config_.lookahead > 0 ? &slow_ : nullptr}) {
     if (!average) continue;
@@ -133,7 +139,19 @@ void Optimizer<T>::move_shard(const Shard& s, const RuleStep& step, kernel::Shar
   T* const ema = spans.ema;
   const bool looks = c.lookahead > 0 && steps_ % c.lookahead == 0;
   if (looks) spans.ema = nullptr;  // it follows the weights that the step ends with
-  kernel::move(c.rule, c.settings, step, spans, transform);
+  if constexpr (std::is_same_v<T, float>) {
+    const int64_t at = s.begin - spans_[s.span].begin;
+    thread_local std::vector<float> buffers[2];
+    for (size_t i = 0; i < quantised_.size(); ++i) {
+      buffers[i].resize(static_cast<size_t>(kShard));
+      (i == 0 ? spans.m : spans.v) = buffers[i].data();
+      quantised_[i].load(s.span, at, s.count, buffers[i].data());
+    }
+    kernel::move(c.rule, c.settings, step, spans, transform);
+    for (size_t i = 0; i < quantised_.size(); ++i) quantised_[i].store(s.span, at, s.count, buffers[i].data());
+  } else {
+    kernel::move(c.rule, c.settings, step, spans, transform);
+  }
   if (!looks) return;
   spans.ema = ema;
   kernel::look_ahead(spans, slow_.as_mutable<T>() + s.begin, static_cast<T>(c.lookahead_alpha), transform.ema_decay);
@@ -149,6 +167,45 @@ bool Optimizer<T>::perturb(T* params, const T* grads, double scale) {
     for (int64_t i = s.begin; i < s.begin + s.count; ++i) params[i] += grads[i] * inv * ascent;
   }
   return true;
+}
+
+template <class T>
+void Optimizer<T>::shape_gradients(const T* params, T* grads, double scale) const {
+  const double inv = static_cast<double>(inverse(scale));
+  const bool clips = config_.clip_mode == ClipMode::adaptive && config_.max_grad_norm > 0;
+  for (const UpdateSpan& s : spans_) {
+    const int64_t unit = s.unit > 0 ? s.unit : s.count, units = s.count / unit;
+#pragma omp parallel for schedule(static) if (s.count > 4 * kShard)
+    for (int64_t u = 0; u < units; ++u) {
+      const T* const p = params + s.begin + u * unit;
+      T* const g = grads + s.begin + u * unit;
+      if (config_.centralize && s.matrix) {
+        double sum = 0;
+        for (int64_t i = 0; i < unit; ++i) sum += static_cast<double>(g[i]);
+        const T mean = static_cast<T>(sum / static_cast<double>(unit));
+        for (int64_t i = 0; i < unit; ++i) g[i] -= mean;
+      }
+      if (!clips) continue;
+      double weights = 0, gradient = 0;
+      for (int64_t i = 0; i < unit; ++i) {
+        weights += static_cast<double>(p[i]) * static_cast<double>(p[i]);
+        gradient += static_cast<double>(g[i]) * static_cast<double>(g[i]);
+      }
+      const T c = static_cast<T>(adaptive_clip(std::sqrt(weights), std::sqrt(gradient) * inv, config_.max_grad_norm));
+      for (int64_t i = 0; i < unit; ++i) g[i] *= c;
+    }
+  }
+}
+
+template <class T>
+std::vector<std::pair<std::string, HostTensor*>> Optimizer<T>::quantised() {
+  std::vector<std::pair<std::string, HostTensor*>> out;
+  for (size_t i = 0; i < quantised_.size(); ++i) {
+    const std::string name = i == 0 ? "m8" : "v8";
+    const char* const parts[] = {"/codes", "/largest", "/small tensors"};
+    for (size_t k = 0; k < 3; ++k) out.emplace_back(name + parts[k], quantised_[i].parts()[k]);
+  }
+  return out;
 }
 
 template <class T>
@@ -173,7 +230,7 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
   kernel::GradTransform<T> transform{inverse(scale), T(1), std::numeric_limits<T>::infinity(),
                                      static_cast<T>(c.ema_decay)};
   if (c.max_grad_norm > 0 && c.clip_mode == ClipMode::value) transform.limit = static_cast<T>(c.max_grad_norm);
-  if (c.max_grad_norm > 0 && c.clip_mode != ClipMode::value)
+  if (c.max_grad_norm > 0 && (c.clip_mode == ClipMode::norm2 || c.clip_mode == ClipMode::norm_inf))
     transform.clip = clip_coefficient<T>(stats.norm, c.max_grad_norm);
   RuleStep step;
   with_element(c.rule, c.settings, [&]<class Element>(Element) { rule_once<Element>(c.settings, steps_, lr, facts_); });

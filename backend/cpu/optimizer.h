@@ -11,6 +11,7 @@
 
 #include <vector>
 
+#include "backend/cpu/quantised.h"
 #include "backend/cpu/update_loops.h"
 #include "backend/update.h"
 #include "base/host_tensor.h"
@@ -40,6 +41,8 @@ class Optimizer {
   // them is not finite. restore() puts the weights back as they were.
   bool perturb(T* params, const T* grads, double scale);
   void restore(T* params) const;
+  // Unit by unit, where the settings ask for it: centralized, then clipped by the norm of the unit's weights.
+  void shape_gradients(const T* params, T* grads, double scale) const;
   // A new estimate of the Hessian's diagonal: in each kernel of a convolution its magnitude's mean, where the rule asks
   // for it.
   void average_curvature(T* curvature) const;
@@ -49,6 +52,7 @@ class Optimizer {
   double (&facts())[kRuleFacts] { return facts_; }  // of the last step
   T* moment(DeviceUpdate::Moment which);            // null when it is not kept
   int64_t elements() const { return elements_; }
+  std::vector<std::pair<std::string, HostTensor*>> quantised();  // moments in 8 bits, by name
 
  private:
   struct Shard {
@@ -69,6 +73,7 @@ class Optimizer {
   std::vector<UpdateSpan> spans_;
   int64_t elements_;
   std::vector<Shard> shards_;
+  std::vector<QuantisedMoment> quantised_;    // in the place of m_ and v_
   HostTensor m_, v_, u_, ema_, slow_, kept_;  // empty when they are not kept; kept_: SAM's weights
   int64_t steps_ = 0;
   double facts_[kRuleFacts] = {};

@@ -20,6 +20,9 @@ class Update final : public DeviceUpdate {
     check(spec.terms <= kMaxLossTerms, cat("at most ", kMaxLossTerms, " loss terms on CUDA"));
     check(spec.elements % 4 == 0, "spans are padded");
     spec.optimizer.validate();
+    if (spec.optimizer.quantised())
+      fail(Exit::unsupported, "E_DEVICE_UPDATE", "--optim_bits 8 is computed on the CPU alone",
+           "--optim_bits 32, or --device cpu");
     const int64_t bytes = spec.elements * 4;
     if (spec.optimizer.moments() > 0) m_ = d_.allocate(bytes);
     if (spec.optimizer.moments() > 1) v_ = d_.allocate(bytes);
@@ -29,6 +32,15 @@ class Update final : public DeviceUpdate {
     if (spec.optimizer.sam_rho > 0) kept_ = d_.allocate(bytes);
     for (const DeviceMemory& average : {ema_, slow_}) {
       if (average) d_.copy(average.get(), spec.params, bytes);
+    }
+    if (spec.optimizer.shapes_gradients()) {
+      std::vector<Unit> units;
+      for (const UpdateSpan& s : spec.spans) {
+        const int64_t count = s.unit > 0 ? s.unit : s.count;
+        for (int64_t at = 0; at < s.count; at += count) units.push_back({s.begin + at, count, s.matrix});
+      }
+      n_units_ = static_cast<int64_t>(units.size());
+      units_ = upload(units);
     }
     state_ = upload(std::vector<UpdateState>(1));
     coefficients_ = d_.allocate(8 * kMaxLossTerms);
@@ -224,6 +236,12 @@ class Update final : public DeviceUpdate {
     const auto* statistics = static_cast<const Statistic*>(statistics_.get());
     launch(d_, {blocks_, kThreads, 256}, Inspect{on_device(), spec_.grads, spec_.elements, parts});
     launch(d_, {n_statistics(), kThreads, 256}, InspectStatistics{statistics, parts + blocks_});
+    if (n_units_ > 0) {
+      const OptimizerConfig& o = spec_.optimizer;
+      launch(d_, {std::min<int64_t>(n_units_, int64_t{d_.multiprocessors()} * 8), kThreads, 256},
+             ShapeUnits{on_device(), static_cast<const Unit*>(units_.get()), n_units_, spec_.params, spec_.grads,
+                        o.centralize, o.clip_mode == ClipMode::adaptive ? o.max_grad_norm : 0});
+    }
     if (spec_.curvature) {
       launch(d_, {blocks_, kThreads, 256},
              Inspect{on_device(), spec_.curvature, spec_.elements, parts + blocks_ + n_statistics(), false});
@@ -241,7 +259,8 @@ class Update final : public DeviceUpdate {
   void launch_rule() {
     const OptimizerConfig& o = spec_.optimizer;
     const bool clip = o.max_grad_norm > 0, by_value = o.clip_mode == ClipMode::value;
-    const Rules rules{clip && !by_value,
+    const bool by_norm = o.clip_mode == ClipMode::norm2 || o.clip_mode == ClipMode::norm_inf;
+    const Rules rules{clip && by_norm,
                       o.clip_mode == ClipMode::norm_inf,
                       o.max_grad_norm,
                       o.settings,
@@ -271,10 +290,10 @@ class Update final : public DeviceUpdate {
 
   CudaDevice& d_;
   UpdateSpec spec_;
-  DeviceMemory m_, v_, u_, ema_, slow_, kept_, first_shard_, measured_, norms_, state_, coefficients_, parts_, lr_,
-      statistics_, counts_, shards_, ring_;
+  DeviceMemory m_, v_, u_, ema_, slow_, kept_, units_, first_shard_, measured_, norms_, state_, coefficients_, parts_,
+      lr_, statistics_, counts_, shards_, ring_;
   volatile int64_t* seen_ = nullptr;
-  int64_t blocks_ = 1, n_shards_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
+  int64_t blocks_ = 1, n_units_ = 0, n_shards_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
   std::deque<UpdateState> told_;  // read, not yet taken
   std::unique_ptr<Recording> recording_;
   bool ran_ = false;

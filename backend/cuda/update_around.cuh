@@ -57,6 +57,46 @@ struct Displace {
   }
 };
 
+// A unit's gradient: centralized, clipped by the norm of its weights. One block a unit at a time.
+struct Unit {
+  int64_t begin = 0, count = 0;
+  bool matrix = false;
+};
+struct ShapeUnits {
+  static constexpr bool cooperative = true;
+  const UpdateState* state;
+  const Unit* units;
+  int64_t n;
+  const float* p;
+  float* g;
+  bool centralize;
+  double factor;  // 0: no clipping
+  DEV void operator()() const {
+    const double inverse = 1.0 / static_cast<double>(state->scale.scale);
+    for (int64_t i = block_index(); i < n; i += grid_blocks()) {
+      const Unit u = units[i];
+      if (centralize && u.matrix) {
+        double sum = 0;
+        for (int64_t e = thread_index(); e < u.count; e += block_threads()) sum += static_cast<double>(g[u.begin + e]);
+        sum = block_reduce(sum, 0.0, Sum{}, shared_memory<double>());
+        const float mean = static_cast<float>(sum / static_cast<double>(u.count));
+        for (int64_t e = thread_index(); e < u.count; e += block_threads()) g[u.begin + e] -= mean;
+      }
+      if (factor == 0) continue;
+      double weights = 0, gradient = 0;
+      for (int64_t e = thread_index(); e < u.count; e += block_threads()) {
+        const double x = p[u.begin + e], y = g[u.begin + e];
+        weights += x * x;
+        gradient += y * y;
+      }
+      weights = block_reduce(weights, 0.0, Sum{}, shared_memory<double>());
+      gradient = block_reduce(gradient, 0.0, Sum{}, shared_memory<double>());
+      const float c = static_cast<float>(adaptive_clip(sqrt(weights), sqrt(gradient) * inverse, factor));
+      for (int64_t e = thread_index(); e < u.count; e += block_threads()) g[u.begin + e] *= c;
+    }
+  }
+};
+
 struct AverageKernels {
   float* h;
   int64_t size;

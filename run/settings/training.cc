@@ -57,8 +57,9 @@ std::vector<Setting> optimizer_settings() {
           .at_least(0)
           .read_by(kTrain)
           .also({"clip_grad", "clip_grad_norm"}),
-      setting("clip_mode", &RunSpec::clip_mode, "What is clipped: 2-norm, largest element, each element.")
-          .one_of({"norm", "inf", "value"})
+      setting("clip_mode", &RunSpec::clip_mode,
+              "What is clipped: 2-norm, largest element, each element; agc: each output's, by the norm of its weights.")
+          .one_of({"norm", "inf", "value", "agc"})
           .read_by(kTrain),
       setting("ema_decay", &RunSpec::ema_decay, "Decay of the moving average of the weights; 0: none.")
           .at_least(0)
@@ -73,6 +74,14 @@ std::vector<Setting> optimizer_settings() {
       setting("lookahead_alpha", &RunSpec::lookahead_alpha, "How much of the way Lookahead's slow weights take.")
           .above(0)
           .at_most(1)
+          .read_by(kTrain),
+      setting("gradient_centralization", &RunSpec::gradient_centralization,
+              "Take the mean out of the gradient of each output's weights.")
+          .read_by(kTrain)
+          .also({"use_gc"}),
+      setting("optim_bits", &RunSpec::optim_bits, "Bits of a moment; 8: by blocks of 256, for adam, adamw, lion (CPU).")
+          .at_least(8)
+          .at_most(32)
           .read_by(kTrain),
       setting("sam_rho", &RunSpec::sam_rho,
               "Sharpness-aware minimization: gradients are taken this far up the gradient; 0: none.")

@@ -77,8 +77,13 @@ std::vector<UpdateSetting> update_settings() {
   c.lookahead = 4;
   c.lookahead_alpha = 0.7;
   out.push_back({"adamw, EMA, Lookahead", c, dynamic});
+  c.max_grad_norm = 0.05;
+  c.clip_mode = ClipMode::adaptive;
+  c.centralize = true;
+  out.push_back({"adamw, EMA, Lookahead, adaptive clipping of centralized gradients", c, dynamic});
   c.max_grad_norm = 1;
   c.clip_mode = ClipMode::norm_inf;
+  c.centralize = false;
   c.sam_rho = 0.3;
   out.push_back({"adamw, EMA, Lookahead, SAM", c, dynamic});
   return out;
@@ -187,6 +192,7 @@ void check_update(Device& device, const UpdateSetting& s) {
     CHECK(seeded == scale * 0.25f);
     GradStats stats = optimizer.inspect(grads.data(), scale, bend);
     stats.found_inf |= bad_statistic || bad_ascent;
+    if (s.optimizer.shapes_gradients()) optimizer.shape_gradients(params.data(), grads.data(), scale);
     const double rate = lr[static_cast<size_t>(std::min<int64_t>(optimizer.steps(), 2))] * reduced;
     if (optimizer.apply(params.data(), grads.data(), scale, stats, rate, bend)) statistic = static_cast<float>(step);
     const StepScale want = scaler.update(stats.found_inf);

@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/text.h"
+#include "run/memory.h"
+#include "run/prepare.h"
 #include "run/run.h"
 #include "tests/errors.h"
 #include "tests/support.h"
@@ -76,6 +79,13 @@ constexpr Case kCases[] = {
        s.ema_decay = 0.9;
        s.use_fp16 = true;
      }},
+    {"adamw in 8 bits",
+     [](RunSpec& s) {
+       s.optim_bits = 8;
+       s.gradient_centralization = true;
+       s.clip_mode = "agc";
+       s.max_grad_norm = 0.1;
+     }},
     {"schedule_free_adamw", [](RunSpec& s) { s.optimizer = "schedule_free_adamw"; }},
 };
 
@@ -133,6 +143,30 @@ TEST_CASE("settings of wrappers are refused with their range, before anything is
   spec.optimizer = "adahessian";
   spec.optim_args = "hessian_pwer=1";
   CHECK(error_of([&] { prepare(spec); }).hint().find("hessian_power") != std::string::npos);
+}
+
+TEST_CASE("moments in 8 bits take a quarter, and are what a checkpoint holds") {
+  const TempDir f;
+  RunSpec wide = small_run(f, "wide", 1), narrow = small_run(f, "narrow", 1);
+  narrow.optim_bits = 8;
+  train(*prepare(wide));
+  train(*prepare(narrow));
+  const auto moments = [&](const std::string& run) {
+    int64_t bytes = 0;
+    for (const auto& [name, t] : load_checkpoint(checkpoint_path(f / run + "/checkpoints", 1)).tensors) {
+      if (name[0] == 'm' || name[0] == 'v') bytes += t.bytes();
+    }
+    return bytes;
+  };
+  const auto estimate = [](const RunSpec& spec) {
+    const std::unique_ptr<PreparedRun> run = prepare(spec, {}, Aim::estimate);
+    return memory_bill(session_options(run->spec, Job::train, run->plan, {}), run->graph(), run->config, run->data)
+        .text;
+  };
+  // lenet: 61,706 weights, of which 3,626 lie in tensors of fewer than 4096
+  INFO(moments("wide") << ' ' << moments("narrow") << ' ' << estimate(narrow));
+  CHECK(moments("narrow") < 0.32 * static_cast<double>(moments("wide")));
+  CHECK(estimate(narrow).find(cat("moments ", with_thousands(moments("narrow")), " B")) != std::string::npos);
 }
 
 TEST_CASE("a checkpoint of another rule is refused by name", "[resume]") {

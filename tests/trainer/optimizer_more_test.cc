@@ -48,6 +48,9 @@ OptimizerConfig config_of(const json& c) {
   o.lookahead = c.at("wrap").value("lookahead", int64_t{0});
   o.lookahead_alpha = c["wrap"].value("lookahead_alpha", 0.5);
   o.sam_rho = c["wrap"].value("sam_rho", 0.0);
+  o.centralize = c["wrap"].value("centralize", false);
+  o.max_grad_norm = c["wrap"].value("agc", 0.0);
+  o.clip_mode = ClipMode::adaptive;
   o.validate();
   return o;
 }
@@ -98,6 +101,7 @@ double worst(const json& c, double scale) {
       REQUIRE(p == before);
     }
     const GradStats s = o.inspect(grads.data(), scale, curvature);
+    if (config.shapes_gradients()) o.shape_gradients(p.data(), grads.data(), scale);
     REQUIRE(o.apply(p.data(), grads.data(), scale, s, c.at("rates")[step], curvature));
   }
   const json& want = c.at(std::is_same_v<T, float> ? "f32" : "f64");
@@ -177,5 +181,8 @@ TEST_CASE("settings of rules given curvature and of wrappers name their range") 
   refused([&](OptimizerConfig& c) { c.lookahead = -1; }, "lookahead");
   refused([&](OptimizerConfig& c) { c.lookahead_alpha = 0; }, "(0, 1]");
   refused([&](OptimizerConfig& c) { c.sam_rho = -0.1; }, "sam_rho");
+  refused([&](OptimizerConfig& c) { c.state_bits = 16; }, "32 or 8");
+  refused([&](OptimizerConfig& c) { c.rule = "lamb", c.state_bits = 8; }, "lamb keeps its moments in 32 bits");
+  refused([&](OptimizerConfig& c) { c.settings.amsgrad = 1, c.state_bits = 8; }, "without amsgrad");
   refused([&](OptimizerConfig& c) { rule(c, "schedule_free_adamw", "r", 0), c.ema_decay = 0.9; }, "averages by itself");
 }

@@ -1,6 +1,7 @@
 """Writes optimizer_more.json: trajectories of rules that are given more than a gradient, or that wrap another rule, in float32
 and float64: timm's Adahessian and pytorch_optimizer's SophiaH on given estimates of the Hessian's diagonal, pytorch_optimizer's
-Lookahead and SAM around torch.optim, schedulefree's AdamWScheduleFree. Needs torch, timm, pytorch_optimizer, schedulefree.
+Lookahead and SAM around torch.optim, schedulefree's AdamWScheduleFree, timm's adaptive_clip_grad and pytorch_optimizer's
+centralize_gradient before torch.optim. Needs torch, timm, pytorch_optimizer, schedulefree.
 
 A gradient is given + 0.25 weight, so that a step depends on where it was taken. SAM's norm, which pytorch_optimizer rounds to
 float32, is taken in float64.
@@ -15,7 +16,9 @@ from unittest import mock
 import pytorch_optimizer
 import schedulefree
 import timm.optim
+import timm.utils.agc
 import torch
+from pytorch_optimizer.optimizer.gradient_centralization import centralize_gradient
 
 SHAPES = {"conv.weight": [3, 2, 3, 3], "encoder.weight": [5, 7], "norm.weight": [19]}
 STEPS = 50
@@ -30,6 +33,9 @@ CASES = {
     "sgd_lookahead": ("sgd", dict(lr=0.05, momentum=0.9), dict(lookahead=5, lookahead_alpha=0.5)),
     "adamw_lookahead": ("adamw", dict(lr=0.05, weight_decay=0.1), dict(lookahead=3, lookahead_alpha=0.8)),
     "sgd_sam": ("sgd", dict(lr=0.05, momentum=0.9, weight_decay=0.1), dict(sam_rho=0.5)),
+    "sgd_agc": ("sgd", dict(lr=0.05, momentum=0.9), dict(agc=0.3)),
+    "adamw_centralized": ("adamw", dict(lr=0.02, weight_decay=0.1), dict(centralize=True)),
+    "adamw_centralized_agc": ("adamw", dict(lr=0.02, weight_decay=0.1), dict(centralize=True, agc=0.2)),
     "adamw_sam": ("adamw", dict(lr=0.02, weight_decay=0.1), dict(sam_rho=2.0)),
 }
 
@@ -63,6 +69,8 @@ def make(kind, options, wrap, params):
         opt = pytorch_optimizer.Lookahead(base(groups, foreach=False, **options), k=wrap["lookahead"],
                                           alpha=wrap["lookahead_alpha"], pullback_momentum="none")  # fmt: skip
         return opt
+    if base is not None:
+        return base(groups, foreach=False, **options)
     if kind == "adahessian":
         options["update_each"] = options.pop("hessian_update_interval", 1)
         options.setdefault("avg_conv_kernel", True)
@@ -98,6 +106,11 @@ def run(kind, options, wrap, dtype, start, grads, bends):
                 p.grad = (grads[step][n].to(dtype) + 0.25 * p).detach()
 
         gradients()
+        for p in params.values():
+            if wrap.get("centralize"):
+                centralize_gradient(p.grad)
+        if "agc" in wrap:
+            timm.utils.agc.adaptive_clip_grad(params.values(), clip_factor=wrap["agc"])
         bend = {p: bends[step][n].to(dtype) for n, p in params.items()}
         for g in opt.param_groups:
             g["lr"] = rate(options["lr"], step)
