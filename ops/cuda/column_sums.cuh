@@ -37,4 +37,28 @@ inline Kernel sum_columns(const KernelArgs& a, Carver& carver, const Ref& x, con
   return reduce_columns(a, carver, 1, rows, columns, ColumnSums<1>{x, y, columns, accumulate});
 }
 
+// The same, the results in tensors one behind the other, `part` columns each.
+constexpr int kMostParts = 4;
+template <int W>
+struct ColumnSumsOfParts : ColumnSums<W> {
+  Ref parts[kMostParts];
+  int64_t part;
+  DEV void store(int, int64_t cell, float v) const {
+    const int64_t i = quotient(cell, part), at = cell - i * part;
+    amp::cuda::store(parts[i], at, this->accumulate ? load<float>(parts[i], at) + v : v);
+  }
+};
+
+inline Kernel sum_columns(const KernelArgs& a, Carver& carver, const Ref& x, const std::vector<Tensor>& y, int64_t rows,
+                          int64_t columns, bool accumulate) {
+  check(!y.empty() && y.size() <= kMostParts, "sums of too many parts");
+  const auto make = [&](auto width) {
+    constexpr int W = decltype(width)::value;
+    ColumnSumsOfParts<W> body{{x, {}, columns, accumulate}, {}, columns / static_cast<int64_t>(y.size())};
+    std::copy(y.begin(), y.end(), body.parts);
+    return reduce_columns(a, carver, 1, rows, columns, body);
+  };
+  return columns % 4 == 0 ? make(std::integral_constant<int, 4>{}) : make(std::integral_constant<int, 1>{});
+}
+
 }  // namespace amp::cuda

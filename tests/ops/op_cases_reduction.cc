@@ -54,6 +54,12 @@ void products(OpSpecs& s) {
                                with_sums({5, 3}, {5, 0}, 1, 0, 0),         with_sums({1, 1}, {1, 1}, 1, 0, 0),
                                with_sums({130, 150}, {130, 120}, 1, 0, 1), with_sums({700, 33}, {700, 260}, 1, 0, 0),
                                with_sums({3000, 8}, {3000, 5}, 1, 0, 1)};
+  for (OpCase c : {with_sums({5, 3}, {5, 6}, 1, 0, 1), with_sums({5, 6}, {5, 4}, 1, 0, 0),
+                   with_sums({3, 5}, {5, 12}, 0, 0, 1), with_sums({5, 12}, {4, 5}, 1, 1, 0),
+                   with_sums({0, 3}, {0, 6}, 1, 0, 1), with_sums({300, 40}, {300, 96}, 1, 0, 1)}) {
+    c.attrs.set("parts", int64_t{3});
+    s["MatMulBiasGrad"].cases.push_back(c);
+  }
   for (OpCase c : {matmul({2, 3}, {3, 4}), matmul({2, 3, 4}, {4, 5}), matmul({3, 2}, {4, 3}, 1, 1, 0.5),
                    matmul({0, 3}, {3, 4}), matmul({2, 3, 4}, {2, 4, 2}), matmul({60, 40}, {50, 40}, 0, 1)}) {
     const Dims a = c.in[0].dims, w = c.in[1].dims;
