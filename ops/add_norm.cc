@@ -2,7 +2,9 @@
 // again.
 #include "ops/add_norm.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "backend/rows.h"
 #include "ops/elementwise_op.h"
@@ -144,7 +146,8 @@ Kernel forward(const KernelArgs& args) {
 
 template <class T>
 Kernel backward(const KernelArgs& args) {
-  const Tensor s = args.in[0], scale = args.in[1], dy = args.in[4], more = args.has(5) ? args.in[5] : Tensor{};
+  const Tensor s = args.in[0], scale = args.in[1], dy = args.in[4], more = args.has(5) ? args.in[5] : Tensor{},
+               dy_more = args.has(7) ? args.in[7] : Tensor{};
   const T* const mean = args.in[2].as<T>();
   const T* const rstd = args.in[3].as<T>();
   const Attrs& attrs = args.attrs();
@@ -161,6 +164,11 @@ Kernel backward(const KernelArgs& args) {
       for (int64_t r = begin; r < end; ++r) {
         const T* p = load_row(s, r, n, at[1]);
         const T* d = load_row(dy, r, n, at[2]);
+        if (dy_more.data) {
+          const T* e = load_row(dy_more, r, n, at[4]);
+          std::transform(d, d + n, e, at[5], std::plus<T>());
+          d = at[5];
+        }
         T* const q = at[3];
         const T m = mean[r], k = rstd[r];
         simd([&]() AMP_INLINE {

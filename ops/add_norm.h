@@ -4,9 +4,9 @@
 // AddNorm: in 0 a, 1 x, 2 scale (n), 3 bias (n, optional), 4 b (n, optional), 5 tokens (optional); out 0 y, 1 s, 2
 // mean, 3 rstd, 4 copy
 //   s = x + dropout(a + b);  y, mean, rstd = LayerNorm(s, scale, bias) (ops/layer_norm.cc);  copy = y in another type
-// AddNormGrad: in 0 s, 1 scale, 2 mean, 3 rstd, 4 dy, 5 more (optional), 6 tokens (optional); out 0 ds, then what there
-// is of: 1 da, 2 copy
-//   ds = LayerNormGrad(s, scale, mean, rstd, dy) + more;  da = dropout(ds);  copy = the last of these in another type
+// AddNormGrad: in 0 s, 1 scale, 2 mean, 3 rstd, 4 dy, 5 more (optional), 6 tokens (optional), 7 rest (optional, fp32
+// as dy is then); out 0 ds, then what there is of: 1 da, 2 copy
+//   ds = LayerNormGrad(s, scale, mean, rstd, dy + rest) + more;  da = dropout(ds);  copy = the last in another type
 // Attributes
 //   n, epsilon, rms   LayerNorm's
 //   ratio, site, rows  Dropout's (ops/dropout.cc), the same bits; ratio 0: neither dropout nor da

@@ -13,6 +13,7 @@
 #include "ops/composites.h"
 #include "ops/fuse.h"
 #include "ops/matmul_gelu.h"
+#include "ops/norm_sums.h"
 #include "ops/qkv.h"
 #include "precision/apply.h"
 #include "trainer/losses/loss.h"
@@ -169,7 +170,7 @@ void GraphCompiler::differentiate_again(Graph& graph, bool times_direction) cons
 void GraphCompiler::fuse(Graph& graph) const {
   if (!options_.fusion) return;
   graph = fuse_norms(graph);
-  if (traits_.fuses_elementwise) graph = fuse_elementwise(fuse_gelu(graph));
+  if (traits_.fuses_elementwise) graph = fuse_elementwise(fuse_gelu(merge_norm_sums(graph)));
 }
 
 std::string loss_output(size_t term) { return cat("loss.", term); }

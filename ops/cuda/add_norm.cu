@@ -184,7 +184,7 @@ struct Backward {
   static constexpr int W = RowPart<V>::W;
   Sum s;
   Ref scale;
-  Sum dy, more, ds;
+  Sum dy, dy_more, more, ds;
   Branch da, copy;
   const float *mean, *rstd;
   int64_t n;
@@ -192,13 +192,21 @@ struct Backward {
   Drop drop;
   Rounding round_norm;
   DEV void operator()(int64_t row, const RowTeam& team) const {
-    const RowPart<V, Sum> part(s, row * n, n, team), grad(dy, row * n, n, team), added(more, row * n, n, team);
+    const RowPart<V, Sum> part(s, row * n, n, team), grad(dy, row * n, n, team), rest(dy_more, row * n, n, team),
+        added(more, row * n, n, team);
+    const auto get_dy = [&](auto g, int64_t i, float(&d)[W]) {
+      grad.get(g, i, d);
+      if (!dy_more) return;
+      float e[W];
+      rest.get(g, i, e);
+      for (int w = 0; w < W; ++w) d[w] = plus(d[w], e[w]);
+    };
     const float m = mean[row], k = rstd[row];
     float avg = 0, dot = 0;
     part.each(n, team, [&](auto g, int64_t i) {
       float p[W], d[W], f[W];
       part.get(g, i, p);
-      grad.get(g, i, d);
+      get_dy(g, i, d);
       load_some(scale, i, f);
       for (int w = 0; w < W; ++w) {
         avg += d[w] * f[w];
@@ -213,7 +221,7 @@ struct Backward {
       const int64_t at = row * n + i;
       float p[W], d[W], f[W];
       part.get(g, i, p);
-      grad.get(g, i, d);
+      get_dy(g, i, d);
       load_some(scale, i, f);
       for (int w = 0; w < W; ++w) p[w] = k * (d[w] * f[w] - avg - (p[w] - m) * k * dot);
       if (more) {
@@ -293,14 +301,16 @@ Kernel backward(const KernelArgs& args) {
   if (ds.numel() == 0) return [] {};
   const Drop drop(args, ds.numel(), 6);
   const Tensor da = drop ? args.out[1] : Tensor{}, copy = t.has("copy") ? args.out.back() : Tensor{},
-               more = args.has(5) ? args.in[5] : Tensor{};
-  return by_kind(drop, {da, copy}, {args.in[0], args.in[4], more, ds}, [&](auto v, auto types, auto drops) -> Kernel {
-    using Kind = Backward<decltype(v)::value, decltype(types), decltype(drops)::value>;
-    return rows_kernel(args,
-                       Kind{args.in[0], args.in[1], args.in[4], more, ds, da, copy, args.in[2].as<float>(),
+               more = args.has(5) ? args.in[5] : Tensor{}, dy_more = args.has(7) ? args.in[7] : Tensor{};
+  return by_kind(drop, {da, copy}, {args.in[0], args.in[4], dy_more, more, ds},
+                 [&](auto v, auto types, auto drops) -> Kernel {
+                   using Kind = Backward<decltype(v)::value, decltype(types), decltype(drops)::value>;
+                   return rows_kernel(
+                       args,
+                       Kind{args.in[0], args.in[1], args.in[4], dy_more, more, ds, da, copy, args.in[2].as<float>(),
                             args.in[3].as<float>(), n, t.i("rms", 0) != 0, drop, Rounding(type_attribute(t, "norm"))},
                        ds.numel() / n);
-  });
+                 });
 }
 
 const RegisterKernel kernels[] = {{DeviceKind::cuda, "AddNorm", forward}, {DeviceKind::cuda, "AddNormGrad", backward}};

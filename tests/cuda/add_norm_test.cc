@@ -4,6 +4,7 @@
 #include "backend/cuda/emulated_device.h"
 #include "importer/dropout.h"
 #include "ops/add_norm_fusion.h"
+#include "ops/norm_sums.h"
 #include "tests/cuda/gpu.h"
 #include "tests/cuda/on_device.h"
 #include "tests/cuda/trained.h"
@@ -38,6 +39,16 @@ TEST_CASE("a model with dropout trains to the same bits when sums and norms are 
   }
   CHECK(forward == 4);
   CHECK(backward >= 4);
+  // What the emulated device trained above: sums of norms and branches together, gradients that meet in who reads them.
+  const Graph merged = merge_norm_sums(together);
+  int sums = 0, met = 0;
+  for (int32_t n = 0; n < merged.n_nodes(); ++n) {
+    const Node& node = merged.node(NodeId{n});
+    sums += node.op->name == "NormSums" && node.out.size() == 3;
+    met += node.op->name == "AddNormGrad" && node.in.size() > 7 && node.in[7];
+  }
+  CHECK(sums >= 4);
+  CHECK(met >= 3);
 }
 
 // Rows of lengths that a warp holds in 3, 6 or 8 groups of four a thread, and longer ones, in the types of a plan whose

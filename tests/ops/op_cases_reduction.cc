@@ -159,6 +159,11 @@ void normalisations(OpSpecs& s) {
           rstd{{rows}, scale, Role::stat};
       s["LayerNormGrad"].cases.push_back(fixed({{x, {{n}, scale}, mean, rstd, dy}, a}));
       s["LayerNormGradWeights"].cases.push_back(fixed({{x, mean, rstd, dy}, a}));
+      const Operand none{{}, uniform(0, 1), Role::absent};
+      for (const Operand& more : {none, dy}) {
+        s["NormSums"].cases.push_back(fixed({{x, mean, rstd, dy, more}, a}));
+        s["NormSums"].cases.push_back(fixed({{x, mean, rstd, dy, more, x}, a}));
+      }
     }
   }
   // Residual connections: dropout, a bias of the branch, types that intermediate results round to, a copy.
@@ -195,6 +200,7 @@ void normalisations(OpSpecs& s) {
     const Operand mean{{rows}, q.rms ? uniform(0, 0) : uniform(-1, 1), Role::stat}, rstd{{rows}, scale, Role::stat};
     s["AddNorm"].cases.push_back(fixed({{t, t, w, q.bias ? v : none, q.branch_bias ? v : none}, a}));
     s["AddNormGrad"].cases.push_back(fixed({{t, w, mean, rstd, t, q.branch_bias ? t : none}, back}));
+    s["AddNormGrad"].cases.push_back(fixed({{t, w, mean, rstd, t, q.branch_bias ? t : none, none, t}, back}));
     if (q.rows == 0 || rows == 0) continue;
     const Operand tokens{{rows}, some_of(2 * rows), Role::integer};  // packed
     a.set("length", int64_t{5});
@@ -206,7 +212,7 @@ void normalisations(OpSpecs& s) {
     s[op].inner_steps = 4;
     s[op].fp32_tolerance = 1e-5;
   }
-  s["LayerNorm"].fp32_tolerance = s["LayerNormGradWeights"].fp32_tolerance = 1e-5;
+  s["LayerNorm"].fp32_tolerance = s["LayerNormGradWeights"].fp32_tolerance = s["NormSums"].fp32_tolerance = 1e-5;
   const Attrs eps{{"epsilon", 1e-4}};
   for (const Dims& d : {Dims{4, 3}, Dims{2, 3, 2, 2}, Dims{2, 3, 5}, Dims{1, 2, 2, 2, 2}, Dims{24, 7, 13, 17}}) {
     const Dims c{d[1]};
