@@ -1,6 +1,7 @@
 // Sums (and other reductions) down the columns of `outer` matrices (rows, columns): bias gradients, weights' gradients
 // of normalisations, statistics. Neighbouring threads read neighbouring columns. Where columns are few and rows many,
-// the rows are cut into splits, whose results meet in a second launch: every order is fixed by the shape.
+// the rows are cut into splits, whose results meet in the block that is the last to finish its columns: every order is
+// fixed by the shape. (Behind generated kernels they meet in a second launch, in the same order.)
 //
 // A Body says what is added up:
 //
@@ -69,33 +70,34 @@ struct ColumnKernel {
   T* partial;  // (K, splits, outer * columns); null: the body stores
 
   DEV void operator()() const {
+    for (int64_t t = block_index(); t < tiles.count(); t += grid_blocks()) tile(t);
+  }
+  DEV void tile(int64_t t) const {
     const int x = thread_index() % tiles.lanes, y = thread_index() / tiles.lanes,
               abreast = block_threads() / tiles.lanes;
-    for (int64_t t = block_index(); t < tiles.count(); t += grid_blocks()) {
-      const int64_t rest = quotient(t, tiles.across), split = quotient(rest, tiles.outer),
-                    outer = rest - split * tiles.outer;
-      const int64_t column = ((t - rest * tiles.across) * tiles.lanes + x) * W;
-      const bool mine = column < tiles.columns;
-      T acc[K][W];
-      for (int k = 0; k < K; ++k) {
-        for (int w = 0; w < W; ++w) acc[k][w] = body.identity();
-      }
-      if (mine) {
-        const int64_t begin = split * tiles.split_rows, after = begin + tiles.split_rows;
-        add_rows(acc, outer, column, begin + y, after < tiles.rows ? after : tiles.rows, abreast);
-      }
-      unrolled<K>([&](auto k) {
-        meet(acc[k], x, y, abreast);
-        if (y > 0 || !mine) return;
-        unrolled<W>([&](auto w) {
-          const int64_t cells = tiles.outer * tiles.columns, cell = outer * tiles.columns + column + w;
-          if (partial)
-            partial[(k * tiles.splits + split) * cells + cell] = acc[k][w];
-          else
-            body.store(k, cell, acc[k][w]);
-        });
-      });
+    const int64_t rest = quotient(t, tiles.across), split = quotient(rest, tiles.outer),
+                  outer = rest - split * tiles.outer;
+    const int64_t column = ((t - rest * tiles.across) * tiles.lanes + x) * W;
+    const bool mine = column < tiles.columns;
+    T acc[K][W];
+    for (int k = 0; k < K; ++k) {
+      for (int w = 0; w < W; ++w) acc[k][w] = body.identity();
     }
+    if (mine) {
+      const int64_t begin = split * tiles.split_rows, after = begin + tiles.split_rows;
+      add_rows(acc, outer, column, begin + y, after < tiles.rows ? after : tiles.rows, abreast);
+    }
+    unrolled<K>([&](auto k) {
+      meet(acc[k], x, y, abreast);
+      if (y > 0 || !mine) return;
+      unrolled<W>([&](auto w) {
+        const int64_t cells = tiles.outer * tiles.columns, cell = outer * tiles.columns + column + w;
+        if (partial)
+          partial[(k * tiles.splits + split) * cells + cell] = acc[k][w];
+        else
+          body.store(k, cell, acc[k][w]);
+      });
+    });
   }
 
  private:
@@ -156,10 +158,102 @@ struct JoinSplits {
   }
 };
 
+// Stores of this thread are seen by whoever sees what it stores afterwards.
+DEV void publish() {
+#ifdef __CUDA_ARCH__
+  __threadfence();
+#endif
+}
+// How often before.
+DEV uint32_t count_up(uint32_t* at) {
+#ifdef __CUDA_ARCH__
+  return atomicAdd(at, 1u);
+#else
+  return (*at)++;
+#endif
+}
+// What other blocks have published: not what this block's cache may hold.
+template <class T>
+DEV T published(const T* at) {
+#ifdef __CUDA_ARCH__
+  static_assert(sizeof(T) % 4 == 0);
+  T v;
+  for (size_t i = 0; i < sizeof(T) / 4; ++i)
+    reinterpret_cast<uint32_t*>(&v)[i] = reinterpret_cast<const volatile uint32_t*>(at)[i];
+  return v;
+#else
+  return *at;
+#endif
+}
+
+// Both in one launch: the last block of those that share columns joins their splits, as JoinSplits would.
 template <class Body>
-void launch_columns(CudaDevice& d, const ColumnTiles& t, const ColumnKernel<Body>& k) {
+struct JoiningColumnKernel {
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = 256;
+  using T = typename Body::Value;
+  ColumnKernel<Body> first;
+  uint32_t* done;      // blocks, by columns; zero before and after
+  int lanes, abreast;  // of those who join: neighbouring threads along columns, threads that add up a column's splits
+
+  DEV void operator()() const {
+    const ColumnTiles& tiles = first.tiles;
+    for (int64_t t = block_index(); t < tiles.count(); t += grid_blocks()) {
+      first.tile(t);
+      publish();
+      sync_threads();
+      const int64_t groups = tiles.outer * tiles.across, group = t - quotient(t, groups) * groups;
+      int* const last = shared_memory<int>();
+      if (thread_index() == 0) *last = count_up(done + group) + 1 == static_cast<uint32_t>(tiles.splits) ? 1 : 0;
+      sync_threads();
+      const bool mine = *last != 0;
+      sync_threads();
+      if (!mine) continue;
+      publish();
+      join(group);
+      if (thread_index() == 0) done[group] = 0;
+    }
+  }
+
+ private:
+  DEV void join(int64_t group) const {
+    const ColumnTiles& tiles = first.tiles;
+    const Body& body = first.body;
+    const int lane = thread_index() % lanes, y = thread_index() / lanes;
+    const int64_t outer = quotient(group, tiles.across), cells = tiles.outer * tiles.columns;
+    const int64_t begin = (group - outer * tiles.across) * tiles.lanes * Body::kWidth;
+    const int64_t wide = begin + tiles.lanes * Body::kWidth, end = wide < tiles.columns ? wide : tiles.columns;
+    T* const scratch = shared_memory<T>();
+    for (int k = 0; k < Body::kSums; ++k) {
+      for (int64_t from = begin; from < end; from += lanes) {
+        const int64_t column = from + lane, cell = outer * tiles.columns + column;
+        const bool adds = column < end && y < abreast;
+        T acc = body.identity();
+        for (int64_t s = y; adds && s < tiles.splits; s += abreast)
+          acc = body.combine(acc, published(first.partial + (k * tiles.splits + s) * cells + cell));
+        scratch[thread_index()] = acc;
+        sync_threads();
+        for (int half = abreast / 2; half > 0; half /= 2) {
+          if (y < half) {
+            acc = body.combine(acc, scratch[(y + half) * lanes + lane]);
+            scratch[thread_index()] = acc;
+          }
+          sync_threads();
+        }
+        if (adds && y == 0) body.store(k, cell, acc);
+      }
+    }
+  }
+};
+
+template <class Body, class K>
+void launch_columns(CudaDevice& d, const ColumnTiles& t, const K& k) {
   const int64_t shared = t.threads * Body::kWidth * static_cast<int64_t>(sizeof(typename Body::Value));
   launch(d, {std::min(t.count(), int64_t{d.multiprocessors()} * 64), t.threads, shared}, k);
+}
+template <class Body>
+void launch_columns(CudaDevice& d, const ColumnTiles& t, const ColumnKernel<Body>& k) {
+  launch_columns<Body, ColumnKernel<Body>>(d, t, k);
 }
 
 // Part of a prepare function (backend/cpu/workspace.h).
@@ -179,11 +273,9 @@ Kernel reduce_columns(const KernelArgs& a, Carver& carver, int64_t outer, int64_
   ColumnTiles join = column_tiles(K, tiles.splits, cells, 1, 32);
   join.splits = 1;
   join.split_rows = join.rows;
-  const ColumnKernel<JoinSplits<Body>> second{{body, partial, tiles.splits, cells}, join, nullptr};
-  return [&d, first, second] {
-    launch_columns(d, first.tiles, first);
-    launch_columns(d, second.tiles, second);
-  };
+  const DeviceMemory done = d.allocate(4 * tiles.outer * tiles.across);
+  const JoiningColumnKernel<Body> k{first, static_cast<uint32_t*>(done.get()), join.lanes, join.threads / join.lanes};
+  return [&d, k, done] { launch_columns<Body>(d, k.first.tiles, k); };
 }
 
 }  // namespace amp::cuda

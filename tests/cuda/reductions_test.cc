@@ -203,12 +203,14 @@ TEST_CASE("long sums are cut over the device, short ones are not", "[cuda]") {
   const auto sum = [&](Dims d, int64_t axis) {
     return launches("ReduceSum", {{{std::move(d)}}, {{"axes", Ints{axis}}, {"keepdims", int64_t{1}}}});
   };
-  // 256 threads are 8 rows of 128 columns: 64 splits of 64 rows, 6 blocks wide; then 24 blocks of 32 columns.
-  CHECK(sum({4096, 768}, 0) == std::vector<int64_t>{256, 24});  // 64 * 6 tiles by the emulated device's 4 * 64 blocks
+  // 256 threads are 8 rows of 128 columns: 64 splits of 64 rows, 6 blocks wide; the last of each 64 joins them.
+  CHECK(sum({4096, 768}, 0) == std::vector<int64_t>{256});  // 64 * 6 tiles by the emulated device's 4 * 64 blocks
   CHECK(sum({64, 768}, 0) == std::vector<int64_t>{6});
   CHECK(sum({100, 768}, 1) == std::vector<int64_t>{25});
   CHECK(sum({100, 4096}, 1) == std::vector<int64_t>{100});
-  CHECK(sum({1, 400000}, 1).size() == 2);
+  const std::vector<int64_t> one_row = sum({1, 400000}, 1);
+  CHECK(one_row.size() == 1);
+  CHECK(one_row[0] > 1);
 }
 
 TEST_CASE("random operators follow seed, step and samples on the device", "[cuda]") {
