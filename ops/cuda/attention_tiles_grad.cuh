@@ -108,7 +108,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
   }
 };
 
-// dq of 64 queries: walks over the keys.
+// dq of 64 queries: walks over the keys. It comes first: it finds d, the dots of y and dy, for the keys' too.
 template <DType type, int D, class Kind>
 struct AttentionGradQueries : AttentionTiles<type, D> {
   using Tiles = AttentionTiles<type, D>;
@@ -118,8 +118,9 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
   static constexpr int64_t kShared = (2 * kAttentionRows + 4 * kKeys) * kLd * 2 + 2 * kKeys * 4;
 
   AttentionProblem p;
-  const uint16_t *q, *k, *v, *dy;
-  const float *lse, *d;
+  const uint16_t *q, *k, *v, *y, *dy;
+  const float* lse;
+  float* d;
   uint16_t* dq;
   int tiles;
 
@@ -185,10 +186,26 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
   }
 
  private:
+  // Four neighbouring threads share a row.
   DEV void fetch_rows(const AttentionUnit& unit, int i, float (&own_lse)[2], float (&own_d)[2]) const {
+    Ref of_y, of_dy;
+    of_y.data = const_cast<uint16_t*>(y), of_dy.data = const_cast<uint16_t*>(dy);
+    of_y.type = of_dy.type = type;
     for (int r = 0; r < 2; ++r) {
-      own_lse[r] = i + 8 * r < unit.queries ? lse[unit.row(p, i + 8 * r)] : 0.0f;
-      own_d[r] = i + 8 * r < unit.queries ? d[unit.row(p, i + 8 * r)] : 0.0f;
+      const int row = i + 8 * r;
+      const bool mine = row < unit.queries;
+      float sum = 0;
+      const int64_t at = mine ? unit.at(p.y, row) : 0;
+      for (int h = lane() % 4 * 4; mine && h < p.value_width; h += 16) {
+        float a[4], b[4];
+        load_some<4>(of_y, at + h, a);
+        load_some<4>(of_dy, at + h, b);
+        for (int w = 0; w < 4; ++w) sum += b[w] == 0 ? 0.0f : a[w] * b[w];
+      }
+      for (int m = 2; m > 0; m >>= 1) sum += shuffle_xor(sum, m);
+      own_lse[r] = mine ? lse[unit.row(p, row)] : 0.0f;
+      own_d[r] = mine ? sum : 0.0f;
+      if (mine && lane() % 4 == 0) d[unit.row(p, row)] = sum;
     }
   }
   // Keys and values of one block to ks; the mask of its columns.

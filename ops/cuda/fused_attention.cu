@@ -209,11 +209,12 @@ Kernel dots(CudaDevice& d, const Task& t, const Tensor& y, const Tensor& dy, flo
 
 struct GradOperands {
   Ref q, k, v, dy;
-  const float *lse, *d;
+  const float* lse;
+  float* d;
   Ref dq, dk, dv;
 };
 struct GradKernels {
-  Kernel keys, queries;  // dk and dv; dq
+  Kernel first, second;
 };
 
 GradKernels plain_gradients(CudaDevice& d, const Task& t, const GradOperands& o) {
@@ -231,9 +232,10 @@ GradKernels plain_gradients(CudaDevice& d, const Task& t, const GradOperands& o)
           launches(d, t.f.units() * t.query_tiles() * of_queries.parts, of_queries)};
 }
 
-// On tensor cores. result(0), (1), (2): where dq, dk and dv go, in 16 bits.
+// On tensor cores. y, dy: in 16 bits; result(0), (1), (2): where dq, dk and dv go, so too.
 template <class Result>
-GradKernels tiled_gradients(CudaDevice& d, const Task& t, const GradOperands& o, const void* dy, const Result& result) {
+GradKernels tiled_gradients(CudaDevice& d, const Task& t, const GradOperands& o, const void* y, const void* dy,
+                            const Result& result) {
   const auto set = [&](auto& body, int64_t tiles) {
     body.p = t.p;
     body.q = bits(o.q.data), body.k = bits(o.k.data), body.v = bits(o.v.data), body.dy = bits(dy);
@@ -241,17 +243,17 @@ GradKernels tiled_gradients(CudaDevice& d, const Task& t, const GradOperands& o,
     body.tiles = tiles;
     return launches(d, t.f.units() * tiles, body);
   };
-  return {by_width(t,
-                   [&](auto type, auto width, auto kind) -> Kernel {
-                     AttentionGradKeys<type, width, decltype(kind)> body;
-                     body.dk = static_cast<uint16_t*>(result(1)), body.dv = static_cast<uint16_t*>(result(2));
-                     return set(body, t.key_tiles());
-                   }),
-          by_width(t, [&](auto type, auto width, auto kind) -> Kernel {
-            AttentionGradQueries<type, width, decltype(kind)> body;
-            body.dq = static_cast<uint16_t*>(result(0));
-            return set(body, t.query_tiles());
-          })};
+  const Kernel queries = by_width(t, [&](auto type, auto width, auto kind) -> Kernel {
+    AttentionGradQueries<type, width, decltype(kind)> body;
+    body.y = bits(y), body.dq = static_cast<uint16_t*>(result(0));
+    return set(body, t.query_tiles());
+  });
+  const Kernel keys = by_width(t, [&](auto type, auto width, auto kind) -> Kernel {
+    AttentionGradKeys<type, width, decltype(kind)> body;
+    body.dk = static_cast<uint16_t*>(result(1)), body.dv = static_cast<uint16_t*>(result(2));
+    return set(body, t.key_tiles());
+  });
+  return {queries, keys};
 }
 
 Kernel backward(const KernelArgs& a, Carver& carve) {
@@ -268,23 +270,24 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   const Ref q = a.in[0], k = t.f.packed ? q : Ref(a.in[1]), v = t.f.packed ? q : Ref(a.in[2]);
   const float* const lse = a.in[6].as<float>();
   const Ref dq = a.out[0], dk = t.f.packed ? dq : Ref(a.out[1]), dv = t.f.packed ? dq : Ref(a.out[2]);
-  const Kernel dot = dots(d, t, y, dy, sums);
+  Kernel dot = dots(d, t, y, dy, sums);
   const Kernel tail_q = clear_tail(d, t, dq, t.f.q, t.f.width, nullptr),
                tail_k = clear_tail(d, t, dk, t.f.k, t.f.width, nullptr),
                tail_v = clear_tail(d, t, dv, t.f.v, t.f.value_width, nullptr);
   const auto pointer = [&](size_t i) { return t.f.packed ? out[0].data : out[i].data; };
   const GradOperands of{q, k, v, dy, lse, sums, dq, dk, dv};
   GradKernels grad;
-  if (!t.tiled || !aligned({q.data, k.data, v.data, upstream.data, pointer(0), pointer(1), pointer(2)})) {
+  if (!t.tiled || !aligned({q.data, k.data, v.data, result.data, upstream.data, pointer(0), pointer(1), pointer(2)})) {
     grad = plain_gradients(d, t, of);
     out.clear();
   } else {
-    grad = tiled_gradients(d, t, of, upstream.data, pointer);
+    grad = tiled_gradients(d, t, of, result.data, upstream.data, pointer);
+    dot = [] {};
   }
   Kernel work = [=] {
     dot();
-    grad.keys();
-    grad.queries();
+    grad.first();
+    grad.second();
   };
   if (!out.empty()) {
     AttentionOperands o;
