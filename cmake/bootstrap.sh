@@ -10,6 +10,8 @@ set -euo pipefail
 
 ONNX_VERSION=1.22.0
 ONNX_SHA256=ef40c0aaf0b643857ea9306fc7eddce17eaf9fb0407e4801f1fc5758443a38e0
+LLAMA_CPP_PYTHON_VERSION=0.3.22  # for the Jinja engine of the llama.cpp that it holds
+LLAMA_CPP_PYTHON_SHA256=93c54af95d917fe6d6d70039efe16ca9240634d11010f5aaf795261b9f43042f
 CACHE=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pip python3-venv
   libprotobuf-dev protobuf-compiler nlohmann-json3-dev libdnnl-dev ocl-icd-opencl-dev
@@ -82,5 +84,26 @@ build_onnx() {
   echo "$prefix"
 }
 
+# llama.cpp's Jinja engine (MIT) as source, beside ONNX's headers: CMakeLists.txt compiles it with the room data.
+fetch_jinja() {
+  local to=$1/include/llama-jinja
+  [ ! -f "$to/.$LLAMA_CPP_PYTHON_VERSION" ] || return 0
+  say "fetching the Jinja engine of llama-cpp-python $LLAMA_CPP_PYTHON_VERSION into $to (once)"
+  work=$(mktemp -d)
+  trap 'rm -rf "${work:-}"' EXIT
+  printf 'llama-cpp-python==%s --hash=sha256:%s\n' "$LLAMA_CPP_PYTHON_VERSION" "$LLAMA_CPP_PYTHON_SHA256" >"$work/req.txt"
+  python3 -m venv "$work/venv"
+  "$work/venv/bin/pip" download -q --no-deps --no-binary llama-cpp-python --require-hashes -r "$work/req.txt" -d "$work" >&2
+  local root=llama_cpp_python-$LLAMA_CPP_PYTHON_VERSION/vendor/llama.cpp
+  tar -xf "$work/llama_cpp_python-$LLAMA_CPP_PYTHON_VERSION.tar.gz" -C "$work" "$root/common" "$root/LICENSE"
+  rm -rf "$to"
+  mkdir -p "$to/jinja"
+  cp "$work/$root/LICENSE" "$work/$root"/common/unicode.{h,cpp} "$to/"
+  cp "$work/$root"/common/jinja/{lexer,parser,runtime,string,value}.{h,cpp} "$work/$root/common/jinja/utils.h" "$to/jinja/"
+  touch "$to/.$LLAMA_CPP_PYTHON_VERSION"
+}
+
 [ "${ONNX_AMP_SKIP_APT:-0}" = 1 ] || install_packages
-build_onnx
+prefix=$(build_onnx)
+fetch_jinja "$prefix"
+echo "$prefix"

@@ -41,6 +41,8 @@ class Dataset {
   virtual int64_t size() const = 0;
   virtual int64_t rows_per_sample() const { return 1; }            // of the inputs, one after the other: a pair has 2
   virtual std::span<const int32_t> lengths() const { return {}; }  // tokens per sample; empty when samples are alike
+  // The row of its table that each sample is (a part) of; empty: samples are rows.
+  virtual std::span<const int64_t> source_rows() const { return {}; }
   virtual Batch batch(std::span<const int64_t> samples) const = 0;
   virtual HostTensor labels_of(std::span<const int64_t> samples) const { return batch(samples).labels; }
   // As training sees them in that epoch, where chance has a part in them.

@@ -16,7 +16,7 @@ enum class LabelForm : uint8_t {
   sets,     // float32 [B, classes]: 0 or 1
   tokens,   // int64 [B, length]: a class for each id, kIgnoreIndex where there is none
   spans,    // int64 [B, 2]: first and last token
-  ids,      // int64 [B, length]: the text's own ids, kIgnoreIndex in the padding
+  ids,      // int64 [B, length]: a text's own ids, kIgnoreIndex where there is no loss
   masks,    // int64 [B, height, width]: a class for each pixel, kIgnoreIndex where there is none
 };
 

@@ -17,13 +17,16 @@ class Subset final : public Dataset {
   Subset(std::shared_ptr<const Dataset> data, std::vector<int64_t> samples)
       : data_(std::move(data)), samples_(std::move(samples)) {
     const auto lengths = data_->lengths();
+    const auto rows = data_->source_rows();
     for (const int64_t s : samples_) {
+      if (!rows.empty()) rows_.push_back(rows[static_cast<size_t>(s)]);
       if (!lengths.empty()) lengths_.push_back(lengths[static_cast<size_t>(s)]);
     }
   }
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
   int64_t rows_per_sample() const override { return data_->rows_per_sample(); }
   std::span<const int32_t> lengths() const override { return lengths_; }
+  std::span<const int64_t> source_rows() const override { return rows_; }
   Batch batch(std::span<const int64_t> samples) const override { return data_->batch(inner(samples)); }
   HostTensor labels_of(std::span<const int64_t> samples) const override { return data_->labels_of(inner(samples)); }
   Batch training_batch(std::span<const int64_t> samples, int64_t epoch) const override {
@@ -50,6 +53,7 @@ class Subset final : public Dataset {
   std::shared_ptr<const Dataset> data_;
   std::vector<int64_t> samples_;
   std::vector<int32_t> lengths_;
+  std::vector<int64_t> rows_;
 };
 
 // The class of every sample; empty where labels are no classes.
@@ -89,30 +93,51 @@ std::unique_ptr<Dataset> make_subset(std::shared_ptr<const Dataset> data, std::v
   return std::make_unique<Subset>(std::move(data), std::move(samples));
 }
 
+namespace {
+// What is not to be parted: the samples of a table's row, else each by itself.
+std::vector<std::vector<int64_t>> units_of(const Dataset& data) {
+  const std::span<const int64_t> rows = data.source_rows();
+  std::vector<std::vector<int64_t>> units;
+  std::map<int64_t, size_t> known;
+  for (int64_t s = 0; s < data.size(); ++s) {
+    const size_t unit =
+        rows.empty() ? units.size() : known.emplace(rows[static_cast<size_t>(s)], units.size()).first->second;
+    if (unit == units.size()) units.emplace_back();
+    units[unit].push_back(s);
+  }
+  return units;
+}
+}  // namespace
+
 SampleSplit split_samples(const Dataset& data, double fraction, uint64_t seed) {
-  const int64_t n = data.size(), wanted = std::llround(fraction * static_cast<double>(n));
+  const std::vector<std::vector<int64_t>> units = units_of(data);
+  const auto n = static_cast<int64_t>(units.size());
+  const int64_t wanted = std::llround(fraction * static_cast<double>(n));
   if (wanted < 1 || wanted >= n)
     fail(Exit::data, "E_VAL_SPLIT",
          cat("a share of ", fraction, " of ", n, " samples leaves none for ", wanted < 1 ? "validation" : "training"),
          "give another --val_split, or a file with --val");
-  const std::vector<int64_t> strata = strata_of(data);
+  const std::vector<int64_t> strata = n == data.size() ? strata_of(data) : std::vector<int64_t>();
   std::map<int64_t, std::vector<int64_t>> members;
-  for (int64_t s = 0; s < n; ++s) members[strata.empty() ? 0 : strata[static_cast<size_t>(s)]].push_back(s);
+  for (int64_t u = 0; u < n; ++u) members[strata.empty() ? 0 : strata[static_cast<size_t>(u)]].push_back(u);
   std::vector<int64_t> sizes;
-  for (const auto& [stratum, samples] : members) sizes.push_back(static_cast<int64_t>(samples.size()));
+  for (const auto& [stratum, of_it] : members) sizes.push_back(static_cast<int64_t>(of_it.size()));
   const std::vector<int64_t> counts = shares(sizes, wanted, n);
   SampleSplit out;
   size_t k = 0;
-  for (auto& [stratum, samples] : members) {
+  for (auto& [stratum, of_it] : members) {
     constexpr uint64_t kStream = 0x76616c;  // apart from the sampler's
-    const auto key = [&](int64_t s) {
-      const PhiloxBlock b = philox(seed, kStream, static_cast<uint64_t>(s));
+    const auto key = [&](int64_t u) {
+      const PhiloxBlock b = philox(seed, kStream, static_cast<uint64_t>(u));
       return uint64_t{b.v[0]} << 32 | b.v[1];
     };
-    std::stable_sort(samples.begin(), samples.end(), [&](int64_t a, int64_t b) { return key(a) < key(b); });
-    const auto cut = samples.begin() + counts[k++];
-    out.held_out.insert(out.held_out.end(), samples.begin(), cut);
-    out.train.insert(out.train.end(), cut, samples.end());
+    std::stable_sort(of_it.begin(), of_it.end(), [&](int64_t a, int64_t b) { return key(a) < key(b); });
+    const int64_t cut = counts[k++];
+    for (size_t i = 0; i < of_it.size(); ++i) {
+      const std::vector<int64_t>& samples = units[static_cast<size_t>(of_it[i])];
+      std::vector<int64_t>& side = static_cast<int64_t>(i) < cut ? out.held_out : out.train;
+      side.insert(side.end(), samples.begin(), samples.end());
+    }
   }
   std::sort(out.train.begin(), out.train.end());
   std::sort(out.held_out.begin(), out.held_out.end());

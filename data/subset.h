@@ -15,7 +15,7 @@ struct SampleSplit {
   std::vector<int64_t> train, held_out;  // each in the file's order
 };
 // round(fraction * n) samples held out, at random by seed. Where samples have strata (classes), of each its share, by
-// largest remainder. E_VAL_SPLIT (exit 5) when a side would be empty.
+// largest remainder. Samples of one row (source_rows) stay together. E_VAL_SPLIT (exit 5) when a side would be empty.
 SampleSplit split_samples(const Dataset& data, double fraction, uint64_t seed);
 
 }  // namespace amp

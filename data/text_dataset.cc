@@ -1,10 +1,10 @@
 #include "data/text_dataset.h"
 
 #include <algorithm>
-#include <exception>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/each_row.h"
 
 namespace amp {
 
@@ -20,26 +20,6 @@ std::optional<TextRole> text_role(const std::string& input_name) {
 
 namespace {
 
-// f(row) of every row, on all threads; of several errors the first row's is thrown.
-template <class F>
-void for_each_row(int64_t rows, F&& f) {
-  std::exception_ptr error;
-  int64_t failed = rows;
-#pragma omp parallel for schedule(dynamic, 64)
-  for (int64_t r = 0; r < rows; ++r) {
-    try {
-      f(r);
-    } catch (...) {
-#pragma omp critical(for_each_row)
-      if (r < failed) {
-        failed = r;
-        error = std::current_exception();
-      }
-    }
-  }
-  if (error) std::rethrow_exception(error);
-}
-
 class TextDataset final : public Dataset {
  public:
   TextDataset(std::vector<LabelledText> texts, std::vector<std::string> names, const Tokenizer& tokenizer,
@@ -54,9 +34,11 @@ class TextDataset final : public Dataset {
     labelled_ = true;
     width_ = 2;
     for (const LabelledText& t : texts) {
-      const size_t want = options_.labels == LabelForm::tokens ? t.encoding.ids.size() : width_;
+      const size_t want = options_.labels == LabelForm::spans ? width_ : t.encoding.ids.size();
       if (t.labels.size() != want) bug("a text without a label for each of its ids, or for both ends of its span");
       append(t.encoding, t.line, t.file);
+      source_rows_.push_back(t.row);
+      add_positions(t);
       ids_of_labels_.insert(ids_of_labels_.end(), t.labels.begin(), t.labels.end());
     }
   }
@@ -66,11 +48,6 @@ class TextDataset final : public Dataset {
     labelled_ = false;
     width_ = 1;
     tokenize(table, tokenizer);
-    if (options_.labels == LabelForm::ids) {
-      labelled_ = true;
-      ids_of_labels_.assign(tokens_.begin(), tokens_.end());
-      return;
-    }
     const std::string& column = options_.label_column;
     if (column.empty()) return;
     switch (options_.labels) {
@@ -95,6 +72,7 @@ class TextDataset final : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(lines_.size()); }
   int64_t rows_per_sample() const override { return sides_; }
   std::span<const int32_t> lengths() const override { return sample_lengths_; }
+  std::span<const int64_t> source_rows() const override { return source_rows_; }
   std::string where(int64_t sample) const override {
     const auto s = static_cast<size_t>(sample);
     return cat(names_.at(static_cast<size_t>(files_.at(s))), ":", lines_.at(s));
@@ -121,12 +99,37 @@ class TextDataset final : public Dataset {
  private:
   static TextRole role_of(const InputSpec& input) {
     const auto role = text_role(input.name);
+    if (role == TextRole::mask && input.dims && input.dims->size() > 2 &&
+        (input.dims->size() > 4 || (input.dims->size() == 4 && (*input.dims)[1] > 1))) {
+      fail(Exit::data, "E_DATA_INPUT",
+           cat("the mask '", printable(input.name), "' has shape ", to_string(*input.dims),
+               ", text makes (batch, length), (batch, length, length) and (batch, 1, length, length)"));
+    }
     if (!role) {
       fail(Exit::data, "E_DATA_INPUT",
            cat("the graph's input '", printable(input.name), "' is not one that text makes"),
            "text makes input_ids, attention_mask, token_type_ids, position_ids; feed others from a .safetensors file");
     }
     return *role;
+  }
+
+  // Where several texts are one sequence: each token's place in its own.
+  void add_positions(const LabelledText& t) {
+    if (positions_.empty() && t.restarts.empty()) return;
+    for (size_t i = positions_.size(); i < starts_.back(); ++i)  // of sequences before the first of several texts
+      positions_.push_back(static_cast<int32_t>(i - *std::prev(std::upper_bound(starts_.begin(), starts_.end(), i))));
+    auto restart = t.restarts.begin();
+    int32_t place = 0;
+    for (int32_t i = 0; i < lengths_.back(); ++i, ++place) {
+      if (restart != t.restarts.end() && *restart == i) {
+        place = 0;
+        ++restart;
+      }
+      positions_.push_back(place);
+    }
+  }
+  int64_t position(size_t sequence, int64_t i) const {
+    return positions_.empty() || i >= lengths_[sequence] ? i : positions_[starts_[sequence] + static_cast<size_t>(i)];
   }
 
   void tokenize(const Table& table, const Tokenizer& tokenizer) {
@@ -185,6 +188,7 @@ class TextDataset final : public Dataset {
   }
 
   HostTensor column(TextRole role, std::span<const int64_t> sequences, int64_t length) const;
+  HostTensor square_mask(const InputSpec& input, std::span<const int64_t> sequences, int64_t length) const;
   HostTensor labels(std::span<const int64_t> samples, int64_t length) const;
 
   std::vector<InputSpec> inputs_;
@@ -197,6 +201,8 @@ class TextDataset final : public Dataset {
   std::vector<int32_t> tokens_;  // of all sequences, one after the other
   std::vector<size_t> starts_;
   std::vector<uint8_t> types_;           // of all tokens
+  std::vector<int32_t> positions_;       // of all tokens; empty: every sequence is one text
+  std::vector<int64_t> source_rows_;     // of each sample, of a table; empty: the samples are its rows
   std::vector<int32_t> lengths_;         // by sequence
   std::vector<int32_t> sample_lengths_;  // the longest of each sample's
   std::vector<int64_t> lines_, ids_of_labels_;
@@ -226,13 +232,38 @@ HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences
           p[i] = i < n ? types_[starts_[s] + static_cast<size_t>(i)] : 0;
           break;
         case TextRole::positions:
-          p[i] = i;
+          p[i] = position(s, i);
           break;
         case TextRole::label:
           bug("text column of a label");
       }
     }
     p += length;
+  }
+  return t;
+}
+
+// Which token sees which, (B, length, length) or (B, 1, length, length): those of its own text, in a causal language
+// model those that are not behind it. Floating masks are added to scores, others are 1 where a token is seen. What is
+// padded sees itself, so that no row of a softmax is empty.
+HostTensor TextDataset::square_mask(const InputSpec& input, std::span<const int64_t> sequences, int64_t length) const {
+  const auto rows = static_cast<int64_t>(sequences.size());
+  const bool added = is_float(input.dtype), causal = options_.labels == LabelForm::ids;
+  const float yes = added ? 0 : 1, no = added ? (input.dtype == DType::f16 ? -65504.0F : -3.3895314e38F) : 0;
+  Dims dims = {rows, length, length};
+  if (input.dims->size() == 4) dims.insert(dims.begin() + 1, 1);
+  HostTensor t = HostTensor::empty(DType::f32, dims);
+  float* p = t.as_mutable<float>();
+  for (const int64_t sequence : sequences) {
+    const auto s = static_cast<size_t>(sequence);
+    const int64_t n = lengths_[s];
+    for (int64_t i = 0; i < length; ++i) {
+      const int64_t begin = i - position(s, i);
+      for (int64_t j = 0; j < length; ++j) {
+        const bool same = j < n && (positions_.empty() || j - position(s, j) == begin);
+        *p++ = i == j || (i < n && same && (j < i || !causal)) ? yes : no;
+      }
+    }
   }
   return t;
 }
@@ -262,7 +293,10 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
       fail(Exit::data, "E_DATA_COLUMN",
            cat("the model's input '", printable(inputs_[i].name), "' wants labels, the data has none"));
     }
-    const HostTensor t = roles_[i] == TextRole::label ? b.labels : column(roles_[i], sequences, length);
+    const bool square = roles_[i] == TextRole::mask && inputs_[i].dims && inputs_[i].dims->size() > 2;
+    const HostTensor t = roles_[i] == TextRole::label ? b.labels
+                         : square                     ? square_mask(inputs_[i], sequences, length)
+                                                      : column(roles_[i], sequences, length);
     b.inputs[inputs_[i].name] = t.cast(inputs_[i].dtype);
   }
   return b;

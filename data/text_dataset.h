@@ -36,12 +36,14 @@ struct TextOptions {
 std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& tokenizer,
                                            std::vector<InputSpec> inputs, const TextOptions& options);
 
-// A text already made into ids, with its own labels: one an id (LabelForm::tokens), or two (LabelForm::spans).
+// A text already made into ids, with its own labels: one an id (LabelForm::tokens, ids), or two (LabelForm::spans).
 struct LabelledText {
   Encoding encoding;
   std::vector<int64_t> labels;
   int64_t line = 0;
-  int32_t file = 0;  // of several
+  int32_t file = 0;                    // of several
+  int64_t row = 0;                     // of its table
+  std::vector<int32_t> restarts = {};  // where another text begins in the same sequence: positions begin again
 };
 
 // Of options, columns and separator are not used. key: of questions, else null.

@@ -39,8 +39,12 @@ class Checker {
     try {
       const TextRows rows = read_text_rows(spec, path, task_);
       f.rows = rows.size();
+      language_.reset();
+      if (task_ == Task::language && tokenizer_)
+        language_ = std::make_unique<LanguageReader>(*rows.table, *tokenizer_, chat_template_of(spec, *tokenizer_),
+                                                     language_options(spec, 0));
       std::vector<int64_t> lengths(static_cast<size_t>(f.rows));
-      for (int64_t r = 0; r < f.rows; ++r) row(read(spec, rows, r), training, f, lengths[static_cast<size_t>(r)]);
+      for (int64_t r = 0; r < f.rows; ++r) row(read(spec, rows, r), r, training, f, lengths[static_cast<size_t>(r)]);
       sum_up(std::move(lengths), f);
       if (training) known_ = f.labels;
     } catch (const Error& e) {
@@ -69,7 +73,9 @@ class Checker {
     Row out{{}, {}, table.where(r)};
     for (const std::string& name : *spec.text_columns) {
       const size_t c = table.column(name);
-      out.texts.emplace_back(table.has(r, c) ? table.text(r, c) : std::string_view());
+      out.texts.emplace_back(table.is_json(r, c) ? table.json(r, c)
+                             : table.has(r, c)   ? table.text(r, c)
+                                                 : std::string_view());
     }
     if (task_ == Task::language || task_ == Task::retrieval) return out;
     const size_t c = table.column(*spec.label_column);
@@ -77,7 +83,7 @@ class Checker {
     return out;
   }
 
-  void row(const Row& row, bool training, FileReport& f, int64_t& length) {
+  void row(const Row& row, int64_t r, bool training, FileReport& f, int64_t& length) {
     for (const std::string& t : row.texts) {
       if (t.find_first_not_of(" \t\r\n") == std::string::npos) problem(row.where, "the text is empty");
     }
@@ -100,9 +106,26 @@ class Checker {
     }
     if (!training) report_.in_both += training_.count(text) > 0;
     if (!tokenizer_) return;
+    if (language_) return learnt(row, r, length);
     const Encoding e = row.texts.size() == 2 ? tokenizer_->encode_pair(row.texts[0], row.texts[1])
                                              : tokenizer_->encode(row.texts.at(0));
     length = static_cast<int64_t>(e.ids.size());
+  }
+
+  void learnt(const Row& row, int64_t r, int64_t& length) {
+    try {
+      const LabelledText t = language_->read(r);
+      length = static_cast<int64_t>(t.encoding.ids.size());
+      const int64_t most = *spec_.max_seq_len;
+      int64_t first = 1;  // that is learnt
+      while (first < length && t.labels[static_cast<size_t>(first)] == kIgnoreIndex) ++first;
+      if (length > 0 && first == length) problem(row.where, "there is no answer to learn");
+      if (most > 0 && first >= most && first < length)
+        problem(row.where, cat("the answer begins at token ", first, ", behind --max_seq_len"));
+    } catch (const Error& e) {
+      if (e.exit() != Exit::data) throw;
+      problem(row.where, e.fact());
+    }
   }
 
   void number(const Row& row) {
@@ -128,6 +151,7 @@ class Checker {
   Task task_;
   DataReport& report_;
   std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<LanguageReader> language_;  // of the file that is read, Task::language
   std::map<std::string, int64_t> known_;
   using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;  // text: label, place
   Seen training_, validation_;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "data/dataset.h"
 #include "data/features/features.h"
+#include "data/language/language.h"
 #include "data/sampler.h"
 #include "data/tokenizer.h"
 #include "graph/source.h"
@@ -45,6 +46,10 @@ std::vector<InputSpec> input_specs(const SourceGraph& graph,
 // tokenizer, else vocab, else what lies beside the model; empty: there is none.
 std::string tokenizer_path(const RunSpec& spec);
 TokenizerOptions tokenizer_options(const RunSpec& spec);
+
+// Of a language model's texts; most: their longest, in tokens.
+LanguageOptions language_options(const RunSpec& spec, int64_t most);
+std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const Tokenizer& tokenizer);
 
 bool has_named_classes(Task task);
 bool is_language_model(const RunSpec& spec);  // a loss of causal language models was asked for

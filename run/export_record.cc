@@ -64,7 +64,7 @@ void write_export_record(const std::string& folder, const PreparedRun& run, cons
   RunSpec spec = with_absolute_joins(run.spec);
   // The model is used from elsewhere, and by then other files may lie beside it.
   if (run.facts.text && spec.tokenizer.empty() && spec.vocab.empty()) spec.tokenizer = tokenizer_path(spec);
-  for (std::string* path : {&spec.model, &spec.tokenizer, &spec.vocab}) {
+  for (std::string* path : {&spec.model, &spec.tokenizer, &spec.vocab, &spec.chat_template}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).string();
   }
   const DataFacts& f = run.facts;

@@ -20,6 +20,7 @@ void take_tokenizer(RunSpec& spec, const std::string& folder, const Log& log) {
     const std::string& path = trained.tokenizer.empty() ? trained.vocab : trained.tokenizer;
     if (path.empty() || !path_exists(path)) return;
     (trained.tokenizer.empty() ? spec.vocab : spec.tokenizer) = path;
+    if (spec.chat_template.empty() && path_exists(trained.chat_template)) spec.chat_template = trained.chat_template;
     log.info(cat("tokenizer of the run: ", printable(path)));
   } catch (const Error& e) {
     log.detail(cat("the run's record is not read: ", e.fact()));

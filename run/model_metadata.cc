@@ -14,6 +14,7 @@ namespace {
 const char* const kTextSettings[] = {"text_columns", "label_column", "max_seq_len", "lower_case"};
 const char* const kImageSettings[] = {"eval_transforms", "image_column", "mask_values", "mask_ignore"};
 const char* const kTableSettings[] = {"categorical", "continuous", "date", "target", "target_transform"};
+const char* const kLanguageSettings[] = {"packing", "train_on", "append_eos", "doc_stride"};
 const char* const kSpanSettings[] = {"doc_stride", "max_answer_length"};
 
 bool all_fit(Task task, const std::vector<LossSpec>& losses) {
@@ -51,6 +52,9 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
   if (const std::string sum = tokenizer_sum(spec); !sum.empty()) r.preprocessing["tokenizer_sum"] = {sum};
   if (task == Task::span) {
     for (const char* name : kSpanSettings) keep(name);
+  }
+  if (task == Task::language) {
+    for (const char* name : kLanguageSettings) keep(name);
   }
   return r;
 }
@@ -96,6 +100,9 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
   };
   for (const char* name : kTextSettings) recorded_text(name);
   for (const char* name : kSpanSettings) recorded_text(name);
+  for (const char* name : kLanguageSettings) {
+    if (name != std::string_view("doc_stride")) recorded_text(name);  // told with those of spans
+  }
   for (const char* name : kImageSettings) recorded_text(name);
   for (const char* name : kTableSettings) recorded_text(name);
   if (!taken.empty()) log.info(cat("from the model's metadata (flags overrule it): ", join(taken, " ")));

@@ -214,8 +214,10 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   if (text) require_length(g, outputs, longest_of(spec, *data));
   const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
-  PredictionContext context{rows.size(), record.labels, rows.key.get(), *spec.max_answer_length, rows.tagged, {}, {}};
+  PredictionContext context{rows.size(), record.labels, rows.key.get(), *spec.max_answer_length, rows.tagged, {}, {},
+                            {}};
   if (needs.features) context.target = needs.features->target_transform;
+  context.source_rows = data->source_rows();
   if (needs.sides) context.text_columns = *spec.text_columns;
   const std::unique_ptr<Predictions> predictions = make_predictions(needs.task, loss, context);
   SamplerOptions order;

@@ -64,9 +64,10 @@ struct RunSpec {
   Default<Text> label_column{"label"};
   Texts val_text_columns;  // empty: text_columns
   Text val_label_column;   // empty: label_column
-  Text delimiter = "auto", data_format = "auto", tokenizer, vocab;
+  Text delimiter = "auto", data_format = "auto", tokenizer, vocab, chat_template;
   Default<bool> lower_case{true};
   Default<int64_t> max_seq_len{128}, doc_stride{32}, max_answer_length{30};
+  Default<Text> packing{"none"}, train_on{"answers"}, append_eos{"auto"};  // of texts for language models
   int64_t pad_to_multiple = 8;
   bool group_by_length = true, shuffle = true;
   double val_split = 0;                    // share of the training data to validate on

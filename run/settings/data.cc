@@ -60,6 +60,30 @@ std::vector<Setting> data_settings() {
           .read_by(kText)
           .also({"vocab_path", "vocab_file"})
           .same_content(),
+      setting("chat_template", &RunSpec::chat_template,
+              "What makes a text of a conversation: a Jinja file, or a tokenizer_config.json. Default: beside the "
+              "tokenizer.")
+          .shown_as("FILE")
+          .read_by(kFeed)
+          .also({"chat_template_path"})
+          .same_content(),
+      setting(
+          "train_on", &RunSpec::train_on,
+          "What of conversations and of prompts with completions is learnt: the answers, the last one alone, or all.")
+          .one_of({"answers", "last_answer", "all"})
+          .read_by(kFeed),
+      setting(
+          "packing", &RunSpec::packing,
+          "Texts and sequences of a language model: none, one each, cut; stride: longer ones go on in windows that "
+          "share --doc_stride tokens; wrapped: one after the other in full sequences; bfd: whole texts put together, "
+          "apart from each other.")
+          .one_of({"none", "stride", "wrapped", "bfd"})
+          .read_by(kFeed)
+          .also({"packing_strategy"}),
+      setting("append_eos", &RunSpec::append_eos,
+              "An end-of-text token behind each text of a language model; auto: behind completions.")
+          .one_of({"auto", "true", "false"})
+          .read_by(kFeed),
       setting("lower_case", &RunSpec::lower_case, "Lower-case and strip accents before tokenizing (uncased models).")
           .read_by(kText)
           .also({"do_lower_case"}),
@@ -70,7 +94,7 @@ std::vector<Setting> data_settings() {
           .read_by(kText)
           .also({"max_seq_length", "max_length"}),
       setting("doc_stride", &RunSpec::doc_stride,
-              "Tokens that the windows of a long passage have in common (questions; Hugging Face: 128 of 384).")
+              "Tokens that the windows of a long passage (questions), or of a long text (--packing stride), share.")
           .at_least(0)
           .read_by(kFeed),
       setting("max_answer_length", &RunSpec::max_answer_length,

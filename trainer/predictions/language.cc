@@ -1,4 +1,5 @@
-// How well a causal language model foretells a text: the mean loss of its tokens after the first, and its perplexity.
+// How well a causal language model foretells a text: the mean loss of its tokens after the first (of
+// prompts with answers: of the answers'), and its perplexity.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +14,9 @@ namespace {
 class Language final : public Predictions {
  public:
   Language(const LossSpec& loss, const PredictionContext& context)
-      : sums_(static_cast<size_t>(context.rows)), tokens_(static_cast<size_t>(context.rows)) {
+      : sums_(static_cast<size_t>(context.rows)),
+        tokens_(static_cast<size_t>(context.rows)),
+        rows_(context.source_rows) {
     if (!loss_rule(loss.kind).next_token)
       fail(Exit::usage, "E_TASK", cat("texts are foretold by causal language models, the loss is ", loss.kind),
            "feed a masked language model with tensors: a .safetensors or .npz file");
@@ -28,7 +31,8 @@ class Language final : public Predictions {
            "give the task that the model is for with --task");
     const auto* const ids = batch.labels.as<int64_t>();
     for (int64_t r = 0; r < batch.rows; ++r) {
-      const auto sample = static_cast<size_t>(batch.samples[static_cast<size_t>(r)]);
+      auto sample = static_cast<size_t>(batch.samples[static_cast<size_t>(r)]);
+      if (!rows_.empty()) sample = static_cast<size_t>(rows_[sample]);
       for (int64_t i = r * length; i + 1 < (r + 1) * length; ++i) {
         if (ids[i + 1] == kIgnoreIndex) continue;
         if (ids[i + 1] >= width)
@@ -67,6 +71,7 @@ class Language final : public Predictions {
 
   std::vector<double> sums_;
   std::vector<int64_t> tokens_;
+  std::span<const int64_t> rows_;  // of samples
 };
 
 const PredictionRegistration registered{Task::language, make<Language>};

@@ -44,6 +44,7 @@ struct PredictionContext {
   int64_t max_answer_length = 0;               // tokens
   std::span<const TaggedText> tagged = {};     // of words
   std::vector<std::string> text_columns = {};  // sides of one encoder have a name each
+  std::span<const int64_t> source_rows = {};   // of each sample, where a row may have several; else samples are rows
   TargetTransform target = {};                 // numbers are told in the units before it
 };
 

@@ -1,0 +1,104 @@
+#include "data/language/packing.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace amp {
+
+namespace {
+
+// ids [from, to) of a text, behind what is in `out`.
+void append(LabelledText& out, const LabelledText& text, size_t from, size_t to) {
+  const auto part = [&](auto& to_list, const auto& from_list) {
+    to_list.insert(to_list.end(), from_list.begin() + static_cast<std::ptrdiff_t>(from),
+                   from_list.begin() + static_cast<std::ptrdiff_t>(to));
+  };
+  part(out.encoding.ids, text.encoding.ids);
+  part(out.encoding.types, text.encoding.types);
+  part(out.labels, text.labels);
+}
+
+LabelledText empty_like(const LabelledText& text) { return {{}, {}, text.line, text.file, text.row, {}}; }
+
+}  // namespace
+
+std::vector<LabelledText> windows_of(LabelledText text, const Frame& frame, int64_t max_seq_len, int64_t stride) {
+  const size_t n = text.encoding.ids.size(), most = static_cast<size_t>(max_seq_len);
+  std::vector<LabelledText> out;
+  if (max_seq_len <= 0 || n <= most) {
+    out.push_back(std::move(text));
+    return out;
+  }
+  const auto before = static_cast<size_t>(ids_before(frame, FramePart::What::first, 0)),
+             after = static_cast<size_t>(specials_in(frame)) - before;
+  if (before + after + static_cast<size_t>(stride) >= most)
+    fail(Exit::usage, "E_SEQ_LEN",
+         cat("sequences of ", most, " tokens with ", before + after, " special ones cannot have ", stride,
+             " tokens of the one before"),
+         "give a smaller --doc_stride, or a larger --max_seq_len");
+  const size_t room = most - before - after, end = n - after;
+  for (size_t from = before;; from += room - static_cast<size_t>(stride)) {
+    const size_t to = std::min(end, from + room);
+    LabelledText w = empty_like(text);
+    append(w, text, 0, before);
+    append(w, text, from, to);
+    append(w, text, end, n);
+    // A token is learnt once: where a window began with it, there was nothing to foretell it from.
+    const size_t seen = from == before ? 0 : before + static_cast<size_t>(stride);
+    std::fill_n(w.labels.begin(), seen, kIgnoreIndex);
+    if (to < end) std::fill_n(w.labels.end() - static_cast<std::ptrdiff_t>(after), after, kIgnoreIndex);
+    out.push_back(std::move(w));
+    if (to == end) return out;
+  }
+}
+
+std::vector<LabelledText> wrap_texts(const std::vector<LabelledText>& texts, int64_t length) {
+  std::vector<LabelledText> out;
+  const auto most = static_cast<size_t>(length);
+  for (const LabelledText& t : texts) {
+    for (size_t at = 0, n = t.encoding.ids.size(); at < n;) {
+      if (out.empty() || out.back().encoding.ids.size() == most) out.push_back(empty_like(t));
+      const size_t to = std::min(n, at + most - out.back().encoding.ids.size());
+      append(out.back(), t, at, to);
+      at = to;
+    }
+  }
+  return out;
+}
+
+std::vector<LabelledText> pack_texts(const std::vector<LabelledText>& texts, int64_t length) {
+  std::vector<size_t> order(texts.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto size = [&](size_t i) { return static_cast<int64_t>(texts[i].encoding.ids.size()); };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return size(a) > size(b); });
+  std::vector<LabelledText> out;
+  std::map<int64_t, std::deque<size_t>> open;  // by the room that is left, longest open first
+  for (const size_t i : order) {
+    if (size(i) == 0) continue;
+    check(size(i) <= length, "texts are cut before they are packed");
+    auto best = open.lower_bound(size(i));
+    int64_t room = length;
+    size_t to = out.size();
+    if (best == open.end()) {
+      out.push_back(empty_like(texts[i]));
+    } else {
+      room = best->first;
+      to = best->second.front();
+      best->second.pop_front();
+      if (best->second.empty()) open.erase(best);
+      out[to].restarts.push_back(static_cast<int32_t>(out[to].encoding.ids.size()));
+    }
+    const size_t begin = out[to].labels.size();
+    append(out[to], texts[i], 0, texts[i].encoding.ids.size());
+    out[to].labels[begin] = kIgnoreIndex;  // no text foretells another's beginning
+    if (room > size(i)) open[room - size(i)].push_back(to);
+  }
+  return out;
+}
+
+}  // namespace amp
