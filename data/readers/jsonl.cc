@@ -1,4 +1,6 @@
 // JSON lines: an object per line; columns are the keys in order of appearance; numbers and booleans read as their text.
+// And JSON of one piece: an array of such objects, or an object whose "data" is one.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,13 +16,29 @@ namespace {
 using nlohmann::ordered_json;
 constexpr int kMaxDepth = 100;
 
-[[noreturn]] void bad_line(const TableBuilder& out, int64_t line, size_t column, const std::string& what) {
+// A part of the file with the place where it begins, from 1.
+struct Part {
+  std::string_view text;
+  int64_t line = 1;
+  size_t column = 1;
+};
+
+[[noreturn]] void refuse(const TableBuilder& out, int64_t line, size_t column, const std::string& what) {
   fail(Exit::data, "E_DATA_JSON", cat(out.name(), ":", line, ":", column, ": ", what),
-       "each line must be one JSON object, such as {\"text\": \"...\", \"label\": \"...\"}");
+       "write one JSON object a line, such as {\"text\": \"...\", \"label\": \"...\"}, or an array of them");
 }
 
-ordered_json parse_line(std::string_view text, int64_t line, const TableBuilder& out) {
-  if (text.size() > kMaxField) bad_line(out, line, 1, cat("the line has ", text.size(), " bytes, at most ", kMaxField));
+// At a byte of a part, from 1.
+[[noreturn]] void refuse(const TableBuilder& out, const Part& part, size_t byte, const std::string& what) {
+  const std::string_view before = part.text.substr(0, byte > 0 ? byte - 1 : 0);
+  const size_t newline = before.rfind('\n');
+  const int64_t line = part.line + std::count(before.begin(), before.end(), '\n');
+  refuse(out, line, newline == std::string_view::npos ? part.column + before.size() : before.size() - newline, what);
+}
+
+ordered_json parse_object(const Part& part, const TableBuilder& out) {
+  if (part.text.size() > kMaxField)
+    refuse(out, part, 1, cat("the object has ", part.text.size(), " bytes, at most ", kMaxField));
   std::set<std::string> keys;
   std::string problem;
   const auto watch = [&](int depth, ordered_json::parse_event_t event, ordered_json& value) {
@@ -33,15 +51,129 @@ ordered_json parse_line(std::string_view text, int64_t line, const TableBuilder&
   };
   ordered_json object;
   try {
-    object = ordered_json::parse(text, watch);
+    object = ordered_json::parse(part.text, watch);
   } catch (const ordered_json::parse_error& e) {
-    bad_line(out, line, e.byte, "not valid JSON");
+    refuse(out, part, e.byte, "not valid JSON");
   } catch (const ordered_json::exception& e) {
-    bad_line(out, line, 1, printable(e.what()));
+    refuse(out, part, 1, printable(e.what()));
   }
-  if (!problem.empty()) bad_line(out, line, 1, problem);
-  if (!object.is_object()) bad_line(out, line, 1, cat("a JSON ", object.type_name(), ", not an object"));
+  if (!problem.empty()) refuse(out, part, 1, problem);
+  if (!object.is_object()) refuse(out, part, 1, cat("a JSON ", object.type_name(), ", not an object"));
   return object;
+}
+
+std::vector<Part> lines_of(std::string_view bytes) {
+  std::vector<Part> out;
+  for (int64_t line = 1; !bytes.empty(); ++line) {
+    const size_t end = bytes.find('\n');
+    const std::string_view text = bytes.substr(0, end);
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+    if (text.find_first_not_of(" \t\r") != std::string_view::npos) out.push_back({text, line, 1});
+  }
+  return out;
+}
+
+// Walks over JSON, its brackets and texts, without reading it.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view bytes) : bytes_(bytes) {}
+
+  char next() {  // behind spaces; 0: the end
+    while (at_ < bytes_.size() && std::string_view(" \t\r\n").find(bytes_[at_]) != std::string_view::npos) advance();
+    return at_ < bytes_.size() ? bytes_[at_] : '\0';
+  }
+  void advance() {
+    if (bytes_[at_++] != '\n') return;
+    ++line_;
+    line_begin_ = at_;
+  }
+  Part value() {  // up to a comma or a bracket that closes what lies around it
+    next();
+    Part part{{}, line_, at_ - line_begin_ + 1};
+    const size_t begin = at_;
+    int64_t depth = 0;
+    for (; at_ < bytes_.size(); advance()) {
+      const char c = bytes_[at_];
+      if (c == '"') {
+        text();
+        if (at_ == bytes_.size()) break;
+      } else if (c == '[' || c == '{') {
+        ++depth;
+      } else if ((c == ']' || c == '}') && depth-- == 0) {
+        break;
+      } else if ((c == ',' || c == ':') && depth == 0) {
+        break;
+      }
+    }
+    part.text = bytes_.substr(begin, at_ - begin);
+    return part;
+  }
+  [[noreturn]] void refuse_here(const TableBuilder& out, const std::string& what) const {
+    refuse(out, line_, at_ - line_begin_ + 1, what);
+  }
+
+ private:
+  void text() {  // from its first quote to its last
+    for (advance(); at_ < bytes_.size() && bytes_[at_] != '"'; advance()) {
+      if (bytes_[at_] == '\\' && at_ + 1 < bytes_.size()) advance();
+    }
+  }
+  std::string_view bytes_;
+  size_t at_ = 0, line_begin_ = 0;
+  int64_t line_ = 1;
+};
+
+// The elements of an array that begins here, behind which the scanner then stands; false: the array has no end.
+bool elements(Scanner& scan, std::vector<Part>& out) {
+  scan.advance();
+  if (scan.next() != ']') {
+    out.push_back(scan.value());
+    for (; scan.next() == ','; out.push_back(scan.value())) scan.advance();
+    if (scan.next() != ']') return false;
+  }
+  scan.advance();
+  return true;
+}
+
+// Of an object that is the whole file: the elements of "data"; none: it has no such array, or more follows.
+std::vector<Part> data_of(std::string_view bytes) {
+  Scanner scan(bytes);
+  std::vector<Part> found;
+  scan.next();
+  scan.advance();
+  while (scan.next() == '"') {
+    const std::string_view key = scan.value().text;
+    if (scan.next() != ':') return {};
+    scan.advance();
+    if (key == "\"data\"" && scan.next() == '[') {
+      if (!elements(scan, found)) return {};
+    } else {
+      scan.value();
+    }
+    if (scan.next() == ',') scan.advance();
+  }
+  if (scan.next() != '}') return {};
+  scan.advance();
+  const bool objects = !found.empty() && found[0].text.starts_with('{');
+  return scan.next() == '\0' && objects ? found : std::vector<Part>();
+}
+
+std::vector<Part> parts_of(std::string_view bytes, const TableBuilder& out) {
+  Scanner scan(bytes);
+  const char first = scan.next();
+  if (first == '[') {
+    std::vector<Part> parts;
+    if (!elements(scan, parts))
+      refuse(out, parts.back(), 1, "no comma and no end of the array follow what begins here");
+    if (scan.next() != '\0') scan.refuse_here(out, "something follows the array");
+    return parts;
+  }
+  const std::string_view line = bytes.substr(0, bytes.find('\n'));
+  const bool one = line.find("\"data\"") != std::string_view::npos || !nlohmann::json::accept(line);
+  if (first == '{' && one) {  // an object that ends with its line is a row
+    if (std::vector<Part> parts = data_of(bytes); !parts.empty()) return parts;
+  }
+  return lines_of(bytes);
 }
 
 void parse_json_lines(std::string_view bytes, const TableOptions&, TableBuilder& out) {
@@ -52,15 +184,9 @@ void parse_json_lines(std::string_view bytes, const TableOptions&, TableBuilder&
   };
   std::vector<Row> rows;
   std::map<std::string, size_t> known;
-  int64_t line = 0;
-  while (!bytes.empty()) {
-    ++line;
-    const size_t end = bytes.find('\n');
-    std::string_view text = bytes.substr(0, end);
-    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
-    if (text.substr(0, 3) == "\xef\xbb\xbf") text.remove_prefix(3);
-    if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    rows.push_back({line, parse_line(text, line, out)});
+  if (bytes.starts_with("\xef\xbb\xbf")) bytes.remove_prefix(3);
+  for (const Part& part : parts_of(bytes, out)) {
+    rows.push_back({part.line, parse_object(part, out)});
     for (const auto& [key, value] : rows.back().object.items()) {
       if (known.emplace(key, out.columns().size()).second) out.columns().push_back(key);
     }
@@ -83,7 +209,8 @@ void parse_json_lines(std::string_view bytes, const TableOptions&, TableBuilder&
   }
 }
 
-const ReaderRegistration registered{{"jsonl", {".jsonl", ".json"}, "a JSON object a line", parse_json_lines}};
+const ReaderRegistration registered{
+    {"jsonl", {".jsonl", ".json"}, "a JSON object a line, or an array of them", parse_json_lines}};
 
 }  // namespace
 

@@ -103,7 +103,7 @@ TEST_CASE("JSON lines") {
   expect_error("E_DATA_JSON", "t.jsonl:4: key 'text' is missing or null", [&] { t.text(2, 0); });
   expect_error("E_DATA_JSON", "t.jsonl:3: key 'extra' holds an array", [&] { t.text(1, 2); });
   expect_error("E_DATA_JSON", "t.jsonl:2:7: not valid JSON", [] { jsonl("{\"a\": 1}\n{\"a\": x}\n"); });
-  expect_error("E_DATA_JSON", "t.jsonl:1:1: a JSON array, not an object", [] { jsonl("[1]\n"); });
+  expect_error("E_DATA_JSON", "t.jsonl:1:2: a JSON number, not an object", [] { jsonl("[1]\n"); });
   expect_error("E_DATA_JSON", "key 'a' is repeated", [] { jsonl("{\"a\": 1, \"a\": 2}\n"); });
   expect_error("E_DATA_JSON", "nested deeper",
                [] { jsonl("{\"a\": " + std::string(1000000, '[') + std::string(1000000, ']') + "}\n"); });
