@@ -71,7 +71,7 @@ LabelledText LanguageReader::read(int64_t row) const {
                                             : completion(table_.text(row, columns_[0]), table_.text(row, columns_[1]));
   if (options_.packing == TextPacking::stride && (chat || columns_.size() > 1))
     fail(Exit::usage, "E_PACKING", "--packing stride goes on with plain texts, these rows are prompts with answers",
-         "leave --packing out, or choose wrapped or bfd");
+         "give --packing wrapped or --packing bfd, or leave it out");
   out.line = table_.line(row);
   out.file = table_.file(row);
   out.row = row;
