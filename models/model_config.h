@@ -18,8 +18,8 @@ class ModelConfig {
   ~ModelConfig();
   ModelConfig(ModelConfig&&) noexcept;
 
-  // Keys of `text` (a JSON object) take the place of those here. Exit::usage E_CONFIG_KEY: one that is not here, with the
-  // nearest that is.
+  // Keys of `text` (a JSON object) take the place of those here. Exit::usage E_CONFIG_KEY: one that is not here, with
+  // the nearest that is.
   void override_with(const std::string& text);
 
   void complete_with(const std::string& text);  // its keys that are not here

@@ -1,6 +1,6 @@
 // Net: a model written down layer by layer, each under the name that a framework's module has ("bert.encoder.layer.0
-// .attention.self.query"): its weights are initializers "NAME.weight" and "NAME.bias", its nodes "/bert/encoder/layer.0/
-// .../MatMul". Operators are those of opset 17.
+// .attention.self.query"): its weights are initializers "NAME.weight" and "NAME.bias", its nodes
+// "/bert/encoder/layer.0/ .../MatMul". Operators are those of opset 17.
 #pragma once
 
 #include <map>
@@ -40,7 +40,8 @@ class Net {
   NetValue embedding(NetValue ids, const std::string& module, int64_t rows, int64_t width, const Init& w);
   // torch.nn.LayerNorm over the last axis.
   NetValue layer_norm(NetValue x, const std::string& module, int64_t width, double epsilon);
-  // "gelu" (by erf), "gelu_new" and "gelu_pytorch_tanh" (by tanh), "relu", "sigmoid", "silu" or "swish", "tanh", "quick_gelu"; Exit::unsupported E_CONFIG.
+  // "gelu" (by erf), "gelu_new" and "gelu_pytorch_tanh" (by tanh), "relu", "sigmoid", "silu" or "swish", "tanh",
+  // "quick_gelu"; Exit::unsupported E_CONFIG.
   NetValue activation(NetValue x, const std::string& name, const std::string& module);
 
   // Dims of 0 keep theirs, one of -1 is what is left.

@@ -22,8 +22,9 @@ struct HeadGroups {
   int64_t key_value_number = 0;  // grouped-query attention: less than number; 0: as many
 };
 
-// softmax(q k^T / sqrt(width) + bias) v. q (B, S, number width), k and v (B, S, key_value_number width), bias broadcast to
-// (B, number, S, S) -> (B, S, number width). turn: applied to q (false) and k (true) as (B, heads, S, width), for rotary positions.
+// softmax(q k^T / sqrt(width) + bias) v. q (B, S, number width), k and v (B, S, key_value_number width), bias
+// broadcast to (B, number, S, S) -> (B, S, number width). turn: applied to q (false) and k (true) as (B, heads, S,
+// width), for rotary positions.
 struct QueryKeyValue {  // in braces: made in this order
   NetValue q, k, v;
 };

@@ -42,8 +42,8 @@ class DrawnWeights final : public WeightSource {
 };
 
 // A folder as Hugging Face's save_pretrained leaves it: model.safetensors, or the files that
-// model.safetensors.index.json names. Floating tensors of any width are given in fp32. The base model's prefix ("bert.")
-// may be missing in the checkpoint or there in excess, and LayerNorm's weights may be called gamma and beta.
+// model.safetensors.index.json names. Floating tensors of any width are given in fp32. The base model's prefix
+// ("bert.") may be missing in the checkpoint or there in excess, and LayerNorm's weights may be called gamma and beta.
 //
 // Errors: Exit::data. E_CHECKPOINT: no folder, no safetensors in it, a part that the index names missing;
 // E_CHECKPOINT_TENSOR: a tensor missing (its name, and what the checkpoint has of the kind) or of other dims.

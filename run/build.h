@@ -21,15 +21,16 @@ struct BuiltModel {
   int64_t parameters = 0;  // elements, without running statistics
 };
 
-// Weights as the architecture's authors draw them. Exit::unsupported E_ARCHITECTURE, E_CONFIG; Exit::usage E_CONFIG_KEY.
+// Weights as the architecture's authors draw them. Exit::unsupported E_ARCHITECTURE, E_CONFIG; Exit::usage
+// E_CONFIG_KEY.
 BuiltModel create_model(const BuildSpec& spec, const std::string& out, const Log& log = {});
 
 // config.json and safetensors. Tokenizer files are copied beside `out`, where a run finds them. Weights of a head that
 // the checkpoint lacks are drawn, and said. Errors as above, and of CheckpointWeights (models/weights.h).
 BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, const Log& log = {});
 
-// model.safetensors under the checkpoint's own names and config.json into `folder`, from a file that one of these wrote,
-// trained or not. Exit::usage E_NOT_CONVERTED: another file.
+// model.safetensors under the checkpoint's own names and config.json into `folder`, from a file that one of these
+// wrote, trained or not. Exit::usage E_NOT_CONVERTED: another file.
 void write_checkpoint(const std::string& model, const std::string& folder, const Log& log = {});
 
 }  // namespace amp
