@@ -7,11 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/embedded_file.h"
+
 namespace amp {
 
-struct EmbeddedFile {
-  std::string_view name, text;
-};
 std::span<const EmbeddedFile> embedded_op_lists();  // generated: cmake/embed.cmake
 
 std::vector<std::string> preset_names();              // "O0", "O1", ..., sorted by bytes

@@ -8,6 +8,7 @@
 #include "run/exported_metrics.h"
 #include "run/memory.h"
 #include "run/model_metadata.h"
+#include "run/report_page.h"
 #include "run/require_trained.h"
 #include "run/weights.h"
 #include "trainer/flat_views.h"
@@ -87,7 +88,10 @@ bool run_steps(Training& t) {
   t.report.stopped = true;
   t.report.signal = stop.signal();
   t.report.signal_name = stop.requested() ? stop.name() : "--max_minutes";
-  if (t.report.saved) write_report(t, t.work(), false);
+  if (t.report.saved) {
+    write_report(t, t.work(), false);
+    write_report_page(t.work());
+  }
   return false;
 }
 
@@ -142,6 +146,8 @@ void finish(Training& t) {
   }
   write_report(t, staged, true);
   run.folder->publish();
+  write_report_page(run.spec.output_dir);
+  report.page = run.spec.output_dir + "/" + kReportFile;
   report.model = run.spec.output_dir + "/model.onnx";
 }
 

@@ -12,6 +12,7 @@ struct TrainReport {
   TrainResult result;  // its last evaluation: of model.onnx
   RunFacts facts;
   std::string model;                    // the exported file; empty when it was stopped before
+  std::string page;                     // report.html
   bool stopped = false, saved = false;  // by a signal or --max_minutes; a checkpoint holds all that was done
   int signal = 0;                       // 0: none, --max_minutes were over
   std::string signal_name;

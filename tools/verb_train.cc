@@ -30,7 +30,8 @@ void print_summary(const TrainReport& report, const std::string& val) {
             << " steps in " << format_duration(r.seconds)
             << (r.skipped ? cat(", ", r.skipped, " skipped by the loss scaler") : std::string()) << '\n'
             << "peak memory: " << (peak_rss_bytes() >> 20) << " MiB\n"
-            << "model: " << report.model << '\n';
+            << "model: " << report.model << '\n'
+            << "report: " << report.page << '\n';
 }
 
 int dry_run(const RunSpec& spec, const Console& console) {

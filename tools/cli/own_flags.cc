@@ -7,7 +7,7 @@ namespace amp::cli {
 std::vector<OwnFlag> own_flags() {
   static const SettingValue text = std::string(), off = false;
   constexpr VerbSet all = in(Verb::train, Verb::eval, Verb::predict, Verb::check, Verb::plan, Verb::grad,
-                             Verb::export_model, Verb::tokenize, Verb::create, Verb::convert);
+                             Verb::export_model, Verb::tokenize, Verb::create, Verb::convert, Verb::report);
   return {
       {"val",
        in(Verb::eval, Verb::predict, Verb::grad),
@@ -39,13 +39,14 @@ std::vector<OwnFlag> own_flags() {
                 "B.json|MODEL.",
         .metavar = "PLAN.json"}},
       {"output_dir",
-       in(Verb::predict, Verb::grad, Verb::export_model, Verb::check, Verb::plan, Verb::create, Verb::convert),
+       in(Verb::predict, Verb::grad, Verb::export_model, Verb::check, Verb::plan, Verb::create, Verb::convert,
+          Verb::report),
        {.name = "out",
         .initial = text,
         .help = "File to write; convert of a model: the checkpoint's folder.",
         .metavar = "FILE",
         .other_names = {"output_path"}},
-       in(Verb::predict, Verb::grad, Verb::export_model, Verb::create, Verb::convert)},
+       in(Verb::predict, Verb::grad, Verb::export_model, Verb::create, Verb::convert, Verb::report)},
       {"output_dir",
        in(Verb::create),
        {.name = "model_config",

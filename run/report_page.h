@@ -1,0 +1,16 @@
+// A run's report as a page: one file without outside parts, for a browser, light or dark, wide or narrow.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace amp {
+
+// From metrics.jsonl, eval.jsonl and run.json of finished, stopped or running runs; with several folders one page compares
+// them. Of a long run every n-th step is drawn, and all that were skipped. Exit::usage E_RUN: a folder that no run wrote.
+std::string report_page(const std::vector<std::string>& run_folders);
+
+inline constexpr const char* kReportFile = "report.html";
+void write_report_page(const std::string& run_folder);  // its own, into it
+
+}  // namespace amp
