@@ -6,8 +6,9 @@
 
 namespace amp {
 
-// From metrics.jsonl, eval.jsonl and run.json of finished, stopped or running runs; with several folders one page compares
-// them. Of a long run every n-th step is drawn, and all that were skipped. Exit::usage E_RUN: a folder that no run wrote.
+// From metrics.jsonl, eval.jsonl and run.json of finished, stopped or running runs; with several folders one page
+// compares them. Of a long run every n-th step is drawn, and all that were skipped. Exit::usage E_RUN: a folder that no
+// run wrote.
 std::string report_page(const std::vector<std::string>& run_folders);
 
 inline constexpr const char* kReportFile = "report.html";
