@@ -11,6 +11,7 @@
 #include "run/prepare.h"
 #include "run/run.h"
 #include "tests/errors.h"
+#include "tests/run/lenet_run.h"
 #include "tests/support.h"
 #include "trainer/checkpoint.h"
 
@@ -21,18 +22,10 @@ using amp::test::TempDir;
 namespace {
 
 RunSpec small_run(const TempDir& f, const std::string& run, int64_t steps) {
-  const std::string entry = test::test_data("zoo/lenet_relu_dyn18");
-  RunSpec spec;
-  spec.model = entry + "/model.onnx";
-  spec.train = spec.val = entry + "/batch.safetensors";
-  spec.output_dir = f / run;
-  spec.loss = {"cross_entropy"};
-  spec.metric_for_best_model = "loss";
+  RunSpec spec = test::lenet_run(f, run, steps);
   spec.lr = 1e-2;
   spec.lr_scheduler = "constant";
-  spec.max_steps = steps;
   spec.save_steps = 1;
-  spec.device = "cpu";
   return spec;
 }
 

@@ -5,6 +5,7 @@
 
 #include "run/run.h"
 #include "tests/errors.h"
+#include "tests/run/lenet_run.h"
 #include "tests/support.h"
 
 using namespace amp;
@@ -14,19 +15,11 @@ using amp::test::TempDir;
 namespace {
 
 RunSpec plateau(const TempDir& f, const std::string& run, int64_t steps) {
-  const std::string entry = test::test_data("zoo/lenet_relu_dyn18");
-  RunSpec spec;
-  spec.model = entry + "/model.onnx";
-  spec.train = spec.val = entry + "/batch.safetensors";
-  spec.output_dir = f / run;
-  spec.loss = {"cross_entropy"};
-  spec.metric_for_best_model = "loss";
+  RunSpec spec = test::lenet_run(f, run, steps);
   spec.lr = 1e-9;  // nothing gets better by more than the threshold
   spec.lr_scheduler = "reduce_lr_on_plateau";
   spec.lr_scheduler_kwargs = "factor=0.5,patience=1,eps=0";
   spec.eval_steps = 1;
-  spec.max_steps = steps;
-  spec.device = "cpu";
   return spec;
 }
 

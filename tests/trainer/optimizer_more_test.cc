@@ -7,11 +7,13 @@
 #include <type_traits>
 
 #include "backend/update_rules.h"
-#include "laid_out.h"
+#include "golden_optimizer.h"
 #include "tests/support.h"
 
 using namespace amp;
+using amp::test::gather;
 using amp::test::LaidOut;
+using amp::test::rule_of;
 using nlohmann::json;
 
 namespace {
@@ -20,31 +22,8 @@ const json& golden() {
   return g;
 }
 
-template <class T>
-std::vector<T> gather(const FlatLayout& layout, const json& tensors) {
-  std::vector<T> out(static_cast<size_t>(layout.size()));
-  for (const Chunk& c : layout.chunks()) {
-    const auto values = tensors.at(c.name).get<std::vector<double>>();
-    // float32 numbers, whatever T is
-    for (size_t i = 0; i < values.size(); ++i) out[static_cast<size_t>(c.offset) + i] = static_cast<float>(values[i]);
-  }
-  return out;
-}
-
 OptimizerConfig config_of(const json& c) {
-  OptimizerConfig o;
-  o.rule = update_rule_from_name(c.at("kind"));
-  std::map<std::string, double> given;
-  for (const auto& [name, value] : c.at("options").items()) {
-    if (name == "betas") {
-      given["beta1"] = value[0];
-      given["beta2"] = value[1];
-    } else if (name != "lr" && name != "weight_decay") {
-      given[name] = value.is_boolean() ? value.get<bool>() : value.get<double>();
-    }
-  }
-  o.settings = rule_settings(o.rule, given);
-  o.weight_decay = c["options"].value("weight_decay", 0.0);
+  OptimizerConfig o = rule_of(c);
   o.lookahead = c.at("wrap").value("lookahead", int64_t{0});
   o.lookahead_alpha = c["wrap"].value("lookahead_alpha", 0.5);
   o.sam_rho = c["wrap"].value("sam_rho", 0.0);

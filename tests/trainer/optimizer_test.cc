@@ -11,11 +11,13 @@
 #include <type_traits>
 
 #include "backend/update_rules.h"
-#include "laid_out.h"
+#include "golden_optimizer.h"
 #include "tests/support.h"
 
 using namespace amp;
+using amp::test::gather;
 using amp::test::LaidOut;
+using amp::test::rule_of;
 using nlohmann::json;
 
 namespace {
@@ -24,34 +26,9 @@ json golden() {
   return json::parse(f);
 }
 
-template <class T>
-std::vector<T> gather(const FlatLayout& layout, const json& tensors, double factor = 1) {
-  std::vector<T> out(static_cast<size_t>(layout.size()));
-  for (const Chunk& c : layout.chunks()) {
-    const auto values = tensors.at(c.name).get<std::vector<double>>();
-    for (size_t i = 0; i < values.size(); ++i) {
-      // The golden values are float32 numbers: rounding first makes both precisions start from the same ones.
-      out[static_cast<size_t>(c.offset) + i] = static_cast<T>(static_cast<float>(values[i])) * static_cast<T>(factor);
-    }
-  }
-  return out;
-}
-
 OptimizerConfig config_of(const json& c) {
-  OptimizerConfig o;
-  o.rule = update_rule_from_name(c.at("kind"));
-  std::map<std::string, double> given;
-  for (const auto& [name, value] : c.at("options").items()) {
-    if (name == "betas") {
-      given["beta1"] = value[0];
-      given["beta2"] = value[1];
-    } else if (name != "lr" && name != "weight_decay" && name != "nesterov") {
-      given[name] = value.is_boolean() ? value.get<bool>() : value.get<double>();
-    }
-  }
-  o.settings = rule_settings(o.rule, given);
+  OptimizerConfig o = rule_of(c);
   o.settings.nesterov = c["options"].value("nesterov", false);
-  o.weight_decay = c["options"].value("weight_decay", 0.0);
   for (const auto& [mode, bound] : c.at("clip").items()) {
     o.clip_mode = clip_mode_from_name(mode);
     o.max_grad_norm = bound;
