@@ -23,15 +23,8 @@ const char* const kMasked = R"(
     p = Softmax{axis=-1}(masked)
     output p)";
 
-}  // namespace
-
-TEST_CASE("spelled-out units are painted as one and take the class of their kind") {
-  const SourceGraph g = text_graph(R"(
-    input x
-    param W 4 4
-    param gamma 4
-    const two = 2
-    const eps = 1e-12
+// GELU as exporters spell it, of a product with W.
+const std::string kGelu = R"(
     const half = 0.5
     const one = 1
     const root2 = 1.4142135
@@ -40,7 +33,17 @@ TEST_CASE("spelled-out units are painted as one and take the class of their kind
     e = Erf(v)
     t = Add(e, one)
     a = Mul(in, t)
-    gelu = Mul(a, half)
+    gelu = Mul(a, half))";
+
+}  // namespace
+
+TEST_CASE("spelled-out units are painted as one and take the class of their kind") {
+  const SourceGraph g = text_graph(R"(
+    input x
+    param W 4 4
+    param gamma 4
+    const two = 2
+    const eps = 1e-12)" + kGelu + R"(
     ff = MatMul(gelu, W)
     mean = ReduceMean{axes=[-1]}(ff)
     d = Sub(ff, mean)
@@ -206,16 +209,7 @@ TEST_CASE("a low rule on a table computed from positions lets its reader be low"
 TEST_CASE("a composite whose kind the list does not name falls apart") {
   const SourceGraph g = text_graph(R"(
     input x
-    param W 4 4
-    const half = 0.5
-    const one = 1
-    const root2 = 1.4142135
-    in = MatMul(x, W)
-    v = Div(in, root2)
-    e = Erf(v)
-    t = Add(e, one)
-    a = Mul(in, t)
-    gelu = Mul(a, half)
+    param W 4 4)" + kGelu + R"(
     out = MatMul(gelu, W)
     output out)");
   const PrecisionPlan plan = plan_of(
