@@ -74,6 +74,16 @@ class CpuDevice final : public Device {
       });
     };
   }
+  Kernel convert_rows(const Tensor& from, const Tensor& to, int64_t row, int64_t pitch) override {
+    return [=, rows = to.numel() / std::max<int64_t>(row, 1)] {
+      parallel_ranges(rows, 65536 / row + 1, [&](int64_t b, int64_t e) {
+        for (int64_t r = b; r < e; ++r) {
+          amp::convert(from.dtype, static_cast<const char*>(from.data) + r * row * size_of(from.dtype), to.dtype,
+                       static_cast<char*>(to.data) + r * pitch * size_of(to.dtype), row);
+        }
+      });
+    };
+  }
   std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
   std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) override { return make_cpu_update(spec); }
 };

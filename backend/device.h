@@ -33,8 +33,8 @@ struct DeviceTraits {
   bool host_memory = false;        // the host reads and writes its memory in place
   bool checks_indices = false;     // its kernels refuse an index out of bounds; else Programs look before them
   bool fuses_elementwise = false;  // elementwise nodes, and GELU behind its product, gain as one kernel
-  bool merges_qkv = false;         // products with the same input (query, key, value) gain as one
-  bool reports_late = false;       // a step is only asked for and heard of later: nothing in it waits
+  bool merges_qkv = false;    // products with the same input (query, key, value) gain as one, their weights kept so
+  bool reports_late = false;  // a step is only asked for and heard of later: nothing in it waits
 };
 
 class Device {
@@ -64,6 +64,8 @@ class Device {
   // Prepared like kernels. convert: any type to any other. add: to += v, both fp32 or both fp64.
   virtual Kernel convert(const Tensor& from, const Tensor& to) = 0;
   virtual Kernel add(const Tensor& to, const Tensor& v) = 0;
+  // Converted into rows of `row` elements, each `pitch` elements behind the one before.
+  virtual Kernel convert_rows(const Tensor& from, const Tensor& to, int64_t row, int64_t pitch) = 0;
 
   // How often so far a kernel could not find out whether a library's version of it is right: it has seen zeros only.
   // What runs without adding to it may be recorded.

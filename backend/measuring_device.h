@@ -36,6 +36,9 @@ class MeasuringDevice final : public Device {
   Kernel add(const Tensor&, const Tensor&) override {
     return [] {};
   }
+  Kernel convert_rows(const Tensor&, const Tensor&, int64_t, int64_t) override {
+    return [] {};
+  }
   std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
   std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) override;
 

@@ -51,10 +51,7 @@ void Program::place_values(const ProgramPlan& plan, const ProgramOptions& o) {
   }
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     if (!plan.cached[static_cast<size_t>(n)]) continue;
-    const Node& node = g.node(NodeId{n});
-    const int slot = g.value(node.in[0]).slot;
-    address_[static_cast<size_t>(node.out[0].index)] =
-        o.cache->copy(o.params.at(static_cast<size_t>(slot)), slot, g.value(node.out[0]).dtype).data;
+    place_copy(g.node(NodeId{n}), o);
   }
   arena_bytes_ = plan.arena_bytes;
   o.arena->require(arena_bytes_);
@@ -68,6 +65,23 @@ void Program::place_values(const ProgramPlan& plan, const ProgramOptions& o) {
     else
       address_[i] = buffer >= 0 ? arena_ + plan.buffers[static_cast<size_t>(buffer)].offset : address_[root];
   }
+}
+
+// A parameter's copy, or that of several side by side; what is only read for the latter has no place.
+void Program::place_copy(const Node& node, const ProgramOptions& o) {
+  const Graph& g = *graph_;
+  if (node.op->name != "Cast") return;
+  void*& at = address_[static_cast<size_t>(node.out[0].index)];
+  const DType type = g.value(node.out[0]).dtype;
+  if (const Value& x = g.value(node.in[0]); x.kind == ValueKind::param) {
+    at = o.cache->copy(o.params.at(static_cast<size_t>(x.slot)), x.slot, type).data;
+    return;
+  }
+  const JoinedParams joined = *joined_params(g, node);
+  std::vector<ParamCache::Part> parts;
+  for (const JoinedParams::Part& p : joined.parts)
+    parts.push_back({p.slot, {o.params.at(static_cast<size_t>(p.slot)).data, DType::f32, p.dims}});
+  at = o.cache->joined(parts, joined.axis, type).data;
 }
 
 void Program::emit_steps(const ProgramPlan& plan, const ProgramOptions& o) {

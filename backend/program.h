@@ -71,6 +71,7 @@ class Program {
   Tensor tensor(ValueId v) const;
 
   void place_values(const ProgramPlan& plan, const ProgramOptions& o);
+  void place_copy(const Node& node, const ProgramOptions& o);
   void emit_steps(const ProgramPlan& plan, const ProgramOptions& o);
   void emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions& o);
   void emit_gradient(size_t i, const ProgramOptions& o);

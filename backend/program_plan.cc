@@ -11,11 +11,36 @@ namespace {
 size_t index(ValueId v) { return static_cast<size_t>(v.index); }
 size_t index(NodeId n) { return static_cast<size_t>(n.index); }
 
+std::vector<bool> cached_nodes(const Graph& g, const ProgramOptions& o) {
+  std::vector<bool> out(static_cast<size_t>(g.n_nodes()), false), read(static_cast<size_t>(g.n_values()), false);
+  if (!o.cache) return out;
+  const bool joined = o.device->traits().merges_qkv;
+  for (const auto& x : g.outputs) read[index(x.value)] = true;
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    const bool of_param = node.op->name == "Cast" && g.value(node.in[0]).kind == ValueKind::param;
+    out[static_cast<size_t>(n)] = of_param || (joined && joined_params(g, node));
+    for (const ValueId v : node.in) {
+      if (v && !out[static_cast<size_t>(n)]) read[index(v)] = true;
+    }
+  }
+  for (int32_t n = 0; joined && n < g.n_nodes(); ++n) {
+    const Node& cast = g.node(NodeId{n});
+    if (out[static_cast<size_t>(n)] && g.value(cast.in[0]).kind == ValueKind::temp && !read[index(cast.in[0])])
+      out[index(g.value(cast.in[0]).producer)] = true;
+  }
+  return out;
+}
+
 // Which values share their bytes, and for how long these live.
 class Sharing {
  public:
-  Sharing(const Graph& g, const ProgramOptions& o)
-      : g_(g), root_(static_cast<size_t>(g.n_values())), last_(root_.size(), -1), pinned_(root_.size(), nullptr) {
+  Sharing(const Graph& g, const ProgramOptions& o, const std::vector<bool>& cached)
+      : g_(g),
+        cached_(cached),
+        root_(static_cast<size_t>(g.n_values())),
+        last_(root_.size(), -1),
+        pinned_(root_.size(), nullptr) {
     for (size_t v = 0; v < root_.size(); ++v) root_[v] = static_cast<int32_t>(v);
     for (int32_t n = 0; n < g.n_nodes(); ++n) {
       const Node& node = g.node(NodeId{n});
@@ -23,7 +48,7 @@ class Sharing {
     }
     uses();
     pin_gradients(o);
-    overwrite(o);
+    overwrite();
     uses();
   }
 
@@ -108,7 +133,7 @@ class Sharing {
     }
   }
 
-  void overwrite(const ProgramOptions& o) {
+  void overwrite() {
     std::vector<bool> output(root_.size(), false);
     for (const auto& o : g_.outputs) output[static_cast<size_t>(root(o.value))] = true;
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
@@ -122,9 +147,7 @@ class Sharing {
         const Value& xv = g_.value(x);
         const Value& rv = g_.value(ValueId{r});
         if (rv.kind != ValueKind::temp || pinned(r) || output[static_cast<size_t>(r)] || last(r) != n) continue;
-        const Node& from = g_.node(rv.producer);
-        // the cache's, kept for the next run
-        if (o.cache && from.op->name == "Cast" && g_.value(from.in[0]).kind == ValueKind::param) continue;
+        if (cached_[index(rv.producer)]) continue;  // kept for the next run
         if (xv.dtype != y.dtype || xv.dims != y.dims) continue;
         // No other input of the node may view the same bytes under other dims.
         const bool clash =
@@ -140,20 +163,12 @@ class Sharing {
   }
 
   const Graph& g_;
+  const std::vector<bool>& cached_;
   std::vector<int32_t> root_, last_;
   std::vector<void*> pinned_;
   std::vector<bool> grad_in_place_, adds_;
   std::vector<NodeId> finished_;
 };
-
-std::vector<bool> cached_nodes(const Graph& g, const ProgramOptions& o) {
-  std::vector<bool> out(static_cast<size_t>(g.n_nodes()), false);
-  for (int32_t n = 0; o.cache && n < g.n_nodes(); ++n) {
-    const Node& node = g.node(NodeId{n});
-    out[static_cast<size_t>(n)] = node.op->name == "Cast" && g.value(node.in[0]).kind == ValueKind::param;
-  }
-  return out;
-}
 
 // Values that lie elsewhere than in the arena of activations.
 std::vector<bool> at_home(const Graph& g, const std::vector<bool>& cached) {
@@ -198,13 +213,30 @@ void plan_buffers(const Graph& g, const Sharing& sharing, const Device& device, 
 
 }  // namespace
 
+std::optional<JoinedParams> joined_params(const Graph& g, const Node& cast) {
+  if (cast.op->name != "Cast" || g.value(cast.in[0]).kind != ValueKind::temp) return std::nullopt;
+  const Node& concat = g.node(g.value(cast.in[0]).producer);
+  if (concat.op->name != "Concat") return std::nullopt;
+  JoinedParams out;
+  out.axis = static_cast<size_t>(concat.attrs.i("axis", 0));
+  for (ValueId v : concat.in) {
+    const Value& part = g.value(v);
+    while (g.value(v).kind == ValueKind::temp && g.node(g.value(v).producer).op->view)
+      v = g.node(g.value(v).producer).in[0];
+    const Value& param = g.value(v);
+    if (param.kind != ValueKind::param || param.dtype != DType::f32 || part.dtype != DType::f32) return std::nullopt;
+    out.parts.push_back({param.slot, part.dims});
+  }
+  return out;
+}
+
 ProgramPlan plan_program(const Graph& g, const ProgramOptions& o) {
-  const Sharing sharing(g, o);
   ProgramPlan plan;
+  plan.cached = cached_nodes(g, o);
+  const Sharing sharing(g, o, plan.cached);
   plan.root = sharing.roots();
   plan.pinned = sharing.pinned();
   plan.adds = sharing.adds();
-  plan.cached = cached_nodes(g, o);
   plan_buffers(g, sharing, *o.device, plan);
   plan.moved_after.resize(static_cast<size_t>(g.n_nodes()) + 1);
   for (size_t i = 0; i < g.param_grads.size(); ++i) {

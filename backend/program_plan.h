@@ -3,6 +3,7 @@
 // and where in the arena it lies, what each step does with gradients.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "backend/memory_plan.h"
@@ -18,12 +19,24 @@ struct ProgramPlan {
   std::vector<BufferLife> buffers;
   int64_t arena_bytes = 0;
 
-  std::vector<bool> cached;  // by node: no step, a parameter's copy that the ParamCache keeps
+  std::vector<bool> cached;  // by node: no step, a parameter's copy that the ParamCache keeps, or read for one alone
   std::vector<bool> adds;    // by node: its outputs are added to what is in the gradient arena
   // Gradients (indices of Graph::param_grads) that are moved, or added, into the arena: by the node after which; the
   // last entry: after all.
   std::vector<std::vector<size_t>> moved_after;
 };
+
+// A cast of parameters that lie side by side along an axis, which the ParamCache keeps too where the device's traits say
+// so.
+struct JoinedParams {
+  struct Part {
+    int slot;
+    Dims dims;
+  };
+  std::vector<Part> parts;
+  size_t axis = 0;
+};
+std::optional<JoinedParams> joined_params(const Graph& g, const Node& cast);
 
 ProgramPlan plan_program(const Graph& g, const ProgramOptions& o);
 

@@ -1,5 +1,7 @@
 #include "ops/qkv.h"
 
+#include <map>
+
 #include "graph/copier.h"
 #include "graph/op.h"
 #include "graph/passes.h"
@@ -84,7 +86,75 @@ class Merger : public Matcher {
   ValueMap mapped;
 };
 
+// The slices of v, in order, that cut it along an axis into equal parts and are all that reads it; empty: there are none.
+std::vector<int32_t> equal_parts(const Graph& g, ValueId v, size_t axis, const std::vector<int32_t>& readers) {
+  const Dims& whole = g.value(v).dims;
+  std::map<int64_t, int32_t> by_start;
+  for (const int32_t n : readers) {
+    const Node& slice = g.node(NodeId{n});
+    if (slice.op->name != "Slice") return {};
+    const Dims& part = g.value(slice.out[0]).dims;
+    const auto starts = slice.attrs.ints("starts"), steps = slice.attrs.ints("steps");
+    for (size_t d = 0; d < whole.size(); ++d) {
+      const bool cut = d == axis;
+      if (steps[d] != 1 || (!cut && part[d] != whole[d])) return {};
+    }
+    by_start[starts[axis]] = n;
+  }
+  const auto count = static_cast<int64_t>(readers.size());
+  if (count < 2 || whole[axis] % count != 0) return {};
+  std::vector<int32_t> out;
+  for (const auto& [start, n] : by_start) {
+    const int64_t part = g.value(g.node(NodeId{n}).out[0]).dims[axis];
+    if (part != whole[axis] / count || start != part * static_cast<int64_t>(out.size())) return {};
+    out.push_back(n);
+  }
+  return static_cast<int64_t>(out.size()) == count ? out : std::vector<int32_t>{};
+}
+
 }  // namespace
+
+Graph part_gradients(const Graph& g) {
+  constexpr size_t kMost = 4;
+  std::vector<std::vector<int32_t>> readers(static_cast<size_t>(g.n_values()));
+  std::vector<bool> kept(readers.size(), false), gone(static_cast<size_t>(g.n_nodes()), false);
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    for (const ValueId v : g.node(NodeId{n}).in) {
+      if (v) readers[static_cast<size_t>(v.index)].push_back(n);
+    }
+  }
+  for (const auto& o : g.outputs) kept[static_cast<size_t>(o.value.index)] = true;
+  for (const auto& p : g.param_grads) kept[static_cast<size_t>(p.value.index)] = true;
+  Copier out(g);
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const Node& node = g.node(NodeId{n});
+    if (gone[static_cast<size_t>(n)]) continue;
+    std::vector<int32_t> weights, biases;
+    if (node.op->name == "MatMulBiasGrad" && node.attrs.i("parts", 1) == 1) {
+      const auto parts = [&](size_t i, size_t axis) {
+        const auto at = static_cast<size_t>(node.out[i].index);
+        return kept[at] ? std::vector<int32_t>{} : equal_parts(g, node.out[i], axis, readers[at]);
+      };
+      weights = parts(0, node.attrs.i("of", 1) == 0 ? 0 : 1);
+      biases = parts(1, 0);
+    }
+    if (weights.empty() || weights.size() != biases.size() || weights.size() > kMost) {
+      out.node(NodeId{n}, types_of(g, node.out));
+      continue;
+    }
+    Node like = node;
+    like.attrs.set("parts", static_cast<int64_t>(weights.size()));
+    weights.insert(weights.end(), biases.begin(), biases.end());
+    std::vector<ValueId> made;
+    for (const int32_t slice : weights) {
+      gone[static_cast<size_t>(slice)] = true;
+      made.push_back(g.node(NodeId{slice}).out[0]);
+    }
+    out.add(like, node.in, made, types_of(g, made));
+  }
+  out.finish();
+  return std::move(out.out);
+}
 
 Graph merge_qkv(const Graph& g, const std::vector<DType>& compute, const Evaluator& evaluator) {
   return Merger(g, compute, evaluator).run();

@@ -113,6 +113,7 @@ std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, Graph
   if (form == GraphForm::train) differentiate(*graph);
   if (differentiates(form)) *graph = absorb_casts(prune(*graph));
   return graph;
+  if (traits_.merges_qkv && form == GraphForm::train) *graph = part_gradients(*graph);
 }
 
 std::vector<ValueId> GraphCompiler::trainable(const Graph& graph) const {

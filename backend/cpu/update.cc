@@ -29,7 +29,9 @@ class CpuUpdate final : public DeviceUpdate {
     for (const ParamCache::Copy& c : copies) {
       const float* from = source_of(c.slot);
       if (!from) continue;  // frozen
-      refresh_.push_back(cpu_device().convert(Tensor{const_cast<float*>(from), DType::f32, c.tensor.dims}, c.tensor));
+      const Tensor source{const_cast<float*>(from), DType::f32, c.tensor.dims};
+      refresh_.push_back(c.row == 0 ? cpu_device().convert(source, c.tensor)
+                                    : cpu_device().convert_rows(source, c.tensor, c.row, c.pitch));
     }
   }
 

@@ -1,5 +1,6 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/raw.cuh"
 #include "backend/cuda/ref.cuh"
 #include "backend/cuda/strided_copy.h"
 
@@ -27,6 +28,15 @@ struct Add {
   T* y;
   const T* x;
   DEV void operator()(int64_t i) const { y[i] += x[i]; }
+};
+
+struct ConvertRows {
+  Ref from, to;
+  int64_t row, pitch;
+  DEV void operator()(int64_t i) const {
+    const int64_t r = quotient(i, row);
+    store(to, r * pitch + i - r * row, load<float>(from, i));
+  }
 };
 
 // The flag holds an index of 48 bits, the nearest to the one that was found, and a check's number from 1.
@@ -85,6 +95,11 @@ Kernel CudaDevice::add(const Tensor& to, const Tensor& v) {
   return [this, n, body = Add<double>{static_cast<double*>(to.data), static_cast<const double*>(v.data)}] {
     for_each(*this, n, body);
   };
+}
+
+Kernel CudaDevice::convert_rows(const Tensor& from, const Tensor& to, int64_t row, int64_t pitch) {
+  check(is_32_or_16(from.dtype) && is_32_or_16(to.dtype), "rows are converted between 32- and 16-bit types");
+  return [this, n = from.numel(), body = ConvertRows{from, to, row, pitch}] { for_each(*this, n, body); };
 }
 
 int64_t* CudaDevice::index_flag() {

@@ -52,6 +52,7 @@ class CudaDevice : public Device {
   int64_t workspace(const Graph& g, const Node& n) const override;
   Kernel convert(const Tensor& from, const Tensor& to) override;
   Kernel add(const Tensor& to, const Tensor& v) override;
+  Kernel convert_rows(const Tensor& from, const Tensor& to, int64_t row, int64_t pitch) override;
 
   std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) override;
   Kernel check_indices(const Tensor& indices, const IndexBound& bound, const std::string& what) override;

@@ -65,9 +65,9 @@ class Update final : public DeviceUpdate {
   }
 
   void set_copies(const std::vector<ParamCache::Copy>& copies) override {
-    std::map<int, std::vector<Tensor>> by_slot;
-    for (const ParamCache::Copy& c : copies) by_slot[c.slot].push_back(c.tensor);
-    for (const auto& [slot, tensors] : by_slot) check(tensors.size() <= 2, "a parameter has at most two 16-bit copies");
+    std::map<int, std::vector<Kept>> by_slot;
+    for (const ParamCache::Copy& c : copies) by_slot[c.slot].emplace_back(c);
+    for (const auto& [slot, all] : by_slot) check(all.size() <= kKept, "a parameter has too many copies");
     std::vector<Shard> shards;
     std::vector<int64_t> first_shard;
     for (const UpdateSpan& s : spec_.spans) {
@@ -80,10 +80,8 @@ class Update final : public DeviceUpdate {
         shard.span = static_cast<int32_t>(first_shard.size()) - 1;
         shard.weight_decay = s.weight_decay.value_or(spec_.optimizer.weight_decay);
         shard.lr_factor = s.lr_factor;
-        for (size_t j = 0; mine != by_slot.end() && j < mine->second.size(); ++j) {
-          shard.copy[j] = Ref(mine->second[j]);
-          shard.copy[j].data = static_cast<char*>(mine->second[j].data) + at * size_of(mine->second[j].dtype);
-        }
+        if (mine != by_slot.end()) std::copy(mine->second.begin(), mine->second.end(), shard.copy);
+        for (Kept& k : shard.copy) k.first = at;
         shards.push_back(shard);
       }
     }
@@ -91,8 +89,7 @@ class Update final : public DeviceUpdate {
     for (const UpdateSpec::Statistic& s : spec_.statistics) {
       Statistic statistic{s.committed, s.staged, s.count, {}};
       const auto mine = by_slot.find(s.slot);
-      for (size_t j = 0; mine != by_slot.end() && j < mine->second.size(); ++j)
-        statistic.copy[j] = Ref(mine->second[j]);
+      if (mine != by_slot.end()) std::copy(mine->second.begin(), mine->second.end(), statistic.copy);
       statistics.push_back(statistic);
     }
     n_shards_ = static_cast<int64_t>(shards.size());

@@ -49,8 +49,9 @@ struct Displace {
         } else {
           p[j] = kept[j];
         }
-        for (int k = 0; k < 2; ++k) {
-          if (s.copy[k]) store(s.copy[k], e, p[j]);
+        const float v[1] = {p[j]};
+        for (int k = 0; k < kKept; ++k) {
+          if (s.copy[k].to) s.copy[k].put(e, v);
         }
       }
     }

@@ -20,18 +20,51 @@ struct Part {
   int32_t bad;
 };
 
+// Where a parameter, or a part of it, is kept in 16 bits.
+struct Kept {
+  Ref to;
+  int64_t first = 0;           // the part's first element
+  int64_t row = 0, pitch = 0;  // elements that lie close, and from one such row to the next; 0: all lie close
+  bool fours = true;           // groups of four lie close and aligned
+
+  Kept() = default;
+  explicit Kept(const ParamCache::Copy& c) : to(c.tensor), row(c.row), pitch(c.pitch) {
+    const auto address = reinterpret_cast<uintptr_t>(c.tensor.data);
+    fours = row % 4 == 0 && pitch % 4 == 0 && address % static_cast<uintptr_t>(4 * size_of(c.tensor.dtype)) == 0;
+  }
+  // W elements from the part's element e on.
+  template <int W>
+  DEV void put(int64_t e, const float (&v)[W]) const {
+    if (row == 0) return store_some(to, first + e, v);
+    if constexpr (W > 1) {
+      if (!fours) {
+        for (int w = 0; w < W; ++w) store(to, place(first + e + w), v[w]);
+        return;
+      }
+    }
+    store_some(to, place(first + e), v);
+  }
+
+ private:
+  DEV int64_t place(int64_t i) const {
+    const int64_t r = quotient(i, row);
+    return r * pitch + i - r * row;
+  }
+};
+constexpr int kKept = 3;  // in 16 bits, and joined to others in up to two ways
+
 struct Shard {
   int64_t begin = 0;
   int32_t count = 0, span = 0;
   double weight_decay = 0, lr_factor = 1;
-  Ref copy[2];  // where element `begin` is kept in 16 bits
+  Kept copy[kKept];
 };
 
 struct Statistic {
   float* committed;
   const float* staged;
   int64_t count;
-  Ref copy[2];  // kept in 16 bits
+  Kept copy[kKept];
 };
 
 DEV bool finite(float x) { return x - x == 0.0f; }
@@ -286,8 +319,8 @@ struct Apply {
           for (int w = 0; w < W; ++w) average[w] = ema_decay * average[w] + (1 - ema_decay) * x[w];
           store_some(span(ema), at, average);
         }
-        for (int j = 0; j < 2; ++j) {
-          if (s.copy[j]) store_some(s.copy[j], e, x);
+        for (int j = 0; j < kKept; ++j) {
+          if (s.copy[j].to) s.copy[j].put(e, x);
         }
       };
       const int32_t whole = s.count / 4 * 4;
@@ -316,8 +349,9 @@ struct CommitStatistics {
       const Statistic s = statistics[i];
       for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
         s.committed[e] = s.staged[e];
-        for (int j = 0; j < 2; ++j) {
-          if (s.copy[j]) store(s.copy[j], e, s.staged[e]);
+        const float v[1] = {s.staged[e]};
+        for (int j = 0; j < kKept; ++j) {
+          if (s.copy[j].to) s.copy[j].put(e, v);
         }
       }
     }

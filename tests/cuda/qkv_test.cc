@@ -1,0 +1,165 @@
+// The projections of q, k and v as one product (ops/qkv.h) on the emulated device: weights kept side by side by the
+// update, gradients computed apart.
+#include "ops/qkv.h"
+
+#include <catch2/catch_all.hpp>
+#include <cstring>
+
+#include "bench/roofline/bert.h"
+#include "precision/decide.h"
+#include "precision/op_list.h"
+#include "tests/cuda/on_device.h"
+#include "tests/ops/one_node.h"
+#include "trainer/step_engine.h"
+
+using namespace amp;
+using namespace amp::test;
+
+namespace {
+
+// (rows, columns) of what is stored with `pitch` elements from row to row.
+HostTensor gathered(Device& d, const ParamCache::Copy& c) {
+  const Tensor& t = c.tensor;
+  HostTensor out = HostTensor::empty(t.dtype, t.dims);
+  const int64_t width = size_of(t.dtype);
+  for (int64_t at = 0; at < t.numel(); at += c.row)
+    d.download(static_cast<char*>(out.mutable_data()) + at * width,
+               static_cast<const char*>(t.data) + at / c.row * c.pitch * width, c.row * width);
+  return out;
+}
+
+SourceGraph small_bert() {
+  BertConfig c;
+  c.layers = 2;
+  c.hidden = 24;
+  c.heads = 3;
+  c.intermediate = 32;
+  c.vocabulary = 11;
+  c.positions = 9;
+  SourceGraph g = bert_graph(c);
+  uint64_t seed = 5;
+  for (SourceValue& v : g.values) {
+    if (v.kind == SourceKind::parameter) v.data = draw(v.data.dims(), ++seed);
+  }
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("weights of q, k and v lie side by side in 16 bits, moved there by the update", "[cuda][qkv]") {
+  const SourceGraph source = small_bert();
+  const auto device = cuda::make_emulated_device();
+  SessionOptions o;
+  o.device = device.get();
+  o.low = DType::bf16;
+  for (const Decision& d : decide(source, preset("O1"), o.low).nodes) o.compute.push_back(dtype_of(d.compute));
+  LossSpec loss;
+  loss.outputs = {"logits"};
+  loss.reads = {"logits"};
+  loss.label = "label";
+  const Losses losses = loss;
+  Tensors batch{{"input_ids", HostTensor::of<int64_t>({2, 3}, {1, 10, 3, 0, 7, 2})},
+                {"label", HostTensor::of<int64_t>({2}, {1, 0})}};
+  Session session(source, o);
+  session.prepare(losses, batch);
+  const auto graph = session.train_graph(losses, batch);
+  int parted = 0;
+  for (int32_t n = 0; n < graph->n_nodes(); ++n) {
+    const Node& node = graph->node(NodeId{n});
+    parted += node.op->name == "MatMulBiasGrad" && node.attrs.i("parts", 1) == 3;
+  }
+  CHECK(parted == 2);
+
+  ScheduleConfig schedule;
+  schedule.kind = "constant";
+  schedule.lr = 1e-2;
+  schedule.total_steps = 3;
+  LossScaleConfig scale;
+  scale.mode = LossScaleConfig::Mode::off;
+  StepEngine engine(session, {}, schedule, scale, losses, 3);
+  const auto check_copies = [&] {
+    int joined = 0;
+    for (const ParamCache::Copy& c : session.copies().copies()) {
+      if (c.row == 0) continue;
+      ++joined;
+      const HostTensor want = session.param(c.slot).cast(DType::bf16), got = gathered(*device, c);
+      CHECK(std::memcmp(got.data(), want.data(), static_cast<size_t>(want.bytes())) == 0);
+    }
+    CHECK(joined == 2 * 6);  // weights and biases
+  };
+  check_copies();
+  const HostTensor before = session.param(session.copies().copies().back().slot).cast(DType::f64);
+  for (int step = 0; step < 3; ++step) {
+    LossWindow counted(losses);
+    counted.count(batch);
+    engine.submit({step, &losses, {batch}, {1}, false}, counted);
+    REQUIRE(engine.take(true).has_value());
+    check_copies();
+  }
+  CHECK(session.param(session.copies().copies().back().slot).to_doubles() != before.to_doubles());
+  session.set_params(session.host_params());
+  check_copies();
+}
+
+TEST_CASE("gradients of parts have the bits of the whole, cut", "[cuda][qkv]") {
+  const auto device = cuda::make_emulated_device();
+  for (const DType type : {DType::f32, DType::bf16}) {
+    for (const int64_t of : {1, 0}) {
+      // dY (rows, 3 * 8) beside x (rows, 5)
+      std::vector<HostTensor> in{draw({70, 5}, 1, type), draw({70, 24}, 2, type)};
+      if (of == 0) std::swap(in[0], in[1]);
+      Attrs attrs{{"transA", int64_t{1}}, {"transB", int64_t{0}}, {"of", of}};
+      OnDevice whole(*device, "MatMulBiasGrad", in, attrs, DType::f32);
+      const std::vector<HostTensor> all = whole.run(in);
+      attrs.set("parts", int64_t{3});
+      OnDevice apart(*device, "MatMulBiasGrad", in, attrs, DType::f32);
+      const std::vector<HostTensor> parts = apart.run(in);
+      REQUIRE(parts.size() == 6);
+      const auto *c = all[0].as<float>(), *sums = all[1].as<float>();
+      for (int64_t p = 0; p < 3; ++p) {
+        const auto *got = parts[static_cast<size_t>(p)].as<float>(), *got_sums = parts[static_cast<size_t>(3 + p)].as<float>();
+        for (int64_t i = 0; i < 40; ++i) {
+          const int64_t at = of == 1 ? i / 8 * 24 + p * 8 + i % 8 : p * 40 + i;
+          REQUIRE(got[i] == c[at]);
+        }
+        for (int64_t i = 0; i < 8; ++i) REQUIRE(got_sums[i] == sums[p * 8 + i]);
+      }
+    }
+  }
+}
+
+// Where the arena's order is the model's: weight, bias, weight, bias, ...
+TEST_CASE("gradients of parts at one stride are one launch, those at others are not", "[cuda][qkv]") {
+  const auto device = cuda::make_emulated_device();
+  constexpr int64_t kRows = 20, kFrom = 5, kPart = 8, kStride = kFrom * kPart + kPart;
+  const HostTensor x = draw({kRows, kFrom}, 1), dy = draw({kRows, 3 * kPart}, 2);
+  const Attrs attrs{{"transA", int64_t{1}}, {"transB", int64_t{0}}, {"of", int64_t{1}}, {"parts", int64_t{3}}};
+  const auto want = on_cpu("MatMulBiasGrad", {x, dy}, attrs);
+  for (const std::vector<int64_t>& order : {std::vector<int64_t>{0, 1, 2}, {0, 2, 1}, {2, 1, 0}}) {
+    for (const bool accumulate : {false, true}) {
+      std::vector<float> arena(3 * kStride, 0.5f);
+      Graph g;
+      const ValueId a = g.add_input("x", DType::f32, x.dims()), b = g.add_input("dy", DType::f32, dy.dims());
+      const Node& node = g.node(g.add_node(core_op("MatMulBiasGrad"), {a, b}, attrs, {}));
+      std::vector<char> scratch(static_cast<size_t>(device->workspace(g, node)) + 64);
+      KernelArgs args{node, {}, {}, nullptr, nullptr, device.get()};
+      args.workspace = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+      for (const HostTensor* t : {&x, &dy}) args.in.push_back({const_cast<void*>(t->data()), t->dtype(), t->dims()});
+      for (const int64_t p : order) args.out.push_back({arena.data() + p * kStride, DType::f32, {kFrom, kPart}});
+      for (const int64_t p : order) args.out.push_back({arena.data() + p * kStride + kFrom * kPart, DType::f32, {kPart}});
+      const Kernel run = device->kernel(accumulate ? "MatMulBiasGrad+=" : "MatMulBiasGrad")(args);
+      device->keep_events(true);
+      device->events().clear();
+      run();
+      int products = 0;
+      for (const cuda::Event& e : device->events()) products += e.kind == cuda::Event::gemm;
+      CHECK(products == (order[1] == 1 && order[0] == 0 ? 1 : 3));
+      for (size_t i = 0; i < 6; ++i) {
+        const std::vector<double> expected = want[i].to_doubles();
+        const auto* got = args.out[i].as<float>();
+        for (size_t k = 0; k < expected.size(); ++k)
+          REQUIRE(std::abs(static_cast<double>(got[k]) - expected[k] - (accumulate ? 0.5 : 0)) < 1e-5);
+      }
+    }
+  }
+}
