@@ -26,8 +26,8 @@ struct ProgramPlan {
   std::vector<std::vector<size_t>> moved_after;
 };
 
-// A cast of parameters that lie side by side along an axis, which the ParamCache keeps too where the device's traits say
-// so.
+// A cast of parameters that lie side by side along an axis: the ParamCache keeps it too, where the device's traits
+// say so.
 struct JoinedParams {
   struct Part {
     int slot;

@@ -86,7 +86,7 @@ class Merger : public Matcher {
   ValueMap mapped;
 };
 
-// The slices of v, in order, that cut it along an axis into equal parts and are all that reads it; empty: there are none.
+// The slices of v, in order, that cut it along an axis into equal parts, all that reads it; empty: there are none.
 std::vector<int32_t> equal_parts(const Graph& g, ValueId v, size_t axis, const std::vector<int32_t>& readers) {
   const Dims& whole = g.value(v).dims;
   std::map<int64_t, int32_t> by_start;

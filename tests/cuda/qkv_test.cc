@@ -117,7 +117,8 @@ TEST_CASE("gradients of parts have the bits of the whole, cut", "[cuda][qkv]") {
       REQUIRE(parts.size() == 6);
       const auto *c = all[0].as<float>(), *sums = all[1].as<float>();
       for (int64_t p = 0; p < 3; ++p) {
-        const auto *got = parts[static_cast<size_t>(p)].as<float>(), *got_sums = parts[static_cast<size_t>(3 + p)].as<float>();
+        const auto *got = parts[static_cast<size_t>(p)].as<float>(),
+                   *got_sums = parts[static_cast<size_t>(3 + p)].as<float>();
         for (int64_t i = 0; i < 40; ++i) {
           const int64_t at = of == 1 ? i / 8 * 24 + p * 8 + i % 8 : p * 40 + i;
           REQUIRE(got[i] == c[at]);
@@ -146,7 +147,8 @@ TEST_CASE("gradients of parts at one stride are one launch, those at others are 
       args.workspace = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
       for (const HostTensor* t : {&x, &dy}) args.in.push_back({const_cast<void*>(t->data()), t->dtype(), t->dims()});
       for (const int64_t p : order) args.out.push_back({arena.data() + p * kStride, DType::f32, {kFrom, kPart}});
-      for (const int64_t p : order) args.out.push_back({arena.data() + p * kStride + kFrom * kPart, DType::f32, {kPart}});
+      for (const int64_t p : order)
+        args.out.push_back({arena.data() + p * kStride + kFrom * kPart, DType::f32, {kPart}});
       const Kernel run = device->kernel(accumulate ? "MatMulBiasGrad+=" : "MatMulBiasGrad")(args);
       device->keep_events(true);
       device->events().clear();
