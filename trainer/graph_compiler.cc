@@ -112,8 +112,8 @@ std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, Graph
   }
   if (form == GraphForm::train) differentiate(*graph);
   if (differentiates(form)) *graph = absorb_casts(prune(*graph));
-  return graph;
   if (traits_.merges_qkv && form == GraphForm::train) *graph = part_gradients(*graph);
+  return graph;
 }
 
 std::vector<ValueId> GraphCompiler::trainable(const Graph& graph) const {
