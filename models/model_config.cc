@@ -79,13 +79,15 @@ std::string ModelConfig::text(std::string_view key, const std::string& otherwise
   if (!v->is_string()) refuse(key, "a text is wanted");
   return v->get<std::string>();
 }
-std::vector<int64_t> ModelConfig::integers(std::string_view key, const std::vector<int64_t>& otherwise) const {
+std::vector<int64_t> ModelConfig::integers(std::string_view key, const std::vector<int64_t>& otherwise,
+                                           int64_t least) const {
   const nlohmann::json* v = find(key);
   if (!v) return otherwise;
   std::vector<int64_t> out;
   if (!v->is_array()) refuse(key, "a list of whole numbers is wanted");
   for (const nlohmann::json& x : *v) {
-    if (!x.is_number_integer() || x.get<int64_t>() < 1) refuse(key, "a list of whole numbers of at least 1 is wanted");
+    if (!x.is_number_integer() || x.get<int64_t>() < least)
+      refuse(key, cat("a list of whole numbers of at least ", least, " is wanted"));
     out.push_back(x.get<int64_t>());
   }
   return out;

@@ -30,7 +30,7 @@ class ModelConfig {
   double number(std::string_view key, double otherwise) const;
   bool flag(std::string_view key, bool otherwise) const;
   std::string text(std::string_view key, const std::string& otherwise) const;
-  std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& otherwise) const;
+  std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& otherwise, int64_t least = 1) const;
   std::vector<std::string> texts(std::string_view key) const;
   // The object under the first of these keys that there is; an empty one where there is none.
   ModelConfig part(const std::vector<std::string_view>& keys) const;

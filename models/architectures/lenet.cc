@@ -18,7 +18,9 @@ void build(Net& net, const ModelConfig& c, Head) {
   const std::vector<int64_t> channels = c.integers("channels", {6, 16}), hidden = c.integers("hidden", {120, 84});
   const std::string act = c.text("activation", "sigmoid");
   if (channels.size() != 2) c.refuse("channels", "two numbers are wanted");
-  if (size < 12) c.refuse("image_size", "at least 12 is wanted");
+  const std::vector<int64_t> kernels = c.integers("kernels", {5, 5}), padding = c.integers("padding", {2, 0}, 0);
+  if (kernels.size() != 2) c.refuse("kernels", "two numbers are wanted");
+  if (padding.size() != 2) c.refuse("padding", "two numbers are wanted");
   const std::string kind = c.text("pool", "average");
   if (kind != "average" && kind != "max") c.refuse("pool", "average or max is wanted");
   const std::string type = kind == "max" ? "MaxPool" : "AveragePool";
@@ -27,9 +29,14 @@ void build(Net& net, const ModelConfig& c, Head) {
     x = conv(net, x, name, s, xavier(s.in * s.kernel * s.kernel, s.out * s.kernel * s.kernel), true);
     x = pool(net, net.activation(x, act, name), type, name, 2, 2);
   };
-  layer("conv1", {in, channels[0], 5, 1, 2});
-  layer("conv2", {channels[0], channels[1], 5});
-  const int64_t side = (size / 2 - 4) / 2;
+  int64_t side = size, from = in;
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t convolved = side + 2 * padding[i] - kernels[i] + 1;
+    if (convolved < 2) c.refuse("image_size", cat("nothing is left of ", size, " x ", size, " behind conv", i + 1));
+    layer(cat("conv", i + 1), {from, channels[i], kernels[i], 1, padding[i]});
+    side = convolved / 2;
+    from = channels[i];
+  }
   x = net.op("Flatten", "", {x});
   int64_t width = channels[1] * side * side, number = 1;
   for (const int64_t next : hidden) {
@@ -47,7 +54,7 @@ const RegisterArchitecture row{{"lenet",
                                 {},
                                 {Head::image_classification},
                                 R"({"architecture": "lenet", "in_chans": 1, "image_size": 28, "channels": [6, 16],
-  "hidden": [120, 84], "num_classes": 10, "activation": "sigmoid", "pool": "average"})",
+  "kernels": [5, 5], "padding": [2, 0], "hidden": [120, 84], "num_classes": 10, "activation": "sigmoid", "pool": "average"})",
                                 build}};
 
 }  // namespace

@@ -156,6 +156,20 @@ TEST_CASE("the same seed draws the same model, another one another") {
   CHECK(read_file(f / "a.onnx").text() != read_file(f / "c.onnx").text());
 }
 
+TEST_CASE("LeNet takes other kernels, and refuses those that leave nothing of the image") {
+  const TempDir f;
+  const std::string book =
+      R"({"channels": [20, 50], "kernels": [3, 5], "padding": [0, 0], "hidden": [128], "activation": "relu"})";
+  // 20 * 9 + 20, 50 * 20 * 25 + 50, 800 * 128 + 128, 128 * 10 + 10: Dive into Deep Learning, 13.5
+  CHECK(create_model({.model = "lenet", .config = book}, f / "book.onnx").parameters == 129'068);
+  CHECK(text_of(error_of([&] {
+          create_model({.model = "lenet", .config = R"({"kernels": [5, 15]})"}, f / "m.onnx");
+        })).find("nothing is left of 28 x 28 behind conv2") != std::string::npos);
+  CHECK(text_of(error_of([&] {
+          create_model({.model = "lenet", .config = R"({"padding": [-1, 0]})"}, f / "m.onnx");
+        })).find("at least 0") != std::string::npos);
+}
+
 TEST_CASE("weights of ResNets are timm's by name and shape") {
   nlohmann::json names;
   std::ifstream(test::test_data("models/timm_names.json")) >> names;
