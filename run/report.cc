@@ -35,6 +35,18 @@ nlohmann::json metrics_json(const std::optional<Metrics>& m) {
   return j;
 }
 
+// Names of the metrics that a summary tells, the one that was asked for first.
+nlohmann::json told_metrics(const RunSpec& spec, const std::optional<Metrics>& m) {
+  nlohmann::json names = nlohmann::json::array();
+  if (!m) return names;
+  if (spec.metric_for_best_model != "auto") names.push_back(spec.metric_for_best_model);
+  for (size_t i = 0; i < std::min(m->brief, m->values.size()); ++i) {
+    if (m->values[i].first != spec.metric_for_best_model) names.push_back(m->values[i].first);
+  }
+  if (names.empty()) names.push_back("loss");
+  return names;
+}
+
 std::string isa_name() { return cpu_isa() == Isa::v4 ? "x86-64-v4" : cpu_isa() == Isa::v3 ? "x86-64-v3" : "x86-64-v2"; }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -150,6 +162,7 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
                     {"warnings", plan.warnings}};
   j["initial_metrics"] = metrics_json(r.initial);
   j["final_metrics"] = metrics_json(r.last);  // of model.onnx
+  j["told_metrics"] = told_metrics(spec, r.last);
   j["metrics_as_trained"] = metrics_json(facts.as_trained);
   j["steps"] = {{"attempted", r.steps}, {"applied", r.applied}, {"skipped", r.skipped}, {"best", r.best_step}};
   j["timing"] = {{"train_seconds", r.seconds},

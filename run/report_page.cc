@@ -30,13 +30,7 @@ std::vector<json> lines_of(const std::string& path) {
 }
 
 json described(const std::string& folder) {
-  const std::string path = folder + "/run.json";
-  if (!path_exists(path)) {
-    fail(Exit::usage, "E_RUN", cat(folder, " holds no run: it has no run.json"),
-         "name the --output_dir of a training run");
-  }
-  json run = json::parse(read_file(path).text(), nullptr, false);
-  if (!run.is_object()) fail(Exit::usage, "E_RUN", cat(path, " is no JSON object"));
+  json run = run_record(folder);
   const std::vector<json> steps = lines_of(folder + "/metrics.jsonl");
   const auto stride = static_cast<size_t>((static_cast<int64_t>(steps.size()) + kPoints - 1) / kPoints);
   json curves = json::object(), skipped = json::array();
@@ -57,6 +51,17 @@ json described(const std::string& folder) {
 }
 
 }  // namespace
+
+json run_record(const std::string& run_folder) {
+  const std::string path = run_folder + "/run.json";
+  if (!path_exists(path)) {
+    fail(Exit::usage, "E_RUN", cat(run_folder, " holds no run: it has no run.json"),
+         "name the --output_dir of a training run");
+  }
+  json run = json::parse(read_file(path).text(), nullptr, false);
+  if (!run.is_object()) fail(Exit::usage, "E_RUN", cat(path, " is no JSON object"));
+  return run;
+}
 
 std::string report_page(const std::vector<std::string>& run_folders) {
   json data = {{"runs", json::array()}};

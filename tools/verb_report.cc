@@ -13,7 +13,7 @@ int run_report(const cli::Options& opts) {
   FileWriter file(opts.str("out"));
   file.write(report_page(opts.positional));
   file.commit();
-  std::cout << opts.str("out") << '\n';
+  std::cout << report_table(opts.positional) << opts.str("out") << '\n';
   return 0;
 }
 

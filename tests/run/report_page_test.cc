@@ -66,6 +66,26 @@ TEST_CASE("of a long run every n-th step is drawn, and all that were skipped") {
   CHECK(data["runs"][1]["steps"]["step"].size() == 2);
 }
 
+TEST_CASE("runs are compared as a table: time and memory as multiples of the first's, what the summary told") {
+  const TempDir f;
+  const auto run = [&](const std::string& name, const std::string& dtype, double seconds, int mebibytes, double score) {
+    return write_run(f, name, 2,
+                     {{"precision", {{"dtype", dtype}}},
+                      {"timing", {{"train_seconds", seconds}}},
+                      {"peak_memory_bytes", mebibytes << 20},
+                      {"steps", {{"skipped", 3}}},
+                      {"told_metrics", {"miou", "dice"}},
+                      {"initial_metrics", {{"miou", 0.25}, {"dice", 0.125}, {"loss", 7}}},
+                      {"final_metrics", {{"miou", score}, {"dice", nullptr}, {"loss", 1}}}});
+  };
+  CHECK(report_table({run("fp32", "float32", 20, 200, 0.7512345), run("bf16", "bfloat16", 12.34, 150, 0.75) + "/"}) ==
+        "run   computes in           time     peak memory  skipped steps  miou before     miou  dice\n"
+        "fp32      float32         20.0 s         200 MiB              3         0.25  0.75123     -\n"
+        "bf16     bfloat16  12.3 s (0.62)  150 MiB (0.75)              3         0.25     0.75     -\n");
+  // a run that was stopped, or of an older version
+  CHECK(report_table({write_run(f, "old", 2, json::object())}).find("-") != std::string::npos);
+}
+
 TEST_CASE("a folder without a run has no page") {
   const TempDir f;
   expect_error(
