@@ -4,12 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-prefix=$(./cmake/bootstrap.sh | tail -1)
-cmake --preset release -DCMAKE_PREFIX_PATH="$prefix" >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
-rm -f build-configure.log
-targets=(onnx-amp-finetune)
-if [ -e /dev/nvidiactl ] && grep -q '^ONNX_AMP_HAS_CUDA:INTERNAL=ON' build/CMakeCache.txt; then targets+=(cuda_plugin); fi  # a driver, and nvcc
-cmake --build build --target "${targets[@]}"
+./cmake/build_program.sh
 model=$(./cmake/fetch_minilm.sh | tail -1)
 
 data=models/tweet_sentiment
