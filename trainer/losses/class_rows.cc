@@ -84,6 +84,21 @@ ValueId entropy(Builder& b, const LossSpec& spec, const ClassRows& r) {
   return sum_valid(b, p, row);
 }
 
+bool are_probabilities(Builder& b, const LossInputs& in) {
+  const Dims d = b.dims(in.outputs[0]);
+  return is_float(b.dtype(in.label)) && d.size() == 2 && b.dims(in.label) == d;
+}
+
+ValueId soft_entropy(Builder& b, const LossSpec& spec, ValueId logits, ValueId label) {
+  const double e = spec.number("label_smoothing");
+  const int64_t classes = b.dims(logits)[1];
+  const DType type = b.dtype(logits);
+  ValueId y = b.cast(label, type);
+  if (e > 0) y = add(b, scaled(b, y, 1 - e), b.scalar(e / static_cast<double>(classes), type));
+  if (!weights_of(spec).empty()) y = mul(b, y, weight_table(b, spec, classes, type));
+  return scaled(b, total(b, mul(b, y, b.op("LogSoftmax", {logits}))), -1);
+}
+
 std::vector<double> label_weights(const LossSpec& spec, const std::vector<int64_t>& ids) {
   const std::vector<double>& w = weights_of(spec);
   const int64_t ignore_index = spec.ignore_index(), classes = static_cast<int64_t>(w.size());
@@ -96,7 +111,7 @@ std::vector<double> label_weights(const LossSpec& spec, const std::vector<int64_
 }
 
 Counts count_classes(const LossSpec& spec, const HostTensor& label, int64_t) {
-  if (is_float(label.dtype())) return {static_cast<double>(label.numel())};  // refused when the loss is built
+  if (is_float(label.dtype())) return {static_cast<double>(label.rank() > 0 ? label.dims()[0] : 1)};
   double n = 0;
   for (const double w : label_weights(spec, label.to_ints())) n += w;
   return {n};

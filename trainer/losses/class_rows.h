@@ -27,8 +27,14 @@ ValueId sum_valid(Builder& b, const Picked& p, ValueId per_row);
 // at their defaults.
 ValueId entropy(Builder& b, const LossSpec& spec, const ClassRows& r);
 
+// Labels that are probabilities [N, C] for logits [N, C]: sum_c w_c y_c (-log p_c) with y smoothed, a row an item, as
+// torch.nn.CrossEntropyLoss has it.
+bool are_probabilities(Builder& b, const LossInputs& in);
+ValueId soft_entropy(Builder& b, const LossSpec& spec, ValueId logits, ValueId label);
+
 // The weight of each label's class; 0 where it is ignored.
 std::vector<double> label_weights(const LossSpec& spec, const std::vector<int64_t>& ids);
-Counts count_classes(const LossSpec&, const HostTensor& label, int64_t);  // class weights of the valid labels
+// Class weights of the valid labels; of probabilities, rows.
+Counts count_classes(const LossSpec&, const HostTensor& label, int64_t);
 
 }  // namespace amp::losses

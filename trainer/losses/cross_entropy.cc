@@ -7,6 +7,7 @@ namespace amp::losses {
 namespace {
 
 Sums cross_entropy(Builder& b, const LossSpec& spec, const LossInputs& in) {
+  if (are_probabilities(b, in)) return {soft_entropy(b, spec, in.outputs[0], in.label)};
   return {entropy(b, spec, class_rows(b, spec, in.outputs[0], in.label))};
 }
 
@@ -36,7 +37,8 @@ const std::vector<LossParameter> kParameters = {kIgnoreIndexParameter, kClassWei
 const LossRegistration rows{{
     .name = "cross_entropy",
     .doc = {{"logits [..., C], class ids [...]; or [B, C, ...] and [B, ...]", "-log softmax(x)[y]",
-             "valid labels, by class weight"}},
+             "valid labels, by class weight"},
+            {"logits [B, C], probabilities [B, C]", "-sum y log softmax(x)", "rows"}},
     .build = cross_entropy,
     .count = count_classes,
     .parameters = kParameters,
@@ -67,6 +69,7 @@ const LossRegistration masked{{
     .task = Task::language,
     .after_softmax = true,
     .classes = ClassAxis::of_tokens,
+    .hidden_tokens = true,
 }};
 
 const LossRegistration causal{{

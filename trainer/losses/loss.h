@@ -56,7 +56,8 @@ struct LossRule {
   bool after_softmax = false, after_sigmoid = false;  // takes the logits before such an ending
   const char* on_logits = "";                         // the kind that is the same on these logits; "": this one
   ClassAxis classes = ClassAxis::none;
-  bool next_token = false;  // position s is about the label at s + 1
+  bool next_token = false;     // position s is about the label at s + 1
+  bool hidden_tokens = false;  // of texts, about tokens that the model does not see (data/language/masking.h)
   // Embeddings: the loss compares rows.
   bool embeddings = false;
   int64_t rows_in_turn = 1;  // rows of a single output that make one item

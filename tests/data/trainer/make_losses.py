@@ -201,8 +201,18 @@ def embeddings():
     case("model", dict(kind="model"), [torch.tensor(1.75)], None, lambda a: a * 1, rows=6)
 
 
+def probabilities():
+    x, soft = torch.randn(7, 5) * 3, torch.softmax(torch.randn(7, 5), 1)
+    w = torch.tensor([1.0, 2.0, 0.5, 0.0, 3.0])
+    for smoothing in (0.0, 0.1):
+        s = dict(kind="cross_entropy", label_smoothing=smoothing)
+        case(f"probabilities, smoothing {smoothing}", s, [x], soft, lambda a: F.cross_entropy(a, soft, label_smoothing=smoothing))
+        case(f"probabilities, weights, smoothing {smoothing}", dict(s, class_weights=w.tolist()), [x], soft,
+             lambda a: F.cross_entropy(a, soft, weight=w, label_smoothing=smoothing))
+
+
 if __name__ == "__main__":
-    for make in (entropy, binary, numbers, masks, embeddings):
+    for make in (entropy, binary, numbers, masks, embeddings, probabilities):
         make()
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "losses.json"), "w") as f:
         f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
