@@ -7,15 +7,16 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "data/dataset_over.h"
 
 namespace amp {
 
 namespace {
 
-class Subset final : public Dataset {
+class Subset final : public DatasetOver {
  public:
   Subset(std::shared_ptr<const Dataset> data, std::vector<int64_t> samples)
-      : data_(std::move(data)), samples_(std::move(samples)) {
+      : DatasetOver(std::move(data)), samples_(std::move(samples)) {
     const auto lengths = data_->lengths();
     const auto rows = data_->source_rows();
     for (const int64_t s : samples_) {
@@ -24,7 +25,6 @@ class Subset final : public Dataset {
     }
   }
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
-  int64_t rows_per_sample() const override { return data_->rows_per_sample(); }
   std::span<const int32_t> lengths() const override { return lengths_; }
   std::span<const int64_t> source_rows() const override { return rows_; }
   Batch batch(std::span<const int64_t> samples) const override { return data_->batch(inner(samples)); }
@@ -36,13 +36,7 @@ class Subset final : public Dataset {
     std::shared_ptr<const Dataset> data = data_->for_evaluation();
     return data ? std::make_shared<Subset>(std::move(data), samples_) : nullptr;
   }
-  const AnswerKey* answers() const override { return data_->answers(); }
-  InputRanges input_ranges() const override { return data_->input_ranges(); }
   std::string where(int64_t sample) const override { return data_->where(samples_.at(static_cast<size_t>(sample))); }
-  void check_token_range(const std::string& input, int64_t rows) const override {
-    data_->check_token_range(input, rows);
-  }
-  void check_label_range(int64_t classes, int64_t ignore) const override { data_->check_label_range(classes, ignore); }
 
  private:
   std::vector<int64_t> inner(std::span<const int64_t> samples) const {
@@ -50,7 +44,6 @@ class Subset final : public Dataset {
     for (const int64_t s : samples) out.push_back(samples_.at(static_cast<size_t>(s)));
     return out;
   }
-  std::shared_ptr<const Dataset> data_;
   std::vector<int64_t> samples_;
   std::vector<int32_t> lengths_;
   std::vector<int64_t> rows_;

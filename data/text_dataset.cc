@@ -248,7 +248,7 @@ HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences
 // padded sees itself, so that no row of a softmax is empty.
 HostTensor TextDataset::square_mask(const InputSpec& input, std::span<const int64_t> sequences, int64_t length) const {
   const auto rows = static_cast<int64_t>(sequences.size());
-  const bool added = is_float(input.dtype), causal = options_.labels == LabelForm::ids;
+  const bool added = is_float(input.dtype), causal = options_.labels == LabelForm::ids && !options_.sees_ahead;
   const float yes = added ? 0 : 1, no = added ? (input.dtype == DType::f16 ? -65504.0F : -3.3895314e38F) : 0;
   Dims dims = {rows, length, length};
   if (input.dims->size() == 4) dims.insert(dims.begin() + 1, 1);

@@ -27,6 +27,7 @@ struct TextOptions {
   LabelForm labels = LabelForm::classes;
   char label_separator = 0;               // of sets in one cell; 0: found in the column
   std::vector<std::string> classes = {};  // known names of classes or sets
+  bool sees_ahead = false;                // LabelForm::ids: of a masked language model, not a causal one
   int64_t max_seq_len = 128;
   int64_t pad_to_multiple = 8;
   int64_t fixed_seq_len = 0;  // > 0: every batch has this length (graphs with a static sequence dimension)

@@ -8,6 +8,7 @@
 #include "base/npz.h"
 #include "base/text.h"
 #include "data/labels.h"
+#include "data/language/masking.h"
 #include "data/subset.h"
 #include "data/tensor_dataset.h"
 #include "data/text_dataset.h"
@@ -81,10 +82,15 @@ bool has_named_classes(Task task) {
   return task == Task::classification || task == Task::token || task == Task::multilabel || task == Task::segmentation;
 }
 
-bool is_language_model(const RunSpec& spec) {
+static bool all_losses(const RunSpec& spec, bool LossRule::*is) {
   const std::vector<LossSpec> losses = asked_losses(spec).parts;
   return !losses.empty() &&
-         std::all_of(losses.begin(), losses.end(), [](const LossSpec& s) { return loss_rule(s.kind).next_token; });
+         std::all_of(losses.begin(), losses.end(), [&](const LossSpec& s) { return loss_rule(s.kind).*is; });
+}
+
+bool is_masked_language_model(const RunSpec& spec) { return all_losses(spec, &LossRule::hidden_tokens); }
+bool is_language_model(const RunSpec& spec) {
+  return all_losses(spec, &LossRule::next_token) || is_masked_language_model(spec);
 }
 
 Task text_task(const RunSpec& spec) {
@@ -207,7 +213,13 @@ std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRo
   if (options.packing != TextPacking::none)
     needs.log.info(cat("packing ", *spec.packing, ": ", of_all(rows.table->rows()), " in ",
                        with_thousands(static_cast<int64_t>(texts.texts.size())), " sequences"));
-  return make_labelled_dataset(std::move(texts.texts), rows.names, tokenizer, specs, t);
+  if (!is_masked_language_model(spec))
+    return make_labelled_dataset(std::move(texts.texts), rows.names, tokenizer, specs, t);
+  TextOptions seen = t;
+  seen.sees_ahead = true;
+  return make_masked_dataset(make_labelled_dataset(std::move(texts.texts), rows.names, tokenizer, specs, seen),
+                             tokenizer, specs,
+                             {*spec.mlm_probability, *spec.whole_word_mask, static_cast<uint64_t>(spec.seed)});
 }
 
 }  // namespace
@@ -221,10 +233,15 @@ LanguageOptions language_options(const RunSpec& spec, int64_t most) {
                                                              {"bfd", TextPacking::bfd}};
   LanguageOptions o;
   o.columns = *spec.text_columns;
-  o.loss_on = on.at(*spec.train_on);
   o.packing = packing.at(*spec.packing);
-  o.end_texts = *spec.append_eos == "true";
-  o.end_answers = *spec.append_eos != "false";
+  if (is_masked_language_model(spec)) {
+    o.loss_on = LossOn::all;
+    o.end_answers = false;
+  } else {
+    o.loss_on = on.at(*spec.train_on);
+    o.end_texts = *spec.append_eos == "true";
+    o.end_answers = *spec.append_eos != "false";
+  }
   o.max_seq_len = most;
   o.stride = *spec.doc_stride;
   return o;
@@ -276,6 +293,9 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
                                       const DataNeeds& needs, int64_t batch_size) {
   const DataKind kind = data_kind(spec, path);
   if (kind != DataKind::tensors) require_one_label(needs, kind);
+  if (kind != DataKind::images && needs.training && (spec.mixup > 0 || spec.cutmix > 0))
+    fail(Exit::usage, "E_MIXUP", cat("--mixup and --cutmix mix images, '", printable(path), "' holds none"),
+         "leave them out, or train on image files");
   if (kind == DataKind::images)
     return open_image_dataset(spec, read_image_table(spec, path, needs.labelled), graph, needs);
   if (kind == DataKind::features) {

@@ -52,7 +52,8 @@ LanguageOptions language_options(const RunSpec& spec, int64_t most);
 std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const Tokenizer& tokenizer);
 
 bool has_named_classes(Task task);
-bool is_language_model(const RunSpec& spec);  // a loss of causal language models was asked for
+bool is_masked_language_model(const RunSpec& spec);  // the loss asked for is about tokens that are hidden
+bool is_language_model(const RunSpec& spec);         // that, or a loss of causal language models
 // Of a text table: language for the loss of a causal language model; regression when the label column holds fractions,
 // else classification.
 Task text_task(const RunSpec& spec);

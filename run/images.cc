@@ -9,6 +9,8 @@
 #include "data/images/decoder.h"
 #include "data/images/packed.h"
 #include "data/labels.h"
+#include "data/text_dataset.h"
+#include "data/transforms/mixing.h"
 #include "run/features.h"
 #include "run/image_guess.h"
 
@@ -118,6 +120,16 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
   return spec;
 }
 
+static void require_one_label_an_image(const DataNeeds& needs, const std::vector<InputSpec>& inputs) {
+  const bool fed = std::any_of(inputs.begin(), inputs.end(),
+                               [](const InputSpec& i) { return text_role(i.name) == TextRole::label; });
+  if (needs.task == Task::segmentation || fed)
+    fail(Exit::usage, "E_MIXUP",
+         fed ? "--mixup and --cutmix make probabilities of labels, which this model takes as an input"
+             : "--mixup and --cutmix mix one label an image, segmentation has one a pixel",
+         "leave them out; --transforms has random_resized_crop, color_jitter and others");
+}
+
 std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& table, const SourceGraph& graph,
                                             const DataNeeds& needs) {
   std::vector<InputSpec> inputs = input_specs(graph, needs.inputs);
@@ -134,7 +146,17 @@ std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& ta
   o.training = needs.training ? std::make_shared<Pipeline>(*spec.transforms) : o.evaluation;
   o.seed = static_cast<uint64_t>(spec.seed);
   o.threads = loading_threads(spec);
-  return make_image_dataset(table, inputs, o, needs.training);
+  std::unique_ptr<Dataset> data = make_image_dataset(table, inputs, o, needs.training);
+  if (!needs.training || (spec.mixup <= 0 && spec.cutmix <= 0)) return data;
+  require_one_label_an_image(needs, inputs);
+  MixingOptions m;
+  m.mixup = spec.mixup;
+  m.cutmix = spec.cutmix;
+  m.probability = spec.mixup_prob;
+  m.switch_probability = spec.mixup_switch_prob;
+  m.off_epoch = spec.mixup_off_epoch;
+  m.seed = o.seed;
+  return make_mixed_dataset(std::move(data), o.input, static_cast<int64_t>(o.classes.size()), m);
 }
 
 }  // namespace amp

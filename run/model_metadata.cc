@@ -15,6 +15,7 @@ const char* const kTextSettings[] = {"text_columns", "label_column", "max_seq_le
 const char* const kImageSettings[] = {"eval_transforms", "image_column", "mask_values", "mask_ignore"};
 const char* const kTableSettings[] = {"categorical", "continuous", "date", "target", "target_transform"};
 const char* const kLanguageSettings[] = {"packing", "train_on", "append_eos", "doc_stride"};
+const char* const kMaskingSettings[] = {"mlm_probability", "whole_word_mask"};
 const char* const kSpanSettings[] = {"doc_stride", "max_answer_length"};
 
 bool all_fit(Task task, const std::vector<LossSpec>& losses) {
@@ -55,6 +56,9 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
   }
   if (task == Task::language) {
     for (const char* name : kLanguageSettings) keep(name);
+    if (is_masked_language_model(spec)) {
+      for (const char* name : kMaskingSettings) keep(name);
+    }
   }
   return r;
 }
@@ -103,6 +107,7 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
   for (const char* name : kLanguageSettings) {
     if (name != std::string_view("doc_stride")) recorded_text(name);  // told with those of spans
   }
+  for (const char* name : kMaskingSettings) recorded_text(name);
   for (const char* name : kImageSettings) recorded_text(name);
   for (const char* name : kTableSettings) recorded_text(name);
   if (!taken.empty()) log.info(cat("from the model's metadata (flags overrule it): ", join(taken, " ")));

@@ -68,6 +68,8 @@ struct RunSpec {
   Default<bool> lower_case{true};
   Default<int64_t> max_seq_len{128}, doc_stride{32}, max_answer_length{30};
   Default<Text> packing{"none"}, train_on{"answers"}, append_eos{"auto"};  // of texts for language models
+  Default<double> mlm_probability{0.15};
+  Default<bool> whole_word_mask{false};
   int64_t pad_to_multiple = 8;
   bool group_by_length = true, shuffle = true;
   double val_split = 0;                    // share of the training data to validate on
@@ -82,7 +84,10 @@ struct RunSpec {
   Default<int64_t> mask_ignore{255};
   Default<Text> transforms{"auto"}, eval_transforms{"auto"};
   Text image_layout = "auto";
-  int64_t loading_threads = 0;  // 0: as many as compute
+  int64_t loading_threads = 0;   // 0: as many as compute
+  double mixup = 0, cutmix = 0;  // alpha; 0: not done
+  double mixup_prob = 1, mixup_switch_prob = 0.5;
+  int64_t mixup_off_epoch = 0;
 
   // Tables of features
   Default<Texts> categorical{{}}, continuous{{}}, date{{}}, join{{}};

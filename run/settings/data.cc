@@ -84,6 +84,14 @@ std::vector<Setting> data_settings() {
               "An end-of-text token behind each text of a language model; auto: behind completions.")
           .one_of({"auto", "true", "false"})
           .read_by(kFeed),
+      setting("mlm_probability", &RunSpec::mlm_probability,
+              "Share of the tokens that a masked language model (--loss masked_lm) has to find: hidden 8 times of 10.")
+          .above(0)
+          .below(1)
+          .read_by(kFeed),
+      setting("whole_word_mask", &RunSpec::whole_word_mask, "Hide all tokens of a word, or none (masked_lm).")
+          .read_by(kFeed)
+          .also({"wwm"}),
       setting("lower_case", &RunSpec::lower_case, "Lower-case and strip accents before tokenizing (uncased models).")
           .read_by(kText)
           .also({"do_lower_case"}),

@@ -58,6 +58,27 @@ std::vector<Setting> image_settings() {
           .checked(normal_transforms, "auto, none, or transforms with | between them")
           .read_by(kFeed)
           .also({"val_transforms"}),
+      setting("mixup", &RunSpec::mixup,
+              "Mix training images and their labels two and two, by a share from Beta(X, X); 0: do not.")
+          .at_least(0)
+          .read_by(kTrain)
+          .also({"mixup_alpha"}),
+      setting("cutmix", &RunSpec::cutmix,
+              "Put a rectangle of another image into each training image, its side from Beta(X, X); 0: do not.")
+          .at_least(0)
+          .read_by(kTrain)
+          .also({"cutmix_alpha"}),
+      setting("mixup_prob", &RunSpec::mixup_prob, "Probability that a batch is mixed.")
+          .at_least(0)
+          .at_most(1)
+          .read_by(kTrain),
+      setting("mixup_switch_prob", &RunSpec::mixup_switch_prob, "Probability of --cutmix where --mixup is given too.")
+          .at_least(0)
+          .at_most(1)
+          .read_by(kTrain),
+      setting("mixup_off_epoch", &RunSpec::mixup_off_epoch, "Mix nothing from this epoch on; 0: to the end.")
+          .at_least(0)
+          .read_by(kTrain),
       setting("image_layout", &RunSpec::image_layout, "Dimensions of the model's image input; auto: by its shape.")
           .one_of({"auto", "nchw", "nhwc"})
           .read_by(kFeed),

@@ -79,7 +79,8 @@ TEST_CASE("timm's args.yaml is a configuration", "[cli]") {
   CHECK(o.num("label_smoothing") == 0.2);
   CHECK(o.integer("num_labels") == 10);
   CHECK(o.integer("seed") == 3);
-  CHECK(mentions(said(o), {"timm's train.py", "mixup", "color_jitter"}));
+  CHECK(o.num("mixup") == 0.2);
+  CHECK(mentions(said(o), {"timm's train.py", "mixup_mode", "color_jitter"}));
   CHECK_FALSE(mentions(said(o), {"weight_decay"}));
   CHECK_FALSE(mentions(said(o), {"lr_base"}));
 }

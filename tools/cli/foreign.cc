@@ -82,8 +82,6 @@ static constexpr std::array kForeign{
         "input_size",
         "say it by --transforms and --eval_transforms: resize 256 | center_crop 224; auto goes by the model's input"},
     std::pair{"aa", "say it by --transforms: rand_augment, trivial_augment"},
-    std::pair{"mixup", "not built; --transforms has random_erasing, rand_augment and others"},
-    std::pair{"cutmix", "not built; --transforms has random_erasing, rand_augment and others"},
     std::pair{"hflip", "say it by --transforms: horizontal_flip"},
     std::pair{"drop_path", "not built; --dropout P is dropout where the architecture had it"},
     std::pair{"bn_momentum", "the momentum is the ONNX operator's own, in the file"},

@@ -234,7 +234,7 @@ OtherTrainer timm(const Json& file) {
   timm_rate(r);
   timm_schedule(r);
   r.copy({"batch_size", "validation_batch_size", "grad_accum_steps", "seed", "log_interval", "checkpoint_hist",
-          "num_classes", "eval_metric"});
+          "num_classes", "eval_metric", "mixup", "cutmix", "mixup_prob", "mixup_switch_prob", "mixup_off_epoch"});
   if (r.yes("amp")) r.put(r.is("amp_dtype", "bfloat16") ? "use_bf16" : "use_fp16", true);
   r.at("amp_dtype");
   if (r.number("smoothing", 0) > 0) r.put("label_smoothing", r.at("smoothing"));
