@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# A small GPT-2 from drawn weights on plain text.
+#   models/language_model/run.sh                    paragraphs of Wikipedia, in this folder
+#   models/language_model/run.sh --full DATA_DIR    DATA_DIR has train.txt and dev.txt, a text a line
+# Further flags: models/recipe.sh.
+source "$(dirname "$0")/../recipe.sh"
+
+data=${full:-$here/sample}
+"$program" create gpt2 --out "$out/gpt2.onnx" --model_config "$here/model.json"
+train "$out/gpt2.onnx" --train "$data/train.txt" --val "$data/dev.txt" --tokenizer "$here"
+table
