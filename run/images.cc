@@ -13,6 +13,7 @@
 #include "data/transforms/mixing.h"
 #include "run/features.h"
 #include "run/image_guess.h"
+#include "run/preprocessor_config.h"
 
 namespace amp {
 
@@ -102,7 +103,9 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
   if (paths.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(table.name()), "' names no images"));
   const bool masks = needs.task == Task::segmentation;
   if (*spec.transforms == "auto" || *spec.eval_transforms == "auto") {
-    const ImageGuess guess = guess_transforms(graph, input, masks, paths[0]);
+    const auto said = image_processing_beside(spec.model, masks, log);
+    const ImageGuess guess =
+        said ? ImageGuess{said->training, said->evaluation} : guess_transforms(graph, input, masks, paths[0]);
     if (*spec.eval_transforms == "auto") spec.eval_transforms.suggest(guess.evaluation);
     if (*spec.transforms == "auto")
       spec.transforms.suggest(spec.eval_transforms.asked() ? *spec.eval_transforms : guess.training);
