@@ -64,9 +64,32 @@ RuleSettings rule_settings(const std::string& rule, const std::map<std::string, 
 
 int OptimizerConfig::moments() const { return moments_of(rule, settings); }
 bool OptimizerConfig::curved() const { return rule_curved(rule, settings); }
+bool OptimizerConfig::whole() const {
+  bool yes = false;
+  with_whole_rule(rule, [&](auto) { yes = true; });
+  return yes;
+}
+
+namespace {
+// Of a rule of whole tensors: its state, and what the largest tensor's step needs for a while.
+template <class Rule>
+int64_t tensor_bytes(const RuleSettings& settings, const std::vector<UpdateSpan>& spans) {
+  int64_t kept = 0, gradient = 0, scratch = 0;
+  for (const UpdateSpan& s : spans) {
+    const TensorShape shape{s.dims, s.elementwise};
+    for (const TensorState& state : Rule::states(settings, shape)) kept += state.count;
+    gradient = std::max(gradient, s.count);
+    scratch = std::max(scratch, Rule::scratch(settings, shape));
+  }
+  return (kept + gradient + scratch) * 4;
+}
+}  // namespace
+
 int64_t OptimizerConfig::state_bytes(const std::vector<UpdateSpan>& spans, int64_t elements) const {
   const int64_t wide = (ema_decay > 0) + (lookahead > 0) + (sam_rho > 0) + curved();
-  if (!quantised()) return elements * 4 * (wide + moments());
+  int64_t tensors = 0;
+  with_whole_rule(rule, [&]<class Rule>(Rule) { tensors = tensor_bytes<Rule>(settings, spans); });
+  if (!quantised()) return tensors + elements * 4 * (wide + moments());
   int64_t bytes = 0;
   for (const UpdateSpan& s : spans) {
     const int64_t blocks = (s.count + kQuantisedBlock - 1) / kQuantisedBlock;

@@ -67,6 +67,7 @@ struct OptimizerConfig {
   bool curved() const;               // the rule needs an estimate of the Hessian's diagonal
   bool evaluated_elsewhere() const;  // than at the weights that train
   bool remembers() const;            // facts of its own, from step to step
+  bool whole() const;                // the rule is one of whole tensors
 };
 
 // The weights that are evaluated and exported of a rule that has others than it trains: in place, from its first
@@ -82,7 +83,14 @@ struct UpdateSpan {
   int64_t kernel = 1;  // elements of a convolution's kernel, which lie side by side
   // Elements of a unit, the weights of one output (timm's unitwise_norm), side by side; of a vector all. 0: all.
   int64_t unit = 0;
-  bool matrix = false;  // rank 2 or more
+  bool matrix = false;       // rank 2 or more
+  Dims dims{};               // for rules of whole tensors
+  bool elementwise = false;  // a rule of matrices moves it as it moves vectors
+  // Gradients are clipped by the norm of their group's, to max_grad_norm; group 0: of all that have no other, to the
+  // optimizer's.
+  int clip_group = 0;
+  double max_grad_norm = 0;
+  int64_t from_step = 0;  // applied steps before which it stays as it is, and its gradient counts for nothing
 };
 
 struct UpdateSpec {
@@ -150,8 +158,9 @@ class DeviceUpdate : public LossTerms {
   virtual void set_lr_scale(double scale) = 0;                    // the schedule's rates are multiplied by it
   enum class Moment : uint8_t { m, v, u, ema, slow };
   virtual std::optional<Tensor> moment(Moment which) = 0;  // (elements), on the device; empty when not kept
-  // Moments in 8 bits, by name, in the host's memory; on devices that have them.
-  virtual std::vector<std::pair<std::string, HostTensor*>> quantised() { return {}; }
+  // State that is not laid out like the parameters (moments in 8 bits, that of rules of whole tensors), by name, in the
+  // host's memory; on devices that have it.
+  virtual std::vector<std::pair<std::string, HostTensor*>> own_state() { return {}; }
 };
 
 }  // namespace amp

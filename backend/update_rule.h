@@ -38,6 +38,8 @@
 //
 //     HD static void once(const RuleSettings&, int64_t t, double lr, double (&facts)[kRuleFacts]);
 //     template <class T> static T evaluated(const RuleSettings&, T p, T m);
+//
+// A rule that must see a tensor as a whole, or keeps state of another shape, is a backend/tensor_rule.h.
 #pragma once
 
 #include <array>
@@ -59,15 +61,19 @@ struct RuleSettings {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double momentum = 0, dampening = 0;
   bool nesterov = false;
-  double alpha = 0.99;                                           // decay of the mean of squares
-  double momentum_decay = 0.004;                                 // nadam
-  double lr_decay = 0, initial_accumulator = 0;                  // adagrad
-  double amsgrad = 0, centered = 0;                              // truth values: 0 or 1
-  double trust_coeff = 0.001, trust_clip = 0, always_adapt = 0;  // lars, lamb; the last two are truth values
-  double hessian_power = 1, rho = 0.01;                          // adahessian; sophia_h
-  double hessian_interval = 1;                                   // steps from one estimate to the next
-  double average_kernels = 0, gaussian = 0;                      // truth values: of the estimate
-  double weight_lr_power = 2, r = 0;                             // schedule_free
+  double alpha = 0.99;                                             // decay of the mean of squares
+  double momentum_decay = 0.004;                                   // nadam
+  double lr_decay = 0, initial_accumulator = 0;                    // adagrad
+  double amsgrad = 0, centered = 0;                                // truth values: 0 or 1
+  double trust_coeff = 0.001, trust_clip = 0, always_adapt = 0;    // lars, lamb; the last two are truth values
+  double hessian_power = 1, rho = 0.01;                            // adahessian; sophia_h
+  double hessian_interval = 1;                                     // steps from one estimate to the next
+  double average_kernels = 0, gaussian = 0;                        // truth values: of the estimate
+  double weight_lr_power = 2, r = 0;                               // schedule_free
+  double eps2 = 1e-3, clip_threshold = 1, decay_rate = -0.8;       // adafactor
+  double scale_parameter = 0, relative_step = 0, warmup_init = 0;  // truth values: adafactor
+  double delta = 0.1, wd_ratio = 0.1;                              // adamp, sgdp
+  double ns_steps = 5, match_rms_adamw = 0;                        // muon; the last one is a truth value
 };
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();

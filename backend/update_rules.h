@@ -6,13 +6,16 @@
 #include <vector>
 
 #include "backend/rules/adadelta.h"
+#include "backend/rules/adafactor.h"
 #include "backend/rules/adagrad.h"
 #include "backend/rules/adahessian.h"
 #include "backend/rules/adam.h"
 #include "backend/rules/adamax.h"
+#include "backend/rules/adamp.h"
 #include "backend/rules/lamb.h"
 #include "backend/rules/lars.h"
 #include "backend/rules/lion.h"
+#include "backend/rules/muon.h"
 #include "backend/rules/nadam.h"
 #include "backend/rules/radam.h"
 #include "backend/rules/rmsprop.h"
@@ -23,8 +26,9 @@
 
 namespace amp {
 
-using UpdateRules = std::tuple<Sgd, Adam, AdamW, Adamax, NAdam, NAdamW, RAdam, RAdamW, Adagrad, Adadelta, Rmsprop,
-                               RmspropTf, Lion, Lamb, Lars, AdaHessian, SophiaH, ScheduleFreeAdamW>;
+using UpdateRules =
+    std::tuple<Sgd, Adam, AdamW, Adamax, NAdam, NAdamW, RAdam, RAdamW, Adagrad, Adadelta, Rmsprop, RmspropTf, Lion,
+               Lamb, Lars, AdaHessian, SophiaH, ScheduleFreeAdamW, Adafactor, AdamP, SgdP, Muon>;
 
 // Calls f(Rule{}) with the rule of that name.
 template <class F>
@@ -48,6 +52,14 @@ inline int moments_of(std::string_view name, const RuleSettings& settings) {
 template <class F>
 void with_element(std::string_view name, const RuleSettings& settings, F&& f) {
   with_update_rule(name, [&](auto rule) { rule.visit(settings, f); });
+}
+
+// f(Rule{}) if the rule of that name is one of whole tensors.
+template <class F>
+void with_whole_rule(std::string_view name, F&& f) {
+  with_update_rule(name, [&]<class Rule>(Rule rule) {
+    if constexpr (kWhole<Rule>) f(rule);
+  });
 }
 
 // Whether it needs norms of whole tensors.

@@ -24,6 +24,11 @@ struct Chunk {
   std::optional<double> weight_decay;  // in the place of the optimizer's
   double lr_factor = 1;                // multiplies the schedule's learning rate
   bool frozen = false;                 // neither counted in the norm nor updated
+  // As UpdateSpan has them.
+  bool elementwise = false;
+  int clip_group = 0;
+  double max_grad_norm = 0;
+  int64_t from_step = 0;
 };
 
 enum class DecayExclude {

@@ -36,7 +36,8 @@ std::vector<UpdateSpan> update_spans(const FlatLayout& layout) {
     const bool matrix = c.dims.size() > 1;
     const int64_t unit = matrix && c.dims[0] > 0 ? c.numel / c.dims[0] : c.numel;
     if (!c.frozen)
-      out.push_back({c.offset, c.numel, c.weight_decay, c.lr_factor, static_cast<int>(i), kernel, unit, matrix});
+      out.push_back({c.offset, c.numel, c.weight_decay, c.lr_factor, static_cast<int>(i), kernel, unit, matrix, c.dims,
+                     c.elementwise, c.clip_group, c.max_grad_norm, c.from_step});
   }
   return out;
 }

@@ -113,7 +113,7 @@ std::map<std::string, HostTensor> StepEngine::state() const {
     if (!t) continue;
     add_owned_views(session_.layout(), name, std::make_shared<HostTensor>(session_.device().on_host(*t)), out);
   }
-  for (const auto& [name, t] : update_->quantised()) {
+  for (const auto& [name, t] : update_->own_state()) {
     if (t->numel() > 0) out[name] = *t;
   }
   if (curvature_) {
@@ -159,7 +159,7 @@ void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t ap
     copy_views(session_.layout(), name, state, static_cast<float*>(span.mutable_data()));
     session_.device().upload(t->data, span.data(), span.bytes());
   }
-  for (const auto& [name, t] : update_->quantised()) {
+  for (const auto& [name, t] : update_->own_state()) {
     if (t->numel() > 0) copy_whole(name, state, *t);
   }
   if (curvature_) {

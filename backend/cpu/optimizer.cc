@@ -26,6 +26,8 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
     check((std::is_same_v<T, float>), "moments in 8 bits stand for those in fp32");
     for (int i = 0; i < config_.moments(); ++i) quantised_.emplace_back(spans_, i == 0);
   }
+  if (config_.whole()) tensors_.emplace(config_, spans_);
+  for (const UpdateSpan& s : spans_) clip_groups_ = std::max(clip_groups_, s.clip_group + 1);
   if (wide > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 2) u_ = HostTensor::zeros(DTypeOf<T>::value, dims);
@@ -69,18 +71,25 @@ GradStats Optimizer<T>::look(const T* grads, double scale, bool inf_norm) const 
 #pragma omp parallel for schedule(static) if (count > 4)
   for (int64_t i = 0; i < count; ++i) {
     const Shard& s = shards_[static_cast<size_t>(i)];
-    parts[static_cast<size_t>(i)] = kernel::inspect(grads + s.begin, s.count);
+    if (spans_[s.span].from_step <= steps_) parts[static_cast<size_t>(i)] = kernel::inspect(grads + s.begin, s.count);
   }
   GradStats out;
   double sum = 0, most = 0;
-  for (const kernel::ShardStats& p : parts) {
+  std::vector<double> sums(static_cast<size_t>(clip_groups_)), tops(sums.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const kernel::ShardStats& p = parts[i];
+    const auto group = static_cast<size_t>(spans_[shards_[i].span].clip_group);
     out.found_inf |= p.found_inf;
     sum += p.sum_squares;
     most = std::max(most, p.max_abs);
+    sums[group] += p.sum_squares;
+    tops[group] = std::max(tops[group], p.max_abs);
   }
   out.found_inf |= !std::isfinite(inverse(scale));  // a scale that fell to 0: what it leaves cannot be scaled back
   const double scaled = inf_norm ? most : std::sqrt(sum);
   out.norm = out.found_inf ? std::sqrt(sum) : scaled * static_cast<double>(inverse(scale));
+  for (size_t g = 0; clip_groups_ > 1 && g < sums.size(); ++g)
+    out.group_norms.push_back((inf_norm ? tops[g] : std::sqrt(sums[g])) * static_cast<double>(inverse(scale)));
   return out;
 }
 
@@ -102,18 +111,23 @@ kernel::ShardSpans<T> Optimizer<T>::spans_of(const Shard& s, T* params, const T*
 }
 
 template <class T>
-RuleStep Optimizer<T>::step_of(const Shard& s, const RuleStep& step, double lr) const {
-  const UpdateSpan& span = spans_[s.span];
+RuleStep Optimizer<T>::step_of(size_t index, const RuleStep& step, double lr) const {
+  const OptimizerConfig& c = config_;
+  const UpdateSpan& span = spans_[index];
   RuleStep here = step;
+  if (span.from_step > 0) {
+    with_element(c.rule, c.settings, [&]<class Element>(Element) {
+      rule_once<Element>(c.settings, steps_ - span.from_step, lr, here.facts);
+    });
+  }
   here.lr = lr * span.lr_factor;
   here.decay = span.weight_decay.value_or(config_.weight_decay);
   return here;
 }
 
 template <class T>
-std::vector<RuleTerms<double>> Optimizer<T>::measure(T* params, const T* grads,
-                                                     const kernel::GradTransform<T>& transform, const RuleStep& step,
-                                                     double lr) {
+std::vector<RuleTerms<double>> Optimizer<T>::measure(T* params, const T* grads, double scale, const GradStats& stats,
+                                                     const RuleStep& step, double lr) {
   const OptimizerConfig& c = config_;
   if (!rule_measures(c.rule, c.settings)) return {};
   std::vector<RuleTerms<double>> parts(shards_.size()), norms(spans_.size(), {0, 0});
@@ -122,7 +136,8 @@ std::vector<RuleTerms<double>> Optimizer<T>::measure(T* params, const T* grads,
   for (int64_t i = 0; i < count; ++i) {
     const Shard& s = shards_[static_cast<size_t>(i)];
     parts[static_cast<size_t>(i)] =
-        kernel::measure(c.rule, c.settings, step_of(s, step, lr), spans_of(s, params, grads, nullptr), transform);
+        kernel::measure(c.rule, c.settings, step_of(s.span, step, lr), spans_of(s, params, grads, nullptr),
+                        transform_of(spans_[s.span], stats, scale));
   }
   for (size_t i = 0; i < shards_.size(); ++i) {
     norms[shards_[i].span].first += parts[i].first;
@@ -164,6 +179,7 @@ bool Optimizer<T>::perturb(T* params, const T* grads, double scale) {
   if (stats.found_inf) return false;
   const T inv = inverse(scale), ascent = static_cast<T>(sam_ascent(config_.sam_rho, stats.norm));
   for (const Shard& s : shards_) {
+    if (spans_[s.span].from_step > steps_) continue;
     for (int64_t i = s.begin; i < s.begin + s.count; ++i) params[i] += grads[i] * inv * ascent;
   }
   return true;
@@ -172,8 +188,8 @@ bool Optimizer<T>::perturb(T* params, const T* grads, double scale) {
 template <class T>
 void Optimizer<T>::shape_gradients(const T* params, T* grads, double scale) const {
   const double inv = static_cast<double>(inverse(scale));
-  const bool clips = config_.clip_mode == ClipMode::adaptive && config_.max_grad_norm > 0;
   for (const UpdateSpan& s : spans_) {
+    const double bound = config_.clip_mode == ClipMode::adaptive ? clip_bound(s) : 0;
     const int64_t unit = s.unit > 0 ? s.unit : s.count, units = s.count / unit;
 #pragma omp parallel for schedule(static) if (s.count > 4 * kShard)
     for (int64_t u = 0; u < units; ++u) {
@@ -185,20 +201,28 @@ void Optimizer<T>::shape_gradients(const T* params, T* grads, double scale) cons
         const T mean = static_cast<T>(sum / static_cast<double>(unit));
         for (int64_t i = 0; i < unit; ++i) g[i] -= mean;
       }
-      if (!clips) continue;
+      if (bound == 0) continue;
       double weights = 0, gradient = 0;
       for (int64_t i = 0; i < unit; ++i) {
         weights += static_cast<double>(p[i]) * static_cast<double>(p[i]);
         gradient += static_cast<double>(g[i]) * static_cast<double>(g[i]);
       }
-      const T c = static_cast<T>(adaptive_clip(std::sqrt(weights), std::sqrt(gradient) * inv, config_.max_grad_norm));
+      const T c = static_cast<T>(adaptive_clip(std::sqrt(weights), std::sqrt(gradient) * inv, bound));
       for (int64_t i = 0; i < unit; ++i) g[i] *= c;
     }
   }
 }
 
 template <class T>
-std::vector<std::pair<std::string, HostTensor*>> Optimizer<T>::quantised() {
+bool Optimizer<T>::shapes_gradients() const {
+  return config_.centralize ||
+         (config_.clip_mode == ClipMode::adaptive &&
+          std::any_of(spans_.begin(), spans_.end(), [&](const UpdateSpan& s) { return clip_bound(s) > 0; }));
+}
+
+template <class T>
+std::vector<std::pair<std::string, HostTensor*>> Optimizer<T>::own_state() {
+  if (tensors_) return tensors_->state();
   std::vector<std::pair<std::string, HostTensor*>> out;
   for (size_t i = 0; i < quantised_.size(); ++i) {
     const std::string name = i == 0 ? "m8" : "v8";
@@ -226,28 +250,74 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
                          const T* curvature) {
   if (stats.found_inf) return false;
   ++steps_;
-  const OptimizerConfig& c = config_;
+  if (tensors_)
+    move_tensors(params, grads, scale, stats, lr);
+  else
+    move_shards(params, grads, scale, stats, lr, curvature);
+  return true;
+}
+
+template <class T>
+kernel::GradTransform<T> Optimizer<T>::transform_of(const UpdateSpan& s, const GradStats& stats, double scale) const {
   kernel::GradTransform<T> transform{inverse(scale), T(1), std::numeric_limits<T>::infinity(),
-                                     static_cast<T>(c.ema_decay)};
-  if (c.max_grad_norm > 0 && c.clip_mode == ClipMode::value) transform.limit = static_cast<T>(c.max_grad_norm);
-  if (c.max_grad_norm > 0 && (c.clip_mode == ClipMode::norm2 || c.clip_mode == ClipMode::norm_inf))
-    transform.clip = clip_coefficient<T>(stats.norm, c.max_grad_norm);
+                                     static_cast<T>(config_.ema_decay)};
+  const double bound = clip_bound(s);
+  if (bound == 0) return transform;
+  if (config_.clip_mode == ClipMode::value) transform.limit = static_cast<T>(bound);
+  if (config_.clip_mode == ClipMode::norm2 || config_.clip_mode == ClipMode::norm_inf) {
+    const double norm = clip_groups_ > 1 ? stats.group_norms.at(static_cast<size_t>(s.clip_group)) : stats.norm;
+    transform.clip = clip_coefficient<T>(norm, bound);
+  }
+  return transform;
+}
+
+template <class T>
+void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const GradStats& stats, double lr,
+                               const T* curvature) {
+  const OptimizerConfig& c = config_;
   RuleStep step;
   with_element(c.rule, c.settings, [&]<class Element>(Element) { rule_once<Element>(c.settings, steps_, lr, facts_); });
   std::copy(std::begin(facts_), std::end(facts_), std::begin(step.facts));
-  const std::vector<RuleTerms<double>> norms = measure(params, grads, transform, step, lr);
+  const std::vector<RuleTerms<double>> norms = measure(params, grads, scale, stats, step, lr);
   const auto count = static_cast<int64_t>(shards_.size());
 #pragma omp parallel for schedule(static) if (count > 4)
   for (int64_t i = 0; i < count; ++i) {
     const Shard& s = shards_[static_cast<size_t>(i)];
-    RuleStep here = step_of(s, step, lr);
+    if (spans_[s.span].from_step >= steps_) continue;
+    RuleStep here = step_of(s.span, step, lr);
     if (!norms.empty()) {
       here.norms[0] = norms[s.span].first;
       here.norms[1] = norms[s.span].second;
     }
-    move_shard(s, here, spans_of(s, params, grads, curvature), transform);
+    move_shard(s, here, spans_of(s, params, grads, curvature), transform_of(spans_[s.span], stats, scale));
   }
-  return true;
+}
+
+// Tensor by tensor: each is cut among the threads.
+template <class T>
+void Optimizer<T>::move_tensors(T* params, const T* grads, double scale, const GradStats& stats, double lr) {
+  for (size_t i = 0; i < spans_.size(); ++i) {
+    const UpdateSpan& s = spans_[i];
+    if (s.from_step >= steps_) continue;
+    tensors_->move(i, step_of(i, {}, lr), steps_ - s.from_step, params + s.begin, grads + s.begin,
+                   transform_of(s, stats, scale));
+    follow(s, params);
+  }
+}
+
+template <class T>
+void Optimizer<T>::follow(const UpdateSpan& s, T* params) {
+  const OptimizerConfig& c = config_;
+  T* const p = params + s.begin;
+  if (c.lookahead > 0 && steps_ % c.lookahead == 0) {
+    T* const slow = slow_.as_mutable<T>() + s.begin;
+    const T alpha = static_cast<T>(c.lookahead_alpha);
+    for_elements(s.count, [&](int64_t i) { p[i] = slow[i] = slow[i] + alpha * (p[i] - slow[i]); });
+  }
+  if (c.ema_decay == 0) return;
+  T* const ema = ema_.as_mutable<T>() + s.begin;
+  const T keep = static_cast<T>(c.ema_decay), rest = 1 - keep;
+  for_elements(s.count, [&](int64_t i) { ema[i] = keep * ema[i] + rest * p[i]; });
 }
 
 template class Optimizer<float>;

@@ -9,9 +9,11 @@
 // path); what "step t" counts are applied steps. T is float, or double for checks.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "backend/cpu/quantised.h"
+#include "backend/cpu/tensor_update.h"
 #include "backend/cpu/update_loops.h"
 #include "backend/update.h"
 #include "base/host_tensor.h"
@@ -19,8 +21,9 @@
 namespace amp {
 
 struct GradStats {
-  bool found_inf = false;  // some gradient element is infinite or NaN
-  double norm = 0;         // of the unscaled gradients, before clipping; inf or NaN when found_inf
+  bool found_inf = false;             // some gradient element is infinite or NaN
+  double norm = 0;                    // of the unscaled gradients, before clipping; inf or NaN when found_inf
+  std::vector<double> group_norms{};  // of each clipping group, where there are several
 };
 
 template <class T>
@@ -43,6 +46,7 @@ class Optimizer {
   void restore(T* params) const;
   // Unit by unit, where the settings ask for it: centralized, then clipped by the norm of the unit's weights.
   void shape_gradients(const T* params, T* grads, double scale) const;
+  bool shapes_gradients() const;
   // A new estimate of the Hessian's diagonal: in each kernel of a convolution its magnitude's mean, where the rule asks
   // for it.
   void average_curvature(T* curvature) const;
@@ -52,7 +56,7 @@ class Optimizer {
   double (&facts())[kRuleFacts] { return facts_; }  // of the last step
   T* moment(DeviceUpdate::Moment which);            // null when it is not kept
   int64_t elements() const { return elements_; }
-  std::vector<std::pair<std::string, HostTensor*>> quantised();  // moments in 8 bits, by name
+  std::vector<std::pair<std::string, HostTensor*>> own_state();  // not laid out like the parameters
 
  private:
   struct Shard {
@@ -62,18 +66,25 @@ class Optimizer {
   T inverse(double scale) const;
   kernel::ShardSpans<T> spans_of(const Shard& s, T* params, const T* grads, const T* curvature);
   GradStats look(const T* grads, double scale, bool inf_norm) const;
+  double clip_bound(const UpdateSpan& s) const { return s.clip_group > 0 ? s.max_grad_norm : config_.max_grad_norm; }
+  kernel::GradTransform<T> transform_of(const UpdateSpan& s, const GradStats& stats, double scale) const;
+  void move_shards(T* params, const T* grads, double scale, const GradStats& stats, double lr, const T* curvature);
+  void move_tensors(T* params, const T* grads, double scale, const GradStats& stats, double lr);
+  void follow(const UpdateSpan& s, T* params);  // Lookahead and average of a tensor that has moved as a whole
   void move_shard(const Shard& s, const RuleStep& step, kernel::ShardSpans<T> spans,
                   const kernel::GradTransform<T>& transform);
-  RuleStep step_of(const Shard& s, const RuleStep& step, double lr) const;  // with the span's rate and decay
+  RuleStep step_of(size_t span, const RuleStep& step, double lr) const;  // with the span's rate and decay
   // The norms of each span that the rule needs, added up in the order of its shards; empty when it needs none.
-  std::vector<RuleTerms<double>> measure(T* params, const T* grads, const kernel::GradTransform<T>& transform,
+  std::vector<RuleTerms<double>> measure(T* params, const T* grads, double scale, const GradStats& stats,
                                          const RuleStep& step, double lr);
 
   OptimizerConfig config_;
   std::vector<UpdateSpan> spans_;
   int64_t elements_;
   std::vector<Shard> shards_;
-  std::vector<QuantisedMoment> quantised_;    // in the place of m_ and v_
+  std::vector<QuantisedMoment> quantised_;  // in the place of m_ and v_
+  std::optional<TensorUpdate<T>> tensors_;  // of a rule of whole tensors
+  int clip_groups_ = 1;
   HostTensor m_, v_, u_, ema_, slow_, kept_;  // empty when they are not kept; kept_: SAM's weights
   int64_t steps_ = 0;
   double facts_[kRuleFacts] = {};

@@ -64,8 +64,7 @@ class CpuUpdate final : public DeviceUpdate {
     GradStats stats = optimizer_.inspect(spec_.grads, scale, spec_.curvature);
     stats.found_inf |= !statistics_finite();  // an activation overflowed where no gradient shows it
     stats.found_inf |= std::exchange(state_.ascent_found_inf, 0) != 0;
-    if (spec_.optimizer.shapes_gradients() && !stats.found_inf)
-      optimizer_.shape_gradients(spec_.params, spec_.grads, scale);
+    if (optimizer_.shapes_gradients() && !stats.found_inf) optimizer_.shape_gradients(spec_.params, spec_.grads, scale);
     if (optimizer_.apply(spec_.params, spec_.grads, scale, stats, state_.lr, spec_.curvature)) {
       for (const UpdateSpec::Statistic& s : spec_.statistics)
         std::memcpy(s.committed, s.staged, static_cast<size_t>(s.count) * sizeof(float));
@@ -92,7 +91,7 @@ class CpuUpdate final : public DeviceUpdate {
     std::copy(std::begin(facts), std::end(facts), std::begin(state_.facts));
   }
   void set_lr_scale(double scale) override { state_.lr_scale = scale; }
-  std::vector<std::pair<std::string, HostTensor*>> quantised() override { return optimizer_.quantised(); }
+  std::vector<std::pair<std::string, HostTensor*>> own_state() override { return optimizer_.own_state(); }
   std::optional<Tensor> moment(Moment which) override {
     float* const p = optimizer_.moment(which);
     if (!p) return {};

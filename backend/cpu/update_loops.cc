@@ -72,13 +72,6 @@ ShardStats inspect(const T* g, int64_t n) {
 }
 
 namespace {
-template <class T>
-AMP_INLINE inline T transformed(const GradTransform<T>& a, T g) {
-  g = g * a.inv * a.clip;
-  g = g > a.limit ? a.limit : g;
-  return g < -a.limit ? -a.limit : g;
-}
-
 template <class Element, bool Ema, class T>
 void run(const ShardSpans<T>& s, const GradTransform<T>& a, const typename Element::template Scalars<T>& scalars) {
   simd([&]() AMP_INLINE {

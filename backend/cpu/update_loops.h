@@ -38,6 +38,13 @@ struct GradTransform {
   T ema_decay;
 };
 
+template <class T>
+AMP_INLINE inline T transformed(const GradTransform<T>& a, T g) {
+  g = g * a.inv * a.clip;
+  g = g > a.limit ? a.limit : g;
+  return g < -a.limit ? -a.limit : g;
+}
+
 // Moves a shard by a rule of backend/update_rules.h.
 template <class T>
 void move(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,

@@ -23,6 +23,17 @@ class Update final : public DeviceUpdate {
     if (spec.optimizer.quantised())
       fail(Exit::unsupported, "E_DEVICE_UPDATE", "--optim_bits 8 is computed on the CPU alone",
            "--optim_bits 32, or --device cpu");
+    if (spec.optimizer.whole())
+      fail(Exit::unsupported, "E_DEVICE_UPDATE",
+           cat("--optimizer ", spec.optimizer.rule, " is computed on the CPU alone"),
+           "another --optimizer, or --device cpu");
+    for (const UpdateSpan& s : spec.spans) {
+      if (s.clip_group > 0 || s.from_step > 0)
+        fail(Exit::unsupported, "E_DEVICE_UPDATE",
+             cat("--param_group with ", s.clip_group > 0 ? "max_grad_norm" : "unfreeze_step",
+                 " is computed on the CPU alone"),
+             "leave it out, or --device cpu");
+    }
     const int64_t bytes = spec.elements * 4;
     if (spec.optimizer.moments() > 0) m_ = d_.allocate(bytes);
     if (spec.optimizer.moments() > 1) v_ = d_.allocate(bytes);

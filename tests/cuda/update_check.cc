@@ -39,6 +39,7 @@ std::vector<UpdateSetting> update_settings() {
     if (name == "sgd" || name == "adam" || name == "adamw") continue;
     OptimizerConfig other;
     other.rule = name;
+    if (other.whole()) continue;  // the CPU's alone
     other.settings = rule_settings(name, {});
     other.weight_decay = 0.1;
     other.max_grad_norm = 1;

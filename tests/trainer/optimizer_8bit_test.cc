@@ -97,7 +97,7 @@ TEST_CASE("8-bit moments follow bitsandbytes") {
         CHECK(std::abs(p[static_cast<size_t>(chunk.offset) + i * every] - want[i]) < 2e-6f);
       }
     }
-    const auto parts = o.quantised();
+    const auto parts = o.own_state();
     REQUIRE(parts.size() == 3 * c.at("codes").size());
     for (size_t m = 0; m < c.at("codes").size(); ++m) {
       const auto want = c["codes"][m].get<std::vector<int>>();

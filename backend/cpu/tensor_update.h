@@ -1,0 +1,42 @@
+// The CPU's update by a rule of whole tensors (backend/tensor_rule.h), tensor by tensor; its state.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/cpu/update_loops.h"
+#include "backend/tensor_rule.h"
+#include "backend/update.h"
+#include "base/host_tensor.h"
+
+namespace amp {
+
+template <class T>
+class TensorUpdate {
+ public:
+  TensorUpdate(const OptimizerConfig& config, const std::vector<UpdateSpan>& spans);
+
+  // The gradient as the rule sees it, then the tensor. t: applied steps of this tensor, with this one.
+  void move(size_t span, const RuleStep& step, int64_t t, T* p, const T* grads,
+            const kernel::GradTransform<T>& transform);
+  // What a checkpoint keeps: a state of all tensors, one behind the other.
+  std::vector<std::pair<std::string, HostTensor*>> state();
+
+ private:
+  struct Kept {
+    std::string name;
+    HostTensor values;
+    std::vector<int64_t> begin;  // of a span
+  };
+  std::string rule_;
+  RuleSettings settings_;
+  std::vector<TensorShape> shapes_;
+  std::vector<Kept> kept_;
+  std::vector<T> gradient_, scratch_;
+};
+
+extern template class TensorUpdate<float>;
+extern template class TensorUpdate<double>;
+
+}  // namespace amp
