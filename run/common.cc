@@ -52,7 +52,7 @@ Imported open_model(const RunSpec& spec, Job job, const Log& log) {
     o.trainable = spec.trainable;
     o.batchnorm_train = steps && spec.batchnorm == "train";
     o.freeze_layers = spec.freeze_layers;
-    o.find_layers = job == Job::train && spec.layer_decay != 1;
+    o.find_layers = job == Job::train && (spec.layer_decay != 1 || spec.gradual_unfreezing > 0);
   }
   Imported m = import_model(spec.model, o);
   for (const std::string& note : m.notes) log.note(note);

@@ -7,6 +7,7 @@
 #include "backend/update_rules.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "run/lr_range.h"
 #include "run/settings.h"
 #include "run/values.h"
 
@@ -106,6 +107,11 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.schedule.total_steps = c.max_steps;
   c.schedule.epoch_steps = sampler.windows_per_epoch();
   c.schedule.warmup_steps = spec.warmup_steps;
+  if (spec.lr_range_test > 0) {
+    c.max_steps = spec.lr_range_test;
+    c.schedule = lr_range_schedule(c.max_steps, c.schedule.settings);
+    c.initial_eval = c.saves = false;
+  }
   if (Plateau::asked(c.schedule) && !data.val)
     fail(Exit::usage, "E_USAGE", "--lr_scheduler reduce_lr_on_plateau goes by evaluations, and there are none",
          "give --val FILE, or --val_split 0.1");

@@ -15,7 +15,8 @@ namespace amp {
 
 namespace {
 
-constexpr std::string_view kNumbers[] = {"lr", "lr_scale", "weight_decay"};
+constexpr std::string_view kNumbers[] = {"lr", "lr_scale", "weight_decay", "max_grad_norm", "unfreeze_step"};
+constexpr std::string_view kTruths[] = {"freeze", "adamw"};
 
 [[noreturn]] void refuse(const ParamGroup& row, const char* id, const std::string& fact, const std::string& hint) {
   fail(Exit::usage, id, cat("--param_group '", printable(row.glob), "': ", fact), hint);
@@ -28,6 +29,18 @@ double number(const ParamGroup& row, const std::string& key, const std::string& 
   return *x;
 }
 
+bool truth(const ParamGroup& row, const std::string& key, const std::string& text) {
+  const std::optional<bool> x = parse_bool(text);
+  if (!x) refuse(row, "E_FLAG_VALUE", cat(key, " is '", printable(text), "'"), "give true or false");
+  return *x;
+}
+
+int64_t steps(const ParamGroup& row, const std::string& key, const std::string& text) {
+  const double x = number(row, key, text);
+  if (x != std::floor(x) || x > 1e15) refuse(row, "E_FLAG_RANGE", cat(key, " is ", x), "give a whole number of steps");
+  return static_cast<int64_t>(x);
+}
+
 void put(ParamGroup& row, const std::string& key, const std::string& text) {
   if (key == "lr") {
     row.lr = number(row, key, text);
@@ -35,12 +48,17 @@ void put(ParamGroup& row, const std::string& key, const std::string& text) {
     row.lr_scale = number(row, key, text);
   } else if (key == "weight_decay") {
     row.weight_decay = number(row, key, text);
+  } else if (key == "max_grad_norm") {
+    row.max_grad_norm = number(row, key, text);
+  } else if (key == "unfreeze_step") {
+    row.unfreeze_step = steps(row, key, text);
   } else if (key == "freeze") {
-    row.freeze = parse_bool(text);
-    if (!row.freeze) refuse(row, "E_FLAG_VALUE", cat("freeze is '", printable(text), "'"), "give true or false");
+    row.freeze = truth(row, key, text);
+  } else if (key == "adamw") {
+    row.adamw = truth(row, key, text);
   } else {
     std::vector<std::string> known(std::begin(kNumbers), std::end(kNumbers));
-    known.emplace_back("freeze");
+    known.insert(known.end(), std::begin(kTruths), std::end(kTruths));
     const std::string near = nearest(key, known);
     refuse(row, "E_FLAG_VALUE", cat("there is no '", printable(key), "'"),
            cat(near.empty() ? "" : "did you mean '" + near + "'? ", "a group has: ", join(known, ", ")));
@@ -96,6 +114,7 @@ void scale_layers(ParamGroups& groups, const Values& values) {
   for (LayerDepths::Layer& l : groups.layers.layers) l.depth -= least;
   for (auto& [name, own] : groups.own) {
     own.depth -= least;
+    own.unfreeze_step = own.depth * groups.unfreezing;
     own.lr_factor = std::pow(groups.layer_decay, own.depth);
   }
 }
@@ -106,11 +125,30 @@ void scale_layers(ParamGroups& groups, const Values& values) {
     if (g.values[i].kind == SourceKind::parameter) names.push_back(printable(g.shown(static_cast<int>(i))));
   }
   fail(Exit::usage, "E_LAYER_DECAY",
-       cat("--layer_decay ", number_text(spec.layer_decay),
+       cat(spec.layer_decay != 1 ? "--layer_decay " + number_text(spec.layer_decay)
+                                 : cat("--gradual_unfreezing ", spec.gradual_unfreezing),
            ": no parameter is named after a numbered layer (encoder.layer.0, layers.0, h.0, blocks.0, ...); the model "
            "has ",
            join(names, ", "), names.size() == 6 ? ", ..." : ""),
-       "give rates by name: --param_group 'GLOB: lr_scale=0.5'");
+       "give them by name: --param_group 'GLOB: lr_scale=0.5', or unfreeze_step=100");
+}
+
+void refuse_rule_of_all_steps(const RunSpec& spec, const std::string& flag) {
+  OptimizerConfig c;
+  c.rule = update_rule_from_name(spec.optimizer);
+  c.settings = rule_settings(c.rule, {});
+  if (c.curved() || c.remembers())
+    fail(Exit::usage, "E_FLAG_VALUE", cat(flag, ": a step of --optimizer ", c.rule, " depends on all before it"),
+         "freeze parameters for good (--freeze), or another --optimizer");
+}
+
+// What the update rule has no way for.
+void check_rule(const ParamGroup& row, const RunSpec& spec) {
+  if (row.unfreeze_step.value_or(0) > 0)
+    refuse_rule_of_all_steps(spec, cat("--param_group '", printable(row.glob), "': unfreeze_step"));
+  if (row.adamw && spec.optimizer != "muon")
+    refuse(row, "E_FLAG_VALUE", cat("adamw: --optimizer ", spec.optimizer, " moves all parameters in one way"),
+           "--optimizer muon, or leave it out");
 }
 
 void apply_row(ParamGroups& groups, const ParamGroup& row, const RunSpec& spec, Values& values,
@@ -118,11 +156,18 @@ void apply_row(ParamGroups& groups, const ParamGroup& row, const RunSpec& spec, 
   if (row.lr && spec.lr == 0)
     refuse(row, "E_FLAG_VALUE", cat("lr=", number_text(*row.lr), " follows the schedule, and --lr is 0"),
            "give --lr the peak of the schedule");
+  check_rule(row, spec);
   for (const size_t i : masters) {
     ParamGroups::Own& own = groups.own[values[i].name];
     if (row.lr) own.lr_factor = *row.lr / spec.lr;
     if (row.lr_scale) own.lr_factor = *row.lr_scale;
     if (row.weight_decay) own.weight_decay = row.weight_decay;
+    if (row.max_grad_norm) {
+      own.clip_group = static_cast<int>(groups.members.size()) + 1;
+      own.max_grad_norm = *row.max_grad_norm;
+    }
+    if (row.unfreeze_step) own.unfreeze_step = *row.unfreeze_step;
+    if (row.adamw) own.adamw = *row.adamw;
     if (row.freeze.value_or(false)) frozen[i] = row.glob;
     if (!row.freeze.value_or(true)) frozen.erase(i);
   }
@@ -154,6 +199,9 @@ std::string text_of(const ParamGroup& row) {
   if (row.lr_scale) parts.push_back("lr x " + number_text(*row.lr_scale));
   if (row.weight_decay) parts.push_back("weight decay " + number_text(*row.weight_decay));
   if (row.freeze) parts.push_back(*row.freeze ? "frozen" : "not frozen");
+  if (row.max_grad_norm) parts.push_back("clipped to " + number_text(*row.max_grad_norm));
+  if (row.unfreeze_step) parts.push_back(cat("frozen for ", *row.unfreeze_step, " steps"));
+  if (row.adamw) parts.push_back(*row.adamw ? "by AdamW" : "not by AdamW");
   return join(parts, ", ");
 }
 
@@ -208,8 +256,11 @@ ParamGroups group_parameters(const RunSpec& spec, const LayerDepths& layers, Sou
   groups.rows = asked_groups(spec);
   groups.layer_decay = spec.layer_decay;
   groups.layers = layers;
-  if (spec.layer_decay != 1 && layers.layers.empty()) no_layers(spec, g);
-  if (spec.layer_decay != 1) scale_layers(groups, g.values);
+  groups.unfreezing = spec.gradual_unfreezing;
+  const bool by_layer = spec.layer_decay != 1 || spec.gradual_unfreezing > 0;
+  if (by_layer && layers.layers.empty()) no_layers(spec, g);
+  if (by_layer) scale_layers(groups, g.values);
+  if (spec.gradual_unfreezing > 0) refuse_rule_of_all_steps(spec, "--gradual_unfreezing");
   std::map<size_t, std::string> frozen;  // master -> the glob that froze it
   for (const ParamGroup& row : groups.rows) {
     std::set<size_t> masters;
@@ -238,11 +289,20 @@ void apply_groups(const ParamGroups& groups, FlatLayout& layout) {
     if (it == groups.own.end()) continue;
     c.lr_factor = it->second.lr_factor;
     if (it->second.weight_decay) c.weight_decay = it->second.weight_decay;
+    c.clip_group = it->second.clip_group;
+    c.max_grad_norm = it->second.max_grad_norm;
+    c.from_step = it->second.unfreeze_step;
+    c.elementwise = it->second.adamw;
   }
 }
 
 void tell_groups(const ParamGroups& groups, const RunSpec& spec, const FlatLayout& layout, const Log& log) {
   if (groups.layer_decay != 1) tell_layers(groups, layout, log);
+  if (groups.unfreezing > 0) {
+    int64_t last = 0;
+    for (const auto& [name, own] : groups.own) last = std::max(last, own.unfreeze_step);
+    log.info(cat("gradual unfreezing: a layer every ", groups.unfreezing, " steps, all from step ", last));
+  }
   for (size_t i = 0; i < groups.rows.size(); ++i) {
     const ParamGroup& row = groups.rows[i];
     const Count n = count_members(groups.members[i], layout);
@@ -268,11 +328,15 @@ std::string groups_json(const ParamGroups& groups, const FlatLayout& layout) {
   for (size_t i = 0; i < groups.rows.size(); ++i) {
     const ParamGroup& row = groups.rows[i];
     json j = {{"params", row.glob}};
-    for (const auto& [name, value] :
-         {std::pair{"lr", row.lr}, {"lr_scale", row.lr_scale}, {"weight_decay", row.weight_decay}}) {
+    for (const auto& [name, value] : {std::pair{"lr", row.lr},
+                                      {"lr_scale", row.lr_scale},
+                                      {"weight_decay", row.weight_decay},
+                                      {"max_grad_norm", row.max_grad_norm}}) {
       if (value) j[name] = *value;
     }
     if (row.freeze) j["freeze"] = *row.freeze;
+    if (row.unfreeze_step) j["unfreeze_step"] = *row.unfreeze_step;
+    if (row.adamw) j["adamw"] = *row.adamw;
     out["param_group"].push_back(counted(std::move(j), count_members(groups.members[i], layout)));
   }
   if (groups.layer_decay != 1) {

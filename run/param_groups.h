@@ -21,6 +21,9 @@ struct ParamGroup {
   std::optional<double> lr_scale;  // times the schedule's
   std::optional<double> weight_decay;
   std::optional<bool> freeze;
+  std::optional<double> max_grad_norm;   // of the row's own gradients
+  std::optional<int64_t> unfreeze_step;  // applied steps before which they stay as they are
+  std::optional<bool> adamw;             // under a rule of matrices
 };
 // Usage errors E_FLAG_VALUE, E_FLAG_RANGE for what does not read as one.
 std::vector<ParamGroup> asked_groups(const RunSpec& spec);
@@ -29,11 +32,16 @@ struct ParamGroups {
   struct Own {  // what a parameter has in the place of the run's
     double lr_factor = 1;
     std::optional<double> weight_decay;
-    int depth = 0;  // below the head
+    int depth = 0;       // below the head
+    int clip_group = 0;  // the row's number, from 1; 0: with all others
+    double max_grad_norm = 0;
+    int64_t unfreeze_step = 0;
+    bool adamw = false;
   };
   std::vector<ParamGroup> rows;
   std::vector<std::set<std::string>> members;  // of each row, by the name of their chunk
   double layer_decay = 1;
+  int64_t unfreezing = 0;  // applied steps from one layer to the next
   LayerDepths layers;
   std::map<std::string, Own> own;  // by the name of a chunk
 };

@@ -118,8 +118,9 @@ struct RunSpec {
   double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
   double weight_decay = 0;
   Text decay_exclude = "auto";
-  Texts param_group;       // "GLOB: lr=1e-5, weight_decay=0": docs/optimizers.md
-  double layer_decay = 1;  // 1: none
+  Texts param_group;               // "GLOB: lr=1e-5, weight_decay=0": docs/optimizers.md
+  double layer_decay = 1;          // 1: none
+  int64_t gradual_unfreezing = 0;  // applied steps from one layer to the next; 0: none
   double max_grad_norm = 1;
   Text clip_mode = "norm";
   double ema_decay = 0;
@@ -135,6 +136,7 @@ struct RunSpec {
   Text lr_scheduler = "linear";
   Text lr_scheduler_kwargs;  // "key=value,..."
   double warmup_steps = 0;
+  int64_t lr_range_test = 0;  // steps; 0: train
 
   // Evaluation and gates
   int64_t eval_batch_size = 0;  // 0: batch_size

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "run/device.h"
 #include "run/export_record.h"
@@ -77,8 +78,10 @@ void begin(Training& t) {
 bool run_steps(Training& t) {
   PreparedRun& run = t.run;
   const StopSignals stop(run.host.stop_signals);
-  t.trainer = with_advice(
-      t, [&] { return std::make_unique<Trainer>(*t.session, *run.data.train, run.data.val.get(), stop, run.config); });
+  t.trainer = with_advice(t, [&] {
+    return std::make_unique<Trainer>(*t.session, *run.data.train, t.report.lr_range ? nullptr : run.data.val.get(),
+                                     stop, run.config);
+  });
   if (run.folder->checkpoint()) t.trainer->resume(*run.folder->checkpoint());
   run.folder->forget_checkpoint();
   t.report.result = with_advice(t, [&] { return t.trainer->run(); });
@@ -151,20 +154,40 @@ void finish(Training& t) {
   report.model = run.spec.output_dir + "/model.onnx";
 }
 
+// The curve and what it says of the rate; the weights that it left behind are worth nothing.
+void finish_range(Training& t) {
+  PreparedRun& run = t.run;
+  t.trainer.reset();
+  const std::string staged = run.folder->finish_path();
+  FileWriter curve(t.work() + "/" + kLrRangeFile);
+  curve.write(t.report.lr_range->json());
+  curve.commit();
+  write_report(t, staged, true);
+  run.folder->publish();
+  write_report_page(run.spec.output_dir);
+  t.report.page = run.spec.output_dir + "/" + kReportFile;
+}
+
 }  // namespace
 
 TrainReport train(PreparedRun& run) {
   check(run.aim == Aim::train && run.folder, "train() of a run that was prepared for something else");
   Training t{run, session_options(run.spec, Job::train, run.plan, run.host.log), nullptr, nullptr, {}};
-  run.config.on_step = [&t](const StepResult&) {
+  if (run.spec.lr_range_test > 0) {
+    t.report.lr_range.emplace(run.spec.lr_range_test);
+    run.config.enough = [&t] { return t.report.lr_range->over(); };
+  }
+  run.config.on_step = [&t](const StepResult& s) {
     if (!t.report.facts.first_step_seconds) t.report.facts.first_step_seconds = process_seconds();
+    if (t.report.lr_range && !s.skipped()) t.report.lr_range->see(s.lr, s.loss);
   };
   begin(t);
   if (run_steps(t)) {
     if (t.report.saved) ImmediateStop::durable();
-    finish(t);
+    t.report.lr_range ? finish_range(t) : finish(t);
   }
   run.config.on_step = nullptr;
+  run.config.enough = nullptr;
   return std::move(t.report);
 }
 

@@ -1,8 +1,10 @@
 // Training: from a prepared run to its folder with model.onnx, logs, checkpoints and run.json.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "run/lr_range.h"
 #include "run/prepare.h"
 #include "run/report.h"
 
@@ -13,6 +15,7 @@ struct TrainReport {
   RunFacts facts;
   std::string model;                    // the exported file; empty when it was stopped before
   std::string page;                     // report.html
+  std::optional<LrRange> lr_range;      // of --lr_range_test: nothing was exported
   bool stopped = false, saved = false;  // by a signal or --max_minutes; a checkpoint holds all that was done
   int signal = 0;                       // 0: none, --max_minutes were over
   std::string signal_name;

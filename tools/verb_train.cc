@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/number_text.h"
 #include "base/sysinfo.h"
 #include "base/text.h"
 #include "run/check_data.h"
@@ -32,6 +33,20 @@ void print_summary(const TrainReport& report, const std::string& val) {
             << "peak memory: " << (peak_rss_bytes() >> 20) << " MiB\n"
             << "model: " << report.model << '\n'
             << "report: " << report.page << '\n';
+}
+
+void print_range(const LrRange& range, const std::string& folder) {
+  const LrRange::Rates r = range.rates();
+  std::cout << "learning-rate range test: " << range.seen() << " steps"
+            << (range.over() ? ", until the loss diverged" : "") << '\n';
+  if (r.valley > 0) {
+    std::cout << "--lr " << number_text(r.valley) << " two thirds down the longest descent of the loss, "
+              << number_text(r.steep) << " where it falls fastest, " << number_text(r.minimum)
+              << " a tenth of the rate of the lowest loss\n";
+  } else {
+    std::cout << "too few losses for a suggestion: a larger --lr_range_test, or another min_lr, max_lr\n";
+  }
+  std::cout << "curve: " << folder << "/" << kLrRangeFile << '\n';
 }
 
 int dry_run(const RunSpec& spec, const Console& console) {
@@ -69,6 +84,10 @@ int run_train(const cli::Options& opts, const Console& console) {
     if (report.saved) std::cerr << "stopped by " << report.signal_name << " after step " << report.result.steps << '\n';
     say_stopped(report.signal, report.saved);
     return stopped_exit(report.signal, report.saved);
+  }
+  if (report.lr_range) {
+    print_range(*report.lr_range, spec.output_dir);
+    return 0;
   }
   print_summary(report, spec.val.empty() ? "the share held out" : spec.val);
   check_gates(spec.require, report.result.last ? &*report.result.last : nullptr, "model.onnx was written all the same");

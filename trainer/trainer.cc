@@ -164,6 +164,10 @@ TrainResult Trainer::run() {
     bool asked_to_stop = stop_.requested() || out_of_time();
     // Whoever looks at the weights waits for all steps that were asked for.
     take_steps(eval_due || save_due || asked_to_stop, result, clock, log);
+    if (config_.enough && config_.enough()) {
+      take_steps(true, result, clock, log);
+      break;
+    }
     bool better = false;
     if (eval_due) {
       const double before = now();
@@ -297,7 +301,7 @@ void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
 }
 
 void Trainer::save(const SamplerState& next) {
-  if (saved_step_ == step_) return;
+  if (saved_step_ == step_ || !config_.saves) return;
   const HostTensor elsewhere = evaluated(), params = elsewhere ? elsewhere : session_.host_params();
   const std::string broken = first_nonfinite(session_.layout(), params.as<float>());
   if (!broken.empty())

@@ -47,6 +47,8 @@ struct TrainerConfig {
   std::function<void(const ProgressState&)> on_progress;  // the same for people; once more at the end
   Log log;
   bool initial_eval = true;
+  bool saves = true;             // checkpoints
+  std::function<bool()> enough;  // asked after each step: stops here
 };
 
 struct TrainResult {

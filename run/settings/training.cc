@@ -43,7 +43,8 @@ std::vector<Setting> optimizer_settings() {
           .one_of({"auto", "none"})
           .read_by(kTrain),
       setting("param_group", &RunSpec::param_group,
-              "Parameters with a lr, lr_scale, weight_decay of their own, or freeze=true (repeatable; later ones win).")
+              "Parameters with a lr, lr_scale, weight_decay ... of their own: docs/optimizers.md (repeatable; later "
+              "ones win).")
           .shown_as("GLOB: KEY=VALUE,...")
           .as_json()
           .read_by(kTrain),
@@ -53,6 +54,10 @@ std::vector<Setting> optimizer_settings() {
           .at_most(1)
           .read_by(kTrain)
           .also({"layerwise_lr_decay"}),
+      setting("gradual_unfreezing", &RunSpec::gradual_unfreezing,
+              "Layers stay as they are at first: another one trains every N applied steps, down from the head; 0: all.")
+          .at_least(0)
+          .read_by(kTrain),
       setting("max_grad_norm", &RunSpec::max_grad_norm, "Clip gradients to this (after unscaling); 0: no clipping.")
           .at_least(0)
           .read_by(kTrain)
@@ -132,6 +137,10 @@ std::vector<Setting> schedule_settings() {
           .at_least(0)
           .read_by(kTrain)
           .also({OtherName::fraction_of_one("warmup_ratio"), OtherName::fraction_of_one("warmup_proportion")}),
+      setting("lr_range_test", &RunSpec::lr_range_test,
+              "Look for a learning rate and stop: N steps whose rate rises from 1e-7 to 10; 0: train.")
+          .at_least(0)
+          .read_by(kTrain),
   };
 }
 

@@ -79,6 +79,20 @@ constexpr Case kCases[] = {
        s.clip_mode = "agc";
        s.max_grad_norm = 0.1;
      }},
+    {"muon", [](RunSpec& s) { s.optimizer = "muon"; }},
+    {"adafactor, averaged, EMA, Lookahead in fp16",
+     [](RunSpec& s) {
+       s.optimizer = "adafactor";
+       s.optim_args = "beta1=0.5";
+       s.lookahead = 3;
+       s.ema_decay = 0.9;
+       s.use_fp16 = true;
+       s.inject_overflow = "2";
+     }},
+    {"adamw, tensors that wait, a clipping norm of their own",
+     [](RunSpec& s) {
+       s.param_group = {"0.*: unfreeze_step=2", "3.*: unfreeze_step=5", "11.*: max_grad_norm=0.1"};
+     }},
     {"schedule_free_adamw", [](RunSpec& s) { s.optimizer = "schedule_free_adamw"; }},
 };
 

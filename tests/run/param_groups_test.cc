@@ -39,6 +39,21 @@ RunSpec lenet(const TempDir& f, const std::string& run) {
   return spec;
 }
 
+// An encoder of two layers that gets a head.
+RunSpec minilm(const TempDir& f) {
+  RunSpec spec;
+  spec.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
+  std::ofstream(f / "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\n";
+  std::ofstream(f / "train.csv") << "text,label\ngood,fine\nbad,poor\ngood good,fine\nbad bad,poor\n";
+  spec.train = f / "train.csv";
+  spec.vocab = f / "vocab.txt";
+  spec.text_columns = {"text"};
+  spec.output_dir = f / "run";
+  spec.device = "cpu";
+  spec.max_steps = 1;
+  return spec;
+}
+
 using Weights = std::map<std::string, std::vector<double>>;
 
 Weights weights(const std::string& model) {
@@ -139,16 +154,7 @@ TEST_CASE("a resumed run has the groups it began with", "[groups]") {
 
 TEST_CASE("layer decay of an encoder with a new head and adapters", "[groups]") {
   const TempDir f;
-  RunSpec spec;
-  spec.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
-  std::ofstream(f / "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\n";
-  std::ofstream(f / "train.csv") << "text,label\ngood,fine\nbad,poor\ngood good,fine\nbad bad,poor\n";
-  spec.train = f / "train.csv";
-  spec.vocab = f / "vocab.txt";
-  spec.text_columns = {"text"};
-  spec.output_dir = f / "run";
-  spec.device = "cpu";
-  spec.max_steps = 1;
+  RunSpec spec = minilm(f);
   spec.layer_decay = 0.5;
   const auto factor = [](const ParamGroups& groups, const std::string& name) {
     INFO(name);
@@ -182,6 +188,50 @@ TEST_CASE("layer decay of an encoder with a new head and adapters", "[groups]") 
   CHECK(record["groups"]["layer_decay"][1].at("layer") == "bert.encoder.layer.1");
 }
 
+TEST_CASE("a group that waits stays as it is, and its gradient counts for nothing", "[groups]") {
+  const TempDir f;
+  RunSpec spec = lenet(f, "waits");
+  spec.max_grad_norm = 0.1;
+  spec.max_steps = 3;
+  spec.param_group = {"0.*: unfreeze_step=2", "7.*: unfreeze_step=3"};
+  const Weights start = weights(spec.model), waiting = trained(spec);
+  CHECK(waiting.at("7.weight") == start.at("7.weight"));
+  CHECK(waiting.at("0.weight") != start.at("0.weight"));
+  spec.output_dir = f / "frozen";
+  spec.param_group = {"0.*: freeze=true", "7.*: freeze=true"};
+  spec.max_steps = 2;
+  const Weights frozen = trained(spec);
+  spec.output_dir = f / "waits for two";
+  spec.param_group = {"0.*: unfreeze_step=2", "7.*: unfreeze_step=3"};
+  CHECK(trained(spec) == frozen);
+}
+
+TEST_CASE("gradual unfreezing goes down from the head, a layer at a time", "[groups]") {
+  const TempDir f;
+  RunSpec spec = minilm(f);
+  spec.gradual_unfreezing = 10;
+  spec.param_group = {"bert.encoder.layer.0.attention.*: unfreeze_step=3"};
+  const ParamGroups groups = groups_of(spec);
+  const auto from = [&](const std::string& name) { return groups.own.at(name).unfreeze_step; };
+  CHECK(from("bert.embeddings.LayerNorm.bias") == 30);
+  CHECK(from("bert.encoder.layer.0.output.dense.bias") == 20);
+  CHECK(from("bert.encoder.layer.0.attention.self.query.bias") == 3);
+  CHECK(from("onnx::MatMul_433") == 10);
+  CHECK(groups.own.at("bert.embeddings.LayerNorm.bias").lr_factor == 1);
+  CHECK(std::count_if(groups.own.begin(), groups.own.end(),
+                      [](const auto& g) { return g.second.unfreeze_step == 0; }) == 2);
+  std::string line;
+  Host host;
+  host.log = Log([&](Level, const std::string& text) {
+    if (text.starts_with("gradual unfreezing")) line = text;
+  });
+  train(*prepare(spec, host));
+  CHECK(line == "gradual unfreezing: a layer every 10 steps, all from step 30");
+  RunSpec plain = lenet(f, "none");
+  plain.gradual_unfreezing = 10;
+  CHECK_THAT(error_of([&] { prepare(plain); }).fact(), ContainsSubstring("--gradual_unfreezing 10"));
+}
+
 TEST_CASE("rows that cannot be meant are usage errors", "[groups]") {
   const TempDir f;
   RunSpec spec = lenet(f, "run");
@@ -196,7 +246,13 @@ TEST_CASE("rows that cannot be meant are usage errors", "[groups]") {
   refused("7.weigth: lr=0.1", "E_GLOB", "did you mean '7.weight'?");
   refused("11.weight.query*: lr=0.1", "E_GLOB", "nearest: 11.weight");
   refused("*: lrs=0.1", "E_FLAG_VALUE", "did you mean 'lr'?");
-  refused("*: momentum=0.1", "E_FLAG_VALUE", "a group has: lr, lr_scale, weight_decay, freeze");
+  refused("*: momentum=0.1", "E_FLAG_VALUE",
+          "a group has: lr, lr_scale, weight_decay, max_grad_norm, unfreeze_step, freeze, adamw");
+  refused("*: unfreeze_step=1.5", "E_FLAG_RANGE", "give a whole number of steps");
+  refused("*: adamw=true", "E_FLAG_VALUE", "--optimizer sgd moves all parameters in one way");
+  spec.optimizer = "schedule_free_adamw";
+  refused("*: unfreeze_step=3", "E_FLAG_VALUE", "a step of --optimizer schedule_free_adamw depends on all before it");
+  spec.optimizer = "sgd";
   refused("*: lr=-1", "E_FLAG_RANGE", "give a number >= 0");
   refused("*: weight_decay=inf", "E_FLAG_RANGE", "weight_decay is inf");
   refused("*: lr=fast", "E_FLAG_VALUE", "lr is 'fast'");
