@@ -134,6 +134,43 @@ TEST_CASE("the bits of rules of whole tensors do not depend on the thread count,
   omp_set_num_threads(omp_get_num_procs());
 }
 
+TEST_CASE("Lookahead and EMA follow a rule of whole tensors") {
+  FlatLayout layout;
+  layout.add("a", {60, 40});
+  layout.add("b", {7});
+  const auto size = static_cast<size_t>(layout.size());
+  OptimizerConfig config, around;
+  config.rule = around.rule = "muon";
+  config.settings = around.settings = rule_settings("muon", {});
+  around.ema_decay = 0.9;
+  around.lookahead = 3;
+  around.lookahead_alpha = 0.25;
+  std::mt19937 r(5);
+  std::normal_distribution<double> n;
+  std::vector<double> p(size), g(size);
+  for (const Chunk& c : layout.chunks()) {
+    for (int64_t i = 0; i < c.numel; ++i) p[static_cast<size_t>(c.offset + i)] = n(r);
+  }
+  std::vector<double> q = p, slow = p, average = p;
+  LaidOut<double> plain(config, layout, p.data()), wrapped(around, layout, q.data());
+  for (int step = 1; step <= 7; ++step) {
+    for (double& x : g) x = n(r);
+    const GradStats s = plain.inspect(g.data(), 1);
+    REQUIRE(plain.apply(p.data(), g.data(), 1, s, 0.05));
+    REQUIRE(wrapped.apply(q.data(), g.data(), 1, s, 0.05));
+    for (size_t i = 0; i < size; ++i) {
+      if (step % 3 == 0) p[i] = slow[i] = slow[i] + 0.25 * (p[i] - slow[i]);
+      average[i] = 0.9 * average[i] + 0.1 * p[i];
+    }
+  }
+  for (const Chunk& c : layout.chunks()) {
+    for (auto i = static_cast<size_t>(c.offset); i < static_cast<size_t>(c.offset + c.numel); ++i) {
+      REQUIRE(q[i] == Catch::Approx(p[i]).epsilon(1e-12).margin(1e-12));
+      REQUIRE(wrapped.ema()[i] == Catch::Approx(average[i]).epsilon(1e-12).margin(1e-12));
+    }
+  }
+}
+
 TEST_CASE("Adafactor keeps a row and a column of a matrix, and Muon one moment") {
   FlatLayout layout;
   layout.add("w", {1000, 400});
