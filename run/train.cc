@@ -1,6 +1,7 @@
 #include "run/train.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -179,7 +180,8 @@ TrainReport train(PreparedRun& run) {
   }
   run.config.on_step = [&t](const StepResult& s) {
     if (!t.report.facts.first_step_seconds) t.report.facts.first_step_seconds = process_seconds();
-    if (t.report.lr_range && !s.skipped()) t.report.lr_range->see(s.lr, s.loss);
+    // A loss that is no number skips its step, and is the end; what the loss scale skips says nothing.
+    if (t.report.lr_range && !(s.skipped() && std::isfinite(s.loss))) t.report.lr_range->see(s.lr, s.loss);
   };
   begin(t);
   if (run_steps(t)) {
