@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the system packages and builds the pinned third-party libraries once, into a cache
 # keyed by version and compiler. Prints the install prefix as its last line.
-#   --tests            also what ./test.sh needs beyond the program: clang-format
+#   --tests            also what ./test.sh needs beyond the program: clang-format, OpenMPI
 #   --sanitize         and clang with its sanitizers
 #   --ci               and clang-tidy
 #   ONNX_AMP_DEPS      cache folder            (default ~/.cache/onnx-amp-finetune)
@@ -21,7 +21,7 @@ PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pi
 # let lambdas capture structured bindings.
 SANITIZE="clang-format-14 clang-16 libclang-rt-16-dev libomp-16-dev"
 case "${1:-}" in
-  --tests) PACKAGES="$PACKAGES clang-format-14" ;;
+  --tests) PACKAGES="$PACKAGES clang-format-14 libopenmpi-dev openmpi-bin" ;;
   --sanitize) PACKAGES="$PACKAGES $SANITIZE" ;;
   --ci) PACKAGES="$PACKAGES $SANITIZE clang-tidy-16" ;;
 esac

@@ -6,6 +6,8 @@ LoadedWindow load_window(const Dataset& dataset, const Window& window) {
   LoadedWindow w;
   w.at = window.at;
   w.next = window.next;
+  w.first = window.first;
+  w.all_rows = window.samples;
   w.last_of_epoch = window.last_of_epoch;
   for (const std::vector<int64_t>& samples : window.micro) {
     w.batches.push_back(dataset.training_batch(samples, window.at.epoch));

@@ -14,6 +14,8 @@ namespace amp {
 struct LoadedWindow {
   std::vector<Batch> batches;                     // a micro-batch each
   int64_t rows = 0, valid_items = 0, tokens = 0;  // of all of them
+  std::vector<int64_t> first;                     // Window's
+  int64_t all_rows = 0;                           // of all ranks
   SamplerState at, next;                          // a checkpoint after this window keeps `next`
   bool last_of_epoch = false;
 };

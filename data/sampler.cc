@@ -31,7 +31,9 @@ Sampler::Sampler(int64_t samples, std::span<const int32_t> lengths, const Sample
     if (value < 1) fail(Exit::usage, "E_OPTION", cat(name, " is ", value, ", it must be at least 1"));
   }
   check(lengths_.empty() || static_cast<int64_t>(lengths_.size()) == samples, "Sampler: one length a sample");
-  batches_ = (samples - 1) / options.batch_size + 1;
+  check(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks, "Sampler: no such rank");
+  options_.batch_size = options.global_batch();
+  batches_ = (samples - 1) / options_.batch_size + 1;
   if (lengths_.empty() && options_.order == Order::grouped) options_.order = Order::shuffled;
   if (lengths_.empty() && options_.order == Order::by_length) options_.order = Order::file;
 }
@@ -84,8 +86,13 @@ Window Sampler::next() {
   const int64_t first = state_.window * options_.accumulation;
   for (int64_t b = first; b < std::min(batches_, first + options_.accumulation); ++b) {
     const int64_t start = b * options_.batch_size;
-    const auto begin = cached_.begin() + start, end = cached_.begin() + std::min(samples_, start + options_.batch_size);
-    w.micro.emplace_back(begin, end);
+    const int64_t end = std::min(samples_, start + options_.batch_size), share = options_.batch_size / options_.ranks;
+    const int64_t from = std::min(end, start + options_.rank * share), to = std::min(end, from + share);
+    if (from < to) {
+      w.micro.emplace_back(cached_.begin() + from, cached_.begin() + to);
+      w.first.push_back(w.samples + from - start);
+    }
+    w.samples += end - start;
   }
   seek({state_.epoch, state_.window + 1});
   w.next = state_;

@@ -21,6 +21,10 @@ struct SamplerOptions {
   int64_t accumulation = 1;  // micro-batches in a window
   int64_t chunk_batches = 50;
   uint64_t seed = 42;
+  // Data parallel training: a micro-batch holds batch_size samples for each rank; which ones they are does not depend
+  // on how many ranks share it.
+  int64_t ranks = 1, rank = 0;
+  int64_t global_batch() const { return batch_size * ranks; }
 };
 
 // Where the next window begins; what a checkpoint keeps.
@@ -31,8 +35,12 @@ struct SamplerState {
 };
 
 struct Window {
-  std::vector<std::vector<int64_t>> micro;  // sample indices; the epoch's last batch may be short, its last window too
-  SamplerState at, next;                    // this window's place, and where to go on after it
+  // Sample indices; the epoch's last batch may be short, its last window too. Of several ranks, what this one gets: at
+  // an epoch's end that may be nothing.
+  std::vector<std::vector<int64_t>> micro;
+  std::vector<int64_t> first;  // of each micro-batch: how many samples of the window come before it, on all ranks
+  int64_t samples = 0;         // of all ranks
+  SamplerState at, next;       // this window's place, and where to go on after it
   bool last_of_epoch = false;
 };
 

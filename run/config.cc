@@ -96,6 +96,11 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.scale = scale_config(spec, plan);
   c.sampler = sampler_options(spec, data.text);
   if (data.train->size() == 1) c.sampler.batch_size = 1;  // a whole batch
+  c.sampler.ranks = spec.ranks;
+  if (data.train->size() < spec.ranks) {
+    fail(Exit::usage, "E_RANKS", cat(spec.ranks, " ranks share ", data.train->size(), " training samples"),
+         "a file of tensors may be cut into samples; otherwise take fewer ranks");
+  }
   const Sampler sampler(data.train->size(), data.train->lengths(), c.sampler);
   const double epochs = spec.epochs;
   c.max_steps = spec.max_steps >= 0
@@ -108,6 +113,8 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.schedule.epoch_steps = sampler.windows_per_epoch();
   c.schedule.warmup_steps = spec.warmup_steps;
   if (spec.lr_range_test > 0) {
+    if (spec.ranks > 1)
+      fail(Exit::usage, "E_RANKS", "--lr_range_test looks at the losses of one rank", "leave --ranks out");
     c.max_steps = spec.lr_range_test;
     c.schedule = lr_range_schedule(c.max_steps, c.schedule.settings);
     c.initial_eval = c.saves = false;

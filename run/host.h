@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "trainer/collective.h"
 #include "trainer/progress_state.h"
 
 namespace amp {
@@ -14,6 +15,8 @@ struct Host {
   std::function<void(const ProgressState&)> progress;  // after each step, and once when there are no more
   // Signals on which training ends after its step, with a checkpoint; the process's handlers are back afterwards.
   std::vector<int> stop_signals;
+  // Of a training run: what rank this process is. Only the first one has the run's folder.
+  Collective* ranks = &one_rank();
 };
 
 }  // namespace amp

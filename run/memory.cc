@@ -17,6 +17,8 @@ namespace {
 Tensors longest_batch(const TrainData& data, const TrainerConfig& config, int64_t size) {
   SamplerOptions first = config.sampler;
   first.batch_size = size;
+  first.ranks = 1;
+  first.rank = 0;
   first.order = data.text ? Order::by_length : Order::file;
   Sampler sampler(data.train->size(), data.train->lengths(), first);
   return to_tensors(load_window(*data.train, sampler.next()).batches.at(0), config.objective.teacher);

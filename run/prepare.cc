@@ -12,6 +12,7 @@
 #include "run/images.h"
 #include "run/losses.h"
 #include "run/model_metadata.h"
+#include "run/processes.h"
 #include "run/settings.h"
 #include "trainer/resumed_schedule.h"
 
@@ -163,7 +164,8 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   return out;
 }
 
-std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host, Aim aim) {
+std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim aim) {
+  const RunSpec spec = with_processes(given, host);
   set_threads(spec);
   asked_losses(spec);
   asked_groups(spec);
@@ -172,7 +174,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host, Aim 
   run->host = host;
   run->aim = aim;
   Imported model = open_model(spec, run->job(), host.log);
-  if (aim == Aim::train) {
+  if (aim == Aim::train && host.ranks->leads()) {
     OutputRequest request{spec.output_dir, spec.resume, spec.overwrite, {}};
     for (const auto& [name, path] : input_files(spec)) request.inputs.emplace_back("--" + name, path);
     run->folder.emplace(std::move(request), host.log);
@@ -185,7 +187,13 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host, Aim 
   const std::string work = run->folder ? run->folder->work() : spec.output_dir;
   run->plan = plan_of(*run, work);
   run->config = trainer_config(spec, run->plan, run->ready.objective, run->data);
-  if (run->folder && run->folder->checkpoint()) take_up(*run, *run->folder->checkpoint());
+  if (!host.ranks->alone()) {
+    run->config.ranks = host.ranks;
+    run->config.sampler.rank = host.ranks->rank();
+    share_start(*run);
+  }
+  const std::optional<Checkpoint>& from = run->folder ? run->folder->checkpoint() : run->checkpoint;
+  if (from) take_up(*run, *from);
   run->config.output_dir = work;
   run->config.log = host.log;
   run->config.on_progress = host.progress;
@@ -194,6 +202,8 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host, Aim 
 
 Tensors first_batch(PreparedRun& run) {
   SamplerOptions first = run.config.sampler;
+  first.ranks = 1;
+  first.rank = 0;
   first.order = run.data.text ? Order::by_length : Order::file;
   Sampler sampler(run.data.train->size(), run.data.train->lengths(), first);
   const LoadedWindow window = load_window(*run.data.train, sampler.next());

@@ -56,7 +56,8 @@ struct PreparedRun {
   DataFacts facts;
   ReadyModel ready;
   std::unique_ptr<OpenTeacher> teacher;
-  std::optional<OutputFolder> folder;        // Aim::train
+  std::optional<OutputFolder> folder;        // Aim::train, of the first rank
+  std::optional<Checkpoint> checkpoint;      // of other ranks: where the first one's folder goes on from
   std::shared_ptr<const Features> features;  // of a table, learnt
   TrainData data;
   PrecisionPlan plan;

@@ -155,6 +155,8 @@ std::map<std::string, std::string> resume_record(const RunSpec& spec) {
   for (const Setting& s : settings()) {
     if (has(s.jobs, Job::train) && s.resume == Resume::same) out[std::string(s.name)] = value_text(value_of(spec, s));
   }
+  // Who shares a micro-batch may change, as long as it is as large as before.
+  out["batch_size"] = cat(spec.batch_size * spec.ranks);
   for (const auto& [name, path] : input_files(spec)) {
     if (name == "model") {
       out[name] = model_sha256(path);

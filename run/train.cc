@@ -10,6 +10,7 @@
 #include "run/exported_metrics.h"
 #include "run/memory.h"
 #include "run/model_metadata.h"
+#include "run/replicas.h"
 #include "run/report_page.h"
 #include "run/require_trained.h"
 #include "run/weights.h"
@@ -79,13 +80,14 @@ void begin(Training& t) {
 bool run_steps(Training& t) {
   PreparedRun& run = t.run;
   const StopSignals stop(run.host.stop_signals);
-  t.trainer = with_advice(t, [&] {
-    return std::make_unique<Trainer>(*t.session, *run.data.train, t.report.lr_range ? nullptr : run.data.val.get(),
-                                     stop, run.config);
-  });
-  if (run.folder->checkpoint()) t.trainer->resume(*run.folder->checkpoint());
+  Replicas replicas(run, t.options, stop);
   run.folder->forget_checkpoint();
-  t.report.result = with_advice(t, [&] { return t.trainer->run(); });
+  t.report.result = with_advice(t, [&] {
+    return replicas.train(*t.session, [&](std::unique_ptr<Trainer> first) -> Trainer& {
+      t.trainer = std::move(first);
+      return *t.trainer;
+    });
+  });
   t.report.facts.device_memory = memory_of(*t.options.device);  // before the model is exported and checked
   t.report.saved = t.report.result.saved;
   if (!t.report.result.stopped && !stop.requested()) return true;
@@ -169,10 +171,22 @@ void finish_range(Training& t) {
   t.report.page = run.spec.output_dir + "/" + kReportFile;
 }
 
+// Of a process that is not the first one: that one has the folder, and tells.
+TrainReport follow(Training& t) {
+  const StopSignals stop(t.run.host.stop_signals);
+  TrainReport& report = t.report;
+  report.result = Replicas(t.run, t.options, stop).follow();
+  report.saved = report.result.saved;
+  report.stopped = report.result.stopped || stop.requested();
+  report.signal = stop.signal();
+  return std::move(report);
+}
+
 }  // namespace
 
 TrainReport train(PreparedRun& run) {
-  check(run.aim == Aim::train && run.folder, "train() of a run that was prepared for something else");
+  check(run.aim == Aim::train && (run.folder || !run.host.ranks->leads()),
+        "train() of a run that was prepared for something else");
   Training t{run, session_options(run.spec, Job::train, run.plan, run.host.log), nullptr, nullptr, {}};
   if (run.spec.lr_range_test > 0) {
     t.report.lr_range.emplace(run.spec.lr_range_test);
@@ -183,6 +197,7 @@ TrainReport train(PreparedRun& run) {
     // A loss that is no number skips its step, and is the end; what the loss scale skips says nothing.
     if (t.report.lr_range && !(s.skipped() && std::isfinite(s.loss))) t.report.lr_range->see(s.lr, s.loss);
   };
+  if (!run.host.ranks->leads()) return follow(t);
   begin(t);
   if (run_steps(t)) {
     if (t.report.saved) ImmediateStop::durable();

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "run/check_data.h"
 #include "run/memory.h"
+#include "run/process_ranks.h"
 #include "run/train.h"
 #include "tools/progress.h"
 #include "tools/spec_of.h"
@@ -78,8 +79,17 @@ int run_train(const cli::Options& opts, const Console& console) {
   const RunSpec spec = spec_of(opts);
   if (opts.flag("check_data")) return look_at_data(spec, console);
   if (opts.flag("dry_run")) return dry_run(spec, console);
-  const std::unique_ptr<PreparedRun> run = prepare(spec, console.host());
+  const Processes processes;
+  Host host = console.host();
+  host.ranks = &processes.ranks();
+  if (!host.ranks->leads()) {  // the first one speaks
+    host.log = {};
+    host.progress = nullptr;
+  }
+  const std::unique_ptr<PreparedRun> run = prepare(spec, host);
   const TrainReport report = train(*run);
+  processes.end();
+  if (!host.ranks->leads()) return report.stopped ? stopped_exit(report.signal, report.saved) : 0;
   if (report.stopped) {
     if (report.saved) std::cerr << "stopped by " << report.signal_name << " after step " << report.result.steps << '\n';
     say_stopped(report.signal, report.saved);

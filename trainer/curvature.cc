@@ -57,7 +57,7 @@ Curvature::Curvature(Session& session, const RuleSettings& settings)
   session_.need_curvature();
 }
 
-void Curvature::estimate(const Losses& losses, const std::vector<Tensors>& batches, const std::vector<int64_t>& rows,
+void Curvature::estimate(const Losses& losses, const std::vector<Tensors>& batches, const std::vector<int64_t>& before,
                          const std::vector<double>& seeds) {
   const std::vector<Chunk>& chunks = session_.layout().chunks();
   std::vector<HostTensor> direction(chunks.size());
@@ -68,12 +68,10 @@ void Curvature::estimate(const Losses& losses, const std::vector<Tensors>& batch
   }
   SeedsAlone terms(session_.device(), seeds);
   const bool accumulate = batches.size() > 1;
-  if (accumulate) session_.zero_curvature();
+  if (accumulate || batches.empty()) session_.zero_curvature();
   session_.stage_statistics();
-  int64_t row = 0;
   for (size_t m = 0; m < batches.size(); ++m) {
-    session_.state().samples_before = row;
-    row += rows[m];
+    session_.state().samples_before = before[m];
     session_.launch_diagonal(losses, batches[m], direction, terms, accumulate);
   }
 }

@@ -21,7 +21,7 @@ class Curvature {
   bool every_step() const { return interval_ == 1; }
   bool due(int64_t applied) const { return applied % interval_ == 0; }
   // Backward starts at seeds, by loss term. Leaves staged statistics in disorder.
-  void estimate(const Losses& losses, const std::vector<Tensors>& batches, const std::vector<int64_t>& rows,
+  void estimate(const Losses& losses, const std::vector<Tensors>& batches, const std::vector<int64_t>& before,
                 const std::vector<double>& seeds);
 
  private:

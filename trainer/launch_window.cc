@@ -5,16 +5,24 @@
 namespace amp {
 
 void launch_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
-                   const std::vector<int64_t>& rows, LossTerms& terms, const Instrumentation* look) {
+                   const std::vector<int64_t>& before, LossTerms& terms, const Instrumentation* look) {
   const bool accumulate = batches.size() > 1;
-  if (accumulate) session.zero_grads();
+  if (accumulate || batches.empty()) session.zero_grads();
   session.stage_statistics();
-  int64_t row = 0;
   for (size_t m = 0; m < batches.size(); ++m) {
-    session.state().samples_before = row;  // random nodes count samples, whatever the cut into micro-batches
-    row += rows[m];
+    session.state().samples_before = before[m];  // whatever the cut into micro-batches and ranks
     session.launch_micro(losses, batches[m], terms, accumulate, look);
   }
+}
+
+std::vector<int64_t> rows_before(const std::vector<int64_t>& rows) {
+  std::vector<int64_t> before;
+  int64_t row = 0;
+  for (const int64_t n : rows) {
+    before.push_back(row);
+    row += n;
+  }
+  return before;
 }
 
 std::vector<double> run_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
@@ -22,7 +30,7 @@ std::vector<double> run_window(Session& session, const Losses& losses, const std
   std::vector<int64_t> rows;
   for (const Tensors& batch : batches) rows.push_back(batch_rows(losses, batch));
   HostTerms terms(session.device(), seeds);
-  launch_window(session, losses, batches, rows, terms, look);
+  launch_window(session, losses, batches, rows_before(rows), terms, look);
   return terms.sums();
 }
 

@@ -9,9 +9,13 @@
 namespace amp {
 
 // Afterwards the gradient arena holds the gradients of the whole window, the staged statistics are where it leaves
-// them. rows: of each micro-batch, what random nodes count.
+// them; without micro-batches nothing was added to either. before: of each one, the rows of the window that come before
+// it, which is what random nodes count.
 void launch_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
-                   const std::vector<int64_t>& rows, LossTerms& terms, const Instrumentation* look = nullptr);
+                   const std::vector<int64_t>& before, LossTerms& terms, const Instrumentation* look = nullptr);
+
+// Of micro-batches that follow each other.
+std::vector<int64_t> rows_before(const std::vector<int64_t>& rows);
 
 // The same for whoever waits for it: backward starts at these seeds, the result is the sum of each loss term.
 std::vector<double> run_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,

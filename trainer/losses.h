@@ -84,8 +84,9 @@ class LossWindow {
   void count(const Tensors& batch);           // items of a micro-batch, before it runs
   void add(const std::vector<double>& sums);  // what Session returned for it
   std::vector<double> seeds(double scale) const;
-  double loss() const;   // 0 when nothing was counted; non-finite when a sum is
-  double items() const;  // of all terms
+  double loss() const;                                     // 0 when nothing was counted; non-finite when a sum is
+  double items() const;                                    // of all terms
+  std::vector<double>& items_by_term() { return items_; }  // for those who count with other ranks
 
  private:
   const Losses& losses_;

@@ -54,38 +54,68 @@ UpdateSpec describe_update(const Session& session, const OptimizerConfig& optimi
 }
 
 StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
-                       const LossScaleConfig& scale, const Losses& losses, int64_t max_steps)
-    : session_(session), optimizer_(optimizer), scaler_(scale), update_(in_phase("the optimizer's moments", [&] {
+                       const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks)
+    : session_(session),
+      ranks_(ranks),
+      optimizer_(optimizer),
+      scaler_(scale),
+      update_(in_phase("the optimizer's moments", [&] {
         if (optimizer.curved()) curvature_.emplace(session, optimizer.settings);
         return session.device().make_update(
             describe_update(session, optimizer, schedule, scale_rule(scale), losses, max_steps));
       })) {
   update_->set_state(scaler_.state(), 0);
+  if (ranks.alone()) return;
+  if (&session.device() != &cpu_device())
+    fail(Exit::unsupported, "E_RANKS", "several ranks train on the CPU alone so far", "use --device cpu, or one rank");
+  UpdateSpec spec;
+  session.describe(spec);
+  statistics_ = std::move(spec.statistics);
+}
+
+void StepEngine::reduce(void* elements) {
+  if (ranks_.alone()) return;
+  const auto n = static_cast<size_t>(session_.layout().trained_size());
+  ranks_.all_reduce(std::span(static_cast<float*>(elements), n), Reduction::sum);
+}
+
+// The mean of what each rank's samples moved them to, by their number: one that had none stands where it stood.
+void StepEngine::reduce_statistics(double share) {
+  for (const UpdateSpec::Statistic& s : statistics_) {
+    const std::span staged(const_cast<float*>(s.staged), static_cast<size_t>(s.count));
+    for (float& x : staged) x *= static_cast<float>(share);
+    ranks_.all_reduce(staged, Reduction::sum);
+  }
 }
 
 void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
   update_->begin(counted.seeds(1));
   session_.state().step = w.step;
+  const std::vector<int64_t> before = w.before.empty() ? rows_before(w.rows) : w.before;
   // On a device that reports late, only a rule with an interval waits for the number of steps that were applied.
   if (curvature_ && (curvature_->every_step() || curvature_->due(update_->state().applied))) {
-    curvature_->estimate(*w.losses, w.batches, w.rows, counted.seeds(1));
+    curvature_->estimate(*w.losses, w.batches, before, counted.seeds(1));
+    reduce(session_.curvature().data);
     update_->average_curvature();
   }
-  launch_window(session_, *w.losses, w.batches, w.rows, *update_);
+  launch_window(session_, *w.losses, w.batches, before, *update_);
+  reduce_statistics(w.share);
   if (session_.copies().size() != told_copies_) update_->set_copies(session_.copies().copies());
   told_copies_ = session_.copies().size();
-  if (optimizer_.sam_rho > 0) second_pass(w);
+  if (optimizer_.sam_rho > 0) second_pass(w, before);
   if (w.inject_overflow) session_.device().upload(session_.grads(), &kOverflow, sizeof kOverflow);
+  reduce(session_.grads());
   update_->apply();
   asked_.push_back({w.step, counted});
 }
 
 // SAM: the gradients where the weights are worst nearby; losses and running statistics stay those of the first pass.
-void StepEngine::second_pass(const StepInput& w) {
+void StepEngine::second_pass(const StepInput& w, const std::vector<int64_t>& before) {
+  reduce(session_.grads());
   session_.hold_statistics();
   update_->perturb();
   NoSums terms(*update_);
-  launch_window(session_, *w.losses, w.batches, w.rows, terms);
+  launch_window(session_, *w.losses, w.batches, before, terms);
   update_->restore();
   session_.release_statistics();
 }
@@ -97,7 +127,9 @@ std::optional<StepResult> StepEngine::take(bool wait) {
   asked_.pop_front();
   StepResult s;
   s.step = asked.step;
-  asked.loss.add(std::vector<double>(r->terms, r->terms + asked.loss.seeds(1).size()));
+  std::vector<double> sums(r->terms, r->terms + asked.loss.seeds(1).size());
+  ranks_.all_reduce(std::span(sums), Reduction::sum);
+  asked.loss.add(sums);
   s.loss = asked.loss.loss();
   s.grad_norm = r->norm;
   s.lr = r->lr;

@@ -12,6 +12,7 @@
 
 #include "backend/update.h"
 #include "precision/loss_scaler.h"
+#include "trainer/collective.h"
 #include "trainer/curvature.h"
 #include "trainer/losses.h"
 #include "trainer/schedule.h"
@@ -36,14 +37,21 @@ struct StepInput {
   std::vector<Tensors> batches;
   std::vector<int64_t> rows;     // of each: what random nodes count
   bool inject_overflow = false;  // for tests: the first gradient becomes infinite
+  // Of one of several ranks:
+  std::vector<int64_t> before =
+      {};            // rows of the window before each batch, on all ranks; empty: they follow each other
+  double share = 1;  // of the window's rows that are this rank's
 };
 
 class StepEngine {
  public:
-  // After session.prepare(). max_steps: at most so many steps will be applied.
+  // After session.prepare(). max_steps: at most so many steps will be applied. Of several ranks, on the CPU: gradients,
+  // running statistics and losses are those of all, so that every replica makes the same step. What is not finite on
+  // one rank is not finite in the sum: all skip together.
   StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
-             const LossScaleConfig& scale, const Losses& losses, int64_t max_steps);
+             const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks = one_rank());
 
+  // counted: items of all ranks.
   void submit(const StepInput& window, const LossWindow& counted);
   std::optional<StepResult> take(bool wait);  // the oldest step not yet taken
 
@@ -68,9 +76,13 @@ class StepEngine {
     LossWindow loss;
   };
 
-  void second_pass(const StepInput& window);
+  void second_pass(const StepInput& window, const std::vector<int64_t>& before);
+  void reduce(void* elements);  // laid out like the gradients
+  void reduce_statistics(double share);
 
   Session& session_;
+  Collective& ranks_;
+  std::vector<UpdateSpec::Statistic> statistics_;  // of several ranks
   OptimizerConfig optimizer_;
   std::optional<Curvature> curvature_;  // before the update, which is told of its arena
   LossScaler scaler_;                   // for its rules about what may be restored; the state is the device's

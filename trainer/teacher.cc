@@ -47,6 +47,7 @@ void Teacher::add_outputs(Tensors& batch) {
       fail(Exit::usage, "E_TEACHER", cat("the teacher takes an input '", printable(x.name), "' that the data has not"));
     feeds[x.name] = it->second;
   }
+  const std::lock_guard lock(mutex_);
   const Tensors out = session_.forward(values_, feeds);
   for (size_t i = 0; i < values_.size(); ++i)
     batch[teacher_name(students_[i])] = out.at(graph_.values[static_cast<size_t>(values_[i])].name);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,13 @@ class Teacher {
   void read(size_t output, int value) { values_.at(output) = value; }
   // The graph inputs that it needs.
   std::vector<int> inputs() const;
-  // Adds its outputs on the batch's inputs to the batch, each under teacher_name(output of the model).
+  // Adds its outputs on the batch's inputs to the batch, each under teacher_name(output of the model). Ranks that are
+  // threads take turns.
   void add_outputs(Tensors& batch);
 
  private:
   const SourceGraph& graph_;
+  std::mutex mutex_;
   Session session_;
   std::vector<std::string> students_, names_;
   std::vector<int> values_;

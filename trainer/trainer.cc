@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "trainer/first_nonfinite.h"
 #include "trainer/flat_views.h"
 #include "trainer/resumed_schedule.h"
+#include "trainer/shared_evaluation.h"
 
 namespace amp {
 
@@ -20,46 +20,40 @@ namespace {
 // A number that JSON has no word for was written as null.
 double number(const nlohmann::json& j) { return j.is_null() ? std::nan("") : j.get<double>(); }
 
-// A session's weights are those that the rule is evaluated at, as long as this lives.
-class EvaluatedWeights {
- public:
-  EvaluatedWeights(Session& session, HostTensor evaluated) : session_(session) {
-    if (!evaluated) return;
-    const HostTensor now = session.host_params();
-    kept_ = HostTensor::empty(now.dtype(), now.dims());
-    std::memcpy(kept_.mutable_data(), now.data(), static_cast<size_t>(now.bytes()));
-    session.set_params(evaluated);
-  }
-  EvaluatedWeights(const EvaluatedWeights&) = delete;
-  EvaluatedWeights& operator=(const EvaluatedWeights&) = delete;
-  ~EvaluatedWeights() {
-    if (kept_) session_.set_params(kept_);
-  }
-
- private:
-  Session& session_;
-  HostTensor kept_;
-};
-
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 }  // namespace
 
 Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, const StopSignals& stop,
                  TrainerConfig config)
     : session_(session),
+      ranks_(*config.ranks),
       train_(train),
       val_(val),
       stop_(stop),
       config_(std::move(config)),
-      engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.objective.losses, config_.max_steps),
+      engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.objective.losses, config_.max_steps,
+              ranks_),
       skips_(config_.scale, false),
       began_(now()) {
   if (Plateau::asked(config_.schedule)) plateau_.emplace(config_.schedule, lower_is_better(config_.best_metric));
 }
 
 std::optional<Metrics> Trainer::evaluate() const {
-  const EvaluatedWeights weights(session_, evaluated());
-  return evaluate_unless(stop_, session_, config_.objective, *val_, config_.eval_batch_size);
+  std::optional<Metrics> found;
+  if (ranks_.leads()) {
+    const EvaluatedWeights weights(session_, evaluated());
+    found = evaluate_unless(stop_, session_, config_.objective, *val_, config_.eval_batch_size);
+  }
+  if (!ranks_.alone()) share_metrics(ranks_, found);
+  return found;
+}
+
+bool Trainer::on_any(bool wish) {
+  if (ranks_.alone()) return wish;
+  double asked[] = {wish ? 1.0 : 0.0, session_.padding_guard().off() ? 1.0 : 0.0};
+  ranks_.all_reduce(std::span<double>(asked), Reduction::max);
+  if (asked[1] > 0) session_.padding_guard().turn_off();
+  return asked[0] > 0;
 }
 
 void Trainer::submit(LoadedWindow window) {
@@ -72,6 +66,11 @@ void Trainer::submit(LoadedWindow window) {
     w.rows.push_back(batch.rows * train_.rows_per_sample());
     loss.count(w.batches.back());
   }
+  for (const int64_t samples : window.first) w.before.push_back(samples * train_.rows_per_sample());
+  if (!ranks_.alone()) {
+    w.share = static_cast<double>(window.rows) / static_cast<double>(window.all_rows);
+    ranks_.all_reduce(std::span(loss.items_by_term()), Reduction::sum);
+  }
   w.inject_overflow = config_.inject_overflow && config_.inject_overflow(step_);
   if (loss.items() == 0 && !warned_empty_) {
     warned_empty_ = true;
@@ -83,10 +82,11 @@ void Trainer::submit(LoadedWindow window) {
 }
 
 // A step is over: the oldest of the pending ones.
-void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log) {
+void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock& clock,
+                           std::optional<MetricsLog>& log) {
   const LoadedWindow window = std::move(pending_.front());
   pending_.pop_front();
-  result.samples += window.rows;
+  result.samples += window.all_rows;
   result.tokens += window.tokens;
   result.applied = s.applied_steps;
   result.skipped += s.skipped();
@@ -101,10 +101,10 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   line.loss_scale = s.scale.used;
   line.grad_norm = s.grad_norm;
   line.skipped = s.skipped();
-  line.samples_per_s = static_cast<double>(window.rows) / dt;
+  line.samples_per_s = static_cast<double>(window.all_rows) / dt;
   line.tokens_per_s = static_cast<double>(window.tokens) / dt;
   line.memory = peak_rss_bytes();
-  log.write(line);
+  if (log) log->write(line);
   ProgressState p;
   p.step = s.step + 1;
   p.total = config_.max_steps;
@@ -123,7 +123,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
     diverged(s, window);
 }
 
-void Trainer::take_steps(bool all, TrainResult& result, Clock& clock, MetricsLog& log) {
+void Trainer::take_steps(bool all, TrainResult& result, Clock& clock, std::optional<MetricsLog>& log) {
   while (const std::optional<StepResult> s = engine_.take(all)) {
     on_step_done(*s, result, clock, log);
     clock.last = now();
@@ -138,7 +138,8 @@ TrainResult Trainer::run() {
     result.saved = saved_step_ >= 0;
     return result;
   }
-  MetricsLog log(config_.output_dir + "/metrics.jsonl", step_);
+  std::optional<MetricsLog> log;
+  if (ranks_.leads()) log.emplace(config_.output_dir + "/metrics.jsonl", step_);
   Sampler sampler(train_.size(), train_.lengths(), config_.sampler);
   sampler.seek(next_);
   per_epoch_ = sampler.windows_per_epoch();
@@ -161,7 +162,7 @@ TrainResult Trainer::run() {
       eval_due = val_ && (epoch_end || (config_.eval_steps > 0 && step_ % config_.eval_steps == 0));
     }
     const bool save_due = epoch_end || (config_.save_steps > 0 && step_ % config_.save_steps == 0);
-    bool asked_to_stop = stop_.requested() || out_of_time();
+    bool asked_to_stop = on_any(stop_.requested() || out_of_time());
     // Whoever looks at the weights waits for all steps that were asked for.
     take_steps(eval_due || save_due || asked_to_stop, result, clock, log);
     if (config_.enough && config_.enough()) {
@@ -178,12 +179,12 @@ TrainResult Trainer::run() {
       stop = out_of_patience();
     }
     if (save_due || stop || better) {
-      log.sync();
+      if (log) log->sync();
       save(next_);
       clock.last = now();
     }
     if (asked_to_stop) {
-      log.sync();
+      if (log) log->sync();
       save(next_);
       result.stopped = true;
       break;
@@ -266,7 +267,7 @@ bool Trainer::evaluate_now(TrainResult& result) {
     if (i < m.brief || name == config_.best_metric) text += cat(", ", name, " ", value);
   }
   line.add("samples", m.samples).add("best", better);
-  MetricsLog(config_.output_dir + "/eval.jsonl", step_).write_line(line.str());
+  if (ranks_.leads()) MetricsLog(config_.output_dir + "/eval.jsonl", step_).write_line(line.str());
   config_.log.info(text);
   watch_plateau(v);
   return better;
@@ -302,6 +303,10 @@ void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
 
 void Trainer::save(const SamplerState& next) {
   if (saved_step_ == step_ || !config_.saves) return;
+  if (!ranks_.leads()) {
+    saved_step_ = step_;
+    return;
+  }
   const HostTensor elsewhere = evaluated(), params = elsewhere ? elsewhere : session_.host_params();
   const std::string broken = first_nonfinite(session_.layout(), params.as<float>());
   if (!broken.empty())

@@ -14,6 +14,7 @@
 #include "data/loader.h"
 #include "precision/loss_scaler.h"
 #include "trainer/checkpoint.h"
+#include "trainer/collective.h"
 #include "trainer/evaluate.h"
 #include "trainer/metrics_log.h"
 #include "trainer/plateau.h"
@@ -27,6 +28,9 @@
 namespace amp {
 
 struct TrainerConfig {
+  // What rank this is; it outlives the trainer. Only the first one evaluates and writes; its checkpoint and its stop
+  // are everybody's.
+  Collective* ranks = &one_rank();
   Objective objective;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
@@ -81,8 +85,9 @@ class Trainer {
     double started = 0, evaluating = 0, last = 0;
   };
   void submit(LoadedWindow window);
-  void take_steps(bool all, TrainResult& result, Clock& clock, MetricsLog& log);  // all: waits for them
-  void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, MetricsLog& log);
+  void take_steps(bool all, TrainResult& result, Clock& clock, std::optional<MetricsLog>& log);  // all: waits for them
+  void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, std::optional<MetricsLog>& log);
+  bool on_any(bool wish);                   // of the ranks; where one of them gave up removing padding, all do
   std::optional<Metrics> evaluate() const;  // of the current weights on val; none: stopped before its end
   bool evaluate_now(TrainResult& result);   // true: the best so far
   void watch_plateau(double metric);
@@ -94,6 +99,7 @@ class Trainer {
   [[noreturn]] void diverged(const StepResult& last, const LoadedWindow& window);
 
   Session& session_;
+  Collective& ranks_;
   const Dataset& train_;
   const Dataset* val_;
   const StopSignals& stop_;

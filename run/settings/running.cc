@@ -103,6 +103,13 @@ std::vector<Setting> run_settings() {
           .read_by(kRun)
           .also({"num_threads"})
           .may_change(),
+      setting("ranks", &RunSpec::ranks,
+              "Data parallel training: N replicas in this process, each on --batch_size rows of every micro-batch "
+              "(docs/scaling.md).")
+          .at_least(1)
+          .at_most(1024)
+          .read_by(kTrain)
+          .may_change(),
       setting("max_graph_nodes", &RunSpec::max_graph_nodes,
               "Refuse models of more nodes, functions inlined and loops unrolled.")
           .at_least(1)

@@ -1,0 +1,16 @@
+# The plugin libonnx_amp_mpi.so, where MPI's headers are: ranks that mpirun or srun starts (trainer/ranks/mpi.h).
+set(ONNX_AMP_MPI AUTO CACHE STRING "build the MPI plugin: AUTO (where MPI is), ON, OFF")
+set(ONNX_AMP_HAS_MPI OFF CACHE INTERNAL "")
+if(NOT ONNX_AMP_MPI STREQUAL OFF AND NOT ONNX_AMP_SANITIZE)
+  find_package(MPI COMPONENTS C QUIET)  # the C interface is all that the plugin uses
+  if(MPI_C_FOUND)
+    set(ONNX_AMP_HAS_MPI ON CACHE INTERNAL "")
+    add_library(onnx_amp_mpi MODULE trainer/mpi/plugin.cc)
+    target_compile_definitions(onnx_amp_mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+    target_link_libraries(onnx_amp_mpi PRIVATE MPI::MPI_C)
+    set_target_properties(onnx_amp_mpi PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+    add_dependencies(onnx-amp-finetune onnx_amp_mpi)
+  elseif(ONNX_AMP_MPI STREQUAL ON)
+    message(FATAL_ERROR "ONNX_AMP_MPI=ON, but MPI was not found (libopenmpi-dev)")
+  endif()
+endif()

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Ranks that mpirun starts: the run of as many threads of one process, byte by byte. Exit 4: skipped, with the reason."""
+import argparse, json, os, shutil, signal, subprocess, sys, tempfile, time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--binary", required=True)
+parser.add_argument("--model", required=True)
+args = parser.parse_args()
+args.binary, args.model = os.path.abspath(args.binary), os.path.abspath(args.model)
+if not shutil.which("mpirun") or not os.path.exists(os.path.join(os.path.dirname(args.binary), "libonnx_amp_mpi.so")):
+    print("skipped: mpirun or libonnx_amp_mpi.so is not there (libopenmpi-dev and openmpi-bin)")
+    sys.exit(4)
+# Machines of CI have fewer cores than ranks, and root is their only user.
+MPIRUN = ["mpirun", "--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
+environment = dict(os.environ, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
+work = tempfile.mkdtemp()
+
+
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+
+
+write(work + "/vocab.txt", "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "so", "day", "is"]) + "\n")
+words = ["good", "so", "day", "bad", "is"]
+rows = [" ".join(words[(3 * i + w * w) % 5] for w in range(i % 9 + 1)) + (" bad,poor" if i % 2 else " good,fine") for i in range(29)]
+write(work + "/train.csv", "text,label\n" + "\n".join(rows) + "\n")
+
+
+def run(name, before, *more, code=0):
+    command = before + [args.binary, args.model, "--train", "train.csv", "--val", "train.csv", "--vocab", "vocab.txt", "--text_columns", "text",
+                        "--output_dir", name, "--max_seq_len", "16", "--lr", "1e-3", "--dropout", "0.2", "--device", "cpu", "--use_fp16", "true",
+                        "--gradient_accumulation_steps", "2", "--eval_batch_size", "8", *more]
+    r = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, timeout=300)
+    assert r.returncode == code, (command, r.returncode, r.stdout, r.stderr)
+    return r
+
+
+def same(a, b, *files):
+    for name in files:
+        x, y = (open(f"{work}/{run}/{name}", "rb").read() for run in (a, b))
+        assert x == y, f"{name} of {a} and of {b} differ"
+
+
+def losses(name):
+    return [json.loads(line)["loss"] for line in open(f"{work}/{name}/metrics.jsonl")]
+
+
+FILES = ["model.onnx", "eval.jsonl"]
+for n in (2, 4):
+    more = ["--batch_size", str(8 // n), "--max_steps", "20", "--save_steps", "10"]
+    run(f"threads{n}", [], "--ranks", str(n), *more)
+    r = run(f"mpi{n}", MPIRUN + ["-np", str(n)], *more)
+    same(f"threads{n}", f"mpi{n}", *FILES)
+    assert r.stdout.count("model:") == 1, r.stdout  # one rank speaks
+    assert len(losses(f"mpi{n}")) == 20
+
+# What four ranks began two finish: the same as those that never stopped, but for the order of sums.
+more = ["--batch_size", "2", "--max_steps", "10", "--resume_schedule", "hold", "--lr_scheduler", "constant"]
+run("moved", MPIRUN + ["-np", "4"], *more)
+more = ["--batch_size", "4", "--max_steps", "20", "--resume_schedule", "hold", "--lr_scheduler", "constant"]
+run("moved", MPIRUN + ["-np", "2"], *more, "--resume", "auto")
+run("whole", [], "--ranks", "2", *more)
+assert len(losses("moved")) == 20
+worst = max(abs(a - b) for a, b in zip(losses("moved"), losses("whole")))
+assert worst < 1e-3, worst  # 16-bit products: an element that rounds otherwise is 2^-11 of itself
+
+# A rank that is given another run is refused, by what differs.
+single = [args.binary, args.model, "--train", "train.csv", "--vocab", "vocab.txt", "--text_columns", "text", "--output_dir", "other",
+          "--max_steps", "2", "--device", "cpu", "--seed"]
+r = subprocess.run(MPIRUN + ["-np", "1"] + single + ["1", ":", "-np", "1"] + single + ["2"], cwd=work, env=environment,
+                   capture_output=True, text=True, timeout=120)
+assert r.returncode != 0 and "seed" in r.stderr and "E_RANKS" in r.stderr, (r.returncode, r.stderr)
+
+# A rank that dies takes the others with it.
+process = subprocess.Popen(MPIRUN + ["-np", "2"] + single[:-2] + ["cpu", "--max_steps", "100000", "--epochs", "1", "--overwrite", "true"], cwd=work,
+                           env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+log = work + "/other/metrics.jsonl"
+deadline = time.time() + 60
+while time.time() < deadline and not (os.path.exists(log) and os.path.getsize(log) > 0):
+    time.sleep(0.1)
+children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+assert len(children) == 2, children
+os.kill(int(children[1]), signal.SIGKILL)
+begin = time.time()
+process.wait(timeout=30)
+took = time.time() - begin
+assert process.returncode != 0 and took < 5, (process.returncode, took)
+
+
+def alive(pid):  # where nobody reaps orphans, a dead one stays as a zombie
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+while any(alive(child) for child in children):
+    assert time.time() - begin < 5, children
+    time.sleep(0.1)
+shutil.rmtree(work)
+print("ok")

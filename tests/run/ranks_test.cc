@@ -1,0 +1,113 @@
+// --ranks: a run by several replicas is the run of one with as large a batch, from the same files to the same files.
+#include <catch2/catch_all.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "run/run.h"
+#include "tests/errors.h"
+#include "tests/support.h"
+
+using namespace amp;
+using amp::test::TempDir;
+
+namespace {
+
+// A BERT of two layers with dropout, on texts of many lengths that are padded alike.
+RunSpec classifier(const TempDir& f, const std::string& run) {
+  std::ofstream vocab(f / "vocab.txt");
+  for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "so", "day", "is"})
+    vocab << token << "\n";
+  std::ofstream table(f / "train.csv");
+  table << "text,label\n";
+  const char* const words[] = {"good", "so", "day", "bad", "is"};
+  for (int i = 0; i < 30; ++i) {
+    for (int w = 0; w <= i % 9; ++w) table << words[(i * 3 + w * w) % 5] << ' ';
+    table << words[i % 2 * 3] << ',' << (i % 2 ? "poor" : "fine") << "\n";
+  }
+  RunSpec spec;
+  spec.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
+  spec.train = f / "train.csv";
+  spec.val = f / "train.csv";
+  spec.vocab = f / "vocab.txt";
+  spec.text_columns = {"text"};
+  spec.output_dir = f / run;
+  spec.max_seq_len = 16;
+  spec.pad_to_multiple = 16;
+  spec.max_steps = 50;
+  spec.lr = 1e-3;
+  spec.gradient_accumulation_steps = 2;
+  spec.dropout = 0.2;
+  spec.device = "cpu";
+  return spec;
+}
+
+std::vector<double> losses(const std::string& dir) {
+  std::vector<double> out;
+  std::ifstream in(dir + "/metrics.jsonl");
+  for (std::string line; std::getline(in, line);) out.push_back(nlohmann::json::parse(line).at("loss").get<double>());
+  return out;
+}
+
+std::string bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("a BERT with padding removed and dropout trains on 1, 2 and 4 ranks alike", "[ranks]") {
+  const TempDir f;
+  const auto run = [&](int64_t ranks, const std::string& name, const std::string& lora) {
+    RunSpec spec = classifier(f, name);
+    spec.ranks = ranks;
+    spec.batch_size = 8 / ranks;
+    spec.eval_batch_size = 8;
+    spec.lora = lora;
+    return train(*prepare(spec)).result;
+  };
+  const std::string lora = GENERATE("", "r=2");
+  INFO("lora '" << lora << "'");
+  const TrainResult one = run(1, "one", lora);
+  const std::vector<double> want = losses(f / "one");
+  REQUIRE(want.size() == 50);
+  CHECK(want.back() < want.front());
+  for (const int64_t ranks : {2, 4}) {
+    INFO(ranks << " ranks");
+    const std::string name = "ranks" + std::to_string(ranks);
+    const TrainResult many = run(ranks, name, lora);
+    const std::vector<double> got = losses(f / name);
+    REQUIRE(got.size() == 50);
+    // fp32 sums in another order, through 50 steps of AdamW
+    for (size_t i = 0; i < 50; ++i) CHECK(std::abs(got[i] - want[i]) <= 1e-5);
+    CHECK(many.samples == one.samples);
+    CHECK(many.last->value("accuracy") == one.last->value("accuracy"));
+    if (ranks == 4) continue;
+    run(ranks, name + "again", lora);
+    CHECK(bytes(f / name + "again/model.onnx") == bytes(f / name + "/model.onnx"));
+  }
+}
+
+TEST_CASE("what goes wrong on one rank ends the run with its own error", "[ranks]") {
+  const TempDir f;
+  RunSpec spec = classifier(f, "run");
+  spec.ranks = 64;
+  CHECK(test::error_of([&] { prepare(spec); }).id() == "E_RANKS");
+}
+
+TEST_CASE("a run of two ranks is resumed by one with as large a batch, and refused with another", "[ranks]") {
+  const TempDir f;
+  RunSpec spec = classifier(f, "run");
+  spec.max_steps = 4;
+  spec.ranks = 2;
+  spec.batch_size = 4;
+  train(*prepare(spec));
+  spec.resume = "auto";
+  spec.resume_schedule = "hold";
+  spec.max_steps = 8;
+  spec.ranks = 1;
+  CHECK(test::error_of([&] { prepare(spec); }).id() == "E_CKPT_MISMATCH");
+  spec.batch_size = 8;
+  CHECK(train(*prepare(spec)).result.steps == 8);
+  CHECK(losses(f / "run").size() == 8);
+}

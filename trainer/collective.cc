@@ -1,0 +1,233 @@
+#include "trainer/collective.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace amp {
+
+namespace {
+
+template <class T>
+void reduce_into(Reduction how, char* into, const char* other, int64_t count) {
+  T* const a = reinterpret_cast<T*>(into);
+  const T* const b = reinterpret_cast<const T*>(other);
+  if (how == Reduction::sum) {
+    for (int64_t i = 0; i < count; ++i) a[i] += b[i];
+  } else {
+    for (int64_t i = 0; i < count; ++i) a[i] = a[i] > b[i] || a[i] != a[i] ? a[i] : b[i];
+  }
+}
+
+class OneRank final : public Collective {
+ public:
+  OneRank() : Collective(0, 1) {}
+
+ private:
+  void do_reduce_scatter(const Block&, Reduction) override {}
+  void do_all_gather(const Block&) override {}
+  void do_broadcast(char*, int64_t, int) override {}
+  void do_barrier() override {}
+};
+
+}  // namespace
+
+Collective& one_rank() {
+  static OneRank rank;
+  return rank;
+}
+
+Collective::~Collective() { finish(); }
+
+void Collective::finish() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  if (worker_.joinable()) worker_.join();
+}
+
+Collective::Share Collective::share(int64_t n, int rank) const {
+  constexpr int64_t kAlign = 16;
+  const int64_t blocks = (n + kAlign - 1) / kAlign, each = (blocks + size_ - 1) / size_ * kAlign;
+  const int64_t begin = std::min(n, each * rank), end = std::min(n, begin + each);
+  return {begin, end - begin};
+}
+
+Collective::Handle Collective::start(std::function<void()> work) {
+  std::packaged_task<void()> task(std::move(work));
+  Handle handle = task.get_future();
+  if (alone()) {
+    task();
+    return handle;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(task));
+    if (!worker_.joinable()) worker_ = std::thread([this] { work_off(); });
+  }
+  changed_.notify_all();
+  return handle;
+}
+
+void Collective::run(std::function<void()> work) {
+  if (alone()) return;
+  if (worker_.joinable())  // behind what was started
+    start(std::move(work)).get();
+  else
+    work();
+}
+
+void Collective::work_off() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return ended_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    std::packaged_task<void()> task = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
+}
+
+template <class T>
+void Collective::reduce_all(std::span<T> data, Reduction how) {
+  const Block block{reinterpret_cast<char*>(data.data()), static_cast<int64_t>(data.size()), sizeof(T), reduce_into<T>};
+  do_reduce_scatter(block, how);
+  do_all_gather(block);
+}
+
+template <class T>
+void Collective::all_reduce(std::span<T> data, Reduction how) {
+  run([&] { reduce_all(data, how); });
+}
+
+template <class T>
+void Collective::reduce_scatter(std::span<T> data, Reduction how) {
+  run([&] {
+    do_reduce_scatter(
+        {reinterpret_cast<char*>(data.data()), static_cast<int64_t>(data.size()), sizeof(T), reduce_into<T>}, how);
+  });
+}
+
+template <class T>
+void Collective::all_gather(std::span<T> data) {
+  run([&] {
+    do_all_gather({reinterpret_cast<char*>(data.data()), static_cast<int64_t>(data.size()), sizeof(T), nullptr});
+  });
+}
+
+template void Collective::reduce_all(std::span<float>, Reduction);
+template void Collective::reduce_all(std::span<double>, Reduction);
+template void Collective::all_reduce(std::span<float>, Reduction);
+template void Collective::all_reduce(std::span<double>, Reduction);
+template void Collective::reduce_scatter(std::span<float>, Reduction);
+template void Collective::reduce_scatter(std::span<double>, Reduction);
+template void Collective::all_gather(std::span<float>);
+template void Collective::all_gather(std::span<double>);
+
+void Collective::broadcast(std::string& bytes, int root) {
+  run([&] {
+    uint64_t length = bytes.size();
+    do_broadcast(reinterpret_cast<char*>(&length), sizeof length, root);
+    bytes.resize(length);
+    do_broadcast(bytes.data(), static_cast<int64_t>(length), root);
+  });
+}
+
+void Collective::barrier() {
+  run([&] { do_barrier(); });
+}
+
+// ---- threads: each rank shows where its data lie, and reads the others' between two barriers.
+class ThreadGroup::Meeting {
+ public:
+  explicit Meeting(int size) : shown_(static_cast<size_t>(size), nullptr) {}
+
+  // Until all are here.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    if (!failed_) {
+      const int64_t round = round_;
+      if (++here_ == static_cast<int>(shown_.size())) {
+        here_ = 0;
+        ++round_;
+        all_here_.notify_all();
+        return;
+      }
+      all_here_.wait(lock, [&] { return round_ != round || failed_; });
+      if (round_ != round) return;
+    }
+    amp::fail(Exit::distributed, "E_RANK_LOST", why_);
+  }
+  void fail(const std::string& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (failed_) return;
+      failed_ = true;
+      why_ = why;
+    }
+    all_here_.notify_all();
+  }
+  // Written before a wait(), read between that and the next.
+  char*& shown(int rank) { return shown_[static_cast<size_t>(rank)]; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable all_here_;
+  std::vector<char*> shown_;
+  int here_ = 0;
+  int64_t round_ = 0;
+  bool failed_ = false;
+  std::string why_;
+};
+
+class ThreadGroup::Rank final : public Collective {
+ public:
+  Rank(Meeting& meeting, int rank, int size) : Collective(rank, size), meeting_(meeting) {}
+  ~Rank() override { finish(); }
+
+ private:
+  void do_reduce_scatter(const Block& block, Reduction how) override {
+    meeting_.shown(rank()) = block.data;
+    meeting_.wait();
+    const Share mine = share(block.count, rank());
+    const int64_t begin = mine.begin * block.size, bytes = mine.count * block.size;
+    std::vector<char> sum(static_cast<size_t>(bytes));  // in the order of the ranks, whoever adds
+    if (bytes > 0) std::memcpy(sum.data(), meeting_.shown(0) + begin, static_cast<size_t>(bytes));
+    for (int r = 1; r < size() && bytes > 0; ++r) block.reduce(how, sum.data(), meeting_.shown(r) + begin, mine.count);
+    if (bytes > 0) std::memcpy(block.data + begin, sum.data(), static_cast<size_t>(bytes));
+    meeting_.wait();
+  }
+  void do_all_gather(const Block& block) override {
+    meeting_.shown(rank()) = block.data;
+    meeting_.wait();
+    for (int r = 0; r < size(); ++r) {
+      const Share s = share(block.count, r);
+      if (r != rank() && s.count > 0)
+        std::memcpy(block.data + s.begin * block.size, meeting_.shown(r) + s.begin * block.size,
+                    static_cast<size_t>(s.count * block.size));
+    }
+    meeting_.wait();
+  }
+  void do_broadcast(char* data, int64_t bytes, int root) override {
+    meeting_.shown(rank()) = data;
+    meeting_.wait();
+    if (rank() != root && bytes > 0) std::memcpy(data, meeting_.shown(root), static_cast<size_t>(bytes));
+    meeting_.wait();
+  }
+  void do_barrier() override { meeting_.wait(); }
+
+  Meeting& meeting_;
+};
+
+ThreadGroup::ThreadGroup(int size) : meeting_(std::make_unique<Meeting>(size)) {
+  for (int r = 0; r < size; ++r) ranks_.push_back(std::make_unique<Rank>(*meeting_, r, size));
+}
+ThreadGroup::~ThreadGroup() = default;
+void ThreadGroup::fail(const std::string& why) { meeting_->fail(why); }
+
+}  // namespace amp

@@ -1,0 +1,109 @@
+// Collective: what the ranks of a run do together. Every rank holds a replica of the model and calls the same
+// collectives in the same order. A sum is that of the ranks in their order, whatever carries it: the same bits on every
+// rank, in every run, for threads and for processes.
+//
+// A rank that fails ends the group: whoever waits for it is told by E_RANK_LOST (exit 10) instead of waiting for ever.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace amp {
+
+enum class Reduction : uint8_t { sum, max };
+
+class Collective {
+ public:
+  using Handle = std::future<void>;  // of one that was started; get() waits, and throws what went wrong
+  struct Share {
+    int64_t begin = 0, count = 0;
+  };
+
+  Collective(int rank, int size) : rank_(rank), size_(size) {}
+  Collective(const Collective&) = delete;
+  Collective& operator=(const Collective&) = delete;
+  virtual ~Collective();
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool alone() const { return size_ == 1; }
+  bool leads() const { return rank_ == 0; }  // the rank that logs, evaluates and writes
+
+  // Each element becomes that of all ranks, reduced. T: float, double. A NaN of any rank stays one, in a maximum too.
+  template <class T>
+  void all_reduce(std::span<T> data, Reduction how);
+  // The same for a rank's own share alone; the other elements keep what they held.
+  template <class T>
+  void reduce_scatter(std::span<T> data, Reduction how);
+  // Each rank's share becomes that of all ranks.
+  template <class T>
+  void all_gather(std::span<T> data);
+  void broadcast(std::string& bytes, int root);  // of any length
+  void barrier();
+  // Goes on beside the caller, who leaves data alone until get(). Collectives run one after the other, in the order of
+  // the calls.
+  template <class T>
+  Handle start_all_reduce(std::span<T> data, Reduction how) {
+    return start([this, data, how] { reduce_all(data, how); });
+  }
+
+  // n elements cut into as many shares as there are ranks, on borders of 16 elements; the last ones may be empty.
+  Share share(int64_t n, int rank) const;
+
+ protected:
+  struct Block {  // elements of a type that the carrier need not know
+    char* data = nullptr;
+    int64_t count = 0, size = 0;
+    void (*reduce)(Reduction, char* into, const char* other, int64_t count) = nullptr;
+  };
+  virtual void do_reduce_scatter(const Block& block, Reduction how) = 0;
+  virtual void do_all_gather(const Block& block) = 0;
+  virtual void do_broadcast(char* data, int64_t bytes, int root) = 0;
+  virtual void do_barrier() = 0;
+  void finish();  // to be called by destructors of the carriers: nothing is under way afterwards
+
+ private:
+  template <class T>
+  void reduce_all(std::span<T> data, Reduction how);
+  Handle start(std::function<void()> work);
+  void run(std::function<void()> work);  // in its turn, waited for
+  void work_off();
+
+  const int rank_, size_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::packaged_task<void()>> queue_;
+  bool ended_ = false;
+  std::thread worker_;  // only once something was started
+};
+
+// A run of one rank: everything is there already.
+Collective& one_rank();
+
+// Ranks that are threads of this process.
+class ThreadGroup {
+ public:
+  explicit ThreadGroup(int size);
+  ~ThreadGroup();
+  Collective& rank(int r) { return *ranks_.at(static_cast<size_t>(r)); }
+  // Everybody who waits, or will, gets E_RANK_LOST with this. The first reason counts.
+  void fail(const std::string& why);
+
+ private:
+  class Meeting;
+  class Rank;
+  std::unique_ptr<Meeting> meeting_;
+  std::vector<std::unique_ptr<Collective>> ranks_;
+};
+
+}  // namespace amp
