@@ -14,8 +14,6 @@ namespace amp {
 
 namespace {
 
-using Json = nlohmann::json;
-
 struct Unread {
   std::string why;
 };
@@ -29,22 +27,22 @@ struct Steps {
   std::string geometry, size, interpolation, values;
 };
 
-int64_t whole(const Json& j, const char* key) {
+int64_t whole(const nlohmann::json& j, const char* key) {
   if (!j.is_number_integer() || j.get<int64_t>() < 1 || j.get<int64_t>() > 65535) throw Unread{cat("'", key, "'")};
   return j.get<int64_t>();
 }
 
-std::string numbers(const Json& j, const char* key) {
+std::string numbers(const nlohmann::json& j, const char* key) {
   if (!j.is_array() || j.empty()) throw Unread{cat("'", key, "'")};
   std::vector<std::string> out;
-  for (const Json& v : j) {
+  for (const nlohmann::json& v : j) {
     if (!v.is_number()) throw Unread{cat("'", key, "'")};
     out.push_back(v.dump());
   }
   return join(out, ",");
 }
 
-bool said(const Json& j, const char* key, bool otherwise) {
+bool said(const nlohmann::json& j, const char* key, bool otherwise) {
   const auto it = j.find(key);
   return it == j.end() || it->is_null() ? otherwise : it->is_boolean() && it->get<bool>();
 }
@@ -55,9 +53,9 @@ std::string text(const Size& s) {
 std::string both(int64_t height, int64_t width) { return cat("resize ", height, ",", width); }
 
 // A number, {"height", "width"} or {"shortest_edge"}.
-Size size_of_image(const Json& j, const char* key, bool number_is_shorter) {
+Size size_of_image(const nlohmann::json& j, const char* key, bool number_is_shorter) {
   if (!j.contains(key)) throw Unread{cat("no '", key, "'")};
-  const Json& s = j[key];
+  const nlohmann::json& s = j[key];
   if (s.is_number()) return {whole(s, key), whole(s, key), number_is_shorter};
   if (!s.is_object()) throw Unread{cat("'", key, "'")};
   if (s.contains("height") && s.contains("width")) return {whole(s["height"], key), whole(s["width"], key)};
@@ -74,14 +72,14 @@ bool takes_shorter_side(const std::string& type) {
   return false;
 }
 
-std::string interpolation_of(const Json& j) {  // Pillow's numbers
+std::string interpolation_of(const nlohmann::json& j) {  // Pillow's numbers
   static const std::array<const char*, 6> names = {"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
-  const Json number = j.value("resample", Json());
+  const nlohmann::json number = j.value("resample", nlohmann::json());
   if (!number.is_number_integer() || number < 0 || number > 5) throw Unread{"no 'resample'"};
   return names[number.get<size_t>()];
 }
 
-std::string values_of(const Json& j) {
+std::string values_of(const nlohmann::json& j) {
   std::vector<std::string> out;
   if (!said(j, "do_rescale", true)) {
     out.emplace_back("to_float");
@@ -89,12 +87,12 @@ std::string values_of(const Json& j) {
     throw Unread{"its rescaling"};
   }
   if (said(j, "do_normalize", j.contains("image_mean")))
-    out.push_back(cat("normalize mean=", numbers(j.value("image_mean", Json()), "image_mean"),
-                      " std=", numbers(j.value("image_std", Json()), "image_std")));
+    out.push_back(cat("normalize mean=", numbers(j.value("image_mean", nlohmann::json()), "image_mean"),
+                      " std=", numbers(j.value("image_std", nlohmann::json()), "image_std")));
   return join(out, " | ");
 }
 
-Steps hugging_face(const Json& j) {
+Steps hugging_face(const nlohmann::json& j) {
   const std::string type = j.value("image_processor_type", j.value("feature_extractor_type", ""));
   for (const char* const key :
        {"do_pad", "do_reduce_labels", "do_thumbnail", "do_flip_channel_order", "do_split_image"}) {
@@ -126,8 +124,8 @@ Steps hugging_face(const Json& j) {
   return out;
 }
 
-Steps timm(const Json& j) {
-  const Json& input = j.value("input_size", Json());
+Steps timm(const nlohmann::json& j) {
+  const nlohmann::json& input = j.value("input_size", nlohmann::json());
   if (!input.is_array() || input.size() != 3) throw Unread{"'input_size'"};
   const int64_t h = whole(input[1], "input_size"), w = whole(input[2], "input_size");
   const std::string mode = j.value("crop_mode", "center");
@@ -144,14 +142,14 @@ Steps timm(const Json& j) {
   out.size = text({h, w});
   out.geometry = cat(mode == "center" ? cat("resize ", larger(h)) : both(larger(h), larger(w)),
                      " interpolation=", out.interpolation, " | center_crop ", out.size);
-  out.values =
-      cat("normalize mean=", numbers(j.value("mean", Json()), "mean"), " std=", numbers(j.value("std", Json()), "std"));
+  out.values = cat("normalize mean=", numbers(j.value("mean", nlohmann::json()), "mean"),
+                   " std=", numbers(j.value("std", nlohmann::json()), "std"));
   return out;
 }
 
 }  // namespace
 
-std::optional<ImageProcessing> read_image_processing(const Json& config, bool masks, std::string& why) {
+std::optional<ImageProcessing> read_image_processing(const nlohmann::json& config, bool masks, std::string& why) {
   why.clear();
   const bool huggingface =
       config.is_object() && (config.contains("image_processor_type") || config.contains("feature_extractor_type") ||
@@ -168,7 +166,7 @@ std::optional<ImageProcessing> read_image_processing(const Json& config, bool ma
                                                       : cat(crop, " | horizontal_flip", values)};
   } catch (const Unread& e) {
     why = e.why;
-  } catch (const Json::exception& e) {
+  } catch (const nlohmann::json::exception& e) {
     why = printable(e.what());
   }
   return std::nullopt;
@@ -179,7 +177,7 @@ std::optional<ImageProcessing> image_processing_beside(const std::string& model,
     const std::string path = (std::filesystem::path(model).parent_path() / name).string();
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) continue;
-    const Json config = Json::parse(read_file(path).text(), nullptr, false);
+    const nlohmann::json config = nlohmann::json::parse(read_file(path).text(), nullptr, false);
     std::string why;
     const auto found = read_image_processing(config, masks, why);
     if (!why.empty()) log.note(cat("'", printable(path), "' is not taken for images: ", why, " is not understood"));
