@@ -8,6 +8,7 @@ LoadedWindow load_window(const Dataset& dataset, const Window& window) {
   w.next = window.next;
   w.first = window.first;
   w.all_rows = window.samples;
+  w.per_epoch = window.per_epoch;
   w.last_of_epoch = window.last_of_epoch;
   for (const std::vector<int64_t>& samples : window.micro) {
     w.batches.push_back(dataset.training_batch(samples, window.at.epoch));

@@ -16,6 +16,7 @@ struct LoadedWindow {
   int64_t rows = 0, valid_items = 0, tokens = 0;  // of all of them
   std::vector<int64_t> first;                     // Window's
   int64_t all_rows = 0;                           // of all ranks
+  int64_t per_epoch = 1;                          // windows of its epoch
   SamplerState at, next;                          // a checkpoint after this window keeps `next`
   bool last_of_epoch = false;
 };

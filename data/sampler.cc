@@ -1,6 +1,8 @@
 #include "data/sampler.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <numeric>
 
 #include "base/error.h"
@@ -10,7 +12,7 @@ namespace amp {
 
 namespace {
 
-enum Stream : uint64_t { kSamples = 0x73616d70, kBatches = 0x62617463 };  // keeps the two shuffles apart
+enum Stream : uint64_t { kSamples = 0x73616d70, kBatches = 0x62617463, kDraws = 0x64726177 };  // keeps them apart
 
 // Fisher-Yates; draw i is Philox(seed; stream, epoch, i).
 void shuffle(std::span<int64_t> items, uint64_t seed, Stream stream, int64_t epoch) {
@@ -20,7 +22,32 @@ void shuffle(std::span<int64_t> items, uint64_t seed, Stream stream, int64_t epo
   }
 }
 
+// [0, 1) from 53 random bits.
+double uniform(const PhiloxBlock& r) {
+  return (static_cast<double>(r.v[0] >> 5) * 67108864.0 + static_cast<double>(r.v[1] >> 6)) / 9007199254740992.0;
+}
+
+// Sums of weights up to each sample.
+std::vector<double> summed(const std::vector<double>& weights) {
+  std::vector<double> out;
+  double sum = 0;
+  for (const double w : weights) {
+    check(w >= 0, "Sampler: a negative weight");
+    out.push_back(sum += w);
+  }
+  if (!(sum > 0) || !std::isfinite(sum)) fail(Exit::data, "E_WEIGHTS", "no sample has a chance to be drawn");
+  return out;
+}
+
 }  // namespace
+
+std::vector<double> class_weights(std::span<const int64_t> labels, int64_t ignore) {
+  std::map<int64_t, int64_t> counts;
+  for (const int64_t l : labels) ++counts[l];
+  std::vector<double> out;
+  for (const int64_t l : labels) out.push_back(l == ignore ? 0.0 : 1.0 / static_cast<double>(counts[l]));
+  return out;
+}
 
 Sampler::Sampler(int64_t samples, std::span<const int32_t> lengths, const SamplerOptions& options)
     : samples_(samples), lengths_(lengths.begin(), lengths.end()), options_(options) {
@@ -33,63 +60,134 @@ Sampler::Sampler(int64_t samples, std::span<const int32_t> lengths, const Sample
   check(lengths_.empty() || static_cast<int64_t>(lengths_.size()) == samples, "Sampler: one length a sample");
   check(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks, "Sampler: no such rank");
   options_.batch_size = options.global_batch();
-  batches_ = (samples - 1) / options_.batch_size + 1;
   if (lengths_.empty() && options_.order == Order::grouped) options_.order = Order::shuffled;
   if (lengths_.empty() && options_.order == Order::by_length) options_.order = Order::file;
+  if (options.weights) {
+    check(static_cast<int64_t>(options.weights->size()) == samples, "Sampler: one weight a sample");
+    chances_ = summed(*options.weights);
+  }
 }
 
-std::vector<int64_t> Sampler::epoch_order(int64_t epoch) const {
-  std::vector<int64_t> order(static_cast<size_t>(samples_));
-  std::iota(order.begin(), order.end(), 0);
-  if (options_.order == Order::shuffled || options_.order == Order::grouped) {
-    shuffle(order, options_.seed, kSamples, epoch);
-  }
-  if (options_.order == Order::grouped) group(order, epoch);
-  if (options_.order == Order::by_length) {
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-      return lengths_[static_cast<size_t>(a)] > lengths_[static_cast<size_t>(b)];
-    });
+std::vector<int64_t> Sampler::draw(int64_t epoch) const {
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < samples_; ++i) {
+    const double at =
+        uniform(philox(options_.seed, kDraws << 32 | static_cast<uint32_t>(epoch), static_cast<uint64_t>(i))) *
+        chances_.back();
+    const auto found = std::upper_bound(chances_.begin(), chances_.end() - 1, at);
+    order.push_back(found - chances_.begin());
   }
   return order;
 }
 
-void Sampler::group(std::vector<int64_t>& order, int64_t epoch) const {
-  // Longest first, so that the short last batch, which stays last, gets the shortest samples of its chunk.
-  const int64_t chunk =
-      options_.batch_size > samples_ / options_.chunk_batches ? samples_ : options_.batch_size * options_.chunk_batches;
+// Where batches begin, and the end of the last.
+std::vector<int64_t> Sampler::cut(const std::vector<int64_t>& order) const {
+  std::vector<int64_t> begins = {0};
+  int64_t longest = 0;
+  for (int64_t i = 0; i < samples_; ++i) {
+    const auto sample = static_cast<size_t>(order[static_cast<size_t>(i)]);
+    const int64_t length = !options_.in_tokens || lengths_.empty() ? 1 : lengths_[sample];
+    longest = std::max(longest, length);
+    if (i > begins.back() && i + 1 - begins.back() > options_.batch_size / std::max<int64_t>(1, longest)) {
+      begins.push_back(i);
+      longest = length;
+    }
+  }
+  begins.push_back(samples_);
+  return begins;
+}
+
+const Sampler::Epoch& Sampler::epoch(int64_t number) const {
+  if (cached_.number == number) return cached_;
+  Epoch& e = cached_;
+  const bool random = options_.order == Order::shuffled || options_.order == Order::grouped;
+  if (random && !chances_.empty()) {
+    e.order = draw(number);
+  } else {
+    e.order.resize(static_cast<size_t>(samples_));
+    std::iota(e.order.begin(), e.order.end(), 0);
+    if (random) shuffle(e.order, options_.seed, kSamples, number);
+  }
+  e.number = number;
+  if (options_.order == Order::grouped) {
+    group(e);
+    return e;
+  }
+  if (options_.order == Order::by_length) sort_chunks(e.order, samples_);
+  e.begins = cut(e.order);
+  return e;
+}
+
+// Longest first.
+void Sampler::sort_chunks(std::vector<int64_t>& order, int64_t chunk) const {
   for (int64_t start = 0; start < samples_; start += chunk) {
     const auto begin = order.begin() + start, end = order.begin() + std::min(samples_, start + chunk);
     std::stable_sort(begin, end, [&](int64_t a, int64_t b) {
       return lengths_[static_cast<size_t>(a)] > lengths_[static_cast<size_t>(b)];
     });
   }
-  std::vector<int64_t> full(static_cast<size_t>(samples_ / options_.batch_size));
-  std::iota(full.begin(), full.end(), 0);
-  shuffle(full, options_.seed, kBatches, epoch);
-  std::vector<int64_t> out;
-  out.reserve(order.size());
-  for (const int64_t b : full) {
-    const auto begin = order.begin() + b * options_.batch_size;
-    out.insert(out.end(), begin, begin + options_.batch_size);
+}
+
+void Sampler::group(Epoch& e) const {
+  int64_t rows = options_.batch_size;
+  if (options_.in_tokens) {  // of a batch of samples of middling length
+    const int64_t tokens = std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
+    rows = std::max<int64_t>(1, options_.batch_size / std::max<int64_t>(1, tokens / samples_));
   }
-  out.insert(out.end(), order.begin() + static_cast<std::ptrdiff_t>(out.size()), order.end());
-  order.swap(out);
+  // Longest first, so that the short last batch, which stays last, gets the shortest samples of its chunk.
+  sort_chunks(e.order, rows > samples_ / options_.chunk_batches ? samples_ : rows * options_.chunk_batches);
+  const std::vector<int64_t> begins = cut(e.order);
+  // The last batch stays where it is unless it is full; by tokens none is said to be.
+  const int64_t batches = static_cast<int64_t>(begins.size()) - 1;
+  const bool short_last = options_.in_tokens || begins.back() - begins[begins.size() - 2] < options_.batch_size;
+  std::vector<int64_t> full(static_cast<size_t>(batches - short_last));
+  std::iota(full.begin(), full.end(), 0);
+  shuffle(full, options_.seed, kBatches, e.number);
+  if (short_last) full.push_back(batches - 1);
+  std::vector<int64_t> out;
+  e.begins = {0};
+  for (const int64_t b : full) {
+    const auto from = begins[static_cast<size_t>(b)], to = begins[static_cast<size_t>(b) + 1];
+    out.insert(out.end(), e.order.begin() + from, e.order.begin() + to);
+    e.begins.push_back(static_cast<int64_t>(out.size()));
+  }
+  e.order.swap(out);
+}
+
+std::vector<int64_t> Sampler::epoch_order(int64_t number) const { return epoch(number).order; }
+
+int64_t Sampler::batches_per_epoch(int64_t number) const {
+  if (!options_.in_tokens) return (samples_ - 1) / options_.batch_size + 1;
+  return static_cast<int64_t>(epoch(number).begins.size()) - 1;
+}
+
+int64_t Sampler::windows_of(double epochs) const {
+  if (!options_.in_tokens) return static_cast<int64_t>(std::ceil(epochs * static_cast<double>(windows_per_epoch())));
+  int64_t windows = 0, number = 0;
+  for (; static_cast<double>(number + 1) <= epochs; ++number) windows += windows_per_epoch(number);
+  const double rest = epochs - static_cast<double>(number);
+  return windows +
+         (rest > 0 ? static_cast<int64_t>(std::ceil(rest * static_cast<double>(windows_per_epoch(number)))) : 0);
 }
 
 Window Sampler::next() {
-  if (cached_epoch_ != state_.epoch) {
-    cached_ = epoch_order(state_.epoch);
-    cached_epoch_ = state_.epoch;
-  }
+  const Epoch& e = epoch(state_.epoch);
+  const int64_t batches = static_cast<int64_t>(e.begins.size()) - 1;
   Window w;
   w.at = state_;
+  w.per_epoch = windows_per_epoch(state_.epoch);
   const int64_t first = state_.window * options_.accumulation;
-  for (int64_t b = first; b < std::min(batches_, first + options_.accumulation); ++b) {
-    const int64_t start = b * options_.batch_size;
-    const int64_t end = std::min(samples_, start + options_.batch_size), share = options_.batch_size / options_.ranks;
-    const int64_t from = std::min(end, start + options_.rank * share), to = std::min(end, from + share);
+  for (int64_t b = first; b < std::min(batches, first + options_.accumulation); ++b) {
+    const int64_t start = e.begins[static_cast<size_t>(b)], end = e.begins[static_cast<size_t>(b) + 1];
+    int64_t from = start + (end - start) * options_.rank / options_.ranks,
+            to = start + (end - start) * (options_.rank + 1) / options_.ranks;
+    if (!options_.in_tokens) {
+      const int64_t share = options_.batch_size / options_.ranks;
+      from = std::min(end, start + options_.rank * share);
+      to = std::min(end, from + share);
+    }
     if (from < to) {
-      w.micro.emplace_back(cached_.begin() + from, cached_.begin() + to);
+      w.micro.emplace_back(e.order.begin() + from, e.order.begin() + to);
       w.first.push_back(w.samples + from - start);
     }
     w.samples += end - start;
@@ -102,7 +200,7 @@ Window Sampler::next() {
 
 void Sampler::seek(const SamplerState& state) {
   check(state.epoch >= 0 && state.window >= 0, "Sampler: negative state");
-  state_ = state.window < windows_per_epoch() ? state : SamplerState{state.epoch + 1, 0};
+  state_ = state.window < windows_per_epoch(state.epoch) ? state : SamplerState{state.epoch + 1, 0};
 }
 
 }  // namespace amp

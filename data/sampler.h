@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -17,12 +18,19 @@ enum class Order : uint8_t {
 
 struct SamplerOptions {
   Order order = Order::shuffled;
-  int64_t batch_size = 32;
+  int64_t batch_size = 32;   // samples, or tokens
   int64_t accumulation = 1;  // micro-batches in a window
   int64_t chunk_batches = 50;
   uint64_t seed = 42;
-  // Data parallel training: a micro-batch holds batch_size samples for each rank; which ones they are does not depend
-  // on how many ranks share it.
+  // batch_size counts tokens, as Paddle's in_tokens: a micro-batch takes the next sample while samples * its longest
+  // one stay within batch_size; a longer sample is alone. grouped: by length first, batches of all lengths in any
+  // order. Without lengths every sample is one token.
+  bool in_tokens = false;
+  // Of shuffled and grouped: an epoch is as many draws as there are samples, with replacement, each sample's chance its
+  // weight's share (PyTorch's WeightedRandomSampler). Null: every sample once.
+  std::shared_ptr<const std::vector<double>> weights = {};
+  // Data parallel training: a micro-batch holds batch_size samples (or tokens) for each rank; which ones they are does
+  // not depend on how many ranks share it.
   int64_t ranks = 1, rank = 0;
   int64_t global_batch() const { return batch_size * ranks; }
 };
@@ -40,6 +48,7 @@ struct Window {
   std::vector<std::vector<int64_t>> micro;
   std::vector<int64_t> first;  // of each micro-batch: how many samples of the window come before it, on all ranks
   int64_t samples = 0;         // of all ranks
+  int64_t per_epoch = 0;       // windows of its epoch
   SamplerState at, next;       // this window's place, and where to go on after it
   bool last_of_epoch = false;
 };
@@ -47,11 +56,15 @@ struct Window {
 class Sampler {
  public:
   // lengths: of each sample, for grouped and by_length; empty turns these into shuffled and file.
-  // E_DATA_EMPTY without samples; Exit::usage, E_OPTION, for sizes below 1.
+  // E_DATA_EMPTY without samples; Exit::usage, E_OPTION, for sizes below 1; E_WEIGHTS when no sample has a chance.
   Sampler(int64_t samples, std::span<const int32_t> lengths, const SamplerOptions& options);
 
-  int64_t batches_per_epoch() const { return batches_; }
-  int64_t windows_per_epoch() const { return (batches_ - 1) / options_.accumulation + 1; }
+  // By tokens these differ from epoch to epoch.
+  int64_t batches_per_epoch(int64_t epoch = 0) const;
+  int64_t windows_per_epoch(int64_t epoch = 0) const {
+    return (batches_per_epoch(epoch) - 1) / options_.accumulation + 1;
+  }
+  int64_t windows_of(double epochs) const;  // the last one's share rounded up
 
   Window next();  // endless
   const SamplerState& state() const { return state_; }
@@ -61,13 +74,24 @@ class Sampler {
   std::vector<int64_t> epoch_order(int64_t epoch) const;
 
  private:
-  void group(std::vector<int64_t>& order, int64_t epoch) const;
-  int64_t samples_ = 0, batches_ = 0;
+  struct Epoch {
+    int64_t number = -1;
+    std::vector<int64_t> order, begins;  // of batches, and the end of the last
+  };
+  const Epoch& epoch(int64_t number) const;
+  std::vector<int64_t> draw(int64_t epoch) const;
+  std::vector<int64_t> cut(const std::vector<int64_t>& order) const;
+  void sort_chunks(std::vector<int64_t>& order, int64_t chunk) const;
+  void group(Epoch& epoch) const;
+  int64_t samples_ = 0;
   std::vector<int32_t> lengths_;
   SamplerOptions options_;
+  std::vector<double> chances_;  // sums of weights
   SamplerState state_;
-  int64_t cached_epoch_ = -1;
-  std::vector<int64_t> cached_;
+  mutable Epoch cached_;
 };
+
+// Weights for which each class is drawn as often as any other: 1 / how often its label occurs; 0 for `ignore`.
+std::vector<double> class_weights(std::span<const int64_t> labels, int64_t ignore = -100);
 
 }  // namespace amp

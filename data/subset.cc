@@ -49,20 +49,6 @@ class Subset final : public DatasetOver {
   std::vector<int64_t> rows_;
 };
 
-// The class of every sample; empty where labels are no classes.
-std::vector<int64_t> strata_of(const Dataset& data) {
-  std::vector<int64_t> out;
-  constexpr int64_t kAtOnce = 1024;
-  for (int64_t at = 0; at < data.size(); at += kAtOnce) {
-    std::vector<int64_t> samples(static_cast<size_t>(std::min(kAtOnce, data.size() - at)));
-    std::iota(samples.begin(), samples.end(), at);
-    const HostTensor labels = data.labels_of(samples);
-    if (!labels || is_float(labels.dtype()) || labels.numel() != static_cast<int64_t>(samples.size())) return {};
-    for (const int64_t label : labels.to_ints()) out.push_back(label);
-  }
-  return out;
-}
-
 // How many of each stratum are held out: its share, rounded so that all of them are `wanted` (largest remainder).
 std::vector<int64_t> shares(const std::vector<int64_t>& sizes, int64_t wanted, int64_t all) {
   std::vector<int64_t> out;
@@ -81,6 +67,19 @@ std::vector<int64_t> shares(const std::vector<int64_t>& sizes, int64_t wanted, i
 }
 
 }  // namespace
+
+std::vector<int64_t> strata_of(const Dataset& data) {
+  std::vector<int64_t> out;
+  constexpr int64_t kAtOnce = 1024;
+  for (int64_t at = 0; at < data.size(); at += kAtOnce) {
+    std::vector<int64_t> samples(static_cast<size_t>(std::min(kAtOnce, data.size() - at)));
+    std::iota(samples.begin(), samples.end(), at);
+    const HostTensor labels = data.labels_of(samples);
+    if (!labels || is_float(labels.dtype()) || labels.numel() != static_cast<int64_t>(samples.size())) return {};
+    for (const int64_t label : labels.to_ints()) out.push_back(label);
+  }
+  return out;
+}
 
 std::unique_ptr<Dataset> make_subset(std::shared_ptr<const Dataset> data, std::vector<int64_t> samples) {
   return std::make_unique<Subset>(std::move(data), std::move(samples));

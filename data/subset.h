@@ -11,6 +11,9 @@ namespace amp {
 // Samples of another dataset under numbers of their own; in batches they keep the other's. The other is shared.
 std::unique_ptr<Dataset> make_subset(std::shared_ptr<const Dataset> data, std::vector<int64_t> samples);
 
+// The class of every sample; empty where labels are no classes.
+std::vector<int64_t> strata_of(const Dataset& data);
+
 struct SampleSplit {
   std::vector<int64_t> train, held_out;  // each in the file's order
 };

@@ -94,18 +94,19 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.objective = objective;
   c.optimizer = optimizer_config(spec);
   c.scale = scale_config(spec, plan);
-  c.sampler = sampler_options(spec, data.text);
-  if (data.train->size() == 1) c.sampler.batch_size = 1;  // a whole batch
+  c.sampler = sampler_options(spec, *data.train, data.text);
+  if (data.train->size() == 1) {  // a whole batch
+    c.sampler.batch_size = 1;
+    c.sampler.in_tokens = false;
+  }
   c.sampler.ranks = spec.ranks;
   if (data.train->size() < spec.ranks) {
     fail(Exit::usage, "E_RANKS", cat(spec.ranks, " ranks share ", data.train->size(), " training samples"),
          "a file of tensors may be cut into samples; otherwise take fewer ranks");
   }
   const Sampler sampler(data.train->size(), data.train->lengths(), c.sampler);
-  const double epochs = spec.epochs;
-  c.max_steps = spec.max_steps >= 0
-                    ? spec.max_steps  // 0: import and export only
-                    : static_cast<int64_t>(std::ceil(epochs * static_cast<double>(sampler.windows_per_epoch())));
+  c.max_steps = spec.max_steps >= 0 ? spec.max_steps  // 0: import and export only
+                                    : sampler.windows_of(spec.epochs);
   c.schedule.kind = schedule_from_name(spec.lr_scheduler);
   c.schedule.settings = parse_arguments("lr_scheduler_kwargs", spec.lr_scheduler_kwargs);
   c.schedule.lr = spec.lr;

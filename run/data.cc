@@ -348,11 +348,37 @@ void split_validation(const RunSpec& spec, TrainData& data) {
   data.val = make_subset(evaluated ? evaluated : all, std::move(split.held_out));
 }
 
-SamplerOptions sampler_options(const RunSpec& spec, bool text) {
+static std::vector<double> weights_of(const RunSpec& spec, const Dataset& train) {
+  if (!spec.shuffle)
+    fail(Exit::usage, "E_WEIGHTED_SAMPLING", "--weighted_sampling draws rows, --shuffle false keeps them in order",
+         "leave one of them out");
+  const std::vector<int64_t> classes = strata_of(train);
+  if (classes.empty())
+    fail(Exit::usage, "E_WEIGHTED_SAMPLING", "--weighted_sampling goes by classes, and these labels are none",
+         "it takes data with one whole number or name a row; leave it out otherwise");
+  return class_weights(classes, kIgnoreIndex);
+}
+
+static void require_token_batches(const RunSpec& spec, const Dataset& train) {
+  const std::span<const int32_t> lengths = train.lengths();
+  if (lengths.empty())
+    fail(Exit::usage, "E_USAGE", "--in_tokens counts the tokens of texts, the training data has none",
+         "leave it out: --batch_size counts rows then");
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  if (longest > spec.batch_size)
+    fail(Exit::usage, "E_USAGE",
+         cat("--batch_size ", spec.batch_size, " counts tokens (--in_tokens), the longest text has ", longest),
+         "give a larger --batch_size, or cut texts with --max_seq_len");
+}
+
+SamplerOptions sampler_options(const RunSpec& spec, const Dataset& train, bool text) {
   SamplerOptions s;
   s.batch_size = spec.batch_size;
   s.accumulation = spec.gradient_accumulation_steps;
   s.seed = static_cast<uint64_t>(spec.seed);
+  s.in_tokens = spec.in_tokens;
+  if (spec.in_tokens) require_token_batches(spec, train);
+  if (spec.weighted_sampling) s.weights = std::make_shared<const std::vector<double>>(weights_of(spec, train));
   s.order = !spec.shuffle ? Order::file : text && spec.group_by_length ? Order::grouped : Order::shuffled;
   return s;
 }

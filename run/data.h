@@ -77,6 +77,8 @@ std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> data, int64_t limit);
 // --val_split: the share goes from train to val. E_VAL_SPLIT for questions, whose windows must not be parted.
 void split_validation(const RunSpec& spec, TrainData& data);
 
-SamplerOptions sampler_options(const RunSpec& spec, bool text);
+// Of the training data. E_USAGE for --in_tokens without texts, or with one that is longer than --batch_size;
+// E_WEIGHTED_SAMPLING for --weighted_sampling without classes, or with --shuffle false.
+SamplerOptions sampler_options(const RunSpec& spec, const Dataset& train, bool text);
 
 }  // namespace amp

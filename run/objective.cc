@@ -101,6 +101,9 @@ void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, 
     if (shuffled)
       fail(Exit::usage, "E_PAIRS", cat(rows, ", --shuffle would part them"),
            "add --shuffle false, or name an output for each side");
+    if (batch_size == 0)
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", --in_tokens parts them"),
+           "leave it out: --batch_size counts rows then");
     if (batch_size % n)
       fail(Exit::usage, "E_PAIRS", cat(rows, ", --batch_size ", batch_size, " parts them"),
            cat("give a multiple of ", n));

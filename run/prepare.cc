@@ -91,7 +91,8 @@ void check_samples(PreparedRun& run) {
     const bool training = d == run.data.train.get();
     if (!training) check_ranges(run.data.train->input_ranges(), d->input_ranges(), spec.val, run.host.log);
     check_labels(run.graph(), losses, *d);
-    check_pairs(losses, *d, training ? spec.batch_size : spec.evaluation_rows(), training && spec.shuffle);
+    const int64_t rows = spec.in_tokens ? 0 : spec.batch_size;
+    check_pairs(losses, *d, training ? rows : spec.evaluation_rows(), training && spec.shuffle);
     longest = std::max(longest, longest_of(spec, *d));
   }
   if (run.facts.text) require_length(run.graph(), run.ready.outputs, longest);

@@ -108,8 +108,8 @@ void describe_start(Session& session, const PrecisionPlan& plan, const TrainerCo
       config.scale.mode == LossScaleConfig::Mode::off ? ", loss scale off" : cat(", loss scale ", config.scale.init),
       arithmetic(plan)));
   log.info(cat("data: ", with_thousands(samples), " samples, ", config.max_steps, " steps of ",
-               config.sampler.ranks > 1 ? cat(config.sampler.ranks, " ranks x ") : "", config.sampler.batch_size, " x ",
-               config.sampler.accumulation));
+               config.sampler.ranks > 1 ? cat(config.sampler.ranks, " ranks x ") : "", config.sampler.batch_size,
+               config.sampler.in_tokens ? " tokens x " : " x ", config.sampler.accumulation));
   log.info(cat("memory: ", session.memory_text()));
   describe_settings(session, plan, config);
 }

@@ -5,6 +5,7 @@
 // run.json. run/settings.h lists them all.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -71,7 +72,7 @@ struct RunSpec {
   Default<double> mlm_probability{0.15};
   Default<bool> whole_word_mask{false};
   int64_t pad_to_multiple = 8;
-  bool group_by_length = true, shuffle = true;
+  bool group_by_length = true, shuffle = true, weighted_sampling = false, in_tokens = false;
   double val_split = 0;                    // share of the training data to validate on
   int64_t limit_train = 0, limit_val = 0;  // samples; 0: all
 
@@ -167,7 +168,11 @@ struct RunSpec {
   // Where settings came from, for run.json: {"lr", "command line"}. May be empty.
   std::map<std::string, std::string> sources;
 
-  int64_t evaluation_rows() const { return eval_batch_size > 0 ? eval_batch_size : batch_size; }
+  int64_t evaluation_rows() const {
+    if (eval_batch_size > 0) return eval_batch_size;
+    if (!in_tokens) return batch_size;
+    return *max_seq_len > 0 ? std::max<int64_t>(1, batch_size / *max_seq_len) : 8;  // as many as batch_size holds
+  }
 };
 
 }  // namespace amp

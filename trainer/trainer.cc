@@ -95,7 +95,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   StepLine line;
   line.step = s.step;
   line.epoch = static_cast<double>(window.at.epoch) +
-               static_cast<double>(window.at.window + 1) / static_cast<double>(per_epoch_);
+               static_cast<double>(window.at.window + 1) / static_cast<double>(window.per_epoch);
   line.loss = s.loss;
   line.lr = s.lr;
   line.loss_scale = s.scale.used;
@@ -142,7 +142,7 @@ TrainResult Trainer::run() {
   if (ranks_.leads()) log.emplace(config_.output_dir + "/metrics.jsonl", step_);
   Sampler sampler(train_.size(), train_.lengths(), config_.sampler);
   sampler.seek(next_);
-  per_epoch_ = sampler.windows_per_epoch();
+  per_epoch_ = sampler.windows_per_epoch(next_.epoch);
   WindowLoader loader(train_, std::move(sampler));
   first_step_ = step_;
   Clock clock;
@@ -156,6 +156,7 @@ TrainResult Trainer::run() {
       std::optional<LoadedWindow> window = loader.next();
       if (!window) break;
       next_ = window->next;
+      per_epoch_ = window->per_epoch;
       epoch_end = window->last_of_epoch || step_ + 1 >= config_.max_steps;
       submit(std::move(*window));
       ++step_;

@@ -134,6 +134,9 @@ std::vector<Setting> data_settings() {
       setting("shuffle", &RunSpec::shuffle, "New order every epoch, from --seed.")
           .read_by(kTrain)
           .also({"shuffle_train_dataset"}),
+      setting("weighted_sampling", &RunSpec::weighted_sampling,
+              "Draw the rows of an epoch with replacement, rows of every class as often as those of any other.")
+          .read_by(kTrain),
   };
 }
 

@@ -113,10 +113,13 @@ std::vector<Setting> schedule_settings() {
           .at_least(0)
           .read_by(kTrain)
           .may_change(),
-      setting("batch_size", &RunSpec::batch_size, "Rows of a micro-batch.")
+      setting("batch_size", &RunSpec::batch_size, "Rows of a micro-batch; tokens with --in_tokens.")
           .at_least(1)
           .read_by(kFeed)
           .also({"per_device_train_batch_size", "train_batch_size", "b"}),
+      setting("in_tokens", &RunSpec::in_tokens,
+              "--batch_size counts tokens: rows times the longest one's tokens, special ones included.")
+          .read_by(kTrain),
       setting("gradient_accumulation_steps", &RunSpec::gradient_accumulation_steps,
               "Micro-batches of one optimizer step.")
           .at_least(1)
@@ -146,7 +149,9 @@ std::vector<Setting> schedule_settings() {
 
 std::vector<Setting> evaluation_settings() {
   return {
-      setting("eval_batch_size", &RunSpec::eval_batch_size, "Rows of an evaluation batch; 0: --batch_size.")
+      setting(
+          "eval_batch_size", &RunSpec::eval_batch_size,
+          "Rows of an evaluation batch; 0: --batch_size (with --in_tokens the rows of --max_seq_len that it holds).")
           .at_least(0)
           .read_by(kData)
           .also({"per_device_eval_batch_size", "validation_batch_size", "vb"})

@@ -3,6 +3,7 @@
 #include <catch2/catch_all.hpp>
 #include <chrono>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "base/error.h"
@@ -202,6 +203,169 @@ TEST_CASE("ranks share the micro-batches of one rank", "[ranks]") {
         REQUIRE(w.first.size() == w.micro.size());
         for (size_t m = 0; m < w.micro.size(); ++m) {
           CHECK_FALSE(w.micro[m].empty());
+          for (size_t i = 0; i < w.micro[m].size(); ++i) all.at(static_cast<size_t>(w.first[m]) + i) = w.micro[m][i];
+        }
+      }
+      CHECK(all == flat(want));
+    }
+  }
+}
+
+namespace {
+std::vector<std::vector<int64_t>> numbers_of(const std::string& file) {
+  std::ifstream in(test::test_data(file));
+  std::vector<std::vector<int64_t>> out;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream s(line);
+    out.emplace_back(std::istream_iterator<int64_t>(s), std::istream_iterator<int64_t>());
+  }
+  return out;
+}
+
+// 176 of class 0, 12 of class 1 and of class 2.
+std::shared_ptr<const std::vector<double>> rare_classes(std::vector<int64_t>& labels) {
+  for (int64_t i = 0; i < 200; ++i) labels.push_back(i % 9 ? 0 : i % 2 + 1);
+  return std::make_shared<const std::vector<double>>(class_weights(labels));
+}
+
+std::vector<int32_t> lengths120() {
+  std::vector<int32_t> lengths;
+  for (int32_t i = 0; i < 120; ++i) lengths.push_back(3 + i * 7 % 29);
+  return lengths;
+}
+}  // namespace
+
+TEST_CASE("draws by class weights are the defined function of seed and epoch") {
+  std::vector<int64_t> labels;
+  const auto weights = rare_classes(labels);
+  const auto lines = numbers_of("data/sampler_draws.txt");
+  for (const auto& line : lines) {
+    SamplerOptions o{
+        .order = Order::shuffled, .batch_size = 8, .seed = static_cast<uint64_t>(line[0]), .weights = weights};
+    CHECK(Sampler(200, {}, o).epoch_order(line[1]) == std::vector<int64_t>(line.begin() + 2, line.end()));
+  }
+  CHECK(lines.size() == 3);
+}
+
+TEST_CASE("weighted by class, classes come equally often and their samples too, ignored ones never") {
+  std::vector<int64_t> labels;
+  rare_classes(labels);
+  labels[5] = labels[6] = -100;
+  const auto weights = std::make_shared<const std::vector<double>>(class_weights(labels));
+  std::vector<int32_t> lengths(200, 3);
+  lengths[0] = 9;
+  const Order order = GENERATE(Order::shuffled, Order::grouped);
+  const Sampler s(200, lengths, {.order = order, .batch_size = 8, .weights = weights});
+  std::map<int64_t, double> of_class;
+  std::vector<double> of_sample(200);
+  constexpr int64_t kEpochs = 600;
+  for (int64_t e = 0; e < kEpochs; ++e) {
+    const auto drawn = s.epoch_order(e);
+    REQUIRE(drawn.size() == 200);
+    for (const int64_t i : drawn) {
+      ++of_class[labels[static_cast<size_t>(i)]];
+      ++of_sample[static_cast<size_t>(i)];
+    }
+  }
+  // 120,000 draws: the standard deviation of a class's share is sqrt(2 / 9 / 120000) = 0.0014.
+  CHECK(of_class.size() == 3);
+  for (const auto& [label, n] : of_class) CHECK(n / (200.0 * kEpochs) == Catch::Approx(1.0 / 3).margin(0.0055));
+  // Chi squared over 197 samples with a chance: mean 197, standard deviation 20.
+  double chi = 0;
+  for (size_t i = 0; i < 200; ++i) {
+    const double expected = (*weights)[i] / 3 * 200 * kEpochs;
+    if (expected > 0) {
+      chi += (of_sample[i] - expected) * (of_sample[i] - expected) / expected;
+    } else {
+      CHECK(of_sample[i] == 0);
+    }
+  }
+  CHECK(chi < 297);
+  CHECK(chi > 97);
+  CHECK_THROWS_AS(
+      Sampler(3, {}, {.weights = std::make_shared<const std::vector<double>>(std::vector<double>{0, 0, 0})}), Error);
+}
+
+TEST_CASE("batches by tokens are cut as Paddle's reader cuts them") {
+  const auto lines = numbers_of("data/sampler_tokens.txt");
+  for (size_t at = 0; at < lines.size();) {
+    const int64_t tokens = lines[at][0];
+    Sampler s(120, lengths120(), {.order = Order::shuffled, .batch_size = tokens, .in_tokens = true});
+    for (int64_t b = 0; b < s.batches_per_epoch(0); ++b, ++at) {
+      const auto got = s.next().micro;
+      REQUIRE(got.size() == 1);
+      CHECK(got[0] == std::vector<int64_t>(lines.at(at).begin() + 1, lines[at].end()));
+    }
+    CHECK(s.state() == SamplerState{1, 0});
+  }
+}
+
+TEST_CASE("by tokens every sample comes once an epoch in batches that fit, grouped ones waste less") {
+  const std::vector<int32_t> lengths = lengths120();
+  for (const Order order : {Order::file, Order::shuffled, Order::grouped, Order::by_length}) {
+    SamplerOptions o{.order = order, .batch_size = 64, .accumulation = 2, .chunk_batches = 8, .in_tokens = true};
+    Sampler s(120, lengths, o);
+    int64_t windows = 0;
+    for (int64_t epoch = 0; epoch < 4; ++epoch) {
+      std::vector<int64_t> seen;
+      int64_t batches = 0;
+      for (bool last = false; !last; ++windows) {
+        const SamplerState at = s.state();
+        const Window w = s.next();
+        last = w.last_of_epoch;
+        CHECK(w.per_epoch == s.windows_per_epoch(epoch));
+        for (const auto& m : w.micro) {
+          int32_t longest = 0;
+          for (const int64_t i : m) longest = std::max(longest, lengths[static_cast<size_t>(i)]);
+          CHECK(longest * static_cast<int64_t>(m.size()) <= 64);
+        }
+        batches += static_cast<int64_t>(w.micro.size());
+        const auto some = flat(w);
+        seen.insert(seen.end(), some.begin(), some.end());
+        Sampler resumed(120, lengths, o);
+        resumed.seek(at);
+        CHECK(resumed.next().micro == w.micro);
+      }
+      CHECK(batches == s.batches_per_epoch(epoch));
+      CHECK(s.state() == SamplerState{epoch + 1, 0});
+      std::sort(seen.begin(), seen.end());
+      REQUIRE(seen.size() == 120);
+      for (int64_t i = 0; i < 120; ++i) CHECK(seen[static_cast<size_t>(i)] == i);
+    }
+    CHECK(s.windows_of(4) == windows);
+    CHECK(s.windows_of(3.5) == windows - s.windows_per_epoch(3) + (s.windows_per_epoch(3) + 1) / 2);
+  }
+  const auto batches = [&](Order order) {
+    return Sampler(120, lengths, {.order = order, .batch_size = 64, .in_tokens = true}).batches_per_epoch();
+  };
+  CHECK(batches(Order::grouped) < batches(Order::shuffled));
+  Sampler one(3, std::vector<int32_t>{5, 90, 5}, {.order = Order::file, .batch_size = 64, .in_tokens = true});
+  CHECK(one.batches_per_epoch() == 3);  // the long one is by itself
+}
+
+TEST_CASE("ranks share batches by tokens and weighted draws", "[ranks]") {
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < 120; ++i) labels.push_back(i % 10 == 0);
+  const auto weights = std::make_shared<const std::vector<double>>(class_weights(labels));
+  for (const int64_t ranks : {2, 3}) {
+    const auto sampler = [&](int64_t size, int64_t rank) {
+      SamplerOptions o{
+          .order = Order::grouped, .batch_size = 96 / size, .accumulation = 2, .in_tokens = true, .weights = weights};
+      o.ranks = size;
+      o.rank = rank;
+      return Sampler(120, lengths120(), o);
+    };
+    Sampler whole = sampler(1, 0);
+    std::vector<Sampler> parts;
+    for (int64_t r = 0; r < ranks; ++r) parts.push_back(sampler(ranks, r));
+    for (int step = 0; step < 30; ++step) {
+      const Window want = whole.next();
+      std::vector<int64_t> all(static_cast<size_t>(want.samples), -1);
+      for (Sampler& part : parts) {
+        const Window w = part.next();
+        CHECK(w.next == want.next);
+        CHECK(w.samples == want.samples);
+        for (size_t m = 0; m < w.micro.size(); ++m) {
           for (size_t i = 0; i < w.micro[m].size(); ++i) all.at(static_cast<size_t>(w.first[m]) + i) = w.micro[m][i];
         }
       }

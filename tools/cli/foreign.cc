@@ -63,7 +63,6 @@ static constexpr std::array kForeign{
     std::pair{"init_checkpoint", "the weights are those of MODEL.onnx"},
     std::pair{"init_pretraining_params", "the weights are those of MODEL.onnx"},
     std::pair{"data_dir", "use --train FILE and --val FILE"},
-    std::pair{"in_tokens", "not built: --batch_size counts rows"},
     std::pair{"do_val", "giving --val is enough"},
     std::pair{"do_test", "use the verb 'eval'"},
     std::pair{"use_fast_executor", "not needed"},

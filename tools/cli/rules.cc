@@ -116,6 +116,7 @@ void resolve(Options& o) {
   if (o.verb == Verb::eval && o.has("val") && o.has("inputs")) {
     contradict(o, "val", "inputs", "both name the data", "give one of them");
   }
+  if (o.verb == Verb::train && o.flag("in_tokens")) return;  // rows are not known yet
   const std::string rows = std::to_string(o.integer("batch_size"));
   if (!o.was_set("eval_batch_size")) {
     derive(o, "eval_batch_size", rows);

@@ -1,5 +1,7 @@
 """The sampler's orders from the definition in data/sampler.h, written again in Python. Run in this folder."""
 
+import numpy as np
+
 
 def philox(seed, high, low):
     v = [low & 0xFFFFFFFF, low >> 32, high & 0xFFFFFFFF, high >> 32]
@@ -37,3 +39,38 @@ with open("sampler_orders.txt", "w") as f:
         shuffle(order, seed, 0x73616D70, epoch)
         print("shuffled", seed, epoch, *order, file=f)
         print("grouped", seed, epoch, *grouped(37, [(i * 7) % 11 for i in range(37)], 4, 3, seed, epoch), file=f)
+
+
+def drawn(labels, seed, epoch):
+    """PyTorch's weights for balanced classes, torch.multinomial's way: the first sum of weights above a uniform."""
+    weights = 1 / np.bincount(labels)[labels].astype(np.float64)
+    sums = np.cumsum(weights)
+    out = []
+    for i in range(len(labels)):
+        r = philox(seed, 0x64726177 << 32 | epoch, i)
+        uniform = ((r[0] >> 5) * 2**26 + (r[1] >> 6)) / 2**53
+        out.append(int(np.searchsorted(sums, uniform * sums[-1], side="right")))
+    return out
+
+
+def token_batches(order, lengths, tokens):
+    """Paddle's in_tokens (ERNIE's task_reader.py): a row joins while rows * the longest stay within the batch."""
+    batches, batch = [], []
+    for s in order:
+        if batch and (len(batch) + 1) * max(lengths[b] for b in batch + [s]) > tokens:
+            batches.append(batch)
+            batch = []
+        batch.append(s)
+    return batches + [batch]
+
+
+with open("sampler_draws.txt", "w") as f:
+    for seed, epoch in ((42, 0), (42, 1), (7, 3)):
+        print(seed, epoch, *drawn(np.array([0 if i % 9 else i % 2 + 1 for i in range(200)]), seed, epoch), file=f)
+with open("sampler_tokens.txt", "w") as f:  # a batch a line
+    lengths = [3 + i * 7 % 29 for i in range(120)]
+    for tokens in (31, 64, 200):
+        order = list(range(120))
+        shuffle(order, 42, 0x73616D70, 0)
+        for b in token_batches(order, lengths, tokens):
+            print(tokens, *b, file=f)
