@@ -21,7 +21,7 @@ std::string_view part(std::string_view text, int64_t from, int64_t to) {
   return begin <= at ? text.substr(begin, at - begin) : std::string_view();
 }
 
-void read_paragraph(const nlohmann::json& p, const std::string& name, bool answered, AnswerKey& key) {
+void read_paragraph(const nlohmann::json& p, const std::string& name, AnswersAre answers, AnswerKey& key) {
   key.passages.push_back(p.at("context").get<std::string>());
   const std::string& passage = key.passages.back();
   for (const auto& qa : p.at("qas")) {
@@ -29,10 +29,11 @@ void read_paragraph(const nlohmann::json& p, const std::string& name, bool answe
     q.id = qa.at("id").is_string() ? qa.at("id").get<std::string>() : qa.at("id").dump();
     q.text = qa.at("question").get<std::string>();
     q.passage = key.passages.size() - 1;
-    const auto refuse = [&](const std::string& fact) {
-      fail(Exit::data, "E_DATA_LABEL", cat(name, ": question '", printable(q.id), "' ", fact));
+    const auto refuse = [&](const std::string& fact, const std::string& hint = {}) {
+      fail(Exit::data, "E_DATA_LABEL", cat(name, ": question '", printable(q.id), "' ", fact), hint);
     };
-    for (const auto& a : answered ? qa.at("answers") : nlohmann::json::array()) {
+    const bool none = answers == AnswersAre::given_or_no && qa.value("is_impossible", false);
+    for (const auto& a : answers == AnswersAre::unread || none ? nlohmann::json::array() : qa.at("answers")) {
       q.answers.push_back({a.at("text").get<std::string>(), a.at("answer_start").get<int64_t>()});
       const Answer& answer = q.answers.back();
       const int64_t end = answer.begin + count_code_points(answer.text);
@@ -40,7 +41,8 @@ void read_paragraph(const nlohmann::json& p, const std::string& name, bool answe
         refuse(cat("has the answer '", printable(answer.text), "', which does not stand at character ", answer.begin,
                    " of its context"));
     }
-    if (answered && q.answers.empty()) refuse("has no answer");
+    if (answers == AnswersAre::given && q.answers.empty())
+      refuse("has no answer", "questions without an answer (SQuAD 2.0) need --version_2_with_negative");
     q.line = static_cast<int64_t>(key.questions.size()) + 1;
     key.questions.push_back(std::move(q));
   }
@@ -72,13 +74,13 @@ std::string AnswerKey::text(int64_t sample, int64_t first, int64_t last) const {
   return at ? std::string(part(passages[questions[question].passage], at->first, at->second)) : std::string();
 }
 
-AnswerKey parse_squad(std::string_view bytes, const std::string& name, bool answered) {
+AnswerKey parse_squad(std::string_view bytes, const std::string& name, AnswersAre answers) {
   check_utf8_file(bytes, name);
   AnswerKey key;
   try {
     const nlohmann::json j = nlohmann::json::parse(bytes);
     for (const auto& article : j.at("data")) {
-      for (const auto& p : article.at("paragraphs")) read_paragraph(p, name, answered, key);
+      for (const auto& p : article.at("paragraphs")) read_paragraph(p, name, answers, key);
     }
   } catch (const nlohmann::json::exception& e) {
     fail(
@@ -88,7 +90,8 @@ AnswerKey parse_squad(std::string_view bytes, const std::string& name, bool answ
   const auto empty = [](const Question& q) {
     return std::all_of(q.answers.begin(), q.answers.end(), [](const Answer& a) { return a.text.empty(); });
   };
-  if (answered && !key.questions.empty() && std::all_of(key.questions.begin(), key.questions.end(), empty))
+  if (answers == AnswersAre::given && !key.questions.empty() &&
+      std::all_of(key.questions.begin(), key.questions.end(), empty))
     fail(Exit::data, "E_DATA_LABEL", cat(name, ": every answer is empty"),
          "training and evaluation take \"answers\": [{\"text\": ..., \"answer_start\": ...}] for each question");
   if (key.questions.empty()) fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no question"));
@@ -96,14 +99,14 @@ AnswerKey parse_squad(std::string_view bytes, const std::string& name, bool answ
 }
 
 AnswerKey question_rows(const Table& table, const std::string& question, const std::string& passage,
-                        const std::string& answer) {
+                        const std::string& answer, bool may_have_none) {
   const size_t q = table.column(question), p = table.column(passage), a = answer.empty() ? q : table.column(answer);
   AnswerKey key;
   for (int64_t r = 0; r < table.rows(); ++r) {
     Question row{std::to_string(r), std::string(table.text(r, q)), key.passages.size(), {}, table.line(r),
                  table.file(r)};
     key.passages.emplace_back(table.text(r, p));
-    if (!answer.empty()) {
+    if (!answer.empty() && !(may_have_none && table.text(r, a).empty())) {
       const std::string_view text = table.text(r, a);
       const size_t at = key.passages.back().find(text);
       if (at == std::string::npos)
@@ -154,7 +157,7 @@ std::vector<LabelledText> encode_questions(AnswerKey& key, const Tokenizer& toke
       s.line = key.questions[q].line;
       s.file = key.questions[q].file;
       s.encoding = assemble(tokenizer.pair(), question, part);
-      AnswerKey::Window w{q, head, {}};
+      AnswerKey::Window w{q, head, {}, cls_in(tokenizer, s.encoding.ids)};
       int64_t first = -1, last = -1;
       for (const Piece& p : part) {
         const int64_t token = head + static_cast<int64_t>(w.parts.size());
@@ -164,8 +167,7 @@ std::vector<LabelledText> encode_questions(AnswerKey& key, const Tokenizer& toke
       }
       const bool inside =
           end > begin && !w.parts.empty() && w.parts.front().first <= begin && w.parts.back().second >= end;
-      s.labels =
-          inside ? std::vector<int64_t>{first, last} : std::vector<int64_t>(2, cls_in(tokenizer, s.encoding.ids));
+      s.labels = inside ? std::vector<int64_t>{first, last} : std::vector<int64_t>(2, w.none);
       out.push_back(std::move(s));
       key.windows.push_back(std::move(w));
     }

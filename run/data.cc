@@ -78,6 +78,10 @@ std::string tokenizer_path(const RunSpec& spec) {
 
 TokenizerOptions tokenizer_options(const RunSpec& spec) { return {.lower_case = *spec.lower_case}; }
 
+AnswerOptions answer_options(const RunSpec& spec) {
+  return {*spec.max_answer_length, spec.n_best_size, *spec.version_2_with_negative, *spec.null_score_diff_threshold};
+}
+
 bool has_named_classes(Task task) {
   return task == Task::classification || task == Task::token || task == Task::multilabel || task == Task::segmentation;
 }
@@ -195,7 +199,7 @@ std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRo
   } else {  // every row is told of, by itself
     options.keep_rows = true;
     if (options.packing == TextPacking::wrapped) options.packing = TextPacking::stride;
-    if (options.packing == TextPacking::bfd) options.packing = TextPacking::none;
+    if (options.packing == TextPacking::bfd || is_masked_language_model(spec)) options.packing = TextPacking::none;
   }
   LanguageTexts texts = encode_language(*rows.table, tokenizer, chat_template_of(spec, tokenizer), options);
   const auto of_all = [&](int64_t n) {
@@ -213,12 +217,11 @@ std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRo
   if (options.packing != TextPacking::none)
     needs.log.info(cat("packing ", *spec.packing, ": ", of_all(rows.table->rows()), " in ",
                        with_thousands(static_cast<int64_t>(texts.texts.size())), " sequences"));
-  if (!is_masked_language_model(spec))
-    return make_labelled_dataset(std::move(texts.texts), rows.names, tokenizer, specs, t);
   TextOptions seen = t;
-  seen.sees_ahead = true;
-  return make_masked_dataset(make_labelled_dataset(std::move(texts.texts), rows.names, tokenizer, specs, seen),
-                             tokenizer, specs,
+  seen.sees_ahead = is_masked_language_model(spec);
+  auto data = make_labelled_dataset(std::move(texts.texts), rows.names, tokenizer, specs, seen);
+  if (!seen.sees_ahead || !needs.labelled) return data;
+  return make_masked_dataset(std::move(data), tokenizer, specs,
                              {*spec.mlm_probability, *spec.whole_word_mask, static_cast<uint64_t>(spec.seed)});
 }
 

@@ -47,6 +47,8 @@ std::vector<InputSpec> input_specs(const SourceGraph& graph,
 std::string tokenizer_path(const RunSpec& spec);
 TokenizerOptions tokenizer_options(const RunSpec& spec);
 
+AnswerOptions answer_options(const RunSpec& spec);  // of questions
+
 // Of a language model's texts; most: their longest, in tokens.
 LanguageOptions language_options(const RunSpec& spec, int64_t most);
 std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const Tokenizer& tokenizer);

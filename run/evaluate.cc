@@ -56,7 +56,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   const Task task = needs_of(spec, record, *model.doc, needs);
   Objective objective = choose_objective(spec, g, {}, task, log);
   objective.classes = needs.classes;
-  objective.max_answer_length = *spec.max_answer_length;
+  objective.answers = answer_options(spec);
   const std::vector<int> outputs = values_of(g, objective.losses);
   require_known_operators(g, outputs);
   const DataKind kind = data_kind(spec, spec.val);

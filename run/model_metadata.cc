@@ -16,7 +16,8 @@ const char* const kImageSettings[] = {"eval_transforms", "image_column", "mask_v
 const char* const kTableSettings[] = {"categorical", "continuous", "date", "target", "target_transform"};
 const char* const kLanguageSettings[] = {"packing", "train_on", "append_eos", "doc_stride"};
 const char* const kMaskingSettings[] = {"mlm_probability", "whole_word_mask"};
-const char* const kSpanSettings[] = {"doc_stride", "max_answer_length"};
+const char* const kSpanSettings[] = {"doc_stride", "max_answer_length", "version_2_with_negative",
+                                     "null_score_diff_threshold"};
 
 bool all_fit(Task task, const std::vector<LossSpec>& losses) {
   return std::all_of(losses.begin(), losses.end(), [&](const LossSpec& s) { return fits(task, s); });

@@ -89,7 +89,7 @@ Task choose_task(const RunSpec& spec, const ModelRecord& record, const SourceGra
   const Task task = task_by_outputs(g);
   if (task == Task::none)
     fail(Exit::usage, "E_TASK", "the model does not say whether its outputs are tags of words or a language model's",
-         "say --task token or --task language");
+         "say --task token, --task language, or --loss masked_lm");
   log.info(cat("task: ", name_of(task), ", by the model's outputs (--task chooses another)"));
   return task;
 }
@@ -214,11 +214,14 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   if (text) require_length(g, outputs, longest_of(spec, *data));
   const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
-  PredictionContext context{rows.size(), record.labels, rows.key.get(), *spec.max_answer_length, rows.tagged, {}, {},
-                            {}};
+  PredictionContext context{rows.size(), record.labels, rows.key.get(), answer_options(spec), rows.tagged, {}, {}, {}};
   if (needs.features) context.target = needs.features->target_transform;
   context.source_rows = data->source_rows();
   if (needs.sides) context.text_columns = *spec.text_columns;
+  std::unique_ptr<Tokenizer> tokenizer;
+  if (needs.task == Task::language) tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec));
+  context.tokenizer = tokenizer.get();
+  context.top_k = spec.top_k;
   const std::unique_ptr<Predictions> predictions = make_predictions(needs.task, loss, context);
   SamplerOptions order;
   order.order = Order::by_length;

@@ -157,7 +157,7 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   const std::string head = shaped.outputs.empty() || !spec.output.empty() ? std::string() : shaped.outputs.front();
   out.objective = choose_objective(spec, g, head, out.task, log);
   out.objective.classes = facts.classes;
-  out.objective.max_answer_length = *spec.max_answer_length;
+  out.objective.answers = answer_options(spec);
   out.outputs = values_of(g, out.objective.losses);
   require_known_operators(g, out.outputs);
   out.trainable = make_trainable(spec, g, out.outputs, log);

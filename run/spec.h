@@ -68,6 +68,9 @@ struct RunSpec {
   Text delimiter = "auto", data_format = "auto", tokenizer, vocab, chat_template;
   Default<bool> lower_case{true};
   Default<int64_t> max_seq_len{128}, doc_stride{32}, max_answer_length{30};
+  Default<bool> version_2_with_negative{false};  // SQuAD 2.0
+  Default<double> null_score_diff_threshold{0};
+  int64_t n_best_size = 1, top_k = 5;
   Default<Text> packing{"none"}, train_on{"answers"}, append_eos{"auto"};  // of texts for language models
   Default<double> mlm_probability{0.15};
   Default<bool> whole_word_mask{false};

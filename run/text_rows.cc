@@ -50,7 +50,8 @@ TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task,
   TextRows rows;
   rows.names = files_named(path);
   const std::vector<std::string>& columns = *spec.text_columns;
-  const bool tagged = task == Task::token, questions = task == Task::span;
+  const bool tagged = task == Task::token, questions = task == Task::span,
+             may_have_none = *spec.version_2_with_negative;
   if (!columns.empty() || (!tagged && !questions)) rows.table = read_table(spec, path);
   if (tagged && columns.size() > 1)
     fail(Exit::usage, "E_TEXT_COLUMNS", "tagged words lie in one column", "give one --text_columns");
@@ -60,11 +61,15 @@ TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task,
   const std::string label = labelled ? *spec.label_column : std::string();
   if (tagged && rows.table) rows.tagged = tagged_rows(*rows.table, columns[0], label);
   if (questions && rows.table)
-    rows.key = std::make_shared<AnswerKey>(question_rows(*rows.table, columns[0], columns[1], label));
+    rows.key = std::make_shared<AnswerKey>(question_rows(*rows.table, columns[0], columns[1], label, may_have_none));
   for (size_t f = 0; !rows.table && f < rows.names.size(); ++f) {
     const FileBytes bytes = read_text_file(rows.names[f]);
     if (tagged) add_tagged(rows, parse_conll(bytes.text(), rows.names[f], labelled));
-    if (questions) add_questions(rows, parse_squad(bytes.text(), rows.names[f], labelled));
+    if (questions)
+      add_questions(rows, parse_squad(bytes.text(), rows.names[f],
+                                      !labelled       ? AnswersAre::unread
+                                      : may_have_none ? AnswersAre::given_or_no
+                                                      : AnswersAre::given));
   }
   return rows;
 }

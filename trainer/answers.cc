@@ -82,45 +82,160 @@ double answer_f1(const std::string& predicted, const std::string& wanted) {
 }
 
 void AnswerSearch::add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> samples) {
-  const size_t tokens = samples.empty() ? 0 : start.size() / samples.size();
+  struct Span {
+    double score;
+    int64_t first, last;
+  };
+  const size_t tokens = samples.empty() ? 0 : start.size() / samples.size(),
+               kept = static_cast<size_t>(options_.n_best);
+  // The n best so far, the best first; of equal ones the earlier.
+  const auto keep = [&](auto& list, auto&& item) {
+    if (list.size() == kept && !(item.score > list.back().score)) return;
+    const auto at = std::find_if(list.begin(), list.end(), [&](const auto& x) { return item.score > x.score; });
+    list.insert(at, std::move(item));
+    if (list.size() > kept) list.pop_back();
+  };
   for (size_t r = 0; r < samples.size(); ++r) {
     const AnswerKey::Window& w = key_.windows.at(static_cast<size_t>(samples[r]));
     const auto stop = std::min(w.first + static_cast<int64_t>(w.parts.size()), static_cast<int64_t>(tokens));
     const float *s = start.data() + r * tokens, *e = end.data() + r * tokens;
-    double most = -INFINITY;
-    int64_t first = -1, last = -1;
+    std::vector<Span> best;
     for (int64_t i = w.first; i < stop; ++i) {
-      for (int64_t j = i; j < std::min(stop, i + longest_); ++j) {
+      for (int64_t j = i; j < std::min(stop, i + options_.longest); ++j) {
         const double score = static_cast<double>(s[i]) + e[j];
-        if (!(score > most)) continue;
-        most = score;
-        first = i;
-        last = j;
+        if (score > -INFINITY) keep(best, Span{score, i, j});  // no NaN
       }
     }
-    const auto [at, fresh] = best_.try_emplace(w.question);
-    if (first < 0 || (!fresh && !at->second.text.empty() && most <= at->second.score)) continue;
-    const auto place = key_.place(samples[r], first, last).value();
-    at->second = {most, key_.text(samples[r], first, last), place.first, place.second};
+    Found& found = found_[w.question];
+    if (w.none < static_cast<int64_t>(tokens))
+      found.none = std::min(found.none, static_cast<double>(s[w.none]) + e[w.none]);
+    for (const Span& span : best) {
+      const auto place = key_.place(samples[r], span.first, span.last).value();
+      keep(found.spans, Best{span.score, key_.text(samples[r], span.first, span.last), place.first, place.second});
+    }
   }
 }
 
-template <class F>
-double AnswerScores::mean(F&& score) const {
-  double sum = 0;
-  for (const auto& [question, best] : search_.best()) {
-    double most = 0;
-    for (const Answer& a : search_.key().questions[question].answers) most = std::max(most, score(best.text, a.text));
-    sum += most;
-  }
-  return sum / std::max(1.0, static_cast<double>(search_.best().size()));
+double AnswerSearch::Found::excess() const { return spans.empty() ? INFINITY : none - spans.front().score; }
+
+AnswerSearch::Best AnswerSearch::answer(const Found& found) const {
+  if (options_.may_have_none && found.excess() > options_.null_threshold) return {found.none, {}, 0, 0};
+  return found.spans.empty() ? Best{} : found.spans.front();
 }
+
+std::vector<std::pair<AnswerSearch::Best, double>> AnswerSearch::ranked(const Found& found) const {
+  std::vector<std::pair<Best, double>> out;
+  const auto none = [&] {
+    if (options_.may_have_none) out.emplace_back(Best{found.none, {}, 0, 0}, 0);
+  };
+  bool told = false;
+  for (const Best& b : found.spans) {
+    if (out.size() == static_cast<size_t>(options_.n_best)) break;
+    if (!told && found.none > b.score) {
+      none();
+      told = true;
+      if (out.size() == static_cast<size_t>(options_.n_best)) break;
+    }
+    out.emplace_back(b, 0);
+  }
+  if (!told) none();
+  double top = -INFINITY, sum = 0;
+  for (const auto& [b, p] : out) top = std::max(top, b.score);
+  for (const auto& [b, p] : out) sum += std::exp(b.score - top);
+  for (auto& [b, p] : out) p = std::exp(b.score - top) / sum;
+  return out;
+}
+
+// As SQuAD's scripts. 2.0: answers that normalizing empties are left out, a question without any is answered by no
+// words; where none is predicted only questions count that have none.
+std::vector<AnswerScores::Judged> AnswerScores::judged() const {
+  std::vector<Judged> out;
+  const bool may_have_none = search_.options().may_have_none;
+  for (const auto& [question, found] : search_.found()) {
+    std::vector<std::string> wanted;
+    for (const Answer& a : search_.key().questions[question].answers) {
+      if (!may_have_none || !normalize_answer(a.text).empty()) wanted.push_back(a.text);
+    }
+    Judged j;
+    j.has_answer = !search_.key().questions[question].answers.empty();
+    if (wanted.empty() && may_have_none) wanted.emplace_back();
+    const auto judge = [&](const std::string& said, double& exact, double& f1) {
+      const std::string normal = normalize_answer(said);
+      for (const std::string& w : wanted) {
+        const std::string right = normalize_answer(w);
+        exact = std::max(exact, normal == right ? 1.0 : 0.0);
+        const bool empty = may_have_none && (normal.empty() || right.empty());
+        f1 = std::max(f1, empty ? (normal == right ? 1.0 : 0.0) : answer_f1(said, w));
+      }
+    };
+    const std::string said = search_.answer(found).text;
+    if (may_have_none && said.empty()) {
+      j.exact = j.f1 = j.has_answer ? 0 : 1;
+    } else {
+      judge(said, j.exact, j.f1);
+    }
+    const std::string span = found.spans.empty() ? std::string() : found.spans.front().text;
+    judge(span, j.span_exact, j.span_f1);
+    j.span = !span.empty();
+    j.excess = found.excess();
+    out.push_back(j);
+  }
+  return out;
+}
+
+namespace {
+template <class List, class F>
+double mean(const List& list, F&& value) {
+  double sum = 0;
+  for (const auto& x : list) sum += value(x);
+  return sum / std::max(1.0, static_cast<double>(list.size()));
+}
+}  // namespace
 
 double AnswerScores::exact_match() const {
-  return mean([](const std::string& p, const std::string& w) {
-    return normalize_answer(p) == normalize_answer(w) ? 1.0 : 0.0;
-  });
+  return mean(judged(), [](const Judged& j) { return j.exact; });
 }
-double AnswerScores::f1() const { return mean(answer_f1); }
+double AnswerScores::f1() const {
+  return mean(judged(), [](const Judged& j) { return j.f1; });
+}
+
+std::vector<std::string> AnswerScores::kind_names() {
+  return {"HasAns_exact", "HasAns_f1",  "HasAns_total",      "NoAns_exact", "NoAns_f1",
+          "NoAns_total",  "best_exact", "best_exact_thresh", "best_f1",     "best_f1_thresh"};
+}
+
+std::vector<std::pair<std::string, double>> AnswerScores::by_kind() const {
+  std::vector<Judged> all = judged(), with, without;
+  for (const Judged& j : all) (j.has_answer ? with : without).push_back(j);
+  // Questions are answered from the least score difference on, as long as that gains.
+  std::stable_sort(all.begin(), all.end(), [](const Judged& a, const Judged& b) { return a.excess < b.excess; });
+  const auto best = [&](double Judged::*score) {
+    double now = static_cast<double>(without.size()), most = now, threshold = 0;
+    for (const Judged& j : all) {
+      now += j.has_answer ? j.*score : j.span ? -1 : 0;
+      if (!(now > most)) continue;
+      most = now;
+      threshold = j.excess;
+    }
+    return std::pair{most / std::max(1.0, static_cast<double>(all.size())), threshold};
+  };
+  const auto of = [](const std::vector<Judged>& list, double Judged::*score) {
+    return list.empty() ? std::nan("") : mean(list, [&](const Judged& j) { return j.*score; });
+  };
+  const auto exact = best(&Judged::span_exact), f1 = best(&Judged::span_f1);
+  const double values[] = {of(with, &Judged::exact),
+                           of(with, &Judged::f1),
+                           static_cast<double>(with.size()),
+                           of(without, &Judged::exact),
+                           of(without, &Judged::f1),
+                           static_cast<double>(without.size()),
+                           exact.first,
+                           exact.second,
+                           f1.first,
+                           f1.second};
+  std::vector<std::pair<std::string, double>> out;
+  for (const std::string& name : kind_names()) out.emplace_back(name, values[out.size()]);
+  return out;
+}
 
 }  // namespace amp

@@ -45,7 +45,7 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
   const LossSpec* const spec = measured_loss(objective);
   const std::unique_ptr<TaskMetrics> task =
       spec ? make_metrics(objective.task, *spec,
-                          {objective.classes, data.answers(), objective.max_answer_length, objective.target})
+                          {objective.classes, data.answers(), objective.answers, objective.target})
            : nullptr;
   const bool unlabelled = spec && task_of(*spec) == Task::retrieval;
   const std::string label_name = !spec ? "" : spec->label_name().empty() ? "label" : spec->label_name();

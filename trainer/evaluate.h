@@ -27,7 +27,7 @@ struct Objective {
   Task task = Task::none;  // the metrics; labels and outputs are those of the first loss of that task
   Teacher* teacher = nullptr;
   std::vector<std::string> classes = {};  // their names, where the data has any
-  int64_t max_answer_length = kLongestAnswer;
+  AnswerOptions answers = {};
   TargetTransform target = {};  // of the numbers to regress on
 };
 

@@ -281,16 +281,20 @@ class RetrievalMetrics final : public TaskMetrics {
 // Spans of texts.
 class AnswerMetrics final : public TaskMetrics {
  public:
-  AnswerMetrics(const AnswerKey& key, int64_t longest) : scores_(key, longest) {}
+  AnswerMetrics(const AnswerKey& key, const AnswerOptions& options) : scores_(key, options), options_(options) {}
   void add(const std::vector<HostTensor>& outputs, const HostTensor&, std::span<const int64_t> samples) override {
     scores_.add(floats(outputs.at(0)), floats(outputs.at(1)), samples);
   }
   MetricValues values(double) const override {
-    return {{"exact_match", scores_.exact_match()}, {"span_f1", scores_.f1()}};
+    MetricValues out = {{"exact_match", scores_.exact_match()}, {"span_f1", scores_.f1()}};
+    if (!options_.may_have_none) return out;
+    for (auto& value : scores_.by_kind()) out.push_back(std::move(value));
+    return out;
   }
 
  private:
   AnswerScores scores_;
+  AnswerOptions options_;
 };
 
 }  // namespace
@@ -325,11 +329,20 @@ std::vector<std::string> metric_names(Task task) {
   }
   return names;
 }
+
+// Those too that only some data have.
+static std::vector<std::string> possible_names(Task task) {
+  std::vector<std::string> names = metric_names(task);
+  for (const std::string& name : AnswerScores::kind_names()) {
+    if (task == Task::span) names.push_back(name);
+  }
+  return names;
+}
 std::vector<std::string> brief_metrics(Task task) { return info(task).metrics; }
 std::vector<std::string> all_metric_names() {
   std::vector<std::string> names;
   for (const TaskInfo& i : infos()) {
-    for (const std::string& m : metric_names(i.task)) {
+    for (const std::string& m : possible_names(i.task)) {
       if (std::find(names.begin(), names.end(), m) == names.end()) names.push_back(m);
     }
   }
@@ -348,7 +361,7 @@ bool lower_is_better(const std::string& metric) {
 }
 
 void check_metric(Task task, const std::string& name, const std::string& flag) {
-  const std::vector<std::string> names = metric_names(task);
+  const std::vector<std::string> names = possible_names(task);
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   fail(Exit::usage, "E_METRIC",
        cat(flag, ": there is no '", printable(name), "' here",
@@ -372,7 +385,7 @@ std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss, const
     case Task::retrieval:
       return std::make_unique<RetrievalMetrics>(loss);
     case Task::span:
-      if (context.answers) return std::make_unique<AnswerMetrics>(*context.answers, context.max_answer_length);
+      if (context.answers) return std::make_unique<AnswerMetrics>(*context.answers, context.answer_options);
       return std::make_unique<SpanMetrics>(loss);
   }
   bug("task without metrics");

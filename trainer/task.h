@@ -43,8 +43,8 @@ class TaskMetrics {
 struct MetricContext {
   std::vector<std::string> classes = {};  // their names
   const AnswerKey* answers = nullptr;
-  int64_t max_answer_length = kLongestAnswer;  // tokens of a predicted answer
-  TargetTransform target = {};                 // metrics of numbers are in the units before it
+  AnswerOptions answer_options = {};
+  TargetTransform target = {};  // metrics of numbers are in the units before it
 };
 std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss,
                                           const MetricContext& context = {});  // null for Task::none

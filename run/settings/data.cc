@@ -110,6 +110,22 @@ std::vector<Setting> data_settings() {
           .at_least(1)
           .read_by(kData)
           .may_change(),
+      setting("version_2_with_negative", &RunSpec::version_2_with_negative,
+              "Questions may have no answer, as in SQuAD 2.0: [CLS] stands for none.")
+          .read_by(kFeed),
+      setting("null_score_diff_threshold", &RunSpec::null_score_diff_threshold,
+              "No answer is predicted where its score exceeds the best answer's by more than this "
+              "(--version_2_with_negative).")
+          .read_by(kData)
+          .may_change(),
+      setting("n_best_size", &RunSpec::n_best_size, "Answers told for each question, with probabilities; 1: the best.")
+          .at_least(1)
+          .at_most(1000)
+          .read_by(jobs(Job::predict)),
+      setting("top_k", &RunSpec::top_k, "Tokens told for each mask of a text (masked language models).")
+          .at_least(1)
+          .at_most(10000)
+          .read_by(jobs(Job::predict)),
       setting("pad_to_multiple", &RunSpec::pad_to_multiple,
               "Sequence length of a batch is rounded up to a multiple of this.")
           .at_least(1)

@@ -107,6 +107,28 @@ TEST_CASE("what is not SQuAD's JSON is refused") {
   CHECK(parse("{") == "E_DATA_JSON");
 }
 
+TEST_CASE("questions without an answer are read where they may be, and point at [CLS]") {
+  const auto with = [](const std::string& more) {
+    return R"({"data": [{"paragraphs": [{"context": "a b", "qas": [{"id": "q", "question": "a", )" + more + "}]}]}]}";
+  };
+  const WordPiece w(Vocab::parse("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\n", "v.txt"));
+  for (const char* none : {R"("answers": [])", R"("is_impossible": true, "answers": [])",
+                           R"("is_impossible": true, "plausible_answers": [{"text": "b", "answer_start": 2}])"}) {
+    INFO(none);
+    AnswerKey key = parse_squad(with(none), "f", AnswersAre::given_or_no);
+    REQUIRE(key.questions.size() == 1);
+    CHECK(key.questions[0].answers.empty());
+    const auto texts = encode_questions(key, w, 0, 8);
+    CHECK(texts.at(0).labels == Ints{0, 0});
+    CHECK(key.windows.at(0).none == 0);
+    CHECK(parse_squad(with(none), "f", AnswersAre::unread).questions.size() == 1);
+  }
+  CHECK(refusal([&] { parse_squad(with(R"("answers": [])"), "f"); }) == "E_DATA_LABEL");
+  AnswerKey one = parse_squad(with(R"("is_impossible": false, "answers": [{"text": "b", "answer_start": 2}])"), "f",
+                              AnswersAre::given_or_no);
+  CHECK(encode_questions(one, w, 0, 8).at(0).labels == Ints{4, 4});
+}
+
 TEST_CASE("a dataset of questions knows their answers") {
   const WordPiece w(Vocab::parse("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\nd\n", "v.txt"));
   auto key = std::make_shared<AnswerKey>(parse_squad(

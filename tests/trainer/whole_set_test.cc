@@ -64,7 +64,7 @@ TEST_CASE("an answer is as long as it is allowed to be") {
   key.questions = {{"q", "?", 0, {{"one two three", 0}}}};
   key.windows = {{0, 1, {{0, 3}, {4, 7}, {8, 13}}}};
   const std::vector<float> start = {0, 9, 0, 0}, end = {0, 0, 0, 9};
-  AnswerScores all(key), two(key, 2);
+  AnswerScores all(key), two(key, {.longest = 2});
   all.add(start, end, std::vector<int64_t>{0});
   two.add(start, end, std::vector<int64_t>{0});
   CHECK(all.exact_match() == 1);

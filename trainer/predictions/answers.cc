@@ -11,7 +11,7 @@ namespace {
 class Answers final : public Predictions {
  public:
   Answers(const LossSpec&, const PredictionContext& context)
-      : rows_(context.rows), search_(*context.answers, context.max_answer_length) {}
+      : rows_(context.rows), search_(*context.answers, context.answer_options) {}
 
   void add(const std::vector<HostTensor>& outputs, const Batch& batch) override {
     const HostTensor start = outputs.at(0).cast(DType::f32), end = outputs.at(1).cast(DType::f32);
@@ -21,31 +21,49 @@ class Answers final : public Predictions {
   }
 
   std::vector<PredictedField> row(int64_t row) const override {
-    const AnswerSearch::Best best = of(row);
-    return {{"predicted_answer", best.text},
-            {"answer_begin", best.begin},
-            {"answer_end", best.end},
-            {"score", number(best.score)}};
+    const AnswerSearch::Found found = of(row);
+    const AnswerSearch::Best best = search_.answer(found);
+    std::vector<PredictedField> out = {{"predicted_answer", best.text},
+                                       {"answer_begin", best.begin},
+                                       {"answer_end", best.end},
+                                       {"score", number(best.score)}};
+    if (search_.options().may_have_none) out.push_back({"null_score_diff", number(found.excess())});
+    if (search_.options().n_best > 1) out.push_back({"n_best", ranked(found)});
+    return out;
   }
 
   std::vector<NamedTensor> tensors() const override {
     std::vector<int64_t> begin, end;
-    std::vector<float> score;
+    std::vector<float> score, excess;
     for (int64_t r = 0; r < rows_; ++r) {
-      const AnswerSearch::Best best = of(r);
+      const AnswerSearch::Found found = of(r);
+      const AnswerSearch::Best best = search_.answer(found);
       begin.push_back(best.begin);
       end.push_back(best.end);
       score.push_back(static_cast<float>(best.score));
+      excess.push_back(static_cast<float>(found.excess()));
     }
-    return {{"answer_begin", HostTensor::of<int64_t>({rows_}, begin)},
-            {"answer_end", HostTensor::of<int64_t>({rows_}, end)},
-            {"score", HostTensor::of<float>({rows_}, score)}};
+    std::vector<NamedTensor> out = {{"answer_begin", HostTensor::of<int64_t>({rows_}, begin)},
+                                    {"answer_end", HostTensor::of<int64_t>({rows_}, end)},
+                                    {"score", HostTensor::of<float>({rows_}, score)}};
+    if (search_.options().may_have_none) out.push_back({"null_score_diff", HostTensor::of<float>({rows_}, excess)});
+    return out;
   }
 
  private:
-  AnswerSearch::Best of(int64_t question) const {
-    const auto it = search_.best().find(static_cast<size_t>(question));
-    return it == search_.best().end() ? AnswerSearch::Best{} : it->second;
+  AnswerSearch::Found of(int64_t question) const {
+    const auto it = search_.found().find(static_cast<size_t>(question));
+    return it == search_.found().end() ? AnswerSearch::Found{} : it->second;
+  }
+  nlohmann::ordered_json ranked(const AnswerSearch::Found& found) const {
+    nlohmann::ordered_json out = nlohmann::ordered_json::array();
+    for (const auto& [best, probability] : search_.ranked(found))
+      out.push_back({{"text", best.text},
+                     {"begin", best.begin},
+                     {"end", best.end},
+                     {"score", number(best.score)},
+                     {"probability", number(probability)}});
+    return out;
   }
 
   int64_t rows_;

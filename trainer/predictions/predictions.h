@@ -15,6 +15,8 @@
 #include "data/images/image.h"
 #include "data/questions.h"
 #include "data/tagged_text.h"
+#include "data/tokenizer.h"
+#include "trainer/answers.h"
 #include "trainer/losses.h"
 #include "trainer/task_name.h"
 
@@ -38,14 +40,16 @@ class Predictions {
 };
 
 struct PredictionContext {
-  int64_t rows = 0;                            // of the input: texts, questions
-  std::vector<std::string> classes = {};       // their names; others are called by their number
-  const AnswerKey* answers = nullptr;          // of questions
-  int64_t max_answer_length = 0;               // tokens
+  int64_t rows = 0;                       // of the input: texts, questions
+  std::vector<std::string> classes = {};  // their names; others are called by their number
+  const AnswerKey* answers = nullptr;     // of questions
+  AnswerOptions answer_options = {};
   std::span<const TaggedText> tagged = {};     // of words
   std::vector<std::string> text_columns = {};  // sides of one encoder have a name each
   std::span<const int64_t> source_rows = {};   // of each sample, where a row may have several; else samples are rows
   TargetTransform target = {};                 // numbers are told in the units before it
+  const Tokenizer* tokenizer = nullptr;        // of texts whose masks are filled
+  int64_t top_k = 5;                           // tokens told for each mask
 };
 
 using MakePredictions = std::unique_ptr<Predictions> (*)(const LossSpec& loss, const PredictionContext& context);
