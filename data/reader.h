@@ -29,6 +29,8 @@ struct ReaderRegistration {
 
 const std::vector<const TableReader*>& table_readers();  // by name
 const TableReader& reader_named(const std::string& name);
+// E_DATA_COLUMNAR (exit 5) for Parquet, Arrow, Feather and ORC, by extension or by their bytes.
+void refuse_columnar(const std::string& path, std::string_view bytes = {});
 const TableReader& reader_of(const std::string& path);  // by extension; none: Exit::usage, E_FILE_TYPE
 
 }  // namespace amp

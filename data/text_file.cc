@@ -10,6 +10,7 @@
 #include <new>
 
 #include "base/text.h"
+#include "data/reader.h"
 
 namespace amp {
 
@@ -121,7 +122,9 @@ FileBytes unpack(const FileBytes& packed, const std::string& name) {
 FileBytes read_text_file(const std::string& path) {
   FileBytes file = read_file(path);
   const bool gzip = file.size >= 2 && file.bytes.get()[0] == 0x1f && file.bytes.get()[1] == 0x8b;
-  return gzip ? unpack(file, path) : file;
+  if (gzip) file = unpack(file, path);
+  refuse_columnar(path, file.text());
+  return file;
 }
 
 std::string read_head(const std::string& path, int64_t size) {

@@ -9,6 +9,7 @@
 #include "data/images/decoder.h"
 #include "data/images/packed.h"
 #include "data/labels.h"
+#include "data/reader.h"
 #include "data/text_dataset.h"
 #include "data/transforms/mixing.h"
 #include "run/features.h"
@@ -26,6 +27,7 @@ std::string last_of(const std::string& names) {  // several files are of one kin
 
 DataKind data_kind(const RunSpec& spec, const std::string& path) {
   if (is_dir(path)) return DataKind::images;
+  refuse_columnar(last_of(path));
   if (!is_text_file(path)) return DataKind::tensors;
   if (has_image_extension(last_of(path)) || packed_kind_of(last_of(path))) return DataKind::images;
   if (!spec.image_column->empty()) return DataKind::images;

@@ -39,6 +39,7 @@ const TableReader& reader_named(const std::string& name) {
 }
 
 const TableReader& reader_of(const std::string& path) {
+  refuse_columnar(path);
   const std::string name = without_gz(path);
   const size_t dot = name.rfind('.');
   const std::string extension = dot == std::string::npos ? "" : name.substr(dot);

@@ -37,6 +37,13 @@ const std::string kHuge(size_t{17} << 20, 'x');
 const std::vector<Bad> kTables = {
     {"empty.csv", "", "E_DATA_EMPTY", "", "no "},
     {"header.csv", "text,label\n", "E_DATA_EMPTY", "", "no "},
+    {"rows.parquet", "PAR1....PAR1", "E_DATA_COLUMNAR", "", "a Parquet file, which is not read"},
+    {"rows.pq.gz", "", "E_DATA_COLUMNAR", "", "a Parquet file"},
+    {"rows.arrow", "", "E_DATA_COLUMNAR", "", "an Arrow file"},
+    {"rows.feather", "", "E_DATA_COLUMNAR", "", "a Feather file"},
+    {"rows.orc", "", "E_DATA_COLUMNAR", "", "an ORC file"},
+    {"parquet.csv", "PAR1....PAR1", "E_DATA_COLUMNAR", "", "a Parquet file"},
+    {"arrow.jsonl", std::string("ARROW1\0\0..ARROW1", 16), "E_DATA_COLUMNAR", "", "an Arrow file"},
     {"bom_only.csv", "\xef\xbb\xbf", "E_DATA_EMPTY", "", "no "},
     {"blank.jsonl", "\n \r\n\n", "E_DATA_EMPTY", "", "no rows"},
     {"none.json", "[]", "E_DATA_EMPTY", "", "no rows"},

@@ -178,7 +178,7 @@ TEST_CASE("the file types that a refusal names are those that are read") {
   const TempDir f;
   const std::string model = save(f, test::parse(kMlp));
   write_bytes(f / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
-  for (const char* name : {"mnist.pkl", "images.mat", "table.xlsx", "a.parquet", "cat.heic"}) {
+  for (const char* name : {"mnist.pkl", "images.mat", "table.xlsx", "a.sqlite", "cat.heic"}) {
     write_bytes(f / name, "\x01\x02");
     const Said s = run_verb(
         {model, "--train", f / name, "--text_columns", "a", "--vocab", f / "vocab.txt", "--output_dir", f / "run"});

@@ -264,6 +264,13 @@ TEST_CASE("what predict cannot read is refused as training refuses it", "[predic
   CHECK(refused("e.csv", "").id == "E_DATA_EMPTY");
   CHECK(refused("u.csv", "review\n\xff\n").id == "E_DATA_UTF8");
   CHECK(refused("t.xlsx", "x").id == "E_FILE_TYPE");
+  for (const char* file : {"t.parquet", "t.arrow", "t.feather", "t.csv"}) {
+    const Said columnar = refused(file, "PAR1.......PAR1");
+    INFO(file << ": " << columnar.fact);
+    CHECK(columnar.code == 5);
+    CHECK(columnar.id == "E_DATA_COLUMNAR");
+    CHECK(columnar.hint.find("CSV") != std::string::npos);
+  }
   CHECK(refused("n.jsonl", "{\"review\": null}\n").id == "E_DATA_JSON");
   // A mark at the start and line ends of Windows are none of the text.
   write_bytes(f / "w.csv", "\xef\xbb\xbfreview\r\nbad\r\n");

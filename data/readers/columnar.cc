@@ -1,0 +1,49 @@
+// Files of columns in binary, which are known and refused: docs/adding_a_reader.md says why.
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/reader.h"
+#include "data/text_file.h"
+
+namespace amp {
+
+namespace {
+
+struct Columnar {
+  std::string_view what;
+  std::vector<std::string_view> extensions, magic;  // magic: what such a file begins and ends with
+};
+
+const std::vector<Columnar>& columnar_kinds() {
+  static const std::vector<Columnar> kinds = {
+      {"Parquet", {".parquet", ".pq"}, {"PAR1", "PARE"}},
+      {"Arrow", {".arrow", ".arrows", ".ipc"}, {"ARROW1"}},
+      {"Feather", {".feather"}, {"FEA1"}},
+      {"ORC", {".orc"}, {}},
+  };
+  return kinds;
+}
+
+}  // namespace
+
+void refuse_columnar(const std::string& path, std::string_view bytes) {
+  const std::string name = without_gz(path);
+  for (const Columnar& kind : columnar_kinds()) {
+    const bool called = std::any_of(kind.extensions.begin(), kind.extensions.end(),
+                                    [&](std::string_view e) { return name.ends_with(e); });
+    const bool is_one = std::any_of(kind.magic.begin(), kind.magic.end(), [&](std::string_view m) {
+      return bytes.size() > 2 * m.size() && bytes.starts_with(m) && bytes.ends_with(m);
+    });
+    if (!called && !is_one) continue;
+    fail(Exit::data, "E_DATA_COLUMNAR",
+         cat("'", printable(path), "' is ", kind.what == "Arrow" || kind.what == "ORC" ? "an " : "a ", kind.what,
+             " file, which is not read"),
+         "write its rows as CSV or JSON lines first; DuckDB's command line does it for Parquet: COPY (FROM "
+         "'data.parquet') TO 'data.csv'");
+  }
+}
+
+}  // namespace amp
