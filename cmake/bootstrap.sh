@@ -19,9 +19,10 @@ PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pi
   libpng-dev libjpeg62-turbo-dev libwebp-dev"
 # One version of clang-format and clang for everybody: another formats and warns differently. Before 16 clang does not
 # let lambdas capture structured bindings.
-SANITIZE="clang-format-14 clang-16 libclang-rt-16-dev libomp-16-dev"
+TESTS="clang-format-14 libopenmpi-dev openmpi-bin"
+SANITIZE="$TESTS clang-16 libclang-rt-16-dev libomp-16-dev"
 case "${1:-}" in
-  --tests) PACKAGES="$PACKAGES clang-format-14 libopenmpi-dev openmpi-bin" ;;
+  --tests) PACKAGES="$PACKAGES $TESTS" ;;
   --sanitize) PACKAGES="$PACKAGES $SANITIZE" ;;
   --ci) PACKAGES="$PACKAGES $SANITIZE clang-tidy-16" ;;
 esac

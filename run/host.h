@@ -1,6 +1,7 @@
 // What a job needs of the program that asks for it: where messages and progress go, and whether it may be stopped.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct Host {
   std::vector<int> stop_signals;
   // Of a training run: what rank this process is. Only the first one has the run's folder.
   Collective* ranks = &one_rank();
+  // What this process does from now on; phase: a literal.
+  std::function<void(int64_t step, const char* phase)> doing = {};
 };
 
 }  // namespace amp

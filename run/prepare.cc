@@ -198,6 +198,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   run->config.output_dir = work;
   run->config.log = host.log;
   run->config.on_progress = host.progress;
+  run->config.doing = host.doing;
   return run;
 }
 

@@ -1,18 +1,42 @@
 // The ranks that a launcher (mpirun, srun) started as processes; one_rank() where none did.
 #pragma once
 
+#include <exception>
+#include <functional>
+#include <optional>
+
+#include "trainer/ranks/liveness.h"
 #include "trainer/ranks/mpi.h"
 
 namespace amp {
 
 class Processes {
  public:
-  Processes() : ranks_(started_by_mpi() ? start_mpi() : one_rank()) {}
+  // heartbeat: seconds without a sign of life of another process. When one is lost, the error is given to tell by one
+  // of the others, and all of them end with its exit code.
+  Processes(double heartbeat, std::function<void(const Error&)> tell);
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+  ~Processes();
+
   Collective& ranks() const { return ranks_; }
-  void end() const { end_mpi(); }  // a process that fails leaves without
+  void doing(int64_t step, const char* phase);
+  // What of this process's work it throws is told to the others.
+  template <class F>
+  auto guard(const F& f) {
+    try {
+      return f();
+    } catch (const std::exception& e) {
+      failed(e);
+      throw;
+    }
+  }
+  void end();  // a process that fails leaves without
 
  private:
+  void failed(const std::exception& e);
   Collective& ranks_;
+  std::optional<Liveness> liveness_;
 };
 
 }  // namespace amp

@@ -200,6 +200,7 @@ TrainReport train(PreparedRun& run) {
   if (!run.host.ranks->leads()) return follow(t);
   begin(t);
   if (run_steps(t)) {
+    if (run.host.doing) run.host.doing(t.report.result.steps, "export");
     if (t.report.saved) ImmediateStop::durable();
     t.report.lr_range ? finish_range(t) : finish(t);
   }

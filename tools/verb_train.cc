@@ -9,6 +9,7 @@
 #include "run/memory.h"
 #include "run/process_ranks.h"
 #include "run/train.h"
+#include "tools/cli/error_line.h"
 #include "tools/progress.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
@@ -79,15 +80,18 @@ int run_train(const cli::Options& opts, const Console& console) {
   const RunSpec spec = spec_of(opts);
   if (opts.flag("check_data")) return look_at_data(spec, console);
   if (opts.flag("dry_run")) return dry_run(spec, console);
-  const Processes processes;
+  Processes processes(spec.heartbeat, [](const Error& e) { cli::print_error_line(std::cerr, e); });
   Host host = console.host();
   host.ranks = &processes.ranks();
+  host.doing = [&processes](int64_t step, const char* phase) { processes.doing(step, phase); };
   if (!host.ranks->leads()) {  // the first one speaks
     host.log = {};
     host.progress = nullptr;
   }
-  const std::unique_ptr<PreparedRun> run = prepare(spec, host);
-  const TrainReport report = train(*run);
+  const TrainReport report = processes.guard([&] {
+    const std::unique_ptr<PreparedRun> run = prepare(spec, host);
+    return train(*run);
+  });
   processes.end();
   if (!host.ranks->leads()) return report.stopped ? stopped_exit(report.signal, report.saved) : 0;
   if (report.stopped) {

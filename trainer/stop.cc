@@ -1,6 +1,7 @@
 #include "trainer/stop.h"
 
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,9 +41,16 @@ extern "C" void amp_on_stop_signal(int number) {
   errno = kept;
 }
 
-std::atomic<bool> all_durable{false};
+std::atomic<bool> all_durable{false}, one_of_several{false};
+
+constexpr long kLaunchedMicroseconds = 300'000;  // OpenMPI kills what is there a second later
 
 extern "C" void amp_on_immediate_stop(int number) {
+  if (number == SIGTERM && one_of_several.exchange(false)) {
+    const itimerval once = {{0, 0}, {0, kLaunchedMicroseconds}};
+    if (::setitimer(ITIMER_REAL, &once, nullptr) == 0) return;  // comes back as SIGALRM
+  }
+  if (number == SIGALRM) number = SIGTERM;
   const bool durable = all_durable;
   remove_temporaries();
   say_stopped(number, durable);
@@ -104,11 +112,20 @@ ImmediateStop::ImmediateStop() {
   ::signal(SIGXFSZ, SIG_IGN);
   struct sigaction action = {};
   action.sa_handler = amp_on_immediate_stop;
+  action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);
   for (const int s : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&action.sa_mask, s);
   for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
     if (!ignored(s)) ::sigaction(s, &action, nullptr);
   }
+}
+
+void ImmediateStop::launched() {
+  struct sigaction action = {};
+  action.sa_handler = amp_on_immediate_stop;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGALRM, &action, nullptr);
+  one_of_several = true;
 }
 
 void ImmediateStop::durable() { all_durable = true; }

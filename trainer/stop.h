@@ -41,6 +41,9 @@ class ImmediateStop {
   ImmediateStop(const ImmediateStop&) = delete;
   ImmediateStop& operator=(const ImmediateStop&) = delete;
 
+  // This process is one of several, and a launcher ends them all by SIGTERM once one is lost: there is a moment to say
+  // which, before it is obeyed.
+  static void launched();
   // From now on all that was done lies in a checkpoint: the exit code is 75, and the hint says how to go on.
   static void durable();
 };

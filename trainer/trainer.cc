@@ -39,6 +39,7 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
 }
 
 std::optional<Metrics> Trainer::evaluate() const {
+  doing("evaluation");
   std::optional<Metrics> found;
   if (ranks_.leads()) {
     const EvaluatedWeights weights(session_, evaluated());
@@ -46,6 +47,10 @@ std::optional<Metrics> Trainer::evaluate() const {
   }
   if (!ranks_.alone()) share_metrics(ranks_, found);
   return found;
+}
+
+void Trainer::doing(const char* phase) const {
+  if (config_.doing) config_.doing(step_, phase);
 }
 
 bool Trainer::on_any(bool wish) {
@@ -153,6 +158,7 @@ TrainResult Trainer::run() {
     const bool late = std::exchange(evaluation_due_, false);
     bool epoch_end = late, eval_due = late && val_;
     if (!late) {
+      doing("training");
       std::optional<LoadedWindow> window = loader.next();
       if (!window) break;
       next_ = window->next;
@@ -304,6 +310,7 @@ void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
 
 void Trainer::save(const SamplerState& next) {
   if (saved_step_ == step_ || !config_.saves) return;
+  doing("saving a checkpoint");
   if (!ranks_.leads()) {
     saved_step_ = step_;
     return;

@@ -49,6 +49,7 @@ struct TrainerConfig {
   std::function<bool(int64_t)> inject_overflow;           // by attempted step
   std::function<void(const StepResult&)> on_step;         // after each attempted step
   std::function<void(const ProgressState&)> on_progress;  // the same for people; once more at the end
+  std::function<void(int64_t, const char*)> doing;        // which step is next, and what is done now: "training"
   Log log;
   bool initial_eval = true;
   bool saves = true;             // checkpoints
@@ -87,6 +88,7 @@ class Trainer {
   void submit(LoadedWindow window);
   void take_steps(bool all, TrainResult& result, Clock& clock, std::optional<MetricsLog>& log);  // all: waits for them
   void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, std::optional<MetricsLog>& log);
+  void doing(const char* phase) const;
   bool on_any(bool wish);                   // of the ranks; where one of them gave up removing padding, all do
   std::optional<Metrics> evaluate() const;  // of the current weights on val; none: stopped before its end
   bool evaluate_now(TrainResult& result);   // true: the best so far

@@ -110,6 +110,11 @@ std::vector<Setting> run_settings() {
           .at_most(1024)
           .read_by(kTrain)
           .may_change(),
+      setting("heartbeat", &RunSpec::heartbeat,
+              "Under mpirun or srun: seconds without a sign of life of a process after which the others end (exit 10).")
+          .at_least(0.5)
+          .read_by(kTrain)
+          .may_change(),
       setting("max_graph_nodes", &RunSpec::max_graph_nodes,
               "Refuse models of more nodes, functions inlined and loops unrolled.")
           .at_least(1)

@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
 """Ranks that mpirun starts: the run of as many threads of one process, byte by byte. Exit 4: skipped, with the reason."""
-import argparse, json, os, shutil, signal, subprocess, sys, tempfile, time
+import argparse, json, os, shutil, signal, subprocess, tempfile, time
+
+from launcher import ENVIRONMENT, MPIRUN, require
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--binary", required=True)
 parser.add_argument("--model", required=True)
 args = parser.parse_args()
 args.binary, args.model = os.path.abspath(args.binary), os.path.abspath(args.model)
-if not shutil.which("mpirun") or not os.path.exists(os.path.join(os.path.dirname(args.binary), "libonnx_amp_mpi.so")):
-    print("skipped: mpirun or libonnx_amp_mpi.so is not there (libopenmpi-dev and openmpi-bin)")
-    sys.exit(4)
-# Machines of CI have fewer cores than ranks, and root is their only user.
-MPIRUN = ["mpirun", "--oversubscribe", "--allow-run-as-root", "--bind-to", "none"]
-environment = dict(os.environ, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
+require(args.binary)
+environment = ENVIRONMENT
 work = tempfile.mkdtemp()
 
 

@@ -45,8 +45,9 @@ class MpiRank final : public Collective {
  public:
   MpiRank(const MpiApi& api, int rank, int size) : Collective(rank, size), api_(api) {}
 
-  void end() {
+  void end(const std::function<void()>& meanwhile) {
     barrier();
+    meanwhile();
     finish();
     api_.end();
   }
@@ -131,8 +132,8 @@ Collective& start_mpi() {
   return *started;
 }
 
-void end_mpi() {
-  if (started) started->end();
+void end_mpi(const std::function<void()>& meanwhile) {
+  if (started) started->end(meanwhile);
 }
 
 }  // namespace amp

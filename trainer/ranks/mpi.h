@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "trainer/collective.h"
 
@@ -35,7 +36,7 @@ bool started_by_mpi();
 // E_MPI (exit 10): no plugin, or MPI does not start. Once in a process. The object is never destroyed: a process that
 // fails leaves MPI without a word, which is how a launcher knows that the others are to be ended.
 Collective& start_mpi();
-// All ranks are here, and need each other no more.
-void end_mpi();
+// Waits until all ranks are here, and need each other no more; then calls meanwhile, and ends MPI.
+void end_mpi(const std::function<void()>& meanwhile);
 
 }  // namespace amp

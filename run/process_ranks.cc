@@ -1,0 +1,91 @@
+#include "run/process_ranks.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/temporary.h"
+#include "run/stop.h"
+
+namespace amp {
+
+namespace {
+
+using Tell = std::function<void(const Error&)>;
+
+// The threads that compute may wait for what never comes: nothing but the process's end stops them.
+void leave(const Error& e) {
+  remove_temporaries();
+  ::_exit(static_cast<int>(e.exit()));
+}
+
+// MPI's start waits for all processes, without an end where one of them is gone and its launcher lets the others be.
+class StartLimit {
+ public:
+  StartLimit(double seconds, const Tell& tell)
+      : thread_([this, seconds, &tell] {
+          std::unique_lock lock(mutex_);
+          if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
+          const Error e(
+              Exit::distributed, "E_MPI", cat("MPI did not start within ", seconds, " s (20 heartbeats)"),
+              "another process failed at its start, or they do not reach each other; else a longer --heartbeat");
+          tell(e);
+          leave(e);
+        }) {}
+  StartLimit(const StartLimit&) = delete;
+  StartLimit& operator=(const StartLimit&) = delete;
+  ~StartLimit() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    ended_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool over_ = false;
+  std::thread thread_;  // the last member: it uses the others
+};
+
+Collective& start_ranks(double heartbeat, const Tell& tell) {
+  if (!started_by_mpi()) return one_rank();
+  const StartLimit limit(20 * heartbeat, tell);
+  return start_mpi();
+}
+
+}  // namespace
+
+Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) : ranks_(start_ranks(heartbeat, tell)) {
+  if (ranks_.alone()) return;
+  liveness_.emplace(ranks_, heartbeat, Liveness::OnLost{std::move(tell), leave});
+  ImmediateStop::launched();
+}
+
+Processes::~Processes() = default;
+
+void Processes::doing(int64_t step, const char* phase) {
+  if (liveness_) liveness_->doing(step, phase);
+}
+
+void Processes::failed(const std::exception& e) {
+  if (!liveness_) return;
+  const auto* const known = dynamic_cast<const Error*>(&e);
+  // Where MPI saw it first, the channel is about to say who is gone, and to end this process.
+  if (known && known->id() == "E_RANK_LOST") std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  liveness_->failed(known ? cat(known->id(), ": ", known->fact()) : e.what());
+}
+
+void Processes::end() {
+  end_mpi([this] {
+    if (liveness_) liveness_->end();
+  });
+}
+
+}  // namespace amp

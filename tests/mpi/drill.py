@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Ranks that fail at random moments of a run under mpirun: killed, stopped, ended, out of memory, cut off from their messages.
+
+After each the others must have ended within the heartbeat and 5 s, by exit code 10, with a message that names the rank; and the run, resumed
+from what it left, must end as the one that nothing happened to. Exit 4: skipped, with the reason."""
+import argparse, json, os, random, re, shutil, subprocess, sys, tempfile, time
+
+from launcher import ENVIRONMENT, MPIRUN, require
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--binary", required=True)
+parser.add_argument("--model", required=True)
+parser.add_argument("--faults", required=True, help="libmpi_faults.so")
+parser.add_argument("--trials", type=int, default=40)
+parser.add_argument("--seed", type=int, default=1)
+parser.add_argument("--ranks", type=int, default=3)
+parser.add_argument("--steps", type=int, default=300)
+parser.add_argument("--patience", type=float, default=5, help="seconds that the others' end may take; more on a busy machine")
+args = parser.parse_args()
+for name in ("binary", "model", "faults"):
+    setattr(args, name, os.path.abspath(getattr(args, name)))
+require(args.binary)
+HEARTBEAT = 3
+RANKS = MPIRUN + ["-np", str(args.ranks)]
+environment = ENVIRONMENT
+work = tempfile.mkdtemp()
+words = ["good", "so", "day", "bad", "is"]
+with open(work + "/vocab.txt", "w") as f:
+    f.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + words) + "\n")
+with open(work + "/train.csv", "w") as f:
+    f.write("text,label\n")
+    for i in range(48):
+        f.write(" ".join(words[(3 * i + w * w) % 5] for w in range(i % 9 + 1)) + (" bad,poor\n" if i % 2 else " good,fine\n"))
+
+
+def command(name, ranks, *more):
+    return [args.binary, args.model, "--train", "train.csv", "--val", "train.csv", "--vocab", "vocab.txt", "--text_columns", "text",
+            "--output_dir", name, "--max_seq_len", "16", "--lr", "1e-3", "--dropout", "0.1", "--device", "cpu", "--batch_size", str(12 // ranks),
+            "--eval_batch_size", "8", "--max_steps", str(args.steps), "--save_steps", "10", "--eval_steps", "50", "--pad_to_multiple", "16",
+            "--heartbeat", str(HEARTBEAT), *more]
+
+
+def start(name, prefix=(), fault=None):
+    """Each rank's exit status and end go into a file of its own: mpirun's is only that of the first to fail."""
+    shell = ["sh", "-c", f'"$@"; s=$?; echo $s $(date +%s.%N) > {name}.status.$OMPI_COMM_WORLD_RANK; exit $s', "rank"]
+    preload = [f"LD_PRELOAD={args.faults}", "GOMP_SPINCOUNT=1000"] + [f"{k}={v}" for k, v in (fault or {}).items()]
+    return subprocess.Popen(RANKS + list(prefix) + shell + ["env"] + preload + command(name, args.ranks), cwd=work, env=environment,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def statuses(name):
+    out = {}
+    for r in range(args.ranks):
+        path = f"{work}/{name}.status.{r}"
+        text = open(path).read().split() if os.path.exists(path) else []
+        out[r] = (int(text[0]), float(text[1])) if len(text) == 2 else (None, None)  # mpirun ended the shell too
+    return out
+
+
+def clear(name):
+    shutil.rmtree(f"{work}/{name}", ignore_errors=True)
+    for r in range(args.ranks):
+        if os.path.exists(f"{work}/{name}.status.{r}"):
+            os.remove(f"{work}/{name}.status.{r}")
+
+
+def losses(name):
+    return [json.loads(line)["loss"] for line in open(f"{work}/{name}/metrics.jsonl")]
+
+
+before = time.time()
+whole = start("whole")
+out, err = whole.communicate(timeout=300)
+assert whole.returncode == 0, err
+length = time.time() - before
+subprocess.run(command("alone", 1), cwd=work, env=environment, check=True, capture_output=True)
+
+
+def distance(name):
+    return max(abs(a - b) for a, b in zip(losses(name), losses("whole")))
+
+
+# Another number of ranks adds in another order: as far from each other as the run of one rank is from that of all.
+rounding = 3 * distance("alone") + 1e-6
+random.seed(args.seed)
+kinds = ["kill", "exit", "message", "stop", "memory"]
+missed = []
+told = {}
+longest = {}  # seconds until the others had ended
+trial = 0
+while trial < args.trials:
+    name, kind, rank = f"run{trial}", kinds[trial % len(kinds)], random.randrange(args.ranks)
+    moment = random.uniform(0.2, length)
+    # Some launchers end everybody when one is lost, others (srun) nobody.
+    leaves = trial % 2 == 1
+    fault = {"FAULT_KIND": kind, "FAULT_RANK": rank, "FAULT_MS": int(moment * 1000)}
+    begin = time.time()
+    process = start(name, ["--enable-recovery"] if leaves else [], fault)
+    faults = []
+    # Nobody but its launcher can end a process that is stopped. MPI's own start is given 20 heartbeats.
+    for limit in [moment + HEARTBEAT + args.patience + 1, moment + 20 * HEARTBEAT + args.patience + 1]:
+        try:
+            out, err = process.communicate(timeout=max(0.1, begin + limit - time.time()))
+            break
+        except subprocess.TimeoutExpired:
+            if kind == "stop":
+                subprocess.run(["pkill", "-9", "-f", f"output_dir {name} "])
+    else:
+        process.kill()
+        subprocess.run(["pkill", "-9", "-f", f"output_dir {name} "])
+        out, err = process.communicate()
+        faults.append("hangs")
+    ended = statuses(name)
+    survivors = [ended[r] for r in range(args.ranks) if r != rank]
+    took = max([t - begin - moment for s, t in survivors if t] or [0])
+    # One that needs the others no more has written its model before; the launcher may yet end another before its last words.
+    if any(s == 0 for s, t in survivors) and os.path.exists(f"{work}/{name}/model.onnx"):
+        clear(name)  # the fault came too late: once more
+        length *= 0.9
+        continue
+    in_start = "MPI did not start" in err
+    if took > (20 * HEARTBEAT if in_start else HEARTBEAT * (kind == "stop")) + args.patience:
+        faults.append(f"took {took:.1f} s")
+    by_launcher = [] if leaves else [None, 143]
+    if any(s != 10 and s not in by_launcher for s, t in survivors):
+        faults.append(f"the others' exit codes {[s for s, t in survivors]}")
+    phase = re.search(r"rank (\d+) \(host .*?\) (.*?) at step (\d+), ([a-z ]+)", err)
+    if phase:
+        key = f"{phase.group(2)} while {phase.group(4)}"
+        if int(phase.group(1)) != rank:
+            faults.append("another rank is named")
+    elif in_start or kind == "memory" and "E_OOM" in err or not os.path.exists(f"{work}/{name}"):
+        key = "before the ranks knew each other"
+    else:
+        key = "nothing told"
+        faults.append(key)
+    told[key] = told.get(key, 0) + 1
+    longest[kind] = max(took, longest.get(kind, 0))
+    # What is left is whole: the run goes on from it, by as many ranks or by one.
+    again = RANKS + command(name, args.ranks, "--resume", "auto") if trial % 4 < 2 else command(name, 1, "--resume", "auto")
+    if not os.path.exists(f"{work}/{name}/model.onnx"):
+        r = subprocess.run(again, cwd=work, env=environment, capture_output=True, text=True, timeout=300)
+        if r.returncode != 0:
+            faults.append(f"cannot be resumed: {r.stderr[-300:]}")
+        else:
+            if len(losses(name)) != args.steps or distance(name) > rounding:
+                faults.append(f"resumed, {len(losses(name))} losses, {distance(name):g} off, {rounding:g} allowed")
+            if trial % 4 < 2 and open(f"{work}/{name}/model.onnx", "rb").read() != open(f"{work}/whole/model.onnx", "rb").read():
+                faults.append("resumed by as many ranks, another model")
+    if faults:
+        missed.append(f"trial {trial}: {kind} of rank {rank} after {moment:.2f} s{' (launcher ends nobody)' if leaves else ''}: {'; '.join(faults)}")
+        print(missed[-1], flush=True)
+        print("   ", ended, "mpirun", process.returncode, err[-900:].replace("\n", "\n    "), flush=True)
+    clear(name)
+    trial += 1
+shutil.rmtree(work)
+print(f"{args.trials - len(missed)} of {args.trials} trials right; a run takes {length:.1f} s; told: " +
+      ", ".join(f"{n} x {what}" for what, n in sorted(told.items())) + "; the others had ended after at most " +
+      ", ".join(f"{s:.1f} s ({kind})" for kind, s in sorted(longest.items())))
+sys.exit(1 if missed else 0)

@@ -1,0 +1,187 @@
+#include "trainer/ranks/liveness.h"
+
+#include <poll.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "trainer/ranks/connections.h"
+
+namespace amp {
+
+namespace {
+
+using nlohmann::json;
+
+// A rank that fails says so first; whoever fails for the same reason has this long to say it by itself.
+// OpenMPI kills the others a second after it saw that one failed.
+constexpr double kGrace = 0.4;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+struct Peer {
+  LineSocket socket;
+  RankProcess process;
+  double heard = 0;  // when
+  int64_t step = 0;
+  std::string phase = "starting", error;
+  double failed_at = 0;  // when it said so; 0: it did not
+  bool over = false;     // it needs nobody any more
+};
+
+}  // namespace
+
+class Liveness::Channel {
+ public:
+  Channel(Collective& ranks, double silence, OnLost on_lost)
+      : leads_(ranks.leads()), rank_(ranks.rank()), silence_(silence), on_lost_(std::move(on_lost)) {
+    for (Connected& c : connect_ranks(ranks)) {
+      peers_.emplace_back();
+      peers_.back().socket = std::move(c.socket);
+      peers_.back().process = c.process;
+    }
+    thread_ = std::thread([this] { watch(); });
+  }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+  ~Channel() {
+    stopped_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void doing(int64_t step, const char* phase) {
+    step_ = step;
+    phase_ = phase;
+  }
+
+  void failed(const std::string& why) {
+    quiet_ = true;
+    tell_all({{"error", why.substr(0, 2000)}});
+  }
+
+  void end() {
+    quiet_ = true;
+    tell_all({{"over", true}});
+  }
+
+ private:
+  void tell_all(const json& line) {
+    const std::lock_guard lock(mutex_);
+    for (Peer& p : peers_) p.socket.send(line);
+  }
+
+  void watch() {
+    const double beat = std::min(0.5, silence_ / 4);
+    double last = seconds_now(), beaten = 0;
+    for (Peer& p : peers_) p.heard = last;
+    while (!stopped_) {
+      wait_for_news(std::min(0.1, beat));
+      const double now = seconds_now();
+      // Who was stopped or suspended itself knows nothing of the others' silence.
+      if (now - last > silence_ / 2) {
+        for (Peer& p : peers_) p.heard = now;
+      }
+      last = now;
+      if (now - beaten >= beat) {
+        beaten = now;
+        tell_all({{"step", step_.load()}, {"phase", phase_.load()}});
+      }
+      listen(now);
+      if (quiet_) continue;
+      if (look_around(now)) return;
+    }
+  }
+
+  void wait_for_news(double seconds) {
+    std::vector<pollfd> waits;
+    for (const Peer& p : peers_) {
+      if (!p.socket.closed()) waits.push_back({p.socket.descriptor(), POLLIN, 0});
+    }
+    ::poll(waits.data(), waits.size(), static_cast<int>(seconds * 1000) + 1);
+  }
+
+  void listen(double now) {
+    const std::lock_guard lock(mutex_);
+    for (Peer& p : peers_) {
+      for (const json& line : p.socket.receive()) {
+        p.heard = now;
+        p.step = line.value("step", p.step);
+        p.phase = line.value("phase", p.phase);
+        p.over |= line.contains("over");
+        if (line.contains("error")) {
+          p.error = line.value("error", "");
+          p.failed_at = now;
+        }
+        if (line.contains("lost") && told_.empty()) told_ = line.value("lost", "");
+      }
+    }
+  }
+
+  // True: the run is lost, and everybody knows.
+  bool look_around(double now) {
+    if (!told_.empty()) {
+      on_lost_.leave(lost(told_));
+      return true;
+    }
+    for (const Peer& p : peers_) {
+      const std::string how = lost_by(p, now);
+      if (how.empty()) continue;
+      const Error error = lost(cat(p.process.text(), " ", how, " at step ", p.step, ", ", p.phase,
+                                   p.error.empty() ? std::string() : cat("; its last error: ", p.error)));
+      // A launcher may end all of them as soon as one leaves: first the words, then the others' leave.
+      if (leads_ || rank_ == 1) on_lost_.tell(error);
+      if (leads_) spread(error.fact());
+      std::this_thread::sleep_for(std::chrono::milliseconds(leads_ ? 100 : 300));
+      on_lost_.leave(error);
+      return true;
+    }
+    return false;
+  }
+
+  void spread(const std::string& fact) {
+    const std::lock_guard lock(mutex_);
+    for (Peer& p : peers_) {
+      p.socket.send({{"lost", fact}});
+      p.socket.finish_sending();
+    }
+  }
+
+  std::string lost_by(const Peer& p, double now) const {
+    if (p.over) return {};
+    if (p.failed_at > 0) return now - p.failed_at > kGrace ? "failed" : "";
+    if (p.socket.closed()) return "is gone";
+    return now - p.heard > silence_ ? cat("gave no sign of life for ", silence_, " s,") : "";
+  }
+
+  static Error lost(const std::string& fact) {
+    return {Exit::distributed, "E_RANK_LOST", fact,
+            "go on from the last checkpoint with --resume auto, with as many ranks as there are"};
+  }
+
+  const bool leads_;
+  const int rank_;
+  const double silence_;
+  const OnLost on_lost_;
+  std::atomic<int64_t> step_{0};
+  std::atomic<const char*> phase_{"starting"};
+  std::atomic<bool> stopped_{false}, quiet_{false};
+  std::mutex mutex_;  // of the sockets
+  std::vector<Peer> peers_;
+  std::string told_;
+  std::thread thread_;  // the last member: it uses the others
+};
+
+Liveness::Liveness(Collective& ranks, double silence, OnLost on_lost)
+    : channel_(std::make_unique<Channel>(ranks, silence, std::move(on_lost))) {}
+Liveness::~Liveness() = default;
+void Liveness::doing(int64_t step, const char* phase) { channel_->doing(step, phase); }
+void Liveness::failed(const std::string& why) { channel_->failed(why); }
+void Liveness::end() { channel_->end(); }
+
+}  // namespace amp
