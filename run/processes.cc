@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "run/calibrate_plan.h"
 #include "run/version.h"
+#include "trainer/ranks/tensor_bytes.h"
 
 namespace amp {
 
@@ -15,11 +16,7 @@ std::string pack(const std::optional<Checkpoint>& c) {
   nlohmann::json j;
   if (c) {
     j = {{"step", c->step}, {"state", c->state}, {"hashes", c->hashes}, {"tensors", nlohmann::json::object()}};
-    for (const auto& [name, t] : c->tensors) {
-      const auto* const bytes = static_cast<const uint8_t*>(t.data());
-      j["tensors"][name] = {static_cast<int>(t.dtype()), t.dims(),
-                            nlohmann::json::binary(std::vector<uint8_t>(bytes, bytes + t.bytes()))};
-    }
+    for (const auto& [name, t] : c->tensors) j["tensors"][name] = tensor_to_json(t);
   }
   std::string out;
   nlohmann::json::to_cbor(j, out);
@@ -33,13 +30,7 @@ std::optional<Checkpoint> unpack(const std::string& bytes) {
   c.step = j.at("step").get<int64_t>();
   c.state = j.at("state").get<std::string>();
   c.hashes = j.at("hashes").get<std::map<std::string, std::string>>();
-  for (const auto& [name, t] : j.at("tensors").items()) {
-    HostTensor out = HostTensor::empty(static_cast<DType>(t.at(0).get<int>()), t.at(1).get<Dims>());
-    const auto& data = t.at(2).get_binary();
-    check(static_cast<int64_t>(data.size()) == out.bytes(), "a tensor of another size");
-    std::copy(data.begin(), data.end(), static_cast<uint8_t*>(out.mutable_data()));
-    c.tensors[name] = std::move(out);
-  }
+  for (const auto& [name, t] : j.at("tensors").items()) c.tensors[name] = tensor_from_json(t);
   return c;
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "data/loader.h"
 #include "trainer/losses/loss.h"
+#include "trainer/ranks/evaluation.h"
 
 namespace amp {
 
@@ -36,40 +37,64 @@ const LossSpec* measured_loss(const Objective& objective) {
 }
 
 namespace {
+
+struct Evaluation {
+  Session& session;
+  const Objective& objective;
+  const LossSpec* const spec = measured_loss(objective);
+  const bool unlabelled = spec && task_of(*spec) == Task::retrieval;
+  const std::string label_name = !spec ? "" : spec->label_name().empty() ? "label" : spec->label_name();
+
+  EvaluatedBatch run(const Batch& batch) const;
+};
+
+EvaluatedBatch Evaluation::run(const Batch& batch) const {
+  const Tensors tensors = to_tensors(batch, objective.teacher);
+  LossWindow loss(objective.losses, true);
+  loss.count(tensors);
+  EvaluatedBatch b;
+  Tensors outputs;
+  b.sums = session.eval_micro(objective.losses, tensors, spec ? &outputs : nullptr);
+  b.items = loss.counted();
+  b.rows = batch.rows;
+  if (!spec) return b;
+  for (const std::string& name : spec->values()) b.outputs.push_back(outputs.at(name));
+  b.samples = batch.samples;
+  if (unlabelled) return b;
+  const auto label = tensors.find(label_name);
+  if (label == tensors.end())
+    fail(Exit::data, "E_DATA_COLUMN", cat("the validation data has no '", label_name, "'"), "metrics need one");
+  b.label = label->second;
+  return b;
+}
+
 std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session, const Objective& objective,
-                                      const Dataset& data, int64_t batch_size) {
+                                      const Dataset& data, int64_t batch_size, Collective& ranks) {
   SamplerOptions o;
   o.order = Order::by_length;
   o.batch_size = batch_size;
+  o.ranks = ranks.size();
+  o.rank = ranks.rank();
   WindowLoader loader(data, Sampler(data.size(), data.lengths(), o), 1);
-  const LossSpec* const spec = measured_loss(objective);
+  const Evaluation evaluation{session, objective};
   const std::unique_ptr<TaskMetrics> task =
-      spec ? make_metrics(objective.task, *spec,
-                          {objective.classes, data.answers(), objective.answers, objective.target})
-           : nullptr;
-  const bool unlabelled = spec && task_of(*spec) == Task::retrieval;
-  const std::string label_name = !spec ? "" : spec->label_name().empty() ? "label" : spec->label_name();
+      evaluation.spec ? make_metrics(objective.task, *evaluation.spec,
+                                     {objective.classes, data.answers(), objective.answers, objective.target})
+                      : nullptr;
   LossWindow loss(objective.losses, true);
   Metrics m;
   while (const auto window = loader.next()) {
-    if (stop && stop->requested()) return std::nullopt;
-    const Batch& batch = window->batches.at(0);
-    const Tensors tensors = to_tensors(batch, objective.teacher);
-    loss.count(tensors);
-    Tensors outputs;
-    loss.add(session.eval_micro(objective.losses, tensors, task ? &outputs : nullptr));
-    m.samples += batch.rows;
-    if (!task) continue;
-    std::vector<HostTensor> values;
-    for (const std::string& name : spec->values()) values.push_back(outputs.at(name));
-    if (unlabelled) {
-      task->add(values, {}, batch.samples);
-      continue;
+    EvaluatedBatch mine;
+    mine.stop = stop && stop->requested();
+    if (!mine.stop && window->rows > 0) mine = evaluation.run(window->batches.at(0));
+    for (const EvaluatedBatch& b : of_all_ranks(ranks, std::move(mine))) {
+      if (b.stop) return std::nullopt;
+      if (b.rows == 0) continue;
+      loss.count(b.items);
+      loss.add(b.sums);
+      m.samples += b.rows;
+      if (task) task->add(b.outputs, b.label, b.samples);
     }
-    const auto label = tensors.find(label_name);
-    if (label == tensors.end())
-      fail(Exit::data, "E_DATA_COLUMN", cat("the validation data has no '", label_name, "'"), "metrics need one");
-    task->add(values, label->second, batch.samples);
   }
   m.loss = loss.loss();
   if (task) m.values = task->values(m.loss);
@@ -81,12 +106,12 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
 }  // namespace
 
 Metrics evaluate(Session& session, const Objective& objective, const Dataset& data, int64_t batch_size) {
-  return evaluate_until(nullptr, session, objective, data, batch_size).value();
+  return evaluate_until(nullptr, session, objective, data, batch_size, one_rank()).value();
 }
 
 std::optional<Metrics> evaluate_unless(const StopSignals& stop, Session& session, const Objective& objective,
-                                       const Dataset& data, int64_t batch_size) {
-  return evaluate_until(&stop, session, objective, data, batch_size);
+                                       const Dataset& data, int64_t batch_size, Collective& ranks) {
+  return evaluate_until(&stop, session, objective, data, batch_size, ranks);
 }
 
 }  // namespace amp

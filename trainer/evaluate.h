@@ -5,6 +5,7 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "trainer/collective.h"
 #include "trainer/session.h"
 #include "trainer/stop.h"
 #include "trainer/task.h"
@@ -40,8 +41,9 @@ Tensors to_tensors(const Batch& batch, Teacher* teacher);
 
 // Longest batches first.
 Metrics evaluate(Session& session, const Objective& objective, const Dataset& data, int64_t batch_size);
-// None when a stop was asked for before its end: looked for after every batch.
+// None when a stop was asked for before its end: looked for before every batch. Several ranks call it together and
+// share the batches; each gets the metrics that one rank would.
 std::optional<Metrics> evaluate_unless(const StopSignals& stop, Session& session, const Objective& objective,
-                                       const Dataset& data, int64_t batch_size);
+                                       const Dataset& data, int64_t batch_size, Collective& ranks = one_rank());
 
 }  // namespace amp

@@ -206,6 +206,12 @@ void LossWindow::count(const Tensors& batch) {
   }
 }
 
+void LossWindow::count(const std::vector<double>& items) {
+  check(items.size() == items_.size(), "LossWindow::count: another number of terms");
+  counted_ = items;
+  for (size_t i = 0; i < items.size(); ++i) items_[i] += items[i];
+}
+
 void LossWindow::add(const std::vector<double>& sums) {
   check(sums.size() == sums_.size(), "LossWindow::add: another number of terms");
   for (size_t i = 0; i < sums.size(); ++i) {

@@ -81,7 +81,9 @@ class LossWindow {
   // whole_set: losses that are the root of a mean are that of all items, not a mean of the batches' roots. Each batch
   // is then counted and added in turn. (Training minimises what its micro-batches' gradients are of: the mean.)
   explicit LossWindow(const Losses& losses, bool whole_set = false);
-  void count(const Tensors& batch);           // items of a micro-batch, before it runs
+  void count(const Tensors& batch);              // items of a micro-batch, before it runs
+  void count(const std::vector<double>& items);  // the same, counted by term by another window's counted()
+  const std::vector<double>& counted() const { return counted_; }
   void add(const std::vector<double>& sums);  // what Session returned for it
   std::vector<double> seeds(double scale) const;
   double loss() const;                                     // 0 when nothing was counted; non-finite when a sum is

@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "trainer/first_nonfinite.h"
 #include "trainer/flat_views.h"
+#include "trainer/ranks/evaluation.h"
 #include "trainer/resumed_schedule.h"
-#include "trainer/shared_evaluation.h"
 
 namespace amp {
 
@@ -40,13 +40,8 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
 
 std::optional<Metrics> Trainer::evaluate() const {
   doing("evaluation");
-  std::optional<Metrics> found;
-  if (ranks_.leads()) {
-    const EvaluatedWeights weights(session_, evaluated());
-    found = evaluate_unless(stop_, session_, config_.objective, *val_, config_.eval_batch_size);
-  }
-  if (!ranks_.alone()) share_metrics(ranks_, found);
-  return found;
+  const EvaluatedWeights weights(session_, evaluated());
+  return evaluate_unless(stop_, session_, config_.objective, *val_, config_.eval_batch_size, ranks_);
 }
 
 void Trainer::doing(const char* phase) const {

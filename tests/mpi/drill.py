@@ -3,7 +3,7 @@
 
 After each the others must have ended within the heartbeat and 5 s, by exit code 10, with a message that names the rank; and the run, resumed
 from what it left, must end as the one that nothing happened to. Exit 4: skipped, with the reason."""
-import argparse, json, os, random, re, shutil, subprocess, sys, tempfile, time
+import argparse, json, os, random, re, shutil, signal, subprocess, sys, tempfile, time
 
 from launcher import ENVIRONMENT, MPIRUN, require
 
@@ -45,7 +45,7 @@ def start(name, prefix=(), fault=None):
     shell = ["sh", "-c", f'"$@"; s=$?; echo $s $(date +%s.%N) > {name}.status.$OMPI_COMM_WORLD_RANK; exit $s', "rank"]
     preload = [f"LD_PRELOAD={args.faults}", "GOMP_SPINCOUNT=1000"] + [f"{k}={v}" for k, v in (fault or {}).items()]
     return subprocess.Popen(RANKS + list(prefix) + shell + ["env"] + preload + command(name, args.ranks), cwd=work, env=environment,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
 
 
 def statuses(name):
@@ -62,6 +62,15 @@ def clear(name):
     for r in range(args.ranks):
         if os.path.exists(f"{work}/{name}.status.{r}"):
             os.remove(f"{work}/{name}.status.{r}")
+
+
+def end_stopped(name):
+    for pid in subprocess.run(["pgrep", "-f", f"output_dir {name} "], capture_output=True, text=True).stdout.split():
+        try:
+            if open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] == "T":
+                os.kill(int(pid), signal.SIGKILL)
+        except FileNotFoundError:
+            pass
 
 
 def losses(name):
@@ -104,7 +113,7 @@ while trial < args.trials:
             break
         except subprocess.TimeoutExpired:
             if kind == "stop":
-                subprocess.run(["pkill", "-9", "-f", f"output_dir {name} "])
+                end_stopped(name)
     else:
         process.kill()
         subprocess.run(["pkill", "-9", "-f", f"output_dir {name} "])
@@ -112,7 +121,9 @@ while trial < args.trials:
         faults.append("hangs")
     ended = statuses(name)
     survivors = [ended[r] for r in range(args.ranks) if r != rank]
-    took = max([t - begin - moment for s, t in survivors if t] or [0])
+    # Memory that cannot be had is missed at the next allocation only.
+    since = max(begin + moment, ended[rank][1] or 0) if kind == "memory" else begin + moment
+    took = max([t - since for s, t in survivors if t] or [0])
     # One that needs the others no more has written its model before; the launcher may yet end another before its last words.
     if any(s == 0 for s, t in survivors) and os.path.exists(f"{work}/{name}/model.onnx"):
         clear(name)  # the fault came too late: once more

@@ -308,3 +308,29 @@ TEST_CASE("a checkpoint goes on with another number of ranks", "[ranks]") {
     CHECK(furthest(rest[0].params.back(), whole[0].params.back()) <= 1e-5);
   }
 }
+
+TEST_CASE("ranks share an evaluation's batches, and each finds what one alone does", "[ranks]") {
+  const TempDir f;
+  Job job(f / "run");
+  // 44 samples: of 6 batches of 8 the last is short; of 40 some ranks get none
+  const int64_t batch = GENERATE(8, 40);
+  const StopSignals stop;
+  const auto found = [&](Collective& rank) {
+    Session session(job.graph, job.options);
+    return evaluate_unless(stop, session, job.config.objective, *job.val, batch, rank).value();
+  };
+  const auto text = [](const Metrics& m) {  // some are NaN: a class that no label has
+    std::string out = cat(m.samples, ' ', m.details);
+    for (const auto& [name, value] : m.values) out += cat(' ', name, ' ', value);
+    return out;
+  };
+  const Metrics alone = found(one_rank());
+  CHECK(alone.samples == kSamples);
+  for (const int size : {2, 3, 4}) {
+    on_ranks(size, [&](Collective& rank) {
+      const Metrics m = found(rank);
+      if (m.loss != alone.loss || text(m) != text(alone))
+        throw std::runtime_error(cat("rank ", rank.rank(), " of ", size, " finds ", text(m), ", not ", text(alone)));
+    });
+  }
+}
