@@ -129,10 +129,11 @@ while trial < args.trials:
         clear(name)  # the fault came too late: once more
         length *= 0.9
         continue
-    in_start = "MPI did not start" in err
+    by_mpi = "MPI_Init_thread" in err  # MPI's own start ended them
+    in_start = "MPI did not start" in err or by_mpi
     if took > (20 * HEARTBEAT if in_start else HEARTBEAT * (kind == "stop")) + args.patience:
         faults.append(f"took {took:.1f} s")
-    by_launcher = [] if leaves else [None, 143]
+    by_launcher = ([] if leaves else [None, 143]) + [1] * by_mpi
     if any(s != 10 and s not in by_launcher for s, t in survivors):
         faults.append(f"the others' exit codes {[s for s, t in survivors]}")
     phase = re.search(r"rank (\d+) \(host .*?\) (.*?) at step (\d+), ([a-z ]+)", err)
