@@ -23,7 +23,8 @@ void leave(const Error& e) {
   ::_exit(static_cast<int>(e.exit()));
 }
 
-// MPI's start waits for all processes, without an end where one of them is gone and its launcher lets the others be.
+// Until the ranks are connected, MPI waits for all of them without an end, where one is gone and its launcher lets the
+// others be.
 class StartLimit {
  public:
   StartLimit(double seconds, const Tell& tell)
@@ -31,7 +32,7 @@ class StartLimit {
           std::unique_lock lock(mutex_);
           if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
           const Error e(
-              Exit::distributed, "E_MPI", cat("MPI did not start within ", seconds, " s (20 heartbeats)"),
+              Exit::distributed, "E_MPI", cat("the ranks did not find each other within ", seconds, " s (20 heartbeats)"),
               "another process failed at its start, or they do not reach each other; else a longer --heartbeat");
           tell(e);
           leave(e);
@@ -54,17 +55,14 @@ class StartLimit {
   std::thread thread_;  // the last member: it uses the others
 };
 
-Collective& start_ranks(double heartbeat, const Tell& tell) {
-  if (!started_by_mpi()) return one_rank();
-  const StartLimit limit(20 * heartbeat, tell);
-  return start_mpi();
-}
-
 }  // namespace
 
-Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) : ranks_(start_ranks(heartbeat, tell)) {
-  if (ranks_.alone()) return;
-  liveness_.emplace(ranks_, heartbeat, Liveness::OnLost{std::move(tell), leave});
+Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) {
+  if (!started_by_mpi()) return;
+  const StartLimit limit(20 * heartbeat, tell);
+  ranks_ = &start_mpi();
+  if (ranks_->alone()) return;
+  liveness_.emplace(*ranks_, heartbeat, Liveness::OnLost{tell, leave});
   ImmediateStop::launched();
 }
 

@@ -19,7 +19,7 @@ class Processes {
   Processes& operator=(const Processes&) = delete;
   ~Processes();
 
-  Collective& ranks() const { return ranks_; }
+  Collective& ranks() const { return *ranks_; }
   void doing(int64_t step, const char* phase);
   // What of this process's work it throws is told to the others.
   template <class F>
@@ -35,7 +35,7 @@ class Processes {
 
  private:
   void failed(const std::exception& e);
-  Collective& ranks_;
+  Collective* ranks_ = &one_rank();
   std::optional<Liveness> liveness_;
 };
 

@@ -16,6 +16,7 @@ parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--ranks", type=int, default=3)
 parser.add_argument("--steps", type=int, default=300)
 parser.add_argument("--patience", type=float, default=5, help="seconds that the others' end may take; more on a busy machine")
+parser.add_argument("--until", type=float, default=1e9, help="faults strike in the first so many seconds of a run")
 args = parser.parse_args()
 for name in ("binary", "model", "faults"):
     setattr(args, name, os.path.abspath(getattr(args, name)))
@@ -99,7 +100,7 @@ longest = {}  # seconds until the others had ended
 trial = 0
 while trial < args.trials:
     name, kind, rank = f"run{trial}", kinds[trial % len(kinds)], random.randrange(args.ranks)
-    moment = random.uniform(0.2, length)
+    moment = random.uniform(0.1, min(length, args.until))
     # Some launchers end everybody when one is lost, others (srun) nobody.
     leaves = trial % 2 == 1
     fault = {"FAULT_KIND": kind, "FAULT_RANK": rank, "FAULT_MS": int(moment * 1000)}
@@ -130,7 +131,7 @@ while trial < args.trials:
         length *= 0.9
         continue
     by_mpi = "MPI_Init_thread" in err  # MPI's own start ended them
-    in_start = "MPI did not start" in err or by_mpi
+    in_start = "did not find each other" in err or by_mpi
     if took > (20 * HEARTBEAT if in_start else HEARTBEAT * (kind == "stop")) + args.patience:
         faults.append(f"took {took:.1f} s")
     by_launcher = ([] if leaves else [None, 143]) + [1] * by_mpi
