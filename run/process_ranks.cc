@@ -32,7 +32,8 @@ class StartLimit {
           std::unique_lock lock(mutex_);
           if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
           const Error e(
-              Exit::distributed, "E_MPI", cat("the ranks did not find each other within ", seconds, " s (20 heartbeats)"),
+              Exit::distributed, "E_MPI",
+              cat("the ranks did not find each other within ", seconds, " s (20 heartbeats)"),
               "another process failed at its start, or they do not reach each other; else a longer --heartbeat");
           tell(e);
           leave(e);
