@@ -62,6 +62,20 @@ RuleSettings rule_settings(const std::string& rule, const std::map<std::string, 
   return s;
 }
 
+double RuleSettings::*cycled_key(const std::string& rule) {
+  bool whole = false;
+  with_whole_rule(rule, [&](auto) { whole = true; });
+  for (const char* const name : {"beta1", "momentum"}) {
+    for (const RuleKey& k : rule_keys(rule)) {
+      if (!whole && k.name == name) return k.value;
+    }
+  }
+  fail(Exit::usage, "E_FLAG_VALUE",
+       cat("--lr_scheduler_kwargs cycle_momentum: --optimizer ", rule,
+           whole ? " moves tensors as a whole" : " has neither momentum nor beta1"),
+       "leave cycle_momentum out, or --optimizer sgd, adam, adamw ...");
+}
+
 int OptimizerConfig::moments() const { return moments_of(rule, settings); }
 bool OptimizerConfig::curved() const { return rule_curved(rule, settings); }
 bool OptimizerConfig::whole() const {
@@ -86,7 +100,7 @@ int64_t tensor_bytes(const RuleSettings& settings, const std::vector<UpdateSpan>
 }  // namespace
 
 int64_t OptimizerConfig::state_bytes(const std::vector<UpdateSpan>& spans, int64_t elements) const {
-  const int64_t wide = (ema_decay > 0) + (lookahead > 0) + (sam_rho > 0) + curved();
+  const int64_t wide = averages() + (lookahead > 0) + (sam_rho > 0) + curved();
   int64_t tensors = 0;
   with_whole_rule(rule, [&]<class Rule>(Rule) { tensors = tensor_bytes<Rule>(settings, spans); });
   if (!quantised()) return tensors + elements * 4 * (wide + moments());
@@ -96,6 +110,19 @@ int64_t OptimizerConfig::state_bytes(const std::vector<UpdateSpan>& spans, int64
     bytes += s.count < kLeastQuantised ? s.count * 4 : s.count + blocks * 4;
   }
   return elements * 4 * wide + bytes * moments();
+}
+
+double OptimizerConfig::average_keeps(int64_t applied) const {
+  if (swa_start >= 0) {
+    if (applied <= swa_start) return 0;  // follows the weights until it begins
+    const int64_t since = applied - swa_start - 1;
+    if (since % ema_every != 0) return 1;
+    const auto averaged = static_cast<double>(since / ema_every);
+    return averaged / (averaged + 1);
+  }
+  if (applied % ema_every != 0) return 1;
+  if (!ema_warmup) return ema_decay;
+  return std::min(ema_decay, 1 - std::pow(static_cast<double>(applied), -2.0 / 3.0));
 }
 
 bool OptimizerConfig::evaluated_elsewhere() const {
@@ -139,6 +166,13 @@ void OptimizerConfig::validate() const {
   require(ema_decay >= 0 && ema_decay < 1, "ema_decay", ema_decay, "a number in [0, 1) (0: no EMA)");
   require(ema_decay == 0 || !evaluated_elsewhere(), "ema_decay", ema_decay,
           cat("0: ", rule, " averages by itself").c_str());
+  require(ema_every >= 1, "ema_every", static_cast<double>(ema_every), "a number of steps, at least 1");
+  require(swa_start < 0 || ema_decay == 0, "swa_start", static_cast<double>(swa_start),
+          "-1 (none), or leave --ema_decay out: one average is kept");
+  require(swa_start < 0 || !evaluated_elsewhere(), "swa_start", static_cast<double>(swa_start),
+          cat("-1: ", rule, " averages by itself").c_str());
+  require(gradient_noise >= 0 && std::isfinite(gradient_noise), "gradient_noise", gradient_noise,
+          "a number >= 0 (0: none)");
   require(lookahead >= 0, "lookahead", static_cast<double>(lookahead), "a number of steps, or 0 for none");
   require(lookahead == 0 || !evaluated_elsewhere(), "lookahead", static_cast<double>(lookahead),
           cat("0: ", rule, " averages by itself").c_str());

@@ -39,6 +39,10 @@ std::vector<RuleKey> rule_keys(std::string_view rule);  // what it may be set to
 // The rule's defaults with what is given, by the names of its keys. Usage error (E_FLAG_VALUE) for a key that it lacks.
 RuleSettings rule_settings(const std::string& rule, const std::map<std::string, double>& given);
 
+// The key of a rule that one-cycle's momentum moves, as torch's: beta1, else momentum. Usage error for a rule that has
+// neither, or is one of whole tensors.
+double RuleSettings::*cycled_key(const std::string& rule);
+
 struct UpdateSpan;
 
 struct OptimizerConfig {
@@ -50,6 +54,15 @@ struct OptimizerConfig {
   double max_grad_norm = 0;
   bool centralize = false;  // gradient centralization (Yong et al. 2020, arXiv:2004.01461)
   double ema_decay = 0;     // 0: no EMA
+  // Of applied steps: the average follows every so many; timm's ModelEmaV3 warms its decay up, 1 - (1 + t)^(-2/3).
+  int64_t ema_every = 1;
+  bool ema_warmup = false;
+  // Stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407): from this applied step on the average is the
+  // plain mean of the weights, every ema_every steps. -1: none.
+  int64_t swa_start = -1;
+  // Gradient noise (Neelakantan et al. 2015, arXiv:1511.06807): of variance eta / (1 + t)^0.55. 0: none.
+  double gradient_noise = 0;
+  uint64_t noise_seed = 0;
   // Lookahead (Zhang et al. 2019, arXiv:1907.08610): every so many steps slow weights take `lookahead_alpha` of the way
   // to the weights, which go on from there. 0: none.
   int64_t lookahead = 0;
@@ -61,6 +74,9 @@ struct OptimizerConfig {
   int moments() const;    // spans of state that the rule keeps
   // Of moments, averages, copies of weights, the estimate of curvature.
   int64_t state_bytes(const std::vector<UpdateSpan>& spans, int64_t elements) const;
+  bool averages() const { return ema_decay > 0 || swa_start >= 0; }
+  // What is left of the average at an applied step, counted from 1; the rest is the weights'.
+  double average_keeps(int64_t applied) const;
   bool quantised() const { return state_bits == 8; }
   // Gradients change unit by unit before the rule sees them.
   bool shapes_gradients() const { return centralize || (clip_mode == ClipMode::adaptive && max_grad_norm > 0); }
@@ -97,9 +113,11 @@ struct UpdateSpec {
   OptimizerConfig optimizer;
   ScaleRule scale;
   std::function<double(int64_t)> lr;  // by applied steps before this one
-  int64_t max_steps = 0;              // a device may tabulate lr up to here; the last one stands for all that follow
-  std::vector<UpdateSpan> spans;      // of the elements below, which train
-  float* params = nullptr;            // on the device, as all pointers here
+  // Where a schedule cycles it: momentum, or beta1 of a rule that has that.
+  std::function<double(int64_t)> momentum;
+  int64_t max_steps = 0;          // a device may tabulate lr up to here; the last one stands for all that follow
+  std::vector<UpdateSpan> spans;  // of the elements below, which train
+  float* params = nullptr;        // on the device, as all pointers here
   float* grads = nullptr;
   float* curvature = nullptr;  // of a rule that needs it: the estimate of the Hessian's diagonal
   int64_t elements = 0;        // of params, moments and EMA that train, gaps (zeros) included

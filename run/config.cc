@@ -51,6 +51,10 @@ OptimizerConfig optimizer_config(const RunSpec& spec) {
   c.clip_mode = clip_mode_from_name(spec.clip_mode);
   c.max_grad_norm = spec.max_grad_norm;
   c.ema_decay = spec.ema_decay;
+  c.ema_every = spec.ema_every;
+  c.ema_warmup = spec.ema_warmup;
+  c.gradient_noise = spec.gradient_noise;
+  c.noise_seed = static_cast<uint64_t>(spec.seed);
   c.lookahead = spec.lookahead;
   c.lookahead_alpha = spec.lookahead_alpha;
   c.sam_rho = spec.sam_rho;
@@ -113,6 +117,11 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.schedule.total_steps = c.max_steps;
   c.schedule.epoch_steps = sampler.windows_per_epoch();
   c.schedule.warmup_steps = spec.warmup_steps;
+  if (spec.swa_start >= 0) {
+    c.optimizer.swa_start = spec.swa_start < 1 ? std::llround(spec.swa_start * static_cast<double>(c.max_steps))
+                                               : std::llround(spec.swa_start);
+    c.optimizer.validate();
+  }
   if (spec.lr_range_test > 0) {
     if (spec.ranks > 1)
       fail(Exit::usage, "E_RANKS", "--lr_range_test looks at the losses of one rank", "leave --ranks out");
@@ -120,6 +129,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
     c.schedule = lr_range_schedule(c.max_steps, c.schedule.settings);
     c.initial_eval = c.saves = false;
   }
+  if (const auto first = Schedule(c.schedule).momentum(0)) c.optimizer.settings.*cycled_key(c.optimizer.rule) = *first;
   if (Plateau::asked(c.schedule) && !data.val)
     fail(Exit::usage, "E_USAGE", "--lr_scheduler reduce_lr_on_plateau goes by evaluations, and there are none",
          "give --val FILE, or --val_split 0.1");

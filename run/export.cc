@@ -29,7 +29,8 @@ Checkpoint choose_checkpoint(const std::string& checkpoints, const std::string& 
   if (weights == "ema") {
     const auto it = newest.tensors.lower_bound("ema/");
     if (it == newest.tensors.end() || !it->first.starts_with("ema/"))
-      no_weights("moving average of its weights", "train with --ema_decay, or export --export_weights last");
+      no_weights("moving average of its weights",
+                 "train with --ema_decay or --swa_start, or export --export_weights last");
   }
   if (weights != "best") return newest;
   int64_t best = -1;
@@ -65,6 +66,10 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   Session session(ready.model.graph, session_options(spec, Job::train, {}, notes));
   load_weights(session, checkpoint, record.trained);
   if (weights == "ema") load_average(session, checkpoint);
+  if (weights == "ema" && spec.swa_start >= 0)
+    log.warning(
+        "running statistics, if the model has any, are those of training: a run's own --export_weights ema "
+        "computes them anew for averaged weights");
   const bool trained = checkpoint.step > 0;
   export_weights(spec, ready, plan, session,
                  trained || record.facts.kind() != DataKind::tensors ? record.metadata : decltype(record.metadata){},

@@ -29,8 +29,9 @@ std::function<MemoryEstimate(int64_t)> bill_of(const SourceGraph& g, const Sessi
                                                const TrainerConfig& config, const TrainData& data) {
   return [&g, options, &config, &data](int64_t size) {
     const bool accumulate = config.sampler.accumulation > 1 || size < config.sampler.batch_size;
-    return estimate_memory(g, options, config.optimizer, config.objective.losses, longest_batch(data, config, size),
-                           accumulate, [&](const Graph& graph) { return library_bytes(*options.device, graph); });
+    return estimate_memory(
+        g, options, config.optimizer, config.objective.losses, longest_batch(data, config, size), accumulate,
+        [&](const Graph& graph) { return library_bytes(*options.device, graph); }, config.groups);
   };
 }
 

@@ -188,6 +188,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   const std::string work = run->folder ? run->folder->work() : spec.output_dir;
   run->plan = plan_of(*run, work);
   run->config = trainer_config(spec, run->plan, run->ready.objective, run->data);
+  run->config.groups = [groups = run->ready.groups](FlatLayout& layout) { apply_groups(groups, layout); };
   if (!host.ranks->alone()) {
     run->config.ranks = host.ranks;
     run->config.sampler.rank = host.ranks->rank();

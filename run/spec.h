@@ -128,7 +128,11 @@ struct RunSpec {
   double max_grad_norm = 1;
   Text clip_mode = "norm";
   double ema_decay = 0;
-  int64_t lookahead = 0;  // steps; 0: none
+  int64_t ema_every = 1;  // applied steps
+  bool ema_warmup = false;
+  double swa_start = -1;      // applied steps, or a fraction of the run; -1: none
+  double gradient_noise = 0;  // eta; 0: none
+  int64_t lookahead = 0;      // steps; 0: none
   double lookahead_alpha = 0.5;
   double sam_rho = 0;  // 0: none
   bool gradient_centralization = false;

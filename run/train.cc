@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "run/average_statistics.h"
 #include "run/device.h"
 #include "run/export_record.h"
 #include "run/exported_metrics.h"
@@ -123,6 +124,9 @@ void choose_weights(Training& t) {
   }
   t.session->set_params(params);
   result.last.reset();
+  if (which != "ema" || t.run.config.optimizer.swa_start < 0) return;
+  if (const int64_t n = average_statistics(*t.session, t.run.config, *t.run.data.train); n > 0)
+    t.run.host.log.info(cat("running statistics of the averaged weights: the mean over ", n, " batches"));
 }
 
 void finish(Training& t) {

@@ -33,11 +33,13 @@ std::string MemoryEstimate::short_of(int64_t free) const {
 
 MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& options, const OptimizerConfig& c,
                                const Losses& losses, const Tensors& batch, bool accumulate,
-                               const std::function<int64_t(const Graph&)>& libraries) {
+                               const std::function<int64_t(const Graph&)>& libraries,
+                               const std::function<void(FlatLayout&)>& groups) {
   MeasuringDevice device(*options.device);
   SessionOptions o = options;
   o.device = &device;
   Session session(source, o);
+  if (groups) groups(session.layout());
   session.prepare(losses, batch);  // may free its programs again
   const std::vector<double> seeds = LossWindow(losses).seeds(1);
   if (c.curved()) {

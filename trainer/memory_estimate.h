@@ -23,10 +23,12 @@ struct MemoryEstimate {
   std::string short_of(int64_t free) const;
 };
 
-// accumulate: several micro-batches a step. batch: the largest one. libraries: PluginApi::reserve, or empty.
+// groups: what parameters have of their own. accumulate: several micro-batches a step. batch: the largest one.
+// libraries: PluginApi::reserve, or empty.
 MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& options,
                                const OptimizerConfig& optimizer, const Losses& losses, const Tensors& batch,
-                               bool accumulate, const std::function<int64_t(const Graph&)>& libraries = {});
+                               bool accumulate, const std::function<int64_t(const Graph&)>& libraries = {},
+                               const std::function<void(FlatLayout&)>& groups = {});
 
 // What to do about it, for people: the first half, quarter ... of the batch whose bill is at most `free`, with the
 // accumulation that keeps the step the same; or what else may help.

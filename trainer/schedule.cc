@@ -124,10 +124,18 @@ Schedule::Schedule(const ScheduleConfig& config) : c_(config), row_(nullptr) {
             "the steps at which the rate falls: milestones=100:200");
 }
 
-double Schedule::lr(int64_t applied) const {
+SchedulePoint Schedule::point(int64_t applied) const {
   int64_t step = std::max<int64_t>(0, applied - c_.begin);
   if (c_.hold) step = std::min(step, std::max<int64_t>(0, c_.total_steps - 1));
-  const double x = row_->factor({step, warmup_, c_.total_steps, c_.lr, &c_.settings, c_.epoch_steps});
+  return {step, warmup_, c_.total_steps, c_.lr, &c_.settings, c_.epoch_steps};
+}
+
+std::optional<double> Schedule::momentum(int64_t applied) const {
+  return row_->momentum ? row_->momentum(point(applied)) : std::nullopt;
+}
+
+double Schedule::lr(int64_t applied) const {
+  const double x = row_->factor(point(applied));
   return row_->is_rate ? x : c_.lr * x;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,11 +34,14 @@ class Schedule {
  public:
   // Usage error naming the flag, or the setting, of a value out of range.
   explicit Schedule(const ScheduleConfig& config);
-  double lr(int64_t applied) const;                // past the end: the last value, where the schedule has an end
+  double lr(int64_t applied) const;                       // past the end: the last value, where the schedule has an end
+  std::optional<double> momentum(int64_t applied) const;  // where the schedule cycles it
   std::vector<double> table(int64_t steps) const;  // lr(0), lr(1), ...: what a device indexes by its step counter
   const ScheduleConfig& config() const { return c_; }
 
  private:
+  SchedulePoint point(int64_t applied) const;
+
   ScheduleConfig c_;
   int64_t warmup_ = 0;
   const ScheduleRow* row_;

@@ -47,7 +47,12 @@ UpdateSpec describe_update(const Session& session, const OptimizerConfig& optimi
   session.describe(spec);
   spec.optimizer = optimizer;
   spec.scale = scale;
-  spec.lr = [lr = Schedule(schedule)](int64_t applied) { return lr.lr(applied); };
+  const Schedule at(schedule);
+  spec.lr = [at](int64_t applied) { return at.lr(applied); };
+  if (const std::optional<double> first = at.momentum(0)) {
+    spec.optimizer.settings.*cycled_key(optimizer.rule) = *first;  // above 0: sgd keeps its moment
+    spec.momentum = [at](int64_t applied) { return *at.momentum(applied); };
+  }
   spec.max_steps = max_steps;
   spec.terms = static_cast<int>(LossWindow(losses).seeds(1).size());
   return spec;

@@ -33,6 +33,7 @@ struct TrainerConfig {
   Collective* ranks = &one_rank();
   Objective objective;
   OptimizerConfig optimizer;
+  std::function<void(FlatLayout&)> groups;  // what parameters have of their own; for the memory estimate
   ScheduleConfig schedule;
   LossScaleConfig scale;
   SamplerOptions sampler;

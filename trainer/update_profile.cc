@@ -24,7 +24,7 @@ double seconds_of(Device& device, int repeats, F&& work) {
 int64_t bytes_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies) {
   const int64_t moments = spec.optimizer.moments();
   // The gradient twice (the norm must be known before anything moves), weight, moments and average read and written.
-  int64_t bytes = spec.elements * 4 * (2 + 2 * (1 + moments + (spec.optimizer.ema_decay != 0)));
+  int64_t bytes = spec.elements * 4 * (2 + 2 * (1 + moments + spec.optimizer.averages()));
   for (const ParamCache::Copy& c : copies) {
     const bool trains =
         std::any_of(spec.spans.begin(), spec.spans.end(), [&](const UpdateSpan& s) { return s.slot == c.slot; });

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <type_traits>
 
 #include "backend/update_rules.h"
+#include "base/philox.h"
 
 namespace amp {
 
@@ -31,8 +33,7 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
   if (wide > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 2) u_ = HostTensor::zeros(DTypeOf<T>::value, dims);
-  for (HostTensor* const average :
-       {config_.ema_decay != 0 ? &ema_ : nullptr, config_.lookahead > 0 ? &slow_ : nullptr}) {
+  for (HostTensor* const average : {config_.averages() ? &ema_ : nullptr, config_.lookahead > 0 ? &slow_ : nullptr}) {
     if (!average) continue;
     *average = HostTensor::zeros(DTypeOf<T>::value, dims);
     for (const UpdateSpan& s : spans_) std::copy_n(params + s.begin, s.count, average->as_mutable<T>() + s.begin);
@@ -213,6 +214,31 @@ void Optimizer<T>::shape_gradients(const T* params, T* grads, double scale) cons
   }
 }
 
+// Philox of seed, applied step and element: the same for any number of threads and ranks.
+template <class T>
+void Optimizer<T>::add_noise(T* grads, double scale) const {
+  if (config_.gradient_noise == 0) return;
+  constexpr uint64_t kSite = 0x4e6f6973;  // apart from other draws
+  const double deviation = std::sqrt(config_.gradient_noise / std::pow(1 + static_cast<double>(steps_), 0.55)) * scale;
+  const uint64_t high = kSite << 32 ^ static_cast<uint64_t>(steps_);
+  for (const Shard& s : shards_) {
+    if (spans_[s.span].from_step > steps_) continue;
+    for (int64_t i = s.begin; i < s.begin + s.count; ++i) {
+      // Box-Muller: two numbers of two words
+      const PhiloxBlock r = philox(config_.noise_seed, high, static_cast<uint64_t>(i) / 2);
+      const double u = 1 - static_cast<double>(philox_uniform(r.v[0]));
+      const double angle = 2 * std::numbers::pi * static_cast<double>(philox_uniform(r.v[1]));
+      const double radius = deviation * std::sqrt(-2 * std::log(u));
+      grads[i] += static_cast<T>(radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle)));
+    }
+  }
+}
+
+template <class T>
+void Optimizer<T>::set_momentum(double momentum) {
+  config_.settings.*cycled_key(config_.rule) = momentum;
+}
+
 template <class T>
 bool Optimizer<T>::shapes_gradients() const {
   return config_.centralize ||
@@ -260,7 +286,7 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
 template <class T>
 kernel::GradTransform<T> Optimizer<T>::transform_of(const UpdateSpan& s, const GradStats& stats, double scale) const {
   kernel::GradTransform<T> transform{inverse(scale), T(1), std::numeric_limits<T>::infinity(),
-                                     static_cast<T>(config_.ema_decay)};
+                                     static_cast<T>(config_.average_keeps(steps_))};
   const double bound = clip_bound(s);
   if (bound == 0) return transform;
   if (config_.clip_mode == ClipMode::value) transform.limit = static_cast<T>(bound);
@@ -314,9 +340,9 @@ void Optimizer<T>::follow(const UpdateSpan& s, T* params) {
     const T alpha = static_cast<T>(c.lookahead_alpha);
     for_elements(s.count, [&](int64_t i) { p[i] = slow[i] = slow[i] + alpha * (p[i] - slow[i]); });
   }
-  if (c.ema_decay == 0) return;
+  if (!c.averages()) return;
   T* const ema = ema_.as_mutable<T>() + s.begin;
-  const T keep = static_cast<T>(c.ema_decay), rest = 1 - keep;
+  const T keep = static_cast<T>(c.average_keeps(steps_)), rest = 1 - keep;
   for_elements(s.count, [&](int64_t i) { ema[i] = keep * ema[i] + rest * p[i]; });
 }
 

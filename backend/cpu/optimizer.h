@@ -47,6 +47,9 @@ class Optimizer {
   // Unit by unit, where the settings ask for it: centralized, then clipped by the norm of the unit's weights.
   void shape_gradients(const T* params, T* grads, double scale) const;
   bool shapes_gradients() const;
+  // Gradient noise, where the settings ask for it: before the norm is taken.
+  void add_noise(T* grads, double scale) const;
+  void set_momentum(double momentum);  // of the steps that follow: momentum, or beta1 of a rule that has that
   // A new estimate of the Hessian's diagonal: in each kernel of a convolution its magnitude's mean, where the rule asks
   // for it.
   void average_curvature(T* curvature) const;

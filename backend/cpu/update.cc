@@ -61,6 +61,8 @@ class CpuUpdate final : public DeviceUpdate {
     const double scale = static_cast<double>(state_.scale.scale);
     state_.used_scale = state_.scale.scale;
     state_.lr = spec_.lr ? spec_.lr(optimizer_.steps()) * state_.lr_scale : 0;
+    if (spec_.momentum) optimizer_.set_momentum(spec_.momentum(optimizer_.steps()));
+    optimizer_.add_noise(spec_.grads, scale);
     GradStats stats = optimizer_.inspect(spec_.grads, scale, spec_.curvature);
     stats.found_inf |= !statistics_finite();  // an activation overflowed where no gradient shows it
     stats.found_inf |= std::exchange(state_.ascent_found_inf, 0) != 0;

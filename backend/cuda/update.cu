@@ -27,6 +27,15 @@ class Update final : public DeviceUpdate {
       fail(Exit::unsupported, "E_DEVICE_UPDATE",
            cat("--optimizer ", spec.optimizer.rule, " is computed on the CPU alone"),
            "another --optimizer, or --device cpu");
+    const OptimizerConfig& o = spec.optimizer;
+    const char* const alone = o.gradient_noise > 0               ? "--gradient_noise"
+                              : o.swa_start >= 0                 ? "--swa_start"
+                              : o.ema_every != 1 || o.ema_warmup ? "--ema_every and --ema_warmup"
+                              : spec.momentum                    ? "--lr_scheduler_kwargs cycle_momentum"
+                                                                 : nullptr;
+    if (alone)
+      fail(Exit::unsupported, "E_DEVICE_UPDATE", cat(alone, ": computed on the CPU alone"),
+           "leave it out, or --device cpu");
     for (const UpdateSpan& s : spec.spans) {
       if (s.clip_group > 0 || s.from_step > 0)
         fail(Exit::unsupported, "E_DEVICE_UPDATE",

@@ -71,6 +71,23 @@ std::vector<Setting> optimizer_settings() {
           .below(1)
           .read_by(kTrain)
           .also({"model_ema_decay", OtherName("model_ema", "0.9998", "0")}),
+      setting("ema_every", &RunSpec::ema_every,
+              "Applied steps from one update of the moving average, or of SWA's, to the next.")
+          .at_least(1)
+          .read_by(kTrain)
+          .also({"model_ema_steps"}),
+      setting("ema_warmup", &RunSpec::ema_warmup,
+              "The moving average follows closely at first: timm's warm-up of its decay.")
+          .read_by(kTrain)
+          .also({"model_ema_warmup"}),
+      setting("swa_start", &RunSpec::swa_start,
+              "Stochastic weight averaging from this applied step on, or this fraction (below 1) of the run; -1: none.")
+          .at_least(-1)
+          .read_by(kTrain),
+      setting("gradient_noise", &RunSpec::gradient_noise,
+              "Add normal noise of variance X / (1 + step)^0.55 to gradients, before clipping; 0: none.")
+          .at_least(0)
+          .read_by(kTrain),
       setting("lookahead", &RunSpec::lookahead,
               "Lookahead around the update rule: every N steps slow weights move towards the weights; 0: none.")
           .at_least(0)

@@ -93,6 +93,13 @@ constexpr Case kCases[] = {
      [](RunSpec& s) {
        s.param_group = {"0.*: unfreeze_step=2", "3.*: unfreeze_step=5", "11.*: max_grad_norm=0.1"};
      }},
+    {"stochastic weight averaging, gradient noise",
+     [](RunSpec& s) {
+       s.swa_start = 2;
+       s.ema_every = 2;
+       s.gradient_noise = 0.01;
+       s.export_weights = "ema";
+     }},
     {"schedule_free_adamw", [](RunSpec& s) { s.optimizer = "schedule_free_adamw"; }},
 };
 

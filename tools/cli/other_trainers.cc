@@ -241,7 +241,8 @@ OtherTrainer timm(const Json& file) {
   if (r.yes("bce_loss")) r.put("bce_loss", true);
   if (r.number("drop", 0) > 0) r.put("drop", r.at("drop"));
   if (r.yes("model_ema")) r.put("ema_decay", r.number("model_ema_decay", 0.9998));
-  r.at("model_ema_decay");
+  if (r.yes("model_ema") && r.yes("model_ema_warmup")) r.put("ema_warmup", true);
+  r.at("model_ema_decay"), r.at("model_ema_warmup");
   if (r.number("workers", 0) > 0) r.put("loading_threads", r.at("workers"));
   if (!r.text("output", "").empty()) r.put("output_dir", r.at("output"));
   if (r.is("device", "cpu")) r.put("device", "cpu");

@@ -1,10 +1,41 @@
 // torch.optim.lr_scheduler.OneCycleLR (Smith and Topin 2017): up from lr / div_factor over pct_start of the run, down
-// to lr / div_factor / final_div_factor, in two phases or (three_phase) in three; the momentum is not cycled.
+// to lr / div_factor / final_div_factor, in two phases or (three_phase) in three. cycle_momentum moves the momentum, or
+// beta1, the other way round: from max_momentum down to base_momentum and back.
 #pragma once
 
 #include "trainer/schedules/row.h"
 
 namespace amp {
+
+struct OneCycle {
+  // As in torch a phase starts where the one before it ended, even when that lies before step 0.
+  // start, peak, end: at the beginning, after the first phase, at the end; back: after the second of three.
+  static double at(const SchedulePoint& p, double start, double peak, double back, double end) {
+    const double pct = p.number("pct_start"), total = static_cast<double>(p.total), last = total - 1;
+    const double at = std::min(static_cast<double>(p.step), last);
+    const bool cosine = p.text("anneal_strategy") == "cos";
+    const auto anneal = [cosine](double from, double to, double part) {
+      return cosine ? to + (from - to) / 2 * (std::cos(std::numbers::pi * part) + 1) : (to - from) * part + from;
+    };
+    const double top = pct * total - 1;
+    if (at <= top) return anneal(start, peak, top > 0 ? at / top : 1);
+    if (p.text("three_phase") == "true") {
+      const double down = 2 * pct * total - 2;
+      if (at <= down) return anneal(peak, back, (at - top) / (down - top));
+      return anneal(back, end, last > down ? (at - down) / (last - down) : 1);
+    }
+    return anneal(peak, end, last > top ? (at - top) / (last - top) : 1);
+  }
+  static double rate(const SchedulePoint& p) {
+    const double start = p.lr / p.number("div_factor");
+    return at(p, start, p.lr, start, start / p.number("final_div_factor"));
+  }
+  static std::optional<double> momentum(const SchedulePoint& p) {
+    if (p.text("cycle_momentum") != "true") return std::nullopt;
+    const double high = p.number("max_momentum");
+    return at(p, high, p.number("base_momentum"), high, high);
+  }
+};
 
 inline const ScheduleRow kOneCycle{
     "one_cycle",
@@ -12,26 +43,13 @@ inline const ScheduleRow kOneCycle{
      {"div_factor", "25", 1e-300},
      {"final_div_factor", "1e4", 1e-300},
      {"anneal_strategy", "cos", 0, 0, {"cos", "linear"}},
-     {"three_phase", "false", 0, 0, {"false", "true"}}},
-    [](const SchedulePoint& p) {
-      const double start = p.lr / p.number("div_factor"), low = start / p.number("final_div_factor");
-      const double pct = p.number("pct_start"), total = static_cast<double>(p.total), last = total - 1;
-      const double at = std::min(static_cast<double>(p.step), last);
-      const bool cosine = p.text("anneal_strategy") == "cos";
-      const auto anneal = [cosine](double from, double to, double part) {
-        return cosine ? to + (from - to) / 2 * (std::cos(std::numbers::pi * part) + 1) : (to - from) * part + from;
-      };
-      const double peak = pct * total - 1;
-      if (at <= peak) return anneal(start, p.lr, peak > 0 ? at / peak : 1);
-      // As in torch a phase starts where the one before it ended, even when that lies before step 0.
-      if (p.text("three_phase") == "true") {
-        const double back = 2 * pct * total - 2;
-        if (at <= back) return anneal(p.lr, start, (at - peak) / (back - peak));
-        return anneal(start, low, last > back ? (at - back) / (last - back) : 1);
-      }
-      return anneal(p.lr, low, last > peak ? (at - peak) / (last - peak) : 1);
-    },
+     {"three_phase", "false", 0, 0, {"false", "true"}},
+     {"cycle_momentum", "false", 0, 0, {"false", "true"}},
+     {"base_momentum", "0.85", 0, 0.999999999},
+     {"max_momentum", "0.95", 0, 0.999999999}},
+    OneCycle::rate,
     "up from lr / div_factor over pct_start of the run, down to lr / div_factor / final_div_factor",
-    true};
+    true,
+    OneCycle::momentum};
 
 }  // namespace amp

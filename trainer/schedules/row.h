@@ -58,6 +58,7 @@ struct ScheduleRow {
   double (*factor)(const SchedulePoint&);
   const char* about;     // formula or source, for docs
   bool is_rate = false;  // factor is the rate itself, not what lr is multiplied by
+  std::optional<double> (*momentum)(const SchedulePoint&) = nullptr;  // where it moves that too
 };
 
 }  // namespace amp
