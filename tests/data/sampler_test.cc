@@ -180,6 +180,31 @@ TEST_CASE("the queue is bounded and destruction does not wait for the rest") {
   CHECK(made <= 4);
 }
 
+namespace {
+// What the ranks' samplers give, put together, is what the sampler of one rank gives. sampler: of (ranks, rank).
+template <class F>
+void check_shared(int64_t ranks, const F& sampler, int steps, bool all_have_some) {
+  Sampler whole = sampler(1, 0);
+  std::vector<Sampler> parts;
+  for (int64_t r = 0; r < ranks; ++r) parts.push_back(sampler(ranks, r));
+  for (int step = 0; step < steps; ++step) {
+    const Window want = whole.next();
+    std::vector<int64_t> all(static_cast<size_t>(want.samples), -1);
+    for (Sampler& part : parts) {
+      const Window w = part.next();
+      CHECK(w.next == want.next);
+      CHECK(w.samples == want.samples);
+      REQUIRE(w.first.size() == w.micro.size());
+      for (size_t m = 0; m < w.micro.size(); ++m) {
+        if (all_have_some) CHECK_FALSE(w.micro[m].empty());
+        for (size_t i = 0; i < w.micro[m].size(); ++i) all.at(static_cast<size_t>(w.first[m]) + i) = w.micro[m][i];
+      }
+    }
+    CHECK(all == flat(want));
+  }
+}
+}  // namespace
+
 TEST_CASE("ranks share the micro-batches of one rank", "[ranks]") {
   const int64_t accumulation = GENERATE(1, 3);
   for (const int64_t ranks : {2, 4}) {
@@ -190,24 +215,7 @@ TEST_CASE("ranks share the micro-batches of one rank", "[ranks]") {
       o.rank = rank;
       return Sampler(37, lengths37(), o);
     };
-    Sampler whole = sampler(1, 0);
-    std::vector<Sampler> parts;
-    for (int64_t r = 0; r < ranks; ++r) parts.push_back(sampler(ranks, r));
-    for (int step = 0; step < 12; ++step) {
-      const Window want = whole.next();
-      std::vector<int64_t> all(static_cast<size_t>(want.samples), -1);
-      for (Sampler& part : parts) {
-        const Window w = part.next();
-        CHECK(w.next == want.next);
-        CHECK(w.samples == want.samples);
-        REQUIRE(w.first.size() == w.micro.size());
-        for (size_t m = 0; m < w.micro.size(); ++m) {
-          CHECK_FALSE(w.micro[m].empty());
-          for (size_t i = 0; i < w.micro[m].size(); ++i) all.at(static_cast<size_t>(w.first[m]) + i) = w.micro[m][i];
-        }
-      }
-      CHECK(all == flat(want));
-    }
+    check_shared(ranks, sampler, 12, true);
   }
 }
 
@@ -355,21 +363,6 @@ TEST_CASE("ranks share batches by tokens and weighted draws", "[ranks]") {
       o.rank = rank;
       return Sampler(120, lengths120(), o);
     };
-    Sampler whole = sampler(1, 0);
-    std::vector<Sampler> parts;
-    for (int64_t r = 0; r < ranks; ++r) parts.push_back(sampler(ranks, r));
-    for (int step = 0; step < 30; ++step) {
-      const Window want = whole.next();
-      std::vector<int64_t> all(static_cast<size_t>(want.samples), -1);
-      for (Sampler& part : parts) {
-        const Window w = part.next();
-        CHECK(w.next == want.next);
-        CHECK(w.samples == want.samples);
-        for (size_t m = 0; m < w.micro.size(); ++m) {
-          for (size_t i = 0; i < w.micro[m].size(); ++i) all.at(static_cast<size_t>(w.first[m]) + i) = w.micro[m][i];
-        }
-      }
-      CHECK(all == flat(want));
-    }
+    check_shared(ranks, sampler, 30, false);
   }
 }
