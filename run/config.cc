@@ -140,6 +140,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.max_seconds = 60 * spec.max_minutes;
   c.max_consecutive_skips = spec.lr_range_test > 0 ? 0 : spec.max_consecutive_skips;
   c.early_stopping_patience = spec.early_stopping_patience;
+  c.early_stopping_threshold = spec.early_stopping_threshold;
   c.best_metric = spec.metric_for_best_model;
   if (c.best_metric == "auto") c.best_metric = best_metric(objective.task, objective.classes);
   c.output_dir = spec.output_dir;

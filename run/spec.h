@@ -151,6 +151,7 @@ struct RunSpec {
   int64_t eval_steps = 0;
   Text metric_for_best_model = "auto";
   int64_t early_stopping_patience = 0;
+  double early_stopping_threshold = 0;
   Texts require;  // "accuracy>=0.85"
 
   // The run's folder, and the exported model

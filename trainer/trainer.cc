@@ -214,7 +214,7 @@ void Trainer::finish(TrainResult& result) const {
 
 bool Trainer::out_of_patience() const {
   return !evaluation_due_ && config_.early_stopping_patience > 0 &&
-         evals_since_best_ >= config_.early_stopping_patience;
+         best_.evals_since >= config_.early_stopping_patience;
 }
 
 // Asked once a step is under way, and by no evaluation: however short the time, a run that is resumed gets on.
@@ -225,7 +225,7 @@ bool Trainer::out_of_time() const {
 bool Trainer::ended_early() const {
   if (!out_of_patience()) return false;
   if (step_ < config_.max_steps) {
-    config_.log.note(cat("early stopping ended this run: ", evals_since_best_,
+    config_.log.note(cat("early stopping ended this run: ", best_.evals_since,
                          " evaluations without a better one; a larger --early_stopping_patience lets it go on"));
   }
   return true;
@@ -236,7 +236,7 @@ TrainResult Trainer::reached() const {
   r.steps = step_;
   r.applied = engine_.applied_steps();
   r.skipped = engine_.scale().total_skips;
-  r.best_step = best_step_;
+  r.best_step = best_.step;
   r.saved = saved_step_ == step_;
   r.initial = initial_;
   return r;
@@ -249,15 +249,7 @@ bool Trainer::evaluate_now(TrainResult& result) {
   const Metrics& m = *found;
   result.last = m;
   const double v = m.value(config_.best_metric);
-  const bool lower = lower_is_better(config_.best_metric);
-  const bool better = std::isfinite(v) && (best_step_ < 0 || (lower ? v < best_ : v > best_));
-  if (better) {
-    best_ = v;
-    best_step_ = step_;
-    evals_since_best_ = 0;
-  } else {
-    ++evals_since_best_;
-  }
+  const bool better = best_.see(v, step_, lower_is_better(config_.best_metric), config_.early_stopping_threshold);
   JsonObject line;
   const double epoch =  // passed, with its fraction, as in metrics.jsonl
       static_cast<double>(next_.epoch) + static_cast<double>(next_.window) / static_cast<double>(per_epoch_);
@@ -331,7 +323,7 @@ void Trainer::save(const SamplerState& next) {
                           {"sampler", {{"epoch", next.epoch}, {"window", next.window}}},
                           {"schedule", nlohmann::json::parse(schedule_record(config_.schedule, config_.max_steps))},
                           {"evaluation_due", evaluation_due_},
-                          {"best", {{"value", best_}, {"step", best_step_}, {"evals_since", evals_since_best_}}}};
+                          {"best", {{"value", best_.value}, {"step", best_.step}, {"evals_since", best_.evals_since}}}};
   if (const std::vector<double> facts = engine_.facts(); !facts.empty()) state["facts"] = facts;
   if (session_.padding_guard().off()) state["padding_removal"] = "off";
   if (plateau_) {
@@ -343,7 +335,7 @@ void Trainer::save(const SamplerState& next) {
     state["initial"] = {{"loss", initial_->loss}, {"samples", initial_->samples}, {"values", initial_->values}};
   }
   c.state = state.dump();
-  save_checkpoint(config_.output_dir + "/checkpoints", c, {config_.save_total_limit, best_step_});
+  save_checkpoint(config_.output_dir + "/checkpoints", c, {config_.save_total_limit, best_.step});
   saved_step_ = step_;
 }
 
@@ -361,9 +353,8 @@ void Trainer::resume(const Checkpoint& c) {
          s.at("consecutive_skips").get<int64_t>(), s.at("total_skips").get<int64_t>()},
         state.value("facts", std::vector<double>{}));
     next_ = {state.at("sampler").at("epoch").get<int64_t>(), state.at("sampler").at("window").get<int64_t>()};
-    best_ = state.at("best").at("value").get<double>();
-    best_step_ = state.at("best").at("step").get<int64_t>();
-    evals_since_best_ = state.at("best").at("evals_since").get<int64_t>();
+    const auto& best = state.at("best");
+    best_ = {best.at("value").get<double>(), best.at("step").get<int64_t>(), best.at("evals_since").get<int64_t>()};
     if (state.value("padding_removal", "") == "off") session_.padding_guard().turn_off();
     evaluation_due_ = state.value("evaluation_due", false);
     if (plateau_) {

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "data/loader.h"
 #include "precision/loss_scaler.h"
+#include "trainer/best_metric.h"
 #include "trainer/checkpoint.h"
 #include "trainer/collective.h"
 #include "trainer/evaluate.h"
@@ -44,6 +45,7 @@ struct TrainerConfig {
   int64_t save_total_limit = 2;
   int64_t max_consecutive_skips = 50;  // 0: never stop
   int64_t early_stopping_patience = 0;
+  double early_stopping_threshold = 0;  // by how much more than this a metric must be better
   std::string best_metric = "accuracy";
   std::string output_dir;
   std::map<std::string, std::string> fixed;               // settings and files that must be the same to resume
@@ -118,8 +120,7 @@ class Trainer {
   bool evaluation_due_ = false;  // a stop cut it short: a resumed run makes up for it
   bool warned_empty_ = false;
   SamplerState next_;
-  double best_ = 0;
-  int64_t best_step_ = -1, evals_since_best_ = 0;
+  BestMetric best_;
   std::optional<Metrics> initial_;
 };
 

@@ -194,6 +194,11 @@ std::vector<Setting> evaluation_settings() {
           .at_least(0)
           .read_by(kTrain)
           .may_change(),
+      setting("early_stopping_threshold", &RunSpec::early_stopping_threshold,
+              "An evaluation that is better by no more than X does not count for --early_stopping_patience.")
+          .at_least(0)
+          .read_by(kTrain)
+          .may_change(),
       setting("require", &RunSpec::require,
               "Quality gate on the final metrics: exit 12 when missed, e.g. accuracy>=0.85 (repeatable).")
           .shown_as("METRIC>=X")

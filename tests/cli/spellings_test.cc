@@ -30,7 +30,8 @@ const char* const kHuggingFace =
     "metric_name max_seq_length pad_to_max_length shuffle_train_dataset shuffle_seed max_train_samples "
     "max_eval_samples "
     "overwrite_cache preprocessing_num_workers model_name_or_path tokenizer_name config_name cache_dir "
-    "ignore_mismatched_sizes task_name dataset_name text_column_name early_stopping_patience";
+    "ignore_mismatched_sizes task_name dataset_name text_column_name early_stopping_patience "
+    "early_stopping_threshold";
 const char* const kPaddle =
     "bert_config_path init_checkpoint init_pretraining_params checkpoints epoch learning_rate lr_scheduler "
     "weight_decay "

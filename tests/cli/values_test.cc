@@ -117,4 +117,6 @@ TEST_CASE("values that follow from other flags", "[cli]") {
   CHECK(train({"--eval_batch_size", "0"}).integer("eval_batch_size") == 8);
   CHECK(parse({"predict", "m", "--inputs", "i", "--out", "o", "--use_bf16"}).str("dtype") == "bf16");
   CHECK(train({"--momentum", "0.9"}).warnings.size() == 1);
+  CHECK(train({"--early_stopping_threshold", "0.1"}).warnings.size() == 1);
+  CHECK(train({"--early_stopping_threshold", "0.1", "--early_stopping_patience", "2", "--val", "v"}).warnings.empty());
 }

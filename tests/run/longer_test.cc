@@ -191,3 +191,25 @@ TEST_CASE("a run that early stopping ended goes on with more patience only", "[r
   spec.early_stopping_patience = 0;
   CHECK(trained(spec).result.steps == 9);
 }
+
+TEST_CASE("early stopping wants more than its threshold, the best one does not", "[resume]") {
+  const TempDir f;
+  RunSpec spec = texts(f, "run");
+  spec.warmup_steps = 0;
+  spec.lr = 1e-4;  // every evaluation's loss is a little lower
+  spec.eval_steps = 1;
+  spec.metric_for_best_model = "loss";
+  spec.early_stopping_patience = 2;
+  spec.max_steps = 6;
+  CHECK(trained(spec).result.steps == 6);
+  spec.output_dir = f / "threshold";
+  spec.early_stopping_threshold = 1;
+  const TrainReport stopped = trained(spec);
+  CHECK(stopped.result.steps == 3);
+  CHECK(stopped.result.best_step == 3);
+  spec.resume = "auto";
+  spec.early_stopping_threshold = 0;  // those two stay counted
+  CHECK(trained(spec).result.steps == 3);
+  spec.early_stopping_patience = 3;
+  CHECK(trained(spec).result.steps == 6);
+}

@@ -32,7 +32,6 @@ static constexpr std::array kForeign{
     std::pair{"eval_on_start", "with --val it is done: run.json has the initial metrics"},
     std::pair{"eval_delay", "not built; use --eval_steps N"},
     std::pair{"greater_is_better", "known from the metric"},
-    std::pair{"early_stopping_threshold", "not built; use --early_stopping_patience"},
     std::pair{"save_only_model", "checkpoints always resume; the model alone is model.onnx"},
     std::pair{"ignore_data_skip", "resuming costs no reading: it continues at the place in the data"},
     std::pair{"deterministic", "not needed: the same flags give the same bits, whatever the number of threads"},

@@ -88,6 +88,8 @@ void training_rules(Options& o) {
   if (o.str("export_weights") == "ema" && o.num("ema_decay") == 0 && o.num("swa_start") < 0) {
     contradict(o, "export_weights", "ema_decay", "there is no moving average to export", "add --ema_decay 0.999");
   }
+  if (o.num("early_stopping_threshold") > 0 && o.integer("early_stopping_patience") == 0)
+    o.warnings.emplace_back("--early_stopping_threshold has no effect without --early_stopping_patience N");
   if (o.has("val") && o.num("val_split") > 0)
     contradict(o, "val", "val_split", "both say what to validate on", "give one of them");
   if (o.has("val") || o.num("val_split") > 0) return;
