@@ -27,6 +27,7 @@ const char* contrib_role(const std::string& op, int input) {
   if (op == "QAttention") return role(-1, 2);
   if (op == "SkipLayerNormalization") return input == 4 ? "dense_bias" : role(2, 3);
   if (op == "SkipSimplifiedLayerNormalization") return role(2, 3);
+  if (op == "Inverse") return "weight";
   if (op == "EmbedLayerNormalization") return input >= 2 && input <= 4 ? "table" : role(5, 6);
   return nullptr;
 }

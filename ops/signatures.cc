@@ -108,7 +108,7 @@ const RegisterSignatures onnx{
         {"i1+ f i i1+ f i f i", {"QLinearMatMul"}},
         {"n n n?", {"QuantizeLinear"}},
         {"a f a?", {"DequantizeLinear"}},
-        {"f2+", {"Det"}},
+        {"f2+", {"Det", "com.microsoft::Inverse"}},
         // space
         {"f3+ s3+ s1?", {"Conv", "ConvTranspose"}},
         {"i3+ i3+ i? i?", {"ConvInteger"}},
@@ -204,7 +204,7 @@ const RegisterSignatures core{RegisterSignatures::core,
                                   {"f3 s2 s2 i1? s1?", {"GRU"}},
                                   {"f3 s2 s2 i1?", {"RNN"}},
                                   {"f1+", {"Softmax", "LogSoftmax"}},
-                                  {"f2+", {"Det"}},
+                                  {"f2+", {"Det", "Inverse"}},
                               }};
 
 }  // namespace

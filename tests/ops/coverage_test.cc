@@ -31,7 +31,7 @@ const std::vector<Ranks> kRanks = {
      kHighestRank,
      "they work along an axis"},
     {{"BatchNorm", "BatchNormTrain"}, 2, kHighestRank, "(N, C, ...)"},
-    {{"Det"}, 2, kHighestRank, "square matrices"},
+    {{"Det", "Inverse"}, 2, kHighestRank, "square matrices"},
     {{"MatMul"}, 2, kHighestRank, "matrices; lowering gives vectors a second dim"},
     {{"AveragePool", "AveragePoolGrad", "Conv", "ConvGradW", "ConvGradX", "GridSample", "MaxPool"},
      3,

@@ -61,14 +61,30 @@ void losses(OpSpecs& s) {
   }
 }
 
-void determinants(OpSpecs& s) {
+// Square matrices far from singular ones: what a small step in an element does to their inverses is smooth.
+Draw regular(int64_t n) {
+  return [n](int64_t elements, Rng& rng) {
+    std::vector<double> x = uniform(-1, 1)(elements, rng);
+    for (int64_t e = 0; e < elements; ++e) {
+      if (e % (n * n) % (n + 1) == 0) x[static_cast<size_t>(e)] += x[static_cast<size_t>(e)] < 0 ? -1.5 : 1.5;
+    }
+    return x;
+  };
+}
+
+void square_matrices(OpSpecs& s) {
   for (const Dims& batch : {Dims{}, Dims{1}, Dims{3}, Dims{0}, Dims{2, 2}, Dims{2, 1, 2}, Dims{1, 0, 2}}) {
     for (const int64_t n : {0, 1, 2, 3, 4}) {
       Dims d = batch;
       d.insert(d.end(), {n, n});
       s["Det"].cases.push_back({{{d, uniform(-1, 1)}}, {}});
+      s["Inverse"].cases.push_back({{{d, regular(n)}}, {}});
     }
   }
+  OpCase many{{{{400, 3, 3}, regular(3)}}, {}};
+  many.finite_differences = false;
+  s["Inverse"].cases.push_back(many);
+  s["Inverse"].cases.push_back({{{{7, 7}, regular(7)}}, {}});
 }
 
 }  // namespace
@@ -76,7 +92,7 @@ void determinants(OpSpecs& s) {
 void add_adding_shapes(OpSpecs& s) {
   reductions(s);
   losses(s);
-  determinants(s);
+  square_matrices(s);
   size_t k = 0;
   for (const Dims& d : small_shapes()) {
     norms(s, d, k);

@@ -116,6 +116,9 @@ def main():
          [("x", image, False), w("w", 4, 3, 3, 3), w("b", 4), ("z", f(2, 4, 4, 4), False)], kernel_shape=[3, 3],
          activation="Relu")
 
+    case("inverse", "Inverse", [("x", f(2, 3, 4, 4) + 3 * np.eye(4, dtype=np.float32), False)])
+    case("inverse_weight", "Inverse", [("w", f(2, 5, 5) + 3 * np.eye(5, dtype=np.float32), True)])
+
     zoo = os.path.join(HERE, "..", "zoo", "bert_cls_eager_ts14")
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
