@@ -128,6 +128,15 @@ std::string find_tokenizer(const std::string& folder) {
   return {};
 }
 
+std::vector<std::string> tokenizer_files() {
+  std::vector<std::string> all = {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"};
+  for (const TokenizerFormat& f : formats()) {
+    all.insert(all.end(), f.names.begin(), f.names.end());
+    all.insert(all.end(), f.beside.begin(), f.beside.end());
+  }
+  return all;
+}
+
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path, const TokenizerOptions& options) {
   std::string file = path;
   std::error_code error;

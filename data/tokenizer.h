@@ -86,6 +86,7 @@ struct TokenizerOptions {
 // E_TOKENIZER (exit 5) for a file that is none or has what is not supported, E_VOCAB for a vocabulary.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path, const TokenizerOptions& options = {});
 std::string find_tokenizer(const std::string& folder);  // the file in it that open_tokenizer would take; empty: none
+std::vector<std::string> tokenizer_files();             // all names that a tokenizer's files have
 
 // A kind of file, registered by the .cc file that reads it: `const TokenizerRegistration registered{{...}};`.
 struct TokenizerFormat {
@@ -93,6 +94,7 @@ struct TokenizerFormat {
   std::vector<std::string> names;               // in a folder
   bool (*reads)(const std::string& file_name);  // a file given by name
   std::unique_ptr<Tokenizer> (*open)(const std::string& path, const TokenizerOptions& options);
+  std::vector<std::string> beside = {};  // what else `open` reads in the file's folder
 };
 struct TokenizerRegistration {
   TokenizerRegistration(TokenizerFormat format);

@@ -1,7 +1,6 @@
 #include "run/build.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +8,7 @@
 #include "base/file.h"
 #include "base/safetensors.h"
 #include "base/text.h"
+#include "data/tokenizer.h"
 #include "importer/import.h"
 #include "importer/write.h"
 #include "models/architecture.h"
@@ -19,17 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kConfigKey = "huggingface_config";  // metadata of the file: config.json
-constexpr std::array kBeside = {"tokenizer.json",
-                                "tokenizer_config.json",
-                                "vocab.txt",
-                                "vocab.json",
-                                "merges.txt",
-                                "spiece.model",
-                                "tokenizer.model",
-                                "sentencepiece.bpe.model",
-                                "special_tokens_map.json",
-                                "added_tokens.json",
-                                "preprocessor_config.json"};
 
 BuiltModel build(const Architecture& a, const ModelConfig& config, Head head, WeightSource& weights,
                  const std::string& class_name, const std::string& out) {
@@ -60,8 +49,9 @@ bool needs_no_mention(const std::string& name) {
 
 // Tokenizer files and the like, where `to` has none of the name.
 void copy_beside(const fs::path& from, const fs::path& to, const Log& log) {
-  std::vector<std::string> copied;
-  for (const char* name : kBeside) {
+  std::vector<std::string> copied, names = tokenizer_files();
+  names.insert(names.end(), {"chat_template.jinja", "preprocessor_config.json"});
+  for (const std::string& name : names) {
     std::error_code none;
     if (!fs::exists(from / name, none) || fs::exists(to / name, none)) continue;
     FileWriter file((to / name).string());

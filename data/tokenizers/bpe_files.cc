@@ -116,6 +116,7 @@ const TokenizerRegistration registered{{
     .names = {"vocab.json"},
     .reads = [](const std::string& name) { return name.ends_with("vocab.json"); },
     .open = open,
+    .beside = {"merges.txt"},
 }};
 
 }  // namespace

@@ -184,6 +184,22 @@ TEST_CASE("weights of ResNets are timm's by name and shape") {
   }
 }
 
+TEST_CASE("a checkpoint's tokenizer files go with it, there and back") {
+  const TempDir f;
+  copy_checkpoint("bert_classifier", f);
+  const std::vector<std::string> names = {"merges.txt", "spm.model",           "tokenizer_config.json",
+                                          "vocab.json", "chat_template.jinja", "preprocessor_config.json"};
+  for (const std::string& name : names) std::ofstream(f / name) << "of " << name;
+  std::ofstream(f / "README.md") << "not of the model";
+  fs::create_directory(f / "onnx");
+  convert_checkpoint({.model = f.path.string()}, f / "onnx/model.onnx");
+  write_checkpoint(f / "onnx/model.onnx", f / "back");
+  for (const char* const folder : {"onnx", "back"}) {
+    for (const std::string& name : names) CHECK(read_file((f.path / folder / name).string()).text() == "of " + name);
+    CHECK_FALSE(fs::exists(f.path / folder / "README.md"));
+  }
+}
+
 TEST_CASE("a head that the checkpoint lacks is drawn, and said") {
   const TempDir f;
   std::string said;
