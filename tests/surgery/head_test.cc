@@ -114,6 +114,13 @@ TEST_CASE("a head refuses what it cannot read") {
   CHECK(error_of([&] { choose_head(bert.graph, options_for(bert.graph, "segmentation", "", 2)); }).id() == "E_HEAD");
 }
 
+TEST_CASE("a head is attached to a model without inputs") {
+  Imported m = import_model(test_data("importer/contrib/inverse_weight.onnx"));
+  REQUIRE(m.graph.inputs.empty());
+  const HeadOptions h = options_for(m.graph, "token", "", 3);
+  CHECK(attach_head(m.graph, choose_head(m.graph, h), h) == std::vector<std::string>{"logits"});
+}
+
 TEST_CASE("a head's weights follow the seed") {
   const auto weights = [](uint64_t seed) {
     Imported m = import_model(kData + "conv.onnx");
