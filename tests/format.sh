@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 tool=$(command -v clang-format-14 || true)
 [ -n "$tool" ] || { echo "clang-format 14 is not installed"; exit 4; }
-mapfile -t files < <(git ls-files '*.cc' '*.h' '*.cu' '*.cuh' 2>/dev/null)
+mapfile -t files < <(git ls-files -co --exclude-standard '*.cc' '*.h' '*.cu' '*.cuh' 2>/dev/null)
 [ ${#files[@]} -gt 0 ] || { echo "not a git checkout"; exit 4; }
 if [ "${1:-}" = --fix ]; then
   printf '%s\0' "${files[@]}" | xargs -0 -P "$(nproc)" -n 20 "$tool" -i
