@@ -180,10 +180,10 @@ class Outputs {
 
   Dim source_dim(size_t i) const { return source_.rank_known && i < source_.dims.size() ? source_.dims[i] : Dim{}; }
   Dim batch() const {
-    const Dim own = source_dim(0);
-    if (g_.inputs.empty()) return own;
+    Dim own = source_dim(0);
+    if (own.value >= 0 || !own.symbol.empty() || g_.inputs.empty()) return own;
     const SourceValue& in = g_.values[static_cast<size_t>(g_.inputs[0])];
-    return own.value < 0 && own.symbol.empty() && in.rank_known && !in.dims.empty() ? in.dims[0] : own;
+    return in.rank_known && !in.dims.empty() ? in.dims[0] : own;
   }
   void add(int v, std::vector<Dim> dims) {
     SourceValue& value = g_.values[static_cast<size_t>(v)];
