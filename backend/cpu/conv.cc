@@ -1,9 +1,30 @@
 #include "backend/cpu/conv.h"
 
+#include "backend/cpu/conv_channels.h"
 #include "backend/cpu/conv_direct.h"
 #include "backend/cpu/conv_plain.h"
+#include "backend/cpu/conv_pointwise.h"
 
 namespace amp {
+
+Kernel fastest_conv(const ConvShape& s, Carver& carve, const float* x, const float* w, const float* bias, float* y) {
+  if (conv_pointwise_fits(s)) return conv_pointwise(s, carve, x, w, bias, y);
+  if (conv_channels_gain(s)) return conv_channels(s, carve, x, w, bias, y);
+  if (conv_direct_fits(s)) return conv_direct(s, carve, x, w, bias, y);
+  return [=] { conv_plain<float>(s, x, w, bias, y); };
+}
+Kernel fastest_conv_grad_x(const ConvShape& s, Carver& carve, const float* dy, const float* w, float* dx) {
+  if (conv_pointwise_fits(s)) return conv_pointwise_grad_x(s, carve, dy, w, dx);
+  if (conv_channels_gain(s)) return conv_channels_grad_x(s, carve, dy, w, dx);
+  if (conv_direct_fits(s)) return conv_direct_grad_x(s, carve, dy, w, dx);
+  return [=] { conv_plain_grad_x<float>(s, dy, w, dx); };
+}
+Kernel fastest_conv_grad_w(const ConvShape& s, Carver& carve, const float* x, const float* dy, float* dw) {
+  if (conv_pointwise_fits(s)) return conv_pointwise_grad_w(s, carve, x, dy, dw);
+  if (conv_channels_gain(s)) return conv_channels_grad_w(s, carve, x, dy, dw);
+  if (conv_direct_fits(s)) return conv_direct_grad_w(s, carve, x, dy, dw);
+  return [=] { conv_plain_grad_w<float>(s, x, dy, dw); };
+}
 
 namespace {
 
@@ -24,10 +45,11 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   const auto x = stage<T>(carve, a.in[0]), w = stage<T>(carve, a.in[1]);
   const auto bias = a.has(2) ? stage<T>(carve, a.in[2]) : Staged<T>{};
   const auto y = stage<T>(carve, a.out[0]);
-  Kernel body = [=] { conv_plain<T>(s, x.data, w.data, bias.data, y.data); };
-  if constexpr (std::is_same_v<T, float>) {
-    if (conv_direct_fits(s)) body = conv_direct(s, carve, x.data, w.data, bias.data, y.data);
-  }
+  Kernel body;
+  if constexpr (std::is_same_v<T, float>)
+    body = fastest_conv(s, carve, x.data, w.data, bias.data, y.data);
+  else
+    body = [=] { conv_plain<T>(s, x.data, w.data, bias.data, y.data); };
   return staged(std::move(body), y, x, w, bias);
 }
 
@@ -35,10 +57,11 @@ template <class T>
 Kernel grad_x(const KernelArgs& a, Carver& carve) {
   const ConvShape s = conv_shape(a.out[0].dims, a.in[1].dims, a.in[0].dims, a.attrs());
   const auto dy = stage<T>(carve, a.in[0]), w = stage<T>(carve, a.in[1]), dx = stage<T>(carve, a.out[0]);
-  Kernel body = [=] { conv_plain_grad_x<T>(s, dy.data, w.data, dx.data); };
-  if constexpr (std::is_same_v<T, float>) {
-    if (conv_direct_fits(s)) body = conv_direct_grad_x(s, carve, dy.data, w.data, dx.data);
-  }
+  Kernel body;
+  if constexpr (std::is_same_v<T, float>)
+    body = fastest_conv_grad_x(s, carve, dy.data, w.data, dx.data);
+  else
+    body = [=] { conv_plain_grad_x<T>(s, dy.data, w.data, dx.data); };
   return staged(std::move(body), dx, dy, w);
 }
 
@@ -46,10 +69,11 @@ template <class T>
 Kernel grad_w(const KernelArgs& a, Carver& carve) {
   const ConvShape s = conv_shape(a.in[0].dims, a.out[0].dims, a.in[1].dims, a.attrs());
   const auto x = stage<T>(carve, a.in[0]), dy = stage<T>(carve, a.in[1]), dw = stage<T>(carve, a.out[0]);
-  Kernel body = [=] { conv_plain_grad_w<T>(s, x.data, dy.data, dw.data); };
-  if constexpr (std::is_same_v<T, float>) {
-    if (conv_direct_fits(s)) body = conv_direct_grad_w(s, carve, x.data, dy.data, dw.data);
-  }
+  Kernel body;
+  if constexpr (std::is_same_v<T, float>)
+    body = fastest_conv_grad_w(s, carve, x.data, dy.data, dw.data);
+  else
+    body = [=] { conv_plain_grad_w<T>(s, x.data, dy.data, dw.data); };
   return staged(std::move(body), dw, x, dy);
 }
 

@@ -1,0 +1,48 @@
+// Convolution in fp32 with lanes along output channels: images are packed channels last and padded, weights as rows of
+// up to 64 output channels, and a register tile is (a few pixels) x (64 channels), one broadcast input for each pixel
+// and input channel. Pixels may lie anywhere, so nothing is computed that is dropped, whatever the stride and however
+// small the image; the pixels of several images share a tile.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/cpu/conv_shape.h"
+#include "backend/cpu/workspace.h"
+
+namespace amp {
+
+// A convolution, or the gradient to its input, as sums over neighbouring floats of padded images, channels last:
+// output pixel p of a part is the sum over its runs of weights x image[base(p) + run.offset ...].
+struct ChannelPlan {
+  struct Axis {
+    int64_t source = 1, origin = 0, length = 1, stride = 1;  // padded element p is source[p - origin]
+  };
+  struct Run {
+    int64_t offset, length, row;  // in floats; row: of the packed weights
+  };
+  struct Part {
+    std::array<int64_t, 3> start{}, count{}, step{};  // of the output's pixels, per axis
+    std::vector<int64_t> tap;                         // the weight's taps in the order of the rows
+    std::vector<Run> runs;
+
+    int64_t pixels() const { return count[0] * count[1] * count[2]; }
+  };
+  int64_t channels = 0, pitch = 0;  // of an image: floats read and floats kept for each position
+  std::array<Axis, 3> axis;
+  std::vector<Part> parts;
+
+  int64_t image_size() const { return axis[0].length * axis[1].length * axis[2].length * pitch; }
+  int64_t source_size() const { return axis[0].source * axis[1].source * axis[2].source; }
+};
+ChannelPlan forward_channels(const ConvShape&);
+ChannelPlan grad_x_channels(const ConvShape&);
+
+Kernel conv_channels(const ConvShape&, Carver&, const float* x, const float* w, const float* bias, float* y);
+Kernel conv_channels_grad_x(const ConvShape&, Carver&, const float* dy, const float* w, float* dx);
+Kernel conv_channels_grad_w(const ConvShape&, Carver&, const float* x, const float* dy, float* dw);
+
+// Do lanes along output channels, of either side, gain?
+bool conv_channels_gain(const ConvShape&);
+
+}  // namespace amp
