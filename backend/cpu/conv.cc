@@ -1,6 +1,7 @@
 #include "backend/cpu/conv.h"
 
 #include "backend/cpu/conv_channels.h"
+#include "backend/cpu/conv_depthwise.h"
 #include "backend/cpu/conv_direct.h"
 #include "backend/cpu/conv_plain.h"
 #include "backend/cpu/conv_pointwise.h"
@@ -9,18 +10,21 @@ namespace amp {
 
 Kernel fastest_conv(const ConvShape& s, Carver& carve, const float* x, const float* w, const float* bias, float* y) {
   if (conv_pointwise_fits(s)) return conv_pointwise(s, carve, x, w, bias, y);
+  if (conv_depthwise_fits(s)) return conv_depthwise(s, carve, x, w, bias, y);
   if (conv_channels_gain(s)) return conv_channels(s, carve, x, w, bias, y);
   if (conv_direct_fits(s)) return conv_direct(s, carve, x, w, bias, y);
   return [=] { conv_plain<float>(s, x, w, bias, y); };
 }
 Kernel fastest_conv_grad_x(const ConvShape& s, Carver& carve, const float* dy, const float* w, float* dx) {
   if (conv_pointwise_fits(s)) return conv_pointwise_grad_x(s, carve, dy, w, dx);
+  if (conv_depthwise_fits(s)) return conv_depthwise_grad_x(s, carve, dy, w, dx);
   if (conv_channels_gain(s)) return conv_channels_grad_x(s, carve, dy, w, dx);
   if (conv_direct_fits(s)) return conv_direct_grad_x(s, carve, dy, w, dx);
   return [=] { conv_plain_grad_x<float>(s, dy, w, dx); };
 }
 Kernel fastest_conv_grad_w(const ConvShape& s, Carver& carve, const float* x, const float* dy, float* dw) {
   if (conv_pointwise_fits(s)) return conv_pointwise_grad_w(s, carve, x, dy, dw);
+  if (conv_depthwise_fits(s)) return conv_depthwise_grad_w(s, carve, x, dy, dw);
   if (conv_channels_gain(s)) return conv_channels_grad_w(s, carve, x, dy, dw);
   if (conv_direct_fits(s)) return conv_direct_grad_w(s, carve, x, dy, dw);
   return [=] { conv_plain_grad_w<float>(s, x, dy, dw); };

@@ -97,9 +97,6 @@ struct ChannelCorrelation {
   AMP_INLINE inline void pack_rows(const ChannelPlan::Part& part, const float* from, int64_t first, int64_t width,
                                    float* to) const;
   void run_task(size_t part, int64_t image, int64_t n_images, int64_t pixel, int64_t block) const;
-  template <int Lanes>
-  AMP_INLINE inline void scatter(const float* sums, int64_t width, const int64_t* to, int64_t pixels,
-                                 int64_t first) const;
 };
 
 void ChannelCorrelation::cut_runs() {
@@ -126,7 +123,7 @@ template <int Lanes>
 AMP_INLINE inline void ChannelCorrelation::pack_rows(const ChannelPlan::Part& part, const float* from, int64_t first,
                                                      int64_t width, float* to) const {
   const int64_t k = plan.channels * taps;
-  if (row_stride == k) {  // a row's weights are neighbours: all its taps belong to the part
+  if (row_stride == k && plan.parts.size() == 1) {  // a row's weights are neighbours, in the order of the taps
     for (int64_t m = 0; m < width; m += 16) {
       const int64_t n = std::min<int64_t>(16, rows - first - m);
       for (int64_t j = 0; j < k; j += 16) {
@@ -152,31 +149,6 @@ void ChannelCorrelation::pack_weights(size_t p, int64_t g, int64_t block) const 
   float* to = packed_w + part_at(p) + (g * lanes() + block * kBlock) * part_rows(p);
   at_level([&]<int Lanes>()
                AMP_INLINE { pack_rows<Lanes>(plan.parts[p], from, block * kBlock, block_width(rows, block), to); });
-}
-
-// Sums of `pixels` pixels and up to 64 channels from `first` on -> where each pixel goes.
-template <int Lanes>
-AMP_INLINE inline void ChannelCorrelation::scatter(const float* sums, int64_t width, const int64_t* to, int64_t pixels,
-                                                   int64_t first) const {
-  const int64_t size = out_size();
-  for (int64_t p = 0; p < pixels; p += 16) {
-    const int64_t n = std::min<int64_t>(16, pixels - p);
-    const bool neighbours = n == 16 && to[p + 15] - to[p] == 15;  // increasing, so all of them
-    for (int64_t m = 0; m < std::min(width, rows - first); m += 16) {
-      const int64_t n_rows = std::min<int64_t>(16, rows - first - m);
-      alignas(64) float block[16][16];
-      float* out = target + (first + m) * size;
-      if (neighbours && n_rows == 16) {
-        transpose_block<Lanes>(sums + p * width + m, width, 16, 16,
-                               [&](int64_t i) AMP_INLINE { return out + i * size + to[p]; });
-        continue;
-      }
-      transpose_block<Lanes>(sums + p * width + m, width, n, 16, [&](int64_t i) AMP_INLINE { return block[i]; });
-      for (int64_t i = 0; i < n_rows; ++i) {
-        for (int64_t j = 0; j < n; ++j) out[i * size + to[p + j]] = block[i][j];
-      }
-    }
-  }
 }
 
 // Pixels from `pixel` on, counted over the packed images, by one block of channels. image: the first packed one.
@@ -218,7 +190,8 @@ void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int
       }
       begin = end;
     }
-    scatter<Lanes>(sums, width, to, pixels, block * kBlock);
+    store_pixels<Lanes>(sums, width, to, pixels, std::min(width, rows - block * kBlock),
+                        target + block * kBlock * out_size(), out_size());
   });
 }
 

@@ -73,6 +73,30 @@ AMP_INLINE inline void transpose_block(const float* from, int64_t ld, int64_t ro
   }
 }
 
+// sums: pixels x channels, `width` apart. Channel m of pixel p goes to out[m * size + to[p]]; to increases.
+template <int Lanes>
+AMP_INLINE inline void store_pixels(const float* sums, int64_t width, const int64_t* to, int64_t pixels,
+                                    int64_t channels, float* out, int64_t size) {
+  for (int64_t p = 0; p < pixels; p += 16) {
+    const int64_t n = std::min<int64_t>(16, pixels - p);
+    const bool neighbours = n == 16 && to[p + 15] - to[p] == 15;
+    for (int64_t m = 0; m < channels; m += 16) {
+      const int64_t rows = std::min<int64_t>(16, channels - m);
+      float* first = out + m * size;
+      if (neighbours && rows == 16) {
+        transpose_block<Lanes>(sums + p * width + m, width, 16, 16,
+                               [&](int64_t i) AMP_INLINE { return first + i * size + to[p]; });
+        continue;
+      }
+      alignas(64) float block[16][16];
+      transpose_block<Lanes>(sums + p * width + m, width, n, 16, [&](int64_t i) AMP_INLINE { return block[i]; });
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < n; ++j) first[i * size + to[p + j]] = block[i][j];
+      }
+    }
+  }
+}
+
 // Positions in row-major order of a box, as a counter.
 struct BoxWalk {
   std::array<int64_t, 3> extent, at;

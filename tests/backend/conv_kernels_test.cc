@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backend/cpu/conv_channels.h"
+#include "backend/cpu/conv_depthwise.h"
 #include "backend/cpu/conv_direct.h"
 #include "backend/cpu/conv_plain.h"
 #include "backend/cpu/conv_pointwise.h"
@@ -88,6 +89,14 @@ void check_all(const Shape& shape) {
          [&](Carver& c, float* to) { return conv_direct_grad_x(s, c, dy.data(), w.data(), to); });
   agrees(dw, of + ", pixels, dw",
          [&](Carver& c, float* to) { return conv_direct_grad_w(s, c, x.data(), dy.data(), to); });
+  if (conv_depthwise_fits(s)) {
+    agrees(y, of + ", depthwise",
+           [&](Carver& c, float* to) { return conv_depthwise(s, c, x.data(), w.data(), bias.data(), to); });
+    agrees(dx, of + ", depthwise, dx",
+           [&](Carver& c, float* to) { return conv_depthwise_grad_x(s, c, dy.data(), w.data(), to); });
+    agrees(dw, of + ", depthwise, dw",
+           [&](Carver& c, float* to) { return conv_depthwise_grad_w(s, c, x.data(), dy.data(), to); });
+  }
   if (!conv_pointwise_fits(s)) return;
   agrees(y, of + ", pointwise",
          [&](Carver& c, float* to) { return conv_pointwise(s, c, x.data(), w.data(), bias.data(), to); });
@@ -114,6 +123,9 @@ TEST_CASE("each form of convolution agrees with plain loops in fp64", "[backend]
       {2, 1, 24, 16, {1, 14, 11}, {1, 3, 2}, {1, 3, 1}, {0, 2, 0}, {1, 2, 3}},
       {2, 3, 16, 20, {1, 8, 8}, {1, 3, 3}, {1, 1, 2}, {0, 1, 1}, one},
       {2, 4, 1, 2, {1, 8, 8}, {1, 3, 3}, one, {0, 1, 1}, one},
+      {2, 16, 1, 1, {1, 8, 8}, {1, 3, 3}, one, {0, 1, 1}, one},  // depthwise
+      {3, 48, 1, 1, {1, 15, 17}, {1, 7, 7}, {1, 2, 2}, {0, 3, 3}, one},
+      {1, 32, 1, 1, {3, 5, 20}, {2, 3, 5}, {1, 1, 3}, {0, 2, 0}, {1, 2, 1}},
       {1, 1, 18, 33, {4, 6, 5}, {2, 3, 3}, {2, 1, 1}, {1, 1, 1}, one},
       {2, 1, 24, 40, {1, 9, 8}, {1, 1, 1}, one, none, one},  // pointwise: products
       {5, 2, 16, 12, {1, 8, 8}, {1, 1, 1}, one, none, one},
