@@ -13,8 +13,8 @@ namespace amp {
 // Runs fn(shard) for shard in [0, shards). The first exception is rethrown.
 template <class Fn>
 void parallel_for(int64_t shards, Fn&& fn) {
-  if (shards <= 1) {
-    if (shards == 1) fn(int64_t{0});
+  if (shards <= 1 || omp_get_max_threads() == 1) {  // a region of one thread would still be made and left
+    for (int64_t s = 0; s < shards; ++s) fn(s);
     return;
   }
   std::exception_ptr error;
@@ -41,13 +41,13 @@ void parallel_ranges(int64_t n, int64_t grain, Fn&& fn, int64_t max_shards = 64)
   });
 }
 
-// Libraries called inside run on one thread.
-class SingleThreaded {
+// The calling thread's loops and the libraries that it calls have n threads meanwhile.
+class WithThreads {
  public:
-  SingleThreaded() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~SingleThreaded() { omp_set_num_threads(before_); }
-  SingleThreaded(const SingleThreaded&) = delete;
-  SingleThreaded& operator=(const SingleThreaded&) = delete;
+  explicit WithThreads(int n) : before_(omp_get_max_threads()) { omp_set_num_threads(n); }
+  ~WithThreads() { omp_set_num_threads(before_); }
+  WithThreads(const WithThreads&) = delete;
+  WithThreads& operator=(const WithThreads&) = delete;
 
  private:
   int before_;

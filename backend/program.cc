@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "backend/indices.h"
+#include "backend/parallel.h"
 #include "backend/program_plan.h"
 #include "base/error.h"
 #include "graph/node_fault.h"
@@ -220,17 +221,28 @@ void Program::launch(After&& after) {
   }
 }
 
+// On the host, with as many threads as have proved the fastest, or are being tried.
+void Program::run_timed() {
+  using Clock = std::chrono::steady_clock;
+  const auto all = [this] { launch([](const Step&) {}); };
+  const int n = device_->traits().host_memory ? threads_.next(omp_get_max_threads()) : 0;
+  if (n == 0) return all();
+  const WithThreads during(n);
+  const Clock::time_point start = Clock::now();
+  all();
+  if (threads_.deciding()) threads_.took(std::chrono::duration<double>(Clock::now() - start).count());
+}
+
 // The first runs are those that may compile, tune, allocate and prove libraries; then it is one recorded launch.
 void Program::run() {
-  const auto all = [this] { launch([](const Step&) {}); };
   upload_state();
   if (recording_) return recording_->replay();
   if (ran_ && device_state_) {
-    recording_ = device_->record(all);
+    recording_ = device_->record([this] { launch([](const Step&) {}); });
     if (recording_) return recording_->replay();
   }
   const int64_t before = device_->unvalidated();
-  all();
+  run_timed();
   // Recorded, a node would stay with what it is computed by now. Some never see anything but zeros.
   ran_ = device_->unvalidated() == before || ++undecided_runs_ >= kMostUndecided;
 }

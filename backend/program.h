@@ -10,6 +10,7 @@
 
 #include "backend/device.h"
 #include "backend/param_cache.h"
+#include "backend/thread_choice.h"
 
 namespace amp {
 
@@ -80,6 +81,7 @@ class Program {
   std::vector<bool> gradients_of_params() const;
 
   void upload_state();
+  void run_timed();
   template <class After>
   void launch(After&& after);
 
@@ -92,6 +94,7 @@ class Program {
   std::unique_ptr<Recording> recording_;
   static constexpr int kMostUndecided = 8;
   int undecided_runs_ = 0;
+  ThreadChoice threads_;  // where kernels run on the host
   bool ran_ = false;
   char* arena_ = nullptr;
   std::vector<void*> address_;  // by value

@@ -19,7 +19,15 @@ CASES = {
     "minilm": {"what": "MiniLM-L3 on tweets, padding by batch", "batch": 32, "steps": 40},
     "lenet": {"what": "LeNet, images 1x28x28", "batch": 64, "steps": 300},
     "mlp": {"what": "MLP 32-128-128-2", "batch": 32, "steps": 2000},
+    "tabular": {"what": "MLP 233-1000-500-1", "batch": 128, "steps": 200, "loss": "bce_logits"},
+    "resnet18": {"what": "ResNet-18, images 3x128x128", "batch": 8, "steps": 10},
+    "resnet50": {"what": "ResNet-50, images 3x128x128", "batch": 4, "steps": 10},
+    "mobilenet": {"what": "MobileNetV2, images 3x96x96", "batch": 8, "steps": 10},
+    "convnext": {"what": "ConvNeXt-tiny, images 3x96x96", "batch": 8, "steps": 10},
+    "unet": {"what": "U-Net of 7.76 M, images 3x128x128", "batch": 2, "steps": 10, "loss": "bce_logits"},
 }
+VISION = ("lenet", "resnet18", "resnet50", "mobilenet", "convnext", "unet")
+SHAPES = {"lenet": (1, 28, 28), "mlp": (32,), "tabular": (233,), "mobilenet": (3, 96, 96), "convnext": (3, 96, 96)}
 
 
 def build_net(name):
@@ -43,17 +51,35 @@ def build_net(name):
             nn.ReLU(),
             nn.Linear(84, 10),
         )
-    return nn.Sequential(nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 2))
+    if name == "mlp":
+        return nn.Sequential(nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 2))
+    if name == "tabular":
+        return nn.Sequential(nn.Linear(233, 1000), nn.ReLU(), nn.Linear(1000, 500), nn.ReLU(), nn.Linear(500, 1))
+    if name == "unet":
+        import gpu_models
+
+        return gpu_models.UNet()
+    import torchvision
+
+    makers = {
+        "resnet18": lambda: torchvision.models.resnet18(num_classes=10),
+        "resnet50": lambda: torchvision.models.resnet50(num_classes=10),
+        "mobilenet": lambda: torchvision.models.mobilenet_v2(num_classes=10, dropout=0.0),
+        "convnext": lambda: torchvision.models.convnext_tiny(num_classes=10, stochastic_depth_prob=0.0),
+    }
+    return makers[name]()
 
 
 def export_net(name, path, sample):
     import torch
 
     torch.onnx.export(
-        build_net(name).eval(),
+        build_net(name).train(),  # batch normalisation by the batch
         (torch.from_numpy(sample),),
         str(path),
         dynamo=False,
+        training=torch.onnx.TrainingMode.TRAINING,
+        do_constant_folding=False,
         opset_version=17,
         input_names=["x"],
         output_names=["logits"],
@@ -65,7 +91,7 @@ def prepare(name, folder, steps, minilm):
     """Writes the case's folder; case.json's content."""
     size = CASES[name]["batch"]
     steps = steps or CASES[name]["steps"]
-    case = {"name": name, "batch": size}
+    case = {"name": name, "batch": size, "loss": CASES[name].get("loss", "cross_entropy")}
     if name == "minilm":
         batches, case["warm"] = tweet_batches(folder, size, steps)
         case["model"] = str(minilm)
@@ -89,14 +115,17 @@ def prepare(name, folder, steps, minilm):
         case["warm"] = max(WARM, steps // 20)
         count = steps + case["warm"]
         rng = np.random.default_rng(0)
-        shape, classes = ((1, 28, 28), 10) if name == "lenet" else ((32,), 2)
+        shape = SHAPES.get(name, (3, 128, 128))
         x = rng.random((count * size, *shape), np.float32)
-        y = rng.integers(0, classes, count * size)
+        if case["loss"] == "bce_logits":
+            y = rng.integers(0, 2, (count * size, *((1, *shape[1:]) if name == "unet" else (1,)))).astype(np.float32)
+        else:
+            y = rng.integers(0, 2 if name == "mlp" else 10, count * size)
         save_file({"x": x, "label": y}, str(folder / "train.safetensors"))
         batches = [{"x": x[i : i + size], "label": y[i : i + size]} for i in range(0, len(x), size)]
         export_net(name, folder / "model.onnx", x[:size])
         case["model"] = str(folder / "model.onnx")
-        case["flags"] = ["--train", str(folder / "train.safetensors"), "--loss", "cross_entropy"]
+        case["flags"] = ["--train", str(folder / "train.safetensors"), "--loss", case["loss"]]
     case["rows"] = [len(b["label"]) for b in batches]
     case["tokens"] = [int(b["mask"].sum()) if "mask" in b else 0 for b in batches]
     case["shapes"] = sorted({b["ids" if "ids" in b else "x"].shape for b in batches})

@@ -1,5 +1,6 @@
 """Training steps on the CPU, the program and PyTorch side by side: interleaved blocks, same batches, same shapes, same
-weights, AdamW, no dropout, the same number of threads. Writes JSON, prints Markdown; README.md says what is compared.
+weights, AdamW, no dropout, the same number of threads, and the same first loss. Writes JSON, prints Markdown; README.md
+says what is compared.
 """
 
 import argparse
@@ -18,11 +19,13 @@ OURS = {f"onnx-amp-finetune {p}": ("ours", p, []) for p in ("fp32", "fp16", "bf1
 TORCH = {
     "PyTorch eager": ("torch", "fp32", []),
     "PyTorch compile": ("torch", "fp32", ["--compile"]),
+    "PyTorch eager channels_last": ("torch", "fp32", ["--channels_last"]),
+    "PyTorch compile channels_last": ("torch", "fp32", ["--compile", "--channels_last"]),
     "PyTorch eager bf16": ("torch", "bf16", []),
     "PyTorch compile bf16": ("torch", "bf16", ["--compile"]),
 }
 EARLIER = {f"earlier {p}": ("earlier", p, []) for p in ("fp32", "fp16", "bf16")}  # with --earlier
-FP32_ONLY = ("onnx-amp-finetune fp32", "earlier fp32", "PyTorch eager", "PyTorch compile")
+SAME_LOSS = 1e-4  # of 1 + the loss of PyTorch's first step: both sides compute the same thing
 
 
 class Ours:
@@ -73,6 +76,7 @@ class Ours:
                 raise SystemExit(f"step {step}: the program saw {counted:.0f} tokens, PyTorch's batch has {tokens}")
         return {
             "seconds": [r / line["samples_per_s"] for r, line in zip(self.case["rows"], lines)],
+            "losses": [line["loss"] for line in lines],
             "peak": lines[-1]["memory"],
         }
 
@@ -85,7 +89,7 @@ class Torch:
 
     def __init__(self, args, folder, precision, extra):
         env = os.environ | {"OMP_NUM_THREADS": str(args.threads), "TOKENIZERS_PARALLELISM": "false"}
-        self.log = open(folder / f"torch-{precision}-{len(extra)}.log", "w+", encoding="utf-8")
+        self.log = open(folder / f"torch-{precision}{''.join(extra)}.log", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
             [
                 sys.executable,
@@ -129,9 +133,11 @@ def measure(args, name, folder):
     wanted = {
         n: a
         for n, a in (OURS | (EARLIER if args.earlier else {}) | TORCH).items()
-        if (name == "minilm" or n in FP32_ONLY) and (not args.arms or n in args.arms)
+        if (name == "minilm" or a[1] == "fp32" or n in (args.arms or []))
+        and (name in cases.VISION or "--channels_last" not in a[2])
+        and (not args.arms or n in args.arms)
     }
-    arms, blocks = {}, {n: [] for n in wanted}
+    arms, blocks, first = {}, {n: [] for n in wanted}, {}
     try:
         for n, (side, precision, extra) in wanted.items():
             if side == "torch":
@@ -146,6 +152,7 @@ def measure(args, name, folder):
                 got = arms[n].run()
                 timed = got["seconds"][case["warm"] :]
                 rows = sum(case["rows"][case["warm"] :])
+                first.setdefault(wanted[n][1], {})[n] = got["losses"][0]
                 blocks[n].append(
                     {"step_ms": statistics.median(timed) * 1e3, "samples_per_s": rows / sum(timed), "peak": got["peak"]}
                 )
@@ -157,7 +164,11 @@ def measure(args, name, folder):
     finally:
         for arm in arms.values():
             arm.close()
-    return summarise(name, case, blocks)
+    losses = first.get("fp32", {})
+    for n, loss in losses.items():
+        if abs(loss - next(iter(losses.values()))) > SAME_LOSS * (1 + abs(loss)):
+            raise SystemExit(f"{name}: the first losses differ: {losses}")
+    return summarise(name, case, blocks) | {"first_losses": first}
 
 
 def summarise(name, case, blocks):

@@ -29,15 +29,23 @@ class Worker:
             else cases.build_net(case["name"])
         )
         self.model.train()
+        if args.channels_last:
+            self.model.to(memory_format=torch.channels_last)
+            for b in self.batches:
+                b["x"] = b["x"].contiguous(memory_format=torch.channels_last)
+        functional = torch.nn.functional
+        of = {"bce_logits": functional.binary_cross_entropy_with_logits, "cross_entropy": functional.cross_entropy}
+        loss_function = of[case["loss"]]
         self.initial = {k: v.clone() for k, v in self.model.state_dict().items()}
         model, bf16 = self.model, args.precision == "bf16"
 
         def loss_of(batch):
             with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
                 logits = model(batch["ids"], batch["mask"]) if text else model(batch["x"])
-            return torch.nn.functional.cross_entropy(logits.float(), batch["label"])
+            return loss_function(logits.float(), batch["label"])
 
         self.loss_of = torch.compile(loss_of, dynamic=True if text else None) if args.compile else loss_of
+        self.losses = []
         self.run(self.warm)  # compiles what there is to compile
 
     def run(self, steps=None):
@@ -45,6 +53,7 @@ class Worker:
         optimizer = torch_minilm.adamw(self.model, cases.LR, cases.WEIGHT_DECAY)
         params = list(self.model.parameters())
         seconds = []
+        self.losses = []
         last = time.perf_counter()
         for batch in self.batches[:steps]:
             loss = self.loss_of(batch)
@@ -52,7 +61,7 @@ class Worker:
             torch.nn.utils.clip_grad_norm_(params, 1.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-            loss.item()
+            self.losses.append(loss.item())
             now = time.perf_counter()
             seconds.append(now - last)
             last = now
@@ -66,13 +75,15 @@ def main():
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--attention", choices=("sdpa", "eager"), default="sdpa")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--channels_last", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     worker = Worker(args)
     for line in sys.stdin:
         if line.strip() == "run":
-            print(json.dumps({"seconds": worker.run(), "peak": common.peak_bytes()}), flush=True)
+            seconds = worker.run()
+            print(json.dumps({"seconds": seconds, "losses": worker.losses, "peak": common.peak_bytes()}), flush=True)
 
 
 if __name__ == "__main__":

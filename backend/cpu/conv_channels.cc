@@ -14,14 +14,15 @@ constexpr int64_t kPixels = 192;  // of a task; whole tiles of 6, 8 and 12
 constexpr int64_t kChunk = 128;   // rows of weights at a time: 64 columns of them stay in the nearest cache
 constexpr int64_t kImages = int64_t{4} << 20;  // floats of packed images at a time, where more than one is there
 
-// Rows pixels (base: where each begins) by Columns vectors: sums += image * weights over runs.
+// Rows pixels (base: where each begins) by Columns vectors: sums += image * weights over runs. Products are summed by
+// themselves before they are added: rounding errors grow with a chunk's rows, not with all.
 template <int Lanes, int Columns, int Rows>
 AMP_INLINE inline void multiply(const float* image, const int64_t* base, const ChannelPlan::Run* run, size_t runs,
                                 const float* w, int64_t width, float* sums) {
   using V = typename VectorOf<Lanes>::type;
   V acc[Rows][Columns];
   for (int r = 0; r < Rows; ++r) {
-    for (int j = 0; j < Columns; ++j) acc[r][j] = *reinterpret_cast<const V*>(sums + r * width + j * Lanes);
+    for (int j = 0; j < Columns; ++j) acc[r][j] = V{};
   }
   for (size_t k = 0; k < runs; ++k) {
     const float* at[Rows];
@@ -37,7 +38,7 @@ AMP_INLINE inline void multiply(const float* image, const int64_t* base, const C
     }
   }
   for (int r = 0; r < Rows; ++r) {
-    for (int j = 0; j < Columns; ++j) *reinterpret_cast<V*>(sums + r * width + j * Lanes) = acc[r][j];
+    for (int j = 0; j < Columns; ++j) *reinterpret_cast<V*>(sums + r * width + j * Lanes) += acc[r][j];
   }
 }
 

@@ -14,14 +14,14 @@ using namespace conv_tiles;
 constexpr int64_t kPixelChunk = 128;               // gradients of so many pixels stay in the nearest cache
 constexpr int64_t kGradImages = int64_t{4} << 20;  // floats of packed images at a time, where more than one is there
 
-// sums[row][column] += x[base[pixel] + row] * dy[pixel][column], Rows by Columns vectors.
+// sums[row][column] += x[base[pixel] + row] * dy[pixel][column], Rows by Columns vectors, summed by themselves first.
 template <int Lanes, int Columns, int Rows>
 AMP_INLINE inline void add_products(const float* x, const int64_t* base, int64_t pixels, const float* dy, int64_t width,
                                     float* sums) {
   using V = typename VectorOf<Lanes>::type;
   V acc[Rows][Columns];
   for (int r = 0; r < Rows; ++r) {
-    for (int j = 0; j < Columns; ++j) acc[r][j] = *reinterpret_cast<const V*>(sums + r * width + j * Lanes);
+    for (int j = 0; j < Columns; ++j) acc[r][j] = V{};
   }
   for (int64_t p = 0; p < pixels; ++p, dy += width) {
     const float* at = x + base[p];
@@ -32,7 +32,7 @@ AMP_INLINE inline void add_products(const float* x, const int64_t* base, int64_t
     }
   }
   for (int r = 0; r < Rows; ++r) {
-    for (int j = 0; j < Columns; ++j) *reinterpret_cast<V*>(sums + r * width + j * Lanes) = acc[r][j];
+    for (int j = 0; j < Columns; ++j) *reinterpret_cast<V*>(sums + r * width + j * Lanes) += acc[r][j];
   }
 }
 

@@ -157,7 +157,7 @@ AMP_INLINE inline void DepthwiseWeightGradient::add(int64_t pixels, const int64_
       V acc[kTileTaps];
       const float* at[kTileTaps];
       for (size_t i = 0; i < kTileTaps; ++i) {
-        acc[i] = *reinterpret_cast<const V*>(to + static_cast<int64_t>(t + i) * kLane + lane);
+        acc[i] = V{};
         at[i] = image + offset[t + i] + lane;
       }
       for (int64_t p = 0; p < pixels; ++p) {
@@ -165,7 +165,7 @@ AMP_INLINE inline void DepthwiseWeightGradient::add(int64_t pixels, const int64_
         for (size_t i = 0; i < kTileTaps; ++i) acc[i] += v * *reinterpret_cast<const V*>(at[i] + base[p]);
       }
       for (size_t i = 0; i < kTileTaps; ++i)
-        *reinterpret_cast<V*>(to + static_cast<int64_t>(t + i) * kLane + lane) = acc[i];
+        *reinterpret_cast<V*>(to + static_cast<int64_t>(t + i) * kLane + lane) += acc[i];
     }
   }
 }

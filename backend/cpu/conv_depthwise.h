@@ -1,5 +1,5 @@
-// Depthwise convolution in fp32 (one input and one output channel a group, groups by 16): lanes along the groups of packed
-// images, channels last (conv_channels.h).
+// Depthwise convolution in fp32 (one input and one output channel a group, groups by 16): lanes along the groups of
+// packed images, channels last (conv_channels.h).
 #pragma once
 
 #include "backend/cpu/conv_shape.h"

@@ -19,7 +19,7 @@ void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alp
     }
     return;
   }
-  const SingleThreaded one;
+  const WithThreads one(1);
   const dnnl_status_t s =
       dnnl_sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   if (s != dnnl_success) bug(cat("dnnl_sgemm failed: ", static_cast<int>(s), " for ", m, "x", n, "x", k));

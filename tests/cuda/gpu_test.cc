@@ -76,7 +76,7 @@ TEST_CASE("the program without a GPU: --device cuda ends with 2, auto computes o
 
 TEST_CASE("GPU: kernels agree with the CPU's", "[gpu]") {
   static const auto& device = *new std::shared_ptr<Device>(gpu_or_skip());  // outlives the CUDA libraries' own clean-up
-  const SingleThreaded one;
+  const WithThreads one(1);
   for (const auto& [op, spec] : op_specs()) {
     DYNAMIC_SECTION(op) {
       for (size_t k = 0; k < spec.cases.size(); ++k) {

@@ -19,7 +19,7 @@ TEST_CASE("every core operator has a CUDA kernel", "[cuda]") {
 }
 
 TEST_CASE("CUDA kernels agree with the CPU's", "[cuda]") {
-  const SingleThreaded one;
+  const WithThreads one(1);
   static size_t nodes = 0;
   for (const auto& [op, spec] : op_specs()) {
     DYNAMIC_SECTION(op) {

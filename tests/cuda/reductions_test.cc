@@ -18,7 +18,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 void agree(const std::string& op, const OpCase& c, const std::vector<DType>& types = {DType::f32, DType::f16}) {
-  const SingleThreaded one;
+  const WithThreads one(1);
   DYNAMIC_SECTION(describe(op, c)) {
     size_t nodes = 0;
     for (const DType t : types) nodes += agree_with_cpu(op, c, t, 3);

@@ -139,7 +139,7 @@ void mutate_case(const std::string& op, const OpCase& c, Surrogate surrogate, si
 }  // namespace
 
 TEST_CASE("every broken gradient rule is caught") {
-  const SingleThreaded one;
+  const WithThreads one(1);
   Count all;
   for (const auto& [op, spec] : op_specs()) {
     const OpDef* def = find_core_op(op);

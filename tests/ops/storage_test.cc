@@ -55,7 +55,7 @@ HostTensor run_one(const std::string& op, const Attrs& attrs, const std::vector<
 }  // namespace
 
 TEST_CASE("fp32 agrees with fp64", "[elementwise]") {
-  const SingleThreaded one;
+  const WithThreads one(1);
   for (const auto& [op, spec] : op_specs()) {
     DYNAMIC_SECTION(op) {
       for (size_t k = 0; k < spec.cases.size(); ++k) {
@@ -81,7 +81,7 @@ TEST_CASE("fp32 agrees with fp64", "[elementwise]") {
 }
 
 TEST_CASE("16-bit storage rounds the fp32 result once", "[elementwise]") {
-  const SingleThreaded one;
+  const WithThreads one(1);
   static size_t equal = 0, off = 0;
   for (const auto& [op, spec] : op_specs()) {
     DYNAMIC_SECTION(op) {

@@ -1,0 +1,42 @@
+#include "backend/thread_choice.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <map>
+
+using namespace amp;
+
+namespace {
+
+// Runs, each as long as `seconds` says for its threads, until the choice is made; how often each number was tried.
+std::map<int, int> decide(ThreadChoice& choice, int most, const std::map<int, double>& seconds) {
+  std::map<int, int> tried;
+  for (int n = choice.next(most); choice.deciding(); n = choice.next(most)) {
+    ++tried[n];
+    choice.took(seconds.at(n) * (tried[n] == 2 ? 1 : 3));  // one of the runs is undisturbed
+  }
+  return tried;
+}
+
+}  // namespace
+
+TEST_CASE("a Program's threads are those of its fastest runs", "[backend]") {
+  ThreadChoice one, two, all;
+  CHECK(decide(one, 6, {{6, 2e-3}, {1, 1e-4}, {2, 2e-4}, {4, 3e-4}}).size() == 4);
+  CHECK(one.next(6) == 1);
+  decide(two, 6, {{6, 2e-3}, {1, 1e-3}, {2, 2e-4}, {4, 3e-4}});
+  CHECK(two.next(6) == 2);
+  decide(all, 6, {{6, 1e-4}, {1, 1e-3}, {2, 2e-3}, {4, 3e-3}});
+  CHECK(all.next(6) == 0);  // the caller's
+  // Another number of threads is another choice.
+  CHECK(one.next(2) == 2);
+  CHECK(one.deciding());
+}
+
+TEST_CASE("few threads are not tried where all of them need long, nor where there is one", "[backend]") {
+  ThreadChoice slow, single;
+  const std::map<int, int> tried = decide(slow, 16, {{16, 0.5}});
+  CHECK(tried.size() == 1);
+  CHECK(slow.next(16) == 0);
+  CHECK(single.next(1) == 0);
+  CHECK_FALSE(single.deciding());
+}
