@@ -126,6 +126,8 @@ def prepare(name, folder, steps, minilm):
         export_net(name, folder / "model.onnx", x[:size])
         case["model"] = str(folder / "model.onnx")
         case["flags"] = ["--train", str(folder / "train.safetensors"), "--loss", case["loss"]]
+    if name in VISION:
+        case["flags"] += ["--batchnorm", "train"]  # as PyTorch trains
     case["rows"] = [len(b["label"]) for b in batches]
     case["tokens"] = [int(b["mask"].sum()) if "mask" in b else 0 for b in batches]
     case["shapes"] = sorted({b["ids" if "ids" in b else "x"].shape for b in batches})
