@@ -98,7 +98,9 @@ std::vector<Setting> run_settings() {
               "results are the same.")
           .read_by(kRun)
           .may_change(),
-      setting("threads", &RunSpec::threads, "CPU threads at most; 0: one for each core. Small nets run on fewer where that is faster; results are the same.")
+      setting("threads", &RunSpec::threads,
+              "CPU threads at most; 0: one for each core. Small nets run on fewer where that is faster; results are "
+              "the same.")
           .at_least(0)
           .read_by(kRun)
           .also({"num_threads"})
