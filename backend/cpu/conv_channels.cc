@@ -10,8 +10,10 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kPixels = 192;  // of a task; whole tiles of 6, 8 and 12
-constexpr int64_t kChunk = 128;   // rows of weights at a time: 64 columns of them stay in the nearest cache
+constexpr int64_t kPixels = 192;      // of a task; whole tiles of 6, 8 and 12
+constexpr int64_t kMostPixels = 768;  // of a task that packs its weights itself
+constexpr int64_t kChunk = 144;       // rows of weights at a time: 64 columns of them stay in the nearest cache
+constexpr int64_t kMostRows = 160;    // of a chunk that a task packs itself
 constexpr int64_t kImages = int64_t{4} << 20;  // floats of packed images at a time, where more than one is there
 
 // Rows pixels (base: where each begins) by Columns vectors: sums += image * weights over runs. Products are summed by
@@ -69,15 +71,25 @@ AMP_INLINE inline void multiply_tile(const float* image, const int64_t* base, co
 }
 
 // A correlation of packed images with packed weights: what forward and the gradient to x have in common.
+//
+// Weights are packed in chunks: a range of channels by all taps of a part, by a block of up to 64 columns. Where there
+// are few pixels, a task has all of them and packs each chunk just before its use; else all are packed beforehand.
 struct ChannelCorrelation {
   ChannelPlan plan;
   int64_t images, groups, rows;  // rows: channels written, of a group
   // weight of (row, channel, tap): w[row * row_stride + channel * inner_stride + tap]
   int64_t taps, row_stride, inner_stride;
-  std::array<int64_t, 3> out;                      // spatial extents written
-  std::vector<std::vector<ChannelPlan::Run>> run;  // by part, in pieces of at most kChunk rows
-  std::vector<std::vector<size_t>> chunk;          // by part: where chunks of at most kChunk rows end in `run`
-  int64_t together;                                // images packed at a time
+  std::array<int64_t, 3> out;  // spatial extents written
+  struct Part {
+    int64_t channels = 0;                // of a chunk
+    std::vector<int64_t> offset;         // of every tap's channel 0, in floats
+    std::vector<ChannelPlan::Run> runs;  // of the chunk at channel 0
+    std::vector<ChannelPlan::Run> last;  // of the last chunk, which may be smaller, at its first channel
+    int64_t at = 0;                      // where its packed weights begin
+  };
+  std::vector<Part> parts;
+  int64_t together;  // images packed at a time
+  bool at_once;      // tasks pack their weights themselves
 
   const float *source, *w, *bias;
   float *target, *packed_w, *packed;
@@ -85,80 +97,87 @@ struct ChannelCorrelation {
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
   int64_t lanes() const { return round_up(rows, kLane); }
   int64_t part_rows(size_t part) const { return static_cast<int64_t>(plan.parts[part].tap.size()) * plan.channels; }
-  int64_t part_at(size_t part) const {
-    int64_t at = 0;
-    for (size_t p = 0; p < part; ++p) at += groups * part_rows(p) * lanes();
-    return at;
-  }
 
-  void cut_runs();
+  void make_parts();
   void run_all() const;
-  void pack_weights(size_t part, int64_t g, int64_t block) const;
+  void pack_chunk(size_t part, int64_t g, int64_t block, int64_t channel, float* to) const;
   template <int Lanes>
-  AMP_INLINE inline void pack_rows(const ChannelPlan::Part& part, const float* from, int64_t first, int64_t width,
-                                   float* to) const;
+  AMP_INLINE inline void pack_rows(const ChannelPlan::Part& part, const float* from, int64_t columns, int64_t width,
+                                   int64_t channel, int64_t n, float* to) const;
+  template <int Most>
   void run_task(size_t part, int64_t image, int64_t n_images, int64_t pixel, int64_t block) const;
 };
 
-void ChannelCorrelation::cut_runs() {
-  for (const ChannelPlan::Part& part : plan.parts) {
-    std::vector<ChannelPlan::Run> pieces;
-    std::vector<size_t> ends;
-    int64_t held = 0;
-    for (const ChannelPlan::Run& r : part.runs) {
-      for (int64_t at = 0; at < r.length;) {
-        if (held == kChunk) ends.push_back(pieces.size()), held = 0;
-        const int64_t n = std::min(kChunk - held, r.length - at);
-        pieces.push_back({r.offset + at, n, r.row + at});
-        at += n, held += n;
-      }
+void ChannelCorrelation::make_parts() {
+  int64_t at = 0;
+  for (size_t p = 0; p < plan.parts.size(); ++p) {
+    const ChannelPlan::Part& from = plan.parts[p];
+    const auto n_taps = std::max<int64_t>(1, static_cast<int64_t>(from.tap.size()));
+    Part part;
+    for (const ChannelPlan::Run& r : from.runs) {
+      for (int64_t i = 0; i < r.length; i += plan.channels) part.offset.push_back(r.offset + i);
     }
-    ends.push_back(pieces.size());
-    run.push_back(std::move(pieces));
-    chunk.push_back(std::move(ends));
+    part.channels = std::min(plan.channels, std::max(kLane, kChunk / n_taps / kLane * kLane));
+    const auto runs_of = [&](int64_t channels) {
+      std::vector<ChannelPlan::Run> runs;
+      for (size_t t = 0; t < part.offset.size(); ++t)
+        runs.push_back({part.offset[t], channels, static_cast<int64_t>(t) * channels});
+      return runs;
+    };
+    part.runs = runs_of(part.channels);
+    part.last = runs_of((plan.channels - 1) % part.channels + 1);
+    part.at = at;
+    at += groups * part_rows(p) * lanes();
+    parts.push_back(std::move(part));
   }
 }
 
-// Columns [first, first + width) of a part's weights, channel by channel.
+// Rows (tap, channel) of channels [channel, channel + n), `width` columns of which the first `columns` exist. from: the
+// first column's weights.
 template <int Lanes>
-AMP_INLINE inline void ChannelCorrelation::pack_rows(const ChannelPlan::Part& part, const float* from, int64_t first,
-                                                     int64_t width, float* to) const {
-  const int64_t k = plan.channels * taps;
-  if (row_stride == k && plan.parts.size() == 1) {  // a row's weights are neighbours, in the order of the taps
+AMP_INLINE inline void ChannelCorrelation::pack_rows(const ChannelPlan::Part& part, const float* from, int64_t columns,
+                                                     int64_t width, int64_t channel, int64_t n, float* to) const {
+  if (plan.parts.size() == 1 && inner_stride == taps &&
+      row_stride == plan.channels * taps) {  // forward: a column's weights are neighbours
     for (int64_t m = 0; m < width; m += 16) {
-      const int64_t n = std::min<int64_t>(16, rows - first - m);
-      for (int64_t j = 0; j < k; j += 16) {
-        transpose_block<Lanes>(
-            from + (first + m) * k + j, k, n, std::min<int64_t>(16, k - j),
-            [&](int64_t i) AMP_INLINE { return to + ((j + i) % taps * plan.channels + (j + i) / taps) * width + m; });
+      const float* at = from + m * row_stride + channel * taps;
+      for (int64_t j = 0; j < n * taps; j += 16) {
+        transpose_block<Lanes>(at + j, row_stride, columns - m, std::min<int64_t>(16, n * taps - j),
+                               [&](int64_t i)
+                                   AMP_INLINE { return to + ((j + i) % taps * n + (j + i) / taps) * width + m; });
       }
     }
     return;
   }
-  const int64_t n = std::min(width, rows - first);
-  for (size_t t = 0; t < part.tap.size(); ++t) {
-    for (int64_t c = 0; c < plan.channels; ++c, to += width) {
-      const float* at = from + c * inner_stride + first * row_stride + part.tap[t];
-      for (int64_t m = 0; m < n; ++m) to[m] = at[m * row_stride];
-      std::fill(to + n, to + width, 0.0f);
+  for (int64_t c = 0; c < n; ++c) {  // a channel's weights are
+    const float* at = from + (channel + c) * inner_stride;
+    for (size_t t = 0; t < part.tap.size(); ++t) {
+      float* row = to + (static_cast<int64_t>(t) * n + c) * width;
+      const float* tap = at + part.tap[t];
+      for (int64_t m = 0; m < columns; ++m) row[m] = tap[m * row_stride];
+      std::fill(row + columns, row + width, 0.0f);
     }
   }
 }
 
-void ChannelCorrelation::pack_weights(size_t p, int64_t g, int64_t block) const {
-  const float* from = w + g * std::max(rows * row_stride, plan.channels * inner_stride);
-  float* to = packed_w + part_at(p) + (g * lanes() + block * kBlock) * part_rows(p);
-  at_level([&]<int Lanes>()
-               AMP_INLINE { pack_rows<Lanes>(plan.parts[p], from, block * kBlock, block_width(rows, block), to); });
+void ChannelCorrelation::pack_chunk(size_t p, int64_t g, int64_t block, int64_t channel, float* to) const {
+  const float* from = w + g * std::max(rows * row_stride, plan.channels * inner_stride) + block * kBlock * row_stride;
+  const int64_t width = block_width(rows, block);
+  at_level([&]<int Lanes>() AMP_INLINE {
+    pack_rows<Lanes>(plan.parts[p], from, std::min(width, rows - block * kBlock), width, channel,
+                     std::min(parts[p].channels, plan.channels - channel), to);
+  });
 }
 
-// Pixels from `pixel` on, counted over the packed images, by one block of channels. image: the first packed one.
+// Up to Most pixels from `pixel` on, counted over the packed images, by one block of channels. image: the first packed
+// one.
+template <int Most>
 void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int64_t pixel, int64_t block) const {
   const ChannelPlan::Part& part = plan.parts[p];
-  const int64_t per_image = part.pixels(), pixels = std::min(kPixels, n_images * per_image - pixel);
+  const int64_t per_image = part.pixels(), pixels = std::min<int64_t>(Most, n_images * per_image - pixel);
   const int64_t width = block_width(rows, block), tile = tile_rows(width), padded = round_up(pixels, tile);
-  int64_t base[kPixels], to[kPixels];
-  alignas(64) float sums[kPixels * kBlock];
+  int64_t base[Most], to[Most];
+  alignas(64) float sums[Most * kBlock];
   const auto& [d, h, ww] = plan.axis;
   int64_t item = pixel / per_image;
   BoxWalk walk(part.count, pixel % per_image);
@@ -182,41 +201,66 @@ void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int
     else
       std::fill_n(at, width, 0.0f);
   }
-  const float* weights = packed_w + part_at(p) + (g * lanes() + block * kBlock) * part_rows(p);
+  const Part& of = parts[p];
+  const auto n_taps = static_cast<int64_t>(part.tap.size());
+  const float* weights = packed_w + of.at + (g * lanes() + block * kBlock) * part_rows(p);
+  alignas(64) float chunk[kMostRows * kBlock];
+  for (int64_t c = 0; c < plan.channels && n_taps > 0; c += of.channels) {
+    const float* here = weights + c * n_taps * width;
+    if (at_once) pack_chunk(p, g, block, c, chunk), here = chunk;
+    const std::vector<ChannelPlan::Run>& runs = c + of.channels < plan.channels ? of.runs : of.last;
+    at_level([&]<int Lanes>() AMP_INLINE {
+      for (int64_t i = 0; i < padded; i += tile)
+        multiply_tile<Lanes>(packed + c, base + i, runs.data(), runs.size(), here, width, sums + i * width);
+    });
+  }
   at_level([&]<int Lanes>() AMP_INLINE {
-    size_t begin = 0;
-    for (const size_t end : chunk[p]) {
-      for (int64_t i = 0; i < padded; i += tile) {
-        multiply_tile<Lanes>(packed, base + i, run[p].data() + begin, end - begin, weights, width, sums + i * width);
-      }
-      begin = end;
-    }
     store_pixels<Lanes>(sums, width, to, pixels, std::min(width, rows - block * kBlock),
                         target + block * kBlock * out_size(), out_size());
   });
 }
 
 void ChannelCorrelation::run_all() const {
-  const int64_t blocks = block_count(rows), parts = static_cast<int64_t>(plan.parts.size());
-  parallel_for(parts * groups * blocks, [&](int64_t i) {
-    pack_weights(static_cast<size_t>(i / (groups * blocks)), i / blocks % groups, i % blocks);
-  });
+  const int64_t blocks = block_count(rows);
+  for (size_t p = 0; p < parts.size() && !at_once; ++p) {
+    const int64_t step = parts[p].channels, chunks = (plan.channels + step - 1) / step;
+    const auto n_taps = static_cast<int64_t>(plan.parts[p].tap.size());
+    parallel_for(groups * blocks * chunks, [&](int64_t i) {
+      const int64_t g = i / (blocks * chunks), block = i / chunks % blocks, c = i % chunks * step;
+      pack_chunk(p, g, block, c,
+                 packed_w + parts[p].at + (g * lanes() + block * kBlock) * part_rows(p) +
+                     c * n_taps * block_width(rows, block));
+    });
+  }
   // With groups, the images of one group lie apart: one at a time.
   for (int64_t at = 0; at < images * groups; at += together) {
     const int64_t n = std::min(together, images * groups - at);
     pack_images(plan, source + at * plan.channels * plan.source_size(), n, packed);
-    for (int64_t p = 0; p < parts; ++p) {
-      const auto part = static_cast<size_t>(p);
-      const int64_t tasks = (n * plan.parts[part].pixels() + kPixels - 1) / kPixels;
-      parallel_for(tasks * blocks, [&](int64_t i) { run_task(part, at, n, i / blocks * kPixels, i % blocks); });
+    for (size_t p = 0; p < parts.size(); ++p) {
+      const int64_t pixels = at_once ? kMostPixels : kPixels;
+      const int64_t tasks = (n * plan.parts[p].pixels() + pixels - 1) / pixels;
+      parallel_for(tasks * blocks, [&](int64_t i) {
+        if (at_once)
+          run_task<kMostPixels>(p, at, n, i / blocks * pixels, i % blocks);
+        else
+          run_task<kPixels>(p, at, n, i / blocks * pixels, i % blocks);
+      });
     }
   }
 }
 
 Kernel correlate(ChannelCorrelation c, Carver& carve) {
-  c.cut_runs();
+  c.make_parts();
   c.together = c.groups > 1 ? 1 : std::clamp<int64_t>(kImages / c.plan.image_size(), 1, c.images);
-  c.packed_w = carve.take<float>(c.part_at(c.plan.parts.size()));
+  int64_t most = 0, rows = 0, weights = 0;
+  for (size_t p = 0; p < c.parts.size(); ++p) {
+    most = std::max(most, c.plan.parts[p].pixels());
+    rows = std::max(rows, c.parts[p].channels * static_cast<int64_t>(c.plan.parts[p].tap.size()));
+    weights += c.groups * c.part_rows(p) * c.lanes();
+  }
+  c.at_once = c.groups == 1 && block_count(c.rows) >= 4 && c.together == c.images && most * c.images <= kMostPixels &&
+              rows <= kMostRows;
+  c.packed_w = c.at_once ? nullptr : carve.take<float>(weights);
   c.packed = carve.take<float>(c.together * c.plan.image_size() + kSlack);
   return [s = std::make_shared<const ChannelCorrelation>(std::move(c))] { s->run_all(); };
 }

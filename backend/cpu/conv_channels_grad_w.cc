@@ -12,6 +12,8 @@ namespace {
 using namespace conv_tiles;
 
 constexpr int64_t kPixelChunk = 128;               // gradients of so many pixels stay in the nearest cache
+constexpr int64_t kRange = 48;                     // input channels of a shard: whole tiles of 6, 8 and 12
+constexpr int64_t kTaps = 9;                       // most taps of a shard
 constexpr int64_t kGradImages = int64_t{4} << 20;  // floats of packed images at a time, where more than one is there
 
 // sums[row][column] += x[base[pixel] + row] * dy[pixel][column], Rows by Columns vectors, summed by themselves first.
@@ -65,39 +67,23 @@ AMP_INLINE inline void add_tile(const float* x, const int64_t* base, int64_t pix
 struct ChannelWeightGradient {
   ChannelPlan plan;
   ConvShape s;
-  // Of a block: the tiles' places in an image, and the row of sums where each tap's channels begin.
-  struct Rows {
-    std::vector<int64_t> tile, tap;
-    int64_t count = 0;
-  };
-  Rows wide, last;   // of blocks of 64 columns, and of the last one
-  int64_t together;  // images packed at a time
-  int64_t pieces;    // shards of a block's tiles
+  std::vector<int64_t> offset;  // of every tap's channel 0, in floats
+  int64_t together;             // images packed at a time
+  int64_t pieces;               // shards that the taps of a block and range are cut into
   const float *x, *dy;
-  float *dw, *packed, *grads, *sums;
+  float *dw, *packed, *grads;
 
   int64_t blocks() const { return block_count(s.m); }
-  const Rows& rows_of(int64_t block) const { return block_width(s.m, block) == kBlock ? wide : last; }
-  int64_t group_sums() const {
-    return (blocks() - 1) * wide.count * kBlock + rows_of(blocks() - 1).count * block_width(s.m, blocks() - 1);
-  }
+  // Ranges of input channels: the last one is of up to 64, so that 64 are one.
+  int64_t ranges() const { return s.c <= kBlock ? 1 : (s.c - (kBlock - kRange) + kRange - 1) / kRange; }
 
-  Rows make_rows(int64_t width) const;
   void pack_grads(int64_t image, int64_t n_images, int64_t item, int64_t block) const;
-  void run_shard(int64_t g, int64_t block, int64_t begin, int64_t end, int64_t n_images, bool first) const;
-  void store(int64_t g, int64_t block, int64_t begin, int64_t end) const;
+  void run_shard(int64_t g, int64_t block, int64_t range, int64_t piece, int64_t n_images, bool add) const;
+  template <int Lanes>
+  AMP_INLINE inline void store(const float* sums, int64_t width, int64_t tap_rows, int64_t rows, int64_t c, int64_t n,
+                               int64_t first_tap, int64_t end_tap, float* to, bool add) const;
   void run_all() const;
 };
-
-ChannelWeightGradient::Rows ChannelWeightGradient::make_rows(int64_t width) const {
-  Rows rows;
-  const int64_t tile = tile_rows(width);
-  for (const ChannelPlan::Run& r : plan.parts[0].runs) {
-    for (int64_t c = 0; c < r.length; c += plan.channels) rows.tap.push_back(rows.count + c);
-    for (int64_t i = 0; i < r.length; i += tile, rows.count += tile) rows.tile.push_back(r.offset + i);
-  }
-  return rows;
-}
 
 // A block's channels of one image's dy -> [pixel][channel], zeros behind the last channel.
 void ChannelWeightGradient::pack_grads(int64_t image, int64_t n_images, int64_t item, int64_t block) const {
@@ -115,20 +101,46 @@ void ChannelWeightGradient::pack_grads(int64_t image, int64_t n_images, int64_t 
   });
 }
 
-// Tiles [begin, end) of a block, over all pixels of the packed images.
-void ChannelWeightGradient::run_shard(int64_t g, int64_t block, int64_t begin, int64_t end, int64_t n_images,
-                                      bool first) const {
-  const int64_t width = block_width(s.m, block), tile = tile_rows(width), size = s.out_size(), pixels = n_images * size;
-  const Rows& rows = rows_of(block);
-  float* to = sums + g * group_sums() + block * kBlock * wide.count;
-  if (first) std::fill(to + begin * tile * width, to + end * tile * width, 0.0f);
+// Sums of taps [first_tap, end_tap), tap_rows apart, and n channels from c on -> the weight's layout, `rows` output
+// channels from `to` on.
+template <int Lanes>
+AMP_INLINE inline void ChannelWeightGradient::store(const float* sums, int64_t width, int64_t tap_rows, int64_t rows,
+                                                    int64_t c, int64_t n, int64_t first_tap, int64_t end_tap, float* to,
+                                                    bool add) const {
+  const int64_t taps = s.taps(), k = s.c * taps;
+  for (int64_t m = 0; m < rows; m += 16) {
+    const int64_t n_rows = std::min<int64_t>(16, rows - m);
+    for (int64_t j = 0; j < n; j += 16) {
+      const int64_t channels = std::min<int64_t>(16, n - j);
+      for (int64_t t = first_tap; t < end_tap; ++t) {
+        alignas(64) float square[16][16];
+        transpose_block<Lanes>(sums + ((t - first_tap) * tap_rows + j) * width + m, width, channels, 16,
+                               [&](int64_t i) AMP_INLINE { return square[i]; });
+        for (int64_t i = 0; i < n_rows; ++i) {
+          float* at = to + (m + i) * k + (c + j) * taps + t;
+          for (int64_t l = 0; l < channels; ++l) at[l * taps] = square[i][l] + (add ? at[l * taps] : 0.0f);
+        }
+      }
+    }
+  }
+}
+
+// One piece of the taps by a range of input channels by a block of output channels, over all pixels of the packed
+// images.
+void ChannelWeightGradient::run_shard(int64_t g, int64_t block, int64_t range, int64_t piece, int64_t n_images,
+                                      bool add) const {
+  const int64_t width = block_width(s.m, block), tile = tile_rows(width), pixels = n_images * s.out_size();
+  const int64_t c = range * kRange, n = range + 1 == ranges() ? s.c - c : kRange, tap_rows = round_up(n, tile);
+  const int64_t first_tap = s.taps() * piece / pieces, end_tap = s.taps() * (piece + 1) / pieces;
+  alignas(64) float sums[kTaps * 4608];  // the most of tap_rows * width: 72 by 64
+  std::fill_n(sums, (end_tap - first_tap) * tap_rows * width, 0.0f);
   const float* from = grads + block * kBlock * pixels;
   BoxWalk walk({s.window[0].out, s.window[1].out, s.window[2].out}, 0);
   int64_t item = 0, base[kPixelChunk];
   const auto& [d, h, w] = plan.axis;
   for (int64_t p = 0; p < pixels; p += kPixelChunk) {
-    const int64_t n = std::min(kPixelChunk, pixels - p);
-    for (int64_t i = 0; i < n; ++i) {
+    const int64_t count = std::min(kPixelChunk, pixels - p);
+    for (int64_t i = 0; i < count; ++i) {
       const auto [z, y, xx] = walk.at;
       base[i] =
           item * plan.image_size() + ((z * d.stride * h.length + y * h.stride) * w.length + xx * w.stride) * plan.pitch;
@@ -136,34 +148,17 @@ void ChannelWeightGradient::run_shard(int64_t g, int64_t block, int64_t begin, i
       if (walk.at == std::array<int64_t, 3>{}) ++item;
     }
     at_level([&]<int Lanes>() AMP_INLINE {
-      for (int64_t t = begin; t < end; ++t)
-        add_tile<Lanes>(packed + rows.tile[static_cast<size_t>(t)], base, n, from + p * width, width,
-                        to + t * tile * width);
+      for (int64_t t = first_tap; t < end_tap; ++t) {
+        const float* image = packed + offset[static_cast<size_t>(t)] + c;
+        float* to = sums + (t - first_tap) * tap_rows * width;
+        for (int64_t r = 0; r < n; r += tile)
+          add_tile<Lanes>(image + r, base, count, from + p * width, width, to + r * width);
+      }
     });
   }
-}
-
-// Channels [begin, end), multiples of 16 but for the last, of a block's sums -> the weight's layout.
-void ChannelWeightGradient::store(int64_t g, int64_t block, int64_t begin, int64_t end) const {
-  const int64_t width = block_width(s.m, block), taps = s.taps(), k = s.c * taps;
-  const Rows& rows = rows_of(block);
-  const float* from = sums + g * group_sums() + block * kBlock * wide.count;
   at_level([&]<int Lanes>() AMP_INLINE {
-    for (int64_t m = 0; m < width; m += 16) {
-      float* to = dw + (g * s.m + block * kBlock + m) * k;
-      const int64_t n_rows = std::min<int64_t>(16, s.m - block * kBlock - m);
-      for (int64_t c = begin; c < end; c += 16) {
-        const int64_t n = std::min<int64_t>(16, end - c);
-        for (int64_t t = 0; t < taps; ++t) {
-          alignas(64) float square[16][16];
-          transpose_block<Lanes>(from + (rows.tap[static_cast<size_t>(t)] + c) * width + m, width, n, 16,
-                                 [&](int64_t i) AMP_INLINE { return square[i]; });
-          for (int64_t i = 0; i < n_rows; ++i) {
-            for (int64_t j = 0; j < n; ++j) to[i * k + (c + j) * taps + t] = square[i][j];
-          }
-        }
-      }
-    }
+    store<Lanes>(sums, width, tap_rows, std::min(width, s.m - block * kBlock), c, n, first_tap, end_tap,
+                 dw + (g * s.m + block * kBlock) * s.c * s.taps(), add);
   });
 }
 
@@ -172,17 +167,10 @@ void ChannelWeightGradient::run_all() const {
     const int64_t n = std::min(together, s.n * s.groups - at), g = at % s.groups;
     pack_images(plan, x + at * s.c * s.in_size(), n, packed);
     parallel_for(n * blocks(), [&](int64_t i) { pack_grads(at, n, i / blocks(), i % blocks()); });
-    parallel_for(blocks() * pieces, [&](int64_t i) {
-      const int64_t block = i / pieces, piece = i % pieces;
-      const auto tiles = static_cast<int64_t>(rows_of(block).tile.size());
-      run_shard(g, block, tiles * piece / pieces, tiles * (piece + 1) / pieces, n, at < s.groups);
+    parallel_for(blocks() * ranges() * pieces, [&](int64_t i) {
+      run_shard(g, i / (ranges() * pieces), i / pieces % ranges(), i % pieces, n, at >= s.groups);
     });
   }
-  const int64_t ranges = (s.c + 63) / 64;
-  parallel_for(s.groups * blocks() * ranges, [&](int64_t i) {
-    const int64_t c = i % ranges * 64;
-    store(i / (blocks() * ranges), i / ranges % blocks(), c, std::min(s.c, c + 64));
-  });
 }
 
 }  // namespace
@@ -192,14 +180,16 @@ Kernel conv_channels_grad_w(const ConvShape& s, Carver& carve, const float* x, c
   g.plan = forward_channels(s);
   g.s = s;
   g.x = x, g.dy = dy, g.dw = dw;
-  g.wide = g.make_rows(kBlock);
-  g.last = g.make_rows(block_width(s.m, g.blocks() - 1));
+  for (const ChannelPlan::Run& r : g.plan.parts[0].runs) {
+    for (int64_t i = 0; i < r.length; i += s.c) g.offset.push_back(r.offset + i);
+  }
   g.together = s.groups > 1 ? 1 : std::clamp<int64_t>(kGradImages / g.plan.image_size(), 1, s.n);
-  const auto tiles = static_cast<int64_t>(g.rows_of(g.blocks() - 1).tile.size());
-  g.pieces = std::clamp<int64_t>(16 / g.blocks(), 1, std::max<int64_t>(1, tiles / 24));
+  // At least some twenty tiles a shard, else dy is read too often for what is done with it; no more than kTaps taps.
+  const int64_t shards = g.blocks() * g.ranges(), most = std::max<int64_t>(1, s.taps() * std::min(s.c, kRange) / 108);
+  g.pieces = std::clamp<int64_t>((8 + shards - 1) / shards, (s.taps() + kTaps - 1) / kTaps,
+                                 std::max(most, (s.taps() + kTaps - 1) / kTaps));
   g.packed = carve.take<float>(g.together * g.plan.image_size() + kSlack);
   g.grads = carve.take<float>(g.together * s.out_size() * round_up(s.m, kLane));
-  g.sums = carve.take<float>(s.groups * g.group_sums());
   return [p = std::make_shared<const ChannelWeightGradient>(std::move(g))] { p->run_all(); };
 }
 
