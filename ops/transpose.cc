@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backend/cpu/block_transpose.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -42,6 +43,27 @@ void grad_transpose(GradBuilder& g) {
   std::vector<int64_t> inverse(perm.size());
   for (size_t i = 0; i < perm.size(); ++i) inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
   g.add_grad(0, g.b.transpose(g.dy(0), inverse));
+}
+
+// out[i * cols + j] = from[i + j * stride] for rows by cols elements: squares in registers, the edges one by one.
+template <class T>
+void transpose_plane(const T* from, int64_t stride, T* out, int64_t rows, int64_t cols) {
+  int64_t whole_rows = 0, whole_cols = 0;
+  if constexpr (sizeof(T) == 4) {
+    whole_rows = rows / 16 * 16, whole_cols = cols / 16 * 16;
+    cpu::at_level([&]<int Lanes>() AMP_INLINE {
+      for (int64_t i = 0; i < whole_rows; i += 16) {
+        for (int64_t j = 0; j < whole_cols; j += 16) {
+          float* to = reinterpret_cast<float*>(out + i * cols + j);
+          cpu::transpose_block<Lanes>(reinterpret_cast<const float*>(from + i + j * stride), stride, 16, 16,
+                                      [&](int64_t k) AMP_INLINE { return to + k * cols; });
+        }
+      }
+    });
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = i < whole_rows ? whole_cols : 0; j < cols; ++j) out[i * cols + j] = from[i + j * stride];
+  }
 }
 
 // Output order is walked; runs of the innermost output dim are contiguous reads, or strided ones in tiles.
@@ -88,6 +110,10 @@ Kernel typed_transpose(const KernelArgs& a) {
         if (col_stride == 1) {
           for (int64_t i = r0; i < r1; ++i)
             std::memcpy(out + i * cols, src + at + i * row_stride, static_cast<size_t>(cols) * sizeof(T));
+          continue;
+        }
+        if (row_stride == 1) {
+          transpose_plane(src + at + r0, col_stride, out + r0 * cols, r1 - r0, cols);
           continue;
         }
         for (int64_t c0 = 0; c0 < cols; c0 += kTile) {

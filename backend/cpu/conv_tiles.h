@@ -4,9 +4,12 @@
 #include <algorithm>
 
 #include "backend/cpu/conv_direct.h"
-#include "base/simd.h"
+#include "backend/cpu/vectors.h"
 
 namespace amp::conv_tiles {
+
+using cpu::at_level;
+using cpu::VectorOf;
 
 // Register tiles: panels of 6, 4, 2 or 1 output channels, by as many vectors as the register file of the level holds
 // (32 registers of 16 floats; 16 of 8; 16 of 4).
@@ -21,38 +24,8 @@ constexpr int kColumns = Lanes == 16 ? (Rows == 6   ? 4
 constexpr int64_t kLane = 16;    // buffers are laid out for the widest level
 constexpr int64_t kSlack = 160;  // floats that a tile may read past a plane
 
-template <int Lanes>
-struct VectorOf {
-  typedef float type __attribute__((vector_size(Lanes * 4), aligned(4)));
-};
-
 inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 inline int64_t panel_rows(int64_t left) { return left >= 6 ? 6 : left >= 4 ? 4 : left >= 2 ? 2 : 1; }
-
-// fn.template operator()<Lanes>() compiled for the level at hand.
-template <class Fn>
-void at_level(const Fn& fn) {
-  const auto v4 = [&]() AMP_INLINE { fn.template operator()<16>(); };
-  const auto v3 = [&]() AMP_INLINE { fn.template operator()<8>(); };
-  const auto v2 = [&]() AMP_INLINE { fn.template operator()<4>(); };
-  switch (cpu_isa()) {
-#ifdef __clang__  // the tiles of each level, by the compiler's own instructions (base/simd.h)
-    case Isa::v4:
-      return v4();
-    case Isa::v3:
-      return v3();
-    case Isa::v2:
-      return v2();
-#else
-    case Isa::v4:
-      return detail::run_v4(v4);
-    case Isa::v3:
-      return detail::run_v3(v3);
-    case Isa::v2:
-      return detail::run_v2(v2);
-#endif
-  }
-}
 
 inline void pack_row(const ShiftPlan::Axis& a, int64_t phase, const float* source, float* to) {
   // Source positions p * phases + phase - origin: zeros before and behind.
