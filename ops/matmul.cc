@@ -175,7 +175,17 @@ ValueId numpy_matmul(Lowering& l, ValueId a, ValueId b, Attrs attrs) {
   }
   return y;
 }
-void lower_matmul(Lowering& l) { l.out(0, numpy_matmul(l, l.in(0), l.in(1), {})); }
+// The matrix that v is the transpose of, or none. Exporters that fold no constants transpose their weights.
+ValueId transposed_matrix(const Builder& b, ValueId v) {
+  const Value& x = b.value(v);
+  if (x.dims.size() != 2 || !x.producer) return {};
+  const Node& n = b.graph().node(x.producer);
+  return n.op->name == "Transpose" ? n.in[0] : ValueId{};
+}
+void lower_matmul(Lowering& l) {
+  const ValueId weight = transposed_matrix(l.b, l.in(1));
+  l.out(0, weight ? numpy_matmul(l, l.in(0), weight, {{"transB", int64_t{1}}}) : numpy_matmul(l, l.in(0), l.in(1), {}));
+}
 void lower_fused_matmul(Lowering& l) {
   // transBatch: the matrix's rows come first, the batch dims behind them: (m, b..., k) for (b..., m, k).
   const auto batch_first = [&](size_t i, const char* attribute) {
