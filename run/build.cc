@@ -95,7 +95,7 @@ BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, con
                                        : head_of_class(a, classes.front());
   CheckpointWeights weights(spec.model, std::string(a.prefix));
   for (const std::string_view begin : a.head_weights) weights.draw(std::string(begin), spec.seed);
-  const BuiltModel built = build(a, config, head, weights, spec.head.empty() && !timm ? classes.front() : "", out);
+  BuiltModel built = build(a, config, head, weights, spec.head.empty() && !timm ? classes.front() : "", out);
   say_drawn(weights.drawn(), log);
   std::vector<std::string> unused = weights.unused();
   unused.erase(std::remove_if(unused.begin(), unused.end(), needs_no_mention), unused.end());

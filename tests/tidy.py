@@ -37,6 +37,20 @@ def cache_folder():
     return (pathlib.Path(own) if own else general / "onnx-amp-finetune") / "tidy"
 
 
+def parted(entries):
+    """A file that only includes others, as CMake makes for a unity build, is replaced by them, each with its command."""
+    out = []
+    for entry in entries:
+        path = pathlib.Path(entry["directory"]) / entry["file"]
+        if path.parent.name != "Unity":
+            out.append(entry)
+            continue
+        for name in INCLUDE.findall(path.read_bytes()):
+            name = os.fsdecode(name)
+            out.append(entry | {"file": name, "command": entry["command"].replace(entry["file"], name)})
+    return out
+
+
 def sources(entries):
     """What is compiled of the rooms, as paths from ROOT: no generated files, no .cu files (the emulator's twins hold them)."""
     paths = {(pathlib.Path(e["directory"]) / e["file"]).resolve() for e in entries}
@@ -89,9 +103,14 @@ def main():
     if not tool:
         print("clang-tidy 16 is not installed")
         return 4
-    entries = json.loads((args.build / "compile_commands.json").read_text())
+    entries = parted(json.loads((args.build / "compile_commands.json").read_text()))
     wanted = tuple(p.rstrip("/") for p in args.paths)
-    files = sorted(f for f in sources(entries) if not wanted or f in wanted or f.startswith(tuple(w + "/" for w in wanted)))
+    known = sources(entries)
+    unknown = [w for w in wanted if not any(f == w or f.startswith(w + "/") for f in known)]
+    if unknown:
+        print(f"{args.build} compiles no such source: {', '.join(unknown)}")
+        return 1
+    files = sorted(f for f in known if not wanted or f in wanted or f.startswith(tuple(w + "/" for w in wanted)))
     if args.since:
         changed = set(git("diff", "--name-only", args.since, "--")) | set(git("ls-files", "--others", "--exclude-standard"))
         files = [f for f in files if f in changed]

@@ -130,6 +130,19 @@ void Trainer::take_steps(bool all, TrainResult& result, Clock& clock, std::optio
   }
 }
 
+// False: there is no window left.
+bool Trainer::submit_next(WindowLoader& loader, bool& epoch_end) {
+  doing("training");
+  std::optional<LoadedWindow> window = loader.next();
+  if (!window) return false;
+  next_ = window->next;
+  per_epoch_ = window->per_epoch;
+  epoch_end = window->last_of_epoch || step_ + 1 >= config_.max_steps;
+  submit(std::move(*window));
+  ++step_;
+  return true;
+}
+
 TrainResult Trainer::run() {
   TrainResult result = reached();
   result.initial.reset();
@@ -153,14 +166,7 @@ TrainResult Trainer::run() {
     const bool late = std::exchange(evaluation_due_, false);
     bool epoch_end = late, eval_due = late && val_;
     if (!late) {
-      doing("training");
-      std::optional<LoadedWindow> window = loader.next();
-      if (!window) break;
-      next_ = window->next;
-      per_epoch_ = window->per_epoch;
-      epoch_end = window->last_of_epoch || step_ + 1 >= config_.max_steps;
-      submit(std::move(*window));
-      ++step_;
+      if (!submit_next(loader, epoch_end)) break;
       eval_due = val_ && (epoch_end || (config_.eval_steps > 0 && step_ % config_.eval_steps == 0));
     }
     const bool save_due = epoch_end || (config_.save_steps > 0 && step_ % config_.save_steps == 0);

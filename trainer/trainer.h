@@ -89,6 +89,7 @@ class Trainer {
     double started = 0, evaluating = 0, last = 0;
   };
   void submit(LoadedWindow window);
+  bool submit_next(WindowLoader& loader, bool& epoch_end);
   void take_steps(bool all, TrainResult& result, Clock& clock, std::optional<MetricsLog>& log);  // all: waits for them
   void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, std::optional<MetricsLog>& log);
   void doing(const char* phase) const;

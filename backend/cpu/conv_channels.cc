@@ -23,24 +23,24 @@ AMP_INLINE inline void multiply(const float* image, const int64_t* base, const C
                                 const float* w, int64_t width, float* sums) {
   using V = typename VectorOf<Lanes>::type;
   V acc[Rows][Columns];
-  for (int r = 0; r < Rows; ++r) {
-    for (int j = 0; j < Columns; ++j) acc[r][j] = V{};
+  for (int64_t r = 0; r < Rows; ++r) {
+    for (int64_t j = 0; j < Columns; ++j) acc[r][j] = V{};
   }
   for (size_t k = 0; k < runs; ++k) {
     const float* at[Rows];
-    for (int r = 0; r < Rows; ++r) at[r] = image + base[r] + run[k].offset;
+    for (int64_t r = 0; r < Rows; ++r) at[r] = image + base[r] + run[k].offset;
     const float* row = w + run[k].row * width;
     for (int64_t i = 0; i < run[k].length; ++i, row += width) {
       V v[Columns];
-      for (int j = 0; j < Columns; ++j) v[j] = *reinterpret_cast<const V*>(row + j * Lanes);
-      for (int r = 0; r < Rows; ++r) {
+      for (int64_t j = 0; j < Columns; ++j) v[j] = *reinterpret_cast<const V*>(row + j * Lanes);
+      for (int64_t r = 0; r < Rows; ++r) {
         const float x = at[r][i];
-        for (int j = 0; j < Columns; ++j) acc[r][j] += x * v[j];
+        for (int64_t j = 0; j < Columns; ++j) acc[r][j] += x * v[j];
       }
     }
   }
-  for (int r = 0; r < Rows; ++r) {
-    for (int j = 0; j < Columns; ++j) *reinterpret_cast<V*>(sums + r * width + j * Lanes) += acc[r][j];
+  for (int64_t r = 0; r < Rows; ++r) {
+    for (int64_t j = 0; j < Columns; ++j) *reinterpret_cast<V*>(sums + r * width + j * Lanes) += acc[r][j];
   }
 }
 
@@ -58,7 +58,7 @@ AMP_INLINE inline void multiply_tile(const float* image, const int64_t* base, co
       multiply<16, 1, 12>(image, base, run, runs, w, width, sums);
   } else {
     const int64_t rows = tile_rows(width);
-    for (int64_t j = 0; j < width; j += 2 * Lanes) {
+    for (int64_t j = 0; j < width; j += int64_t{2} * Lanes) {
       if (rows % 6 == 0) {
         for (int64_t r = 0; r < rows; r += 6)
           multiply<Lanes, 2, 6>(image, base + r, run, runs, w + j, width, sums + r * width + j);

@@ -22,19 +22,19 @@ AMP_INLINE inline void add_products(const float* x, const int64_t* base, int64_t
                                     float* sums) {
   using V = typename VectorOf<Lanes>::type;
   V acc[Rows][Columns];
-  for (int r = 0; r < Rows; ++r) {
-    for (int j = 0; j < Columns; ++j) acc[r][j] = V{};
+  for (int64_t r = 0; r < Rows; ++r) {
+    for (int64_t j = 0; j < Columns; ++j) acc[r][j] = V{};
   }
   for (int64_t p = 0; p < pixels; ++p, dy += width) {
     const float* at = x + base[p];
     V v[Columns];
-    for (int j = 0; j < Columns; ++j) v[j] = *reinterpret_cast<const V*>(dy + j * Lanes);
-    for (int r = 0; r < Rows; ++r) {
-      for (int j = 0; j < Columns; ++j) acc[r][j] += at[r] * v[j];
+    for (int64_t j = 0; j < Columns; ++j) v[j] = *reinterpret_cast<const V*>(dy + j * Lanes);
+    for (int64_t r = 0; r < Rows; ++r) {
+      for (int64_t j = 0; j < Columns; ++j) acc[r][j] += at[r] * v[j];
     }
   }
-  for (int r = 0; r < Rows; ++r) {
-    for (int j = 0; j < Columns; ++j) *reinterpret_cast<V*>(sums + r * width + j * Lanes) += acc[r][j];
+  for (int64_t r = 0; r < Rows; ++r) {
+    for (int64_t j = 0; j < Columns; ++j) *reinterpret_cast<V*>(sums + r * width + j * Lanes) += acc[r][j];
   }
 }
 
@@ -52,7 +52,7 @@ AMP_INLINE inline void add_tile(const float* x, const int64_t* base, int64_t pix
       add_products<16, 1, 12>(x, base, pixels, dy, width, sums);
   } else {
     const int64_t rows = tile_rows(width);
-    for (int64_t j = 0; j < width; j += 2 * Lanes) {
+    for (int64_t j = 0; j < width; j += int64_t{2} * Lanes) {
       if (rows % 6 == 0) {
         for (int64_t r = 0; r < rows; r += 6)
           add_products<Lanes, 2, 6>(x + r, base, pixels, dy + j, width, sums + r * width + j);

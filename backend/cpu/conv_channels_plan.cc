@@ -115,9 +115,9 @@ void pack_image_rows(const ChannelPlan& plan, const float* source, float* to, in
       }
     }
     if (h1 <= h0) continue;
-    at_level([&]<int Lanes>() AMP_INLINE {
-      pack_pixels<Lanes>(plan, source + id * h.source * w.source, to + pd * h.length * row_size, h0, h1);
-    });
+    const float* from = source + id * h.source * w.source;
+    float* depth = to + pd * h.length * row_size;
+    at_level([&]<int Lanes>() AMP_INLINE { pack_pixels<Lanes>(plan, from, depth, h0, h1); });
   }
 }
 
