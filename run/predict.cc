@@ -173,6 +173,29 @@ std::unique_ptr<Dataset> open_texts(const RunSpec& spec, const TextRows& rows, c
   return open_text_dataset(spec, rows, g, needs);
 }
 
+void require_predictions(Task predicted, Task asked, DataKind kind) {
+  if (has_predictions(predicted)) return;
+  const char* of = kind == DataKind::images ? "images" : kind == DataKind::text ? "texts" : "tables";
+  fail(Exit::usage, "E_TASK", cat("--task ", name_of(asked), " predicts nothing for ", of),
+       "feed the model with tensors: a .safetensors or .npz file");
+}
+
+// Rows of like length together, `rows` at a time.
+void predict_batches(Session& session, const std::vector<int>& outputs, const LossSpec& loss, const Dataset& data,
+                     int64_t rows, Predictions& predictions) {
+  SamplerOptions order;
+  order.order = Order::by_length;
+  order.batch_size = rows;
+  WindowLoader loader(data, Sampler(data.size(), data.lengths(), order), 1);
+  while (const auto window = loader.next()) {
+    const Batch& batch = window->batches.at(0);
+    Tensors computed = session.forward(outputs, batch.inputs);
+    std::vector<HostTensor> values;
+    for (const std::string& name : loss.values()) values.push_back(computed.at(name));
+    predictions.add(values, batch);
+  }
+}
+
 PredictReport predict_rows(const RunSpec& given, const std::string& inputs, const std::string& out, const Log& log) {
   if (!names_folder(out)) require_prediction_file(out);
   const RunSpec asked = with_run(given, log);
@@ -186,13 +209,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const Task task = choose_task(spec, record, g, images, log);
   needs.sides = text && wants_sides(spec) && (task == Task::regression || task == Task::retrieval);
   needs.task = as_asked(task, needs.sides, spec);
-  if (!has_predictions(needs.task))
-    fail(Exit::usage, "E_TASK",
-         cat("--task ", name_of(task), " predicts nothing for ",
-             images ? "images"
-             : text ? "texts"
-                    : "tables"),
-         "feed the model with tensors: a .safetensors or .npz file");
+  require_predictions(needs.task, task, kind);
   const bool masks = names_folder(out);
   if (masks && needs.task != Task::segmentation) require_prediction_file(out);
   const LossSpec loss = choose_loss(spec, g, needs.task == Task::retrieval ? needs.task : task, log);
@@ -223,17 +240,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   context.tokenizer = tokenizer.get();
   context.top_k = spec.top_k;
   const std::unique_ptr<Predictions> predictions = make_predictions(needs.task, loss, context);
-  SamplerOptions order;
-  order.order = Order::by_length;
-  order.batch_size = batch_rows(spec, g, needs.inputs);
-  WindowLoader loader(*data, Sampler(data->size(), data->lengths(), order), 1);
-  while (const auto window = loader.next()) {
-    const Batch& batch = window->batches.at(0);
-    Tensors computed = session.forward(outputs, batch.inputs);
-    std::vector<HostTensor> values;
-    for (const std::string& name : loss.values()) values.push_back(computed.at(name));
-    predictions->add(values, batch);
-  }
+  predict_batches(session, outputs, loss, *data, batch_rows(spec, g, needs.inputs), *predictions);
   if (const int64_t cut = predictions->cut())
     log.warning(cat("W_CUT: ", with_thousands(cut), " of ", with_thousands(rows.size()),
                     " texts are longer than --max_seq_len ", *spec.max_seq_len, ": their last words have no tag"));
