@@ -14,25 +14,23 @@ constexpr int64_t kPixels = 192;      // of a task; whole tiles of 6, 8 and 12
 constexpr int64_t kMostPixels = 768;  // of a task that packs its weights itself
 constexpr int64_t kChunk = 144;       // rows of weights at a time: 64 columns of them stay in the nearest cache
 constexpr int64_t kMostRows = 160;    // of a chunk that a task packs itself
-constexpr int64_t kImages = int64_t{4} << 20;  // floats of packed images at a time, where more than one is there
 
-// Rows pixels (base: where each begins) by Columns vectors: sums += image * weights over runs. Products are summed by
-// themselves before they are added: rounding errors grow with a chunk's rows, not with all.
+// Rows pixels (base: where each begins) by Columns vectors: sums += image * weights over taps and `channels`. Products
+// are summed by themselves before they are added: rounding errors grow with a chunk's rows, not with all.
 template <int Lanes, int Columns, int Rows>
-AMP_INLINE inline void multiply(const float* image, const int64_t* base, const ChannelPlan::Run* run, size_t runs,
-                                const float* w, int64_t width, float* sums) {
+AMP_INLINE inline void multiply(const float* image, const int64_t* base, const std::vector<int64_t>& offset,
+                                int64_t channels, const float* w, int64_t width, float* sums) {
   using V = typename VectorOf<Lanes>::type;
   V acc[Rows][Columns];
   for (int64_t r = 0; r < Rows; ++r) {
     for (int64_t j = 0; j < Columns; ++j) acc[r][j] = V{};
   }
-  for (size_t k = 0; k < runs; ++k) {
+  for (const int64_t tap : offset) {
     const float* at[Rows];
-    for (int64_t r = 0; r < Rows; ++r) at[r] = image + base[r] + run[k].offset;
-    const float* row = w + run[k].row * width;
-    for (int64_t i = 0; i < run[k].length; ++i, row += width) {
+    for (int64_t r = 0; r < Rows; ++r) at[r] = image + base[r] + tap;
+    for (int64_t i = 0; i < channels; ++i, w += width) {
       V v[Columns];
-      for (int64_t j = 0; j < Columns; ++j) v[j] = *reinterpret_cast<const V*>(row + j * Lanes);
+      for (int64_t j = 0; j < Columns; ++j) v[j] = *reinterpret_cast<const V*>(w + j * Lanes);
       for (int64_t r = 0; r < Rows; ++r) {
         const float x = at[r][i];
         for (int64_t j = 0; j < Columns; ++j) acc[r][j] += x * v[j];
@@ -41,32 +39,6 @@ AMP_INLINE inline void multiply(const float* image, const int64_t* base, const C
   }
   for (int64_t r = 0; r < Rows; ++r) {
     for (int64_t j = 0; j < Columns; ++j) *reinterpret_cast<V*>(sums + r * width + j * Lanes) += acc[r][j];
-  }
-}
-
-template <int Lanes>
-AMP_INLINE inline void multiply_tile(const float* image, const int64_t* base, const ChannelPlan::Run* run, size_t runs,
-                                     const float* w, int64_t width, float* sums) {
-  if constexpr (Lanes == 16) {
-    if (width == 64)
-      multiply<16, 4, 6>(image, base, run, runs, w, width, sums);
-    else if (width == 48)
-      multiply<16, 3, 8>(image, base, run, runs, w, width, sums);
-    else if (width == 32)
-      multiply<16, 2, 12>(image, base, run, runs, w, width, sums);
-    else
-      multiply<16, 1, 12>(image, base, run, runs, w, width, sums);
-  } else {
-    const int64_t rows = tile_rows(width);
-    for (int64_t j = 0; j < width; j += int64_t{2} * Lanes) {
-      if (rows % 6 == 0) {
-        for (int64_t r = 0; r < rows; r += 6)
-          multiply<Lanes, 2, 6>(image, base + r, run, runs, w + j, width, sums + r * width + j);
-      } else {
-        for (int64_t r = 0; r < rows; r += 4)
-          multiply<Lanes, 2, 4>(image, base + r, run, runs, w + j, width, sums + r * width + j);
-      }
-    }
   }
 }
 
@@ -81,11 +53,8 @@ struct ChannelCorrelation {
   int64_t taps, row_stride, inner_stride;
   std::array<int64_t, 3> out;  // spatial extents written
   struct Part {
-    int64_t channels = 0;                // of a chunk
-    std::vector<int64_t> offset;         // of every tap's channel 0, in floats
-    std::vector<ChannelPlan::Run> runs;  // of the chunk at channel 0
-    std::vector<ChannelPlan::Run> last;  // of the last chunk, which may be smaller, at its first channel
-    int64_t at = 0;                      // where its packed weights begin
+    int64_t channels = 0;  // of a chunk; the last one may have fewer
+    int64_t at = 0;        // where its packed weights begin
   };
   std::vector<Part> parts;
   int64_t together;  // images packed at a time
@@ -111,24 +80,9 @@ struct ChannelCorrelation {
 void ChannelCorrelation::make_parts() {
   int64_t at = 0;
   for (size_t p = 0; p < plan.parts.size(); ++p) {
-    const ChannelPlan::Part& from = plan.parts[p];
-    const auto n_taps = std::max<int64_t>(1, static_cast<int64_t>(from.tap.size()));
-    Part part;
-    for (const ChannelPlan::Run& r : from.runs) {
-      for (int64_t i = 0; i < r.length; i += plan.channels) part.offset.push_back(r.offset + i);
-    }
-    part.channels = std::min(plan.channels, std::max(kLane, kChunk / n_taps / kLane * kLane));
-    const auto runs_of = [&](int64_t channels) {
-      std::vector<ChannelPlan::Run> runs;
-      for (size_t t = 0; t < part.offset.size(); ++t)
-        runs.push_back({part.offset[t], channels, static_cast<int64_t>(t) * channels});
-      return runs;
-    };
-    part.runs = runs_of(part.channels);
-    part.last = runs_of((plan.channels - 1) % part.channels + 1);
-    part.at = at;
+    const auto n_taps = std::max<int64_t>(1, static_cast<int64_t>(plan.parts[p].tap.size()));
+    parts.push_back({std::min(plan.channels, std::max(kLane, kChunk / n_taps / kLane * kLane)), at});
     at += groups * part_rows(p) * lanes();
-    parts.push_back(std::move(part));
   }
 }
 
@@ -174,23 +128,12 @@ void ChannelCorrelation::pack_chunk(size_t p, int64_t g, int64_t block, int64_t 
 template <int Most>
 void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int64_t pixel, int64_t block) const {
   const ChannelPlan::Part& part = plan.parts[p];
-  const int64_t per_image = part.pixels(), pixels = std::min<int64_t>(Most, n_images * per_image - pixel);
+  const int64_t pixels = std::min<int64_t>(Most, n_images * part.pixels() - pixel);
   const int64_t width = block_width(rows, block), tile = tile_rows(width), padded = round_up(pixels, tile);
   int64_t base[Most], to[Most];
   alignas(64) float sums[Most * kBlock];
-  const auto& [d, h, ww] = plan.axis;
-  int64_t item = pixel / per_image;
-  BoxWalk walk(part.count, pixel % per_image);
-  for (int64_t i = 0; i < pixels; ++i) {
-    const auto [z, y, x] = walk.at;
-    base[i] =
-        item * plan.image_size() + ((z * d.stride * h.length + y * h.stride) * ww.length + x * ww.stride) * plan.pitch;
-    to[i] = (image + item) * rows * out_size() +
-            ((part.start[0] + z * part.step[0]) * out[1] + part.start[1] + y * part.step[1]) * out[2] + part.start[2] +
-            x * part.step[2];
-    walk.next();
-    if (walk.at == std::array<int64_t, 3>{}) ++item;
-  }
+  place_pixels(plan, part, pixel, pixels, base);
+  place_outputs(part, out, rows * out_size(), pixel, pixels, to);
   std::fill(base + pixels, base + padded, base[0]);
   const int64_t g = image % groups;
   const int64_t n_bias = std::min(width, rows - block * kBlock);
@@ -208,15 +151,19 @@ void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int
   for (int64_t c = 0; c < plan.channels && n_taps > 0; c += of.channels) {
     const float* here = weights + c * n_taps * width;
     if (at_once) pack_chunk(p, g, block, c, chunk), here = chunk;
-    const std::vector<ChannelPlan::Run>& runs = c + of.channels < plan.channels ? of.runs : of.last;
+    const int64_t channels = std::min(of.channels, plan.channels - c);
     at_level([&]<int Lanes>() AMP_INLINE {
-      for (int64_t i = 0; i < padded; i += tile)
-        multiply_tile<Lanes>(packed + c, base + i, runs.data(), runs.size(), here, width, sums + i * width);
+      for (int64_t i = 0; i < padded; i += tile) {
+        register_tiles<Lanes>(width, [&]<int Columns, int Rows>(int64_t r, int64_t j) AMP_INLINE {
+          multiply<Lanes, Columns, Rows>(packed + c, base + i + r, part.offset, channels, here + j, width,
+                                         sums + (i + r) * width + j);
+        });
+      }
     });
   }
   at_level([&]<int Lanes>() AMP_INLINE {
     store_pixels<Lanes>(sums, width, to, pixels, std::min(width, rows - block * kBlock),
-                        target + block * kBlock * out_size(), out_size());
+                        target + (image * rows + block * kBlock) * out_size(), out_size());
   });
 }
 
@@ -232,7 +179,6 @@ void ChannelCorrelation::run_all() const {
                      c * n_taps * block_width(rows, block));
     });
   }
-  // With groups, the images of one group lie apart: one at a time.
   for (int64_t at = 0; at < images * groups; at += together) {
     const int64_t n = std::min(together, images * groups - at);
     pack_images(plan, source + at * plan.channels * plan.source_size(), n, packed);
@@ -251,7 +197,7 @@ void ChannelCorrelation::run_all() const {
 
 Kernel correlate(ChannelCorrelation c, Carver& carve) {
   c.make_parts();
-  c.together = c.groups > 1 ? 1 : std::clamp<int64_t>(kImages / c.plan.image_size(), 1, c.images);
+  c.together = images_together(c.plan, c.images, c.groups);
   int64_t most = 0, rows = 0, weights = 0;
   for (size_t p = 0; p < c.parts.size(); ++p) {
     most = std::max(most, c.plan.parts[p].pixels());

@@ -12,19 +12,15 @@
 
 namespace amp {
 
-// A convolution, or the gradient to its input, as sums over neighbouring floats of padded images, channels last:
-// output pixel p of a part is the sum over its runs of weights x image[base(p) + run.offset ...].
+// A convolution, or the gradient to its input, as sums over padded images, channels last: output pixel p of a part is
+// the sum over its taps t and the channels c of weight (t, c) * image[base(p) + offset[t] + c].
 struct ChannelPlan {
   struct Axis {
     int64_t source = 1, origin = 0, length = 1, stride = 1;  // padded element p is source[p - origin]
   };
-  struct Run {
-    int64_t offset, length, row;  // in floats; row: of the packed weights
-  };
   struct Part {
     std::array<int64_t, 3> start{}, count{}, step{};  // of the output's pixels, per axis
-    std::vector<int64_t> tap;                         // the weight's taps in the order of the rows
-    std::vector<Run> runs;
+    std::vector<int64_t> tap, offset;                 // the weight's taps; where each reads, in floats
 
     int64_t pixels() const { return count[0] * count[1] * count[2]; }
   };

@@ -11,10 +11,9 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kPixelChunk = 128;               // gradients of so many pixels stay in the nearest cache
-constexpr int64_t kRange = 48;                     // input channels of a shard: whole tiles of 6, 8 and 12
-constexpr int64_t kTaps = 9;                       // most taps of a shard
-constexpr int64_t kGradImages = int64_t{4} << 20;  // floats of packed images at a time, where more than one is there
+constexpr int64_t kPixelChunk = 128;  // gradients of so many pixels stay in the nearest cache
+constexpr int64_t kRange = 48;        // input channels of a shard: whole tiles of 6, 8 and 12
+constexpr int64_t kTaps = 9;          // most taps of a shard
 
 // sums[row][column] += x[base[pixel] + row] * dy[pixel][column], Rows by Columns vectors, summed by themselves first.
 template <int Lanes, int Columns, int Rows>
@@ -38,38 +37,11 @@ AMP_INLINE inline void add_products(const float* x, const int64_t* base, int64_t
   }
 }
 
-template <int Lanes>
-AMP_INLINE inline void add_tile(const float* x, const int64_t* base, int64_t pixels, const float* dy, int64_t width,
-                                float* sums) {
-  if constexpr (Lanes == 16) {
-    if (width == 64)
-      add_products<16, 4, 6>(x, base, pixels, dy, width, sums);
-    else if (width == 48)
-      add_products<16, 3, 8>(x, base, pixels, dy, width, sums);
-    else if (width == 32)
-      add_products<16, 2, 12>(x, base, pixels, dy, width, sums);
-    else
-      add_products<16, 1, 12>(x, base, pixels, dy, width, sums);
-  } else {
-    const int64_t rows = tile_rows(width);
-    for (int64_t j = 0; j < width; j += int64_t{2} * Lanes) {
-      if (rows % 6 == 0) {
-        for (int64_t r = 0; r < rows; r += 6)
-          add_products<Lanes, 2, 6>(x + r, base, pixels, dy + j, width, sums + r * width + j);
-      } else {
-        for (int64_t r = 0; r < rows; r += 4)
-          add_products<Lanes, 2, 4>(x + r, base, pixels, dy + j, width, sums + r * width + j);
-      }
-    }
-  }
-}
-
 struct ChannelWeightGradient {
   ChannelPlan plan;
   ConvShape s;
-  std::vector<int64_t> offset;  // of every tap's channel 0, in floats
-  int64_t together;             // images packed at a time
-  int64_t pieces;               // shards that the taps of a block and range are cut into
+  int64_t together;  // images packed at a time
+  int64_t pieces;    // shards that the taps of a block and range are cut into
   const float *x, *dy;
   float *dw, *packed, *grads;
 
@@ -135,24 +107,21 @@ void ChannelWeightGradient::run_shard(int64_t g, int64_t block, int64_t range, i
   alignas(64) float sums[kTaps * 4608];  // the most of tap_rows * width: 72 by 64
   std::fill_n(sums, (end_tap - first_tap) * tap_rows * width, 0.0f);
   const float* from = grads + block * kBlock * pixels;
-  BoxWalk walk({s.window[0].out, s.window[1].out, s.window[2].out}, 0);
-  int64_t item = 0, base[kPixelChunk];
-  const auto& [d, h, w] = plan.axis;
+  const ChannelPlan::Part& part = plan.parts[0];
+  int64_t base[kPixelChunk];
   for (int64_t p = 0; p < pixels; p += kPixelChunk) {
     const int64_t count = std::min(kPixelChunk, pixels - p);
-    for (int64_t i = 0; i < count; ++i) {
-      const auto [z, y, xx] = walk.at;
-      base[i] =
-          item * plan.image_size() + ((z * d.stride * h.length + y * h.stride) * w.length + xx * w.stride) * plan.pitch;
-      walk.next();
-      if (walk.at == std::array<int64_t, 3>{}) ++item;
-    }
+    place_pixels(plan, part, p, count, base);
     at_level([&]<int Lanes>() AMP_INLINE {
       for (int64_t t = first_tap; t < end_tap; ++t) {
-        const float* image = packed + offset[static_cast<size_t>(t)] + c;
+        const float* image = packed + part.offset[static_cast<size_t>(t)] + c;
         float* to = sums + (t - first_tap) * tap_rows * width;
-        for (int64_t r = 0; r < n; r += tile)
-          add_tile<Lanes>(image + r, base, count, from + p * width, width, to + r * width);
+        for (int64_t i = 0; i < n; i += tile) {
+          register_tiles<Lanes>(width, [&]<int Columns, int Rows>(int64_t r, int64_t j) AMP_INLINE {
+            add_products<Lanes, Columns, Rows>(image + i + r, base, count, from + p * width + j, width,
+                                               to + (i + r) * width + j);
+          });
+        }
       }
     });
   }
@@ -180,10 +149,7 @@ Kernel conv_channels_grad_w(const ConvShape& s, Carver& carve, const float* x, c
   g.plan = forward_channels(s);
   g.s = s;
   g.x = x, g.dy = dy, g.dw = dw;
-  for (const ChannelPlan::Run& r : g.plan.parts[0].runs) {
-    for (int64_t i = 0; i < r.length; i += s.c) g.offset.push_back(r.offset + i);
-  }
-  g.together = s.groups > 1 ? 1 : std::clamp<int64_t>(kGradImages / g.plan.image_size(), 1, s.n);
+  g.together = images_together(g.plan, s.n, s.groups);
   // At least some twenty tiles a shard, else dy is read too often for what is done with it; no more than kTaps taps.
   const int64_t shards = g.blocks() * g.ranges(), most = std::max<int64_t>(1, s.taps() * std::min(s.c, kRange) / 108);
   g.pieces = std::clamp<int64_t>((8 + shards - 1) / shards, (s.taps() + kTaps - 1) / kTaps,

@@ -1,4 +1,4 @@
-// What the kernels with lanes along channels share: packed images, widths of column blocks.
+// What the kernels with lanes along channels share: packed images, where pixels lie, column blocks, register tiles.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,36 @@ namespace amp::conv_tiles {
 
 using cpu::transpose_block;
 
-constexpr int64_t kBlock = 64;  // output channels of a block: rows of packed weights, gradients and sums
+constexpr int64_t kBlock = 64;                 // output channels of a block: rows of packed weights, gradients and sums
+constexpr int64_t kImages = int64_t{4} << 20;  // floats of packed images at a time, where more than one is there
 
 // Rows of a register tile over `width` floats, a multiple of 16: 24 sums in vectors of 16.
 constexpr int64_t tile_rows(int64_t width) { return width == 64 ? 6 : width == 48 ? 8 : 12; }
+
+// Runs tile<Columns, Rows>(row, column) for the register tiles of tile_rows(width) rows of `width` floats: Columns
+// vectors from `column` on, Rows rows from `row` on.
+template <int Lanes, class Tile>
+AMP_INLINE inline void register_tiles(int64_t width, const Tile& tile) {
+  if constexpr (Lanes == 16) {
+    if (width == 64)
+      tile.template operator()<4, 6>(0, 0);
+    else if (width == 48)
+      tile.template operator()<3, 8>(0, 0);
+    else if (width == 32)
+      tile.template operator()<2, 12>(0, 0);
+    else
+      tile.template operator()<1, 12>(0, 0);
+  } else {
+    const int64_t rows = tile_rows(width);
+    for (int64_t j = 0; j < width; j += int64_t{2} * Lanes) {
+      if (rows % 6 == 0) {
+        for (int64_t r = 0; r < rows; r += 6) tile.template operator()<2, 6>(r, j);
+      } else {
+        for (int64_t r = 0; r < rows; r += 4) tile.template operator()<2, 4>(r, j);
+      }
+    }
+  }
+}
 
 // Columns of block b of n output channels.
 inline int64_t block_width(int64_t n, int64_t b) { return std::min(kBlock, round_up(n, kLane) - b * kBlock); }
@@ -44,20 +70,14 @@ AMP_INLINE inline void store_pixels(const float* sums, int64_t width, const int6
   }
 }
 
-// Positions in row-major order of a box, as a counter.
-struct BoxWalk {
-  std::array<int64_t, 3> extent, at;
+// Images packed at a time. With groups, the images of one group lie apart: one.
+int64_t images_together(const ChannelPlan&, int64_t images, int64_t groups);
 
-  BoxWalk(const std::array<int64_t, 3>& of, int64_t first)
-      : extent(of), at{first / (of[1] * of[2]), first / of[2] % of[1], first % of[2]} {}
-  void next() {
-    if (++at[2] < extent[2]) return;
-    at[2] = 0;
-    if (++at[1] < extent[1]) return;
-    at[1] = 0;
-    if (++at[0] == extent[0]) at[0] = 0;
-  }
-};
+// Pixels [first, first + n) of a part, counted over the packed images: where each begins in them.
+void place_pixels(const ChannelPlan&, const ChannelPlan::Part&, int64_t first, int64_t n, int64_t* base);
+// And where each goes in a plane of extents `out`; image_size: floats from an image's outputs to the next one's.
+void place_outputs(const ChannelPlan::Part&, const std::array<int64_t, 3>& out, int64_t image_size, int64_t first,
+                   int64_t n, int64_t* to);
 
 // One image (its channels of a group) -> packed: rows [begin, end) of (depth, height) of the padded box.
 void pack_image_rows(const ChannelPlan&, const float* source, float* to, int64_t begin, int64_t end);

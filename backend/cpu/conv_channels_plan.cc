@@ -9,16 +9,23 @@ using namespace conv_tiles;
 // Addresses 1 KiB and more apart fall into few sets of the nearest cache.
 int64_t pitch_of(int64_t channels) { return channels % 256 == 0 ? channels + kLane : channels; }
 
-// position: of every tap of the part, in positions of the padded box.
-void make_runs(ChannelPlan::Part& part, const std::vector<int64_t>& position, int64_t channels, int64_t pitch) {
-  for (size_t i = 0; i < position.size(); ++i) {
-    const int64_t offset = position[i] * pitch, row = static_cast<int64_t>(i) * channels;
-    if (!part.runs.empty() && part.runs.back().offset + part.runs.back().length == offset)
-      part.runs.back().length += channels;
-    else
-      part.runs.push_back({offset, channels, row});
+// Positions in row-major order of a box, as a counter.
+struct BoxWalk {
+  std::array<int64_t, 3> extent, at;
+
+  BoxWalk(const std::array<int64_t, 3>& of, int64_t first)
+      : extent(of), at{first / (of[1] * of[2]), first / of[2] % of[1], first % of[2]} {}
+  // To the next position; from the last one to the first, which it tells.
+  bool next() {
+    if (++at[2] < extent[2]) return false;
+    at[2] = 0;
+    if (++at[1] < extent[1]) return false;
+    at[1] = 0;
+    if (++at[0] < extent[0]) return false;
+    at[0] = 0;
+    return true;
   }
-}
+};
 
 }  // namespace
 
@@ -31,18 +38,17 @@ ChannelPlan forward_channels(const ConvShape& s) {
     plan.axis[i] = {a.in, a.pad, (a.out - 1) * a.stride + a.reach(), a.stride};
     part.start[i] = 0, part.count[i] = a.out, part.step[i] = 1;
   }
-  std::vector<int64_t> position;
   const auto& [d, h, w] = s.window;
   for (int64_t kd = 0; kd < d.kernel; ++kd) {
     for (int64_t kh = 0; kh < h.kernel; ++kh) {
       for (int64_t kw = 0; kw < w.kernel; ++kw) {
         part.tap.push_back((kd * h.kernel + kh) * w.kernel + kw);
-        position.push_back((kd * d.dilation * plan.axis[1].length + kh * h.dilation) * plan.axis[2].length +
-                           kw * w.dilation);
+        part.offset.push_back(
+            ((kd * d.dilation * plan.axis[1].length + kh * h.dilation) * plan.axis[2].length + kw * w.dilation) *
+            plan.pitch);
       }
     }
   }
-  make_runs(part, position, plan.channels, plan.pitch);
   plan.parts.push_back(std::move(part));
   return plan;
 }
@@ -56,7 +62,7 @@ ChannelPlan grad_x_channels(const ConvShape& s) {
   for (const ShiftPlan::Part& from : shifts.parts) {
     ChannelPlan::Part part;
     part.start = from.start, part.count = from.count, part.step = from.step, part.tap = from.tap;
-    make_runs(part, {from.offset.begin(), from.offset.end()}, plan.channels, plan.pitch);
+    for (const int64_t position : from.offset) part.offset.push_back(position * plan.pitch);
     plan.parts.push_back(std::move(part));
   }
   return plan;
@@ -94,6 +100,33 @@ AMP_INLINE inline void pack_pixels(const ChannelPlan& plan, const float* source,
 }
 
 }  // namespace
+
+int64_t images_together(const ChannelPlan& plan, int64_t images, int64_t groups) {
+  return groups > 1 ? 1 : std::clamp<int64_t>(kImages / plan.image_size(), 1, images);
+}
+
+void place_pixels(const ChannelPlan& plan, const ChannelPlan::Part& part, int64_t first, int64_t n, int64_t* base) {
+  const auto& [d, h, w] = plan.axis;
+  int64_t image = first / part.pixels() * plan.image_size();
+  BoxWalk walk(part.count, first % part.pixels());
+  for (int64_t i = 0; i < n; ++i) {
+    const auto [z, y, x] = walk.at;
+    base[i] = image + ((z * d.stride * h.length + y * h.stride) * w.length + x * w.stride) * plan.pitch;
+    if (walk.next()) image += plan.image_size();
+  }
+}
+
+void place_outputs(const ChannelPlan::Part& part, const std::array<int64_t, 3>& out, int64_t image_size, int64_t first,
+                   int64_t n, int64_t* to) {
+  int64_t image = first / part.pixels() * image_size;
+  BoxWalk walk(part.count, first % part.pixels());
+  for (int64_t i = 0; i < n; ++i) {
+    const auto [z, y, x] = walk.at;
+    to[i] = image + ((part.start[0] + z * part.step[0]) * out[1] + part.start[1] + y * part.step[1]) * out[2] +
+            part.start[2] + x * part.step[2];
+    if (walk.next()) image += image_size;
+  }
+}
 
 void pack_image_rows(const ChannelPlan& plan, const float* source, float* to, int64_t begin, int64_t end) {
   const auto& [d, h, w] = plan.axis;

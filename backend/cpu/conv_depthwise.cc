@@ -15,32 +15,11 @@ constexpr int64_t kPixelsAtOnce = 192;  // whole tiles
 constexpr int kTilePixels = 8;          // of the correlation
 constexpr int kTileTaps = 10;           // of the gradient to the weight: nine and one spare, or five rows of ten
 
-// A plan's offsets of single taps: images of 16 channels, so that a tap is one vector of 16.
-std::vector<int64_t> tap_offsets(const ChannelPlan::Part& part) {
-  std::vector<int64_t> at;
-  for (const ChannelPlan::Run& r : part.runs) {
-    for (int64_t i = 0; i < r.length; i += kLane) at.push_back(r.offset + i);
-  }
-  return at;
-}
-
+// Images of 16 channels: a tap is one vector of 16.
 ConvShape sixteen(const ConvShape& s) {
   ConvShape t = s;
   t.c = t.m = kLane;
   return t;
-}
-
-// Where pixels [first, first + n) of a part begin in the packed image, and where they go in the output's plane.
-void place(const ChannelPlan& plan, const ChannelPlan::Part& part, const std::array<int64_t, 3>& out, int64_t first,
-           int64_t n, int64_t* base, int64_t* to) {
-  const auto& [d, h, w] = plan.axis;
-  BoxWalk walk(part.count, first);
-  for (int64_t i = 0; i < n; ++i, walk.next()) {
-    const auto [z, y, x] = walk.at;
-    base[i] = ((z * d.stride * h.length + y * h.stride) * w.length + x * w.stride) * plan.pitch;
-    to[i] = ((part.start[0] + z * part.step[0]) * out[1] + part.start[1] + y * part.step[1]) * out[2] + part.start[2] +
-            x * part.step[2];
-  }
 }
 
 // ---- forward, and the gradient to x
@@ -49,7 +28,6 @@ struct Depthwise {
   ChannelPlan plan;
   int64_t items, groups, taps, shards;  // items: (image, 16 groups); groups: counted by 16
   std::array<int64_t, 3> out;
-  std::vector<std::vector<int64_t>> offset;  // by part: of every tap
 
   const float *source, *w, *bias;
   float *target, *packed_w, *packed;  // packed_w: (groups, taps, 16)
@@ -59,8 +37,8 @@ struct Depthwise {
   void pack_weights() const;
   void run_item(int64_t item, float* image) const;
   template <int Lanes>
-  AMP_INLINE inline void run_pixels(size_t part, int64_t pixels, const float* image, const int64_t* base,
-                                    const float* weights, const float* start, float* sums) const;
+  AMP_INLINE inline void run_pixels(const ChannelPlan::Part& part, int64_t pixels, const float* image,
+                                    const int64_t* base, const float* weights, const float* start, float* sums) const;
 };
 
 void Depthwise::pack_weights() const {
@@ -70,10 +48,10 @@ void Depthwise::pack_weights() const {
 }
 
 template <int Lanes>
-AMP_INLINE inline void Depthwise::run_pixels(size_t p, int64_t pixels, const float* image, const int64_t* base,
-                                             const float* weights, const float* start, float* sums) const {
+AMP_INLINE inline void Depthwise::run_pixels(const ChannelPlan::Part& part, int64_t pixels, const float* image,
+                                             const int64_t* base, const float* weights, const float* start,
+                                             float* sums) const {
   using V = typename VectorOf<Lanes>::type;
-  const std::vector<int64_t>& tap = plan.parts[p].tap;
   for (int64_t i = 0; i < pixels; i += kTilePixels) {
     for (int64_t lane = 0; lane < kLane; lane += Lanes) {
       V acc[kTilePixels];
@@ -82,9 +60,9 @@ AMP_INLINE inline void Depthwise::run_pixels(size_t p, int64_t pixels, const flo
         acc[r] = *reinterpret_cast<const V*>(start + lane);
         at[r] = image + base[i + r] + lane;
       }
-      for (size_t t = 0; t < tap.size(); ++t) {
-        const V v = *reinterpret_cast<const V*>(weights + tap[t] * kLane + lane);
-        const int64_t o = offset[p][t];
+      for (size_t t = 0; t < part.tap.size(); ++t) {
+        const V v = *reinterpret_cast<const V*>(weights + part.tap[t] * kLane + lane);
+        const int64_t o = part.offset[t];
         for (int r = 0; r < kTilePixels; ++r) acc[r] += v * *reinterpret_cast<const V*>(at[r] + o);
       }
       for (int r = 0; r < kTilePixels; ++r) *reinterpret_cast<V*>(sums + (i + r) * kLane + lane) = acc[r];
@@ -99,14 +77,15 @@ void Depthwise::run_item(int64_t item, float* image) const {
   int64_t base[kPixelsAtOnce], to[kPixelsAtOnce];
   alignas(64) float sums[kPixelsAtOnce * kLane], start[kLane] = {};
   if (bias) std::copy_n(bias + g * kLane, kLane, start);
-  for (size_t p = 0; p < plan.parts.size(); ++p) {
-    const int64_t all = plan.parts[p].pixels();
+  for (const ChannelPlan::Part& part : plan.parts) {
+    const int64_t all = part.pixels();
     for (int64_t first = 0; first < all; first += kPixelsAtOnce) {
       const int64_t n = std::min(kPixelsAtOnce, all - first), padded = round_up(n, kTilePixels);
-      place(plan, plan.parts[p], out, first, n, base, to);
+      place_pixels(plan, part, first, n, base);
+      place_outputs(part, out, out_size(), first, n, to);
       std::fill(base + n, base + padded, base[0]);
       at_level([&]<int Lanes>() AMP_INLINE {
-        run_pixels<Lanes>(p, padded, image, base, packed_w + g * taps * kLane, start, sums);
+        run_pixels<Lanes>(part, padded, image, base, packed_w + g * taps * kLane, start, sums);
         store_pixels<Lanes>(sums, kLane, to, n, kLane, target + item * kLane * out_size(), out_size());
       });
     }
@@ -115,7 +94,6 @@ void Depthwise::run_item(int64_t item, float* image) const {
 
 Kernel correlate_depthwise(Depthwise c, const ConvShape& s, Carver& carve) {
   c.groups = s.groups / kLane, c.items = s.n * c.groups, c.taps = s.taps();
-  for (const ChannelPlan::Part& part : c.plan.parts) c.offset.push_back(tap_offsets(part));
   c.shards = std::min<int64_t>(c.items, 32);
   c.packed_w = carve.take<float>(s.groups * c.taps);
   c.packed = carve.take<float>(c.shards * c.image_size());
@@ -176,14 +154,13 @@ void DepthwiseWeightGradient::run_shard(int64_t g, int64_t piece) const {
   float* grad = grads + shard * kPixelsAtOnce * kLane;
   float* to = sums + shard * padded_taps() * kLane;
   std::fill_n(to, padded_taps() * kLane, 0.0f);
-  const std::array<int64_t, 3> out{s.window[0].out, s.window[1].out, s.window[2].out};
-  int64_t base[kPixelsAtOnce], unused[kPixelsAtOnce];
+  int64_t base[kPixelsAtOnce];
   for (int64_t n = s.n * piece / pieces; n < s.n * (piece + 1) / pieces; ++n) {
     const int64_t item = n * groups + g;
     pack_image_rows(plan, x + item * kLane * plan.source_size(), image, 0, plan.axis[0].length * plan.axis[1].length);
     for (int64_t first = 0; first < size; first += kPixelsAtOnce) {
       const int64_t pixels = std::min(kPixelsAtOnce, size - first);
-      place(plan, plan.parts[0], out, first, pixels, base, unused);
+      place_pixels(plan, plan.parts[0], first, pixels, base);
       at_level([&]<int Lanes>() AMP_INLINE {
         for (int64_t p = 0; p < pixels; p += 16) {
           transpose_block<Lanes>(dy + item * kLane * size + first + p, size, 16, std::min<int64_t>(16, pixels - p),
@@ -234,7 +211,7 @@ Kernel conv_depthwise_grad_w(const ConvShape& s, Carver& carve, const float* x, 
   g.s = s;
   g.groups = s.groups / kLane;
   g.pieces = std::clamp<int64_t>(16 / g.groups, 1, s.n);
-  g.offset = tap_offsets(g.plan.parts[0]);
+  g.offset = g.plan.parts[0].offset;
   g.offset.resize(static_cast<size_t>(round_up(s.taps(), kTileTaps)), 0);
   g.x = x, g.dy = dy, g.dw = dw;
   g.packed = carve.take<float>(g.groups * g.pieces * g.image_size());

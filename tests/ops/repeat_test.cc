@@ -1,29 +1,15 @@
 // The same bits from any number of threads: outputs and gradients of every operator, large cases (several shards)
 // included.
-#include <omp.h>
-
 #include <catch2/catch_all.hpp>
 #include <iostream>
 
+#include "backend/parallel.h"
 #include "graph/op.h"
 #include "tests/ops/case_run.h"
 #include "tests/ops/one_node.h"
 
 using namespace amp;
 using namespace amp::test;
-
-namespace {
-
-class Threads {
- public:
-  explicit Threads(int n) : before_(omp_get_max_threads()) { omp_set_num_threads(n); }
-  ~Threads() { omp_set_num_threads(before_); }
-
- private:
-  int before_;
-};
-
-}  // namespace
 
 TEST_CASE("every operator gives the same bits for any number of threads", "[elementwise]") {
   for (const auto& [op, spec] : op_specs()) {
@@ -41,11 +27,11 @@ TEST_CASE("every operator gives the same bits for any number of threads", "[elem
           const CaseRun run(op, c, type, core_op(op).gradient != nullptr);
           const std::vector<HostTensor> dy = core_op(op).gradient ? run.random_upstream(k) : std::vector<HostTensor>{};
           const CaseResult one = [&] {
-            const Threads t(1);
+            const WithThreads t(1);
             return run(in, dy);
           }();
           for (int n = 2; n <= (type == DType::f32 ? 3 : 2); ++n) {
-            const Threads t(n);
+            const WithThreads t(n);
             const CaseResult many = run(in, dy);
             for (size_t i = 0; i < one.outputs.size(); ++i) CHECK(same_bits(one.outputs[i], many.outputs[i]));
             for (const auto& [i, g] : one.grads) CHECK(same_bits(g, many.grads.at(i)));

@@ -1,11 +1,10 @@
 // Conv, ConvTranspose, pools, BatchNormalization and InstanceNormalization against PyTorch
 // (tests/data/ops/make_spatial.py),
 // by finite differences, in every storage type and with any number of threads.
-#include <omp.h>
-
 #include <catch2/catch_all.hpp>
 #include <nlohmann/json.hpp>
 
+#include "backend/parallel.h"
 #include "base/safetensors.h"
 #include "tests/ops/one_node.h"
 #include "tests/support.h"
@@ -81,15 +80,6 @@ void same(const NodeRun& a, const NodeRun& b) {
   for (const auto& [i, g] : a.grads) CHECK(same_bits(g, b.grads.at(i)));
 }
 
-class Threads {
- public:
-  explicit Threads(int n) : before_(omp_get_max_threads()) { omp_set_num_threads(n); }
-  ~Threads() { omp_set_num_threads(before_); }
-
- private:
-  int before_;
-};
-
 }  // namespace
 
 TEST_CASE("spatial operators equal PyTorch in fp64 and fp32") {
@@ -132,11 +122,11 @@ TEST_CASE("spatial operators give the same bits for any number of threads") {
   for (const Case& c : cases()) {
     DYNAMIC_SECTION(c.name) {
       const NodeRun one = [&] {
-        const Threads t(1);
+        const WithThreads t(1);
         return run_node(c.node, c.dy, c.wrt, DType::f32);
       }();
       for (const int n : {2, 5}) {
-        const Threads t(n);
+        const WithThreads t(n);
         same(run_node(c.node, c.dy, c.wrt, DType::f32), one);
       }
     }
