@@ -11,6 +11,14 @@ namespace amp {
 
 namespace {
 
+// A kernel computes 16-bit values in fp32; what it stands for does, too.
+std::vector<ValueId> widened(Builder& b, std::vector<ValueId> in) {
+  for (ValueId& v : in) {
+    if (v && is_low(b.dtype(v))) v = b.cast(v, DType::f32);
+  }
+  return in;
+}
+
 // Nothing when no node has a definition.
 std::optional<Graph> expand_once(const Graph& g, const Evaluator& evaluator) {
   Graph out;
@@ -22,13 +30,23 @@ std::optional<Graph> expand_once(const Graph& g, const Evaluator& evaluator) {
     b.origin = node.origin;
     const std::vector<ValueId> in = map(node.in);
     std::vector<ValueId> made;
-    if (node.op->definition) made = node.op->definition(b, in, node.attrs);
+    if (node.op->definition) made = node.op->definition(b, widened(b, in), node.attrs);
     any |= !made.empty();
-    if (made.empty()) made = b.ops(node.op->name, in, node.attrs);
+    const int32_t before = out.n_nodes();
+    const bool kept = made.empty();
+    if (kept) made = b.ops(node.op->name, in, node.attrs);
+    const bool fresh = kept && out.n_nodes() > before;
     check(made.size() == node.out.size(), cat("the definition of ", node.op->name, " has ", made.size(), " outputs"));
     for (size_t i = 0; i < made.size(); ++i) {
       if (!made[i]) continue;  // nobody reads it
-      const Value &have = out.value(made[i]), &want = g.value(node.out[i]);
+      const Value& want = g.value(node.out[i]);
+      if (out.value(made[i]).dtype != want.dtype && is_float(want.dtype)) {  // stored otherwise than inferred
+        if (fresh && out.value(made[i]).kind == ValueKind::temp)
+          out.set_dtype(made[i], want.dtype);
+        else
+          made[i] = b.cast(made[i], want.dtype);
+      }
+      const Value& have = out.value(made[i]);
       check(have.dims == want.dims && have.dtype == want.dtype,
             cat("the definition of ", node.op->name, " gives ", name_of(have.dtype), to_string(have.dims), " for ",
                 name_of(want.dtype), to_string(want.dims)));
@@ -47,10 +65,9 @@ Graph expand_definitions(Graph graph, const Evaluator& evaluator) {
   return graph;
 }
 
-void require_second_gradients(const Graph& graph, const std::vector<ValueId>& wrt, const SourceGraph& source) {
-  std::vector<ValueId> gradients;
-  for (const auto& p : graph.param_grads) gradients.push_back(p.value);
-  for (const NodeId n : gradient_blockers(graph, wrt, gradients)) {
+void require_second_gradients(const Graph& graph, const std::vector<ValueId>& wrt, const std::vector<ValueId>& of,
+                              const SourceGraph& source) {
+  for (const NodeId n : gradient_blockers(graph, wrt, of)) {
     const Node& node = graph.node(n);
     const int at = node.origin.source_node;
     fail(Exit::unsupported, "E_NO_SECOND_GRADIENT",

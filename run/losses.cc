@@ -97,6 +97,27 @@ void add_teacher(const RunSpec& spec, Losses& losses) {
   losses.parts.push_back(s);
 }
 
+// What a loss of a gradient is with respect to: the model's only floating input, where the user names none.
+void choose_input(LossSpec& s, const SourceGraph& g) {
+  if (!loss_rule(s.kind).of_gradient) return;
+  std::vector<std::string> inputs, names;
+  for (const SourceValue& v : g.values) {
+    if (v.kind == SourceKind::parameter || v.kind == SourceKind::constant) continue;
+    names.push_back(v.name);
+    if (v.kind == SourceKind::input && is_float(v.dtype)) inputs.push_back(v.name);
+  }
+  if (s.input.empty() && inputs.size() == 1) s.input = inputs[0];
+  if (s.input.empty())
+    fail(Exit::usage, "E_LOSS_IO",
+         cat("the loss ", s.kind, " needs a value to differentiate with respect to, and the model has ", inputs.size(),
+             " floating inputs", inputs.empty() ? "" : ": " + printable(join(inputs, ", "))),
+         "name an input, or a value of the model: input=NAME");
+  if (std::find(names.begin(), names.end(), s.input) != names.end()) return;
+  const std::string near = nearest(s.input, names);
+  fail(Exit::usage, "E_LOSS_IO", cat("the loss ", s.kind, ": the model has no value '", printable(s.input), "'"),
+       near.empty() ? "floating inputs: " + join(inputs, ", ") : "did you mean '" + near + "'?");
+}
+
 // Whether a loss's output may be a head's: one, which the model does not compute the loss in.
 bool headed(const LossSpec& s) {
   const LossRule& rule = loss_rule(s.kind);
@@ -125,6 +146,7 @@ Losses choose_losses(const RunSpec& spec, const SourceGraph& g, const std::strin
   }
   add_teacher(spec, losses);
   for (LossSpec& s : losses.parts) {
+    choose_input(s, g);
     if (s.outputs.empty())
       s.outputs = !named.empty()               ? named
                   : !head.empty() && headed(s) ? std::vector<std::string>{head}

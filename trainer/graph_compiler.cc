@@ -16,9 +16,19 @@
 #include "ops/norm_sums.h"
 #include "ops/qkv.h"
 #include "precision/apply.h"
+#include "trainer/gradient_penalty.h"
 #include "trainer/losses/loss.h"
 
 namespace amp {
+
+// In the order of the terms.
+static std::vector<ValueId> loss_sums(const Graph& graph) {
+  std::map<std::string, ValueId> by_name;
+  for (const Graph::Output& o : graph.outputs) by_name.emplace(o.name, o.value);
+  std::vector<ValueId> out;
+  for (size_t i = 0; by_name.count(loss_output(i)); ++i) out.push_back(by_name.at(loss_output(i)));
+  return out;
+}
 
 std::vector<int> GraphCompiler::values_named(const std::vector<std::string>& wanted) const {
   std::vector<int> out;
@@ -61,6 +71,8 @@ void GraphCompiler::build_losses(const Losses& losses, const Tensors& batch, con
   size_t terms = 0;
   for (const LossSpec& s : losses.parts) {
     LossInputs in;
+    if (loss_rule(s.kind).of_gradient)
+      graph.outputs.push_back({penalized_output(terms), bound.values[static_cast<size_t>(values_named({s.input})[0])]});
     for (const int v : values_named(s.values())) in.outputs.push_back(bound.values[static_cast<size_t>(v)]);
     if (const std::string label = s.label_name(); !label.empty()) in.label = input(label);
     if (loss_rule(s.kind).teacher) {
@@ -87,7 +99,9 @@ std::shared_ptr<Graph> GraphCompiler::compose(const GraphRequest& r) const {
     o.batchnorm_train = train && options_.batchnorm_train;
     o.batchnorm_as_written = !train && options_.batchnorm_as_written;
     o.outputs = r.outputs;
-    const std::vector<int> values = r.losses ? loss_values(*r.losses) : std::vector<int>{};
+    std::vector<int> values = r.losses ? loss_values(*r.losses) : std::vector<int>{};
+    o.outputs.insert(o.outputs.end(), values.begin(), values.end());
+    values = r.losses ? values_named(penalized_values(*r.losses)) : std::vector<int>{};
     o.outputs.insert(o.outputs.end(), values.begin(), values.end());
     for (const auto& [name, t] : r.batch) o.input_dims[name] = t.dims();
     const Bound bound = bind(source_, table_, o, b);
@@ -99,11 +113,16 @@ std::shared_ptr<Graph> GraphCompiler::compose(const GraphRequest& r) const {
   return graph;
 }
 
-std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, GraphForm form) const {
+std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, const GraphRequest& r) const {
   const Evaluator evaluator = cpu_evaluator();
+  const GraphForm form = r.form;
   const std::vector<DType> plan = plan_of(form);
   if (traits_.merges_qkv) *graph = merge_qkv(*graph, plan, evaluator);
   if (!plan.empty()) *graph = apply_precision(*graph, plan, options_.low, evaluator);
+  if (r.losses && penalizes_gradients(*r.losses)) {
+    *graph = penalize_gradients(std::move(*graph), *r.losses, evaluator);
+    if (differentiates(form)) require_second_gradients(*graph, trainable(*graph), loss_sums(*graph), source_);
+  }
   if (differentiates_twice(form)) {
     *graph = expand_definitions(std::move(*graph), evaluator);
     differentiate(*graph);
@@ -131,11 +150,9 @@ void GraphCompiler::differentiate(Graph& graph) const {
   Builder b(graph, cpu_evaluator());
   const std::vector<ValueId> wrt = trainable(graph);
   Autodiff ad(b, wrt);
-  std::map<std::string, ValueId> sums;
-  for (const Graph::Output& o : graph.outputs) sums.emplace(o.name, o.value);
-  for (size_t i = 0; sums.count(loss_output(i)); ++i) {
-    const ValueId sum = sums.at(loss_output(i));
-    const ValueId seed = graph.add_input(seed_input(i), options_.float_type, {});
+  size_t term = 0;
+  for (const ValueId sum : loss_sums(graph)) {
+    const ValueId seed = graph.add_input(seed_input(term++), options_.float_type, {});
     ad.seed(sum, b.reshape(seed, b.dims(sum)));
   }
   ad.run();
@@ -148,7 +165,9 @@ void GraphCompiler::differentiate(Graph& graph) const {
 // The gradient of <gradients, v>: backward starts at v from the gradients.
 void GraphCompiler::differentiate_again(Graph& graph, bool times_direction) const {
   const std::vector<ValueId> wrt = trainable(graph);
-  require_second_gradients(graph, wrt, source_);
+  std::vector<ValueId> gradients;
+  for (const auto& p : graph.param_grads) gradients.push_back(p.value);
+  require_second_gradients(graph, wrt, gradients, source_);
   Builder b(graph, cpu_evaluator());
   Autodiff ad(b, wrt);
   std::map<int, ValueId> directions, products;

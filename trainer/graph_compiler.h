@@ -46,11 +46,12 @@ class GraphCompiler {
       : source_(source), table_(table), options_(options), traits_(traits) {}
 
   // Outputs: the values asked for under their names, "loss.I" for the sum of loss term I, running statistics.
-  std::shared_ptr<Graph> compile(const GraphRequest& r) const { return finish(compose(r), r.form); }
+  std::shared_ptr<Graph> compile(const GraphRequest& r) const { return finish(compose(r), r); }
   // Its two halves; between them padding may be removed. compose: the model bound, losses, composites. finish: the
-  // precision plan (none if twice); in training an input "seed.I" for every loss term, and the parameters' gradients.
+  // precision plan (none if twice), losses of gradients; in training an input "seed.I" for every loss term, and the
+  // parameters' gradients.
   std::shared_ptr<Graph> compose(const GraphRequest& r) const;
-  std::shared_ptr<Graph> finish(std::shared_ptr<Graph> composed, GraphForm form) const;
+  std::shared_ptr<Graph> finish(std::shared_ptr<Graph> composed, const GraphRequest& r) const;
   void fuse(Graph& graph) const;  // the last passes, with options.fusion
 
   std::vector<int> loss_values(const Losses& losses) const;  // what they read, each once; E_LOSS_IO

@@ -56,6 +56,7 @@ void set(LossSpec& s, const std::string& key, const OrderedJson& v) {
     for (const OrderedJson& x : v.is_array() ? v : OrderedJson::array({v})) s.outputs.push_back(name(x, key));
   }
   if (key == "label") s.label = name(v, key);
+  if (key == "input") s.input = name(v, key);
   if (key == "weight") s.weight = number(v, key, 0, false);
   if (key == "bypass") {
     if (!v.is_boolean()) refuse("\"bypass\" is true or false");
@@ -73,6 +74,7 @@ LossSpec from_json(const OrderedJson& j) {
   s.kind = kind_called(name(j["kind"], "kind"));
   const LossRule& rule = loss_rule(s.kind);
   std::vector<std::string> allowed = {"kind", "output", "outputs", "label", "weight", "bypass"};
+  if (rule.of_gradient) allowed.emplace_back("input");
   for (const LossParameter& p : rule.parameters) allowed.push_back(p.name);
   for (const auto& [key, value] : j.items()) {
     if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
@@ -113,7 +115,7 @@ OrderedJson scalar(const std::string& text) {
   return text;
 }
 OrderedJson value_of(const std::string& key, const std::string& text) {
-  if (key == "output" || key == "label") return text;
+  if (key == "output" || key == "label" || key == "input") return text;
   if (key != "outputs" && text.find(':') == std::string::npos) return scalar(text);
   OrderedJson out = OrderedJson::array();
   for (const std::string& part : split(text, ':')) out.push_back(key == "outputs" ? OrderedJson(part) : scalar(part));
@@ -142,6 +144,12 @@ std::vector<LossSpec> parse_losses(const std::vector<std::string>& texts) {
         continue;
       }
       const std::string key = part.substr(0, equals);
+      if (const size_t open = key.find('('); open != std::string::npos && key.ends_with(')')) {
+        losses.push_back({{"kind", key.substr(0, open)},
+                          {"input", key.substr(open + 1, key.size() - open - 2)},
+                          {"weight", scalar(part.substr(equals + 1))}});
+        continue;
+      }
       if (losses.empty())
         refuse(cat("--loss ", printable(text), ": the parameter '", printable(key), "' stands before any loss"),
                "write KIND,key=value");
@@ -159,6 +167,7 @@ std::string loss_json(const LossSpec& s) {
   OrderedJson j = {{"kind", s.kind}};
   if (!s.outputs.empty()) j["outputs"] = s.outputs;
   if (!s.label.empty()) j["label"] = s.label;
+  if (!s.input.empty()) j["input"] = s.input;
   if (s.weight != d.weight) j["weight"] = s.weight;
   if (!s.bypass) j["bypass"] = false;
   const LossRule& rule = loss_rule(s.kind);
@@ -182,12 +191,13 @@ std::string loss_json(const LossSpec& s) {
 
 std::string describe(const LossSpec& s) {
   OrderedJson parameters = OrderedJson::parse(loss_json(s));
-  for (const char* key : {"kind", "outputs", "label", "weight"}) parameters.erase(key);
+  for (const char* key : {"kind", "outputs", "label", "input", "weight"}) parameters.erase(key);
   std::string text = s.weight == 1 ? s.kind : cat(s.weight, " x ", s.kind);
   for (const auto& [key, value] : parameters.items()) text += cat(" ", key, "=", value.dump());
   std::vector<std::string> outputs;
   for (const std::string& o : s.outputs) outputs.push_back(cat("'", printable(o), "'"));
   text += " of " + join(outputs, ", ");
+  if (!s.input.empty()) text += cat(" with respect to '", printable(s.input), "'");
   const std::string label = s.label_name();
   const bool teacher = loss_rule(s.kind).teacher;
   if (teacher) text += " against the teacher's";

@@ -2,6 +2,7 @@
 //   cross_entropy,label_smoothing=0.1,mse,output=y,weight=0.5     a word without '=' begins a loss, the others are its
 //   parameters;
 //                                                                 several values: class_weights=1:2:0.5
+//   cross_entropy,gradient_penalty(x)=10                          a loss of a gradient: input=x,weight=10
 //   [{"kind": "mse", "output": "y", "weight": 0.5}]               JSON, one object or an array of them
 //   losses.json                                                   a file of such JSON
 // Errors: Exit::usage, E_LOSS, naming kind and parameter, with the nearest name.

@@ -124,7 +124,7 @@ std::string Losses::key() const {  // made for every micro-batch: no formatting
   std::string out;
   const auto number = [&](double x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); };
   for (const LossSpec& s : parts) {
-    out += s.kind + '(' + join(s.outputs, ",") + '|' + join(s.reads, ",") + '|' + s.label + '|';
+    out += s.kind + '(' + join(s.outputs, ",") + '|' + join(s.reads, ",") + '|' + s.label + '|' + s.input + '|';
     number(static_cast<double>(s.sides));
     for (const auto& [name, values] : s.given) {
       out += name + '=';

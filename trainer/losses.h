@@ -23,8 +23,9 @@ struct LossSpec {
   std::vector<std::string> reads = {};    // the values it computes on instead: logits before a trailing softmax
   std::string label = {};                 // tensor of the batch; empty: the kind's default ("label", or none)
   double weight = 1;
-  bool bypass = true;  // take the logits behind a trailing softmax or sigmoid
-  int64_t sides = 0;   // of pairs and triples in one output: rows in turn; 0: as many as the kind takes
+  bool bypass = true;      // take the logits behind a trailing softmax or sigmoid
+  int64_t sides = 0;       // of pairs and triples in one output: rows in turn; 0: as many as the kind takes
+  std::string input = {};  // of losses of a gradient: the value that it is with respect to
   std::map<std::string, std::vector<double>> given = {};  // parameters that are not at their default
 
   // Parameters of the kind's row, as given or by default; asking for another is a bug.

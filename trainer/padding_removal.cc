@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/passes.h"
+#include "trainer/gradient_penalty.h"
 #include "trainer/host_terms.h"
 
 namespace amp {
@@ -23,7 +24,7 @@ const PaddingPlan& PaddingRemoval::plan(const GraphRequest& r) {
 }
 
 std::optional<Packing> PaddingRemoval::packing(const GraphRequest& r, bool compare) {
-  if (!enabled_ || guard_.off()) return std::nullopt;
+  if (!enabled_ || guard_.off() || (r.losses && penalizes_gradients(*r.losses))) return std::nullopt;
   const PaddingPlan& plan = this->plan(r);
   std::optional<Packing> p = packing_of(plan, r.batch, cpu_evaluator());
   if (p && compare && r.form == GraphForm::train && guard_.due(state_)) {
@@ -61,7 +62,7 @@ PaddingGuard::Verdict PaddingRemoval::compare(const Losses& losses, const Tensor
 // written.
 LossesAndGradients PaddingRemoval::losses_and_gradients(const GraphRequest& r, const Packing* packing) {
   constexpr int64_t kLargest = 1 << 16;
-  const std::shared_ptr<Graph> graph = compiler_.finish(compose(r, packing), r.form);
+  const std::shared_ptr<Graph> graph = compiler_.finish(compose(r, packing), r);
   std::vector<std::string> names;
   for (const Graph::ParamGrad& g : graph->param_grads) {
     if (numel(graph->value(g.value).dims) > kLargest) continue;

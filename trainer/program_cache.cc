@@ -72,7 +72,7 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   auto& slot = programs_[Key{GraphKey(r), kind.accumulate, kind.fused, packing ? packing->tokens : 0}];
   if (slot) return *slot;
   const auto started = std::chrono::steady_clock::now();
-  const std::shared_ptr<Graph> graph = compiler_.finish(composed(), r.form);
+  const std::shared_ptr<Graph> graph = compiler_.finish(composed(), r);
   if (kind.fused) compiler_.fuse(*graph);
   params_.reach(*graph);
   if (r.form == GraphForm::diagonal) {

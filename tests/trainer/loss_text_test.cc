@@ -40,6 +40,20 @@ TEST_CASE("a loss in words, with parameters, several of them", "[losses]") {
   CHECK(parse_losses({"output"})[0].kind == "model");
 }
 
+TEST_CASE("a loss of a gradient names what it is with respect to", "[losses]") {
+  const auto l = parse_losses({"ce,gradient_penalty(x)=10,target=0", R"({"kind": "gradient_penalty", "input": "x"})"});
+  REQUIRE(l.size() == 3);
+  CHECK(l[1].kind == "gradient_penalty");
+  CHECK(l[1].input == "x");
+  CHECK(l[1].weight == 10);
+  CHECK(l[1].number("target") == 0);
+  CHECK(l[2].input == "x");
+  CHECK(l[2].weight == 1);
+  for (const LossSpec& s : l) CHECK(loss_json(parse_losses({loss_json(s)})[0]) == loss_json(s));
+  CHECK(mentions(refusal("cross_entropy(x)=10"), "'input'"));
+  CHECK(mentions(refusal("gradient_penalty(x)=much"), "\"much\" is not a number"));
+}
+
 TEST_CASE("losses in JSON, inline and in a file", "[losses]") {
   const std::string text =
       R"([{"kind": "mse", "output": "y", "weight": 0.5, "label": "target"}, "l1", {"kind": "qa_span", "outputs": ["s", "e"]}])";

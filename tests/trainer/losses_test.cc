@@ -12,6 +12,7 @@
 #include "graph/autodiff.h"
 #include "tests/support.h"
 #include "trainer/loss_text.h"
+#include "trainer/losses/loss.h"
 
 using namespace amp;
 
@@ -139,7 +140,7 @@ TEST_CASE("every loss and its gradient equal PyTorch's", "[losses]") {
   }
   for (const std::string& kind : loss_kinds()) {
     INFO(kind << " has no case");
-    CHECK(kinds.count(kind));
+    if (!loss_rule(kind).of_gradient) CHECK(kinds.count(kind));  // those: tests/zoo/gradient_penalty_test.cc
   }
 }
 

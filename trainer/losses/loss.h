@@ -58,6 +58,8 @@ struct LossRule {
   ClassAxis classes = ClassAxis::none;
   bool next_token = false;     // position s is about the label at s + 1
   bool hidden_tokens = false;  // of texts, about tokens that the model does not see (data/language/masking.h)
+  // Of a gradient: from that of `build`'s sum with respect to LossSpec::input [B, ...], the loss's sum. Null: of outputs.
+  ValueId (*of_gradient)(Builder&, const LossSpec&, ValueId gradient) = nullptr;
   // Embeddings: the loss compares rows.
   bool embeddings = false;
   int64_t rows_in_turn = 1;  // rows of a single output that make one item

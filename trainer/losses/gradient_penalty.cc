@@ -1,0 +1,37 @@
+// Gradient penalty (Gulrajani et al. 2017, arXiv:1704.00028, equation 3): how far the norm of a row's gradient, of the
+// output with respect to an input, is from a target. With target 0 it is R1's (Mescheder et al. 2018) without the half.
+#include "base/error.h"
+#include "ops/compose.h"
+#include "trainer/losses/loss.h"
+
+namespace amp::losses {
+
+namespace {
+
+// What is differentiated: the sum of the output's elements, so that each row's gradient is that of its own.
+Sums differentiated(Builder& b, const LossSpec&, const LossInputs& in) { return {total(b, in.outputs[0])}; }
+
+ValueId of_gradient(Builder& b, const LossSpec& spec, ValueId gradient) {
+  const ValueId g = b.cast(gradient, b.dtype(gradient) == DType::f64 ? DType::f64 : DType::f32);
+  const Dims& dims = b.dims(g);
+  const int64_t rows = dims.empty() ? 1 : dims[0], each = rows > 0 ? numel(dims) / rows : 0;
+  const ValueId squares = b.reduce_sum(square(b, b.reshape(g, {rows, each})), {1}, false);
+  const double target = spec.number("target");
+  return total(b, target == 0 ? squares : square(b, shifted(b, safe_sqrt(b, squares), -target)));
+}
+
+const LossRegistration registered{{
+    .name = "gradient_penalty",
+    .doc = {{"[B, ...], and `input`, a floating input of the model or another value [B, ...]",
+             "(norm of the gradient of the sum of a row's outputs with respect to its `input` - target)²",
+             "batch rows"}},
+    .build = differentiated,
+    .count = count_rows,
+    .parameters = {{"target", ParameterForm::number, 1, 0}},
+    .label = "",
+    .of_gradient = of_gradient,
+}};
+
+}  // namespace
+
+}  // namespace amp::losses
