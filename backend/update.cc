@@ -78,6 +78,7 @@ double RuleSettings::*cycled_key(const std::string& rule) {
 
 int OptimizerConfig::moments() const { return moments_of(rule, settings); }
 bool OptimizerConfig::curved() const { return rule_curved(rule, settings); }
+bool OptimizerConfig::draws_labels() const { return rule_draws_labels(rule, settings); }
 bool OptimizerConfig::whole() const {
   bool yes = false;
   with_whole_rule(rule, [&](auto) { yes = true; });

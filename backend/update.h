@@ -81,6 +81,7 @@ struct OptimizerConfig {
   // Gradients change unit by unit before the rule sees them.
   bool shapes_gradients() const { return centralize || (clip_mode == ClipMode::adaptive && max_grad_norm > 0); }
   bool curved() const;               // the rule needs an estimate of the Hessian's diagonal
+  bool draws_labels() const;         // for that estimate
   bool evaluated_elsewhere() const;  // than at the weights that train
   bool remembers() const;            // facts of its own, from step to step
   bool whole() const;                // the rule is one of whole tensors

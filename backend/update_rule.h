@@ -33,6 +33,8 @@
 //     static constexpr bool curved = true;
 //     template <class T> HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v, T h);
 //
+// With `draws_labels` h is, instead, a gradient on labels that are drawn from the model's outputs (Sophia-G).
+//
 // A rule whose weights of a step depend on the steps before (Schedule-Free) has once() with the schedule's rate; its
 // facts are kept from step to step and in checkpoints. One that is evaluated elsewhere than where it trains says where.
 //
@@ -66,7 +68,7 @@ struct RuleSettings {
   double lr_decay = 0, initial_accumulator = 0;                    // adagrad
   double amsgrad = 0, centered = 0;                                // truth values: 0 or 1
   double trust_coeff = 0.001, trust_clip = 0, always_adapt = 0;    // lars, lamb; the last two are truth values
-  double hessian_power = 1, rho = 0.01;                            // adahessian; sophia_h
+  double hessian_power = 1, rho = 0.01;                            // adahessian; sophia
   double hessian_interval = 1;                                     // steps from one estimate to the next
   double average_kernels = 0, gaussian = 0;                        // truth values: of the estimate
   double weight_lr_power = 2, r = 0;                               // schedule_free
@@ -119,6 +121,11 @@ constexpr bool kMeasures = requires {
 template <class Element>
 constexpr bool kCurved = requires {
   Element::curved;
+};
+
+template <class Element>
+constexpr bool kDrawsLabels = requires {
+  Element::draws_labels;
 };
 
 // Whether its moments may be kept in 8 bits: a first one of either sign, a second one that is not negative.

@@ -28,7 +28,7 @@ namespace amp {
 
 using UpdateRules =
     std::tuple<Sgd, Adam, AdamW, Adamax, NAdam, NAdamW, RAdam, RAdamW, Adagrad, Adadelta, Rmsprop, RmspropTf, Lion,
-               Lamb, Lars, AdaHessian, SophiaH, ScheduleFreeAdamW, Adafactor, AdamP, SgdP, Muon>;
+               Lamb, Lars, AdaHessian, SophiaH, SophiaG, ScheduleFreeAdamW, Adafactor, AdamP, SgdP, Muon>;
 
 // Calls f(Rule{}) with the rule of that name.
 template <class F>
@@ -73,6 +73,13 @@ inline bool rule_measures(std::string_view name, const RuleSettings& settings) {
 inline bool rule_curved(std::string_view name, const RuleSettings& settings) {
   bool yes = false;
   with_element(name, settings, [&]<class Element>(Element) { yes = kCurved<Element>; });
+  return yes;
+}
+
+// Whether that estimate is made of gradients on labels that are drawn from the model's outputs.
+inline bool rule_draws_labels(std::string_view name, const RuleSettings& settings) {
+  bool yes = false;
+  with_element(name, settings, [&]<class Element>(Element) { yes = kDrawsLabels<Element>; });
   return yes;
 }
 

@@ -1,12 +1,14 @@
 // RandomUniform, RandomNormal and their Like forms (ONNX 1+), Bernoulli (15), as they stand in files for dropout and
 // stochastic depth. Core RandomUniform(low, high) {dims, site}: Philox(seed; site, step, micro-batch, element), so that
-// a resumed run draws the same. The site is a hash of the node's name; the file's own seed and the run's play no other
+// a resumed run draws the same; with an attribute `rows` a row's numbers are those of the sample in the window, as
+// Dropout's (ops/dropout.cc). The site is a hash of the node's name; the file's own seed and the run's play no other
 // part. No gradient passes.
 #include <cmath>
 
 #include "backend/rows.h"
 #include "base/philox.h"
 #include "ops/compose.h"
+#include "ops/dropout.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -17,6 +19,7 @@ void infer_uniform(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 Kernel uniform(const KernelArgs& a) {
   const Tensor low = a.in[0], high = a.in[1], y = a.out[0];
   const uint32_t site = static_cast<uint32_t>(a.attrs().i("site", 0));
+  const int64_t rows = a.attrs().i("rows", 0), per_row = rows > 0 ? y.numel() / rows : 0;
   const RunState* state = a.state;
   return [=] {
     double lo, hi;
@@ -27,7 +30,12 @@ Kernel uniform(const KernelArgs& a) {
       double block[1024];
       for (int64_t k = begin; k < end; ++k) {
         const int64_t at = k * 1024, m = std::min<int64_t>(1024, n - at);
-        for (int64_t i = 0; i < m; i += 4) {
+        for (int64_t i = 0; rows > 0 && i < m; ++i) {
+          const int64_t row = (at + i) / per_row, e = (at + i) % per_row;
+          block[i] =
+              lo + (hi - lo) * static_cast<double>(philox_uniform(dropout_words(*state, row, e / 4, site).v[e % 4]));
+        }
+        for (int64_t i = 0; rows == 0 && i < m; i += 4) {
           const PhiloxBlock bits =
               philox4x32({{static_cast<uint32_t>((at + i) / 4), static_cast<uint32_t>(state->samples_before),
                            static_cast<uint32_t>(state->step), site}},

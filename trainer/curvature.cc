@@ -4,6 +4,8 @@
 #include <numbers>
 
 #include "base/philox.h"
+#include "base/text.h"
+#include "trainer/losses/loss.h"
 
 namespace amp {
 
@@ -52,16 +54,34 @@ HostTensor draw_direction(uint64_t seed, int64_t step, int slot, const Dims& dim
   return out;
 }
 
-Curvature::Curvature(Session& session, const RuleSettings& settings)
-    : session_(session), interval_(static_cast<int64_t>(settings.hessian_interval)), gaussian_(settings.gaussian != 0) {
+Curvature::Curvature(Session& session, const OptimizerConfig& optimizer)
+    : session_(session),
+      interval_(static_cast<int64_t>(optimizer.settings.hessian_interval)),
+      gaussian_(optimizer.settings.gaussian != 0),
+      draws_labels_(optimizer.draws_labels()) {
   session_.need_curvature();
 }
 
+void Curvature::require_draws(const Losses& losses) {
+  std::vector<std::string> known;
+  for (const LossRule& r : loss_rules()) {
+    if (r.draw) known.emplace_back(r.name);
+  }
+  for (const LossSpec& s : losses.parts) {
+    if (!loss_rule(s.kind).draw)
+      fail(Exit::usage, "E_LOSS",
+           cat("the rule draws labels from the model's outputs, and the loss ", s.kind, " has none"),
+           cat("--optimizer sophia_h, or a loss of: ", join(known, ", ")));
+  }
+}
+
 void Curvature::estimate(const Losses& losses, const std::vector<Tensors>& batches, const std::vector<int64_t>& before,
-                         const std::vector<double>& seeds) {
+                         const std::vector<double>& window_seeds) {
   const std::vector<Chunk>& chunks = session_.layout().chunks();
   std::vector<HostTensor> direction(chunks.size());
-  for (size_t i = 0; i < chunks.size(); ++i) {
+  std::vector<double> seeds = window_seeds;
+  for (double& s : seeds) s = draws_labels_ ? std::sqrt(s) : s;
+  for (size_t i = 0; i < chunks.size() && !draws_labels_; ++i) {
     if (!chunks[i].frozen)
       direction[i] =
           draw_direction(session_.state().seed, session_.state().step, static_cast<int>(i), chunks[i].dims, gaussian_);
@@ -72,7 +92,10 @@ void Curvature::estimate(const Losses& losses, const std::vector<Tensors>& batch
   session_.stage_statistics();
   for (size_t m = 0; m < batches.size(); ++m) {
     session_.state().samples_before = before[m];
-    session_.launch_diagonal(losses, batches[m], direction, terms, accumulate);
+    if (draws_labels_)
+      session_.launch_drawn(losses, batches[m], terms, accumulate);
+    else
+      session_.launch_diagonal(losses, batches[m], direction, terms, accumulate);
   }
 }
 

@@ -1,7 +1,11 @@
-// Hutchinson's estimate of the Hessian's diagonal over an accumulation window: v H v, element by element, for a random
-// v whose elements have variance 1 (Bekas et al. 2007), the same v in all micro-batches. In fp32 on the master weights,
-// whatever the plan: no loss scale is in it. The update averages it over convolution kernels and checks that it is
-// finite (backend/update.h).
+// Estimates of the Hessian's diagonal over an accumulation window, in fp32 on the master weights, whatever the plan: no
+// loss scale is in them. The update averages them over convolution kernels and checks that they are finite
+// (backend/update.h).
+//  * Hutchinson's: v H v, element by element, for a random v whose elements have variance 1 (Bekas et al. 2007), the
+//    same v in all micro-batches.
+//  * Gauss-Newton-Bartlett's (Liu et al. 2023, algorithm 2), for rules that draw labels: its square is B g^2 for the
+//    gradient g of the mean loss of B items whose labels are drawn from the model's outputs. Terms with weights add up
+//    as their curvatures do: backward starts at the root of where the loss's does.
 #pragma once
 
 #include <vector>
@@ -17,7 +21,9 @@ HostTensor draw_direction(uint64_t seed, int64_t step, int slot, const Dims& dim
 class Curvature {
  public:
   // Allocates the estimate's arena; the session must outlive it.
-  Curvature(Session& session, const RuleSettings& settings);
+  Curvature(Session& session, const OptimizerConfig& optimizer);
+  // Usage error for a loss whose labels cannot be drawn.
+  static void require_draws(const Losses& losses);
   bool every_step() const { return interval_ == 1; }
   bool due(int64_t applied) const { return applied % interval_ == 0; }
   // Backward starts at seeds, by loss term. Leaves staged statistics in disorder.
@@ -27,7 +33,7 @@ class Curvature {
  private:
   Session& session_;
   int64_t interval_;
-  bool gaussian_;
+  bool gaussian_, draws_labels_;
 };
 
 }  // namespace amp

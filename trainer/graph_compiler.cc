@@ -56,7 +56,20 @@ std::vector<int> GraphCompiler::loss_values(const Losses& losses) const {
   return out;
 }
 
-void GraphCompiler::build_losses(const Losses& losses, const Tensors& batch, const Bound& bound, Builder& b) const {
+// Labels drawn from what the model says, by row of the window.
+static ValueId drawn_label(Builder& b, const LossSpec& spec, const LossInputs& in, size_t term) {
+  constexpr int64_t kSite = 0x536f7068;  // apart from the numbers of other random nodes
+  const DType type = b.dtype(in.outputs[0]);
+  const int64_t rows = in.rows > 0 && numel(b.dims(in.label)) % in.rows == 0 ? in.rows : 1;
+  const ValueId uniform =
+      b.op("RandomUniform", {b.scalar(0, type), b.scalar(1, type)},
+           {{"dims", b.dims(in.label)}, {"site", kSite + static_cast<int64_t>(term)}, {"rows", rows}});
+  return loss_rule(spec.kind).draw(b, spec, in, uniform);
+}
+
+void GraphCompiler::build_losses(const GraphRequest& r, const Bound& bound, Builder& b) const {
+  const Losses& losses = *r.losses;
+  const Tensors& batch = r.batch;
   Graph& graph = b.mutable_graph();
   b.origin = Origin{-1, "loss"};
   const auto input = [&](const std::string& name) {
@@ -79,12 +92,14 @@ void GraphCompiler::build_losses(const Losses& losses, const Tensors& batch, con
       for (const std::string& o : s.outputs) in.teacher.push_back(input(teacher_name(o)));
     }
     in.rows = batch_rows(losses, batch);
+    if (r.form == GraphForm::drawn) in.label = drawn_label(b, s, in, terms);
     for (const ValueId sum : build_loss(b, s, in)) graph.outputs.push_back({loss_output(terms++), sum});
   }
 }
 
 std::vector<DType> GraphCompiler::plan_of(GraphForm form) const {
-  return form == GraphForm::eval_full || differentiates_twice(form) ? std::vector<DType>{} : options_.compute;
+  const bool plain = form == GraphForm::eval_full || form == GraphForm::drawn || differentiates_twice(form);
+  return plain ? std::vector<DType>{} : options_.compute;
 }
 
 std::shared_ptr<Graph> GraphCompiler::compose(const GraphRequest& r) const {
@@ -107,7 +122,7 @@ std::shared_ptr<Graph> GraphCompiler::compose(const GraphRequest& r) const {
     const Bound bound = bind(source_, table_, o, b);
     for (const int v : r.outputs)
       graph->outputs.push_back({source_.values[static_cast<size_t>(v)].name, bound.values[static_cast<size_t>(v)]});
-    if (r.losses) build_losses(*r.losses, r.batch, bound, b);
+    if (r.losses) build_losses(r, bound, b);
   }
   *graph = form_composites(prune(*graph), plan_of(r.form), evaluator);
   return graph;
@@ -129,7 +144,7 @@ std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, const
     *graph = expand_definitions(std::move(*graph), evaluator);
     differentiate_again(*graph, form == GraphForm::diagonal);
   }
-  if (form == GraphForm::train) differentiate(*graph);
+  if (differentiates_once(form)) differentiate(*graph);
   if (differentiates(form)) *graph = absorb_casts(prune(*graph));
   if (traits_.merges_qkv && form == GraphForm::train) *graph = part_gradients(*graph);
   return graph;

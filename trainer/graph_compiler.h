@@ -25,10 +25,14 @@ struct GraphOptions {
 
 // hessian: the training graph differentiated twice; in the place of each parameter's gradient stands its part of H v, H
 // the second derivatives of the losses times their seeds, v read from an input for every parameter. diagonal: v times
-// H v, element by element. eval_full: without the precision plan.
-enum class GraphForm : uint8_t { train, hessian, diagonal, eval, eval_full };
+// H v, element by element. drawn: the training graph without the plan, of labels that are drawn from the outputs.
+// eval_full: without the precision plan.
+enum class GraphForm : uint8_t { train, hessian, diagonal, drawn, eval, eval_full };
 inline bool differentiates_twice(GraphForm f) { return f == GraphForm::hessian || f == GraphForm::diagonal; }
-inline bool differentiates(GraphForm f) { return f == GraphForm::train || differentiates_twice(f); }
+inline bool differentiates_once(GraphForm f) { return f == GraphForm::train || f == GraphForm::drawn; }
+inline bool differentiates(GraphForm f) { return differentiates_once(f) || differentiates_twice(f); }
+// Whether what it computes for the parameters is of curvature, and no gradient of the losses.
+inline bool estimates_curvature(GraphForm f) { return f == GraphForm::diagonal || f == GraphForm::drawn; }
 
 // Of the batch only names, types and shapes matter.
 struct GraphRequest {
@@ -60,7 +64,7 @@ class GraphCompiler {
 
  private:
   std::vector<int> values_named(const std::vector<std::string>& names) const;
-  void build_losses(const Losses& losses, const Tensors& batch, const Bound& bound, Builder& b) const;
+  void build_losses(const GraphRequest& r, const Bound& bound, Builder& b) const;
   std::vector<ValueId> trainable(const Graph& graph) const;
   void differentiate(Graph& graph) const;
   void differentiate_again(Graph& graph, bool times_direction) const;

@@ -44,7 +44,10 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   const std::vector<double> seeds = LossWindow(losses).seeds(1);
   if (c.curved()) {
     HostTerms terms(device, seeds);
-    session.launch_diagonal(losses, batch, {}, terms, accumulate);
+    if (c.draws_labels())
+      session.launch_drawn(losses, batch, terms, accumulate);
+    else
+      session.launch_diagonal(losses, batch, {}, terms, accumulate);
   }
   run_micro(session, losses, batch, seeds, accumulate);
   const int64_t wide = size_of(o.float_type);

@@ -29,6 +29,8 @@ static const char* name_of(GraphForm form) {
       return "Hessian-vector product";
     case GraphForm::diagonal:
       return "Hessian's diagonal";
+    case GraphForm::drawn:
+      return "gradients on drawn labels";
     case GraphForm::eval:
       return "evaluation";
     case GraphForm::eval_full:
@@ -59,9 +61,9 @@ ProgramOptions ProgramCache::options(GraphForm form, bool accumulate) {
     const int slot = static_cast<int>(i);
     const auto staged = params_.staged().find(slot);
     o.params.push_back(train && staged != params_.staged().end() ? staged->second : params_.weight(slot));
-    o.grads.push_back(!train || chunks[i].frozen    ? Tensor{}
-                      : form == GraphForm::diagonal ? params_.curvature(slot)
-                                                    : params_.gradient(slot));
+    o.grads.push_back(!train || chunks[i].frozen  ? Tensor{}
+                      : estimates_curvature(form) ? params_.curvature(slot)
+                                                  : params_.gradient(slot));
   }
   return o;
 }
@@ -75,7 +77,7 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   const std::shared_ptr<Graph> graph = compiler_.finish(composed(), r);
   if (kind.fused) compiler_.fuse(*graph);
   params_.reach(*graph);
-  if (r.form == GraphForm::diagonal) {
+  if (estimates_curvature(r.form)) {
     params_.need_curvature();
   } else if (differentiates(r.form)) {
     params_.need_grads();

@@ -30,17 +30,21 @@ void Session::launch_micro(const Losses& losses, const Tensors& batch, LossTerms
 
 void Session::launch_hessian(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
                              LossTerms& terms, const Instrumentation* look) {
-  launch_twice(GraphForm::hessian, losses, batch, direction, terms, false, look);
+  launch_curvature(GraphForm::hessian, losses, batch, direction, terms, false, look);
 }
 
 void Session::launch_diagonal(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
                               LossTerms& terms, bool accumulate) {
-  launch_twice(GraphForm::diagonal, losses, batch, direction, terms, accumulate, nullptr);
+  launch_curvature(GraphForm::diagonal, losses, batch, direction, terms, accumulate, nullptr);
 }
 
-void Session::launch_twice(GraphForm form, const Losses& losses, const Tensors& batch,
-                           const std::vector<HostTensor>& direction, LossTerms& terms, bool accumulate,
-                           const Instrumentation* look) {
+void Session::launch_drawn(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate) {
+  launch_curvature(GraphForm::drawn, losses, batch, {}, terms, accumulate, nullptr);
+}
+
+void Session::launch_curvature(GraphForm form, const Losses& losses, const Tensors& batch,
+                               const std::vector<HostTensor>& direction, LossTerms& terms, bool accumulate,
+                               const Instrumentation* look) {
   BucketProgram& p = ready({form, &losses, {}, batch}, accumulate, nullptr, !look || look->fused);
   for (size_t slot = 0; slot < direction.size(); ++slot) {
     const Program::Input* in = p.program().find_input(direction_input(static_cast<int>(slot)));

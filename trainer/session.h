@@ -44,6 +44,9 @@ class Session {
   // The same for an estimate of H's diagonal: v H v, element by element, is written or added to the arena of curvature.
   void launch_diagonal(const Losses& losses, const Tensors& batch, const std::vector<HostTensor>& direction,
                        LossTerms& terms, bool accumulate);
+  // Gradients on labels that are drawn from the model's outputs (Philox of seed, step and row), in fp32, with padding:
+  // written or added to the arena of curvature.
+  void launch_drawn(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate);
   // Loss sums without gradients, in evaluation form; outputs: the values that the losses read.
   std::vector<double> eval_micro(const Losses& losses, const Tensors& batch, Tensors* outputs = nullptr);
   // Model outputs by name (source values), in evaluation form.
@@ -99,9 +102,9 @@ class Session {
  private:
   // The program of a batch, fed.
   BucketProgram& ready(const GraphRequest& r, bool accumulate, const Packing* packing, bool fused);
-  void launch_twice(GraphForm form, const Losses& losses, const Tensors& batch,
-                    const std::vector<HostTensor>& direction, LossTerms& terms, bool accumulate,
-                    const Instrumentation* look);
+  void launch_curvature(GraphForm form, const Losses& losses, const Tensors& batch,
+                        const std::vector<HostTensor>& direction, LossTerms& terms, bool accumulate,
+                        const Instrumentation* look);
   Tensors read_outputs(const BucketProgram& p, const std::vector<int>& values) const;
 
   const SourceGraph& source_;

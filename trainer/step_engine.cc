@@ -65,7 +65,8 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
       optimizer_(optimizer),
       scaler_(scale),
       update_(in_phase("the optimizer's moments", [&] {
-        if (optimizer.curved()) curvature_.emplace(session, optimizer.settings);
+        if (optimizer.draws_labels()) Curvature::require_draws(losses);
+        if (optimizer.curved()) curvature_.emplace(session, optimizer);
         return session.device().make_update(
             describe_update(session, optimizer, schedule, scale_rule(scale), losses, max_steps));
       })) {

@@ -1,15 +1,22 @@
-// Sophia-H (Liu et al. 2023, arXiv:2305.14342) as pytorch_optimizer.SophiaH: a momentum divided by a moving average of
-// estimates h of the Hessian's diagonal, the quotient clipped to rho,
+// Sophia (Liu et al. 2023, arXiv:2305.14342): a momentum divided by a moving average of estimates of the Hessian's
+// diagonal, the quotient clipped.
+//
+// Sophia-H, as pytorch_optimizer.SophiaH, of Hutchinson's estimates h,
 //   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) h at steps that have a new h,
 //   p = (1 - lr decay) p - lr clip(m / max(v, eps), rho).
 // gaussian: h is v . H v for v of normal numbers, else of signs.
+//
+// Sophia-G, as the authors' SophiaG, of Gauss-Newton-Bartlett estimates: h is sqrt(B) times the gradient of the mean
+// loss of B items whose labels are drawn from what the model says,
+//   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) h^2 at steps that have a new h,
+//   p = (1 - lr decay) p - lr sign(m) min(|m| / (rho v + eps), 1).
 #pragma once
 
 #include "backend/rules/adahessian.h"
 
 namespace amp {
 
-struct SophiaElement {
+struct SophiaHElement {
   static constexpr int moments = 2;
   static constexpr bool curved = true;
   template <class T>
@@ -40,7 +47,41 @@ struct SophiaElement {
   }
 };
 
-struct SophiaH : RuleOf<SophiaElement> {
+struct SophiaGElement {
+  static constexpr int moments = 2;
+  static constexpr bool curved = true;
+  static constexpr bool draws_labels = true;
+  template <class T>
+  struct Scalars {
+    T shrink, beta1, beta1_weight, beta2, beta2_weight, eps, rho, lr;
+  };
+  HD static void once(const RuleSettings& s, int64_t t, double (&facts)[kRuleFacts]) {
+    SophiaHElement::once(s, t, facts);
+  }
+  template <class T>
+  HD static Scalars<T> scalars(const RuleSettings& s, const RuleStep& step) {
+    return {static_cast<T>(1 - step.lr * step.decay),
+            static_cast<T>(s.beta1),
+            static_cast<T>(1 - s.beta1),
+            static_cast<T>(step.facts[0] != 0 ? s.beta2 : 1),
+            static_cast<T>(step.facts[0] != 0 ? 1 - s.beta2 : 0),
+            static_cast<T>(s.eps),
+            static_cast<T>(s.rho),
+            static_cast<T>(step.lr)};
+  }
+  template <class T>
+  AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v, T h) {
+    p *= c.shrink;
+    m = m * c.beta1 + c.beta1_weight * g;
+    v = v * c.beta2 + c.beta2_weight * h * h;
+    T d = m / (c.rho * v + c.eps);
+    d = d > 1 ? T(1) : d;
+    d = d < -1 ? T(-1) : d;
+    return p - c.lr * d;
+  }
+};
+
+struct SophiaH : RuleOf<SophiaHElement> {
   static constexpr std::string_view name = "sophia_h";
   static constexpr RuleKey keys[] = {{"beta1", &RuleSettings::beta1, 0.96, 0, 1},
                                      {"beta2", &RuleSettings::beta2, 0.99, 0, 1},
@@ -48,6 +89,15 @@ struct SophiaH : RuleOf<SophiaElement> {
                                      {"rho", &RuleSettings::rho, 0.01, 0, kNoLimit},
                                      kHessianInterval(10),
                                      {"gaussian", &RuleSettings::gaussian, 1, 0, 2, {}, true}};
+};
+
+struct SophiaG : RuleOf<SophiaGElement> {
+  static constexpr std::string_view name = "sophia_g";
+  static constexpr RuleKey keys[] = {{"beta1", &RuleSettings::beta1, 0.965, 0, 1},
+                                     {"beta2", &RuleSettings::beta2, 0.99, 0, 1},
+                                     {"eps", &RuleSettings::eps, 1e-15, 0, kNoLimit},
+                                     {"rho", &RuleSettings::rho, 0.04, 0, kNoLimit},
+                                     kHessianInterval(10)};
 };
 
 }  // namespace amp

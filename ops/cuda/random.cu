@@ -2,6 +2,7 @@
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 #include "base/philox.h"
+#include "ops/dropout.h"
 
 namespace amp::cuda {
 namespace {
@@ -23,8 +24,28 @@ struct Uniform {
   }
 };
 
+// Element i, whose row's numbers are a sample's of the window.
+struct UniformRows {
+  Ref low, high, y;
+  const RunState* state;
+  uint32_t site;
+  int64_t per_row;
+  DEV void operator()(int64_t i) const {
+    const double lo = load<double>(low, 0), hi = load<double>(high, 0);
+    const int64_t e = i % per_row;
+    const PhiloxBlock bits = dropout_words(*state, i / per_row, e / 4, site);
+    store(y, i, lo + (hi - lo) * static_cast<double>(philox_uniform(bits.v[e % 4])));
+  }
+};
+
 Kernel uniform(const KernelArgs& a) {
   if (in_double(a)) no_fp64(a);
+  if (const int64_t rows = a.attrs().i("rows", 0); rows > 0) {
+    const int64_t n = a.out[0].numel();
+    const UniformRows body{a.in[0], a.in[1], a.out[0], a.state, static_cast<uint32_t>(a.attrs().i("site", 0)),
+                           n / rows};
+    return [&d = device_of(a), body, n] { for_each(d, n, body); };
+  }
   const Uniform body{a.in[0],         a.in[1], a.out[0], a.state, static_cast<uint32_t>(a.attrs().i("site", 0)),
                      a.out[0].numel()};
   return [&d = device_of(a), body] { for_each(d, (body.n + 3) / 4, body); };

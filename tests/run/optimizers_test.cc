@@ -65,6 +65,14 @@ constexpr Case kCases[] = {
        s.optim_args = "eps=0.01,rho=0.1,hessian_update_interval=3";
        s.lookahead = 2;
      }},
+    {"sophia_g in fp16, skipped steps",
+     [](RunSpec& s) {
+       s.optimizer = "sophia_g";
+       s.optim_args = "rho=10,hessian_update_interval=2";
+       s.lr = 3e-3;
+       s.use_fp16 = true;
+       s.inject_overflow = "2";
+     }},
     {"adamw, SAM, Lookahead, EMA in fp16",
      [](RunSpec& s) {
        s.sam_rho = 0.05;

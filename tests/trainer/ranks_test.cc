@@ -254,6 +254,11 @@ TEST_CASE("every rule of the update sees the gradients of all ranks", "[ranks]")
     job.config.optimizer.settings = rule_settings("sophia_h", {});
     job.config.optimizer.settings.hessian_interval = 2;
   }
+  SECTION("a rule with drawn labels") {
+    job.config.optimizer.rule = "sophia_g";
+    job.config.optimizer.settings = rule_settings("sophia_g", {});
+    job.config.optimizer.settings.hessian_interval = 2;
+  }
   SECTION("gradients clipped") { job.config.optimizer.max_grad_norm = 0.1; }
   const std::vector<Replica> one = job.run(1, 8), two = job.run(2, 8);
   require_equal(two);

@@ -1,5 +1,6 @@
 // Ten steps of rules of the second order on imported models against timm's Adahessian and pytorch_optimizer's SophiaH
-// with the same random vectors, differentiated twice by torch in float64 (tests/data/zoo/make_second_order.py).
+// with the same random vectors, differentiated twice by torch in float64, and against its authors' SophiaG on the same
+// drawn labels (tests/data/zoo/make_second_order.py).
 #include "tests/zoo/second_order.h"
 
 #include <catch2/catch_all.hpp>
@@ -40,7 +41,7 @@ TEST_CASE("curvature knows no loss scale, adds up over micro-batches, and a skip
   const Golden g(dir);
   const SafeTensors golden = read_safetensors((dir / "second_order.safetensors").string());
   const json runs = json::parse(golden.metadata.at("runs"));
-  for (const char* const name : {"adahessian", "adahessian_3", "sophia_h"}) {
+  for (const char* const name : {"adahessian", "adahessian_3", "sophia_h", "sophia_g"}) {
     INFO(name);
     const json& run = runs.at(name);
     const SecondOrderRun once = train_second_order(g, run, {});

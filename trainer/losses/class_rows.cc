@@ -99,6 +99,18 @@ ValueId soft_entropy(Builder& b, const LossSpec& spec, ValueId logits, ValueId l
   return scaled(b, total(b, mul(b, y, b.op("LogSoftmax", {logits}))), -1);
 }
 
+ValueId draw_classes(Builder& b, const LossSpec& spec, ValueId out, ValueId label, ValueId uniform, bool second_axis) {
+  const ClassRows r = class_rows(b, spec, out, label, second_axis);
+  const int64_t n = b.dims(r.logits)[0], classes = b.dims(r.logits)[1];
+  const ValueId up_to = b.op("CumSum", {b.op("Softmax", {r.logits})}, {{"axis", int64_t{1}}});
+  const ValueId at = mul(b, b.reshape(uniform, {n, 1}), slice(b, up_to, 1, classes - 1, 1));
+  // The first class whose sum is above; the last one where no other is.
+  const ValueId below = b.op("LessOrEqual", {slice(b, up_to, 1, 0, classes - 1), at});
+  const ValueId drawn = b.reduce_sum(b.cast(below, DType::i64), {1}, false);
+  const ValueId kept = b.op("Where", {ignored(b, spec, r.label), r.label, drawn});
+  return b.cast(b.reshape(kept, b.dims(label)), b.dtype(label));
+}
+
 std::vector<double> label_weights(const LossSpec& spec, const std::vector<int64_t>& ids) {
   const std::vector<double>& w = weights_of(spec);
   const int64_t ignore_index = spec.ignore_index(), classes = static_cast<int64_t>(w.size());

@@ -32,6 +32,10 @@ ValueId entropy(Builder& b, const LossSpec& spec, const ClassRows& r);
 bool are_probabilities(Builder& b, const LossInputs& in);
 ValueId soft_entropy(Builder& b, const LossSpec& spec, ValueId logits, ValueId label);
 
+// Class ids drawn from softmax(logits), in the label's shape and type; where the label is ignored it stays so.
+ValueId draw_classes(Builder& b, const LossSpec& spec, ValueId out, ValueId label, ValueId uniform,
+                     bool second_axis = false);
+
 // The weight of each label's class; 0 where it is ignored.
 std::vector<double> label_weights(const LossSpec& spec, const std::vector<int64_t>& ids);
 // Class weights of the valid labels; of probabilities, rows.

@@ -24,6 +24,20 @@ Sums causal_lm(Builder& b, const LossSpec& spec, const LossInputs& in) {  // log
   return {entropy(b, spec, class_rows(b, spec, slice(b, in.outputs[0], 1, 0, n), slice(b, in.label, 1, 1, n)))};
 }
 
+ValueId draw(Builder& b, const LossSpec& spec, const LossInputs& in, ValueId uniform) {
+  return draw_classes(b, spec, in.outputs[0], in.label, uniform);
+}
+ValueId draw_places(Builder& b, const LossSpec& spec, const LossInputs& in, ValueId uniform) {
+  return draw_classes(b, spec, in.outputs[0], in.label, uniform, true);
+}
+ValueId draw_causal(Builder& b, const LossSpec& spec, const LossInputs& in, ValueId uniform) {
+  const int64_t n = b.dims(in.label).at(1) - 1;
+  if (n == 0) return in.label;
+  const auto next = [&](ValueId x) { return slice(b, x, 1, 1, n); };
+  const ValueId drawn = draw_classes(b, spec, slice(b, in.outputs[0], 1, 0, n), next(in.label), next(uniform));
+  return concat(b, {slice(b, in.label, 1, 0, 1), drawn}, 1);
+}
+
 Counts count_causal(const LossSpec& spec, const HostTensor& label, int64_t) {
   if (label.rank() != 2) return {0};  // refused when the loss is built
   double n = 0;
@@ -46,6 +60,7 @@ const LossRegistration rows{{
     .task = Task::classification,
     .after_softmax = true,
     .classes = ClassAxis::of_rows,
+    .draw = draw,
 }};
 
 const LossRegistration places{{
@@ -57,6 +72,7 @@ const LossRegistration places{{
     .task = Task::segmentation,
     .after_softmax = true,
     .classes = ClassAxis::of_places,
+    .draw = draw_places,
 }};
 
 const LossRegistration masked{{
@@ -70,6 +86,7 @@ const LossRegistration masked{{
     .after_softmax = true,
     .classes = ClassAxis::of_tokens,
     .hidden_tokens = true,
+    .draw = draw,
 }};
 
 const LossRegistration causal{{
@@ -83,6 +100,7 @@ const LossRegistration causal{{
     .after_softmax = true,
     .classes = ClassAxis::of_tokens,
     .next_token = true,
+    .draw = draw_causal,
 }};
 
 }  // namespace

@@ -60,6 +60,9 @@ struct LossRule {
   bool hidden_tokens = false;  // of texts, about tokens that the model does not see (data/language/masking.h)
   // Of a gradient: from that of `build`'s sum with respect to LossSpec::input [B, ...], the loss's sum. Null: of outputs.
   ValueId (*of_gradient)(Builder&, const LossSpec&, ValueId gradient) = nullptr;
+  // Labels as the model's outputs would have them, by uniform numbers [0, 1) in the label's shape; where the label is
+  // ignored it stays so. Null: none can be drawn.
+  ValueId (*draw)(Builder&, const LossSpec&, const LossInputs&, ValueId uniform) = nullptr;
   // Embeddings: the loss compares rows.
   bool embeddings = false;
   int64_t rows_in_turn = 1;  // rows of a single output that make one item

@@ -1,7 +1,8 @@
 """Writes optimizer_more.json: trajectories of rules that are given more than a gradient, or that wrap another rule, in float32
-and float64: timm's Adahessian and pytorch_optimizer's SophiaH on given estimates of the Hessian's diagonal, pytorch_optimizer's
-Lookahead and SAM around torch.optim, schedulefree's AdamWScheduleFree, timm's adaptive_clip_grad and pytorch_optimizer's
-centralize_gradient before torch.optim. Needs torch, timm, pytorch_optimizer, schedulefree.
+and float64: timm's Adahessian and pytorch_optimizer's SophiaH on given estimates of the Hessian's diagonal, sophia_opt's SophiaG on
+given gradients of drawn labels, pytorch_optimizer's Lookahead and SAM around torch.optim, schedulefree's AdamWScheduleFree, timm's
+adaptive_clip_grad and pytorch_optimizer's centralize_gradient before torch.optim. Needs torch, timm, pytorch_optimizer, sophia-opt,
+schedulefree.
 
 A gradient is given + 0.25 weight, so that a step depends on where it was taken. SAM's norm, which pytorch_optimizer rounds to
 float32, is taken in float64.
@@ -15,6 +16,7 @@ from unittest import mock
 
 import pytorch_optimizer
 import schedulefree
+import sophia_opt
 import timm.optim
 import timm.utils.agc
 import torch
@@ -28,6 +30,8 @@ CASES = {
     "adahessian_interval": ("adahessian", dict(lr=0.05, hessian_update_interval=3), {}),
     "sophia_h": ("sophia_h", dict(lr=0.06, weight_decay=0.1), {}),
     "sophia_h_every": ("sophia_h", dict(lr=0.06, betas=(0.8, 0.9), rho=0.5, eps=1e-4, hessian_update_interval=1), {}),
+    "sophia_g": ("sophia_g", dict(lr=0.01, weight_decay=0.1), {}),
+    "sophia_g_every": ("sophia_g", dict(lr=0.02, betas=(0.8, 0.9), rho=2.0, hessian_update_interval=1), {}),
     "schedule_free": ("schedule_free_adamw", dict(lr=0.05, weight_decay=0.1), {}),
     "schedule_free_settings": ("schedule_free_adamw", dict(lr=0.05, betas=(0.7, 0.95), eps=1e-4, weight_lr_power=1.0, r=0.5), {}),
     "sgd_lookahead": ("sgd", dict(lr=0.05, momentum=0.9), dict(lookahead=5, lookahead_alpha=0.5)),
@@ -80,6 +84,9 @@ def make(kind, options, wrap, params):
         if "rho" in options:
             options["p"] = options.pop("rho")
         return pytorch_optimizer.SophiaH(groups, foreach=False, **options)
+    if kind == "sophia_g":
+        options.pop("hessian_update_interval", None)
+        return sophia_opt.SophiaG(groups, **options)
     opt = schedulefree.AdamWScheduleFree(groups, foreach=False, **options)
     opt.train()
     return opt
@@ -98,7 +105,7 @@ def rate(base, step):
 def run(kind, options, wrap, dtype, start, grads, bends):
     params = {n: torch.nn.Parameter(t.clone().to(dtype)) for n, t in start.items()}
     opt = make(kind, options, wrap, list(params.values()))
-    interval = options.get("hessian_update_interval", 10 if kind == "sophia_h" else 1)
+    interval = options.get("hessian_update_interval", 10 if kind.startswith("sophia") else 1)
     for step in range(STEPS):
 
         def gradients():
@@ -120,6 +127,15 @@ def run(kind, options, wrap, dtype, start, grads, bends):
         elif kind == "adahessian":
             opt.given = bend
             opt.step()
+        elif kind == "sophia_g":
+            kept = {p: p.grad for p in params.values()}
+            if step % interval == 0:
+                for n, p in params.items():
+                    p.grad = bends[step][n].to(dtype)
+                opt.update_hessian()
+            for p in params.values():
+                p.grad = kept[p]
+            opt.step(bs=1)
         elif kind == "sophia_h":
             opt.step(hessian=list(bend.values()) if step % interval == 0 else None)
         else:

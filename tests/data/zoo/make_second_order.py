@@ -1,7 +1,8 @@
 """Writes second_order.safetensors into entries of this folder: the weights after ten steps of timm's Adahessian and of
-pytorch_optimizer's SophiaH, which differentiate the entry's graph twice by torch (bench/onnx_torch.py) in float64. The random
-vectors are those of trainer/curvature.h: Philox4x32-10, written down here again. Of every tensor at most 128 elements; metadata:
-the largest difference of torch's own float32 run, losses. Needs torch, timm, pytorch_optimizer, onnxruntime.
+pytorch_optimizer's SophiaH, which differentiate the entry's graph twice by torch (bench/onnx_torch.py) in float64, and of its
+authors' SophiaG, on labels drawn by torch.searchsorted. The random numbers are those of trainer/curvature.h and ops/random.cc:
+Philox4x32-10, written down here again. Of every tensor at most 128 elements; metadata: the largest difference of torch's own
+float32 run, losses. Needs torch, timm, pytorch_optimizer, sophia-opt, onnxruntime.
 """
 
 import json
@@ -11,6 +12,7 @@ from unittest import mock
 
 import numpy as np
 import pytorch_optimizer
+import sophia_opt
 import timm.optim
 import torch
 from safetensors.numpy import load_file, save_file
@@ -26,6 +28,7 @@ RUNS = {
     "adahessian_3": dict(rule="adahessian", lr=0.02, eps=1e-2, hessian_update_interval=3),
     "sophia_h": dict(rule="sophia_h", lr=0.02, eps=1e-2, rho=0.5, hessian_update_interval=2),
 }
+SOPHIA_G = {"sophia_g": dict(rule="sophia_g", lr=0.02, rho=2.0, hessian_update_interval=2)}
 ENTRIES = ["lenet_relu_dyn18", "autoencoder_ts11", "convnext_ts17"]
 
 
@@ -79,7 +82,18 @@ class Trained(TwiceGraph):
         return [state[o] for o in outputs]
 
 
-def make(params, rule, lr, eps, hessian_update_interval=1, rho=None):
+def drawn_labels(logits, step):
+    """A class for each row: the first whose cumulated probability is above a uniform number."""
+    rows = torch.arange(len(logits)).numpy().astype(np.uint64)
+    words = np.stack([philox(SEED, (0x536F7068 << 32) | step, np.array([r << np.uint64(32)]))[0, 0] for r in rows])
+    u = torch.from_numpy((words >> np.uint64(8)).astype(np.float64) * 2.0**-24)
+    up_to = torch.softmax(logits.double(), 1).cumsum(1)
+    return torch.searchsorted(up_to, u[:, None] * up_to[:, -1:], right=True)[:, 0].clamp(max=logits.shape[1] - 1)
+
+
+def make(params, rule, lr, eps=None, hessian_update_interval=1, rho=None):
+    if rule == "sophia_g":
+        return sophia_opt.SophiaG(params, lr=lr, rho=rho, weight_decay=0.0)
     if rule == "adahessian":
         return timm.optim.Adahessian(params, lr=lr, eps=eps, update_each=hessian_update_interval, avg_conv_kernel=True)
     return pytorch_optimizer.SophiaH(params, lr=lr, eps=eps, p=rho, update_period=hessian_update_interval, foreach=False)
@@ -99,6 +113,16 @@ def train(folder, run, dtype):
         loss = loss_of(ref["loss_kind"], outputs, batch["label"])
         losses.append(loss.item())
         opt.zero_grad()
+        if run["rule"] == "sophia_g":
+            rows = len(outputs[0])
+            if step % run["hessian_update_interval"] == 0:
+                labels = drawn_labels(outputs[0].detach(), step)
+                torch.nn.functional.cross_entropy(outputs[0], labels).backward(retain_graph=True)
+                opt.update_hessian()
+                opt.zero_grad()
+            loss.backward()
+            opt.step(bs=rows)
+            continue
         loss.backward(create_graph=True)
         drawn = iter([direction(step, k, params[n].shape, run["rule"] == "sophia_h") for k, n in enumerate(order)])
         with mock.patch("torch.randint", lambda *a, **k: (next(drawn).to(dtype) + 1) / 2), mock.patch(
@@ -111,7 +135,8 @@ def train(folder, run, dtype):
 def main():
     for entry in ENTRIES:
         folder, kept, facts = HERE / entry, {}, {}
-        for name, run in RUNS.items():
+        classes = json.loads((folder / "ref.json").read_text())["loss_kind"] == "cross_entropy"
+        for name, run in (RUNS | SOPHIA_G if classes else RUNS).items():
             want, losses = train(folder, run, torch.float64)
             narrow, _ = train(folder, run, torch.float32)
             noise = max(np.abs(want[n] - narrow[n]).max() for n in want)
