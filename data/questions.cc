@@ -156,6 +156,7 @@ std::vector<LabelledText> encode_questions(AnswerKey& key, const Tokenizer& toke
       LabelledText s;
       s.line = key.questions[q].line;
       s.file = key.questions[q].file;
+      s.row = static_cast<int64_t>(key.questions[q].passage);
       s.encoding = assemble(tokenizer.pair(), question, part);
       AnswerKey::Window w{q, head, {}, cls_in(tokenizer, s.encoding.ids)};
       int64_t first = -1, last = -1;

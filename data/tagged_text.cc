@@ -121,6 +121,7 @@ std::vector<LabelledText> encode_each(const std::vector<TaggedText>& texts, cons
     LabelledText s;
     s.line = text.line;
     s.file = text.file;
+    s.row = static_cast<int64_t>(out.size());
     std::vector<Piece> all;
     std::vector<int64_t> labels;
     for (size_t w = 0; w < text.words.size(); ++w) {

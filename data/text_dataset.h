@@ -43,7 +43,7 @@ struct LabelledText {
   std::vector<int64_t> labels;
   int64_t line = 0;
   int32_t file = 0;                    // of several
-  int64_t row = 0;                     // of its table
+  int64_t row = 0;                     // of its table; of questions: their passage; of tagged texts: which of them
   std::vector<int32_t> restarts = {};  // where another text begins in the same sequence: positions begin again
 };
 

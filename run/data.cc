@@ -342,8 +342,6 @@ std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> data, int64_t limit) {
 
 void split_validation(const RunSpec& spec, TrainData& data) {
   if (spec.val_split <= 0) return;
-  if (data.train->answers())
-    fail(Exit::usage, "E_VAL_SPLIT", "--val_split would part the windows of a question", "give a file with --val");
   const std::shared_ptr<const Dataset> all = std::move(data.train);
   SampleSplit split = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed));
   data.train = make_subset(all, std::move(split.train));

@@ -4,8 +4,11 @@
 #include <catch2/catch_all.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
+#include "data/reader.h"
+#include "data/subset.h"
 #include "data/tokenizers/wordpiece.h"
 #include "tests/support.h"
 
@@ -71,6 +74,30 @@ TEST_CASE("samples of questions are run_qa's") {
   }
   CHECK_FALSE(std::getline(golden, line));
   CHECK(windows > 3 * key.questions.size());  // some passages were cut
+}
+
+TEST_CASE("a share of questions is held out by passage, with all of its windows") {
+  const WordPiece w(Vocab::parse("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\n", "v.txt"));
+  const Table rows =
+      Table::parse("q,t\na,a b a b a b a b\nb,b\na,a a\nb,b b a a b b a a\n", "q.csv", reader_named("csv"));
+  auto key = std::make_shared<AnswerKey>(question_rows(rows, "q", "t", ""));
+  key->questions.push_back({"4", "b", 0, {}, 6, 0});  // another about the first passage
+  TextOptions o;
+  o.labels = LabelForm::spans;
+  auto texts = encode_questions(*key, w, 8, 1);
+  const auto data = make_labelled_dataset(std::move(texts), {"q.csv"}, w, {{"input_ids"}}, o, key);
+  REQUIRE(data->size() > 5);
+  const SampleSplit split = split_samples(*data, 0.5, 7);
+  const auto passages = [&](const Ints& samples) {
+    std::set<size_t> out;
+    for (const int64_t s : samples) out.insert(key->questions[key->windows[static_cast<size_t>(s)].question].passage);
+    return out;
+  };
+  const std::set<size_t> out = passages(split.held_out), in = passages(split.train);
+  CHECK(out.size() == 2);
+  CHECK(in.size() == 2);
+  for (const size_t p : out) CHECK_FALSE(in.contains(p));
+  CHECK(static_cast<int64_t>(split.train.size() + split.held_out.size()) == data->size());
 }
 
 TEST_CASE("pieces are the ids with the places they come from") {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "data/reader.h"
+#include "data/subset.h"
 #include "data/tokenizers/wordpiece.h"
 #include "tests/errors.h"
 #include "tests/support.h"
@@ -86,6 +87,18 @@ TEST_CASE("tables of words and tags") {
   const Table uneven = Table::parse("words,ner\na b,O\n", "t.csv", reader_named("csv"));
   expect_error("E_DATA_LABEL", "t.csv:2: 2 words in column 'words', 1 tags",
                [&] { tagged_rows(uneven, "words", "ner"); });
+}
+
+TEST_CASE("a share of tagged texts is held out") {
+  const auto texts = parse_conll("a\tO\n\nb\tB-x\n\na\tO\nbs\tO\n\nc\tB-x\n", "f");
+  TextOptions o;
+  o.labels = LabelForm::tokens;
+  const Strings classes = {"B-x", "O"};
+  const WordPiece w = small();
+  const auto data = make_labelled_dataset(encode_tagged(texts, {"f"}, w, classes, 0), {"f"}, w, {{"input_ids"}}, o);
+  const SampleSplit split = split_samples(*data, 0.25, 7);
+  CHECK(split.held_out.size() == 1);
+  CHECK(split.train.size() == 3);
 }
 
 TEST_CASE("batches of tagged words are padded with labels that count for nothing") {
