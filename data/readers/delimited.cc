@@ -2,8 +2,9 @@
 //
 // CSV: a field that begins with a quote ends at the next single quote; doubled quotes and line breaks stand inside.
 // Lines end with LF, CRLF or CR. A byte order mark at the start of a row is dropped, an empty line is skipped.
-// TSV: files of the GLUE kind have lone quotes in plain text, spreadsheets write RFC 4180. When no line is ragged
-// without quoting, lines are rows and only a field that is wholly quoted is unquoted; else RFC 4180 applies.
+// TSV: files of the GLUE kind have quotes in plain text, spreadsheets write RFC 4180. When no line is ragged without
+// quoting, lines are rows, and fields are unquoted where all quotes of the file are RFC 4180's: one that is not makes
+// all of them text. Else RFC 4180 applies.
 #include <algorithm>
 
 #include "base/error.h"
@@ -42,15 +43,23 @@ class DelimitedParser {
     }
   }
 
-  // Whether every line, quotes taken as text, has as many fields as the first.
-  bool rectangular() {
+  // Of lines whose quotes are taken as text.
+  struct Plain {
+    bool rectangular = true;   // each has as many fields as the first
+    bool quotes_text = false;  // a field has quotes that RFC 4180 does not have
+  };
+  Plain plain() {
+    Plain out;
     std::vector<std::string> fields;
+    std::string unused;
     size_t width = 0;
     while (next_row(false, false, fields)) {
       if (width == 0) width = fields.size();
-      if (fields.size() != width) return false;
+      out.rectangular = out.rectangular && fields.size() == width;
+      for (const std::string& f : fields)
+        out.quotes_text = out.quotes_text || (f.find('"') != std::string::npos && !unquoted(f, unused));
     }
-    return true;
+    return out;
   }
 
  private:
@@ -188,8 +197,13 @@ void parse(std::string_view bytes, char usual, Quoting quoting, const TableOptio
   const char delimiter = options.delimiter ? options.delimiter : usual;
   bool quoted = quoting == Quoting::rfc4180;
   const bool automatic = quoting == Quoting::automatic;
-  if (automatic) quoted = !DelimitedParser(bytes, delimiter, options, out).rectangular();
-  DelimitedParser(bytes, delimiter, options, out).run(quoted, automatic);
+  bool unquote = false;
+  if (automatic) {
+    const auto plain = DelimitedParser(bytes, delimiter, options, out).plain();
+    quoted = !plain.rectangular;
+    unquote = !plain.quotes_text;
+  }
+  DelimitedParser(bytes, delimiter, options, out).run(quoted, unquote);
 }
 
 const ReaderRegistration csv{

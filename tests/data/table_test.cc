@@ -77,9 +77,11 @@ TEST_CASE("text that is not UTF-8 is refused with line, column and bytes") {
   expect_error("E_DATA_UTF8", "t.csv:1:1: not UTF-8", [] { csv("\xed\xa0\x80"); });
 }
 
-TEST_CASE("TSV of the GLUE kind keeps its lone quotes, a quoted one is unquoted") {
+TEST_CASE("TSV of the GLUE kind keeps its quotes, RFC 4180's is unquoted") {
   CHECK(cells(tsv("id\ttext\n1\t\"The witness\" said\n2\t\"open\n3\tclose\"\n")) ==
         Rows{{"1", "\"The witness\" said"}, {"2", "\"open"}, {"3", "close\""}});
+  CHECK(cells(tsv("id\ttext\n1\t\"So it is.\"\n2\tcalled \"it\"\n")) ==  // as MRPC has them
+        Rows{{"1", "\"So it is.\""}, {"2", "called \"it\""}});
   CHECK(cells(tsv("id\ttext\n1\t\"all \"\"quoted\"\"\"\n2\ta, b\n")) == Rows{{"1", "all \"quoted\""}, {"2", "a, b"}});
   CHECK(cells(tsv("id\ttext\n1\t\"tab\there\nand a line\"\n2\tx\n")) ==
         Rows{{"1", "tab\there\nand a line"}, {"2", "x"}});
