@@ -97,13 +97,15 @@ bool Table::has_column(const std::string& column) const {
   return std::find(columns_.begin(), columns_.end(), column) != columns_.end();
 }
 
-size_t Table::column(const std::string& column) const {
+size_t Table::column(const std::string& column, const std::string& hint) const {
   const auto at = std::find(columns_.begin(), columns_.end(), column);
   if (at != columns_.end()) return static_cast<size_t>(at - columns_.begin());
   const std::string near = nearest(column, columns_);
   fail(Exit::data, "E_DATA_COLUMN",
        cat(name(), ":1: no column '", printable(column), "'; the file has: ", printable(join(columns_, ", "))),
-       near.empty() ? "" : cat("did you mean '", printable(near), "'?"));
+       !near.empty()   ? cat("did you mean '", printable(near), "'?")
+       : !hint.empty() ? hint
+                       : "name one of these; columns of a file without a header by their numbers, from 0");
 }
 
 const Table::Cell& Table::cell(int64_t row, size_t column) const {

@@ -37,7 +37,8 @@ class Table {
   const std::string& name() const { return names_.at(0); }  // of the first file
   const std::vector<std::string>& names() const { return names_; }
   bool has_column(const std::string& column) const;
-  size_t column(const std::string& column) const;           // E_DATA_COLUMN with the columns found and the nearest
+  // E_DATA_COLUMN with the columns found, and the nearest or else `hint`.
+  size_t column(const std::string& column, const std::string& hint = {}) const;
   bool has(int64_t row, size_t column) const;               // false: the JSON key is absent or null
   std::string_view text(int64_t row, size_t column) const;  // absent, or a JSON array or object: E_DATA_JSON
   // A JSON array or object as its JSON text; false for anything else.

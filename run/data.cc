@@ -103,6 +103,11 @@ Task text_task(const RunSpec& spec) {
   const bool images = data_kind(spec, spec.train) == DataKind::images;
   if (images && !spec.train_masks.empty()) return Task::segmentation;
   const Table table = images ? read_image_table(spec, spec.train) : read_table(spec, spec.train);
+  if (!images && !spec.label_column.asked())
+    table.column(
+        *spec.label_column,
+        "name the label's column with --label_column, by its number from 0 where the file has no header; texts "
+        "of a language model have none: --task language, or --loss masked_lm");
   return is_regression_column(table, *spec.label_column) ? Task::regression : Task::classification;
 }
 
@@ -263,6 +268,10 @@ std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& 
   const TextOptions t = text_options(spec, specs, needs);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(require_tokenizer(spec), tokenizer_options(spec));
   const int64_t longest = t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len;
+  for (const std::string& c : t.text_columns) {
+    if (rows.table) rows.table->column(c, needs.column_hint);
+  }
+  if (rows.table && !t.label_column.empty()) rows.table->column(t.label_column, needs.column_hint);
   std::unique_ptr<Dataset> data;
   if (needs.task == Task::token) {
     data = make_labelled_dataset(needs.labelled ? encode_tagged(rows.tagged, rows.names, *tokenizer, t.classes, longest)

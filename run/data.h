@@ -34,6 +34,7 @@ struct DataNeeds {
   bool sides = false;                                   // text columns are sequences of their own
   bool labelled = true;                                 // false: to predict
   bool training = false;                                // images: with the training's transforms
+  std::string column_hint = {};                         // of a text's column that is not there
   std::shared_ptr<const Features> features = nullptr;   // of a table of features
   std::shared_ptr<const FeatureTable> table = nullptr;  // where it is read already
   Log log = {};

@@ -219,6 +219,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   needs.classes = record.labels;
   needs.labelled = false;
   needs.log = log;
+  needs.column_hint = "name this file's columns of text with --text_columns, in the order of those trained on";
   if (kind == DataKind::features) needs.features = recorded_features(record);
   TextRows rows;
   if (!needs.features) rows = read_rows(spec, inputs, needs.task);

@@ -77,6 +77,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   run.data.train = limited(open_dataset(spec, spec.train, g, needs, spec.batch_size), spec.limit_train);
   needs.training = false;
   needs.table = nullptr;
+  needs.column_hint = "where --val calls its columns otherwise: --val_text_columns, --val_label_column";
   if (!spec.val.empty()) run.data.val = open_dataset(validation_spec(spec), spec.val, g, needs, spec.evaluation_rows());
   split_validation(spec, run.data);
   if (run.data.val) run.data.val = limited(std::move(run.data.val), spec.limit_val);

@@ -112,3 +112,28 @@ TEST_CASE("a share is held out, samples are limited, validation columns have nam
   limited.insert(limited.end(), {"--val_split", "0.1"});
   CHECK(run_verb(words(f, {"--train", f / "a.csv", "--val", f / "v.csv", "--val_split", "0.1"})).id == "E_USAGE");
 }
+
+TEST_CASE("columns that are not there are told with the flag that names them") {
+  const TempDir f;
+  vocabulary(f);
+  write_bytes(f / "a.csv", "t,y\ngood day,yes\nbad day,no\n");
+  write_bytes(f / "v.csv", "content,class\nbad day,no\n");
+  write_bytes(f / "rows.tsv", "good day\tyes\nbad day\tno\n");
+  const auto refused = [&](const std::vector<std::string>& given, const std::string& hint) {
+    const Said said = run_verb(given);
+    CHECK(said.id == "E_DATA_COLUMN");
+    INFO(said.fact << "\n" << said.hint);
+    CHECK(said.hint.find(hint) != std::string::npos);
+  };
+  const std::string run = f / "run";
+  refused(words(f, {"--train", f / "a.csv", "--val", f / "v.csv", "--output_dir", run}), "--val_text_columns");
+  refused(
+      words(f, {"--train", f / "a.csv", "--val", f / "v.csv", "--val_text_columns", "content", "--output_dir", run}),
+      "--val_label_column");
+  refused(words(f, {"--train", f / "rows.tsv", "--output_dir", run}), "without a header by their numbers");
+  const std::string model = test_data("zoo/minilm_embed_ts14/model.onnx");
+  refused({model, "--train", f / "rows.tsv", "--vocab", f / "v.txt", "--text_columns", "0", "--output_dir", run},
+          "--task language");
+  must_run(words(f, {"--train", f / "a.csv", "--max_steps", "1", "--output_dir", run}));
+  refused({"predict", run, "--inputs", f / "v.csv", "--out", f / "p.csv", "--quiet"}, "--text_columns");
+}
