@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
+#include "backend/interpreter.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "data/image_store.h"
+#include "graph/bind.h"
+#include "graph/probe.h"
 #include "run/data.h"
 #include "run/images.h"
 
@@ -66,6 +70,35 @@ bool reads_channels_last(const SourceGraph& g, int input) {
   return false;
 }
 
+// The model takes images of this size, and gives masks of the same one where they are wanted.
+bool takes(const SourceGraph& g, const ImageInput& input, bool masks, int64_t height, int64_t width) {
+  BindOptions o;
+  o.outputs = g.outputs;
+  o.input_dims = probe_dims(g, g.outputs, 1, 1);
+  const bool last = input.layout == ImageInput::Layout::nhwc;
+  o.input_dims[input.name] = input.layout == ImageInput::Layout::nhw ? Dims{1, height, width}
+                             : last                                  ? Dims{1, height, width, input.channels}
+                                                                     : Dims{1, input.channels, height, width};
+  try {
+    const std::vector<Dims> shapes = probe_shapes(g, ParamTable(g), o, cpu_evaluator());
+    return !masks || std::any_of(g.outputs.begin(), g.outputs.end(), [&](int v) {
+      const Dims& d = shapes[static_cast<size_t>(v)];
+      return d.size() == 4 && ((d[2] == height && d[3] == width) || (d[1] == height && d[2] == width));
+    });
+  } catch (const Error&) {
+    return false;  // told by the training graph where nothing else fits either
+  }
+}
+
+// Nets that halve an image several times want sides that are multiples of a power of two: the least that is taken off.
+std::pair<int64_t, int64_t> size_taken(const SourceGraph& g, const ImageInput& input, bool masks, const Image& image) {
+  for (int64_t of = 1; of <= kSmall; of *= 2) {
+    const int64_t height = image.height - image.height % of, width = image.width - image.width % of;
+    if (height > 0 && width > 0 && takes(g, input, masks, height, width)) return {height, width};
+  }
+  return {image.height, image.width};
+}
+
 }  // namespace
 
 ImageInput image_input(const RunSpec& spec, const SourceGraph& g, const std::vector<InputSpec>& inputs) {
@@ -106,8 +139,8 @@ ImageGuess guess_transforms(const SourceGraph& g, const ImageInput& input, bool 
   if (h < 1 || w < 1) {
     const Image first = ImageStore({first_image}).read(first_image, input.channels);
     const bool own = masks || input.channels == 1 || std::max(first.width, first.height) <= kSmall;
-    h = own ? first.height : 224;
-    w = own ? first.width : 224;
+    h = w = 224;
+    if (own) std::tie(h, w) = size_taken(g, input, masks, first);
   }
   const std::string size = h == w ? std::to_string(h) : cat(h, ",", w), both = cat("resize ", h, ",", w);
   if (masks) return {piped({both, "horizontal_flip", values}), piped({both, values})};

@@ -12,7 +12,8 @@ struct ImageGuess {
   std::string training, evaluation;
 };
 
-// Size: the input's; where it is free 224 for colours, that of the first image for small or grey ones and for masks.
+// Size: the input's; where it is free 224 for colours, that of the first image for small or grey ones and for
+// masks, less what is over a multiple of 2, 4 ... 64 where the model takes no other.
 // Values: ImageNet's normalisation for colours, 0 to 1 for grey; what the graph begins with tells of its own scaling.
 // Augmentation: torchvision's for ImageNet from 64 pixels on, a shifted crop and a mirror image below, none for grey.
 ImageGuess guess_transforms(const SourceGraph& graph, const ImageInput& input, bool masks,

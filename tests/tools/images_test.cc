@@ -153,8 +153,8 @@ TEST_CASE("a folder of class folders trains, resumes, exports, is evaluated and 
   CHECK(other.code == 6);  // other images now
 }
 
-TEST_CASE("images and masks in two folders train a model of segmentation", "[images]") {
-  const TempDir f;
+// Stripes of three colours, 20 x 16, and masks of their classes; 77 in the first line.
+static void write_stripes(const TempDir& f) {
   fs::create_directories(f / "images");
   fs::create_directories(f / "masks");
   for (int i = 0; i < 8; ++i) {
@@ -169,6 +169,26 @@ TEST_CASE("images and masks in two folders train a model of segmentation", "[ima
     write_bytes(f / ("images/" + std::to_string(i) + ".ppm"), picture);
     write_bytes(f / ("masks/" + std::to_string(i) + ".pgm"), mask);
   }
+}
+
+TEST_CASE("a net that halves images is given sides that it takes", "[images]") {
+  const TempDir f;
+  write_stripes(f);
+  must_run(
+      {"create", "unet", "--model_config", R"({"width": 4, "depth": 3, "num_classes": 3})", "--out", f / "u.onnx"});
+  const Said said =
+      must_run({f / "u.onnx", "--train", f / "images", "--train_masks", f / "masks", "--mask_ignore", "77",
+                "--max_steps", "1", "--batch_size", "2", "--device", "cpu", "--output_dir", f / "run"});
+  CHECK_THAT(said.err, ContainsSubstring("(--eval_transforms): resize 16,16 |"));  // 20 is no multiple of 8
+  must_run({"predict", f / "run", "--inputs", f / "images", "--out", f / "p/", "--device", "cpu", "--quiet"});
+  const Image mask = decode_image({bytes_of(f / "p/0.png"), "0.png", true});
+  CHECK(mask.width == 20);
+  CHECK(mask.height == 16);
+}
+
+TEST_CASE("images and masks in two folders train a model of segmentation", "[images]") {
+  const TempDir f;
+  write_stripes(f);
   const std::vector<std::string> words = {made("masks.onnx"),
                                           "--train",
                                           f / "images",
