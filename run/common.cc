@@ -6,11 +6,13 @@
 #include <map>
 #include <set>
 
+#include "base/fs.h"
 #include "base/limits.h"
 #include "base/npz.h"
 #include "base/text.h"
 #include "importer/describe.h"
 #include "importer/edit.h"
+#include "models/architecture.h"
 #include "run/device.h"
 #include "run/settings.h"
 
@@ -38,10 +40,21 @@ void tell_doubts(const Imported& m, const Log& log) {
                printable(flags), left ? cat(" (and ", left, " more)") : std::string()));
 }
 
+// A name that `create` takes, where a file is wanted.
+void refuse_architecture(const std::string& model) {
+  for (const Architecture* a : architectures()) {
+    if (a->name != model || path_exists(model)) continue;
+    fail(Exit::usage, "E_MODEL_OPEN",
+         cat("there is no file '", model, "'; an architecture is called so, a model is wanted"),
+         cat("`create ", model, " --out ", model, ".onnx` makes one with drawn weights"));
+  }
+}
+
 }  // namespace
 
 Imported open_model(const RunSpec& spec, Job job, const Log& log) {
   check_settings(spec, job);
+  refuse_architecture(spec.model);
   set_limits(limits_of(spec));
   const bool steps = job == Job::train || job == Job::gradients;
   ImportOptions o;

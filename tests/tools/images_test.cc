@@ -171,6 +171,12 @@ static void write_stripes(const TempDir& f) {
   }
 }
 
+TEST_CASE("the name of an architecture is no model, and is told apart", "[images]") {
+  const Said said = run_verb({"lenet", "--train", "images"});
+  CHECK(said.id == "E_MODEL_OPEN");
+  CHECK_THAT(said.hint, ContainsSubstring("create lenet --out lenet.onnx"));
+}
+
 TEST_CASE("a net that halves images is given sides that it takes", "[images]") {
   const TempDir f;
   write_stripes(f);
