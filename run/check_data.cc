@@ -170,7 +170,8 @@ void DataReport::problem(const std::string& where, const std::string& what) {
   if (first_problems.size() < kProblems) first_problems.push_back({where, what});
 }
 
-DataReport check_data(const RunSpec& spec, const Log& log) {
+DataReport check_data(const RunSpec& given, const Log& log) {
+  const RunSpec spec = with_letters(given, log);
   const DataKind kind = data_kind(spec, spec.train);
   if (kind == DataKind::tensors)
     fail(Exit::usage, "E_USAGE", "--check_data looks at text files, tables and images, --train names tensors",

@@ -50,7 +50,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   const RunSpec asked = with_run(given, log);
   const Imported model = open_model(asked, Job::evaluate, log);
   const ModelRecord record = recorded(*model.doc);
-  RunSpec spec = validation_spec(with_recorded(asked, record, log));
+  RunSpec spec = validation_spec(with_recorded(with_letters(asked, Log()), record, log));
   const SourceGraph& g = model.graph;
   DataNeeds needs;
   const Task task = needs_of(spec, record, *model.doc, needs);

@@ -202,7 +202,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const Imported model = open_model(asked, Job::predict, log);
   const SourceGraph& g = model.graph;
   const ModelRecord record = recorded(*model.doc);
-  RunSpec spec = with_recorded(asked, record, log);
+  RunSpec spec = with_recorded(with_letters(asked, Log()), record, log);
   DataNeeds needs;
   const DataKind kind = data_kind(spec, inputs);
   const bool images = kind == DataKind::images, text = kind == DataKind::text;

@@ -167,7 +167,7 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
 }
 
 std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim aim) {
-  const RunSpec spec = with_processes(given, host);
+  const RunSpec spec = with_letters(with_processes(given, host), host.log);
   set_threads(spec);
   asked_losses(spec);
   asked_groups(spec);

@@ -1,8 +1,13 @@
 #include "run/text_rows.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/fs.h"
 #include "base/text.h"
 #include "data/text_file.h"
+#include "data/tokenizer.h"
+#include "run/data.h"
 
 namespace amp {
 
@@ -14,6 +19,24 @@ bool is_text_file(const std::string& path) {
   const size_t dot = last.rfind('.');
   const std::string ext = dot == std::string::npos ? "" : last.substr(dot);
   return ext != ".safetensors" && ext != ".npz" && ext != ".npy";
+}
+
+RunSpec with_letters(RunSpec spec, const Log& log) {
+  std::string file = tokenizer_path(spec);
+  if (is_dir(file)) file = find_tokenizer(file);
+  if (spec.lower_case.asked() || !file.ends_with(".txt") || !path_exists(file)) return spec;
+  const std::unique_ptr<Tokenizer> vocabulary = open_tokenizer(file);
+  int64_t capitals = 0;
+  for (int64_t id = 0; id < vocabulary->size(); ++id) {
+    const std::string_view token = vocabulary->token(static_cast<int32_t>(id));
+    capitals +=
+        !token.starts_with('[') && std::any_of(token.begin(), token.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+  }
+  if (capitals * 100 < vocabulary->size()) return spec;  // bert-base-chinese has <S> and <T>
+  spec.lower_case.suggest(false);
+  log.info(cat("tokenizer: ", with_thousands(capitals), " words of '", printable(file),
+               "' have capital letters: texts keep theirs, and accents (--lower_case true: not)"));
+  return spec;
 }
 
 Table read_table(const RunSpec& spec, const std::string& path) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "data/questions.h"
 #include "data/table.h"
 #include "data/tagged_text.h"
@@ -28,6 +29,9 @@ struct TextRows {
 };
 
 bool is_text_file(const std::string& path);
+
+// --lower_case false where it is not said and a vocab.txt has words with capital letters: a cased model's. Told.
+RunSpec with_letters(RunSpec spec, const Log& log);
 
 // Tables but for tagged words and questions without --text_columns: CoNLL's lines, SQuAD's JSON. labelled: false to
 // predict; a column of labels is neither needed nor looked at then.

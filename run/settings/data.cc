@@ -92,7 +92,9 @@ std::vector<Setting> data_settings() {
       setting("whole_word_mask", &RunSpec::whole_word_mask, "Hide all tokens of a word, or none (masked_lm).")
           .read_by(kFeed)
           .also({"wwm"}),
-      setting("lower_case", &RunSpec::lower_case, "Lower-case and strip accents before tokenizing (uncased models).")
+      setting("lower_case", &RunSpec::lower_case,
+              "Lower-case and strip accents before tokenizing (uncased models). Unless said: not where a "
+              "vocab.txt has words with capital letters.")
           .read_by(kText)
           .also({"do_lower_case"}),
       setting("max_seq_len", &RunSpec::max_seq_len,

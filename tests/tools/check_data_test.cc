@@ -113,6 +113,24 @@ TEST_CASE("a share is held out, samples are limited, validation columns have nam
   CHECK(run_verb(words(f, {"--train", f / "a.csv", "--val", f / "v.csv", "--val_split", "0.1"})).id == "E_USAGE");
 }
 
+TEST_CASE("a vocabulary with capital letters is a cased model's, unless said otherwise") {
+  const TempDir f;
+  write_bytes(f / "v.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nday\nGood\nDay\n");
+  write_bytes(f / "a.csv", "t,y\nGood Day,yes\nbad day,no\n");
+  const auto lowered = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> given = {"--train",      f / "a.csv", "--max_steps", "1",
+                                      "--output_dir", f / "run",   "--overwrite"};
+    given.insert(given.end(), more.begin(), more.end());
+    must_run(words(f, given));
+    const Said said = must_run({"predict", f / "run", "--inputs", f / "a.csv", "--out", f / "p.csv"});
+    return said.err.find("--lower_case true") != std::string::npos;
+  };
+  CHECK_FALSE(lowered({}));
+  CHECK(lowered({"--lower_case", "true"}));
+  vocabulary(f);
+  CHECK(lowered({}));
+}
+
 TEST_CASE("columns that are not there are told with the flag that names them") {
   const TempDir f;
   vocabulary(f);
