@@ -97,17 +97,19 @@ bool is_language_model(const RunSpec& spec) {
   return all_losses(spec, &LossRule::next_token) || is_masked_language_model(spec);
 }
 
+static const char* const kNoLabel =
+    "name the label's column with --label_column, by its number from 0 where the file has no header; a word and its "
+    "tag a line: --task token; a language model's texts: --task language, or --loss masked_lm";
+
 Task text_task(const RunSpec& spec) {
   if (is_language_model(spec)) return Task::language;
 
   const bool images = data_kind(spec, spec.train) == DataKind::images;
   if (images && !spec.train_masks.empty()) return Task::segmentation;
+  if (!images && names_tagged_words(spec.train)) return Task::token;
   const Table table = images ? read_image_table(spec, spec.train) : read_table(spec, spec.train);
-  if (!images && !spec.label_column.asked())
-    table.column(
-        *spec.label_column,
-        "name the label's column with --label_column, by its number from 0 where the file has no header; texts "
-        "of a language model have none: --task language, or --loss masked_lm");
+  if (!images && spec.text_columns->empty() && table.has_column("paragraphs")) return Task::span;  // SQuAD's JSON
+  if (!images && !spec.label_column.asked()) table.column(*spec.label_column, kNoLabel);
   return is_regression_column(table, *spec.label_column) ? Task::regression : Task::classification;
 }
 

@@ -21,6 +21,13 @@ bool is_text_file(const std::string& path) {
   return ext != ".safetensors" && ext != ".npz" && ext != ".npy";
 }
 
+bool names_tagged_words(const std::string& path) {
+  const std::vector<std::string> files = split(path, ',');
+  std::string last = files.empty() ? "" : files.back();
+  if (last.ends_with(".gz")) last.resize(last.size() - 3);
+  return last.ends_with(".conll");
+}
+
 RunSpec with_letters(RunSpec spec, const Log& log) {
   std::string file = tokenizer_path(spec);
   if (is_dir(file)) file = find_tokenizer(file);

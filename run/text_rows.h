@@ -29,6 +29,7 @@ struct TextRows {
 };
 
 bool is_text_file(const std::string& path);
+bool names_tagged_words(const std::string& path);  // .conll
 
 // --lower_case false where it is not said and a vocab.txt has words with capital letters: a cased model's. Told.
 RunSpec with_letters(RunSpec spec, const Log& log);

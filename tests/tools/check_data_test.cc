@@ -131,6 +131,25 @@ TEST_CASE("a vocabulary with capital letters is a cased model's, unless said oth
   CHECK(lowered({}));
 }
 
+TEST_CASE("tagged words and SQuAD's JSON are known by their files") {
+  const TempDir f;
+  vocabulary(f);
+  must_run({"create", "bert", "--model_head", "none", "--out", f / "bert.onnx", "--model_config",
+            R"({"vocab_size": 8, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2})"});
+  const auto task = [&](const std::string& file) {
+    must_run({f / "bert.onnx", "--train", f / file, "--vocab", f / "v.txt", "--max_steps", "1", "--output_dir",
+              f / "run", "--overwrite", "--quiet", "--device", "cpu"});
+    must_run({"predict", f / "run", "--inputs", f / file, "--out", f / "p.jsonl", "--quiet"});
+    return json_lines(f / "p.jsonl").at(0);
+  };
+  write_bytes(f / "w.conll", "good\tO\nday\tB-x\n\nbad\tO\n");
+  CHECK(task("w.conll").contains("predicted_tags"));
+  write_bytes(f / "q.json",
+              R"({"data": [{"title": "t", "paragraphs": [{"context": "good day", "qas": [
+                {"id": "a", "question": "bad", "answers": [{"text": "day", "answer_start": 5}]}]}]}]})");
+  CHECK(task("q.json").contains("predicted_answer"));
+}
+
 TEST_CASE("columns that are not there are told with the flag that names them") {
   const TempDir f;
   vocabulary(f);
