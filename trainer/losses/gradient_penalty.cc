@@ -22,8 +22,8 @@ ValueId of_gradient(Builder& b, const LossSpec& spec, ValueId gradient) {
 
 const LossRegistration registered{{
     .name = "gradient_penalty",
-    .doc = {{"[B, ...], and `input`, a floating input of the model or another value [B, ...]",
-             "(norm of the gradient of the sum of a row's outputs with respect to its `input` - target)²",
+    .doc = {{"[B, ...], and \"input\", a floating input of the model or another value [B, ...]",
+             "(norm of the gradient of the sum of a row's outputs with respect to its \"input\" - target)²",
              "batch rows"}},
     .build = differentiated,
     .count = count_rows,
