@@ -101,6 +101,10 @@ int64_t tensor_bytes(const RuleSettings& settings, const std::vector<UpdateSpan>
 }  // namespace
 
 int64_t OptimizerConfig::state_bytes(const std::vector<UpdateSpan>& spans, int64_t elements) const {
+  if (sharded()) {  // the weights that SAM comes back to and the estimate of curvature are every rank's
+    const int64_t own = (elements + shards - 1) / shards;
+    return 4 * (own * (averages() + (lookahead > 0) + moments()) + elements * ((sam_rho > 0) + curved()));
+  }
   const int64_t wide = averages() + (lookahead > 0) + (sam_rho > 0) + curved();
   int64_t tensors = 0;
   with_whole_rule(rule, [&]<class Rule>(Rule) { tensors = tensor_bytes<Rule>(settings, spans); });
@@ -186,6 +190,14 @@ void OptimizerConfig::validate() const {
     fail(Exit::usage, "E_FLAG_VALUE", cat("--optim_bits 8: ", rule, " keeps its moments in 32 bits"),
          "--optimizer adam, adamw (without amsgrad) or lion");
   require(sam_rho >= 0 && std::isfinite(sam_rho), "sam_rho", sam_rho, "a number >= 0 (0: none)");
+  if (!sharded()) return;
+  const char* const why = whole() || rule_measures(rule, settings) ? " looks at tensors as a whole"
+                          : evaluated_elsewhere()                  ? " is evaluated at an average of its own"
+                          : quantised()                            ? " keeps its moments by blocks (--optim_bits 8)"
+                                                                   : nullptr;
+  if (why)
+    fail(Exit::usage, "E_FLAG_VALUE", cat("--shard_optimizer: ", rule, why),
+         "leave it out, or --optimizer adamw, sgd ...");
 }
 
 }  // namespace amp

@@ -69,9 +69,13 @@ struct OptimizerConfig {
   double lookahead_alpha = 0.5;
   double sam_rho = 0;       // sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412); 0: none
   int64_t state_bits = 32;  // 8: moments by blocks (backend/cpu/quantised.h)
+  // ZeRO stage 1 (Rajbhandari et al. 2020, arXiv:1910.02054): so many ranks keep the moments and averages of a share of
+  // the elements each, and move these. 1: every rank all of them.
+  int64_t shards = 1;
 
   void validate() const;  // usage error naming the flag and its range
   int moments() const;    // spans of state that the rule keeps
+  bool sharded() const { return shards > 1; }
   // Of moments, averages, copies of weights, the estimate of curvature.
   int64_t state_bytes(const std::vector<UpdateSpan>& spans, int64_t elements) const;
   bool averages() const { return ema_decay > 0 || swa_start >= 0; }
@@ -110,6 +114,10 @@ struct UpdateSpan {
   int64_t from_step = 0;  // applied steps before which it stays as it is, and its gradient counts for nothing
 };
 
+struct ElementRange {
+  int64_t begin = 0, count = 0;
+};
+
 struct UpdateSpec {
   OptimizerConfig optimizer;
   ScaleRule scale;
@@ -122,6 +130,10 @@ struct UpdateSpec {
   float* grads = nullptr;
   float* curvature = nullptr;  // of a rule that needs it: the estimate of the Hessian's diagonal
   int64_t elements = 0;        // of params, moments and EMA that train, gaps (zeros) included
+  // Of a sharded optimizer: whose moments are kept here and what is moved here; the rest of params comes by `gather`,
+  // called in every step that is applied.
+  std::optional<ElementRange> own;
+  std::function<void()> gather;
 
   struct Statistic {
     float* committed = nullptr;

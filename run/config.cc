@@ -104,6 +104,8 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
     c.sampler.in_tokens = false;
   }
   c.sampler.ranks = spec.ranks;
+  if (spec.shard_optimizer) c.optimizer.shards = spec.ranks;
+  c.optimizer.validate();
   if (data.train->size() < spec.ranks) {
     fail(Exit::usage, "E_RANKS", cat(spec.ranks, " ranks share ", data.train->size(), " training samples"),
          "a file of tensors may be cut into samples; otherwise take fewer ranks");

@@ -137,6 +137,7 @@ struct RunSpec {
   double sam_rho = 0;  // 0: none
   bool gradient_centralization = false;
   int64_t optim_bits = 32;
+  bool shard_optimizer = false;
   double epochs = 3;
   int64_t max_steps = -1;
   double max_minutes = 0;  // 0: no limit

@@ -67,8 +67,14 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
       update_(in_phase("the optimizer's moments", [&] {
         if (optimizer.draws_labels()) Curvature::require_draws(losses);
         if (optimizer.curved()) curvature_.emplace(session, optimizer);
-        return session.device().make_update(
-            describe_update(session, optimizer, schedule, scale_rule(scale), losses, max_steps));
+        UpdateSpec spec = describe_update(session, optimizer, schedule, scale_rule(scale), losses, max_steps);
+        if (optimizer.sharded() && !ranks.alone()) {
+          const std::span<float> params(spec.params, static_cast<size_t>(spec.elements));
+          const Collective::Share own = ranks.share(spec.elements, ranks.rank());
+          spec.own = ElementRange{own.begin, own.count};
+          spec.gather = [&ranks, params] { ranks.all_gather(params); };
+        }
+        return session.device().make_update(spec);
       })) {
   update_->set_state(scaler_.state(), 0);
   if (ranks.alone()) return;
@@ -147,9 +153,8 @@ std::optional<StepResult> StepEngine::take(bool wait) {
 std::map<std::string, HostTensor> StepEngine::state() const {
   std::map<std::string, HostTensor> out;
   for (const auto& [name, which] : kMoments) {
-    const auto t = update_->moment(which);
-    if (!t) continue;
-    add_owned_views(session_.layout(), name, std::make_shared<HostTensor>(session_.device().on_host(*t)), out);
+    if (const HostTensor t = on_host(which))
+      add_owned_views(session_.layout(), name, std::make_shared<HostTensor>(t), out);
   }
   for (const auto& [name, t] : update_->own_state()) {
     if (t->numel() > 0) out[name] = *t;
@@ -182,9 +187,29 @@ std::vector<double> StepEngine::facts() const {
   return {std::begin(s.facts), std::end(s.facts)};
 }
 
-HostTensor StepEngine::ema() const {
-  const auto t = update_->moment(DeviceUpdate::Moment::ema);
+HostTensor StepEngine::ema() const { return on_host(DeviceUpdate::Moment::ema); }
+
+HostTensor StepEngine::on_host(DeviceUpdate::Moment which) const {
+  if (sharded()) {
+    const auto at = gathered_.find(which);
+    return at == gathered_.end() ? HostTensor() : at->second;
+  }
+  const auto t = update_->moment(which);
   return t ? session_.device().on_host(*t) : HostTensor();
+}
+
+void StepEngine::gather() {
+  if (!sharded()) return;
+  const int64_t n = session_.layout().trained_size();
+  const Collective::Share own = ranks_.share(n, ranks_.rank());
+  for (const auto& [name, which] : kMoments) {
+    const auto t = update_->moment(which);
+    if (!t) continue;
+    HostTensor all = HostTensor::zeros(DType::f32, {n});
+    std::copy_n(t->as<float>(), own.count, all.as_mutable<float>() + own.begin);
+    ranks_.all_gather(std::span(all.as_mutable<float>(), static_cast<size_t>(n)));
+    if (ranks_.leads()) gathered_[which] = std::move(all);
+  }
 }
 
 void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t applied_steps, const ScaleState& scale,
@@ -193,9 +218,11 @@ void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t ap
   for (const auto& [name, which] : kMoments) {
     const auto t = update_->moment(which);
     if (!t) continue;
-    HostTensor span = session_.device().read(*t);
-    copy_views(session_.layout(), name, state, static_cast<float*>(span.mutable_data()));
-    session_.device().upload(t->data, span.data(), span.bytes());
+    const int64_t all = session_.layout().trained_size(), own = t->numel();
+    HostTensor span = HostTensor::zeros(DType::f32, {all});
+    copy_views(session_.layout(), name, state, span.as_mutable<float>());
+    const int64_t begin = sharded() ? ranks_.share(all, ranks_.rank()).begin : 0;
+    session_.device().upload(t->data, span.as<float>() + begin, own * static_cast<int64_t>(sizeof(float)));
   }
   for (const auto& [name, t] : update_->own_state()) {
     if (t->numel() > 0) copy_whole(name, state, *t);

@@ -51,6 +51,10 @@ class StepEngine {
   StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
              const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks = one_rank());
 
+  // Of a sharded optimizer, on all ranks: the one that leads has all moments afterwards, for state() and ema(), until
+  // release().
+  void gather();
+  void release() { gathered_.clear(); }
   // counted: items of all ranks.
   void submit(const StepInput& window, const LossWindow& counted);
   std::optional<StepResult> take(bool wait);  // the oldest step not yet taken
@@ -79,6 +83,9 @@ class StepEngine {
   void second_pass(const StepInput& window, const std::vector<int64_t>& before);
   void reduce(void* elements);  // laid out like the gradients
   void reduce_statistics(double share);
+  bool sharded() const { return optimizer_.sharded() && !ranks_.alone(); }
+  // Of all elements; empty when it is not kept, or, of a sharded optimizer, was not gathered.
+  HostTensor on_host(DeviceUpdate::Moment which) const;
 
   Session& session_;
   Collective& ranks_;
@@ -87,6 +94,7 @@ class StepEngine {
   std::optional<Curvature> curvature_;  // before the update, which is told of its arena
   LossScaler scaler_;                   // for its rules about what may be restored; the state is the device's
   std::unique_ptr<DeviceUpdate> update_;
+  std::map<DeviceUpdate::Moment, HostTensor> gathered_;  // of all ranks
   std::deque<Asked> asked_;
   size_t told_copies_ = 0;  // of 16 bits, those that the update knows: a new bucket's Program may have added some
 };

@@ -199,6 +199,7 @@ TrainResult Trainer::run() {
     }
   }
   result.seconds = now() - clock.started - clock.evaluating;
+  if (config_.optimizer.averages()) engine_.gather();  // whoever exports asks for it
   finish(result);
   return result;
 }
@@ -304,6 +305,7 @@ void Trainer::diverged(const StepResult& last, const LoadedWindow& window) {
 void Trainer::save(const SamplerState& next) {
   if (saved_step_ == step_ || !config_.saves) return;
   doing("saving a checkpoint");
+  engine_.gather();
   if (!ranks_.leads()) {
     saved_step_ = step_;
     return;
@@ -342,6 +344,7 @@ void Trainer::save(const SamplerState& next) {
   }
   c.state = state.dump();
   save_checkpoint(config_.output_dir + "/checkpoints", c, {config_.save_total_limit, best_.step});
+  engine_.release();
   saved_step_ = step_;
 }
 

@@ -14,15 +14,16 @@ namespace amp {
 static constexpr int64_t kShard = 16384;  // elements: all five spans of a shard fit in a second-level cache
 
 template <class T>
-Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params)
-    : config_(config), spans_(std::move(spans)), elements_(elements) {
+Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params,
+                        std::optional<ElementRange> own)
+    : config_(config), spans_(std::move(spans)), elements_(elements), own_(own.value_or(ElementRange{0, elements})) {
   config_.validate();
   for (size_t i = 0; i < spans_.size(); ++i) {
     const UpdateSpan& s = spans_[i];
     for (int64_t at = 0; at < s.count; at += kShard)
       shards_.push_back({i, s.begin + at, std::min(kShard, s.count - at)});
   }
-  const Dims dims{elements};
+  const Dims dims{own_.count};
   const int wide = config_.quantised() ? 0 : config_.moments();
   if (config_.quantised()) {
     check((std::is_same_v<T, float>), "moments in 8 bits stand for those in fp32");
@@ -36,9 +37,19 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
   for (HostTensor* const average : {config_.averages() ? &ema_ : nullptr, config_.lookahead > 0 ? &slow_ : nullptr}) {
     if (!average) continue;
     *average = HostTensor::zeros(DTypeOf<T>::value, dims);
-    for (const UpdateSpan& s : spans_) std::copy_n(params + s.begin, s.count, average->as_mutable<T>() + s.begin);
+    for (const Shard& all : shards_) {
+      const Shard s = own_part(all);
+      std::copy_n(params + s.begin, s.count, average->as_mutable<T>() + (s.begin - own_.begin));
+    }
   }
-  if (config_.sam_rho > 0) kept_ = HostTensor::zeros(DTypeOf<T>::value, dims);
+  if (config_.sam_rho > 0) kept_ = HostTensor::zeros(DTypeOf<T>::value, {elements});
+}
+
+template <class T>
+typename Optimizer<T>::Shard Optimizer<T>::own_part(const Shard& s) const {
+  const int64_t begin = std::clamp(s.begin, own_.begin, own_.begin + own_.count);
+  const int64_t end = std::clamp(s.begin + s.count, own_.begin, own_.begin + own_.count);
+  return {s.span, begin, end - begin};
 }
 
 template <class T>
@@ -98,7 +109,7 @@ template <class T>
 kernel::ShardSpans<T> Optimizer<T>::spans_of(const Shard& s, T* params, const T* grads, const T* curvature) {
   const auto of = [&](DeviceUpdate::Moment which) {
     T* const span = moment(which);
-    return span ? span + s.begin : nullptr;
+    return span ? span + (s.begin - own_.begin) : nullptr;
   };
   using Moment = DeviceUpdate::Moment;
   return {params + s.begin,
@@ -170,7 +181,8 @@ void Optimizer<T>::move_shard(const Shard& s, const RuleStep& step, kernel::Shar
   }
   if (!looks) return;
   spans.ema = ema;
-  kernel::look_ahead(spans, slow_.as_mutable<T>() + s.begin, static_cast<T>(c.lookahead_alpha), transform.ema_decay);
+  kernel::look_ahead(spans, slow_.as_mutable<T>() + (s.begin - own_.begin), static_cast<T>(c.lookahead_alpha),
+                     transform.ema_decay);
 }
 
 template <class T>
@@ -308,8 +320,8 @@ void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const Gr
   const auto count = static_cast<int64_t>(shards_.size());
 #pragma omp parallel for schedule(static) if (count > 4)
   for (int64_t i = 0; i < count; ++i) {
-    const Shard& s = shards_[static_cast<size_t>(i)];
-    if (spans_[s.span].from_step >= steps_) continue;
+    const Shard s = own_part(shards_[static_cast<size_t>(i)]);
+    if (s.count == 0 || spans_[s.span].from_step >= steps_) continue;
     RuleStep here = step_of(s.span, step, lr);
     if (!norms.empty()) {
       here.norms[0] = norms[s.span].first;

@@ -29,9 +29,11 @@ struct GradStats {
 template <class T>
 class Optimizer {
  public:
-  // params: the initial weights, from which the EMA starts. They, the gradients below, moments and EMA have `elements`
-  // elements; those in no span stay as they are.
-  Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params);
+  // params: the initial weights, from which the EMA starts. They and the gradients below have `elements` elements; those
+  // in no span stay as they are. own: the elements that are moved here, and that have moments and averages; all where
+  // it says nothing.
+  Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params,
+            std::optional<ElementRange> own = {});
 
   // Pass 1. grads hold d(scale * loss)/dw. curvature: of a rule that needs it, unscaled; it must be finite too.
   GradStats inspect(const T* grads, double scale, const T* curvature = nullptr) const;
@@ -57,8 +59,8 @@ class Optimizer {
   int64_t steps() const { return steps_; }  // applied steps
   void set_steps(int64_t n) { steps_ = n; }
   double (&facts())[kRuleFacts] { return facts_; }  // of the last step
-  T* moment(DeviceUpdate::Moment which);            // null when it is not kept
-  int64_t elements() const { return elements_; }
+  T* moment(DeviceUpdate::Moment which);            // of the own elements; null when it is not kept
+  const ElementRange& own() const { return own_; }
   std::vector<std::pair<std::string, HostTensor*>> own_state();  // not laid out like the parameters
 
  private:
@@ -66,6 +68,7 @@ class Optimizer {
     size_t span;
     int64_t begin, count;  // elements
   };
+  Shard own_part(const Shard& s) const;  // of no elements where it is another's
   T inverse(double scale) const;
   kernel::ShardSpans<T> spans_of(const Shard& s, T* params, const T* grads, const T* curvature);
   GradStats look(const T* grads, double scale, bool inf_norm) const;
@@ -84,6 +87,7 @@ class Optimizer {
   OptimizerConfig config_;
   std::vector<UpdateSpan> spans_;
   int64_t elements_;
+  ElementRange own_;
   std::vector<Shard> shards_;
   std::vector<QuantisedMoment> quantised_;  // in the place of m_ and v_
   std::optional<TensorUpdate<T>> tensors_;  // of a rule of whole tensors

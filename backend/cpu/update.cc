@@ -22,7 +22,7 @@ double value_of(const Tensor& t) {
 class CpuUpdate final : public DeviceUpdate {
  public:
   explicit CpuUpdate(const UpdateSpec& spec)
-      : spec_(spec), optimizer_(spec.optimizer, spec.spans, spec.elements, spec.params) {}
+      : spec_(spec), optimizer_(spec.optimizer, spec.spans, spec.elements, spec.params, spec.own) {}
 
   void set_copies(const std::vector<ParamCache::Copy>& copies) override {
     refresh_.clear();
@@ -68,6 +68,7 @@ class CpuUpdate final : public DeviceUpdate {
     stats.found_inf |= std::exchange(state_.ascent_found_inf, 0) != 0;
     if (optimizer_.shapes_gradients() && !stats.found_inf) optimizer_.shape_gradients(spec_.params, spec_.grads, scale);
     if (optimizer_.apply(spec_.params, spec_.grads, scale, stats, state_.lr, spec_.curvature)) {
+      if (spec_.gather) spec_.gather();
       for (const UpdateSpec::Statistic& s : spec_.statistics)
         std::memcpy(s.committed, s.staged, static_cast<size_t>(s.count) * sizeof(float));
       for (const Kernel& refresh : refresh_) refresh();
@@ -97,7 +98,7 @@ class CpuUpdate final : public DeviceUpdate {
   std::optional<Tensor> moment(Moment which) override {
     float* const p = optimizer_.moment(which);
     if (!p) return {};
-    return Tensor{p, DType::f32, {optimizer_.elements()}};
+    return Tensor{p, DType::f32, {optimizer_.own().count}};
   }
 
  private:

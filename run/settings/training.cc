@@ -101,6 +101,12 @@ std::vector<Setting> optimizer_settings() {
               "Take the mean out of the gradient of each output's weights.")
           .read_by(kTrain)
           .also({"use_gc"}),
+      setting(
+          "shard_optimizer", &RunSpec::shard_optimizer,
+          "Of several ranks, each keeps the moments and averages of its share of the parameters alone (ZeRO stage 1); "
+          "results are the same.")
+          .read_by(kTrain)
+          .may_change(),
       setting("optim_bits", &RunSpec::optim_bits, "Bits of a moment; 8: by blocks of 256, for adam, adamw, lion (CPU).")
           .at_least(8)
           .at_most(32)

@@ -59,7 +59,13 @@ void add_sampling_cases(OpSpecs& s) {
   const auto noise = [](Dims d) {
     return fixed({{{{}, uniform(-2, 0)}, {{}, uniform(1, 2)}}, {{"dims", std::move(d)}, {"site", int64_t{3}}}});
   };
-  s["RandomUniform"].cases = {noise({}), noise({5}), noise({2, 0}), noise({3, 1, 2}), noise({300, 257})};
+  const auto by_rows = [&](Dims d, int64_t rows) {
+    OpCase c = noise(std::move(d));
+    c.attrs.set("rows", rows);
+    return c;
+  };
+  s["RandomUniform"].cases = {noise({}),         noise({5}),      noise({2, 0}),      noise({3, 1, 2}),
+                              noise({300, 257}), by_rows({4}, 4), by_rows({6, 5}, 3), by_rows({300, 257}, 300)};
 
   const auto top = [](Dims d, int64_t axis, int64_t k, int64_t largest) {
     return OpCase{{{std::move(d), distinct()}}, {{"axis", axis}, {"k", k}, {"largest", largest}}};
