@@ -11,6 +11,7 @@
 #include "trainer/schedules/one_cycle.h"
 #include "trainer/schedules/plateau.h"
 #include "trainer/schedules/timm.h"
+#include "trainer/schedules/timm_wsd.h"
 #include "trainer/schedules/warmup_stable_decay.h"
 
 namespace amp {
@@ -33,6 +34,9 @@ const std::vector<const ScheduleRow*>& schedule_rows() {
                                                        &kReduceLrOnPlateau,
                                                        &kTimmCosine,
                                                        &kTimmPoly,
+                                                       &kTimmTanh,
+                                                       &kTimmWsd,
+                                                       &kTimmRsqrt,
                                                        &kTimmStep,
                                                        &kTimmMultistep};
   return rows;
@@ -135,8 +139,23 @@ std::optional<double> Schedule::momentum(int64_t applied) const {
 }
 
 double Schedule::lr(int64_t applied) const {
-  const double x = row_->factor(point(applied));
+  const SchedulePoint at = point(applied);
+  if (row_->next && at.step > warmup_) return chained(at);
+  const double x = row_->factor(at);
   return row_->is_rate ? x : c_.lr * x;
+}
+
+double Schedule::chained(SchedulePoint at) const {
+  const int64_t wanted = at.step;
+  if (known_step_ < warmup_ || known_step_ > wanted) {
+    at.step = known_step_ = warmup_;
+    known_rate_ = c_.lr * row_->factor(at);
+  }
+  while (known_step_ < wanted) {
+    at.step = ++known_step_;
+    known_rate_ = row_->next(at, known_rate_);
+  }
+  return known_rate_;
 }
 
 std::vector<double> Schedule::table(int64_t steps) const {

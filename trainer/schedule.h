@@ -34,17 +34,22 @@ class Schedule {
  public:
   // Usage error naming the flag, or the setting, of a value out of range.
   explicit Schedule(const ScheduleConfig& config);
-  double lr(int64_t applied) const;                       // past the end: the last value, where the schedule has an end
+  // Past the end: the last value, where the schedule has an end. The last rate is kept, for schedules that go on from it:
+  // one thread at a time.
+  double lr(int64_t applied) const;
   std::optional<double> momentum(int64_t applied) const;  // where the schedule cycles it
   std::vector<double> table(int64_t steps) const;  // lr(0), lr(1), ...: what a device indexes by its step counter
   const ScheduleConfig& config() const { return c_; }
 
  private:
   SchedulePoint point(int64_t applied) const;
+  double chained(SchedulePoint at) const;  // ScheduleRow::next
 
   ScheduleConfig c_;
   int64_t warmup_ = 0;
   const ScheduleRow* row_;
+  mutable int64_t known_step_ = -1;
+  mutable double known_rate_ = 0;
 };
 
 }  // namespace amp

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <fstream>
 
 #include "base/error.h"
 #include "run/values.h"
@@ -95,6 +96,29 @@ TEST_CASE("timm's names of optimizers and schedules mean what they mean there", 
   CHECK(o.str("lr_scheduler") == "timm_step");
   CHECK(std::stod(parse_arguments("x", o.str("lr_scheduler_kwargs")).at("decay_epochs")) == 2.4);
   CHECK(o.num("epochs") == 9);
+}
+
+TEST_CASE("timm's wsd, rsqrt and tanh come with their settings", "[cli]") {
+  std::ifstream in(test::test_data("cli/args.yaml"));
+  const std::string file((std::istreambuf_iterator<char>(in)), {});
+  const test::TempDir folder;
+  for (const char* const kind : {"wsd", "rsqrt", "tanh"}) {
+    INFO(kind);
+    std::string text = file;
+    text.replace(text.find("sched: cosine"), 13, std::string("sched: ") + kind);
+    text.replace(text.find("decay_epochs: 90"), 16, "decay_epochs: 0.3\ndecay_fn: cosine\nstable_timescale: 7");
+    std::ofstream(folder / "args.yaml") << text;
+    const Options o = train({"--val", "v.csv", "--config", folder / "args.yaml"});
+    CHECK(o.str("lr_scheduler") == std::string("timm_") + kind);
+    CHECK(o.num("epochs") == 22);  // with the cooldown
+    auto set = parse_arguments("lr_scheduler_kwargs", o.str("lr_scheduler_kwargs"));
+    CHECK(std::stod(set.at("min_lr")) == 1e-5);
+    CHECK(std::stod(set.at("cooldown_epochs")) == 2);
+    CHECK(set.count("decay_fn") == (kind[0] != 't'));
+    if (kind[0] != 't') CHECK(set.at("decay_fn") == "cosine");
+    if (kind[0] != 't') CHECK(std::stod(set.at("decay_epochs")) == 0.3);
+    CHECK(set.count("stable_timescale") == (kind[0] == 'r'));
+  }
 }
 
 TEST_CASE("a command line comes before another trainer's file, and a few of its names are just spellings", "[cli]") {

@@ -19,7 +19,8 @@ static json golden() {
   return json::parse(f);
 }
 
-TEST_CASE("learning rates equal those of the reference libraries") {
+// The same doubles: formulas have the order of operations of their originals, and Python's math is the C library's.
+TEST_CASE("learning rates are those of the reference libraries") {
   const json g = golden();
   for (const json& c : g.at("cases")) {
     INFO(c.at("kind") << " warmup " << c.at("warmup") << " total " << c.at("total") << " " << c.at("options"));
@@ -35,8 +36,10 @@ TEST_CASE("learning rates equal those of the reference libraries") {
     const auto got = Schedule(s).table(static_cast<int64_t>(want.size()));
     for (size_t i = 0; i < want.size(); ++i) {
       INFO("step " << i);
-      CHECK(got[i] == Catch::Approx(want[i]).epsilon(1e-13).margin(1e-19));
+      CHECK(got[i] == want[i]);
     }
+    for (size_t i = want.size() / 2; i < want.size(); ++i)  // asked for the first time in the middle, backwards
+      CHECK(Schedule(s).lr(static_cast<int64_t>(i)) == want[i]);
   }
 }
 

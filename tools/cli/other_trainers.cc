@@ -194,14 +194,16 @@ void timm_schedule(Reader& r) {
                                       {"min_lr", r.number("min_lr", 0)}});
     return r.put("epochs", epochs);
   }
-  if (kind != "cosine" && kind != "poly" && kind != "step" && kind != "multistep" && kind != "constant")
+  const bool cycles = kind == "cosine" || kind == "poly" || kind == "tanh", stable = kind == "wsd" || kind == "rsqrt";
+  if (!cycles && !stable && kind != "step" && kind != "multistep" && kind != "constant")
     fail(Exit::usage, "E_USAGE", cat("sched '", printable(kind), "' of timm is not built"),
-         "timm's cosine, poly, step, multistep, plateau and constant are; docs/optimizers.md has more schedules");
+         "timm's cosine, tanh, poly, step, multistep, wsd, rsqrt, plateau and constant are; docs/optimizers.md has "
+         "more");
   Json set{{"warmup_epochs", r.number("warmup_epochs", 5)},
            {"warmup_lr", r.number("warmup_lr", 1e-5)},
            {"warmup_prefix", r.yes("warmup_prefix")},
            {"sched_on_updates", r.yes("sched_on_updates")}};
-  if (kind == "cosine" || kind == "poly") {
+  if (cycles) {
     const double mul = r.number("lr_cycle_mul", 1), limit = r.number("lr_cycle_limit", 1);
     set.update(Json{{"cycle_epochs", epochs},
                     {"cooldown_epochs", r.number("cooldown_epochs", 0)},
@@ -211,6 +213,14 @@ void timm_schedule(Reader& r) {
                     {"cycle_limit", limit},
                     {"k_decay", r.number("lr_k_decay", 1)}});
     epochs = mul == 1 ? epochs * limit : std::floor(epochs * (std::pow(mul, limit) - 1) / (mul - 1));
+    epochs += r.number("cooldown_epochs", 0);
+  }
+  if (stable) {
+    set.update(Json{{"decay_epochs", r.number("decay_epochs", 0.2)},
+                    {"cooldown_epochs", r.number("cooldown_epochs", 0)},
+                    {"min_lr", r.number("min_lr", 0)}});
+    if (r.at("decay_fn").is_string()) set["decay_fn"] = r.at("decay_fn");
+    if (kind == "rsqrt" && r.at("stable_timescale").is_number()) set["stable_timescale"] = r.at("stable_timescale");
     epochs += r.number("cooldown_epochs", 0);
   }
   if (kind == "poly" || kind == "step" || kind == "multistep") set["decay_rate"] = r.number("decay_rate", 0.1);
@@ -223,7 +233,7 @@ void timm_schedule(Reader& r) {
   r.put("lr_scheduler_kwargs", set);
   r.put("epochs", epochs);
   for (const char* key : {"decay_rate", "decay_epochs", "decay_milestones", "patience_epochs", "lr_cycle_mul",
-                          "lr_cycle_decay", "lr_cycle_limit", "lr_k_decay", "min_lr"})
+                          "lr_cycle_decay", "lr_cycle_limit", "lr_k_decay", "min_lr", "decay_fn", "stable_timescale"})
     r.at(key);  // other schedules'
 }
 

@@ -36,6 +36,9 @@ struct TimmPoint {
   double behind() const { return prefix ? t - warmup : t; }
 };
 
+// Python's n // of.
+inline double whole_times(double n, double of) { return std::round((n - std::fmod(n, of)) / of); }
+
 inline std::vector<ScheduleKey> timm_keys(std::vector<ScheduleKey> more) {
   std::vector<ScheduleKey> keys{{"warmup_epochs", ""},
                                 {"warmup_lr", "1e-5"},
@@ -57,19 +60,17 @@ inline std::vector<ScheduleKey> timm_cycle_keys(std::vector<ScheduleKey> more) {
   return keys;
 }
 
-// A schedule of cycles: wave(part of its cycle that is over, in time, and the cycle's length) falls from 1 to 0.
+// A schedule of cycles at time t: wave(part of its cycle that is over, in time, and the cycle's length) falls from 1
+// to 0.
 template <class Wave>
-double timm_cycles(const SchedulePoint& p, Wave&& wave) {
-  const TimmPoint at(p);
-  if (const auto rate = at.started()) return *rate;
+double timm_cycles_at(const SchedulePoint& p, const TimmPoint& at, double t, Wave&& wave) {
   const double mul = p.number("cycle_mul"), limit = p.number("cycle_limit"), low = p.number("min_lr");
   const double cycles = mul == 1 ? limit : (std::pow(mul, limit) - 1) / (mul - 1);
   const double first = p.has("cycle_epochs")
                            ? at.of_epochs("cycle_epochs")
                            : (at.total() - at.of_epochs("cooldown_epochs") - (at.prefix ? at.warmup : 0)) / cycles;
-  const double t = at.behind();
   if (!(first > 0)) return low;
-  double cycle = std::floor(t / first), length = first, now = t - first * cycle;
+  double cycle = whole_times(t, first), length = first, now = t - first * cycle;
   if (mul != 1) {
     const double inside = 1 - t / first * (1 - mul);
     if (!(inside > 0)) return low;  // the cycles shrink, and all are over
@@ -80,6 +81,12 @@ double timm_cycles(const SchedulePoint& p, Wave&& wave) {
   if (cycle >= limit) return low;
   const double high = p.lr * std::pow(p.number("cycle_decay"), cycle);
   return low + (high - low) * wave(now, length);
+}
+template <class Wave>
+double timm_cycles(const SchedulePoint& p, Wave&& wave) {
+  const TimmPoint at(p);
+  if (const auto rate = at.started()) return *rate;
+  return timm_cycles_at(p, at, at.behind(), wave);
 }
 
 inline const ScheduleRow kTimmCosine{
@@ -102,11 +109,28 @@ inline const ScheduleRow kTimmPoly{"timm_poly", timm_cycle_keys({{"decay_rate", 
                                    },
                                    "timm's PolyLRScheduler; decay_rate is the power", true};
 
+// Without a prefix its warm-up leads to where the curve then is.
+struct TimmTanh {
+  static double wave(double now, double length) {
+    const double part = now / length;
+    return 0.5 * (1 - std::tanh(-7.0 * (1.0 - part) + 3.0 * part));
+  }
+  static double rate(const SchedulePoint& p) {
+    const TimmPoint at(p);
+    if (at.t >= at.warmup || at.prefix) return timm_cycles(p, wave);
+    const double low = p.number("warmup_lr"), top = timm_cycles_at(p, at, at.warmup, wave);
+    return low + at.t * ((top - low) / at.warmup);
+  }
+};
+
+inline const ScheduleRow kTimmTanh{"timm_tanh", timm_cycle_keys({}), TimmTanh::rate,
+                                   "timm's TanhLRScheduler (Hsueh et al. 2018); k_decay does not act", true};
+
 inline const ScheduleRow kTimmStep{"timm_step", timm_keys({{"decay_epochs", "90", 1e-300}, {"decay_rate", "0.1"}}),
                                    [](const SchedulePoint& p) {
                                      const TimmPoint at(p);
                                      if (const auto rate = at.started()) return *rate;
-                                     const double times = std::floor(at.behind() / at.of_epochs("decay_epochs"));
+                                     const double times = whole_times(at.behind(), at.of_epochs("decay_epochs"));
                                      return p.lr * std::pow(p.number("decay_rate"), times);
                                    },
                                    "timm's StepLRScheduler", true};

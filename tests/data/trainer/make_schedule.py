@@ -25,6 +25,13 @@ WSD = [(7, 30, {"num_decay_steps": 9}), (0, 30, {"num_decay_steps": 10, "decay_t
        (6, 40, {"num_decay_steps": 20, "warmup_type": "1-sqrt", "num_cycles": 0.25})]
 DECAY = [("step", "StepLR", dict(step_size=7, gamma=0.5)), ("multistep", "MultiStepLR", dict(milestones=[3, 11, 12], gamma=0.3)),
          ("exponential", "ExponentialLR", dict(gamma=0.93))]
+# 1,000 steps each.
+LONG = [("linear", {}), ("cosine", {"num_cycles": 0.7}), ("cosine_with_restarts", {"num_cycles": 3}), ("polynomial", {"power": 2.3}),
+        ("constant_with_warmup", {}), ("inverse_sqrt", {}), ("cosine_with_min_lr", {"min_lr": 3e-5}),
+        ("warmup_stable_decay", {"num_decay_steps": 200, "min_lr_ratio": 0.1})]
+LONG_DECAY = [("step", "StepLR", dict(step_size=70, gamma=0.7)), ("multistep", "MultiStepLR", dict(milestones=[30, 500, 720], gamma=0.3)),
+              ("exponential", "ExponentialLR", dict(gamma=0.993))]
+LONG_ONE = [{}, dict(three_phase=True, pct_start=0.23, anneal_strategy="linear")]
 
 # timm's: options, epochs, updates of an epoch.
 TIMM = [(dict(sched="cosine", warmup_epochs=5, warmup_lr=1e-6, min_lr=1e-5), 50, 20),
@@ -33,6 +40,14 @@ TIMM = [(dict(sched="cosine", warmup_epochs=5, warmup_lr=1e-6, min_lr=1e-5), 50,
         (dict(sched="cosine", cycle_limit=3, cycle_decay=0.5, cooldown_epochs=5), 15, 20),
         (dict(sched="cosine", cycle_limit=3, cycle_mul=2.0, cycle_decay=0.5, min_lr=1e-6, step_on_epochs=False), 7, 21),
         (dict(sched="poly", decay_rate=2.0, warmup_epochs=4, min_lr=1e-5, step_on_epochs=False), 25, 40),
+        (dict(sched="tanh", warmup_epochs=5, warmup_lr=1e-6, min_lr=1e-5), 50, 20),
+        (dict(sched="tanh", cycle_limit=3, cycle_mul=2.0, cycle_decay=0.5, warmup_epochs=2, warmup_prefix=True, step_on_epochs=False), 7, 21),
+        (dict(sched="wsd", warmup_epochs=5, warmup_lr=1e-6, min_lr=1e-5, cooldown_epochs=3), 50, 20),
+        (dict(sched="wsd", decay_epochs=7, decay_fn="cosine", warmup_epochs=2, step_on_epochs=False), 50, 20),
+        (dict(sched="wsd", decay_fn="exp", warmup_prefix=True, warmup_epochs=2, step_on_epochs=False), 45, 20),
+        (dict(sched="wsd", decay_fn="power"), 50, 20),
+        (dict(sched="rsqrt", warmup_epochs=5, min_lr=2e-4, step_on_epochs=False), 50, 20),
+        (dict(sched="rsqrt", stable_timescale=7, decay_fn="linear", step_on_epochs=False), 50, 20),
         (dict(sched="step", decay_epochs=9, decay_rate=0.3, warmup_epochs=5), 50, 20),
         (dict(sched="step", decay_epochs=2.4, decay_rate=0.7, warmup_epochs=5, warmup_prefix=True, step_on_epochs=False), 45, 20),
         (dict(sched="multistep", decay_milestones=[10, 11, 30], decay_rate=0.2, warmup_epochs=2), 50, 20),
@@ -98,6 +113,19 @@ def main():
         opt = optimizer()
         sched = torch.optim.lr_scheduler.OneCycleLR(opt, LR, total_steps=total, **options)
         cases.append(dict(kind="one_cycle", warmup=0, total=total, options=options, lr=rates(opt, sched, total)))
+    for kind, options in LONG:
+        opt = optimizer()
+        sched = get_scheduler(kind, opt, 100, 1000, scheduler_specific_kwargs=dict(options))
+        cases.append(dict(kind=kind, warmup=100, total=1000, options=options, lr=rates(opt, sched, 1000)))
+    for kind, name, options in LONG_DECAY:
+        opt = optimizer()
+        sched = getattr(torch.optim.lr_scheduler, name)(opt, **options)
+        given = {k: ":".join(map(str, v)) if isinstance(v, list) else v for k, v in options.items()}
+        cases.append(dict(kind=kind, warmup=0, total=1000, options=given, lr=rates(opt, sched, 1000)))
+    for options in LONG_ONE:
+        opt = optimizer()
+        sched = torch.optim.lr_scheduler.OneCycleLR(opt, LR, total_steps=1000, **options)
+        cases.append(dict(kind="one_cycle", warmup=0, total=1000, options=options, lr=rates(opt, sched, 1000)))
     cases += [timm_case(*c) for c in TIMM]
     warmups = []
     for warmup in [0, 0.1, 0.06, 0.07, 0.5, 0.999, 1, 3, 100]:
