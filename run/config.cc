@@ -124,6 +124,13 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
                                                : std::llround(spec.swa_start);
     c.optimizer.validate();
   }
+  if (spec.swa_lr >= 0) {
+    if (spec.swa_start < 0)
+      fail(Exit::usage, "E_USAGE", cat("--swa_lr ", spec.swa_lr, " without --swa_start"),
+           "say from which step on weights are averaged: --swa_start 0.75");
+    c.schedule.averaged = {c.optimizer.swa_start, spec.swa_lr, spec.swa_anneal_steps,
+                           spec.swa_anneal_strategy == "cos"};
+  }
   if (spec.lr_range_test > 0) {
     if (spec.ranks > 1)
       fail(Exit::usage, "E_RANKS", "--lr_range_test looks at the losses of one rank", "leave --ranks out");

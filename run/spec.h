@@ -130,7 +130,10 @@ struct RunSpec {
   double ema_decay = 0;
   int64_t ema_every = 1;  // applied steps
   bool ema_warmup = false;
-  double swa_start = -1;      // applied steps, or a fraction of the run; -1: none
+  double swa_start = -1;  // applied steps, or a fraction of the run; -1: none
+  double swa_lr = -1;     // -1: the schedule goes on
+  int64_t swa_anneal_steps = 10;
+  std::string swa_anneal_strategy = "cos";
   double gradient_noise = 0;  // eta; 0: none
   int64_t lookahead = 0;      // steps; 0: none
   double lookahead_alpha = 0.5;

@@ -139,6 +139,28 @@ std::optional<double> Schedule::momentum(int64_t applied) const {
 }
 
 double Schedule::lr(int64_t applied) const {
+  if (!c_.averaged || applied < c_.averaged->start) return scheduled(applied);
+  const AveragedRate& a = *c_.averaged;
+  if (averaged_.step < a.start || averaged_.step > applied) averaged_ = {a.start, a.next(0, scheduled(a.start))};
+  while (averaged_.step < applied) {
+    ++averaged_.step;
+    averaged_.rate = a.next(averaged_.step - a.start, averaged_.rate);
+  }
+  return averaged_.rate;
+}
+
+// As torch has it: what it came from is found in the last rate.
+double AveragedRate::next(int64_t k, double before) const {
+  const double step = static_cast<double>(anneal_steps == 0 ? std::max<int64_t>(1, k) : k);
+  const auto alpha = [&](double at) {
+    const double t = std::clamp(at / SchedulePoint::at_least_one(anneal_steps), 0.0, 1.0);
+    return cosine ? (1 - std::cos(std::numbers::pi * t)) / 2 : t;
+  };
+  const double was = alpha(step - 1), now = alpha(step), from = was == 1 ? lr : (before - was * lr) / (1 - was);
+  return lr * now + from * (1 - now);
+}
+
+double Schedule::scheduled(int64_t applied) const {
   const SchedulePoint at = point(applied);
   if (row_->next && at.step > warmup_) return chained(at);
   const double x = row_->factor(at);
@@ -147,15 +169,15 @@ double Schedule::lr(int64_t applied) const {
 
 double Schedule::chained(SchedulePoint at) const {
   const int64_t wanted = at.step;
-  if (known_step_ < warmup_ || known_step_ > wanted) {
-    at.step = known_step_ = warmup_;
-    known_rate_ = c_.lr * row_->factor(at);
+  if (known_.step < warmup_ || known_.step > wanted) {
+    at.step = warmup_;
+    known_ = {warmup_, c_.lr * row_->factor(at)};
   }
-  while (known_step_ < wanted) {
-    at.step = ++known_step_;
-    known_rate_ = row_->next(at, known_rate_);
+  while (known_.step < wanted) {
+    at.step = ++known_.step;
+    known_.rate = row_->next(at, known_.rate);
   }
-  return known_rate_;
+  return known_.rate;
 }
 
 std::vector<double> Schedule::table(int64_t steps) const {

@@ -19,6 +19,18 @@ std::string schedule_from_name(const std::string& name);
 // --warmup_steps: an integer, or below 1 a fraction of the total, rounded up.
 int64_t resolve_warmup(double warmup_steps, int64_t total_steps);
 
+// The rate while weights are averaged, torch's SWALR: from applied step `start` on it goes from the schedule's to `lr`
+// within anneal_steps, and stays there.
+struct AveragedRate {
+  int64_t start = 0;
+  double lr = 0;
+  int64_t anneal_steps = 10;
+  bool cosine = true;  // else linear
+
+  // k steps behind start, from the rate of the step before; of k = 0, from the schedule's.
+  double next(int64_t k, double before) const;
+};
+
 struct ScheduleConfig {
   std::string kind = "linear";  // a row's name
   double lr = 5e-5;
@@ -28,6 +40,7 @@ struct ScheduleConfig {
   int64_t begin = 0;                            // applied steps before its first one
   bool hold = false;                            // behind its last step: that one's rate
   int64_t epoch_steps = 1;                      // of an epoch, for schedules that move by epochs
+  std::optional<AveragedRate> averaged = {};
 };
 
 class Schedule {
@@ -43,13 +56,17 @@ class Schedule {
 
  private:
   SchedulePoint point(int64_t applied) const;
+  struct Known {  // the rate of a step from which others go on
+    int64_t step = -1;
+    double rate = 0;
+  };
+  double scheduled(int64_t applied) const;
   double chained(SchedulePoint at) const;  // ScheduleRow::next
 
   ScheduleConfig c_;
   int64_t warmup_ = 0;
   const ScheduleRow* row_;
-  mutable int64_t known_step_ = -1;
-  mutable double known_rate_ = 0;
+  mutable Known known_, averaged_;
 };
 
 }  // namespace amp

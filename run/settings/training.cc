@@ -84,6 +84,16 @@ std::vector<Setting> optimizer_settings() {
               "Stochastic weight averaging from this applied step on, or this fraction (below 1) of the run; -1: none.")
           .at_least(-1)
           .read_by(kTrain),
+      setting("swa_lr", &RunSpec::swa_lr,
+              "The learning rate while weights are averaged, as torch's SWALR has it; -1: the schedule goes on.")
+          .at_least(-1)
+          .read_by(kTrain),
+      setting("swa_anneal_steps", &RunSpec::swa_anneal_steps, "Steps in which the rate goes to --swa_lr.")
+          .at_least(0)
+          .read_by(kTrain),
+      setting("swa_anneal_strategy", &RunSpec::swa_anneal_strategy, "How the rate goes to --swa_lr.")
+          .one_of({"cos", "linear"})
+          .read_by(kTrain),
       setting("gradient_noise", &RunSpec::gradient_noise,
               "Add normal noise of variance X / (1 + step)^0.55 to gradients, before clipping; 0: none.")
           .at_least(0)

@@ -104,6 +104,8 @@ constexpr Case kCases[] = {
     {"stochastic weight averaging, gradient noise",
      [](RunSpec& s) {
        s.swa_start = 2;
+       s.swa_lr = 0.01;
+       s.swa_anneal_steps = 3;
        s.ema_every = 2;
        s.gradient_noise = 0.01;
        s.export_weights = "ema";

@@ -43,6 +43,22 @@ TEST_CASE("learning rates are those of the reference libraries") {
   }
 }
 
+TEST_CASE("the rate of averaging is that of torch's SWALR") {
+  const json g = golden();
+  REQUIRE(g.at("averaged").size() == 4);
+  for (const json& c : g.at("averaged")) {
+    INFO(c.at("kind") << " from " << c.at("start"));
+    ScheduleConfig s;
+    s.kind = c.at("kind");
+    s.lr = g.at("lr");
+    s.total_steps = 1000;
+    s.averaged = {c.at("start"), c.at("swa_lr"), c.at("anneal"), c.at("strategy") == "cos"};
+    const auto want = c.at("lr").get<std::vector<double>>();
+    CHECK(Schedule(s).table(1000) == want);
+    for (const int64_t i : {999, 703, 500, 21, 0}) CHECK(Schedule(s).lr(i) == want[static_cast<size_t>(i)]);
+  }
+}
+
 TEST_CASE("warm-up given as a fraction equals Hugging Face's") {
   const json g = golden();
   for (const json& w : g.at("warmups")) {

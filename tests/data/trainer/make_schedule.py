@@ -127,12 +127,29 @@ def main():
         sched = torch.optim.lr_scheduler.OneCycleLR(opt, LR, total_steps=1000, **options)
         cases.append(dict(kind="one_cycle", warmup=0, total=1000, options=options, lr=rates(opt, sched, 1000)))
     cases += [timm_case(*c) for c in TIMM]
+    averaged = []  # SWALR behind a schedule
+    for kind, start, anneal, strategy, rate in [("cosine", 700, 50, "cos", 1e-4), ("linear", 20, 7, "linear", 5e-4),
+                                                ("constant", 0, 10, "cos", 1e-5), ("cosine", 500, 0, "cos", 2e-4)]:
+        opt = optimizer()
+        sched = get_scheduler(kind, opt, 0, 1000)
+        swa = torch.optim.swa_utils.SWALR(opt, rate, anneal, strategy) if start == 0 else None
+        found = []
+        for step in range(1000):
+            found.append(opt.param_groups[0]["lr"])
+            opt.step()
+            if step + 1 <= start:
+                sched.step()
+            else:
+                swa.step()
+            if step + 1 == start:
+                swa = torch.optim.swa_utils.SWALR(opt, rate, anneal, strategy)
+        averaged.append(dict(kind=kind, start=start, anneal=anneal, strategy=strategy, swa_lr=rate, lr=found))
     warmups = []
     for warmup in [0, 0.1, 0.06, 0.07, 0.5, 0.999, 1, 3, 100]:
         args = SimpleNamespace(warmup_steps=warmup)  # constructing TrainingArguments needs accelerate
         warmups += [[warmup, total, TrainingArguments.get_warmup_steps(args, total)] for total in (1, 7, 10, 30, 100, 250, 12345)]
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "schedule.json"), "w") as f:
-        json.dump(dict(lr=LR, cases=cases, warmups=warmups), f, separators=(",", ":"))
+        json.dump(dict(lr=LR, cases=cases, averaged=averaged, warmups=warmups), f, separators=(",", ":"))
         f.write("\n")
 
 
