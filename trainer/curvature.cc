@@ -70,7 +70,8 @@ void Curvature::require_draws(const Losses& losses) {
   for (const LossSpec& s : losses.parts) {
     if (!loss_rule(s.kind).draw)
       fail(Exit::usage, "E_LOSS",
-           cat("the rule draws labels from the model's outputs, and the loss ", s.kind, " has none"),
+           cat("the loss ", s.kind,
+               " has no labels that could be drawn from the model's outputs, as the update rule needs"),
            cat("--optimizer sophia_h, or a loss of: ", join(known, ", ")));
   }
 }
