@@ -47,8 +47,8 @@ class Schedule {
  public:
   // Usage error naming the flag, or the setting, of a value out of range.
   explicit Schedule(const ScheduleConfig& config);
-  // Past the end: the last value, where the schedule has an end. The last rate is kept, for schedules that go on from it:
-  // one thread at a time.
+  // Past the end: the last value, where the schedule has an end. The last rate is kept, for schedules that go on from
+  // it: one thread at a time.
   double lr(int64_t applied) const;
   std::optional<double> momentum(int64_t applied) const;  // where the schedule cycles it
   std::vector<double> table(int64_t steps) const;  // lr(0), lr(1), ...: what a device indexes by its step counter

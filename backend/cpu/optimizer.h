@@ -29,9 +29,9 @@ struct GradStats {
 template <class T>
 class Optimizer {
  public:
-  // params: the initial weights, from which the EMA starts. They and the gradients below have `elements` elements; those
-  // in no span stay as they are. own: the elements that are moved here, and that have moments and averages; all where
-  // it says nothing.
+  // params: the initial weights, from which the EMA starts. They and the gradients below have `elements` elements;
+  // those in no span stay as they are. own: the elements that are moved here, and that have moments and averages; all
+  // where it says nothing.
   Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params,
             std::optional<ElementRange> own = {});
 

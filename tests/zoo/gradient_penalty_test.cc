@@ -96,8 +96,8 @@ std::vector<Tensors> halves(const Tensors& batch) {
 
 }  // namespace
 
-// The golden gradients are rounded to fp32, 6e-8 of each element. fp32, of gradients and loss, is allowed three times what
-// torch's own fp32 gradients differ from float64 by, and 1e-6.
+// The golden gradients are rounded to fp32, 6e-8 of each element. fp32, of gradients and loss, is allowed three times
+// what torch's own fp32 gradients differ from float64 by, and 1e-6.
 TEST_CASE("gradients through a gradient penalty are PyTorch's", "[hessian]") {
   REQUIRE(entries().size() == 8);
   for (const fs::path& dir : entries()) {

@@ -58,7 +58,8 @@ struct LossRule {
   ClassAxis classes = ClassAxis::none;
   bool next_token = false;     // position s is about the label at s + 1
   bool hidden_tokens = false;  // of texts, about tokens that the model does not see (data/language/masking.h)
-  // Of a gradient: from that of `build`'s sum with respect to LossSpec::input [B, ...], the loss's sum. Null: of outputs.
+  // Of a gradient: from that of `build`'s sum with respect to LossSpec::input [B, ...], the loss's sum. Null: of
+  // outputs.
   ValueId (*of_gradient)(Builder&, const LossSpec&, ValueId gradient) = nullptr;
   // Labels as the model's outputs would have them, by uniform numbers [0, 1) in the label's shape; where the label is
   // ignored it stays so. Null: none can be drawn.

@@ -59,8 +59,8 @@ struct ScheduleRow {
   const char* about;     // formula or source, for docs
   bool is_rate = false;  // factor is the rate itself, not what lr is multiplied by
   std::optional<double> (*momentum)(const SchedulePoint&) = nullptr;  // where it moves that too
-  // Of a schedule that goes on from its last rate, as torch's chainable ones: the rate of a step behind the warm-up's end
-  // from that of the step before. factor is that of the steps up to there.
+  // Of a schedule that goes on from its last rate, as torch's chainable ones: the rate of a step behind the warm-up's
+  // end from that of the step before. factor is that of the steps up to there.
   double (*next)(const SchedulePoint&, double before) = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// timm's WSDLRScheduler: a warm-up, a stable phase, constant or (rsqrt) 1 / sqrt(1 + t / timescale), and behind it a fall to
-// min_lr over the last decay_epochs. The warm-up and cooldown_epochs at min_lr are among the run's steps.
+// timm's WSDLRScheduler: a warm-up, a stable phase, constant or (rsqrt) 1 / sqrt(1 + t / timescale), and behind it a
+// fall to min_lr over the last decay_epochs. The warm-up and cooldown_epochs at min_lr are among the run's steps.
 #pragma once
 
 #include "trainer/schedules/timm.h"
