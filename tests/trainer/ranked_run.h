@@ -1,0 +1,144 @@
+// Runs of several ranks in one process, with what each of them saw.
+#pragma once
+
+#include <algorithm>
+#include <catch2/catch_all.hpp>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "data/tensor_dataset.h"
+#include "tests/support.h"
+#include "tests/trainer/small_run.h"
+#include "trainer/trainer.h"
+
+namespace amp::test {
+
+// One thread a rank; what the first of them throws is thrown here.
+inline void on_ranks(int size, const std::function<void(Collective&)>& body) {
+  ThreadGroup group(size);
+  std::vector<std::thread> threads;
+  std::exception_ptr error;
+  std::mutex mutex;
+  for (int r = 0; r < size; ++r) {
+    threads.emplace_back([&, r] {
+      try {
+        body(group.rank(r));
+      } catch (const std::exception& e) {
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+        group.fail(cat("rank ", r, ": ", e.what()));
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  if (error) std::rethrow_exception(error);
+}
+
+const char* const kNet = R"(
+    input x
+    param w1 6 16
+    param b1 16
+    param w2 16 3
+    p = MatMul(x, w1)
+    h = Add(p, b1)
+    a = Tanh(h)
+    y = MatMul(a, w2)
+    output y)";
+
+constexpr int64_t kSamples = 44;  // no multiple of a global batch: the last ones are uneven, and some ranks get nothing
+
+struct Replica {
+  std::vector<double> losses, norms;
+  std::vector<std::vector<double>> params;  // after every step
+  std::vector<float> scales;
+  std::vector<bool> skipped;
+  std::vector<double> mean;  // a parameter of that name, in the end
+  TrainResult result;
+};
+
+// Small nets on small data, trained by ranks that are threads.
+struct RankedRun {
+  SourceGraph graph = random_graph(kNet, "w1 0.5\nb1 0.1\nw2 0.5");
+  std::unique_ptr<Dataset> train, val;
+  SessionOptions options;
+  TrainerConfig config;
+  std::function<bool(int rank, int64_t step)> inject;
+
+  explicit RankedRun(const std::filesystem::path& folder) {
+    TensorOptions t;
+    t.batch_size = 2;
+    std::vector<int64_t> labels;
+    for (int64_t i = 0; i < kSamples; ++i) labels.push_back(i % 7 == 3 ? kIgnoreIndex : i * i % 3);  // uneven items
+    const auto data = [&](uint64_t seed) {
+      return make_tensor_dataset(
+          {{"x", normal({kSamples, 6}, 1, seed)}, {"label", HostTensor::of<int64_t>({kSamples}, labels)}}, "data",
+          {{"x", DType::f32, Dims{-1, 6}}}, t);
+    };
+    train = data(1);
+    val = data(2);
+    config.objective.losses = LossSpec{"cross_entropy", {"y"}};
+    config.objective.task = Task::classification;
+    config.schedule.total_steps = config.max_steps = 50;
+    config.schedule.lr = 0.01;
+    config.sampler.accumulation = 2;
+    config.best_metric = "loss";
+    config.output_dir = folder.string();
+    std::filesystem::create_directories(folder);
+  }
+
+  // global: samples of a micro-batch, over all ranks.
+  std::vector<Replica> run(int size, int64_t global, const Checkpoint* from = nullptr) {
+    std::vector<Replica> out(static_cast<size_t>(size));
+    const StopSignals stop;
+    on_ranks(size, [&](Collective& rank) {
+      Session session(graph, options);
+      session.prepare(config.objective.losses,
+                      {{"x", HostTensor::zeros(DType::f32, {2, 6})}, {"label", HostTensor::zeros(DType::i64, {2})}});
+      TrainerConfig c = config;
+      Replica& mine = out[static_cast<size_t>(rank.rank())];
+      c.ranks = &rank;
+      c.sampler.batch_size = global / size;
+      c.sampler.ranks = size;
+      c.sampler.rank = rank.rank();
+      if (inject) c.inject_overflow = [&, r = rank.rank()](int64_t step) { return inject(r, step); };
+      c.on_step = [&](const StepResult& s) {
+        mine.losses.push_back(s.loss);
+        mine.norms.push_back(s.grad_norm);
+        mine.params.push_back(session.host_params().to_doubles());
+        mine.scales.push_back(s.scale.next);
+        mine.skipped.push_back(s.skipped());
+      };
+      Trainer trainer(session, *train, val.get(), stop, c);
+      if (from) trainer.resume(*from);
+      mine.result = trainer.run();
+      for (const Chunk& chunk : session.layout().chunks()) {
+        const float* const p = session.host_params().as<float>() + chunk.offset;
+        if (chunk.name == "mean") mine.mean.assign(p, p + chunk.numel);
+      }
+    });
+    return out;
+  }
+};
+
+inline double furthest(const std::vector<double>& a, const std::vector<double>& b) {
+  double d = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) d = std::max(d, std::abs(a[i] - b[i]));
+  return d;
+}
+
+inline void require_equal(const std::vector<Replica>& ranks) {
+  for (size_t r = 1; r < ranks.size(); ++r) {
+    INFO("rank " << r);
+    REQUIRE(ranks[r].params == ranks[0].params);  // bitwise
+    REQUIRE(ranks[r].losses == ranks[0].losses);
+    REQUIRE(ranks[r].scales == ranks[0].scales);
+    REQUIRE(ranks[r].result.best_step == ranks[0].result.best_step);
+  }
+}
+
+}  // namespace amp::test
