@@ -68,10 +68,9 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
         if (optimizer.draws_labels()) Curvature::require_draws(losses);
         if (optimizer.curved()) curvature_.emplace(session, optimizer);
         UpdateSpec spec = describe_update(session, optimizer, schedule, scale_rule(scale), losses, max_steps);
-        if (optimizer.sharded() && !ranks.alone()) {
+        if (sharded()) {
           const std::span<float> params(spec.params, static_cast<size_t>(spec.elements));
-          const Collective::Share own = ranks.share(spec.elements, ranks.rank());
-          spec.own = ElementRange{own.begin, own.count};
+          spec.own = ElementRange{own().begin, own().count};
           spec.gather = [&ranks, params] { ranks.all_gather(params); };
         }
         return session.device().make_update(spec);
@@ -201,12 +200,11 @@ HostTensor StepEngine::on_host(DeviceUpdate::Moment which) const {
 void StepEngine::gather() {
   if (!sharded()) return;
   const int64_t n = session_.layout().trained_size();
-  const Collective::Share own = ranks_.share(n, ranks_.rank());
   for (const auto& [name, which] : kMoments) {
     const auto t = update_->moment(which);
     if (!t) continue;
     HostTensor all = HostTensor::zeros(DType::f32, {n});
-    std::copy_n(t->as<float>(), own.count, all.as_mutable<float>() + own.begin);
+    std::copy_n(t->as<float>(), t->numel(), all.as_mutable<float>() + own().begin);
     ranks_.all_gather(std::span(all.as_mutable<float>(), static_cast<size_t>(n)));
     if (ranks_.leads()) gathered_[which] = std::move(all);
   }
@@ -218,11 +216,10 @@ void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t ap
   for (const auto& [name, which] : kMoments) {
     const auto t = update_->moment(which);
     if (!t) continue;
-    const int64_t all = session_.layout().trained_size(), own = t->numel();
-    HostTensor span = HostTensor::zeros(DType::f32, {all});
+    HostTensor span = HostTensor::zeros(DType::f32, {session_.layout().trained_size()});
     copy_views(session_.layout(), name, state, span.as_mutable<float>());
-    const int64_t begin = sharded() ? ranks_.share(all, ranks_.rank()).begin : 0;
-    session_.device().upload(t->data, span.as<float>() + begin, own * static_cast<int64_t>(sizeof(float)));
+    const int64_t begin = sharded() ? own().begin : 0;
+    session_.device().upload(t->data, span.as<float>() + begin, t->numel() * static_cast<int64_t>(sizeof(float)));
   }
   for (const auto& [name, t] : update_->own_state()) {
     if (t->numel() > 0) copy_whole(name, state, *t);

@@ -84,6 +84,7 @@ class StepEngine {
   void reduce(void* elements);  // laid out like the gradients
   void reduce_statistics(double share);
   bool sharded() const { return optimizer_.sharded() && !ranks_.alone(); }
+  Collective::Share own() const { return ranks_.share(session_.layout().trained_size(), ranks_.rank()); }
   // Of all elements; empty when it is not kept, or, of a sharded optimizer, was not gathered.
   HostTensor on_host(DeviceUpdate::Moment which) const;
 
