@@ -13,7 +13,19 @@ using nlohmann::json;
 
 namespace {
 
-// Rows [from, from + count) of every tensor.
+OptimizerConfig config_of(const json& run) {
+  OptimizerConfig c;
+  c.rule = run.at("rule");
+  std::map<std::string, double> given;
+  for (const char* key : {"eps", "rho", "hessian_update_interval"}) {
+    if (run.contains(key)) given[key] = run[key];
+  }
+  c.settings = rule_settings(c.rule, given);
+  return c;
+}
+
+}  // namespace
+
 Tensors rows_of(const Tensors& batch, int64_t from, int64_t count) {
   Tensors out;
   for (const auto& [name, t] : batch) {
@@ -27,19 +39,6 @@ Tensors rows_of(const Tensors& batch, int64_t from, int64_t count) {
   }
   return out;
 }
-
-OptimizerConfig config_of(const json& run) {
-  OptimizerConfig c;
-  c.rule = run.at("rule");
-  std::map<std::string, double> given;
-  for (const char* key : {"eps", "rho", "hessian_update_interval"}) {
-    if (run.contains(key)) given[key] = run[key];
-  }
-  c.settings = rule_settings(c.rule, given);
-  return c;
-}
-
-}  // namespace
 
 SecondOrderRun train_second_order(const Golden& g, const json& run, const SecondOrderSetup& setup) {
   SessionOptions o;

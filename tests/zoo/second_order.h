@@ -24,6 +24,8 @@ struct SecondOrderRun {
   std::map<std::string, std::vector<double>> params;
 };
 
+Tensors rows_of(const Tensors& batch, int64_t from, int64_t count);  // of every tensor
+
 SecondOrderRun train_second_order(const Golden& g, const nlohmann::json& run, const SecondOrderSetup& setup);
 
 // The largest difference of a golden element.
