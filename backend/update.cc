@@ -5,6 +5,7 @@
 
 #include "backend/update_rules.h"
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/text.h"
 
 namespace amp {
@@ -117,17 +118,23 @@ int64_t OptimizerConfig::state_bytes(const std::vector<UpdateSpan>& spans, int64
   return elements * 4 * wide + bytes * moments();
 }
 
-double OptimizerConfig::average_keeps(int64_t applied) const {
-  if (swa_start >= 0) {
-    if (applied <= swa_start) return 0;  // follows the weights until it begins
-    const int64_t since = applied - swa_start - 1;
-    if (since % ema_every != 0) return 1;
-    const auto averaged = static_cast<double>(since / ema_every);
-    return averaged / (averaged + 1);
-  }
-  if (applied % ema_every != 0) return 1;
-  if (!ema_warmup) return ema_decay;
-  return std::min(ema_decay, 1 - std::pow(static_cast<double>(applied), -2.0 / 3.0));
+AverageRule OptimizerConfig::average_rule(int k) const {
+  if (swa_start >= 0) return {0, ema_every, false, swa_start};
+  return {ema_decays.at(static_cast<size_t>(k)), ema_every, ema_warmup, -1};
+}
+
+std::string OptimizerConfig::average_name(int k) const {
+  return k == 0 ? "ema" : "ema:" + number_text(ema_decays.at(static_cast<size_t>(k)));
+}
+
+double OptimizerConfig::clip_bound(const UpdateSpan& span) const {
+  return span.clip_group > 0 ? span.max_grad_norm : max_grad_norm;
+}
+
+bool OptimizerConfig::shapes_gradients(const std::vector<UpdateSpan>& spans) const {
+  return centralize ||
+         (clip_mode == ClipMode::adaptive &&
+          std::any_of(spans.begin(), spans.end(), [&](const UpdateSpan& s) { return clip_bound(s) > 0; }));
 }
 
 bool OptimizerConfig::evaluated_elsewhere() const {
@@ -168,11 +175,15 @@ void OptimizerConfig::validate() const {
   require(!s.nesterov || s.dampening == 0, "optim_args dampening", s.dampening, "0: --nesterov needs it");
   require(weight_decay >= 0 && std::isfinite(weight_decay), "weight_decay", weight_decay, "a number >= 0");
   require(max_grad_norm >= 0, "max_grad_norm", max_grad_norm, "a number >= 0 (0: no clipping)");
-  require(ema_decay >= 0 && ema_decay < 1, "ema_decay", ema_decay, "a number in [0, 1) (0: no EMA)");
-  require(ema_decay == 0 || !evaluated_elsewhere(), "ema_decay", ema_decay,
-          cat("0: ", rule, " averages by itself").c_str());
+  for (const double decay : ema_decays) {
+    require(decay > 0 && decay < 1, "ema_decay", decay, "a number in [0, 1) (0: no EMA)");
+    require(!evaluated_elsewhere(), "ema_decay", decay, cat("0: ", rule, " averages by itself").c_str());
+    require(std::count(ema_decays.begin(), ema_decays.end(), decay) == 1, "ema_decay", decay, "each decay once");
+  }
+  require(ema_decays.size() <= kMaxAverages, "ema_decay", ema_decays.empty() ? 0 : ema_decays.back(),
+          cat("at most ", kMaxAverages, " decays").c_str());
   require(ema_every >= 1, "ema_every", static_cast<double>(ema_every), "a number of steps, at least 1");
-  require(swa_start < 0 || ema_decay == 0, "swa_start", static_cast<double>(swa_start),
+  require(swa_start < 0 || ema_decays.empty(), "swa_start", static_cast<double>(swa_start),
           "-1 (none), or leave --ema_decay out: one average is kept");
   require(swa_start < 0 || !evaluated_elsewhere(), "swa_start", static_cast<double>(swa_start),
           cat("-1: ", rule, " averages by itself").c_str());

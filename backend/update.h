@@ -24,11 +24,13 @@
 
 #include "backend/program.h"
 #include "backend/update_rule.h"
+#include "base/average_rule.h"
 #include "base/scale_rule.h"
 
 namespace amp {
 
 constexpr int kMaxLossTerms = 16;
+constexpr int kMaxAverages = 4;                                   // of the weights
 constexpr int64_t kQuantisedBlock = 256, kLeastQuantised = 4096;  // elements: of a block of 8-bit moments, of a tensor
 
 enum class ClipMode : uint8_t { norm2, norm_inf, value, adaptive };
@@ -53,15 +55,12 @@ struct OptimizerConfig {
   // 0: no clipping; in mode value the bound of an element, in mode adaptive that of a unit in multiples of its weights
   double max_grad_norm = 0;
   bool centralize = false;  // gradient centralization (Yong et al. 2020, arXiv:2004.01461)
-  double ema_decay = 0;     // 0: no EMA
-  // Of applied steps: the average follows every so many; timm's ModelEmaV3 warms its decay up, 1 - (1 + t)^(-2/3).
+  // Moving averages of the weights, one for each decay, at most kMaxAverages; or SWA's, which is the only one then.
+  std::vector<double> ema_decays;
   int64_t ema_every = 1;
   bool ema_warmup = false;
-  // Stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407): from this applied step on the average is the
-  // plain mean of the weights, every ema_every steps. -1: none.
   int64_t swa_start = -1;
-  // Gradient noise (Neelakantan et al. 2015, arXiv:1511.06807): of variance eta / (1 + t)^0.55. 0: none.
-  double gradient_noise = 0;
+  double gradient_noise = 0;  // eta (backend/gradient_noise.h); 0: none
   uint64_t noise_seed = 0;
   // Lookahead (Zhang et al. 2019, arXiv:1907.08610): every so many steps slow weights take `lookahead_alpha` of the way
   // to the weights, which go on from there. 0: none.
@@ -78,17 +77,18 @@ struct OptimizerConfig {
   bool sharded() const { return shards > 1; }
   // Of moments, averages, copies of weights, the estimate of curvature.
   int64_t state_bytes(const std::vector<UpdateSpan>& spans, int64_t elements) const;
-  bool averages() const { return ema_decay > 0 || swa_start >= 0; }
-  // What is left of the average at an applied step, counted from 1; the rest is the weights'.
-  double average_keeps(int64_t applied) const;
+  int averages() const { return swa_start >= 0 ? 1 : static_cast<int>(ema_decays.size()); }
+  AverageRule average_rule(int k) const;
+  std::string average_name(int k) const;  // in checkpoints: "ema" is the first one, "ema:0.999" another
   bool quantised() const { return state_bits == 8; }
-  // Gradients change unit by unit before the rule sees them.
-  bool shapes_gradients() const { return centralize || (clip_mode == ClipMode::adaptive && max_grad_norm > 0); }
-  bool curved() const;               // the rule needs an estimate of the Hessian's diagonal
-  bool draws_labels() const;         // for that estimate
-  bool evaluated_elsewhere() const;  // than at the weights that train
-  bool remembers() const;            // facts of its own, from step to step
-  bool whole() const;                // the rule is one of whole tensors
+  // Gradients of some span change unit by unit before the rule sees them.
+  bool shapes_gradients(const std::vector<UpdateSpan>& spans) const;
+  double clip_bound(const UpdateSpan& span) const;  // max_grad_norm of its group
+  bool curved() const;                              // the rule needs an estimate of the Hessian's diagonal
+  bool draws_labels() const;                        // for that estimate
+  bool evaluated_elsewhere() const;                 // than at the weights that train
+  bool remembers() const;                           // facts of its own, from step to step
+  bool whole() const;                               // the rule is one of whole tensors
 };
 
 // The weights that are evaluated and exported of a rule that has others than it trains: in place, from its first
@@ -158,6 +158,8 @@ struct UpdateState {
   double ascent = 0;              // SAM's: of the unscaled gradients
   int32_t ascent_found_inf = 0;
   int32_t found_inf = 0;
+  float keeps[kMaxAverages] = {};    // of the averages of the weights (AverageRule)
+  double momentum = 0;               // where a schedule cycles it
   double terms[kMaxLossTerms] = {};  // sums over the window
   int64_t index_flag = 0;            // not 0: an index was out of bounds; whoever takes the step is told by an error
 };
@@ -187,11 +189,12 @@ class DeviceUpdate : public LossTerms {
   virtual void set_state(const ScaleState& scale, int64_t applied) = 0;
   virtual void set_facts(const double (&facts)[kRuleFacts]) = 0;  // of a rule that remembers
   virtual void set_lr_scale(double scale) = 0;                    // the schedule's rates are multiplied by it
-  enum class Moment : uint8_t { m, v, u, ema, slow };
+  enum class Moment : uint8_t { m, v, u, slow, ema };             // ema: the first average; more follow
+  static constexpr Moment average(int k) { return static_cast<Moment>(static_cast<int>(Moment::ema) + k); }
   virtual std::optional<Tensor> moment(Moment which) = 0;  // (elements), on the device; empty when not kept
-  // State that is not laid out like the parameters (moments in 8 bits, that of rules of whole tensors), by name, in the
-  // host's memory; on devices that have it.
-  virtual std::vector<std::pair<std::string, HostTensor*>> own_state() { return {}; }
+  // State that is not laid out like the parameters (moments in 8 bits, that of rules of whole tensors), by name, on the
+  // device.
+  virtual std::vector<std::pair<std::string, Tensor>> own_state() = 0;
 };
 
 }  // namespace amp

@@ -7,6 +7,7 @@
 #include "backend/update_rules.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "run/averages.h"
 #include "run/lr_range.h"
 #include "run/settings.h"
 #include "run/values.h"
@@ -50,7 +51,7 @@ OptimizerConfig optimizer_config(const RunSpec& spec) {
   c.weight_decay = spec.weight_decay;
   c.clip_mode = clip_mode_from_name(spec.clip_mode);
   c.max_grad_norm = spec.max_grad_norm;
-  c.ema_decay = spec.ema_decay;
+  c.ema_decays = ema_decays(spec);
   c.ema_every = spec.ema_every;
   c.ema_warmup = spec.ema_warmup;
   c.gradient_noise = spec.gradient_noise;
@@ -106,6 +107,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.sampler.ranks = spec.ranks;
   if (spec.shard_optimizer) c.optimizer.shards = spec.ranks;
   c.optimizer.validate();
+  if (names_average(spec.export_weights)) average_named(spec, spec.export_weights);
   if (data.train->size() < spec.ranks) {
     fail(Exit::usage, "E_RANKS", cat(spec.ranks, " ranks share ", data.train->size(), " training samples"),
          "a file of tensors may be cut into samples; otherwise take fewer ranks");

@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "base/text.h"
+#include "run/averages.h"
 #include "run/export_record.h"
 #include "run/raw_rows.h"
 #include "run/weights.h"
@@ -26,12 +27,6 @@ PrecisionPlan trained_plan(const std::string& folder, const SourceGraph& g, cons
 // The checkpoint that holds the weights asked for.
 Checkpoint choose_checkpoint(const std::string& checkpoints, const std::string& weights, const Log& log) {
   Checkpoint newest = newest_checkpoint(checkpoints, log);
-  if (weights == "ema") {
-    const auto it = newest.tensors.lower_bound("ema/");
-    if (it == newest.tensors.end() || !it->first.starts_with("ema/"))
-      no_weights("moving average of its weights",
-                 "train with --ema_decay or --swa_start, or export --export_weights last");
-  }
   if (weights != "best") return newest;
   int64_t best = -1;
   try {
@@ -59,14 +54,20 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   const Log notes([&log](Level level, const std::string& text) {  // what was told when the run began is not told again
     if (level >= Level::note) log.say(level, text);
   });
+  std::string average;
+  if (names_average(weights)) {
+    OptimizerConfig averages;
+    averages.ema_decays = ema_decays(spec);
+    average = averages.average_name(average_named(spec, weights));
+  }
   const Checkpoint checkpoint = choose_checkpoint(folder + "/checkpoints", weights, log);
   require_model(spec, checkpoint);
   ReadyModel ready = ready_model(spec, Job::train, open_model(spec, Job::train, notes), record.facts, notes);
   const PrecisionPlan plan = trained_plan(folder, ready.model.graph, spec.export_precision);
   Session session(ready.model.graph, session_options(spec, Job::train, {}, notes));
   load_weights(session, checkpoint, record.trained);
-  if (weights == "ema") load_average(session, checkpoint);
-  if (weights == "ema" && spec.swa_start >= 0)
+  if (!average.empty()) load_average(session, checkpoint, average);
+  if (!average.empty() && spec.swa_start >= 0)
     log.warning(
         "running statistics, if the model has any, are those of training: a run's own --export_weights ema "
         "computes them anew for averaged weights");

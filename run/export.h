@@ -14,8 +14,8 @@ struct ExportedRun {
   std::optional<double> difference;  // of the file's outputs from the trained graph's, on rows of the run's data
 };
 
-// From the run's folder and its model file alone: finished, stopped or still going on. weights: last, best, ema;
-// precision: fp32, fp16, mixed. Exit::usage E_RUN (no run there), E_RUN_MODEL (its model file is gone),
+// From the run's folder and its model file alone: finished, stopped or still going on. weights: last, best, ema,
+// ema:DECAY; precision: fp32, fp16, mixed. Exit::usage E_RUN (no run there), E_RUN_MODEL (its model file is gone),
 // E_EXPORT_WEIGHTS (the run has no such weights); Exit::checkpoint.
 ExportedRun export_run(const std::string& folder, const std::string& weights, const std::string& precision,
                        const std::string& out, const Log& log = {});

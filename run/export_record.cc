@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fs.h"
+#include "base/number_text.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "run/features.h"
@@ -32,6 +33,8 @@ json asked_settings(const RunSpec& spec) {
 }
 
 SettingValue value_like(const SettingValue& like, const json& j) {
+  if (std::holds_alternative<std::vector<std::string>>(like) && j.is_number())
+    return std::vector{number_text(j.get<double>())};  // what has become a list since
   return std::visit([&](const auto& x) -> SettingValue { return j.get<std::remove_cvref_t<decltype(x)>>(); }, like);
 }
 

@@ -127,7 +127,7 @@ struct RunSpec {
   int64_t gradual_unfreezing = 0;  // applied steps from one layer to the next; 0: none
   double max_grad_norm = 1;
   Text clip_mode = "norm";
-  double ema_decay = 0;
+  Texts ema_decay{"0"};   // at most four numbers; 0: none
   int64_t ema_every = 1;  // applied steps
   bool ema_warmup = false;
   double swa_start = -1;  // applied steps, or a fraction of the run; -1: none

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "run/average_statistics.h"
+#include "run/averages.h"
 #include "run/device.h"
 #include "run/export_record.h"
 #include "run/exported_metrics.h"
@@ -105,12 +106,14 @@ bool run_steps(Training& t) {
 // The weights that are asked for in the place of the last ones.
 void choose_weights(Training& t) {
   const std::string& which = t.run.spec.export_weights;
+  const bool averaged = names_average(which);
   TrainResult& result = t.report.result;
   HostTensor params = t.session->host_params();
   if (which == "best" && result.best_step >= 0 && result.best_step != result.steps) {
     const Checkpoint best = load_checkpoint(checkpoint_path(t.work() + "/checkpoints", result.best_step));
     copy_views(t.session->moving(), "param", best.tensors, params.as_mutable<float>());
-  } else if (const HostTensor ema = t.trainer->ema(); which == "ema" && ema) {
+  } else if (averaged) {
+    const HostTensor ema = t.trainer->average(average_named(t.run.spec, which));
     // What does not train has no average of its own, running statistics neither (torch.optim.swa_utils keeps buffers
     // so).
     for (const Chunk& c : t.session->layout().chunks()) {
@@ -124,7 +127,7 @@ void choose_weights(Training& t) {
   }
   t.session->set_params(params);
   result.last.reset();
-  if (which != "ema" || t.run.config.optimizer.swa_start < 0) return;
+  if (!averaged || t.run.config.optimizer.swa_start < 0) return;
   if (const int64_t n = average_statistics(*t.session, t.run.config, *t.run.data.train); n > 0)
     t.run.host.log.info(cat("running statistics of the averaged weights: the mean over ", n, " batches"));
 }

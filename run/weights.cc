@@ -56,11 +56,12 @@ void load_weights(Session& session, const Checkpoint& checkpoint, const std::vec
   session.set_params(params);
 }
 
-void load_average(Session& session, const Checkpoint& checkpoint) {
+void load_average(Session& session, const Checkpoint& checkpoint, const std::string& name) {
   HostTensor params = session.host_params();
   for (const Chunk& c : session.layout().chunks()) {
-    if (!checkpoint.tensors.count("ema/" + c.name)) continue;
-    std::copy_n(tensor_of(checkpoint, "ema/" + c.name, c).as<float>(), c.numel, params.as_mutable<float>() + c.offset);
+    const std::string key = cat(name, '/', c.name);
+    if (!checkpoint.tensors.count(key)) continue;
+    std::copy_n(tensor_of(checkpoint, key, c).as<float>(), c.numel, params.as_mutable<float>() + c.offset);
   }
   session.set_params(params);
 }

@@ -12,9 +12,9 @@ namespace amp {
 
 // Copies the checkpoint's parameters into the session: all of `trained`, by name.
 void load_weights(Session& session, const Checkpoint& checkpoint, const std::vector<std::string>& trained);
-// The moving average in the place of what has one: what does not train has none, running statistics neither
-// (torch.optim.swa_utils keeps buffers so).
-void load_average(Session& session, const Checkpoint& checkpoint);
+// The moving average (OptimizerConfig::average_name) in the place of what has one: what does not train has none,
+// running statistics neither (torch.optim.swa_utils keeps buffers so).
+void load_average(Session& session, const Checkpoint& checkpoint, const std::string& name);
 std::vector<std::string> trained_names(const Session& session);  // with running statistics
 
 // The session's weights as a model file. metadata: to set in it. Notes of the export are told.

@@ -1,7 +1,6 @@
 #include "trainer/flat_views.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "backend/cpu/update_loops.h"
 #include "base/error.h"
@@ -69,9 +68,8 @@ void copy_views(const FlatLayout& layout, const std::string& prefix, const std::
   }
 }
 
-void copy_whole(const std::string& name, const std::map<std::string, HostTensor>& from, HostTensor& to) {
-  const HostTensor& t = find(from, name, to.dtype(), to.dims());
-  std::memcpy(to.mutable_data(), t.data(), static_cast<size_t>(t.bytes()));
+const HostTensor& whole_of(const std::string& name, const std::map<std::string, HostTensor>& from, const Tensor& like) {
+  return find(from, name, like.dtype, like.dims);
 }
 
 template std::string first_nonfinite(const FlatLayout&, const float*);

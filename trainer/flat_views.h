@@ -28,7 +28,7 @@ template <class T>
 void copy_views(const FlatLayout& layout, const std::string& prefix, const std::map<std::string, HostTensor>& from,
                 T* span);
 
-// Copies the tensor of that name, whole; missing or different: the same.
-void copy_whole(const std::string& name, const std::map<std::string, HostTensor>& from, HostTensor& to);
+// The tensor of that name, which must be of the same type and shape; missing or different: the same.
+const HostTensor& whole_of(const std::string& name, const std::map<std::string, HostTensor>& from, const Tensor& like);
 
 }  // namespace amp

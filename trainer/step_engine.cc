@@ -12,11 +12,7 @@ namespace amp {
 
 namespace {
 constexpr float kOverflow = std::numeric_limits<float>::infinity();
-constexpr std::pair<const char*, DeviceUpdate::Moment> kMoments[] = {{"m", DeviceUpdate::Moment::m},
-                                                                     {"v", DeviceUpdate::Moment::v},
-                                                                     {"u", DeviceUpdate::Moment::u},
-                                                                     {"ema", DeviceUpdate::Moment::ema},
-                                                                     {"slow", DeviceUpdate::Moment::slow}};
+using Moment = DeviceUpdate::Moment;
 constexpr const char* kCurvature = "hessian";
 constexpr const char* kTraining = "training";  // weights that are not the ones evaluated
 
@@ -32,11 +28,19 @@ class NoSums final : public LossTerms {
 };
 
 // Whoever has memory of its own keeps it alive for views.
-void add_owned_views(const FlatLayout& layout, const char* name, const std::shared_ptr<HostTensor>& span,
+void add_owned_views(const FlatLayout& layout, const std::string& name, const std::shared_ptr<HostTensor>& span,
                      std::map<std::string, HostTensor>& out) {
   std::map<std::string, HostTensor> views;
   add_views(layout, name, span->as<float>(), views);
   for (const auto& [key, v] : views) out[key] = HostTensor(v.dtype(), v.dims(), span, v.data());
+}
+
+// What an update keeps, by its name in checkpoints.
+std::vector<std::pair<std::string, Moment>> moments_of(const OptimizerConfig& optimizer) {
+  std::vector<std::pair<std::string, Moment>> out{
+      {"m", Moment::m}, {"v", Moment::v}, {"u", Moment::u}, {"slow", Moment::slow}};
+  for (int k = 0; k < optimizer.averages(); ++k) out.emplace_back(optimizer.average_name(k), DeviceUpdate::average(k));
+  return out;
 }
 }  // namespace
 
@@ -151,12 +155,12 @@ std::optional<StepResult> StepEngine::take(bool wait) {
 
 std::map<std::string, HostTensor> StepEngine::state() const {
   std::map<std::string, HostTensor> out;
-  for (const auto& [name, which] : kMoments) {
+  for (const auto& [name, which] : moments_of(optimizer_)) {
     if (const HostTensor t = on_host(which))
       add_owned_views(session_.layout(), name, std::make_shared<HostTensor>(t), out);
   }
   for (const auto& [name, t] : update_->own_state()) {
-    if (t->numel() > 0) out[name] = *t;
+    if (t.numel() > 0) out[name] = session_.device().on_host(t);
   }
   if (curvature_) {
     const auto span = std::make_shared<HostTensor>(session_.device().on_host(session_.curvature()));
@@ -186,9 +190,9 @@ std::vector<double> StepEngine::facts() const {
   return {std::begin(s.facts), std::end(s.facts)};
 }
 
-HostTensor StepEngine::ema() const { return on_host(DeviceUpdate::Moment::ema); }
+HostTensor StepEngine::average(int k) const { return on_host(DeviceUpdate::average(k)); }
 
-HostTensor StepEngine::on_host(DeviceUpdate::Moment which) const {
+HostTensor StepEngine::on_host(Moment which) const {
   if (sharded()) {
     const auto at = gathered_.find(which);
     return at == gathered_.end() ? HostTensor() : at->second;
@@ -200,7 +204,7 @@ HostTensor StepEngine::on_host(DeviceUpdate::Moment which) const {
 void StepEngine::gather() {
   if (!sharded()) return;
   const int64_t n = session_.layout().trained_size();
-  for (const auto& [name, which] : kMoments) {
+  for (const auto& [name, which] : moments_of(optimizer_)) {
     const auto t = update_->moment(which);
     if (!t) continue;
     HostTensor all = HostTensor::zeros(DType::f32, {n});
@@ -213,7 +217,7 @@ void StepEngine::gather() {
 void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t applied_steps, const ScaleState& scale,
                       const std::vector<double>& facts) {
   scaler_.restore(scale);
-  for (const auto& [name, which] : kMoments) {
+  for (const auto& [name, which] : moments_of(optimizer_)) {
     const auto t = update_->moment(which);
     if (!t) continue;
     HostTensor span = HostTensor::zeros(DType::f32, {session_.layout().trained_size()});
@@ -222,7 +226,7 @@ void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t ap
     session_.device().upload(t->data, span.as<float>() + begin, t->numel() * static_cast<int64_t>(sizeof(float)));
   }
   for (const auto& [name, t] : update_->own_state()) {
-    if (t->numel() > 0) copy_whole(name, state, *t);
+    if (t.numel() > 0) session_.device().upload(t.data, whole_of(name, state, t).data(), t.bytes());
   }
   if (curvature_) {
     HostTensor span = session_.device().read(session_.curvature());

@@ -51,8 +51,8 @@ class StepEngine {
   StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
              const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks = one_rank());
 
-  // Of a sharded optimizer, on all ranks: the one that leads has all moments afterwards, for state() and ema(), until
-  // release().
+  // Of a sharded optimizer, on all ranks: the one that leads has all moments afterwards, for state() and average(),
+  // until release().
   void gather();
   void release() { gathered_.clear(); }
   // counted: items of all ranks.
@@ -64,9 +64,9 @@ class StepEngine {
   ScaleState scale() const { return update_->state().scale; }
   void set_lr_scale(double scale) { update_->set_lr_scale(scale); }
   // Moments, averages and the estimate of curvature per trained parameter as "m/NAME", "v/NAME", "ema/NAME"; on the CPU
-  // views that the next step overwrites, as ema(). The weights that train, too, where they are not those evaluated.
+  // views that the next step overwrites, as average(). The weights that train, too, where they are not those evaluated.
   std::map<std::string, HostTensor> state() const;
-  HostTensor ema() const;  // laid out like the parameters that train; empty without
+  HostTensor average(int k) const;  // laid out like the parameters that train; empty without
   // All parameters as they are evaluated and exported, of a rule that trains others; else empty.
   HostTensor evaluated() const;
   std::vector<double> facts() const;  // of a rule that remembers

@@ -199,7 +199,7 @@ TrainResult Trainer::run() {
     }
   }
   result.seconds = now() - clock.started - clock.evaluating;
-  if (config_.optimizer.averages()) engine_.gather();  // whoever exports asks for it
+  if (config_.optimizer.averages() > 0) engine_.gather();  // whoever exports asks for it
   finish(result);
   return result;
 }

@@ -79,7 +79,7 @@ class Trainer {
   TrainResult reached() const;  // after resume(), without running
 
   // laid out like the parameters that train; empty without EMA
-  HostTensor ema() const { return engine_.ema(); }
+  HostTensor average(int k) const { return engine_.average(k); }
   // All parameters as they are evaluated and exported, of a rule that trains others; else empty.
   HostTensor evaluated() const { return engine_.evaluated(); }
   const StepEngine& engine() const { return engine_; }

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <type_traits>
 
+#include "backend/gradient_noise.h"
 #include "backend/update_rules.h"
-#include "base/philox.h"
 
 namespace amp {
 
@@ -34,14 +33,16 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
   if (wide > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 2) u_ = HostTensor::zeros(DTypeOf<T>::value, dims);
-  for (HostTensor* const average : {config_.averages() ? &ema_ : nullptr, config_.lookahead > 0 ? &slow_ : nullptr}) {
-    if (!average) continue;
-    *average = HostTensor::zeros(DTypeOf<T>::value, dims);
+  const auto like_params = [&] {
+    HostTensor copy = HostTensor::zeros(DTypeOf<T>::value, dims);
     for (const Shard& all : shards_) {
       const Shard s = own_part(all);
-      std::copy_n(params + s.begin, s.count, average->as_mutable<T>() + (s.begin - own_.begin));
+      std::copy_n(params + s.begin, s.count, copy.as_mutable<T>() + (s.begin - own_.begin));
     }
-  }
+    return copy;
+  };
+  for (int k = 0; k < config_.averages(); ++k) averages_.push_back(like_params());
+  if (config_.lookahead > 0) slow_ = like_params();
   if (config_.sam_rho > 0) kept_ = HostTensor::zeros(DTypeOf<T>::value, {elements});
 }
 
@@ -55,11 +56,11 @@ typename Optimizer<T>::Shard Optimizer<T>::own_part(const Shard& s) const {
 template <class T>
 T* Optimizer<T>::moment(DeviceUpdate::Moment which) {
   using Moment = DeviceUpdate::Moment;
-  HostTensor& t = which == Moment::m     ? m_
-                  : which == Moment::v   ? v_
-                  : which == Moment::u   ? u_
-                  : which == Moment::ema ? ema_
-                                         : slow_;
+  if (which >= Moment::ema) {
+    const auto k = static_cast<size_t>(which) - static_cast<size_t>(Moment::ema);
+    return k < averages_.size() ? averages_[k].as_mutable<T>() : nullptr;
+  }
+  HostTensor& t = which == Moment::m ? m_ : which == Moment::v ? v_ : which == Moment::u ? u_ : slow_;
   return t ? t.as_mutable<T>() : nullptr;
 }
 
@@ -160,12 +161,11 @@ std::vector<RuleTerms<double>> Optimizer<T>::measure(T* params, const T* grads, 
 }
 
 template <class T>
-void Optimizer<T>::move_shard(const Shard& s, const RuleStep& step, kernel::ShardSpans<T> spans,
+void Optimizer<T>::move_shard(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
                               const kernel::GradTransform<T>& transform) {
   const OptimizerConfig& c = config_;
-  T* const ema = spans.ema;
-  const bool looks = c.lookahead > 0 && steps_ % c.lookahead == 0;
-  if (looks) spans.ema = nullptr;  // it follows the weights that the step ends with
+  kernel::ShardSpans<T> spans = spans_of(s, params, grads, curvature);
+  if (looks()) spans.ema = nullptr;  // averages follow the weights that the step ends with
   if constexpr (std::is_same_v<T, float>) {
     const int64_t at = s.begin - spans_[s.span].begin;
     thread_local std::vector<float> buffers[2];
@@ -179,10 +179,18 @@ void Optimizer<T>::move_shard(const Shard& s, const RuleStep& step, kernel::Shar
   } else {
     kernel::move(c.rule, c.settings, step, spans, transform);
   }
-  if (!looks) return;
-  spans.ema = ema;
-  kernel::look_ahead(spans, slow_.as_mutable<T>() + (s.begin - own_.begin), static_cast<T>(c.lookahead_alpha),
-                     transform.ema_decay);
+  follow(s.begin, s.count, params, spans.ema ? 1 : 0);
+}
+
+template <class T>
+void Optimizer<T>::follow(int64_t begin, int64_t count, T* params, size_t first) {
+  T* const p = params + begin;
+  const int64_t at = begin - own_.begin;
+  if (looks()) kernel::look_ahead(p, slow_.as_mutable<T>() + at, count, static_cast<T>(config_.lookahead_alpha));
+  for (size_t k = first; k < averages_.size(); ++k) {
+    const double keep = config_.average_rule(static_cast<int>(k)).keeps(steps_);
+    kernel::average(averages_[k].as_mutable<T>() + at, p, count, static_cast<T>(keep));
+  }
 }
 
 template <class T>
@@ -202,7 +210,7 @@ template <class T>
 void Optimizer<T>::shape_gradients(const T* params, T* grads, double scale) const {
   const double inv = static_cast<double>(inverse(scale));
   for (const UpdateSpan& s : spans_) {
-    const double bound = config_.clip_mode == ClipMode::adaptive ? clip_bound(s) : 0;
+    const double bound = config_.clip_mode == ClipMode::adaptive ? config_.clip_bound(s) : 0;
     const int64_t unit = s.unit > 0 ? s.unit : s.count, units = s.count / unit;
 #pragma omp parallel for schedule(static) if (s.count > 4 * kShard)
     for (int64_t u = 0; u < units; ++u) {
@@ -226,23 +234,14 @@ void Optimizer<T>::shape_gradients(const T* params, T* grads, double scale) cons
   }
 }
 
-// Philox of seed, applied step and element: the same for any number of threads and ranks.
 template <class T>
 void Optimizer<T>::add_noise(T* grads, double scale) const {
   if (config_.gradient_noise == 0) return;
-  constexpr uint64_t kSite = 0x4e6f6973;  // apart from other draws
-  const double deviation = std::sqrt(config_.gradient_noise / std::pow(1 + static_cast<double>(steps_), 0.55)) * scale;
-  const uint64_t high = kSite << 32 ^ static_cast<uint64_t>(steps_);
+  const double deviation = noise_deviation(config_.gradient_noise, steps_) * scale;
   for (const Shard& s : shards_) {
     if (spans_[s.span].from_step > steps_) continue;
-    for (int64_t i = s.begin; i < s.begin + s.count; ++i) {
-      // Box-Muller: two numbers of two words
-      const PhiloxBlock r = philox(config_.noise_seed, high, static_cast<uint64_t>(i) / 2);
-      const double u = 1 - static_cast<double>(philox_uniform(r.v[0]));
-      const double angle = 2 * std::numbers::pi * static_cast<double>(philox_uniform(r.v[1]));
-      const double radius = deviation * std::sqrt(-2 * std::log(u));
-      grads[i] += static_cast<T>(radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle)));
-    }
+    for (int64_t i = s.begin; i < s.begin + s.count; ++i)
+      grads[i] += static_cast<T>(gradient_noise(config_.noise_seed, steps_, i, deviation));
   }
 }
 
@@ -252,20 +251,12 @@ void Optimizer<T>::set_momentum(double momentum) {
 }
 
 template <class T>
-bool Optimizer<T>::shapes_gradients() const {
-  return config_.centralize ||
-         (config_.clip_mode == ClipMode::adaptive &&
-          std::any_of(spans_.begin(), spans_.end(), [&](const UpdateSpan& s) { return clip_bound(s) > 0; }));
-}
-
-template <class T>
 std::vector<std::pair<std::string, HostTensor*>> Optimizer<T>::own_state() {
   if (tensors_) return tensors_->state();
   std::vector<std::pair<std::string, HostTensor*>> out;
   for (size_t i = 0; i < quantised_.size(); ++i) {
-    const std::string name = i == 0 ? "m8" : "v8";
-    const char* const parts[] = {"/codes", "/largest", "/small tensors"};
-    for (size_t k = 0; k < 3; ++k) out.emplace_back(name + parts[k], quantised_[i].parts()[k]);
+    const auto names = QuantisedLayout::names(static_cast<int>(i));
+    for (size_t k = 0; k < 3; ++k) out.emplace_back(names[k], quantised_[i].parts()[k]);
   }
   return out;
 }
@@ -298,8 +289,8 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
 template <class T>
 kernel::GradTransform<T> Optimizer<T>::transform_of(const UpdateSpan& s, const GradStats& stats, double scale) const {
   kernel::GradTransform<T> transform{inverse(scale), T(1), std::numeric_limits<T>::infinity(),
-                                     static_cast<T>(config_.average_keeps(steps_))};
-  const double bound = clip_bound(s);
+                                     averages_.empty() ? T(0) : static_cast<T>(config_.average_rule(0).keeps(steps_))};
+  const double bound = config_.clip_bound(s);
   if (bound == 0) return transform;
   if (config_.clip_mode == ClipMode::value) transform.limit = static_cast<T>(bound);
   if (config_.clip_mode == ClipMode::norm2 || config_.clip_mode == ClipMode::norm_inf) {
@@ -327,7 +318,7 @@ void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const Gr
       here.norms[0] = norms[s.span].first;
       here.norms[1] = norms[s.span].second;
     }
-    move_shard(s, here, spans_of(s, params, grads, curvature), transform_of(spans_[s.span], stats, scale));
+    move_shard(s, here, params, grads, curvature, transform_of(spans_[s.span], stats, scale));
   }
 }
 
@@ -339,23 +330,8 @@ void Optimizer<T>::move_tensors(T* params, const T* grads, double scale, const G
     if (s.from_step >= steps_) continue;
     tensors_->move(i, step_of(i, {}, lr), steps_ - s.from_step, params + s.begin, grads + s.begin,
                    transform_of(s, stats, scale));
-    follow(s, params);
+    for_units(s.count, 1, [&](int64_t begin, int64_t end) { follow(s.begin + begin, end - begin, params, 0); });
   }
-}
-
-template <class T>
-void Optimizer<T>::follow(const UpdateSpan& s, T* params) {
-  const OptimizerConfig& c = config_;
-  T* const p = params + s.begin;
-  if (c.lookahead > 0 && steps_ % c.lookahead == 0) {
-    T* const slow = slow_.as_mutable<T>() + s.begin;
-    const T alpha = static_cast<T>(c.lookahead_alpha);
-    for_elements(s.count, [&](int64_t i) { p[i] = slow[i] = slow[i] + alpha * (p[i] - slow[i]); });
-  }
-  if (!c.averages()) return;
-  T* const ema = ema_.as_mutable<T>() + s.begin;
-  const T keep = static_cast<T>(c.average_keeps(steps_)), rest = 1 - keep;
-  for_elements(s.count, [&](int64_t i) { ema[i] = keep * ema[i] + rest * p[i]; });
 }
 
 template class Optimizer<float>;

@@ -48,7 +48,7 @@ class Optimizer {
   void restore(T* params) const;
   // Unit by unit, where the settings ask for it: centralized, then clipped by the norm of the unit's weights.
   void shape_gradients(const T* params, T* grads, double scale) const;
-  bool shapes_gradients() const;
+  bool shapes_gradients() const { return config_.shapes_gradients(spans_); }
   // Gradient noise, where the settings ask for it: before the norm is taken.
   void add_noise(T* grads, double scale) const;
   void set_momentum(double momentum);  // of the steps that follow: momentum, or beta1 of a rule that has that
@@ -72,12 +72,13 @@ class Optimizer {
   T inverse(double scale) const;
   kernel::ShardSpans<T> spans_of(const Shard& s, T* params, const T* grads, const T* curvature);
   GradStats look(const T* grads, double scale, bool inf_norm) const;
-  double clip_bound(const UpdateSpan& s) const { return s.clip_group > 0 ? s.max_grad_norm : config_.max_grad_norm; }
   kernel::GradTransform<T> transform_of(const UpdateSpan& s, const GradStats& stats, double scale) const;
   void move_shards(T* params, const T* grads, double scale, const GradStats& stats, double lr, const T* curvature);
   void move_tensors(T* params, const T* grads, double scale, const GradStats& stats, double lr);
-  void follow(const UpdateSpan& s, T* params);  // Lookahead and average of a tensor that has moved as a whole
-  void move_shard(const Shard& s, const RuleStep& step, kernel::ShardSpans<T> spans,
+  // After the elements [begin, begin + count) have moved: Lookahead, then averages, from the first-th on.
+  void follow(int64_t begin, int64_t count, T* params, size_t first);
+  bool looks() const { return config_.lookahead > 0 && steps_ % config_.lookahead == 0; }
+  void move_shard(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
                   const kernel::GradTransform<T>& transform);
   RuleStep step_of(size_t span, const RuleStep& step, double lr) const;  // with the span's rate and decay
   // The norms of each span that the rule needs, added up in the order of its shards; empty when it needs none.
@@ -92,7 +93,8 @@ class Optimizer {
   std::vector<QuantisedMoment> quantised_;  // in the place of m_ and v_
   std::optional<TensorUpdate<T>> tensors_;  // of a rule of whole tensors
   int clip_groups_ = 1;
-  HostTensor m_, v_, u_, ema_, slow_, kept_;  // empty when they are not kept; kept_: SAM's weights
+  HostTensor m_, v_, u_, slow_, kept_;  // empty when they are not kept; kept_: SAM's weights
+  std::vector<HostTensor> averages_;
   int64_t steps_ = 0;
   double facts_[kRuleFacts] = {};
 };

@@ -94,7 +94,12 @@ class CpuUpdate final : public DeviceUpdate {
     std::copy(std::begin(facts), std::end(facts), std::begin(state_.facts));
   }
   void set_lr_scale(double scale) override { state_.lr_scale = scale; }
-  std::vector<std::pair<std::string, HostTensor*>> own_state() override { return optimizer_.own_state(); }
+  std::vector<std::pair<std::string, Tensor>> own_state() override {
+    std::vector<std::pair<std::string, Tensor>> out;
+    for (const auto& [name, t] : optimizer_.own_state())
+      out.emplace_back(name, Tensor{t->mutable_data(), t->dtype(), t->dims()});
+    return out;
+  }
   std::optional<Tensor> moment(Moment which) override {
     float* const p = optimizer_.moment(which);
     if (!p) return {};

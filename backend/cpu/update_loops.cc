@@ -83,7 +83,7 @@ void run(const ShardSpans<T>& s, const GradTransform<T>& a, const typename Eleme
     T* __restrict ema = s.ema;
     const T* __restrict h = s.h;
     const GradTransform<T> transform = a;
-    const T keep = a.ema_decay, rest = 1 - a.ema_decay;
+    const T keep = a.keep, rest = 1 - a.keep;
     const auto c = scalars;
     const int64_t n = s.n;
 #pragma GCC ivdep
@@ -149,21 +149,29 @@ void move(std::string_view rule, const RuleSettings& settings, const RuleStep& s
 }
 
 template <class T>
-void look_ahead(const ShardSpans<T>& s, T* slow, T alpha, T ema_decay) {
+void look_ahead(T* weights, T* slow, int64_t n, T alpha) {
   simd([&]() AMP_INLINE {
-    T* __restrict p = s.p;
+    T* __restrict p = weights;
     T* __restrict at = slow;
-    T* __restrict ema = s.ema;
-    const int64_t n = s.n;
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) p[i] = at[i] = at[i] + alpha * (p[i] - at[i]);
-    if (!ema) return;
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) ema[i] = ema_decay * ema[i] + (1 - ema_decay) * p[i];
   });
 }
-template void look_ahead(const ShardSpans<float>&, float*, float, float);
-template void look_ahead(const ShardSpans<double>&, double*, double, double);
+
+template <class T>
+void average(T* ema, const T* weights, int64_t n, T keep) {
+  simd([&]() AMP_INLINE {
+    T* __restrict mean = ema;
+    const T* __restrict p = weights;
+    const T rest = 1 - keep;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) mean[i] = keep * mean[i] + rest * p[i];
+  });
+}
+template void look_ahead(float*, float*, int64_t, float);
+template void look_ahead(double*, double*, int64_t, double);
+template void average(float*, const float*, int64_t, float);
+template void average(double*, const double*, int64_t, double);
 
 template <class T>
 RuleTerms<double> measure(std::string_view rule, const RuleSettings& settings, const RuleStep& step,

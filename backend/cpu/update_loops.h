@@ -29,13 +29,13 @@ struct ShardSpans {
   int64_t n;
 };
 
-// What happens to a gradient element before the rule sees it, and to the EMA after: uniform over the shard.
+// What happens to a gradient element before the rule sees it, and to the average after: uniform over the shard.
 template <class T>
 struct GradTransform {
   T inv;    // 1 / loss scale
   T clip;   // coefficient of norm clipping, 1 for none
   T limit;  // value clipping, infinity for none
-  T ema_decay;
+  T keep;   // of the average
 };
 
 template <class T>
@@ -50,9 +50,12 @@ template <class T>
 void move(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
           const GradTransform<T>& a);
 
-// Lookahead: slow weights take alpha of the way to the weights, which go on from there; then the EMA, where it is kept.
+// Lookahead: slow weights take alpha of the way to the weights, which go on from there.
 template <class T>
-void look_ahead(const ShardSpans<T>& s, T* slow, T alpha, T ema_decay);
+void look_ahead(T* p, T* slow, int64_t n, T alpha);
+
+template <class T>
+void average(T* ema, const T* p, int64_t n, T keep);
 
 // Sums over a shard of the squares of what the rule measures; its scalars are those of norms 0.
 template <class T>

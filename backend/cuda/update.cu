@@ -2,9 +2,9 @@
 #include <atomic>
 #include <cmath>
 #include <deque>
-#include <map>
 
-#include "backend/cuda/update_around.cuh"
+#include "backend/cuda/update_layout.h"
+#include "backend/cuda/update_quantised.cuh"
 #include "backend/update.h"
 #include "backend/update_rules.h"
 
@@ -20,56 +20,28 @@ class Update final : public DeviceUpdate {
     check(spec.terms <= kMaxLossTerms, cat("at most ", kMaxLossTerms, " loss terms on CUDA"));
     check(spec.elements % 4 == 0, "spans are padded");
     spec.optimizer.validate();
-    if (spec.optimizer.quantised())
-      fail(Exit::unsupported, "E_DEVICE_UPDATE", "--optim_bits 8 is computed on the CPU alone",
-           "--optim_bits 32, or --device cpu");
     if (spec.optimizer.whole())
       fail(Exit::unsupported, "E_DEVICE_UPDATE",
            cat("--optimizer ", spec.optimizer.rule, " is computed on the CPU alone"),
            "another --optimizer, or --device cpu");
-    const OptimizerConfig& o = spec.optimizer;
-    const char* const alone = o.gradient_noise > 0               ? "--gradient_noise"
-                              : o.swa_start >= 0                 ? "--swa_start"
-                              : o.ema_every != 1 || o.ema_warmup ? "--ema_every and --ema_warmup"
-                              : spec.momentum                    ? "--lr_scheduler_kwargs cycle_momentum"
-                                                                 : nullptr;
-    if (alone)
-      fail(Exit::unsupported, "E_DEVICE_UPDATE", cat(alone, ": computed on the CPU alone"),
-           "leave it out, or --device cpu");
-    for (const UpdateSpan& s : spec.spans) {
-      if (s.clip_group > 0 || s.from_step > 0)
-        fail(Exit::unsupported, "E_DEVICE_UPDATE",
-             cat("--param_group with ", s.clip_group > 0 ? "max_grad_norm" : "unfreeze_step",
-                 " is computed on the CPU alone"),
-             "leave it out, or --device cpu");
-    }
-    const int64_t bytes = spec.elements * 4;
-    if (spec.optimizer.moments() > 0) m_ = d_.allocate(bytes);
-    if (spec.optimizer.moments() > 1) v_ = d_.allocate(bytes);
-    if (spec.optimizer.moments() > 2) u_ = d_.allocate(bytes);
-    if (spec.optimizer.ema_decay != 0) ema_ = d_.allocate(bytes);
-    if (spec.optimizer.lookahead > 0) slow_ = d_.allocate(bytes);
-    if (spec.optimizer.sam_rho > 0) kept_ = d_.allocate(bytes);
-    for (const DeviceMemory& average : {ema_, slow_}) {
-      if (average) d_.copy(average.get(), spec.params, bytes);
-    }
-    if (spec.optimizer.shapes_gradients()) {
-      std::vector<Unit> units;
-      for (const UpdateSpan& s : spec.spans) {
-        const int64_t count = s.unit > 0 ? s.unit : s.count;
-        for (int64_t at = 0; at < s.count; at += count) units.push_back({s.begin + at, count, s.matrix});
-      }
+    allocate_state();
+    if (const std::vector<Unit> units = units_of(spec); !units.empty()) {
       n_units_ = static_cast<int64_t>(units.size());
       units_ = upload(units);
     }
+    if (const std::vector<double> bounds = clip_bounds(spec); !bounds.empty()) {
+      n_groups_ = static_cast<int64_t>(bounds.size());
+      bounds_ = upload(bounds);
+      clips_ = d_.allocate(4 * n_groups_);
+    }
+    by_shards_ = n_groups_ > 0 ||
+                 std::any_of(spec.spans.begin(), spec.spans.end(), [](const UpdateSpan& s) { return s.from_step > 0; });
+    n_shards_ = static_cast<int64_t>(shards_of(spec, {}).size());
     state_ = upload(std::vector<UpdateState>(1));
     coefficients_ = d_.allocate(8 * kMaxLossTerms);
     blocks_ = std::clamp<int64_t>(spec.elements / (4 * kThreads), 1, int64_t{d_.multiprocessors()} * 8);
     parts_ = d_.allocate(static_cast<int64_t>(sizeof(Part)) * n_parts());
-    std::vector<double> lr;
-    for (int64_t t = 0; t <= spec.max_steps; ++t) lr.push_back(spec.lr ? spec.lr(t) : 0);
-    n_lr_ = static_cast<int64_t>(lr.size());
-    lr_ = upload(lr);
+    tabulate();
     counts_ = d_.allocate(8);
     ring_ = d_.allocate_shared(static_cast<int64_t>(sizeof(UpdateState)) * kRing + 64);
     seen_ = reinterpret_cast<volatile int64_t*>(static_cast<char*>(ring_.get()) + sizeof(UpdateState) * kRing);
@@ -85,39 +57,16 @@ class Update final : public DeviceUpdate {
   }
 
   void set_copies(const std::vector<ParamCache::Copy>& copies) override {
-    std::map<int, std::vector<Kept>> by_slot;
-    for (const ParamCache::Copy& c : copies) by_slot[c.slot].emplace_back(c);
-    for (const auto& [slot, all] : by_slot) check(all.size() <= kKept, "a parameter has too many copies");
-    std::vector<Shard> shards;
-    std::vector<int64_t> first_shard;
-    for (const UpdateSpan& s : spec_.spans) {
-      first_shard.push_back(static_cast<int64_t>(shards.size()));
-      const auto mine = by_slot.find(s.slot);
-      for (int64_t at = 0; at < s.count; at += kShard) {
-        Shard shard;
-        shard.begin = s.begin + at;
-        shard.count = static_cast<int32_t>(std::min(kShard, s.count - at));
-        shard.span = static_cast<int32_t>(first_shard.size()) - 1;
-        shard.weight_decay = s.weight_decay.value_or(spec_.optimizer.weight_decay);
-        shard.lr_factor = s.lr_factor;
-        if (mine != by_slot.end()) std::copy(mine->second.begin(), mine->second.end(), shard.copy);
-        for (Kept& k : shard.copy) k.first = at;
-        shards.push_back(shard);
-      }
-    }
-    std::vector<Statistic> statistics;
-    for (const UpdateSpec::Statistic& s : spec_.statistics) {
-      Statistic statistic{s.committed, s.staged, s.count, {}};
-      const auto mine = by_slot.find(s.slot);
-      if (mine != by_slot.end()) std::copy(mine->second.begin(), mine->second.end(), statistic.copy);
-      statistics.push_back(statistic);
-    }
-    n_shards_ = static_cast<int64_t>(shards.size());
     recording_.reset();
     ran_ = false;
+    const std::vector<Shard> shards = shards_of(spec_, copies);
+    const std::vector<Statistic> statistics = statistics_of(spec_, copies);
     if (n_shards_ > 0) shards_ = upload(shards);
     if (n_shards_ > 0 && rule_measures(spec_.optimizer.rule, spec_.optimizer.settings)) {
-      first_shard.push_back(n_shards_);
+      std::vector<int64_t> first_shard(spec_.spans.size() + 1, n_shards_);
+      for (int64_t i = n_shards_ - 1; i >= 0; --i)
+        first_shard[static_cast<size_t>(shards[static_cast<size_t>(i)].span)] = i;
+      for (size_t i = spec_.spans.size(); i-- > 0;) first_shard[i] = std::min(first_shard[i], first_shard[i + 1]);
       first_shard_ = upload(first_shard);
       measured_ = d_.allocate(static_cast<int64_t>(sizeof(RuleTerms<double>)) * n_shards_);
       norms_ = d_.allocate(static_cast<int64_t>(sizeof(RuleTerms<double>) * spec_.spans.size()));
@@ -146,8 +95,8 @@ class Update final : public DeviceUpdate {
   }
   void perturb() override {
     auto* parts = static_cast<Part*>(parts_.get());
-    launch(d_, {blocks_, kThreads, 256}, Inspect{on_device(), spec_.grads, spec_.elements, parts});
-    launch(d_, {1, kThreads, 256}, DecideAscent{on_device(), parts, blocks_, spec_.optimizer.sam_rho});
+    inspect(spec_.grads, parts, true);
+    launch(d_, {1, kThreads, 256}, DecideAscent{on_device(), parts, inspected(), spec_.optimizer.sam_rho});
     displace(spec_.grads);
   }
   void restore() override { displace(nullptr); }
@@ -199,13 +148,25 @@ class Update final : public DeviceUpdate {
     d_.upload(state_.get(), &s, sizeof s);
   }
   std::optional<Tensor> moment(Moment which) override {
-    const DeviceMemory& memory = which == Moment::m     ? m_
-                                 : which == Moment::v   ? v_
-                                 : which == Moment::u   ? u_
-                                 : which == Moment::ema ? ema_
-                                                        : slow_;
+    if (which >= Moment::ema) {
+      const int k = static_cast<int>(which) - static_cast<int>(Moment::ema);
+      if (k >= spec_.optimizer.averages()) return {};
+      return Tensor{floats(averages_) + k * spec_.elements, DType::f32, {spec_.elements}};
+    }
+    const DeviceMemory& memory = which == Moment::m ? m_ : which == Moment::v ? v_ : which == Moment::u ? u_ : slow_;
     if (!memory) return {};
     return Tensor{memory.get(), DType::f32, {spec_.elements}};
+  }
+  std::vector<std::pair<std::string, Tensor>> own_state() override {
+    std::vector<std::pair<std::string, Tensor>> out;
+    for (size_t i = 0; i < quantised_.size(); ++i) {
+      const auto names = QuantisedLayout::names(static_cast<int>(i));
+      const Quantised& q = quantised_[i];
+      out.emplace_back(names[0], Tensor{q.codes.get(), DType::u8, {quantised_at_->codes}});
+      out.emplace_back(names[1], Tensor{q.largest.get(), DType::f32, {quantised_at_->blocks}});
+      out.emplace_back(names[2], Tensor{q.wide.get(), DType::f32, {quantised_at_->wide}});
+    }
+    return out;
   }
 
  private:
@@ -213,6 +174,47 @@ class Update final : public DeviceUpdate {
   // Steps that the host prepares ahead of the device: enough to keep it busy. More would only make reports late: times
   // of steps that come in heaps, stop signals heeded long after.
   static constexpr int kAhead = 3;
+
+  struct Quantised {
+    DeviceMemory map, codes, largest, wide;
+    QuantisedSpans spans() const {
+      return {floats(map), static_cast<uint8_t*>(codes.get()), floats(largest), floats(wide)};
+    }
+  };
+
+  void allocate_state() {
+    const OptimizerConfig& o = spec_.optimizer;
+    const int64_t bytes = spec_.elements * 4;
+    if (o.quantised()) {
+      quantised_at_.emplace(spec_.spans);
+      places_ = upload(quantised_at_->places);
+      for (int i = 0; i < o.moments(); ++i) {
+        const auto& map = dynamic_map(i == 0);
+        const std::vector<uint8_t> zeros(static_cast<size_t>(quantised_at_->codes), code_of_zero(i == 0));
+        quantised_.push_back({upload(std::vector(map.begin(), map.end())), upload(zeros),
+                              d_.allocate(quantised_at_->blocks * 4), d_.allocate(quantised_at_->wide * 4)});
+      }
+    } else {
+      DeviceMemory* const moments[] = {&m_, &v_, &u_};
+      for (int i = 0; i < o.moments(); ++i) *moments[i] = d_.allocate(bytes);
+    }
+    if (o.averages() > 0) averages_ = d_.allocate(bytes * o.averages());
+    if (o.lookahead > 0) slow_ = d_.allocate(bytes);
+    if (o.sam_rho > 0) kept_ = d_.allocate(bytes);
+    for (int k = 0; k < o.averages(); ++k) d_.copy(floats(averages_) + k * spec_.elements, spec_.params, bytes);
+    if (slow_) d_.copy(slow_.get(), spec_.params, bytes);
+  }
+
+  void tabulate() {
+    std::vector<double> lr, momentum;
+    for (int64_t t = 0; t <= spec_.max_steps; ++t) {
+      lr.push_back(spec_.lr ? spec_.lr(t) : 0);
+      if (spec_.momentum) momentum.push_back(spec_.momentum(t));
+    }
+    n_lr_ = static_cast<int64_t>(lr.size());
+    lr_ = upload(lr);
+    if (!momentum.empty()) momentum_ = upload(momentum);
+  }
 
   void submit() {
     if (recording_) return recording_->replay();
@@ -231,15 +233,25 @@ class Update final : public DeviceUpdate {
     d_.upload(memory.get(), v.data(), bytes);
     return memory;
   }
+  static float* floats(const DeviceMemory& memory) { return static_cast<float*>(memory.get()); }
   UpdateState* on_device() const { return static_cast<UpdateState*>(state_.get()); }
   int64_t n_statistics() const { return static_cast<int64_t>(spec_.statistics.size()); }
-  int64_t n_parts() const { return blocks_ + n_statistics() + (spec_.curvature ? blocks_ : 0); }
+  int64_t inspected() const { return by_shards_ ? n_shards_ : blocks_; }  // parts of an inspection
+  int64_t n_parts() const { return inspected() + n_statistics() + (spec_.curvature ? inspected() : 0); }
   int64_t shard_blocks() const { return std::min<int64_t>(n_shards_, int64_t{d_.multiprocessors()} * 8); }
+
+  const Shard* shards() const { return static_cast<const Shard*>(shards_.get()); }
 
   void displace(const float* along) {
     launch(d_, {shard_blocks(), kThreads, 0},
-           Displace{on_device(), static_cast<const Shard*>(shards_.get()), n_shards_, spec_.params, along,
-                    static_cast<float*>(kept_.get())});
+           Displace{on_device(), shards(), n_shards_, spec_.params, along, floats(kept_)});
+  }
+  void inspect(const float* gradients, Part* parts, bool norm) {
+    if (by_shards_)
+      launch(d_, {shard_blocks(), kThreads, 256},
+             InspectShards{on_device(), shards(), n_shards_, gradients, parts, norm});
+    else
+      launch(d_, {blocks_, kThreads, 256}, Inspect{on_device(), gradients, spec_.elements, parts, norm});
   }
 
   void drain() {
@@ -251,18 +263,17 @@ class Update final : public DeviceUpdate {
   void launch_all() {
     auto* parts = static_cast<Part*>(parts_.get());
     const auto* statistics = static_cast<const Statistic*>(statistics_.get());
-    launch(d_, {blocks_, kThreads, 256}, Inspect{on_device(), spec_.grads, spec_.elements, parts});
-    launch(d_, {n_statistics(), kThreads, 256}, InspectStatistics{statistics, parts + blocks_});
-    if (n_units_ > 0) {
-      const OptimizerConfig& o = spec_.optimizer;
+    const OptimizerConfig& o = spec_.optimizer;
+    if (o.gradient_noise > 0)
+      launch(d_, {shard_blocks(), kThreads, 0},
+             AddNoise{on_device(), shards(), n_shards_, spec_.grads, o.gradient_noise, o.noise_seed});
+    inspect(spec_.grads, parts, true);
+    launch(d_, {n_statistics(), kThreads, 256}, InspectStatistics{statistics, parts + inspected()});
+    if (n_units_ > 0)
       launch(d_, {std::min<int64_t>(n_units_, int64_t{d_.multiprocessors()} * 8), kThreads, 256},
              ShapeUnits{on_device(), static_cast<const Unit*>(units_.get()), n_units_, spec_.params, spec_.grads,
-                        o.centralize, o.clip_mode == ClipMode::adaptive ? o.max_grad_norm : 0});
-    }
-    if (spec_.curvature) {
-      launch(d_, {blocks_, kThreads, 256},
-             Inspect{on_device(), spec_.curvature, spec_.elements, parts + blocks_ + n_statistics(), false});
-    }
+                        o.centralize});
+    if (spec_.curvature) inspect(spec_.curvature, parts + inspected() + n_statistics(), false);
     with_element(spec_.optimizer.rule, spec_.optimizer.settings,
                  [&](auto element) { launch_rule<decltype(element)>(); });
     launch(d_, {std::min<int64_t>(n_statistics(), 256), kThreads, 0},
@@ -272,45 +283,68 @@ class Update final : public DeviceUpdate {
                     kRing, d_.index_flag()});
   }
 
+  SteppedSettings settings() const {
+    const OptimizerConfig& o = spec_.optimizer;
+    if (!spec_.momentum) return {o.settings};
+    const bool beta1 = cycled_key(o.rule) == &RuleSettings::beta1;
+    return {o.settings, beta1 ? SteppedSettings::beta1 : SteppedSettings::momentum};
+  }
+
   template <class Element>
   void launch_rule() {
     const OptimizerConfig& o = spec_.optimizer;
-    const bool clip = o.max_grad_norm > 0, by_value = o.clip_mode == ClipMode::value;
-    const bool by_norm = o.clip_mode == ClipMode::norm2 || o.clip_mode == ClipMode::norm_inf;
-    const Rules rules{clip && by_norm,
-                      o.clip_mode == ClipMode::norm_inf,
-                      o.max_grad_norm,
-                      o.settings,
-                      spec_.scale,
-                      static_cast<const double*>(lr_.get()),
-                      n_lr_};
-    launch(d_, {1, kThreads, 256},
-           Decide<Element>{on_device(), static_cast<const Part*>(parts_.get()), n_parts(), rules});
-    const auto f = [](const DeviceMemory& memory) { return static_cast<float*>(memory.get()); };
-    const auto* shards = static_cast<const Shard*>(shards_.get());
-    const float limit = clip && by_value ? static_cast<float>(o.max_grad_norm) : INFINITY;
+    const bool clip = o.max_grad_norm > 0 && n_groups_ == 0, inf_norm = o.clip_mode == ClipMode::norm_inf;
+    Rules rules{clip && (inf_norm || o.clip_mode == ClipMode::norm2),
+                inf_norm,
+                o.max_grad_norm,
+                settings(),
+                spec_.scale,
+                {},
+                static_cast<const double*>(lr_.get()),
+                static_cast<const double*>(momentum_.get()),
+                n_lr_};
+    for (int k = 0; k < o.averages(); ++k) rules.averages[k] = o.average_rule(k);
+    const auto* parts = static_cast<const Part*>(parts_.get());
+    launch(d_, {1, kThreads, 256}, Decide<Element>{on_device(), parts, n_parts(), rules});
+    if (n_groups_ > 0)
+      launch(d_, {n_groups_, kThreads, 256},
+             ClipGroups{on_device(), shards(), n_shards_, parts, static_cast<const double*>(bounds_.get()), inf_norm,
+                        floats(clips_)});
+    const Moves moves{on_device(), shards(), n_shards_, settings(), floats(clips_)};
+    const Followers followers{spec_.params,   floats(averages_), floats(slow_),
+                              spec_.elements, o.averages(),      static_cast<float>(o.lookahead_alpha),
+                              o.lookahead};
     const int64_t blocks = shard_blocks();
+    if constexpr (kQuantises<Element> && Element::moments <= 2) {
+      if (o.quantised()) {
+        launch(d_, {blocks, kThreads, 256},
+               ApplyQuantised<Element>{moves, followers, spec_.grads,
+                                       static_cast<const QuantisedLayout::Place*>(places_.get()), quantised_[0].spans(),
+                                       quantised_.back().spans()});
+        return;
+      }
+    }
     auto* norms = static_cast<RuleTerms<double>*>(norms_.get());
     if constexpr (kMeasures<Element>) {
-      auto* parts = static_cast<RuleTerms<double>*>(measured_.get());
+      auto* measured = static_cast<RuleTerms<double>*>(measured_.get());
       launch(d_, {blocks, kThreads, 256},
-             Measure<Element>{on_device(), shards, n_shards_, o.settings, limit, spec_.params, spec_.grads, f(m_),
-                              f(v_), parts});
+             Measure<Element>{moves, spec_.params, spec_.grads, floats(m_), floats(v_), measured});
       launch(d_, {static_cast<int64_t>(spec_.spans.size()), kThreads, 256},
-             SpanNorms{parts, static_cast<const int64_t*>(first_shard_.get()), norms});
+             SpanNorms{measured, static_cast<const int64_t*>(first_shard_.get()), norms});
     }
     launch(d_, {blocks, kThreads, 0},
-           Apply<Element>{on_device(), shards, n_shards_, o.settings, limit, static_cast<float>(o.ema_decay),
-                          spec_.params, spec_.grads, f(m_), f(v_), f(u_), f(ema_), f(slow_), o.lookahead,
-                          static_cast<float>(o.lookahead_alpha), spec_.curvature, norms});
+           Apply<Element>{moves, followers, spec_.grads, floats(m_), floats(v_), floats(u_), spec_.curvature, norms});
   }
 
   CudaDevice& d_;
   UpdateSpec spec_;
-  DeviceMemory m_, v_, u_, ema_, slow_, kept_, units_, first_shard_, measured_, norms_, state_, coefficients_, parts_,
-      lr_, statistics_, counts_, shards_, ring_;
+  DeviceMemory m_, v_, u_, averages_, slow_, kept_, units_, first_shard_, measured_, norms_, state_, coefficients_,
+      parts_, lr_, momentum_, statistics_, counts_, shards_, ring_, bounds_, clips_, places_;
+  std::optional<QuantisedLayout> quantised_at_;
+  std::vector<Quantised> quantised_;  // in the place of m_ and v_
   volatile int64_t* seen_ = nullptr;
-  int64_t blocks_ = 1, n_units_ = 0, n_shards_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
+  int64_t blocks_ = 1, n_units_ = 0, n_groups_ = 0, n_shards_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
+  bool by_shards_ = false;        // gradients are inspected shard by shard
   std::deque<UpdateState> told_;  // read, not yet taken
   std::unique_ptr<Recording> recording_;
   bool ran_ = false;

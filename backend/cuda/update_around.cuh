@@ -1,9 +1,86 @@
-// Kernels around the update's two passes: SAM's way up the gradients and back, averages of the estimate of curvature.
+// Kernels around the update's two passes: what becomes of gradients before the rule sees them (noise, norms of
+// clipping groups, units), SAM's way up them and back, averages of the estimate of curvature.
 #pragma once
 
 #include "backend/cuda/update_kernels.cuh"
+#include "backend/gradient_noise.h"
 
 namespace amp::cuda::update_kernels {
+
+struct AddNoise {
+  const UpdateState* state;
+  const Shard* shards;
+  int64_t n_shards;
+  float* g;
+  double eta;
+  uint64_t seed;
+  DEV void operator()() const {
+    const double deviation = noise_deviation(eta, state->applied) * static_cast<double>(state->scale.scale);
+    for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
+      const Shard s = shards[i];
+      if (s.waits(*state)) continue;
+      for (int64_t e = s.begin + thread_index(); e < s.begin + s.count; e += block_threads())
+        g[e] += static_cast<float>(gradient_noise(seed, state->applied, e, deviation));
+    }
+  }
+};
+
+// Pass 1 by shards, where tensors wait, which count for nothing, or norms of clipping groups are asked for.
+struct InspectShards {
+  static constexpr bool cooperative = true;
+  const UpdateState* state;
+  const Shard* shards;
+  int64_t n_shards;
+  const float* g;
+  Part* parts;       // of each shard
+  bool norm = true;  // false: whether all are finite, and no more
+  DEV void operator()() const {
+    const float inverse = static_cast<float>(1.0 / static_cast<double>(state->scale.scale));
+    for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
+      Shard s = shards[i];
+      if (s.waits(*state)) s.count = 0;
+      float sum = 0, most = 0;
+      int bad = 0;
+      for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
+        const float x = g[s.begin + e], y = x * inverse;
+        bad |= finite(x) ? 0 : 1;
+        sum += y * y;
+        most = Maximum{}(most, fabsf(x));
+      }
+      const double total = block_reduce(static_cast<double>(sum), 0.0, Sum{}, shared_memory<double>());
+      most = block_reduce(most, 0.0f, Maximum{}, shared_memory<float>());
+      bad = block_reduce(bad, 0, Maximum{}, shared_memory<int>());
+      if (thread_index() == 0) parts[i] = norm ? Part{total, most, bad} : Part{0, 0, bad};
+    }
+  }
+};
+
+// What the gradients of each clipping group are multiplied by. One block a group; after Decide.
+struct ClipGroups {
+  static constexpr bool cooperative = true;
+  const UpdateState* state;
+  const Shard* shards;
+  int64_t n_shards;
+  const Part* parts;
+  const double* bounds;  // of each group; 0: none
+  bool inf_norm;
+  float* clips;
+  DEV void operator()() const {
+    const int64_t group = block_index();
+    double sum = 0;
+    float most = 0;
+    for (int64_t i = thread_index(); i < n_shards; i += block_threads()) {
+      if (shards[i].clip_group != group) continue;
+      sum += parts[i].sum_squares;
+      most = Maximum{}(most, parts[i].most);
+    }
+    sum = block_reduce(sum, 0.0, Sum{}, shared_memory<double>());
+    most = block_reduce(most, 0.0f, Maximum{}, shared_memory<float>());
+    if (thread_index() != 0) return;
+    const double norm = inf_norm ? static_cast<double>(most) * static_cast<double>(state->inverse) : sqrt(sum);
+    clips[group] = bounds[group] > 0 ? clip_coefficient<float>(norm, bounds[group]) : 1.0f;
+  }
+};
 
 // SAM: how far up the gradients the weights go. One block.
 struct DecideAscent {
@@ -45,7 +122,7 @@ struct Displace {
         const int64_t j = s.begin + e;
         if (g) {
           kept[j] = p[j];
-          if (!still) p[j] += g[j] * inverse * ascent;
+          if (!still && !s.waits(*state)) p[j] += g[j] * inverse * ascent;
         } else {
           p[j] = kept[j];
         }
@@ -62,6 +139,7 @@ struct Displace {
 struct Unit {
   int64_t begin = 0, count = 0;
   bool matrix = false;
+  double factor = 0;  // 0: no clipping
 };
 struct ShapeUnits {
   static constexpr bool cooperative = true;
@@ -71,7 +149,6 @@ struct ShapeUnits {
   const float* p;
   float* g;
   bool centralize;
-  double factor;  // 0: no clipping
   DEV void operator()() const {
     const double inverse = 1.0 / static_cast<double>(state->scale.scale);
     for (int64_t i = block_index(); i < n; i += grid_blocks()) {
@@ -83,7 +160,7 @@ struct ShapeUnits {
         const float mean = static_cast<float>(sum / static_cast<double>(u.count));
         for (int64_t e = thread_index(); e < u.count; e += block_threads()) g[u.begin + e] -= mean;
       }
-      if (factor == 0) continue;
+      if (u.factor == 0) continue;
       double weights = 0, gradient = 0;
       for (int64_t e = thread_index(); e < u.count; e += block_threads()) {
         const double x = p[u.begin + e], y = g[u.begin + e];
@@ -92,7 +169,7 @@ struct ShapeUnits {
       }
       weights = block_reduce(weights, 0.0, Sum{}, shared_memory<double>());
       gradient = block_reduce(gradient, 0.0, Sum{}, shared_memory<double>());
-      const float c = static_cast<float>(adaptive_clip(sqrt(weights), sqrt(gradient) * inverse, factor));
+      const float c = static_cast<float>(adaptive_clip(sqrt(weights), sqrt(gradient) * inverse, u.factor));
       for (int64_t e = thread_index(); e < u.count; e += block_threads()) g[u.begin + e] *= c;
     }
   }

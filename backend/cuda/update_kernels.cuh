@@ -4,14 +4,9 @@
 
 #include <cmath>
 
-#include "backend/cuda/launch.cuh"
-#include "backend/cuda/raw.cuh"
-#include "backend/update.h"
+#include "backend/cuda/update_shards.cuh"
 
 namespace amp::cuda::update_kernels {
-
-constexpr int kThreads = 256;
-constexpr int64_t kShard = 4096;  // elements that a block updates at a time: 16 a thread
 
 // What inspection blocks found.
 struct Part {
@@ -20,61 +15,7 @@ struct Part {
   int32_t bad;
 };
 
-// Where a parameter, or a part of it, is kept in 16 bits.
-struct Kept {
-  Ref to;
-  int64_t first = 0;           // the part's first element
-  int64_t row = 0, pitch = 0;  // elements that lie close, and from one such row to the next; 0: all lie close
-  bool fours = true;           // groups of four lie close and aligned
-
-  Kept() = default;
-  explicit Kept(const ParamCache::Copy& c) : to(c.tensor), row(c.row), pitch(c.pitch) {
-    const auto address = reinterpret_cast<uintptr_t>(c.tensor.data);
-    fours = row % 4 == 0 && pitch % 4 == 0 && address % static_cast<uintptr_t>(4 * size_of(c.tensor.dtype)) == 0;
-  }
-  // W elements from the part's element e on.
-  template <int W>
-  DEV void put(int64_t e, const float (&v)[W]) const {
-    if (row == 0) return store_some(to, first + e, v);
-    if constexpr (W > 1) {
-      if (!fours) {
-        for (int w = 0; w < W; ++w) store(to, place(first + e + w), v[w]);
-        return;
-      }
-    }
-    store_some(to, place(first + e), v);
-  }
-
- private:
-  DEV int64_t place(int64_t i) const {
-    const int64_t r = quotient(i, row);
-    return r * pitch + i - r * row;
-  }
-};
-constexpr int kKept = 3;  // in 16 bits, and joined to others in up to two ways
-
-struct Shard {
-  int64_t begin = 0;
-  int32_t count = 0, span = 0;
-  double weight_decay = 0, lr_factor = 1;
-  Kept copy[kKept];
-};
-
-struct Statistic {
-  float* committed;
-  const float* staged;
-  int64_t count;
-  Kept copy[kKept];
-};
-
 DEV bool finite(float x) { return x - x == 0.0f; }
-
-// A gradient as the rule takes it: unscaled, clipped by norm, its magnitude at most `limit`.
-DEV float transformed(float g, float inverse, float clip, float limit) {
-  g = g * inverse * clip;
-  g = g > limit ? limit : g;
-  return g < -limit ? -limit : g;
-}
 
 struct ClearTerms {
   UpdateState* state;
@@ -135,27 +76,15 @@ struct Inspect {
   }
 };
 
-// One block a statistic.
-struct InspectStatistics {
-  static constexpr bool cooperative = true;
-  const Statistic* statistics;
-  Part* parts;
-  DEV void operator()() const {
-    const Statistic s = statistics[block_index()];
-    int bad = 0;
-    for (int64_t i = thread_index(); i < s.count; i += block_threads()) bad |= finite(s.staged[i]) ? 0 : 1;
-    bad = block_reduce(bad, 0, Maximum{}, shared_memory<int>());
-    if (thread_index() == 0) parts[block_index()] = Part{0, 0, bad};
-  }
-};
-
 struct Rules {
   bool clip_norm, report_inf_norm;
   double max_grad_norm;
-  RuleSettings settings;
+  SteppedSettings settings;
   ScaleRule scale;
+  AverageRule averages[kMaxAverages];
   const double* lr;
-  int64_t n_lr;
+  const double* momentum;  // null: not cycled
+  int64_t n_lr;            // of either
 };
 
 // One block: from the parts to every scalar of the step, then the state of the next one.
@@ -189,10 +118,13 @@ struct Decide {
         rules.report_inf_norm && !s.found_inf ? static_cast<double>(most) * static_cast<double>(s.inverse) : sqrt(sum);
     s.clip = 1;
     if (rules.clip_norm) s.clip = clip_coefficient<float>(s.norm, rules.max_grad_norm);
-    s.lr = rules.lr[s.applied < rules.n_lr ? s.applied : rules.n_lr - 1] * s.lr_scale;
+    const int64_t at = s.applied < rules.n_lr ? s.applied : rules.n_lr - 1;
+    s.lr = rules.lr[at] * s.lr_scale;
+    if (rules.momentum) s.momentum = rules.momentum[at];
     if (!s.found_inf) {
       ++s.applied;
-      rule_once<Element>(rules.settings, s.applied, s.lr, s.facts);
+      rule_once<Element>(rules.settings.at(s), s.applied, s.lr, s.facts);
+      for (int k = 0; k < kMaxAverages; ++k) s.keeps[k] = static_cast<float>(rules.averages[k].keeps(s.applied));
     }
     step_scale(rules.scale, s.scale, s.found_inf != 0);
   }
@@ -202,30 +134,23 @@ struct Decide {
 template <class Element>
 struct Measure {
   static constexpr bool cooperative = true;
-  const UpdateState* state;
-  const Shard* shards;
-  int64_t n_shards;
-  RuleSettings settings;
-  float limit;
+  Moves moves;
   const float* p;
   const float* g;
   const float* m;
   const float* v;
   RuleTerms<double>* parts;  // per shard
   DEV void operator()() const {
-    RuleStep step;
-    for (int k = 0; k < kRuleFacts; ++k) step.facts[k] = state->facts[k];
-    for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
-      const Shard s = shards[i];
-      step.lr = state->lr * s.lr_factor;
-      step.decay = s.weight_decay;
-      const auto k = Element::template scalars<float>(settings, step);
-      const float inverse = state->inverse, clip = state->clip;
+    const RuleSettings settings = moves.settings.at(*moves.state);
+    for (int64_t i = block_index(); i < moves.n_shards; i += grid_blocks()) {
+      const Shard s = moves.shards[i];
+      const auto k = Element::template scalars<float>(settings, moves.template step<Element>(settings, s));
+      const float inverse = moves.state->inverse, clip = moves.clip(s);
       float first = 0, second = 0;
       for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
         const int64_t j = s.begin + e;
         const RuleTerms<float> terms =
-            Element::template measure<float>(k, p[j], transformed(g[j], inverse, clip, limit),
+            Element::template measure<float>(k, p[j], transformed(g[j], inverse, clip, s.limit),
                                              Element::moments > 0 ? m[j] : 0.0f, Element::moments > 1 ? v[j] : 0.0f);
         first += terms.first * terms.first;
         second += terms.second * terms.second;
@@ -257,103 +182,108 @@ struct SpanNorms {
   }
 };
 
+DEV Ref floats(const float* data) {
+  Ref r;
+  r.data = const_cast<float*>(data);
+  return r;
+}
+
+// What follows once elements have moved: Lookahead, the weights themselves, their averages, copies in 16 bits.
+struct Followers {
+  float* p;
+  float* averages;  // one behind the other
+  float* slow;      // Lookahead's, which take so much of the way every so many steps
+  int64_t elements;
+  int n_averages;
+  float alpha;
+  int64_t lookahead;
+
+  template <int W>
+  struct Read {
+    float average[W] = {}, behind[W] = {};
+  };
+  DEV bool looks(const UpdateState& s) const { return slow && s.applied % lookahead == 0; }
+  // What is read early, so that the rule's arithmetic hides how long it takes.
+  template <int W>
+  DEV Read<W> read(bool looks, int64_t at) const {
+    Read<W> r;
+    if (n_averages > 0) load_some(floats(averages), at, r.average);
+    if (looks) load_some(floats(slow), at, r.behind);
+    return r;
+  }
+  // x: where the rule moved the shard's elements from e on.
+  template <int W>
+  DEV void settle(const UpdateState& state, const Shard& s, int64_t e, bool looks, Read<W> r, float (&x)[W]) const {
+    const int64_t at = s.begin + e;
+    if (looks) {
+      for (int w = 0; w < W; ++w) x[w] = r.behind[w] = r.behind[w] + alpha * (x[w] - r.behind[w]);
+      store_some(floats(slow), at, r.behind);
+    }
+    store_some(floats(p), at, x);
+    for (int k = 0; k < n_averages; ++k) {
+      const float keep = state.keeps[k], rest = 1 - keep;
+      if (k > 0) load_some(floats(averages), k * elements + at, r.average);
+      for (int w = 0; w < W; ++w) r.average[w] = keep * r.average[w] + rest * x[w];
+      store_some(floats(averages), k * elements + at, r.average);
+    }
+    for (int j = 0; j < kKept; ++j) {
+      if (s.copy[j].to) s.copy[j].put(e, x);
+    }
+  }
+};
+
 // Pass 2: everything that changes, once through memory. A block takes a shard at a time.
 template <class Element>
 struct Apply {
-  const UpdateState* state;
-  const Shard* shards;
-  int64_t n_shards;
-  RuleSettings settings;
-  float limit, ema_decay;  // limit: of an element, infinity for none
-  float* p;
+  Moves moves;
+  Followers followers;
   const float* g;
   float* m;
   float* v;
   float* u;
-  float* ema;
-  float* slow;  // Lookahead's, which take so much of the way every so many steps
-  int64_t lookahead;
-  float alpha;
   const float* h;                  // the estimate of the Hessian's diagonal, where the rule needs it
   const RuleTerms<double>* norms;  // per span, where the rule measures
   DEV void operator()() const {
-    if (state->found_inf) return;
-    const bool looks = slow && state->applied % lookahead == 0;
-    RuleStep step;
-    for (int k = 0; k < kRuleFacts; ++k) step.facts[k] = state->facts[k];
-    for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
-      const Shard s = shards[i];
-      step.lr = state->lr * s.lr_factor;
-      step.decay = s.weight_decay;
+    const UpdateState& state = *moves.state;
+    if (state.found_inf) return;
+    const bool looks = followers.looks(state);
+    const RuleSettings settings = moves.settings.at(state);
+    for (int64_t i = block_index(); i < moves.n_shards; i += grid_blocks()) {
+      const Shard s = moves.shards[i];
+      if (s.stays(state)) continue;
+      RuleStep step = moves.template step<Element>(settings, s);
       if constexpr (kMeasures<Element>) {
         step.norms[0] = norms[s.span].first;
         step.norms[1] = norms[s.span].second;
       }
       const auto k = Element::template scalars<float>(settings, step);
-      const float inverse = state->inverse, clip = state->clip;
+      const float inverse = state.inverse, clip = moves.clip(s);
       // Four at a time: shards and copies begin at multiples of four elements; what is left of a tensor goes singly.
       const auto some = [&](auto width, int64_t e) {
         constexpr int W = decltype(width)::value;
-        float grad[W], x[W], first[W] = {}, second[W] = {}, third[W] = {}, average[W] = {}, behind[W] = {},
-                             bent[W] = {};
+        float grad[W], x[W], first[W] = {}, second[W] = {}, third[W] = {}, bent[W] = {};
         const int64_t at = s.begin + e;
-        load_some(span(g), at, grad);
-        load_some(span(p), at, x);
-        if constexpr (Element::moments > 0) load_some(span(m), at, first);
-        if constexpr (Element::moments > 1) load_some(span(v), at, second);
-        if constexpr (Element::moments > 2) load_some(span(u), at, third);
-        if (ema) load_some(span(ema), at, average);
-        if (looks) load_some(span(slow), at, behind);
-        if constexpr (kCurved<Element>) load_some(span(h), at, bent);
+        load_some(floats(g), at, grad);
+        load_some(floats(followers.p), at, x);
+        if constexpr (Element::moments > 0) load_some(floats(m), at, first);
+        if constexpr (Element::moments > 1) load_some(floats(v), at, second);
+        if constexpr (Element::moments > 2) load_some(floats(u), at, third);
+        const auto read = followers.template read<W>(looks, at);
+        if constexpr (kCurved<Element>) load_some(floats(h), at, bent);
         for (int w = 0; w < W; ++w) {
-          const float g = transformed(grad[w], inverse, clip, limit);
+          const float g = transformed(grad[w], inverse, clip, s.limit);
           x[w] = move_element<Element>(k, x[w], g, first[w], second[w], third[w], bent[w]);
-          if (looks) x[w] = behind[w] = behind[w] + alpha * (x[w] - behind[w]);
         }
-        if (looks) store_some(span(slow), at, behind);
-        store_some(span(p), at, x);
-        if constexpr (Element::moments > 0) store_some(span(m), at, first);
-        if constexpr (Element::moments > 1) store_some(span(v), at, second);
-        if constexpr (Element::moments > 2) store_some(span(u), at, third);
-        if (ema) {
-          for (int w = 0; w < W; ++w) average[w] = ema_decay * average[w] + (1 - ema_decay) * x[w];
-          store_some(span(ema), at, average);
-        }
-        for (int j = 0; j < kKept; ++j) {
-          if (s.copy[j].to) s.copy[j].put(e, x);
-        }
+        if constexpr (Element::moments > 0) store_some(floats(m), at, first);
+        if constexpr (Element::moments > 1) store_some(floats(v), at, second);
+        if constexpr (Element::moments > 2) store_some(floats(u), at, third);
+        followers.settle(state, s, e, looks, read, x);
       };
       const int32_t whole = s.count / 4 * 4;
       for (int64_t e = 4 * int64_t{thread_index()}; e < whole; e += 4 * block_threads())
         some(std::integral_constant<int, 4>{}, e);
       for (int64_t e = whole + thread_index(); e < s.count; e += block_threads())
         some(std::integral_constant<int, 1>{}, e);
-    }
-  }
-
- private:
-  static DEV Ref span(const float* data) {
-    Ref r;
-    r.data = const_cast<float*>(data);
-    return r;
-  }
-};
-
-struct CommitStatistics {
-  const UpdateState* state;
-  const Statistic* statistics;
-  int64_t n;
-  DEV void operator()() const {
-    if (state->found_inf) return;
-    for (int64_t i = block_index(); i < n; i += grid_blocks()) {
-      const Statistic s = statistics[i];
-      for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
-        s.committed[e] = s.staged[e];
-        const float v[1] = {s.staged[e]};
-        for (int j = 0; j < kKept; ++j) {
-          if (s.copy[j].to) s.copy[j].put(e, v);
-        }
-      }
     }
   }
 };

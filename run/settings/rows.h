@@ -49,6 +49,8 @@ std::optional<std::string> normal_loss_scale(std::string_view text);  // "dynami
 std::optional<std::string> normal_delimiter(std::string_view text);   // "auto", or one byte; "tab", "\t", "comma" ...
 std::optional<std::string> normal_steps(std::string_view text);
 std::optional<std::string> normal_gate(std::string_view text);
+std::optional<std::string> normal_decay(std::string_view text);       // [0, 1)
+std::optional<std::string> normal_weights(std::string_view text);     // last, best, ema, ema:DECAY
 std::optional<std::string> normal_max_length(std::string_view text);  // 0 (no limit), or 2 and more
 std::optional<std::string> normal_transforms(
     std::string_view text);  // "auto", or a pipeline as Pipeline::text() has it

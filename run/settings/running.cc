@@ -58,8 +58,10 @@ std::vector<Setting> export_settings() {
           .same({{"float32", "fp32"}, {"float16", "fp16"}})
           .read_by(kExport)
           .may_change(),
-      setting("export_weights", &RunSpec::export_weights, "Which weights of the run are exported.")
-          .one_of({"last", "best", "ema"})
+      setting("export_weights", &RunSpec::export_weights,
+              "Which weights of the run are exported; ema: the (first) average, ema:0.999: that of this decay.")
+          .shown_as("last|best|ema|ema:X")
+          .checked(normal_weights, "last, best, ema, or ema:DECAY")
           .read_by(kExport)
           .also({OtherName("load_best_model_at_end", "best", "last")})
           .may_change(),

@@ -66,9 +66,11 @@ std::vector<Setting> optimizer_settings() {
               "What is clipped: 2-norm, largest element, each element; agc: each output's, by the norm of its weights.")
           .one_of({"norm", "inf", "value", "agc"})
           .read_by(kTrain),
-      setting("ema_decay", &RunSpec::ema_decay, "Decay of the moving average of the weights; 0: none.")
-          .at_least(0)
-          .below(1)
+      setting("ema_decay", &RunSpec::ema_decay,
+              "Decay of the moving average of the weights; several, up to four averages; 0: none.")
+          .shown_as("X,...")
+          .by_commas()
+          .checked(normal_decay, "numbers of at least 0 and below 1")
           .read_by(kTrain)
           .also({"model_ema_decay", OtherName("model_ema", "0.9998", "0")}),
       setting("ema_every", &RunSpec::ema_every,

@@ -55,6 +55,19 @@ std::optional<std::string> normal_delimiter(std::string_view text) {
   return usable ? std::optional(std::string(text)) : std::nullopt;
 }
 
+std::optional<std::string> normal_decay(std::string_view text) {
+  const auto v = parse_number(text);
+  return v && *v >= 0 && *v < 1 ? std::optional(number_text(*v)) : std::nullopt;
+}
+
+std::optional<std::string> normal_weights(std::string_view text) {
+  const std::string name = lower_case(text);
+  if (name == "last" || name == "best" || name == "ema") return name;
+  if (!name.starts_with("ema:")) return std::nullopt;
+  const auto decay = normal_decay(std::string_view(name).substr(4));
+  return decay ? std::optional("ema:" + *decay) : std::nullopt;
+}
+
 std::optional<std::string> normal_max_length(std::string_view text) {
   const auto n = parse_integer(text);
   return n && (*n == 0 || *n >= 2) ? std::optional(std::to_string(*n)) : std::nullopt;

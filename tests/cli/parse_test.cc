@@ -78,7 +78,8 @@ TEST_CASE("other spellings stand for ours", "[cli]") {
   CHECK(train({"--no_cuda"}).str("device") == "cpu");
   CHECK(train({"--no-cuda", "false"}).str("device") == "auto");
   CHECK(train({"--use_cuda", "True"}).str("device") == "cuda");
-  CHECK(train({"--model_ema"}).num("ema_decay") == 0.9998);
+  CHECK(train({"--model_ema"}).list("ema_decay") == std::vector<std::string>{"0.9998"});
+  CHECK(train({"--ema_decay", "0.99,0.9990"}).list("ema_decay") == std::vector<std::string>{"0.99", "0.999"});
   CHECK(train({"--loss_scaling", "1024.0"}).str("loss_scale") == "1024");
   CHECK(train({"--loss_scale", "0"}).str("loss_scale") == "dynamic");
   CHECK(train({"--resume_from_checkpoint", "true"}).str("resume") == "auto");

@@ -32,6 +32,7 @@ TEST_CASE("a value out of range is refused with flag, value and range", "[cli]")
                                 {"scale_backoff_factor", "1", "above 0 and below 1"},
                                 {"scale_growth_interval", "0", "at least 1"},
                                 {"ema_decay", "1", "at least 0 and below 1"},
+                                {"export_weights", "ema:2", "ema:DECAY"},
                                 {"max_steps", "-2", "at least -1"},
                                 {"max_seq_len", "1", "2 and more"},
                                 {"max_seq_len", "-8", "0 (no limit)"},

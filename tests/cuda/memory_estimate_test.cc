@@ -35,7 +35,7 @@ TEST_CASE("the memory bill is what a session takes", "[cuda]") {
   CHECK(bill.copies >= 0);
   CHECK(bill.largest.size() == 3);
 
-  adam.ema_decay = 0.9;
+  adam.ema_decays = {0.9};
   CHECK(estimate_memory(g.model.graph, o, adam, g.loss, g.batch, false).moments == 3 * bill.gradients);
 }
 
@@ -150,7 +150,7 @@ TEST_CASE("the update is timed without changing a weight", "[cuda]") {
   CHECK(p->bytes == session.layout().trained_size() * 32);
   const HostTensor after = session.host_params();
   CHECK(std::memcmp(before.data(), after.data(), static_cast<size_t>(before.bytes())) == 0);
-  adam.ema_decay = 0.9;
+  adam.ema_decays = {0.9};
   CHECK(profile_update(session, adam, g.loss, 1)->bytes == session.layout().trained_size() * 40);
   SessionOptions host;
   Session on_host(g.model.graph, host);

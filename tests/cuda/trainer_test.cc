@@ -62,7 +62,7 @@ struct Run {
       o.compute.push_back(dtype_of(decision.compute));
     session = std::make_unique<Session>(g, o);
     config.objective.losses = golden.loss;
-    config.optimizer.ema_decay = 0.9;
+    config.optimizer.ema_decays = {0.9};
     config.optimizer.max_grad_norm = 1;
     config.optimizer.weight_decay = 0.01;
     config.schedule.lr = 0.003;
@@ -82,7 +82,7 @@ struct Run {
     Trainer trainer(*session, *data, nullptr, stop, config);
     if (from) trainer.resume(*from);
     trainer.run();
-    ema = trainer.ema();
+    ema = trainer.average(0);
   }
 
   Folder folder;

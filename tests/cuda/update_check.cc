@@ -20,7 +20,7 @@ std::vector<UpdateSetting> update_settings() {
   OptimizerConfig c;
   c.weight_decay = 0.1;
   c.max_grad_norm = 1;
-  c.ema_decay = 0.9;
+  c.ema_decays = {0.9};
   out.push_back({"adamw, norm", c, dynamic});
   c.rule = "adam";
   c.clip_mode = ClipMode::value;
@@ -28,7 +28,7 @@ std::vector<UpdateSetting> update_settings() {
   out.push_back({"adam, value", c, dynamic});
   c.rule = "sgd";
   c.clip_mode = ClipMode::norm_inf;
-  c.ema_decay = 0;
+  c.ema_decays = {};
   out.push_back({"sgd, inf-norm", c, off});
   c.settings.momentum = 0.9;
   out.push_back({"sgd with momentum", c, dynamic});
@@ -56,7 +56,7 @@ std::vector<UpdateSetting> update_settings() {
   c = {};
   c.settings.amsgrad = 1;
   c.weight_decay = 0.1;
-  c.ema_decay = 0.9;
+  c.ema_decays = {0.9};
   out.push_back({"adamw, AMSGrad", c, dynamic});
   c.rule = "lamb";
   c.settings = rule_settings("lamb", {{"always_adapt", 1}, {"trust_clip", 1}});
@@ -74,7 +74,7 @@ std::vector<UpdateSetting> update_settings() {
   out.push_back({"adahessian at every third step, SAM", c, dynamic});
   c = {};
   c.weight_decay = 0.1;
-  c.ema_decay = 0.9;
+  c.ema_decays = {0.9};
   c.lookahead = 4;
   c.lookahead_alpha = 0.7;
   out.push_back({"adamw, EMA, Lookahead", c, dynamic});
@@ -87,6 +87,53 @@ std::vector<UpdateSetting> update_settings() {
   c.centralize = false;
   c.sam_rho = 0.3;
   out.push_back({"adamw, EMA, Lookahead, SAM", c, dynamic});
+  c = {};
+  c.ema_decays = {0.9, 0.5, 0.99};
+  c.ema_every = 3;
+  c.gradient_noise = 0.01;
+  c.max_grad_norm = 1;
+  out.push_back({"adamw, three EMAs of every third step, gradient noise", c, dynamic});
+  c.ema_warmup = true;
+  c.ema_every = 1;
+  c.lookahead = 3;
+  out.push_back({"adamw, three EMAs with warm-up, groups", c, dynamic, true});
+  c.gradient_noise = 0;
+  c.clip_mode = ClipMode::norm_inf;
+  c.sam_rho = 0.3;
+  out.push_back({"adamw, EMAs, SAM, groups by their largest element", c, dynamic, true});
+  c = {};
+  c.swa_start = 5;
+  c.ema_every = 2;
+  c.clip_mode = ClipMode::value;
+  c.max_grad_norm = 0.05;
+  out.push_back({"adamw, SWA, groups clipped by value", c, dynamic, true});
+  c.clip_mode = ClipMode::adaptive;
+  out.push_back({"adamw, SWA, groups clipped by their weights, cycled", c, dynamic, true, true});
+  c = {};
+  c.rule = "sgd";
+  c.settings.momentum = 0.9;
+  out.push_back({"sgd, cycled momentum", c, dynamic, false, true});
+  c = {};
+  c.rule = "adahessian";
+  c.settings = rule_settings("adahessian", {{"hessian_update_interval", 3}});
+  out.push_back({"adahessian, tensors that wait", c, dynamic, true});
+  c = {};
+  c.rule = "lamb";
+  c.settings = rule_settings("lamb", {});
+  c.max_grad_norm = 1;
+  out.push_back({"lamb, tensors that wait", c, dynamic, true});
+  for (const char* const rule : {"adam", "adamw", "lion"}) {
+    c = {};
+    c.rule = rule;
+    c.settings = rule_settings(rule, {});
+    c.weight_decay = 0.1;
+    c.max_grad_norm = 1;
+    c.ema_decays = {0.9};
+    c.state_bits = 8;
+    out.push_back({c.rule + " in 8 bits", c, dynamic});
+  }
+  c.lookahead = 3;
+  out.push_back({"lion in 8 bits, Lookahead, groups", c, dynamic, true});
   return out;
 }
 
@@ -109,6 +156,13 @@ void check_update(Device& device, const UpdateSetting& s) {
   layout.add("b", {33}).lr_factor = 0.5;
   layout.add("tail", {5000}).weight_decay = 0.3;
   layout.add("kernels", {7, 5, 3, 3});
+  if (s.groups) {
+    Chunk& waits = layout.add("waits", {90, 50});
+    waits.from_step = 9;
+    Chunk& apart = layout.add("apart", {40, 13});
+    apart.clip_group = 1;
+    apart.max_grad_norm = s.optimizer.clip_mode == ClipMode::value ? 0.02 : 0.3;
+  }
   layout.arrange();
   const int64_t n = layout.size();
   std::mt19937_64 rng(7);
@@ -129,7 +183,9 @@ void check_update(Device& device, const UpdateSetting& s) {
   spec.optimizer = s.optimizer;
   spec.scale = scale_rule(s.scale);
   spec.lr = [&lr](int64_t t) { return lr[static_cast<size_t>(std::min<int64_t>(t, 2))]; };
-  spec.max_steps = 2;
+  spec.max_steps = 30;
+  const auto momentum = [](int64_t t) { return 0.95 - 0.01 * static_cast<double>(t); };
+  if (s.cycled) spec.momentum = momentum;
   spec.params = static_cast<float*>(p.get());
   spec.grads = static_cast<float*>(g.get());
   spec.elements = n;
@@ -191,9 +247,11 @@ void check_update(Device& device, const UpdateSetting& s) {
     float seeded = 0;
     device.download(&seeded, seed.get(), 4);
     CHECK(seeded == scale * 0.25f);
+    if (s.cycled) optimizer.set_momentum(momentum(std::min<int64_t>(optimizer.steps(), 30)));
+    optimizer.add_noise(grads.data(), scale);
     GradStats stats = optimizer.inspect(grads.data(), scale, bend);
     stats.found_inf |= bad_statistic || bad_ascent;
-    if (s.optimizer.shapes_gradients()) optimizer.shape_gradients(params.data(), grads.data(), scale);
+    if (optimizer.shapes_gradients()) optimizer.shape_gradients(params.data(), grads.data(), scale);
     const double rate = lr[static_cast<size_t>(std::min<int64_t>(optimizer.steps(), 2))] * reduced;
     if (optimizer.apply(params.data(), grads.data(), scale, stats, rate, bend)) statistic = static_cast<float>(step);
     const StepScale want = scaler.update(stats.found_inf);
@@ -219,8 +277,10 @@ void check_update(Device& device, const UpdateSetting& s) {
   for (const auto& [which, name] : {std::pair{DeviceUpdate::Moment::m, "m"},
                                     {DeviceUpdate::Moment::v, "v"},
                                     {DeviceUpdate::Moment::u, "u"},
+                                    {DeviceUpdate::Moment::slow, "slow"},
                                     {DeviceUpdate::Moment::ema, "ema"},
-                                    {DeviceUpdate::Moment::slow, "slow"}}) {
+                                    {DeviceUpdate::average(1), "ema 2"},
+                                    {DeviceUpdate::average(2), "ema 3"}}) {
     const auto span = update->moment(which);
     CHECK(span.has_value() == (state.count(std::string(name) + "/w") != 0));
     if (!span) continue;
@@ -235,6 +295,23 @@ void check_update(Device& device, const UpdateSetting& s) {
       for (int64_t i = 0; i < c.numel; ++i)
         REQUIRE(got.as<float>()[c.offset + i] == Catch::Approx(want.as<float>()[i]).epsilon(1e-4).margin(margin));
     }
+  }
+  const auto own = update->own_state();
+  const auto want_own = optimizer.own_state();
+  REQUIRE(own.size() == want_own.size());
+  for (size_t i = 0; i < own.size(); ++i) {
+    const HostTensor got = device.read(own[i].second), &want = *want_own[i].second;
+    CHECK(own[i].first == want_own[i].first);
+    REQUIRE(got.dims() == want.dims());
+    int64_t others = 0;  // codes beside the one, where a number lies in the middle of two
+    for (int64_t k = 0; k < got.numel(); ++k) {
+      if (got.dtype() == DType::u8)
+        others += std::abs(int{static_cast<const uint8_t*>(got.data())[k]} -
+                           int{static_cast<const uint8_t*>(want.data())[k]});
+      else
+        REQUIRE(got.as<float>()[k] == Catch::Approx(want.as<float>()[k]).epsilon(1e-4).margin(1e-7));
+    }
+    CHECK(others * 1000 <= got.numel());
   }
   const HostTensor low_weights = device.read(Tensor{copy.get(), low, {70, 61}});
   const HostTensor want =

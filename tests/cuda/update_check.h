@@ -15,6 +15,8 @@ struct UpdateSetting {
   std::string name;
   OptimizerConfig optimizer;
   LossScaleConfig scale;
+  bool groups = false;  // tensors that wait, a clipping norm of their own
+  bool cycled = false;  // momentum moves
 };
 
 std::vector<UpdateSetting> update_settings();

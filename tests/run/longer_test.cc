@@ -49,7 +49,7 @@ RunSpec texts(const TempDir& f, const std::string& run) {
   spec.lr_scheduler = "constant_with_warmup";
   spec.warmup_steps = 2;
   spec.lr = 1e-3;
-  spec.ema_decay = 0.9;
+  spec.ema_decay = {"0.9", "0.5"};
   spec.device = "cpu";
   return spec;
 }
@@ -109,7 +109,7 @@ TEST_CASE("a run that is resumed for twice the steps equals one that had them fr
   CHECK(longer.result.steps == at_once.result.steps);
   CHECK((bytes_of(longer.model) == bytes_of(at_once.model)));
   CHECK(rates(second) == rates(whole));
-  for (const char* weights : {"last", "ema"}) {
+  for (const char* weights : {"last", "ema", "ema:0.5"}) {
     for (const char* run : {"run", "whole"}) export_run(f / run, weights, "fp32", f / run + ".onnx");
     CHECK((bytes_of(f / "run.onnx") == bytes_of(f / "whole.onnx")));
   }

@@ -77,7 +77,7 @@ constexpr Case kCases[] = {
      [](RunSpec& s) {
        s.sam_rho = 0.05;
        s.lookahead = 3;
-       s.ema_decay = 0.9;
+       s.ema_decay = {"0.9"};
        s.use_fp16 = true;
      }},
     {"adamw in 8 bits",
@@ -93,7 +93,7 @@ constexpr Case kCases[] = {
        s.optimizer = "adafactor";
        s.optim_args = "beta1=0.5";
        s.lookahead = 3;
-       s.ema_decay = 0.9;
+       s.ema_decay = {"0.9"};
        s.use_fp16 = true;
        s.inject_overflow = "2";
      }},

@@ -86,7 +86,7 @@ TEST_CASE("a finished run is exported from its folder and its model file alone",
 TEST_CASE("best and averaged weights are those that training would have exported", "[export]") {
   const TempDir f;
   RunSpec spec = classifier(f, "run");
-  spec.ema_decay = 0.5;
+  spec.ema_decay = {"0.5"};
   spec.eval_steps = 1;
   spec.lr = 1e-2;
   for (const char* which : {"best", "ema"}) {

@@ -34,7 +34,7 @@ struct Run {
     data = make_tensor_dataset(columns, "batch", inputs, t);
     session = std::make_unique<Session>(model.graph, SessionOptions{});
     config.objective.losses = LossSpec{"cross_entropy", {"logits"}};
-    config.optimizer.ema_decay = 0.9;
+    config.optimizer.ema_decays = {0.9};
     config.schedule.lr = 0.05;
     config.schedule.total_steps = 6;
     config.max_steps = steps;
@@ -55,7 +55,7 @@ struct Run {
     const FlatLayout& layout = session->layout();
     const auto* p = static_cast<const float*>(session->params());
     std::vector<float> out(p, p + layout.size());
-    const HostTensor ema = trainer.ema();
+    const HostTensor ema = trainer.average(0);
     out.insert(out.end(), ema.as<float>(), ema.as<float>() + layout.trained_size());
     return out;
   }

@@ -39,15 +39,16 @@ std::vector<double> spread(const FlatLayout& layout, const json& values) {
 TEST_CASE("EMA with warm-up, of every third step, and SWA, resumed in the middle", "[optimizer]") {
   const json g = golden();
   const FlatLayout layout = layout_of(7);
+  const int place = GENERATE(0, 1);  // among several decays
   for (const auto& [kind, want] : g.at("averages").items()) {
-    INFO(kind);
+    INFO(kind << ", average " << place);
     OptimizerConfig config;
     config.rule = "sgd";
     if (kind == "swa") {
       config.swa_start = 10;
       config.ema_every = 4;
     } else {
-      config.ema_decay = 0.9;
+      config.ema_decays = place == 0 ? std::vector{0.9, 0.3} : std::vector{0.99, 0.9, 0.5};
       config.ema_warmup = kind == "ema_warmup";
       config.ema_every = kind == "ema_every" ? 3 : 1;
     }
@@ -68,7 +69,8 @@ TEST_CASE("EMA with warm-up, of every third step, and SWA, resumed in the middle
       REQUIRE(o->apply(p.data(), grads.data(), 1, o->inspect(grads.data(), 1), 0.1));
     }
     for (size_t i = 0; i < want.size(); ++i)
-      CHECK(o->ema()[i] == Catch::Approx(want[i].get<double>()).epsilon(1e-13).margin(1e-14));
+      CHECK(o->moment(DeviceUpdate::average(kind == "swa" ? 0 : place))[i] ==
+            Catch::Approx(want[i].get<double>()).epsilon(1e-13).margin(1e-14));
   }
 }
 
@@ -159,8 +161,10 @@ TEST_CASE("settings of averages and noise out of range", "[optimizer]") {
     CHECK_THROWS_AS(c.validate(), Error);
   };
   refused([](OptimizerConfig& c) { c.ema_every = 0; });
+  refused([](OptimizerConfig& c) { c.ema_decays = {0.9, 0.9}; });
+  refused([](OptimizerConfig& c) { c.ema_decays = {0.9, 0.99, 0.999, 0.9999, 0.99999}; });
   refused([](OptimizerConfig& c) { c.gradient_noise = -1; });
   refused([](OptimizerConfig& c) { c.gradient_noise = std::nan(""); });
-  refused([](OptimizerConfig& c) { c.swa_start = 0, c.ema_decay = 0.9; });
+  refused([](OptimizerConfig& c) { c.swa_start = 0, c.ema_decays = {0.9}; });
   refused([](OptimizerConfig& c) { c.swa_start = 0, c.rule = "schedule_free_adamw"; });
 }

@@ -32,11 +32,15 @@ class LaidOut : public Optimizer<T> {
   }
 
  private:
-  static constexpr std::pair<const char*, DeviceUpdate::Moment> kMoments[] = {{"m", DeviceUpdate::Moment::m},
-                                                                              {"v", DeviceUpdate::Moment::v},
-                                                                              {"u", DeviceUpdate::Moment::u},
-                                                                              {"ema", DeviceUpdate::Moment::ema},
-                                                                              {"slow", DeviceUpdate::Moment::slow}};
+  using Moment = DeviceUpdate::Moment;
+  static constexpr std::pair<const char*, Moment> kMoments[] = {{"m", Moment::m},
+                                                                {"v", Moment::v},
+                                                                {"u", Moment::u},
+                                                                {"slow", Moment::slow},
+                                                                {"ema", Moment::ema},
+                                                                {"ema 2", DeviceUpdate::average(1)},
+                                                                {"ema 3", DeviceUpdate::average(2)},
+                                                                {"ema 4", DeviceUpdate::average(3)}};
   FlatLayout layout_;
 };
 

@@ -80,7 +80,7 @@ double worst(const json& c, double scale) {
       REQUIRE(p == before);
     }
     const GradStats s = o.inspect(grads.data(), scale, curvature);
-    if (config.shapes_gradients()) o.shape_gradients(p.data(), grads.data(), scale);
+    if (o.shapes_gradients()) o.shape_gradients(p.data(), grads.data(), scale);
     REQUIRE(o.apply(p.data(), grads.data(), scale, s, c.at("rates")[step], curvature));
   }
   const json& want = c.at(std::is_same_v<T, float> ? "f32" : "f64");
@@ -163,5 +163,6 @@ TEST_CASE("settings of rules given curvature and of wrappers name their range") 
   refused([&](OptimizerConfig& c) { c.state_bits = 16; }, "32 or 8");
   refused([&](OptimizerConfig& c) { c.rule = "lamb", c.state_bits = 8; }, "lamb keeps its moments in 32 bits");
   refused([&](OptimizerConfig& c) { c.settings.amsgrad = 1, c.state_bits = 8; }, "without amsgrad");
-  refused([&](OptimizerConfig& c) { rule(c, "schedule_free_adamw", "r", 0), c.ema_decay = 0.9; }, "averages by itself");
+  refused([&](OptimizerConfig& c) { rule(c, "schedule_free_adamw", "r", 0), c.ema_decays = {0.9}; },
+          "averages by itself");
 }

@@ -108,7 +108,7 @@ TEST_CASE("the bits of rules of whole tensors do not depend on the thread count,
       config.rule = rule;
       config.settings = rule_settings(rule, {});
       config.max_grad_norm = 1;
-      config.ema_decay = 0.9;
+      config.ema_decays = {0.9};
       config.lookahead = 2;
       config.weight_decay = 0.01;
       auto o = std::make_unique<LaidOut<float>>(config, layout, p.data());
@@ -142,7 +142,7 @@ TEST_CASE("Lookahead and EMA follow a rule of whole tensors") {
   OptimizerConfig config, around;
   config.rule = around.rule = "muon";
   config.settings = around.settings = rule_settings("muon", {});
-  around.ema_decay = 0.9;
+  around.ema_decays = {0.9};
   around.lookahead = 3;
   around.lookahead_alpha = 0.25;
   std::mt19937 r(5);

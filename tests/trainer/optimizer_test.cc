@@ -125,7 +125,7 @@ TEST_CASE("a step with a non-finite gradient changes nothing, wherever the eleme
   const auto size = static_cast<size_t>(layout.size());
   std::vector<float> p(size, 0.5f), g(size, 0.25f);
   OptimizerConfig config;
-  config.ema_decay = 0.9;
+  config.ema_decays = {0.9};
   LaidOut<float> o(config, layout, p.data());
   REQUIRE(o.apply(p.data(), g.data(), 8, o.inspect(g.data(), 8), 0.1));
   const auto before = p;
@@ -216,7 +216,7 @@ TEST_CASE("what trains lies first, and only it has gradients, moments and an ave
   std::vector<float> p(96, 1.0f), g(48, 1.0f);
   p[48] = std::numeric_limits<float>::infinity();  // such as a mask that the model carries
   OptimizerConfig config;
-  config.ema_decay = 0.5;
+  config.ema_decays = {0.5};
   LaidOut<float> o(config, layout, p.data());
   CHECK(o.first_nonfinite(p.data()).empty());
   REQUIRE(o.apply(p.data(), g.data(), 1, o.inspect(g.data(), 1), 0.5));
@@ -242,7 +242,7 @@ TEST_CASE("EMA is the recurrence over applied steps") {
   std::vector<double> p(static_cast<size_t>(layout.size())), g(p.size());
   for (double& x : p) x = n(r);
   OptimizerConfig config;
-  config.ema_decay = 0.97;
+  config.ema_decays = {0.97};
   LaidOut<double> o(config, layout, p.data());
   auto want = p;
   for (int step = 0; step < 5; ++step) {
@@ -271,7 +271,7 @@ TEST_CASE("the bits do not depend on the thread count, and saved state continues
     for (float& x : p) x = n(r);
     OptimizerConfig config;
     config.max_grad_norm = 1;
-    config.ema_decay = 0.9;
+    config.ema_decays = {0.9};
     config.weight_decay = 0.01;
     LaidOut<float> o(config, layout, p.data());
     std::vector<double> norms;
@@ -330,7 +330,7 @@ TEST_CASE("settings out of range are usage errors that name the flag") {
   refused([&](OptimizerConfig& c) { c.max_grad_norm = nan; }, "max_grad_norm");
   refused([&](OptimizerConfig& c) { c.weight_decay = nan; }, "weight_decay");
   refused([&](OptimizerConfig& c) { c.settings.beta2 = 1; }, "adam_beta2");
-  refused([&](OptimizerConfig& c) { c.ema_decay = 1; }, "ema_decay");
+  refused([&](OptimizerConfig& c) { c.ema_decays = {1}; }, "ema_decay");
   refused([&](OptimizerConfig& c) { c.rule = "sgd", c.settings.nesterov = true; }, "momentum");
   CHECK_NOTHROW(OptimizerConfig{}.validate());
   CHECK_THROWS_AS(update_rule_from_name("adamx"), Error);

@@ -112,7 +112,7 @@ TEST_CASE("every rule of the update sees the gradients of all ranks", "[ranks]")
   RankedRun job(folder / "run");
   job.config.max_steps = 10;
   SECTION("SAM") { job.config.optimizer.sam_rho = 0.05; }
-  SECTION("EMA") { job.config.optimizer.ema_decay = 0.9; }
+  SECTION("EMA") { job.config.optimizer.ema_decays = {0.9}; }
   SECTION("a rule with curvature") {
     job.config.optimizer.rule = "sophia_h";
     job.config.optimizer.settings = rule_settings("sophia_h", {});

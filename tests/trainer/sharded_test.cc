@@ -16,7 +16,7 @@ TEST_CASE("a sharded optimizer trains to the same bits, and keeps a share of the
     OptimizerConfig& o = job->config.optimizer;
     if (what[0] == 'A') {
       o.max_grad_norm = 0.1;
-      o.ema_decay = 0.9;
+      o.ema_decays = {0.9};
     } else if (what[1] == 'G') {
       o.rule = "sgd";
       o.settings = rule_settings("sgd", {{"momentum", 0.9}});
@@ -65,7 +65,7 @@ TEST_CASE("a sharded optimizer trains to the same bits, and keeps a share of the
 TEST_CASE("each rank of a sharded optimizer has the moments of its elements alone", "[ranks]") {
   std::vector<float> params(64, 1), grads(64, 0.5f);
   UpdateSpec spec;
-  spec.optimizer.ema_decay = 0.5;
+  spec.optimizer.ema_decays = {0.5};
   spec.optimizer.shards = 2;
   spec.lr = [](int64_t) { return 0.1; };
   spec.params = params.data();

@@ -107,7 +107,7 @@ struct Run {
     session = std::make_unique<Session>(graph, s);
     config.objective.losses = LossSpec{"mse", {"y"}};
     config.optimizer.rule = "adamw";
-    config.optimizer.ema_decay = 0.99;
+    config.optimizer.ema_decays = {0.99};
     config.optimizer.weight_decay = 0.01;
     config.optimizer.max_grad_norm = 1;
     config.schedule.kind = "linear";

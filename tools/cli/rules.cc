@@ -85,7 +85,9 @@ void training_rules(Options& o) {
     fail(Exit::usage, "E_USAGE",
          cat("--warmup_steps ", number_text(warmup), ": out of range; allowed: a whole number, or a fraction below 1"));
   }
-  if (o.str("export_weights") == "ema" && o.num("ema_decay") == 0 && o.num("swa_start") < 0) {
+  const std::vector<std::string>& decays = o.list("ema_decay");
+  const bool averages = std::any_of(decays.begin(), decays.end(), [](const std::string& d) { return d != "0"; });
+  if (o.str("export_weights").starts_with("ema") && !averages && o.num("swa_start") < 0) {
     contradict(o, "export_weights", "ema_decay", "there is no moving average to export", "add --ema_decay 0.999");
   }
   if (o.num("early_stopping_threshold") > 0 && o.integer("early_stopping_patience") == 0)

@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <map>
+
+#include "backend/cuda/update_layout.h"
+
+namespace amp::cuda {
+
+using namespace update_kernels;
+
+namespace {
+
+std::map<int, std::vector<Kept>> by_slot(const std::vector<ParamCache::Copy>& copies) {
+  std::map<int, std::vector<Kept>> out;
+  for (const ParamCache::Copy& c : copies) out[c.slot].emplace_back(c);
+  for (const auto& [slot, all] : out) check(all.size() <= kKept, "a parameter has too many copies");
+  return out;
+}
+
+}  // namespace
+
+std::vector<Shard> shards_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies) {
+  const auto kept = by_slot(copies);
+  const OptimizerConfig& o = spec.optimizer;
+  std::vector<Shard> out;
+  for (size_t i = 0; i < spec.spans.size(); ++i) {
+    const UpdateSpan& s = spec.spans[i];
+    const auto mine = kept.find(s.slot);
+    for (int64_t at = 0; at < s.count; at += kShard) {
+      Shard shard;
+      shard.begin = s.begin + at;
+      shard.first = at;
+      shard.count = static_cast<int32_t>(std::min(kShard, s.count - at));
+      shard.span = static_cast<int32_t>(i);
+      shard.weight_decay = s.weight_decay.value_or(o.weight_decay);
+      shard.lr_factor = s.lr_factor;
+      shard.from_step = s.from_step;
+      if (const double bound = o.clip_bound(s); o.clip_mode == ClipMode::value && bound > 0)
+        shard.limit = static_cast<float>(bound);
+      shard.clip_group = s.clip_group;
+      if (mine != kept.end()) std::copy(mine->second.begin(), mine->second.end(), shard.copy);
+      for (Kept& k : shard.copy) k.first = at;
+      out.push_back(shard);
+    }
+  }
+  return out;
+}
+
+std::vector<Statistic> statistics_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies) {
+  const auto kept = by_slot(copies);
+  std::vector<Statistic> out;
+  for (const UpdateSpec::Statistic& s : spec.statistics) {
+    Statistic statistic{s.committed, s.staged, s.count, {}};
+    const auto mine = kept.find(s.slot);
+    if (mine != kept.end()) std::copy(mine->second.begin(), mine->second.end(), statistic.copy);
+    out.push_back(statistic);
+  }
+  return out;
+}
+
+std::vector<Unit> units_of(const UpdateSpec& spec) {
+  const OptimizerConfig& o = spec.optimizer;
+  std::vector<Unit> out;
+  if (!o.shapes_gradients(spec.spans)) return out;
+  for (const UpdateSpan& s : spec.spans) {
+    const double factor = o.clip_mode == ClipMode::adaptive ? o.clip_bound(s) : 0;
+    const int64_t count = s.unit > 0 ? s.unit : s.count;
+    for (int64_t at = 0; at < s.count; at += count) out.push_back({s.begin + at, count, s.matrix, factor});
+  }
+  return out;
+}
+
+std::vector<double> clip_bounds(const UpdateSpec& spec) {
+  const OptimizerConfig& o = spec.optimizer;
+  std::vector<double> out{o.max_grad_norm};
+  for (const UpdateSpan& s : spec.spans) {
+    const auto group = static_cast<size_t>(s.clip_group);
+    if (group >= out.size()) out.resize(group + 1, 0);
+    if (group > 0) out[group] = s.max_grad_norm;
+  }
+  const bool by_norm = o.clip_mode == ClipMode::norm2 || o.clip_mode == ClipMode::norm_inf;
+  if (out.size() == 1 || !by_norm) out.clear();
+  return out;
+}
+
+}  // namespace amp::cuda

@@ -1,0 +1,17 @@
+// What the kernels of the device's update are told of a run's parameters: parts of tensors, units, statistics.
+#pragma once
+
+#include <vector>
+
+#include "backend/cuda/update_around.cuh"
+#include "backend/cuda/update_statistics.cuh"
+
+namespace amp::cuda {
+
+std::vector<update_kernels::Shard> shards_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies);
+std::vector<update_kernels::Statistic> statistics_of(const UpdateSpec& spec,
+                                                     const std::vector<ParamCache::Copy>& copies);
+std::vector<update_kernels::Unit> units_of(const UpdateSpec& spec);  // empty where gradients stay as they are
+std::vector<double> clip_bounds(const UpdateSpec& spec);             // of each clipping group; empty where there is one
+
+}  // namespace amp::cuda

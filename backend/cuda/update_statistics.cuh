@@ -1,0 +1,49 @@
+// Kernels of running statistics (ops/statistics.h) in the device's update: staged ones are looked at before a step is
+// applied, and take the committed ones' place with it.
+#pragma once
+
+#include "backend/cuda/update_kernels.cuh"
+
+namespace amp::cuda::update_kernels {
+
+struct Statistic {
+  float* committed;
+  const float* staged;
+  int64_t count;
+  Kept copy[kKept];
+};
+
+// One block a statistic.
+struct InspectStatistics {
+  static constexpr bool cooperative = true;
+  const Statistic* statistics;
+  Part* parts;
+  DEV void operator()() const {
+    const Statistic s = statistics[block_index()];
+    int bad = 0;
+    for (int64_t i = thread_index(); i < s.count; i += block_threads()) bad |= finite(s.staged[i]) ? 0 : 1;
+    bad = block_reduce(bad, 0, Maximum{}, shared_memory<int>());
+    if (thread_index() == 0) parts[block_index()] = Part{0, 0, bad};
+  }
+};
+
+struct CommitStatistics {
+  const UpdateState* state;
+  const Statistic* statistics;
+  int64_t n;
+  DEV void operator()() const {
+    if (state->found_inf) return;
+    for (int64_t i = block_index(); i < n; i += grid_blocks()) {
+      const Statistic s = statistics[i];
+      for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
+        s.committed[e] = s.staged[e];
+        const float v[1] = {s.staged[e]};
+        for (int j = 0; j < kKept; ++j) {
+          if (s.copy[j].to) s.copy[j].put(e, v);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace amp::cuda::update_kernels
