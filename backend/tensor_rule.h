@@ -1,25 +1,49 @@
 // A rule of whole tensors: what a parameter moves by is known only of all of it (a norm of each row, a product of
-// matrices), or its state is not of the parameter's shape. It is computed on the CPU. Adding one is, as for rules of
-// elements (backend/update_rule.h), a file in backend/rules and its row in backend/update_rules.h:
+// matrices), or its state is not of the parameter's shape. It is written as steps that a worker takes, on the CPU
+// (backend/cpu/tensor_worker.h) and on the GPU (backend/cuda/tensor_worker.cuh). Adding one is, as for rules of elements
+// (backend/update_rule.h), a file in backend/rules and its row in backend/update_rules.h:
 //
 //   struct Muon : TensorRule {
 //     static constexpr std::string_view name = "muon";
 //     static constexpr RuleKey keys[] = {...};
 //     static std::vector<TensorState> states(const RuleSettings&, const TensorShape&);   // what it keeps of a tensor
 //     static int64_t scratch(const RuleSettings&, const TensorShape&);   // elements that a step needs for a while
-//     template <class T>
-//     static void move(const RuleSettings&, const RuleStep&, const TensorStep<T>&);
+//     static int64_t sums(const RuleSettings&, const TensorShape&);      // doubles of the same
+//     template <class T, class Worker>
+//     static void move(const RuleSettings&, const Worker&, const TensorStep<T>&);
 //   };
+//
+// What a worker does, in this order (f, prepare: [=] ON_DEVICE lambdas, which see memory of the device; prepare returns a
+// struct, once for many elements; `once` is for what one thread writes):
+//
+//   elements(n, f)                          f(i) for i in [0, n)
+//   elements(n, prepare, f)                 f(prepare(), i)
+//   matrix(rows, columns, f)                f(row, column)
+//   sums(rows, each, f, out)                out[r] = sum of f(r each + j) over j in [0, each)
+//   column_sums(matrices, rows, columns, f, out)   of f(i), i an element of row-major matrices one behind the other
+//   largest(n, f, out)                      of f(i) >= 0
+//   copy(from, to, n)
+//   once(f)                                 f()
+//   product(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)   as backend/cpu/gemm.h has it
+//   perhaps(flag)                           false only if *flag, a double, is known to be 0: the steps that follow for
+//                                           it alone may be left out
 //
 // State begins as zeros. Sums are added in an order that the number of threads does not change.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <vector>
 
-#include "backend/parallel.h"
 #include "backend/update_rule.h"
 #include "base/shape.h"
+
+// Of lambdas that a worker runs where the tensor is.
+#ifdef __CUDACC__
+#define ON_DEVICE __device__
+#else
+#define ON_DEVICE
+#endif
 
 namespace amp {
 
@@ -29,20 +53,27 @@ struct TensorShape {
   int64_t count() const { return numel(dims); }
 };
 
+constexpr int kTensorStates = 4;
 struct TensorState {
   const char* name;  // of the rule's states; a tensor may have some of them
   int64_t count;     // elements
 };
 
+struct TensorTime {
+  double lr = 0, decay = 0;  // as RuleStep has them
+  int64_t t = 0;             // applied steps of this tensor, with this one
+};
+
 template <class T>
 struct TensorStep {
   const TensorShape& shape;
-  int64_t n;                 // elements
-  int64_t t;                 // applied steps of this tensor, with this one
-  T* p;                      // moves
-  T* g;                      // the gradient, unscaled and clipped; the rule may overwrite it
-  const std::vector<T*>& s;  // state, in the order of states()
+  int64_t n;  // elements
+  const TensorTime* now;
+  T* p;                             // moves
+  T* g;                             // the gradient, unscaled and clipped; the rule may overwrite it
+  std::array<T*, kTensorStates> s;  // state, in the order of states()
   T* scratch;
+  double* sums;
 };
 
 struct TensorRule {
@@ -58,48 +89,10 @@ constexpr bool kWhole = requires {
   Rule::whole;
 };
 
-constexpr int64_t kTensorGrain = 16384;  // elements that one thread takes at a time
-
-// Calls f(i) for the elements [0, n).
-template <class F>
-void for_elements(int64_t n, F&& f) {
-  parallel_for((n + kTensorGrain - 1) / kTensorGrain, [&](int64_t k) {
-    const int64_t end = std::min(n, (k + 1) * kTensorGrain);
-    for (int64_t i = k * kTensorGrain; i < end; ++i) f(i);
-  });
-}
-
-// Calls f(begin, end) for parts of [0, units), each of about kTensorGrain elements.
-template <class F>
-void for_units(int64_t units, int64_t elements_each, F&& f) {
-  parallel_ranges(units, std::max<int64_t>(1, kTensorGrain / std::max<int64_t>(elements_each, 1)), f,
-                  std::numeric_limits<int64_t>::max());
-}
-
-// The sum of f(i) over [begin, end), in eight lanes.
-template <class F>
-double lane_sum(int64_t begin, int64_t end, F&& f) {
-  double lanes[8] = {};
-  int64_t i = begin;
-  for (; i + 8 <= end; i += 8) {
-    for (int64_t k = 0; k < 8; ++k) lanes[k] += static_cast<double>(f(i + k));
-  }
-  double sum = 0;
-  for (; i < end; ++i) sum += static_cast<double>(f(i));
-  for (const double x : lanes) sum += x;
-  return sum;
-}
-
-// The sum of f(i) over [0, n).
-template <class F>
-double tensor_sum(int64_t n, F&& f) {
-  std::vector<double> parts(static_cast<size_t>((n + kTensorGrain - 1) / kTensorGrain));
-  parallel_for(static_cast<int64_t>(parts.size()), [&](int64_t k) {
-    parts[static_cast<size_t>(k)] = lane_sum(k * kTensorGrain, std::min(n, (k + 1) * kTensorGrain), f);
-  });
-  double sum = 0;
-  for (const double x : parts) sum += x;
-  return sum;
+// Parts of scratch memory begin at these.
+constexpr int64_t kScratchAlign = 32;  // elements
+constexpr int64_t scratch_part(int64_t elements) {
+  return (elements + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
 }
 
 }  // namespace amp

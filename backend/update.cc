@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/tensor_layout.h"
 #include "backend/update_rules.h"
 #include "base/error.h"
 #include "base/number_text.h"
@@ -86,29 +87,13 @@ bool OptimizerConfig::whole() const {
   return yes;
 }
 
-namespace {
-// Of a rule of whole tensors: its state, and what the largest tensor's step needs for a while.
-template <class Rule>
-int64_t tensor_bytes(const RuleSettings& settings, const std::vector<UpdateSpan>& spans) {
-  int64_t kept = 0, gradient = 0, scratch = 0;
-  for (const UpdateSpan& s : spans) {
-    const TensorShape shape{s.dims, s.elementwise};
-    for (const TensorState& state : Rule::states(settings, shape)) kept += state.count;
-    gradient = std::max(gradient, s.count);
-    scratch = std::max(scratch, Rule::scratch(settings, shape));
-  }
-  return (kept + gradient + scratch) * 4;
-}
-}  // namespace
-
 int64_t OptimizerConfig::state_bytes(const std::vector<UpdateSpan>& spans, int64_t elements) const {
   if (sharded()) {  // the weights that SAM comes back to and the estimate of curvature are every rank's
     const int64_t own = (elements + shards - 1) / shards;
     return 4 * (own * (averages() + (lookahead > 0) + moments()) + elements * ((sam_rho > 0) + curved()));
   }
   const int64_t wide = averages() + (lookahead > 0) + (sam_rho > 0) + curved();
-  int64_t tensors = 0;
-  with_whole_rule(rule, [&]<class Rule>(Rule) { tensors = tensor_bytes<Rule>(settings, spans); });
+  const int64_t tensors = whole() ? TensorLayout(rule, settings, spans).bytes() : 0;
   if (!quantised()) return tensors + elements * 4 * (wide + moments());
   int64_t bytes = 0;
   for (const UpdateSpan& s : spans) {

@@ -47,6 +47,7 @@ void measure(const OptimizerConfig& config, int64_t n, int rounds) {
     UpdateSpan span;
     span.begin = at;
     span.count = std::min(kTensor, n - at);
+    span.dims = span.count == kTensor ? Dims{2048, kTensor / 2048} : Dims{span.count};
     spans.push_back(span);
   }
   std::vector<float> p(static_cast<size_t>(n), 0.5f), g(p.size());

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "backend/cpu/tensor_worker.h"
 #include "backend/gradient_noise.h"
 #include "backend/update_rules.h"
 
@@ -328,9 +329,10 @@ void Optimizer<T>::move_tensors(T* params, const T* grads, double scale, const G
   for (size_t i = 0; i < spans_.size(); ++i) {
     const UpdateSpan& s = spans_[i];
     if (s.from_step >= steps_) continue;
-    tensors_->move(i, step_of(i, {}, lr), steps_ - s.from_step, params + s.begin, grads + s.begin,
+    const RuleStep step = step_of(i, {}, lr);
+    tensors_->move(i, {step.lr, step.decay, steps_ - s.from_step}, params + s.begin, grads + s.begin,
                    transform_of(s, stats, scale));
-    for_units(s.count, 1, [&](int64_t begin, int64_t end) { follow(s.begin + begin, end - begin, params, 0); });
+    cpu::for_units(s.count, 1, [&](int64_t begin, int64_t end) { follow(s.begin + begin, end - begin, params, 0); });
   }
 }
 

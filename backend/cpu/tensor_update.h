@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "backend/cpu/update_loops.h"
-#include "backend/tensor_rule.h"
-#include "backend/update.h"
+#include "backend/tensor_layout.h"
 #include "base/host_tensor.h"
 
 namespace amp {
@@ -17,23 +16,18 @@ class TensorUpdate {
  public:
   TensorUpdate(const OptimizerConfig& config, const std::vector<UpdateSpan>& spans);
 
-  // The gradient as the rule sees it, then the tensor. t: applied steps of this tensor, with this one.
-  void move(size_t span, const RuleStep& step, int64_t t, T* p, const T* grads,
-            const kernel::GradTransform<T>& transform);
+  // The gradient as the rule sees it, then the tensor.
+  void move(size_t span, const TensorTime& now, T* p, const T* grads, const kernel::GradTransform<T>& transform);
   // What a checkpoint keeps: a state of all tensors, one behind the other.
   std::vector<std::pair<std::string, HostTensor*>> state();
 
  private:
-  struct Kept {
-    std::string name;
-    HostTensor values;
-    std::vector<int64_t> begin;  // of a span
-  };
   std::string rule_;
   RuleSettings settings_;
-  std::vector<TensorShape> shapes_;
-  std::vector<Kept> kept_;
+  TensorLayout layout_;
+  std::vector<HostTensor> kept_;
   std::vector<T> gradient_, scratch_;
+  std::vector<double> sums_;
 };
 
 extern template class TensorUpdate<float>;

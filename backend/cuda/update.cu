@@ -3,6 +3,7 @@
 #include <cmath>
 #include <deque>
 
+#include "backend/cuda/tensor_update.h"
 #include "backend/cuda/update_layout.h"
 #include "backend/cuda/update_quantised.cuh"
 #include "backend/update.h"
@@ -20,10 +21,6 @@ class Update final : public DeviceUpdate {
     check(spec.terms <= kMaxLossTerms, cat("at most ", kMaxLossTerms, " loss terms on CUDA"));
     check(spec.elements % 4 == 0, "spans are padded");
     spec.optimizer.validate();
-    if (spec.optimizer.whole())
-      fail(Exit::unsupported, "E_DEVICE_UPDATE",
-           cat("--optimizer ", spec.optimizer.rule, " is computed on the CPU alone"),
-           "another --optimizer, or --device cpu");
     allocate_state();
     if (const std::vector<Unit> units = units_of(spec); !units.empty()) {
       n_units_ = static_cast<int64_t>(units.size());
@@ -158,6 +155,7 @@ class Update final : public DeviceUpdate {
     return Tensor{memory.get(), DType::f32, {spec_.elements}};
   }
   std::vector<std::pair<std::string, Tensor>> own_state() override {
+    if (tensors_) return tensors_->state();
     std::vector<std::pair<std::string, Tensor>> out;
     for (size_t i = 0; i < quantised_.size(); ++i) {
       const auto names = QuantisedLayout::names(static_cast<int>(i));
@@ -185,6 +183,7 @@ class Update final : public DeviceUpdate {
   void allocate_state() {
     const OptimizerConfig& o = spec_.optimizer;
     const int64_t bytes = spec_.elements * 4;
+    if (o.whole()) tensors_.emplace(d_, spec_);
     if (o.quantised()) {
       quantised_at_.emplace(spec_.spans);
       places_ = upload(quantised_at_->places);
@@ -274,8 +273,13 @@ class Update final : public DeviceUpdate {
              ShapeUnits{on_device(), static_cast<const Unit*>(units_.get()), n_units_, spec_.params, spec_.grads,
                         o.centralize});
     if (spec_.curvature) inspect(spec_.curvature, parts + inspected() + n_statistics(), false);
-    with_element(spec_.optimizer.rule, spec_.optimizer.settings,
-                 [&](auto element) { launch_rule<decltype(element)>(); });
+    if (tensors_) {
+      decide<NoElement>();
+      tensors_->launch(spec_, moves());
+      launch(d_, {shard_blocks(), kThreads, 0}, Follow{moves(), followers()});
+    } else {
+      with_element(o.rule, o.settings, [&](auto element) { launch_rule<decltype(element)>(); });
+    }
     launch(d_, {std::min<int64_t>(n_statistics(), 256), kThreads, 0},
            CommitStatistics{on_device(), statistics, n_statistics()});
     for_each(d_, 1,
@@ -290,8 +294,16 @@ class Update final : public DeviceUpdate {
     return {o.settings, beta1 ? SteppedSettings::beta1 : SteppedSettings::momentum};
   }
 
+  Moves moves() const { return {on_device(), shards(), n_shards_, settings(), floats(clips_)}; }
+  Followers followers() const {
+    const OptimizerConfig& o = spec_.optimizer;
+    return {spec_.params,   floats(averages_), floats(slow_),
+            spec_.elements, o.averages(),      static_cast<float>(o.lookahead_alpha),
+            o.lookahead};
+  }
+
   template <class Element>
-  void launch_rule() {
+  void decide() {
     const OptimizerConfig& o = spec_.optimizer;
     const bool clip = o.max_grad_norm > 0 && n_groups_ == 0, inf_norm = o.clip_mode == ClipMode::norm_inf;
     Rules rules{clip && (inf_norm || o.clip_mode == ClipMode::norm2),
@@ -310,15 +322,16 @@ class Update final : public DeviceUpdate {
       launch(d_, {n_groups_, kThreads, 256},
              ClipGroups{on_device(), shards(), n_shards_, parts, static_cast<const double*>(bounds_.get()), inf_norm,
                         floats(clips_)});
-    const Moves moves{on_device(), shards(), n_shards_, settings(), floats(clips_)};
-    const Followers followers{spec_.params,   floats(averages_), floats(slow_),
-                              spec_.elements, o.averages(),      static_cast<float>(o.lookahead_alpha),
-                              o.lookahead};
+  }
+
+  template <class Element>
+  void launch_rule() {
+    decide<Element>();
     const int64_t blocks = shard_blocks();
     if constexpr (kQuantises<Element> && Element::moments <= 2) {
-      if (o.quantised()) {
+      if (spec_.optimizer.quantised()) {
         launch(d_, {blocks, kThreads, 256},
-               ApplyQuantised<Element>{moves, followers, spec_.grads,
+               ApplyQuantised<Element>{moves(), followers(), spec_.grads,
                                        static_cast<const QuantisedLayout::Place*>(places_.get()), quantised_[0].spans(),
                                        quantised_.back().spans()});
         return;
@@ -328,18 +341,20 @@ class Update final : public DeviceUpdate {
     if constexpr (kMeasures<Element>) {
       auto* measured = static_cast<RuleTerms<double>*>(measured_.get());
       launch(d_, {blocks, kThreads, 256},
-             Measure<Element>{moves, spec_.params, spec_.grads, floats(m_), floats(v_), measured});
+             Measure<Element>{moves(), spec_.params, spec_.grads, floats(m_), floats(v_), measured});
       launch(d_, {static_cast<int64_t>(spec_.spans.size()), kThreads, 256},
              SpanNorms{measured, static_cast<const int64_t*>(first_shard_.get()), norms});
     }
-    launch(d_, {blocks, kThreads, 0},
-           Apply<Element>{moves, followers, spec_.grads, floats(m_), floats(v_), floats(u_), spec_.curvature, norms});
+    launch(
+        d_, {blocks, kThreads, 0},
+        Apply<Element>{moves(), followers(), spec_.grads, floats(m_), floats(v_), floats(u_), spec_.curvature, norms});
   }
 
   CudaDevice& d_;
   UpdateSpec spec_;
   DeviceMemory m_, v_, u_, averages_, slow_, kept_, units_, first_shard_, measured_, norms_, state_, coefficients_,
       parts_, lr_, momentum_, statistics_, counts_, shards_, ring_, bounds_, clips_, places_;
+  std::optional<TensorUpdate> tensors_;  // of a rule of whole tensors
   std::optional<QuantisedLayout> quantised_at_;
   std::vector<Quantised> quantised_;  // in the place of m_ and v_
   volatile int64_t* seen_ = nullptr;

@@ -76,6 +76,11 @@ struct Inspect {
   }
 };
 
+// The facts of a rule of whole tensors, which has none.
+struct NoElement {
+  DEV static void once(const RuleSettings&, int64_t, double (&)[kRuleFacts]) {}
+};
+
 struct Rules {
   bool clip_norm, report_inf_norm;
   double max_grad_norm;
@@ -228,6 +233,25 @@ struct Followers {
     }
     for (int j = 0; j < kKept; ++j) {
       if (s.copy[j].to) s.copy[j].put(e, x);
+    }
+  }
+};
+
+// Of a rule of whole tensors, which has moved the weights.
+struct Follow {
+  Moves moves;
+  Followers followers;
+  DEV void operator()() const {
+    const UpdateState& state = *moves.state;
+    if (state.found_inf) return;
+    const bool looks = followers.looks(state);
+    for (int64_t i = block_index(); i < moves.n_shards; i += grid_blocks()) {
+      const Shard s = moves.shards[i];
+      if (s.stays(state)) continue;
+      for (int64_t e = thread_index(); e < s.count; e += block_threads()) {
+        float x[1] = {followers.p[s.begin + e]};
+        followers.settle(state, s, e, looks, followers.template read<1>(looks, s.begin + e), x);
+      }
     }
   }
 };

@@ -11,6 +11,15 @@
 
 namespace amp {
 
+template <class T>
+struct AdafactorDecay {
+  T beta2;
+};
+template <class T>
+struct AdafactorMove {
+  T over, size, shrink;
+};
+
 struct Adafactor : TensorRule {
   static constexpr std::string_view name = "adafactor";
   static constexpr RuleKey keys[] = {{"eps1", &RuleSettings::eps, 1e-30, 0, kNoLimit},
@@ -36,88 +45,92 @@ struct Adafactor : TensorRule {
   static int64_t scratch(const RuleSettings&, const TensorShape& shape) {
     return factored(shape) ? shape.count() / columns(shape) + shape.count() / rows(shape) : 0;
   }
+  static int64_t sums(const RuleSettings&, const TensorShape& shape) {
+    return 2 + (factored(shape) ? 2 * (shape.count() / columns(shape)) + shape.count() / rows(shape) : 0);
+  }
 
-  static double rate(const RuleSettings& s, double lr, int64_t t, double rms) {
-    double rate = lr;
+  HD static double rate(const RuleSettings& s, const TensorTime& now, double rms) {
+    double rate = now.lr;
     if (s.relative_step != 0) {
-      const auto steps = static_cast<double>(t);
-      rate *= std::min(s.warmup_init != 0 ? 1e-6 * steps : 1e-2, 1 / std::sqrt(steps));
+      const auto steps = static_cast<double>(now.t);
+      const double first = s.warmup_init != 0 ? 1e-6 * steps : 1e-2, later = 1 / sqrt(steps);
+      rate *= first < later ? first : later;
     }
-    return s.scale_parameter != 0 ? rate * std::max(s.eps2, rms) : rate;
+    return s.scale_parameter != 0 ? rate * (s.eps2 > rms ? s.eps2 : rms) : rate;
   }
 
   // The gradient divided by the root of the factored mean of squares, in its place.
-  template <class T>
-  static void divide_factored(const TensorStep<T>& x, T eps, T beta2) {
+  template <class T, class Worker>
+  static void divide_factored(const RuleSettings& s, const Worker& w, const TensorStep<T>& x, double* sums) {
     const int64_t c = columns(x.shape), r = rows(x.shape), all = x.n / c, matrices = all / r;
-    T *const row = x.s[0], *const column = x.s[1], *const by_row = x.scratch, *const by_column = x.scratch + all;
-    for_units(all, c, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T* const g = x.g + i * c;
-        const double sum = lane_sum(0, c, [&](int64_t j) { return g[j] * g[j] + eps; });
-        row[i] = row[i] * beta2 + (1 - beta2) * static_cast<T>(sum / static_cast<double>(c));
-      }
+    T *const g = x.g, *const row = x.s[0], *const column = x.s[1], *const by_row = x.scratch,
+             *const by_column = by_row + all;
+    double *const row_sums = sums, *const mean = row_sums + all, *const column_sums = mean + all;
+    const T eps = static_cast<T>(s.eps);
+    const double decay_rate = s.decay_rate;
+    const TensorTime* const now = x.now;
+    const auto square = [=] ON_DEVICE(int64_t i) { return static_cast<double>(g[i] * g[i] + eps); };
+    const auto beta2 = [=] ON_DEVICE() {
+      return AdafactorDecay<T>{static_cast<T>(1 - pow(static_cast<double>(now->t), decay_rate))};
+    };
+    w.sums(all, c, square, row_sums);
+    w.elements(all, beta2, [=] ON_DEVICE(const AdafactorDecay<T>& k, int64_t i) {
+      row[i] = row[i] * k.beta2 + (1 - k.beta2) * static_cast<T>(row_sums[i] / static_cast<double>(c));
     });
-    constexpr int64_t kBlock = 64;  // columns
-    const int64_t blocks = (c + kBlock - 1) / kBlock;
-    for_units(matrices * blocks, r * kBlock, [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) {
-        const int64_t m = k / blocks, from = k % blocks * kBlock, count = std::min(kBlock, c - from);
-        double sums[kBlock] = {};
-        for (int64_t i = 0; i < r; ++i) {
-          const T* const g = x.g + (m * r + i) * c + from;
-          for (int64_t j = 0; j < count; ++j) sums[j] += static_cast<double>(g[j] * g[j] + eps);
-        }
-        for (int64_t j = 0; j < count; ++j) {
-          T& v = column[m * c + from + j];
-          v = v * beta2 + (1 - beta2) * static_cast<T>(sums[j] / static_cast<double>(r));
-          by_column[m * c + from + j] = 1 / std::sqrt(v);
-        }
-      }
+    w.column_sums(matrices, r, c, square, column_sums);
+    w.elements(matrices * c, beta2, [=] ON_DEVICE(const AdafactorDecay<T>& k, int64_t i) {
+      column[i] = column[i] * k.beta2 + (1 - k.beta2) * static_cast<T>(column_sums[i] / static_cast<double>(r));
+      by_column[i] = 1 / sqrt(column[i]);
     });
-    for_units(matrices, r, [&](int64_t begin, int64_t end) {
-      for (int64_t m = begin; m < end; ++m) {
-        const double sum = lane_sum(m * r, (m + 1) * r, [&](int64_t i) { return row[i]; });
-        const T mean = static_cast<T>(sum / static_cast<double>(r));
-        for (int64_t i = m * r; i < (m + 1) * r; ++i) by_row[i] = 1 / std::sqrt(row[i] / mean);
-      }
+    w.sums(
+        matrices, r, [=] ON_DEVICE(int64_t i) { return static_cast<double>(row[i]); }, mean);
+    w.elements(all, [=] ON_DEVICE(int64_t i) {
+      by_row[i] = 1 / sqrt(row[i] / static_cast<T>(mean[i / r] / static_cast<double>(r)));
     });
-    for_units(all, c, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        T* const g = x.g + i * c;
-        const T* const f = by_column + i / r * c;
-        for (int64_t j = 0; j < c; ++j) g[j] *= by_row[i] * f[j];
-      }
-    });
+    w.matrix(all, c, [=] ON_DEVICE(int64_t i, int64_t j) { g[i * c + j] *= by_row[i] * by_column[i / r * c + j]; });
   }
 
-  template <class T>
-  static void move(const RuleSettings& s, const RuleStep& step, const TensorStep<T>& x) {
-    const auto n = static_cast<double>(x.n);
-    const double lr = rate(
-        s, step.lr, x.t,
-        std::sqrt(
-            tensor_sum(x.n, [&](int64_t i) { return static_cast<double>(x.p[i]) * static_cast<double>(x.p[i]); }) / n));
-    const T beta2 = static_cast<T>(1 - std::pow(static_cast<double>(x.t), s.decay_rate)), eps = static_cast<T>(s.eps);
+  template <class T, class Worker>
+  static void move(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
+    T *const p = x.p, *const g = x.g, *const average = s.beta1 > 0 ? x.s[3] : nullptr;
+    double *const weights = x.sums, *const update = x.sums + 1;
+    const TensorTime* const now = x.now;
+    const double n = static_cast<double>(x.n), threshold = s.clip_threshold, decay_rate = s.decay_rate;
+    const T beta1 = static_cast<T>(s.beta1), eps = static_cast<T>(s.eps);
+    if (s.scale_parameter != 0)
+      w.sums(
+          1, x.n, [=] ON_DEVICE(int64_t i) { return static_cast<double>(p[i]) * static_cast<double>(p[i]); }, weights);
     if (factored(x.shape)) {
-      divide_factored(x, eps, beta2);
+      divide_factored(s, w, x, x.sums + 2);
     } else {
-      for_elements(x.n, [&](int64_t i) {
-        T& v = x.s[2][i];
-        v = v * beta2 + (1 - beta2) * (x.g[i] * x.g[i] + eps);
-        x.g[i] *= 1 / std::sqrt(v);
-      });
+      T* const square = x.s[2];
+      w.elements(
+          x.n,
+          [=] ON_DEVICE() {
+            return AdafactorDecay<T>{static_cast<T>(1 - pow(static_cast<double>(now->t), decay_rate))};
+          },
+          [=] ON_DEVICE(const AdafactorDecay<T>& k, int64_t i) {
+            T& v = square[i];
+            v = v * k.beta2 + (1 - k.beta2) * (g[i] * g[i] + eps);
+            g[i] *= 1 / sqrt(v);
+          });
     }
-    const double rms = std::sqrt(
-        tensor_sum(x.n, [&](int64_t i) { return static_cast<double>(x.g[i]) * static_cast<double>(x.g[i]); }) / n);
-    const T over = static_cast<T>(std::max(1.0, rms / s.clip_threshold)), size = static_cast<T>(lr);
-    const T shrink = static_cast<T>(step.decay * lr), beta1 = static_cast<T>(s.beta1);
-    T* const average = s.beta1 > 0 ? x.s[3] : nullptr;
-    for_elements(x.n, [&](int64_t i) {
-      T u = x.g[i] / over * size;
-      if (average) u = average[i] = average[i] * beta1 + (1 - beta1) * u;
-      x.p[i] = x.p[i] - shrink * x.p[i] - u;
-    });
+    w.sums(
+        1, x.n, [=] ON_DEVICE(int64_t i) { return static_cast<double>(g[i]) * static_cast<double>(g[i]); }, update);
+    const RuleSettings settings = s;
+    w.elements(
+        x.n,
+        [=] ON_DEVICE() {
+          const double rms = sqrt(*update / n), lr = rate(settings, *now, sqrt(*weights / n));
+          const double over = rms / threshold;
+          return AdafactorMove<T>{static_cast<T>(over > 1 ? over : 1.0), static_cast<T>(lr),
+                                  static_cast<T>(now->decay * lr)};
+        },
+        [=] ON_DEVICE(const AdafactorMove<T>& k, int64_t i) {
+          T u = g[i] / k.over * k.size;
+          if (average) u = average[i] = average[i] * beta1 + (1 - beta1) * u;
+          p[i] = p[i] - k.shrink * p[i] - u;
+        });
   }
 };
 

@@ -11,43 +11,76 @@ namespace amp {
 constexpr RuleKey kDelta{"delta", &RuleSettings::delta, 0.1, 0, kNoLimit};
 constexpr RuleKey kDecayRatio{"wd_ratio", &RuleSettings::wd_ratio, 0.1, 0, kNoLimit};
 
-// Sums over each of the rows that [0, n) consists of.
-template <class F>
-std::vector<double> row_sums(int64_t rows, int64_t each, F&& f) {
-  if (rows == 1) return {tensor_sum(each, f)};
-  std::vector<double> sums(static_cast<size_t>(rows));
-  for_units(rows, each, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) sums[static_cast<size_t>(r)] = lane_sum(r * each, (r + 1) * each, f);
-  });
-  return sums;
-}
-
-// Takes the part along the weights out of the step d, where the gradient says so; what the decay is multiplied by.
 template <class T>
-double project(const RuleSettings& s, const TensorStep<T>& x, T* d) {
-  const auto dot = [](const T* a, const T* b) {
-    return [a, b](int64_t i) { return static_cast<double>(a[i]) * static_cast<double>(b[i]); };
-  };
-  for (const int64_t rows : {x.shape.dims[0], int64_t{1}}) {
-    const int64_t each = rows > 0 ? x.n / rows : 0;
-    const std::vector<double> gg = row_sums(rows, each, dot(x.g, x.g)), pp = row_sums(rows, each, dot(x.p, x.p)),
-                              gp = row_sums(rows, each, dot(x.g, x.p));
-    double most = 0;
-    for (size_t r = 0; r < gp.size(); ++r) {
-      const double norms = std::max(std::sqrt(gg[r]), s.eps) * std::max(std::sqrt(pp[r]), s.eps);
-      most = std::max(most, std::abs(gp[r]) / norms);
-    }
-    if (!(most < s.delta / std::sqrt(static_cast<double>(each)))) continue;
-    const std::vector<double> pd = row_sums(rows, each, dot(x.p, d));
-    for_elements(x.n, [&](int64_t i) {
-      const auto r = static_cast<size_t>(i / each);
-      const double norm = std::sqrt(pp[r]) + s.eps;
-      d[i] -= static_cast<T>(static_cast<double>(x.p[i]) / norm * (pd[r] / norm));
+struct ProjectedMove {
+  T shrink, size;
+};
+
+// Takes the part along the weights out of the step d, where the gradient says so; *ratio is what the decay is
+// multiplied by. x.sums holds, from its fifth element on, four sums of each row and then of the tensor.
+struct Projection {
+  static int64_t sums(const TensorShape& shape) { return 4 + 4 * (shape.dims.size() > 1 ? shape.dims[0] + 1 : 0); }
+
+  template <class T, class Worker>
+  static void apply(const RuleSettings& s, const Worker& w, const TensorStep<T>& x, T* d, double* ratio) {
+    double *const found = x.sums + 1, *const done = x.sums + 3;
+    const double wd_ratio = s.wd_ratio;
+    w.once([=] ON_DEVICE() {
+      *ratio = 1;
+      *done = 0;
     });
-    return s.wd_ratio;
+    if (x.shape.dims.size() <= 1) return;
+    double* sums = x.sums + 4;
+    for (const int64_t rows : {x.shape.dims[0], int64_t{1}}) {
+      w.once([=] ON_DEVICE() { *found = *done == 0 ? 1 : 0; });
+      if (!w.perhaps(found)) continue;
+      along(s, w, x, rows, d, sums, found);
+      w.once([=] ON_DEVICE() {
+        if (*found == 0) return;
+        *ratio = wd_ratio;
+        *done = 1;
+      });
+      sums += 4 * rows;
+    }
   }
-  return 1;
-}
+
+  // nvcc wants functions with kernels in them to be public.
+  template <class T, class Worker>
+  static void along(const RuleSettings& s, const Worker& w, const TensorStep<T>& x, int64_t rows, T* d, double* sums,
+                    double* found) {
+    const int64_t each = rows > 0 ? x.n / rows : 0;
+    const T *const p = x.p, *const g = x.g;
+    double *const gg = sums, *const pp = gg + rows, *const gp = pp + rows, *const pd = gp + rows,
+                  *const most = found + 1;
+    const double eps = s.eps, bound = s.delta / std::sqrt(static_cast<double>(each));
+    w.sums(
+        rows, each, [=] ON_DEVICE(int64_t i) { return static_cast<double>(g[i]) * static_cast<double>(g[i]); }, gg);
+    w.sums(
+        rows, each, [=] ON_DEVICE(int64_t i) { return static_cast<double>(p[i]) * static_cast<double>(p[i]); }, pp);
+    w.sums(
+        rows, each, [=] ON_DEVICE(int64_t i) { return static_cast<double>(g[i]) * static_cast<double>(p[i]); }, gp);
+    w.largest(
+        rows,
+        [=] ON_DEVICE(int64_t r) {
+          const double a = sqrt(gg[r]), b = sqrt(pp[r]);
+          return fabs(gp[r]) / ((a > eps ? a : eps) * (b > eps ? b : eps));
+        },
+        most);
+    w.once([=] ON_DEVICE() { *found = *found != 0 && *most < bound ? 1 : 0; });
+    if (!w.perhaps(found)) return;
+    w.sums(
+        rows, each, [=] ON_DEVICE(int64_t i) { return static_cast<double>(p[i]) * static_cast<double>(d[i]); }, pd);
+    w.matrix(rows, each, [=] ON_DEVICE(int64_t r, int64_t j) {
+      const double norm = sqrt(pp[r]) + eps;
+      const int64_t i = r * each + j;
+      if (*found != 0) d[i] -= static_cast<T>(static_cast<double>(p[i]) / norm * (pd[r] / norm));
+    });
+  }
+};
+
+struct AdamPStep {
+  double bias2;
+};
 
 struct AdamP : TensorRule {
   static constexpr std::string_view name = "adamp";
@@ -56,25 +89,33 @@ struct AdamP : TensorRule {
     return {{"average", shape.count()}, {"square", shape.count()}};
   }
   static int64_t scratch(const RuleSettings&, const TensorShape& shape) { return shape.count(); }
+  static int64_t sums(const RuleSettings&, const TensorShape& shape) { return Projection::sums(shape); }
 
-  template <class T>
-  static void move(const RuleSettings& s, const RuleStep& step, const TensorStep<T>& x) {
-    const auto t = static_cast<double>(x.t);
+  template <class T, class Worker>
+  static void move(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
     const T beta1 = static_cast<T>(s.beta1), beta2 = static_cast<T>(s.beta2), rest1 = static_cast<T>(1 - s.beta1),
-            rest2 = static_cast<T>(1 - s.beta2), bias2 = static_cast<T>(std::sqrt(1 - std::pow(s.beta2, t))),
-            eps = static_cast<T>(s.eps);
-    T *const d = x.scratch, *const m = x.s[0], *const v = x.s[1];
-    for_elements(x.n, [&](int64_t i) {
-      const T g = x.g[i];
-      m[i] = m[i] * beta1 + rest1 * g;
-      v[i] = v[i] * beta2 + rest2 * g * g;
-      const T root = std::sqrt(v[i]) / bias2 + eps;
-      d[i] = (s.nesterov ? beta1 * m[i] + rest1 * g : m[i]) / root;
-    });
-    const double ratio = x.shape.dims.size() > 1 ? project(s, x, d) : 1;
-    const T shrink = static_cast<T>(1 - step.lr * step.decay * ratio),
-            size = static_cast<T>(step.lr / (1 - std::pow(s.beta1, t)));
-    for_elements(x.n, [&](int64_t i) { x.p[i] = x.p[i] * shrink - size * d[i]; });
+            rest2 = static_cast<T>(1 - s.beta2), eps = static_cast<T>(s.eps);
+    const double decay1 = s.beta1, decay2 = s.beta2;
+    const bool nesterov = s.nesterov;
+    T *const p = x.p, *const g = x.g, *const d = x.scratch, *const m = x.s[0], *const v = x.s[1];
+    const TensorTime* const now = x.now;
+    w.elements(
+        x.n, [=] ON_DEVICE() { return AdamPStep{sqrt(1 - pow(decay2, static_cast<double>(now->t)))}; },
+        [=] ON_DEVICE(const AdamPStep& k, int64_t i) {
+          m[i] = m[i] * beta1 + rest1 * g[i];
+          v[i] = v[i] * beta2 + rest2 * g[i] * g[i];
+          const T root = sqrt(v[i]) / static_cast<T>(k.bias2) + eps;
+          d[i] = (nesterov ? beta1 * m[i] + rest1 * g[i] : m[i]) / root;
+        });
+    double* const ratio = x.sums;
+    Projection::apply(s, w, x, d, ratio);
+    w.elements(
+        x.n,
+        [=] ON_DEVICE() {
+          return ProjectedMove<T>{static_cast<T>(1 - now->lr * now->decay * *ratio),
+                                  static_cast<T>(now->lr / (1 - pow(decay1, static_cast<double>(now->t))))};
+        },
+        [=] ON_DEVICE(const ProjectedMove<T>& k, int64_t i) { p[i] = p[i] * k.shrink - k.size * d[i]; });
   }
 };
 
@@ -86,19 +127,27 @@ struct SgdP : TensorRule {
     return {{"momentum", shape.count()}};
   }
   static int64_t scratch(const RuleSettings&, const TensorShape& shape) { return shape.count(); }
+  static int64_t sums(const RuleSettings&, const TensorShape& shape) { return Projection::sums(shape); }
 
-  template <class T>
-  static void move(const RuleSettings& s, const RuleStep& step, const TensorStep<T>& x) {
+  template <class T, class Worker>
+  static void move(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
     const T momentum = static_cast<T>(s.momentum), rest = static_cast<T>(1 - s.dampening);
-    T *const d = x.scratch, *const m = x.s[0];
-    for_elements(x.n, [&](int64_t i) {
-      m[i] = m[i] * momentum + rest * x.g[i];
-      d[i] = s.nesterov ? x.g[i] + momentum * m[i] : m[i];
+    const bool nesterov = s.nesterov;
+    T *const p = x.p, *const g = x.g, *const d = x.scratch, *const m = x.s[0];
+    const TensorTime* const now = x.now;
+    w.elements(x.n, [=] ON_DEVICE(int64_t i) {
+      m[i] = m[i] * momentum + rest * g[i];
+      d[i] = nesterov ? g[i] + momentum * m[i] : m[i];
     });
-    const double ratio = x.shape.dims.size() > 1 ? project(s, x, d) : 1;
-    const T shrink = static_cast<T>(1 - step.lr * step.decay * ratio / (1 - s.momentum)),
-            size = static_cast<T>(step.lr);
-    for_elements(x.n, [&](int64_t i) { x.p[i] = x.p[i] * shrink - size * d[i]; });
+    double* const ratio = x.sums;
+    Projection::apply(s, w, x, d, ratio);
+    const double keep = 1 - s.momentum;
+    w.elements(
+        x.n,
+        [=] ON_DEVICE() {
+          return ProjectedMove<T>{static_cast<T>(1 - now->lr * now->decay * *ratio / keep), static_cast<T>(now->lr)};
+        },
+        [=] ON_DEVICE(const ProjectedMove<T>& k, int64_t i) { p[i] = p[i] * k.shrink - k.size * d[i]; });
   }
 };
 

@@ -6,11 +6,21 @@
 // with match_rms_adamw (Liu et al. 2025, arXiv:2502.16982). What is no matrix, or asked to, moves by AdamW.
 #pragma once
 
-#include "backend/cpu/gemm.h"
+#include <algorithm>
+
 #include "backend/rules/adam.h"
 #include "backend/tensor_rule.h"
 
 namespace amp {
+
+template <class T>
+struct MuonNorm {
+  T norm;
+};
+template <class T>
+struct MuonMove {
+  T shrink, size;
+};
 
 struct Muon : TensorRule {
   static constexpr std::string_view name = "muon";
@@ -29,65 +39,88 @@ struct Muon : TensorRule {
   static int64_t scratch(const RuleSettings&, const TensorShape& shape) {
     if (!matrix(shape)) return 0;
     const int64_t k = std::min(shape.dims[0], shape.dims[1]);
-    return shape.count() + 2 * k * k;
+    return scratch_part(shape.count()) + 2 * scratch_part(k * k);
   }
+  static int64_t sums(const RuleSettings&, const TensorShape&) { return 1; }
 
   // The zeroth power of the matrix in g, by the quintic Newton-Schulz iteration; in g or in scratch.
-  template <class T>
-  static T* orthogonal(const RuleSettings& s, const TensorStep<T>& x) {
-    constexpr double a = 3.4445, b = -4.7750, c = 2.0315, eps = 1e-7;
-    const int64_t r = x.shape.dims[0], w = x.shape.dims[1], k = std::min(r, w);
-    T *now = x.g, *next = x.scratch, *const gram = x.scratch + x.n, *const sum = gram + k * k;
-    const double norm = std::sqrt(
-        tensor_sum(x.n, [&](int64_t i) { return static_cast<double>(now[i]) * static_cast<double>(now[i]); }));
-    const T whole = static_cast<T>(std::max(norm, eps));
-    for_elements(x.n, [&](int64_t i) { now[i] /= whole; });
-    const bool tall = r > w;  // then x^T x, from the right: the same
+  template <class T, class Worker>
+  static T* orthogonal(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
+    constexpr double a = 3.4445, b = -4.7750, c = 2.0315;
+    const int64_t rows = x.shape.dims[0], columns = x.shape.dims[1], k = std::min(rows, columns);
+    T *now = x.g,
+      *next = x.scratch, *const gram = x.scratch + scratch_part(x.n), *const sum = gram + scratch_part(k * k);
+    double* const squares = x.sums;
+    T* const g = x.g;
+    w.sums(
+        1, x.n, [=] ON_DEVICE(int64_t i) { return static_cast<double>(g[i]) * static_cast<double>(g[i]); }, squares);
+    w.elements(
+        x.n,
+        [=] ON_DEVICE() {
+          const double norm = sqrt(*squares);
+          return MuonNorm<T>{static_cast<T>(norm > 1e-7 ? norm : 1e-7)};
+        },
+        [=] ON_DEVICE(const MuonNorm<T>& whole, int64_t i) { g[i] /= whole.norm; });
+    const bool tall = rows > columns;  // then x^T x, from the right: the same
     for (int i = 0; i < static_cast<int>(s.ns_steps); ++i) {
-      cpu::parallel_gemm<T>(tall, !tall, k, k, tall ? r : w, 1, now, w, now, w, 0, gram, k);
-      std::copy_n(gram, k * k, sum);
-      cpu::parallel_gemm<T>(false, false, k, k, k, static_cast<T>(c), gram, k, gram, k, static_cast<T>(b), sum, k);
-      std::copy_n(now, x.n, next);
+      w.product(tall, !tall, k, k, tall ? rows : columns, T(1), now, columns, now, columns, T(0), gram, k);
+      w.copy(gram, sum, k * k);
+      w.product(false, false, k, k, k, static_cast<T>(c), gram, k, gram, k, static_cast<T>(b), sum, k);
+      w.copy(now, next, x.n);
       if (tall)
-        cpu::parallel_gemm<T>(false, false, r, w, k, 1, now, w, sum, k, static_cast<T>(a), next, w);
+        w.product(false, false, rows, columns, k, T(1), now, columns, sum, k, static_cast<T>(a), next, columns);
       else
-        cpu::parallel_gemm<T>(false, false, r, w, k, 1, sum, k, now, w, static_cast<T>(a), next, w);
+        w.product(false, false, rows, columns, k, T(1), sum, k, now, columns, static_cast<T>(a), next, columns);
       std::swap(now, next);
     }
     return now;
   }
 
-  template <class T>
-  static void move(const RuleSettings& s, const RuleStep& step, const TensorStep<T>& x) {
+  template <class T, class Worker>
+  static void move(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
     if (!matrix(x.shape)) {
-      adamw(s, step, x);
+      if (static_cast<float>(1 - s.beta1) < 0.5f)
+        adamw<AdamElement<true, true, false>>(s, w, x);
+      else
+        adamw<AdamElement<true, false, false>>(s, w, x);
       return;
     }
     const T rest = static_cast<T>(1 - s.momentum), momentum = static_cast<T>(s.momentum);
-    for_elements(x.n, [&](int64_t i) {
-      T& m = x.s[0][i];
-      m = rule_lerp(m, x.g[i], rest);
-      x.g[i] = rule_lerp(x.g[i], m, momentum);
+    T *const p = x.p, *const g = x.g, *const average = x.s[0];
+    w.elements(x.n, [=] ON_DEVICE(int64_t i) {
+      T& m = average[i];
+      m = rule_lerp(m, g[i], rest);
+      g[i] = rule_lerp(g[i], m, momentum);
     });
-    const T* const d = orthogonal(s, x);
+    const T* const d = orthogonal(s, w, x);
     const auto rows = static_cast<double>(x.shape.dims[0]), columns = static_cast<double>(x.shape.dims[1]);
     const double ratio =
         s.match_rms_adamw != 0 ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
-    const T shrink = static_cast<T>(1 - step.lr * step.decay), size = static_cast<T>(step.lr * ratio);
-    for_elements(x.n, [&](int64_t i) { x.p[i] = x.p[i] * shrink - size * d[i]; });
+    const TensorTime* const now = x.now;
+    w.elements(
+        x.n,
+        [=] ON_DEVICE() {
+          return MuonMove<T>{static_cast<T>(1 - now->lr * now->decay), static_cast<T>(now->lr * ratio)};
+        },
+        [=] ON_DEVICE(const MuonMove<T>& k, int64_t i) { p[i] = p[i] * k.shrink - k.size * d[i]; });
   }
 
-  template <class T>
-  static void adamw(const RuleSettings& s, const RuleStep& step, const TensorStep<T>& x) {
-    AdamW::visit(s, [&]<class Element>(Element) {
-      if constexpr (Element::moments == 2) {
-        RuleStep here = step;
-        Element::once(s, x.t, here.facts);
-        const auto c = Element::template scalars<T>(s, here);
-        for_elements(x.n,
-                     [&](int64_t i) { x.p[i] = Element::template move<T>(c, x.p[i], x.g[i], x.s[0][i], x.s[1][i]); });
-      }
-    });
+  template <class Element, class T, class Worker>
+  static void adamw(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
+    const RuleSettings settings = s;
+    T *const p = x.p, *const g = x.g, *const m = x.s[0], *const v = x.s[1];
+    const TensorTime* const now = x.now;
+    using Scalars = typename Element::template Scalars<T>;
+    w.elements(
+        x.n,
+        [=] ON_DEVICE() {
+          RuleStep step;
+          step.lr = now->lr;
+          step.decay = now->decay;
+          Element::once(settings, now->t, step.facts);
+          return Element::template scalars<T>(settings, step);
+        },
+        [=] ON_DEVICE(const Scalars& k, int64_t i) { p[i] = Element::template move<T>(k, p[i], g[i], m[i], v[i]); });
   }
 };
 

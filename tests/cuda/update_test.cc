@@ -12,29 +12,6 @@ TEST_CASE("the device's update is the CPU's", "[cuda]") {
   check_update(*cuda::make_emulated_device(), s);
 }
 
-TEST_CASE("what only the CPU's update computes is refused by name", "[cuda]") {
-  const auto device = cuda::make_emulated_device();
-  const DeviceMemory p = device->allocate(64), g = device->allocate(64);
-  UpdateSpec spec;
-  spec.params = static_cast<float*>(p.get());
-  spec.grads = static_cast<float*>(g.get());
-  spec.elements = 16;
-  const auto refused = [&](const UpdateSpan& span, const std::string& rule, const std::string& words) {
-    spec.spans = {span};
-    spec.optimizer.rule = rule;
-    spec.optimizer.settings = rule_settings(rule, {});
-    try {
-      device->make_update(spec);
-      FAIL(words << " accepted");
-    } catch (const Error& e) {
-      CHECK(e.id() == "E_DEVICE_UPDATE");
-      CHECK(e.fact().find(words) != std::string::npos);
-    }
-  };
-  const UpdateSpan plain{0, 16, {}, 1, 0};
-  for (const char* const rule : {"adafactor", "adamp", "sgdp", "muon"}) refused(plain, rule, rule);
-}
-
 TEST_CASE("the host may run ahead of the device's reports, by a few steps", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   const DeviceMemory p = device->allocate(64), g = device->allocate(64);
