@@ -94,6 +94,21 @@ struct Run {
   HostTensor ema;
 };
 
+// Rules and what goes around them, by a few of each kind.
+void choose_optimizer(OptimizerConfig& o, const std::string& rule) {
+  o.rule = rule;
+  o.settings = rule_settings(rule, {});
+  o.ema_decays = {0.9, 0.5};
+  if (rule == "adamw") {
+    o.state_bits = 8;
+    o.gradient_noise = 0.01;
+  } else if (rule == "muon") {
+    o.ema_decays.clear();
+    o.swa_start = 2;
+    o.ema_every = 2;
+  }
+}
+
 bool same_bytes(const HostTensor& a, const HostTensor& b) {
   return a.bytes() == b.bytes() && std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
 }
@@ -124,6 +139,10 @@ TEST_CASE("a run on the emulated device follows the CPU's", "[cuda]") {
 TEST_CASE("a resumed run on the emulated device ends in the same bytes", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   Run whole(*device, 8), half(*device, 5), rest(*device, 8);
+  if (const std::string rule = GENERATE("", "adamw", "muon"); !rule.empty()) {
+    INFO(rule);
+    for (Run* r : {&whole, &half, &rest}) choose_optimizer(r->config.optimizer, rule);
+  }
   whole.run();
   half.run();
   const Checkpoint c = find_latest(half.folder.path / "checkpoints").checkpoint;
@@ -137,6 +156,7 @@ TEST_CASE("a resumed run on the emulated device ends in the same bytes", "[cuda]
 TEST_CASE("nothing waits for the device in a step, overflow or not", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   Run r(*device, 12);
+  if (const std::string rule = GENERATE("", "muon"); !rule.empty()) choose_optimizer(r.config.optimizer, rule);
   device->keep_events(true);
   const auto count = [&] {
     return static_cast<size_t>(std::count_if(device->events().begin(), device->events().end(),
