@@ -1,7 +1,7 @@
 // A rule of whole tensors: what a parameter moves by is known only of all of it (a norm of each row, a product of
 // matrices), or its state is not of the parameter's shape. It is written as steps that a worker takes, on the CPU
-// (backend/cpu/tensor_worker.h) and on the GPU (backend/cuda/tensor_worker.cuh). Adding one is, as for rules of elements
-// (backend/update_rule.h), a file in backend/rules and its row in backend/update_rules.h:
+// (backend/cpu/tensor_worker.h) and on the GPU (backend/cuda/tensor_worker.cuh). Adding one is, as for rules of
+// elements (backend/update_rule.h), a file in backend/rules and its row in backend/update_rules.h:
 //
 //   struct Muon : TensorRule {
 //     static constexpr std::string_view name = "muon";
@@ -13,8 +13,8 @@
 //     static void move(const RuleSettings&, const Worker&, const TensorStep<T>&);
 //   };
 //
-// What a worker does, in this order (f, prepare: [=] ON_DEVICE lambdas, which see memory of the device; prepare returns a
-// struct, once for many elements; `once` is for what one thread writes):
+// What a worker does, in this order (f, prepare: [=] ON_DEVICE lambdas, which see memory of the device; prepare returns
+// a struct, once for many elements; `once` is for what one thread writes):
 //
 //   elements(n, f)                          f(i) for i in [0, n)
 //   elements(n, prepare, f)                 f(prepare(), i)

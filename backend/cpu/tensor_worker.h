@@ -1,5 +1,5 @@
-// The steps of a rule of whole tensors (backend/tensor_rule.h) on the CPU. Sums are cut into parts by the tensor's shape
-// alone and added in their order.
+// The steps of a rule of whole tensors (backend/tensor_rule.h) on the CPU. Sums are cut into parts by the tensor's
+// shape alone and added in their order.
 #pragma once
 
 #include <algorithm>
