@@ -49,6 +49,7 @@ class Dataset {
   virtual Batch training_batch(std::span<const int64_t> samples, int64_t) const { return batch(samples); }
   // The same samples as evaluation sees them; null where that is no other.
   virtual std::shared_ptr<const Dataset> for_evaluation() const { return nullptr; }
+  virtual int64_t cut_samples() const { return 0; }             // of texts: those that --max_seq_len cuts
   virtual const AnswerKey* answers() const { return nullptr; }  // of questions, by which their spans are judged
   virtual InputRanges input_ranges() const { return {}; }       // of floating inputs, as the file has them
   virtual std::string where(int64_t sample) const = 0;          // "train.csv:17"

@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "data/images/decoder.h"
+#include "data/images/packed.h"
 #include "data/table_builder.h"
 #include "data/text_file.h"
 
@@ -71,10 +72,12 @@ Table class_folders(const std::string& given, const ImageColumns& columns) {
   TableBuilder out(folder);
   out.columns() = {columns.path, columns.label};
   int64_t loose = 0;
+  std::string packed;  // a file of many images
   for (const std::string& name : list_dir(folder)) {
     if (hidden(name)) continue;
     if (!is_dir(folder + "/" + name)) {
       loose += has_image_extension(name);
+      if (packed.empty() && packed_kind_of(name) && name.find("label") == std::string::npos) packed = name;
       continue;
     }
     const Found found = images_below(folder + "/" + name);
@@ -85,6 +88,10 @@ Table class_folders(const std::string& given, const ImageColumns& columns) {
       out.add_text(name);
     }
   }
+  if (out.rows() == 0 && !packed.empty())
+    fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(folder), "' holds no class folders, but files of many images"),
+         cat("name the file of images itself: ", printable(folder), "/", printable(packed),
+             "; labels are found beside it"));
   if (out.rows() == 0)
     fail(Exit::data, "E_DATA_EMPTY",
          cat("'", printable(folder), "' holds no class folders",

@@ -78,6 +78,7 @@ class TextDataset final : public Dataset {
     return cat(names_.at(static_cast<size_t>(files_.at(s))), ":", lines_.at(s));
   }
   Batch batch(std::span<const int64_t> samples) const override;
+  int64_t cut_samples() const override { return cut_; }
   const AnswerKey* answers() const override { return key_.get(); }
   void check_token_range(const std::string& input, int64_t rows) const override;
 
@@ -149,6 +150,7 @@ class TextDataset final : public Dataset {
                           : tokenizer.encode_pair(table.text(r, first), table.text(r, second), options_.max_seq_len);
     });
     for (int64_t r = 0; r < table.rows(); ++r) append(encodings[static_cast<size_t>(r)], table.line(r), table.file(r));
+    cut_ = std::count_if(encodings.begin(), encodings.end(), [](const Encoding& e) { return e.cut; });
   }
 
   void tokenize_sides(const Table& table, const Tokenizer& tokenizer) {
@@ -163,10 +165,14 @@ class TextDataset final : public Dataset {
     });
     for (int64_t r = 0; r < table.rows(); ++r) {
       int32_t longest = 0;
+      bool cut = false;
       for (size_t c = 0; c < columns.size(); ++c) {
-        add_sequence(encodings[static_cast<size_t>(r) * columns.size() + c]);
+        const Encoding& e = encodings[static_cast<size_t>(r) * columns.size() + c];
+        cut |= e.cut;
+        add_sequence(e);
         longest = std::max(longest, lengths_.back());
       }
+      cut_ += cut ? 1 : 0;
       sample_lengths_.push_back(longest);
       lines_.push_back(table.line(r));
       files_.push_back(table.file(r));
@@ -209,6 +215,7 @@ class TextDataset final : public Dataset {
   std::vector<int32_t> files_;  // of each sample, in names_
   std::vector<float> numbers_;
   size_t width_ = 1;       // numbers a row, or class ids
+  int64_t cut_ = 0;        // samples
   bool labelled_ = false;  // ids_of_labels_ holds one an id, or two a text
 };
 

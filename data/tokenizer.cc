@@ -80,7 +80,9 @@ std::vector<Piece> without_places(const std::vector<int32_t>& ids) {
 Encoding Tokenizer::encode(std::string_view text, int64_t max_seq_len, bool places) const {
   const size_t room = max_seq_len != 0 ? static_cast<size_t>(room_in(single_, max_seq_len)) : SIZE_MAX;
   const std::vector<Piece> all = places ? pieces(text) : without_places(tokenize(text));
-  return assemble(single_, cut(all, room, cut_left_), {}, places);
+  Encoding out = assemble(single_, cut(all, room, cut_left_), {}, places);
+  out.cut = all.size() > room;
+  return out;
 }
 
 Encoding Tokenizer::encode_pair(std::string_view a, std::string_view b, int64_t max_seq_len, bool places) const {
@@ -97,8 +99,10 @@ Encoding Tokenizer::encode_pair(std::string_view a, std::string_view b, int64_t 
     }
   }
   const bool swapped = first.size() > second.size();
-  return assemble(pair_, cut(first, swapped ? large : small, cut_left_),
-                  cut(second, swapped ? small : large, cut_left_), places);
+  Encoding out = assemble(pair_, cut(first, swapped ? large : small, cut_left_),
+                          cut(second, swapped ? small : large, cut_left_), places);
+  out.cut = first.size() + second.size() > room;
+  return out;
 }
 
 // ---- files

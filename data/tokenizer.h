@@ -22,7 +22,8 @@ struct Encoding {
   std::vector<int32_t> ids;
   std::vector<uint8_t> types;  // token type of each id: 0, and most often 1 for a pair's second text
   std::vector<std::pair<int32_t, int32_t>>
-      places;  // where asked for: begin and end of each in its text; (0, 0) of added
+      places;        // where asked for: begin and end of each in its text; (0, 0) of added
+  bool cut = false;  // at max_seq_len
 };
 
 // Ids with a meaning of their own; -1: the vocabulary has none.

@@ -12,6 +12,7 @@
 #include "importer/import.h"
 #include "importer/write.h"
 #include "models/architecture.h"
+#include "run/model_metadata.h"
 
 namespace amp {
 namespace {
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kConfigKey = "huggingface_config";  // metadata of the file: config.json
 
 BuiltModel build(const Architecture& a, const ModelConfig& config, Head head, WeightSource& weights,
-                 const std::string& class_name, const std::string& out) {
+                 const std::string& class_name, bool drawn, const std::string& out) {
   Net net(std::string(a.name), weights);
   a.build(net, config, head);
   BuiltModel built{std::string(a.name), std::string(name_of(head))};
@@ -31,7 +32,9 @@ BuiltModel build(const Architecture& a, const ModelConfig& config, Head head, We
   }
   nlohmann::json described = nlohmann::json::parse(config.dump());
   if (!class_name.empty()) described["architectures"] = {class_name};
-  write_model(net.graph(), {{kConfigKey, described.dump()}}, out);
+  std::map<std::string, std::string> metadata{{kConfigKey, described.dump()}};
+  if (drawn) metadata[kWeightsKey] = kDrawnWeights;
+  write_model(net.graph(), metadata, out);
   return built;
 }
 
@@ -77,7 +80,7 @@ BuiltModel create_model(const BuildSpec& spec, const std::string& out, const Log
     config.override_with(text ? spec.config : std::string(read_file(spec.config).text()));
   }
   DrawnWeights weights(spec.seed);
-  return build(a, config, spec.head.empty() ? a.heads.front() : head_from_name(a, spec.head), weights, "", out);
+  return build(a, config, spec.head.empty() ? a.heads.front() : head_from_name(a, spec.head), weights, "", true, out);
 }
 
 BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, const Log& log) {
@@ -95,7 +98,7 @@ BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, con
                                        : head_of_class(a, classes.front());
   CheckpointWeights weights(spec.model, std::string(a.prefix));
   for (const std::string_view begin : a.head_weights) weights.draw(std::string(begin), spec.seed);
-  BuiltModel built = build(a, config, head, weights, spec.head.empty() && !timm ? classes.front() : "", out);
+  BuiltModel built = build(a, config, head, weights, spec.head.empty() && !timm ? classes.front() : "", false, out);
   say_drawn(weights.drawn(), log);
   std::vector<std::string> unused = weights.unused();
   unused.erase(std::remove_if(unused.begin(), unused.end(), needs_no_mention), unused.end());

@@ -286,6 +286,9 @@ std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& 
     data = open_language_dataset(spec, rows, *tokenizer, specs, t, needs);
   } else {
     data = make_text_dataset(*rows.table, *tokenizer, specs, t);
+    if (const int64_t cut = data->cut_samples(); cut > 0)
+      needs.log.note(cat(with_thousands(cut), " of ", with_thousands(data->size()), " rows of ", rows.table->name(),
+                         " are cut at --max_seq_len ", longest));
   }
   check_tokens(*data, graph, needs);
   return data;

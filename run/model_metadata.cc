@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "run/data.h"
 #include "run/finished_run.h"
 #include "run/settings.h"
 #include "trainer/loss_text.h"
@@ -73,6 +74,10 @@ std::shared_ptr<const Features> recorded_features(const ModelRecord& record) {
 
 ModelRecord recorded(const ModelDoc& doc) {
   return from_metadata([&](const std::string& key) { return model_metadata(doc, key); });
+}
+
+bool never_trained(const ModelDoc& doc) {
+  return model_metadata(doc, kWeightsKey) == kDrawnWeights && recorded(doc).losses.empty();
 }
 
 RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {

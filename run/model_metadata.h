@@ -22,6 +22,11 @@ std::shared_ptr<const Features> recorded_features(const ModelRecord& record);
 
 ModelRecord recorded(const ModelDoc& doc);
 
+// Metadata of a model that `create` wrote; whoever trains it leaves it there, and a record.
+inline constexpr const char* kWeightsKey = "weights";
+inline constexpr const char* kDrawnWeights = "drawn";
+bool never_trained(const ModelDoc& doc);
+
 // With the record's losses, task and preprocessing where nobody asked for others; says which.
 RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log);
 

@@ -166,6 +166,13 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   return out;
 }
 
+// The default is for models that know something.
+static void hint_at_rate(const PreparedRun& run) {
+  if (run.aim != Aim::train || run.spec.lr != RunSpec().lr || !never_trained(*run.ready.model.doc)) return;
+  run.host.log.note(cat("the model's weights are drawn, and --lr ", run.spec.lr,
+                        " is for fine-tuning: from nothing 1e-3 and more is usual; --lr_range_test finds a rate"));
+}
+
 std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim aim) {
   const RunSpec spec = with_letters(with_processes(given, host), host.log);
   set_threads(spec);
@@ -184,6 +191,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   std::shared_ptr<const FeatureTable> table;  // a table of features, read once
   run->facts = look_at_data(run->spec, table, host.log);
   run->ready = ready_model(run->spec, run->job(), std::move(model), run->facts, host.log);
+  hint_at_rate(*run);
   open_data(*run, std::move(table));
   check_samples(*run);
   const std::string work = run->folder ? run->folder->work() : spec.output_dir;

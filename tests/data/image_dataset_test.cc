@@ -189,6 +189,10 @@ TEST_CASE("folders and images that cannot be used are refused with their name", 
   const TempDir dir;
   fs::create_directories(dir / "empty");
   expect_error("E_DATA_EMPTY", "holds no class folders", [&] { class_folders(dir / "empty"); });
+  fs::create_directories(dir / "idx");
+  write(dir / "idx/train-labels-idx1-ubyte.gz", "");
+  write(dir / "idx/train-images-idx3-ubyte.gz", "");
+  expect_error("E_DATA_EMPTY", "files of many images", [&] { class_folders(dir / "idx"); });
   put(dir / "loose/a.png", "picture.png");
   expect_error("E_DATA_EMPTY", "but 1 image", [&] { class_folders(dir / "loose"); });
   write(dir / "texts/cat/a.gif", "GIF89a");

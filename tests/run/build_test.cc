@@ -13,6 +13,8 @@
 #include "base/safetensors.h"
 #include "importer/import.h"
 #include "models/architecture.h"
+#include "run/model_metadata.h"
+#include "run/train.h"
 #include "tests/errors.h"
 #include "tests/support.h"
 #include "trainer/session.h"
@@ -154,6 +156,43 @@ TEST_CASE("the same seed draws the same model, another one another") {
   create_model({.model = "lenet", .seed = 7}, f / "c.onnx");
   CHECK(read_file(f / "a.onnx").text() == read_file(f / "b.onnx").text());
   CHECK(read_file(f / "a.onnx").text() != read_file(f / "c.onnx").text());
+}
+
+TEST_CASE("a run of drawn weights at a rate for fine-tuning is told of it, until it is trained") {
+  const TempDir f;
+  create_model({.model = "lenet"}, f / "m.onnx");
+  const Imported model = import_model(f / "m.onnx");
+  CHECK(never_trained(*model.doc));
+  std::string input;
+  for (const SourceValue& v : model.graph.values) input = v.kind == SourceKind::input ? v.name : input;
+  write_safetensors(f / "batch.safetensors",
+                    {{input, HostTensor::of<float>({2, 1, 28, 28}, std::vector<float>(2 * 28 * 28, 0.5f))},
+                     {"label", HostTensor::of<int64_t>({2}, {3, 7})}},
+                    {});
+  RunSpec spec;
+  spec.model = f / "m.onnx";
+  spec.train = f / "batch.safetensors";
+  spec.output_dir = f / "run";
+  spec.loss = {"cross_entropy"};
+  spec.max_steps = 1;
+  spec.device = "cpu";
+  std::string said;
+  Host host;
+  host.log = Log([&](Level, const std::string& text) { said += text + "\n"; });
+  const auto told = [&] {
+    said.clear();
+    train(*prepare(spec, host));
+    return said.find("weights are drawn") != std::string::npos;
+  };
+  CHECK(told());
+  CHECK_FALSE(never_trained(*import_model(f / "run/model.onnx").doc));
+  spec.model = f / "run/model.onnx";
+  spec.output_dir = f / "again";
+  CHECK_FALSE(told());
+  spec.model = f / "m.onnx";
+  spec.lr = 1e-3;
+  spec.output_dir = f / "faster";
+  CHECK_FALSE(told());
 }
 
 TEST_CASE("LeNet takes other kernels, and refuses those that leave nothing of the image") {

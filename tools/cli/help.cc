@@ -60,7 +60,7 @@ std::string flag_text(const Flag& f, Verb verb, bool all) {
   const std::string value = metavar(f);
   std::string text(f.help);
   text += default_note(f, verb);
-  if (value == "KIND")
+  if (value == "KIND" && !f.choices.empty())
     text += cat(" KIND: ", join(std::vector<std::string>(f.choices.begin(), f.choices.end()), ", "), ".");
   std::string out = wrapped(cat("  --", f.name, value.empty() ? "" : " ", value), text, kTextColumn);
   if (!all) return out;
