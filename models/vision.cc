@@ -12,10 +12,18 @@ static Attrs window(int64_t kernel, int64_t stride, int64_t padding) {
           {"pads", std::vector<int64_t>(4, padding)}};
 }
 
+NetValue conv(Net& net, NetValue x, const std::string& module, const ConvLayer& s, const Init& w,
+              const std::optional<Init>& bias) {
+  std::vector<NetValue> in = {x, net.weight(module + ".weight", {s.out, s.in / s.groups, s.kernel, s.kernel}, w)};
+  if (bias) in.push_back(net.weight(module + ".bias", {s.out}, *bias));
+  Attrs attrs = window(s.kernel, s.stride, s.padding);
+  if (s.groups != 1) attrs.set("group", s.groups);
+  return net.op("Conv", module, in, attrs);
+}
+
 NetValue conv(Net& net, NetValue x, const std::string& module, const ConvLayer& s, const Init& w, bool bias) {
-  std::vector<NetValue> in = {x, net.weight(module + ".weight", {s.out, s.in, s.kernel, s.kernel}, w)};
-  if (bias) in.push_back(net.weight(module + ".bias", {s.out}, torch_uniform(s.in * s.kernel * s.kernel)));
-  return net.op("Conv", module, in, window(s.kernel, s.stride, s.padding));
+  return conv(net, x, module, s, w,
+              bias ? std::optional(torch_uniform(s.in / s.groups * s.kernel * s.kernel)) : std::nullopt);
 }
 
 NetValue conv_transpose(Net& net, NetValue x, const std::string& module, const ConvLayer& s) {

@@ -1,6 +1,7 @@
 // What image models are made of: convolution, its normalisation, pools. Images are (B, C, H, W).
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "models/net.h"
@@ -9,15 +10,18 @@ namespace amp {
 
 struct ConvLayer {
   int64_t in, out, kernel;
-  int64_t stride = 1, padding = 0;
+  int64_t stride = 1, padding = 0, groups = 1;
 };
 
 // PyTorch's own initialisation of convolutions and linear layers (kaiming_uniform_ with a = sqrt 5): uniform within
 // 1 / sqrt(fan_in), the bias too.
 Init torch_uniform(int64_t fan_in);
 
-// torch.nn.Conv2d: weight (out, in, kernel, kernel).
-NetValue conv(Net& net, NetValue x, const std::string& module, const ConvLayer& s, const Init& w, bool bias);
+// torch.nn.Conv2d: weight (out, in / groups, kernel, kernel).
+NetValue conv(Net& net, NetValue x, const std::string& module, const ConvLayer& s, const Init& w,
+              const std::optional<Init>& bias);
+NetValue conv(Net& net, NetValue x, const std::string& module, const ConvLayer& s, const Init& w,
+              bool bias);  // PyTorch's
 // torch.nn.ConvTranspose2d without padding: weight (in, out, kernel, kernel), stride as the kernel.
 NetValue conv_transpose(Net& net, NetValue x, const std::string& module, const ConvLayer& s);
 // torch.nn.BatchNorm2d in inference form: weight, bias, running_mean, running_var.

@@ -133,7 +133,10 @@ TEST_CASE("every architecture is created, and all its weights are trained") {
        R"({"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 32, "vocab_size": 50})"},
       {"vit",
        R"({"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "image_size": 16, "patch_size": 8})"},
-      {"unet", R"({"width": 4, "depth": 2})"}};
+      {"unet", R"({"width": 4, "depth": 2})"},
+      {"albert",
+       R"({"hidden_size": 16, "embedding_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50})"},
+      {"convnext", R"({"hidden_sizes": [4, 8], "depths": [1, 2], "image_size": 16})"}};
   for (const Architecture* a : architectures()) {
     DYNAMIC_SECTION(a->name) {
       const TempDir f;
@@ -209,7 +212,7 @@ TEST_CASE("LeNet takes other kernels, and refuses those that leave nothing of th
         })).find("at least 0") != std::string::npos);
 }
 
-TEST_CASE("weights of ResNets are timm's by name and shape") {
+TEST_CASE("weights of ResNets and ConvNeXts are timm's by name and shape") {
   nlohmann::json names;
   std::ifstream(test::test_data("models/timm_names.json")) >> names;
   for (const auto& [name, shapes] : names.items()) {

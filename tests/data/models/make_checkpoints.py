@@ -2,10 +2,11 @@
 """Checkpoints of small models as transformers and timm save them, and what they compute: tests/run/build_test.cc.
 
 Each folder: config.json, model.safetensors, golden.safetensors (in/NAME, out/NAME). Weights are random, vectors moved off
-0 and 1. Made with torch 2.15.0, transformers 5.23.0, timm 1.0.31."""
+0 and 1. With arguments, only those of these names are made. Made with torch 2.15.0, transformers 5.23.0, timm 1.0.31."""
 
 import json
 import pathlib
+import sys
 
 import timm
 import torch
@@ -38,6 +39,13 @@ MODELS = {
     "llama3_lm": lambda: t.LlamaForCausalLM(t.LlamaConfig(**LLAMA, rope_parameters=LLAMA3)),
     "qwen2_lm": lambda: t.Qwen2ForCausalLM(t.Qwen2Config(**LLAMA)),
     "qwen3_lm": lambda: t.Qwen3ForCausalLM(t.Qwen3Config(**LLAMA, head_dim=8)),
+    "albert_classifier": lambda: t.AlbertForSequenceClassification(t.AlbertConfig(**TEXT, embedding_size=8)),
+    "albert_groups_mlm": lambda: t.AlbertForMaskedLM(t.AlbertConfig(
+        **dict(TEXT, num_hidden_layers=4), embedding_size=8, num_hidden_groups=2, inner_group_num=2)),
+    "convnext_classifier": lambda: t.ConvNextForImageClassification(t.ConvNextConfig(
+        hidden_sizes=[4, 8, 8, 12], depths=[1, 1, 2, 1], image_size=32, num_labels=3, layer_scale_init_value=0.5)),
+    "convnext_base": lambda: t.ConvNextModel(t.ConvNextConfig(
+        hidden_sizes=[4, 8], depths=[1, 1], num_stages=2, image_size=16, layer_scale_init_value=0.5)),
     "vit_classifier": lambda: t.ViTForImageClassification(t.ViTConfig(**IMAGE)),
 }
 
@@ -51,7 +59,7 @@ def shake(model):
 
 def batch_of(model):
     c = model.config
-    if isinstance(model, t.ViTForImageClassification):
+    if c.model_type in ("vit", "convnext"):
         return {"pixel_values": torch.randn(2, 3, c.image_size, c.image_size)}
     ids = torch.randint(5, c.vocab_size, (2, 7))
     mask = torch.ones(2, 7, dtype=torch.int64)
@@ -59,7 +67,7 @@ def batch_of(model):
     if c.model_type not in ("gpt2", "llama", "qwen2", "qwen3"):
         ids[1, 5:] = c.pad_token_id
     batch = {"input_ids": ids, "attention_mask": mask}
-    if c.model_type in ("bert", "electra"):
+    if c.model_type in ("bert", "electra", "albert"):
         batch["token_type_ids"] = torch.randint(0, 2, (2, 7))
     return batch
 
@@ -71,6 +79,8 @@ def save_golden(folder, batch, outputs):
 
 def main():
     for name, make in MODELS.items():
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         torch.manual_seed(0)
         model = make().eval()
         shake(model)
@@ -80,8 +90,8 @@ def main():
         with torch.no_grad():
             out = model(**batch)
         save_golden(HERE / name, batch, {k: v for k, v in out.items() if isinstance(v, torch.Tensor)})
-    names = {}  # of timm's ResNets: the weights are too many to keep here
-    for name in ("resnet18", "resnet50"):
+    names = {}  # of timm's: the weights are too many to keep here
+    for name in ("resnet18", "resnet50", "convnext_tiny"):
         state = timm.create_model(name, num_classes=3).state_dict()
         names[name] = {k: list(v.shape) for k, v in state.items() if not k.endswith("num_batches_tracked")}
     (HERE / "timm_names.json").write_text(json.dumps(names) + "\n")
