@@ -99,6 +99,11 @@ NetValue Net::layer_norm(NetValue x, const std::string& module, int64_t width, d
       {{"axis", int64_t{-1}}, {"epsilon", epsilon}});
 }
 
+NetValue Net::layer_norm_without_bias(NetValue x, const std::string& module, int64_t width, double epsilon) {
+  return op("LayerNormalization", module, {x, weight(module + ".weight", {width}, Init::constant(1))},
+            {{"axis", int64_t{-1}}, {"epsilon", epsilon}});
+}
+
 NetValue Net::activation(NetValue x, const std::string& name, const std::string& module) {
   const auto times = [&](NetValue a, NetValue b) { return op("Mul", module, {a, b}); };
   if (name == "gelu") {  // x / 2 (1 + erf(x / sqrt 2))

@@ -40,6 +40,7 @@ class Net {
   NetValue embedding(NetValue ids, const std::string& module, int64_t rows, int64_t width, const Init& w);
   // torch.nn.LayerNorm over the last axis.
   NetValue layer_norm(NetValue x, const std::string& module, int64_t width, double epsilon);
+  NetValue layer_norm_without_bias(NetValue x, const std::string& module, int64_t width, double epsilon);
   // "gelu" (by erf), "gelu_new" and "gelu_pytorch_tanh" (by tanh), "relu", "sigmoid", "silu" or "swish", "tanh",
   // "quick_gelu"; Exit::unsupported E_CONFIG.
   NetValue activation(NetValue x, const std::string& name, const std::string& module);

@@ -23,6 +23,40 @@ NetValue causal_bias(Net& net, NetValue ids, const std::string& module) {
   return net.op("Mul", module, {wide, net.number(module, std::numeric_limits<float>::lowest())});
 }
 
+NetValue window_bias(Net& net, NetValue ids, int64_t reach, const std::string& module) {
+  const NetValue places = positions(net, ids, module);
+  const NetValue apart =
+      net.op("Abs", module, {net.op("Sub", module, {places, net.transpose(places, module, {1, 0})}, {}, DType::i64)},
+             {}, DType::i64);
+  const NetValue far = net.op("Greater", module, {apart, net.integer(module, reach)}, {}, DType::boolean);
+  const NetValue wide = net.cast(far, module, DType::f32);
+  return net.op("Mul", module, {wide, net.number(module, std::numeric_limits<float>::lowest())});
+}
+
+std::vector<float> rotary_frequencies(double theta, int64_t width) {
+  std::vector<float> out;
+  for (int64_t i = 0; i < width / 2; ++i)
+    out.push_back(static_cast<float>(std::pow(theta, -2 * static_cast<double>(i) / static_cast<double>(width))));
+  return out;
+}
+
+RotaryAngles rotary_angles(Net& net, NetValue ids, const std::vector<float>& frequencies, const std::string& m) {
+  const NetValue places = net.transpose(net.cast(positions(net, ids, m), m, DType::f32), m, {1, 0});
+  const NetValue half = net.op("Mul", m, {places, net.numbers(m, frequencies)});
+  const NetValue all = net.op("Concat", m, {half, half}, {{"axis", int64_t{-1}}});
+  return {net.op("Cos", m, {all}), net.op("Sin", m, {all})};
+}
+
+NetValue rotate(Net& net, NetValue x, const RotaryAngles& angles, int64_t width, const std::string& m) {
+  const auto part = [&](int64_t from, int64_t to) {
+    return net.op("Slice", m, {x, net.ints(m, {from}), net.ints(m, {to}), net.ints(m, {3})});
+  };
+  const NetValue second = net.op("Neg", m, {part(width / 2, width)});
+  const NetValue turned = net.op("Concat", m, {second, part(0, width / 2)}, {{"axis", int64_t{-1}}});
+  const NetValue straight = net.op("Mul", m, {x, angles.cos});
+  return net.add(straight, net.op("Mul", m, {turned, angles.sin}), m);
+}
+
 NetValue positions(Net& net, NetValue ids, const std::string& module) {
   const NetValue shape = net.op("Shape", module, {ids}, {}, DType::i64);
   const NetValue length = net.gather(shape, module, 1, 0, DType::i64);

@@ -14,8 +14,21 @@ NetValue padding_bias(Net& net, NetValue mask, const std::string& module);
 // (S, S) fp32: 0 where a place may look, itself and those before, the lowest float elsewhere. S the second dim of ids.
 NetValue causal_bias(Net& net, NetValue ids, const std::string& module);
 
+// (S, S) fp32: 0 where two places are at most `reach` apart, the lowest float elsewhere.
+NetValue window_bias(Net& net, NetValue ids, int64_t reach, const std::string& module);
+
 // (1, S) int64: 0 .. S-1, S the second dim of ids (B, S).
 NetValue positions(Net& net, NetValue ids, const std::string& module);
+
+// Rotary positions (Su et al. 2021, arXiv 2104.09864): cos and sin of place times frequency, (S, width of a head), the
+// frequencies twice side by side.
+struct RotaryAngles {
+  NetValue cos = -1, sin = -1;
+};
+std::vector<float> rotary_frequencies(double theta, int64_t width);  // theta^(-2 i / width), i < width / 2
+RotaryAngles rotary_angles(Net& net, NetValue ids, const std::vector<float>& frequencies, const std::string& module);
+// x cos + (-second half, first half) sin, x (B, heads, S, width).
+NetValue rotate(Net& net, NetValue x, const RotaryAngles& angles, int64_t width, const std::string& module);
 
 struct HeadGroups {
   int64_t number, width;         // of the queries

@@ -1,6 +1,7 @@
 #include "models/weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,10 +13,32 @@
 namespace amp {
 namespace {
 
+// torch.nn.init.trunc_normal_: what lies beyond the cutoff is drawn until it does not.
+void draw_again(HostTensor& t, const Init& init, uint64_t seed, const std::string& name) {
+  const auto most = static_cast<float>(init.cutoff * init.value);
+  std::vector<int64_t> beyond;
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    if (std::abs(t.as<float>()[i]) > most) beyond.push_back(i);
+  }
+  for (int attempt = 1; !beyond.empty(); ++attempt) {
+    const HostTensor other = normal_tensor({static_cast<int64_t>(beyond.size())}, init.value, seed,
+                                           name_hash(cat(name, " again ", attempt)));
+    std::vector<int64_t> left;
+    for (size_t k = 0; k < beyond.size(); ++k) {
+      t.as_mutable<float>()[beyond[k]] = other.as<float>()[k];
+      if (std::abs(other.as<float>()[k]) > most) left.push_back(beyond[k]);
+    }
+    beyond = std::move(left);
+  }
+}
+
 HostTensor drawn_tensor(const Dims& dims, const Init& init, uint64_t seed, const std::string& name) {
   switch (init.kind) {
-    case Init::Kind::normal:
-      return normal_tensor(dims, init.value, seed, name_hash(name));
+    case Init::Kind::normal: {
+      HostTensor t = normal_tensor(dims, init.value, seed, name_hash(name));
+      if (init.cutoff > 0) draw_again(t, init, seed, name);
+      return t;
+    }
     case Init::Kind::uniform:
       return uniform_tensor(dims, init.value, seed, name_hash(name));
     case Init::Kind::constant:

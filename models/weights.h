@@ -14,10 +14,12 @@ namespace amp {
 struct Init {
   enum class Kind { constant, normal, uniform };
   Kind kind = Kind::constant;
-  double value = 0;  // the constant, the standard deviation, the bound
+  double value = 0;   // the constant, the standard deviation, the bound
+  double cutoff = 0;  // of a normal one: drawn again beyond so many deviations; 0: never
 
   static Init constant(double x) { return {Kind::constant, x}; }
   static Init normal(double deviation) { return {Kind::normal, deviation}; }
+  static Init truncated(double deviation, double cutoff) { return {Kind::normal, deviation, cutoff}; }
   static Init uniform(double bound) { return {Kind::uniform, bound}; }
 };
 

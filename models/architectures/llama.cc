@@ -1,5 +1,5 @@
 // Llama (Touvron et al. 2023, arXiv 2302.13971) and those that compute alike: SmolLM, Mistral; Qwen2, with biases on
-// queries, keys and values; Qwen3, with norms on queries and keys. Rotary positions (Su et al. 2021, arXiv 2104.09864).
+// queries, keys and values; Qwen3, with norms on queries and keys.
 #include <cmath>
 
 #include "base/error.h"
@@ -44,7 +44,7 @@ class Llama {
     const std::string m = base_.empty() ? "" : "model";
     NetValue x = net_.embedding(ids, base_ + "embed_tokens", vocabulary_, width_, init_);
     const NetValue bias = net_.op("Min", m, {padding_bias(net_, mask, m), causal_bias(net_, ids, m)});
-    angles(ids, base_ + "rotary_emb");
+    angles_ = rotary_angles(net_, ids, frequencies_, base_ + "rotary_emb");
     for (int64_t i = 0; i < layers_; ++i) x = layer(x, bias, cat(base_, "layers.", i));
     return norm(x, base_ + "norm", width_);
   }
@@ -79,26 +79,6 @@ class Llama {
     }
   }
 
-  // cos and sin of place times frequency, (S, head), the frequencies twice side by side.
-  void angles(NetValue ids, const std::string& m) {
-    const NetValue places = net_.transpose(net_.cast(positions(net_, ids, m), m, DType::f32), m, {1, 0});
-    const NetValue half = net_.op("Mul", m, {places, net_.numbers(m, frequencies_)});
-    const NetValue all = net_.op("Concat", m, {half, half}, {{"axis", int64_t{-1}}});
-    cos_ = net_.op("Cos", m, {all});
-    sin_ = net_.op("Sin", m, {all});
-  }
-
-  // x cos + (-second half, first half) sin, x (B, heads, S, head).
-  NetValue turn(NetValue x, const std::string& m) {
-    const auto part = [&](int64_t from, int64_t to) {
-      return net_.op("Slice", m, {x, net_.ints(m, {from}), net_.ints(m, {to}), net_.ints(m, {3})});
-    };
-    const NetValue second = net_.op("Neg", m, {part(head_ / 2, head_)});
-    const NetValue turned = net_.op("Concat", m, {second, part(0, head_ / 2)}, {{"axis", int64_t{-1}}});
-    const NetValue straight = net_.op("Mul", m, {x, cos_});
-    return net_.add(straight, net_.op("Mul", m, {turned, sin_}), m);
-  }
-
   NetValue norm(NetValue x, const std::string& m, int64_t width) {
     const NetValue square = net_.op("Pow", m, {x, net_.number(m, 2)});
     const NetValue mean =
@@ -120,7 +100,7 @@ class Llama {
                                         linear(h, self + ".v_proj", width_, shared_ * head_, query_bias_)},
                                        bias, {heads_, head_, shared_}, self, [&](NetValue y, bool key) {
                                          if (head_norms_) y = norm(y, self + (key ? ".k_norm" : ".q_norm"), head_);
-                                         return turn(y, self);
+                                         return rotate(net_, y, angles_, head_, self);
                                        });
     x = net_.add(x, linear(context, self + ".o_proj", heads_ * head_, width_, out_bias_), m);
     const NetValue g = norm(x, m + ".post_attention_layernorm", width_);
@@ -138,7 +118,7 @@ class Llama {
   Init init_;
   bool tied_, query_bias_ = false, out_bias_ = false, mlp_bias_ = false, head_norms_ = false;
   std::vector<float> frequencies_;
-  NetValue cos_ = -1, sin_ = -1;
+  RotaryAngles angles_;
 };
 
 void build(Net& net, const ModelConfig& c, Head head) {

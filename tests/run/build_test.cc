@@ -136,6 +136,8 @@ TEST_CASE("every architecture is created, and all its weights are trained") {
       {"unet", R"({"width": 4, "depth": 2})"},
       {"albert",
        R"({"hidden_size": 16, "embedding_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50})"},
+      {"modernbert",
+       R"({"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24, "vocab_size": 50})"},
       {"convnext", R"({"hidden_sizes": [4, 8], "depths": [1, 2], "image_size": 16})"}};
   for (const Architecture* a : architectures()) {
     DYNAMIC_SECTION(a->name) {
@@ -159,6 +161,26 @@ TEST_CASE("the same seed draws the same model, another one another") {
   create_model({.model = "lenet", .seed = 7}, f / "c.onnx");
   CHECK(read_file(f / "a.onnx").text() == read_file(f / "b.onnx").text());
   CHECK(read_file(f / "a.onnx").text() != read_file(f / "c.onnx").text());
+}
+
+TEST_CASE("ModernBERT's weights are drawn from a normal distribution cut at two deviations") {
+  const TempDir f;
+  create_model(
+      {.model = "modernbert",
+       .config = R"({"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 900})"},
+      f / "m.onnx");
+  const SourceGraph g = import_model(f / "m.onnx").graph;
+  const std::vector<double> x =
+      g.values[static_cast<size_t>(g.find("model.embeddings.tok_embeddings.weight"))].data.to_doubles();
+  double most = 0, squares = 0;
+  for (const double v : x) {
+    most = std::max(most, std::abs(v));
+    squares += v * v;
+  }
+  CHECK(most <= 0.04f);
+  CHECK(most > 0.0399);
+  // Of a standard normal one within [-2, 2]: 1 - 4 phi(2) / (2 Phi(2) - 1)
+  CHECK(squares / static_cast<double>(x.size()) / (0.02 * 0.02) == Catch::Approx(0.7737).epsilon(0.02));
 }
 
 TEST_CASE("a run of drawn weights at a rate for fine-tuning is told of it, until it is trained") {

@@ -22,6 +22,8 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_fact
               original_max_position_embeddings=16)
 IMAGE = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, image_size=12,
              patch_size=4, num_labels=3)
+MODERN = dict(TEXT, num_hidden_layers=4, local_attention=4, pad_token_id=0, cls_token_id=1, sep_token_id=2, bos_token_id=1,
+              eos_token_id=2)
 MODELS = {
     "bert_classifier": lambda: t.BertForSequenceClassification(t.BertConfig(**TEXT)),
     "bert_base": lambda: t.BertModel(t.BertConfig(**TEXT)),
@@ -46,6 +48,10 @@ MODELS = {
         hidden_sizes=[4, 8, 8, 12], depths=[1, 1, 2, 1], image_size=32, num_labels=3, layer_scale_init_value=0.5)),
     "convnext_base": lambda: t.ConvNextModel(t.ConvNextConfig(
         hidden_sizes=[4, 8], depths=[1, 1], num_stages=2, image_size=16, layer_scale_init_value=0.5)),
+    "modernbert_classifier": lambda: t.ModernBertForSequenceClassification(t.ModernBertConfig(
+        **MODERN, classifier_pooling="mean", norm_bias=True)),
+    "modernbert_mlm": lambda: t.ModernBertForMaskedLM(t.ModernBertConfig(**MODERN)),
+    "modernbert_tokens": lambda: t.ModernBertForTokenClassification(t.ModernBertConfig(**MODERN, attention_bias=True)),
     "vit_classifier": lambda: t.ViTForImageClassification(t.ViTConfig(**IMAGE)),
 }
 
