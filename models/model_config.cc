@@ -92,6 +92,10 @@ std::vector<int64_t> ModelConfig::integers(std::string_view key, const std::vect
   }
   return out;
 }
+std::vector<std::string> ModelConfig::texts(std::string_view key, char separator) const {
+  const nlohmann::json* v = find(key);
+  return v && v->is_string() ? split(v->get<std::string>(), separator) : texts(key);
+}
 std::vector<std::string> ModelConfig::texts(std::string_view key) const {
   const nlohmann::json* v = find(key);
   std::vector<std::string> out;

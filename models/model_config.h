@@ -32,6 +32,7 @@ class ModelConfig {
   std::string text(std::string_view key, const std::string& otherwise) const;
   std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& otherwise, int64_t least = 1) const;
   std::vector<std::string> texts(std::string_view key) const;
+  std::vector<std::string> texts(std::string_view key, char separator) const;  // a list, or a text of such parts
   // The object under the first of these keys that there is; an empty one where there is none.
   ModelConfig part(const std::vector<std::string_view>& keys) const;
   int64_t labels() const;  // id2label, else num_labels, else 2

@@ -136,6 +136,8 @@ TEST_CASE("every architecture is created, and all its weights are trained") {
       {"unet", R"({"width": 4, "depth": 2})"},
       {"albert",
        R"({"hidden_size": 16, "embedding_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50})"},
+      {"deberta-v2",
+       R"({"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50, "position_buckets": 8})"},
       {"modernbert",
        R"({"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24, "vocab_size": 50})"},
       {"convnext", R"({"hidden_sizes": [4, 8], "depths": [1, 2], "image_size": 16})"}};

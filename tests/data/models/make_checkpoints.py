@@ -22,6 +22,7 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_fact
               original_max_position_embeddings=16)
 IMAGE = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, image_size=12,
              patch_size=4, num_labels=3)
+DEBERTA = dict(TEXT, relative_attention=True, position_buckets=4, pos_att_type=["p2c", "c2p"])
 MODERN = dict(TEXT, num_hidden_layers=4, local_attention=4, pad_token_id=0, cls_token_id=1, sep_token_id=2, bos_token_id=1,
               eos_token_id=2)
 MODELS = {
@@ -48,6 +49,11 @@ MODELS = {
         hidden_sizes=[4, 8, 8, 12], depths=[1, 1, 2, 1], image_size=32, num_labels=3, layer_scale_init_value=0.5)),
     "convnext_base": lambda: t.ConvNextModel(t.ConvNextConfig(
         hidden_sizes=[4, 8], depths=[1, 1], num_stages=2, image_size=16, layer_scale_init_value=0.5)),
+    "deberta_v3_classifier": lambda: t.DebertaV2ForSequenceClassification(t.DebertaV2Config(
+        **DEBERTA, share_att_key=True, position_biased_input=False, norm_rel_ebd="layer_norm", type_vocab_size=0)),
+    "deberta_v2_mlm": lambda: t.DebertaV2ForMaskedLM(t.DebertaV2Config(**DEBERTA, type_vocab_size=2)),
+    "deberta_qa": lambda: t.DebertaV2ForQuestionAnswering(t.DebertaV2Config(
+        **dict(DEBERTA, num_labels=2, position_buckets=-1, pos_att_type=["c2p"], max_relative_positions=5))),
     "modernbert_classifier": lambda: t.ModernBertForSequenceClassification(t.ModernBertConfig(
         **MODERN, classifier_pooling="mean", norm_bias=True)),
     "modernbert_mlm": lambda: t.ModernBertForMaskedLM(t.ModernBertConfig(**MODERN)),
@@ -73,7 +79,7 @@ def batch_of(model):
     if c.model_type not in ("gpt2", "llama", "qwen2", "qwen3"):
         ids[1, 5:] = c.pad_token_id
     batch = {"input_ids": ids, "attention_mask": mask}
-    if c.model_type in ("bert", "electra", "albert"):
+    if c.model_type in ("bert", "electra", "albert") or c.model_type == "deberta-v2" and c.type_vocab_size > 0:
         batch["token_type_ids"] = torch.randint(0, 2, (2, 7))
     return batch
 
