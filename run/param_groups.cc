@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "backend/update.h"
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
