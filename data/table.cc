@@ -131,6 +131,21 @@ std::string_view Table::json(int64_t row, size_t column) const {
   return std::string_view(text_).substr(c.begin, c.size);
 }
 
+void Table::replace(size_t column, const std::map<std::string, std::string>& texts) {
+  std::map<std::string, size_t> placed;
+  for (int64_t r = 0; r < rows(); ++r) {
+    Cell& c = cells_[static_cast<size_t>(r) * columns_.size() + column];
+    if (c.kind != Kind::text && c.kind != Kind::literal) continue;
+    const auto found = texts.find(text_.substr(c.begin, c.size));
+    if (found == texts.end()) continue;
+    const auto [at, fresh] = placed.emplace(found->second, text_.size());
+    if (fresh) text_ += found->second;
+    c.begin = at->second;
+    c.size = found->second.size();
+    c.kind = Kind::text;
+  }
+}
+
 std::string Table::where(int64_t row) const {
   const std::string& name = names_[static_cast<size_t>(file(row))];
   return line(row) == 0 ? name : cat(name, ":", line(row));

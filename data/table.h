@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,7 @@ class Table {
   std::string_view json(int64_t row, size_t column) const;
   // The text is a JSON number, true or false.
   bool is_literal(int64_t row, size_t column) const { return cell(row, column).kind == Kind::literal; }
+  void replace(size_t column, const std::map<std::string, std::string>& texts);  // texts that are keys by their values
   int64_t line(int64_t row) const { return lines_[static_cast<size_t>(row)]; }
   int32_t file(int64_t row) const { return files_[static_cast<size_t>(row)]; }  // in names()
   std::string where(int64_t row) const;  // "train.csv:17"; of a row that is a file its name

@@ -63,6 +63,7 @@ struct RunSpec {
   Text train, val;
   Default<Texts> text_columns{{}};
   Default<Text> label_column{"label"};
+  Texts label_map;         // "OLD=NEW"
   Texts val_text_columns;  // empty: text_columns
   Text val_label_column;   // empty: label_column
   Text delimiter = "auto", data_format = "auto", tokenizer, vocab, chat_template;

@@ -1,6 +1,7 @@
 #include "run/text_rows.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "base/fs.h"
@@ -46,6 +47,18 @@ RunSpec with_letters(RunSpec spec, const Log& log) {
   return spec;
 }
 
+static std::map<std::string, std::string> label_names(const std::vector<std::string>& pairs) {
+  std::map<std::string, std::string> out;
+  for (const std::string& pair : pairs) {
+    const size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size())
+      fail(Exit::usage, "E_USAGE", cat("--label_map ", printable(pair), ": no two names"),
+           "write --label_map OLD=NEW, the flag again for another label");
+    out[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return out;
+}
+
 Table read_table(const RunSpec& spec, const std::string& path) {
   TableOptions t;
   if (spec.delimiter != "auto" && !spec.delimiter.empty()) t.delimiter = spec.delimiter[0];
@@ -55,7 +68,10 @@ Table read_table(const RunSpec& spec, const std::string& path) {
     t.wanted.insert(t.wanted.end(), list->begin(), list->end());
   if (!spec.target->empty()) t.wanted.push_back(*spec.target);
   if (spec.label_column.asked()) t.wanted.push_back(*spec.label_column);
-  return Table::read(path, t);
+  Table table = Table::read(path, t);
+  if (!spec.label_map.empty() && table.has_column(*spec.label_column))
+    table.replace(table.column(*spec.label_column), label_names(spec.label_map));
+  return table;
 }
 
 namespace {

@@ -29,6 +29,9 @@ std::vector<Setting> data_settings() {
           .shown_as("NAME")
           .read_by(kFeed)
           .also({"label_column_name"}),
+      setting("label_map", &RunSpec::label_map, "Read the label OLD of a table as NEW.")
+          .shown_as("OLD=NEW")
+          .read_by(jobs(Job::train, Job::evaluate, Job::plan)),
       setting("val_text_columns", &RunSpec::val_text_columns,
               "Text columns of --val, where they are called otherwise than in --train.")
           .shown_as("NAME")

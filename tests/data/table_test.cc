@@ -238,3 +238,9 @@ TEST_CASE("a decompression bomb is refused before it fills the memory", "[bomb]"
   write(f / "bomb.csv.gz", packed);
   expect_error("E_DATA_GZIP", "holds more than 268435456 bytes", [&] { Table::read(f / "bomb.csv.gz"); });
 }
+
+TEST_CASE("texts of a column are replaced by others") {
+  Table t = csv("text,label\nno,no\nb,maybe\nc,no\n");
+  t.replace(1, {{"no", "negative"}, {"maybe", "m"}});
+  CHECK(cells(t) == Rows{{"no", "negative"}, {"b", "m"}, {"c", "negative"}});
+}
