@@ -23,7 +23,8 @@ struct InputSpec {
   std::optional<Dims> dims = {};  // as the graph declares them, -1 for a dynamic one; absent: rank unknown
 };
 
-struct AnswerKey;  // data/questions.h
+struct AnswerKey;     // data/questions.h
+struct SampleGroups;  // data/sample_groups.h
 
 struct Batch {
   std::map<std::string, HostTensor> inputs;
@@ -49,10 +50,11 @@ class Dataset {
   virtual Batch training_batch(std::span<const int64_t> samples, int64_t) const { return batch(samples); }
   // The same samples as evaluation sees them; null where that is no other.
   virtual std::shared_ptr<const Dataset> for_evaluation() const { return nullptr; }
-  virtual int64_t cut_samples() const { return 0; }             // of texts: those that --max_seq_len cuts
-  virtual const AnswerKey* answers() const { return nullptr; }  // of questions, by which their spans are judged
-  virtual InputRanges input_ranges() const { return {}; }       // of floating inputs, as the file has them
-  virtual std::string where(int64_t sample) const = 0;          // "train.csv:17"
+  virtual int64_t cut_samples() const { return 0; }               // of texts: those that --max_seq_len cuts
+  virtual const AnswerKey* answers() const { return nullptr; }    // of questions, by which their spans are judged
+  virtual const SampleGroups* groups() const { return nullptr; }  // by the samples of a batch; metrics are told apart
+  virtual InputRanges input_ranges() const { return {}; }         // of floating inputs, as the file has them
+  virtual std::string where(int64_t sample) const = 0;            // "train.csv:17"
   // E_DATA_TOKEN_RANGE when a value fed to `input` is below 0 or not below rows, the size of the table it looks up.
   virtual void check_token_range(const std::string& input, int64_t rows) const = 0;
   // E_DATA_LABEL when an integer label is neither `ignore` nor in [0, classes).

@@ -22,6 +22,7 @@ class DatasetOver : public Dataset {
   }
   std::shared_ptr<const Dataset> for_evaluation() const override { return data_->for_evaluation(); }
   const AnswerKey* answers() const override { return data_->answers(); }
+  const SampleGroups* groups() const override { return data_->groups(); }
   InputRanges input_ranges() const override { return data_->input_ranges(); }
   std::string where(int64_t sample) const override { return data_->where(sample); }
   void check_token_range(const std::string& input, int64_t rows) const override {

@@ -5,6 +5,7 @@
 #include "run/common.h"
 #include "run/data.h"
 #include "run/finished_run.h"
+#include "run/groups.h"
 #include "run/images.h"
 #include "run/losses.h"
 #include "run/model_metadata.h"
@@ -73,7 +74,8 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   if (kind == DataKind::images) spec = with_transforms(spec, g, needs, read_image_table(spec, spec.val), log);
   if (text) check_vocabulary(spec, g, needs.inputs, log);
   if (text) check_tokenizer(spec, record, log);
-  const auto data = limited(open_dataset(spec, spec.val, g, needs, batch_size), spec.limit_val);
+  const auto data =
+      limited(with_groups(spec, spec.val, open_dataset(spec, spec.val, g, needs, batch_size)), spec.limit_val);
   check_ranges(record.ranges, data->input_ranges(), spec.val, log);
   check_labels(g, objective.losses, *data);
   check_pairs(objective.losses, *data, batch_size, false);

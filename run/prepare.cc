@@ -9,6 +9,7 @@
 #include "run/calibrate_plan.h"
 #include "run/config.h"
 #include "run/features.h"
+#include "run/groups.h"
 #include "run/images.h"
 #include "run/losses.h"
 #include "run/model_metadata.h"
@@ -74,11 +75,16 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
     require_outputs(g, objective.losses, needs.classes);
   }
   run.data.text = run.facts.text;
-  run.data.train = limited(open_dataset(spec, spec.train, g, needs, spec.batch_size), spec.limit_train);
+  run.data.train = open_dataset(spec, spec.train, g, needs, spec.batch_size);
+  if (spec.val_split > 0) run.data.train = with_groups(spec, spec.train, std::move(run.data.train));
+  run.data.train = limited(std::move(run.data.train), spec.limit_train);
   needs.training = false;
   needs.table = nullptr;
   needs.column_hint = "where --val calls its columns otherwise: --val_text_columns, --val_label_column";
-  if (!spec.val.empty()) run.data.val = open_dataset(validation_spec(spec), spec.val, g, needs, spec.evaluation_rows());
+  if (!spec.val.empty()) {
+    const RunSpec as_val = validation_spec(spec);
+    run.data.val = with_groups(as_val, spec.val, open_dataset(as_val, spec.val, g, needs, spec.evaluation_rows()));
+  }
   split_validation(spec, run.data);
   if (run.data.val) run.data.val = limited(std::move(run.data.val), spec.limit_val);
 }

@@ -154,6 +154,7 @@ struct RunSpec {
   // Evaluation and gates
   int64_t eval_batch_size = 0;  // 0: batch_size
   int64_t eval_steps = 0;
+  Text eval_group_by;  // column of the validation data; empty: none
   Text metric_for_best_model = "auto";
   int64_t early_stopping_patience = 0;
   double early_stopping_threshold = 0;

@@ -28,6 +28,8 @@ void print_summary(const TrainReport& report, const std::string& val) {
     for (size_t i = 1; i < told; ++i)
       std::cout << (i == 1 ? " (" : ", ") << r.last->values[i].first << ' ' << r.last->values[i].second;
     std::cout << (told > 1 ? ")\n" : "\n");
+    for (const std::string& line : group_table(r.last->group_column, r.last->groups, r.last->brief))
+      std::cout << line << '\n';
   }
   std::cout << "speed: " << static_cast<int64_t>(per_second(r.samples, r.seconds)) << " samples/s, " << r.steps
             << " steps in " << format_duration(r.seconds)

@@ -77,10 +77,13 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
   o.rank = ranks.rank();
   WindowLoader loader(data, Sampler(data.size(), data.lengths(), o), 1);
   const Evaluation evaluation{session, objective};
-  const std::unique_ptr<TaskMetrics> task =
-      evaluation.spec ? make_metrics(objective.task, *evaluation.spec,
-                                     {objective.classes, data.answers(), objective.answers, objective.target})
-                      : nullptr;
+  const auto make = [&] {
+    return make_metrics(objective.task, *evaluation.spec,
+                        {objective.classes, data.answers(), objective.answers, objective.target});
+  };
+  const std::unique_ptr<TaskMetrics> task = evaluation.spec ? make() : nullptr;
+  std::optional<GroupMetrics> groups;
+  if (task && data.groups()) groups.emplace(*data.groups(), make);
   LossWindow loss(objective.losses, true);
   Metrics m;
   while (const auto window = loader.next()) {
@@ -94,12 +97,18 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
       loss.add(b.sums);
       m.samples += b.rows;
       if (task) task->add(b.outputs, b.label, b.samples);
+      if (groups) groups->add(b.outputs, b.label, b.samples);
     }
   }
   m.loss = loss.loss();
   if (task) m.values = task->values(m.loss);
   if (task) m.details = task->details();
   m.brief = brief_metrics(objective.task).size();
+  if (groups) {
+    m.group_column = data.groups()->column;
+    m.groups = groups->values();
+    m.details = add_groups(m.details, m.group_column, m.groups);
+  }
   return m;
 }
 

@@ -6,6 +6,7 @@
 
 #include "data/dataset.h"
 #include "trainer/collective.h"
+#include "trainer/group_metrics.h"
 #include "trainer/session.h"
 #include "trainer/stop.h"
 #include "trainer/task.h"
@@ -16,9 +17,11 @@ namespace amp {
 struct Metrics {
   double loss = 0;
   int64_t samples = 0;
-  MetricValues values;                          // of the task, in its order
-  size_t brief = SIZE_MAX;                      // so many of the first values are worth a line for people
-  std::string details;                          // JSON: confusion matrix, scores of each class; empty: none
+  MetricValues values;            // of the task, in its order
+  size_t brief = SIZE_MAX;        // so many of the first values are worth a line for people
+  std::string details;            // JSON: confusion matrix, scores of each class, groups; empty: none
+  std::string group_column = {};  // what groups are by (Dataset::groups); empty: none
+  std::vector<GroupValues> groups = {};
   double value(const std::string& name) const;  // "loss" or one of values; usage error otherwise
 };
 

@@ -197,6 +197,12 @@ std::vector<Setting> evaluation_settings() {
           .read_by(kTrain)
           .also({"validation_steps"})
           .may_change(),
+      setting(
+          "eval_group_by", &RunSpec::eval_group_by,
+          "Metrics of each group of the validation data too, by this column's values; file: by the file of several.")
+          .shown_as("COLUMN")
+          .read_by(jobs(Job::train, Job::evaluate))
+          .may_change(),
       setting("metric_for_best_model", &RunSpec::metric_for_best_model,
               "What makes a model the best one; auto: by the task.")
           .one_of(metric_choices())

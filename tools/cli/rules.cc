@@ -95,10 +95,11 @@ void training_rules(Options& o) {
   if (o.has("val") && o.num("val_split") > 0)
     contradict(o, "val", "val_split", "both say what to validate on", "give one of them");
   if (o.has("val") || o.num("val_split") > 0) return;
-  for (const std::string_view name :
-       {"export_weights", "early_stopping_patience", "require", "eval_steps", "metric_for_best_model"}) {
+  for (const std::string_view name : {"export_weights", "early_stopping_patience", "require", "eval_steps",
+                                      "eval_group_by", "metric_for_best_model"}) {
     const bool wants = name == "export_weights"          ? o.str(name) == "best"
                        : name == "require"               ? o.has(name)
+                       : name == "eval_group_by"         ? o.has(name)
                        : name == "metric_for_best_model" ? o.str(name) != "auto"
                                                          : o.integer(name) > 0;
     if (wants) fail(Exit::usage, "E_USAGE", cat(written(o, name), " needs validation data"), "add --val FILE");
