@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/fs.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "data/tokenizer.h"
@@ -98,6 +99,7 @@ BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, con
                                        : head_of_class(a, classes.front());
   CheckpointWeights weights(spec.model, std::string(a.prefix));
   for (const std::string_view begin : a.head_weights) weights.draw(std::string(begin), spec.seed);
+  ensure_dir(folder_of(out));
   BuiltModel built = build(a, config, head, weights, spec.head.empty() && !timm ? classes.front() : "", false, out);
   say_drawn(weights.drawn(), log);
   std::vector<std::string> unused = weights.unused();

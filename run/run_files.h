@@ -22,9 +22,9 @@ struct RunRecord {
 std::optional<RunRecord> read_record(const std::string& folder);  // none when there is none, or it is damaged
 void write_record(const std::string& folder, const RunRecord& record);
 
-inline constexpr std::array kRunFiles = {"metrics.jsonl",      "eval.jsonl",   "precision_plan.json", "run.json",
-                                         "export.safetensors", "model.onnx",   "model.onnx.data",     "checkpoints",
-                                         "report.html",        "lr_range.json"};
+inline constexpr std::array kRunFiles = {"metrics.jsonl",      "eval.jsonl",    "precision_plan.json", "run.json",
+                                         "export.safetensors", "model.onnx",    "model.onnx.data",     "checkpoints",
+                                         "report.html",        "lr_range.json", "test_metrics.json"};
 inline constexpr std::array kModelFiles = {"model.onnx", "model.onnx.data"};
 inline constexpr const char* kRecordFile = ".run-files.json";
 inline constexpr const char* kMoveFile = ".move.json";  // a move that has begun (run/output_folder.h)

@@ -46,9 +46,12 @@ int main(int argc, char** argv) {
   shorten_spinning(argv);
   const ImmediateStop stop;
   return cli::guarded(std::cerr, [&] {
-    const cli::Options opts = cli::parse_command_line(argc, argv, environ);
-    const int code = run_verb(opts);
-    check_printed(opts.verb);
+    int code = 0;
+    for (const cli::Command& command : cli::parse_commands(argc, argv, environ)) {
+      code = run_command(command);
+      check_printed(command.options.verb);
+      if (code != 0) break;
+    }
     return code;
   });
 }

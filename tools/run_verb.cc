@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "run/device.h"
+#include "tools/cli/config.h"
 #include "tools/cli/help.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
@@ -46,6 +47,16 @@ int run_verb(const cli::Options& opts) {
       return run_convert(opts, console);
   }
   bug("a verb without a body");
+}
+
+int run_command(const cli::Command& command) {
+  const cli::Options& opts = command.options;
+  const bool talks = cli::has(cli::flag_named("verbose").verbs, opts.verb);
+  if (!command.line.empty() && !(talks && opts.flag("quiet"))) {
+    std::cerr << command.line << '\n';
+    if (talks && opts.flag("verbose")) std::cerr << cli::effective_config_json(opts) << '\n';
+  }
+  return run_verb(opts);
 }
 
 }  // namespace amp

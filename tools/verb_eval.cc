@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "run/evaluate.h"
 #include "run/objective.h"
 #include "tools/spec_of.h"
@@ -20,6 +21,12 @@ int run_eval(const cli::Options& opts, const Console& console) {
   for (const auto& [name, value] : m.values) j[name] = number(value);
   if (!m.details.empty()) j.update(nlohmann::json::parse(m.details));
   std::cout << j.dump() << '\n';
+  if (const std::string& out = opts.str("out"); !out.empty()) {
+    FileWriter file(out);
+    file.write(j.dump(2) + "\n");
+    file.commit();
+  }
+  for (const std::string& line : group_table(m.group_column, m.groups, m.brief)) console.log().info(line);
   check_gates(spec.require, &m);
   return 0;
 }

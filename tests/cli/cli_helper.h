@@ -16,6 +16,13 @@ inline amp::cli::Options parse(std::vector<std::string> words, std::vector<std::
   return amp::cli::parse_command_line(static_cast<int>(argv.size()), argv.data(), envp.data());
 }
 
+// The commands that words come to, without an environment.
+inline std::vector<amp::cli::Command> commands_of(const std::vector<std::string>& words) {
+  std::vector<const char*> argv{"onnx-amp-finetune"};
+  for (const auto& w : words) argv.push_back(w.c_str());
+  return amp::cli::parse_commands(static_cast<int>(argv.size()), argv.data(), nullptr);
+}
+
 // A train command that lacks nothing, and more words.
 inline amp::cli::Options train(std::vector<std::string> words, std::vector<std::string> environment = {}) {
   words.insert(words.begin(), {"m.onnx", "--train", "t.csv"});

@@ -28,8 +28,10 @@ inline Said run_verb(const std::vector<std::string>& words) {
   std::ostringstream out, err;
   auto *const cout = std::cout.rdbuf(out.rdbuf()), *const cerr = std::cerr.rdbuf(err.rdbuf());
   try {
-    const cli::Options opts = ::parse(words);
-    s.code = amp::run_verb(opts);
+    for (const cli::Command& command : ::commands_of(words)) {
+      s.code = amp::run_command(command);
+      if (s.code != 0) break;
+    }
   } catch (const Error& e) {
     s.error = std::current_exception();
     s.code = static_cast<int>(e.exit());

@@ -74,6 +74,13 @@ std::string plain_text(const Found& found, std::string_view text);
 // version anywhere gives verb help or version and checks nothing else.
 Options parse_command_line(int argc, const char* const* argv, const char* const* envp);
 
+// A command line's commands, in their order: one, or with --compat those that another trainer's comes to (compat.h).
+struct Command {
+  Options options;
+  std::string line;  // as it is written in our words; empty: it was
+};
+std::vector<Command> parse_commands(int argc, const char* const* argv, const char* const* envp);
+
 // Contradictions between flags (usage errors), then the values that follow from others. Idempotent.
 void resolve(Options& opts);
 

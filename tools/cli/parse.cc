@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "tools/cli/compat.h"
 #include "tools/cli/config.h"
 #include "tools/cli/options.h"
 
@@ -185,9 +186,11 @@ void check_required(const Options& o) {
 
 }  // namespace
 
-Options parse_command_line(int argc, const char* const* argv, const char* const* envp) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  if (auto help = asked_for_help(words)) return *help;
+namespace {
+
+using Defaults = std::vector<std::pair<std::string, std::string>>;
+
+Options parse_words(std::span<const std::string> words, const char* const* envp, const Defaults& defaults) {
   Words split = split_words(words);
   Options o(take_verb(split.positional));
   o.positional = std::move(split.positional);
@@ -202,12 +205,53 @@ Options parse_command_line(int argc, const char* const* argv, const char* const*
     for (const Assignment& a : read_config(config, o.verb, o.warnings))
       o.offer(a.flag->name, a.texts, a.source, a.origin);
   }
+  for (const auto& [name, text] : defaults) o.offer(name, {text}, Source::preset, "PaddlePaddle's defaults");
   for (const Assignment& a : environment) o.offer(a.flag->name, a.texts, a.source, a.origin);
   apply_command_line(o, split.assignments);
   take_positionals(o);
   check_required(o);
   resolve(o);
   return o;
+}
+
+// A word as a shell reads it.
+std::string shell_word(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_of(" \t\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos;
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
+Options parse_command_line(int argc, const char* const* argv, const char* const* envp) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (auto help = asked_for_help(words)) return *help;
+  Options o = parse_words(words, envp, {});
+  if (has(flag_named("compat").verbs, o.verb) && o.has("compat"))
+    usage("--compat is about a whole command line", "write it on the command line itself");
+  return o;
+}
+
+std::vector<Command> parse_commands(int argc, const char* const* argv, const char* const* envp) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  std::optional<CompatCommand> other;
+  if (!asked_for_help(words)) other = compat_command(words);
+  std::vector<Command> out;
+  if (!other) {
+    out.push_back({parse_command_line(argc, argv, envp), {}});
+    return out;
+  }
+  for (const CompatStage& s : other->stages) {
+    std::string line = cat("--", s.of, ": onnx-amp-finetune");
+    for (const std::string& w : s.words) line += " " + shell_word(w);
+    for (const auto& [name, text] : s.initial) line += cat(" --", name, "=", text);
+    out.push_back({parse_words(s.words, envp, s.initial), std::move(line)});
+  }
+  std::vector<std::string>& first = out.front().options.warnings;
+  first.insert(first.begin(), other->notes.begin(), other->notes.end());
+  return out;
 }
 
 }  // namespace amp::cli
