@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Sentence pairs of XNLI by the command line of PaddlePaddle's BERT; accuracy by language.
+#   models/xnli/run.sh                    German, English, Spanish and French pairs, in this folder
+#   models/xnli/run.sh --full DATA_DIR    all of XNLI in PaddlePaddle's layout (multinli/, xnli.dev.tsv, xnli.test.tsv), or a file a
+#                                         language; without training files the development sets are trained on
+# MODEL=bert.onnx VOCAB=vocab.txt models/xnli/run.sh: another model. Further flags: models/recipe.sh.
+source "$(dirname "$0")/../recipe.sh"
+
+model=${MODEL:-} val=true
+[ -n "$model" ] || minilm
+data=${full:-$here/sample}
+if ! compgen -G "$data/multinli/*" >/dev/null && ! compgen -G "$data/train-*.tsv" >/dev/null; then
+  rm -rf "$out/data"
+  mkdir -p "$out/data"
+  for file in "$data"/dev-*.tsv; do ln -s "$file" "$out/data/train-${file##*/dev-}"; done
+  for file in "$data"/test-*.tsv; do ln -s "$file" "$out/data/"; done
+  data=$out/data val=false
+fi
+for precision in $precisions; do
+  amp=(--use_fp16=false)
+  [ "$precision" != fp16 ] || amp=(--use_fp16=true)
+  [ "$precision" != bf16 ] || amp+=(--use_bf16)
+  printf '\n== xnli, %s\n' "$precision"
+  "$program" --compat paddle --config "$here/config.json" \
+    --task_name XNLI "${amp[@]}" --do_train true --do_val $val --do_test true \
+    --batch_size 32 --in_tokens false --init_pretraining_params "$model" --data_dir "$data" \
+    --vocab_path "${VOCAB:-models/tweet_sentiment/vocab.txt}" --checkpoints "$out/$precision" --save_steps 1000 \
+    --weight_decay 0.01 --warmup_proportion 0.1 --validation_steps 100 --epoch 3 --max_seq_len 128 \
+    --learning_rate 5e-5 --skip_steps 10 --verbose true \
+    --overwrite ${flags[@]+"${flags[@]}"}
+done
+table
