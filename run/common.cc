@@ -29,7 +29,9 @@ Limits limits_of(const RunSpec& spec) {
 }
 
 // A batch goes through the model as it is, in the type that dtype names.
-bool computes(Job job) { return job == Job::evaluate || job == Job::predict || job == Job::gradients; }
+bool computes(Job job) {
+  return job == Job::evaluate || job == Job::predict || job == Job::gradients || job == Job::generate;
+}
 
 // Every line that is worth telling of a model that trains.
 void tell_doubts(const Imported& m, const Log& log) {

@@ -6,7 +6,7 @@
 namespace amp {
 
 // write: a model file, again; build: a model that no file holds yet.
-enum class Job { train, evaluate, predict, gradients, check, plan, write, tokenize, build };
+enum class Job { train, evaluate, predict, gradients, check, plan, write, tokenize, build, generate };
 
 using JobSet = uint32_t;
 template <class... J>

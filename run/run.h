@@ -15,6 +15,7 @@
 #include "run/check_data.h"
 #include "run/evaluate.h"
 #include "run/export.h"
+#include "run/generate.h"
 #include "run/host.h"
 #include "run/plan.h"
 #include "run/predict.h"

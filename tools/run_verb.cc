@@ -27,6 +27,8 @@ int run_verb(const cli::Options& opts) {
       return run_grad(opts, console);
     case cli::Verb::predict:
       return run_predict(opts, console);
+    case cli::Verb::generate:
+      return run_generate(opts, console);
     case cli::Verb::train:
       return run_train(opts, console);
     case cli::Verb::eval:

@@ -10,6 +10,7 @@ namespace amp {
 int run_train(const cli::Options& opts, const Console& console);
 int run_eval(const cli::Options& opts, const Console& console);
 int run_predict(const cli::Options& opts, const Console& console);
+int run_generate(const cli::Options& opts, const Console& console);
 int run_check(const cli::Options& opts, const Console& console);
 int run_plan(const cli::Options& opts, const Console& console);
 int run_grad(const cli::Options& opts, const Console& console);

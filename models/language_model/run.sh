@@ -9,3 +9,7 @@ data=${full:-$here/sample}
 "$program" create gpt2 --out "$out/gpt2.onnx" --model_config "$here/model.json"
 train "$out/gpt2.onnx" --train "$data/train.txt" --val "$data/dev.txt" --tokenizer "$here"
 table
+for precision in $precisions; do
+  printf '\n== a text drawn from %s\n' "$out/$precision"
+  "$program" generate "$out/$precision" --prompt "The city" --sample --max_new_tokens 60 --tokenizer "$here"
+done

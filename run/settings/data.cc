@@ -55,12 +55,12 @@ std::vector<Setting> data_settings() {
               "tokenizer.json, vocab.json with merges.txt, spiece.model or vocab.txt, or their folder. Default: beside "
               "the model.")
           .shown_as("FILE|FOLDER")
-          .read_by(kText)
+          .read_by(kTokenizer)
           .also({"tokenizer_name", "tokenizer_file"})
           .same_content(),
       setting("vocab", &RunSpec::vocab, "WordPiece vocabulary, one token a line.")
           .shown_as("FILE")
-          .read_by(kText)
+          .read_by(kTokenizer)
           .also({"vocab_path", "vocab_file"})
           .same_content(),
       setting("chat_template", &RunSpec::chat_template,
@@ -98,7 +98,7 @@ std::vector<Setting> data_settings() {
       setting("lower_case", &RunSpec::lower_case,
               "Lower-case and strip accents before tokenizing (uncased models). Unless said: not where a "
               "vocab.txt has words with capital letters.")
-          .read_by(kText)
+          .read_by(kTokenizer)
           .also({"do_lower_case"}),
       setting("max_seq_len", &RunSpec::max_seq_len,
               "Longest sequence in tokens, special ones included; longer text is cut. 0: no limit.")
@@ -127,10 +127,14 @@ std::vector<Setting> data_settings() {
           .at_least(1)
           .at_most(1000)
           .read_by(jobs(Job::predict)),
-      setting("top_k", &RunSpec::top_k, "Tokens told for each mask of a text (masked language models).")
+      setting("top_k", &RunSpec::top_k,
+              "Tokens told for each mask of a text (masked language models); of generate: the likeliest ones that "
+              "--sample draws "
+              "from.")
           .at_least(1)
-          .at_most(10000)
-          .read_by(jobs(Job::predict)),
+          .at_most(1000000)
+          .otherwise(Job::generate, int64_t{50})
+          .read_by(jobs(Job::predict, Job::generate)),
       setting("pad_to_multiple", &RunSpec::pad_to_multiple,
               "Sequence length of a batch is rounded up to a multiple of this.")
           .at_least(1)

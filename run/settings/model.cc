@@ -64,9 +64,10 @@ std::vector<Setting> model_settings() {
           .at_most(1)
           .read_by(kTrain)
           .also({"distillation_weight"}),
-      setting("temperature", &RunSpec::temperature, "Temperature of the teacher's and the model's logits.")
+      setting("temperature", &RunSpec::temperature,
+              "Temperature of the teacher's and the model's logits; of those that --sample draws by.")
           .above(0)
-          .read_by(kTrain),
+          .read_by(jobs(Job::train, Job::generate)),
       setting("head_from", &RunSpec::head_from, "Tensor that a new head reads (default: chosen by rule and shown).")
           .shown_as("NAME")
           .read_by(kGraph | kData),

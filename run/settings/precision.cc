@@ -37,7 +37,7 @@ std::vector<Setting> precision_settings() {
           .one_of({"fp32", "fp64", "fp16", "bf16"})
           .same(
               {{"float32", "fp32"}, {"float64", "fp64"}, {"float16", "fp16"}, {"bfloat16", "bf16"}, {"double", "fp64"}})
-          .read_by(jobs(Job::evaluate, Job::predict, Job::gradients))
+          .read_by(jobs(Job::evaluate, Job::predict, Job::gradients, Job::generate))
           .may_change(),
   };
 }

@@ -19,8 +19,9 @@ inline constexpr JobSet kExport = jobs(Job::train, Job::write);
 inline constexpr JobSet kData = jobs(Job::train, Job::evaluate, Job::predict);
 inline constexpr JobSet kFeed = kData | jobs(Job::plan);  // read data; plan does to calibrate
 inline constexpr JobSet kText = kFeed | jobs(Job::tokenize);
+inline constexpr JobSet kTokenizer = kText | jobs(Job::generate);
 inline constexpr JobSet kGraph = jobs(Job::train, Job::check, Job::plan, Job::gradients);  // build the training graph
-inline constexpr JobSet kRun = kGraph | kData;                                             // build any graph
+inline constexpr JobSet kRun = kGraph | kData | jobs(Job::generate);                       // build any graph
 inline constexpr JobSet kPlanned = kRun | jobs(Job::write);                                // under a precision plan
 
 inline Setting setting(std::string_view name, Member member, std::string_view help) { return {name, member, help}; }

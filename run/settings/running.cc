@@ -137,7 +137,7 @@ std::vector<Setting> run_settings() {
           .may_change(),
       setting("seed", &RunSpec::seed, "Seed of everything random.")
           .at_least(0)
-          .read_by(kGraph | jobs(Job::build))
+          .read_by(kGraph | jobs(Job::build, Job::generate))
           .also({"random_seed"}),
       setting("profile", &RunSpec::profile, "Time the operators of one training step and print the table first.")
           .read_by(kTrain)

@@ -17,6 +17,8 @@ static constexpr std::array kVerbs{
              "loss and metrics of a model on labelled data", 1},
     VerbInfo{Verb::predict, Job::predict, "predict", "MODEL.onnx --inputs FILE --out FILE",
              "what a model says of rows of text; every output for tensors", 1},
+    VerbInfo{Verb::generate, Job::generate, "generate", "MODEL.onnx --prompt TEXT [flags]",
+             "text that a causal language model writes behind a prompt", 1},
     VerbInfo{Verb::check, Job::check, "check", "MODEL.onnx [--json]",
              "will it train? every node, every parameter, every reason", 1},
     VerbInfo{Verb::plan, Job::plan, "plan", "MODEL.onnx [--out plan.html] | --diff A.json B.json",

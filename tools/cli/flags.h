@@ -26,6 +26,7 @@ enum class Verb {
   tokenize,
   create,
   convert,
+  generate,
   report,
   help,
   version,

@@ -6,8 +6,9 @@ namespace amp::cli {
 
 std::vector<OwnFlag> own_flags() {
   static const SettingValue text = std::string(), off = false;
-  constexpr VerbSet all = in(Verb::train, Verb::eval, Verb::predict, Verb::check, Verb::plan, Verb::grad,
-                             Verb::export_model, Verb::tokenize, Verb::create, Verb::convert, Verb::report);
+  constexpr VerbSet all =
+      in(Verb::train, Verb::eval, Verb::predict, Verb::check, Verb::plan, Verb::grad, Verb::export_model,
+         Verb::tokenize, Verb::create, Verb::convert, Verb::generate, Verb::report);
   return {
       {"val",
        in(Verb::eval, Verb::predict, Verb::grad),
@@ -25,6 +26,26 @@ std::vector<OwnFlag> own_flags() {
                 "accurate.",
         .metavar = "FILE",
         .other_names = {"calibration_data", "d"}}},
+      {"top_k",
+       in(Verb::generate),
+       {.name = "prompt",
+        .initial = std::vector<std::string>(),
+        .help = "What a text begins with; the flag again for another text.",
+        .metavar = "TEXT"},
+       in(Verb::generate)},
+      {"top_k",
+       in(Verb::generate),
+       {.name = "max_new_tokens",
+        .initial = int64_t{50},
+        .help = "Tokens behind a prompt, at most.",
+        .metavar = "N",
+        .low = 1}},
+      {"top_k",
+       in(Verb::generate),
+       {.name = "sample",
+        .initial = off,
+        .help = "Draw each token, by --temperature, --top_k and --seed, instead of the likeliest one.",
+        .other_names = {"do_sample"}}},
       {"calibrate_rtol",
        in(Verb::plan),
        {.name = "format",
@@ -86,10 +107,10 @@ std::vector<OwnFlag> own_flags() {
         .help = "Read texts or images, tell rows, labels, lengths or sizes, duplicates and what is wrong; trains "
                 "nothing."}},
       {"profile",
-       in(Verb::check, Verb::plan, Verb::tokenize),
+       in(Verb::check, Verb::plan, Verb::tokenize, Verb::generate),
        {.name = "json",
         .initial = off,
-        .help = "Write JSON: the table, or of each line ids, tokens, offsets and type ids."}},
+        .help = "Write JSON: the table, or of each line (each text) ids, tokens, offsets and type ids."}},
       {"profile",
        in(Verb::tokenize),
        {.name = "pairs", .initial = off, .help = "Lines are two texts with a tab between them."}},
