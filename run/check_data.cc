@@ -10,6 +10,7 @@
 #include "run/check_features.h"
 #include "run/check_images.h"
 #include "run/data.h"
+#include "run/language_data.h"
 #include "run/objective.h"
 
 namespace amp {

@@ -93,6 +93,35 @@ LossScaleConfig base_loss_scale(const RunSpec& spec, const PrecisionPlan& plan) 
   return c;
 }
 
+namespace {
+
+ScheduleConfig schedule_config(const RunSpec& spec, int64_t steps, const Sampler& sampler) {
+  ScheduleConfig c;
+  c.kind = schedule_from_name(spec.lr_scheduler);
+  c.settings = parse_arguments("lr_scheduler_kwargs", spec.lr_scheduler_kwargs);
+  c.lr = spec.lr;
+  c.total_steps = steps;
+  c.epoch_steps = sampler.windows_per_epoch();
+  c.warmup_steps = spec.warmup_steps;
+  return c;
+}
+
+// Stochastic weight averaging: when it begins, and the rate from there on.
+void average_at_end(const RunSpec& spec, TrainerConfig& c) {
+  if (spec.swa_start >= 0) {
+    c.optimizer.swa_start = spec.swa_start < 1 ? std::llround(spec.swa_start * static_cast<double>(c.max_steps))
+                                               : std::llround(spec.swa_start);
+    c.optimizer.validate();
+  }
+  if (spec.swa_lr < 0) return;
+  if (spec.swa_start < 0)
+    fail(Exit::usage, "E_USAGE", cat("--swa_lr ", spec.swa_lr, " without --swa_start"),
+         "say from which step on weights are averaged: --swa_start 0.75");
+  c.schedule.averaged = {c.optimizer.swa_start, spec.swa_lr, spec.swa_anneal_steps, spec.swa_anneal_strategy == "cos"};
+}
+
+}  // namespace
+
 TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, const Objective& objective,
                              const TrainData& data) {
   TrainerConfig c;
@@ -115,24 +144,8 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   const Sampler sampler(data.train->size(), data.train->lengths(), c.sampler);
   c.max_steps = spec.max_steps >= 0 ? spec.max_steps  // 0: import and export only
                                     : sampler.windows_of(spec.epochs);
-  c.schedule.kind = schedule_from_name(spec.lr_scheduler);
-  c.schedule.settings = parse_arguments("lr_scheduler_kwargs", spec.lr_scheduler_kwargs);
-  c.schedule.lr = spec.lr;
-  c.schedule.total_steps = c.max_steps;
-  c.schedule.epoch_steps = sampler.windows_per_epoch();
-  c.schedule.warmup_steps = spec.warmup_steps;
-  if (spec.swa_start >= 0) {
-    c.optimizer.swa_start = spec.swa_start < 1 ? std::llround(spec.swa_start * static_cast<double>(c.max_steps))
-                                               : std::llround(spec.swa_start);
-    c.optimizer.validate();
-  }
-  if (spec.swa_lr >= 0) {
-    if (spec.swa_start < 0)
-      fail(Exit::usage, "E_USAGE", cat("--swa_lr ", spec.swa_lr, " without --swa_start"),
-           "say from which step on weights are averaged: --swa_start 0.75");
-    c.schedule.averaged = {c.optimizer.swa_start, spec.swa_lr, spec.swa_anneal_steps,
-                           spec.swa_anneal_strategy == "cos"};
-  }
+  c.schedule = schedule_config(spec, c.max_steps, sampler);
+  average_at_end(spec, c);
   if (spec.lr_range_test > 0) {
     if (spec.ranks > 1)
       fail(Exit::usage, "E_RANKS", "--lr_range_test looks at the losses of one rank", "leave --ranks out");

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "data/dataset.h"
 #include "data/features/features.h"
-#include "data/language/language.h"
 #include "data/sampler.h"
 #include "data/tokenizer.h"
 #include "graph/source.h"
@@ -49,10 +48,6 @@ std::string tokenizer_path(const RunSpec& spec);
 TokenizerOptions tokenizer_options(const RunSpec& spec);
 
 AnswerOptions answer_options(const RunSpec& spec);  // of questions
-
-// Of a language model's texts; most: their longest, in tokens.
-LanguageOptions language_options(const RunSpec& spec, int64_t most);
-std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const Tokenizer& tokenizer);
 
 bool has_named_classes(Task task);
 bool is_masked_language_model(const RunSpec& spec);  // the loss asked for is about tokens that are hidden

@@ -1,0 +1,22 @@
+// Texts of language models as datasets: conversations in the model's template, packed into sequences, tokens hidden.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "data/language/language.h"
+#include "data/text_dataset.h"
+#include "run/data.h"
+
+namespace amp {
+
+// most: the longest text, in tokens.
+LanguageOptions language_options(const RunSpec& spec, int64_t most);
+std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const Tokenizer& tokenizer);
+
+// E_PACKING: a model that cannot keep packed texts apart; E_DATA_EMPTY: nothing to learn in any row.
+std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
+                                               const std::vector<InputSpec>& specs, const TextOptions& t,
+                                               const DataNeeds& needs);
+
+}  // namespace amp
