@@ -49,7 +49,9 @@ struct Signature {
 class Reader {
  public:
   Reader(const Built& built, const ModelDoc& doc) : built_(built), graph_(doc.proto->graph()) {
-    torch_ = doc.proto->producer_name() == "pytorch";
+    // Models that `create` and `convert` write have the names that PyTorch gives.
+    const std::string& producer = doc.proto->producer_name();
+    torch_ = producer == "pytorch" || producer == "onnx-amp-finetune";
     for (const auto& t : graph_.initializer()) torch_ = torch_ || t.name().rfind("onnx::", 0) == 0;
     for (const auto& p : graph_.metadata_props()) {
       if (p.key() == kSignature) signature_.read(p.value());

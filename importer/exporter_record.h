@@ -25,7 +25,7 @@ struct TensorRecord {
 };
 
 struct ExporterRecord {
-  bool torch = false;             // written by PyTorch
+  bool torch = false;             // written by PyTorch, or named as it does
   bool lists_parameters = false;  // the file's metadata say which tensors are parameters
   std::vector<TensorRecord> of;   // per SourceValue
 };

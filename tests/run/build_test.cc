@@ -111,14 +111,20 @@ TEST_CASE("a converted checkpoint goes back as it was") {
       write_checkpoint(f / "model.onnx", f / "back");
       const SafeTensors before = read_safetensors((folder / "model.safetensors").string()),
                         after = read_safetensors(f / "back/model.safetensors");
-      CHECK(before.tensors.size() == after.tensors.size());
+      size_t unused = 0;
       for (const NamedTensor& t : before.tensors) {
         INFO(t.name);
+        // CLIP's classifier does not read what the last norm makes.
+        if (folder.filename() == "clip_classifier" && t.name.rfind("vision_model.post_layernorm.", 0) == 0) {
+          ++unused;
+          continue;
+        }
         const HostTensor* back = after.find(t.name);
         REQUIRE(back);
         CHECK(back->dims() == t.tensor.dims());
         CHECK(back->to_doubles() == t.tensor.to_doubles());
       }
+      CHECK(before.tensors.size() == after.tensors.size() + unused);
     }
   }
 }
@@ -136,6 +142,8 @@ TEST_CASE("every architecture is created, and all its weights are trained") {
       {"unet", R"({"width": 4, "depth": 2})"},
       {"albert",
        R"({"hidden_size": 16, "embedding_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50})"},
+      {"clip",
+       R"({"projection_dim": 8, "text_config": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50}, "vision_config": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "image_size": 16, "patch_size": 8}})"},
       {"deberta-v2",
        R"({"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50, "position_buckets": 8})"},
       {"modernbert",

@@ -23,6 +23,10 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_fact
 IMAGE = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, image_size=12,
              patch_size=4, num_labels=3)
 DEBERTA = dict(TEXT, relative_attention=True, position_buckets=4, pos_att_type=["p2c", "c2p"])
+CLIP = dict(projection_dim=8, text_config=dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, vocab_size=60,
+                                               intermediate_size=32, max_position_embeddings=24, eos_token_id=3),
+            vision_config=dict(hidden_size=12, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+                               image_size=12, patch_size=4))
 MODERN = dict(TEXT, num_hidden_layers=4, local_attention=4, pad_token_id=0, cls_token_id=1, sep_token_id=2, bos_token_id=1,
               eos_token_id=2)
 MODELS = {
@@ -49,6 +53,9 @@ MODELS = {
         hidden_sizes=[4, 8, 8, 12], depths=[1, 1, 2, 1], image_size=32, num_labels=3, layer_scale_init_value=0.5)),
     "convnext_base": lambda: t.ConvNextModel(t.ConvNextConfig(
         hidden_sizes=[4, 8], depths=[1, 1], num_stages=2, image_size=16, layer_scale_init_value=0.5)),
+    "clip": lambda: t.CLIPModel(t.CLIPConfig(**CLIP)),
+    "clip_old_end": lambda: t.CLIPModel(t.CLIPConfig(**dict(CLIP, text_config=dict(CLIP["text_config"], eos_token_id=2)))),
+    "clip_classifier": lambda: t.CLIPForImageClassification(t.CLIPConfig(**CLIP, num_labels=3)),
     "deberta_v3_classifier": lambda: t.DebertaV2ForSequenceClassification(t.DebertaV2Config(
         **DEBERTA, share_att_key=True, position_biased_input=False, norm_rel_ebd="layer_norm", type_vocab_size=0)),
     "deberta_v2_mlm": lambda: t.DebertaV2ForMaskedLM(t.DebertaV2Config(**DEBERTA, type_vocab_size=2)),
@@ -73,6 +80,13 @@ def batch_of(model):
     c = model.config
     if c.model_type in ("vit", "convnext"):
         return {"pixel_values": torch.randn(2, 3, c.image_size, c.image_size)}
+    if isinstance(model, t.CLIPForImageClassification):
+        return {"pixel_values": torch.randn(2, 3, 12, 12)}
+    if isinstance(model, t.CLIPModel):
+        ids, mask = torch.randint(5, 59, (2, 7)), torch.ones(2, 7, dtype=torch.int64)
+        end = 59 if c.text_config.eos_token_id == 2 else c.text_config.eos_token_id
+        ids[0, 6], ids[1, 4:], mask[1, 5:] = end, end, 0
+        return {"input_ids": ids, "attention_mask": mask, "pixel_values": torch.randn(3, 3, 12, 12)}
     ids = torch.randint(5, c.vocab_size, (2, 7))
     mask = torch.ones(2, 7, dtype=torch.int64)
     mask[1, 5:] = 0
