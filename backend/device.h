@@ -10,6 +10,7 @@
 #include <string>
 
 #include "backend/arena.h"
+#include "backend/device_ranks.h"
 #include "backend/indices.h"
 #include "backend/kernel.h"
 
@@ -75,6 +76,8 @@ class Device {
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
 
   virtual std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) = 0;
+  // By all ranks of a run together. Null where the host sums, in memory that it shares.
+  virtual std::unique_ptr<DeviceRanks> join(const RankContact&) { return nullptr; }
 
   HostTensor read(const Tensor& t);  // a copy
   // Where the device computes in the host's memory a view, else a copy.

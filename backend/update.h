@@ -6,8 +6,9 @@
 //   seed(i, input)        before each micro-batch
 //   add_term(i, sum)      after each micro-batch
 //   perturb(), restore()  SAM: the weights move up the gradients for a second pass, and back before apply()
-//   apply()               finite check and norm; then, unless something is not finite: unscale, clip, weights, moments,
-//                         EMA, 16-bit copies, running statistics; the loss scale moves either way
+//   apply()               sums over the ranks; finite check and norm; then, unless something is not finite: unscale,
+//                         clip, weights, moments, EMA, 16-bit copies, running statistics; the loss scale moves either
+//                         way
 //   take()                the oldest step not yet taken
 //
 // How an element moves is an update rule (backend/update_rule.h).
@@ -22,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/device_ranks.h"
 #include "backend/program.h"
 #include "backend/update_rule.h"
 #include "base/average_rule.h"
@@ -134,10 +136,13 @@ struct UpdateSpec {
   // called in every step that is applied.
   std::optional<ElementRange> own;
   std::function<void()> gather;
+  // Of several ranks, which have a share of the window each: gradients, curvature, statistics and loss sums become
+  // those of all before anything is made of them. Null: one rank.
+  DeviceRanks* ranks = nullptr;
 
   struct Statistic {
     float* committed = nullptr;
-    const float* staged = nullptr;
+    float* staged = nullptr;
     int64_t count = 0;
     int slot = -1;
   };
@@ -175,7 +180,8 @@ class LossTerms {
 class DeviceUpdate : public LossTerms {
  public:
   virtual void set_copies(const std::vector<ParamCache::Copy>& copies) = 0;  // when Programs have been added
-  virtual void begin(const std::vector<double>& coefficients) = 0;
+  // share: of the window's rows that are this rank's.
+  virtual void begin(const std::vector<double>& coefficients, double share = 1) = 0;
   // New H v of a window have been added up in UpdateSpec::curvature.
   virtual void average_curvature() = 0;
   virtual void perturb() = 0;

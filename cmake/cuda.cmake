@@ -48,7 +48,7 @@ add_custom_command(OUTPUT ${functor_texts} ${functor_code}
   COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -DOUT_CC=${functor_texts} -DOUT_H=${functor_code} "-DCOMMON=${common_texts_arg}"
           "-DOPERATORS=${operator_texts_arg}" -P ${CMAKE_SOURCE_DIR}/cmake/functors.cmake
   DEPENDS ${text_files} VERBATIM)
-set(cuda_host_sources ops/cuda/fused_source.cc ${functor_texts} ${functor_code})  # no device code: compiled for the host
+set(cuda_host_sources backend/cuda/nccl.cc ops/cuda/fused_source.cc ${functor_texts} ${functor_code})  # no device code: compiled for the host
 add_library(cuda_emulated OBJECT EXCLUDE_FROM_ALL ${emulated_sources} ${cuda_host_sources} backend/cuda/emulator.cc backend/cuda/emulated_device.cc backend/cuda/dry_device.cc)
 target_include_directories(cuda_emulated PRIVATE ${CMAKE_BINARY_DIR}/generated)
 target_compile_definitions(cuda_emulated PRIVATE AMP_CUDA_UNIT)

@@ -64,6 +64,11 @@ Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) {
   ranks_ = &start_mpi();
   if (ranks_->alone()) return;
   liveness_.emplace(*ranks_, heartbeat, Liveness::OnLost{tell, leave});
+  ranks_->when_lost([this, tell](const Error& e) {
+    failed(e);
+    tell(e);
+    leave(e);
+  });
   ImmediateStop::launched();
 }
 

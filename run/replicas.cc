@@ -87,6 +87,10 @@ TrainResult Replicas::train(Session& first, const std::function<Trainer&(std::un
     checkpoint_.reset();  // its memory
     return keep(std::move(alone)).run();
   }
+  if (!first.device().traits().host_memory)
+    fail(Exit::usage, "E_RANKS",
+         cat("--ranks ", size, " are threads that compute on the CPU; GPUs need a process each"),
+         cat("mpirun -np ", size, " instead of --ranks ", size, ", or --device cpu"));
   const Tensors batch = first_batch(run_);
   const Share share(size);
   ThreadGroup group(size);

@@ -225,7 +225,10 @@ class ThreadGroup::Rank final : public Collective {
 };
 
 ThreadGroup::ThreadGroup(int size) : meeting_(std::make_unique<Meeting>(size)) {
-  for (int r = 0; r < size; ++r) ranks_.push_back(std::make_unique<Rank>(*meeting_, r, size));
+  for (int r = 0; r < size; ++r) {
+    ranks_.push_back(std::make_unique<Rank>(*meeting_, r, size));
+    ranks_.back()->when_lost([this](const Error& e) { fail(e.fact()); });
+  }
 }
 ThreadGroup::~ThreadGroup() = default;
 void ThreadGroup::fail(const std::string& why) { meeting_->fail(why); }

@@ -16,9 +16,12 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace amp {
+
+class Error;
 
 enum class Reduction : uint8_t { sum, max };
 
@@ -50,6 +53,11 @@ class Collective {
   void all_gather(std::span<T> data);
   void broadcast(std::string& bytes, int root);  // of any length
   void barrier();
+  // What carries data beside it (NCCL) has found, on a thread of its own, that another rank is gone.
+  void lost(const Error& e) const {
+    if (when_lost_) when_lost_(e);
+  }
+  void when_lost(std::function<void(const Error&)> handler) { when_lost_ = std::move(handler); }
   // Goes on beside the caller, who leaves data alone until get(). Collectives run one after the other, in the order of
   // the calls.
   template <class T>
@@ -80,6 +88,7 @@ class Collective {
   void work_off();
 
   const int rank_, size_;
+  std::function<void(const Error&)> when_lost_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::packaged_task<void()>> queue_;

@@ -134,8 +134,7 @@ void ParameterArena::describe(UpdateSpec& spec) const {
   spec.elements = layout_.trained_size();
   spec.spans = update_spans(layout_);
   for (const auto& [slot, t] : staged_) {
-    spec.statistics.push_back(
-        {static_cast<float*>(weight(slot).data), static_cast<const float*>(t.data), t.numel(), slot});
+    spec.statistics.push_back({static_cast<float*>(weight(slot).data), static_cast<float*>(t.data), t.numel(), slot});
   }
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "trainer/flat_views.h"
 #include "trainer/launch_window.h"
+#include "trainer/ranks/device_ranks.h"
 
 namespace amp {
 
@@ -71,62 +72,42 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
       update_(in_phase("the optimizer's moments", [&] {
         if (optimizer.draws_labels()) Curvature::require_draws(losses);
         if (optimizer.curved()) curvature_.emplace(session, optimizer);
+        if (sharded() && !session.device().traits().host_memory)
+          fail(Exit::unsupported, "E_RANKS", "--shard_optimizer shares an optimizer's state on the CPU alone so far",
+               "leave it out on GPUs");
         UpdateSpec spec = describe_update(session, optimizer, schedule, scale_rule(scale), losses, max_steps);
         if (sharded()) {
           const std::span<float> params(spec.params, static_cast<size_t>(spec.elements));
           spec.own = ElementRange{own().begin, own().count};
           spec.gather = [&ranks, params] { ranks.all_gather(params); };
         }
+        if (!ranks.alone()) summing_ = join_devices(session.device(), ranks);
+        spec.ranks = summing_.get();
         return session.device().make_update(spec);
       })) {
   update_->set_state(scaler_.state(), 0);
-  if (ranks.alone()) return;
-  if (&session.device() != &cpu_device())
-    fail(Exit::unsupported, "E_RANKS", "several ranks train on the CPU alone so far", "use --device cpu, or one rank");
-  UpdateSpec spec;
-  session.describe(spec);
-  statistics_ = std::move(spec.statistics);
-}
-
-void StepEngine::reduce(void* elements) {
-  if (ranks_.alone()) return;
-  const auto n = static_cast<size_t>(session_.layout().trained_size());
-  ranks_.all_reduce(std::span(static_cast<float*>(elements), n), Reduction::sum);
-}
-
-// The mean of what each rank's samples moved them to, by their number: one that had none stands where it stood.
-void StepEngine::reduce_statistics(double share) {
-  for (const UpdateSpec::Statistic& s : statistics_) {
-    const std::span staged(const_cast<float*>(s.staged), static_cast<size_t>(s.count));
-    for (float& x : staged) x *= static_cast<float>(share);
-    ranks_.all_reduce(staged, Reduction::sum);
-  }
 }
 
 void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
-  update_->begin(counted.seeds(1));
+  update_->begin(counted.seeds(1), w.share);
   session_.state().step = w.step;
   const std::vector<int64_t> before = w.before.empty() ? rows_before(w.rows) : w.before;
   // On a device that reports late, only a rule with an interval waits for the number of steps that were applied.
   if (curvature_ && (curvature_->every_step() || curvature_->due(update_->state().applied))) {
     curvature_->estimate(*w.losses, w.batches, before, counted.seeds(1));
-    reduce(session_.curvature().data);
     update_->average_curvature();
   }
   launch_window(session_, *w.losses, w.batches, before, *update_);
-  reduce_statistics(w.share);
   if (session_.copies().size() != told_copies_) update_->set_copies(session_.copies().copies());
   told_copies_ = session_.copies().size();
   if (optimizer_.sam_rho > 0) second_pass(w, before);
   if (w.inject_overflow) session_.device().upload(session_.grads(), &kOverflow, sizeof kOverflow);
-  reduce(session_.grads());
   update_->apply();
   asked_.push_back({w.step, counted});
 }
 
 // SAM: the gradients where the weights are worst nearby; losses and running statistics stay those of the first pass.
 void StepEngine::second_pass(const StepInput& w, const std::vector<int64_t>& before) {
-  reduce(session_.grads());
   session_.hold_statistics();
   update_->perturb();
   NoSums terms(*update_);
@@ -142,9 +123,7 @@ std::optional<StepResult> StepEngine::take(bool wait) {
   asked_.pop_front();
   StepResult s;
   s.step = asked.step;
-  std::vector<double> sums(r->terms, r->terms + asked.loss.seeds(1).size());
-  ranks_.all_reduce(std::span(sums), Reduction::sum);
-  asked.loss.add(sums);
+  asked.loss.add(std::vector<double>(r->terms, r->terms + asked.loss.seeds(1).size()));
   s.loss = asked.loss.loss();
   s.grad_norm = r->norm;
   s.lr = r->lr;

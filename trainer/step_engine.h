@@ -45,9 +45,9 @@ struct StepInput {
 
 class StepEngine {
  public:
-  // After session.prepare(). max_steps: at most so many steps will be applied. Of several ranks, on the CPU: gradients,
-  // running statistics and losses are those of all, so that every replica makes the same step. What is not finite on
-  // one rank is not finite in the sum: all skip together.
+  // After session.prepare(), by all ranks together. max_steps: at most so many steps will be applied. Of several ranks
+  // gradients, running statistics and losses are those of all, so that every replica makes the same step. What is not
+  // finite on one rank is not finite in the sum: all skip together.
   StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
              const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks = one_rank());
 
@@ -81,8 +81,6 @@ class StepEngine {
   };
 
   void second_pass(const StepInput& window, const std::vector<int64_t>& before);
-  void reduce(void* elements);  // laid out like the gradients
-  void reduce_statistics(double share);
   bool sharded() const { return optimizer_.sharded() && !ranks_.alone(); }
   Collective::Share own() const { return ranks_.share(session_.layout().trained_size(), ranks_.rank()); }
   // Of all elements; empty when it is not kept, or, of a sharded optimizer, was not gathered.
@@ -90,10 +88,10 @@ class StepEngine {
 
   Session& session_;
   Collective& ranks_;
-  std::vector<UpdateSpec::Statistic> statistics_;  // of several ranks
   OptimizerConfig optimizer_;
-  std::optional<Curvature> curvature_;  // before the update, which is told of its arena
-  LossScaler scaler_;                   // for its rules about what may be restored; the state is the device's
+  std::unique_ptr<DeviceRanks> summing_;  // of several ranks; the update's
+  std::optional<Curvature> curvature_;    // before the update, which is told of its arena
+  LossScaler scaler_;                     // for its rules about what may be restored; the state is the device's
   std::unique_ptr<DeviceUpdate> update_;
   std::map<DeviceUpdate::Moment, HostTensor> gathered_;  // of all ranks
   std::deque<Asked> asked_;

@@ -35,8 +35,9 @@ class CpuUpdate final : public DeviceUpdate {
     }
   }
 
-  void begin(const std::vector<double>& coefficients) override {
+  void begin(const std::vector<double>& coefficients, double share) override {
     coefficients_ = coefficients;
+    share_ = static_cast<float>(share);
     std::fill(std::begin(state_.terms), std::end(state_.terms), 0.0);
   }
   void seed(size_t i, const Tensor& input) override {
@@ -45,8 +46,12 @@ class CpuUpdate final : public DeviceUpdate {
   }
   void add_term(size_t i, const Tensor& sum) override { state_.terms[i] += value_of(sum); }
 
-  void average_curvature() override { optimizer_.average_curvature(spec_.curvature); }
+  void average_curvature() override {
+    sum_over_ranks({elements(spec_.curvature)});
+    optimizer_.average_curvature(spec_.curvature);
+  }
   void perturb() override {
+    sum_over_ranks({elements(spec_.grads)});
     state_.ascent_found_inf |=
         optimizer_.perturb(spec_.params, spec_.grads, static_cast<double>(state_.scale.scale)) ? 0 : 1;
     for (const Kernel& refresh : refresh_) refresh();
@@ -58,6 +63,7 @@ class CpuUpdate final : public DeviceUpdate {
 
   void apply() override {
     check(!done_, "a step is taken before the next one");
+    sum_over_ranks(step_sums(share_));
     const double scale = static_cast<double>(state_.scale.scale);
     state_.used_scale = state_.scale.scale;
     state_.lr = spec_.lr ? spec_.lr(optimizer_.steps()) * state_.lr_scale : 0;
@@ -107,6 +113,23 @@ class CpuUpdate final : public DeviceUpdate {
   }
 
  private:
+  Tensor elements(float* data) const { return {data, DType::f32, {spec_.elements}}; }
+  void sum_over_ranks(const std::vector<Tensor>& data) {
+    if (spec_.ranks) spec_.ranks->sum(data);
+  }
+  // The mean of what each rank's rows moved the statistics to, by their number: a rank that had none has no say.
+  std::vector<Tensor> step_sums(float share) {
+    std::vector<Tensor> out;
+    if (!spec_.ranks) return out;
+    for (const UpdateSpec::Statistic& s : spec_.statistics) {
+      float* const staged = s.staged;
+      for (int64_t i = 0; i < s.count; ++i) staged[i] *= share;
+      out.push_back({staged, DType::f32, {s.count}});
+    }
+    out.push_back(elements(spec_.grads));
+    out.push_back({state_.terms, DType::f64, {spec_.terms}});
+    return out;
+  }
   // Where the fp32 original of a copy lies, if an update moves it.
   const float* source_of(int slot) const {
     for (const UpdateSpan& s : spec_.spans) {
@@ -127,6 +150,7 @@ class CpuUpdate final : public DeviceUpdate {
   Optimizer<float> optimizer_;
   UpdateState state_;
   std::vector<double> coefficients_;
+  float share_ = 1;
   std::vector<Kernel> refresh_;
   std::optional<UpdateState> done_;
 };

@@ -1,5 +1,6 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/nccl.h"
 #include "backend/cuda/raw.cuh"
 #include "backend/cuda/ref.cuh"
 #include "backend/cuda/strided_copy.h"
@@ -100,6 +101,10 @@ Kernel CudaDevice::add(const Tensor& to, const Tensor& v) {
 Kernel CudaDevice::convert_rows(const Tensor& from, const Tensor& to, int64_t row, int64_t pitch) {
   check(is_32_or_16(from.dtype) && is_32_or_16(to.dtype), "rows are converted between 32- and 16-bit types");
   return [this, n = from.numel(), body = ConvertRows{from, to, row, pitch}] { for_each(*this, n, body); };
+}
+
+std::unique_ptr<DeviceRanks> CudaDevice::join(const RankContact& contact) {
+  return std::make_unique<NcclRanks>(nccl::load(), *this, contact);
 }
 
 int64_t* CudaDevice::index_flag() {

@@ -35,7 +35,7 @@ class Update final : public DeviceUpdate {
                  std::any_of(spec.spans.begin(), spec.spans.end(), [](const UpdateSpan& s) { return s.from_step > 0; });
     n_shards_ = static_cast<int64_t>(shards_of(spec, {}).size());
     state_ = upload(std::vector<UpdateState>(1));
-    coefficients_ = d_.allocate(8 * kMaxLossTerms);
+    coefficients_ = d_.allocate(8 * (kMaxLossTerms + 1));
     blocks_ = std::clamp<int64_t>(spec.elements / (4 * kThreads), 1, int64_t{d_.multiprocessors()} * 8);
     parts_ = d_.allocate(static_cast<int64_t>(sizeof(Part)) * n_parts());
     tabulate();
@@ -71,10 +71,13 @@ class Update final : public DeviceUpdate {
     if (!statistics.empty()) statistics_ = upload(statistics);
   }
 
-  void begin(const std::vector<double>& coefficients) override {
+  void begin(const std::vector<double>& coefficients, double share) override {
     check(static_cast<int>(coefficients.size()) <= kMaxLossTerms,
           cat("at most ", kMaxLossTerms, " loss terms on CUDA"));
-    d_.upload(coefficients_.get(), coefficients.data(), static_cast<int64_t>(coefficients.size()) * 8);
+    std::vector<double> told = coefficients;
+    told.resize(kMaxLossTerms);
+    told.push_back(share);
+    d_.upload(coefficients_.get(), told.data(), static_cast<int64_t>(told.size()) * 8);
     for_each(d_, kMaxLossTerms, ClearTerms{on_device()});
   }
   void seed(size_t i, const Tensor& input) override {
@@ -85,12 +88,14 @@ class Update final : public DeviceUpdate {
   }
 
   void average_curvature() override {
+    if (spec_.ranks) spec_.ranks->sum({elements(spec_.curvature)});
     if (spec_.optimizer.settings.average_kernels == 0) return;
     for (const UpdateSpan& s : spec_.spans) {
       if (s.kernel > 1) for_each(d_, s.count / s.kernel, AverageKernels{spec_.curvature + s.begin, s.kernel});
     }
   }
   void perturb() override {
+    if (spec_.ranks) spec_.ranks->sum({elements(spec_.grads)});
     auto* parts = static_cast<Part*>(parts_.get());
     inspect(spec_.grads, parts, true);
     launch(d_, {1, kThreads, 256}, DecideAscent{on_device(), parts, inspected(), spec_.optimizer.sam_rho});
@@ -241,6 +246,19 @@ class Update final : public DeviceUpdate {
 
   const Shard* shards() const { return static_cast<const Shard*>(shards_.get()); }
 
+  Tensor elements(float* data) const { return {data, DType::f32, {spec_.elements}}; }
+
+  // Recorded with the step.
+  void sum_over_ranks() {
+    if (!spec_.ranks) return;
+    launch(d_, {n_statistics(), kThreads, 0},
+           WeightStatistics{static_cast<const Statistic*>(statistics_.get()),
+                            static_cast<const double*>(coefficients_.get()) + kMaxLossTerms});
+    std::vector<Tensor> data{elements(spec_.grads), {on_device()->terms, DType::f64, {spec_.terms}}};
+    for (const UpdateSpec::Statistic& s : spec_.statistics) data.push_back({s.staged, DType::f32, {s.count}});
+    spec_.ranks->sum(data);
+  }
+
   void displace(const float* along) {
     launch(d_, {shard_blocks(), kThreads, 0},
            Displace{on_device(), shards(), n_shards_, spec_.params, along, floats(kept_)});
@@ -263,6 +281,7 @@ class Update final : public DeviceUpdate {
     auto* parts = static_cast<Part*>(parts_.get());
     const auto* statistics = static_cast<const Statistic*>(statistics_.get());
     const OptimizerConfig& o = spec_.optimizer;
+    sum_over_ranks();
     if (o.gradient_noise > 0)
       launch(d_, {shard_blocks(), kThreads, 0},
              AddNoise{on_device(), shards(), n_shards_, spec_.grads, o.gradient_noise, o.noise_seed});

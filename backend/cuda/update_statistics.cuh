@@ -8,9 +8,20 @@ namespace amp::cuda::update_kernels {
 
 struct Statistic {
   float* committed;
-  const float* staged;
+  float* staged;
   int64_t count;
   Kept copy[kKept];
+};
+
+// Before they are summed over the ranks. One block a statistic.
+struct WeightStatistics {
+  static constexpr bool cooperative = false;
+  const Statistic* statistics;
+  const double* share;
+  DEV void operator()() const {
+    const Statistic s = statistics[block_index()];
+    for (int64_t i = thread_index(); i < s.count; i += block_threads()) s.staged[i] *= static_cast<float>(*share);
+  }
 };
 
 // One block a statistic.

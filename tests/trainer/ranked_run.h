@@ -68,6 +68,7 @@ struct RankedRun {
   SessionOptions options;
   TrainerConfig config;
   std::function<bool(int rank, int64_t step)> inject;
+  std::function<std::unique_ptr<Device>()> device;  // a rank's own; empty: the CPU
 
   explicit RankedRun(const std::filesystem::path& folder) {
     TensorOptions t;
@@ -91,12 +92,33 @@ struct RankedRun {
     std::filesystem::create_directories(folder);
   }
 
+  void use_batch_norm() {
+    graph = random_graph(R"(
+      input x
+      param s 6 = 1
+      param b 6 = 0
+      param mean 6 = 0
+      param var 6 = 1
+      param w 6 3
+      n = BatchNormalization(x, s, b, mean, var)
+      y = MatMul(n, w)
+      output y)",
+                         "w 0.5");
+    for (const char* name : {"mean", "var"}) graph.values.at(static_cast<size_t>(graph.find(name))).trainable = false;
+    options.batchnorm_train = true;
+    config.sampler.accumulation = 1;
+    config.max_steps = 12;  // two epochs of six
+  }
+
   // global: samples of a micro-batch, over all ranks.
   std::vector<Replica> run(int size, int64_t global, const Checkpoint* from = nullptr) {
     std::vector<Replica> out(static_cast<size_t>(size));
     const StopSignals stop;
     on_ranks(size, [&](Collective& rank) {
-      Session session(graph, options);
+      const std::unique_ptr<Device> own = device ? device() : nullptr;
+      SessionOptions o = options;
+      if (own) o.device = own.get();
+      Session session(graph, o);
       session.prepare(config.objective.losses,
                       {{"x", HostTensor::zeros(DType::f32, {2, 6})}, {"label", HostTensor::zeros(DType::i64, {2})}});
       TrainerConfig c = config;
@@ -117,7 +139,8 @@ struct RankedRun {
       if (from) trainer.resume(*from);
       mine.result = trainer.run();
       for (const Chunk& chunk : session.layout().chunks()) {
-        const float* const p = session.host_params().as<float>() + chunk.offset;
+        const HostTensor params = session.host_params();
+        const float* const p = params.as<float>() + chunk.offset;
         if (chunk.name == "mean") mine.mean.assign(p, p + chunk.numel);
       }
     });

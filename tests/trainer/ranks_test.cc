@@ -133,22 +133,7 @@ TEST_CASE("every rule of the update sees the gradients of all ranks", "[ranks]")
 TEST_CASE("running statistics are averaged over the ranks by their samples", "[ranks]") {
   const test::TempDir folder;
   RankedRun job(folder / "run");
-  job.graph = random_graph(R"(
-    input x
-    param s 6 = 1
-    param b 6 = 0
-    param mean 6 = 0
-    param var 6 = 1
-    param w 6 3
-    n = BatchNormalization(x, s, b, mean, var)
-    y = MatMul(n, w)
-    output y)",
-                           "w 0.5");
-  for (const char* name : {"mean", "var"})
-    job.graph.values.at(static_cast<size_t>(job.graph.find(name))).trainable = false;
-  job.options.batchnorm_train = true;
-  job.config.sampler.accumulation = 1;
-  job.config.max_steps = 12;  // two epochs of six
+  job.use_batch_norm();
   const std::vector<Replica> one = job.run(1, 8);
   REQUIRE(std::abs(one[0].mean.at(0)) > 1e-3);
   for (const int size : {2, 4}) {

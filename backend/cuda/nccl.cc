@@ -1,0 +1,129 @@
+#include "backend/cuda/nccl.h"
+
+#include <dlfcn.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "backend/cuda/device.h"
+#include "base/error.h"
+
+namespace amp::cuda {
+
+namespace nccl {
+
+namespace {
+
+[[noreturn]] void no_nccl(const std::string& why) {
+  fail(Exit::unsupported, "E_NCCL", cat("several ranks on GPUs need NCCL: ", why),
+       "install libnccl2, or name its file by ONNX_AMP_NCCL_LIBRARY; --device cpu needs none");
+}
+
+template <class F>
+void find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+  if (!function) no_nccl(cat("the library has no ", name));
+}
+
+}  // namespace
+
+Api open(const char* file) {
+  void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);  // stays loaded
+  if (!library) {
+    const char* const why = dlerror();
+    no_nccl(why ? why : "it cannot be loaded");
+  }
+  Api api;
+  find(library, "ncclGetVersion", api.get_version);
+  find(library, "ncclGetUniqueId", api.get_unique_id);
+  find(library, "ncclCommInitRank", api.comm_init_rank);
+  find(library, "ncclCommDestroy", api.comm_destroy);
+  find(library, "ncclCommGetAsyncError", api.comm_get_async_error);
+  find(library, "ncclAllReduce", api.all_reduce);
+  find(library, "ncclGroupStart", api.group_start);
+  find(library, "ncclGroupEnd", api.group_end);
+  find(library, "ncclGetErrorString", api.get_error_string);
+  find(library, "ncclGetLastError", api.get_last_error);
+  int version = 0;
+  if (api.get_version(&version) != kSuccess || version < kLeastVersion)
+    no_nccl(cat("the library has version ", version, ", at least ", kLeastVersion, " is needed"));
+  return api;
+}
+
+const Api& load() {
+  const char* const named = std::getenv("ONNX_AMP_NCCL_LIBRARY");
+  static const Api api = open(named && *named ? named : "libnccl.so.2");
+  return api;
+}
+
+}  // namespace nccl
+
+NcclRanks::NcclRanks(const nccl::Api& api, CudaDevice& device, const RankContact& contact)
+    : api_(api), device_(device), contact_(contact) {
+  ::setenv("NCCL_NVLS_ENABLE", "0", 0);
+  nccl::UniqueId id{};
+  if (contact_.rank == 0) ensure(api_.get_unique_id(&id), "naming the communicator");
+  std::string bytes(id.bytes, sizeof id.bytes);
+  contact_.from_first(bytes);
+  check(bytes.size() == sizeof id.bytes, "the first rank names a communicator");
+  bytes.copy(id.bytes, sizeof id.bytes);
+  ensure(api_.comm_init_rank(&comm_, contact_.size, id, contact_.rank), "joining the ranks");
+  watcher_ = std::thread([this] { watch(); });
+}
+
+NcclRanks::~NcclRanks() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  watcher_.join();
+  // What is under way uses the communicator. One that failed is left to the end of the process: destroying it may wait
+  // for a rank that is gone.
+  int error = nccl::kSuccess;
+  if (api_.comm_get_async_error(comm_, &error) != nccl::kSuccess || error != nccl::kSuccess) return;
+  try {
+    device_.synchronize();
+    api_.comm_destroy(comm_);
+  } catch (...) {
+  }
+}
+
+void NcclRanks::ensure(int result, const char* doing) const {
+  if (result == nccl::kSuccess || result == nccl::kInProgress) return;
+  const char* const more = api_.get_last_error(comm_);
+  fail(Exit::distributed, comm_ ? "E_RANK_LOST" : "E_NCCL",
+       cat("NCCL, ", doing, ", rank ", contact_.rank, " of ", contact_.size, ": ", api_.get_error_string(result),
+           more && *more ? cat(" (", more, ")") : ""),
+       "NCCL_DEBUG=INFO tells more; every rank needs a GPU of its own");
+}
+
+void NcclRanks::sum(const std::vector<Tensor>& data) {
+  ensure(api_.group_start(), "starting a sum");
+  for (const Tensor& t : data) {
+    check(t.dtype == DType::f32 || t.dtype == DType::f64, "sums over ranks are of fp32 or fp64");
+    const int type = t.dtype == DType::f64 ? nccl::kFloat64 : nccl::kFloat32;
+    ensure(api_.all_reduce(t.data, t.data, static_cast<size_t>(t.numel()), type, nccl::kSum, comm_, device_.stream()),
+           "summing");
+  }
+  ensure(api_.group_end(), "summing");
+}
+
+// The host may wait for a sum that never ends: whoever is told of the error ends it (as PyTorch's watchdog does;
+// ncclCommAbort itself may wait).
+void NcclRanks::watch() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [this] { return over_; })) {
+    int error = nccl::kSuccess;
+    const int asked = api_.comm_get_async_error(comm_, &error);
+    try {
+      ensure(asked, "asking for errors");
+      ensure(error, "summing");
+    } catch (const Error& e) {
+      if (contact_.lost) contact_.lost(e);
+      return;
+    }
+  }
+}
+
+}  // namespace amp::cuda

@@ -1,0 +1,78 @@
+// Sums over GPUs by NCCL 2 (libnccl.so.2, https://docs.nvidia.com/deeplearning/nccl), one GPU a rank. The library is
+// loaded when ranks with GPUs meet, so that the program runs where there is none; what is used of it is declared here,
+// and runtime/nccl_abi.cc holds that to NVIDIA's header.
+//
+// A sum is enqueued on the device's stream and recorded with it. Its order is NCCL's: all ranks get the same bits, not
+// always those of the CPU's ranks. NVLink SHARP, which may differ from run to run, is off unless NCCL_NVLS_ENABLE
+// says otherwise.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "backend/device_ranks.h"
+
+namespace amp::cuda {
+
+class CudaDevice;
+
+namespace nccl {
+
+using Comm = void*;    // ncclComm_t
+using Stream = void*;  // cudaStream_t
+struct UniqueId {
+  char bytes[128];
+};
+constexpr int kSuccess = 0, kInProgress = 7;  // ncclResult_t
+constexpr int kFloat32 = 7, kFloat64 = 8;     // ncclDataType_t
+constexpr int kSum = 0;                       // ncclRedOp_t
+constexpr int kLeastVersion = 21800;          // 2.18: the oldest that is built for CUDA 12
+
+struct Api {
+  int (*get_version)(int* version);
+  int (*get_unique_id)(UniqueId* id);
+  int (*comm_init_rank)(Comm* comm, int ranks, UniqueId id, int rank);
+  int (*comm_destroy)(Comm comm);
+  int (*comm_get_async_error)(Comm comm, int* error);
+  int (*all_reduce)(const void* send, void* receive, size_t count, int type, int op, Comm comm, Stream stream);
+  int (*group_start)();
+  int (*group_end)();
+  const char* (*get_error_string)(int result);
+  const char* (*get_last_error)(Comm comm);
+};
+
+// E_NCCL: there is no such library, or it is too old.
+Api open(const char* file);
+// Opened once in a process: libnccl.so.2, or what ONNX_AMP_NCCL_LIBRARY names.
+const Api& load();
+
+}  // namespace nccl
+
+class NcclRanks final : public DeviceRanks {
+ public:
+  // By all ranks together. E_NCCL: NCCL does not start.
+  NcclRanks(const nccl::Api& api, CudaDevice& device, const RankContact& contact);
+  ~NcclRanks() override;
+
+  void sum(const std::vector<Tensor>& data) override;
+
+ private:
+  void ensure(int result, const char* doing) const;
+  void watch();  // NCCL tells of errors only who asks
+
+  const nccl::Api& api_;
+  CudaDevice& device_;
+  const RankContact contact_;
+  nccl::Comm comm_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread watcher_;  // the last member: it uses the others
+};
+
+}  // namespace amp::cuda

@@ -1,0 +1,247 @@
+// Ranks with a GPU each, whose gradients NCCL sums: emulated devices and a libnccl whose ranks are threads
+// (tests/nccl/fake_nccl.h). Of NCCL itself these tests say nothing; on a machine with a GPU the last one does, for one
+// rank.
+#include "backend/cuda/nccl.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+
+#include "backend/cuda/emulated_device.h"
+#include "tests/cuda/gpu.h"
+#include "tests/errors.h"
+#include "tests/nccl/fake_nccl.h"
+#include "tests/trainer/ranked_run.h"
+#include "trainer/ranks/device_ranks.h"
+
+using namespace amp;
+using namespace amp::test;
+
+namespace {
+
+// The fake, for as long as this lives.
+class Fake {
+ public:
+  Fake() : library_(dlopen(FAKE_NCCL, RTLD_NOW)) {
+    REQUIRE(library_);
+    ::setenv("ONNX_AMP_NCCL_LIBRARY", FAKE_NCCL, 1);
+    of<void()>("fake_nccl_reset")();
+  }
+  ~Fake() {
+    of<void()>("fake_nccl_reset")();
+    ::unsetenv("ONNX_AMP_NCCL_LIBRARY");
+  }
+  std::string calls() const { return of<const char*()>("fake_nccl_calls")(); }
+  void fail(const char* function, int at, int code) const {
+    of<void(const char*, int, int)>("fake_nccl_fail")(function, at, code);
+  }
+  void break_all(int code) const { of<void(int)>("fake_nccl_break")(code); }
+  void release(int code) const { of<void(int)>("fake_nccl_release")(code); }
+
+ private:
+  template <class F>
+  F* of(const char* name) const {
+    return reinterpret_cast<F*>(dlsym(library_, name));
+  }
+  void* library_;
+};
+
+std::unique_ptr<Device> emulated() { return cuda::make_emulated_device(); }
+
+// What one rank sums, on an emulated device of its own.
+std::vector<float> sum_on(Collective& rank, std::vector<float> x) {
+  const std::unique_ptr<Device> device = emulated();
+  const std::unique_ptr<DeviceRanks> ranks = join_devices(*device, rank);
+  ranks->sum({Tensor{x.data(), DType::f32, {static_cast<int64_t>(x.size())}}});
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("K GPUs of B samples train like one of K B", "[nccl]") {
+  const Fake fake;
+  const TempDir folder;
+  RankedRun job(folder / "run");
+  job.config.max_steps = 20;
+  SECTION("AdamW") {}
+  SECTION("SAM") { job.config.optimizer.sam_rho = 0.05; }
+  SECTION("clipped, averaged") {
+    job.config.optimizer.max_grad_norm = 0.1;
+    job.config.optimizer.ema_decays = {0.9};
+  }
+  SECTION("a rule with curvature") {
+    job.config.optimizer.rule = "sophia_h";
+    job.config.optimizer.settings = rule_settings("sophia_h", {});
+    job.config.optimizer.settings.hessian_interval = 2;
+  }
+  SECTION("a rule of whole tensors") {
+    job.config.optimizer.rule = "adafactor";
+    job.config.optimizer.settings = rule_settings("adafactor", {});
+  }
+  const std::vector<Replica> cpu = job.run(1, 8);
+  job.device = emulated;
+  const std::vector<Replica> one = job.run(1, 8);
+  REQUIRE(fake.calls().empty());  // one rank needs nobody
+  CHECK(furthest(one[0].losses, cpu[0].losses) <= 1e-5);
+  for (const int size : {2, 4}) {
+    INFO(size << " ranks");
+    const std::vector<Replica> ranks = job.run(size, 8);
+    REQUIRE(ranks[0].losses.size() == 20);
+    require_equal(ranks);
+    CHECK(furthest(ranks[0].losses, one[0].losses) <= 1e-5);
+    CHECK(furthest(ranks[0].params[0], one[0].params[0]) <= 1e-6);
+    CHECK(job.run(size, 8)[0].params == ranks[0].params);
+  }
+}
+
+TEST_CASE("an overflow on one GPU is everybody's: all skip", "[nccl]") {
+  const Fake fake;
+  const TempDir folder;
+  RankedRun job(folder / "run");
+  job.device = emulated;
+  job.config.max_steps = 12;
+  job.config.scale.init = 1024;
+  job.inject = [](int rank, int64_t step) { return rank == 1 && (step == 3 || step == 7); };
+  job.options.low = DType::f16;
+  job.options.compute.assign(job.graph.nodes.size(), DType::f16);
+  const std::vector<Replica> ranks = job.run(2, 8);
+  require_equal(ranks);
+  for (const Replica& r : ranks) {
+    REQUIRE(r.skipped.size() == 12);
+    for (size_t s = 0; s < r.skipped.size(); ++s) CHECK(r.skipped[s] == (s == 3 || s == 7));
+    CHECK(r.params[3] == r.params[2]);
+    CHECK(r.scales[3] == r.scales[2] / 2);
+  }
+}
+
+TEST_CASE("running statistics are averaged over the GPUs by their samples", "[nccl]") {
+  const Fake fake;
+  const TempDir folder;
+  RankedRun job(folder / "run");
+  job.use_batch_norm();
+  const std::vector<Replica> cpu = job.run(4, 8);
+  job.device = emulated;
+  const std::vector<Replica> ranks = job.run(4, 8);
+  require_equal(ranks);
+  CHECK(std::abs(ranks[0].mean.at(0)) > 1e-3);
+  CHECK(furthest(ranks[0].mean, cpu[0].mean) <= 1e-6);
+}
+
+// Gradients, loss sums and statistics are one group of sums a step, whatever the number of micro-batches.
+TEST_CASE("a step has one group of sums", "[nccl]") {
+  const Fake fake;
+  const TempDir folder;
+  RankedRun job(folder / "run");
+  job.device = emulated;
+  job.use_batch_norm();
+  job.config.sampler.accumulation = 2;
+  job.config.max_steps = 5;
+  job.run(2, 8);
+  const std::string calls = fake.calls();
+  CHECK(std::count(calls.begin(), calls.end(), '(') == 2 * 5);
+  CHECK(std::count(calls.begin(), calls.end(), '+') == 2 * 5 * 4);  // gradients, losses, mean, variance
+}
+
+TEST_CASE("what NCCL says of a failure is told", "[nccl]") {
+  const Fake fake;
+  std::thread later;
+  const auto release_later = [&](int code) {  // a rank that waits for one that does not come
+    later = std::thread([&fake, code] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(900));
+      fake.release(code);
+    });
+  };
+  SECTION("the ranks do not find each other") {
+    fake.fail("ncclCommInitRank", 1, 6);
+    release_later(6);
+    expect_error(
+        "E_NCCL", "of 2: remote process exited (said by the fake)",
+        [] { on_ranks(2, [](Collective& rank) {
+               sum_on(rank, {1, 2});
+             }); }, Exit::distributed);
+  }
+  SECTION("a sum is refused") {
+    fake.fail("ncclAllReduce", 1, 6);
+    release_later(6);
+    expect_error(
+        "E_RANK_LOST", "of 2: remote process exited (said by the fake)",
+        [] { on_ranks(2, [](Collective& rank) {
+               sum_on(rank, {1, 2});
+             }); }, Exit::distributed);
+  }
+  SECTION("an error that NCCL finds while a rank waits") {
+    std::string told;
+    expect_error(
+        "E_RANK_LOST", "remote process exited",
+        [&] {
+          on_ranks(2, [&](Collective& rank) {
+            if (rank.leads()) {
+              sum_on(rank, {1, 2});  // the other one does not come
+              return;
+            }
+            const std::unique_ptr<Device> device = emulated();
+            const std::unique_ptr<DeviceRanks> ranks = join_devices(*device, rank);
+            fake.break_all(6);
+            release_later(6);
+            try {
+              rank.barrier();
+            } catch (const Error& e) {
+              told = e.fact();
+              throw;
+            }
+          });
+        },
+        Exit::distributed);
+    CHECK_THAT(told, Catch::Matchers::ContainsSubstring("remote process exited"));
+  }
+  if (later.joinable()) later.join();
+}
+
+TEST_CASE("no NCCL, or an old one, is told by name", "[nccl]") {
+  const Fake fake;
+  expect_error(
+      "E_NCCL", "several ranks on GPUs need NCCL: ", [] { cuda::nccl::open("/nonexistent/libnccl.so"); },
+      Exit::unsupported);
+  expect_error(
+      "E_NCCL", "ncclGetVersion", [] { cuda::nccl::open("libm.so.6"); }, Exit::unsupported);
+  fake.fail("ncclGetVersion", 0, 1);
+  expect_error(
+      "E_NCCL", "at least 21800", [] { cuda::nccl::open(FAKE_NCCL); }, Exit::unsupported);
+}
+
+TEST_CASE("ranks on a GPU and on the CPU are refused", "[nccl]") {
+  const Fake fake;
+  expect_error(
+      "E_RANKS", "some ranks compute on the CPU",
+      [] {
+        on_ranks(2, [](Collective& rank) {
+          const std::unique_ptr<Device> device = emulated();
+          join_devices(rank.leads() ? cpu_device() : *device, rank);
+        });
+      },
+      Exit::distributed);
+}
+
+TEST_CASE("GPU: NCCL sums over one rank, recorded and not", "[gpu][nccl]") {
+  const std::shared_ptr<Device> device = gpu_or_skip();
+  RankContact alone;
+  alone.from_first = [](std::string&) {};
+  std::unique_ptr<DeviceRanks> ranks;
+  try {
+    ranks = device->join(alone);
+  } catch (const Error& e) {
+    if (e.id() != "E_NCCL" || e.exit() != Exit::unsupported) throw;
+    SKIP(e.what());
+  }
+  const HostTensor x = normal({1000}, 1, 5);
+  const DeviceMemory memory = device->allocate(x.bytes()), terms = device->allocate(8);
+  device->upload(memory.get(), x.data(), x.bytes());
+  const std::vector<Tensor> data{{memory.get(), DType::f32, x.dims()}, {terms.get(), DType::f64, {1}}};
+  ranks->sum(data);
+  const std::unique_ptr<Recording> recording = device->record([&] { ranks->sum(data); });
+  REQUIRE(recording);
+  recording->replay();
+  CHECK(device->read(data[0]).to_doubles() == x.to_doubles());
+}
