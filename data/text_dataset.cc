@@ -98,8 +98,9 @@ class TextDataset final : public Dataset {
   }
 
  private:
-  static TextRole role_of(const InputSpec& input) {
-    const auto role = text_role(input.name);
+  TextRole role_of(const InputSpec& input) const {
+    const bool prefixed = input.name.starts_with(options_.input_prefix);
+    const auto role = text_role(prefixed ? input.name.substr(options_.input_prefix.size()) : input.name);
     if (role == TextRole::mask && input.dims && input.dims->size() > 2 &&
         (input.dims->size() > 4 || (input.dims->size() == 4 && (*input.dims)[1] > 1))) {
       fail(Exit::data, "E_DATA_INPUT",
@@ -109,7 +110,10 @@ class TextDataset final : public Dataset {
     if (!role) {
       fail(Exit::data, "E_DATA_INPUT",
            cat("the graph's input '", printable(input.name), "' is not one that text makes"),
-           "text makes input_ids, attention_mask, token_type_ids, position_ids; feed others from a .safetensors file");
+           input.name.starts_with("decoder_")
+               ? "an encoder-decoder model learns from source and target texts: --task seq2seq"
+               : "text makes input_ids, attention_mask, token_type_ids, position_ids; feed others from a .safetensors "
+                 "file");
     }
     return *role;
   }

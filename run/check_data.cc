@@ -78,7 +78,7 @@ class Checker {
                              : table.has(r, c)   ? table.text(r, c)
                                                  : std::string_view());
     }
-    if (task_ == Task::language || task_ == Task::retrieval) return out;
+    if (writes_text(task_) || task_ == Task::retrieval) return out;
     const size_t c = table.column(*spec.label_column);
     if (table.has(r, c)) out.labels.emplace_back(table.is_json(r, c) ? table.json(r, c) : table.text(r, c));
     return out;
@@ -108,6 +108,11 @@ class Checker {
     if (!training) report_.in_both += training_.count(text) > 0;
     if (!tokenizer_) return;
     if (language_) return learnt(row, r, length);
+    if (task_ == Task::seq2seq) {  // the longer one
+      for (const std::string& t : row.texts)
+        length = std::max(length, static_cast<int64_t>(tokenizer_->encode(t).ids.size()));
+      return;
+    }
     const Encoding e = row.texts.size() == 2 ? tokenizer_->encode_pair(row.texts[0], row.texts[1])
                                              : tokenizer_->encode(row.texts.at(0));
     length = static_cast<int64_t>(e.ids.size());

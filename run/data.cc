@@ -99,7 +99,8 @@ bool is_language_model(const RunSpec& spec) {
 
 static const char* const kNoLabel =
     "name the label's column with --label_column, by its number from 0 where the file has no header; a word and its "
-    "tag a line: --task token; a language model's texts: --task language, or --loss masked_lm";
+    "tag a line: --task token; a language model's texts: --task language, or --loss masked_lm; source and target "
+    "texts: --task seq2seq";
 
 Task text_task(const RunSpec& spec) {
   if (is_language_model(spec)) return Task::language;
@@ -164,7 +165,7 @@ std::string require_tokenizer(const RunSpec& spec) {
 TextOptions text_options(const RunSpec& spec, const std::vector<InputSpec>& specs, const DataNeeds& needs) {
   TextOptions t;
   t.text_columns = *spec.text_columns;
-  const bool own = needs.task == Task::language;  // a text's labels are its ids
+  const bool own = writes_text(needs.task);  // a text's labels are its ids
   if (needs.labelled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *spec.label_column;
   t.sides = needs.sides;
   t.labels = needs.task == Task::regression   ? LabelForm::numbers
@@ -200,6 +201,8 @@ std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& 
   } else if (needs.task == Task::span) {
     std::vector<LabelledText> texts = encode_questions(*rows.key, *tokenizer, longest, *spec.doc_stride);
     data = make_labelled_dataset(std::move(texts), rows.names, *tokenizer, specs, t, rows.key);
+  } else if (needs.task == Task::seq2seq) {
+    data = open_seq2seq_dataset(spec, rows, *tokenizer, specs, needs);
   } else if (needs.task == Task::language) {
     data = open_language_dataset(spec, rows, *tokenizer, specs, t, needs);
   } else {

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "base/error.h"
 #include "base/philox.h"
 #include "base/text.h"
+#include "data/language/seq2seq.h"
 #include "data/text_dataset.h"
 #include "run/common.h"
 #include "run/data.h"
 #include "run/finished_run.h"
+#include "run/language_data.h"
 #include "run/losses.h"
 #include "run/model_metadata.h"
 #include "run/objective.h"
@@ -26,17 +29,17 @@ namespace {
 
 constexpr int64_t kLengthStep = 32;  // texts are padded to a multiple of it: each length is a Program of its own
 
-std::string logits_of(RunSpec spec, const SourceGraph& g, Task recorded) {
+std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
   const std::vector<LossSpec> asked = asked_losses(spec).parts;
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
   if (own) spec.loss = RunSpec::Texts{};  // the model computes it inside, its logits are another output
-  const bool other = recorded != Task::none && recorded != Task::language;
-  const Objective objective = other ? Objective{} : choose_objective(spec, g, {}, Task::language, Log());
+  const Objective objective = writes_text(task) ? choose_objective(spec, g, {}, task, Log()) : Objective{};
   const LossSpec* const loss = measured_loss(objective);
-  if (!loss || !loss_rule(loss->kind).next_token)
+  if (!loss || (task == Task::language && !loss_rule(loss->kind).next_token))
     fail(Exit::usage, "E_TASK", "the model says of itself that it is no causal language model",
-         "generate needs logits of each next token, (batch, length, vocabulary); --task language trains such models");
+         "generate needs logits of each next token, (batch, length, vocabulary); --task language and --task seq2seq "
+         "train such models");
   return loss->values().front();
 }
 
@@ -69,17 +72,30 @@ class NextToken {
     options.pad_to_multiple = kLengthStep;
     options.fixed_seq_len = fixed_;
     const auto data = make_labelled_dataset({std::move(text)}, {"the prompt"}, tokenizer_, inputs_, options);
-    const int64_t first = 0;
-    const HostTensor out = session_.forward(outputs_, data->batch({&first, 1}).inputs).at(logits_).cast(DType::f32);
-    if (out.rank() != 3 || out.dims()[1] < static_cast<int64_t>(ids.size()))
-      fail(Exit::usage, "E_TASK", cat("the output '", printable(logits_), "' has no logits of each token"),
-           "generate needs logits of each next token, (batch, length, vocabulary)");
-    const int64_t words = out.dims()[2];
-    const float* const last = out.as<float>() + (static_cast<int64_t>(ids.size()) - 1) * words;
-    return {last, last + words};
+    return logits_at(*data, static_cast<int64_t>(ids.size()) - 1);
+  }
+
+  // (vocabulary) of an encoder-decoder model that has written ids about the source.
+  std::vector<float> logits(const LabelledText& source, std::vector<int32_t> ids, const Seq2SeqOptions& options) {
+    const auto last = static_cast<int64_t>(ids.size());
+    ids.push_back(options.start);  // in the place of what comes next, which is not read
+    const auto data = make_seq2seq_dataset({{source}, {seq2seq_target(std::move(ids), options)}}, {"the prompt"},
+                                           tokenizer_, inputs_, kLengthStep, options);
+    return logits_at(*data, last);
   }
 
  private:
+  std::vector<float> logits_at(const Dataset& data, int64_t place) {
+    const int64_t first = 0;
+    const HostTensor out = session_.forward(outputs_, data.batch({&first, 1}).inputs).at(logits_).cast(DType::f32);
+    if (out.rank() != 3 || out.dims()[1] <= place)
+      fail(Exit::usage, "E_TASK", cat("the output '", printable(logits_), "' has no logits of each token"),
+           "generate needs logits of each next token, (batch, length, vocabulary)");
+    const int64_t words = out.dims()[2];
+    const float* const at = out.as<float>() + place * words;
+    return {at, at + words};
+  }
+
   std::string logits_;
   std::vector<int> outputs_;
   const Tokenizer& tokenizer_;
@@ -138,7 +154,10 @@ std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std:
   const SourceGraph& g = model.graph;
   const ModelRecord record = recorded(*model.doc);
   const RunSpec spec = with_recorded(with_letters(asked, Log()), record, Log());
-  const std::string logits = logits_of(spec, g, record.task);
+  const Task task = asked_task(spec) != Task::none ? asked_task(spec)
+                    : record.task == Task::none    ? Task::language
+                                                   : record.task;
+  const std::string logits = logits_of(spec, g, task);
   const std::vector<int> outputs = {g.find(logits)};
   require_known_operators(g, outputs);
   check_vocabulary(spec, g, needed_inputs(g, outputs), log);
@@ -146,14 +165,24 @@ std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std:
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(spec);
   NextToken next(spec, g, logits, *tokenizer, log);
   std::vector<GeneratedText> out;
+  std::optional<Seq2SeqOptions> seq2seq;
+  if (task == Task::seq2seq) {
+    seq2seq = seq2seq_options(spec, *tokenizer);
+    seq2seq->max_target = max_new_tokens + 1;
+  }
   for (const std::string& prompt : prompts) {
     GeneratedText t;
-    t.ids = ids_of(prompt, *tokenizer);
+    LabelledText source;
+    if (seq2seq)
+      source = seq2seq_source(prompt, *tokenizer, *seq2seq);
+    else
+      t.ids = ids_of(prompt, *tokenizer);
     const auto before = static_cast<int64_t>(t.ids.size()), most = before + max_new_tokens;
-    require_places(g, outputs, next.fixed(), most);
+    require_places(g, outputs, next.fixed(), std::max(most, static_cast<int64_t>(source.encoding.ids.size())));
     while (!t.ended && t.fresh < max_new_tokens) {
-      const int32_t id = choose_token(next.logits(t.ids, most), how, static_cast<uint64_t>(spec.seed), out.size(),
-                                      static_cast<uint64_t>(t.fresh));
+      const std::vector<float> x = seq2seq ? next.logits(source, t.ids, *seq2seq) : next.logits(t.ids, most);
+      const int32_t id =
+          choose_token(x, how, static_cast<uint64_t>(spec.seed), out.size(), static_cast<uint64_t>(t.fresh));
       t.ids.push_back(id);
       ++t.fresh;
       t.ended = id == tokenizer->special().eos;

@@ -1,8 +1,12 @@
 #include "run/language_data.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/fs.h"
+#include "base/number_text.h"
 #include "base/text.h"
 #include "data/language/masking.h"
 #include "run/text_rows.h"
@@ -28,7 +32,75 @@ void require_apart(const RunSpec& spec, const std::vector<InputSpec>& inputs) {
          "wrapped");
 }
 
+// decoder_start_token_id of the config.json beside the model, or beside the tokenizer; -1: there is none.
+int64_t configured_start(const RunSpec& spec) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path files = tokenizer_path(spec);
+  for (const fs::path& folder :
+       {fs::path(spec.model).parent_path(), fs::is_directory(files, error) ? files : files.parent_path()}) {
+    const std::string path = (folder / "config.json").string();
+    if (!path_exists(path)) continue;
+    const FileBytes bytes = read_file(path);
+    const nlohmann::json config = nlohmann::json::parse(bytes.text(), nullptr, false);
+    if (!config.is_object()) continue;
+    const auto id = config.find("decoder_start_token_id");
+    if (id != config.end() && id->is_number_integer()) return id->get<int64_t>();
+  }
+  return -1;
+}
+
+int32_t start_token(const RunSpec& spec, const Tokenizer& tokenizer) {
+  const std::string& asked = *spec.decoder_start_token;
+  int64_t id = asked == "auto" ? configured_start(spec) : tokenizer.find(asked);
+  if (asked == "auto" && id < 0) id = tokenizer.pad();
+  if (id < 0) id = parse_integer(asked).value_or(-1);
+  if (id < 0 || id >= tokenizer.size())
+    fail(Exit::usage, "E_FLAG_VALUE",
+         cat("--decoder_start_token ", printable(asked), ": the vocabulary has no such token"),
+         cat("give a token of the tokenizer, or an id below ", tokenizer.size()));
+  return static_cast<int32_t>(id);
+}
+
 }  // namespace
+
+Seq2SeqOptions seq2seq_options(const RunSpec& spec, const Tokenizer& tokenizer) {
+  Seq2SeqOptions o;
+  o.prefix = *spec.source_prefix;
+  o.max_source = *spec.max_seq_len;
+  o.max_target = *spec.max_target_length > 0 ? *spec.max_target_length : *spec.max_seq_len;
+  o.start = start_token(spec, tokenizer);
+  return o;
+}
+
+RunSpec with_start_token(RunSpec spec, const Log& log) {
+  if (*spec.task != "seq2seq" || *spec.decoder_start_token != "auto" || tokenizer_path(spec).empty()) return spec;
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec));
+  const bool configured = configured_start(spec) >= 0;
+  const int32_t id = start_token(spec, *tokenizer);
+  log.info(cat("targets begin with ", printable(tokenizer->token(id)), ", ",
+               configured ? "config.json's decoder_start_token_id" : "the padding token",
+               " (--decoder_start_token another)"));
+  spec.decoder_start_token.suggest(std::to_string(id));
+  return spec;
+}
+
+std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
+                                              const std::vector<InputSpec>& specs, const DataNeeds& needs) {
+  const std::vector<std::string>& columns = *spec.text_columns;
+  if (columns.size() != 2)
+    fail(Exit::usage, "E_TEXT_COLUMNS", "source and target of --task seq2seq lie in two columns",
+         "give --text_columns SOURCE,TARGET; the verb generate writes targets");
+  Seq2SeqOptions options = seq2seq_options(spec, tokenizer);
+  options.source = columns[0];
+  options.target = columns[1];
+  Seq2SeqTexts texts = encode_seq2seq(*rows.table, tokenizer, options);
+  if (texts.cut > 0 && needs.labelled)
+    needs.log.note(cat(with_thousands(texts.cut), " of ", with_thousands(rows.table->rows()), " rows of ",
+                       rows.table->name(), " are cut at --max_seq_len ", options.max_source, " or --max_target_length ",
+                       options.max_target));
+  return make_seq2seq_dataset(std::move(texts), rows.names, tokenizer, specs, spec.pad_to_multiple, options);
+}
 
 LanguageOptions language_options(const RunSpec& spec, int64_t most) {
   static const std::map<std::string, LossOn> on = {

@@ -16,6 +16,7 @@ const char* const kTextSettings[] = {"text_columns", "label_column", "max_seq_le
 const char* const kImageSettings[] = {"eval_transforms", "image_column", "mask_values", "mask_ignore"};
 const char* const kTableSettings[] = {"categorical", "continuous", "date", "target", "target_transform"};
 const char* const kLanguageSettings[] = {"packing", "train_on", "append_eos", "doc_stride"};
+const char* const kSeq2SeqSettings[] = {"source_prefix", "max_target_length", "decoder_start_token"};
 const char* const kMaskingSettings[] = {"mlm_probability", "whole_word_mask"};
 const char* const kSpanSettings[] = {"doc_stride", "max_answer_length", "version_2_with_negative",
                                      "null_score_diff_threshold"};
@@ -55,6 +56,9 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
   if (const std::string sum = tokenizer_sum(spec); !sum.empty()) r.preprocessing["tokenizer_sum"] = {sum};
   if (task == Task::span) {
     for (const char* name : kSpanSettings) keep(name);
+  }
+  if (task == Task::seq2seq) {
+    for (const char* name : kSeq2SeqSettings) keep(name);
   }
   if (task == Task::language) {
     for (const char* name : kLanguageSettings) keep(name);
@@ -113,6 +117,7 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
   for (const char* name : kLanguageSettings) {
     if (name != std::string_view("doc_stride")) recorded_text(name);  // told with those of spans
   }
+  for (const char* name : kSeq2SeqSettings) recorded_text(name);
   for (const char* name : kMaskingSettings) recorded_text(name);
   for (const char* name : kImageSettings) recorded_text(name);
   for (const char* name : kTableSettings) recorded_text(name);

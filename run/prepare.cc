@@ -11,6 +11,7 @@
 #include "run/features.h"
 #include "run/groups.h"
 #include "run/images.h"
+#include "run/language_data.h"
 #include "run/losses.h"
 #include "run/model_metadata.h"
 #include "run/processes.h"
@@ -156,9 +157,9 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   const bool wants_head = facts.text || facts.images || !spec.cut_at.empty() || !spec.head_from.empty();
   const int64_t classes = facts.features ? 0 : static_cast<int64_t>(facts.classes.size());  // its outputs may be one
   const Shaped shaped = shape_model(spec, job, out.model, classes,
-                                    facts.sides                                ? "embedding"
-                                    : wants_head && out.task != Task::language ? name_of(out.task)
-                                                                               : "none");
+                                    facts.sides                            ? "embedding"
+                                    : wants_head && !writes_text(out.task) ? name_of(out.task)
+                                                                           : "none");
   for (const std::string& line : shaped.lines) log.info(line);
   if (out.task == Task::none && !shaped.outputs.empty()) out.task = task_from_name(shaped.head);
   const std::string head = shaped.outputs.empty() || !spec.output.empty() ? std::string() : shaped.outputs.front();
@@ -180,7 +181,7 @@ static void hint_at_rate(const PreparedRun& run) {
 }
 
 std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim aim) {
-  const RunSpec spec = with_letters(with_processes(given, host), host.log);
+  const RunSpec spec = with_start_token(with_letters(with_processes(given, host), host.log), host.log);
   set_threads(spec);
   asked_losses(spec);
   asked_groups(spec);

@@ -73,6 +73,8 @@ struct RunSpec {
   Default<double> null_score_diff_threshold{0};
   int64_t n_best_size = 1, top_k = 5;
   Default<Text> packing{"none"}, train_on{"answers"}, append_eos{"auto"};  // of texts for language models
+  Default<Text> source_prefix{""}, decoder_start_token{"auto"};            // of encoder-decoder models
+  Default<int64_t> max_target_length{0};
   Default<double> mlm_probability{0.15};
   Default<bool> whole_word_mask{false};
   int64_t pad_to_multiple = 8;

@@ -32,6 +32,7 @@ const std::vector<TaskInfo>& infos() {
        "accuracy",
        {"accuracy", "macro_f1", "entity_precision", "entity_recall", "entity_f1"}},
       {Task::language, "language", "causal_lm", "loss", {"accuracy", "perplexity"}},
+      {Task::seq2seq, "seq2seq", "cross_entropy", "loss", {"accuracy", "perplexity"}},
       {Task::regression, "regression", "mse", "loss", {"mse", "mae", "pearson", "spearman"}},
       {Task::multilabel, "multilabel", "bce_logits", "micro_f1", {"micro_f1", "macro_f1", "exact_match"}},
       {Task::span, "span", "qa_span", "exact_match", {"exact_match", "span_f1"}},
@@ -107,7 +108,7 @@ class ClassMetrics final : public TaskMetrics {
       return {{"miou", binary_->mean_iou()}, {"dice", binary_->macro_f1()}, {"accuracy", binary_->accuracy()}};
     if (task_ == Task::segmentation)
       return {{"miou", c.mean_iou()}, {"dice", c.macro_f1()}, {"accuracy", c.accuracy()}};
-    if (task_ == Task::language) return {{"accuracy", c.accuracy()}, {"perplexity", std::exp(loss)}};
+    if (writes_text(task_)) return {{"accuracy", c.accuracy()}, {"perplexity", std::exp(loss)}};
     MetricValues out = {{"accuracy", c.accuracy()}, {"macro_f1", c.macro_f1()}};
     if (task_ == Task::classification) {
       for (const ClassMetric& m : class_metrics()) out.emplace_back(m.name, m.value(scores_));
@@ -305,6 +306,7 @@ Task task_from_name(const std::string& name) {
   }
   return Task::none;
 }
+bool writes_text(Task task) { return task == Task::language || task == Task::seq2seq; }
 std::string name_of(Task task) { return info(task).name; }
 std::string default_loss(Task task) { return info(task).loss; }
 
@@ -314,7 +316,7 @@ bool fits(Task task, const LossSpec& loss) {
   const Task t = task_of(loss);
   if (task == Task::none || t == Task::none || t == task) return true;
   const bool classes = t == Task::classification || t == Task::language;
-  if (task == Task::classification || task == Task::token) return classes;
+  if (task == Task::classification || task == Task::token || task == Task::seq2seq) return classes;
   return task == Task::segmentation && (t == Task::classification || t == Task::multilabel);
 }
 
@@ -376,6 +378,7 @@ std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss, const
     case Task::classification:
     case Task::token:
     case Task::language:
+    case Task::seq2seq:
     case Task::segmentation:
       return std::make_unique<ClassMetrics>(task, loss, context.classes);
     case Task::multilabel:

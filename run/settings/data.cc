@@ -87,6 +87,19 @@ std::vector<Setting> data_settings() {
               "An end-of-text token behind each text of a language model; auto: behind completions.")
           .one_of({"auto", "true", "false"})
           .read_by(kFeed),
+      setting("source_prefix", &RunSpec::source_prefix,
+              "In front of each source text of --task seq2seq: T5's \"summarize: \".")
+          .shown_as("TEXT")
+          .read_by(kFeed | jobs(Job::generate)),
+      setting("max_target_length", &RunSpec::max_target_length,
+              "Longest target of --task seq2seq in tokens; longer ones are cut. 0: as --max_seq_len.")
+          .at_least(0)
+          .read_by(kFeed),
+      setting("decoder_start_token", &RunSpec::decoder_start_token,
+              "What targets of --task seq2seq begin with, a token or its id; auto: decoder_start_token_id of the "
+              "config.json beside the model or tokenizer, else the padding token.")
+          .shown_as("auto|TOKEN|ID")
+          .read_by(kFeed | jobs(Job::generate)),
       setting("mlm_probability", &RunSpec::mlm_probability,
               "Share of the tokens that a masked language model (--loss masked_lm) has to find: hidden 8 times of 10.")
           .above(0)
@@ -105,7 +118,7 @@ std::vector<Setting> data_settings() {
           .checked(normal_max_length, "0 (no limit), or 2 and more")
           .otherwise(Job::tokenize, int64_t{0})
           .read_by(kText)
-          .also({"max_seq_length", "max_length"}),
+          .also({"max_seq_length", "max_length", "max_source_length"}),
       setting("doc_stride", &RunSpec::doc_stride,
               "Tokens that the windows of a long passage (questions), or of a long text (--packing stride), share.")
           .at_least(0)

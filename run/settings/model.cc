@@ -14,7 +14,7 @@ std::vector<Setting> model_settings() {
       setting("task", &RunSpec::task,
               "What to train for: chooses loss, how labels are read, metrics. auto: by the loss and the label column.")
           .one_of({"auto", "classification", "regression", "multilabel", "token", "span", "segmentation", "retrieval",
-                   "language"})
+                   "language", "seq2seq"})
           .same({{"token_classification", "token"},
                  {"ner", "token"},
                  {"qa", "span"},
@@ -22,6 +22,8 @@ std::vector<Setting> model_settings() {
                  {"multi_label_classification", "multilabel"},
                  {"single_label_classification", "classification"},
                  {"causal_lm", "language"},
+                 {"translation", "seq2seq"},
+                 {"summarization", "seq2seq"},
                  {"pos", "token"},
                  {"chunk", "token"},
                  {"stsb", "regression"},
@@ -34,7 +36,7 @@ std::vector<Setting> model_settings() {
                  {"sst2", "classification"},
                  {"wnli", "classification"},
                  {"xnli", "classification"}})
-          .read_by(kGraph | kData)
+          .read_by(kGraph | kData | jobs(Job::generate))
           .also({"task_name", OtherName("do_regression", "regression", "auto")}),
       setting("loss", &RunSpec::loss,
               "Loss: cross_entropy, bce_logits, mse, ... with parameters (huber,delta=2), several of them (repeat, or "

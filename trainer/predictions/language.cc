@@ -1,6 +1,6 @@
-// How well a causal language model foretells a text: the mean loss of its tokens after the first (of
-// prompts with answers: of the answers'), and its perplexity. Of a masked language model: the likeliest tokens at each
-// mask of a text, as transformers' fill-mask pipeline gives them.
+// How well a causal language model foretells a text: the mean loss of its tokens after the first (of prompts with
+// answers: of the answers'), and its perplexity; an encoder-decoder model a target text. Of a masked language model:
+// the likeliest tokens at each mask of a text, as transformers' fill-mask pipeline gives them.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -25,8 +25,10 @@ int64_t vocabulary_of(const HostTensor& out, const Batch& batch) {
 
 class Language final : public Predictions {
  public:
-  Language(const LossSpec&, const PredictionContext& context)
-      : sums_(static_cast<size_t>(context.rows)),
+  // ahead: places from the output to the token that it foretells
+  Language(const PredictionContext& context, int64_t ahead)
+      : ahead_(ahead),
+        sums_(static_cast<size_t>(context.rows)),
         tokens_(static_cast<size_t>(context.rows)),
         rows_(context.source_rows) {}
 
@@ -37,12 +39,13 @@ class Language final : public Predictions {
     for (int64_t r = 0; r < batch.rows; ++r) {
       auto sample = static_cast<size_t>(batch.samples[static_cast<size_t>(r)]);
       if (!rows_.empty()) sample = static_cast<size_t>(rows_[sample]);
-      for (int64_t i = r * length; i + 1 < (r + 1) * length; ++i) {
-        if (ids[i + 1] == kIgnoreIndex) continue;
-        if (ids[i + 1] >= width)
-          fail(Exit::data, "E_DATA_TOKEN_RANGE", cat("token ", ids[i + 1], " of a model with ", width, " outputs"),
+      for (int64_t i = r * length; i + ahead_ < (r + 1) * length; ++i) {
+        const int64_t id = ids[i + ahead_];
+        if (id == kIgnoreIndex) continue;
+        if (id >= width)
+          fail(Exit::data, "E_DATA_TOKEN_RANGE", cat("token ", id, " of a model with ", width, " outputs"),
                "the tokenizer's vocabulary does not match the model");
-        sums_[sample] += minus_log({out.as<float>() + i * width, static_cast<size_t>(width)}, ids[i + 1]);
+        sums_[sample] += minus_log({out.as<float>() + i * width, static_cast<size_t>(width)}, id);
         ++tokens_[sample];
       }
     }
@@ -73,6 +76,7 @@ class Language final : public Predictions {
     return tokens_[r] ? sums_[r] / static_cast<double>(tokens_[r]) : std::nan("");
   }
 
+  const int64_t ahead_;
   std::vector<double> sums_;
   std::vector<int64_t> tokens_;
   std::span<const int64_t> rows_;  // of samples
@@ -183,14 +187,19 @@ class Masks final : public Predictions {
 };
 
 std::unique_ptr<Predictions> of_language(const LossSpec& loss, const PredictionContext& context) {
-  if (loss_rule(loss.kind).next_token) return std::make_unique<Language>(loss, context);
+  if (loss_rule(loss.kind).next_token) return std::make_unique<Language>(context, 1);
   if (!loss_rule(loss.kind).hidden_tokens || !context.tokenizer)
     fail(Exit::usage, "E_TASK", cat("texts are foretold by causal language models, the loss is ", loss.kind),
          "--loss masked_lm fills the masks of texts, --loss causal_lm tells how likely texts are");
   return std::make_unique<Masks>(context);
 }
 
+std::unique_ptr<Predictions> of_targets(const LossSpec&, const PredictionContext& context) {
+  return std::make_unique<Language>(context, 0);
+}
+
 const PredictionRegistration registered{Task::language, of_language};
+const PredictionRegistration of_seq2seq{Task::seq2seq, of_targets};
 
 }  // namespace
 

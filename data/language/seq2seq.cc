@@ -1,0 +1,136 @@
+#include "data/language/seq2seq.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/each_row.h"
+
+namespace amp {
+
+namespace {
+
+constexpr const char* kDecoder = "decoder_";
+
+class Seq2SeqDataset final : public Dataset {
+ public:
+  Seq2SeqDataset(std::unique_ptr<Dataset> sources, std::unique_ptr<Dataset> targets, int64_t cut)
+      : sources_(std::move(sources)), targets_(std::move(targets)), cut_(cut) {
+    const std::span<const int32_t> a = sources_->lengths(), b = targets_->lengths();
+    for (size_t i = 0; i < a.size(); ++i) lengths_.push_back(std::max(a[i], b[i]));
+  }
+
+  int64_t size() const override { return sources_->size(); }
+  std::span<const int32_t> lengths() const override { return lengths_; }
+  std::span<const int64_t> source_rows() const override { return sources_->source_rows(); }
+  std::string where(int64_t sample) const override { return sources_->where(sample); }
+  int64_t cut_samples() const override { return cut_; }
+  Batch batch(std::span<const int64_t> samples) const override {
+    Batch b = sources_->batch(samples);
+    const Batch target = targets_->batch(samples);
+    b.inputs.insert(target.inputs.begin(), target.inputs.end());
+    b.labels = target.labels;
+    b.valid_items = target.valid_items;
+    b.tokens += target.tokens;
+    return b;
+  }
+  void check_token_range(const std::string& input, int64_t rows) const override {
+    sources_->check_token_range(input, rows);
+    targets_->check_token_range(input, rows);
+  }
+  void check_label_range(int64_t, int64_t) const override {}  // ids are looked up by the model, too
+
+ private:
+  std::unique_ptr<Dataset> sources_, targets_;
+  std::vector<int32_t> lengths_;  // the longer of the two
+  int64_t cut_;
+};
+
+int64_t fixed_length(const std::vector<InputSpec>& inputs) {
+  for (const InputSpec& s : inputs) {
+    if (s.dims && s.dims->size() == 2 && (*s.dims)[1] > 0) return (*s.dims)[1];
+  }
+  return 0;
+}
+
+std::unique_ptr<Dataset> side(std::vector<LabelledText> texts, const std::vector<std::string>& names,
+                              const Tokenizer& tokenizer, const std::vector<InputSpec>& inputs, int64_t pad_to_multiple,
+                              int64_t most, bool encoder) {
+  TextOptions t;
+  t.labels = LabelForm::ids;
+  t.sees_ahead = encoder;
+  if (!encoder) t.input_prefix = kDecoder;
+  t.max_seq_len = most;
+  t.pad_to_multiple = pad_to_multiple;
+  t.fixed_seq_len = fixed_length(inputs);
+  return make_labelled_dataset(std::move(texts), names, tokenizer, inputs, t);
+}
+
+}  // namespace
+
+LabelledText seq2seq_source(std::string_view text, const Tokenizer& tokenizer, const Seq2SeqOptions& options) {
+  LabelledText out;
+  out.encoding = tokenizer.encode(options.prefix + std::string(text), options.max_source);
+  out.labels.assign(out.encoding.ids.size(), kIgnoreIndex);
+  return out;
+}
+
+LabelledText seq2seq_target(std::vector<int32_t> ids, const Seq2SeqOptions& options) {
+  LabelledText out;
+  out.labels.assign(ids.begin(), ids.end());
+  ids.insert(ids.begin(), options.start);
+  ids.pop_back();
+  out.encoding.types.assign(ids.size(), 0);
+  out.encoding.ids = std::move(ids);
+  return out;
+}
+
+Seq2SeqTexts encode_seq2seq(const Table& table, const Tokenizer& tokenizer, const Seq2SeqOptions& options) {
+  const size_t source = table.column(options.source), target = table.column(options.target);
+  const auto rows = static_cast<size_t>(table.rows());
+  Seq2SeqTexts out;
+  out.sources.resize(rows);
+  out.targets.resize(rows);
+  std::vector<uint8_t> cut(rows, 0);
+  const int32_t end = tokenizer.special().eos;
+  for_each_row(table.rows(), [&](int64_t r) {
+    const auto i = static_cast<size_t>(r);
+    out.sources[i] = seq2seq_source(table.text(r, source), tokenizer, options);
+    Encoding e = tokenizer.encode(table.text(r, target), options.max_target);
+    if (end >= 0 && (e.ids.empty() || e.ids.back() != end)) {  // of tokenizers that add none themselves
+      if (options.max_target > 0 && static_cast<int64_t>(e.ids.size()) == options.max_target) {
+        e.ids.pop_back();
+        e.cut = true;
+      }
+      e.ids.push_back(end);
+    }
+    cut[i] = out.sources[i].encoding.cut || e.cut;
+    if (e.ids.empty())
+      fail(Exit::data, "E_DATA_EMPTY", cat(table.where(r), ": the target has no tokens"),
+           "the tokenizer has no end-of-text token that an empty target could have");
+    out.targets[i] = seq2seq_target(std::move(e.ids), options);
+    for (LabelledText* t : {&out.sources[i], &out.targets[i]}) {
+      t->line = table.line(r);
+      t->file = table.file(r);
+      t->row = r;
+    }
+  });
+  out.cut = std::count(cut.begin(), cut.end(), uint8_t{1});
+  return out;
+}
+
+std::unique_ptr<Dataset> make_seq2seq_dataset(Seq2SeqTexts texts, const std::vector<std::string>& names,
+                                              const Tokenizer& tokenizer, const std::vector<InputSpec>& inputs,
+                                              int64_t pad_to_multiple, const Seq2SeqOptions& options) {
+  std::vector<InputSpec> of_source, of_target;
+  for (const InputSpec& i : inputs)
+    (i.name.starts_with(kDecoder) || text_role(i.name) == TextRole::label ? of_target : of_source).push_back(i);
+  if (of_target.empty())
+    fail(Exit::data, "E_DATA_INPUT", "no input of the graph reads a target (decoder_input_ids, or labels)",
+         "--task seq2seq trains encoder-decoder models in one file; a decoder alone learns by --task language");
+  auto sources = side(std::move(texts.sources), names, tokenizer, of_source, pad_to_multiple, options.max_source, true);
+  auto targets =
+      side(std::move(texts.targets), names, tokenizer, of_target, pad_to_multiple, options.max_target, false);
+  return std::make_unique<Seq2SeqDataset>(std::move(sources), std::move(targets), texts.cut);
+}
+
+}  // namespace amp
