@@ -1,5 +1,7 @@
 #include "data/loader.h"
 
+#include <chrono>
+
 namespace amp {
 
 LoadedWindow load_window(const Dataset& dataset, const Window& window) {
@@ -29,6 +31,11 @@ std::optional<LoadedWindow> WindowLoader::make() {
   return load_window(dataset_, sampler_.next());
 }
 
-std::optional<LoadedWindow> WindowLoader::next() { return prefetch_ ? prefetch_->next() : make(); }
+std::optional<LoadedWindow> WindowLoader::next() {
+  const auto asked = std::chrono::steady_clock::now();
+  std::optional<LoadedWindow> w = prefetch_ ? prefetch_->next() : make();
+  if (w) w->waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - asked).count();
+  return w;
+}
 
 }  // namespace amp

@@ -19,6 +19,7 @@ struct LoadedWindow {
   int64_t per_epoch = 1;                          // windows of its epoch
   SamplerState at, next;                          // a checkpoint after this window keeps `next`
   bool last_of_epoch = false;
+  double waited = 0;  // seconds, by who took it from a WindowLoader
 };
 
 LoadedWindow load_window(const Dataset& dataset, const Window& window);

@@ -167,6 +167,7 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
   j["metrics_as_trained"] = metrics_json(facts.as_trained);
   j["steps"] = {{"attempted", r.steps}, {"applied", r.applied}, {"skipped", r.skipped}, {"best", r.best_step}};
   j["timing"] = {{"train_seconds", r.seconds},
+                 {"data_seconds", r.waited},
                  {"samples_per_s", per_second(r.samples, r.seconds)},
                  {"tokens_per_s", per_second(r.tokens, r.seconds)}};
   j["timing"]["first_step_seconds"] =

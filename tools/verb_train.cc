@@ -18,6 +18,12 @@ namespace amp {
 
 namespace {
 
+// Where it is worth a word.
+std::string waiting_text(const TrainResult& r) {
+  const auto percent = r.seconds > 0 ? static_cast<int64_t>(100 * r.waited / r.seconds) : 0;
+  return percent < 2 ? std::string() : cat(", ", percent, " % of it waiting for data");
+}
+
 void print_summary(const TrainReport& report, const std::string& val) {
   const TrainResult& r = report.result;
   if (r.initial && r.last) {
@@ -32,7 +38,7 @@ void print_summary(const TrainReport& report, const std::string& val) {
       std::cout << line << '\n';
   }
   std::cout << "speed: " << static_cast<int64_t>(per_second(r.samples, r.seconds)) << " samples/s, " << r.steps
-            << " steps in " << format_duration(r.seconds)
+            << " steps in " << format_duration(r.seconds) << waiting_text(r)
             << (r.skipped ? cat(", ", r.skipped, " skipped by the loss scaler") : std::string()) << '\n'
             << "peak memory: " << (peak_rss_bytes() >> 20) << " MiB\n"
             << "model: " << report.model << '\n'

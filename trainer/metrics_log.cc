@@ -63,6 +63,7 @@ std::string to_json(const StepLine& l) {
       .add("skipped", l.skipped)
       .add("samples_per_s", l.samples_per_s)
       .add("tokens_per_s", l.tokens_per_s)
+      .add("data_seconds", l.data_seconds)
       .add("memory", l.memory)
       .str();
 }

@@ -33,6 +33,7 @@ struct StepLine {
   double grad_norm = 0;   // unscaled, before clipping
   bool skipped = false;
   double samples_per_s = 0, tokens_per_s = 0;  // data loading included
+  double data_seconds = 0;                     // that training waited for the step's batches
   int64_t memory = 0;                          // peak resident bytes so far
 };
 std::string to_json(const StepLine& line);

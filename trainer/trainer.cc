@@ -87,6 +87,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   const LoadedWindow window = std::move(pending_.front());
   pending_.pop_front();
   result.samples += window.all_rows;
+  result.waited += window.waited;
   result.tokens += window.tokens;
   result.applied = s.applied_steps;
   result.skipped += s.skipped();
@@ -103,6 +104,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   line.skipped = s.skipped();
   line.samples_per_s = static_cast<double>(window.all_rows) / dt;
   line.tokens_per_s = static_cast<double>(window.tokens) / dt;
+  line.data_seconds = window.waited;
   line.memory = peak_rss_bytes();
   if (log) log->write(line);
   ProgressState p;

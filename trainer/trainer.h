@@ -66,6 +66,7 @@ struct TrainResult {
   int64_t best_step = -1;
   std::optional<Metrics> initial, last;
   double seconds = 0;  // of training, evaluation left out
+  double waited = 0;   // of these for data
   int64_t samples = 0, tokens = 0;
 };
 

@@ -44,6 +44,7 @@ TEST_CASE("a step's line holds every field, all bits of the numbers, and null fo
   l.samples_per_s = std::nan("");
   l.skipped = true;
   l.memory = int64_t{5} << 32;
+  l.data_seconds = 0.25;
   const json j = json::parse(to_json(l));
   CHECK(j.at("step") == 7);
   CHECK(j.at("loss").get<double>() == 0.1 + 0.2);
@@ -53,6 +54,7 @@ TEST_CASE("a step's line holds every field, all bits of the numbers, and null fo
   CHECK(j.at("samples_per_s").is_null());
   CHECK(j.at("skipped") == true);
   CHECK(j.at("tokens_per_s") == 0);
+  CHECK(j.at("data_seconds") == 0.25);
   CHECK(j.at("epoch") == 0);
   CHECK(j.at("memory") == (int64_t{5} << 32));
   CHECK(json::parse(JsonObject().add("a\"\n", "b\\\x01\xff").str()).at("a\"\n") == "b\\\x01\xef\xbf\xbd");
