@@ -31,10 +31,10 @@ const char* start(int* rank, int* size) {
   return nullptr;
 }
 
-const char* exchange(const amp::MpiMessage* sent, int64_t sends, const amp::MpiMessage* received, int64_t receives) {
+const char* exchange(const amp::RankMessage* sent, int64_t sends, const amp::RankMessage* received, int64_t receives) {
   constexpr int64_t kMost = int64_t{1} << 30;  // MPI counts in int
   std::vector<MPI_Request> requests;
-  const auto post = [&](const amp::MpiMessage& m, auto&& operation) {
+  const auto post = [&](const amp::RankMessage& m, auto&& operation) {
     for (int64_t at = 0; at < m.bytes; at += kMost) {
       requests.emplace_back();
       operation(m.data + at, static_cast<int>(std::min(kMost, m.bytes - at)), MPI_BYTE, m.rank, 0, MPI_COMM_WORLD,

@@ -1,31 +1,24 @@
 // Ranks that are processes, as mpirun or srun started them. MPI itself lies in a plugin, libonnx_amp_mpi.so, that is
 // loaded from beside the executable when such a launcher is there: the program runs where no MPI is installed.
 //
-// All that is asked of MPI is to carry messages; sums are made here, in the order of the ranks, so that they are those
-// of ranks that are threads, bit for bit.
+// All that is asked of MPI is to carry messages (message_rank.h).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 
-#include "trainer/collective.h"
+#include "trainer/ranks/message_rank.h"
 
 namespace amp {
 
 constexpr int kMpiAbi = 1;
-
-struct MpiMessage {
-  int rank = 0;  // from, or to
-  char* data = nullptr;
-  int64_t bytes = 0;
-};
 
 // Each returns null, or why it failed.
 struct MpiApi {
   int abi;  // stays the first member
   const char* (*start)(int* rank, int* size);
   // Messages of two ranks arrive in the order in which they were sent. Waits for all, asleep for most of the time.
-  const char* (*exchange)(const MpiMessage* sent, int64_t sends, const MpiMessage* received, int64_t receives);
+  const char* (*exchange)(const RankMessage* sent, int64_t sends, const RankMessage* received, int64_t receives);
   const char* (*end)();     // by all ranks together
   void (*abort)(int code);  // ends every process of the job
 };
