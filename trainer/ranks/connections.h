@@ -4,21 +4,20 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/collective.h"
+#include "trainer/ranks/sockets.h"
 
 namespace amp {
 
 // A socket that carries lines and never blocks. Closed with the object.
 class LineSocket {
  public:
-  explicit LineSocket(int socket = -1) : socket_(socket) {}
-  LineSocket(LineSocket&& other) noexcept;
-  LineSocket& operator=(LineSocket&& other) noexcept;
-  ~LineSocket();
+  explicit LineSocket(Socket socket = Socket()) : socket_(std::move(socket)) {}
 
-  int descriptor() const { return socket_; }
+  int descriptor() const { return socket_.descriptor(); }
   // False: nobody is there, or reads, any more.
   bool send(const nlohmann::json& line);
   // What has come; closed() says whether more can.
@@ -27,7 +26,7 @@ class LineSocket {
   void finish_sending();
 
  private:
-  int socket_;
+  Socket socket_;
   bool closed_ = false;
   std::string pending_;
 };

@@ -21,10 +21,6 @@ using nlohmann::json;
 // OpenMPI kills the others a second after it saw that one failed.
 constexpr double kGrace = 0.4;
 
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 struct Peer {
   LineSocket socket;
   RankProcess process;
@@ -78,11 +74,11 @@ class Liveness::Channel {
 
   void watch() {
     const double beat = std::min(0.5, silence_ / 4);
-    double last = seconds_now(), beaten = 0;
+    double last = steady_seconds(), beaten = 0;
     for (Peer& p : peers_) p.heard = last;
     while (!stopped_) {
       wait_for_news(std::min(0.1, beat));
-      const double now = seconds_now();
+      const double now = steady_seconds();
       // Who was stopped or suspended itself knows nothing of the others' silence.
       if (now - last > silence_ / 2) {
         for (Peer& p : peers_) p.heard = now;
