@@ -1,0 +1,80 @@
+#include "trainer/ranks/frames.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "trainer/ranks/sockets.h"
+
+namespace amp {
+
+namespace {
+
+constexpr char kMark[] = "AMPRANK\n";
+constexpr size_t kMarkBytes = 8, kLengthBytes = 4;
+
+Heard read_bytes(int socket, char* to, size_t bytes, double until) {
+  for (size_t n = 0; n < bytes;) {
+    const ssize_t got = ::recv(socket, to + n, bytes - n, MSG_DONTWAIT);
+    if (got > 0) {
+      n += static_cast<size_t>(got);
+    } else if (got < 0 && errno == EINTR) {
+      continue;
+    } else if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
+      return Heard::closed;
+    } else {
+      const double left = until - steady_seconds();
+      if (left <= 0) return Heard::late;
+      wait_for(socket, POLLIN, left);
+    }
+  }
+  return Heard::frame;
+}
+
+}  // namespace
+
+bool send_frame(int socket, const nlohmann::json& json, double until) {
+  const std::string body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text(kMark, kMarkBytes);
+  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(body.size() >> shift & 255);
+  text += body;
+  for (size_t n = 0; n < text.size();) {
+    const ssize_t sent = ::send(socket, text.data() + n, text.size() - n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      n += static_cast<size_t>(sent);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      const double left = until - steady_seconds();
+      if (left <= 0) return false;
+      wait_for(socket, POLLOUT, left);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Heard read_frame(int socket, nlohmann::json& json, double until, size_t most) {
+  char head[kMarkBytes + kLengthBytes];
+  // The mark alone first: what is shorter than a frame's head, and no frame, is known by its first bytes.
+  for (size_t n = 0; n < sizeof head; ++n) {
+    if (const Heard h = read_bytes(socket, head + n, 1, until); h != Heard::frame) return h;
+    if (n < kMarkBytes && head[n] != kMark[n]) return Heard::foreign;
+  }
+  size_t length = 0;
+  for (size_t i = kMarkBytes; i < sizeof head; ++i) length = length << 8 | static_cast<unsigned char>(head[i]);
+  if (length > most) return Heard::foreign;
+  std::string body;
+  // A length that is a lie costs no memory: it grows by what comes.
+  for (char part[4096]; body.size() < length;) {
+    const size_t n = std::min(sizeof part, length - body.size());
+    if (const Heard h = read_bytes(socket, part, n, until); h != Heard::frame) return h;
+    body.append(part, n);
+  }
+  json = nlohmann::json::parse(body, nullptr, false);
+  return json.is_object() ? Heard::frame : Heard::foreign;
+}
+
+}  // namespace amp
