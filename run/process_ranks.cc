@@ -10,6 +10,8 @@
 
 #include "base/temporary.h"
 #include "run/stop.h"
+#include "trainer/ranks/mpi.h"
+#include "trainer/ranks/tcp.h"
 
 namespace amp {
 
@@ -23,17 +25,16 @@ void leave(const Error& e) {
   ::_exit(static_cast<int>(e.exit()));
 }
 
-// Until the ranks are connected, MPI waits for all of them without an end, where one is gone and its launcher lets the
-// others be.
+// Until the ranks are connected, they wait for each other without an end where one is gone, or stopped, and its
+// launcher lets the others be.
 class StartLimit {
  public:
-  StartLimit(double seconds, const Tell& tell)
-      : thread_([this, seconds, &tell] {
+  StartLimit(double seconds, const char* id, const Tell& tell)
+      : thread_([this, seconds, id, &tell] {
           std::unique_lock lock(mutex_);
           if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
           const Error e(
-              Exit::distributed, "E_MPI",
-              cat("the ranks did not find each other within ", seconds, " s (20 heartbeats)"),
+              Exit::distributed, id, cat("the ranks did not find each other within ", seconds, " s (20 heartbeats)"),
               "another process failed at its start, or they do not reach each other; else a longer --heartbeat");
           tell(e);
           leave(e);
@@ -59,9 +60,16 @@ class StartLimit {
 }  // namespace
 
 Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) {
-  if (!started_by_mpi()) return;
-  const StartLimit limit(20 * heartbeat, tell);
-  ranks_ = &start_mpi();
+  const double patience = 20 * heartbeat;
+  const bool mpi = started_by_mpi() && !started_by_torchrun();
+  if (!mpi) {
+    const std::optional<TcpPlace> place = tcp_place();
+    if (!place) return;
+    tcp_ = connect_tcp(*place, patience);  // knows who is missing, and says so after its patience
+    ranks_ = tcp_.get();
+  }
+  const StartLimit limit(patience, mpi ? "E_MPI" : "E_RANKS", tell);
+  if (mpi) ranks_ = &start_mpi();
   if (ranks_->alone()) return;
   liveness_.emplace(*ranks_, heartbeat, Liveness::OnLost{tell, leave});
   ranks_->when_lost([this, tell](const Error& e) {
@@ -81,15 +89,18 @@ void Processes::doing(int64_t step, const char* phase) {
 void Processes::failed(const std::exception& e) {
   if (!liveness_) return;
   const auto* const known = dynamic_cast<const Error*>(&e);
-  // Where MPI saw it first, the channel is about to say who is gone, and to end this process.
-  if (known && known->id() == "E_RANK_LOST") std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  // Where a message was lost first, the channel is about to say who is gone and why, and to end this process.
+  if (known && known->id() == "E_RANK_LOST") std::this_thread::sleep_for(std::chrono::seconds(2));
   liveness_->failed(known ? cat(known->id(), ": ", known->fact()) : e.what());
 }
 
 void Processes::end() {
-  end_mpi([this] {
+  const auto part = [this] {
     if (liveness_) liveness_->end();
-  });
+  };
+  if (!tcp_) return end_mpi(part);
+  tcp_->barrier();
+  part();
 }
 
 }  // namespace amp

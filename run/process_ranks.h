@@ -1,12 +1,13 @@
-// The ranks that a launcher (mpirun, srun) started as processes; one_rank() where none did.
+// The ranks that a launcher started as processes: mpirun, srun, torchrun; one_rank() where none did. They speak by MPI
+// where it was offered, else by TCP.
 #pragma once
 
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "trainer/ranks/liveness.h"
-#include "trainer/ranks/mpi.h"
 
 namespace amp {
 
@@ -35,6 +36,8 @@ class Processes {
 
  private:
   void failed(const std::exception& e);
+
+  std::unique_ptr<Collective> tcp_;
   Collective* ranks_ = &one_rank();
   std::optional<Liveness> liveness_;
 };

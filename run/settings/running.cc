@@ -115,7 +115,8 @@ std::vector<Setting> run_settings() {
           .read_by(kTrain)
           .may_change(),
       setting("heartbeat", &RunSpec::heartbeat,
-              "Under mpirun or srun: seconds without a sign of life of a process after which the others end (exit 10).")
+              "Under mpirun, srun or torchrun: seconds without a sign of life of a process until the others end (exit "
+              "10).")
           .at_least(0.5)
           .read_by(kTrain)
           .may_change(),

@@ -111,6 +111,11 @@ std::optional<TcpPlace> tcp_place(const Environment& environment) {
   return step ? by_slurm(v) : std::nullopt;
 }
 
+bool started_by_torchrun() {
+  const char* const run = std::getenv("TORCHELASTIC_RUN_ID");
+  return run && *run;
+}
+
 std::optional<TcpPlace> tcp_place() {
   return tcp_place([](const char* name) { return std::getenv(name); });
 }

@@ -32,6 +32,9 @@ using Environment = std::function<const char*(const char* name)>;
 std::optional<TcpPlace> tcp_place(const Environment& environment);
 std::optional<TcpPlace> tcp_place();  // this process's
 
+// Below torchrun the variables of an outer launcher, which started torchrun itself, mean nothing.
+bool started_by_torchrun();
+
 // The first host of "gpu[07-10,12],login1": "gpu07".
 std::string first_host(const std::string& list);
 

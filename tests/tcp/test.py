@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Ranks that torchrun's or srun's variables make of processes: the run of as many threads of one process, byte by byte; and what becomes of
+the others when one is lost."""
+import argparse, json, os, shutil, signal, socket, subprocess, tempfile, time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--binary", required=True)
+parser.add_argument("--model", required=True)
+args = parser.parse_args()
+args.binary, args.model = os.path.abspath(args.binary), os.path.abspath(args.model)
+LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "MASTER_", "TORCHELASTIC_", "RANK", "WORLD_SIZE")
+environment = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
+environment.update(OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
+work = tempfile.mkdtemp()
+
+
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+
+
+write(work + "/vocab.txt", "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "so", "day", "is"]) + "\n")
+words = ["good", "so", "day", "bad", "is"]
+rows = [" ".join(words[(3 * i + w * w) % 5] for w in range(i % 9 + 1)) + (" bad,poor" if i % 2 else " good,fine") for i in range(29)]
+write(work + "/train.csv", "text,label\n" + "\n".join(rows) + "\n")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def by_torchrun(rank, size, port):
+    return {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
+
+def by_srun(rank, size, port):  # without MPI; the job's other variables as in a batch script
+    return {"SLURM_PROCID": rank, "SLURM_NTASKS": 8, "SLURM_STEP_NUM_TASKS": size, "SLURM_STEP_ID": 0, "SLURM_JOB_ID": os.getpid(),
+            "SLURM_STEP_NODELIST": "localhost", "SLURM_LAUNCH_NODE_IPADDR": "192.0.2.1"}
+
+
+def start(name, variables, *more):
+    command = [args.binary, args.model, "--train", "train.csv", "--val", "train.csv", "--vocab", "vocab.txt", "--text_columns", "text",
+               "--output_dir", name, "--max_seq_len", "16", "--lr", "1e-3", "--dropout", "0.2", "--device", "cpu", "--use_fp16", "true",
+               "--gradient_accumulation_steps", "2", "--eval_batch_size", "8", *more]
+    return subprocess.Popen(command, cwd=work, env=dict(environment, **{k: str(v) for k, v in variables.items()}), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def ended(processes):
+    """(exit code, stdout, stderr) of each."""
+    out = []
+    for p in processes:
+        try:
+            o, e = p.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            for q in processes:
+                q.kill()
+            raise
+        out.append((p.returncode, o, e))
+    return out
+
+
+def run(name, launcher, size, *more):
+    port = free_port()
+    results = ended([start(name, launcher(r, size, port), *more) for r in range(size)])
+    assert all(code == 0 for code, _, _ in results), results
+    return results
+
+
+def same(a, b, *files):
+    for name in files:
+        x, y = (open(f"{work}/{run}/{name}", "rb").read() for run in (a, b))
+        assert x == y, f"{name} of {a} and of {b} differ"
+
+
+FILES = ["model.onnx", "eval.jsonl"]
+for n in (2, 4):
+    more = ["--batch_size", str(8 // n), "--max_steps", "20", "--save_steps", "10"]
+    (code, _, err), = ended([start(f"threads{n}", {}, "--ranks", str(n), *more)])
+    assert code == 0, err
+    results = run(f"tcp{n}", by_torchrun, n, *more)
+    same(f"threads{n}", f"tcp{n}", *FILES)
+    assert [o.count("model:") for _, o, _ in results] == [1] + [0] * (n - 1), results  # the first one speaks
+run("srun2", by_srun, 2, "--batch_size", "4", "--max_steps", "20", "--save_steps", "10")
+same("threads2", "srun2", *FILES)
+# torchrun started by an srun that offers MPI to torchrun alone
+run("nested2", lambda rank, size, port: {**by_torchrun(rank, size, port), "PMIX_RANK": 0, "TORCHELASTIC_RUN_ID": "x"}, 2, "--batch_size", "4",
+    "--max_steps", "20", "--save_steps", "10")
+same("threads2", "nested2", *FILES)
+# What a batch script's own environment says starts no ranks; --ranks works in it.
+code, _, err = ended([start("batch", {"SLURM_PROCID": 0, "SLURM_NTASKS": 8, "SLURM_JOB_ID": 7}, "--max_steps", "2")])[0]
+assert code == 0 and "ranks" not in err, err
+
+# Variables that mean nothing are wrong usage, told at once.
+for changed, part in (({"RANK": 3}, "RANK=3 of WORLD_SIZE=2"), ({"MASTER_ADDR": ""}, "no MASTER_ADDR"), ({"MASTER_PORT": "http"}, "MASTER_PORT=http"),
+                      ({"RANK": ""}, "no RANK")):
+    (code, _, err), = ended([start("none", {**by_torchrun(1, 2, free_port()), **changed})])
+    assert code == 2 and part in err and "E_FLAG_VALUE" in err, (changed, code, err)
+
+# Ranks that were given different things are refused, by what differs.
+port = free_port()
+results = ended([start("other", by_torchrun(r, 2, port), "--max_steps", "2", "--seed", str(r)) for r in range(2)])
+assert all(code == 10 for code, _, _ in results), results
+assert "E_RANKS" in results[1][2] and "seed" in results[1][2], results
+port = free_port()
+results = ended([start("other", by_torchrun(r, 2 + r, port)) for r in range(2)])
+assert all(code == 10 and "E_RANKS" in err and "WORLD_SIZE" in err for code, _, err in results), results
+(code, _, err), = ended([start("other", by_torchrun(0, 2, free_port()), "--heartbeat", "0.5")])  # nobody comes
+assert code == 10 and "E_RANKS" in err and "within 10 s: 1" in err, (code, err)
+
+
+def lose(lost, how):
+    """A rank of three that gets this signal amid training; what the others say and how they end."""
+    name, port = f"lost{lost}{how}", free_port()
+    processes = [start(name, by_torchrun(r, 3, port), "--max_steps", "100000", "--eval_steps", "1000000", "--heartbeat", "3") for r in range(3)]
+    log = f"{work}/{name}/metrics.jsonl"
+    deadline = time.time() + 120
+    while not (os.path.exists(log) and os.path.getsize(log) > 0):
+        assert time.time() < deadline and all(p.poll() is None for p in processes), ended(processes)
+        time.sleep(0.1)
+    processes[lost].send_signal(how)
+    others = ended([p for r, p in enumerate(processes) if r != lost])
+    processes[lost].kill()
+    processes[lost].communicate()
+    told = "".join(err for _, _, err in others)
+    assert all(code == 10 for code, _, _ in others), others
+    assert told.count("E_RANK_LOST") > 0 and f"rank {lost} (host " in told, told
+    sign = "no sign of life" if how == signal.SIGSTOP else "is gone"
+    assert sign in told and "at step" in told, told
+
+
+lose(1, signal.SIGKILL)
+lose(0, signal.SIGKILL)
+lose(2, signal.SIGSTOP)
+shutil.rmtree(work)
+print("ok")
