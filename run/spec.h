@@ -174,6 +174,7 @@ struct RunSpec {
 
   // Running
   Text device = "auto";
+  std::string gpus;  // "0,2": of the ranks of this machine; empty: by their number
   bool remove_padding = true, tf32 = false, fusion = true;
   int64_t threads = 0;
   int64_t ranks = 1;  // replicas in this process; of several processes, how many there are

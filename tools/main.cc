@@ -6,11 +6,15 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <optional>
+#include <vector>
 
 #include "run/stop.h"
 #include "tools/cli/error_line.h"
 #include "tools/cli/options.h"
 #include "tools/run_verb.h"
+#include "tools/spec_of.h"
+#include "tools/start_ranks.h"
 
 namespace {
 
@@ -23,6 +27,10 @@ void shorten_spinning(char** argv) {
   std::error_code failed;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
   if (!failed) execv(self.c_str(), argv);  // returns only if it could not: go on as it is
+}
+
+bool trains(const amp::cli::Options& opts) {
+  return opts.verb == amp::cli::Verb::train && !opts.flag("dry_run") && !opts.flag("check_data");
 }
 
 // A run's product is its folder; other verbs' is what they print.
@@ -47,7 +55,11 @@ int main(int argc, char** argv) {
   const ImmediateStop stop;
   return cli::guarded(std::cerr, [&] {
     int code = 0;
-    for (const cli::Command& command : cli::parse_commands(argc, argv, environ)) {
+    const std::vector<cli::Command> commands = cli::parse_commands(argc, argv, environ);
+    if (commands.size() == 1 && trains(commands[0].options)) {
+      if (const std::optional<int> ended = start_ranks(spec_of(commands[0].options))) return *ended;
+    }
+    for (const cli::Command& command : commands) {
       code = run_command(command);
       check_printed(command.options.verb);
       if (code != 0) break;

@@ -88,6 +88,15 @@ std::vector<Setting> run_settings() {
           .also({OtherName("no_cuda", "cpu", "auto"), OtherName("use_cpu", "cpu", "auto"),
                  OtherName("use_cuda", "cuda", "cpu")})
           .may_change(),
+      setting(
+          "gpus", &RunSpec::gpus,
+          "GPUs by their numbers, e.g. 0,2: a rank on each; of ranks that a launcher started each takes that of its "
+          "place on the machine (docs/scaling.md).")
+          .shown_as("N,N")
+          .checked(normal_gpus, "numbers of GPUs, each once, e.g. 0,2")
+          .read_by(kRun)
+          .also({"gpu_ids"})
+          .may_change(),
       setting("remove_padding", &RunSpec::remove_padding,
               "Skip padding: run only real tokens (varlen), where attention hides the others and no loss sees them.")
           .read_by(jobs(Job::train, Job::evaluate, Job::gradients))

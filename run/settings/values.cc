@@ -1,4 +1,5 @@
 // Values of settings that have a syntax of their own, or that other tables decide.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -66,6 +67,18 @@ std::optional<std::string> normal_weights(std::string_view text) {
   if (!name.starts_with("ema:")) return std::nullopt;
   const auto decay = normal_decay(std::string_view(name).substr(4));
   return decay ? std::optional("ema:" + *decay) : std::nullopt;
+}
+
+std::optional<std::string> normal_gpus(std::string_view text) {
+  std::vector<std::string> out;
+  for (const std::string& word : split(text, ',')) {
+    const auto n = parse_integer(word);
+    if (!n || *n < 0 || *n > 1023) return std::nullopt;
+    const std::string number = std::to_string(*n);
+    if (std::find(out.begin(), out.end(), number) != out.end()) return std::nullopt;
+    out.push_back(number);
+  }
+  return join(out, ",");
 }
 
 std::optional<std::string> normal_max_length(std::string_view text) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks that torchrun's or srun's variables make of processes: the run of as many threads of one process, byte by byte; and what becomes of
+"""Ranks that torchrun's or srun's variables, or --gpus, make of processes: the run of as many threads of one process, byte by byte; and what becomes of
 the others when one is lost."""
 import argparse, json, os, shutil, signal, socket, subprocess, tempfile, time
 
@@ -69,6 +69,14 @@ def run(name, launcher, size, *more):
     return results
 
 
+def wait_for_steps(name, processes):
+    log = f"{work}/{name}/metrics.jsonl"
+    deadline = time.time() + 120
+    while not (os.path.exists(log) and os.path.getsize(log) > 0):
+        assert time.time() < deadline and all(p.poll() is None for p in processes), ended(processes)
+        time.sleep(0.1)
+
+
 def same(a, b, *files):
     for name in files:
         x, y = (open(f"{work}/{run}/{name}", "rb").read() for run in (a, b))
@@ -89,6 +97,25 @@ same("threads2", "srun2", *FILES)
 run("nested2", lambda rank, size, port: {**by_torchrun(rank, size, port), "PMIX_RANK": 0, "TORCHELASTIC_RUN_ID": "x"}, 2, "--batch_size", "4",
     "--max_steps", "20", "--save_steps", "10")
 same("threads2", "nested2", *FILES)
+# --gpus starts its ranks itself; on the CPU as many. What all fail by is said once; a stop signal to who started them stops all.
+(code, out, err), = ended([start("gpus2", {}, "--gpus", "0,1", "--batch_size", "4", "--max_steps", "20", "--save_steps", "10")])
+assert code == 0 and out.count("model:") == 1, (code, out, err)
+same("threads2", "gpus2", *FILES)
+(code, _, err), = ended([start("none", {}, "--gpus", "0,1", "--train", "nowhere.csv")])
+assert code == 2 and err.count('{"id":') == 1, (code, err)
+process = start("stopped", {}, "--gpus", "0,1", "--max_steps", "100000", "--eval_steps", "1000000")
+wait_for_steps("stopped", [process])
+process.send_signal(signal.SIGTERM)
+(code, _, err), = ended([process])
+assert code == 75 and err.count('{"id":') == 1 and "E_STOPPED" in err, (code, err)
+process = start("killed", {}, "--gpus", "3,7,9", "--max_steps", "100000", "--eval_steps", "1000000", "--heartbeat", "3")
+wait_for_steps("killed", [process])
+children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+assert len(children) == 3, children
+os.kill(int(children[2]), signal.SIGKILL)
+(code, _, err), = ended([process])
+assert code == 10 and "rank 2 (host " in err, (code, err)
+
 # What a batch script's own environment says starts no ranks; --ranks works in it.
 code, _, err = ended([start("batch", {"SLURM_PROCID": 0, "SLURM_NTASKS": 8, "SLURM_JOB_ID": 7}, "--max_steps", "2")])[0]
 assert code == 0 and "ranks" not in err, err
@@ -115,11 +142,7 @@ def lose(lost, how):
     """A rank of three that gets this signal amid training; what the others say and how they end."""
     name, port = f"lost{lost}{how}", free_port()
     processes = [start(name, by_torchrun(r, 3, port), "--max_steps", "100000", "--eval_steps", "1000000", "--heartbeat", "3") for r in range(3)]
-    log = f"{work}/{name}/metrics.jsonl"
-    deadline = time.time() + 120
-    while not (os.path.exists(log) and os.path.getsize(log) > 0):
-        assert time.time() < deadline and all(p.poll() is None for p in processes), ended(processes)
-        time.sleep(0.1)
+    wait_for_steps(name, processes)
     processes[lost].send_signal(how)
     others = ended([p for r, p in enumerate(processes) if r != lost])
     processes[lost].kill()

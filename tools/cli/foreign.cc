@@ -47,7 +47,6 @@ static constexpr std::array kForeign{
     std::pair{"length_column_name", "not needed: lengths are known after tokenizing"},
     std::pair{"local_rank", "not needed: mpirun, torchrun or srun says it; --ranks N trains in one process"},
     std::pair{"ddp_backend", "not needed: processes connect by MPI or TCP; --ranks N trains in one process"},
-    std::pair{"gpus", "not built: --ranks N trains on the CPU, --device cuda on one GPU"},
     std::pair{"neftune_noise_alpha", "not built"},
     std::pair{"debug", "an overflow is always found and named (E_DIVERGED)"},
     std::pair{"skip_memory_metrics", "metrics.jsonl has the memory of every step"},

@@ -1,0 +1,177 @@
+#include "tools/start_ranks.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "trainer/ranks/mpi.h"
+#include "trainer/ranks/tcp_place.h"
+
+namespace amp {
+
+namespace {
+
+[[noreturn]] void cannot(const std::string& what) {
+  fail(Exit::distributed, "E_RANKS", cat("cannot start the ranks: ", what, ": ", std::strerror(errno)),
+       "start them by mpirun or torchrun's variables (docs/scaling.md)");
+}
+
+int free_port() {
+  const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at = {};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  if (s < 0 || ::bind(s, reinterpret_cast<sockaddr*>(&at), size) != 0 ||
+      ::getsockname(s, reinterpret_cast<sockaddr*>(&at), &size) != 0)
+    cannot("no free port");
+  ::close(s);
+  return ntohs(at.sin_port);
+}
+
+std::vector<std::string> own_arguments() {
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> out;
+  for (std::string word; std::getline(in, word, '\0');) out.push_back(word);
+  return out;
+}
+
+class Ranks {
+ public:
+  Ranks(int count, double patience) : patience_(patience) {
+    for (const int s : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&waited_, s);
+    ::sigprocmask(SIG_BLOCK, &waited_, &before_);
+    const std::string port = std::to_string(free_port()), size = std::to_string(count);
+    const unsigned cores = std::max(1u, std::thread::hardware_concurrency() / static_cast<unsigned>(count));
+    for (int r = 0; r < count; ++r) {
+      const std::string rank = std::to_string(r);
+      for (const auto& [name, value] : {std::pair<const char*, std::string>{"RANK", rank},
+                                        {"LOCAL_RANK", rank},
+                                        {"WORLD_SIZE", size},
+                                        {"LOCAL_WORLD_SIZE", size},
+                                        {"MASTER_ADDR", "127.0.0.1"},
+                                        {"MASTER_PORT", port}})
+        ::setenv(name, value.c_str(), 1);
+      ::setenv("OMP_NUM_THREADS", std::to_string(cores).c_str(), 0);
+      start();
+    }
+  }
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+  ~Ranks() {
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+    for (const Rank& r : ranks_) ::close(r.said);
+  }
+
+  int wait() {
+    while (running() > 0) {
+      siginfo_t signal = {};
+      const timespec second{1, 0};
+      const int number = ::sigtimedwait(&waited_, &signal, &second);
+      reap();
+      // A terminal's signal has reached the ranks, too.
+      if (number > 0 && number != SIGCHLD && signal.si_code != SI_KERNEL && ranks_[0].process > 0)
+        ::kill(ranks_[0].process, number);
+      if (failed_at_ > 0 && now() - failed_at_ > patience_) {
+        for (const Rank& r : ranks_) {
+          if (r.process > 0) ::kill(r.process, SIGKILL);
+        }
+      }
+    }
+    if (ranks_[0].code == 0 || ranks_[0].code == kLost) tell();
+    return code_ != 0 ? code_ : lost_;
+  }
+
+ private:
+  static constexpr int kLost = static_cast<int>(Exit::distributed);
+  struct Rank {
+    pid_t process = 0;  // 0: has ended
+    int said = -1;      // a file of what it wrote to standard error; the first one's is ours
+    int code = 0;
+  };
+
+  // What the first rank that failed by itself said, where the first one's own error does not.
+  void tell() const {
+    const auto failed =
+        std::find_if(ranks_.begin() + 1, ranks_.end(), [](const Rank& r) { return r.code != 0 && r.code != kLost; });
+    if (failed == ranks_.end() || ::lseek(failed->said, 0, SEEK_SET) != 0) return;
+    char buffer[4096];
+    for (ssize_t n; (n = ::read(failed->said, buffer, sizeof buffer)) > 0;) std::cerr.write(buffer, n);
+  }
+
+  static double now() {
+    timespec t;
+    ::clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+  }
+
+  void start() {
+    std::vector<char*> arguments;
+    for (std::string& a : arguments_) arguments.push_back(a.data());
+    arguments.push_back(nullptr);
+    Rank rank;
+    if (!ranks_.empty() && (rank.said = ::memfd_create("said", MFD_CLOEXEC)) < 0) cannot("memory for messages");
+    rank.process = ::fork();
+    if (rank.process < 0) cannot("fork");
+    if (rank.process == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (rank.said >= 0) ::dup2(rank.said, STDERR_FILENO);
+      ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+      ::execv("/proc/self/exe", arguments.data());
+      ::_exit(static_cast<int>(Exit::distributed));
+    }
+    ranks_.push_back(rank);
+  }
+
+  int64_t running() const {
+    return std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.process > 0; });
+  }
+
+  void reap() {
+    int status = 0;
+    for (pid_t p; (p = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+      const auto at = std::find_if(ranks_.begin(), ranks_.end(), [&](const Rank& r) { return r.process == p; });
+      if (at == ranks_.end()) continue;
+      at->process = 0;
+      at->code = WIFEXITED(status) ? WEXITSTATUS(status) : kLost;
+      if (at->code == 0) continue;
+      if (failed_at_ == 0) failed_at_ = now();
+      int& kept = at->code == kLost ? lost_ : code_;
+      if (kept == 0) kept = at->code;
+    }
+  }
+
+  std::vector<std::string> arguments_ = own_arguments();
+  const double patience_;  // seconds
+  sigset_t waited_{}, before_{};
+  std::vector<Rank> ranks_;
+  double failed_at_ = 0;
+  int code_ = 0, lost_ = 0;
+};
+
+}  // namespace
+
+std::optional<int> start_ranks(const RunSpec& spec) {
+  const auto count = static_cast<int>(split(spec.gpus, ',').size());
+  if (spec.gpus.empty() || count < 2 || started_by_mpi() || tcp_place()) return std::nullopt;
+  return Ranks(count, spec.heartbeat + 5).wait();
+}
+
+}  // namespace amp
