@@ -15,6 +15,8 @@
 
 namespace amp {
 
+class DeviceRanks;  // backend/device_ranks.h
+
 enum class DeviceKind : uint8_t { cpu, cuda };
 class Device;
 
@@ -37,18 +39,20 @@ struct Tensor {
 // What random nodes draw from: the same bits on every bucket, thread count and after every resume.
 struct RunState {
   uint64_t seed = 0;
-  int64_t step = 0;            // attempted optimizer steps
-  int64_t samples_before = 0;  // this micro-batch, within the window
+  int64_t step = 0;              // attempted optimizer steps
+  int64_t samples_before = 0;    // this micro-batch, within the window
+  DeviceRanks* ranks = nullptr;  // of several; read on the host alone
 };
 
 using Kernel = std::function<void()>;
 
 struct KernelArgs {
   const Node& node;
-  std::vector<Tensor> in, out;      // an absent optional input has data == nullptr and no dims
-  void* workspace = nullptr;        // OpDef::workspace bytes, 64-byte aligned
-  const RunState* state = nullptr;  // in the device's memory
-  Device* device = nullptr;         // null: the CPU
+  std::vector<Tensor> in, out;          // an absent optional input has data == nullptr and no dims
+  void* workspace = nullptr;            // OpDef::workspace bytes, 64-byte aligned
+  const RunState* state = nullptr;      // in the device's memory
+  Device* device = nullptr;             // null: the CPU
+  DeviceRanks* const* ranks = nullptr;  // where the ranks that a run has will stand; null: nowhere
 
   bool has(size_t i) const { return i < in.size() && in[i].data != nullptr; }
   const Attrs& attrs() const { return node.attrs; }

@@ -100,8 +100,13 @@ void Program::emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions
   const auto n = static_cast<size_t>(id.index);
   const PrepareKernel prepare = device_->kernel(plan.adds[n] ? node.op->name + "+=" : node.op->name);
   if (!prepare) bug(cat("core operator ", node.op->name, " has no kernel for ", device_->description()));
-  KernelArgs args{node,   {}, {}, nullptr, device_state_ ? static_cast<const RunState*>(device_state_) : o.state,
-                  device_};
+  KernelArgs args{node,
+                  {},
+                  {},
+                  nullptr,
+                  device_state_ ? static_cast<const RunState*>(device_state_) : o.state,
+                  device_,
+                  o.state ? &o.state->ranks : nullptr};
   for (const ValueId v : node.in) args.in.push_back(tensor(v));
   for (const ValueId v : node.out) args.out.push_back(tensor(v));
   if (const int w = plan.workspace[n]; w >= 0) args.workspace = arena_ + plan.buffers[static_cast<size_t>(w)].offset;

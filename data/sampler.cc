@@ -58,6 +58,7 @@ Sampler::Sampler(int64_t samples, std::span<const int32_t> lengths, const Sample
     if (value < 1) fail(Exit::usage, "E_OPTION", cat(name, " is ", value, ", it must be at least 1"));
   }
   check(lengths_.empty() || static_cast<int64_t>(lengths_.size()) == samples, "Sampler: one length a sample");
+  check(!options.every_rank || (!options.in_tokens && samples >= options.ranks), "Sampler: every rank gets a row");
   check(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks, "Sampler: no such rank");
   options_.batch_size = options.global_batch();
   if (lengths_.empty() && options_.order == Order::grouped) options_.order = Order::shuffled;
@@ -157,7 +158,10 @@ void Sampler::group(Epoch& e) const {
 std::vector<int64_t> Sampler::epoch_order(int64_t number) const { return epoch(number).order; }
 
 int64_t Sampler::batches_per_epoch(int64_t number) const {
-  if (!options_.in_tokens) return (samples_ - 1) / options_.batch_size + 1;
+  if (!options_.in_tokens) {
+    const int64_t rest = samples_ % options_.batch_size, least = options_.every_rank ? options_.ranks : 1;
+    return samples_ / options_.batch_size + (rest >= least ? 1 : 0);
+  }
   return static_cast<int64_t>(epoch(number).begins.size()) - 1;
 }
 
@@ -172,7 +176,7 @@ int64_t Sampler::windows_of(double epochs) const {
 
 Window Sampler::next() {
   const Epoch& e = epoch(state_.epoch);
-  const int64_t batches = static_cast<int64_t>(e.begins.size()) - 1;
+  const int64_t batches = batches_per_epoch(state_.epoch);
   Window w;
   w.at = state_;
   w.per_epoch = windows_per_epoch(state_.epoch);
@@ -181,7 +185,7 @@ Window Sampler::next() {
     const int64_t start = e.begins[static_cast<size_t>(b)], end = e.begins[static_cast<size_t>(b) + 1];
     int64_t from = start + (end - start) * options_.rank / options_.ranks,
             to = start + (end - start) * (options_.rank + 1) / options_.ranks;
-    if (!options_.in_tokens) {
+    if (!options_.in_tokens && !options_.every_rank) {
       const int64_t share = options_.batch_size / options_.ranks;
       from = std::min(end, start + options_.rank * share);
       to = std::min(end, from + share);

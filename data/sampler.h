@@ -32,6 +32,9 @@ struct SamplerOptions {
   // Data parallel training: a micro-batch holds batch_size samples (or tokens) for each rank; which ones they are does
   // not depend on how many ranks share it.
   int64_t ranks = 1, rank = 0;
+  // Every rank gets rows of every micro-batch: an epoch's short last one is shared out evenly, and left out where it
+  // has fewer rows than there are ranks. Not with in_tokens.
+  bool every_rank = false;
   int64_t global_batch() const { return batch_size * ranks; }
 };
 

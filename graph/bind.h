@@ -26,6 +26,7 @@ struct BindOptions {
   std::vector<int> outputs;                // wanted source values
   bool train = false;                      // dropout nodes act
   bool batchnorm_train = false;
+  bool sync_batchnorm = false;  // batch statistics are those of all ranks
   // nodes in training form (training_mode = 1; before opset 14: several outputs) use batch statistics
   bool batchnorm_as_written = false;
 };

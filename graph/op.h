@@ -28,7 +28,8 @@ struct InferCtx {
   void out(DType t, Dims d) { outputs.emplace_back(t, std::move(d)); }
 };
 
-enum class Effect : uint8_t { pure, random };  // random: draws bits; never folded, merged or recomputed
+// random: draws bits; communicates: with other ranks. Both are never folded, merged or recomputed.
+enum class Effect : uint8_t { pure, random, communicates };
 
 // Outputs of a node out of other operators.
 using Definition = std::vector<ValueId> (*)(Builder&, const std::vector<ValueId>& in, const Attrs&);

@@ -130,6 +130,33 @@ ValueId by_elements(Lowering& l, ValueId x) {
   return b.op("Add", {b.op("Mul", {normal, row(1)}), row(2)});
 }
 
+// BatchNormTrain over the rows of all ranks (torch.nn.SyncBatchNorm), spelled out: gradients pass through its two sums
+// over the ranks. Belongs to no source node: no precision plan rounds it.
+std::vector<ValueId> over_ranks(Builder& b, ValueId input, ValueId scale, ValueId bias, double epsilon) {
+  const Origin node = b.origin;
+  b.origin = Origin{-1, "synchronised batch normalisation"};
+  const Term x(b, input);
+  const int64_t channels = x.dims()[1];
+  Dims row(x.dims().size(), 1);
+  row[1] = channels;
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (i != 1) axes.push_back(static_cast<int64_t>(i));
+  }
+  const auto all = [&](ValueId v) { return Term(b, b.op("RanksSum", {v})); };
+  const double items = static_cast<double>(numel(x.dims()) / channels);
+  const Term sums = all(b.op("Concat", {b.reduce_sum(x, axes, false), b.expand(b.scalar(items, b.dtype(x)), {1})},
+                             {{"axis", int64_t{0}}}));
+  const Term count(b, slice(b, sums, 0, channels, 1)), mean = Term(b, slice(b, sums, 0, 0, channels)) / count;
+  const Term centred = x - mean.shaped(row);
+  const Term var = all(b.reduce_sum(centred * centred, axes, false)) / count;
+  const Term rstd = (var + epsilon).to("Sqrt").to("Reciprocal");
+  const auto wide = [&](ValueId v) { return Term(b, b.cast(v, b.dtype(x))).shaped(row); };
+  const Term y = centred * rstd.shaped(row) * wide(scale) + wide(bias);
+  b.origin = node;
+  return {y, mean, var};
+}
+
 // Outputs: y, running mean, running var after this batch; before opset 14 also saved mean and saved var of the batch.
 void lower_batch_norm(Lowering& l) {
   Builder& b = l.b;
@@ -141,7 +168,8 @@ void lower_batch_norm(Lowering& l) {
   const bool in_training_form = l.version() >= 14 ? l.attrs.i("training_mode", 0) != 0 : l.n_out() > 1;
   const bool empty = numel(l.dims(0)) == 0;  // has no statistics: the running ones stay
   if (!empty && (l.options.batchnorm_train || (l.options.batchnorm_as_written && in_training_form))) {
-    const auto out = b.ops("BatchNormTrain", {x, l.in(1), l.in(2)}, a);
+    const auto out = l.options.sync_batchnorm ? over_ranks(b, x, l.in(1), l.in(2), a.f("epsilon", 1e-5))
+                                              : b.ops("BatchNormTrain", {x, l.in(1), l.in(2)}, a);
     y = out[0];
     if (l.wanted(1) || moves(l, 3)) mean = blend(l, 3, out[1]);
     if (l.wanted(2) || moves(l, 4)) var = blend(l, 4, out[2]);

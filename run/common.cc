@@ -116,6 +116,8 @@ PrecisionPlan choose_low_plan(const RunSpec& spec, Job job, const SourceGraph& g
   return asked ? choose_plan(spec, job, g, log) : decide(g, load_op_list(*spec.amp_level), DType::f16);
 }
 
+bool synchronises(const RunSpec& spec) { return spec.sync_bn && spec.batchnorm == "train" && spec.ranks > 1; }
+
 SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan& plan, const Log& log) {
   SessionOptions o;
   if (computes(job) && spec.dtype == "fp64") o.float_type = DType::f64;
@@ -125,9 +127,10 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
     for (const Decision& d : plan.nodes) o.compute.push_back(dtype_of(d.compute));
   }
   if (job == Job::train || job == Job::gradients) o.batchnorm_train = spec.batchnorm == "train";
+  o.sync_batchnorm = job == Job::train && synchronises(spec);
   o.fusion = spec.fusion;
   o.log = log;
-  o.remove_padding = spec.remove_padding;
+  o.remove_padding = spec.remove_padding && !o.sync_batchnorm;  // what decides it looks at one rank's batches
   o.batchnorm_as_written = job == Job::predict;
   if (job == Job::train) {
     o.decay_exclude = spec.decay_exclude == "none" ? DecayExclude::none : DecayExclude::bias_and_norm;

@@ -22,6 +22,7 @@ Tensors read_batch(const std::string& path);  // .safetensors, .npz
 PrecisionPlan choose_plan(const RunSpec& spec, Job job, const SourceGraph& graph, const Log& log);
 // For showing and for mixed files: without a type asked for that of use_fp16, an all-fp32 plan helps nobody.
 PrecisionPlan choose_low_plan(const RunSpec& spec, Job job, const SourceGraph& graph, const Log& log);
+bool synchronises(const RunSpec& spec);  // batch statistics are those of several ranks (--sync_bn)
 SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan& plan, const Log& log);
 
 // Exit 4 listing every live node whose operator is unknown, with the parameters that it blocks.

@@ -134,6 +134,14 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
     c.sampler.in_tokens = false;
   }
   c.sampler.ranks = spec.ranks;
+  if (spec.sync_bn && spec.batchnorm != "train")
+    fail(Exit::usage, "E_USAGE", "--sync_bn is about batch statistics, which --batchnorm train computes",
+         "give --batchnorm train, or leave --sync_bn out");
+  c.sampler.every_rank = synchronises(spec);
+  if (c.sampler.every_rank && spec.in_tokens)
+    fail(Exit::usage, "E_RANKS",
+         "--sync_bn needs rows of every micro-batch on every rank, --in_tokens cannot promise them",
+         "leave one of them out");
   if (spec.shard_optimizer) c.optimizer.shards = spec.ranks;
   c.optimizer.validate();
   if (names_average(spec.export_weights)) average_named(spec, spec.export_weights);

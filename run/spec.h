@@ -57,6 +57,7 @@ struct RunSpec {
   int64_t freeze_layers = -1;
   Text lora;
   Text tie_weights = "auto", batchnorm = "freeze";
+  bool sync_bn = false;
   bool train_quantized = false;
 
   // Data

@@ -112,6 +112,7 @@ std::shared_ptr<Graph> GraphCompiler::compose(const GraphRequest& r) const {
     o.float_type = options_.float_type;
     o.train = train;
     o.batchnorm_train = train && options_.batchnorm_train;
+    o.sync_batchnorm = options_.sync_batchnorm;
     o.batchnorm_as_written = !train && options_.batchnorm_as_written;
     o.outputs = r.outputs;
     std::vector<int> values = r.losses ? loss_values(*r.losses) : std::vector<int>{};

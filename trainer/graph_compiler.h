@@ -17,6 +17,7 @@ struct GraphOptions {
   std::vector<DType> compute;     // by source node; empty: everything in float_type
   DType low = DType::f16;         // the plan's 16-bit type
   bool batchnorm_train = false;
+  bool sync_batchnorm = false;  // over the ranks of the run
   // outside training, nodes in training form use batch statistics, as in inference engines
   bool batchnorm_as_written = false;
   // sums and norms (ops/add_norm_fusion.h), elementwise nodes (ops/fuse.h) are fused, where the device gains by it

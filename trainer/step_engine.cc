@@ -86,7 +86,10 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
         return session.device().make_update(spec);
       })) {
   update_->set_state(scaler_.state(), 0);
+  session_.state().ranks = summing_.get();
 }
+
+StepEngine::~StepEngine() { session_.state().ranks = nullptr; }
 
 void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
   update_->begin(counted.seeds(1), w.share);

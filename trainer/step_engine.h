@@ -50,6 +50,9 @@ class StepEngine {
   // finite on one rank is not finite in the sum: all skip together.
   StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
              const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks = one_rank());
+  StepEngine(const StepEngine&) = delete;
+  StepEngine& operator=(const StepEngine&) = delete;
+  ~StepEngine();
 
   // Of a sharded optimizer, on all ranks: the one that leads has all moments afterwards, for state() and average(),
   // until release().

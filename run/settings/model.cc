@@ -132,6 +132,11 @@ std::vector<Setting> model_settings() {
           .same({{"frozen", "freeze"}})
           .read_by(kGraph)
           .also({"bn"}),
+      setting("sync_bn", &RunSpec::sync_bn,
+              "Of several ranks, with --batchnorm train: batch statistics over the rows of all of them "
+              "(torch.nn.SyncBatchNorm).")
+          .read_by(kTrain)
+          .also({"sync_batchnorm"}),
   };
 }
 

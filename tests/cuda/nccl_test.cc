@@ -129,6 +129,20 @@ TEST_CASE("running statistics are averaged over the GPUs by their samples", "[nc
   CHECK(furthest(ranks[0].mean, cpu[0].mean) <= 1e-6);
 }
 
+TEST_CASE("synchronised batch normalisation sees the rows of all GPUs", "[nccl]") {
+  const Fake fake;
+  const TempDir folder;
+  RankedRun job(folder / "run");
+  job.use_batch_norm();
+  const std::vector<Replica> cpu = job.run(1, 8);
+  job.device = emulated;
+  job.options.sync_batchnorm = job.config.sampler.every_rank = true;
+  const std::vector<Replica> ranks = job.run(4, 8);
+  require_equal(ranks);
+  CHECK(furthest(ranks[0].losses, cpu[0].losses) <= 1e-5);
+  CHECK(furthest(ranks[0].mean, cpu[0].mean) <= 1e-6);
+}
+
 // Gradients, loss sums and statistics are one group of sums a step, whatever the number of micro-batches.
 TEST_CASE("a step has one group of sums", "[nccl]") {
   const Fake fake;

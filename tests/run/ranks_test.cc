@@ -111,3 +111,38 @@ TEST_CASE("a run of two ranks is resumed by one with as large a batch, and refus
   CHECK(train(*prepare(spec)).result.steps == 8);
   CHECK(losses(f / "run").size() == 8);
 }
+
+TEST_CASE("a ResNet with --sync_bn trains on 1, 2 and 4 ranks alike", "[ranks]") {
+  const TempDir f;
+  const auto run = [&](int64_t ranks, bool together) {
+    RunSpec spec;
+    spec.model = test::test_data("zoo/resnet_train_ts17/model.onnx");
+    spec.train = test::test_data("zoo/resnet_train_ts17/batch.safetensors");
+    spec.output_dir = f / std::to_string(ranks) + (together ? "" : "apart");
+    spec.batchnorm = "train";
+    spec.sync_bn = together;
+    spec.ranks = ranks;
+    spec.batch_size = 4 / ranks;
+    spec.max_steps = 4;
+    spec.lr = 0.05;
+    spec.optimizer = "sgd";
+    spec.device = "cpu";
+    train(*prepare(spec));
+    return losses(spec.output_dir);
+  };
+  const std::vector<double> one = run(1, true), apart = run(2, false);
+  CHECK(std::abs(apart[0] - one[0]) > 0.1);
+  for (const int64_t ranks : {2, 4}) {
+    INFO(ranks << " ranks");
+    const std::vector<double> got = run(ranks, true);
+    // Statistics of four images magnify the rounding of fp32 sums in another order from step to step.
+    for (size_t i = 0; i < 4; ++i) CHECK(std::abs(got[i] - one[i]) <= (i == 0 ? 2e-6 : 2e-4));
+  }
+  RunSpec spec;
+  spec.model = test::test_data("zoo/resnet_train_ts17/model.onnx");
+  spec.train = test::test_data("zoo/resnet_train_ts17/batch.safetensors");
+  spec.output_dir = f / "refused";
+  spec.sync_bn = true;
+  test::expect_error(
+      "E_USAGE", "--batchnorm train", [&] { prepare(spec); }, Exit::usage);
+}

@@ -1,0 +1,34 @@
+// RanksSum(x) -> y: the sum of what the ranks of a run have there (backend/device_ranks.h); x where there is one rank,
+// or none is told. fp32 or fp64, 16 bits are widened. Every rank computes the same nodes in the same order. What y is
+// to the losses of all ranks, x is to those of each: the gradient is the sum of the ranks' gradients.
+#include "backend/device_ranks.h"
+#include "graph/autodiff.h"
+#include "ops/elementwise_op.h"
+
+namespace amp {
+namespace {
+
+void infer(InferCtx& c) { c.out(is_low(c.in(0).dtype) ? DType::f32 : c.in(0).dtype, c.in(0).dims); }
+void grad(GradBuilder& g) { g.add_grad(0, g.op("RanksSum", {g.dy(0)})); }
+
+Kernel kernel(const KernelArgs& a) {
+  const Tensor x = a.in[0], y = a.out[0];
+  return [x, y, ranks = a.ranks] {
+    convert(x.dtype, x.data, y.dtype, y.data, y.numel());
+    if (ranks && *ranks) (*ranks)->sum({y});
+  };
+}
+
+OpDef def() {
+  OpDef d;
+  d.name = "RanksSum";
+  d.infer = infer;
+  d.gradient = grad;
+  d.effect = Effect::communicates;
+  return d;
+}
+const RegisterOp op{def()};
+const RegisterKernel cpu{DeviceKind::cpu, "RanksSum", kernel};
+
+}  // namespace
+}  // namespace amp
