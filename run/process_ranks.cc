@@ -59,6 +59,8 @@ class StartLimit {
 
 }  // namespace
 
+bool launched() { return started_by_mpi() || tcp_place(); }
+
 Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) {
   const double patience = 20 * heartbeat;
   const bool mpi = started_by_mpi() && !started_by_torchrun();

@@ -11,6 +11,8 @@
 
 namespace amp {
 
+bool launched();  // as one of several processes. E_FLAG_VALUE for a launcher's variables that mean nothing
+
 class Processes {
  public:
   // heartbeat: seconds without a sign of life of another process. When one is lost, the error is given to tell by one

@@ -21,8 +21,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "trainer/ranks/mpi.h"
-#include "trainer/ranks/tcp_place.h"
+#include "run/process_ranks.h"
 
 namespace amp {
 
@@ -170,7 +169,7 @@ class Ranks {
 
 std::optional<int> start_ranks(const RunSpec& spec) {
   const auto count = static_cast<int>(split(spec.gpus, ',').size());
-  if (spec.gpus.empty() || count < 2 || started_by_mpi() || tcp_place()) return std::nullopt;
+  if (spec.gpus.empty() || count < 2 || launched()) return std::nullopt;
   return Ranks(count, spec.heartbeat + 5).wait();
 }
 
