@@ -16,11 +16,15 @@ NetValue padding_bias(Net& net, NetValue mask, const std::string& module) {
   return net.op("Mul", module, {missing, net.number(module, std::numeric_limits<float>::lowest())});
 }
 
+// a > b: the lowest float; else 0.
+static NetValue lowest_where_greater(Net& net, NetValue a, NetValue b, const std::string& module) {
+  const NetValue wide = net.cast(net.op("Greater", module, {a, b}, {}, DType::boolean), module, DType::f32);
+  return net.op("Mul", module, {wide, net.number(module, std::numeric_limits<float>::lowest())});
+}
+
 NetValue causal_bias(Net& net, NetValue ids, const std::string& module) {
   const NetValue places = positions(net, ids, module);
-  const NetValue later = net.op("Greater", module, {places, net.transpose(places, module, {1, 0})}, {}, DType::boolean);
-  const NetValue wide = net.cast(later, module, DType::f32);
-  return net.op("Mul", module, {wide, net.number(module, std::numeric_limits<float>::lowest())});
+  return lowest_where_greater(net, places, net.transpose(places, module, {1, 0}), module);
 }
 
 NetValue window_bias(Net& net, NetValue ids, int64_t reach, const std::string& module) {
@@ -28,9 +32,7 @@ NetValue window_bias(Net& net, NetValue ids, int64_t reach, const std::string& m
   const NetValue apart =
       net.op("Abs", module, {net.op("Sub", module, {places, net.transpose(places, module, {1, 0})}, {}, DType::i64)},
              {}, DType::i64);
-  const NetValue far = net.op("Greater", module, {apart, net.integer(module, reach)}, {}, DType::boolean);
-  const NetValue wide = net.cast(far, module, DType::f32);
-  return net.op("Mul", module, {wide, net.number(module, std::numeric_limits<float>::lowest())});
+  return lowest_where_greater(net, apart, net.integer(module, reach), module);
 }
 
 std::vector<float> rotary_frequencies(double theta, int64_t width) {
@@ -55,6 +57,17 @@ NetValue rotate(Net& net, NetValue x, const RotaryAngles& angles, int64_t width,
   const NetValue turned = net.op("Concat", m, {second, part(0, width / 2)}, {{"axis", int64_t{-1}}});
   const NetValue straight = net.op("Mul", m, {x, angles.cos});
   return net.add(straight, net.op("Mul", m, {turned, angles.sin}), m);
+}
+
+NetValue tied_scores(Net& net, NetValue x, NetValue table, const std::string& module) {
+  return net.op("MatMul", module, {x, net.transpose(table, module, {1, 0})});
+}
+
+NetValue with_class_token(Net& net, NetValue x, NetValue token, NetValue images, int64_t width, const std::string& m) {
+  const NetValue shape = net.op("Shape", m, {images}, {}, DType::i64);
+  const NetValue batch = net.op("Slice", m, {shape, net.ints(m, {0}), net.ints(m, {1})}, {}, DType::i64);
+  const NetValue to = net.op("Concat", m, {batch, net.ints(m, {1, width})}, {{"axis", int64_t{0}}}, DType::i64);
+  return net.op("Concat", m, {net.op("Expand", m, {token, to}), x}, {{"axis", int64_t{1}}});
 }
 
 NetValue positions(Net& net, NetValue ids, const std::string& module) {

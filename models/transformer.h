@@ -30,6 +30,13 @@ RotaryAngles rotary_angles(Net& net, NetValue ids, const std::vector<float>& fre
 // x cos + (-second half, first half) sin, x (B, heads, S, width).
 NetValue rotate(Net& net, NetValue x, const RotaryAngles& angles, int64_t width, const std::string& module);
 
+// x (B, S, width) times a table of embeddings (vocabulary, width), transposed: (B, S, vocabulary).
+NetValue tied_scores(Net& net, NetValue x, NetValue table, const std::string& module);
+
+// token (width), or (1, 1, width), in front of x (B, places, width): (B, 1 + places, width). B is that of images.
+NetValue with_class_token(Net& net, NetValue x, NetValue token, NetValue images, int64_t width,
+                          const std::string& module);
+
 struct HeadGroups {
   int64_t number, width;         // of the queries
   int64_t key_value_number = 0;  // grouped-query attention: less than number; 0: as many

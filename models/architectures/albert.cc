@@ -54,8 +54,7 @@ class Albert {
     x = net_.activation(linear(x, m + ".dense", width_, narrow_), act_, m + ".activation");
     x = net_.layer_norm(x, m + ".LayerNorm", narrow_, epsilon_);
     const NetValue table = net_.weight(base_ + "embeddings.word_embeddings.weight", {vocabulary_, narrow_}, init_);
-    const NetValue products = net_.op("MatMul", m, {x, net_.transpose(table, m, {1, 0})});
-    return net_.add(products, net_.weight(m + ".bias", {vocabulary_}, Init::constant(0)), m);
+    return net_.add(tied_scores(net_, x, table, m), net_.weight(m + ".bias", {vocabulary_}, Init::constant(0)), m);
   }
   int64_t width() const { return width_; }
   int64_t vocabulary() const { return vocabulary_; }

@@ -56,8 +56,7 @@ class Bert {
   // Scores of the vocabulary by the word embeddings, which are the decoder's weight too. x (B, S, narrow).
   NetValue decode(NetValue x, const std::string& module, const std::string& bias) {
     const NetValue table = net_.weight(base_ + "embeddings.word_embeddings.weight", {vocabulary_, narrow_}, init_);
-    const NetValue products = net_.op("MatMul", module, {x, net_.transpose(table, module, {1, 0})});
-    return net_.add(products, net_.weight(bias, {vocabulary_}, Init::constant(0)), module);
+    return net_.add(tied_scores(net_, x, table, module), net_.weight(bias, {vocabulary_}, Init::constant(0)), module);
   }
 
   int64_t width() const { return width_; }

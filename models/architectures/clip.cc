@@ -94,12 +94,8 @@ NetValue image_states(Net& net, Tower& t, const ModelConfig& c) {
   NetValue x = conv(net, image, m + ".embeddings.patch_embedding", {channels, width, patch, patch}, Init::normal(range),
                     std::nullopt);
   x = net.transpose(net.reshape(x, m, {0, width, side * side}), m, {0, 2, 1});
-  const NetValue shape = net.op("Shape", m, {image}, {}, DType::i64);
-  const NetValue batch = net.op("Slice", m, {shape, net.ints(m, {0}), net.ints(m, {1})}, {}, DType::i64);
-  const NetValue to = net.op("Concat", m, {batch, net.ints(m, {1, width})}, {{"axis", int64_t{0}}}, DType::i64);
-  const NetValue token =
-      net.op("Expand", m, {t.weight("embeddings.class_embedding", {width}, over_root(static_cast<double>(width))), to});
-  x = net.op("Concat", m, {token, x}, {{"axis", int64_t{1}}});
+  const NetValue token = t.weight("embeddings.class_embedding", {width}, over_root(static_cast<double>(width)));
+  x = with_class_token(net, x, token, image, width, m);
   x = net.add(x, t.weight("embeddings.position_embedding.weight", {side * side + 1, width}, range), m);
   return t.encoded(t.norm(x, "pre_layrnorm"), -1);  // spelt so
 }

@@ -55,8 +55,7 @@ class Deberta {
     x = net_.activation(linear(x, m + ".transform.dense", width_, width_), act_, m + ".transform");
     x = norm(x, m + ".transform.LayerNorm");
     const NetValue table = net_.weight(base_ + "embeddings.word_embeddings.weight", {vocabulary_, width_}, init_);
-    const NetValue products = net_.op("MatMul", m, {x, net_.transpose(table, m, {1, 0})});
-    return net_.add(products, net_.weight(m + ".bias", {vocabulary_}, Init::constant(0)), m);
+    return net_.add(tied_scores(net_, x, table, m), net_.weight(m + ".bias", {vocabulary_}, Init::constant(0)), m);
   }
   int64_t width() const { return width_; }
   int64_t vocabulary() const { return vocabulary_; }

@@ -43,7 +43,7 @@ class Gpt2 {
   }
   NetValue vocabulary_scores(NetValue x) {
     const NetValue table = net_.weight(base_ + "wte.weight", {vocabulary_, width_}, Init::normal(range_));
-    return net_.op("MatMul", "lm_head", {x, net_.transpose(table, "lm_head", {1, 0})});
+    return tied_scores(net_, x, table, "lm_head");
   }
   int64_t width() const { return width_; }
   int64_t vocabulary() const { return vocabulary_; }

@@ -51,7 +51,7 @@ class Llama {
   NetValue vocabulary_scores(NetValue x) {
     if (!tied_) return net_.linear_without_bias(x, "lm_head", width_, vocabulary_, init_);
     const NetValue table = net_.weight(base_ + "embed_tokens.weight", {vocabulary_, width_}, init_);
-    return net_.op("MatMul", "lm_head", {x, net_.transpose(table, "lm_head", {1, 0})});
+    return tied_scores(net_, x, table, "lm_head");
   }
   int64_t width() const { return width_; }
   int64_t vocabulary() const { return vocabulary_; }

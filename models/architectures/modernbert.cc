@@ -73,7 +73,7 @@ class ModernBert {
   NetValue vocabulary_scores(NetValue x, bool bias) {
     const NetValue table =
         net_.weight(base_ + "embeddings.tok_embeddings.weight", {vocabulary_, width_}, drawn(deviation_));
-    const NetValue y = net_.op("MatMul", "decoder", {transformed(x), net_.transpose(table, "decoder", {1, 0})});
+    const NetValue y = tied_scores(net_, transformed(x), table, "decoder");
     return bias ? net_.add(y, net_.weight("decoder.bias", {vocabulary_}, Init::constant(0)), "decoder") : y;
   }
   int64_t width() const { return width_; }

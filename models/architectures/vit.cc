@@ -50,11 +50,7 @@ class Vit {
          net_.weight(p + ".bias", {width_}, Init::constant(0))},
         {{"kernel_shape", std::vector<int64_t>{patch_, patch_}}, {"strides", std::vector<int64_t>{patch_, patch_}}});
     x = net_.transpose(net_.reshape(x, m, {0, width_, patches}), m, {0, 2, 1});
-    const NetValue shape = net_.op("Shape", m, {image}, {}, DType::i64);
-    const NetValue batch = net_.op("Slice", m, {shape, net_.ints(m, {0}), net_.ints(m, {1})}, {}, DType::i64);
-    const NetValue to = net_.op("Concat", m, {batch, net_.ints(m, {1, width_})}, {{"axis", int64_t{0}}}, DType::i64);
-    const NetValue token = net_.op("Expand", m, {net_.weight(m + ".cls_token", {1, 1, width_}, init_), to});
-    x = net_.op("Concat", m, {token, x}, {{"axis", int64_t{1}}});
+    x = with_class_token(net_, x, net_.weight(m + ".cls_token", {1, 1, width_}, init_), image, width_, m);
     return net_.add(x, net_.weight(m + ".position_embeddings", {1, patches + 1, width_}, init_), m);
   }
 
