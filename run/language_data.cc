@@ -91,6 +91,10 @@ std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRow
   if (columns.size() != 2)
     fail(Exit::usage, "E_TEXT_COLUMNS", "source and target of --task seq2seq lie in two columns",
          "give --text_columns SOURCE,TARGET; the verb generate writes targets");
+  if (*spec.packing != "none")
+    fail(Exit::usage, "E_PACKING",
+         cat("--packing ", *spec.packing, " puts texts of one kind together, not pairs of them"),
+         "leave it out: --group_by_length brings rows of similar length together");
   Seq2SeqOptions options = seq2seq_options(spec, tokenizer);
   options.source = columns[0];
   options.target = columns[1];

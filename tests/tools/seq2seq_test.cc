@@ -101,6 +101,8 @@ TEST_CASE("what seq2seq cannot do is told") {
     CHECK_THAT(s.fact + " " + s.hint, Catch::Matchers::ContainsSubstring(part));
   };
   refused({"--text_columns", "source"}, "E_TEXT_COLUMNS", "SOURCE,TARGET");
+  refused({"--packing", "wrapped"}, "E_PACKING", "pairs");
+  refused({"--loss", "causal_lm"}, "E_TASK", "seq2seq");
   refused({"--decoder_start_token", "<nowhere>"}, "E_FLAG_VALUE", "no such token");
   refused({"--task", "language"}, "E_DATA_INPUT", "--task seq2seq");
   std::vector<std::string> words = with_data({test_data("zoo/minilm_embed_ts14/model.onnx"), "--output_dir", f / "r",
