@@ -6,6 +6,7 @@ from what it left, must end as the one that nothing happened to. Exit 4: skipped
 import argparse, json, os, random, re, shutil, signal, subprocess, sys, tempfile, time
 
 from launcher import ENVIRONMENT, MPIRUN, require
+from small_texts import write_texts
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--binary", required=True)
@@ -25,13 +26,7 @@ HEARTBEAT = 3
 RANKS = MPIRUN + ["-np", str(args.ranks)]
 environment = ENVIRONMENT
 work = tempfile.mkdtemp()
-words = ["good", "so", "day", "bad", "is"]
-with open(work + "/vocab.txt", "w") as f:
-    f.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + words) + "\n")
-with open(work + "/train.csv", "w") as f:
-    f.write("text,label\n")
-    for i in range(48):
-        f.write(" ".join(words[(3 * i + w * w) % 5] for w in range(i % 9 + 1)) + (" bad,poor\n" if i % 2 else " good,fine\n"))
+write_texts(work, 48)
 
 
 def command(name, ranks, *more):

@@ -3,6 +3,7 @@
 import argparse, json, os, shutil, signal, subprocess, tempfile, time
 
 from launcher import ENVIRONMENT, MPIRUN, require
+from small_texts import write_texts
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--binary", required=True)
@@ -12,17 +13,7 @@ args.binary, args.model = os.path.abspath(args.binary), os.path.abspath(args.mod
 require(args.binary)
 environment = ENVIRONMENT
 work = tempfile.mkdtemp()
-
-
-def write(path, text):
-    with open(path, "w") as f:
-        f.write(text)
-
-
-write(work + "/vocab.txt", "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "so", "day", "is"]) + "\n")
-words = ["good", "so", "day", "bad", "is"]
-rows = [" ".join(words[(3 * i + w * w) % 5] for w in range(i % 9 + 1)) + (" bad,poor" if i % 2 else " good,fine") for i in range(29)]
-write(work + "/train.csv", "text,label\n" + "\n".join(rows) + "\n")
+write_texts(work)
 
 
 def run(name, before, *more, code=0):

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Ranks that torchrun's or srun's variables, or --gpus, make of processes: the run of as many threads of one process, byte by byte; and what becomes of
 the others when one is lost."""
-import argparse, json, os, shutil, signal, socket, subprocess, tempfile, time
+import argparse, json, os, shutil, signal, socket, subprocess, sys, tempfile, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mpi"))
+from small_texts import write_texts
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--binary", required=True)
@@ -12,17 +15,7 @@ LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "MASTER_", "TORCHELASTIC_", "RANK", "WORL
 environment = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
 environment.update(OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
 work = tempfile.mkdtemp()
-
-
-def write(path, text):
-    with open(path, "w") as f:
-        f.write(text)
-
-
-write(work + "/vocab.txt", "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "so", "day", "is"]) + "\n")
-words = ["good", "so", "day", "bad", "is"]
-rows = [" ".join(words[(3 * i + w * w) % 5] for w in range(i % 9 + 1)) + (" bad,poor" if i % 2 else " good,fine") for i in range(29)]
-write(work + "/train.csv", "text,label\n" + "\n".join(rows) + "\n")
+write_texts(work)
 
 
 def free_port():

@@ -164,4 +164,21 @@ inline void require_equal(const std::vector<Replica>& ranks) {
   }
 }
 
+// Gradients of one rank overflow in two of twelve steps in fp16.
+inline void require_skipped_together(RankedRun& job) {
+  job.config.max_steps = 12;
+  job.config.scale.init = 1024;
+  job.inject = [](int rank, int64_t step) { return rank == 1 && (step == 3 || step == 7); };
+  job.options.low = DType::f16;
+  job.options.compute.assign(job.graph.nodes.size(), DType::f16);
+  const std::vector<Replica> ranks = job.run(2, 8);
+  require_equal(ranks);
+  for (const Replica& r : ranks) {
+    REQUIRE(r.skipped.size() == 12);
+    for (size_t s = 0; s < r.skipped.size(); ++s) CHECK(r.skipped[s] == (s == 3 || s == 7));
+    CHECK(r.params[3] == r.params[2]);
+    CHECK(r.scales[3] == r.scales[2] / 2);
+  }
+}
+
 }  // namespace amp::test

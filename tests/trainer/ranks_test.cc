@@ -92,19 +92,7 @@ TEST_CASE("K ranks of B samples train like one of K B", "[ranks]") {
 TEST_CASE("an overflow on one rank is everybody's: all skip", "[ranks]") {
   const test::TempDir folder;
   RankedRun job(folder / "run");
-  job.config.max_steps = 12;
-  job.config.scale.init = 1024;
-  job.inject = [](int rank, int64_t step) { return rank == 1 && (step == 3 || step == 7); };
-  job.options.low = DType::f16;
-  job.options.compute.assign(job.graph.nodes.size(), DType::f16);
-  const std::vector<Replica> ranks = job.run(2, 8);
-  require_equal(ranks);
-  for (const Replica& r : ranks) {
-    REQUIRE(r.skipped.size() == 12);
-    for (size_t s = 0; s < r.skipped.size(); ++s) CHECK(r.skipped[s] == (s == 3 || s == 7));
-    CHECK(r.params[3] == r.params[2]);
-    CHECK(r.scales[3] == r.scales[2] / 2);
-  }
+  require_skipped_together(job);
 }
 
 TEST_CASE("every rule of the update sees the gradients of all ranks", "[ranks]") {
