@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backend/tensor_layout.h"
 #include "backend/update_rules.h"
@@ -114,6 +115,11 @@ std::string OptimizerConfig::average_name(int k) const {
 
 double OptimizerConfig::clip_bound(const UpdateSpan& span) const {
   return span.clip_group > 0 ? span.max_grad_norm : max_grad_norm;
+}
+
+double OptimizerConfig::element_limit(const UpdateSpan& span) const {
+  const double bound = clip_mode == ClipMode::value ? clip_bound(span) : 0;
+  return bound > 0 ? bound : std::numeric_limits<double>::infinity();
 }
 
 bool OptimizerConfig::shapes_gradients(const std::vector<UpdateSpan>& spans) const {

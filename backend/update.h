@@ -86,11 +86,13 @@ struct OptimizerConfig {
   // Gradients of some span change unit by unit before the rule sees them.
   bool shapes_gradients(const std::vector<UpdateSpan>& spans) const;
   double clip_bound(const UpdateSpan& span) const;  // max_grad_norm of its group
-  bool curved() const;                              // the rule needs an estimate of the Hessian's diagonal
-  bool draws_labels() const;                        // for that estimate
-  bool evaluated_elsewhere() const;                 // than at the weights that train
-  bool remembers() const;                           // facts of its own, from step to step
-  bool whole() const;                               // the rule is one of whole tensors
+  // What a gradient's element is cut to: in mode value; elsewhere infinity.
+  double element_limit(const UpdateSpan& span) const;
+  bool curved() const;               // the rule needs an estimate of the Hessian's diagonal
+  bool draws_labels() const;         // for that estimate
+  bool evaluated_elsewhere() const;  // than at the weights that train
+  bool remembers() const;            // facts of its own, from step to step
+  bool whole() const;                // the rule is one of whole tensors
 };
 
 // The weights that are evaluated and exported of a rule that has others than it trains: in place, from its first

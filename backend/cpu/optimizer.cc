@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <type_traits>
 
 #include "backend/cpu/tensor_worker.h"
@@ -289,11 +288,10 @@ bool Optimizer<T>::apply(T* params, const T* grads, double scale, const GradStat
 
 template <class T>
 kernel::GradTransform<T> Optimizer<T>::transform_of(const UpdateSpan& s, const GradStats& stats, double scale) const {
-  kernel::GradTransform<T> transform{inverse(scale), T(1), std::numeric_limits<T>::infinity(),
+  kernel::GradTransform<T> transform{inverse(scale), T(1), static_cast<T>(config_.element_limit(s)),
                                      averages_.empty() ? T(0) : static_cast<T>(config_.average_rule(0).keeps(steps_))};
   const double bound = config_.clip_bound(s);
   if (bound == 0) return transform;
-  if (config_.clip_mode == ClipMode::value) transform.limit = static_cast<T>(bound);
   if (config_.clip_mode == ClipMode::norm2 || config_.clip_mode == ClipMode::norm_inf) {
     const double norm = clip_groups_ > 1 ? stats.group_norms.at(static_cast<size_t>(s.clip_group)) : stats.norm;
     transform.clip = clip_coefficient<T>(norm, bound);

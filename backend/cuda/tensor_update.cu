@@ -49,8 +49,7 @@ void TensorUpdate::launch(const UpdateSpec& spec, const Moves& moves) {
     const UpdateSpan& s = spec.spans[i];
     if (s.count == 0) continue;
     const TensorWorker worker(tools_, {moves.state, s.from_step});
-    const double bound = o.clip_mode == ClipMode::value ? o.clip_bound(s) : 0;
-    const float limit = bound > 0 ? static_cast<float>(bound) : INFINITY;
+    const auto limit = static_cast<float>(o.element_limit(s));
     worker.elements(1, BeginTensor{moves, s.lr_factor, s.weight_decay.value_or(o.weight_decay), s.from_step, now});
     worker.elements(s.count, TransformGradient{moves, s.clip_group, limit, spec.grads + s.begin, g});
     TensorStep<float> x{layout_.shapes[i],

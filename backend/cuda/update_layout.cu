@@ -34,8 +34,7 @@ std::vector<Shard> shards_of(const UpdateSpec& spec, const std::vector<ParamCach
       shard.weight_decay = s.weight_decay.value_or(o.weight_decay);
       shard.lr_factor = s.lr_factor;
       shard.from_step = s.from_step;
-      if (const double bound = o.clip_bound(s); o.clip_mode == ClipMode::value && bound > 0)
-        shard.limit = static_cast<float>(bound);
+      shard.limit = static_cast<float>(o.element_limit(s));
       shard.clip_group = s.clip_group;
       if (mine != kept.end()) std::copy(mine->second.begin(), mine->second.end(), shard.copy);
       for (Kept& k : shard.copy) k.first = at;
