@@ -368,6 +368,13 @@ void TextDataset::check_token_range(const std::string& input, int64_t rows) cons
 
 }  // namespace
 
+int64_t fixed_length(const std::vector<InputSpec>& inputs) {
+  for (const InputSpec& i : inputs) {
+    if (i.dims && i.dims->size() == 2 && (*i.dims)[1] > 0) return (*i.dims)[1];
+  }
+  return 0;
+}
+
 std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& tokenizer,
                                            std::vector<InputSpec> inputs, const TextOptions& options) {
   return std::make_unique<TextDataset>(table, tokenizer, std::move(inputs), options);

@@ -34,6 +34,9 @@ struct TextOptions {
   int64_t fixed_seq_len = 0;  // > 0: every batch has this length (graphs with a static sequence dimension)
 };
 
+// The only length of texts that the inputs take; 0: any.
+int64_t fixed_length(const std::vector<InputSpec>& inputs);
+
 // inputs: an input without a role is E_DATA_INPUT (exit 5).
 std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& tokenizer,
                                            std::vector<InputSpec> inputs, const TextOptions& options);

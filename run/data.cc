@@ -37,13 +37,6 @@ int64_t table_rows(const SourceGraph& g, int input) {
   return rows;
 }
 
-int64_t static_length(const std::vector<InputSpec>& specs) {
-  for (const InputSpec& s : specs) {
-    if (s.dims && s.dims->size() == 2 && (*s.dims)[1] > 0) return (*s.dims)[1];
-  }
-  return 0;
-}
-
 }  // namespace
 
 std::vector<InputSpec> input_specs(const SourceGraph& g, const std::vector<int>& inputs) {
@@ -177,7 +170,7 @@ TextOptions text_options(const RunSpec& spec, const std::vector<InputSpec>& spec
   t.classes = needs.classes;
   t.max_seq_len = *spec.max_seq_len;
   t.pad_to_multiple = spec.pad_to_multiple;
-  t.fixed_seq_len = static_length(specs);
+  t.fixed_seq_len = fixed_length(specs);
   return t;
 }
 

@@ -52,11 +52,8 @@ class NextToken {
         outputs_{g.find(logits)},
         tokenizer_(tokenizer),
         session_(g, session_options(spec, Job::generate, choose_plan(spec, Job::generate, g, log), log)),
-        inputs_(input_specs(g, needed_inputs(g, outputs_))) {
-    for (const InputSpec& s : inputs_) {
-      if (s.dims && s.dims->size() == 2 && (*s.dims)[1] > 0) fixed_ = (*s.dims)[1];
-    }
-  }
+        inputs_(input_specs(g, needed_inputs(g, outputs_))),
+        fixed_(fixed_length(inputs_)) {}
 
   int64_t fixed() const { return fixed_; }  // the only length that the graph takes; 0: any
 
@@ -101,7 +98,7 @@ class NextToken {
   const Tokenizer& tokenizer_;
   Session session_;
   std::vector<InputSpec> inputs_;
-  int64_t fixed_ = 0;
+  int64_t fixed_;
 };
 
 std::vector<int32_t> ids_of(const std::string& prompt, const Tokenizer& tokenizer) {

@@ -45,13 +45,6 @@ class Seq2SeqDataset final : public Dataset {
   int64_t cut_;
 };
 
-int64_t fixed_length(const std::vector<InputSpec>& inputs) {
-  for (const InputSpec& s : inputs) {
-    if (s.dims && s.dims->size() == 2 && (*s.dims)[1] > 0) return (*s.dims)[1];
-  }
-  return 0;
-}
-
 std::unique_ptr<Dataset> side(std::vector<LabelledText> texts, const std::vector<std::string>& names,
                               const Tokenizer& tokenizer, const std::vector<InputSpec>& inputs, int64_t pad_to_multiple,
                               int64_t most, bool encoder) {
