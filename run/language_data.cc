@@ -50,16 +50,22 @@ int64_t configured_start(const RunSpec& spec) {
   return -1;
 }
 
-int32_t start_token(const RunSpec& spec, const Tokenizer& tokenizer) {
+struct StartToken {
+  int32_t id;
+  bool configured;  // by config.json
+};
+
+StartToken start_token(const RunSpec& spec, const Tokenizer& tokenizer) {
   const std::string& asked = *spec.decoder_start_token;
   int64_t id = asked == "auto" ? configured_start(spec) : tokenizer.find(asked);
+  const bool configured = asked == "auto" && id >= 0;
   if (asked == "auto" && id < 0) id = tokenizer.pad();
   if (id < 0) id = parse_integer(asked).value_or(-1);
   if (id < 0 || id >= tokenizer.size())
     fail(Exit::usage, "E_FLAG_VALUE",
          cat("--decoder_start_token ", printable(asked), ": the vocabulary has no such token"),
          cat("give a token of the tokenizer, or an id below ", tokenizer.size()));
-  return static_cast<int32_t>(id);
+  return {static_cast<int32_t>(id), configured};
 }
 
 }  // namespace
@@ -69,19 +75,18 @@ Seq2SeqOptions seq2seq_options(const RunSpec& spec, const Tokenizer& tokenizer) 
   o.prefix = *spec.source_prefix;
   o.max_source = *spec.max_seq_len;
   o.max_target = *spec.max_target_length > 0 ? *spec.max_target_length : *spec.max_seq_len;
-  o.start = start_token(spec, tokenizer);
+  o.start = start_token(spec, tokenizer).id;
   return o;
 }
 
 RunSpec with_start_token(RunSpec spec, const Log& log) {
   if (*spec.task != "seq2seq" || *spec.decoder_start_token != "auto" || tokenizer_path(spec).empty()) return spec;
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(tokenizer_path(spec), tokenizer_options(spec));
-  const bool configured = configured_start(spec) >= 0;
-  const int32_t id = start_token(spec, *tokenizer);
-  log.info(cat("targets begin with ", printable(tokenizer->token(id)), ", ",
-               configured ? "config.json's decoder_start_token_id" : "the padding token",
+  const StartToken start = start_token(spec, *tokenizer);
+  log.info(cat("targets begin with ", printable(tokenizer->token(start.id)), ", ",
+               start.configured ? "config.json's decoder_start_token_id" : "the padding token",
                " (--decoder_start_token another)"));
-  spec.decoder_start_token.suggest(std::to_string(id));
+  spec.decoder_start_token.suggest(std::to_string(start.id));
   return spec;
 }
 
