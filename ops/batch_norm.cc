@@ -60,15 +60,25 @@ void grad_batch_norm_train(GradBuilder& g) {
   if (g.has_dy(0)) add_grads(g, g.out(1), g.out(2), true);
 }
 
+// (N, C, ...): (1, C, 1 ...), by which a vector (C) broadcasts.
+Dims channel_row(const Dims& x) {
+  Dims row(x.size(), 1);
+  row[1] = x[1];
+  return row;
+}
+std::vector<int64_t> all_but_channels(const Dims& x) {
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (i != 1) axes.push_back(static_cast<int64_t>(i));
+  }
+  return axes;
+}
+
 // BatchNormGrad spelled out; in training form of dy, x and scale alone: mean and var are those of x.
 std::vector<ValueId> define_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Term dy(b, in[0]), x(b, in[1]);
-  Dims channel(x.dims().size(), 1);
-  channel[1] = x.dims()[1];
-  std::vector<int64_t> axes;
-  for (size_t i = 0; i < channel.size(); ++i) {
-    if (i != 1) axes.push_back(static_cast<int64_t>(i));
-  }
+  const Dims channel = channel_row(x.dims());
+  const std::vector<int64_t> axes = all_but_channels(x.dims());
   const auto row = [&](ValueId v) { return Term(b, b.cast(v, b.dtype(x))).shaped(channel); };
   const bool train = a.i("train", 0) != 0;
   const Term centred = x - (train ? x.mean(axes) : row(in[3]));
@@ -122,8 +132,7 @@ ValueId blend(Lowering& l, size_t i, ValueId batch) {
 // Statistics that the graph computes itself (a standardised weight): written out, so that gradients pass through them.
 ValueId by_elements(Lowering& l, ValueId x) {
   Builder& b = l.b;
-  Dims per_channel(b.dims(x).size(), 1);
-  per_channel[1] = b.dims(x)[1];
+  const Dims per_channel = channel_row(b.dims(x));
   const auto row = [&](size_t i) { return b.cast(b.reshape(l.in(i), per_channel), b.dtype(x)); };
   const ValueId var = b.op("Add", {row(4), b.scalar(l.attrs.f("epsilon", 1e-5), b.dtype(x))});
   const ValueId normal = b.op("Div", {b.op("Sub", {x, row(3)}), b.op("Sqrt", {var})});
@@ -137,12 +146,8 @@ std::vector<ValueId> over_ranks(Builder& b, ValueId input, ValueId scale, ValueI
   b.origin = Origin{-1, "synchronised batch normalisation"};
   const Term x(b, input);
   const int64_t channels = x.dims()[1];
-  Dims row(x.dims().size(), 1);
-  row[1] = channels;
-  std::vector<int64_t> axes;
-  for (size_t i = 0; i < row.size(); ++i) {
-    if (i != 1) axes.push_back(static_cast<int64_t>(i));
-  }
+  const Dims row = channel_row(x.dims());
+  const std::vector<int64_t> axes = all_but_channels(x.dims());
   const auto all = [&](ValueId v) { return Term(b, b.op("RanksSum", {v})); };
   const double items = static_cast<double>(numel(x.dims()) / channels);
   const Term sums = all(b.op("Concat", {b.reduce_sum(x, axes, false), b.expand(b.scalar(items, b.dtype(x)), {1})},
