@@ -1,5 +1,6 @@
 #include "run/process_ranks.h"
 
+#include <netinet/in.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,6 +12,7 @@
 #include "base/temporary.h"
 #include "run/stop.h"
 #include "trainer/ranks/mpi.h"
+#include "trainer/ranks/sockets.h"
 #include "trainer/ranks/tcp.h"
 
 namespace amp {
@@ -58,6 +60,8 @@ class StartLimit {
 };
 
 }  // namespace
+
+int free_port() { return listen_on(INADDR_LOOPBACK, 0, 1).port; }
 
 bool launched() { return started_by_mpi() || tcp_place(); }
 

@@ -13,6 +13,8 @@ namespace amp {
 
 bool launched();  // as one of several processes. E_FLAG_VALUE for a launcher's variables that mean nothing
 
+int free_port();  // of the loopback address; 0: there is none, and errno says why
+
 class Processes {
  public:
   // heartbeat: seconds without a sign of life of another process. When one is lost, the error is given to tell by one

@@ -1,11 +1,8 @@
 #include "tools/start_ranks.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,19 +29,6 @@ namespace {
        "start them by mpirun or torchrun's variables (docs/scaling.md)");
 }
 
-int free_port() {
-  const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in at = {};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  if (s < 0 || ::bind(s, reinterpret_cast<sockaddr*>(&at), size) != 0 ||
-      ::getsockname(s, reinterpret_cast<sockaddr*>(&at), &size) != 0)
-    cannot("no free port");
-  ::close(s);
-  return ntohs(at.sin_port);
-}
-
 std::vector<std::string> own_arguments() {
   std::ifstream in("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> out;
@@ -57,7 +41,9 @@ class Ranks {
   Ranks(int count, double patience) : patience_(patience) {
     for (const int s : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&waited_, s);
     ::sigprocmask(SIG_BLOCK, &waited_, &before_);
-    const std::string port = std::to_string(free_port()), size = std::to_string(count);
+    const int free = free_port();
+    if (free == 0) cannot("no free port");
+    const std::string port = std::to_string(free), size = std::to_string(count);
     const unsigned cores = std::max(1u, std::thread::hardware_concurrency() / static_cast<unsigned>(count));
     for (int r = 0; r < count; ++r) {
       const std::string rank = std::to_string(r);
