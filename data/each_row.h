@@ -1,6 +1,7 @@
 // Work on the rows of a table, by OpenMP's threads, before any training.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 
@@ -24,6 +25,13 @@ void for_each_row(int64_t rows, F&& f) {
     }
   }
   if (error) std::rethrow_exception(error);
+}
+
+// f(first, end) of one block of rows after the other, where what comes of all of them would be too much at a time.
+template <class F>
+void for_each_block(int64_t rows, F&& f) {
+  constexpr int64_t size = 8192;
+  for (int64_t first = 0; first < rows; first += size) f(first, std::min(rows, first + size));
 }
 
 }  // namespace amp

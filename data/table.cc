@@ -20,7 +20,7 @@ Table Table::read(const std::string& names, const TableOptions& options) {
   std::optional<Table> all;
   for (const std::string& f : files) {
     const TableReader& reader = options.reader.empty() ? reader_of(f) : reader_named(options.reader);
-    Table one = parse(read_text_file(f).text(), f, reader, options);
+    Table one = parse(read_text_file(f), f, reader, options);
     if (all) {
       all->append(one);
     } else {
@@ -31,10 +31,18 @@ Table Table::read(const std::string& names, const TableOptions& options) {
   return std::move(*all);
 }
 
-Table Table::parse(std::string_view bytes, const std::string& name, const TableReader& reader,
+Table Table::parse(std::string_view text, const std::string& name, const TableReader& reader,
                    const TableOptions& options) {
+  const auto copy = std::make_shared<std::vector<uint8_t>>(text.begin(), text.end());
+  return parse({std::shared_ptr<uint8_t>(copy, copy->data()), static_cast<int64_t>(text.size())}, name, reader,
+               options);
+}
+
+Table Table::parse(const FileBytes& file, const std::string& name, const TableReader& reader,
+                   const TableOptions& options) {
+  const std::string_view bytes = file.text();
   check_utf8_file(bytes, name);
-  TableBuilder builder(name);
+  TableBuilder builder(name, file);
   reader.read(bytes, options, builder);
   Table table = builder.finish();
   std::set<std::string> seen;
@@ -68,10 +76,9 @@ void Table::append(const Table& other) {
     if (!has_column(c)) columns_.push_back(c);
   }
   if (columns_.size() > before) {  // rows so far lack the new ones
-    std::vector<Cell> wider;
+    SpillVector<Cell> wider;
     for (int64_t r = 0; r < rows(); ++r) {
-      const auto from = cells_.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(r) * before);
-      wider.insert(wider.end(), from, from + static_cast<std::ptrdiff_t>(before));
+      wider.append({cells_.data() + static_cast<size_t>(r) * before, before});
       wider.resize(wider.size() + columns_.size() - before);
     }
     cells_ = std::move(wider);
@@ -84,13 +91,14 @@ void Table::append(const Table& other) {
     cells_.resize(start + columns_.size());
     for (size_t c = 0; c < to.size(); ++c) {
       cells_[start + to[c]] = other.cell(r, c);
-      cells_[start + to[c]].begin += shift;
+      if (!cells_[start + to[c]].in_file) cells_[start + to[c]].begin += shift;
     }
     lines_.push_back(other.line(r));
     files_.push_back(static_cast<int32_t>(names_.size()));
   }
-  text_ += other.text_;
+  text_.append(other.text_);
   names_.push_back(other.name());
+  sources_.push_back(other.sources_[0]);
 }
 
 bool Table::has_column(const std::string& column) const {
@@ -115,6 +123,12 @@ const Table::Cell& Table::cell(int64_t row, size_t column) const {
 
 bool Table::has(int64_t row, size_t column) const { return cell(row, column).kind != Kind::absent; }
 
+std::string_view Table::bytes(int64_t row, const Cell& cell) const {
+  const std::string_view from =
+      cell.in_file ? sources_[static_cast<size_t>(file(row))].text() : std::string_view(text_.data(), text_.size());
+  return from.substr(cell.begin, cell.size);
+}
+
 std::string_view Table::text(int64_t row, size_t column) const {
   const Cell& c = cell(row, column);
   if (c.kind != Kind::text && c.kind != Kind::literal) {
@@ -122,13 +136,13 @@ std::string_view Table::text(int64_t row, size_t column) const {
          cat(where(row), ": key '", printable(columns_[column]), "' ",
              c.kind == Kind::absent ? "is missing or null" : "holds an array or object, not text"));
   }
-  return std::string_view(text_).substr(c.begin, c.size);
+  return bytes(row, c);
 }
 
 std::string_view Table::json(int64_t row, size_t column) const {
   const Cell& c = cell(row, column);
   check(c.kind == Kind::structure, "Table::json: not a structure");
-  return std::string_view(text_).substr(c.begin, c.size);
+  return bytes(row, c);
 }
 
 void Table::replace(size_t column, const std::map<std::string, std::string>& texts) {
@@ -136,13 +150,14 @@ void Table::replace(size_t column, const std::map<std::string, std::string>& tex
   for (int64_t r = 0; r < rows(); ++r) {
     Cell& c = cells_[static_cast<size_t>(r) * columns_.size() + column];
     if (c.kind != Kind::text && c.kind != Kind::literal) continue;
-    const auto found = texts.find(text_.substr(c.begin, c.size));
+    const auto found = texts.find(std::string(bytes(r, c)));
     if (found == texts.end()) continue;
     const auto [at, fresh] = placed.emplace(found->second, text_.size());
-    if (fresh) text_ += found->second;
+    if (fresh) text_.append(found->second);
     c.begin = at->second;
-    c.size = found->second.size();
+    c.size = static_cast<uint32_t>(found->second.size());
     c.kind = Kind::text;
+    c.in_file = false;
   }
 }
 

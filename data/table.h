@@ -1,5 +1,6 @@
-// A table of text, held in memory; every row knows its file and line. What reads one from a file of some kind is a
-// reader (data/reader.h).
+// A table of text; every row knows its file and line. Cells that stand in their file as they are read are not copied:
+// the table keeps the file (mapped, where it is large) and their places in it. All the rest lies in arrays that may be
+// larger than memory (base/spill.h). What reads a table from a file of some kind is a reader (data/reader.h).
 //
 // Errors, exit 5: E_DATA_EMPTY, E_DATA_UTF8, E_DATA_COLUMN and those of the readers; all begin with "file:line:".
 #pragma once
@@ -9,6 +10,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/file.h"
+#include "base/spill.h"
 
 namespace amp {
 
@@ -30,7 +34,10 @@ class Table {
   // One file, or several as one table: names as data/text_file.h takes them. Files with a header have the same columns
   // in any order (E_DATA_COLUMN).
   static Table read(const std::string& names, const TableOptions& options = {});
-  static Table parse(std::string_view bytes, const std::string& name, const TableReader& reader,
+  static Table parse(const FileBytes& file, const std::string& name, const TableReader& reader,
+                     const TableOptions& options = {});
+  // Of a text that is copied.
+  static Table parse(std::string_view text, const std::string& name, const TableReader& reader,
                      const TableOptions& options = {});
 
   int64_t rows() const { return static_cast<int64_t>(lines_.size()); }
@@ -58,19 +65,23 @@ class Table {
   friend class TableBuilder;
   enum class Kind : uint8_t { text, literal, absent, structure };
   struct Cell {
-    size_t begin = 0, size = 0;
-    Kind kind = Kind::absent;
+    uint64_t begin = 0;
+    uint32_t size = 0;
     uint32_t place = 0;  // in the row's first line, characters from 1; 0: not known
+    Kind kind = Kind::absent;
+    bool in_file = false;  // begin counts in the row's file, else in text_
   };
   const Cell& cell(int64_t row, size_t column) const;
+  std::string_view bytes(int64_t row, const Cell& cell) const;
   void append(const Table& other);
   std::vector<std::string> names_;
   bool open_ended_ = false;  // rows may lack columns: of JSON
   std::vector<std::string> columns_;
-  std::string text_;            // all cells, one after the other
-  std::vector<Cell> cells_;     // rows x columns
-  std::vector<int64_t> lines_;  // of each row's first character, from 1; 0: the row is a file
-  std::vector<int32_t> files_;
+  std::vector<FileBytes> sources_;  // of each name, as its reader saw it
+  SpillVector<char> text_;          // cells that stand in no file as they are read, one after the other
+  SpillVector<Cell> cells_;         // rows x columns
+  SpillVector<int64_t> lines_;      // of each row's first character, from 1; 0: the row is a file
+  SpillVector<int32_t> files_;
 };
 
 }  // namespace amp

@@ -12,37 +12,39 @@ namespace amp {
 
 class TableBuilder {
  public:
-  explicit TableBuilder(std::string name) { table_.names_ = {std::move(name)}; }
+  // source: what the reader reads; none: rows are files.
+  explicit TableBuilder(std::string name, FileBytes source = {}) {
+    table_.names_ = {std::move(name)};
+    table_.sources_ = {std::move(source)};
+  }
   const std::string& name() const { return table_.names_[0]; }
   std::vector<std::string>& columns() { return table_.columns_; }
   int64_t rows() const { return table_.rows(); }
 
-  void begin_row(int64_t line) {
-    table_.lines_.push_back(line);
-    table_.files_.push_back(static_cast<int32_t>(table_.names_.size() - 1));
-    row_start_ = table_.cells_.size();
-  }
+  void begin_row(int64_t line);
   // A row that is a file of its own: an image.
   void begin_file(std::string name) {
     table_.names_.push_back(std::move(name));
+    table_.sources_.emplace_back();
     begin_row(0);
   }
   size_t cells_in_row() const { return table_.cells_.size() - row_start_; }
-  // place: of the cell in the row's first line, characters from 1; 0: not known.
+  // A text that is a part of the file is not copied. place: of the cell in the row's first line, characters from 1; 0:
+  // not known.
   void add_text(std::string_view text, uint32_t place = 0) { add(text, Table::Kind::text, place); }
   void add_literal(std::string_view json) { add(json, Table::Kind::literal); }
   void add_structure(std::string_view json) { add(json, Table::Kind::structure); }
   void add_absent() { add({}, Table::Kind::absent); }
+  // Columns may become more while rows are added: those before lack them, and a row may end early.
   void rows_may_lack_columns() { table_.open_ended_ = true; }
-  Table finish() { return std::move(table_); }
+  Table finish();
 
  private:
-  void add(std::string_view text, Table::Kind kind, uint32_t place = 0) {
-    table_.cells_.push_back({table_.text_.size(), text.size(), kind, place});
-    table_.text_ += text;
-  }
+  void add(std::string_view text, Table::Kind kind, uint32_t place = 0);
+  void end_row();
   Table table_;
   size_t row_start_ = 0;
+  std::vector<std::pair<int64_t, size_t>> widths_;  // from that row on: its cells
 };
 
 }  // namespace amp

@@ -22,9 +22,10 @@ namespace {
 
 class TextDataset final : public Dataset {
  public:
-  TextDataset(std::vector<LabelledText> texts, std::vector<std::string> names, const Tokenizer& tokenizer,
+  TextDataset(LabelledTexts texts, std::vector<std::string> names, const Tokenizer& tokenizer,
               std::vector<InputSpec> inputs, const TextOptions& options, std::shared_ptr<const AnswerKey> key)
-      : inputs_(std::move(inputs)),
+      : texts_(std::move(texts)),
+        inputs_(std::move(inputs)),
         options_(options),
         key_(std::move(key)),
         names_(std::move(names)),
@@ -32,27 +33,22 @@ class TextDataset final : public Dataset {
     if (options_.fixed_seq_len > 0) options_.max_seq_len = options_.fixed_seq_len;
     for (const InputSpec& i : inputs_) roles_.push_back(role_of(i));
     labelled_ = true;
-    width_ = 2;
-    for (const LabelledText& t : texts) {
-      const size_t want = options_.labels == LabelForm::spans ? width_ : t.encoding.ids.size();
-      if (t.labels.size() != want) bug("a text without a label for each of its ids, or for both ends of its span");
-      append(t.encoding, t.line, t.file);
-      source_rows_.push_back(t.row);
-      add_positions(t);
-      ids_of_labels_.insert(ids_of_labels_.end(), t.labels.begin(), t.labels.end());
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      const size_t want = options_.labels == LabelForm::spans ? 2 : texts_.ids(i).size();
+      if (texts_.labels(i).size() != want)
+        bug("a text without a label for each of its ids, or for both ends of its span");
     }
   }
 
   TextDataset(const Table& table, const Tokenizer& tokenizer, std::vector<InputSpec> inputs, const TextOptions& options)
       : TextDataset({}, table.names(), tokenizer, std::move(inputs), options, nullptr) {
     labelled_ = false;
-    width_ = 1;
     tokenize(table, tokenizer);
     const std::string& column = options_.label_column;
     if (column.empty()) return;
     switch (options_.labels) {
       case LabelForm::classes:
-        ids_of_labels_ = class_ids(table, column, options_.classes);
+        classes_ = class_ids(table, column, options_.classes);
         break;
       case LabelForm::numbers:
         numbers_ = label_numbers(table, column);
@@ -69,13 +65,18 @@ class TextDataset final : public Dataset {
     }
   }
 
-  int64_t size() const override { return static_cast<int64_t>(lines_.size()); }
+  int64_t size() const override { return static_cast<int64_t>(texts_.size()) / sides_; }
   int64_t rows_per_sample() const override { return sides_; }
-  std::span<const int32_t> lengths() const override { return sample_lengths_; }
-  std::span<const int64_t> source_rows() const override { return source_rows_; }
+  std::span<const int32_t> lengths() const override {
+    return sides_ == 1 ? texts_.lengths() : std::span<const int32_t>(longest_sides_);
+  }
+  std::span<const int64_t> source_rows() const override {
+    return labelled_ ? texts_.rows() : std::span<const int64_t>();
+  }
   std::string where(int64_t sample) const override {
-    const auto s = static_cast<size_t>(sample);
-    return cat(names_.at(static_cast<size_t>(files_.at(s))), ":", lines_.at(s));
+    const auto s = static_cast<size_t>(sample * sides_);
+    check(s < texts_.size(), "TextDataset: no such sample");
+    return cat(names_.at(static_cast<size_t>(texts_.file(s))), ":", texts_.line(s));
   }
   Batch batch(std::span<const int64_t> samples) const override;
   int64_t cut_samples() const override { return cut_; }
@@ -84,15 +85,17 @@ class TextDataset final : public Dataset {
 
   void check_label_range(int64_t classes, int64_t) const override {
     if (options_.labels == LabelForm::spans || options_.labels == LabelForm::ids) return;
-    for (size_t s = 0; s < ids_of_labels_.size(); ++s) {
-      if (ids_of_labels_[s] < classes) continue;
-      const std::string& label = options_.classes[static_cast<size_t>(ids_of_labels_[s])];
-      const auto after = std::upper_bound(starts_.begin(), starts_.end(), s);  // of tokens: the sample they lie in
-      const int64_t sample =
-          options_.labels == LabelForm::tokens ? after - starts_.begin() - 1 : static_cast<int64_t>(s);
+    for (int64_t sample = 0; sample < size(); ++sample) {
+      const auto s = static_cast<size_t>(sample);
+      if (!labelled_ && s >= classes_.size()) return;
+      int64_t largest = labelled_ ? kIgnoreIndex : classes_[s];
+      if (labelled_) {
+        for (const int32_t l : texts_.labels(s)) largest = std::max<int64_t>(largest, l);
+      }
+      if (largest < classes) continue;
       fail(Exit::data, "E_DATA_LABEL",
-           cat(where(sample), ": label '", printable(label), "' is class ", ids_of_labels_[s], ", the model has ",
-               classes, " classes"),
+           cat(where(sample), ": label '", printable(options_.classes[static_cast<size_t>(largest)]), "' is class ",
+               largest, ", the model has ", classes, " classes"),
            "train a model with as many outputs as there are labels");
     }
   }
@@ -118,25 +121,6 @@ class TextDataset final : public Dataset {
     return *role;
   }
 
-  // Where several texts are one sequence: each token's place in its own.
-  void add_positions(const LabelledText& t) {
-    if (positions_.empty() && t.restarts.empty()) return;
-    for (size_t i = positions_.size(); i < starts_.back(); ++i)  // of sequences before the first of several texts
-      positions_.push_back(static_cast<int32_t>(i - *std::prev(std::upper_bound(starts_.begin(), starts_.end(), i))));
-    auto restart = t.restarts.begin();
-    int32_t place = 0;
-    for (int32_t i = 0; i < lengths_.back(); ++i, ++place) {
-      if (restart != t.restarts.end() && *restart == i) {
-        place = 0;
-        ++restart;
-      }
-      positions_.push_back(place);
-    }
-  }
-  int64_t position(size_t sequence, int64_t i) const {
-    return positions_.empty() || i >= lengths_[sequence] ? i : positions_[starts_[sequence] + static_cast<size_t>(i)];
-  }
-
   void tokenize(const Table& table, const Tokenizer& tokenizer) {
     const size_t most = options_.sides ? 3 : 2;
     if (options_.text_columns.empty() || options_.text_columns.size() > most) {
@@ -147,80 +131,60 @@ class TextDataset final : public Dataset {
     if (options_.sides) return tokenize_sides(table, tokenizer);
     const size_t first = table.column(options_.text_columns[0]);
     const size_t second = options_.text_columns.size() == 2 ? table.column(options_.text_columns[1]) : first;
-    std::vector<Encoding> encodings(static_cast<size_t>(table.rows()));
-    for_each_row(table.rows(), [&](int64_t r) {
-      encodings[static_cast<size_t>(r)] =
-          first == second ? tokenizer.encode(table.text(r, first), options_.max_seq_len)
-                          : tokenizer.encode_pair(table.text(r, first), table.text(r, second), options_.max_seq_len);
+    encode_rows(table, 1, [&](int64_t r, size_t) {
+      return first == second ? tokenizer.encode(table.text(r, first), options_.max_seq_len)
+                             : tokenizer.encode_pair(table.text(r, first), table.text(r, second), options_.max_seq_len);
     });
-    for (int64_t r = 0; r < table.rows(); ++r) append(encodings[static_cast<size_t>(r)], table.line(r), table.file(r));
-    cut_ = std::count_if(encodings.begin(), encodings.end(), [](const Encoding& e) { return e.cut; });
   }
 
   void tokenize_sides(const Table& table, const Tokenizer& tokenizer) {
     std::vector<size_t> columns;
     for (const std::string& name : options_.text_columns) columns.push_back(table.column(name));
     sides_ = static_cast<int64_t>(columns.size());
-    std::vector<Encoding> encodings(static_cast<size_t>(table.rows()) * columns.size());
-    for_each_row(table.rows(), [&](int64_t r) {
-      for (size_t c = 0; c < columns.size(); ++c)
-        encodings[static_cast<size_t>(r) * columns.size() + c] =
-            tokenizer.encode(table.text(r, columns[c]), options_.max_seq_len);
+    encode_rows(table, columns.size(), [&](int64_t r, size_t side) {
+      return tokenizer.encode(table.text(r, columns[side]), options_.max_seq_len);
     });
-    for (int64_t r = 0; r < table.rows(); ++r) {
-      int32_t longest = 0;
-      bool cut = false;
-      for (size_t c = 0; c < columns.size(); ++c) {
-        const Encoding& e = encodings[static_cast<size_t>(r) * columns.size() + c];
-        cut |= e.cut;
-        add_sequence(e);
-        longest = std::max(longest, lengths_.back());
-      }
-      cut_ += cut ? 1 : 0;
-      sample_lengths_.push_back(longest);
-      lines_.push_back(table.line(r));
-      files_.push_back(table.file(r));
+    for (size_t s = 0; s < texts_.size(); s += columns.size()) {
+      const std::span<const int32_t> all = texts_.lengths().subspan(s, columns.size());
+      longest_sides_.push_back(*std::max_element(all.begin(), all.end()));
     }
   }
 
-  void append(const Encoding& e, int64_t line, int32_t file) {
-    add_sequence(e);
-    sample_lengths_.push_back(lengths_.back());
-    lines_.push_back(line);
-    files_.push_back(file);
-  }
-
-  void add_sequence(const Encoding& e) {
-    tokens_.insert(tokens_.end(), e.ids.begin(), e.ids.end());
-    types_.insert(types_.end(), e.types.begin(), e.types.end());
-    lengths_.push_back(static_cast<int32_t>(e.ids.size()));
-    starts_.push_back(tokens_.size() - e.ids.size());
+  // encode(row, side) on threads, a block of rows at a time.
+  template <class F>
+  void encode_rows(const Table& table, size_t sides, F&& encode) {
+    std::vector<Encoding> block;
+    for_each_block(table.rows(), [&](int64_t first, int64_t end) {
+      block.assign(static_cast<size_t>(end - first) * sides, {});
+      for_each_row(end - first, [&](int64_t i) {
+        for (size_t s = 0; s < sides; ++s) block[static_cast<size_t>(i) * sides + s] = encode(first + i, s);
+      });
+      for (int64_t r = first; r < end; ++r) {
+        const auto of_row = std::span(block).subspan(static_cast<size_t>(r - first) * sides, sides);
+        for (const Encoding& e : of_row) texts_.append(e, table.line(r), table.file(r), r);
+        cut_ += std::any_of(of_row.begin(), of_row.end(), [](const Encoding& e) { return e.cut; });
+      }
+    });
   }
 
   HostTensor column(TextRole role, std::span<const int64_t> sequences, int64_t length) const;
   HostTensor square_mask(const InputSpec& input, std::span<const int64_t> sequences, int64_t length) const;
   HostTensor labels(std::span<const int64_t> samples, int64_t length) const;
 
+  LabelledTexts texts_;  // each side of a sample is one
   std::vector<InputSpec> inputs_;
   std::vector<TextRole> roles_;
   TextOptions options_;
   std::shared_ptr<const AnswerKey> key_;
   std::vector<std::string> names_;  // of files
   int32_t pad_;
-  int64_t sides_ = 1;            // sequences of a sample
-  std::vector<int32_t> tokens_;  // of all sequences, one after the other
-  std::vector<size_t> starts_;
-  std::vector<uint8_t> types_;           // of all tokens
-  std::vector<int32_t> positions_;       // of all tokens; empty: every sequence is one text
-  std::vector<int64_t> source_rows_;     // of each sample, of a table; empty: the samples are its rows
-  std::vector<int32_t> lengths_;         // by sequence
-  std::vector<int32_t> sample_lengths_;  // the longest of each sample's
-  std::vector<int64_t> lines_, ids_of_labels_;
-  std::vector<int32_t> files_;  // of each sample, in names_
+  int64_t sides_ = 1;                   // sequences of a sample
+  std::vector<int32_t> longest_sides_;  // of each sample, where it has several
+  std::vector<int64_t> classes_;
   std::vector<float> numbers_;
-  size_t width_ = 1;       // numbers a row, or class ids
+  size_t width_ = 1;       // numbers a row
   int64_t cut_ = 0;        // samples
-  bool labelled_ = false;  // ids_of_labels_ holds one an id, or two a text
+  bool labelled_ = false;  // the texts bring their labels, one an id or two a text
 };
 
 HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences, int64_t length) const {
@@ -229,21 +193,21 @@ HostTensor TextDataset::column(TextRole role, std::span<const int64_t> sequences
   int64_t* p = t.as_mutable<int64_t>();
   for (const int64_t sequence : sequences) {
     const auto s = static_cast<size_t>(sequence);
-    const int64_t n = lengths_[s];
-    const int32_t* ids = tokens_.data() + starts_[s];
+    const int64_t n = texts_.length(s);
+    const std::span<const int32_t> ids = texts_.ids(s);
     for (int64_t i = 0; i < length; ++i) {
       switch (role) {
         case TextRole::ids:
-          p[i] = i < n ? ids[i] : pad_;
+          p[i] = i < n ? ids[static_cast<size_t>(i)] : pad_;
           break;
         case TextRole::mask:
           p[i] = i < n;
           break;
         case TextRole::types:
-          p[i] = i < n ? types_[starts_[s] + static_cast<size_t>(i)] : 0;
+          p[i] = i < n ? texts_.type(s, i) : 0;
           break;
         case TextRole::positions:
-          p[i] = position(s, i);
+          p[i] = texts_.position(s, i);
           break;
         case TextRole::label:
           bug("text column of a label");
@@ -267,11 +231,11 @@ HostTensor TextDataset::square_mask(const InputSpec& input, std::span<const int6
   float* p = t.as_mutable<float>();
   for (const int64_t sequence : sequences) {
     const auto s = static_cast<size_t>(sequence);
-    const int64_t n = lengths_[s];
+    const int64_t n = texts_.length(s);
     for (int64_t i = 0; i < length; ++i) {
-      const int64_t begin = i - position(s, i);
+      const int64_t begin = i - texts_.position(s, i);
       for (int64_t j = 0; j < length; ++j) {
-        const bool same = j < n && (positions_.empty() || j - position(s, j) == begin);
+        const bool same = j < n && (!texts_.joined() || j - texts_.position(s, j) == begin);
         *p++ = i == j || (i < n && same && (j < i || !causal)) ? yes : no;
       }
     }
@@ -289,7 +253,8 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
   }
   int64_t longest = 0;
   for (const int64_t s : sequences) {
-    const int64_t n = lengths_.at(static_cast<size_t>(s));
+    check(s >= 0 && static_cast<size_t>(s) < texts_.size(), "TextDataset: no such sample");
+    const int64_t n = texts_.length(static_cast<size_t>(s));
     longest = std::max(longest, n);
     b.tokens += n;
   }
@@ -317,12 +282,11 @@ HostTensor TextDataset::labels(std::span<const int64_t> samples, int64_t length)
   const auto rows = static_cast<int64_t>(samples.size());
   if (labelled_) {
     const bool tokens = options_.labels != LabelForm::spans;
-    HostTensor t = HostTensor::empty(DType::i64, {rows, tokens ? length : static_cast<int64_t>(width_)});
+    HostTensor t = HostTensor::empty(DType::i64, {rows, tokens ? length : 2});
     int64_t* p = t.as_mutable<int64_t>();
     for (const int64_t sample : samples) {
-      const auto s = static_cast<size_t>(sample);
-      const size_t n = tokens ? static_cast<size_t>(lengths_[s]) : width_;
-      int64_t* const end = std::copy_n(ids_of_labels_.data() + (tokens ? starts_[s] : s * width_), n, p);
+      const std::span<const int32_t> own = texts_.labels(static_cast<size_t>(sample));
+      int64_t* const end = std::copy(own.begin(), own.end(), p);
       p += t.dims()[1];
       std::fill(end, p, kIgnoreIndex);
     }
@@ -334,7 +298,7 @@ HostTensor TextDataset::labels(std::span<const int64_t> samples, int64_t length)
   for (size_t i = 0; i < samples.size(); ++i) {
     const auto s = static_cast<size_t>(samples[i]);
     if (type == DType::i64) {
-      t.as_mutable<int64_t>()[i] = ids_of_labels_[s];
+      t.as_mutable<int64_t>()[i] = classes_[s];
     } else {
       std::copy_n(&numbers_[s * width_], width_, t.as_mutable<float>() + i * width_);
     }
@@ -352,15 +316,13 @@ void TextDataset::check_token_range(const std::string& input, int64_t rows) cons
              ", the model's table has ", rows, " rows"),
          "the tokenizer's vocabulary does not match the model");
   };
-  for (size_t s = 0; s < lengths_.size(); ++s) {
-    const auto begin = tokens_.begin() + static_cast<std::ptrdiff_t>(starts_[s]);
-    const auto types = types_.begin() + static_cast<std::ptrdiff_t>(starts_[s]);
-    if (lengths_[s] == 0) continue;
-    const int64_t largest = role == TextRole::ids         ? *std::max_element(begin, begin + lengths_[s])
-                            : role == TextRole::positions ? lengths_[s] - 1
-                            : role == TextRole::types     ? *std::max_element(types, types + lengths_[s])
-                            : role == TextRole::label     ? 0
-                                                          : 1;
+  for (size_t s = 0; s < texts_.size(); ++s) {
+    const std::span<const int32_t> ids = texts_.ids(s);
+    if (ids.empty()) continue;
+    int64_t largest = role == TextRole::positions ? texts_.length(s) - 1 : role == TextRole::mask ? 1 : 0;
+    if (role == TextRole::ids) largest = *std::max_element(ids.begin(), ids.end());
+    for (int64_t i = 0; role == TextRole::types && i < texts_.length(s); ++i)
+      largest = std::max<int64_t>(largest, texts_.type(s, i));
     if (largest >= rows) refuse(largest, s);
     if (role == TextRole::ids && pad_ >= rows) refuse(pad_, s);
   }
@@ -380,7 +342,7 @@ std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& 
   return std::make_unique<TextDataset>(table, tokenizer, std::move(inputs), options);
 }
 
-std::unique_ptr<Dataset> make_labelled_dataset(std::vector<LabelledText> texts, std::vector<std::string> names,
+std::unique_ptr<Dataset> make_labelled_dataset(LabelledTexts texts, std::vector<std::string> names,
                                                const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
                                                const TextOptions& options, std::shared_ptr<const AnswerKey> key) {
   return std::make_unique<TextDataset>(std::move(texts), std::move(names), tokenizer, std::move(inputs), options,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/labelled_texts.h"
 #include "data/labels.h"
 #include "data/tokenizer.h"
 
@@ -41,18 +42,8 @@ int64_t fixed_length(const std::vector<InputSpec>& inputs);
 std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& tokenizer,
                                            std::vector<InputSpec> inputs, const TextOptions& options);
 
-// A text already made into ids, with its own labels: one an id (LabelForm::tokens, ids), or two (LabelForm::spans).
-struct LabelledText {
-  Encoding encoding;
-  std::vector<int64_t> labels;
-  int64_t line = 0;
-  int32_t file = 0;                    // of several
-  int64_t row = 0;                     // of its table; of questions: their passage; of tagged texts: which of them
-  std::vector<int32_t> restarts = {};  // where another text begins in the same sequence: positions begin again
-};
-
 // Of options, columns and separator are not used. key: of questions, else null.
-std::unique_ptr<Dataset> make_labelled_dataset(std::vector<LabelledText> texts, std::vector<std::string> names,
+std::unique_ptr<Dataset> make_labelled_dataset(LabelledTexts texts, std::vector<std::string> names,
                                                const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
                                                const TextOptions& options,
                                                std::shared_ptr<const AnswerKey> key = nullptr);

@@ -9,6 +9,8 @@
 #include <memory>
 #include <new>
 
+#include "base/mapped_file.h"
+#include "base/spill.h"
 #include "base/text.h"
 #include "data/reader.h"
 
@@ -40,19 +42,6 @@ struct Inflater {
   ~Inflater() { inflateEnd(&z); }
 };
 
-struct Grower {
-  std::shared_ptr<uint8_t> bytes;
-  int64_t capacity = 0;
-  void grow(int64_t used, int64_t to) {
-    void* const p = std::aligned_alloc(64, static_cast<size_t>((to + 63) / 64 * 64));
-    if (!p) throw std::bad_alloc();
-    const std::shared_ptr<uint8_t> larger(static_cast<uint8_t*>(p), [](uint8_t* q) { std::free(q); });
-    if (used > 0) std::memcpy(larger.get(), bytes.get(), static_cast<size_t>(used));
-    bytes = larger;
-    capacity = to;
-  }
-};
-
 }  // namespace
 
 std::string without_gz(const std::string& path) {
@@ -80,22 +69,24 @@ std::vector<std::string> files_named(const std::string& names) {
 FileBytes unpack(const FileBytes& packed, const std::string& name) {
   const int64_t most = std::max(kSmall, packed.size * kMostGrowth);
   Inflater in;
-  Grower out;
-  out.grow(0, std::min(most, std::max<int64_t>(1 << 16, packed.size * 4)));
+  const auto out = std::make_shared<SpillBytes>();
+  int64_t capacity = std::min(most, std::max<int64_t>(1 << 16, packed.size * 4));
+  out->reserve(static_cast<size_t>(capacity));
   int64_t used = 0, at = 0;
   while (true) {
-    if (used == out.capacity) {
+    if (used == capacity) {
       if (used >= most)
         bad_gzip(name,
                  cat("holds more than ", most, " bytes in ", packed.size, ": it is refused as a decompression bomb"),
                  "unpack it with gunzip if it is what it should be");
-      out.grow(used, std::min(most, out.capacity * 2));
+      capacity = std::min(most, capacity * 2);
+      out->reserve(static_cast<size_t>(capacity));
     }
     const int64_t give = std::min<int64_t>(packed.size - at, 1 << 30),
-                  room = std::min<int64_t>(out.capacity - used, 1 << 30);
+                  room = std::min<int64_t>(capacity - used, 1 << 30);
     in.z.next_in = packed.bytes.get() + at;
     in.z.avail_in = static_cast<uInt>(give);
-    in.z.next_out = out.bytes.get() + used;
+    in.z.next_out = out->data() + used;
     in.z.avail_out = static_cast<uInt>(room);
     const int code = inflate(&in.z, Z_NO_FLUSH);
     at += give - in.z.avail_in;
@@ -116,11 +107,11 @@ FileBytes unpack(const FileBytes& packed, const std::string& name) {
       bad_gzip(name, cat("is damaged at byte ", at, ": ", in.z.msg ? in.z.msg : "no gzip data"),
                "copy the file again, or unpack it with gunzip");
   }
-  return {out.bytes, used};
+  return {std::shared_ptr<uint8_t>(out, out->data()), used};
 }
 
 FileBytes read_text_file(const std::string& path) {
-  FileBytes file = read_file(path);
+  FileBytes file = read_or_map(path);
   const bool gzip = file.size >= 2 && file.bytes.get()[0] == 0x1f && file.bytes.get()[1] == 0x8b;
   if (gzip) file = unpack(file, path);
   refuse_columnar(path, file.text());

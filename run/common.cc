@@ -25,6 +25,7 @@ Limits limits_of(const RunSpec& spec) {
   l.graph_nodes = spec.max_graph_nodes;
   l.activation_bytes = spec.max_activation_bytes;
   l.constant_bytes = spec.max_constant_bytes;
+  l.in_memory_bytes = spec.in_memory_max_size;
   return l;
 }
 

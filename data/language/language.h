@@ -46,7 +46,7 @@ class LanguageReader {
 };
 
 struct LanguageTexts {
-  std::vector<LabelledText> texts;
+  LabelledTexts texts;
   int64_t cut = 0;         // rows that lost their end
   int64_t unanswered = 0;  // rows with nothing to learn in what is left of them, which are left out
 };

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/dataset.h"
 
 namespace amp {
 
@@ -57,46 +58,70 @@ std::vector<LabelledText> windows_of(LabelledText text, const Frame& frame, int6
   }
 }
 
-std::vector<LabelledText> wrap_texts(const std::vector<LabelledText>& texts, int64_t length) {
-  std::vector<LabelledText> out;
+LabelledTexts wrap_texts(const LabelledTexts& texts, int64_t length) {
+  LabelledTexts out;
+  LabelledText open;
   const auto most = static_cast<size_t>(length);
-  for (const LabelledText& t : texts) {
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const LabelledText t = texts[i];
     for (size_t at = 0, n = t.encoding.ids.size(); at < n;) {
-      if (out.empty() || out.back().encoding.ids.size() == most) out.push_back(empty_like(t));
-      const size_t to = std::min(n, at + most - out.back().encoding.ids.size());
-      append(out.back(), t, at, to);
+      if (open.encoding.ids.empty()) open = empty_like(t);
+      const size_t to = std::min(n, at + most - open.encoding.ids.size());
+      append(open, t, at, to);
       at = to;
+      if (open.encoding.ids.size() < most) continue;
+      out.append(open);
+      open = {};
     }
   }
+  if (!open.encoding.ids.empty()) out.append(open);
   return out;
 }
 
-std::vector<LabelledText> pack_texts(const std::vector<LabelledText>& texts, int64_t length) {
+namespace {
+
+// The texts of each sequence, best fit decreasing.
+std::vector<std::vector<size_t>> fit_texts(const LabelledTexts& texts, int64_t length) {
   std::vector<size_t> order(texts.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto size = [&](size_t i) { return static_cast<int64_t>(texts[i].encoding.ids.size()); };
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return size(a) > size(b); });
-  std::vector<LabelledText> out;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return texts.length(a) > texts.length(b); });
+  std::vector<std::vector<size_t>> out;
   std::map<int64_t, std::deque<size_t>> open;  // by the room that is left, longest open first
   for (const size_t i : order) {
-    if (size(i) == 0) continue;
-    check(size(i) <= length, "texts are cut before they are packed");
-    auto best = open.lower_bound(size(i));
+    const int64_t size = texts.length(i);
+    if (size == 0) continue;
+    check(size <= length, "texts are cut before they are packed");
+    auto best = open.lower_bound(size);
     int64_t room = length;
     size_t to = out.size();
     if (best == open.end()) {
-      out.push_back(empty_like(texts[i]));
+      out.emplace_back();
     } else {
       room = best->first;
       to = best->second.front();
       best->second.pop_front();
       if (best->second.empty()) open.erase(best);
-      out[to].restarts.push_back(static_cast<int32_t>(out[to].encoding.ids.size()));
     }
-    const size_t begin = out[to].labels.size();
-    append(out[to], texts[i], 0, texts[i].encoding.ids.size());
-    out[to].labels[begin] = kIgnoreIndex;  // no text foretells another's beginning
-    if (room > size(i)) open[room - size(i)].push_back(to);
+    out[to].push_back(i);
+    if (room > size) open[room - size].push_back(to);
+  }
+  return out;
+}
+
+}  // namespace
+
+LabelledTexts pack_texts(const LabelledTexts& texts, int64_t length) {
+  LabelledTexts out;
+  for (const std::vector<size_t>& together : fit_texts(texts, length)) {
+    LabelledText sequence = empty_like(texts[together[0]]);
+    for (const size_t i : together) {
+      const size_t begin = sequence.labels.size();
+      if (begin > 0) sequence.restarts.push_back(static_cast<int32_t>(begin));
+      const LabelledText t = texts[i];
+      append(sequence, t, 0, t.encoding.ids.size());
+      sequence.labels[begin] = kIgnoreIndex;  // no text foretells another's beginning
+    }
+    out.append(sequence);
   }
   return out;
 }

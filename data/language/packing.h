@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/text_dataset.h"
+#include "data/labelled_texts.h"
 #include "data/tokenizer.h"
 
 namespace amp {
@@ -19,9 +19,9 @@ enum class TextPacking : uint8_t {
 // The windows of a text whose frame is the tokenizer's single().
 std::vector<LabelledText> windows_of(LabelledText text, const Frame& frame, int64_t max_seq_len, int64_t stride);
 
-std::vector<LabelledText> wrap_texts(const std::vector<LabelledText>& texts, int64_t length);
+LabelledTexts wrap_texts(const LabelledTexts& texts, int64_t length);
 
 // Texts of at most `length` ids. Their order is TRL's.
-std::vector<LabelledText> pack_texts(const std::vector<LabelledText>& texts, int64_t length);
+LabelledTexts pack_texts(const LabelledTexts& texts, int64_t length);
 
 }  // namespace amp

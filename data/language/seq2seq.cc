@@ -45,9 +45,9 @@ class Seq2SeqDataset final : public Dataset {
   int64_t cut_;
 };
 
-std::unique_ptr<Dataset> side(std::vector<LabelledText> texts, const std::vector<std::string>& names,
-                              const Tokenizer& tokenizer, const std::vector<InputSpec>& inputs, int64_t pad_to_multiple,
-                              int64_t most, bool encoder) {
+std::unique_ptr<Dataset> side(LabelledTexts texts, const std::vector<std::string>& names, const Tokenizer& tokenizer,
+                              const std::vector<InputSpec>& inputs, int64_t pad_to_multiple, int64_t most,
+                              bool encoder) {
   TextOptions t;
   t.labels = LabelForm::ids;
   t.sees_ahead = encoder;
@@ -77,37 +77,57 @@ LabelledText seq2seq_target(std::vector<int32_t> ids, const Seq2SeqOptions& opti
   return out;
 }
 
+namespace {
+
+struct Seq2SeqRow {
+  LabelledText source, target;
+  bool cut = false;
+};
+
+// The target, whose end is an end-of-text token even of tokenizers that add none themselves.
+Encoding encode_target(std::string_view text, const Tokenizer& tokenizer, int64_t most) {
+  const int32_t end = tokenizer.special().eos;
+  Encoding e = tokenizer.encode(text, most);
+  if (end < 0 || (!e.ids.empty() && e.ids.back() == end)) return e;
+  if (most > 0 && static_cast<int64_t>(e.ids.size()) == most) {
+    e.ids.pop_back();
+    e.cut = true;
+  }
+  e.ids.push_back(end);
+  return e;
+}
+
+}  // namespace
+
 Seq2SeqTexts encode_seq2seq(const Table& table, const Tokenizer& tokenizer, const Seq2SeqOptions& options) {
   const size_t source = table.column(options.source), target = table.column(options.target);
-  const auto rows = static_cast<size_t>(table.rows());
   Seq2SeqTexts out;
-  out.sources.resize(rows);
-  out.targets.resize(rows);
-  std::vector<uint8_t> cut(rows, 0);
-  const int32_t end = tokenizer.special().eos;
-  for_each_row(table.rows(), [&](int64_t r) {
-    const auto i = static_cast<size_t>(r);
-    out.sources[i] = seq2seq_source(table.text(r, source), tokenizer, options);
-    Encoding e = tokenizer.encode(table.text(r, target), options.max_target);
-    if (end >= 0 && (e.ids.empty() || e.ids.back() != end)) {  // of tokenizers that add none themselves
-      if (options.max_target > 0 && static_cast<int64_t>(e.ids.size()) == options.max_target) {
-        e.ids.pop_back();
-        e.cut = true;
-      }
-      e.ids.push_back(end);
-    }
-    cut[i] = out.sources[i].encoding.cut || e.cut;
+  const auto encode = [&](int64_t r) {
+    Seq2SeqRow row;
+    row.source = seq2seq_source(table.text(r, source), tokenizer, options);
+    Encoding e = encode_target(table.text(r, target), tokenizer, options.max_target);
+    row.cut = row.source.encoding.cut || e.cut;
     if (e.ids.empty())
       fail(Exit::data, "E_DATA_EMPTY", cat(table.where(r), ": the target has no tokens"),
            "the tokenizer has no end-of-text token that an empty target could have");
-    out.targets[i] = seq2seq_target(std::move(e.ids), options);
-    for (LabelledText* t : {&out.sources[i], &out.targets[i]}) {
+    row.target = seq2seq_target(std::move(e.ids), options);
+    for (LabelledText* t : {&row.source, &row.target}) {
       t->line = table.line(r);
       t->file = table.file(r);
       t->row = r;
     }
+    return row;
+  };
+  std::vector<Seq2SeqRow> block;
+  for_each_block(table.rows(), [&](int64_t first, int64_t end) {
+    block.assign(static_cast<size_t>(end - first), {});
+    for_each_row(end - first, [&](int64_t i) { block[static_cast<size_t>(i)] = encode(first + i); });
+    for (const Seq2SeqRow& row : block) {
+      out.sources.append(row.source);
+      out.targets.append(row.target);
+      out.cut += row.cut;
+    }
   });
-  out.cut = std::count(cut.begin(), cut.end(), uint8_t{1});
   return out;
 }
 

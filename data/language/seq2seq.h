@@ -23,7 +23,7 @@ struct Seq2SeqOptions {
 };
 
 struct Seq2SeqTexts {
-  std::vector<LabelledText> sources, targets;
+  LabelledTexts sources, targets;
   int64_t cut = 0;  // rows that lost the end of one of the two
 };
 

@@ -6,6 +6,7 @@
 // quoting, lines are rows, and fields are unquoted where all quotes of the file are RFC 4180's: one that is not makes
 // all of them text. Else RFC 4180 applies.
 #include <algorithm>
+#include <deque>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -26,14 +27,14 @@ class DelimitedParser {
   // quoted: RFC 4180 fields; otherwise a field ends at the next delimiter or line end, and is unquoted when unquote.
   void run(bool quoted, bool unquote) {
     bool named = false;
-    std::vector<std::string> fields;
+    std::vector<std::string_view> fields;
     while (next_row(quoted, unquote, fields)) {
       if (!named) {
         named = true;
         const bool header = has_header(fields);
         for (size_t i = 0; !header && i < fields.size(); ++i) out_.columns().push_back(std::to_string(i));
         if (header) {
-          out_.columns() = fields;
+          out_.columns().assign(fields.begin(), fields.end());
           continue;
         }
       }
@@ -50,13 +51,13 @@ class DelimitedParser {
   };
   Plain plain() {
     Plain out;
-    std::vector<std::string> fields;
+    std::vector<std::string_view> fields;
     std::string unused;
     size_t width = 0;
     while (next_row(false, false, fields)) {
       if (width == 0) width = fields.size();
       out.rectangular = out.rectangular && fields.size() == width;
-      for (const std::string& f : fields)
+      for (const std::string_view f : fields)
         out.quotes_text = out.quotes_text || (f.find('"') != std::string::npos && !unquoted(f, unused));
     }
     return out;
@@ -64,7 +65,7 @@ class DelimitedParser {
 
  private:
   // Columns that are asked for by numbers, which the first row does not hold as names.
-  bool has_header(const std::vector<std::string>& first) const {
+  bool has_header(const std::vector<std::string_view>& first) const {
     if (!options_.header) return false;
     const auto is_number = [](const std::string& c) {
       return !c.empty() && c.find_first_not_of("0123456789") == std::string::npos;
@@ -103,8 +104,10 @@ class DelimitedParser {
          "is a quote left open, or the delimiter another (--delimiter)?");
   }
 
-  bool next_row(bool quoted, bool unquote, std::vector<std::string>& fields) {
+  // Fields are parts of the file, or of unescaped_ until the next row.
+  bool next_row(bool quoted, bool unquote, std::vector<std::string_view>& fields) {
     fields.clear();
+    unescaped_.clear();
     places_.clear();
     while (true) {
       if (bytes_.substr(at_, 3) == kByteOrderMark) at_ += 3;
@@ -115,13 +118,12 @@ class DelimitedParser {
     row_line_ = line_;
     uint32_t place = 1;
     while (true) {
-      fields.emplace_back();
       places_.push_back(line_ == row_line_ ? place : 0);
       const size_t begin = at_;
       if (quoted && !at_end() && bytes_[at_] == '"') {
-        quoted_field(fields.back());
+        fields.push_back(quoted_field());
       } else {
-        plain_field(unquote, fields.back());
+        fields.push_back(plain_field(unquote));
       }
       if (at_line_end()) break;
       ++at_;  // the delimiter
@@ -131,13 +133,17 @@ class DelimitedParser {
     return true;
   }
 
-  void plain_field(bool unquote, std::string& out) {
+  std::string_view plain_field(bool unquote) {
     const Place start = here();
     while (!at_line_end() && bytes_[at_] != delimiter_) ++at_;
     require_size(start);
     const std::string_view field = bytes_.substr(start.at, at_ - start.at);
-    if (!unquote || !unquoted(field, out)) out = field;
+    std::string text;
+    if (!unquote || !unquoted(field, text)) return field;
+    return text.size() + 2 == field.size() ? field.substr(1, text.size()) : kept(std::move(text));
   }
+
+  std::string_view kept(std::string text) { return unescaped_.emplace_back(std::move(text)); }
 
   // True when the whole field is one quoted string whose inner quotes are doubled.
   static bool unquoted(std::string_view field, std::string& out) {
@@ -152,9 +158,12 @@ class DelimitedParser {
     return true;
   }
 
-  void quoted_field(std::string& out) {
+  std::string_view quoted_field() {
     const Place opened = here();
-    ++at_;
+    const size_t begin = ++at_;
+    std::string text;  // from the first doubled quote on
+    size_t copied = begin;
+    bool doubled = false;
     while (true) {
       if (at_end()) {
         fail(Exit::data, "E_DATA_CSV", cat(where(opened), ": a quote is opened here and never closed"),
@@ -164,17 +173,22 @@ class DelimitedParser {
       const char c = bytes_[at_++];
       if (c == '"') {
         if (at_end() || bytes_[at_] != '"') break;
-        ++at_;
+        text += bytes_.substr(copied, at_ - copied);
+        copied = ++at_;
+        doubled = true;
       } else if (c == '\n' || (c == '\r' && (at_end() || bytes_[at_] != '\n'))) {
         begin_line();
       }
-      out += c;
     }
+    const size_t end = at_ - 1;
     if (!at_line_end() && bytes_[at_] != delimiter_) {
       fail(Exit::data, "E_DATA_CSV",
            cat(where(here()), ": text follows the quote that closes the field opened at ", where(opened)),
            "double a quote that belongs to the text, or save the table as .tsv, where a quote alone is text");
     }
+    if (!doubled) return bytes_.substr(begin, end - begin);
+    text += bytes_.substr(copied, end - copied);
+    return kept(std::move(text));
   }
 
   [[noreturn]] void ragged(size_t fields) const {
@@ -188,7 +202,8 @@ class DelimitedParser {
   char delimiter_;
   const TableOptions& options_;
   TableBuilder& out_;
-  std::vector<uint32_t> places_;  // of the row's fields, in its first line
+  std::vector<uint32_t> places_;       // of the row's fields, in its first line
+  std::deque<std::string> unescaped_;  // the row's fields that had doubled quotes
   size_t at_ = 0, line_start_ = 0;
   int64_t line_ = 1, row_line_ = 1;
 };

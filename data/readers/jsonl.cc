@@ -62,17 +62,6 @@ ordered_json parse_object(const Part& part, const TableBuilder& out) {
   return object;
 }
 
-std::vector<Part> lines_of(std::string_view bytes) {
-  std::vector<Part> out;
-  for (int64_t line = 1; !bytes.empty(); ++line) {
-    const size_t end = bytes.find('\n');
-    const std::string_view text = bytes.substr(0, end);
-    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
-    if (text.find_first_not_of(" \t\r") != std::string_view::npos) out.push_back({text, line, 1});
-  }
-  return out;
-}
-
 // Walks over JSON, its brackets and texts, without reading it.
 class Scanner {
  public:
@@ -158,55 +147,62 @@ std::vector<Part> data_of(std::string_view bytes) {
   return scan.next() == '\0' && objects ? found : std::vector<Part>();
 }
 
-std::vector<Part> parts_of(std::string_view bytes, const TableBuilder& out) {
+// f(part) of each object.
+template <class F>
+void for_each_part(std::string_view bytes, const TableBuilder& out, F&& f) {
   Scanner scan(bytes);
   const char first = scan.next();
+  std::vector<Part> parts;
   if (first == '[') {
-    std::vector<Part> parts;
     if (!elements(scan, parts))
       refuse(out, parts.back(), 1, "no comma and no end of the array follow what begins here");
     if (scan.next() != '\0') scan.refuse_here(out, "something follows the array");
-    return parts;
+    std::for_each(parts.begin(), parts.end(), f);
+    return;
   }
-  const std::string_view line = bytes.substr(0, bytes.find('\n'));
-  const bool one = line.find("\"data\"") != std::string_view::npos || !nlohmann::json::accept(line);
-  if (first == '{' && one) {  // an object that ends with its line is a row
-    if (std::vector<Part> parts = data_of(bytes); !parts.empty()) return parts;
+  const std::string_view first_line = bytes.substr(0, bytes.find('\n'));
+  const bool one = first_line.find("\"data\"") != std::string_view::npos || !nlohmann::json::accept(first_line);
+  if (first == '{' && one) parts = data_of(bytes);  // an object that ends with its line is a row
+  std::for_each(parts.begin(), parts.end(), f);
+  for (int64_t line = 1; parts.empty() && !bytes.empty(); ++line) {
+    const size_t end = bytes.find('\n');
+    const std::string_view text = bytes.substr(0, end);
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+    if (text.find_first_not_of(" \t\r") != std::string_view::npos) f(Part{text, line, 1});
   }
-  return lines_of(bytes);
+}
+
+void add_value(const ordered_json* value, TableBuilder& out) {
+  if (!value || value->is_null()) {
+    out.add_absent();
+  } else if (value->is_string()) {
+    out.add_text(value->get_ref<const std::string&>());
+  } else if (value->is_structured()) {
+    out.add_structure(value->dump());
+  } else {
+    out.add_literal(value->dump());
+  }
 }
 
 void parse_json_lines(std::string_view bytes, const TableOptions&, TableBuilder& out) {
   out.rows_may_lack_columns();
-  struct Row {
-    int64_t line;
-    ordered_json object;
-  };
-  std::vector<Row> rows;
   std::map<std::string, size_t> known;
+  std::vector<const ordered_json*> values;
   if (bytes.starts_with("\xef\xbb\xbf")) bytes.remove_prefix(3);
-  for (const Part& part : parts_of(bytes, out)) {
-    rows.push_back({part.line, parse_object(part, out)});
-    for (const auto& [key, value] : rows.back().object.items()) {
-      if (known.emplace(key, out.columns().size()).second) out.columns().push_back(key);
-    }
-  }
-  for (const Row& row : rows) {
-    out.begin_row(row.line);
-    std::vector<const ordered_json*> values(out.columns().size(), nullptr);
-    for (const auto& [key, value] : row.object.items()) values[known.at(key)] = &value;
-    for (const ordered_json* v : values) {
-      if (!v || v->is_null()) {
-        out.add_absent();
-      } else if (v->is_string()) {
-        out.add_text(v->get_ref<const std::string&>());
-      } else if (v->is_structured()) {
-        out.add_structure(v->dump());
-      } else {
-        out.add_literal(v->dump());
+  for_each_part(bytes, out, [&](const Part& part) {
+    const ordered_json object = parse_object(part, out);
+    values.assign(known.size(), nullptr);
+    for (const auto& [key, value] : object.items()) {
+      const auto [at, fresh] = known.emplace(key, values.size());
+      if (fresh) {
+        out.columns().push_back(key);
+        values.push_back(nullptr);
       }
+      values[at->second] = &value;
     }
-  }
+    out.begin_row(part.line);
+    for (const ordered_json* v : values) add_value(v, out);
+  });
 }
 
 const ReaderRegistration registered{

@@ -160,6 +160,12 @@ std::vector<Setting> data_settings() {
           .at_least(0)
           .below(1)
           .read_by(kTrain),
+      setting("in_memory_max_size", &RunSpec::in_memory_max_size,
+              "Bytes of data to hold in memory: texts and tokens beyond go to a temporary file in $TMPDIR or else "
+              "/var/tmp, larger files are mapped; 0: a quarter of the memory.")
+          .at_least(0)
+          .read_by(kFeed)
+          .may_change(),
       setting("limit_train", &RunSpec::limit_train, "Train on the first N samples of the data; 0: all.")
           .at_least(0)
           .read_by(kTrain)

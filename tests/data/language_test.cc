@@ -194,7 +194,7 @@ TEST_CASE("sequences are run_clm's windows and TRL's packed ones") {
     Ints learnt;
     for (size_t i = 0; i < out.texts.size(); ++i) {
       CHECK(ids_of(out.texts[i]) == windows[i].get<Ints>());
-      for (const int64_t l : out.texts[i].labels) {
+      for (const int32_t l : out.texts.labels(i)) {
         if (l != kIgnoreIndex) learnt.push_back(l);
       }
     }
@@ -203,18 +203,18 @@ TEST_CASE("sequences are run_clm's windows and TRL's packed ones") {
   }
   std::vector<LabelledText> texts;
   for (const ordered_json& t : golden["texts"]) texts.push_back(text_of(t.get<Ints>()));
-  const std::vector<LabelledText> bfd = pack_texts(texts, golden["length"]),
-                                  wrapped = wrap_texts(texts, golden["length"]);
+  const LabelledTexts bfd = pack_texts(texts, golden["length"]), wrapped = wrap_texts(texts, golden["length"]);
   REQUIRE(bfd.size() == golden["bfd"].size());
   for (size_t i = 0; i < bfd.size(); ++i) {
     CHECK(ids_of(bfd[i]) == golden["bfd"][i].get<Ints>());
     Ints lengths;
     int32_t from = 0;
-    for (const int32_t r : bfd[i].restarts) lengths.push_back(r - std::exchange(from, r));
-    lengths.push_back(static_cast<int64_t>(bfd[i].encoding.ids.size()) - from);
+    const LabelledText sequence = bfd[i];
+    for (const int32_t r : sequence.restarts) lengths.push_back(r - std::exchange(from, r));
+    lengths.push_back(bfd.length(i) - from);
     CHECK(lengths == golden["bfd_lengths"][i].get<Ints>());
-    CHECK(bfd[i].labels[0] == kIgnoreIndex);
-    for (const int32_t r : bfd[i].restarts) CHECK(bfd[i].labels[static_cast<size_t>(r)] == kIgnoreIndex);
+    CHECK(sequence.labels[0] == kIgnoreIndex);
+    for (const int32_t r : sequence.restarts) CHECK(sequence.labels[static_cast<size_t>(r)] == kIgnoreIndex);
   }
   REQUIRE(wrapped.size() == golden["wrapped"].size());
   for (size_t i = 0; i < wrapped.size(); ++i) CHECK(ids_of(wrapped[i]) == golden["wrapped"][i].get<Ints>());

@@ -1,0 +1,92 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+#include "base/spill.h"
+#include "base/temporary.h"
+
+namespace amp {
+
+namespace {
+
+// What the handler of SIGBUS reads: a slot is complete before its size says so.
+struct Mapping {
+  std::atomic<const uint8_t*> begin{nullptr};
+  std::atomic<size_t> size{0};
+};
+constexpr int kSlots = 256;
+Mapping mappings[kSlots];
+std::mutex mutex;
+
+void on_bus_error(int, siginfo_t* info, void*) {
+  const auto* const at = static_cast<const uint8_t*>(info->si_addr);
+  for (const Mapping& m : mappings) {
+    const size_t size = m.size;
+    const uint8_t* const begin = m.begin;
+    if (size == 0 || at < begin || at >= begin + size) continue;
+    static constexpr char text[] =
+        "error E_FILE_READ: a file of data became shorter, or could not be read, while it was in use\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, sizeof text - 1);
+    remove_temporaries();
+    ::_exit(static_cast<int>(Exit::data));
+  }
+  ::signal(SIGBUS, SIG_DFL);  // not ours: the access is made again and ends the process
+}
+
+void watch(const uint8_t* begin, size_t size) {
+  const std::lock_guard lock(mutex);
+  static bool installed = false;
+  if (!installed) {
+    struct sigaction action = {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO;
+    ::sigaction(SIGBUS, &action, nullptr);
+    installed = true;
+  }
+  for (Mapping& m : mappings) {
+    if (m.size != 0) continue;
+    m.begin = begin;
+    m.size = size;
+    return;
+  }
+}
+
+void unmap(uint8_t* begin, size_t size) {
+  {
+    const std::lock_guard lock(mutex);
+    for (Mapping& m : mappings) {
+      if (m.begin == begin) m.size = 0;
+    }
+  }
+  ::munmap(begin, size);
+}
+
+}  // namespace
+
+FileBytes read_or_map(const std::string& path, Exit exit) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat s = {};
+  const bool large = file >= 0 && ::fstat(file, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > in_memory_left();
+  const auto size = static_cast<size_t>(s.st_size);
+  void* const at = large ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+  if (file >= 0) ::close(file);
+  if (at == MAP_FAILED) {
+    const FileBytes read = read_file(path, exit);  // which says what is wrong
+    const auto counted = std::make_shared<InMemory>(read.size);
+    return {std::shared_ptr<uint8_t>(read.bytes.get(), [read, counted](uint8_t*) {}), read.size};
+  }
+  auto* const bytes = static_cast<uint8_t*>(at);
+  watch(bytes, size);
+  return {std::shared_ptr<uint8_t>(bytes, [size](uint8_t* p) { unmap(p, size); }), static_cast<int64_t>(size)};
+}
+
+}  // namespace amp

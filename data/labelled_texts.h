@@ -1,0 +1,74 @@
+// Texts made into ids, with their labels, one after the other in arrays that may be larger than memory (base/spill.h).
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "base/spill.h"
+#include "data/tokenizer.h"
+
+namespace amp {
+
+// A text already made into ids, with its own labels: one an id (LabelForm::tokens, ids), or two (LabelForm::spans).
+struct LabelledText {
+  Encoding encoding;
+  std::vector<int64_t> labels;
+  int64_t line = 0;
+  int32_t file = 0;                    // of several
+  int64_t row = 0;                     // of its table; of questions: their passage; of tagged texts: which of them
+  std::vector<int32_t> restarts = {};  // where another text begins in the same sequence: positions begin again
+};
+
+class LabelledTexts {
+ public:
+  LabelledTexts() = default;
+  LabelledTexts(std::initializer_list<LabelledText> texts) { append_all(texts); }
+  LabelledTexts(std::span<const LabelledText> texts) { append_all(texts); }
+  LabelledTexts(const std::vector<LabelledText>& texts) { append_all(texts); }
+
+  void append(const LabelledText& text);
+  void append(const Encoding& encoding, int64_t line, int32_t file, int64_t row);  // of no labels
+
+  size_t size() const { return lengths_.size(); }
+  bool empty() const { return size() == 0; }
+  LabelledText operator[](size_t text) const;  // a copy; without places
+  std::span<const int32_t> lengths() const { return lengths_; }
+  std::span<const int64_t> rows() const { return rows_; }
+  int64_t length(size_t text) const { return lengths_[text]; }
+  int64_t line(size_t text) const { return lines_[text]; }
+  int32_t file(size_t text) const { return files_[text]; }
+  std::span<const int32_t> ids(size_t text) const {
+    return {ids_.data() + starts_[text], static_cast<size_t>(lengths_[text])};
+  }
+  std::span<const int32_t> labels(size_t text) const;
+  uint8_t type(size_t text, int64_t i) const {
+    return types_.empty() ? uint8_t{0} : types_[starts_[text] + static_cast<size_t>(i)];
+  }
+  // The id's place in its own text, where several are one sequence; of padding its place in the sequence.
+  int64_t position(size_t text, int64_t i) const {
+    return positions_.empty() || i >= lengths_[text] ? i : positions_[starts_[text] + static_cast<size_t>(i)];
+  }
+  bool joined() const { return !positions_.empty(); }  // some sequence is of several texts
+
+ private:
+  template <class Texts>
+  void append_all(const Texts& texts) {
+    for (const LabelledText& t : texts) append(t);
+  }
+  void add_labels(const std::vector<int64_t>& labels);
+  void add_positions(const std::vector<int32_t>& restarts);
+
+  SpillVector<int32_t> ids_;
+  SpillVector<uint64_t> starts_;
+  SpillVector<int32_t> lengths_;
+  SpillVector<uint8_t> types_;      // of ids; empty: all are 0
+  SpillVector<int32_t> positions_;  // of ids; empty: every sequence is one text
+  SpillVector<int32_t> labels_;
+  SpillVector<uint64_t> label_starts_;  // and the end of the last; empty: every label is its id
+  SpillVector<int64_t> lines_, rows_;
+  SpillVector<int32_t> files_;
+};
+
+}  // namespace amp

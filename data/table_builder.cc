@@ -1,0 +1,53 @@
+#include "data/table_builder.h"
+
+#include <cstdint>
+
+#include "base/error.h"
+
+namespace amp {
+
+void TableBuilder::begin_row(int64_t line) {
+  end_row();
+  const size_t width = table_.columns_.size();
+  if (widths_.empty() || widths_.back().second != width) widths_.emplace_back(rows(), width);
+  table_.lines_.push_back(line);
+  table_.files_.push_back(static_cast<int32_t>(table_.names_.size() - 1));
+  row_start_ = table_.cells_.size();
+}
+
+// A row that ended early lacks the rest.
+void TableBuilder::end_row() {
+  if (!table_.open_ended_ || widths_.empty()) return;
+  while (cells_in_row() < widths_.back().second) add_absent();
+}
+
+void TableBuilder::add(std::string_view text, Table::Kind kind, uint32_t place) {
+  check(text.size() <= UINT32_MAX, "TableBuilder: a cell is too long");
+  const std::string_view file = table_.sources_[0].text();
+  const auto begin = reinterpret_cast<uintptr_t>(file.data()), at = reinterpret_cast<uintptr_t>(text.data());
+  const bool in_file = table_.names_.size() == 1 && at >= begin && at + text.size() <= begin + file.size();
+  table_.cells_.push_back(
+      {in_file ? at - begin : table_.text_.size(), static_cast<uint32_t>(text.size()), place, kind, in_file});
+  if (!in_file) table_.text_.append(text);
+}
+
+Table TableBuilder::finish() {
+  end_row();
+  if (widths_.size() > 1) {
+    const size_t width = table_.columns_.size();
+    SpillVector<Table::Cell> even;
+    const Table::Cell* from = table_.cells_.data();
+    for (size_t i = 0; i < widths_.size(); ++i) {
+      const auto [first, had] = widths_[i];
+      const int64_t end = i + 1 < widths_.size() ? widths_[i + 1].first : rows();
+      for (int64_t r = first; r < end; ++r, from += had) {
+        even.append({from, had});
+        even.resize(even.size() + width - had);
+      }
+    }
+    table_.cells_ = std::move(even);
+  }
+  return std::move(table_);
+}
+
+}  // namespace amp
