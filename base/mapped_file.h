@@ -1,4 +1,5 @@
-// Files of data that are too large to be read into memory are mapped: the system reads their pages when they are looked at.
+// Files of data that are too large to be read into memory are mapped: the system reads their pages when they are looked
+// at.
 #pragma once
 
 #include <string>

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/mapped_file.h"
 #include "base/text.h"
 
 namespace amp {
@@ -293,7 +294,7 @@ std::vector<NamedTensor> read_npz(const std::string& path, Exit exit) {
 }
 
 std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit) {
-  if (path.ends_with(".safetensors")) return read_safetensors(path, exit).tensors;
+  if (path.ends_with(".safetensors")) return parse_safetensors(read_or_map(path, exit), path, exit).tensors;
   if (path.ends_with(".npz")) return read_npz(path, exit);
   require_tensor_file(path);
   const std::string file = path.substr(path.rfind('/') + 1);

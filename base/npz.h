@@ -14,7 +14,8 @@ namespace amp {
 HostTensor read_npy(const std::string& path, Exit exit = Exit::data);
 std::vector<NamedTensor> read_npz(const std::string& path, Exit exit = Exit::data);  // "x.npy" is named "x"
 
-// By extension: .safetensors, .npz, or .npy (one tensor named after the file). Any other: Exit::usage, E_FILE_TYPE.
+// By extension: .safetensors (mapped where it is large), .npz, or .npy (one tensor named after the file). Any other:
+// Exit::usage, E_FILE_TYPE.
 std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit = Exit::data);
 void write_tensor_file(const std::string& path, const std::vector<NamedTensor>& tensors);
 void require_tensor_file(const std::string& path);  // that error alone, before anything is computed

@@ -166,7 +166,10 @@ const HostTensor* find_tensor(const std::vector<NamedTensor>& tensors, const std
 SafeTensors parse_safetensors(const FileBytes& file, Exit exit) { return parse(file, exit); }
 
 SafeTensors read_safetensors(const std::string& path, Exit exit) {
-  const FileBytes file = read_file(path, exit);
+  return parse_safetensors(read_file(path, exit), path, exit);
+}
+
+SafeTensors parse_safetensors(const FileBytes& file, const std::string& path, Exit exit) {
   try {
     return parse(file, exit);
   } catch (Error& e) {

@@ -31,6 +31,7 @@ struct SafeTensors {
 // Errors: E_SAFETENSORS (E_FILE_MISSING, E_FILE_READ) with `exit`.
 SafeTensors read_safetensors(const std::string& path, Exit exit = Exit::data);
 SafeTensors parse_safetensors(const FileBytes& file, Exit exit = Exit::data);  // the tensors share the bytes
+SafeTensors parse_safetensors(const FileBytes& file, const std::string& path, Exit exit);  // read from path
 
 // The bytes depend on names, types, shapes and values only: ordered as the reference implementation does, wide types
 // first, then by name. sink receives consecutive pieces.

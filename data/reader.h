@@ -1,7 +1,7 @@
 // A reader: how one kind of text file becomes rows and columns. Each is one file in data/readers/ that registers itself
 // (docs/adding_a_reader.md); nothing outside them knows their kinds.
 //
-// Files are read whole, unpacked where they are gzip, and are UTF-8 before a reader sees them. Errors: exit 5, with
+// A reader sees a whole file (mapped where it is large), unpacked where it is gzip, and in UTF-8. Errors: exit 5, with
 // file:line, and the column where one line says little.
 #pragma once
 

@@ -9,7 +9,8 @@ namespace amp {
 void TableBuilder::begin_row(int64_t line) {
   end_row();
   const size_t width = table_.columns_.size();
-  if (widths_.empty() || widths_.back().second != width) widths_.emplace_back(rows(), width);
+  const bool other = widths_.empty() || widths_.back().second != width;
+  if (table_.open_ended_ && other) widths_.emplace_back(rows(), width);
   table_.lines_.push_back(line);
   table_.files_.push_back(static_cast<int32_t>(table_.names_.size() - 1));
   row_start_ = table_.cells_.size();
@@ -17,8 +18,7 @@ void TableBuilder::begin_row(int64_t line) {
 
 // A row that ended early lacks the rest.
 void TableBuilder::end_row() {
-  if (!table_.open_ended_ || widths_.empty()) return;
-  while (cells_in_row() < widths_.back().second) add_absent();
+  while (!widths_.empty() && cells_in_row() < widths_.back().second) add_absent();
 }
 
 void TableBuilder::add(std::string_view text, Table::Kind kind, uint32_t place) {

@@ -35,7 +35,7 @@ class TableBuilder {
   void add_literal(std::string_view json) { add(json, Table::Kind::literal); }
   void add_structure(std::string_view json) { add(json, Table::Kind::structure); }
   void add_absent() { add({}, Table::Kind::absent); }
-  // Columns may become more while rows are added: those before lack them, and a row may end early.
+  // Said before the first row. Columns may become more between rows: those before lack them; a row may end early.
   void rows_may_lack_columns() { table_.open_ended_ = true; }
   Table finish();
 
