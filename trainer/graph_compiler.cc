@@ -67,6 +67,18 @@ static ValueId drawn_label(Builder& b, const LossSpec& spec, const LossInputs& i
   return loss_rule(spec.kind).draw(b, spec, in, uniform);
 }
 
+// <outputs, what is cached>: its gradient with respect to the outputs is what is cached.
+static ValueId cached_term(Builder& b, const std::vector<ValueId>& outputs, size_t term) {
+  ValueId sum;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const ValueId v = outputs[k];
+    const ValueId gradient = b.mutable_graph().add_input(cached_input(term, k), b.dtype(v), b.dims(v));
+    const ValueId part = losses::total(b, b.op("Mul", {v, gradient}));
+    sum = sum ? b.op("Add", {sum, part}) : part;
+  }
+  return sum;
+}
+
 void GraphCompiler::build_losses(const GraphRequest& r, const Bound& bound, Builder& b) const {
   const Losses& losses = *r.losses;
   const Tensors& batch = r.batch;
@@ -87,6 +99,11 @@ void GraphCompiler::build_losses(const GraphRequest& r, const Bound& bound, Buil
     if (loss_rule(s.kind).of_gradient)
       graph.outputs.push_back({penalized_output(terms), bound.values[static_cast<size_t>(values_named({s.input})[0])]});
     for (const int v : values_named(s.values())) in.outputs.push_back(bound.values[static_cast<size_t>(v)]);
+    if (reads_cache(r.form) && loss_rule(s.kind).across_rows) {
+      for (size_t t = 0; t < term_weights(s).size(); ++t, ++terms)
+        graph.outputs.push_back({loss_output(terms), cached_term(b, in.outputs, terms)});
+      continue;
+    }
     if (const std::string label = s.label_name(); !label.empty()) in.label = input(label);
     if (loss_rule(s.kind).teacher) {
       for (const std::string& o : s.outputs) in.teacher.push_back(input(teacher_name(o)));
@@ -147,7 +164,7 @@ std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, const
   }
   if (differentiates_once(form)) differentiate(*graph);
   if (differentiates(form)) *graph = absorb_casts(prune(*graph));
-  if (traits_.merges_qkv && form == GraphForm::train) *graph = part_gradients(*graph);
+  if (traits_.merges_qkv && (form == GraphForm::train || reads_cache(form))) *graph = part_gradients(*graph);
   return graph;
 }
 
@@ -203,6 +220,15 @@ void GraphCompiler::differentiate_again(Graph& graph, bool times_direction) cons
   }
 }
 
+void GraphCompiler::drop_backward(Graph& graph, const GraphRequest& r) const {
+  graph.param_grads.clear();
+  std::erase_if(graph.outputs, [&](const Graph::Output& o) {
+    return std::none_of(r.outputs.begin(), r.outputs.end(),
+                        [&](int v) { return source_.values[static_cast<size_t>(v)].name == o.name; });
+  });
+  graph = prune(graph);
+}
+
 void GraphCompiler::fuse(Graph& graph) const {
   if (!options_.fusion) return;
   graph = fuse_norms(graph);
@@ -212,5 +238,6 @@ void GraphCompiler::fuse(Graph& graph) const {
 std::string loss_output(size_t term) { return cat("loss.", term); }
 std::string seed_input(size_t term) { return cat("seed.", term); }
 std::string direction_input(int slot) { return cat("direction.", slot); }
+std::string cached_input(size_t term, size_t output) { return cat("cached.", term, ".", output); }
 
 }  // namespace amp

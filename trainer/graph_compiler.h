@@ -27,10 +27,15 @@ struct GraphOptions {
 // hessian: the training graph differentiated twice; in the place of each parameter's gradient stands its part of H v, H
 // the second derivatives of the losses times their seeds, v read from an input for every parameter. diagonal: v times
 // H v, element by element. drawn: the training graph without the plan, of labels that are drawn from the outputs.
+// cached_train: the training graph without losses across rows; what their gradients with respect to the outputs are is
+// read from inputs (trainer/gradient_cache.h). cached_forward: the very nodes of its forward pass, and nothing else.
 // eval_full: without the precision plan.
-enum class GraphForm : uint8_t { train, hessian, diagonal, drawn, eval, eval_full };
+enum class GraphForm : uint8_t { train, hessian, diagonal, drawn, cached_train, cached_forward, eval, eval_full };
 inline bool differentiates_twice(GraphForm f) { return f == GraphForm::hessian || f == GraphForm::diagonal; }
-inline bool differentiates_once(GraphForm f) { return f == GraphForm::train || f == GraphForm::drawn; }
+inline bool reads_cache(GraphForm f) { return f == GraphForm::cached_train || f == GraphForm::cached_forward; }
+inline bool differentiates_once(GraphForm f) {  // cached_forward: before its backward pass is dropped
+  return f == GraphForm::train || f == GraphForm::drawn || reads_cache(f);
+}
 inline bool differentiates(GraphForm f) { return differentiates_once(f) || differentiates_twice(f); }
 // Whether what it computes for the parameters is of curvature, and no gradient of the losses.
 inline bool estimates_curvature(GraphForm f) { return f == GraphForm::diagonal || f == GraphForm::drawn; }
@@ -58,6 +63,8 @@ class GraphCompiler {
   std::shared_ptr<Graph> compose(const GraphRequest& r) const;
   std::shared_ptr<Graph> finish(std::shared_ptr<Graph> composed, const GraphRequest& r) const;
   void fuse(Graph& graph) const;  // the last passes, with options.fusion
+  // Of a cached_forward graph, fused or not: what is left is what the training graph computes, node by node.
+  void drop_backward(Graph& graph, const GraphRequest& r) const;
 
   std::vector<int> loss_values(const Losses& losses) const;  // what they read, each once; E_LOSS_IO
   const SourceGraph& source() const { return source_; }
@@ -81,5 +88,7 @@ class GraphCompiler {
 std::string loss_output(size_t term);
 std::string seed_input(size_t term);
 std::string direction_input(int slot);  // of a hessian graph: v's part for a parameter
+// Of a cached_train graph: the gradient of a loss term with respect to an output, one of its LossSpec::values().
+std::string cached_input(size_t term, size_t output);
 
 }  // namespace amp

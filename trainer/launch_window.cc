@@ -4,15 +4,22 @@
 
 namespace amp {
 
+void launch_each(Session& session, const std::vector<int64_t>& before,
+                 const std::function<void(size_t m, bool accumulate)>& launch) {
+  const bool accumulate = before.size() > 1;
+  if (accumulate || before.empty()) session.zero_grads();
+  session.stage_statistics();
+  for (size_t m = 0; m < before.size(); ++m) {
+    session.state().samples_before = before[m];  // whatever the cut into micro-batches and ranks
+    launch(m, accumulate);
+  }
+}
+
 void launch_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
                    const std::vector<int64_t>& before, LossTerms& terms, const Instrumentation* look) {
-  const bool accumulate = batches.size() > 1;
-  if (accumulate || batches.empty()) session.zero_grads();
-  session.stage_statistics();
-  for (size_t m = 0; m < batches.size(); ++m) {
-    session.state().samples_before = before[m];  // whatever the cut into micro-batches and ranks
-    session.launch_micro(losses, batches[m], terms, accumulate, look);
-  }
+  check(before.size() == batches.size(), "launch_window: as many offsets as micro-batches");
+  launch_each(session, before,
+              [&](size_t m, bool accumulate) { session.launch_micro(losses, batches[m], terms, accumulate, look); });
 }
 
 std::vector<int64_t> rows_before(const std::vector<int64_t>& rows) {

@@ -2,6 +2,7 @@
 // want losses and gradients alone.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "trainer/session.h"
@@ -13,6 +14,10 @@ namespace amp {
 // it, which is what random nodes count.
 void launch_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
                    const std::vector<int64_t>& before, LossTerms& terms, const Instrumentation* look = nullptr);
+
+// The same with another way to run micro-batch m: what every window begins with, then each in its place.
+void launch_each(Session& session, const std::vector<int64_t>& before,
+                 const std::function<void(size_t m, bool accumulate)>& launch);
 
 // Of micro-batches that follow each other.
 std::vector<int64_t> rows_before(const std::vector<int64_t>& rows);

@@ -58,6 +58,12 @@ std::string kind_called(const std::string& name) {
   return name;
 }
 
+Losses losses_across_rows(const Losses& losses) {
+  Losses out = losses;
+  std::erase_if(out.parts, [](const LossSpec& s) { return !loss_rule(s.kind).across_rows; });
+  return out;
+}
+
 int64_t rows_together(const LossSpec& spec) {
   if (spec.outputs.size() > 1) return 1;
   return spec.sides > 0 ? spec.sides : loss_rule(spec.kind).rows_in_turn;

@@ -57,6 +57,9 @@ std::string teacher_name(const std::string& output);
 const std::vector<std::string>& loss_kinds();
 void check_loss_kind(const std::string& kind);  // usage error with the nearest name
 
+// Those whose items depend on other rows of the batch, without the others.
+Losses losses_across_rows(const Losses& losses);
+
 // How many rows of a batch make one item, where a single output holds pairs or triples in turn; else 1.
 int64_t rows_together(const LossSpec& spec);
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "trainer/flat_views.h"
+#include "trainer/gradient_cache.h"
 #include "trainer/host_terms.h"
 #include "trainer/launch_window.h"
 
@@ -34,7 +35,7 @@ std::string MemoryEstimate::short_of(int64_t free) const {
 MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& options, const OptimizerConfig& c,
                                const Losses& losses, const Tensors& batch, bool accumulate,
                                const std::function<int64_t(const Graph&)>& libraries,
-                               const std::function<void(FlatLayout&)>& groups) {
+                               const std::function<void(FlatLayout&)>& groups, int64_t cached) {
   MeasuringDevice device(*options.device);
   SessionOptions o = options;
   o.device = &device;
@@ -49,13 +50,23 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
     else
       session.launch_diagonal(losses, batch, {}, terms, accumulate);
   }
-  run_micro(session, losses, batch, seeds, accumulate);
+  int64_t together = 0;
+  if (cached > 1) {
+    const std::vector<Tensors> batches(static_cast<size_t>(cached), batch);
+    const int64_t rows = batch_rows(losses, batch);
+    HostTerms terms(device, seeds);
+    GradientCache cache(session, losses);
+    cache.launch(batches, rows_before(std::vector<int64_t>(batches.size(), rows)), rows * cached, terms);
+    together = cache.bytes();
+  } else {
+    run_micro(session, losses, batch, seeds, accumulate);
+  }
   const int64_t wide = size_of(o.float_type);
   const FlatLayout& layout = session.layout();
   MemoryEstimate b;
   b.parameters = layout.size() * wide;
   b.gradients = layout.trained_size() * wide;
-  b.activations = session.activation_bytes();
+  b.activations = session.activation_bytes() + together;
   b.copies = device.memory_in_use() - b.parameters - b.gradients - b.activations;
   if (c.curved()) b.copies -= layout.trained_size() * wide;  // counted among the moments
   b.moments = c.state_bytes(update_spans(layout), layout.trained_size());

@@ -24,11 +24,12 @@ struct MemoryEstimate {
 };
 
 // groups: what parameters have of their own. accumulate: several micro-batches a step. batch: the largest one.
-// libraries: PluginApi::reserve, or empty.
+// libraries: PluginApi::reserve, or empty. cached: micro-batches of a step on all ranks whose losses are taken together
+// (trainer/gradient_cache.h); 0: none are.
 MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& options,
                                const OptimizerConfig& optimizer, const Losses& losses, const Tensors& batch,
                                bool accumulate, const std::function<int64_t(const Graph&)>& libraries = {},
-                               const std::function<void(FlatLayout&)>& groups = {});
+                               const std::function<void(FlatLayout&)>& groups = {}, int64_t cached = 0);
 
 // What to do about it, for people: the first half, quarter ... of the batch whose bill is at most `free`, with the
 // accumulation that keeps the step the same; or what else may help.

@@ -31,6 +31,10 @@ static const char* name_of(GraphForm form) {
       return "Hessian's diagonal";
     case GraphForm::drawn:
       return "gradients on drawn labels";
+    case GraphForm::cached_train:
+      return "training with cached gradients";
+    case GraphForm::cached_forward:
+      return "forward pass for the gradient cache";
     case GraphForm::eval:
       return "evaluation";
     case GraphForm::eval_full:
@@ -76,6 +80,7 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   const auto started = std::chrono::steady_clock::now();
   const std::shared_ptr<Graph> graph = compiler_.finish(composed(), r);
   if (kind.fused) compiler_.fuse(*graph);
+  if (r.form == GraphForm::cached_forward) compiler_.drop_backward(*graph, r);
   params_.reach(*graph);
   if (estimates_curvature(r.form)) {
     params_.need_curvature();

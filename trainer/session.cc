@@ -53,6 +53,24 @@ void Session::launch_curvature(GraphForm form, const Losses& losses, const Tenso
   p.launch(terms, look);
 }
 
+const Program& Session::launch_forward(const Losses& losses, const Tensors& batch) {
+  if (state_.samples_before == 0) padding_.packing({GraphForm::train, &losses, {}, batch}, true);  // the guard's turn
+  const GraphRequest r{GraphForm::cached_forward, &losses, compiler_.loss_values(losses_across_rows(losses)), batch};
+  const std::optional<Packing> packing = padding_.packing(r, false);
+  BucketProgram& p = ready(r, false, packing ? &*packing : nullptr, true);
+  p.run();
+  return p.program();
+}
+
+void Session::launch_cached(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
+                            const std::function<void(Program&)>& feed) {
+  const GraphRequest r{GraphForm::cached_train, &losses, compiler_.loss_values(losses_across_rows(losses)), batch};
+  const std::optional<Packing> packing = padding_.packing(r, false);
+  BucketProgram& p = ready(r, accumulate, packing ? &*packing : nullptr, true);
+  feed(p.program());
+  p.launch(terms);
+}
+
 std::vector<double> Session::eval_micro(const Losses& losses, const Tensors& batch, Tensors* outputs) {
   const GraphRequest r{GraphForm::eval, &losses, outputs ? compiler_.loss_values(losses) : std::vector<int>{}, batch};
   const std::optional<Packing> packing = padding_.packing(r, false);

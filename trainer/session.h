@@ -3,6 +3,7 @@
 // to do with them is the Trainer's matter.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,6 +48,12 @@ class Session {
   // Gradients on labels that are drawn from the model's outputs (Philox of seed, step and row), in fp32, with padding:
   // written or added to the arena of curvature.
   void launch_drawn(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate);
+  // A gradient cache's two passes over a micro-batch (trainer/gradient_cache.h): forward alone, whose outputs are what
+  // losses across rows read; then all of it, once feed has written their gradients (cached_input()) into its inputs.
+  // Random nodes draw the same both times, the outputs are the same to the bit.
+  const Program& launch_forward(const Losses& losses, const Tensors& batch);
+  void launch_cached(const Losses& losses, const Tensors& batch, LossTerms& terms, bool accumulate,
+                     const std::function<void(Program&)>& feed);
   // Loss sums without gradients, in evaluation form; outputs: the values that the losses read.
   std::vector<double> eval_micro(const Losses& losses, const Tensors& batch, Tensors* outputs = nullptr);
   // Model outputs by name (source values), in evaluation form.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "backend/memory_phase.h"
 #include "base/error.h"
@@ -64,7 +65,8 @@ UpdateSpec describe_update(const Session& session, const OptimizerConfig& optimi
 }
 
 StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
-                       const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks)
+                       const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks,
+                       bool gradient_cache)
     : session_(session),
       ranks_(ranks),
       optimizer_(optimizer),
@@ -87,6 +89,7 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
       })) {
   update_->set_state(scaler_.state(), 0);
   session_.state().ranks = summing_.get();
+  if (gradient_cache) cache_.emplace(session, losses, ranks);
 }
 
 StepEngine::~StepEngine() { session_.state().ranks = nullptr; }
@@ -100,7 +103,7 @@ void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
     curvature_->estimate(*w.losses, w.batches, before, counted.seeds(1));
     update_->average_curvature();
   }
-  launch_window(session_, *w.losses, w.batches, before, *update_);
+  launch(w, before, *update_);
   if (session_.copies().size() != told_copies_) update_->set_copies(session_.copies().copies());
   told_copies_ = session_.copies().size();
   if (optimizer_.sam_rho > 0) second_pass(w, before);
@@ -109,12 +112,17 @@ void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
   asked_.push_back({w.step, counted});
 }
 
+void StepEngine::launch(const StepInput& w, const std::vector<int64_t>& before, LossTerms& terms) {
+  if (!cache_) return launch_window(session_, *w.losses, w.batches, before, terms);
+  cache_->launch(w.batches, before, w.all_rows >= 0 ? w.all_rows : std::reduce(w.rows.begin(), w.rows.end()), terms);
+}
+
 // SAM: the gradients where the weights are worst nearby; losses and running statistics stay those of the first pass.
 void StepEngine::second_pass(const StepInput& w, const std::vector<int64_t>& before) {
   session_.hold_statistics();
   update_->perturb();
   NoSums terms(*update_);
-  launch_window(session_, *w.losses, w.batches, before, terms);
+  launch(w, before, terms);
   update_->restore();
   session_.release_statistics();
 }

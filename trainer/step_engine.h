@@ -14,6 +14,7 @@
 #include "precision/loss_scaler.h"
 #include "trainer/collective.h"
 #include "trainer/curvature.h"
+#include "trainer/gradient_cache.h"
 #include "trainer/losses.h"
 #include "trainer/schedule.h"
 #include "trainer/session.h"
@@ -39,17 +40,20 @@ struct StepInput {
   bool inject_overflow = false;  // for tests: the first gradient becomes infinite
   // Of one of several ranks:
   std::vector<int64_t> before =
-      {};            // rows of the window before each batch, on all ranks; empty: they follow each other
-  double share = 1;  // of the window's rows that are this rank's
+      {};                 // rows of the window before each batch, on all ranks; empty: they follow each other
+  double share = 1;       // of the window's rows that are this rank's
+  int64_t all_rows = -1;  // of the window, on all ranks; -1: those of `rows`
 };
 
 class StepEngine {
  public:
   // After session.prepare(), by all ranks together. max_steps: at most so many steps will be applied. Of several ranks
   // gradients, running statistics and losses are those of all, so that every replica makes the same step. What is not
-  // finite on one rank is not finite in the sum: all skip together.
+  // finite on one rank is not finite in the sum: all skip together. gradient_cache: losses across rows see a window's
+  // rows, not a micro-batch's; the losses then outlive the engine.
   StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
-             const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks = one_rank());
+             const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks = one_rank(),
+             bool gradient_cache = false);
   StepEngine(const StepEngine&) = delete;
   StepEngine& operator=(const StepEngine&) = delete;
   ~StepEngine();
@@ -83,6 +87,7 @@ class StepEngine {
     LossWindow loss;
   };
 
+  void launch(const StepInput& window, const std::vector<int64_t>& before, LossTerms& terms);
   void second_pass(const StepInput& window, const std::vector<int64_t>& before);
   bool sharded() const { return optimizer_.sharded() && !ranks_.alone(); }
   Collective::Share own() const { return ranks_.share(session_.layout().trained_size(), ranks_.rank()); }
@@ -94,7 +99,8 @@ class StepEngine {
   OptimizerConfig optimizer_;
   std::unique_ptr<DeviceRanks> summing_;  // of several ranks; the update's
   std::optional<Curvature> curvature_;    // before the update, which is told of its arena
-  LossScaler scaler_;                     // for its rules about what may be restored; the state is the device's
+  std::optional<GradientCache> cache_;
+  LossScaler scaler_;  // for its rules about what may be restored; the state is the device's
   std::unique_ptr<DeviceUpdate> update_;
   std::map<DeviceUpdate::Moment, HostTensor> gathered_;  // of all ranks
   std::deque<Asked> asked_;

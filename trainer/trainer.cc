@@ -32,7 +32,7 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
       stop_(stop),
       config_(std::move(config)),
       engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.objective.losses, config_.max_steps,
-              ranks_),
+              ranks_, config_.gradient_cache),
       skips_(config_.scale, false),
       began_(now()) {
   if (Plateau::asked(config_.schedule)) plateau_.emplace(config_.schedule, lower_is_better(config_.best_metric));
@@ -67,6 +67,7 @@ void Trainer::submit(LoadedWindow window) {
     loss.count(w.batches.back());
   }
   for (const int64_t samples : window.first) w.before.push_back(samples * train_.rows_per_sample());
+  w.all_rows = window.all_rows * train_.rows_per_sample();
   if (!ranks_.alone()) {
     w.share = static_cast<double>(window.rows) / static_cast<double>(window.all_rows);
     ranks_.all_reduce(std::span(loss.items_by_term()), Reduction::sum);

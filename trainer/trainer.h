@@ -38,8 +38,9 @@ struct TrainerConfig {
   ScheduleConfig schedule;
   LossScaleConfig scale;
   SamplerOptions sampler;
-  int64_t max_steps = 0;   // attempted steps
-  double max_seconds = 0;  // of this process's training, evaluations included; 0: no limit
+  bool gradient_cache = false;  // losses across rows see those of a window (trainer/gradient_cache.h)
+  int64_t max_steps = 0;        // attempted steps
+  double max_seconds = 0;       // of this process's training, evaluations included; 0: no limit
   int64_t eval_batch_size = 32;
   int64_t eval_steps = 0, save_steps = 0;  // 0: at the end of each epoch
   int64_t save_total_limit = 2;

@@ -30,6 +30,7 @@ const LossRegistration registered{{
     .synonyms = {"mnr", "mnrl", "multiple_negatives_ranking"},
     .task = Task::retrieval,
     .label = "",
+    .across_rows = true,
     .max_outputs = 3,
     .embeddings = true,
     .rows_in_turn = 2,

@@ -36,6 +36,7 @@ const LossRegistration numbers{{
     .count = count_nonzero,
     .task = Task::regression,
     .root = true,
+    .across_rows = true,
 }};
 
 const LossRegistration logarithms{{
@@ -45,6 +46,7 @@ const LossRegistration logarithms{{
     .count = count_all,
     .task = Task::regression,
     .root = true,
+    .across_rows = true,
 }};
 
 }  // namespace

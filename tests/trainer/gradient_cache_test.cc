@@ -1,0 +1,322 @@
+// The gradient cache: losses across rows of a window are those of one batch of all its rows.
+#include "trainer/gradient_cache.h"
+
+#include <algorithm>
+#include <catch2/catch_all.hpp>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "base/error.h"
+#include "tests/trainer/ranked_run.h"
+#include "trainer/host_terms.h"
+#include "trainer/launch_window.h"
+
+using namespace amp;
+using namespace amp::test;
+
+namespace {
+
+const char* const kEncoder = R"(
+    input x
+    param W1 6 24
+    param b1 24
+    param W2 24 8
+    param W3 24 3
+    p = MatMul(x, W1)
+    s = Add(p, b1)
+    h = Tanh(s)
+    d = Dropout{ratio=%RATIO%,site=5}(h)
+    y = MatMul(d, W2)
+    logits = MatMul(d, W3)
+    other = Tanh(y)
+    third = Sigmoid(y)
+    output y
+    output logits
+    output other
+    output third)";
+
+SourceGraph encoder(const std::string& ratio = "0.0") {
+  std::string text = kEncoder;
+  text.replace(text.find("%RATIO%"), 7, ratio);
+  return random_graph(text, "W1 0.6\nb1 0.1\nW2 0.4\nW3 0.4");
+}
+
+LossSpec ranking(std::vector<std::string> outputs = {"y"}, double weight = 1) {
+  LossSpec s{"multiple_negatives", std::move(outputs)};
+  s.weight = weight;
+  return s;
+}
+
+HostTensor rows_of(const HostTensor& t, int64_t begin, int64_t n) {
+  Dims d = t.dims();
+  const int64_t bytes = t.bytes() / d[0];
+  d[0] = n;
+  HostTensor out = HostTensor::empty(t.dtype(), d);
+  std::memcpy(out.mutable_data(), static_cast<const char*>(t.data()) + begin * bytes, static_cast<size_t>(n * bytes));
+  return out;
+}
+
+// A window cut into micro-batches of these rows.
+std::vector<Tensors> cut(const Tensors& batch, const std::vector<int64_t>& sizes) {
+  std::vector<Tensors> out;
+  int64_t row = 0;
+  for (const int64_t n : sizes) {
+    Tensors part;
+    for (const auto& [name, t] : batch) part[name] = rows_of(t, row, n);
+    out.push_back(part);
+    row += n;
+  }
+  return out;
+}
+
+struct Found {
+  std::vector<double> sums, gradients;
+};
+
+std::vector<double> seeds_of(const Losses& losses, const std::vector<Tensors>& batches) {
+  LossWindow window(losses);
+  for (const Tensors& b : batches) window.count(b);
+  return window.seeds(1);
+}
+
+Found cached(Session& session, const Losses& losses, const std::vector<Tensors>& batches) {
+  std::vector<int64_t> rows;
+  for (const Tensors& b : batches) rows.push_back(batch_rows(losses, b));
+  HostTerms terms(session.device(), seeds_of(losses, batches));
+  GradientCache cache(session, losses);
+  cache.launch(batches, rows_before(rows), std::reduce(rows.begin(), rows.end()), terms);
+  return {terms.sums(), session.host_grads().to_doubles()};
+}
+
+Found plain(Session& session, const Losses& losses, const std::vector<Tensors>& batches) {
+  return {run_window(session, losses, batches, seeds_of(losses, batches)), session.host_grads().to_doubles()};
+}
+
+// Of the largest element.
+double error(const std::vector<double>& a, const std::vector<double>& b) {
+  double top = 0;
+  for (const double x : b) top = std::max(top, std::abs(x));
+  return furthest(a, b) / top;
+}
+
+Tensors batch_of(int64_t rows) {
+  std::vector<int64_t> label;
+  for (int64_t i = 0; i < rows; ++i) label.push_back(i % 3);
+  std::vector<float> target;
+  for (int64_t i = 0; i < rows * 3; ++i) target.push_back(static_cast<float>(1 + i % 5));
+  return {{"x", normal({rows, 6}, 1, 3)},
+          {"label", HostTensor::of<int64_t>({rows}, label)},
+          {"target", HostTensor::of<float>({rows, 3}, target)}};
+}
+
+}  // namespace
+
+// fp32 sums of at most 24 rows and 24 products in other orders: 1e-6 of the largest is what they cost.
+TEST_CASE("a cached window has the losses and gradients of one batch", "[gradient_cache]") {
+  const SourceGraph source = encoder();
+  const auto sizes = GENERATE(std::vector<int64_t>{12, 12}, std::vector<int64_t>{6, 6, 6, 6},
+                              std::vector<int64_t>{6, 6, 12}, std::vector<int64_t>{18, 6});
+  Losses losses;
+  SECTION("pairs in turn") { losses = ranking(); }
+  SECTION("triples in turn") {
+    losses = ranking();
+    losses.parts[0].sides = 3;
+  }
+  SECTION("a side each") { losses = ranking({"y", "other"}); }
+  SECTION("three sides") { losses = ranking({"y", "other", "third"}); }
+  SECTION("a loss with labels") {
+    losses = LossSpec{"rmspe", {"logits"}};
+    losses.parts[0].label = "target";
+  }
+  SECTION("several losses, one of them of each row alone") {
+    losses.parts = {LossSpec{"cross_entropy", {"logits"}}, ranking({"y"}, 0.5), ranking({"y", "third"}, 2)};
+    losses.parts[2].set("scale", {5});
+  }
+  Session session(source, {});
+  const Tensors batch = batch_of(24);
+  const std::vector<Tensors> micro = cut(batch, sizes);
+  const Found want = plain(session, losses, {batch}), apart = plain(session, losses, micro);
+  const Found got = cached(session, losses, micro);
+  CHECK(error(got.sums, want.sums) <= 1e-6);
+  CHECK(error(got.gradients, want.gradients) <= 2e-6);
+  CHECK(error(apart.gradients, want.gradients) > 1e-3);  // what the cache is for
+  const Found again = cached(session, losses, micro);
+  CHECK(again.sums == got.sums);
+  CHECK(again.gradients == got.gradients);
+}
+
+TEST_CASE("a cached window of one micro-batch is that micro-batch", "[gradient_cache]") {
+  const SourceGraph source = encoder();
+  Session session(source, {});
+  const Losses losses = ranking();
+  const Tensors batch = batch_of(8);
+  const Found one = cached(session, losses, {batch}), want = plain(session, losses, {batch});
+  CHECK(one.sums == want.sums);
+  CHECK(one.gradients == want.gradients);
+}
+
+TEST_CASE("dropout draws the same in both passes of a cached window", "[gradient_cache]") {
+  const bool low = GENERATE(false, true);
+  const SourceGraph source = encoder("0.3");
+  SessionOptions options;
+  options.seed = 7;
+  if (low) options.compute.assign(source.nodes.size(), DType::f16);
+  Session session(source, options);
+  const Losses losses = ranking({"y", "third"});
+  const Tensors batch = batch_of(24);
+  const std::vector<Tensors> micro = cut(batch, {6, 6, 12});
+  session.state().step = 3;
+  std::vector<std::vector<double>> first, second;
+  HostTerms terms(session.device(), {1});
+  for (const bool forward : {true, false}) {
+    session.zero_grads();
+    int64_t row = 0;
+    for (const Tensors& b : micro) {
+      session.state().samples_before = row;
+      row += b.at("x").dims()[0];
+      const Program* program = nullptr;
+      if (forward) {
+        program = &session.launch_forward(losses, b);
+      } else {
+        session.launch_cached(losses, b, terms, true, [&](Program& p) {
+          program = &p;
+          for (size_t k = 0; k < 2; ++k) {
+            const Tensor& t = p.input(cached_input(0, k));
+            p.set_input(cached_input(0, k), normal(t.dims, 1, k));
+          }
+        });
+      }
+      for (const char* name : {"y", "third"}) (forward ? first : second).push_back(program->read(name).to_doubles());
+    }
+  }
+  CHECK(first == second);  // to the bit
+  const SourceGraph without = encoder();
+  Session still(without, options);
+  CHECK(still.launch_forward(losses, micro[0]).read("y").to_doubles() != first[0]);
+  // So does one batch of all rows, as random nodes count a window's samples.
+  if (!low) CHECK(error(cached(session, losses, micro).gradients, plain(session, losses, {batch}).gradients) <= 2e-6);
+}
+
+TEST_CASE("what the gradient cache keeps of a window is small", "[gradient_cache]") {
+  const SourceGraph source = encoder();
+  const Losses losses = ranking();
+  const Tensors whole = batch_of(1024);
+  const auto activations = [&](const std::vector<Tensors>& batches, bool cache) {
+    Session session(source, {});
+    (cache ? cached : plain)(session, losses, batches);
+    return session.activation_bytes();
+  };
+  const std::vector<Tensors> micro = cut(whole, std::vector<int64_t>(64, 16));
+  const int64_t one = activations({micro[0]}, false);
+  CHECK(activations(micro, true) <= one + one / 2);  // the outputs leave, their gradients come
+  CHECK(activations({whole}, false) > 32 * one);
+}
+
+namespace {
+
+// Pairs are rows in turn, wherever the sampler found them.
+struct CachedRun : RankedRun {
+  explicit CachedRun(const std::filesystem::path& folder) : RankedRun(folder) {
+    config.objective.losses = ranking();
+    config.objective.task = Task::none;
+    config.max_steps = config.schedule.total_steps = 15;
+    config.gradient_cache = true;
+  }
+};
+
+}  // namespace
+
+// An epoch is 44 rows: its last micro-batch has 4, its last window may be short.
+TEST_CASE("cached micro-batches train like one batch of the window", "[gradient_cache]") {
+  const TempDir f;
+  CachedRun one(f / "one"), cached(f / "cached");
+  const int64_t parts = GENERATE(2, 4);
+  if (parts == 4) one.config.optimizer.sam_rho = cached.config.optimizer.sam_rho = 0.05;
+  one.config.sampler.accumulation = 1;
+  cached.config.sampler.accumulation = parts;
+  const Replica want = one.run(1, 16)[0], got = cached.run(1, 16 / parts)[0];
+  REQUIRE(got.losses.size() == 15);
+  CHECK(error(got.losses, want.losses) <= 1e-5);
+  CHECK(error(got.params.back(), want.params.back()) <= 1e-5);
+  CHECK(cached.run(1, 16 / parts)[0].params == got.params);  // bitwise
+  cached.config.gradient_cache = false;
+  CHECK(error(cached.run(1, 16 / parts)[0].losses, want.losses) > 1e-2);
+}
+
+TEST_CASE("negatives of a cached window are those of all ranks", "[gradient_cache][ranks]") {
+  const TempDir f;
+  CachedRun job(f / "run");
+  const Replica want = job.run(1, 8)[0];
+  for (const int size : {2, 4}) {
+    INFO(size << " ranks");
+    const std::vector<Replica> ranks = job.run(size, 8);
+    require_equal(ranks);
+    CHECK(error(ranks[0].losses, want.losses) <= 1e-5);
+    CHECK(error(ranks[0].params.back(), want.params.back()) <= 1e-5);
+  }
+}
+
+// An epoch's last window may be one micro-batch that some ranks have no row of; so may a run's first.
+TEST_CASE("a rank without rows learns how wide the others' are", "[gradient_cache][ranks]") {
+  const TempDir f;
+  CachedRun job(f / "run");
+  job.config.max_steps = job.config.schedule.total_steps = 3;
+  job.config.sampler.accumulation = 1;
+  const std::vector<Replica> ranks = job.run(4, 64);  // 44 rows: 16, 16, 12, 0
+  require_equal(ranks);
+  CHECK(error(ranks[0].losses, job.run(1, 64)[0].losses) <= 1e-5);
+}
+
+TEST_CASE("a cached window that overflows is skipped, the loss scale moves", "[gradient_cache]") {
+  const TempDir f;
+  CachedRun job(f / "run");
+  job.options.compute.assign(job.graph.nodes.size(), DType::f16);
+  job.config.scale.init = 1 << 24;  // gradients beyond 65504
+  job.config.scale.growth_interval = 4;
+  const Replica run = job.run(1, 4)[0];
+  const auto skipped = std::count(run.skipped.begin(), run.skipped.end(), true);
+  CHECK(run.skipped[0]);
+  CHECK(skipped < 15);
+  CHECK(*std::max_element(run.scales.begin(), run.scales.end()) >
+        *std::min_element(run.scales.begin(), run.scales.end()));
+  job.options.compute.clear();
+  job.config.scale.mode = LossScaleConfig::Mode::off;
+  CHECK(run.losses[0] == Catch::Approx(job.run(1, 4)[0].losses[0]).epsilon(5e-3));  // embeddings are rounded to 2^-11
+}
+
+TEST_CASE("a resumed run goes on with its cached windows, to the bit", "[gradient_cache]") {
+  const TempDir f;
+  CachedRun job(f / "run"), rest(f / "rest");
+  job.graph = rest.graph = random_graph(std::string(kNet).replace(std::string(kNet).find("y = MatMul(a"), 12,
+                                                                  "d = Dropout{ratio=0.2,site=3}(a)\n    y = MatMul(d"),
+                                        "w1 0.5\nb1 0.1\nw2 0.5");
+  job.config.save_steps = 5;
+  job.config.save_total_limit = 0;
+  const Replica whole = job.run(1, 4)[0];
+  const Checkpoint at = load_checkpoint(checkpoint_path(job.config.output_dir + "/checkpoints", 10));
+  CHECK(rest.run(1, 4, &at)[0].params.back() == whole.params.back());
+}
+
+TEST_CASE("a gradient cache refuses what it cannot join", "[gradient_cache]") {
+  const SourceGraph source = encoder();
+  const Losses losses = [] {
+    LossSpec s{"rmspe", {"logits"}};
+    s.label = "target";
+    return Losses(s);
+  }();
+  Session session(source, {});
+  on_ranks(2, [&](Collective& rank) {
+    try {
+      GradientCache(session, losses, rank);
+    } catch (const Error& e) {
+      if (e.id() == "E_RANKS" && e.fact().find("rmspe") != std::string::npos) return;
+      throw;
+    }
+    throw std::runtime_error("labels of other ranks are not known");
+  });
+  const SourceGraph scalar = random_graph("input x\nparam W 6 8\np = MatMul(x, W)\ny = Transpose(p)\noutput y", "W 1");
+  Session turned(scalar, {});
+  const std::vector<Tensors> micro = cut({{"x", normal({8, 6}, 1, 3)}}, {4, 4});
+  CHECK_THROWS_WITH(cached(turned, ranking(), micro), Catch::Matchers::ContainsSubstring("'y' is [8,4]"));
+}

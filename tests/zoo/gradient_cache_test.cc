@@ -1,0 +1,102 @@
+// Contrastive training by the gradient cache against transformers' BertModel on whole batches
+// (tests/data/zoo/make_contrastive.py).
+#include "trainer/gradient_cache.h"
+
+#include <catch2/catch_all.hpp>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/safetensors.h"
+#include "tests/support.h"
+#include "tests/zoo/golden.h"
+#include "trainer/step_engine.h"
+
+using namespace amp;
+using namespace amp::test;
+
+namespace {
+
+struct Contrastive {
+  Contrastive()
+      : golden(test_data("zoo/minilm_embed_ts14")),
+        file(read_safetensors(test_data("zoo/minilm_embed_ts14/contrastive.safetensors"))),
+        run(nlohmann::json::parse(file.metadata.at("run"))) {}
+
+  int64_t steps() const { return file.find("input_ids")->dims()[0]; }
+  int64_t rows() const { return file.find("input_ids")->dims()[1]; }
+  // Rows [begin, end) of a step's batch.
+  Tensors batch(int64_t step, int64_t begin, int64_t end) const {
+    Tensors out;
+    for (const char* name : {"input_ids", "attention_mask"}) {
+      const HostTensor& all = *file.find(name);
+      const int64_t length = all.dims()[2];
+      HostTensor t = HostTensor::empty(DType::i64, {end - begin, length});
+      std::copy_n(all.as<int64_t>() + (step * rows() + begin) * length, t.numel(), t.as_mutable<int64_t>());
+      out[name] = t;
+    }
+    out["token_type_ids"] = HostTensor::zeros(DType::i64, out.at("input_ids").dims());
+    return out;
+  }
+  const std::vector<double> numbers(const char* key) const { return run.at(key).get<std::vector<double>>(); }
+
+  Golden golden;
+  SafeTensors file;
+  nlohmann::json run;
+};
+
+}  // namespace
+
+TEST_CASE("micro-batches with cached gradients train as PyTorch does on whole batches", "[gradient_cache]") {
+  const Contrastive c;
+  // Micro-batches of four pairs, four a step; and such as leave a short last one.
+  const int64_t each = GENERATE(8, 12);
+  SessionOptions options;
+  options.decay_exclude = DecayExclude::none;
+  Session session(c.golden.model.graph, options);
+  const Losses losses = LossSpec{"multiple_negatives", {"sentence_embedding"}};
+  session.prepare(losses, c.batch(0, 0, each));
+  OptimizerConfig sgd;
+  sgd.rule = "sgd";
+  sgd.settings.momentum = 0;
+  ScheduleConfig schedule;
+  schedule.kind = "constant";
+  schedule.lr = c.run.at("lr");
+  schedule.total_steps = c.steps();
+  LossScaleConfig scale;
+  scale.mode = LossScaleConfig::Mode::off;
+  StepEngine engine(session, sgd, schedule, scale, losses, c.steps(), one_rank(), true);
+  const std::vector<double> want = c.numbers("losses"), narrow = c.numbers("losses_fp32");
+  for (int64_t step = 0; step < c.steps(); ++step) {
+    StepInput w;
+    w.step = step;
+    w.losses = &losses;
+    LossWindow counted(losses);
+    for (int64_t row = 0; row < c.rows(); row += each) {
+      w.batches.push_back(c.batch(step, row, std::min(row + each, c.rows())));
+      w.rows.push_back(std::min(each, c.rows() - row));
+      counted.count(w.batches.back());
+    }
+    engine.submit(w, counted);
+    const auto i = static_cast<size_t>(step);
+    const double tolerance = std::max(1e-6, 10 * std::abs(narrow[i] - want[i]));  // ten times torch's own rounding
+    INFO("step " << step);
+    CHECK(std::abs(engine.take(true)->loss - want[i]) <= tolerance);
+  }
+  size_t compared = 0;
+  for (const NamedTensor& t : c.file.tensors) {
+    if (t.name.rfind("after/", 0) != 0) continue;
+    const int v = c.golden.model.graph.find(t.name.substr(6));
+    REQUIRE(v >= 0);
+    const std::vector<double> have = session.param(session.table().slot_of[static_cast<size_t>(v)]).to_doubles(),
+                              after = t.tensor.to_doubles();
+    const size_t stride = (have.size() + 63) / 64;
+    REQUIRE(after.size() == (have.size() + stride - 1) / stride);
+    double worst = 0;
+    for (size_t i = 0; i < after.size(); ++i) worst = std::max(worst, std::abs(have[i * stride] - after[i]));
+    INFO(t.name);
+    CHECK(worst <= 10 * c.run.at("weights_fp32").get<double>());
+    ++compared;
+  }
+  CHECK(compared == c.golden.grads.size());
+}
