@@ -120,6 +120,24 @@ void average_at_end(const RunSpec& spec, TrainerConfig& c) {
   c.schedule.averaged = {c.optimizer.swa_start, spec.swa_lr, spec.swa_anneal_steps, spec.swa_anneal_strategy == "cos"};
 }
 
+// Losses across rows as those of whole steps.
+void cache_gradients(const RunSpec& spec, TrainerConfig& c) {
+  c.gradient_cache = spec.gradient_cache;
+  if (!c.gradient_cache) return;
+  const std::vector<LossSpec>& losses = c.objective.losses.parts;
+  if (losses_across_rows(c.objective.losses).parts.empty())
+    fail(Exit::usage, "E_USAGE",
+         cat("--gradient_cache is for losses that compare rows with each other, and ", losses.at(0).kind,
+             " takes each by itself"),
+         "leave it out: accumulated micro-batches are one large batch already");
+  if (c.optimizer.curved())
+    fail(Exit::unsupported, "E_USAGE",
+         cat("--optimizer ", c.optimizer.rule,
+             " estimates curvature by micro-batches, --gradient_cache has losses of "
+             "whole steps"),
+         "take another optimizer, or leave --gradient_cache out");
+}
+
 }  // namespace
 
 TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, const Objective& objective,
@@ -127,6 +145,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   TrainerConfig c;
   c.objective = objective;
   c.optimizer = optimizer_config(spec);
+  cache_gradients(spec, c);
   c.scale = scale_config(spec, plan);
   c.sampler = sampler_options(spec, *data.train, data.text);
   if (data.train->size() == 1) {  // a whole batch

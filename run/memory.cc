@@ -31,7 +31,8 @@ std::function<MemoryEstimate(int64_t)> bill_of(const SourceGraph& g, const Sessi
     const bool accumulate = config.sampler.accumulation > 1 || size < config.sampler.batch_size;
     return estimate_memory(
         g, options, config.optimizer, config.objective.losses, longest_batch(data, config, size), accumulate,
-        [&](const Graph& graph) { return library_bytes(*options.device, graph); }, config.groups);
+        [&](const Graph& graph) { return library_bytes(*options.device, graph); }, config.groups,
+        config.gradient_cache ? config.sampler.accumulation * config.sampler.ranks : 0);
   };
 }
 

@@ -20,6 +20,7 @@
 #include "precision/plan_io.h"
 #include "run/settings.h"
 #include "run/version.h"
+#include "trainer/losses/loss.h"
 
 namespace amp {
 
@@ -85,6 +86,19 @@ void describe_settings(const Session& session, const PrecisionPlan& plan, const 
     log.detail(cat("precision: ", name, ": ", n.first, " nodes in ", name_of(plan.low), ", ", n.second, " in fp32"));
 }
 
+// Which rows in-batch negatives are among.
+void describe_negatives(const TrainerConfig& config) {
+  const int64_t parts = config.sampler.accumulation * config.sampler.ranks;
+  const std::vector<LossSpec> across = losses_across_rows(config.objective.losses).parts;
+  if (config.gradient_cache && parts == 1)
+    config.log.note(
+        "--gradient_cache has no effect where a step is one micro-batch: raise --gradient_accumulation_steps");
+  if (config.gradient_cache || parts == 1) return;
+  if (std::any_of(across.begin(), across.end(), [](const LossSpec& s) { return loss_rule(s.kind).embeddings; }))
+    config.log.note(cat("negatives are those of a micro-batch; --gradient_cache takes those of a step's ", parts,
+                        " micro-batches, in the same memory"));
+}
+
 }  // namespace
 
 void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan, const PlanCost& cost) {
@@ -111,6 +125,7 @@ void describe_start(Session& session, const PrecisionPlan& plan, const TrainerCo
                config.sampler.ranks > 1 ? cat(config.sampler.ranks, " ranks x ") : "", config.sampler.batch_size,
                config.sampler.in_tokens ? " tokens x " : " x ", config.sampler.accumulation));
   log.info(cat("memory: ", session.memory_text()));
+  describe_negatives(config);
   describe_settings(session, plan, config);
 }
 

@@ -149,6 +149,7 @@ struct RunSpec {
   int64_t max_steps = -1;
   double max_minutes = 0;  // 0: no limit
   int64_t batch_size = 8, gradient_accumulation_steps = 1;
+  bool gradient_cache = false;
   Text lr_scheduler = "linear";
   Text lr_scheduler_kwargs;  // "key=value,..."
   double warmup_steps = 0;

@@ -160,6 +160,11 @@ std::vector<Setting> schedule_settings() {
           .at_least(1)
           .read_by(kTrain)
           .also({"grad_accum_steps", "accumulation_steps"}),
+      setting("gradient_cache", &RunSpec::gradient_cache,
+              "In-batch negatives are those of a step, not of a micro-batch, in the same memory (GradCache); "
+              "micro-batches run forward twice.")
+          .read_by(kTrain)
+          .also({"grad_cache"}),
       setting("lr_scheduler", &RunSpec::lr_scheduler, "How the learning rate moves: docs/optimizers.md.")
           .one_of(schedule_choices())
           .same({{"linear_warmup_decay", "linear"}, {"onecycle", "one_cycle"}, {"wsd", "warmup_stable_decay"}})

@@ -1,4 +1,5 @@
 // Text pairs as two sides of one encoder, against PyTorch (tests/data/trainer/make_pairs.py).
+#include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>
 
@@ -126,6 +127,48 @@ TEST_CASE("text columns of a loss on embeddings are sides of one encoder: PyTorc
     REQUIRE(again.code == 0);
     CHECK(nlohmann::json::parse(again.out)["loss"].get<double>() == near(want["after"]));
   }
+}
+
+TEST_CASE("with a gradient cache accumulated pairs are one batch: PyTorch's losses and weights") {
+  const nlohmann::json want = nlohmann::json::parse(bytes_of(test_data("trainer/pairs.json"))).at("whole_windows");
+  const TempDir f;
+  write_tables(f);
+  std::vector<std::string> run = words(f, encoder(f), "a,b", {"--loss", "mnr", "--gradient_accumulation_steps", "2"});
+  run.erase(std::find(run.begin(), run.end(), "--quiet"));
+  const Said apart = run_verb(run);
+  REQUIRE(apart.code == 0);
+  CHECK(apart.err.find("--gradient_cache takes those of a step's 2 micro-batches") != std::string::npos);
+  run.insert(run.end(), {"--gradient_cache", "--overwrite"});
+  const Said s = run_verb(run);
+  INFO(s.fact << " / " << s.hint << s.err);
+  REQUIRE(s.code == 0);
+  CHECK(s.err.find("negatives are") == std::string::npos);
+  const auto near = [](double x) { return Catch::Approx(x).epsilon(2e-5).margin(1e-6); };  // fp32 against fp64
+  const auto lines = json_lines(f / "run/metrics.jsonl");
+  REQUIRE(lines.size() == 2);
+  for (size_t i = 0; i < 2; ++i) CHECK(lines[i]["loss"].get<double>() == near(want["steps"][i]));
+  const Imported out = import_model(f / "run/model.onnx");
+  const std::vector<double> e = value(out.graph, "e").data.to_doubles();
+  for (size_t i = 0; i < e.size(); ++i) CHECK(e[i] == near(want["e"][i].get<double>()));
+}
+
+TEST_CASE("a gradient cache is refused where it would do nothing, or what it cannot") {
+  const TempDir f;
+  write_tables(f);
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--gradient_cache", "--overwrite"});
+    return run_verb(words(f, encoder(f), "a,b", more));
+  };
+  const Said each = run({"--loss", "cosine_mse", "--label_column", "score"});
+  CHECK(each.code == 2);
+  CHECK(each.fact.find("cosine_mse takes each by itself") != std::string::npos);
+  std::vector<std::string> curved = words(f, encoder(f), "a,b", {"--loss", "mnr", "--gradient_cache"});
+  *(std::find(curved.begin(), curved.end(), "--optimizer") + 1) = "sophia_h";
+  curved.erase(std::find(curved.begin(), curved.end(), "--momentum"),
+               std::find(curved.begin(), curved.end(), "--momentum") + 2);
+  const Said s = run_verb(curved);
+  CHECK(s.code == 4);
+  CHECK(s.fact.find("sophia_h estimates curvature") != std::string::npos);
 }
 
 TEST_CASE("the number of sides must be the loss's, and a pair needs no shuffle flag") {

@@ -1,7 +1,7 @@
 """pairs.json: two sides of one encoder in PyTorch, for tests/tools/pairs_test.cc.
 
 The encoder is tanh(E[ids] W) averaged over the tokens that are there. Four steps of SGD on batches of two pairs, in file
-order, in double precision. Ids are those of [CLS] words [SEP] under the vocabulary below.
+order, in double precision; whole_windows: two steps on all four, as two accumulated batches are with --gradient_cache. Ids are those of [CLS] words [SEP] under the vocabulary below.
 """
 import json
 import torch
@@ -42,24 +42,25 @@ def loss_of(kind, e, w, rows):
 
 
 out = {}
-for kind in ["multiple_negatives", "cosine_mse", "hard_negatives"]:
+for name in ["multiple_negatives", "cosine_mse", "hard_negatives", "whole_windows"]:
+    kind = "multiple_negatives" if name == "whole_windows" else name
     e, w = values(48, 17, 1).reshape(12, 4).requires_grad_(), values(16, 29, 1.6).reshape(4, 4).requires_grad_()
     optimizer = torch.optim.SGD([e, w], lr=0.05)
     before = loss_of(kind, e, w, range(4)).item()
     steps = []
-    for rows in [[0, 1], [2, 3]] * 2:
+    for rows in [[0, 1, 2, 3]] * 2 if name == "whole_windows" else [[0, 1], [2, 3]] * 2:
         optimizer.zero_grad()
         loss = loss_of(kind, e, w, rows)
         loss.backward()
         optimizer.step()
         steps.append(loss.item())
-    out[kind] = {"before": before, "steps": steps, "after": loss_of(kind, e, w, range(4)).item(), "e": e.flatten().tolist()}
+    out[name] = {"before": before, "steps": steps, "after": loss_of(kind, e, w, range(4)).item(), "e": e.flatten().tolist()}
     with torch.no_grad():
         a, b = embed(e, w, [p[0] for p in PAIRS]), embed(e, w, [p[1] for p in PAIRS])
         c = torch.nn.functional.cosine_similarity(a[:, None], b[None], dim=-1)
         rank = (c > c.diag()[:, None]).sum(1) + 1
-        out[kind]["accuracy"] = (rank == 1).double().mean().item()
-        out[kind]["mrr"] = (1 / rank.double()).mean().item()
+        out[name]["accuracy"] = (rank == 1).double().mean().item()
+        out[name]["mrr"] = (1 / rank.double()).mean().item()
         x, y = c.diag(), torch.tensor(SCORES, dtype=torch.float64)
-        out[kind]["pearson"] = torch.corrcoef(torch.stack([x, y]))[0, 1].item()
+        out[name]["pearson"] = torch.corrcoef(torch.stack([x, y]))[0, 1].item()
 json.dump(out, open(__file__.replace("make_pairs.py", "pairs.json"), "w"))
