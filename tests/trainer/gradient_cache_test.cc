@@ -213,6 +213,17 @@ TEST_CASE("what the gradient cache keeps of a window is small", "[gradient_cache
   CHECK(activations({whole}, false) > 32 * one);
 }
 
+// The pairs' scores and their gradient; beside these the outputs and what is of their size.
+TEST_CASE("losses of all rows together take two matrices of scores", "[gradient_cache]") {
+  const SourceGraph source = encoder();
+  Session session(source, {});
+  const Losses losses = ranking();
+  GradientCache cache(session, losses);
+  HostTerms terms(session.device(), {1});
+  cache.launch(cut(batch_of(1024), {512, 512}), {0, 512}, 1024, terms);
+  CHECK(cache.bytes() <= int64_t{2} * 512 * 512 * 4 + int64_t{4} * 1024 * 8 * 4);
+}
+
 namespace {
 
 // Pairs are rows in turn, wherever the sampler found them.
