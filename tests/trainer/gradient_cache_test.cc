@@ -11,6 +11,7 @@
 #include "tests/trainer/ranked_run.h"
 #include "trainer/host_terms.h"
 #include "trainer/launch_window.h"
+#include "trainer/memory_estimate.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -211,6 +212,20 @@ TEST_CASE("what the gradient cache keeps of a window is small", "[gradient_cache
   const int64_t one = activations({micro[0]}, false);
   CHECK(activations(micro, true) <= one + one / 2);  // the outputs leave, their gradients come
   CHECK(activations({whole}, false) > 32 * one);
+}
+
+TEST_CASE("the memory bill of a run with a gradient cache is what it takes", "[gradient_cache]") {
+  const SourceGraph source = encoder();
+  const Losses losses = ranking();
+  const std::vector<Tensors> micro = cut(batch_of(64), {16, 16, 16, 16});
+  Session session(source, {});
+  session.prepare(losses, micro[0]);
+  GradientCache cache(session, losses);
+  HostTerms terms(session.device(), {1});
+  cache.launch(micro, {0, 16, 32, 48}, 64, terms);
+  const MemoryEstimate bill = estimate_memory(source, {}, {}, losses, micro[0], true, {}, {}, 4);
+  CHECK(bill.activations == session.activation_bytes() + cache.bytes());
+  CHECK(bill.activations > estimate_memory(source, {}, {}, losses, micro[0], true).activations);
 }
 
 // The pairs' scores and their gradient; beside these the outputs and what is of their size.
