@@ -59,6 +59,40 @@ HostTensor joined(const std::string& name, const std::vector<const HostTensor*>&
   return out;
 }
 
+// Items whose loss and gradient are computed before those of the next, so that no matrix of all scores is there: first,
+// count. One part of count 0: all.
+std::vector<std::pair<int64_t, int64_t>> parts_of(const LossSpec& spec, int64_t rows) {
+  constexpr int64_t kAtOnce = 1024;
+  const auto items = loss_rule(spec.kind).in_parts ? static_cast<int64_t>(count_items(spec, {}, rows).at(0)) : 0;
+  if (items <= kAtOnce) return {{0, 0}};
+  std::vector<std::pair<int64_t, int64_t>> out;
+  for (int64_t first = 0; first < items; first += kAtOnce) out.emplace_back(first, std::min(kAtOnce, items - first));
+  return out;
+}
+
+struct Differentiated {
+  ValueId sum;
+  std::vector<ValueId> gradients;  // with respect to the outputs that it reads
+};
+
+// Another part of a term.
+void differentiate(Builder& b, ValueId sum, const std::vector<ValueId>& outputs, Differentiated& term) {
+  Autodiff ad(b, outputs);
+  ad.seed(sum, b.expand(b.scalar(1, b.dtype(sum)), b.dims(sum)));
+  ad.run();
+  const bool more = static_cast<bool>(term.sum);
+  term.sum = more ? add(b, term.sum, sum) : sum;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const ValueId v = outputs[k], found = ad.grad(v);
+    const ValueId g = found ? found : filled(b, 0, b.dtype(v), b.dims(v));
+    if (more) {
+      term.gradients[k] = add(b, term.gradients[k], g);
+    } else {
+      term.gradients.push_back(g);
+    }
+  }
+}
+
 // Sums of the terms across rows are known before; what takes their place in a micro-batch is no loss.
 class OtherSums final : public LossTerms {
  public:
@@ -156,7 +190,7 @@ std::shared_ptr<const Graph> GradientCache::graph(int64_t rows, const Tensors& l
   auto graph = std::make_shared<Graph>();
   Builder b(*graph, cpu_evaluator());
   b.origin = Origin{-1, "loss"};
-  std::vector<ValueId> values, sums;
+  std::vector<ValueId> values;
   for (size_t i = 0; i < values_.size(); ++i) {
     Dims d{rows};
     d.insert(d.end(), widths_[i].begin(), widths_[i].end());
@@ -165,22 +199,25 @@ std::shared_ptr<const Graph> GradientCache::graph(int64_t rows, const Tensors& l
   std::map<std::string, ValueId> given;
   for (const auto& [name, t] : labels)
     given[name] = graph->add_input(name, is_float(t.dtype()) ? type : t.dtype(), t.dims());
+  std::vector<Differentiated> terms(terms_.size());
+  size_t first_term = 0;
   for (const LossSpec& s : across_.parts) {
     LossInputs in;
-    for (const size_t v : terms_[sums.size()].values) in.outputs.push_back(values[v]);
+    for (const size_t v : terms_[first_term].values) in.outputs.push_back(values[v]);
     if (const std::string label = s.label_name(); !label.empty()) in.label = given.at(label);
     in.rows = rows;
-    for (const ValueId sum : build_loss(b, s, in)) sums.push_back(sum);
-  }
-  for (size_t t = 0; t < sums.size(); ++t) {
-    graph->outputs.push_back({loss_output(t), sums[t]});
-    Autodiff ad(b, values);
-    ad.seed(sums[t], b.expand(b.scalar(1, b.dtype(sums[t])), b.dims(sums[t])));
-    ad.run();
-    for (size_t k = 0; k < terms_[t].values.size(); ++k) {
-      const ValueId v = values[terms_[t].values[k]], g = ad.grad(v);
-      graph->outputs.push_back({cached_input(t, k), g ? g : filled(b, 0, type, b.dims(v))});
+    for (const auto& [first, count] : parts_of(s, rows)) {
+      in.first_item = first;
+      in.item_count = count;
+      const std::vector<ValueId> sums = build_loss(b, s, in);
+      for (size_t t = 0; t < sums.size(); ++t) differentiate(b, sums[t], in.outputs, terms[first_term + t]);
     }
+    first_term += term_weights(s).size();
+  }
+  for (size_t t = 0; t < terms.size(); ++t) {
+    graph->outputs.push_back({loss_output(t), terms[t].sum});
+    for (size_t k = 0; k < terms[t].gradients.size(); ++k)
+      graph->outputs.push_back({cached_input(t, k), terms[t].gradients[k]});
   }
   return std::make_shared<Graph>(prune(*graph));
 }

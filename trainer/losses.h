@@ -68,6 +68,8 @@ struct LossInputs {
   ValueId label;                 // invalid when the loss takes none
   std::vector<ValueId> teacher;  // distill: as outputs
   int64_t rows = 0;              // of the batch
+  // Of a loss that can be built so (LossRule::in_parts): the sum of these items alone, among all rows; count 0: of all.
+  int64_t first_item = 0, item_count = 0;
 };
 
 // The sum of each term: scalars in fp32 (fp64), whatever the plan does to the outputs. Exit::data (E_DATA_SHAPE) for

@@ -48,6 +48,7 @@ struct LossRule {
   std::vector<double> weights = {1};  // of its terms
   bool root = false;                  // n sqrt(mean) of its n items: roots do not add, their squares do
   bool across_rows = false;           // an item depends on other rows of the batch: what --gradient_cache is for
+  bool in_parts = false;              // of one term: build() takes LossInputs::first_item, item_count
   // Outputs.
   size_t min_outputs = 1, max_outputs = 1;
   std::vector<std::string> default_outputs = {};  // where the model has outputs of these names

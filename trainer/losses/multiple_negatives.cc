@@ -7,15 +7,16 @@ namespace amp::losses {
 namespace {
 
 // Cross-entropy of scale cos(anchor_i, candidate_j) with the own positive i as the class; candidates are all positives
-// of the micro-batch, and all negatives where there is a third side.
+// of the batch, and all negatives where there is a third side. In parts: of some anchors, with all candidates.
 Sums multiple_negatives(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const std::vector<ValueId> s = sides(b, spec, in, 2);
-  const int64_t n = b.dims(s[0])[0];
+  const int64_t n = in.item_count > 0 ? in.item_count : b.dims(s[0])[0];
   const ValueId candidates = s.size() == 3 ? concat(b, {s[1], s[2]}, 0) : s[1];
-  const ValueId anchors = div(b, s[0], norm(b, s[0])), others = div(b, candidates, norm(b, candidates));
+  const ValueId a = in.item_count > 0 ? slice(b, s[0], 0, in.first_item, n) : s[0];
+  const ValueId anchors = div(b, a, norm(b, a)), others = div(b, candidates, norm(b, candidates));
   const ValueId scores = b.op("MatMul", {anchors, others}, {{"transB", int64_t{1}}, {"alpha", spec.number("scale")}});
   std::vector<int64_t> own(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) own[static_cast<size_t>(i)] = i;
+  for (int64_t i = 0; i < n; ++i) own[static_cast<size_t>(i)] = in.first_item + i;
   return {
       b.op("CrossEntropy", {scores, b.constant(HostTensor::of<int64_t>({n}, own))}, {{"ignore_index", int64_t{-100}}})};
 }
@@ -31,6 +32,7 @@ const LossRegistration registered{{
     .task = Task::retrieval,
     .label = "",
     .across_rows = true,
+    .in_parts = true,
     .max_outputs = 3,
     .embeddings = true,
     .rows_in_turn = 2,
