@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 
 namespace amp {
@@ -28,7 +30,8 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-FileBytes read_file(const std::string& path, Exit exit) {
+namespace {
+FileBytes read_up_to(const std::string& path, int64_t at_most, Exit exit) {
   Descriptor d;
   d.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (d.fd < 0) fail(exit, "E_FILE_MISSING", cat("cannot open '", path, "': ", std::strerror(errno)));
@@ -37,21 +40,22 @@ FileBytes read_file(const std::string& path, Exit exit) {
   if (S_ISDIR(s.st_mode)) fail(exit, "E_FILE_READ", cat("'", path, "' is a folder, a file is needed"));
   // A pipe or device tells no size: grow as it comes.
   const bool sized = S_ISREG(s.st_mode);
-  int64_t capacity = sized ? static_cast<int64_t>(s.st_size) : int64_t{1} << 20;
+  int64_t capacity = std::min(at_most, sized ? static_cast<int64_t>(s.st_size) : int64_t{1} << 20);
   const auto allocate = [](int64_t n) {
     void* p = std::aligned_alloc(64, static_cast<size_t>((n + 127) / 64 * 64));
     if (!p) throw std::bad_alloc();
     return std::shared_ptr<uint8_t>(static_cast<uint8_t*>(p), [](uint8_t* q) { std::free(q); });
   };
   FileBytes out{allocate(capacity), 0};
-  while (!sized || out.size < capacity) {
+  while (out.size < (sized ? capacity : at_most)) {
     if (out.size == capacity) {
       const std::shared_ptr<uint8_t> larger = allocate(capacity * 2);
       std::memcpy(larger.get(), out.bytes.get(), static_cast<size_t>(out.size));
       out.bytes = larger;
       capacity *= 2;
     }
-    const ssize_t n = ::read(d.fd, out.bytes.get() + out.size, static_cast<size_t>(capacity - out.size));
+    const ssize_t n =
+        ::read(d.fd, out.bytes.get() + out.size, static_cast<size_t>(std::min(capacity, at_most) - out.size));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(exit, "E_FILE_READ", cat("cannot read '", path, "': ", std::strerror(errno)));
     if (n == 0) break;
@@ -61,6 +65,15 @@ FileBytes read_file(const std::string& path, Exit exit) {
     fail(exit, "E_FILE_READ", cat("'", path, "' shrank while it was read: ", out.size, " of ", capacity, " bytes"));
   }
   return out;
+}
+}  // namespace
+
+FileBytes read_file(const std::string& path, Exit exit) {
+  return read_up_to(path, std::numeric_limits<int64_t>::max(), exit);
+}
+
+FileBytes read_file_head(const std::string& path, int64_t at_most, Exit exit) {
+  return read_up_to(path, at_most, exit);
 }
 
 namespace {

@@ -22,6 +22,8 @@ struct FileBytes {
 
 // E_FILE_MISSING, E_FILE_READ with `exit`; a folder and a file that shrinks while it is read are errors.
 FileBytes read_file(const std::string& path, Exit exit = Exit::usage);
+// Its first bytes, at most so many.
+FileBytes read_file_head(const std::string& path, int64_t at_most, Exit exit = Exit::usage);
 
 // Writes to "<path>.tmp-<pid>", made durable and renamed over path by commit(); removed if that never happens, by a
 // signal too. Errors: storage_error() with the path.

@@ -19,6 +19,17 @@ Image ImageStore::read(const std::string& path, int64_t channels) const {
   return channels == 3 ? to_rgb(std::move(image)) : to_grey(std::move(image));
 }
 
+ImageSize ImageStore::size(const std::string& path) const {
+  if (const auto place = packed_place(path)) {
+    const PackedImages& images = packed_.at(place->file);
+    return {images.height, images.width};
+  }
+  constexpr int64_t kHead = 1 << 16;  // holds what stands before the pixels, but for large colour profiles
+  const FileBytes head = read_file_head(path, kHead, Exit::data);
+  if (const auto size = image_size({head.text(), path, false, head.size < kHead})) return *size;
+  return image_size({read_file(path, Exit::data).text(), path}).value();
+}
+
 std::pair<std::string, Image> ImageStore::read_with_bytes(const std::string& path) const {
   if (const auto place = packed_place(path)) {
     const PackedImages& images = packed_.at(place->file);

@@ -14,6 +14,7 @@ class ImageStore {
   explicit ImageStore(const std::vector<std::string>& paths);  // that will be read
   // RGB for 3 channels, grey for 1. Any number of threads may ask. Errors name the file.
   Image read(const std::string& path, int64_t channels) const;
+  ImageSize size(const std::string& path) const;  // that read gives, found without decoding
   // The bytes of an image, encoded or not, by which equal ones are known, and the image as it is.
   std::pair<std::string, Image> read_with_bytes(const std::string& path) const;
 

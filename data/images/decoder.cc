@@ -69,15 +69,18 @@ void EncodedImage::check_size(int64_t width, int64_t height) const {
   }
 }
 
-Image decode_image(const EncodedImage& file) {
+static const ImageDecoder& decoder_of(const EncodedImage& file) {
   if (file.bytes.empty()) file.refuse("the file is empty", "remove it or fetch it again");
   for (const ImageDecoder* d : image_decoders()) {
-    if (d->knows(file.bytes)) return d->decode(file);
+    if (d->knows(file.bytes)) return *d;
   }
   const char* const kind = foreign_kind(file.bytes);
   file.refuse(kind ? cat("is ", kind, ", which is not read") : std::string("is no image of a known kind"),
               cat("convert it to one of: ", image_kinds()), "E_IMAGE_KIND");
 }
+
+Image decode_image(const EncodedImage& file) { return decoder_of(file).decode(file); }
+std::optional<ImageSize> image_size(const EncodedImage& file) { return decoder_of(file).size(file); }
 
 Image to_rgb(Image image) {
   if (image.channels == 3) return image;

@@ -2,6 +2,7 @@
 // by their first bytes, whatever they are called. Errors: exit 5, E_IMAGE..., naming the file.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ struct EncodedImage {
   std::string_view bytes;
   std::string name;      // of the file, for errors
   bool numbers = false;  // a mask: palette indices and grey values as they are stored, one channel
+  bool whole = true;     // false: a file's first bytes, to find its size
 
   // Exit::data: "'cat.png': why".
   [[noreturn]] void refuse(const std::string& why, const std::string& hint = {},
@@ -30,6 +32,8 @@ struct ImageDecoder {
   std::vector<std::string> extensions;  // by which files are found in folders: ".png"
   bool (*knows)(std::string_view bytes);
   Image (*decode)(const EncodedImage& file);  // upright where the file says how it lies; without transparency
+  // As decode would make it, by what stands before and behind the pixels. nullopt: what is not whole does not tell.
+  std::optional<ImageSize> (*size)(const EncodedImage& file);
 };
 
 // At namespace scope of the decoder's file: `const DecoderRegistration registered{{...}};`
@@ -45,5 +49,6 @@ std::string encode_png(const Image& image);  // 8 bits a channel
 
 // E_IMAGE_KIND for bytes that no decoder knows.
 Image decode_image(const EncodedImage& file);
+std::optional<ImageSize> image_size(const EncodedImage& file);  // nullopt as of ImageDecoder
 
 }  // namespace amp

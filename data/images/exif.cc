@@ -37,6 +37,10 @@ int exif_orientation(std::string_view block) {
   return 1;
 }
 
+ImageSize upright(ImageSize size, int orientation) {
+  return orientation >= 5 && orientation <= 8 ? ImageSize{size.width, size.height} : size;
+}
+
 // Orientations 5 to 8 exchange rows and columns. Where a pixel of the upright image comes from, by orientation:
 //   2 mirrored, 3 half a turn, 4 upside down, 5 transposed, 6 a quarter turn left, 7 transversed, 8 a quarter right.
 Image upright(Image image, int orientation) {

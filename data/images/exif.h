@@ -11,5 +11,6 @@ namespace amp {
 int exif_orientation(std::string_view block);
 
 Image upright(Image image, int orientation);  // as Pillow's ImageOps.exif_transpose
+ImageSize upright(ImageSize size, int orientation);
 
 }  // namespace amp

@@ -8,6 +8,11 @@
 
 namespace amp {
 
+struct ImageSize {
+  int64_t height = 0, width = 0;
+  bool operator==(const ImageSize&) const = default;
+};
+
 // Rows from the top, pixels from the left, a pixel's channels side by side.
 template <class T>
 struct Pixels {

@@ -113,10 +113,21 @@ Image decode_jpeg(const EncodedImage& file) {
   return upright(std::move(out), orientation);
 }
 
+std::optional<ImageSize> jpeg_size(const EncodedImage& file) {
+  JpegReader r(file);
+  if (!r.header()) {
+    if (!file.whole) return std::nullopt;
+    file.refuse(cat("a damaged JPEG: ", r.why), "remove the file or fetch it again");
+  }
+  file.check_size(r.codec.output_width, r.codec.output_height);
+  return upright(ImageSize{r.codec.output_height, r.codec.output_width}, r.orientation());
+}
+
 const DecoderRegistration registered{{"JPEG",
                                       {".jpg", ".jpeg", ".jpe", ".jfif"},
                                       [](std::string_view b) { return b.starts_with("\xff\xd8\xff"); },
-                                      decode_jpeg}};
+                                      decode_jpeg,
+                                      jpeg_size}};
 
 }  // namespace
 

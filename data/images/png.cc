@@ -113,6 +113,31 @@ Image decode_png(const EncodedImage& file) {
   return file.numbers ? out : upright(std::move(out), r.orientation());
 }
 
+// The block of a chunk behind the pixels, where writers may put it; nullopt where the file is not whole.
+std::optional<std::string_view> exif_block(const EncodedImage& file) {
+  const auto at = [&](size_t i) { return uint64_t{static_cast<unsigned char>(file.bytes[i])}; };
+  for (uint64_t i = 8; i + 12 <= file.bytes.size();) {
+    const uint64_t size = at(i) << 24 | at(i + 1) << 16 | at(i + 2) << 8 | at(i + 3);
+    const std::string_view type = file.bytes.substr(i + 4, 4);
+    if (type == "IEND") return std::string_view();
+    if (type == "eXIf" && i + 8 + size <= file.bytes.size()) return file.bytes.substr(i + 8, size);
+    i += 12 + size;
+  }
+  return file.whole ? std::optional(std::string_view()) : std::nullopt;
+}
+
+std::optional<ImageSize> png_size(const EncodedImage& file) {
+  PngReader r(file);
+  if (!r.header()) {
+    if (!file.whole) return std::nullopt;
+    damaged(r);
+  }
+  const ImageSize size{png_get_image_height(r.png, r.info), png_get_image_width(r.png, r.info)};
+  file.check_size(size.width, size.height);
+  const std::optional<std::string_view> block = exif_block(file);
+  return block ? std::optional(upright(size, exif_orientation(*block))) : std::nullopt;
+}
+
 struct PngWriter {
   PngWriter() {
     png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
@@ -144,7 +169,7 @@ struct PngWriter {
 };
 
 const DecoderRegistration registered{
-    {"PNG", {".png"}, [](std::string_view b) { return b.starts_with("\x89PNG\r\n\x1a\n"); }, decode_png}};
+    {"PNG", {".png"}, [](std::string_view b) { return b.starts_with("\x89PNG\r\n\x1a\n"); }, decode_png, png_size}};
 
 }  // namespace
 

@@ -38,6 +38,14 @@ class Scanner {
   size_t at_ = 0;
 };
 
+std::optional<ImageSize> pnm_size(const EncodedImage& file) {
+  Scanner s(file);
+  s.skip(2);
+  const int64_t width = s.number(), height = s.number();
+  file.check_size(width, height);
+  return ImageSize{height, width};
+}
+
 Image decode_pnm(const EncodedImage& file) {
   const char kind = file.bytes[1];
   const bool plain = kind == '2' || kind == '3';
@@ -73,7 +81,8 @@ const DecoderRegistration registered{{"PNM",
                                                (b[1] == '2' || b[1] == '3' || b[1] == '5' || b[1] == '6') &&
                                                (is_space(b[2]) || b[2] == '#');
                                       },
-                                      decode_pnm}};
+                                      decode_pnm,
+                                      pnm_size}};
 
 }  // namespace
 

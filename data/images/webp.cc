@@ -36,11 +36,26 @@ Image decode_webp(const EncodedImage& file) {
   return upright(std::move(out), orientation_of(data));
 }
 
+std::optional<ImageSize> webp_size(const EncodedImage& file) {
+  const WebPData data{reinterpret_cast<const uint8_t*>(file.bytes.data()), file.bytes.size()};
+  WebPBitstreamFeatures features{};
+  const bool known = WebPGetFeatures(data.bytes, data.size, &features) == VP8_STATUS_OK;
+  constexpr size_t kFlags =
+      20;  // of the VP8X chunk, where the file has one; what it announces stands behind the pixels
+  const bool extended = file.bytes.size() > kFlags && file.bytes.substr(12, 4) == "VP8X";
+  if (!file.whole && (!known || (extended && (static_cast<uint8_t>(file.bytes[kFlags]) & EXIF_FLAG))))
+    return std::nullopt;
+  if (!known) file.refuse("a damaged WebP header", "remove the file or fetch it again");
+  file.check_size(features.width, features.height);
+  return upright(ImageSize{features.height, features.width}, file.whole ? orientation_of(data) : 1);
+}
+
 const DecoderRegistration registered{
     {"WebP",
      {".webp"},
      [](std::string_view b) { return b.size() >= 12 && b.starts_with("RIFF") && b.substr(8, 4) == "WEBP"; },
-     decode_webp}};
+     decode_webp,
+     webp_size}};
 
 }  // namespace
 
