@@ -1,6 +1,7 @@
 #include "data/transforms/pipeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "base/error.h"
@@ -66,6 +67,78 @@ Pipeline::Pipeline(const std::string& text) {
   }
   if (!numbers) add(row_named("to_tensor"), {});
   if (text_.empty()) text_ = "none";
+}
+
+int64_t SizeChange::height(int64_t n) const {
+  return std::max<int64_t>(
+      1, std::llround(static_cast<double>(n * to.height) / static_cast<double>(std::max<int64_t>(1, from.height))));
+}
+int64_t SizeChange::width(int64_t n) const {
+  return std::max<int64_t>(
+      1, std::llround(static_cast<double>(n * to.width) / static_cast<double>(std::max<int64_t>(1, from.width))));
+}
+
+namespace {
+
+bool has_size(const TransformRow& row) {
+  return std::find(row.parameters.begin(), row.parameters.end(), "size") != row.parameters.end();
+}
+
+Arguments arguments_of(const TransformRow& row, std::vector<std::string> words) {
+  words.erase(words.begin());
+  return {row.name, words, row.parameters};
+}
+
+// A transform's words with other values; those that were not written follow.
+std::string with_values(const TransformRow& row, const std::vector<std::string>& words, TransformValues values) {
+  std::string out = row.name;
+  for (size_t i = 1; i < words.size(); ++i) {
+    const bool named = words[i].find('=') != std::string::npos;
+    const std::string& key_of = named ? words[i] : row.parameters[i - 1];
+    const std::string key = key_of.substr(0, key_of.find('='));
+    const auto other = values.find(key);
+    out += cat(" ", other == values.end() ? words[i] : named ? cat(key, "=", other->second) : other->second);
+    if (other != values.end()) values.erase(other);
+  }
+  for (const auto& [key, value] : values) out += cat(" ", key, "=", value);
+  return out;
+}
+
+TransformValues values_for(const TransformRow& row, const Arguments& arguments, const SizeChange& change) {
+  if (row.sized) return row.sized(arguments, change);
+  const Arguments::Size size = arguments.size("size");
+  return {{"size", cat(change.height(size.height), ",", change.width(size.width))}};
+}
+
+}  // namespace
+
+std::string Pipeline::text_for(ImageSize size) const {
+  const std::vector<std::string> parts = text_ == "none" ? std::vector<std::string>() : split(text_, '|');
+  const std::string both = cat(size.height, ",", size.width), cut = cat("center_crop ", both);
+  size_t last = parts.size();  // that has a size
+  SizeChange change{{}, size};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::vector<std::string> words = words_of(parts[i]);
+    if (!has_size(row_named(words[0]))) continue;
+    last = i;
+    const Arguments::Size of = arguments_of(row_named(words[0]), words).size("size");
+    change.from = {of.height, of.width};
+  }
+  std::vector<std::string> out;
+  if (last == parts.size()) out = {cat("resize ", both, " fit=cover"), cut};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::vector<std::string> words = words_of(parts[i]);
+    const TransformRow& row = row_named(words[0]);
+    if (!has_size(row)) {
+      out.push_back(join(words, " "));
+      continue;
+    }
+    const TransformValues values = values_for(row, arguments_of(row, words), change);
+    out.push_back(with_values(row, words, values));
+    const auto fit = values.find("fit");
+    if (i == last && fit != values.end() && fit->second == "cover") out.push_back(cut);
+  }
+  return join(out, " | ");
 }
 
 NumberRange Pipeline::range() const {

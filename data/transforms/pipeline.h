@@ -17,6 +17,10 @@ class Pipeline {
   explicit Pipeline(const std::string& text);
 
   const std::string& text() const { return text_; }  // canonical
+  // For images that shall have another size: each size is scaled as the last one is, which becomes `size`. Where that
+  // is a shorter side, or there is none, what is beyond is cut off around the middle. The ratios of
+  // random_resized_crop become relative to that of `size`.
+  std::string text_for(ImageSize size) const;
   bool random() const { return random_; }
   NumberRange range() const;
   // Errors: Exit::data. The result has numbers.

@@ -1,6 +1,9 @@
 // torchvision's RandomResizedCrop: a part of random area and ratio, brought to one size (Szegedy et al., 2015).
+#include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
+#include "base/number_text.h"
 #include "data/transforms/geometry.h"
 #include "data/transforms/resample.h"
 
@@ -46,12 +49,23 @@ class RandomResizedCrop final : public Transform {
   Interpolation interpolation_;
 };
 
+// Parts are distorted no more than they were.
+TransformValues crop_for(const Arguments& a, const SizeChange& change) {
+  const Arguments::Size size = a.size("size");
+  const int64_t height = change.height(size.height), width = change.width(size.width);
+  const auto ratio = a.interval("ratio", 1e-3, 1e3);
+  const double by = static_cast<double>(width * size.height) / static_cast<double>(height * size.width);
+  const auto scaled = [&](double r) { return number_text(std::clamp(r * by, 1e-3, 1e3)); };
+  return {{"size", cat(height, ",", width)}, {"ratio", cat(scaled(ratio.first), ",", scaled(ratio.second))}};
+}
+
 const TransformRegistration registered{
     {.name = "random_resized_crop",
      .parameters = {"size", "scale=0.08,1", "ratio=0.75,1.3333333333333333", "interpolation=bilinear"},
      .what = "a part of random area and ratio, resized",
      .random = true,
-     .make = make_transform<RandomResizedCrop>}};
+     .make = make_transform<RandomResizedCrop>,
+     .sized = crop_for}};
 
 }  // namespace
 

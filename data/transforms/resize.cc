@@ -1,6 +1,8 @@
-// torchvision's Resize: "224" makes the shorter side so long and keeps the ratio, "H,W" sets both.
+// torchvision's Resize: "224" makes the shorter side so long and keeps the ratio, "H,W" sets both. "H,W fit=cover"
+// keeps the ratio, too: the smallest image that is nowhere smaller.
 #include <algorithm>
 
+#include "base/error.h"
 #include "data/transforms/resample.h"
 
 namespace amp {
@@ -10,19 +12,26 @@ namespace {
 class Resize final : public Transform {
  public:
   explicit Resize(const Arguments& a)
-      : size_(a.size("size")), shorter_(a.numbers("size").size() == 1), interpolation_(interpolation_of(a)) {}
+      : size_(a.size("size")), shorter_(by_shorter_side(a)), cover_(covers(a)), interpolation_(interpolation_of(a)) {}
+
+  static bool by_shorter_side(const Arguments& a) { return a.numbers("size").size() == 1; }
+  static bool covers(const Arguments& a) {
+    const std::string& fit = a.text("fit");
+    if (fit != "fill" && fit != "cover") a.refuse("fit", "fill or cover");
+    return fit == "cover";
+  }
 
   void apply(ImageSample& s, Draws&) const override {
     int64_t height = size_.height, width = size_.width;
-    if (shorter_) {
-      const auto longer = [&](int64_t side, int64_t other) {  // truncated, as torchvision does
-        return std::max<int64_t>(
-            1, static_cast<int64_t>(static_cast<double>(size_.height * side) / static_cast<double>(other)));
+    if (shorter_ || cover_) {
+      const auto longer = [](int64_t given, int64_t side, int64_t other) {  // truncated, as torchvision does
+        return std::max<int64_t>(1,
+                                 static_cast<int64_t>(static_cast<double>(given * side) / static_cast<double>(other)));
       };
-      if (s.image.width <= s.image.height) {
-        height = longer(s.image.height, s.image.width);
+      if (s.image.width * size_.height <= s.image.height * size_.width) {  // the width decides
+        height = longer(size_.width, s.image.height, s.image.width);
       } else {
-        width = longer(s.image.width, s.image.height);
+        width = longer(size_.height, s.image.width, s.image.height);
       }
     }
     resize(s, height, width, interpolation_);
@@ -30,14 +39,28 @@ class Resize final : public Transform {
 
  private:
   Arguments::Size size_;
-  bool shorter_;
+  bool shorter_, cover_;
   Interpolation interpolation_;
 };
 
+// A shorter side is that of an image of the ratio that is asked for.
+TransformValues resize_for(const Arguments& a, const SizeChange& change) {
+  Arguments::Size size = a.size("size");
+  if (!Resize::by_shorter_side(a)) {
+    TransformValues out{{"size", cat(change.height(size.height), ",", change.width(size.width))}};
+    if (Resize::covers(a)) out["fit"] = "cover";
+    return out;
+  }
+  const int64_t side = std::min(change.from.height, change.from.width);
+  const SizeChange by_side{{side, side}, change.to};
+  return {{"size", cat(by_side.height(size.height), ",", by_side.width(size.width))}, {"fit", "cover"}};
+}
+
 const TransformRegistration registered{{.name = "resize",
-                                        .parameters = {"size", "interpolation=bilinear"},
+                                        .parameters = {"size", "interpolation=bilinear", "fit=fill"},
                                         .what = "the shorter side (224) or both (H,W), antialiased",
-                                        .make = make_transform<Resize>}};
+                                        .make = make_transform<Resize>,
+                                        .sized = resize_for}};
 
 }  // namespace
 

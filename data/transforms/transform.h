@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,14 @@ class Transform {
   virtual NumberRange range(NumberRange before) const { return before; }
 };
 
+// What makes pipelines of one size those of another.
+struct SizeChange {
+  ImageSize from, to;
+  int64_t height(int64_t n) const;  // n of a side of `from`, as a share of `to`; at least 1
+  int64_t width(int64_t n) const;
+};
+using TransformValues = std::map<std::string, std::string>;
+
 enum class Stage : uint8_t { pixels, to_numbers, numbers };
 
 struct TransformRow {
@@ -48,6 +57,8 @@ struct TransformRow {
   std::string what;                          // for people
   bool random = false;
   std::unique_ptr<Transform> (*make)(const Arguments& arguments);
+  // Of one with a "size": the values that are others for another size. Null: the size, side by side.
+  TransformValues (*sized)(const Arguments& arguments, const SizeChange& change) = nullptr;
 };
 
 // At namespace scope of the transform's file: `const TransformRegistration registered{{...}};`

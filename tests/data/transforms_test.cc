@@ -183,7 +183,8 @@ TEST_CASE("pipelines are read, and refused with a reason", "[transforms]") {
   refused("resize 0", "a side in pixels");
   refused("resize 4,5,6", "HEIGHT,WIDTH");
   refused("resize 4 5", "interpolation '5' is not one of");
-  refused("resize 4 5 6", "one value too many");
+  refused("resize 4 bilinear fill 6", "one value too many");
+  refused("resize 4 bilinear 6", "fill or cover");
   refused("resize 4 interpolation=cubic", "bicubic");
   refused("resize 4 size=5", "given already");
   refused("horizontal_flip p=2", "from 0 to 1");
