@@ -42,6 +42,8 @@ class Dataset {
   virtual int64_t size() const = 0;
   virtual int64_t rows_per_sample() const { return 1; }            // of the inputs, one after the other: a pair has 2
   virtual std::span<const int32_t> lengths() const { return {}; }  // tokens per sample; empty when samples are alike
+  // Of samples that go into one batch only with their like: the bucket of each, the one of most work first (0).
+  virtual std::span<const int32_t> buckets() const { return {}; }
   // The row of its table that each sample is (a part) of; empty: samples are rows.
   virtual std::span<const int64_t> source_rows() const { return {}; }
   virtual Batch batch(std::span<const int64_t> samples) const = 0;

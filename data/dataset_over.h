@@ -14,6 +14,7 @@ class DatasetOver : public Dataset {
   int64_t size() const override { return data_->size(); }
   int64_t rows_per_sample() const override { return data_->rows_per_sample(); }
   std::span<const int32_t> lengths() const override { return data_->lengths(); }
+  std::span<const int32_t> buckets() const override { return data_->buckets(); }
   std::span<const int64_t> source_rows() const override { return data_->source_rows(); }
   Batch batch(std::span<const int64_t> samples) const override { return data_->batch(samples); }
   HostTensor labels_of(std::span<const int64_t> samples) const override { return data_->labels_of(samples); }

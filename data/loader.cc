@@ -4,6 +4,10 @@
 
 namespace amp {
 
+Sampler make_sampler(const Dataset& dataset, const SamplerOptions& options) {
+  return {dataset.size(), dataset.lengths(), options, dataset.buckets()};
+}
+
 LoadedWindow load_window(const Dataset& dataset, const Window& window) {
   LoadedWindow w;
   w.at = window.at;

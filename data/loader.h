@@ -22,6 +22,7 @@ struct LoadedWindow {
   double waited = 0;  // seconds, by who took it from a WindowLoader
 };
 
+Sampler make_sampler(const Dataset& dataset, const SamplerOptions& options);  // by its lengths and buckets
 LoadedWindow load_window(const Dataset& dataset, const Window& window);
 
 // What the trainer has taken decides where a resumed run goes on (LoadedWindow::next), not how far the loader is ahead.

@@ -49,8 +49,13 @@ std::vector<double> class_weights(std::span<const int64_t> labels, int64_t ignor
   return out;
 }
 
-Sampler::Sampler(int64_t samples, std::span<const int32_t> lengths, const SamplerOptions& options)
-    : samples_(samples), lengths_(lengths.begin(), lengths.end()), options_(options) {
+Sampler::Sampler(int64_t samples, std::span<const int32_t> lengths, const SamplerOptions& options,
+                 std::span<const int32_t> buckets)
+    : samples_(samples),
+      lengths_(lengths.begin(), lengths.end()),
+      buckets_(buckets.begin(), buckets.end()),
+      counts_{samples},
+      options_(options) {
   if (samples < 1) fail(Exit::data, "E_DATA_EMPTY", "there are no samples");
   for (const auto& [value, name] : {std::pair{options.batch_size, "batch_size"},
                                     {options.accumulation, "gradient_accumulation_steps"},
@@ -61,7 +66,15 @@ Sampler::Sampler(int64_t samples, std::span<const int32_t> lengths, const Sample
   check(!options.every_rank || (!options.in_tokens && samples >= options.ranks), "Sampler: every rank gets a row");
   check(options.ranks >= 1 && options.rank >= 0 && options.rank < options.ranks, "Sampler: no such rank");
   options_.batch_size = options.global_batch();
+  if (!buckets_.empty()) {
+    const auto [low, high] = std::minmax_element(buckets_.begin(), buckets_.end());
+    check(static_cast<int64_t>(buckets_.size()) == samples && *low >= 0, "Sampler: one bucket a sample");
+    check(lengths_.empty() && !options.in_tokens, "Sampler: lengths beside buckets");
+    counts_.assign(static_cast<size_t>(*high) + 1, 0);
+    for (const int32_t b : buckets_) ++counts_[static_cast<size_t>(b)];
+  }
   if (lengths_.empty() && options_.order == Order::grouped) options_.order = Order::shuffled;
+  by_bucket_ = !buckets_.empty() && options_.order == Order::by_length;
   if (lengths_.empty() && options_.order == Order::by_length) options_.order = Order::file;
   if (options.weights) {
     check(static_cast<int64_t>(options.weights->size()) == samples, "Sampler: one weight a sample");
@@ -115,8 +128,36 @@ const Sampler::Epoch& Sampler::epoch(int64_t number) const {
     return e;
   }
   if (options_.order == Order::by_length) sort_chunks(e.order, samples_);
-  e.begins = cut(e.order);
+  if (buckets_.empty()) {
+    e.begins = cut(e.order);
+  } else {
+    part(e);
+  }
   return e;
+}
+
+void Sampler::part(Epoch& e) const {
+  std::vector<int64_t> out;
+  e.begins = {0};
+  const auto close = [&](std::vector<int64_t>& batch) {
+    out.insert(out.end(), batch.begin(), batch.end());
+    e.begins.push_back(static_cast<int64_t>(out.size()));
+    batch.clear();
+  };
+  if (by_bucket_)
+    std::stable_sort(e.order.begin(), e.order.end(), [&](int64_t a, int64_t b) {
+      return buckets_[static_cast<size_t>(a)] < buckets_[static_cast<size_t>(b)];
+    });
+  std::vector<std::vector<int64_t>> open(counts_.size());
+  for (const int64_t sample : e.order) {
+    std::vector<int64_t>& batch = open[static_cast<size_t>(buckets_[static_cast<size_t>(sample)])];
+    batch.push_back(sample);
+    if (static_cast<int64_t>(batch.size()) == options_.batch_size) close(batch);
+  }
+  for (std::vector<int64_t>& batch : open) {
+    if (static_cast<int64_t>(batch.size()) >= least()) close(batch);
+  }
+  e.order.swap(out);
 }
 
 // Longest first.
@@ -157,16 +198,23 @@ void Sampler::group(Epoch& e) const {
 
 std::vector<int64_t> Sampler::epoch_order(int64_t number) const { return epoch(number).order; }
 
+// Every bucket may have fewer rows than there are ranks.
+int64_t Sampler::require_batches(int64_t batches) const {
+  if (batches < 1)
+    fail(Exit::usage, "E_RANKS", cat("no micro-batch has a row for each of ", options_.ranks, " ranks"),
+         "take fewer ranks, or fewer sizes");
+  return batches;
+}
+
 int64_t Sampler::batches_per_epoch(int64_t number) const {
-  if (!options_.in_tokens) {
-    const int64_t rest = samples_ % options_.batch_size, least = options_.every_rank ? options_.ranks : 1;
-    return samples_ / options_.batch_size + (rest >= least ? 1 : 0);
-  }
-  return static_cast<int64_t>(epoch(number).begins.size()) - 1;
+  if (epochs_differ()) return require_batches(static_cast<int64_t>(epoch(number).begins.size()) - 1);
+  int64_t batches = 0;
+  for (const int64_t n : counts_) batches += n / options_.batch_size + (n % options_.batch_size >= least() ? 1 : 0);
+  return require_batches(batches);
 }
 
 int64_t Sampler::windows_of(double epochs) const {
-  if (!options_.in_tokens) return static_cast<int64_t>(std::ceil(epochs * static_cast<double>(windows_per_epoch())));
+  if (!epochs_differ()) return static_cast<int64_t>(std::ceil(epochs * static_cast<double>(windows_per_epoch())));
   int64_t windows = 0, number = 0;
   for (; static_cast<double>(number + 1) <= epochs; ++number) windows += windows_per_epoch(number);
   const double rest = epochs - static_cast<double>(number);

@@ -13,7 +13,7 @@ enum class Order : uint8_t {
   file,       // as the data lies
   shuffled,   // a new permutation each epoch
   grouped,    // shuffled; sorted by length inside chunks of chunk_batches batches; then the batches are shuffled
-  by_length,  // the same in every epoch, longest first: least padding, for evaluation
+  by_length,  // the same in every epoch, longest first, or the first bucket: least padding, for evaluation
 };
 
 struct SamplerOptions {
@@ -59,10 +59,13 @@ struct Window {
 class Sampler {
  public:
   // lengths: of each sample, for grouped and by_length; empty turns these into shuffled and file.
+  // buckets: of each sample, from 0, or empty. Batches hold samples of one bucket in the epoch's order, and come when
+  // their bucket has filled one; at the epoch's end a short one of each bucket, as every_rank has it. Not with lengths.
   // E_DATA_EMPTY without samples; Exit::usage, E_OPTION, for sizes below 1; E_WEIGHTS when no sample has a chance.
-  Sampler(int64_t samples, std::span<const int32_t> lengths, const SamplerOptions& options);
+  Sampler(int64_t samples, std::span<const int32_t> lengths, const SamplerOptions& options,
+          std::span<const int32_t> buckets = {});
 
-  // By tokens these differ from epoch to epoch.
+  // By tokens, and by buckets with weights, these differ from epoch to epoch.
   int64_t batches_per_epoch(int64_t epoch = 0) const;
   int64_t windows_per_epoch(int64_t epoch = 0) const {
     return (batches_per_epoch(epoch) - 1) / options_.accumulation + 1;
@@ -73,7 +76,7 @@ class Sampler {
   const SamplerState& state() const { return state_; }
   void seek(const SamplerState& state);  // a window past the epoch's end is the start of the next epoch
 
-  // All samples of an epoch in order, before they are cut.
+  // All samples of an epoch in order, before they are cut; of buckets, those of its batches.
   std::vector<int64_t> epoch_order(int64_t epoch) const;
 
  private:
@@ -86,8 +89,14 @@ class Sampler {
   std::vector<int64_t> cut(const std::vector<int64_t>& order) const;
   void sort_chunks(std::vector<int64_t>& order, int64_t chunk) const;
   void group(Epoch& epoch) const;
+  void part(Epoch& epoch) const;
+  bool epochs_differ() const { return options_.in_tokens || (!buckets_.empty() && !chances_.empty()); }
+  int64_t least() const { return options_.every_rank ? options_.ranks : 1; }  // rows of a batch
+  int64_t require_batches(int64_t batches) const;
   int64_t samples_ = 0;
-  std::vector<int32_t> lengths_;
+  std::vector<int32_t> lengths_, buckets_;
+  bool by_bucket_ = false;       // the epoch's order is that of the buckets
+  std::vector<int64_t> counts_;  // samples of each bucket; without buckets all
   SamplerOptions options_;
   std::vector<double> chances_;  // sums of weights
   SamplerState state_;

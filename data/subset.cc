@@ -19,13 +19,16 @@ class Subset final : public DatasetOver {
       : DatasetOver(std::move(data)), samples_(std::move(samples)) {
     const auto lengths = data_->lengths();
     const auto rows = data_->source_rows();
+    const auto buckets = data_->buckets();
     for (const int64_t s : samples_) {
       if (!rows.empty()) rows_.push_back(rows[static_cast<size_t>(s)]);
       if (!lengths.empty()) lengths_.push_back(lengths[static_cast<size_t>(s)]);
+      if (!buckets.empty()) buckets_.push_back(buckets[static_cast<size_t>(s)]);
     }
   }
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
   std::span<const int32_t> lengths() const override { return lengths_; }
+  std::span<const int32_t> buckets() const override { return buckets_; }
   std::span<const int64_t> source_rows() const override { return rows_; }
   Batch batch(std::span<const int64_t> samples) const override { return data_->batch(inner(samples)); }
   HostTensor labels_of(std::span<const int64_t> samples) const override { return data_->labels_of(inner(samples)); }
@@ -45,7 +48,7 @@ class Subset final : public DatasetOver {
     return out;
   }
   std::vector<int64_t> samples_;
-  std::vector<int32_t> lengths_;
+  std::vector<int32_t> lengths_, buckets_;
   std::vector<int64_t> rows_;
 };
 

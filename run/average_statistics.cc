@@ -43,7 +43,7 @@ int64_t average_statistics(Session& session, const TrainerConfig& config, const 
   options.ranks = 1;
   options.rank = 0;
   options.accumulation = 1;
-  Sampler sampler(data.size(), data.lengths(), options);
+  Sampler sampler = make_sampler(data, options);
   std::vector<std::vector<double>> zero, sum;
   for (const UpdateSpec::Statistic& s : statistics) zero.emplace_back(static_cast<size_t>(s.count), 0.0);
   sum = zero;

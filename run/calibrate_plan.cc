@@ -25,7 +25,7 @@ CalibratedPlan calibrate_plan(const RunSpec& spec, Job job, const SourceGraph& g
     o.bases = {*spec.amp_level};
   }
   o.say = [&log](const std::string& line) { log.info(cat("calibration: ", line)); };
-  Sampler sampler(data.size(), data.lengths(), sampler_options(spec, data, text));
+  Sampler sampler = make_sampler(data, sampler_options(spec, data, text));
   std::vector<Tensors> batches;
   const auto wanted = static_cast<size_t>(spec.calibrate_batches);
   for (int64_t w = 0; w < sampler.windows_per_epoch() && batches.size() < wanted; ++w) {

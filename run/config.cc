@@ -168,7 +168,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
     fail(Exit::usage, "E_RANKS", cat(spec.ranks, " ranks share ", data.train->size(), " training samples"),
          "a file of tensors may be cut into samples; otherwise take fewer ranks");
   }
-  const Sampler sampler(data.train->size(), data.train->lengths(), c.sampler);
+  const Sampler sampler = make_sampler(*data.train, c.sampler);
   c.max_steps = spec.max_steps >= 0 ? spec.max_steps  // 0: import and export only
                                     : sampler.windows_of(spec.epochs);
   c.schedule = schedule_config(spec, c.max_steps, sampler);

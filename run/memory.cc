@@ -19,8 +19,8 @@ Tensors longest_batch(const TrainData& data, const TrainerConfig& config, int64_
   first.batch_size = size;
   first.ranks = 1;
   first.rank = 0;
-  first.order = data.text ? Order::by_length : Order::file;
-  Sampler sampler(data.train->size(), data.train->lengths(), first);
+  first.order = Order::by_length;
+  Sampler sampler = make_sampler(*data.train, first);
   return to_tensors(load_window(*data.train, sampler.next()).batches.at(0), config.objective.teacher);
 }
 

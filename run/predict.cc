@@ -186,7 +186,7 @@ void predict_batches(Session& session, const std::vector<int>& outputs, const Lo
   SamplerOptions order;
   order.order = Order::by_length;
   order.batch_size = rows;
-  WindowLoader loader(data, Sampler(data.size(), data.lengths(), order), 1);
+  WindowLoader loader(data, make_sampler(data, order), 1);
   while (const auto window = loader.next()) {
     const Batch& batch = window->batches.at(0);
     Tensors computed = session.forward(outputs, batch.inputs);

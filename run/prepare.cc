@@ -223,8 +223,8 @@ Tensors first_batch(PreparedRun& run) {
   SamplerOptions first = run.config.sampler;
   first.ranks = 1;
   first.rank = 0;
-  first.order = run.data.text ? Order::by_length : Order::file;
-  Sampler sampler(run.data.train->size(), run.data.train->lengths(), first);
+  first.order = Order::by_length;
+  Sampler sampler = make_sampler(*run.data.train, first);
   const LoadedWindow window = load_window(*run.data.train, sampler.next());
   return to_tensors(window.batches.at(0), run.ready.objective.teacher);
 }

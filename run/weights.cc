@@ -87,7 +87,7 @@ Tensors export_batch(const Dataset& data) {
   SamplerOptions o;
   o.order = Order::file;
   o.batch_size = std::min<int64_t>(8, data.size());
-  Sampler sampler(data.size(), data.lengths(), o);
+  Sampler sampler = make_sampler(data, o);
   return to_tensors(load_window(data, sampler.next()).batches.at(0), nullptr);
 }
 

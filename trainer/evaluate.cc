@@ -75,7 +75,7 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
   o.batch_size = batch_size;
   o.ranks = ranks.size();
   o.rank = ranks.rank();
-  WindowLoader loader(data, Sampler(data.size(), data.lengths(), o), 1);
+  WindowLoader loader(data, make_sampler(data, o), 1);
   const Evaluation evaluation{session, objective};
   const auto make = [&] {
     return make_metrics(objective.task, *evaluation.spec,

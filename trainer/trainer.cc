@@ -156,7 +156,7 @@ TrainResult Trainer::run() {
   }
   std::optional<MetricsLog> log;
   if (ranks_.leads()) log.emplace(config_.output_dir + "/metrics.jsonl", step_);
-  Sampler sampler(train_.size(), train_.lengths(), config_.sampler);
+  Sampler sampler = make_sampler(train_, config_.sampler);
   sampler.seek(next_);
   per_epoch_ = sampler.windows_per_epoch(next_.epoch);
   WindowLoader loader(train_, std::move(sampler));
