@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "data/image_files.h"
+#include "data/image_sizes.h"
 #include "data/image_store.h"
 #include "data/images/decoder.h"
 #include "data/parallel.h"
@@ -72,9 +73,10 @@ struct Files {
   std::vector<std::string> label_inputs;
   std::vector<std::string> paths, masks, places;
   std::unique_ptr<const ImageStore> store;
-  std::vector<int64_t> ids;    // classes
-  std::vector<float> numbers;  // numbers, sets
-  size_t width = 1;            // of a sample's numbers
+  std::vector<int32_t> buckets;  // each image's place in options.sizes
+  std::vector<int64_t> ids;      // classes
+  std::vector<float> numbers;    // numbers, sets
+  size_t width = 1;              // of a sample's numbers
 };
 
 class ImageDataset final : public Dataset {
@@ -82,9 +84,12 @@ class ImageDataset final : public Dataset {
   ImageDataset(std::shared_ptr<const Files> files, bool training)
       : files_(std::move(files)),
         pipeline_(training ? *files_->options.training : *files_->options.evaluation),
-        training_(training) {}
+        training_(training) {
+    for (const ImageSize size : files_->options.sizes) sized_.emplace_back(pipeline_.text_for(size));
+  }
 
   int64_t size() const override { return static_cast<int64_t>(files_->paths.size()); }
+  std::span<const int32_t> buckets() const override { return files_->buckets; }
   Batch batch(std::span<const int64_t> samples) const override { return training_batch(samples, 0); }
   Batch training_batch(std::span<const int64_t> samples, int64_t epoch) const override;
   HostTensor labels_of(std::span<const int64_t> samples) const override {  // without a look at the images
@@ -121,6 +126,7 @@ class ImageDataset final : public Dataset {
 
   std::shared_ptr<const Files> files_;
   const Pipeline& pipeline_;
+  std::vector<Pipeline> sized_;  // of each bucket
   bool training_;
   mutable std::atomic<int64_t> mask_classes_{0};  // 0: not known
 };
@@ -152,7 +158,7 @@ ImageSample ImageDataset::sample(int64_t sample, int64_t epoch) const {
   }
   Draws draws(options().seed, epoch, sample);
   try {
-    pipeline_.apply(out, draws);
+    (sized_.empty() ? pipeline_ : sized_[static_cast<size_t>(files_->buckets[s])]).apply(out, draws);
   } catch (Error& e) {
     throw e.at(cat("in image '", printable(files_->paths[s]), "'"));
   }
@@ -236,6 +242,16 @@ Batch ImageDataset::training_batch(std::span<const int64_t> samples, int64_t epo
   return b;
 }
 
+void find_buckets(Files& files) {
+  const ImageOptions& o = files.options;
+  if (o.sizes.empty()) return;
+  files.buckets.resize(files.paths.size());
+  for_each_on(o.threads, static_cast<int64_t>(files.paths.size()), [&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    files.buckets[at] = static_cast<int32_t>(nearest_size(o.sizes, files.store->size(files.paths[at])));
+  });
+}
+
 void read_labels(const Table& table, const ImageOptions& o, Files& files) {
   switch (o.labels) {
     case LabelForm::classes:
@@ -275,6 +291,7 @@ std::unique_ptr<Dataset> make_image_dataset(const Table& table, const std::vecto
   files->paths = image_paths(table, options.path_column, options.root);
   if (files->paths.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(table.name()), "' names no images"));
   files->store = std::make_unique<ImageStore>(files->paths);
+  find_buckets(*files);
   for (int64_t r = 0; r < table.rows(); ++r) files->places.push_back(table.where(r));
   if (!options.label_column.empty()) read_labels(table, options, *files);
   return std::make_unique<ImageDataset>(std::move(files), training);

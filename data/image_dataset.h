@@ -37,6 +37,9 @@ struct ImageOptions {
   std::vector<std::string> classes = {};  // known names of classes or sets
   MaskValues masks = {};
   std::shared_ptr<const Pipeline> training, evaluation;
+  // Buckets, largest first: each image goes to the size nearest its aspect ratio, through the pipelines for that size
+  // (Pipeline::text_for). Empty: all of the pipelines' own.
+  std::vector<ImageSize> sizes = {};
   uint64_t seed = 42;
   int threads = 1;
 };

@@ -248,6 +248,8 @@ std::string DataReport::json() const {
     j["images"] = {{"readable", f.images->images},     {"grey", f.images->grey},
                    {"sizes", f.images->sizes},         {"smallest", size(f.images->smallest)},
                    {"median", size(f.images->median)}, {"largest", size(f.images->largest)}};
+    if (!f.images->nearest.empty())
+      j["images"]["image_sizes"] = std::map(f.images->nearest.begin(), f.images->nearest.end());
   }
   if (!inputs.empty()) all["inputs"] = inputs;
   Json first = Json::array();
@@ -278,6 +280,10 @@ std::vector<std::string> DataReport::lines() const {
     }
     if (f.labels.size() > kProblems) out.push_back(cat("  ... and ", f.labels.size() - kProblems, " labels more"));
     if (f.images) out.push_back(sizes_line(*f.images));
+    if (f.images) {
+      for (const auto& [size, images] : f.images->nearest)
+        out.push_back(cat("  nearest to ", size, " (height x width): ", with_thousands(images)));
+    }
     if (f.longest == 0) continue;
     out.push_back(cat("  tokens: ", f.shortest, " to ", f.longest, ", half have ", f.median,
                       " or less; --max_seq_len cuts ", with_thousands(f.cut), " rows"));

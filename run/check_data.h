@@ -19,8 +19,9 @@ struct DataProblem {
 
 // Of images that can be read: width and height.
 struct ImageSizes {
-  int64_t images = 0, grey = 0, sizes = 0;                // sizes: different ones
-  std::pair<int64_t, int64_t> smallest, median, largest;  // by pixels
+  int64_t images = 0, grey = 0, sizes = 0;                    // sizes: different ones
+  std::pair<int64_t, int64_t> smallest, median, largest;      // by pixels
+  std::vector<std::pair<std::string, int64_t>> nearest = {};  // images by size, of --image_sizes
 };
 
 // Of a table of features.

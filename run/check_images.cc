@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "data/image_dataset.h"
 #include "data/image_files.h"
+#include "data/image_sizes.h"
 #include "data/image_store.h"
 #include "data/images/decoder.h"
 #include "data/parallel.h"
@@ -72,6 +73,7 @@ class ImageChecker {
         looks[static_cast<size_t>(i)] = look_at(store, paths[static_cast<size_t>(i)], masks[static_cast<size_t>(i)]);
       });
       for (int64_t r = 0; r < f.rows; ++r) row(table, r, looks[static_cast<size_t>(r)], spec, training, f);
+      count_nearest(looks, image_sizes(spec), *f.images);
       sum_up(looks, *f.images);
     } catch (const Error& e) {
       if (e.exit() != Exit::data) throw;
@@ -101,6 +103,14 @@ class ImageChecker {
         report_.problem(table.where(r), cat("the image of ", seen->second.second, " has another label here"));
     }
     if (!training) report_.in_both += training_.count(look.sum) > 0;
+  }
+
+  static void count_nearest(const std::vector<Look>& looks, const std::vector<ImageSize>& sizes, ImageSizes& out) {
+    for (const ImageSize size : sizes) out.nearest.emplace_back(text_of(size), 0);
+    if (sizes.empty()) return;
+    for (const Look& l : looks) {
+      if (l.channels > 0) ++out.nearest[nearest_size(sizes, {l.height, l.width})].second;
+    }
   }
 
   static void sum_up(std::vector<Look> looks, ImageSizes& out) {

@@ -227,6 +227,9 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
   if (kind != DataKind::images && needs.training && (spec.mixup > 0 || spec.cutmix > 0))
     fail(Exit::usage, "E_MIXUP", cat("--mixup and --cutmix mix images, '", printable(path), "' holds none"),
          "leave them out, or train on image files");
+  if (kind != DataKind::images && !spec.image_sizes->empty())
+    fail(Exit::usage, "E_IMAGE_SIZES", cat("--image_sizes is for image files, '", printable(path), "' holds none"),
+         "leave it out; arrays keep their size");
   if (kind == DataKind::images)
     return open_image_dataset(spec, read_image_table(spec, path, needs.labelled), graph, needs);
   if (kind == DataKind::features) {

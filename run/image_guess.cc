@@ -7,6 +7,7 @@
 #include "backend/interpreter.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "data/image_sizes.h"
 #include "data/image_store.h"
 #include "graph/bind.h"
 #include "graph/probe.h"
@@ -70,23 +71,22 @@ bool reads_channels_last(const SourceGraph& g, int input) {
   return false;
 }
 
-// The model takes images of this size, and gives masks of the same one where they are wanted.
-bool takes(const SourceGraph& g, const ImageInput& input, bool masks, int64_t height, int64_t width) {
+// Why the model does not take images of this size, or gives masks of another one where they are wanted; "" if it does.
+std::string why_not(const SourceGraph& g, const ImageInput& input, bool masks, ImageSize size) {
   BindOptions o;
   o.outputs = g.outputs;
   o.input_dims = probe_dims(g, g.outputs, 1, 1);
-  const bool last = input.layout == ImageInput::Layout::nhwc;
-  o.input_dims[input.name] = input.layout == ImageInput::Layout::nhw ? Dims{1, height, width}
-                             : last                                  ? Dims{1, height, width, input.channels}
-                                                                     : Dims{1, input.channels, height, width};
+  o.input_dims[input.name] = input.dims(1, size.height, size.width);
   try {
     const std::vector<Dims> shapes = probe_shapes(g, ParamTable(g), o, cpu_evaluator());
-    return !masks || std::any_of(g.outputs.begin(), g.outputs.end(), [&](int v) {
+    const bool same = std::any_of(g.outputs.begin(), g.outputs.end(), [&](int v) {
       const Dims& d = shapes[static_cast<size_t>(v)];
-      return d.size() == 4 && ((d[2] == height && d[3] == width) || (d[1] == height && d[2] == width));
+      return d.size() == 4 &&
+             ((d[2] == size.height && d[3] == size.width) || (d[1] == size.height && d[2] == size.width));
     });
-  } catch (const Error&) {
-    return false;  // told by the training graph where nothing else fits either
+    return !masks || same ? "" : "its masks are of another size";
+  } catch (const Error& e) {
+    return e.fact();
   }
 }
 
@@ -94,7 +94,7 @@ bool takes(const SourceGraph& g, const ImageInput& input, bool masks, int64_t he
 std::pair<int64_t, int64_t> size_taken(const SourceGraph& g, const ImageInput& input, bool masks, const Image& image) {
   for (int64_t of = 1; of <= kSmall; of *= 2) {
     const int64_t height = image.height - image.height % of, width = image.width - image.width % of;
-    if (height > 0 && width > 0 && takes(g, input, masks, height, width)) return {height, width};
+    if (height > 0 && width > 0 && why_not(g, input, masks, {height, width}).empty()) return {height, width};
   }
   return {image.height, image.width};
 }
@@ -152,6 +152,20 @@ ImageGuess guess_transforms(const SourceGraph& g, const ImageInput& input, bool 
   const int64_t larger = std::llround(static_cast<double>(std::max(h, w)) / 0.875);  // 224 of 256
   return {piped({cat("random_resized_crop ", size), "horizontal_flip", values}),
           piped({cat("resize ", larger), cat("center_crop ", size), values})};
+}
+
+void require_size(const SourceGraph& g, const ImageInput& input, bool masks, ImageSize size) {
+  const auto fits = [](int64_t is, int64_t wanted) { return is < 1 || is == wanted; };
+  if (!fits(input.height, size.height) || !fits(input.width, size.width))
+    fail(Exit::usage, "E_IMAGE_SIZES",
+         cat("--image_sizes names ", text_of(size), " (height x width): the model's ", describe(input),
+             " (width x height)"),
+         "leave it out, or export the model with a free height and width");
+  const std::string why = why_not(g, input, masks, size);
+  if (!why.empty())
+    fail(Exit::usage, "E_IMAGE_SIZES",
+         cat("--image_sizes names ", text_of(size), " (height x width), which the model does not take: ", why),
+         "models that cut images into patches, or halve them, take multiples of 16, 32 ... a side");
 }
 
 std::string describe(const ImageInput& input) {

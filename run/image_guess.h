@@ -19,6 +19,9 @@ struct ImageGuess {
 ImageGuess guess_transforms(const SourceGraph& graph, const ImageInput& input, bool masks,
                             const std::string& first_image);
 
+// E_IMAGE_SIZES (exit 2) for a size that the model does not take, or, with masks, gives back as another one.
+void require_size(const SourceGraph& graph, const ImageInput& input, bool masks, ImageSize size);
+
 std::string describe(const ImageInput& input);  // "input 'x' takes NCHW, 3 channels, 224 x 224"
 
 }  // namespace amp

@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "data/image_files.h"
+#include "data/image_sizes.h"
 #include "data/images/decoder.h"
 #include "data/images/packed.h"
 #include "data/labels.h"
@@ -60,6 +61,26 @@ Table read_image_table(const RunSpec& spec, const std::string& path, bool labell
   return class_folders(path, columns);
 }
 
+std::vector<ImageSize> image_sizes(const RunSpec& spec) {
+  std::vector<ImageSize> sizes;
+  for (const std::string& text : *spec.image_sizes) {
+    const ImageSize size = parse_image_size(text).value_or(ImageSize{});
+    if (size == ImageSize{})
+      fail(Exit::usage, "E_USAGE", cat("--image_sizes '", printable(text), "' is no size as 192x256 (height x width)"));
+    if (std::find(sizes.begin(), sizes.end(), size) != sizes.end())
+      fail(Exit::usage, "E_IMAGE_SIZES", cat("--image_sizes names ", text, " twice"), "name each size once");
+    sizes.push_back(size);
+  }
+  return largest_first(std::move(sizes));
+}
+
+std::string counts_of(std::span<const ImageSize> sizes, std::span<const int32_t> buckets) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    out.push_back(cat(text_of(sizes[i]), ": ", with_thousands(std::count(buckets.begin(), buckets.end(), i))));
+  return join(out, ", ");
+}
+
 namespace {
 
 LabelForm label_form(Task task) {
@@ -98,16 +119,24 @@ int loading_threads(const RunSpec& spec) {
 
 }  // namespace
 
+// Of several sizes the first stands for all where a size decides what is done to images.
+static ImageInput of_size(ImageInput input, const std::vector<ImageSize>& sizes) {
+  if (!sizes.empty()) input.height = input.width = std::max(sizes[0].height, sizes[0].width);
+  return input;
+}
+
 RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds& needs, const Table& table,
                         const Log& log) {
   const ImageInput input = image_input(spec, graph, input_specs(graph, needs.inputs));
   const std::vector<std::string> paths = image_paths(table, image_path_column(spec), spec.image_root);
   if (paths.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(table.name()), "' names no images"));
   const bool masks = needs.task == Task::segmentation;
+  const std::vector<ImageSize> sizes = image_sizes(spec);
+  for (const ImageSize size : sizes) require_size(graph, input, masks, size);
   if (*spec.transforms == "auto" || *spec.eval_transforms == "auto") {
     const auto said = image_processing_beside(spec.model, masks, log);
-    const ImageGuess guess =
-        said ? ImageGuess{said->training, said->evaluation} : guess_transforms(graph, input, masks, paths[0]);
+    const ImageGuess guess = said ? ImageGuess{said->training, said->evaluation}
+                                  : guess_transforms(graph, of_size(input, sizes), masks, paths[0]);
     if (*spec.eval_transforms == "auto") spec.eval_transforms.suggest(guess.evaluation);
     if (*spec.transforms == "auto")
       spec.transforms.suggest(spec.eval_transforms.asked() ? *spec.eval_transforms : guess.training);
@@ -122,6 +151,11 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
                needs.training ? cat("; training (--transforms): ", *spec.transforms) : std::string(),
                "; evaluation (--eval_transforms): ", *spec.eval_transforms,
                spec.mask_values->empty() ? "" : cat("; mask values by class: ", join(*spec.mask_values, ","))));
+  if (sizes.empty()) return spec;
+  const std::string at = cat("image sizes: for ", text_of(sizes[0]), " (height x width), ");
+  log.info(cat(at,
+               needs.training ? cat("training: ", Pipeline(*spec.transforms).text_for(sizes[0]), "; ") : std::string(),
+               "evaluation: ", Pipeline(*spec.eval_transforms).text_for(sizes[0])));
   return spec;
 }
 
@@ -149,9 +183,12 @@ std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& ta
   o.masks = mask_values(spec);
   o.evaluation = std::make_shared<Pipeline>(*spec.eval_transforms);
   o.training = needs.training ? std::make_shared<Pipeline>(*spec.transforms) : o.evaluation;
+  o.sizes = image_sizes(spec);
   o.seed = static_cast<uint64_t>(spec.seed);
   o.threads = loading_threads(spec);
   std::unique_ptr<Dataset> data = make_image_dataset(table, inputs, o, needs.training);
+  if (!o.sizes.empty())
+    needs.log.info(cat("images by size, ", printable(table.name()), ": ", counts_of(o.sizes, data->buckets())));
   if (!needs.training || (spec.mixup <= 0 && spec.cutmix <= 0)) return data;
   require_one_label_an_image(needs, inputs);
   MixingOptions m;

@@ -25,12 +25,17 @@ std::vector<std::string> image_classes(const RunSpec& spec, const std::string& p
 // E_IMAGE_INPUT (exit 5) when there is none.
 ImageInput image_input(const RunSpec& spec, const SourceGraph& graph, const std::vector<InputSpec>& inputs);
 
+std::vector<ImageSize> image_sizes(const RunSpec& spec);  // --image_sizes, largest first
+// "192x256: 80, 256x192: 12": how many go to each size.
+std::string counts_of(std::span<const ImageSize> sizes, std::span<const int32_t> buckets);
+
 // --transforms and --eval_transforms where they are auto, by the model's input, and --mask_values; told in one line.
+// E_IMAGE_SIZES (exit 2) for one of --image_sizes that the model does not take.
 // needs: task, inputs, labelled, training.
 RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds& needs, const Table& table,
                         const Log& log);
 
-// spec: with_transforms.
+// spec: with_transforms. How many images each of --image_sizes has is told.
 std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& table, const SourceGraph& graph,
                                             const DataNeeds& needs);
 

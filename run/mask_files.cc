@@ -8,15 +8,19 @@
 #include "base/text.h"
 #include "data/image_store.h"
 #include "data/images/decoder.h"
+#include "data/transforms/pipeline.h"
 #include "data/transforms/resample.h"
+#include "run/images.h"
 
 namespace amp {
 
 namespace {
 
 // No step that leaves a part of the image away, or adds to it.
-bool only_resizes(const std::string& transforms) {
-  const std::vector<std::string> steps = split(transforms, '|');
+bool only_resizes(const RunSpec& spec) {
+  const std::vector<ImageSize> sizes = image_sizes(spec);
+  const Pipeline pipeline(*spec.eval_transforms);
+  const std::vector<std::string> steps = split(sizes.empty() ? pipeline.text() : pipeline.text_for(sizes[0]), '|');
   return std::all_of(steps.begin(), steps.end(), [](std::string step) {
     step.erase(0, step.find_first_not_of(' '));
     for (const char* name : {"resize", "normalize", "to_", "none"}) {
@@ -34,7 +38,7 @@ void write_masks(const std::string& folder, const RunSpec& spec, const std::vect
                  const Predictions& predictions) {
   namespace fs = std::filesystem;
   ensure_dir(folder);
-  const bool own_size = only_resizes(*spec.eval_transforms);
+  const bool own_size = only_resizes(spec);
   const ImageStore store(own_size ? images : std::vector<std::string>());
   std::set<std::string> taken;
   for (size_t i = 0; i < images.size(); ++i) {

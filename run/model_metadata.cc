@@ -13,7 +13,7 @@ namespace amp {
 namespace {
 
 const char* const kTextSettings[] = {"text_columns", "label_column", "max_seq_len", "lower_case"};
-const char* const kImageSettings[] = {"eval_transforms", "image_column", "mask_values", "mask_ignore"};
+const char* const kImageSettings[] = {"eval_transforms", "image_sizes", "image_column", "mask_values", "mask_ignore"};
 const char* const kTableSettings[] = {"categorical", "continuous", "date", "target", "target_transform"};
 const char* const kLanguageSettings[] = {"packing", "train_on", "append_eos", "doc_stride"};
 const char* const kSeq2SeqSettings[] = {"source_prefix", "max_target_length", "decoder_start_token"};

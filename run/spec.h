@@ -91,6 +91,7 @@ struct RunSpec {
   Default<Texts> mask_values{{}};
   Default<int64_t> mask_ignore{255};
   Default<Text> transforms{"auto"}, eval_transforms{"auto"};
+  Default<Texts> image_sizes{{}};  // "192x256"; empty: the transforms' one
   Text image_layout = "auto";
   int64_t loading_threads = 0;   // 0: as many as compute
   double mixup = 0, cutmix = 0;  // alpha; 0: not done

@@ -1,5 +1,6 @@
 // Settings: images, their masks and their transforms (docs/images.md).
 #include "base/error.h"
+#include "data/image_sizes.h"
 #include "data/transforms/pipeline.h"
 #include "run/settings/rows.h"
 
@@ -58,6 +59,14 @@ std::vector<Setting> image_settings() {
           .checked(normal_transforms, "auto, none, or transforms with | between them")
           .read_by(kFeed)
           .also({"val_transforms"}),
+      setting(
+          "image_sizes", &RunSpec::image_sizes,
+          "Sizes of images, height x width, for a model that takes any: 224x224,192x256,256x192. An image goes to the "
+          "one nearest its aspect ratio, batches hold one size. Default: one size, the transforms'.")
+          .shown_as("HxW,HxW")
+          .by_commas()
+          .checked(normal_image_size, "sizes as 192x256 (height x width, in pixels)")
+          .read_by(kFeed),
       setting("mixup", &RunSpec::mixup,
               "Mix training images and their labels two and two, by a share from Beta(X, X); 0: do not.")
           .at_least(0)
@@ -89,6 +98,11 @@ std::vector<Setting> image_settings() {
           .also({"dataloader_num_workers"})
           .may_change(),
   };
+}
+
+std::optional<std::string> normal_image_size(std::string_view text) {
+  const std::optional<ImageSize> size = parse_image_size(text);
+  return size ? std::optional(text_of(*size)) : std::nullopt;
 }
 
 std::optional<std::string> normal_transforms(std::string_view text) {

@@ -78,6 +78,7 @@ static constexpr std::array kForeign{
     std::pair{
         "input_size",
         "say it by --transforms and --eval_transforms: resize 256 | center_crop 224; auto goes by the model's input"},
+    std::pair{"aspect_ratio_buckets", "use --image_sizes 672x1568,1024x1024,1568x672"},
     std::pair{"aa", "say it by --transforms: rand_augment, trivial_augment"},
     std::pair{"hflip", "say it by --transforms: horizontal_flip"},
     std::pair{"drop_path", "not built; --dropout P is dropout where the architecture had it"},
