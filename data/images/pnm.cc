@@ -42,6 +42,7 @@ std::optional<ImageSize> pnm_size(const EncodedImage& file) {
   Scanner s(file);
   s.skip(2);
   const int64_t width = s.number(), height = s.number();
+  if (!file.whole && s.rest().empty()) return std::nullopt;  // the last digits may be missing
   file.check_size(width, height);
   return ImageSize{height, width};
 }

@@ -30,6 +30,11 @@ void write(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
+std::string file_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 std::vector<ImageSize> pairs_of(const HostTensor& t) {
   const Ints v = t.to_ints();
   std::vector<ImageSize> out;
@@ -128,20 +133,39 @@ TEST_CASE("a size is found without decoding, as decoding finds it", "[image_size
   CHECK(one.size(packed) == ImageSize{image.height, image.width});
 }
 
+TEST_CASE("the beginning of a file tells the right size, or none", "[image_sizes]") {
+  int told = 0, not_told = 0;
+  for (const auto& entry : fs::directory_iterator(golden(""))) {
+    const std::string path = entry.path().string();
+    if (!has_image_extension(path)) continue;
+    INFO(path);
+    const std::string bytes = file_bytes(path);
+    const ImageSize size = ImageStore({}).size(path);
+    for (size_t n = 1; n < bytes.size(); n += 1 + n / 16) {
+      INFO(n);
+      try {
+        const auto found = image_size({std::string_view(bytes).substr(0, n), path, false, false});
+        if (found) CHECK(*found == size);
+        ++(found ? told : not_told);
+      } catch (const Error& e) {
+        CHECK(e.exit() == Exit::data);
+      }
+    }
+  }
+  CHECK(told > 100);
+  CHECK(not_told > 100);
+}
+
 TEST_CASE("sizes are found in files whose orientation stands behind many bytes", "[image_sizes]") {
   const TempDir dir;
-  const auto bytes_of = [](const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
   const ImageStore store({});
   const std::string profile(60000, 'p');  // two segments that nobody reads, before the one that says how it lies
   const std::string segment = std::string("\xff\xe2\xea\x62", 4) + profile;
-  std::string jpeg = bytes_of(golden("turned_6.jpg"));
+  std::string jpeg = file_bytes(golden("turned_6.jpg"));
   write(dir / "a.jpg", jpeg.substr(0, 2) + segment + segment + jpeg.substr(2));
   CHECK(store.size(dir / "a.jpg") == store.size(golden("turned_6.jpg")));
   // A PNG of random pixels, over 64 KiB, with the chunk moved behind them.
-  const std::string turned = bytes_of(golden("turned.png"));
+  const std::string turned = file_bytes(golden("turned.png"));
   const size_t at = turned.find("eXIf") - 4;
   const size_t size =
       12 + static_cast<unsigned char>(turned[at + 2]) * 256 + static_cast<unsigned char>(turned[at + 3]);
@@ -157,7 +181,7 @@ TEST_CASE("sizes are found in files whose orientation stands behind many bytes",
   write(dir / "c.png", png);
   CHECK(store.size(dir / "c.png") == ImageSize{200, 300});
   for (const char* name : {"a.jpg", "b.png", "c.png"}) {
-    write(dir / "cut", bytes_of(dir / name).substr(0, 20));
+    write(dir / "cut", file_bytes(dir / name).substr(0, 20));
     expect_error("E_IMAGE", "cut", [&] { (void)store.size(dir / "cut"); });
   }
   write(dir / "none", "");

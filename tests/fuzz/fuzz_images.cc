@@ -24,6 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         check(static_cast<int64_t>(images.image(i).data.size()) == images.size(), "fuzz: an image's size");
     });
   }
+  fuzz::accepts_or_refuses([&] { image_size({fuzz::text(data, size), "fuzz", false, data[size - 1] % 2 == 0}); });
   return fuzz::accepts_or_refuses([&] {
     const Image image = decode_image({fuzz::text(data, size), "fuzz", data[size - 1] % 8 == 7});
     check(static_cast<int64_t>(image.data.size()) == image.width * image.height * image.channels,
