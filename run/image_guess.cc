@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "data/image_sizes.h"
 #include "data/image_store.h"
+#include "data/text_dataset.h"
 #include "graph/bind.h"
 #include "graph/probe.h"
 #include "run/data.h"
@@ -77,6 +78,11 @@ std::string why_not(const SourceGraph& g, const ImageInput& input, bool masks, I
   o.outputs = g.outputs;
   o.input_dims = probe_dims(g, g.outputs, 1, 1);
   o.input_dims[input.name] = input.dims(1, size.height, size.width);
+  for (const int v : g.inputs) {  // masks of a model that computes its own loss
+    const SourceValue& x = g.value(v);
+    if (text_role(x.name) == TextRole::label && x.rank_known && x.dims.size() == 3)
+      o.input_dims[x.name] = {1, size.height, size.width};
+  }
   try {
     const std::vector<Dims> shapes = probe_shapes(g, ParamTable(g), o, cpu_evaluator());
     const bool same = std::any_of(g.outputs.begin(), g.outputs.end(), [&](int v) {

@@ -98,6 +98,8 @@ void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, 
       continue;
     }
     const std::string rows = cat("the loss ", s.kind, " takes ", n, " rows in turn as one item");
+    if (!data.buckets().empty())
+      fail(Exit::usage, "E_PAIRS", cat(rows, ", --image_sizes would part them"), "leave it out");
     if (shuffled)
       fail(Exit::usage, "E_PAIRS", cat(rows, ", --shuffle would part them"),
            "add --shuffle false, or name an output for each side");
