@@ -15,7 +15,8 @@
 
 namespace amp {
 
-class DeviceRanks;  // backend/device_ranks.h
+class DeviceRanks;    // backend/device_ranks.h
+class GradientWatch;  // backend/gradient_watch.h
 
 enum class DeviceKind : uint8_t { cpu, cuda };
 class Device;
@@ -42,6 +43,7 @@ struct RunState {
   int64_t step = 0;              // attempted optimizer steps
   int64_t samples_before = 0;    // this micro-batch, within the window
   DeviceRanks* ranks = nullptr;  // of several; read on the host alone
+  GradientWatch* watch = nullptr;
 };
 
 using Kernel = std::function<void()>;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "backend/gradient_watch.h"
 #include "backend/indices.h"
 #include "backend/parallel.h"
 #include "backend/program_plan.h"
@@ -90,9 +91,11 @@ void Program::emit_steps(const ProgramPlan& plan, const ProgramOptions& o) {
     if (plan.cached[static_cast<size_t>(n)] || graph_->node(NodeId{n}).op->view) continue;
     emit_node(NodeId{n}, plan, o);
     for (const size_t i : plan.moved_after[static_cast<size_t>(n)]) emit_gradient(i, o);
+    tell_finished(plan.finished_after[static_cast<size_t>(n)], o);
     if (o.poison) emit_poison(NodeId{n}, plan);
   }
   for (const size_t i : plan.moved_after.back()) emit_gradient(i, o);
+  tell_finished(plan.finished_after.back(), o);
 }
 
 void Program::emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions& o) {
@@ -122,6 +125,18 @@ void Program::emit_gradient(size_t i, const ProgramOptions& o) {
   const Graph::ParamGrad& p = graph_->param_grads[i];
   const Tensor grad = o.grads.at(static_cast<size_t>(p.slot)), v = tensor(p.value);
   steps_.push_back({o.accumulate ? device_->add(grad, v) : device_->convert(v, grad), nullptr});
+}
+
+// Behind the last step so far.
+void Program::tell_finished(const std::vector<size_t>& gradients, const ProgramOptions& o) {
+  if (gradients.empty() || steps_.empty() || !o.state || !device_->traits().host_memory) return;
+  std::vector<int> slots;
+  for (const size_t i : gradients) slots.push_back(graph_->param_grads[i].slot);
+  steps_.back().run = [run = std::move(steps_.back().run), slots, state = o.state] {
+    run();
+    if (!state->watch) return;
+    for (const int slot : slots) state->watch->done(slot);
+  };
 }
 
 // What dies behind a node becomes NaN.

@@ -238,12 +238,14 @@ ProgramPlan plan_program(const Graph& g, const ProgramOptions& o) {
   plan.pinned = sharing.pinned();
   plan.adds = sharing.adds();
   plan_buffers(g, sharing, *o.device, plan);
-  plan.moved_after.resize(static_cast<size_t>(g.n_nodes()) + 1);
+  const size_t after_all = static_cast<size_t>(g.n_nodes());
+  plan.moved_after.resize(after_all + 1);
+  plan.finished_after.resize(after_all + 1);
   for (size_t i = 0; i < g.param_grads.size(); ++i) {
-    if (sharing.grad_in_place(i)) continue;
     const NodeId from = sharing.finished(i);
-    const bool by_step = from && !plan.cached[index(from)];
-    (by_step ? plan.moved_after[index(from)] : plan.moved_after.back()).push_back(i);
+    const size_t after = from && !plan.cached[index(from)] ? index(from) : after_all;
+    plan.finished_after[after].push_back(i);
+    if (!sharing.grad_in_place(i)) plan.moved_after[after].push_back(i);
   }
   return plan;
 }

@@ -24,6 +24,9 @@ struct ProgramPlan {
   // Gradients (indices of Graph::param_grads) that are moved, or added, into the arena: by the node after which; the
   // last entry: after all.
   std::vector<std::vector<size_t>> moved_after;
+  // All gradients, by the node behind which they are finished, those of moved_after once they are moved; the last
+  // entry: after all.
+  std::vector<std::vector<size_t>> finished_after;
 };
 
 // A cast of parameters that lie side by side along an axis: the ParamCache keeps it too, where the device's traits

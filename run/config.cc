@@ -196,6 +196,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   if (c.best_metric == "auto") c.best_metric = best_metric(objective.task, objective.classes);
   c.output_dir = spec.output_dir;
   c.inject_overflow = overflow_drill(spec);
+  c.overlap_sums = spec.overlap_grad_reduce;
   c.fixed = resume_record(spec);
   return c;
 }

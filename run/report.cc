@@ -183,6 +183,8 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
   j["steps"] = {{"attempted", r.steps}, {"applied", r.applied}, {"skipped", r.skipped}, {"best", r.best_step}};
   j["timing"] = {{"train_seconds", r.seconds},
                  {"data_seconds", r.waited},
+                 {"grad_reduce_seconds", r.sum_seconds},
+                 {"grad_reduce_wait_seconds", r.sum_waited},
                  {"samples_per_s", per_second(r.samples, r.seconds)},
                  {"tokens_per_s", per_second(r.tokens, r.seconds)}};
   j["timing"]["first_step_seconds"] =

@@ -57,7 +57,7 @@ struct RunSpec {
   int64_t freeze_layers = -1;
   Text lora;
   Text tie_weights = "auto", batchnorm = "freeze";
-  bool sync_bn = false;
+  bool sync_bn = false, overlap_grad_reduce = true;
   bool train_quantized = false;
 
   // Data

@@ -25,6 +25,18 @@ class Error;
 
 enum class Reduction : uint8_t { sum, max };
 
+// A sum over the ranks that goes on beside the caller.
+struct RankSum {
+  std::shared_ptr<void> memory;  // kept until then
+  std::span<float> data;
+  // Of a matrix most of whose rows may be zero on every rank: only the others are exchanged, where that is less. All
+  // bits are those of the whole sum. 0: it is none.
+  int64_t columns = 0;
+  // Once it has ended:
+  double seconds = 0;    // that it took, the wait for other ranks included
+  bool by_rows = false;  // only rows that are not zero were exchanged
+};
+
 class Collective {
  public:
   using Handle = std::future<void>;  // of one that was started; get() waits, and throws what went wrong
@@ -65,6 +77,8 @@ class Collective {
     return start([this, data, how] { reduce_all(data, how); });
   }
 
+  Handle start_sum(std::shared_ptr<RankSum> sum);
+
   // n elements cut into as many shares as there are ranks, on borders of 16 elements; the last ones may be empty.
   Share share(int64_t n, int rank) const;
 
@@ -83,6 +97,7 @@ class Collective {
  private:
   template <class T>
   void reduce_all(std::span<T> data, Reduction how);
+  bool sum_rows(std::span<float> data, int64_t columns);  // false: the whole is less, nothing was done
   Handle start(std::function<void()> work);
   void run(std::function<void()> work);  // in its turn, waited for
   void work_off();

@@ -243,9 +243,10 @@ GradientCache::Joint& GradientCache::joint(int64_t rows, const Tensors& labels) 
 }
 
 void GradientCache::launch(const std::vector<Tensors>& batches, const std::vector<int64_t>& before, int64_t rows,
-                           LossTerms& terms) {
+                           LossTerms& terms, GradientWatch* watch) {
   // A window of one micro-batch is its own.
-  if (ranks_.alone() && batches.size() < 2) return launch_window(session_, losses_, batches, before, terms);
+  if (ranks_.alone() && batches.size() < 2)
+    return launch_window(session_, losses_, batches, before, terms, nullptr, watch);
   Device& device = session_.device();
   const Tensors labels = joined_labels(batches);
   Joint* all = nullptr;
@@ -276,16 +277,19 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
   std::vector<size_t> cached;
   for (const Term& t : terms_) cached.push_back(t.index);
   OtherSums others(terms, cached);
-  launch_each(session_, before, [&](size_t m, bool accumulate) {
-    session_.launch_cached(losses_, batches[m], others, accumulate, [&](Program& micro) {
-      for (size_t t = 0; t < terms_.size(); ++t) {
-        for (size_t k = 0; k < terms_[t].values.size(); ++k) {
-          const Tensor& to = micro.input(cached_input(terms_[t].index, k));
-          device.copy(to.data, rows_of(all->gradients[t][k], before[m], to.dims[0]).data, to.bytes());
-        }
-      }
-    });
-  });
+  launch_each(
+      session_, before,
+      [&](size_t m, bool accumulate) {
+        session_.launch_cached(losses_, batches[m], others, accumulate, [&](Program& micro) {
+          for (size_t t = 0; t < terms_.size(); ++t) {
+            for (size_t k = 0; k < terms_[t].values.size(); ++k) {
+              const Tensor& to = micro.input(cached_input(terms_[t].index, k));
+              device.copy(to.data, rows_of(all->gradients[t][k], before[m], to.dims[0]).data, to.bytes());
+            }
+          }
+        });
+      },
+      watch);
   if (!ranks_.leads()) return;  // the sums of all ranks are added up
   for (size_t t = 0; t < terms_.size(); ++t) terms.add_term(terms_[t].index, *all->sums[t]);
 }

@@ -24,7 +24,8 @@ class GradientCache {
   ~GradientCache();
 
   // As launch_window(). rows: of the window, on all ranks. Every rank calls it, with or without micro-batches.
-  void launch(const std::vector<Tensors>& batches, const std::vector<int64_t>& before, int64_t rows, LossTerms& terms);
+  void launch(const std::vector<Tensors>& batches, const std::vector<int64_t>& before, int64_t rows, LossTerms& terms,
+              GradientWatch* watch = nullptr);
 
   int64_t bytes() const { return arena_->used(); }  // of the second stage
 

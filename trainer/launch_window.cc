@@ -4,22 +4,33 @@
 
 namespace amp {
 
+namespace {
+struct NoWatchAfter {
+  RunState& state;
+  ~NoWatchAfter() { state.watch = nullptr; }
+};
+}  // namespace
+
 void launch_each(Session& session, const std::vector<int64_t>& before,
-                 const std::function<void(size_t m, bool accumulate)>& launch) {
+                 const std::function<void(size_t m, bool accumulate)>& launch, GradientWatch* watch) {
   const bool accumulate = before.size() > 1;
   if (accumulate || before.empty()) session.zero_grads();
   session.stage_statistics();
+  const NoWatchAfter ends{session.state()};
   for (size_t m = 0; m < before.size(); ++m) {
     session.state().samples_before = before[m];  // whatever the cut into micro-batches and ranks
+    session.state().watch = m + 1 == before.size() ? watch : nullptr;
     launch(m, accumulate);
   }
 }
 
 void launch_window(Session& session, const Losses& losses, const std::vector<Tensors>& batches,
-                   const std::vector<int64_t>& before, LossTerms& terms, const Instrumentation* look) {
+                   const std::vector<int64_t>& before, LossTerms& terms, const Instrumentation* look,
+                   GradientWatch* watch) {
   check(before.size() == batches.size(), "launch_window: as many offsets as micro-batches");
-  launch_each(session, before,
-              [&](size_t m, bool accumulate) { session.launch_micro(losses, batches[m], terms, accumulate, look); });
+  launch_each(
+      session, before,
+      [&](size_t m, bool accumulate) { session.launch_micro(losses, batches[m], terms, accumulate, look); }, watch);
 }
 
 std::vector<int64_t> rows_before(const std::vector<int64_t>& rows) {

@@ -53,8 +53,8 @@ JsonObject& JsonObject::add(std::string_view key, bool value) { return member(ke
 JsonObject& JsonObject::add(std::string_view key, std::string_view text) { return member(key, quoted(text)); }
 
 std::string to_json(const StepLine& l) {
-  return JsonObject()
-      .add("step", l.step)
+  JsonObject out;
+  out.add("step", l.step)
       .add("epoch", l.epoch)
       .add("loss", l.loss)
       .add("lr", l.lr)
@@ -63,9 +63,9 @@ std::string to_json(const StepLine& l) {
       .add("skipped", l.skipped)
       .add("samples_per_s", l.samples_per_s)
       .add("tokens_per_s", l.tokens_per_s)
-      .add("data_seconds", l.data_seconds)
-      .add("memory", l.memory)
-      .str();
+      .add("data_seconds", l.data_seconds);
+  if (l.sums) out.add("grad_reduce_seconds", l.sums->first).add("grad_reduce_wait_seconds", l.sums->second);
+  return out.add("memory", l.memory).str();
 }
 
 MetricsLog::MetricsLog(std::string path, int64_t first_step) : path_(std::move(path)) {

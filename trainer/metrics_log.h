@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace amp {
 
@@ -34,7 +36,9 @@ struct StepLine {
   bool skipped = false;
   double samples_per_s = 0, tokens_per_s = 0;  // data loading included
   double data_seconds = 0;                     // that training waited for the step's batches
-  int64_t memory = 0;                          // peak resident bytes so far
+  // Of several ranks: that sums of gradients were under way, and that backward was over and waited for them.
+  std::optional<std::pair<double, double>> sums = {};
+  int64_t memory = 0;  // peak resident bytes so far
 };
 std::string to_json(const StepLine& line);
 

@@ -29,7 +29,8 @@ class ParameterArena {
 
   void* params() const { return params_.get(); }  // layout().size() elements
   void* grads() const { return grads_.get(); }    // layout().trained_size() elements; null before need_grads()
-  void need_grads();                              // not before someone trains: a teacher never does
+  const DeviceMemory& grads_memory() const { return grads_; }
+  void need_grads();  // not before someone trains: a teacher never does
   void zero_grads();
   void need_curvature();  // an arena as large as that of gradients: the estimate of the Hessian's diagonal
   void zero_curvature();

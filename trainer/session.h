@@ -78,6 +78,7 @@ class Session {
   FlatLayout moving() const { return arena_.moving(); }
   void* params() { return arena_.params(); }
   void* grads() { return arena_.grads(); }
+  const DeviceMemory& grads_memory() const { return arena_.grads_memory(); }
   void zero_grads() { arena_.zero_grads(); }
   void need_curvature() { arena_.need_curvature(); }
   void zero_curvature() { arena_.zero_curvature(); }

@@ -66,10 +66,11 @@ UpdateSpec describe_update(const Session& session, const OptimizerConfig& optimi
 
 StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
                        const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks,
-                       bool gradient_cache)
+                       const Options& options)
     : session_(session),
       ranks_(ranks),
       optimizer_(optimizer),
+      overlaps_(options.overlap_sums),
       scaler_(scale),
       update_(in_phase("the optimizer's moments", [&] {
         if (optimizer.draws_labels()) Curvature::require_draws(losses);
@@ -83,13 +84,15 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
           spec.own = ElementRange{own().begin, own().count};
           spec.gather = [&ranks, params] { ranks.all_gather(params); };
         }
-        if (!ranks.alone()) summing_ = join_devices(session.device(), ranks);
+        if (!ranks.alone() && session.device().traits().host_memory)
+          early_ = std::make_unique<GradientSums>(ranks, session.layout(), session.grads_memory());
+        if (!ranks.alone()) summing_ = join_devices(session.device(), ranks, early_.get());
         spec.ranks = summing_.get();
         return session.device().make_update(spec);
       })) {
   update_->set_state(scaler_.state(), 0);
   session_.state().ranks = summing_.get();
-  if (gradient_cache) cache_.emplace(session, losses, ranks);
+  if (options.gradient_cache) cache_.emplace(session, losses, ranks);
 }
 
 StepEngine::~StepEngine() { session_.state().ranks = nullptr; }
@@ -113,8 +116,11 @@ void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
 }
 
 void StepEngine::launch(const StepInput& w, const std::vector<int64_t>& before, LossTerms& terms) {
-  if (!cache_) return launch_window(session_, *w.losses, w.batches, before, terms);
-  cache_->launch(w.batches, before, w.all_rows >= 0 ? w.all_rows : std::reduce(w.rows.begin(), w.rows.end()), terms);
+  // What is injected comes behind the gradients.
+  GradientWatch* const watch = overlaps_ && !w.inject_overflow ? early_.get() : nullptr;
+  if (!cache_) return launch_window(session_, *w.losses, w.batches, before, terms, nullptr, watch);
+  const int64_t rows = w.all_rows >= 0 ? w.all_rows : std::reduce(w.rows.begin(), w.rows.end());
+  cache_->launch(w.batches, before, rows, terms, watch);
 }
 
 // SAM: the gradients where the weights are worst nearby; losses and running statistics stay those of the first pass.
@@ -139,6 +145,8 @@ std::optional<StepResult> StepEngine::take(bool wait) {
   s.grad_norm = r->norm;
   s.lr = r->lr;
   s.applied_steps = r->applied;
+  if (early_) s.sum_seconds = early_->cost().seconds;
+  if (early_) s.sum_waited = early_->cost().waited;
   s.scale = make_scale_report(scaler_.config(), r->used_scale, r->scale, r->found_inf != 0);
   return s;
 }

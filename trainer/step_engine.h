@@ -16,6 +16,7 @@
 #include "trainer/curvature.h"
 #include "trainer/gradient_cache.h"
 #include "trainer/losses.h"
+#include "trainer/ranks/gradient_sums.h"
 #include "trainer/schedule.h"
 #include "trainer/session.h"
 
@@ -28,6 +29,8 @@ struct StepResult {
   int64_t applied_steps = 0;       // so far, this one included if it was
   double loss = 0, grad_norm = 0;  // the norm of the unscaled gradients, before clipping
   double lr = 0;                   // the schedule's, of the next applied step as long as steps are skipped
+  double sum_seconds = 0;          // that sums of gradients over the ranks were under way, on this rank
+  double sum_waited = 0;           // and that it waited for them, with nothing else to do
   StepScale scale;                 // applied or not, the scale used, the next one
   bool skipped() const { return !scale.applied; }
 };
@@ -49,11 +52,17 @@ class StepEngine {
  public:
   // After session.prepare(), by all ranks together. max_steps: at most so many steps will be applied. Of several ranks
   // gradients, running statistics and losses are those of all, so that every replica makes the same step. What is not
-  // finite on one rank is not finite in the sum: all skip together. gradient_cache: losses across rows see a window's
-  // rows, not a micro-batch's; the losses then outlive the engine.
+  // finite on one rank is not finite in the sum: all skip together. The losses outlive the engine.
+  struct Options {
+    bool gradient_cache = false;  // losses across rows see a window's rows, not a micro-batch's
+    bool overlap_sums = true;     // on the CPU, gradients over the ranks with backward (trainer/ranks/gradient_sums.h)
+  };
   StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
-             const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks = one_rank(),
-             bool gradient_cache = false);
+             const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks,
+             const Options& options);
+  StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
+             const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks = one_rank())
+      : StepEngine(session, optimizer, schedule, scale, losses, max_steps, ranks, Options()) {}
   StepEngine(const StepEngine&) = delete;
   StepEngine& operator=(const StepEngine&) = delete;
   ~StepEngine();
@@ -97,6 +106,8 @@ class StepEngine {
   Session& session_;
   Collective& ranks_;
   OptimizerConfig optimizer_;
+  const bool overlaps_;
+  std::unique_ptr<GradientSums> early_;   // of several ranks on the CPU
   std::unique_ptr<DeviceRanks> summing_;  // of several ranks; the update's
   std::optional<Curvature> curvature_;    // before the update, which is told of its arena
   std::optional<GradientCache> cache_;

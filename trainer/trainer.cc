@@ -32,7 +32,7 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
       stop_(stop),
       config_(std::move(config)),
       engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.objective.losses, config_.max_steps,
-              ranks_, config_.gradient_cache),
+              ranks_, {config_.gradient_cache, config_.overlap_sums}),
       skips_(config_.scale, false),
       began_(now()) {
   if (Plateau::asked(config_.schedule)) plateau_.emplace(config_.schedule, lower_is_better(config_.best_metric));
@@ -89,6 +89,8 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   pending_.pop_front();
   result.samples += window.all_rows;
   result.waited += window.waited;
+  result.sum_seconds += s.sum_seconds;
+  result.sum_waited += s.sum_waited;
   result.tokens += window.tokens;
   result.applied = s.applied_steps;
   result.skipped += s.skipped();
@@ -106,6 +108,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   line.samples_per_s = static_cast<double>(window.all_rows) / dt;
   line.tokens_per_s = static_cast<double>(window.tokens) / dt;
   line.data_seconds = window.waited;
+  if (!ranks_.alone()) line.sums = {s.sum_seconds, s.sum_waited};
   line.memory = peak_rss_bytes();
   if (log) log->write(line);
   ProgressState p;

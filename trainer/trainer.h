@@ -57,6 +57,7 @@ struct TrainerConfig {
   Log log;
   bool initial_eval = true;
   bool saves = true;             // checkpoints
+  bool overlap_sums = true;      // of gradients over the ranks, with backward
   std::function<bool()> enough;  // asked after each step: stops here
 };
 
@@ -68,6 +69,8 @@ struct TrainResult {
   std::optional<Metrics> initial, last;
   double seconds = 0;  // of training, evaluation left out
   double waited = 0;   // of these for data
+  // That sums of gradients over the ranks were under way, and that they were waited for.
+  double sum_seconds = 0, sum_waited = 0;
   int64_t samples = 0, tokens = 0;
 };
 

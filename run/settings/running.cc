@@ -123,6 +123,11 @@ std::vector<Setting> run_settings() {
           .at_most(1024)
           .read_by(kTrain)
           .may_change(),
+      setting("overlap_grad_reduce", &RunSpec::overlap_grad_reduce,
+              "Several ranks on the CPU: sum gradients over them while backward computes the rest; the results are the "
+              "same.")
+          .read_by(kTrain)
+          .may_change(),
       setting("heartbeat", &RunSpec::heartbeat,
               "Under mpirun, srun or torchrun: seconds without a sign of life of a process until the others end (exit "
               "10).")

@@ -69,7 +69,7 @@ TEST_CASE("micro-batches with cached gradients train as PyTorch does on whole ba
   schedule.total_steps = c.steps();
   LossScaleConfig scale;
   scale.mode = LossScaleConfig::Mode::off;
-  StepEngine engine(session, sgd, schedule, scale, losses, c.steps(), one_rank(), true);
+  StepEngine engine(session, sgd, schedule, scale, losses, c.steps(), one_rank(), {.gradient_cache = true});
   const std::vector<double> want = c.numbers("losses"), narrow = c.numbers("losses_fp32");
   for (int64_t step = 0; step < c.steps(); ++step) {
     StepInput w;

@@ -5,11 +5,12 @@
 
 #include "backend/device.h"
 #include "trainer/collective.h"
+#include "trainer/ranks/gradient_sums.h"
 
 namespace amp {
 
 // By all ranks together, of which there are several; ranks outlives what is returned. E_RANKS: some are on the CPU,
-// some on GPUs. E_NCCL.
-std::unique_ptr<DeviceRanks> join_devices(Device& device, Collective& ranks);
+// some on GPUs. E_NCCL. early: of gradients in the host's memory that are summed during backward; or null.
+std::unique_ptr<DeviceRanks> join_devices(Device& device, Collective& ranks, GradientSums* early = nullptr);
 
 }  // namespace amp
