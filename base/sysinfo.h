@@ -19,6 +19,9 @@ int64_t cgroup_memory_limit(const std::string& root = "");
 std::string cache_path(const std::string& name);
 
 std::string host_name();
+// What processes share that reach each other at the loopback address: the running system and its network namespace; the
+// host's name where neither can be read.
+std::string loopback_identity();
 std::string utc_timestamp();  // now: "2026-11-21T04:30:00Z"
 
 }  // namespace amp

@@ -9,10 +9,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "base/sysinfo.h"
 
 namespace amp {
 
@@ -37,6 +39,16 @@ std::optional<json> first_line(LineSocket& socket, double until) {
   return {};
 }
 
+// Who that is, of the ranks that are awaited; none: a stranger, whatever it sent.
+std::optional<RankProcess> introduced(const json& hello, const std::string& secret, int size) {
+  const auto member = [&](const char* key) { return hello.is_object() && hello.contains(key) ? hello[key] : json(); };
+  const json said = member("secret"), rank = member("rank"), host = member("host"), pid = member("pid");
+  if (said != secret || !rank.is_number_integer() || !host.is_string() || !pid.is_number_integer()) return {};
+  const auto r = rank.get<int64_t>();
+  if (r < 1 || r >= size) return {};
+  return RankProcess{static_cast<int>(r), host.get<std::string>(), pid.get<int64_t>()};
+}
+
 // Whoever listens, on one of these addresses. A machine may have some that lead nowhere.
 LineSocket reach(const std::vector<std::string>& where, int port, double until) {
   while (steady_seconds() < until) {
@@ -57,12 +69,11 @@ std::vector<Connected> accept_all(const Listener& listener, const std::string& t
     LineSocket s(accepted(listener));
     if (s.descriptor() < 0) continue;
     const std::optional<json> hello = first_line(s, std::min(until, steady_seconds() + 5));
-    if (!hello || !hello->is_object() || hello->value("secret", "") != token) continue;  // a stranger
-    const int rank = hello->value("rank", 0);
-    if (rank < 1 || rank >= size) continue;
-    Connected& c = out[static_cast<size_t>(rank - 1)];
+    const std::optional<RankProcess> from = hello ? introduced(*hello, token, size) : std::nullopt;
+    if (!from) continue;
+    Connected& c = out[static_cast<size_t>(from->rank - 1)];
     if (c.socket.descriptor() >= 0) continue;
-    c = {std::move(s), {rank, hello->value("host", ""), hello->value("pid", int64_t{0})}};
+    c = {std::move(s), *from};
     --missing;
   }
   return out;
@@ -109,9 +120,10 @@ RankProcess this_process(int rank) {
 
 std::vector<Connected> connect_ranks(Collective& ranks) {
   const RankProcess me = this_process(ranks.rank());
-  std::string host = me.host;
-  ranks.broadcast(host, 0);
-  double elsewhere[] = {host == me.host ? 0.0 : 1.0};
+  const std::string here = loopback_identity();
+  std::string first = here;
+  ranks.broadcast(first, 0);
+  double elsewhere[] = {first == here ? 0.0 : 1.0};
   ranks.all_reduce(std::span<double>(elsewhere), Reduction::max);
   const bool one_machine = elsewhere[0] == 0;
   if (ranks.leads()) {
@@ -132,7 +144,7 @@ std::vector<Connected> connect_ranks(Collective& ranks) {
   ranks.broadcast(text, 0);
   const json contact = json::parse(text);
   auto where = contact.at("addresses").get<std::vector<std::string>>();
-  if (host == me.host) where.insert(where.begin(), "127.0.0.1");
+  if (first == here) where.insert(where.begin(), "127.0.0.1");
   std::vector<Connected> out(1);
   out[0] = {reach(where, contact.at("port"), steady_seconds() + kPatience), {0, contact.at("host"), contact.at("pid")}};
   out[0].socket.send({{"secret", contact.at("secret")}, {"rank", me.rank}, {"host", me.host}, {"pid", me.pid}});
