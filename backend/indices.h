@@ -27,7 +27,8 @@ struct IndexBound {
 struct Lookup {
   size_t indices = 1;  // the input that holds them
   IndexBound (*bound)(const Graph& g, const Node& n) = nullptr;
-  bool moves = false;  // the output's elements are input 0's
+  bool moves = false;     // the output's elements are input 0's
+  bool scatters = false;  // the output is zero but in these rows
 };
 
 // [-n, n): negative ones count from the end

@@ -130,13 +130,29 @@ void Program::emit_gradient(size_t i, const ProgramOptions& o) {
 // Behind the last step so far.
 void Program::tell_finished(const std::vector<size_t>& gradients, const ProgramOptions& o) {
   if (gradients.empty() || steps_.empty() || !o.state || !device_->traits().host_memory) return;
-  std::vector<int> slots;
-  for (const size_t i : gradients) slots.push_back(graph_->param_grads[i].slot);
-  steps_.back().run = [run = std::move(steps_.back().run), slots, state = o.state] {
+  struct Finished {
+    int slot;
+    std::optional<Tensor> rows;
+  };
+  std::vector<Finished> all;
+  for (const size_t i : gradients) all.push_back({graph_->param_grads[i].slot, rows_of(i, o)});
+  steps_.back().run = [run = std::move(steps_.back().run), all, state = o.state] {
     run();
     if (!state->watch) return;
-    for (const int slot : slots) state->watch->done(slot);
+    for (const Finished& f : all) state->watch->done(f.slot, f.rows ? &*f.rows : nullptr);
   };
+}
+
+// Of a table's gradient, which is written and not added to: the indices of its rows that are not zero.
+std::optional<Tensor> Program::rows_of(size_t gradient, const ProgramOptions& o) const {
+  const Graph::ParamGrad& p = graph_->param_grads[gradient];
+  const Value& v = graph_->value(p.value);
+  if (o.accumulate || v.kind != ValueKind::temp) return {};
+  const Node& node = graph_->node(v.producer);
+  const std::optional<Lookup> lookup = find_lookup(node.op->name);
+  if (!lookup || !lookup->scatters || node.attrs.i("outer", 1) != 1 || v.dims.empty()) return {};
+  if (node.attrs.i("n", 1) != v.dims[0]) return {};
+  return tensor(node.in.at(lookup->indices));
 }
 
 // What dies behind a node becomes NaN.

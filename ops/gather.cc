@@ -170,7 +170,8 @@ const RegisterKernel kernels_[] = {{DeviceKind::cpu, "GatherRows", gather_rows},
                                    {DeviceKind::cpu, "ScatterElementsAdd", scatter_elements}};
 
 IndexBound of_rows(const Graph&, const Node& n) { return index_into(n.attrs.i("n", 1)); }
-const RegisterLookup lookup_rows{"GatherRows", {1, of_rows, true}}, lookup_scatter{"ScatterRows", {1, of_rows}};
+const RegisterLookup lookup_rows{"GatherRows", {1, of_rows, true}},
+    lookup_scatter{"ScatterRows", {1, of_rows, false, true}};
 const RegisterLookup lookup_elements{
     "GatherElements",
     {1,

@@ -13,6 +13,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -32,6 +33,7 @@ struct RankSum {
   // Of a matrix most of whose rows may be zero on every rank: only the others are exchanged, where that is less. All
   // bits are those of the whole sum. 0: it is none.
   int64_t columns = 0;
+  std::optional<std::vector<int32_t>> rows = {};  // that may be other than zero, ascending; empty: to be found
   // Once it has ended:
   double seconds = 0;    // that it took, the wait for other ranks included
   bool by_rows = false;  // only rows that are not zero were exchanged
@@ -97,7 +99,7 @@ class Collective {
  private:
   template <class T>
   void reduce_all(std::span<T> data, Reduction how);
-  bool sum_rows(std::span<float> data, int64_t columns);  // false: the whole is less, nothing was done
+  bool sum_rows(const RankSum& sum);  // false: the whole is less, nothing was done
   Handle start(std::function<void()> work);
   void run(std::function<void()> work);  // in its turn, waited for
   void work_off();

@@ -51,7 +51,7 @@ FlatLayout layout_of_many() {
 
 // Told in an order of its own; `told` of all that train.
 void run_backward(GradientSums& sums, const std::vector<int>& order, size_t told) {
-  for (size_t i = 0; i < told; ++i) sums.done(order[i]);
+  for (size_t i = 0; i < told; ++i) sums.done(order[i], nullptr);
 }
 
 }  // namespace
@@ -104,7 +104,17 @@ TEST_CASE("buckets are summed in one order, whatever each rank has finished and 
       std::vector<float> want = *memory;
       rank.all_reduce(std::span(want), Reduction::sum);
       const std::vector<int>& order = (window + rank.rank()) % 3 == 0 ? forwards : rank.rank() ? mixed : backwards;
-      run_backward(sums, order, window == 2 && rank.rank() == 1 ? 0 : order.size());  // a rank without rows
+      if (window == 4) {  // the rows of the table are told
+        std::vector<int64_t> rows{4095, -1, 3, 3, rank.rank()};
+        std::fill_n(memory->begin() + table, 4096 * 80, 0.0F);
+        for (const int64_t r : rows) (*memory)[static_cast<size_t>(table + (r + 4096) % 4096 * 80 + 5)] = 0.5F;
+        want = *memory;
+        rank.all_reduce(std::span(want), Reduction::sum);
+        const Tensor told{rows.data(), DType::i64, {5}};
+        for (const int slot : order) sums.done(slot, slot == 1 ? &told : nullptr);
+      } else {
+        run_backward(sums, order, window == 2 && rank.rank() == 1 ? 0 : order.size());  // a rank without rows
+      }
       if (window == 3) sums.hold();
       sums.finish();
       if (!same_bits(*memory, want)) throw std::runtime_error(cat("another sum in window ", window));
@@ -117,10 +127,10 @@ TEST_CASE("a gradient that is finished twice is an error of the program", "[rank
   const FlatLayout layout = layout_of_many();
   const auto memory = std::make_shared<std::vector<float>>(static_cast<size_t>(layout.trained_size()));
   GradientSums sums(one_rank(), layout, DeviceMemory(memory, memory->data()));
-  sums.done(3);  // frozen: it counts nowhere
-  sums.done(0);
+  sums.done(3, nullptr);  // frozen: it counts nowhere
+  sums.done(0, nullptr);
   expect_error(
-      "E_INTERNAL", "finished twice", [&] { sums.done(0); }, Exit::internal);
+      "E_INTERNAL", "finished twice", [&] { sums.done(0, nullptr); }, Exit::internal);
 }
 
 TEST_CASE("a rank that fails during backward leaves its sums under way", "[ranks]") {

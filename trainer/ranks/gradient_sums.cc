@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 
@@ -21,6 +22,17 @@ constexpr int kMostDense = 4;         // windows in which they were too many, un
 int64_t columns_of(const Chunk& c) {
   if (c.dims.size() != 2 || c.numel < kTable || c.dims[0] < kTableRows || c.dims[0] < 2 * c.dims[1]) return 0;
   return c.dims[1];
+}
+
+std::vector<int32_t> ascending(const Tensor& indices, int64_t rows) {
+  std::vector<int32_t> out;
+  for (int64_t i = 0; i < indices.numel(); ++i) {
+    const int64_t row = indices.dtype == DType::i64 ? indices.as<int64_t>()[i] : indices.as<int32_t>()[i];
+    out.push_back(static_cast<int32_t>(row < 0 ? row + rows : row));
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
 }
 
 }  // namespace
@@ -53,11 +65,13 @@ void GradientSums::cut(const FlatLayout& layout) {
   }
 }
 
-void GradientSums::done(int slot) {
+void GradientSums::done(int slot, const Tensor* rows) {
   const int b = bucket_of_.at(static_cast<size_t>(slot));
   if (b < 0) return;
   int& open = open_[static_cast<size_t>(b)];
   check(open > 0, "GradientSums: a gradient is finished twice");
+  Bucket& bucket = buckets_[static_cast<size_t>(b)];
+  if (rows && bucket.columns > 0) bucket.rows = ascending(*rows, (bucket.end - bucket.begin) / bucket.columns);
   if (--open > 0) return;
   finished_.push_back(b);
   if (!held_ && agreed_) start_finished();
@@ -66,11 +80,12 @@ void GradientSums::done(int slot) {
 void GradientSums::start_finished() {
   for (; next_ < order_.size() && open_[static_cast<size_t>(order_[next_])] == 0; ++next_) {
     const int b = order_[next_];
-    const Bucket& bucket = buckets_[static_cast<size_t>(b)];
+    Bucket& bucket = buckets_[static_cast<size_t>(b)];
     auto sum = std::make_shared<RankSum>();
     sum->memory = grads_;
     sum->data = {static_cast<float*>(grads_.get()) + bucket.begin, static_cast<size_t>(bucket.end - bucket.begin)};
     sum->columns = bucket.dense < kMostDense ? bucket.columns : 0;
+    sum->rows = std::exchange(bucket.rows, std::nullopt);
     started_.push_back({sum, ranks_.start_sum(sum), b});
   }
 }

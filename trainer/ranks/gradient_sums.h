@@ -6,7 +6,9 @@
 // window. A rank that has nothing to compute starts them when the window ends. Neither order nor cut change a bit.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "backend/device.h"
@@ -21,7 +23,7 @@ class GradientSums final : public GradientWatch {
   // grads: layout.trained_size() elements of fp32 in the host's memory.
   GradientSums(Collective& ranks, const FlatLayout& layout, DeviceMemory grads);
 
-  void done(int slot) override;
+  void done(int slot, const Tensor* rows) override;
   bool sums(const void* data) const { return data == grads_.get(); }
   void hold() { held_ = true; }  // nothing before start(): ranks sum something else within the window
   void start();                  // all that has not been, in front of any other sum
@@ -37,6 +39,7 @@ class GradientSums final : public GradientWatch {
   struct Bucket {
     int64_t begin = 0, end = 0, columns = 0;  // columns: of a matrix that may have few rows that are not zero; else 0
     int slots = 0, dense = 0;                 // dense: how often its rows were too many
+    std::optional<std::vector<int32_t>> rows = {};  // of this window, where they were told
   };
   void cut(const FlatLayout& layout);
   void start_finished();

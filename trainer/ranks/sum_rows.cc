@@ -66,9 +66,11 @@ void add_rows(std::vector<SentRows>& ranks, int64_t columns, std::span<float> da
 
 }  // namespace
 
-bool Collective::sum_rows(std::span<float> data, int64_t columns) {
+bool Collective::sum_rows(const RankSum& sum) {
+  const std::span<float> data = sum.data;
+  const int64_t columns = sum.columns;
   const auto n = static_cast<int64_t>(data.size()), ranks = int64_t{size()};
-  const std::vector<int32_t> own = rows_with_values(data, columns);
+  const std::vector<int32_t> own = sum.rows ? *sum.rows : rows_with_values(data, columns);
   std::vector<double> counts(static_cast<size_t>(kAlign * ranks), 0.0);
   const auto count_of = [&](int64_t r) { return static_cast<int64_t>(counts[static_cast<size_t>(kAlign * r)]); };
   counts[static_cast<size_t>(kAlign * rank())] = static_cast<double>(own.size());
@@ -94,7 +96,7 @@ Collective::Handle Collective::start_sum(std::shared_ptr<RankSum> sum) {
   return start([this, sum = std::move(sum)] {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
-    sum->by_rows = sum->columns > 0 && sum_rows(sum->data, sum->columns);
+    sum->by_rows = sum->columns > 0 && sum_rows(*sum);
     if (!sum->by_rows) reduce_all(sum->data, Reduction::sum);
     sum->seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   });
