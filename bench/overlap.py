@@ -8,13 +8,11 @@ of a chosen rate, train MiniLM with sums overlapped and not, one after the other
 under way, and those that a rank waited for them behind backward; hidden = 1 - waited with overlap / waited without."""
 
 import argparse
-import json
-import os
 import statistics
-import subprocess
 from pathlib import Path
 
 from common import find_binary, find_minilm, pinned, scratch_dir
+from slow_link import SlowLink, lines_of
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data", required=True, help="has train.tsv with the columns sentence and label")
@@ -27,71 +25,32 @@ parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("--binary")
 args = parser.parse_args()
 
-SPACES = ["amp-overlap-0", "amp-overlap-1"]
-ADDRESSES = ["10.99.77.1", "10.99.77.2"]
-
-
-def root(*words):
-    subprocess.run(words, check=True)
-
-
-def make_link():
-    for space in SPACES:
-        root("ip", "netns", "add", space)
-    root("ip", "link", "add", "amp0", "netns", SPACES[0], "type", "veth", "peer", "name", "amp1", "netns", SPACES[1])
-    for i, space in enumerate(SPACES):
-        inside = ("ip", "netns", "exec", space)
-        root(*inside, "ip", "addr", "add", f"{ADDRESSES[i]}/24", "dev", f"amp{i}")
-        root(*inside, "ip", "link", "set", f"amp{i}", "up")
-        root(*inside, "ip", "link", "set", "lo", "up")
-        if args.rate != "none":
-            root(*inside, "tc", "qdisc", "add", "dev", f"amp{i}", "root", "tbf", "rate", args.rate, "burst", "256kb", "latency", "100ms")
-
-
-def remove_link():
-    for space in SPACES:
-        subprocess.run(["ip", "netns", "del", space], stderr=subprocess.DEVNULL)
-
-
-def train(binary, model, folder, overlap, round_number):
+def train(link, binary, model, folder, overlap, round_number):
     out = f"{folder}/{overlap}-{round_number}"
-    ranks = []
-    for rank, space in enumerate(SPACES):
-        environment = dict(os.environ, RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR=ADDRESSES[0], MASTER_PORT="29571", OMP_WAIT_POLICY="passive")
-        words = ["ip", "netns", "exec", space, str(binary), str(model), "--train", f"{args.data}/train.tsv", "--text_columns", "sentence",
-                 "--vocab", args.vocab, "--batch_size", str(args.batch_size), "--max_steps", str(args.steps), "--threads", "1",
-                 "--overlap_grad_reduce", overlap, "--limit_train", "20000", "--output_dir", out]
-        ranks.append(subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
-    for r in ranks:
-        said = r.communicate()[1]
-        if r.returncode:
-            raise SystemExit(said[-2000:])
-    lines = [json.loads(line) for line in open(f"{out}/metrics.jsonl")][args.steps // 3:]
+    link.train([binary, model, "--train", f"{args.data}/train.tsv", "--text_columns", "sentence", "--vocab", args.vocab, "--batch_size",
+                args.batch_size, "--max_steps", args.steps, "--threads", 1, "--overlap_grad_reduce", overlap, "--limit_train", 20000,
+                "--output_dir", out])
+    lines = lines_of(out, args.steps // 3)
     return {
         "model": Path(f"{out}/model.onnx").read_bytes(),
         "step": [args.batch_size * 2 / line["samples_per_s"] for line in lines],
-        "summing": [line.get("grad_reduce_seconds", 0) for line in lines],
-        "waiting": [line.get("grad_reduce_wait_seconds", 0) for line in lines],
+        "summing": [line["grad_reduce_seconds"] for line in lines],
+        "waiting": [line["grad_reduce_wait_seconds"] for line in lines],
     }
 
 
 def main():
-    remove_link()
-    make_link()
-    try:
-        with scratch_dir() as folder:
-            binary, model = pinned(find_binary(args.binary), folder), find_minilm(args.model)
-            told = {"true": {}, "false": {}}
-            models = set()
-            for n in range(args.rounds):
-                for overlap, of in told.items():
-                    one = train(binary, model, folder, overlap, n)
-                    models.add(one.pop("model"))
-                    for key, values in one.items():
-                        of.setdefault(key, []).extend(values)
-            medians = {o: {k: statistics.median(v) for k, v in of.items()} for o, of in told.items()}
-    finally:
-        remove_link()
+    with SlowLink(2, args.rate) as link, scratch_dir() as folder:
+        binary, model = pinned(find_binary(args.binary), folder), find_minilm(args.model)
+        told = {"true": {}, "false": {}}
+        models = set()
+        for n in range(args.rounds):
+            for overlap, of in told.items():
+                one = train(link, binary, model, folder, overlap, n)
+                models.add(one.pop("model"))
+                for key, values in one.items():
+                    of.setdefault(key, []).extend(values)
+    medians = {o: {k: statistics.median(v) for k, v in of.items()} for o, of in told.items()}
     for overlap, of in medians.items():
         print(f"overlap {overlap:5}: step {1e3 * of['step']:.0f} ms, sums under way {1e3 * of['summing']:.1f} ms, waited for {1e3 * of['waiting']:.1f} ms")
     print(f"hidden: {1 - medians['true']['waiting'] / medians['false']['waiting']:.3f}; the same model: {len(models) == 1}")

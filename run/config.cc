@@ -8,6 +8,7 @@
 #include "base/number_text.h"
 #include "base/text.h"
 #include "run/averages.h"
+#include "run/common.h"
 #include "run/lr_range.h"
 #include "run/settings.h"
 #include "run/values.h"

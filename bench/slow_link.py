@@ -1,0 +1,78 @@
+"""Ranks in network namespaces of their own, joined by links of a chosen rate. Needs root, ip and tc (tbf)."""
+
+import json
+import os
+import re
+import subprocess
+
+PORT = "29571"
+
+
+class SlowLink:
+    """Of a machine each: namespace i has the address 10.99.77.(i+1); what it sends goes at most at `rate` ("8gbit" is 1 ms for a MB;
+    "none": as fast as it goes). lossy: the queue holds hardly more than a packet, so that many are dropped."""
+
+    def __init__(self, ranks, rate, lossy=False):
+        self.ranks, self.rate = ranks, rate
+        self.queue = ("burst", "4kb", "limit", "6kb") if lossy else ("burst", "256kb", "latency", "100ms")
+        self.spaces = [f"amp-link-{r}" for r in range(ranks)]
+        self.bridge = "amp-bridge"
+
+    def __enter__(self):
+        self.remove()
+        run("ip", "netns", "add", self.bridge)
+        inside = ("ip", "netns", "exec", self.bridge)
+        run(*inside, "ip", "link", "add", "br0", "type", "bridge")
+        run(*inside, "ip", "link", "set", "br0", "up")
+        for r, space in enumerate(self.spaces):
+            run("ip", "netns", "add", space)
+            run("ip", "link", "add", "amp", "netns", space, "type", "veth", "peer", "name", f"port{r}", "netns", self.bridge)
+            run(*inside, "ip", "link", "set", f"port{r}", "master", "br0", "up")
+            own = ("ip", "netns", "exec", space)
+            run(*own, "ip", "addr", "add", f"{self.address(r)}/24", "dev", "amp")
+            run(*own, "ip", "link", "set", "amp", "up")
+            run(*own, "ip", "link", "set", "lo", "up")
+            if self.rate != "none":
+                run(*own, "tc", "qdisc", "add", "dev", "amp", "root", "tbf", "rate", self.rate, *self.queue)
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+    def dropped(self, rank):
+        """Packets that the rank's queue had no room for."""
+        told = subprocess.run(["ip", "netns", "exec", self.spaces[rank], "tc", "-s", "qdisc", "show", "dev", "amp"], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+        return int(re.search(r"dropped (\d+)", told).group(1))
+
+    def remove(self):
+        for space in [*self.spaces, self.bridge]:
+            subprocess.run(["ip", "netns", "del", space], stderr=subprocess.DEVNULL)
+
+    @staticmethod
+    def address(rank):
+        return f"10.99.77.{rank + 1}"
+
+    def train(self, words):
+        """The command in every namespace, as the ranks of one run. Ends the program with what was said when one fails."""
+        started = []
+        for r, space in enumerate(self.spaces):
+            env = dict(os.environ, OMP_WAIT_POLICY="passive")
+            env.update(RANK=str(r), WORLD_SIZE=str(self.ranks), MASTER_ADDR=self.address(0), MASTER_PORT=PORT)
+            own = list(map(str, words))
+            started.append(subprocess.Popen(["ip", "netns", "exec", space, *own], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                            text=True))
+        for p in started:
+            said = p.communicate()[1]
+            if p.returncode:
+                raise SystemExit(said[-2000:])
+
+
+def run(*words):
+    subprocess.run(words, check=True)
+
+
+def lines_of(folder, skip):
+    """Of metrics.jsonl, without the first ones."""
+    with open(f"{folder}/metrics.jsonl", encoding="utf-8") as f:
+        return [json.loads(line) for line in f][skip:]
