@@ -4,7 +4,8 @@
 // Lines end with LF, CRLF or CR. A byte order mark at the start of a row is dropped, an empty line is skipped.
 // TSV: files of the GLUE kind have quotes in plain text, spreadsheets write RFC 4180. When no line is ragged without
 // quoting, lines are rows, and fields are unquoted where all quotes of the file are RFC 4180's: one that is not makes
-// all of them text. Else RFC 4180 applies.
+// all of them text. Else RFC 4180 applies; where it leaves lines ragged too, or refuses them, and columns are asked for by
+// number, lines need no more than those: others of a row are there or not.
 #include <algorithm>
 #include <deque>
 
@@ -25,7 +26,9 @@ class DelimitedParser {
       : bytes_(bytes), delimiter_(delimiter), options_(options), out_(out) {}
 
   // quoted: RFC 4180 fields; otherwise a field ends at the next delimiter or line end, and is unquoted when unquote.
-  void run(bool quoted, bool unquote) {
+  // least > 0: so many fields a row, and any more.
+  void run(bool quoted, bool unquote, size_t least = 0) {
+    if (least > 0) out_.rows_may_lack_columns();
     bool named = false;
     std::vector<std::string_view> fields;
     while (next_row(quoted, unquote, fields)) {
@@ -38,7 +41,8 @@ class DelimitedParser {
           continue;
         }
       }
-      if (fields.size() != out_.columns().size()) ragged(fields.size());
+      if (least == 0 && fields.size() != out_.columns().size()) ragged(fields.size());
+      for (size_t i = out_.columns().size(); i < fields.size(); ++i) out_.columns().push_back(std::to_string(i));
       out_.begin_row(row_line_);
       for (size_t i = 0; i < fields.size(); ++i) out_.add_text(fields[i], places_[i]);
     }
@@ -48,6 +52,8 @@ class DelimitedParser {
   struct Plain {
     bool rectangular = true;   // each has as many fields as the first
     bool quotes_text = false;  // a field has quotes that RFC 4180 does not have
+    // Where columns are asked for by number, and each line has these: how many fields that takes; else 0.
+    size_t least = 0;
   };
   Plain plain() {
     Plain out;
@@ -55,7 +61,11 @@ class DelimitedParser {
     std::string unused;
     size_t width = 0;
     while (next_row(false, false, fields)) {
-      if (width == 0) width = fields.size();
+      if (width == 0) {
+        width = fields.size();
+        out.least = has_header(fields) ? 0 : columns_wanted();
+      }
+      if (fields.size() < out.least) out.least = 0;
       out.rectangular = out.rectangular && fields.size() == width;
       for (const std::string_view f : fields)
         out.quotes_text = out.quotes_text || (f.find('"') != std::string::npos && !unquoted(f, unused));
@@ -63,7 +73,32 @@ class DelimitedParser {
     return out;
   }
 
+  // Of RFC 4180: each row has as many fields as the first, and none is refused.
+  bool quoted_is_rectangular() {
+    std::vector<std::string_view> fields;
+    size_t width = 0;
+    try {
+      while (next_row(true, false, fields)) {
+        if (width == 0) width = fields.size();
+        if (fields.size() != width) return false;
+      }
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  }
+
  private:
+  // Of columns by number, from the first to the last that is asked for.
+  size_t columns_wanted() const {
+    size_t out = 0;
+    for (const std::string& c : options_.wanted) {
+      if (c.empty() || c.size() > 6 || c.find_first_not_of("0123456789") != std::string::npos) return 0;
+      out = std::max(out, static_cast<size_t>(std::stoi(c)) + 1);
+    }
+    return out;
+  }
+
   // Columns that are asked for by numbers, which the first row does not hold as names.
   bool has_header(const std::vector<std::string_view>& first) const {
     if (!options_.header) return false;
@@ -213,12 +248,17 @@ void parse(std::string_view bytes, char usual, Quoting quoting, const TableOptio
   bool quoted = quoting == Quoting::rfc4180;
   const bool automatic = quoting == Quoting::automatic;
   bool unquote = false;
+  size_t least = 0;
   if (automatic) {
     const auto plain = DelimitedParser(bytes, delimiter, options, out).plain();
     quoted = !plain.rectangular;
     unquote = !plain.quotes_text;
+    if (quoted && plain.least > 0 && !DelimitedParser(bytes, delimiter, options, out).quoted_is_rectangular()) {
+      quoted = false;
+      least = plain.least;
+    }
   }
-  DelimitedParser(bytes, delimiter, options, out).run(quoted, unquote);
+  DelimitedParser(bytes, delimiter, options, out).run(quoted, unquote, least);
 }
 
 const ReaderRegistration csv{

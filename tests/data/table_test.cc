@@ -54,6 +54,21 @@ TEST_CASE("CSV quoting, line breaks and line ends") {
   CHECK(bare.rows() == 2);
 }
 
+TEST_CASE("rows of a TSV without header may have more fields than the columns that are asked for") {
+  const std::string file = "a\t1\tx\n\"b\" said\t2\ty\tsource\tother\nc\t3\tz\n";
+  const Table t = tsv(file, {.wanted = {"0", "2"}});
+  CHECK(t.columns() == std::vector<std::string>{"0", "1", "2", "3", "4"});
+  CHECK(t.rows() == 3);
+  CHECK(t.text(1, 0) == "\"b\" said");
+  CHECK(t.text(1, 4) == "other");
+  CHECK(t.text(2, 2) == "z");
+  CHECK(!t.has(2, 3));
+  CHECK(tsv("a\tb\tc\td\n1\t2\n", {.wanted = {"1"}}).text(1, 1) == "2");           // the first row has more
+  CHECK(tsv("a\tb\n\"1\tx\"\t2\n", {.wanted = {"0", "1"}}).text(1, 0) == "1\tx");  // RFC 4180 comes first
+  expect_error("E_DATA_CSV", "t.tsv:2", [&] { tsv(file); });
+  expect_error("E_DATA_CSV", "t.tsv:2", [&] { tsv(file, {.wanted = {"0", "3"}}); });
+}
+
 TEST_CASE("CSV errors name the line") {
   expect_error("E_DATA_CSV", "t.csv:3: 1 fields, the first row has 2: a, b", [] { csv("a,b\n1,2\n3\n"); });
   expect_error("E_DATA_CSV", "t.csv:2:1: a quote is opened here", [] { csv("a,b\n\"1,2\n3,4\n"); });
