@@ -108,9 +108,12 @@ class Checker {
     if (!training) report_.in_both += training_.count(text) > 0;
     if (!tokenizer_) return;
     if (language_) return learnt(row, r, length);
-    if (task_ == Task::seq2seq) {  // the longer one
-      for (const std::string& t : row.texts)
-        length = std::max(length, static_cast<int64_t>(tokenizer_->encode(t).ids.size()));
+    if (task_ == Task::seq2seq && row.texts.size() == 2) {
+      const auto source = static_cast<int64_t>(tokenizer_->encode(*spec_.source_prefix + row.texts[0]).ids.size()),
+                 target = static_cast<int64_t>(tokenizer_->encode(row.texts[1]).ids.size());
+      const int64_t most = *spec_.max_seq_len, most_target = longest_target(spec_);
+      f.cut += (most > 0 && source > most) || (most_target > 0 && target > most_target);
+      length = std::max(source, target);
       return;
     }
     const Encoding e = row.texts.size() == 2 ? tokenizer_->encode_pair(row.texts[0], row.texts[1])
@@ -150,7 +153,8 @@ class Checker {
       f.lengths.emplace_back(to, std::upper_bound(begin, lengths.end(), to) - begin);
     }
     const int64_t most = *spec_.max_seq_len;
-    if (most > 0) f.cut = lengths.end() - std::upper_bound(lengths.begin(), lengths.end(), most);
+    if (most > 0 && task_ != Task::seq2seq)
+      f.cut = lengths.end() - std::upper_bound(lengths.begin(), lengths.end(), most);
   }
 
   const RunSpec& spec_;

@@ -70,11 +70,15 @@ StartToken start_token(const RunSpec& spec, const Tokenizer& tokenizer) {
 
 }  // namespace
 
+int64_t longest_target(const RunSpec& spec) {
+  return *spec.max_target_length > 0 ? *spec.max_target_length : *spec.max_seq_len;
+}
+
 Seq2SeqOptions seq2seq_options(const RunSpec& spec, const Tokenizer& tokenizer) {
   Seq2SeqOptions o;
   o.prefix = *spec.source_prefix;
   o.max_source = *spec.max_seq_len;
-  o.max_target = *spec.max_target_length > 0 ? *spec.max_target_length : *spec.max_seq_len;
+  o.max_target = longest_target(spec);
   o.start = start_token(spec, tokenizer).id;
   return o;
 }

@@ -18,6 +18,7 @@ std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const 
 // Source and target texts (Task::seq2seq), in two --text_columns.
 std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
                                               const std::vector<InputSpec>& specs, const DataNeeds& needs);
+int64_t longest_target(const RunSpec& spec);                                      // tokens of a target, 0: any
 Seq2SeqOptions seq2seq_options(const RunSpec& spec, const Tokenizer& tokenizer);  // without columns
 
 // Of --task seq2seq: --decoder_start_token auto as what it stands for, which is told.

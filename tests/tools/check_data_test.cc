@@ -174,3 +174,32 @@ TEST_CASE("columns that are not there are told with the flag that names them") {
   must_run(words(f, {"--train", f / "a.csv", "--max_steps", "1", "--output_dir", run}));
   refused({"predict", run, "--inputs", f / "v.csv", "--out", f / "p.csv", "--quiet"}, "--text_columns");
 }
+
+TEST_CASE("--check_data counts sources with their prefix, and targets by a length of their own") {
+  const TempDir f;
+  write_bytes(f / "v.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nday\n");
+  write_bytes(f / "t.csv", "s,t\ngood day,bad\ngood,bad day bad\nday,day\n");
+  const auto cut = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = {test_data("seq2seq/model.onnx"),
+                                    "--task",
+                                    "seq2seq",
+                                    "--vocab",
+                                    f / "v.txt",
+                                    "--text_columns",
+                                    "s,t",
+                                    "--train",
+                                    f / "t.csv",
+                                    "--check_data",
+                                    "--quiet",
+                                    "--max_seq_len",
+                                    "5"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Said said = run_verb(all);
+    INFO(said.err);
+    return std::pair(json::parse(said.out)["files"][0]["cut"].get<int>(),
+                     json::parse(said.out)["files"][0]["tokens"]["longest"].get<int>());
+  };
+  CHECK(cut({}) == std::pair(0, 5));
+  CHECK(cut({"--source_prefix", "good: "}) == std::pair(1, 6));
+  CHECK(cut({"--max_target_length", "4"}) == std::pair(1, 5));
+}
