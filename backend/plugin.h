@@ -15,7 +15,7 @@ struct PluginOptions {
   bool graphs = true;  // record CUDA graphs
 };
 
-constexpr int kPluginAbi = 7;  // counts up with every change of Device, KernelArgs, Graph or Error
+constexpr int kPluginAbi = 8;  // counts up with every change of Device, KernelArgs, Graph or Error
 struct PluginMemory {
   int64_t total = 0, free = 0;  // bytes of the device, now
   int64_t opened = 0;           // what opening it took beside the driver's context: libraries and their workspaces
