@@ -4,8 +4,8 @@
 // Lines end with LF, CRLF or CR. A byte order mark at the start of a row is dropped, an empty line is skipped.
 // TSV: files of the GLUE kind have quotes in plain text, spreadsheets write RFC 4180. When no line is ragged without
 // quoting, lines are rows, and fields are unquoted where all quotes of the file are RFC 4180's: one that is not makes
-// all of them text. Else RFC 4180 applies; where it leaves lines ragged too, or refuses them, and columns are asked for by
-// number, lines need no more than those: others of a row are there or not.
+// all of them text. Else RFC 4180 applies; where it leaves lines ragged too, or refuses them, and columns are asked for
+// by number, lines need no more than those: others of a row are there or not.
 #include <algorithm>
 #include <deque>
 
