@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <vector>
 
 namespace amp {
 
@@ -27,11 +28,19 @@ void for_each_row(int64_t rows, F&& f) {
   if (error) std::rethrow_exception(error);
 }
 
-// f(first, end) of one block of rows after the other, where what comes of all of them would be too much at a time.
-template <class F>
-void for_each_block(int64_t rows, F&& f) {
-  constexpr int64_t size = 8192;
-  for (int64_t first = 0; first < rows; first += size) f(first, std::min(rows, first + size));
+// take(row, made) of every row in order, with what make(row) has made of it on threads: a block of rows at a time,
+// where what comes of all of them would be too much.
+template <class Make, class Take>
+void for_each_made(int64_t rows, Make&& make, Take&& take) {
+  constexpr int64_t kBlock = 8192;
+  std::vector<decltype(make(int64_t{0}))> block;
+  for (int64_t first = 0; first < rows; first += kBlock) {
+    const int64_t n = std::min(rows - first, kBlock);
+    block.clear();
+    block.resize(static_cast<size_t>(n));
+    for_each_row(n, [&](int64_t i) { block[static_cast<size_t>(i)] = make(first + i); });
+    for (int64_t i = 0; i < n; ++i) take(first + i, block[static_cast<size_t>(i)]);
+  }
 }
 
 }  // namespace amp

@@ -150,20 +150,17 @@ class TextDataset final : public Dataset {
     }
   }
 
-  // encode(row, side) on threads, a block of rows at a time.
+  // encode(row, side) on threads.
   template <class F>
   void encode_rows(const Table& table, size_t sides, F&& encode) {
-    std::vector<Encoding> block;
-    for_each_block(table.rows(), [&](int64_t first, int64_t end) {
-      block.assign(static_cast<size_t>(end - first) * sides, {});
-      for_each_row(end - first, [&](int64_t i) {
-        for (size_t s = 0; s < sides; ++s) block[static_cast<size_t>(i) * sides + s] = encode(first + i, s);
-      });
-      for (int64_t r = first; r < end; ++r) {
-        const auto of_row = std::span(block).subspan(static_cast<size_t>(r - first) * sides, sides);
-        for (const Encoding& e : of_row) texts_.append(e, table.line(r), table.file(r), r);
-        cut_ += std::any_of(of_row.begin(), of_row.end(), [](const Encoding& e) { return e.cut; });
-      }
+    const auto encode_row = [&](int64_t r) {
+      std::vector<Encoding> out;
+      for (size_t side = 0; side < sides; ++side) out.push_back(encode(r, side));
+      return out;
+    };
+    for_each_made(table.rows(), encode_row, [&](int64_t r, const std::vector<Encoding>& row) {
+      for (const Encoding& e : row) texts_.append(e, table.line(r), table.file(r), r);
+      cut_ += std::any_of(row.begin(), row.end(), [](const Encoding& e) { return e.cut; });
     });
   }
 

@@ -164,26 +164,23 @@ LanguageTexts encode_language(const Table& table, const Tokenizer& tokenizer, st
   if (most > 0 && most <= specials_in(tokenizer.single()))
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", most, ": too short for a text and its special tokens"));
   LanguageTexts out;
-  std::vector<LabelledText> block;
-  for_each_block(table.rows(), [&](int64_t begin, int64_t end) {
-    block.assign(static_cast<size_t>(end - begin), {});
-    for_each_row(end - begin, [&](int64_t i) { block[static_cast<size_t>(i)] = reader.read(begin + i); });
-    for (LabelledText& t : block) {
-      const bool long_one = most > 0 && static_cast<int64_t>(t.encoding.ids.size()) > most;
-      if (options.packing == TextPacking::stride && long_one) {
-        for (const LabelledText& w : windows_of(std::move(t), tokenizer.single(), most, options.stride))
-          out.texts.append(w);
-        continue;
-      }
-      if (long_one && options.packing != TextPacking::wrapped) {
-        cut(t, tokenizer, !table.is_json(t.row, first), most);
-        ++out.cut;
-      }
-      const bool learnt = has_something_to_learn(t);
-      out.unanswered += !learnt;
-      if (learnt || options.keep_rows || options.packing == TextPacking::wrapped) out.texts.append(t);
+  const auto add = [&](LabelledText& t) {
+    const bool long_one = most > 0 && static_cast<int64_t>(t.encoding.ids.size()) > most;
+    if (options.packing == TextPacking::stride && long_one) {
+      for (const LabelledText& w : windows_of(std::move(t), tokenizer.single(), most, options.stride))
+        out.texts.append(w);
+      return;
     }
-  });
+    if (long_one && options.packing != TextPacking::wrapped) {
+      cut(t, tokenizer, !table.is_json(t.row, first), most);
+      ++out.cut;
+    }
+    const bool learnt = has_something_to_learn(t);
+    out.unanswered += !learnt;
+    if (learnt || options.keep_rows || options.packing == TextPacking::wrapped) out.texts.append(t);
+  };
+  for_each_made(
+      table.rows(), [&](int64_t r) { return reader.read(r); }, [&](int64_t, LabelledText& t) { add(t); });
   if (options.packing == TextPacking::wrapped) out.texts = wrap_texts(out.texts, most);
   if (options.packing == TextPacking::bfd) out.texts = pack_texts(out.texts, most);
   return out;

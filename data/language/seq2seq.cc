@@ -118,15 +118,10 @@ Seq2SeqTexts encode_seq2seq(const Table& table, const Tokenizer& tokenizer, cons
     }
     return row;
   };
-  std::vector<Seq2SeqRow> block;
-  for_each_block(table.rows(), [&](int64_t first, int64_t end) {
-    block.assign(static_cast<size_t>(end - first), {});
-    for_each_row(end - first, [&](int64_t i) { block[static_cast<size_t>(i)] = encode(first + i); });
-    for (const Seq2SeqRow& row : block) {
-      out.sources.append(row.source);
-      out.targets.append(row.target);
-      out.cut += row.cut;
-    }
+  for_each_made(table.rows(), encode, [&](int64_t, const Seq2SeqRow& row) {
+    out.sources.append(row.source);
+    out.targets.append(row.target);
+    out.cut += row.cut;
   });
   return out;
 }
