@@ -73,11 +73,11 @@ void unmap(uint8_t* begin, size_t size) {
 }  // namespace
 
 FileBytes read_or_map(const std::string& path, Exit exit) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat s = {};
-  const bool large = file >= 0 && ::fstat(file, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > in_memory_left();
+  const bool large = ::stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode) && s.st_size > in_memory_left();
   const auto size = static_cast<size_t>(s.st_size);
-  void* const at = large ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+  const int file = large ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : -1;
+  void* const at = file >= 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
   if (file >= 0) ::close(file);
   if (at == MAP_FAILED) {
     const FileBytes read = read_file(path, exit);  // which says what is wrong
