@@ -72,13 +72,8 @@ class Collective {
     if (when_lost_) when_lost_(e);
   }
   void when_lost(std::function<void(const Error&)> handler) { when_lost_ = std::move(handler); }
-  // Goes on beside the caller, who leaves data alone until get(). Collectives run one after the other, in the order of
-  // the calls.
-  template <class T>
-  Handle start_all_reduce(std::span<T> data, Reduction how) {
-    return start([this, data, how] { reduce_all(data, how); });
-  }
-
+  // Goes on beside the caller, who leaves its data alone until get(). Collectives run one after the other, in the order
+  // of the calls.
   Handle start_sum(std::shared_ptr<RankSum> sum);
 
   // n elements cut into as many shares as there are ranks, on borders of 16 elements; the last ones may be empty.

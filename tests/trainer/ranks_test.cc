@@ -12,7 +12,7 @@ TEST_CASE("collectives of threads", "[ranks]") {
     std::vector<float> x(static_cast<size_t>(n));
     std::vector<double> top(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i) top[static_cast<size_t>(i)] = x[static_cast<size_t>(i)] = of(rank.rank(), i);
-    Collective::Handle handle = rank.start_all_reduce(std::span(x), Reduction::sum);
+    Collective::Handle handle = rank.start_sum(std::make_shared<RankSum>(RankSum{nullptr, std::span(x)}));
     rank.all_reduce(std::span(top), Reduction::max);
     handle.get();
     std::vector<float> shared(static_cast<size_t>(n), static_cast<float>(rank.rank()));

@@ -64,7 +64,7 @@ std::vector<double> all_collectives(Collective& rank, int64_t n) {
   std::vector<float> started(count), scattered(count), gathered(count);
   std::vector<double> sum(count), top(count);
   fill(started), fill(scattered), fill(gathered), fill(sum), fill(top);
-  Collective::Handle handle = rank.start_all_reduce(std::span(started), Reduction::sum);
+  Collective::Handle handle = rank.start_sum(std::make_shared<RankSum>(RankSum{nullptr, std::span(started)}));
   rank.all_reduce(std::span(sum), Reduction::sum);
   rank.all_reduce(std::span(top), Reduction::max);
   handle.get();
@@ -157,7 +157,7 @@ TEST_CASE("a rank can leave while a sum is under way", "[ranks][tcp]") {
   const std::vector<std::string> errors = on_places({place(0, 2, port), place(1, 2, port)}, [&](Collective& rank) {
     rank.barrier();
     if (rank.rank() == 1) {
-      (void)rank.start_all_reduce(std::span(x), Reduction::sum);
+      (void)rank.start_sum(std::make_shared<RankSum>(RankSum{nullptr, std::span(x)}));
       left = true;
       return;
     }
