@@ -8,6 +8,7 @@ namespace amp {
 class GradientWatch {
  public:
   virtual ~GradientWatch() = default;
+  virtual void begin() = 0;  // of the run that tells
   // The gradient of that parameter is in the arena, and this run does not touch it any more. In the order of the run,
   // on its thread. rows: of a table, indices (int32 or int64) of all rows that may be other than zero, negative ones
   // from the end, valid during the call; null: they are not known.

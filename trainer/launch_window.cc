@@ -19,7 +19,10 @@ void launch_each(Session& session, const std::vector<int64_t>& before,
   const NoWatchAfter ends{session.state()};
   for (size_t m = 0; m < before.size(); ++m) {
     session.state().samples_before = before[m];  // whatever the cut into micro-batches and ranks
-    session.state().watch = m + 1 == before.size() ? watch : nullptr;
+    if (watch && m + 1 == before.size()) {
+      watch->begin();
+      session.state().watch = watch;
+    }
     launch(m, accumulate);
   }
 }

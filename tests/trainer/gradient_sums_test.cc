@@ -103,6 +103,7 @@ TEST_CASE("buckets are summed in one order, whatever each rank has finished and 
       std::fill_n(memory->begin() + table, window < 3 ? 4000 * 80 : 0, 0.0F);
       std::vector<float> want = *memory;
       rank.all_reduce(std::span(want), Reduction::sum);
+      sums.begin();
       const std::vector<int>& order = (window + rank.rank()) % 3 == 0 ? forwards : rank.rank() ? mixed : backwards;
       if (window == 4) {  // the rows of the table are told
         std::vector<int64_t> rows{4095, -1, 3, 3, rank.rank()};

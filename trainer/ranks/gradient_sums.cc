@@ -110,7 +110,6 @@ void GradientSums::finish() {
   started_.clear();
   finished_.clear();
   next_ = 0;
-  held_ = false;
   for (size_t b = 0; b < buckets_.size(); ++b) open_[b] = buckets_[b].slots;
 }
 

@@ -23,9 +23,10 @@ class GradientSums final : public GradientWatch {
   // grads: layout.trained_size() elements of fp32 in the host's memory.
   GradientSums(Collective& ranks, const FlatLayout& layout, DeviceMemory grads);
 
+  void begin() override { held_ = false; }
   void done(int slot, const Tensor* rows) override;
   bool sums(const void* data) const { return data == grads_.get(); }
-  void hold() { held_ = true; }  // nothing before start(): ranks sum something else within the window
+  void hold() { held_ = true; }  // nothing more before start(): ranks sum something else within that run
   void start();                  // all that has not been, in front of any other sum
   void finish();                 // waits for all; by all ranks together. E_RANK_LOST
 
