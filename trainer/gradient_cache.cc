@@ -12,6 +12,7 @@
 #include "ops/compose.h"
 #include "trainer/launch_window.h"
 #include "trainer/losses/loss.h"
+#include "trainer/terms_left_out.h"
 
 namespace amp {
 
@@ -92,20 +93,6 @@ void differentiate(Builder& b, ValueId sum, const std::vector<ValueId>& outputs,
     }
   }
 }
-
-// Sums of the terms across rows are known before; what takes their place in a micro-batch is no loss.
-class OtherSums final : public LossTerms {
- public:
-  OtherSums(LossTerms& terms, std::vector<size_t> cached) : terms_(terms), cached_(std::move(cached)) {}
-  void seed(size_t i, const Tensor& input) override { terms_.seed(i, input); }
-  void add_term(size_t i, const Tensor& sum) override {
-    if (std::find(cached_.begin(), cached_.end(), i) == cached_.end()) terms_.add_term(i, sum);
-  }
-
- private:
-  LossTerms& terms_;
-  std::vector<size_t> cached_;
-};
 
 }  // namespace
 
@@ -274,9 +261,9 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
   if (!all) begin();
   if (!ranks_.alone()) session_.state().ranks->sum(all->outputs);
   all->program.run();
-  std::vector<size_t> cached;
+  std::vector<size_t> cached;  // whose sums are known; what takes their place in a micro-batch is no loss
   for (const Term& t : terms_) cached.push_back(t.index);
-  OtherSums others(terms, cached);
+  TermsLeftOut others(terms, cached);
   launch_each(
       session_, before,
       [&](size_t m, bool accumulate) {

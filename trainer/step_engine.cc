@@ -9,6 +9,7 @@
 #include "trainer/flat_views.h"
 #include "trainer/launch_window.h"
 #include "trainer/ranks/device_ranks.h"
+#include "trainer/terms_left_out.h"
 
 namespace amp {
 
@@ -17,17 +18,6 @@ constexpr float kOverflow = std::numeric_limits<float>::infinity();
 using Moment = DeviceUpdate::Moment;
 constexpr const char* kCurvature = "hessian";
 constexpr const char* kTraining = "training";  // weights that are not the ones evaluated
-
-// Of a pass whose losses do not count.
-class NoSums final : public LossTerms {
- public:
-  explicit NoSums(LossTerms& terms) : terms_(terms) {}
-  void seed(size_t i, const Tensor& input) override { terms_.seed(i, input); }
-  void add_term(size_t, const Tensor&) override {}
-
- private:
-  LossTerms& terms_;
-};
 
 // Whoever has memory of its own keeps it alive for views.
 void add_owned_views(const FlatLayout& layout, const std::string& name, const std::shared_ptr<HostTensor>& span,
@@ -127,7 +117,7 @@ void StepEngine::launch(const StepInput& w, const std::vector<int64_t>& before, 
 void StepEngine::second_pass(const StepInput& w, const std::vector<int64_t>& before) {
   session_.hold_statistics();
   update_->perturb();
-  NoSums terms(*update_);
+  TermsLeftOut terms(*update_);
   launch(w, before, terms);
   update_->restore();
   session_.release_statistics();

@@ -50,13 +50,14 @@ struct StepInput {
 
 class StepEngine {
  public:
-  // After session.prepare(), by all ranks together. max_steps: at most so many steps will be applied. Of several ranks
-  // gradients, running statistics and losses are those of all, so that every replica makes the same step. What is not
-  // finite on one rank is not finite in the sum: all skip together. The losses outlive the engine.
   struct Options {
     bool gradient_cache = false;  // losses across rows see a window's rows, not a micro-batch's
     bool overlap_sums = true;     // on the CPU, gradients over the ranks with backward (trainer/ranks/gradient_sums.h)
   };
+
+  // After session.prepare(), by all ranks together. max_steps: at most so many steps will be applied. Of several ranks
+  // gradients, running statistics and losses are those of all, so that every replica makes the same step. What is not
+  // finite on one rank is not finite in the sum: all skip together. The losses outlive the engine.
   StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
              const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks,
              const Options& options);
