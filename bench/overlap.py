@@ -12,7 +12,7 @@ import statistics
 from pathlib import Path
 
 from common import find_binary, find_minilm, pinned, scratch_dir
-from slow_link import SlowLink, lines_of
+from slow_link import SlowLink, lines_of, sentences
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data", required=True, help="has train.tsv with the columns sentence and label")
@@ -27,9 +27,7 @@ args = parser.parse_args()
 
 def train(link, binary, model, folder, overlap, round_number):
     out = f"{folder}/{overlap}-{round_number}"
-    link.train([binary, model, "--train", f"{args.data}/train.tsv", "--text_columns", "sentence", "--vocab", args.vocab, "--batch_size",
-                args.batch_size, "--max_steps", args.steps, "--threads", 1, "--overlap_grad_reduce", overlap, "--limit_train", 20000,
-                "--output_dir", out])
+    link.train([binary, model, *sentences(args), "--overlap_grad_reduce", overlap, "--output_dir", out])
     lines = lines_of(out, args.steps // 3)
     return {
         "model": Path(f"{out}/model.onnx").read_bytes(),

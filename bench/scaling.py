@@ -47,14 +47,17 @@ def bucket_seconds(size, ranks, link):
 
 def step_seconds(job, ranks, link, overlap=True):
     """job: dense and table bytes, those of a bucket, seconds of a step alone, its shares of backward and update."""
-    buckets = [job.bucket] * int(job.dense // job.bucket) + [job.dense % job.bucket]
+    dense = [size for size in [job.bucket] * int(job.dense // job.bucket) + [job.dense % job.bucket] if size]
     backward_begin = job.seconds * (1 - job.backward - job.update)
     backward_end = job.seconds * (1 - job.update)
     finished, end = 0.0, 0.0
-    for size in [*buckets, job.table * ranks / 2 if job.rows else job.table]:  # rows are gathered: each rank's go to all
-        finished += size if size in buckets else 0
-        ready = backward_begin + (backward_end - backward_begin) * min(1.0, finished / job.dense)
-        end = max(ready if overlap else backward_end, end) + (bucket_seconds(size, ranks, link) if size else 0.0)
+    for size in dense:
+        finished += size
+        ready = backward_begin + (backward_end - backward_begin) * finished / job.dense
+        end = max(ready if overlap else backward_end, end) + bucket_seconds(size, ranks, link)
+    table = job.table * ranks / 2 if job.rows else job.table  # rows are gathered: each rank's go to all
+    if table:
+        end = max(backward_end, end) + bucket_seconds(table, ranks, link)
     return max(end, backward_end) + job.seconds * job.update
 
 
@@ -79,7 +82,7 @@ def bits(rate):
 
 def validate(args):
     from common import find_binary, find_minilm, pinned, scratch_dir
-    from slow_link import SlowLink, lines_of
+    from slow_link import SlowLink, lines_of, sentences
 
     def median_step(folder):
         return statistics.median(args.batch_size / line["samples_per_s"] for line in lines_of(folder, args.steps // 3))
@@ -87,17 +90,16 @@ def validate(args):
     print("| ranks | link | step, free link | step | simulated | | sums after backward | simulated | |\n|---:|---|---:|---:|---:|---:|---:|---:|---:|")
     with scratch_dir() as scratch:
         binary, model = pinned(find_binary(args.binary), scratch), find_minilm(args.model)
-        words = [binary, model, "--train", f"{args.data}/train.tsv", "--text_columns", "sentence", "--vocab", args.vocab, "--batch_size",
-                 args.batch_size, "--max_steps", args.steps, "--threads", 1, "--limit_train", 20000, "--overwrite", "--output_dir"]
+        words = [binary, model, *sentences(args), "--overwrite"]
         for n in args.ranks:
             with SlowLink(n, "none") as link:
-                link.train([*words, f"{scratch}/free"])
+                link.train([*words, "--output_dir", f"{scratch}/free"])
             alone = n * median_step(f"{scratch}/free")
             for rate in args.rates:
                 measured = {}
                 with SlowLink(n, rate) as link:
                     for overlap in ("true", "false"):
-                        link.train([*words[:-1], "--overlap_grad_reduce", overlap, "--output_dir", f"{scratch}/{overlap}"])
+                        link.train([*words, "--overlap_grad_reduce", overlap, "--output_dir", f"{scratch}/{overlap}"])
                         measured[overlap] = n * median_step(f"{scratch}/{overlap}")
                 job = argparse.Namespace(dense=args.dense_mb * MB, table=args.rows * 385 * 4, rows=True, bucket=BUCKET, seconds=alone, backward=2 / 3, update=0.1)
                 star = argparse.Namespace(node=1, node_bandwidth=1, node_latency=0, bandwidth=bits(rate) / 8, latency=args.latency_us * 1e-6,

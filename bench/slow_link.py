@@ -72,6 +72,12 @@ def run(*words):
     subprocess.run(words, check=True)
 
 
+def sentences(args):
+    """The flags of a job on SST-2's sentences by a thread."""
+    return ["--train", f"{args.data}/train.tsv", "--text_columns", "sentence", "--vocab", args.vocab, "--batch_size", args.batch_size,
+            "--max_steps", args.steps, "--threads", 1, "--limit_train", 20000]
+
+
 def lines_of(folder, skip):
     """Of metrics.jsonl, without the first ones."""
     with open(f"{folder}/metrics.jsonl", encoding="utf-8") as f:
