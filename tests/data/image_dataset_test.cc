@@ -8,8 +8,8 @@
 #include "data/image_files.h"
 #include "data/loader.h"
 #include "data/subset.h"
+#include "tests/data/image_files.h"
 #include "tests/errors.h"
-#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -18,20 +18,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string golden(const std::string& name) { return test_data("data/images/" + name); }
-
-void write(const std::string& path, const std::string& bytes) {
-  fs::create_directories(fs::path(path).parent_path());
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
 std::string grey_file(int width, int height, const std::string& values) {
   return "P5 " + std::to_string(width) + " " + std::to_string(height) + " 255\n" + values;
 }
 
 void put(const std::string& path, const std::string& from) {
   fs::create_directories(fs::path(path).parent_path());
-  fs::copy_file(golden(from), path);
+  fs::copy_file(golden_image(from), path);
 }
 
 // 12 pictures of two classes.
@@ -40,7 +33,7 @@ void make_folder(const TempDir& dir, const std::string& name = "train") {
     put(dir / (name + "/dog/" + std::to_string(i) + ".png"), "picture.png");
     put(dir / (name + "/cat/deep/" + std::to_string(i) + ".JPG"), "picture.jpg");
   }
-  write(dir / (name + "/cat/notes.txt"), "no image");
+  write_in_folder(dir / (name + "/cat/notes.txt"), "no image");
 }
 
 ImageOptions options_of(const std::string& training, const std::string& evaluation = "none") {
@@ -115,7 +108,7 @@ TEST_CASE("a table names image files, beside it or below a root", "[images]") {
   const TempDir dir;
   put(dir / "pictures/a.png", "picture.png");
   put(dir / "pictures/b.png", "grey.png");
-  write(dir / "t.csv", "file,score\npictures/a.png,0.5\npictures/b.png,1.5\n");
+  write_in_folder(dir / "t.csv", "file,score\npictures/a.png,0.5\npictures/b.png,1.5\n");
   ImageOptions o = options_of("none");
   o.path_column = "file";
   o.label_column = "score";
@@ -126,7 +119,7 @@ TEST_CASE("a table names image files, beside it or below a root", "[images]") {
   CHECK(b.inputs.at("x").dims() == Dims{2, 3, 23, 31});  // the grey one became colours
   CHECK(data->where(1) == (dir / "t.csv") + ":3");
 
-  write(dir / "elsewhere/t.csv", "file,score\na.png,1\nb.png,2\nc.png,3\n");
+  write_in_folder(dir / "elsewhere/t.csv", "file,score\na.png,1\nb.png,2\nc.png,3\n");
   const Table other = Table::read(dir / "elsewhere/t.csv");
   expect_error("E_IMAGE_MISSING", "t.csv:2", [&] { make_image_dataset(other, kInputs, o, false); });
   o.root = dir / "pictures";
@@ -135,8 +128,8 @@ TEST_CASE("a table names image files, beside it or below a root", "[images]") {
 
 TEST_CASE("layouts, grey inputs and bytes", "[images]") {
   const TempDir dir;
-  write(dir / "a/x/1.pgm", grey_file(3, 2, "abcdef"));
-  write(dir / "a/y/2.pgm", grey_file(3, 2, "ghijkl"));
+  write_in_folder(dir / "a/x/1.pgm", grey_file(3, 2, "abcdef"));
+  write_in_folder(dir / "a/y/2.pgm", grey_file(3, 2, "ghijkl"));
   const Table t = class_folders(dir / "a");
   ImageOptions o = options_of("to_float", "to_float");
   o.classes = {"x", "y"};
@@ -158,8 +151,8 @@ TEST_CASE("layouts, grey inputs and bytes", "[images]") {
 
 TEST_CASE("masks are classes of pixels", "[images]") {
   const TempDir dir;
-  write(dir / "i/1.pgm", grey_file(3, 2, "abcdef"));
-  write(dir / "m/1.pgm", grey_file(3, 2, std::string("\x00\x01\x02\xff\x01\x00", 6)));
+  write_in_folder(dir / "i/1.pgm", grey_file(3, 2, "abcdef"));
+  write_in_folder(dir / "m/1.pgm", grey_file(3, 2, std::string("\x00\x01\x02\xff\x01\x00", 6)));
   ImageOptions o = options_of("horizontal_flip 1");
   o.labels = LabelForm::masks;
   const auto open = [&] { return make_image_dataset(masked_images(dir / "i", dir / "m"), kInputs, o, true); };
@@ -173,11 +166,11 @@ TEST_CASE("masks are classes of pixels", "[images]") {
   o.masks.values = {0, 1};
   expect_error("E_MASK", "value 2", [&] { open()->batch(Ints{0}); });
 
-  write(dir / "m/1.pgm", grey_file(3, 2, std::string("\x00\xff\xff\xff\x00\x00", 6)));
+  write_in_folder(dir / "m/1.pgm", grey_file(3, 2, std::string("\x00\xff\xff\xff\x00\x00", 6)));
   o.masks.values = find_mask_values({dir / "m/1.pgm"});
   CHECK(o.masks.values == Ints{0, 255});
   CHECK(open()->batch(Ints{0}).labels.to_ints() == Ints{1, 1, 0, 0, 0, 1});
-  write(dir / "m/1.pgm", grey_file(2, 3, "aaaaaa"));
+  write_in_folder(dir / "m/1.pgm", grey_file(2, 3, "aaaaaa"));
   o.masks.values = find_mask_values({dir / "m/1.pgm"});
   CHECK(o.masks.values.empty());
   expect_error("E_MASK", "is 2 x 3 pixels", [&] { open()->batch(Ints{0}); });
@@ -190,12 +183,12 @@ TEST_CASE("folders and images that cannot be used are refused with their name", 
   fs::create_directories(dir / "empty");
   expect_error("E_DATA_EMPTY", "holds no class folders", [&] { class_folders(dir / "empty"); });
   fs::create_directories(dir / "idx");
-  write(dir / "idx/train-labels-idx1-ubyte.gz", "");
-  write(dir / "idx/train-images-idx3-ubyte.gz", "");
+  write_in_folder(dir / "idx/train-labels-idx1-ubyte.gz", "");
+  write_in_folder(dir / "idx/train-images-idx3-ubyte.gz", "");
   expect_error("E_DATA_EMPTY", "files of many images", [&] { class_folders(dir / "idx"); });
   put(dir / "loose/a.png", "picture.png");
   expect_error("E_DATA_EMPTY", "but 1 image", [&] { class_folders(dir / "loose"); });
-  write(dir / "texts/cat/a.gif", "GIF89a");
+  write_in_folder(dir / "texts/cat/a.gif", "GIF89a");
   expect_error("E_DATA_EMPTY", "texts/cat' holds no image; 1 file has another extension",
                [&] { class_folders(dir / "texts"); });
 
@@ -208,7 +201,7 @@ TEST_CASE("folders and images that cannot be used are refused with their name", 
                [&] { make_image_dataset(class_folders(dir / "val"), kInputs, o, true); });
 
   fs::remove_all(dir / "val/zebra");
-  write(dir / "val/cat/0.png", "\x89PNG\r\n\x1a\n");
+  write_in_folder(dir / "val/cat/0.png", "\x89PNG\r\n\x1a\n");
   const auto data = make_image_dataset(class_folders(dir / "val"), kInputs, o, true);
   expect_error("E_IMAGE", "val/cat/0.png", [&] { data->batch(Ints{5, 0}); });
   fs::remove(dir / "val/cat/0.png");

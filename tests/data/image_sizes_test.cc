@@ -13,8 +13,8 @@
 #include "data/loader.h"
 #include "data/subset.h"
 #include "data/transforms/geometry.h"
+#include "tests/data/image_files.h"
 #include "tests/errors.h"
-#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -22,13 +22,6 @@ using Ints = std::vector<int64_t>;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string golden(const std::string& name) { return test_data("data/images/" + name); }
-
-void write(const std::string& path, const std::string& bytes) {
-  fs::create_directories(fs::path(path).parent_path());
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 std::string file_bytes(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -50,16 +43,16 @@ struct Parts {
   int64_t count = 0;
 
   Parts() {
-    for (const auto& [name, tensor] : read_npz(golden("image_sizes.npz"))) want[name] = tensor;
+    for (const auto& [name, tensor] : read_npz(golden_image("image_sizes.npz"))) want[name] = tensor;
     sizes = pairs_of(want.at("sizes"));
     nearest = pairs_of(want.at("nearest"));
-    const Image picture = ImageStore({}).read(golden("picture.png"), 3);
+    const Image picture = ImageStore({}).read(golden_image("picture.png"), 3);
     const Ints boxes = want.at("boxes").to_ints();
     count = static_cast<int64_t>(boxes.size() / 4);
     for (int64_t i = 0; i < count; ++i) {
       const auto b = boxes.begin() + 4 * i;
-      write(dir / ("all/" + std::string(i % 2 ? "odd/" : "even/") + std::to_string(i) + ".png"),
-            encode_png(cropped(picture, b[0], b[1], b[2], b[3])));
+      write_in_folder(dir / ("all/" + std::string(i % 2 ? "odd/" : "even/") + std::to_string(i) + ".png"),
+                      encode_png(cropped(picture, b[0], b[1], b[2], b[3])));
     }
   }
   Table table() const { return class_folders(dir / "all"); }
@@ -118,7 +111,7 @@ TEST_CASE("the nearest aspect ratio is so by its logarithm", "[image_sizes]") {
 TEST_CASE("a size is found without decoding, as decoding finds it", "[image_sizes]") {
   const ImageStore store({});
   int files = 0;
-  for (const auto& entry : fs::directory_iterator(golden(""))) {
+  for (const auto& entry : fs::directory_iterator(golden_image(""))) {
     const std::string path = entry.path().string();
     if (!has_image_extension(path)) continue;
     INFO(path);
@@ -135,7 +128,7 @@ TEST_CASE("a size is found without decoding, as decoding finds it", "[image_size
 
 TEST_CASE("the beginning of a file tells the right size, or none", "[image_sizes]") {
   int told = 0, not_told = 0;
-  for (const auto& entry : fs::directory_iterator(golden(""))) {
+  for (const auto& entry : fs::directory_iterator(golden_image(""))) {
     const std::string path = entry.path().string();
     if (!has_image_extension(path)) continue;
     INFO(path);
@@ -161,11 +154,11 @@ TEST_CASE("sizes are found in files whose orientation stands behind many bytes",
   const ImageStore store({});
   const std::string profile(60000, 'p');  // two segments that nobody reads, before the one that says how it lies
   const std::string segment = std::string("\xff\xe2\xea\x62", 4) + profile;
-  std::string jpeg = file_bytes(golden("turned_6.jpg"));
-  write(dir / "a.jpg", jpeg.substr(0, 2) + segment + segment + jpeg.substr(2));
-  CHECK(store.size(dir / "a.jpg") == store.size(golden("turned_6.jpg")));
+  std::string jpeg = file_bytes(golden_image("turned_6.jpg"));
+  write_in_folder(dir / "a.jpg", jpeg.substr(0, 2) + segment + segment + jpeg.substr(2));
+  CHECK(store.size(dir / "a.jpg") == store.size(golden_image("turned_6.jpg")));
   // A PNG of random pixels, over 64 KiB, with the chunk moved behind them.
-  const std::string turned = file_bytes(golden("turned.png"));
+  const std::string turned = file_bytes(golden_image("turned.png"));
   const size_t at = turned.find("eXIf") - 4;
   const size_t size =
       12 + static_cast<unsigned char>(turned[at + 2]) * 256 + static_cast<unsigned char>(turned[at + 3]);
@@ -174,19 +167,20 @@ TEST_CASE("sizes are found in files whose orientation stands behind many bytes",
   for (uint8_t& v : noise.data) v = static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
   const std::string png = encode_png(noise);
   REQUIRE(png.size() > 100000);
-  write(dir / "b.png", png.substr(0, png.size() - 12) + turned.substr(at, size) + png.substr(png.size() - 12));
+  write_in_folder(dir / "b.png",
+                  png.substr(0, png.size() - 12) + turned.substr(at, size) + png.substr(png.size() - 12));
   const Image upright = store.read(dir / "b.png", 3);
   CHECK(store.size(dir / "b.png") == ImageSize{upright.height, upright.width});
   CHECK(upright.width == 200);
-  write(dir / "c.png", png);
+  write_in_folder(dir / "c.png", png);
   CHECK(store.size(dir / "c.png") == ImageSize{200, 300});
   for (const char* name : {"a.jpg", "b.png", "c.png"}) {
-    write(dir / "cut", file_bytes(dir / name).substr(0, 20));
+    write_in_folder(dir / "cut", file_bytes(dir / name).substr(0, 20));
     expect_error("E_IMAGE", "cut", [&] { (void)store.size(dir / "cut"); });
   }
-  write(dir / "none", "");
+  write_in_folder(dir / "none", "");
   expect_error("E_IMAGE", "empty", [&] { (void)store.size(dir / "none"); });
-  write(dir / "text", "not a picture");
+  write_in_folder(dir / "text", "not a picture");
   expect_error("E_IMAGE_KIND", "text", [&] { (void)store.size(dir / "text"); });
 }
 
@@ -279,8 +273,8 @@ TEST_CASE("masks go to the size of their images", "[image_sizes]") {
   };
   const std::vector<std::pair<int, int>> sizes = {{20, 10}, {10, 20}, {12, 12}};
   for (size_t i = 0; i < sizes.size(); ++i) {
-    write(dir / ("images/" + std::to_string(i) + ".pgm"), mask(sizes[i].first, sizes[i].second));
-    write(dir / ("masks/" + std::to_string(i) + ".pgm"), mask(sizes[i].first, sizes[i].second));
+    write_in_folder(dir / ("images/" + std::to_string(i) + ".pgm"), mask(sizes[i].first, sizes[i].second));
+    write_in_folder(dir / ("masks/" + std::to_string(i) + ".pgm"), mask(sizes[i].first, sizes[i].second));
   }
   ImageOptions o;
   o.input = {"x", DType::f32, ImageInput::Layout::nchw, 1, -1, -1};
