@@ -3,15 +3,11 @@
 
 #include <utility>
 
-#include "backend/cpu/vectors.h"
+#include "backend/cpu/lanes.h"
 
 namespace amp::cpu {
 
 #ifndef __clang__
-template <int N>
-struct IndexOf {
-  typedef int32_t type __attribute__((vector_size(N * 4)));
-};
 // Exchanges the off-diagonal squares of S x S inside every square of 2S x 2S.
 template <int N, int S, int... J>
 AMP_INLINE inline void exchange(typename VectorOf<N>::type (&v)[N], std::integer_sequence<int, J...>) {

@@ -5,12 +5,15 @@
 #include "backend/cpu/conv_direct.h"
 #include "backend/cpu/conv_plain.h"
 #include "backend/cpu/conv_pointwise.h"
+#include "backend/cpu/conv_winograd.h"
 
 namespace amp {
 
 Kernel fastest_conv(const ConvShape& s, Carver& carve, const float* x, const float* w, const float* bias, float* y) {
   if (conv_pointwise_fits(s)) return conv_pointwise(s, carve, x, w, bias, y);
   if (conv_depthwise_fits(s)) return conv_depthwise(s, carve, x, w, bias, y);
+  if (const Winograd tile = winograd_tile(s); tile != Winograd::none)
+    return conv_winograd(s, tile, carve, x, w, bias, y);
   if (conv_channels_gain(s)) return conv_channels(s, carve, x, w, bias, y);
   if (conv_direct_fits(s)) return conv_direct(s, carve, x, w, bias, y);
   return [=] { conv_plain<float>(s, x, w, bias, y); };
@@ -18,6 +21,8 @@ Kernel fastest_conv(const ConvShape& s, Carver& carve, const float* x, const flo
 Kernel fastest_conv_grad_x(const ConvShape& s, Carver& carve, const float* dy, const float* w, float* dx) {
   if (conv_pointwise_fits(s)) return conv_pointwise_grad_x(s, carve, dy, w, dx);
   if (conv_depthwise_fits(s)) return conv_depthwise_grad_x(s, carve, dy, w, dx);
+  if (const Winograd tile = winograd_tile(s); tile != Winograd::none)
+    return conv_winograd_grad_x(s, tile, carve, dy, w, dx);
   if (conv_channels_gain(s)) return conv_channels_grad_x(s, carve, dy, w, dx);
   if (conv_direct_fits(s)) return conv_direct_grad_x(s, carve, dy, w, dx);
   return [=] { conv_plain_grad_x<float>(s, dy, w, dx); };
@@ -25,6 +30,8 @@ Kernel fastest_conv_grad_x(const ConvShape& s, Carver& carve, const float* dy, c
 Kernel fastest_conv_grad_w(const ConvShape& s, Carver& carve, const float* x, const float* dy, float* dw) {
   if (conv_pointwise_fits(s)) return conv_pointwise_grad_w(s, carve, x, dy, dw);
   if (conv_depthwise_fits(s)) return conv_depthwise_grad_w(s, carve, x, dy, dw);
+  if (const Winograd tile = winograd_tile(s); tile != Winograd::none)
+    return conv_winograd_grad_w(s, tile, carve, x, dy, dw);
   if (conv_channels_gain(s)) return conv_channels_grad_w(s, carve, x, dy, dw);
   if (conv_direct_fits(s)) return conv_direct_grad_w(s, carve, x, dy, dw);
   return [=] { conv_plain_grad_w<float>(s, x, dy, dw); };

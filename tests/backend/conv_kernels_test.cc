@@ -7,6 +7,7 @@
 #include "backend/cpu/conv_direct.h"
 #include "backend/cpu/conv_plain.h"
 #include "backend/cpu/conv_pointwise.h"
+#include "backend/cpu/conv_winograd.h"
 #include "base/text.h"
 
 using namespace amp;
@@ -97,6 +98,15 @@ void check_all(const Shape& shape) {
     agrees(dw, of + ", depthwise, dw",
            [&](Carver& c, float* to) { return conv_depthwise_grad_w(s, c, x.data(), dy.data(), to); });
   }
+  for (const Winograd tile : {Winograd::f2, Winograd::f4}) {
+    if (!conv_winograd_fits(s)) break;
+    const std::string by = of + (tile == Winograd::f2 ? ", F(2, 3)" : ", F(4, 3)");
+    agrees(y, by, [&](Carver& c, float* to) { return conv_winograd(s, tile, c, x.data(), w.data(), bias.data(), to); });
+    agrees(dx, by + ", dx",
+           [&](Carver& c, float* to) { return conv_winograd_grad_x(s, tile, c, dy.data(), w.data(), to); });
+    agrees(dw, by + ", dw",
+           [&](Carver& c, float* to) { return conv_winograd_grad_w(s, tile, c, x.data(), dy.data(), to); });
+  }
   if (!conv_pointwise_fits(s)) return;
   agrees(y, of + ", pointwise",
          [&](Carver& c, float* to) { return conv_pointwise(s, c, x.data(), w.data(), bias.data(), to); });
@@ -112,10 +122,14 @@ TEST_CASE("each form of convolution agrees with plain loops in fp64", "[backend]
   const std::array<int64_t, 3> one{1, 1, 1}, none{0, 0, 0};
   const Shape shapes[] = {
       {2, 1, 16, 16, {1, 9, 7}, {1, 3, 3}, one, {0, 1, 1}, one},
-      {3, 1, 17, 70, {1, 5, 5}, {1, 3, 3}, one, {0, 1, 1}, one},    // channels and pixels left over
-      {2, 1, 64, 64, {1, 16, 16}, {1, 3, 3}, one, {0, 1, 1}, one},  // more than one task
-      {1, 1, 64, 128, {1, 20, 33}, {1, 3, 3}, one, none, one},      // and image rows that end inside vectors
-      {8, 1, 256, 48, {1, 4, 4}, {1, 3, 3}, one, {0, 1, 1}, one},   // weights in several chunks, a wide pitch
+      {3, 1, 17, 70, {1, 5, 5}, {1, 3, 3}, one, {0, 1, 1}, one},     // channels and pixels left over
+      {2, 1, 64, 64, {1, 16, 16}, {1, 3, 3}, one, {0, 1, 1}, one},   // more than one task
+      {1, 1, 64, 128, {1, 20, 33}, {1, 3, 3}, one, none, one},       // and image rows that end inside vectors
+      {2, 1, 20, 40, {1, 40, 37}, {1, 3, 3}, one, {0, 1, 1}, one},   // many blocks of tiles
+      {1, 1, 16, 18, {1, 70, 141}, {1, 3, 3}, one, {0, 2, 2}, one},  // rows of tiles in pieces
+      {5, 1, 33, 100, {1, 6, 5}, {1, 3, 3}, one, {0, 0, 2}, one},    // blocks of tiles over several images
+      {3, 1, 70, 200, {1, 9, 11}, {1, 3, 3}, one, {0, 1, 1}, one},
+      {8, 1, 256, 48, {1, 4, 4}, {1, 3, 3}, one, {0, 1, 1}, one},  // weights in several chunks, a wide pitch
       {8, 1, 130, 96, {1, 2, 2}, {1, 3, 3}, one, {0, 1, 1}, one},
       {2, 1, 32, 40, {1, 13, 12}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},
       {2, 1, 32, 64, {1, 12, 12}, {1, 1, 1}, {1, 2, 2}, none, one},  // elements that no window reads
