@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <limits>
 #include <optional>
 
+#include "base/number_text.h"
 #include "base/sysinfo.h"
 #include "base/text.h"
 #include "run/device.h"
@@ -48,6 +50,40 @@ std::optional<int64_t> limited_room() {
 }
 }  // namespace
 
+void keep_budget(SessionOptions& options, const RunSpec& spec, const SourceGraph& g, const TrainerConfig& config,
+                 const TrainData& data) {
+  if (spec.gradient_checkpointing) options.activation_budget = 1;
+  const std::optional<int64_t> bytes = parse_integer(spec.memory_budget);
+  if (!bytes) return;
+  SessionOptions free = options;
+  free.activation_budget = 0;
+  const MemoryEstimate whole = bill_of(g, free, config, data)(config.sampler.batch_size);
+  if (!spec.gradient_checkpointing)
+    options.activation_budget = std::max<int64_t>(1, *bytes - (whole.total() - whole.activations));
+  if (whole.total() <= *bytes) return;
+  const auto measure = bill_of(g, options, config, data);
+  const MemoryEstimate least = measure(config.sampler.batch_size);
+  if (least.total() <= *bytes) return;
+  fail(Exit::memory, "E_OOM",
+       cat("--memory_budget of ", with_thousands(*bytes), " B: with all recomputed that can be, training takes ",
+           with_thousands(least.total()), " B: ", least.text()),
+       what_fits(*bytes, config.sampler.batch_size, config.sampler.accumulation, measure));
+}
+
+namespace {
+// From nothing recomputed on, until no less is kept.
+std::vector<std::pair<std::string, int64_t>> choices_of(SessionOptions options, const SourceGraph& g,
+                                                        const TrainerConfig& config, const TrainData& data) {
+  std::vector<std::pair<std::string, int64_t>> out;
+  for (options.activation_budget = std::numeric_limits<int64_t>::max();;) {
+    const MemoryEstimate e = bill_of(g, options, config, data)(config.sampler.batch_size);
+    if (!out.empty() && e.total() >= out.back().second) return out;
+    out.emplace_back(e.recomputed, e.total());
+    options.activation_budget = e.activations - 1;
+  }
+}
+}  // namespace
+
 MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, const TrainerConfig& config,
                        const TrainData& data) {
   MemoryBill out;
@@ -55,6 +91,7 @@ MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, cons
   out.device = options.device->description();
   out.text = bill.text();
   out.largest = bill.largest;
+  out.choices = choices_of(options, g, config, data);
   if (const std::optional<PluginMemory> memory = memory_of(*options.device)) {
     out.device_memory = memory;
   } else {

@@ -17,9 +17,16 @@ struct MemoryBill {
   std::vector<std::string> largest;           // tensors
   std::optional<PluginMemory> device_memory;  // of a GPU
   std::optional<int64_t> room;                // on the CPU, where less than the machine's memory is allowed
+  // What computing more of the forward pass again would take: in words, bytes in all.
+  std::vector<std::pair<std::string, int64_t>> choices;
 };
 MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, const TrainerConfig& config,
                        const TrainData& data);
+
+// --memory_budget: what it leaves for activations becomes options.activation_budget; E_OOM where no choice fits.
+// --gradient_checkpointing: the smallest budget.
+void keep_budget(SessionOptions& options, const RunSpec& spec, const SourceGraph& g, const TrainerConfig& config,
+                 const TrainData& data);
 
 // Before anything is allocated, where the limit is known: E_OOM when there is no room.
 void require_room(const SessionOptions& options, const SourceGraph& g, const TrainerConfig& config,

@@ -182,6 +182,8 @@ struct RunSpec {
   int64_t threads = 0;
   int64_t ranks = 1;  // replicas in this process; of several processes, how many there are
   double heartbeat = 15;
+  std::string memory_budget;  // of a training run, in bytes; empty: as much as it takes
+  bool gradient_checkpointing = false;
   int64_t max_graph_nodes = 200000, max_activation_bytes = 0, max_constant_bytes = 67108864, in_memory_max_size = 0;
   int64_t seed = 42;
   bool profile = false;

@@ -60,6 +60,7 @@ void profile(Training& t, const Tensors& batch) {
 // The last step before anything is written, and the first files of the run.
 void begin(Training& t) {
   PreparedRun& run = t.run;
+  keep_budget(t.options, run.spec, run.graph(), run.config, run.data);
   require_room(t.options, run.graph(), run.config, run.data);
   t.session = with_advice(t, [&] { return std::make_unique<Session>(run.graph(), t.options); });
   apply_groups(run.ready.groups, t.session->layout());

@@ -61,7 +61,7 @@ void print_range(const LrRange& range, const std::string& folder) {
 
 int dry_run(const RunSpec& spec, const Console& console) {
   const std::unique_ptr<PreparedRun> run = prepare(spec, {console.log(), {}, {}}, Aim::estimate);
-  const SessionOptions options = session_options(spec, Job::train, run->plan, console.log());
+  SessionOptions options = session_options(spec, Job::train, run->plan, console.log());
   const MemoryBill bill = memory_bill(options, run->graph(), run->config, run->data);
   std::cout << "memory on " << bill.device << ": " << bill.text << '\n';
   for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
@@ -69,7 +69,10 @@ int dry_run(const RunSpec& spec, const Console& console) {
     std::cout << "  free on the device: " << with_thousands(m->free) << " of " << with_thousands(m->total)
               << " B; libraries hold " << with_thousands(m->opened) << " B already\n";
   }
+  for (const auto& [name, bytes] : bill.choices)
+    std::cout << "  with --memory_budget: " << with_thousands(bytes) << " B, " << name << '\n';
   if (bill.room) std::cout << "  free under this process's limits: " << with_thousands(*bill.room) << " B\n";
+  keep_budget(options, spec, run->graph(), run->config, run->data);
   require_room(options, run->graph(), run->config, run->data);
   return 0;
 }

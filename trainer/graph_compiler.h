@@ -22,6 +22,9 @@ struct GraphOptions {
   bool batchnorm_as_written = false;
   // sums and norms (ops/add_norm_fusion.h), elementwise nodes (ops/fuse.h) are fused, where the device gains by it
   bool fusion = true;
+  // Bytes for the activations of a training graph: as much of its forward pass is computed again in backward as that
+  // takes (trainer/memory_budget.h); 0: nothing is.
+  int64_t activation_budget = 0;
 };
 
 // hessian: the training graph differentiated twice; in the place of each parameter's gradient stands its part of H v, H

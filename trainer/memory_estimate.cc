@@ -67,6 +67,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   b.parameters = layout.size() * wide;
   b.gradients = layout.trained_size() * wide;
   b.activations = session.activation_bytes() + together;
+  b.recomputed = session.recomputed();
   b.copies = device.memory_in_use() - b.parameters - b.gradients - b.activations;
   if (c.curved()) b.copies -= layout.trained_size() * wide;  // counted among the moments
   b.moments = c.state_bytes(update_spans(layout), layout.trained_size());

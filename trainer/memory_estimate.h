@@ -16,6 +16,7 @@ struct MemoryEstimate {
   int64_t libraries = 0;                                                // what they may ask for while it runs
   std::string batch;                                                    // shapes: "ids [32,128], label [32]"
   std::vector<std::string> largest;                                     // tensors of a micro-batch, for people
+  std::string recomputed;                                               // with a budget: Session::recomputed()
 
   int64_t total() const { return parameters + gradients + moments + activations + copies + libraries; }
   std::string text() const;

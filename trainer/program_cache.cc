@@ -6,6 +6,7 @@
 #include "backend/memory_phase.h"
 #include "base/text.h"
 #include "graph/limits.h"
+#include "trainer/memory_budget.h"
 
 namespace amp {
 
@@ -78,7 +79,7 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   auto& slot = programs_[Key{GraphKey(r), kind.accumulate, kind.fused, packing ? packing->tokens : 0}];
   if (slot) return *slot;
   const auto started = std::chrono::steady_clock::now();
-  const std::shared_ptr<Graph> graph = compiler_.finish(composed(), r);
+  std::shared_ptr<Graph> graph = compiler_.finish(composed(), r);
   if (kind.fused) compiler_.fuse(*graph);
   if (r.form == GraphForm::cached_forward) compiler_.drop_backward(*graph, r);
   params_.reach(*graph);
@@ -87,6 +88,12 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   } else if (differentiates(r.form)) {
     params_.need_grads();
   }
+  const int64_t budget = compiler_.options().activation_budget;
+  if (budget > 0 && (r.form == GraphForm::train || r.form == GraphForm::cached_train)) {
+    RecomputeChoice choice = recompute_within(*graph, options(r.form, kind.accumulate), budget);
+    graph = std::make_shared<Graph>(std::move(choice.graph));
+    recomputed_ = std::move(choice.name);
+  }
   auto made = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(r.batch)), [&] {
     return std::make_unique<BucketProgram>(graph, options(r.form, kind.accumulate), r.batch, packing, params_.staged());
   });
@@ -94,8 +101,9 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - started;
   log_.detail(cat("compiled: ", name_of(r.form), " of ", shapes_of(r.batch),
                   packing ? cat(" as ", packing->tokens, " tokens") : "", ", ", graph->n_nodes(),
-                  " nodes, activations ", made->program().arena_bytes() >> 20, " MiB, in ", std::llround(took.count()),
-                  " ms"));
+                  " nodes, activations ", made->program().arena_bytes() >> 20, " MiB",
+                  budget > 0 && differentiates(r.form) ? cat(" (", recomputed_, ")") : "", ", in ",
+                  std::llround(took.count()), " ms"));
   slot = std::move(made);
   return *slot;
 }

@@ -54,6 +54,8 @@ class ProgramCache {
 
   size_t size() const { return programs_.size(); }
   int64_t activation_bytes() const { return arena_->used(); }
+  // What the last training Program computes again to fit into a budget, for people; empty: there is none.
+  const std::string& recomputed() const { return recomputed_; }
 
  private:
   struct Key {
@@ -69,6 +71,7 @@ class ProgramCache {
   const Log log_;
   std::unique_ptr<Arena> arena_;
   std::map<Key, std::unique_ptr<BucketProgram>> programs_;
+  std::string recomputed_;
 };
 
 std::string shapes_of(const Tensors& batch);  // for people: "ids [32,128], label [32]"

@@ -97,6 +97,7 @@ class Session {
   void describe(UpdateSpec& spec) const { arena_.describe(spec); }
 
   int64_t activation_bytes() const { return programs_.activation_bytes(); }
+  const std::string& recomputed() const { return programs_.recomputed(); }
   size_t programs() const { return programs_.size(); }
   std::string memory_text() const;  // for people: "parameters 65.8 MiB, gradients 65.8 MiB, ..."
 

@@ -47,6 +47,7 @@ std::vector<std::string_view> metric_choices();
 
 // Canonical forms of values that have a syntax of their own.
 std::optional<std::string> normal_loss_scale(std::string_view text);  // "dynamic" (0 too), or a number above 0
+std::optional<std::string> normal_bytes(std::string_view text);       // "2GiB", "500 MB", "1048576": bytes
 std::optional<std::string> normal_delimiter(std::string_view text);   // "auto", or one byte; "tab", "\t", "comma" ...
 std::optional<std::string> normal_steps(std::string_view text);
 std::optional<std::string> normal_gate(std::string_view text);

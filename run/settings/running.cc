@@ -134,6 +134,21 @@ std::vector<Setting> run_settings() {
           .at_least(0.5)
           .read_by(kTrain)
           .may_change(),
+      setting(
+          "gradient_checkpointing", &RunSpec::gradient_checkpointing,
+          "Keep as few activations as possible: most of the forward pass is computed again in backward, a third more "
+          "time at most, with the same bits; --memory_budget does as little of it as a size asks for.")
+          .read_by(kTrain)
+          .also({"grad_checkpointing"})
+          .may_change(),
+      setting(
+          "memory_budget", &RunSpec::memory_budget,
+          "Train in so much memory (weights, gradients, moments, activations): as much of the forward pass is computed "
+          "again in backward as that takes, with the same bits; --dry_run lists the choices.")
+          .checked(normal_bytes, "bytes, or a number with KiB, MiB, GiB, kB, MB or GB")
+          .shown_as("SIZE")
+          .read_by(kTrain)
+          .may_change(),
       setting("max_graph_nodes", &RunSpec::max_graph_nodes,
               "Refuse models of more nodes, functions inlined and loops unrolled.")
           .at_least(1)

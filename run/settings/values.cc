@@ -45,6 +45,28 @@ std::optional<std::string> normal_loss_scale(std::string_view text) {
   return *v == 0 ? "dynamic" : number_text(*v);
 }
 
+std::optional<std::string> normal_bytes(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, double>, 8> units{{{"KiB", 0x1p10},
+                                                                             {"MiB", 0x1p20},
+                                                                             {"GiB", 0x1p30},
+                                                                             {"TiB", 0x1p40},
+                                                                             {"kB", 1e3},
+                                                                             {"MB", 1e6},
+                                                                             {"GB", 1e9},
+                                                                             {"B", 1}}};
+  double unit = 1;
+  for (const auto& [name, bytes] : units) {
+    if (!text.ends_with(name)) continue;
+    text.remove_suffix(name.size());
+    while (text.ends_with(' ')) text.remove_suffix(1);
+    unit = bytes;
+    break;
+  }
+  const auto v = parse_number(text);
+  if (!v || !(*v * unit >= 1) || *v * unit > 0x1p60) return std::nullopt;
+  return std::to_string(static_cast<int64_t>(*v * unit));
+}
+
 std::optional<std::string> normal_delimiter(std::string_view text) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> names{
       {{"auto", "auto"}, {"tab", "\t"}, {"\\t", "\t"}, {"comma", ","}, {"semicolon", ";"}, {"pipe", "|"}}};

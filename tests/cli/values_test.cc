@@ -40,6 +40,9 @@ TEST_CASE("a value out of range is refused with flag, value and range", "[cli]")
                                 {"inject_overflow", "3,,4", "3,6-8"},
                                 {"inject_overflow", "-1", "3,6-8"},
                                 {"delimiter", "ab", "one character"},
+                                {"memory_budget", "0", "bytes, or a number with KiB"},
+                                {"memory_budget", "2 GiBs", "bytes, or a number with KiB"},
+                                {"memory_budget", "-1MiB", "bytes, or a number with KiB"},
                                 {"delimiter", "\"", "one character"},
                                 {"require", "acuracy>=1", "accuracy"},
                                 {"require", "accuracy", "a number"},
@@ -66,6 +69,9 @@ TEST_CASE("numbers in the spellings that people use", "[cli]") {
   CHECK(std::isinf(train({"--max_loss_scale", "inf"}).num("max_loss_scale")));
   CHECK(train({"--delimiter", "\\t"}).str("delimiter") == "\t");
   CHECK(train({"--delimiter", ";"}).str("delimiter") == ";");
+  CHECK(train({"--memory_budget", "2GiB"}).str("memory_budget") == "2147483648");
+  CHECK(train({"--memory_budget", "1.5 MB"}).str("memory_budget") == "1500000");
+  CHECK(train({"--memory_budget", "1048576"}).str("memory_budget") == "1048576");
   for (const double v : {5e-5, 0.1, 1e-8, 65536.0, 0.9998, 1.0 / 3}) CHECK(parse_number(number_text(v)) == v);
   CHECK(number_text(16777216) == "16777216");
 }
