@@ -11,6 +11,7 @@
 
 #include "base/temporary.h"
 #include "run/stop.h"
+#include "trainer/ranks/lobby.h"
 #include "trainer/ranks/mpi.h"
 #include "trainer/ranks/sockets.h"
 #include "trainer/ranks/tcp.h"
@@ -18,6 +19,8 @@
 namespace amp {
 
 namespace {
+
+constexpr double kAnswerSeconds = 5;  // beyond a heartbeat's silence
 
 using Tell = std::function<void(const Error&)>;
 
@@ -36,7 +39,7 @@ class StartLimit {
           std::unique_lock lock(mutex_);
           if (ended_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
           const Error e(
-              Exit::distributed, id, cat("the ranks did not find each other within ", seconds, " s (20 heartbeats)"),
+              Exit::distributed, id, cat("the ranks did not find each other within ", seconds, " s"),
               "another process failed at its start, or they do not reach each other; else a longer --heartbeat");
           tell(e);
           leave(e);
@@ -66,24 +69,35 @@ int free_port() { return listen_on(INADDR_LOOPBACK, 0, 1).port; }
 bool launched() { return started_by_mpi() || tcp_place(); }
 
 Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) {
-  const double patience = 20 * heartbeat;
+  const double patience = 20 * heartbeat, silence = heartbeat + kAnswerSeconds;
   const bool mpi = started_by_mpi() && !started_by_torchrun();
+  const auto watched = [&](bool leads) {
+    return Liveness::OnLost{tell, leave, [leads](int signal) { ImmediateStop::obey(signal, !leads); }};
+  };
   if (!mpi) {
     const std::optional<TcpPlace> place = tcp_place();
     if (!place) return;
-    tcp_ = connect_tcp(*place, patience);  // knows who is missing, and says so after its patience
+    tcp_ = connect_tcp(*place, patience, heartbeat);  // knows who is missing, and says so after its patience
     ranks_ = tcp_.get();
+  } else if (const std::optional<LobbyPlace> place = lobby_place()) {
+    liveness_.emplace(meet_in_lobby(*place, silence), place->rank, heartbeat, watched(place->rank == 0));
+    ImmediateStop::launched();
   }
-  const StartLimit limit(patience, mpi ? "E_MPI" : "E_RANKS", tell);
-  if (mpi) ranks_ = &start_mpi();
+  if (mpi) {
+    const StartLimit limit(patience, "E_MPI", tell);
+    ranks_ = &start_mpi();
+  }
   if (ranks_->alone()) return;
-  liveness_.emplace(*ranks_, heartbeat, Liveness::OnLost{tell, leave});
+  if (!liveness_) {
+    const StartLimit limit(2 * silence, "E_RANKS", tell);
+    liveness_.emplace(*ranks_, heartbeat, watched(ranks_->leads()));
+    ImmediateStop::launched();
+  }
   ranks_->when_lost([this, tell](const Error& e) {
     failed(e);
     tell(e);
     leave(e);
   });
-  ImmediateStop::launched();
 }
 
 Processes::~Processes() = default;

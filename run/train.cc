@@ -95,8 +95,8 @@ bool run_steps(Training& t) {
   t.report.saved = t.report.result.saved;
   if (!t.report.result.stopped && !stop.requested()) return true;
   t.report.stopped = true;
-  t.report.signal = stop.signal();
-  t.report.signal_name = stop.requested() ? stop.name() : "--max_minutes";
+  t.report.signal = t.report.result.stopped ? t.report.result.signal : stop.signal();
+  t.report.signal_name = t.report.signal != 0 ? signal_name(t.report.signal) : "--max_minutes";
   if (t.report.saved) {
     write_report(t, t.work(), false);
     write_report_page(t.work());
@@ -186,7 +186,8 @@ TrainReport follow(Training& t) {
   report.result = Replicas(t.run, t.options, stop).follow();
   report.saved = report.result.saved;
   report.stopped = report.result.stopped || stop.requested();
-  report.signal = stop.signal();
+  report.signal = report.result.stopped ? report.result.signal : stop.signal();
+  if (report.saved) ImmediateStop::durable();
   return std::move(report);
 }
 

@@ -67,6 +67,8 @@ class Collective {
   void all_gather(std::span<T> data);
   void broadcast(std::string& bytes, int root);  // of any length
   void barrier();
+  // A rank that is gone, in words; "" where none is, or nobody can tell without waiting for it.
+  virtual std::string gone() const { return {}; }
   // What carries data beside it (NCCL) has found, on a thread of its own, that another rank is gone.
   void lost(const Error& e) const {
     if (when_lost_) when_lost_(e);

@@ -42,19 +42,18 @@ extern "C" void amp_on_stop_signal(int number) {
 }
 
 std::atomic<bool> all_durable{false}, one_of_several{false};
+std::atomic<int> immediate{0};
 
 constexpr long kLaunchedMicroseconds = 300'000;  // OpenMPI kills what is there a second later
 
 extern "C" void amp_on_immediate_stop(int number) {
-  if (number == SIGTERM && one_of_several.exchange(false)) {
+  if (number != SIGALRM && one_of_several.exchange(false)) {
+    immediate = number;
     const itimerval once = {{0, 0}, {0, kLaunchedMicroseconds}};
     if (::setitimer(ITIMER_REAL, &once, nullptr) == 0) return;  // comes back as SIGALRM
   }
-  if (number == SIGALRM) number = SIGTERM;
-  const bool durable = all_durable;
-  remove_temporaries();
-  say_stopped(number, durable);
-  ::_exit(stopped_exit(number, durable));
+  if (number == SIGALRM) number = immediate;
+  ImmediateStop::obey(number, false);
 }
 
 bool ignored(int number) {
@@ -128,6 +127,15 @@ void ImmediateStop::launched() {
   one_of_several = true;
 }
 
+int ImmediateStop::asked() { return immediate; }
+
+void ImmediateStop::obey(int signal, bool quietly) {
+  const bool durable = all_durable;
+  remove_temporaries();
+  if (!quietly) say_stopped(signal, durable);
+  ::_exit(stopped_exit(signal, durable));
+}
+
 void ImmediateStop::durable() { all_durable = true; }
 
 StopSignals::StopSignals(std::vector<int> signals) : signals_(std::move(signals)) {
@@ -152,8 +160,8 @@ StopSignals::~StopSignals() {
 
 int StopSignals::signal() const { return first_signal.load(); }
 
-std::string StopSignals::name() const {
-  const char* abbreviation = requested() ? ::sigabbrev_np(signal()) : nullptr;
+std::string signal_name(int signal) {
+  const char* abbreviation = ::sigabbrev_np(signal);
   return abbreviation ? cat("SIG", abbreviation) : "";
 }
 

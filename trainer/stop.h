@@ -25,8 +25,7 @@ class StopSignals {
   ~StopSignals();  // the former handlers are back
 
   bool requested() const { return signal() != 0; }
-  int signal() const;        // the first signal's number; 0: none came
-  std::string name() const;  // "SIGTERM"; empty: none came
+  int signal() const;  // the first signal's number; 0: none came
 
  private:
   std::vector<int> signals_;
@@ -41,15 +40,19 @@ class ImmediateStop {
   ImmediateStop(const ImmediateStop&) = delete;
   ImmediateStop& operator=(const ImmediateStop&) = delete;
 
-  // This process is one of several, and a launcher ends them all by SIGTERM once one is lost: there is a moment to say
-  // which, before it is obeyed.
+  // This process is one of several: there is a moment before a signal is obeyed. A launcher ends them all by SIGTERM
+  // once one is lost, which is to be told; and the others are to be told of a signal that this one alone was given.
   static void launched();
+  static int asked();  // the signal that will be obeyed; 0: none came
+  // Ends the process as that signal would; quietly: another one says it.
+  [[noreturn]] static void obey(int signal, bool quietly);
   // From now on all that was done lies in a checkpoint: the exit code is 75, and the hint says how to go on.
   static void durable();
 };
 
 // What a process that is stopped by a signal says: "error: stopped by SIGINT ...", then the JSON line. Signal 0 is
 // --max_minutes.
+std::string signal_name(int signal);         // "SIGTERM"; empty: there is no such signal
 void say_stopped(int signal, bool durable);  // async-signal-safe
 int stopped_exit(int signal, bool durable);
 

@@ -56,6 +56,13 @@ bool Trainer::on_any(bool wish) {
   return asked[0] > 0;
 }
 
+void Trainer::stopped(TrainResult& result) {
+  double signal[] = {static_cast<double>(stop_.signal())};
+  if (!ranks_.alone()) ranks_.all_reduce(std::span<double>(signal), Reduction::max);
+  result.stopped = true;
+  result.signal = static_cast<int>(signal[0]);
+}
+
 void Trainer::submit(LoadedWindow window) {
   StepInput w;
   w.step = step_;
@@ -153,7 +160,7 @@ TrainResult Trainer::run() {
   TrainResult result = reached();
   result.initial.reset();
   if (val_ && config_.initial_eval && !initial_ && !(initial_ = evaluate())) {
-    result.stopped = true;
+    stopped(result);
     result.saved = saved_step_ >= 0;
     return result;
   }
@@ -200,7 +207,7 @@ TrainResult Trainer::run() {
     if (asked_to_stop) {
       if (log) log->sync();
       save(next_);
-      result.stopped = true;
+      stopped(result);
       break;
     }
   }

@@ -63,6 +63,7 @@ struct TrainerConfig {
 
 struct TrainResult {
   bool stopped = false;  // by a signal, or after max_seconds
+  int signal = 0;        // that one of the ranks was given; 0: none
   bool saved = false;    // a checkpoint holds all that was done
   int64_t steps = 0, applied = 0, skipped = 0;
   int64_t best_step = -1;
@@ -98,6 +99,7 @@ class Trainer {
   void take_steps(bool all, TrainResult& result, Clock& clock, std::optional<MetricsLog>& log);  // all: waits for them
   void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, std::optional<MetricsLog>& log);
   void doing(const char* phase) const;
+  void stopped(TrainResult& result);        // by all ranks together
   bool on_any(bool wish);                   // of the ranks; where one of them gave up removing padding, all do
   std::optional<Metrics> evaluate() const;  // of the current weights on val; none: stopped before its end
   bool evaluate_now(TrainResult& result);   // true: the best so far

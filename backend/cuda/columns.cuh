@@ -38,19 +38,50 @@ struct ColumnTiles {
 
 namespace amp::cuda {
 
-// lanes: at most so many threads side by side, a power of two.
-inline ColumnTiles column_tiles(int64_t outer, int64_t rows, int64_t columns, int width, int lanes) {
+// lanes: at most so many threads side by side, a power of two; threads: at most so many in a block.
+inline ColumnTiles column_block(int64_t outer, int64_t rows, int64_t columns, int width, int lanes, int threads) {
   ColumnTiles t{outer, rows, columns};
   while (lanes > 1 && lanes / 2 * width >= columns) lanes /= 2;
   t.lanes = lanes;
+  t.threads = threads;
   while (t.threads > 32 && t.threads / 2 / lanes >= rows) t.threads /= 2;
   t.across = (columns + lanes * width - 1) / (lanes * width);
-  const int64_t abreast = t.threads / lanes;
+  return t;
+}
+
+// Sums whose order is also that of a kernel which has whole rows in its warps (ops/cuda/row_sums.cuh): kChunkWarps rows
+// abreast, chunks of rows by their number alone, and kChunkClasses threads that join the chunks.
+constexpr int kChunkWarps = 4, kChunkClasses = 16;
+constexpr int64_t kMostChunks = 256;
+inline bool sums_by_chunks(int64_t outer, int64_t rows, int64_t columns) {
+  return outer == 1 && columns % 4 == 0 && columns >= 128 && columns <= 1024 && rows > 4 * kChunkWarps;
+}
+inline int64_t chunk_rows(int64_t rows) {
+  const int64_t least = 4 * kChunkWarps, even = (rows + kMostChunks - 1) / kMostChunks;
+  return std::max(least, (even + kChunkWarps - 1) / kChunkWarps * kChunkWarps);
+}
+
+// lanes: as above.
+inline ColumnTiles column_tiles(int64_t outer, int64_t rows, int64_t columns, int width, int lanes) {
+  const bool chunks = sums_by_chunks(outer, rows, columns);
+  ColumnTiles t = column_block(outer, rows, columns, width, chunks ? 32 : lanes, chunks ? 32 * kChunkWarps : 256);
+  const int64_t abreast = t.threads / t.lanes;
   // About a thousand blocks, if each of a block's threads has eight rows or more. Not by the device: bits would differ.
   t.splits = std::max<int64_t>(
       1, std::min((1024 + outer * t.across - 1) / std::max<int64_t>(1, outer * t.across), rows / (abreast * 8)));
-  t.split_rows = (rows + t.splits - 1) / t.splits;
+  t.split_rows = chunks ? chunk_rows(rows) : (rows + t.splits - 1) / t.splits;
   t.splits = std::max<int64_t>(1, t.split_rows > 0 ? (rows + t.split_rows - 1) / t.split_rows : 1);
+  return t;
+}
+
+// How the splits' results meet: they are the rows, `outer` counts the body's sums, a column is a cell.
+inline ColumnTiles join_tiles(int64_t sums, const ColumnTiles& of) {
+  const bool chunks = sums_by_chunks(of.outer, of.rows, of.columns);
+  const int threads = chunks ? 32 * kChunkWarps : 256;
+  ColumnTiles t =
+      column_block(sums, of.splits, of.outer * of.columns, 1, chunks ? threads / kChunkClasses : 32, threads);
+  t.splits = 1;
+  t.split_rows = t.rows;
   return t;
 }
 
@@ -135,7 +166,7 @@ struct ColumnKernel {
 
 namespace amp::cuda {
 
-// The splits' results: `outer` counts the body's sums, a column is a cell.
+// The splits' results.
 template <class Body>
 struct JoinSplits {
   using Value = typename Body::Value;
@@ -270,9 +301,7 @@ Kernel reduce_columns(const KernelArgs& a, Carver& carver, int64_t outer, int64_
   if (cells == 0) return [] {};
   const ColumnKernel<Body> first{body, tiles, partial};
   if (tiles.splits == 1) return [&d, first] { launch_columns(d, first.tiles, first); };
-  ColumnTiles join = column_tiles(K, tiles.splits, cells, 1, 32);
-  join.splits = 1;
-  join.split_rows = join.rows;
+  const ColumnTiles join = join_tiles(K, tiles);
   const DeviceMemory done = d.allocate(4 * tiles.outer * tiles.across);
   const JoiningColumnKernel<Body> k{first, static_cast<uint32_t*>(done.get()), join.lanes, join.threads / join.lanes};
   return [&d, k, done] { launch_columns<Body>(d, k.first.tiles, k); };

@@ -160,9 +160,7 @@ Kernel with_sums(const KernelArgs& a, const FusedSums& sums, void* partial, cons
 // Where a column's rows are cut: the second launch, as of the sum's own kernel.
 Kernel join_splits(const KernelArgs& a, const FusedSums& sums, float* partial) {
   const int64_t cells = sums.tiles.outer * sums.tiles.columns;
-  ColumnTiles join = column_tiles(1, sums.tiles.splits, cells, 1, 32);
-  join.splits = 1;
-  join.split_rows = join.rows;
+  const ColumnTiles join = join_tiles(1, sums.tiles);
   std::vector<ColumnKernel<JoinSplits<ColumnSums<1>>>> kernels;
   for (size_t k = 0; k < sums.outputs.size(); ++k) {
     const Ref y = a.out[sums.outputs[k]];

@@ -88,27 +88,27 @@ def distance(name):
 # Another number of ranks adds in another order: as far from each other as the run of one rank is from that of all.
 rounding = 3 * distance("alone") + 1e-6
 random.seed(args.seed)
-kinds = ["kill", "exit", "message", "stop", "memory"]
+kinds = ["kill", "exit", "message", "stop", "memory", "init_kill", "init_stop"]
 missed = []
 told = {}
 longest = {}  # seconds until the others had ended
 trial = 0
 while trial < args.trials:
     name, kind, rank = f"run{trial}", kinds[trial % len(kinds)], random.randrange(args.ranks)
-    moment = random.uniform(0.1, min(length, args.until))
+    moment = random.uniform(0.1, min(length, args.until)) if kind[:4] != "init" else 0.5  # about when MPI starts
     # Some launchers end everybody when one is lost, others (srun) nobody.
     leaves = trial % 2 == 1
     fault = {"FAULT_KIND": kind, "FAULT_RANK": rank, "FAULT_MS": int(moment * 1000)}
     begin = time.time()
     process = start(name, ["--enable-recovery"] if leaves else [], fault)
     faults = []
-    # Nobody but its launcher can end a process that is stopped. MPI's own start is given 20 heartbeats.
-    for limit in [moment + HEARTBEAT + args.patience + 1, moment + 20 * HEARTBEAT + args.patience + 1]:
+    # Nobody but its launcher can end a process that is stopped.
+    for limit in [moment + HEARTBEAT + args.patience + 1, moment + 2 * (HEARTBEAT + args.patience)]:
         try:
             out, err = process.communicate(timeout=max(0.1, begin + limit - time.time()))
             break
         except subprocess.TimeoutExpired:
-            if kind == "stop":
+            if "stop" in kind:
                 end_stopped(name)
     else:
         process.kill()
@@ -126,8 +126,9 @@ while trial < args.trials:
         length *= 0.9
         continue
     by_mpi = "MPI_Init_thread" in err  # MPI's own start ended them
-    in_start = "did not find each other" in err or by_mpi
-    if took > (20 * HEARTBEAT if in_start else HEARTBEAT * (kind == "stop")) + args.patience:
+    absent = "did not come within" in err  # what ended before it met the others is seen as what hangs
+    in_start = absent or "had started" in err or by_mpi
+    if took > HEARTBEAT * ("stop" in kind or absent) + args.patience:
         faults.append(f"took {took:.1f} s")
     by_launcher = ([] if leaves else [None, 143]) + [1] * by_mpi
     if any(s != 10 and s not in by_launcher for s, t in survivors):

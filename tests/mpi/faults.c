@@ -1,5 +1,6 @@
 // Loaded before a rank's program (LD_PRELOAD): what goes wrong, in the rank FAULT_RANK, FAULT_MS milliseconds after its start.
-// FAULT_KIND: kill, stop (SIGSTOP), exit (status 1), memory (no more to be had), message (MPI refuses to send).
+// FAULT_KIND: kill, stop (SIGSTOP), exit (status 1), memory (no more to be had), message (MPI refuses to send); and, whenever that is, in MPI's own
+// start: init_kill, init_stop.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 static volatile int refuses;
+static const char* faulty;  // the kind, in the rank that it strikes
 
 static void* strike(void* kind) {
   const long ms = atol(getenv("FAULT_MS"));
@@ -32,8 +34,16 @@ __attribute__((constructor)) static void begin(void) {
   const char* const rank = getenv("OMPI_COMM_WORLD_RANK");
   char* const kind = getenv("FAULT_KIND");
   pthread_t thread;
-  if (rank && kind && getenv("FAULT_MS") && getenv("FAULT_RANK") && !strcmp(rank, getenv("FAULT_RANK")))
+  if (rank && kind && getenv("FAULT_MS") && getenv("FAULT_RANK") && !strcmp(rank, getenv("FAULT_RANK"))) {
+    faulty = kind;
     pthread_create(&thread, NULL, strike, kind);
+  }
+}
+
+int MPI_Init_thread(int* argc, char*** argv, int wanted, int* provided) {
+  if (faulty && !strcmp(faulty, "init_kill")) kill(getpid(), SIGKILL);
+  if (faulty && !strcmp(faulty, "init_stop")) kill(getpid(), SIGSTOP);
+  return PMPI_Init_thread(argc, argv, wanted, provided);
 }
 
 int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {

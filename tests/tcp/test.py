@@ -33,11 +33,11 @@ def by_srun(rank, size, port):  # without MPI; the job's other variables as in a
             "SLURM_STEP_NODELIST": "localhost", "SLURM_LAUNCH_NODE_IPADDR": "192.0.2.1"}
 
 
-def start(name, variables, *more):
+def start(name, variables, *more, cwd=work):
     command = [args.binary, args.model, "--train", "train.csv", "--val", "train.csv", "--vocab", "vocab.txt", "--text_columns", "text",
                "--output_dir", name, "--max_seq_len", "16", "--lr", "1e-3", "--dropout", "0.2", "--device", "cpu", "--use_fp16", "true",
                "--gradient_accumulation_steps", "2", "--eval_batch_size", "8", *more]
-    return subprocess.Popen(command, cwd=work, env=dict(environment, **{k: str(v) for k, v in variables.items()}), stdout=subprocess.PIPE,
+    return subprocess.Popen(command, cwd=cwd, env=dict(environment, **{k: str(v) for k, v in variables.items()}), stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
 
@@ -147,6 +147,44 @@ def lose(lost, how):
     assert sign in told and "at step" in told, told
 
 
+def lose_at_start(lost):
+    """One of two ranks that have met is killed while a third one is awaited: the other ends long before its patience (20 minutes) does."""
+    port = free_port()
+    processes = [start("none", by_torchrun(r, 3, port), "--heartbeat", "60") for r in range(2)]
+    deadline = time.time() + 60
+    while len(subprocess.run(["ss", "-Htn", "state", "established", f"( sport = :{port} )"], capture_output=True, text=True).stdout.split()) == 0:
+        assert time.time() < deadline and all(p.poll() is None for p in processes), ended(processes)
+        time.sleep(0.1)
+    time.sleep(0.5)  # until it has said who it is
+    processes[lost].kill()
+    code, _, err = ended(processes)[1 - lost]
+    assert code == 10 and "E_RANK_LOST" in err and f"rank {lost} " in err and "left before all ranks were connected" in err, (code, err)
+
+
+def stop_one(name, phase_reached, code, said, **more):
+    """The second of two ranks alone is asked to stop: both end by that code, and the first one says why."""
+    port = free_port()
+    processes = [start(name, by_torchrun(r, 2, port), "--batch_size", "4", "--max_steps", "100000", "--eval_steps", "1000000",
+                       **(more if r == 1 else {})) for r in range(2)]
+    phase_reached(processes)
+    processes[1].send_signal(signal.SIGTERM)
+    results = ended(processes)
+    assert [c for c, _, _ in results] == [code, code], results
+    assert "E_STOPPED" in results[0][2] and f"stopped by SIGTERM{said}" in results[0][2], results
+
+
+# Amid training all stop after the same step, which is saved; where nothing is trained yet, all end.
+stop_one("stopped1", lambda processes: wait_for_steps("stopped1", processes), 75, "; all that was done lies in a checkpoint")
+(code, _, err), = ended([start("stopped1", {}, "--ranks", "2", "--batch_size", "4", "--max_steps", "100000", "--max_minutes", "0.001",
+                               "--eval_steps", "1000000", "--resume", "auto")])
+assert code == 75 and "resum" in err, (code, err)
+late = tempfile.mkdtemp()
+shutil.copy(f"{work}/vocab.txt", late)
+os.mkfifo(f"{late}/train.csv")  # the second rank waits for its data
+stop_one("stopped2", lambda processes: time.sleep(3), 143, " before its work was done", cwd=late)
+shutil.rmtree(late)
+for lost in range(2):
+    lose_at_start(lost)
 lose(1, signal.SIGKILL)
 lose(0, signal.SIGKILL)
 lose(2, signal.SIGSTOP)

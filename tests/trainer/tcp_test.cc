@@ -34,7 +34,7 @@ std::vector<std::string> on_places(const std::vector<TcpPlace>& places, const st
   for (size_t i = 0; i < places.size(); ++i) {
     threads.emplace_back([&, i] {
       try {
-        const std::unique_ptr<Collective> rank = connect_tcp(places[i], patience);
+        const std::unique_ptr<Collective> rank = connect_tcp(places[i], patience, 15);
         body(*rank);
       } catch (const Error& e) {
         errors[i] = cat(static_cast<int>(e.exit()), ' ', e.id(), ": ", e.fact());

@@ -22,7 +22,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kPatience = 30;            // seconds until all ranks have connected
 constexpr size_t kLongestLine = 64 * 1024;  // what is longer is not ours
 
 [[noreturn]] void unreachable(const std::string& why) {
@@ -30,13 +29,10 @@ constexpr size_t kLongestLine = 64 * 1024;  // what is longer is not ours
        "all ranks need a TCP connection to the first one's machine, on a port that the system chooses");
 }
 
-// The one line that a connection begins with, if it comes in time.
-std::optional<json> first_line(LineSocket& socket, double until) {
-  while (!socket.closed() && steady_seconds() < until) {
-    wait_for(socket.descriptor(), POLLIN, until - steady_seconds());
-    for (json& line : socket.receive()) return std::move(line);
-  }
-  return {};
+void look_for_gone(const Collective& ranks) {
+  if (const std::string who = ranks.gone(); !who.empty())
+    fail(Exit::distributed, "E_RANK_LOST", cat(who, " left before all ranks were connected"),
+         "its own messages say why");
 }
 
 // Who that is, of the ranks that are awaited; none: a stranger, whatever it sent.
@@ -50,8 +46,9 @@ std::optional<RankProcess> introduced(const json& hello, const std::string& secr
 }
 
 // Whoever listens, on one of these addresses. A machine may have some that lead nowhere.
-LineSocket reach(const std::vector<std::string>& where, int port, double until) {
+LineSocket reach(const Collective& ranks, const std::vector<std::string>& where, int port, double until) {
   while (steady_seconds() < until) {
+    look_for_gone(ranks);
     for (const std::string& address : where) {
       if (Socket s = dial(address, port, 2); s.open()) return LineSocket(std::move(s));
     }
@@ -60,15 +57,17 @@ LineSocket reach(const std::vector<std::string>& where, int port, double until) 
   unreachable("the first one does not answer");
 }
 
-std::vector<Connected> accept_all(const Listener& listener, const std::string& token, int size) {
+std::vector<Connected> accept_all(const Collective& ranks, const Listener& listener, const std::string& token,
+                                  double until) {
+  const int size = ranks.size();
   std::vector<Connected> out(static_cast<size_t>(size - 1));
-  const double until = steady_seconds() + kPatience;
   for (int missing = size - 1; missing > 0;) {
     if (steady_seconds() > until) unreachable(cat(missing, " of ", size - 1, " did not connect"));
-    if (wait_for(listener.socket.descriptor(), POLLIN, 1) != 1) continue;
+    look_for_gone(ranks);
+    if (wait_for(listener.socket.descriptor(), POLLIN, 0.2) != 1) continue;
     LineSocket s(accepted(listener));
     if (s.descriptor() < 0) continue;
-    const std::optional<json> hello = first_line(s, std::min(until, steady_seconds() + 5));
+    const std::optional<json> hello = s.first(std::min(until, steady_seconds() + 5));
     const std::optional<RankProcess> from = hello ? introduced(*hello, token, size) : std::nullopt;
     if (!from) continue;
     Connected& c = out[static_cast<size_t>(from->rank - 1)];
@@ -108,6 +107,14 @@ std::vector<json> LineSocket::receive() {
   return out;
 }
 
+std::optional<json> LineSocket::first(double until) {
+  while (!closed_ && steady_seconds() < until) {
+    wait_for(descriptor(), POLLIN, until - steady_seconds());
+    for (json& line : receive()) return std::move(line);
+  }
+  return {};
+}
+
 void LineSocket::finish_sending() { ::shutdown(descriptor(), SHUT_WR); }
 
 std::string RankProcess::text() const { return cat("rank ", rank, " (host ", host, ", process ", pid, ")"); }
@@ -118,7 +125,8 @@ RankProcess this_process(int rank) {
   return {rank, name, ::getpid()};
 }
 
-std::vector<Connected> connect_ranks(Collective& ranks) {
+std::vector<Connected> connect_ranks(Collective& ranks, double patience) {
+  const double until = steady_seconds() + patience;
   const RankProcess me = this_process(ranks.rank());
   const std::string here = loopback_identity();
   std::string first = here;
@@ -138,7 +146,7 @@ std::vector<Connected> connect_ranks(Collective& ranks) {
                        {"addresses", one_machine ? std::vector<std::string>{"127.0.0.1"} : machine_addresses()}};
     std::string text = contact.dump();
     ranks.broadcast(text, 0);
-    return accept_all(l, contact["secret"], ranks.size());
+    return accept_all(ranks, l, contact["secret"], until);
   }
   std::string text;
   ranks.broadcast(text, 0);
@@ -146,7 +154,7 @@ std::vector<Connected> connect_ranks(Collective& ranks) {
   auto where = contact.at("addresses").get<std::vector<std::string>>();
   if (first == here) where.insert(where.begin(), "127.0.0.1");
   std::vector<Connected> out(1);
-  out[0] = {reach(where, contact.at("port"), steady_seconds() + kPatience), {0, contact.at("host"), contact.at("pid")}};
+  out[0] = {reach(ranks, where, contact.at("port"), until), {0, contact.at("host"), contact.at("pid")}};
   out[0].socket.send({{"secret", contact.at("secret")}, {"rank", me.rank}, {"host", me.host}, {"pid", me.pid}});
   return out;
 }

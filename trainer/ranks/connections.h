@@ -22,6 +22,7 @@ class LineSocket {
   bool send(const nlohmann::json& line);
   // What has come; closed() says whether more can.
   std::vector<nlohmann::json> receive();
+  std::optional<nlohmann::json> first(double until);  // the one line that a connection begins with, if it comes in time
   bool closed() const { return closed_; }
   void finish_sending();
 
@@ -46,8 +47,8 @@ struct Connected {
 
 // By all ranks together. The first rank gets a connection with each other one, in their order; they get that with the
 // first. Where all are on one machine nothing listens outside of it; and nobody is let in without the secret that the
-// collective carried. E_RANK_LOST.
-std::vector<Connected> connect_ranks(Collective& ranks);
+// collective carried. E_RANK_LOST: at once where the collective sees that a rank is gone, else after so many seconds.
+std::vector<Connected> connect_ranks(Collective& ranks, double patience);
 
 RankProcess this_process(int rank);
 

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/ranks/connections.h"
+#include "trainer/stop.h"
 
 namespace amp {
 
@@ -20,6 +21,8 @@ using nlohmann::json;
 // A rank that fails says so first; whoever fails for the same reason has this long to say it by itself.
 // OpenMPI kills the others a second after it saw that one failed.
 constexpr double kGrace = 0.4;
+constexpr double kLossFirst = 0.1;    // of the moment that a signal is not obeyed (ImmediateStop::launched)
+constexpr double kAnswerSeconds = 5;  // beyond the silence, until all are connected
 
 struct Peer {
   LineSocket socket;
@@ -35,9 +38,9 @@ struct Peer {
 
 class Liveness::Channel {
  public:
-  Channel(Collective& ranks, double silence, OnLost on_lost)
-      : leads_(ranks.leads()), rank_(ranks.rank()), silence_(silence), on_lost_(std::move(on_lost)) {
-    for (Connected& c : connect_ranks(ranks)) {
+  Channel(std::vector<Connected> others, int rank, double silence, OnLost on_lost)
+      : leads_(rank == 0), rank_(rank), silence_(silence), on_lost_(std::move(on_lost)) {
+    for (Connected& c : others) {
       peers_.emplace_back();
       peers_.back().socket = std::move(c.socket);
       peers_.back().process = c.process;
@@ -91,6 +94,7 @@ class Liveness::Channel {
       listen(now);
       if (quiet_) continue;
       if (look_around(now)) return;
+      pass_stop_on(now);
     }
   }
 
@@ -115,8 +119,22 @@ class Liveness::Channel {
           p.failed_at = now;
         }
         if (line.contains("lost") && told_.empty()) told_ = line.value("lost", "");
+        if (line.contains("stop")) stop_ = line.value("stop", 0);
       }
     }
+  }
+
+  // A signal that this process, or another, was asked to stop by, where no rank is lost: it may be the launcher's, who
+  // saw a loss first. This process's own ends it by itself (ImmediateStop), a moment later.
+  void pass_stop_on(double now) {
+    const bool failing = std::any_of(peers_.begin(), peers_.end(), [](const Peer& p) { return p.failed_at > 0; });
+    const int own = ImmediateStop::asked();
+    if (asked_at_ == 0 && own != 0) asked_at_ = now;
+    const int signal = stop_ != 0 ? stop_ : asked_at_ > 0 && now - asked_at_ >= kLossFirst ? own : 0;
+    if (signal == 0 || failing) return;
+    if (!passed_on_) tell_all({{"stop", signal}});
+    passed_on_ = true;
+    if (own == 0 && on_lost_.stop) on_lost_.stop(signal);
   }
 
   // True: the run is lost, and everybody knows.
@@ -170,11 +188,16 @@ class Liveness::Channel {
   std::mutex mutex_;  // of the sockets
   std::vector<Peer> peers_;
   std::string told_;
+  int stop_ = 0;  // a signal that another process was given
+  double asked_at_ = 0;
+  bool passed_on_ = false;
   std::thread thread_;  // the last member: it uses the others
 };
 
+Liveness::Liveness(std::vector<Connected> others, int rank, double silence, OnLost on_lost)
+    : channel_(std::make_unique<Channel>(std::move(others), rank, silence, std::move(on_lost))) {}
 Liveness::Liveness(Collective& ranks, double silence, OnLost on_lost)
-    : channel_(std::make_unique<Channel>(ranks, silence, std::move(on_lost))) {}
+    : Liveness(connect_ranks(ranks, silence + kAnswerSeconds), ranks.rank(), silence, std::move(on_lost)) {}
 Liveness::~Liveness() = default;
 void Liveness::doing(int64_t step, const char* phase) { channel_->doing(step, phase); }
 void Liveness::failed(const std::string& why) { channel_->failed(why); }

@@ -10,21 +10,26 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "trainer/collective.h"
+#include "trainer/ranks/connections.h"
 
 namespace amp {
 
 class Liveness {
  public:
-  // Called on a thread of the channel, with E_RANK_LOST (exit 10): tell in one process, leave in each.
+  // Called on a thread of the channel, with E_RANK_LOST (exit 10): tell in one process, leave in each. stop: another process was
+  // asked to stop by that signal where no step is to be finished (ImmediateStop); it ends, and so do all.
   struct OnLost {
     std::function<void(const Error&)> tell, leave;
+    std::function<void(int signal)> stop = {};
   };
 
-  // Called by all ranks together. silence: seconds without a heartbeat that are too many, > 0. Throws E_RANK_LOST where
-  // a rank cannot be reached.
+  // The connections of connect_ranks() or meet_in_lobby(). silence: seconds without a heartbeat that are too many, > 0.
+  Liveness(std::vector<Connected> others, int rank, double silence, OnLost on_lost);
+  // Called by all ranks together. Throws E_RANK_LOST where a rank cannot be reached.
   Liveness(Collective& ranks, double silence, OnLost on_lost);
   Liveness(const Liveness&) = delete;
   Liveness& operator=(const Liveness&) = delete;

@@ -34,6 +34,13 @@ class TcpRank final : public MessageRank {
     finish();
   }
 
+  std::string gone() const override {
+    for (const TcpPeer& p : peers_) {
+      if (p.socket.open() && wait_for(p.socket.descriptor(), POLLRDHUP, 0) > 0) return p.process.text();
+    }
+    return {};
+  }
+
  private:
   // All messages at once, whichever can move: ranks that send long ones to each other do not wait for each other.
   void exchange(const std::vector<RankMessage>& sent, const std::vector<RankMessage>& received) override {
@@ -83,8 +90,8 @@ class TcpRank final : public MessageRank {
 
 }  // namespace
 
-std::unique_ptr<Collective> connect_tcp(const TcpPlace& place, double patience) {
-  return std::make_unique<TcpRank>(place, meet_by_tcp(place, patience));
+std::unique_ptr<Collective> connect_tcp(const TcpPlace& place, double patience, double silence) {
+  return std::make_unique<TcpRank>(place, meet_by_tcp(place, patience, silence));
 }
 
 }  // namespace amp

@@ -25,8 +25,9 @@ namespace {
 using nlohmann::json;
 
 constexpr int kProtocol = 1;
-constexpr double kHelloSeconds = 5;  // for the first words of a connection
-constexpr double kMeshSeconds = 30;  // for connections among ranks that are all there
+constexpr double kHelloSeconds = 5;   // for the first words of a connection
+constexpr double kAnswerSeconds = 5;  // beyond the silence of a rank that has come
+constexpr double kGoneSeconds = 2;    // that the first one may be away after it had answered
 constexpr double kDialSeconds = 2;
 constexpr double kRetrySeconds = 0.1;
 constexpr size_t kMostDirectory = 64 << 20;  // what all ranks are told of each other: some 200 bytes of each
@@ -105,11 +106,12 @@ std::string address_of(int socket, decltype(::getpeername)* which) {
 
 class Meeting {
  public:
-  Meeting(const TcpPlace& place, double patience)
+  Meeting(const TcpPlace& place, double patience, double silence)
       : place_(place),
         me_(this_process(place.rank)),
         loopback_(loopback(place.host)),
         patience_(patience),
+        mesh_(silence + kAnswerSeconds),
         until_(steady_seconds() + patience),
         peers_(static_cast<size_t>(place.size)) {}
 
@@ -149,8 +151,7 @@ class Meeting {
     const json welcome{{"ranks", all}, {"secret", shared_secret()}};
     if (welcome.at("secret") == "") disagree("rank 0: the system has no random numbers");
     for (int r = 1; r < place_.size; ++r) {
-      if (!send_frame(peer(r).socket.descriptor(), welcome, steady_seconds() + kMeshSeconds))
-        left(peer(r).process.text());
+      if (!send_frame(peer(r).socket.descriptor(), welcome, steady_seconds() + mesh_)) left(peer(r).process.text());
     }
   }
 
@@ -251,7 +252,7 @@ class Meeting {
       foreign_first();
     }
     for (int r = 0; r < place_.size; ++r) peer(r).process = contacts_[static_cast<size_t>(r)].process;
-    until_ = steady_seconds() + kMeshSeconds;
+    until_ = steady_seconds() + mesh_;
     for (int r = 1; r < place_.rank; ++r) reach(r, secret);
     for (int missing = place_.size - 1 - place_.rank; missing > 0;) missing -= receive(l, secret);
   }
@@ -268,21 +269,25 @@ class Meeting {
   // Until rank 0 has all of them: what it tells then.
   json enter(int port) {
     std::string why;
+    double closed = 0;  // since when; 0: it is not
     while (steady_seconds() < until_) {
       why.clear();
       for (const std::string& address : resolve(place_.host, why)) {
         Socket s = dial(address, place_.port, kDialSeconds);
         if (!s.open()) continue;
+        closed = 0;
         json hello = to_json({me_, port, own_addresses(s)}), welcome;
         hello.update({{"protocol", kProtocol}, {"size", place_.size}, {"job", place_.job}});
         if (!send_frame(s.descriptor(), hello, until_)) continue;
         const Heard heard = read_frame(s.descriptor(), welcome, until_ + kHelloSeconds, kMostDirectory);
         if (heard == Heard::foreign) foreign_first();
+        if (heard == Heard::closed) closed = steady_seconds();
         if (heard != Heard::frame) continue;  // not ready yet, or gone
         if (welcome.contains("refused")) disagree(printable(welcome.at("refused").get<std::string>()));
         peer(0).socket = std::move(s);
         return welcome;
       }
+      if (closed > 0 && steady_seconds() - closed > kGoneSeconds) left(cat("rank 0 at ", where()));
       std::this_thread::sleep_for(std::chrono::duration<double>(kRetrySeconds));
     }
     missing_ranks(cat("rank ", place_.rank, " finds no rank 0 at ", where(), " within ", patience_, " s", why));
@@ -315,8 +320,7 @@ class Meeting {
       std::this_thread::sleep_for(std::chrono::duration<double>(kRetrySeconds));
     }
     fail(Exit::distributed, "E_RANK_LOST",
-         cat(me_.text(), " does not reach ", c.process.text(), " at ", join_addresses(c), " within ", kMeshSeconds,
-             " s"),
+         cat(me_.text(), " does not reach ", c.process.text(), " at ", join_addresses(c), " within ", mesh_, " s"),
          "every rank needs a TCP connection with each other one, on ports that their systems choose");
   }
 
@@ -354,6 +358,7 @@ class Meeting {
   const RankProcess me_;
   const uint32_t loopback_;
   const double patience_;
+  const double mesh_;  // seconds, for connections among ranks that are all there
   double until_;
   std::vector<TcpPeer> peers_;
   std::vector<Contact> contacts_;  // of all ranks
@@ -362,6 +367,8 @@ class Meeting {
 
 }  // namespace
 
-std::vector<TcpPeer> meet_by_tcp(const TcpPlace& place, double patience) { return Meeting(place, patience).meet(); }
+std::vector<TcpPeer> meet_by_tcp(const TcpPlace& place, double patience, double silence) {
+  return Meeting(place, patience, silence).meet();
+}
 
 }  // namespace amp

@@ -21,7 +21,8 @@ struct TcpPeer {
 
 // By all ranks together, each in its place; gives those of all ranks, in their order. Whoever is no rank of this job is
 // sent away. E_RANKS (exit 10): the ranks disagree about the job, by what differs; or some of them did not come within
-// so many seconds, by their numbers. E_RANK_LOST: one of them left before all were connected.
-std::vector<TcpPeer> meet_by_tcp(const TcpPlace& place, double patience);
+// `patience` seconds, by their numbers. E_RANK_LOST: one of them left before all were connected, or
+// gave no sign of life for `silence` seconds and a few once it had come.
+std::vector<TcpPeer> meet_by_tcp(const TcpPlace& place, double patience, double silence);
 
 }  // namespace amp
