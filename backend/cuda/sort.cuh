@@ -1,5 +1,6 @@
-// Sorting small keys: squares of 256 by counting, then merges in which every element finds its own place. The result is
-// a function of the keys alone. Launches: 1 + log2(n / 256).
+// Sorting small keys: every element counts those below it, in one launch; more than kCountedAtOnce of them in squares
+// of 256, then merges in which every element finds its own place (1 + log2(n / 256) launches). The result is a function
+// of the keys alone.
 #pragma once
 
 #include "backend/cpu/workspace.h"
@@ -67,6 +68,42 @@ struct MergeRuns {
   }
 };
 
+// The most whose keys fit into a block's shared memory.
+constexpr int64_t kCountedAtOnce = 8192;
+
+// 32 elements a block, a lane each; its warps share the keys to compare with.
+template <class Key>
+struct SortByCounting {
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = 256, kWarps = max_threads / 32;
+  Key key;
+  uint64_t* out;
+  int64_t n;
+  static int64_t shared_bytes(int64_t n) { return 4 * (n + max_threads); }
+  DEV void operator()() const {
+    uint32_t* const keys = shared_memory<uint32_t>();
+    uint32_t* const counts = keys + n;
+    for (int64_t i = thread_index(); i < n; i += block_threads()) keys[i] = static_cast<uint32_t>(key(i));
+    sync_threads();
+    const auto share = static_cast<int>((n + kWarps - 1) / kWarps), all = static_cast<int>(n);
+    const int begin = warp() * share, end = begin + share < all ? begin + share : all;
+    for (int64_t base = block_index() * 32; base < n; base += grid_blocks() * 32) {
+      const int64_t i = base + lane();
+      const uint32_t mine = i < n ? keys[i] : 0;
+      uint32_t below = 0;
+      for (int j = begin; j < end; ++j) below += keys[j] < mine || (keys[j] == mine && j < i) ? 1 : 0;
+      counts[thread_index()] = below;
+      sync_threads();
+      if (warp() == 0 && i < n) {
+        int64_t place = 0;
+        for (int w = 0; w < kWarps; ++w) place += counts[w * 32 + lane()];
+        out[place] = sort_word(mine, i);
+      }
+      sync_threads();
+    }
+  }
+};
+
 struct Sorted {
   const uint64_t* words = nullptr;  // ascending
   Kernel sort;
@@ -79,6 +116,11 @@ Sorted prepare_sort(CudaDevice* d, Carver& carver, int64_t n, const Key& key) {
   uint64_t* b = carver.take<uint64_t>(n);
   if (carver.measuring()) return {};
   check(n < int64_t{1} << 32, "2^32 keys to sort");
+  if (n > kSortTile && n <= kCountedAtOnce) {
+    const SortByCounting<Key> count{key, a, n};
+    const Grid grid{(n + 31) / 32, count.max_threads, count.shared_bytes(n)};
+    return {a, [d, grid, count] { launch(*d, grid, count); }};
+  }
   std::vector<MergeRuns> merges;
   const SortTile<Key> tiles{key, a, n};
   for (int shift = 8; int64_t{1} << shift < n; ++shift) {

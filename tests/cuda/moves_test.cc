@@ -196,35 +196,47 @@ TEST_CASE("gathers of every element size and between types", "[cuda]") {
   }
 }
 
+namespace {
+
+// k rows of `inner` for n places; halves whose sums fp32 holds: the order of additions does not matter.
+void check_rows(int64_t outer, int64_t k, int64_t n, int64_t inner, std::mt19937_64& rng) {
+  INFO(outer << " times " << k << " rows of " << inner << " among " << n);
+  const HostTensor dy = ints({outer, k, inner}, -8, 8, DType::f32, rng);
+  const Dims dims{outer, n, inner};
+  Ints at = ints({k}, -n, n - 1, DType::i64, rng).to_ints();
+  for (size_t i = 0; i < at.size() && n > 2; ++i) at[i] = i % 3 ? 7 : at[i];
+  const Attrs a{{"outer", outer}, {"n", n}, {"inner", inner}, {"dims", dims}};
+  for (const DType index : {DType::i64, DType::i32})
+    check_same("ScatterRows", {dy, HostTensor::of<int64_t>({k}, at).cast(index)}, a, {{DType::f32, dims}});
+  // Those out of range are dropped, as if their rows were 0.
+  HostTensor zeroed = dy.cast(DType::f32);
+  for (int64_t i = 0; i < k; i += 4) {
+    at[static_cast<size_t>(i)] = i % 8 ? n + i : -n - 1 - i;
+    for (int64_t o = 0; o < outer; ++o) std::fill_n(zeroed.as_mutable<float>() + (o * k + i) * inner, inner, 0.0f);
+  }
+  const std::vector<HostTensor> got =
+      on_device("ScatterRows", {dy, HostTensor::of<int64_t>({k}, at)}, a, {{DType::f32, dims}});
+  for (int64_t i = 0; i < k; i += 4) at[static_cast<size_t>(i)] = 0;
+  const std::vector<HostTensor> want =
+      evaluate_node(core_op("ScatterRows"), {zeroed, HostTensor::of<int64_t>({k}, at)}, a, {{DType::f32, dims}});
+  CHECK(same_bits(got[0], want[0]));
+}
+
+}  // namespace
+
+// Tables of one and two rows are summed by columns; rows are sorted at once or, where they are many, in runs.
 TEST_CASE("many rows meet in one, and rows go nowhere", "[cuda]") {
   std::mt19937_64 rng(10);
-  for (const int64_t k : {1, 15, 16, 17, 300, 1500}) {
-    for (const int64_t n : {1, 2, 40}) {
-      for (const int64_t inner : {1, 5, 40}) {
-        // Halves whose sums fp32 holds: the order of additions does not matter.
-        const HostTensor dy = ints({2, k, inner}, -8, 8, DType::f32, rng);
-        Ints at = ints({k}, -n, n - 1, DType::i64, rng).to_ints();
-        for (size_t i = 0; i < at.size() && n > 2; ++i) at[i] = i % 3 ? 7 : at[i];
-        const Attrs a{{"outer", int64_t{2}}, {"n", n}, {"inner", inner}, {"dims", Ints{2, n, inner}}};
-        for (const DType index : {DType::i64, DType::i32})
-          check_same("ScatterRows", {dy, HostTensor::of<int64_t>({k}, at).cast(index)}, a,
-                     {{DType::f32, {2, n, inner}}});
-        // Those out of range are dropped, as if their rows were 0.
-        HostTensor zeroed = dy.cast(DType::f32);
-        for (int64_t i = 0; i < k; i += 4) {
-          at[static_cast<size_t>(i)] = i % 8 ? n + i : -n - 1 - i;
-          for (int64_t o = 0; o < 2; ++o) std::fill_n(zeroed.as_mutable<float>() + (o * k + i) * inner, inner, 0.0f);
-        }
-        const std::vector<HostTensor> got =
-            on_device("ScatterRows", {dy, HostTensor::of<int64_t>({k}, at)}, a, {{DType::f32, {2, n, inner}}});
-        for (int64_t i = 0; i < k; i += 4) at[static_cast<size_t>(i)] = 0;
-        const std::vector<HostTensor> want = evaluate_node(
-            core_op("ScatterRows"), {zeroed, HostTensor::of<int64_t>({k}, at)}, a, {{DType::f32, {2, n, inner}}});
-        INFO(k << " rows of " << inner << " among " << n);
-        CHECK(same_bits(got[0], want[0]));
+  for (const int64_t outer : {1, 2}) {
+    for (const int64_t k : {1, 15, 16, 17, 300, 1500}) {
+      for (const int64_t n : {1, 2, 40}) {
+        for (const int64_t inner : {1, 5, 40}) check_rows(outer, k, n, inner, rng);
       }
     }
   }
+  check_rows(1, 300, 2, 384, rng);
+  check_rows(1, 8192, 40, 4, rng);
+  check_rows(1, 8193, 40, 4, rng);
 }
 
 TEST_CASE("scattered elements meet in short and long lines", "[cuda]") {
