@@ -98,7 +98,8 @@ class Sharing {
     }
   }
 
-  // Nodes all of whose outputs are gradients that nobody else reads, if there is a kernel that adds to them.
+  // Nodes all of whose outputs, or all from kFirstSum on, are gradients that nobody else reads, if there is a kernel
+  // that adds to them.
   void pin_sums(const ProgramOptions& o) {
     std::vector<std::vector<size_t>> grads_of(static_cast<size_t>(g_.n_values()));
     for (size_t i = 0; i < g_.param_grads.size(); ++i)
@@ -113,20 +114,20 @@ class Sharing {
     for (const auto& out : g_.outputs) read[static_cast<size_t>(root(out.value))] = true;
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
       const Node& node = g_.node(NodeId{n});
-      const bool sums = std::all_of(node.out.begin(), node.out.end(), [&](ValueId v) {
+      const auto first = node.out.begin() + node.attrs.i(kFirstSum, 0);
+      const bool sums = std::all_of(first, node.out.end(), [&](ValueId v) {
         const auto& grads = grads_of[index(v)];
         // what nobody wants may be anything
         if (read[index(v)] || grads.size() != 1) return !read[index(v)] && grads.empty();
         const Tensor& grad = o.grads.at(static_cast<size_t>(g_.param_grads[grads[0]].slot));
         return g_.value(v).dtype == grad.dtype && numel(g_.value(v).dims) == grad.numel();
       });
-      const bool wanted =
-          std::any_of(node.out.begin(), node.out.end(), [&](ValueId v) { return !grads_of[index(v)].empty(); });
+      const bool wanted = std::any_of(first, node.out.end(), [&](ValueId v) { return !grads_of[index(v)].empty(); });
       if (node.op->view || !sums || !wanted || !o.device->kernel(node.op->name + "+=")) continue;
       adds_[static_cast<size_t>(n)] = true;
-      for (const ValueId v : node.out) {
-        for (const size_t i : grads_of[index(v)]) {
-          pinned_[index(v)] = o.grads[static_cast<size_t>(g_.param_grads[i].slot)].data;
+      for (auto v = first; v != node.out.end(); ++v) {
+        for (const size_t i : grads_of[index(*v)]) {
+          pinned_[index(*v)] = o.grads[static_cast<size_t>(g_.param_grads[i].slot)].data;
           grad_in_place_[i] = true;
         }
       }

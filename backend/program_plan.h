@@ -11,6 +11,9 @@
 
 namespace amp {
 
+// Attribute of a node whose outputs from this one on are sums over rows: the kernel NAME+= adds to these alone.
+inline constexpr const char* kFirstSum = "first_sum";
+
 struct ProgramPlan {
   std::vector<int32_t> root;   // by value: whose bytes it has; itself, or one that computes them
   std::vector<void*> pinned;   // by root: its place in the gradient arena; null: it has none

@@ -17,7 +17,7 @@ DType statistic_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32
 void infer(InferCtx& c) {
   const Value& s = c.in(1);
   const int64_t n = c.attrs.i("n", 1);
-  c.out(s.dtype, s.dims);
+  if (c.attrs.i("y", 1) != 0) c.out(s.dtype, s.dims);
   c.out(s.dtype, s.dims);
   c.out(statistic_type(s.dtype), {numel(s.dims) / n});
   c.out(statistic_type(s.dtype), {numel(s.dims) / n});
@@ -28,6 +28,12 @@ void infer_grad(InferCtx& c) {
   c.out(s.dtype, s.dims);
   if (c.attrs.f("ratio", 0) > 0) c.out(s.dtype, s.dims);
   if (const auto t = type_attribute(c.attrs, "copy")) c.out(*t, s.dims);
+}
+
+void infer_grad_sums(InferCtx& c) {
+  infer_grad(c);
+  const int64_t n = c.attrs.i("n", 1);
+  for (int k = 0; k < (c.attrs.has("summed") ? 3 : 2); ++k) c.out(c.in(2).dtype, {n});
 }
 
 // Rows of the node, in the computing type, one behind the other in a thread's memory.
@@ -84,13 +90,35 @@ void copy_row(const Tensor& from, const Tensor& to, int64_t r, int64_t n) {
           static_cast<char*>(to.data) + r * n * size_of(to.dtype), n);
 }
 
+// x, where it is the norm of what is given.
+template <class T>
+struct Renewed {
+  const T *mean = nullptr, *rstd = nullptr;
+  Tensor scale, bias;
+  explicit Renewed(const KernelArgs& a) {
+    if (!a.has(6)) return;
+    mean = a.in[6].as<T>();
+    rstd = a.in[7].as<T>();
+    scale = a.in[8];
+    if (a.has(9)) bias = a.in[9];
+  }
+  const T* operator()(int64_t row, int64_t n, const T* s, T* to) const {
+    const T* f = load_row(scale, 0, n, thread_scratch<T>(n, 1));
+    const T* c = bias.data ? load_row(bias, 0, n, thread_scratch<T>(n, 2)) : nullptr;
+    for (int64_t i = 0; i < n; ++i) to[i] = (s[i] - mean[row]) * rstd[row] * f[i] + (c ? c[i] : T(0));
+    return to;
+  }
+};
+
 template <class T>
 Kernel forward(const KernelArgs& args) {
   const Tensor a = args.in[0], x = args.in[1], scale = args.in[2], bias = args.has(3) ? args.in[3] : Tensor{},
                b = args.has(4) ? args.in[4] : Tensor{};
-  const Tensor y = args.out[0], sum = args.out[1], copy = args.out.size() > 4 ? args.out[4] : Tensor{};
-  T* const mean = args.out[2].as<T>();
-  T* const rstd = args.out[3].as<T>();
+  const AddNormOutputs out(args);
+  const Tensor y = out.y, sum = out.s, copy = out.copy;
+  T* const mean = out.mean.as<T>();
+  T* const rstd = out.rstd.as<T>();
+  const Renewed<T> renewed(args);
   const Attrs& attrs = args.attrs();
   const int64_t n = attrs.i("n", 1), rows = x.numel() / n;
   const bool rms = attrs.i("rms", 0) != 0;
@@ -98,13 +126,14 @@ Kernel forward(const KernelArgs& args) {
   const Drop<T> drop(args, x.numel(), 5);
   return [=, round_sum = type_attribute(attrs, "sum"), round_dropped = type_attribute(attrs, "dropped")] {
     parallel_ranges(rows, 8192 / n + 1, [&](int64_t begin, int64_t end) {
-      const Rows<T> at(n, 8);
+      const Rows<T> at(n, 9);
       const T* w = load_row(scale, 0, n, at[0]);
       const T* c = bias.data ? load_row(bias, 0, n, at[1]) : nullptr;
       const T* added = b.data ? load_row(b, 0, n, at[2]) : nullptr;
       for (int64_t r = begin; r < end; ++r) {
         const T* t = load_row(a, r, n, at[3]);
         const T* u = load_row(x, r, n, at[4]);
+        if (renewed.mean) u = renewed(r, n, u, at[8]);
         T* const v = at[5];
         if (added) {
           simd([&]() AMP_INLINE {
@@ -123,7 +152,7 @@ Kernel forward(const KernelArgs& args) {
         });
         round_row(v, n, sum.dtype);
         convert(DTypeOf<T>::value, v, sum.dtype, static_cast<char*>(sum.data) + r * n * size_of(sum.dtype), n);
-        T* q = row_buffer(y, r, n, at[7]);
+        T* q = y.data ? row_buffer(y, r, n, at[7]) : at[7];
         simd([&]() AMP_INLINE {
           const T m = rms ? T(0) : lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return v[i]; }) / static_cast<T>(n);
           const T var =
@@ -137,8 +166,9 @@ Kernel forward(const KernelArgs& args) {
             for (int64_t i = 0; i < n; ++i) q[i] = (v[i] - m) * s * w[i];
           }
         });
-        store_row(q, y, r, n);
-        if (copy.data) copy_row(y, copy, r, n);
+        if (y.data) store_row(q, y, r, n);
+        if (copy.data && y.data) copy_row(y, copy, r, n);
+        if (copy.data && !y.data) store_row(q, copy, r, n);
       }
     });
   };
@@ -156,7 +186,7 @@ Kernel backward(const KernelArgs& args) {
   const Drop<T> drop(args, s.numel(), 6);
   const bool drops = attrs.f("ratio", 0) > 0;
   const Tensor ds = args.out[0], da = drops ? args.out[1] : Tensor{};
-  const Tensor copy = attrs.has("copy") ? args.out.back() : Tensor{};
+  const Tensor copy = attrs.has("copy") ? args.out[drops ? 2 : 1] : Tensor{};
   return [=, round_norm = type_attribute(attrs, "norm")] {
     parallel_ranges(rows, 8192 / n + 1, [&](int64_t begin, int64_t end) {
       const Rows<T> at(n, 8);
@@ -200,6 +230,16 @@ Kernel backward(const KernelArgs& args) {
 Kernel forward_kernel(const KernelArgs& a) { return in_double(a) ? forward<double>(a) : forward<float>(a); }
 Kernel backward_kernel(const KernelArgs& a) { return in_double(a) ? backward<double>(a) : backward<float>(a); }
 
+template <bool accumulate>
+Kernel backward_and_sums(const KernelArgs& a) {
+  const AddNormSums parts(a.attrs(), a.out.size());
+  const PrepareKernel sums = find_kernel(DeviceKind::cpu, accumulate ? "NormSums+=" : "NormSums");
+  return [grad = backward_kernel(a), sum = sums(norm_sums_args(a, parts))] {
+    grad();
+    sum();
+  };
+}
+
 OpDef def(const char* name, void (*infer)(InferCtx&), size_t inputs) {
   OpDef d;
   d.name = name;
@@ -207,9 +247,12 @@ OpDef def(const char* name, void (*infer)(InferCtx&), size_t inputs) {
   d.min_inputs = inputs;
   return d;
 }
-const RegisterOp ops_[] = {RegisterOp{def("AddNorm", infer, 3)}, RegisterOp{def("AddNormGrad", infer_grad, 5)}};
+const RegisterOp ops_[] = {RegisterOp{def("AddNorm", infer, 3)}, RegisterOp{def("AddNormGrad", infer_grad, 5)},
+                           RegisterOp{def("AddNormGradSums", infer_grad_sums, 5)}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, "AddNorm", forward_kernel},
-                                   {DeviceKind::cpu, "AddNormGrad", backward_kernel}};
+                                   {DeviceKind::cpu, "AddNormGrad", backward_kernel},
+                                   {DeviceKind::cpu, "AddNormGradSums", backward_and_sums<false>},
+                                   {DeviceKind::cpu, "AddNormGradSums+=", backward_and_sums<true>}};
 
 }  // namespace
 }  // namespace amp

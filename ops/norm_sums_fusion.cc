@@ -4,6 +4,7 @@
 #include "graph/copier.h"
 #include "graph/op.h"
 #include "graph/passes.h"
+#include "ops/add_norm.h"
 #include "ops/norm_sums.h"
 #include "ops/reduce_shape.h"
 
@@ -25,7 +26,8 @@ class Merger {
 
   Graph run() {
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
-      if (g_.node(NodeId{n}).op->name == "AddNormGrad") merge(n);
+      const std::string& op = g_.node(NodeId{n}).op->name;
+      if (op == "AddNormGrad" || (op == "LayerNormGrad" && in_fp32(n))) merge(n);
     }
     if (at_.empty()) return g_;
     Copier out(g_);
@@ -70,11 +72,12 @@ class Merger {
       in.resize(8);
       in[4] = dy;
       in[7] = more;
-      at_[at] = {"AddNormGrad", in, norm.attrs, norm.out};
+      at_[at] = {"AddNormGrad", in, norm.attrs, norm.out};  // of LayerNormGrad, too, which it is without options
     }
     if (weights < 0) return;
     const Node& w = g_.node(NodeId{weights});
     const int32_t reduction = reduction_of(norm, w);
+    if (!read_before(w, at)) return in_one_pass(at, weights, reduction, dy, more);
     if (!more && reduction < 0) return;
     Changed c{"NormSums", {w.in[0], w.in[1], w.in[2], dy, more}, w.attrs, w.out};
     int32_t place = weights;
@@ -86,6 +89,32 @@ class Merger {
       gone_[std::min(weights, reduction)] = true;
     }
     at_[place] = std::move(c);
+  }
+
+  bool in_fp32(int32_t n) const {
+    const Node& norm = g_.node(NodeId{n});
+    const ValueId large[] = {norm.in[0], norm.in[4], norm.out[0]};
+    return std::all_of(std::begin(large), std::end(large), [&](ValueId v) { return value(v).dtype == DType::f32; });
+  }
+  // By who holds the rows.
+  void in_one_pass(int32_t at, int32_t weights, int32_t reduction, ValueId dy, ValueId more) {
+    const Node &norm = g_.node(NodeId{at}), &w = g_.node(NodeId{weights});
+    Changed c{"AddNormGradSums", norm.in, norm.attrs, norm.out};
+    if (more) {
+      c.in.resize(8);
+      c.in[4] = dy;
+      c.in[7] = more;
+    }
+    c.attrs.set(kFirstSum, static_cast<int64_t>(norm.out.size()));
+    c.out.insert(c.out.end(), w.out.begin(), w.out.end());
+    gone_[weights] = true;
+    if (reduction >= 0) {
+      const Node& r = g_.node(NodeId{reduction});
+      c.attrs.set("summed", std::find(norm.out.begin(), norm.out.end(), r.in[0]) - norm.out.begin());
+      c.out.push_back(r.out[0]);
+      gone_[reduction] = true;
+    }
+    at_[at] = std::move(c);
   }
 
   // The node of the same norm that sums for its scale and bias; -1: there is none, or they are stored otherwise.

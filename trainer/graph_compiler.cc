@@ -13,6 +13,7 @@
 #include "ops/composites.h"
 #include "ops/fuse.h"
 #include "ops/matmul_gelu.h"
+#include "ops/norm_renewal.h"
 #include "ops/norm_sums.h"
 #include "ops/qkv.h"
 #include "precision/apply.h"
@@ -232,7 +233,7 @@ void GraphCompiler::drop_backward(Graph& graph, const GraphRequest& r) const {
 void GraphCompiler::fuse(Graph& graph) const {
   if (!options_.fusion) return;
   graph = fuse_norms(graph);
-  if (traits_.fuses_elementwise) graph = fuse_elementwise(fuse_gelu(merge_norm_sums(graph)));
+  if (traits_.fuses_elementwise) graph = fuse_elementwise(fuse_gelu(renew_norms(merge_norm_sums(graph))));
 }
 
 std::string loss_output(size_t term) { return cat("loss.", term); }

@@ -49,8 +49,8 @@ inline ColumnTiles column_block(int64_t outer, int64_t rows, int64_t columns, in
   return t;
 }
 
-// Sums whose order is also that of a kernel which has whole rows in its warps (ops/cuda/row_sums.cuh): kChunkWarps rows
-// abreast, chunks of rows by their number alone, and kChunkClasses threads that join the chunks.
+// Sums whose order is also that of a kernel which has whole rows in its warps (ops/cuda/chunk_sums.cuh): kChunkWarps
+// rows abreast, chunks of rows by their number alone, and kChunkClasses threads that join the chunks.
 constexpr int kChunkWarps = 4, kChunkClasses = 16;
 constexpr int64_t kMostChunks = 256;
 inline bool sums_by_chunks(int64_t outer, int64_t rows, int64_t columns) {
@@ -226,6 +226,7 @@ struct JoiningColumnKernel {
   ColumnKernel<Body> first;
   uint32_t* done;      // blocks, by columns; zero before and after
   int lanes, abreast;  // of those who join: neighbouring threads along columns, threads that add up a column's splits
+  bool chunks;         // each for four classes of splits (sums_by_chunks)
 
   DEV void operator()() const {
     const ColumnTiles& tiles = first.tiles;
@@ -241,12 +242,17 @@ struct JoiningColumnKernel {
       sync_threads();
       if (!mine) continue;
       publish();
-      join(group);
+      if (chunks)
+        join<kChunkClasses / kChunkWarps>(group);
+      else
+        join<1>(group);
       if (thread_index() == 0) done[group] = 0;
     }
   }
 
  private:
+  // Splits are of `own * abreast` classes, those of one at equal distances; classes meet in a tree.
+  template <int own>
   DEV void join(int64_t group) const {
     const ColumnTiles& tiles = first.tiles;
     const Body& body = first.body;
@@ -259,9 +265,21 @@ struct JoiningColumnKernel {
       for (int64_t from = begin; from < end; from += lanes) {
         const int64_t column = from + lane, cell = outer * tiles.columns + column;
         const bool adds = column < end && y < abreast;
-        T acc = body.identity();
-        for (int64_t s = y; adds && s < tiles.splits; s += abreast)
-          acc = body.combine(acc, published(first.partial + (k * tiles.splits + s) * cells + cell));
+        T of[own];
+        unrolled<own>([&](auto c) { of[c] = body.identity(); });
+        for (int64_t s = y; adds && s < tiles.splits; s += own * abreast) {
+          unrolled<own>([&](auto c) {
+            const int64_t split = s + c * abreast;
+            if (split < tiles.splits)
+              of[c] = body.combine(of[c], published(first.partial + (k * tiles.splits + split) * cells + cell));
+          });
+        }
+        if constexpr (own == 4) {
+          of[0] = body.combine(of[0], of[2]);
+          of[1] = body.combine(of[1], of[3]);
+          of[0] = body.combine(of[0], of[1]);
+        }
+        T acc = of[0];
         scratch[thread_index()] = acc;
         sync_threads();
         for (int half = abreast / 2; half > 0; half /= 2) {
@@ -301,9 +319,11 @@ Kernel reduce_columns(const KernelArgs& a, Carver& carver, int64_t outer, int64_
   if (cells == 0) return [] {};
   const ColumnKernel<Body> first{body, tiles, partial};
   if (tiles.splits == 1) return [&d, first] { launch_columns(d, first.tiles, first); };
+  const bool chunks = sums_by_chunks(outer, rows, columns);
   const ColumnTiles join = join_tiles(K, tiles);
   const DeviceMemory done = d.allocate(4 * tiles.outer * tiles.across);
-  const JoiningColumnKernel<Body> k{first, static_cast<uint32_t*>(done.get()), join.lanes, join.threads / join.lanes};
+  const JoiningColumnKernel<Body> k{first, static_cast<uint32_t*>(done.get()), chunks ? 32 : join.lanes,
+                                    chunks ? kChunkWarps : join.threads / join.lanes, chunks};
   return [&d, k, done] { launch_columns<Body>(d, k.first.tiles, k); };
 }
 

@@ -38,12 +38,10 @@ struct RowKernel {
   bool whole_block;
   DEV void operator()() const {
     const RowTeam team(whole_block);
-    if (whole_block) {
-      for (int64_t r = block_index(); r < rows; r += grid_blocks()) body(r, team);
-    } else {
-      const int warps = block_threads() / 32;
-      for (int64_t r = block_index() * warps + warp(); r < rows; r += grid_blocks() * warps) body(r, team);
-    }
+    const int64_t teams = whole_block ? 1 : block_threads() / 32;
+    // one loop for both: the body is compiled once
+    for (int64_t r = block_index() * teams + (whole_block ? 0 : warp()); r < rows; r += grid_blocks() * teams)
+      body(r, team);
   }
 };
 

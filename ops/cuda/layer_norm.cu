@@ -1,6 +1,6 @@
 // LayerNorm, LayerNormGrad, LayerNormGradWeights (ops/layer_norm.cc), with or without mean.
-#include "backend/cuda/columns.cuh"
 #include "backend/cuda/row_part.cuh"
+#include "ops/cuda/chunk_sums.cuh"
 
 namespace amp::cuda {
 namespace {
@@ -40,7 +40,7 @@ struct Forward {
       part.get(g, i, p);
       load_some(scale, i, a);
       if (bias) load_some(bias, i, b);
-      for (int w = 0; w < W; ++w) p[w] = (p[w] - m) * s * a[w] + b[w];
+      for (int w = 0; w < W; ++w) p[w] = normalised(p[w], m, s, a[w], b[w]);
       store_some(y, row * n + i, p);
     });
   }
@@ -105,7 +105,7 @@ struct Weights {
     unpack(x, l.x, p);
     unpack(dy, l.dy, d);
     for (int w = 0; w < W; ++w) {
-      acc[0][w] += d[w] * (p[w] - l.mean) * l.rstd;
+      acc[0][w] += scale_term(d[w], p[w], l.mean, l.rstd);
       acc[1][w] += d[w];
     }
   }

@@ -1,17 +1,8 @@
 // NormSums (ops/norm_sums.h).
-#include "backend/cuda/columns.cuh"
+#include "ops/cuda/norm_sums.cuh"
 
 namespace amp::cuda {
 namespace {
-
-// Rounded as a separate node would store it.
-DEV float plus(float a, float b) {
-#ifdef __CUDA_ARCH__
-  return __fadd_rn(a, b);
-#else
-  return a + b;
-#endif
-}
 
 template <int W, int K>
 struct Sums {
@@ -47,10 +38,10 @@ struct Sums {
     if (more) {
       float e[W];
       unpack(more, l.more, e);
-      for (int w = 0; w < W; ++w) d[w] = plus(d[w], e[w]);
+      for (int w = 0; w < W; ++w) d[w] = rounded_sum(d[w], e[w]);  // as a separate node would store it
     }
     for (int w = 0; w < W; ++w) {
-      acc[0][w] += d[w] * (p[w] - l.mean) * l.rstd;
+      acc[0][w] += scale_term(d[w], p[w], l.mean, l.rstd);
       acc[1][w] += d[w];
     }
     if constexpr (K > 2) {
@@ -74,11 +65,7 @@ Kernel sums_of(const KernelArgs& a, Carver& carver, int64_t n, bool accumulate) 
 }
 template <bool accumulate>
 Kernel prepare(const KernelArgs& a, Carver& carver) {
-  if (in_double(a)) no_fp64(a);
-  const int64_t n = a.attrs().i("n", 1);
-  if (a.out.size() > 2)
-    return n % 4 == 0 ? sums_of<4, 3>(a, carver, n, accumulate) : sums_of<1, 3>(a, carver, n, accumulate);
-  return n % 4 == 0 ? sums_of<4, 2>(a, carver, n, accumulate) : sums_of<1, 2>(a, carver, n, accumulate);
+  return prepare_norm_sums(a, carver, accumulate);
 }
 
 const RegisterKernel kernels[] = {
@@ -86,4 +73,13 @@ const RegisterKernel kernels[] = {
     {DeviceKind::cuda, "NormSums+=", with_workspace<prepare<true>>}};
 
 }  // namespace
+
+Kernel prepare_norm_sums(const KernelArgs& a, Carver& carver, bool accumulate) {
+  if (in_double(a)) no_fp64(a);
+  const int64_t n = a.attrs().i("n", 1);
+  if (a.out.size() > 2)
+    return n % 4 == 0 ? sums_of<4, 3>(a, carver, n, accumulate) : sums_of<1, 3>(a, carver, n, accumulate);
+  return n % 4 == 0 ? sums_of<4, 2>(a, carver, n, accumulate) : sums_of<1, 2>(a, carver, n, accumulate);
+}
+
 }  // namespace amp::cuda

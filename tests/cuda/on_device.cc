@@ -17,16 +17,16 @@ const Node& add(Graph& g, const char* op, const std::vector<HostTensor>& in, con
 }  // namespace
 
 OnDevice::OnDevice(cuda::EmulatedDevice& d, const char* op, const std::vector<HostTensor>& in, const Attrs& attrs,
-                   DType out, const std::function<void(const std::vector<Tensor>&)>& placed)
+                   std::optional<DType> out, const std::function<void(const std::vector<Tensor>&)>& placed)
     : d_(d) {
   const Node& node = add(graph_, op, in, attrs);
   for (const HostTensor& t : in) in_.push_back(t ? Tensor{place(t.bytes()), t.dtype(), t.dims()} : Tensor{});
   for (const ValueId v : node.out) {
-    if (is_float(graph_.value(v).dtype)) graph_.set_dtype(v, out);
+    if (out && is_float(graph_.value(v).dtype)) graph_.set_dtype(v, *out);
     out_.push_back(Tensor{nullptr, graph_.value(v).dtype, graph_.value(v).dims});
     out_.back().data = place(out_.back().bytes());
   }
-  KernelArgs a{node, in_, out_, nullptr, nullptr, &d_};
+  KernelArgs a{node, in_, out_, nullptr, &state_, &d_};
   workspace_ = d_.workspace(graph_, node);
   if (workspace_ > 0) a.workspace = place(workspace_);
   if (placed) placed(in_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "backend/cuda/emulated_device.h"
@@ -13,10 +14,10 @@ namespace amp::test {
 // Its memory is guarded, and kept, so that it can be run again with other operands.
 class OnDevice {
  public:
-  // An empty input is left out. out: what floating outputs are stored as.
+  // An empty input is left out. out: what floating outputs are stored as; none: as they are inferred.
   // placed: shown where the inputs lie before the kernel is prepared.
-  OnDevice(cuda::EmulatedDevice& d, const char* op, const std::vector<HostTensor>& in, const Attrs& attrs, DType out,
-           const std::function<void(const std::vector<Tensor>&)>& placed = {});
+  OnDevice(cuda::EmulatedDevice& d, const char* op, const std::vector<HostTensor>& in, const Attrs& attrs,
+           std::optional<DType> out, const std::function<void(const std::vector<Tensor>&)>& placed = {});
   std::vector<HostTensor> run(const std::vector<HostTensor>& in);
   int64_t workspace() const { return workspace_; }
 
@@ -28,6 +29,7 @@ class OnDevice {
   std::vector<Guarded> memory_;
   std::vector<Tensor> in_, out_;
   int64_t workspace_ = 0;
+  RunState state_;
   Kernel kernel_;
 };
 

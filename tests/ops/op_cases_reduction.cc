@@ -201,6 +201,12 @@ void normalisations(OpSpecs& s) {
     s["AddNorm"].cases.push_back(fixed({{t, t, w, q.bias ? v : none, q.branch_bias ? v : none}, a}));
     s["AddNormGrad"].cases.push_back(fixed({{t, w, mean, rstd, t, q.branch_bias ? t : none}, back}));
     s["AddNormGrad"].cases.push_back(fixed({{t, w, mean, rstd, t, q.branch_bias ? t : none, none, t}, back}));
+    for (const int64_t summed : {-1, 0, q.rows > 0 || q.copy ? 1 : 0}) {
+      Attrs sums = back;
+      sums.set("first_sum", int64_t{1} + (q.rows > 0) + q.copy);
+      if (summed >= 0) sums.set("summed", summed);
+      s["AddNormGradSums"].cases.push_back(fixed({{t, w, mean, rstd, t, q.branch_bias ? t : none, none, t}, sums}));
+    }
     if (q.rows == 0 || rows == 0) continue;
     const Operand tokens{{rows}, some_of(2 * rows), Role::integer};  // packed
     a.set("length", int64_t{5});
@@ -208,7 +214,7 @@ void normalisations(OpSpecs& s) {
     s["AddNorm"].cases.push_back(fixed({{t, t, w, q.bias ? v : none, q.branch_bias ? v : none, tokens}, a}));
     s["AddNormGrad"].cases.push_back(fixed({{t, w, mean, rstd, t, q.branch_bias ? t : none, tokens}, back}));
   }
-  for (const char* op : {"AddNorm", "AddNormGrad"}) {
+  for (const char* op : {"AddNorm", "AddNormGrad", "AddNormGradSums"}) {
     s[op].inner_steps = 4;
     s[op].fp32_tolerance = 1e-5;
   }
