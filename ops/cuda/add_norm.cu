@@ -1,87 +1,11 @@
 // AddNorm, AddNormGrad, AddNormGradSums (ops/add_norm.h).
 #include "backend/cuda/row_part.cuh"
-#include "backend/cuda/typed.cuh"
 #include "ops/add_norm.h"
+#include "ops/cuda/add_norm_parts.cuh"
 #include "ops/cuda/norm_sums.cuh"
 
 namespace amp::cuda {
 namespace {
-
-// What an intermediate result is stored as in separate nodes.
-struct Rounding {
-  DType type = DType::f32;
-  HD explicit Rounding(DType t) : type(t) {}
-  explicit Rounding(std::optional<DType> t) : type(t.value_or(DType::f32)) {}
-  template <int W>
-  DEV void operator()(float (&v)[W]) const {
-    if (type == DType::f16) {
-      for (int w = 0; w < W; ++w) v[w] = half_to_float(float_to_half(v[w]));
-    } else if (type == DType::bf16) {
-      for (int w = 0; w < W; ++w) v[w] = bf16_to_float(float_to_bf16(v[w]));
-    }
-  }
-};
-
-// The types of the large operands: branch is what comes out of a product (and what goes back into one), sum the
-// residual stream, its norm and their gradients. Types that are known when the kernel is compiled make it a tenth as
-// long.
-template <class BranchRef, class SumRef>
-struct Types {
-  using Branch = BranchRef;
-  using Sum = SumRef;
-};
-using AnyTypes = Types<Ref, Ref>;
-template <DType branch>
-using MixedTypes = Types<TypedRef<branch>, TypedRef<DType::f32>>;
-
-struct Drop {
-  const RunState* state = nullptr;
-  bool drops = false;
-  uint32_t threshold = 0, site = 0;
-  float scale = 1;
-  int64_t per_sample = 1, n = 1;
-  const int64_t* tokens = nullptr;  // of each row, or null: rows are where they stand
-  Drop(const KernelArgs& a, int64_t elements, size_t tokens_in)
-      : state(a.state),
-        per_sample(elements_per_sample(a.attrs(), elements)),
-        n(a.attrs().i("n", 1)),
-        tokens(a.has(tokens_in) ? a.in[tokens_in].as<int64_t>() : nullptr) {
-    drops = a.attrs().f("ratio", 0) > 0;
-    const DropoutBits bits = dropout_bits(a.attrs());
-    threshold = bits.threshold;
-    site = bits.site;
-    scale = static_cast<float>(bits.scale);
-  }
-  explicit operator bool() const { return drops; }
-  // No row is cut by a sample's end, and groups of four begin where Philox's do.
-  bool whole_rows() const { return !drops || (per_sample % n == 0 && n % 4 == 0); }
-
-  struct Row {
-    int64_t sample = 0, at = 0;  // of its first element, in the sample
-  };
-  DEV Row begin(int64_t row) const {
-    const int64_t at = (tokens ? tokens[row] : row) * n, sample = quotient(at, per_sample);
-    return {sample, at - sample * per_sample};
-  }
-  // W elements of a row from i on; four begin at a multiple of four.
-  template <int W>
-  DEV void operator()(const Row& row, int64_t i, float (&v)[W]) const {
-    int64_t k = row.at + i, sample = row.sample;
-    if constexpr (W == 1) {
-      const int64_t further = quotient(k, per_sample);
-      sample += further;
-      k -= further * per_sample;
-    }
-    const PhiloxBlock bits = dropout_words(*state, sample, k / 4, site);
-    if constexpr (W == 4) {
-      for (int w = 0; w < 4; ++w) v[w] = amp::drop(v[w], bits.v[w], threshold, scale);
-    } else {
-      const int lane = static_cast<int>(k % 4);
-      const uint32_t b = lane == 0 ? bits.v[0] : lane == 1 ? bits.v[1] : lane == 2 ? bits.v[2] : bits.v[3];
-      v[0] = amp::drop(v[0], b, threshold, scale);
-    }
-  }
-};
 
 template <int V, class T, bool kDrops>
 struct Forward {
@@ -91,8 +15,7 @@ struct Forward {
   Branch a;
   Sum x;
   Ref scale, bias, b;
-  const float *x_mean,
-      *x_rstd;  // null: x is there; else x is what the sum of the norm before was, and its norm is added
+  const float *x_mean, *x_rstd;  // null: x is added; else its norm by these
   Ref x_scale, x_bias;
   Sum y, s;
   Branch copy;
