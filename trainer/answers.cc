@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <set>
 
 #include "base/text.h"
 #include "data/tokenizers/bert_unicode.h"
@@ -55,19 +56,27 @@ std::u32string without_articles(const std::u32string& text) {
   return out;
 }
 
-}  // namespace
-
-std::string normalize_answer(const std::string& text) {
-  std::u32string lower;
+std::u32string in_lower_case(const std::string& text, bool punctuation) {
+  std::u32string out;
   for (size_t at = 0; at < text.size();) {
     const CodePoint c = decode_utf8(text, at);
     at += static_cast<size_t>(std::max(1, c.bytes));
-    if (c.value < 0x80 && std::ispunct(static_cast<int>(c.value))) continue;
-    lower += static_cast<char32_t>(lower_case(c.value));
+    if (!punctuation && c.value < 0x80 && std::ispunct(static_cast<int>(c.value))) continue;
+    out += static_cast<char32_t>(lower_case(c.value));
   }
+  return out;
+}
+
+std::string utf8(const std::u32string& text) {
   std::string out;
-  for (const char32_t c : without_articles(lower)) append_utf8(out, c);
-  return join(words(out), " ");
+  for (const char32_t c : text) append_utf8(out, c);
+  return out;
+}
+
+}  // namespace
+
+std::string normalize_answer(const std::string& text) {
+  return join(words(utf8(without_articles(in_lower_case(text, false)))), " ");
 }
 
 double answer_f1(const std::string& predicted, const std::string& wanted) {
@@ -79,6 +88,18 @@ double answer_f1(const std::string& predicted, const std::string& wanted) {
   const double n = static_cast<double>(both.size());
   const double precision = n / static_cast<double>(p.size()), recall = n / static_cast<double>(w.size());
   return 2 * precision * recall / (precision + recall);
+}
+
+double answer_jaccard(const std::string& predicted, const std::string& wanted) {
+  const auto set_of = [](const std::string& text) {
+    const std::vector<std::string> list = words(utf8(in_lower_case(text, true)));
+    return std::set<std::string>(list.begin(), list.end());
+  };
+  const std::set<std::string> p = set_of(predicted), w = set_of(wanted);
+  if (p.empty() && w.empty()) return 0.5;  // the competition's own rule
+  std::vector<std::string> both;
+  std::set_intersection(p.begin(), p.end(), w.begin(), w.end(), std::back_inserter(both));
+  return static_cast<double>(both.size()) / static_cast<double>(p.size() + w.size() - both.size());
 }
 
 void AnswerSearch::add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> samples) {
@@ -174,6 +195,8 @@ std::vector<AnswerScores::Judged> AnswerScores::judged() const {
     } else {
       judge(said, j.exact, j.f1);
     }
+    for (const Answer& a : search_.key().questions[question].answers)
+      j.jaccard = std::max(j.jaccard, answer_jaccard(said, a.text));
     const std::string span = found.spans.empty() ? std::string() : found.spans.front().text;
     judge(span, j.span_exact, j.span_f1);
     j.span = !span.empty();
@@ -197,6 +220,9 @@ double AnswerScores::exact_match() const {
 }
 double AnswerScores::f1() const {
   return mean(judged(), [](const Judged& j) { return j.f1; });
+}
+double AnswerScores::jaccard() const {
+  return mean(judged(), [](const Judged& j) { return j.jaccard; });
 }
 
 std::vector<std::string> AnswerScores::kind_names() {

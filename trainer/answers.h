@@ -15,6 +15,8 @@ namespace amp {
 
 std::string normalize_answer(const std::string& text);
 double answer_f1(const std::string& predicted, const std::string& wanted);  // of the words in common
+// Of the two sets of words in lower case, punctuation and all, as the competition Tweet Sentiment Extraction scores.
+double answer_jaccard(const std::string& predicted, const std::string& wanted);
 
 // Defaults are those of Hugging Face's run_qa.
 struct AnswerOptions {
@@ -57,6 +59,8 @@ class AnswerSearch {
   std::map<size_t, Found> found_;
 };
 
+inline constexpr const char* kSpanJaccard = "span_jaccard";  // the metric's name
+
 class AnswerScores {
  public:
   explicit AnswerScores(const AnswerKey& key, const AnswerOptions& options = {}) : search_(key, options) {}
@@ -66,6 +70,7 @@ class AnswerScores {
   // Over the questions added.
   double exact_match() const;
   double f1() const;
+  double jaccard() const;  // as the texts are, with the best of the given answers; without any 0
   // SQuAD 2.0's script, as shares of 1: of questions that have answers and of those that have none, and the best
   // thresholds on these questions. Names are the script's.
   std::vector<std::pair<std::string, double>> by_kind() const;
@@ -74,8 +79,8 @@ class AnswerScores {
  private:
   struct Judged {
     bool has_answer = false;
-    double exact = 0, f1 = 0;            // of what is predicted
-    double span_exact = 0, span_f1 = 0;  // of the best span, whatever the threshold
+    double exact = 0, f1 = 0, jaccard = 0;  // of what is predicted
+    double span_exact = 0, span_f1 = 0;     // of the best span, whatever the threshold
     double excess = 0;
     bool span = false;
   };

@@ -287,7 +287,8 @@ class AnswerMetrics final : public TaskMetrics {
     scores_.add(floats(outputs.at(0)), floats(outputs.at(1)), samples);
   }
   MetricValues values(double) const override {
-    MetricValues out = {{"exact_match", scores_.exact_match()}, {"span_f1", scores_.f1()}};
+    MetricValues out = {
+        {"exact_match", scores_.exact_match()}, {"span_f1", scores_.f1()}, {kSpanJaccard, scores_.jaccard()}};
     if (!options_.may_have_none) return out;
     for (auto& value : scores_.by_kind()) out.push_back(std::move(value));
     return out;
@@ -336,9 +337,9 @@ std::vector<std::string> metric_names(Task task) {
 // Those too that only some data have.
 static std::vector<std::string> possible_names(Task task) {
   std::vector<std::string> names = metric_names(task);
-  for (const std::string& name : AnswerScores::kind_names()) {
-    if (task == Task::span) names.push_back(name);
-  }
+  if (task != Task::span) return names;
+  names.emplace_back(kSpanJaccard);
+  for (const std::string& name : AnswerScores::kind_names()) names.push_back(name);
   return names;
 }
 std::vector<std::string> brief_metrics(Task task) { return info(task).metrics; }

@@ -1,4 +1,4 @@
-// Answers against SQuAD's evaluation script (tests/data/trainer/answers.json, made by
+// Answers against SQuAD's evaluation script and the Jaccard score of Tweet Sentiment Extraction (tests/data/trainer/answers.json, made by
 // tests/data/data/make_questions_golden.py).
 #include "trainer/answers.h"
 
@@ -21,6 +21,11 @@ TEST_CASE("answers are judged as SQuAD's script does") {
     CHECK(answer_f1(g[0].get<std::string>(), g[1].get<std::string>()) ==
           Catch::Approx(g[2].get<double>()).epsilon(1e-12));
   }
+  REQUIRE(golden["jaccard"].size() == 256);
+  for (const auto& g : golden["jaccard"]) {
+    INFO(g.dump());
+    CHECK(answer_jaccard(g[0].get<std::string>(), g[1].get<std::string>()) == g[2].get<double>());
+  }
 }
 
 TEST_CASE("the best span of all windows of a question counts") {
@@ -35,6 +40,7 @@ TEST_CASE("the best span of all windows of a question counts") {
   one.add(start, end, std::vector<int64_t>{0, 1, 2});
   CHECK(one.exact_match() == 0.5);  // "two three" (4) beats "four" (2); "one two" is not "one"
   CHECK(one.f1() == Catch::Approx((1 + 2.0 / 3) / 2));
+  CHECK(one.jaccard() == Catch::Approx((1 + 1.0 / 2) / 2));
   AnswerScores other(key);  // in any order, in parts
   other.add(std::span(start).subspan(6, 6), std::span(end).subspan(6, 6), std::vector<int64_t>{1});
   other.add(std::span(start).subspan(0, 6), std::span(end).subspan(0, 6), std::vector<int64_t>{0});

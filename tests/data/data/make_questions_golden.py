@@ -78,7 +78,17 @@ def f1_score(prediction, ground_truth):
     return (2 * precision * recall) / (precision + recall)
 
 
+def jaccard(str1, str2):  # the evaluation of Kaggle's Tweet Sentiment Extraction, as published
+    a = set(str1.lower().split())
+    b = set(str2.lower().split())
+    if (len(a) == 0) & (len(b) == 0):
+        return 0.5
+    c = a.intersection(b)
+    return float(len(c)) / (len(a) + len(b) - len(c))
+
+
 texts = ["The  Eiffel-Tower, a tower", "eiffel tower", "an apple; the end.", "The", "", "ÉCOLE Normale\u00a0Supérieure", "école normale",
          "theatre and anaconda", "a-b the-c", "$5 (five)", "5 five", "«a» b", "x the y the", "x y y", "naïve the\u2003 café", "1,000.5"]
 json.dump({"normal": [[t, normalize_answer(t)] for t in texts],
-           "f1": [[a, b, f1_score(a, b)] for a in texts for b in texts]}, open("../trainer/answers.json", "w"))
+           "f1": [[a, b, f1_score(a, b)] for a in texts for b in texts],
+           "jaccard": [[a, b, jaccard(a, b)] for a in texts for b in texts]}, open("../trainer/answers.json", "w"))
