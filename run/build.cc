@@ -22,6 +22,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kConfigKey = "huggingface_config";  // metadata of the file: config.json
 
+fs::path folder_of(const std::string& file) {
+  const fs::path folder = fs::path(file).parent_path();
+  return folder.empty() ? fs::path(".") : folder;
+}
+
 BuiltModel build(const Architecture& a, const ModelConfig& config, Head head, WeightSource& weights,
                  const std::string& class_name, bool drawn, const std::string& out) {
   Net net(std::string(a.name), weights);
@@ -35,6 +40,7 @@ BuiltModel build(const Architecture& a, const ModelConfig& config, Head head, We
   if (!class_name.empty()) described["architectures"] = {class_name};
   std::map<std::string, std::string> metadata{{kConfigKey, described.dump()}};
   if (drawn) metadata[kWeightsKey] = kDrawnWeights;
+  ensure_dir(folder_of(out));
   write_model(net.graph(), metadata, out);
   return built;
 }
@@ -66,11 +72,6 @@ void copy_beside(const fs::path& from, const fs::path& to, const Log& log) {
   if (!copied.empty()) log.info(cat("copied beside it: ", join(copied, ", ")));
 }
 
-fs::path folder_of(const std::string& file) {
-  const fs::path folder = fs::path(file).parent_path();
-  return folder.empty() ? fs::path(".") : folder;
-}
-
 }  // namespace
 
 BuiltModel create_model(const BuildSpec& spec, const std::string& out, const Log&) {
@@ -99,7 +100,6 @@ BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, con
                                        : head_of_class(a, classes.front());
   CheckpointWeights weights(spec.model, std::string(a.prefix));
   for (const std::string_view begin : a.head_weights) weights.draw(std::string(begin), spec.seed);
-  ensure_dir(folder_of(out));
   BuiltModel built = build(a, config, head, weights, spec.head.empty() && !timm ? classes.front() : "", false, out);
   say_drawn(weights.drawn(), log);
   std::vector<std::string> unused = weights.unused();

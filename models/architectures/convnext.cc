@@ -1,4 +1,4 @@
-// ConvNeXt (Liu et al. 2022, arXiv 2201.03545) under Hugging Face's names, and under timm's.
+// ConvNeXt (Liu et al. 2022, arXiv 2201.03545) under Hugging Face's names, under timm's and under torchvision's.
 #include <array>
 
 #include "models/architecture.h"
@@ -12,6 +12,8 @@ struct Names {
   std::string_view stem, stem_norm, stage, downsample;  // of a stage's, with its number between
   std::string_view block, scale, conv, norm, wide, narrow;
   std::string_view last_norm, classifier;
+  // torchvision's: one list of downsamplings and stages in turn, the layer scale (C, 1, 1) on (B, C, H, W).
+  bool one_list = false;
 };
 constexpr Names kHuggingFace{"embeddings.patch_embeddings",
                              "embeddings.layernorm",
@@ -27,6 +29,9 @@ constexpr Names kHuggingFace{"embeddings.patch_embeddings",
                              "classifier"};
 constexpr Names kTimm{"stem.0",   "stem.1", "stages.",  ".downsample.", ".blocks.",  ".gamma",
                       ".conv_dw", ".norm",  ".mlp.fc1", ".mlp.fc2",     "head.norm", "head.fc"};
+constexpr Names kTorchvision{"features.0.0", "features.0.1", "features.", ".",        ".",
+                             ".layer_scale", ".block.0",     ".block.2",  ".block.3", ".block.5",
+                             "classifier.0", "classifier.2", true};
 
 class ConvNext {
  public:
@@ -41,9 +46,9 @@ class ConvNext {
   }
   // to != from, and a convolution in front, in all stages but the first.
   NetValue stage(NetValue x, int64_t number, int64_t from, int64_t to, int64_t depth) {
-    const std::string m = cat(base_, names_.stage, number);
+    const std::string m = cat(base_, names_.stage, names_.one_list ? 2 * number + 1 : number);
     if (number > 0) {
-      const std::string down = cat(m, names_.downsample);
+      const std::string down = cat(names_.one_list ? cat(base_, names_.stage, 2 * number) : m, names_.downsample);
       x = convolved(norm(x, down + "0", from, 1e-6), down + "1", {from, to, 2, 2});
     }
     for (int64_t i = 0; i < depth; ++i) x = block(x, cat(m, names_.block, i), to);
@@ -70,8 +75,12 @@ class ConvNext {
     y = net_.layer_norm(net_.transpose(y, m, {0, 2, 3, 1}), cat(m, names_.norm), width, 1e-6);
     y = net_.activation(linear(y, cat(m, names_.wide), width, 4 * width), act_, m + ".act");
     y = linear(y, cat(m, names_.narrow), 4 * width, width);
-    y = net_.op("Mul", m, {y, net_.weight(cat(m, names_.scale), {width}, Init::constant(scale_))});
-    return net_.add(net_.transpose(y, m, {0, 3, 1, 2}), x, m);
+    const Dims scales = names_.one_list ? Dims{width, 1, 1} : Dims{width};
+    const NetValue scale = net_.weight(cat(m, names_.scale), scales, Init::constant(scale_));
+    const auto channels_first = [&](NetValue v) { return net_.transpose(v, m, {0, 3, 1, 2}); };
+    y = names_.one_list ? net_.op("Mul", m, {channels_first(y), scale})
+                        : channels_first(net_.op("Mul", m, {y, scale}));
+    return net_.add(y, x, m);
   }
 
   Net& net_;
@@ -114,14 +123,19 @@ void build_hugging_face(Net& net, const ModelConfig& c, Head head) {
   net.output(m.linear(pooled, "classifier", width, c.labels()), "logits", rows_by(c.labels()));
 }
 
+// timm's and torchvision's models of these names are the same computation: whose weights a checkpoint has says how they
+// are called.
 void build_timm(Net& net, const ModelConfig& c, Head) {
   const int64_t channels = c.positive("in_chans", 3), size = c.positive("image_size", 224),
                 classes = c.positive("num_classes", 1000);
   const auto [widths, depths] = stages(c, "dims");
-  ConvNext m(net, kTimm, "", Init::normal(0.02), 1e-6, "gelu");
+  const auto has = [&](std::string_view module) { return net.weights().has(cat(module, ".weight")); };
+  const Names& names = !has(kTimm.stem) && has(kTorchvision.stem) ? kTorchvision : kTimm;
+  ConvNext m(net, names, "", Init::normal(0.02), 1e-6, "gelu");
   const NetValue x =
       features(m, net.input("pixel_values", DType::f32, images_by(channels, size, size)), channels, 4, widths, depths);
-  net.output(m.linear(m.pooled(x, widths.back(), 1e-6), "head.fc", widths.back(), classes), "logits", rows_by(classes));
+  const NetValue pooled = m.pooled(x, widths.back(), 1e-6);
+  net.output(m.linear(pooled, std::string(names.classifier), widths.back(), classes), "logits", rows_by(classes));
 }
 
 constexpr std::string_view kConfig = R"({"model_type": "convnext", "num_channels": 3, "patch_size": 4,
@@ -135,7 +149,7 @@ constexpr std::string_view kBase =
     R"({"architecture": "convnext_base", "dims": [128, 256, 512, 1024], "depths": [3, 3, 27, 3], "in_chans": 3, "image_size": 224, "num_classes": 1000})";
 
 Architecture timm(std::string_view name, std::string_view config) {
-  return {name, {}, "", {"head.fc."}, {Head::image_classification}, config, build_timm};
+  return {name, {}, "", {"head.fc.", "classifier.2."}, {Head::image_classification}, config, build_timm};
 }
 const RegisterArchitecture rows[] = {RegisterArchitecture{{"convnext",
                                                            {},

@@ -16,11 +16,12 @@
 #include "run/model_metadata.h"
 #include "run/train.h"
 #include "tests/errors.h"
+#include "tests/run/outputs_of.h"
 #include "tests/support.h"
-#include "trainer/session.h"
 
 using namespace amp;
 using amp::test::error_of;
+using amp::test::outputs_of;
 using amp::test::TempDir;
 using Catch::Matchers::ContainsSubstring;
 namespace fs = std::filesystem;
@@ -34,13 +35,6 @@ std::vector<fs::path> checkpoints() {
   }
   std::sort(out.begin(), out.end());
   return out;
-}
-
-Tensors outputs_of(const Imported& m, const Tensors& batch) {
-  SessionOptions o;
-  o.device = &cpu_device();
-  Session session(m.graph, o);
-  return session.forward(m.graph.outputs, batch);
 }
 
 // The largest difference where no padding is; outputs (B, S, ...) are judged at the tokens of the mask.
@@ -242,20 +236,6 @@ TEST_CASE("LeNet takes other kernels, and refuses those that leave nothing of th
   CHECK(text_of(error_of([&] {
           create_model({.model = "lenet", .config = R"({"padding": [-1, 0]})"}, f / "m.onnx");
         })).find("at least 0") != std::string::npos);
-}
-
-TEST_CASE("weights of ResNets and ConvNeXts are timm's by name and shape") {
-  nlohmann::json names;
-  std::ifstream(test::test_data("models/timm_names.json")) >> names;
-  for (const auto& [name, shapes] : names.items()) {
-    const TempDir f;
-    create_model({.model = name, .config = R"({"num_classes": 3})"}, f / "m.onnx");
-    nlohmann::json have = nlohmann::json::object();
-    for (const SourceValue& v : import_model(f / "m.onnx").graph.values) {
-      if (v.data && v.name.find('/') == std::string::npos) have[v.name] = v.data.dims();
-    }
-    CHECK(have == shapes);
-  }
 }
 
 TEST_CASE("a checkpoint's tokenizer files go with it, there and back") {

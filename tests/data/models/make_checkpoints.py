@@ -2,14 +2,18 @@
 """Checkpoints of small models as transformers and timm save them, and what they compute: tests/run/build_test.cc.
 
 Each folder: config.json, model.safetensors, golden.safetensors (in/NAME, out/NAME). Weights are random, vectors moved off
-0 and 1. With arguments, only those of these names are made. Made with torch 2.15.0, transformers 5.23.0, timm 1.0.31."""
+0 and 1. With arguments, only those of these names are made. Models of timm and torchvision in their real sizes are kept as
+names and shapes (state_dicts.json) and what they compute (state_dicts.safetensors) with the weights of filled(), a formula.
+Made with torch 2.15.0, torchvision 0.29.2, transformers 5.23.0, timm 1.0.31."""
 
 import json
 import pathlib
 import sys
 
+import numpy as np
 import timm
 import torch
+import torchvision
 import transformers as t
 from safetensors.torch import save_file
 
@@ -103,6 +107,41 @@ def save_golden(folder, batch, outputs):
     save_file({k: v.contiguous() for k, v in tensors.items()}, folder / "golden.safetensors")
 
 
+def filled(name, shape):
+    """Weights that a test can make again bit by bit: murmur3's finalizer of place and name, as doubles in [0, 1)."""
+    h = np.uint32(2166136261)  # FNV-1a
+    for byte in name.encode():
+        h = np.uint32((int(h) ^ byte) * 16777619 & 0xFFFFFFFF)
+    n = int(np.prod(shape))
+    x = np.arange(n, dtype=np.uint32) * np.uint32(2654435761) + h
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        x = (x ^ (x >> np.uint32(shift))) * np.uint32(factor)
+    u = x.astype(np.float64) / 2**32
+    if n > shape[0]:
+        w = (2 * u - 1) * np.sqrt(3 * shape[0] / n)  # variance 1 / fan in
+    elif name.endswith(("bias", "running_mean")):
+        w = 0.2 * (u - 0.5)
+    else:
+        w = 0.5 + u
+    return torch.from_numpy(w.astype(np.float32).reshape(shape))
+
+
+def state_dicts():
+    makers = {"torchvision": lambda n: getattr(torchvision.models, n)(num_classes=3),
+              "timm": lambda n: timm.create_model(n, num_classes=3)}
+    shapes, tensors = {}, {"in": torch.linspace(-1.5, 1.5, 2 * 3 * 32 * 32).cos().reshape(2, 3, 32, 32)}
+    for library, name in [("torchvision", "resnet18"), ("timm", "resnet18"), ("torchvision", "resnet50"), ("timm", "resnet50"),
+                          ("torchvision", "convnext_tiny"), ("timm", "convnext_tiny")]:
+        model = makers[library](name).eval()
+        state = {k: v for k, v in model.state_dict().items() if not k.endswith("num_batches_tracked")}
+        model.load_state_dict({k: filled(k, v.shape) for k, v in state.items()}, strict=False)
+        shapes[f"{library}/{name}"] = {k: list(v.shape) for k, v in state.items()}
+        with torch.no_grad():
+            tensors[f"{library}/{name}"] = model(tensors["in"])
+    save_file(tensors, HERE / "state_dicts.safetensors")
+    (HERE / "state_dicts.json").write_text(json.dumps(shapes) + "\n")
+
+
 def main():
     for name, make in MODELS.items():
         if sys.argv[1:] and name not in sys.argv[1:]:
@@ -116,11 +155,8 @@ def main():
         with torch.no_grad():
             out = model(**batch)
         save_golden(HERE / name, batch, {k: v for k, v in out.items() if isinstance(v, torch.Tensor)})
-    names = {}  # of timm's: the weights are too many to keep here
-    for name in ("resnet18", "resnet50", "convnext_tiny"):
-        state = timm.create_model(name, num_classes=3).state_dict()
-        names[name] = {k: list(v.shape) for k, v in state.items() if not k.endswith("num_batches_tracked")}
-    (HERE / "timm_names.json").write_text(json.dumps(names) + "\n")
+    if not sys.argv[1:] or "state_dicts" in sys.argv[1:]:
+        state_dicts()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,16 @@
+// What a model file's graph computes on the CPU, for tests of models that are built.
+#pragma once
+
+#include "importer/import.h"
+#include "trainer/session.h"
+
+namespace amp::test {
+
+inline Tensors outputs_of(const Imported& m, const Tensors& batch) {
+  SessionOptions o;
+  o.device = &cpu_device();
+  Session session(m.graph, o);
+  return session.forward(m.graph.outputs, batch);
+}
+
+}  // namespace amp::test
