@@ -98,10 +98,8 @@ class Appender {
   }
 
  private:
-  static bool left_out(const SourceNode& n) {
-    return n.place == Place::training || (n.place == Place::added && n.op == "Dropout" && n.domain.empty());
-  }
-  static bool exported(const SourceNode& n) { return n.place == Place::added && !left_out(n); }
+  static bool left_out(const SourceNode& n) { return n.place == Place::training; }
+  static bool exported(const SourceNode& n) { return n.place == Place::added; }
 
   // A value that a training node replaces has the file's name only inside the SourceGraph.
   std::string name_in_file(int v) const {

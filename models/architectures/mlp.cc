@@ -10,6 +10,13 @@
 namespace amp {
 namespace {
 
+// torch.nn.Dropout: a node that acts in training.
+NetValue dropout(Net& net, NetValue x, const ModelConfig& c, const char* key, const std::string& module) {
+  const double ratio = c.number(key, 0);
+  if (ratio < 0 || ratio >= 1) c.refuse(key, "at least 0 and less than 1 is wanted");
+  return ratio > 0 ? net.op("Dropout", module, {x, net.number(module, ratio)}) : x;
+}
+
 NetValue layers(Net& net, NetValue x, const ModelConfig& c, int64_t width) {
   const std::string act = c.text("activation", "relu");
   const bool norms = c.flag("batch_norm", false);
@@ -18,6 +25,7 @@ NetValue layers(Net& net, NetValue x, const ModelConfig& c, int64_t width) {
     const std::string at = cat("layers.", number++);
     x = net.activation(torch_linear(net, x, at + ".linear", width, next), act, at);
     if (norms) x = batch_norm(net, x, at + ".norm", next);
+    x = dropout(net, x, c, "dropout", at);
     width = next;
   }
   return torch_linear(net, x, "out", width, c.positive("outputs"));
@@ -49,7 +57,8 @@ void build_tabular(Net& net, const ModelConfig& c, Head) {
     parts.push_back(net.embedding(id, at, sizes[i], widths[i], Init::normal(0.01)));
     width += widths[i];
   }
-  parts.push_back(batch_norm(net, x, "bn_cont", numbers));
+  const NetValue looked_up = net.op("Concat", "embeds", parts, {{"axis", int64_t{1}}});
+  parts = {dropout(net, looked_up, c, "embedding_dropout", "embeds"), batch_norm(net, x, "bn_cont", numbers)};
   const NetValue all = net.op("Concat", "", parts, {{"axis", int64_t{1}}});
   net.output(layers(net, all, c, width), "output", rows_by(c.positive("outputs")));
 }
@@ -61,7 +70,7 @@ const RegisterArchitecture rows[] = {
                           {},
                           {Head::none},
                           R"({"architecture": "mlp", "inputs": 32, "hidden": [128, 128], "outputs": 2,
-  "activation": "relu", "batch_norm": false})",
+  "activation": "relu", "batch_norm": false, "dropout": 0})",
                           build_mlp}},
     RegisterArchitecture{{"tabular",
                           {},
@@ -69,7 +78,8 @@ const RegisterArchitecture rows[] = {
                           {},
                           {Head::none},
                           R"({"architecture": "tabular", "categories": [10, 10], "embedding": null, "continuous": 4,
-  "hidden": [1000, 500], "outputs": 1, "activation": "relu", "batch_norm": true})",
+  "hidden": [1000, 500], "outputs": 1, "activation": "relu", "batch_norm": true, "embedding_dropout": 0,
+  "dropout": 0})",
                           build_tabular}}};
 
 }  // namespace

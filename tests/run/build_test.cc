@@ -327,3 +327,21 @@ TEST_CASE("keys of a new model's configuration are checked") {
       text_of(error_of([&] { write_checkpoint(test::test_data("zoo/lenet_relu_dyn18/model.onnx"), f / "back"); })),
       ContainsSubstring("E_NOT_CONVERTED"));
 }
+
+TEST_CASE("dropout of a table's network is written as nodes that act in training") {
+  const TempDir f;
+  const auto nodes = [&](const char* config) {
+    create_model({.model = "tabular", .config = config}, f / "m.onnx");
+    std::vector<SourceNode> out;
+    for (const SourceNode& n : import_model(f / "m.onnx").graph.nodes) {
+      if (n.op == "Dropout") out.push_back(n);
+    }
+    return out;
+  };
+  CHECK(nodes(R"({"hidden": [8, 4]})").empty());
+  const std::vector<SourceNode> there = nodes(R"({"hidden": [8, 4], "dropout": 0.25, "embedding_dropout": 0.5})");
+  std::vector<std::string> names;
+  for (const SourceNode& n : there) names.push_back(n.name);
+  CHECK(names == std::vector<std::string>{"/embeds/Dropout", "/layers.0/Dropout", "/layers.1/Dropout"});
+  CHECK_THAT(text_of(error_of([&] { nodes(R"({"dropout": 1})"); })), ContainsSubstring("less than 1"));
+}
