@@ -109,7 +109,7 @@ BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, con
   return built;
 }
 
-void write_checkpoint(const std::string& model, const std::string& folder, const Log& log) {
+void write_checkpoint(const std::string& model, const std::string& folder, const Log& log, const std::string& beside) {
   const Imported imported = import_model(model);
   const std::string config = model_metadata(*imported.doc, kConfigKey);
   if (config.empty()) {
@@ -125,7 +125,7 @@ void write_checkpoint(const std::string& model, const std::string& folder, const
   FileWriter file((fs::path(folder) / "config.json").string());
   file.write(nlohmann::json::parse(config).dump(2) + "\n");
   file.commit();
-  copy_beside(folder_of(model), folder, log);
+  copy_beside(beside.empty() ? folder_of(model) : fs::path(beside), folder, log);
 }
 
 }  // namespace amp

@@ -30,7 +30,9 @@ BuiltModel create_model(const BuildSpec& spec, const std::string& out, const Log
 BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, const Log& log = {});
 
 // model.safetensors under the checkpoint's own names and config.json into `folder`, from a file that one of these
-// wrote, trained or not. Exit::usage E_NOT_CONVERTED: another file.
-void write_checkpoint(const std::string& model, const std::string& folder, const Log& log = {});
+// wrote, trained or not; tokenizer files from beside it, or from the folder `beside`. Exit::usage E_NOT_CONVERTED:
+// another file.
+void write_checkpoint(const std::string& model, const std::string& folder, const Log& log = {},
+                      const std::string& beside = {});
 
 }  // namespace amp

@@ -1,10 +1,12 @@
 #include "run/export.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/fs.h"
 #include "base/text.h"
 #include "run/averages.h"
+#include "run/build.h"
 #include "run/export_record.h"
 #include "run/raw_rows.h"
 #include "run/weights.h"
@@ -77,6 +79,7 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
                  trained, out, log);
   ExportedRun done;
   done.step = checkpoint.step;
+  done.model = spec.model;
   if (spec.verify_export)
     done.difference = verify_export(session, out, ready.objective.losses, record.batch, spec.export_precision);
   return done;
@@ -95,6 +98,23 @@ ExportedRun export_run(const std::string& folder, const std::string& weights, co
   } catch (Error& e) {
     throw e.at(cat("in run '", printable(folder), "'"));
   }
+}
+
+ExportedRun export_checkpoint(const std::string& run, const std::string& weights, const std::string& folder,
+                              const Log& log) {
+  namespace fs = std::filesystem;
+  const fs::path target = fs::path(folder).has_filename() ? fs::path(folder) : fs::path(folder).parent_path();
+  const std::string between = (target.parent_path() / cat(".", target.filename().string(), ".onnx")).string();
+  struct Removed {  // however this ends
+    const std::string& path;
+    ~Removed() {
+      std::error_code ignored;
+      fs::remove(path, ignored);
+    }
+  } const removed{between};
+  const ExportedRun done = export_run(run, weights, "fp32", between, log);
+  write_checkpoint(between, folder, log, fs::absolute(done.model).parent_path().string());
+  return done;
 }
 
 void export_file(const RunSpec& spec, const std::string& out, const Log& log) {

@@ -11,6 +11,7 @@ namespace amp {
 
 struct ExportedRun {
   int64_t step = 0;                  // whose weights they are
+  std::string model;                 // the file that the run began with
   std::optional<double> difference;  // of the file's outputs from the trained graph's, on rows of the run's data
 };
 
@@ -19,6 +20,11 @@ struct ExportedRun {
 // E_EXPORT_WEIGHTS (the run has no such weights); Exit::checkpoint.
 ExportedRun export_run(const std::string& folder, const std::string& weights, const std::string& precision,
                        const std::string& out, const Log& log = {});
+
+// The same as a Hugging Face checkpoint, in `folder` (run/build.h: write_checkpoint); tokenizer files that lie beside the
+// run's model go with it. Exit::usage E_NOT_CONVERTED, too.
+ExportedRun export_checkpoint(const std::string& run, const std::string& weights, const std::string& folder,
+                              const Log& log = {});
 
 void export_file(const RunSpec& spec, const std::string& out,
                  const Log& log = {});  // spec.model as spec.export_precision

@@ -1,23 +1,55 @@
-// export: the weights of a run's checkpoints as a model, or a model file written again in another precision.
+// export: the weights of a run's checkpoints as a model or as a Hugging Face checkpoint, or a model file written again in
+// another precision.
 #include <iostream>
 
 #include "base/fs.h"
+#include "run/build.h"
 #include "run/export.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 
 namespace amp {
+namespace {
+
+void tell(const ExportedRun& run, const std::string& which) {
+  std::cerr << "exported the " << which << " weights of step " << run.step;
+  if (run.difference) std::cerr << "; outputs differ from the trained graph's by at most " << *run.difference;
+  std::cerr << '\n';
+}
+
+// --export_weights of a model file.
+void refuse_choice(const cli::Options& opts, const std::string& which) {
+  if (!opts.was_set("export_weights") || which == "last") return;
+  fail(Exit::usage, "E_USAGE", cat("--export_weights ", which, ": a model file holds one set of weights"),
+       "name the run's folder instead of a file");
+}
+
+int run_to_huggingface(const cli::Options& opts, const Console& console) {
+  const std::string model = opts.str("model"), out = opts.str("out"), which = opts.str("export_weights");
+  if (opts.flag("export_raw_rows") || opts.str("export_precision") != "fp32") {
+    fail(Exit::usage, "E_USAGE", "--to huggingface writes the weights as they are, in fp32",
+         "leave --export_precision and --export_raw_rows out");
+  }
+  if (is_dir(model)) {
+    tell(export_checkpoint(model, which, out, console.log()), which);
+  } else {
+    refuse_choice(opts, which);
+    write_checkpoint(model, out, console.log());
+  }
+  std::cout << out << '\n';
+  return 0;
+}
+
+}  // namespace
 
 int run_export(const cli::Options& opts, const Console& console) {
+  if (opts.str("to") == "huggingface") return run_to_huggingface(opts, console);
   const std::string model = opts.str("model"), out = opts.str("out"), which = opts.str("export_weights");
   const bool raw = opts.flag("export_raw_rows");
   if (raw && opts.str("export_precision") != "fp32")
     fail(Exit::usage, "E_USAGE", "--export_raw_rows true is for --export_precision fp32", "leave one of them out");
   if (is_dir(model)) {
-    const ExportedRun run = export_run(model, which, opts.str("export_precision"), out, console.log());
-    std::cerr << "exported the " << which << " weights of step " << run.step;
-    if (run.difference) std::cerr << "; outputs differ from the trained graph's by at most " << *run.difference;
-    std::cerr << '\n';
+    tell(export_run(model, which, opts.str("export_precision"), out, console.log()), which);
     if (raw) {
       RunSpec written = spec_of(opts);
       written.model = out;
@@ -25,10 +57,7 @@ int run_export(const cli::Options& opts, const Console& console) {
       export_file(written, out, console.log());
     }
   } else {
-    if (opts.was_set("export_weights") && which != "last") {
-      fail(Exit::usage, "E_USAGE", cat("--export_weights ", which, ": a model file holds one set of weights"),
-           "name the run's folder instead of a file");
-    }
+    refuse_choice(opts, which);
     export_file(spec_of(opts), out, console.log());
   }
   std::cout << out << '\n';
