@@ -37,6 +37,7 @@ class Made:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 2
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # the machine may be shared
         path = str(path or self.model)
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 

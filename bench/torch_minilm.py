@@ -19,9 +19,10 @@ import common
 class SentenceClassifier(torch.nn.Module):
     """(B, S) ids and mask -> (B, classes) logits."""
 
-    def __init__(self, bert, classes, seed):
+    def __init__(self, bert, classes, seed, dropout=0.0):
         super().__init__()
         self.bert = bert
+        self.dropout = torch.nn.Dropout(dropout)
         self.head = torch.nn.Linear(bert.config.hidden_size, classes)
         generator = torch.Generator().manual_seed(seed)
         torch.nn.init.normal_(self.head.weight, std=0.02, generator=generator)
@@ -35,10 +36,10 @@ class SentenceClassifier(torch.nn.Module):
         return (self.hidden(ids, mask) * weight).sum(1) / weight.sum(1).clamp(min=1e-9)
 
     def forward(self, ids, mask):
-        return self.head(self.embed(ids, mask))
+        return self.head(self.dropout(self.embed(ids, mask)))
 
 
-def load_bert(binary, path, attention="sdpa"):
+def load_bert(binary, path, attention="sdpa", dropout=0.0):
     """BertModel whose every weight comes from the ONNX file, under the names that `check` reports."""
     listed = json.loads(common.run_ours(binary, "check", path, "--json"))["parameters"]
     payload = {t.name: t for t in onnx.load(str(path)).graph.initializer}
@@ -61,8 +62,8 @@ def load_bert(binary, path, attention="sdpa"):
         num_attention_heads=12,
         intermediate_size=state["encoder.layer.0.intermediate.dense.weight"].shape[0],
         max_position_embeddings=state["embeddings.position_embeddings.weight"].shape[0],
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
         layer_norm_eps=1e-12,
         attn_implementation=attention,
     )
@@ -74,8 +75,8 @@ def load_bert(binary, path, attention="sdpa"):
     return bert
 
 
-def load(binary, path, classes=3, seed=42, attention="sdpa"):
-    return SentenceClassifier(load_bert(binary, path, attention), classes, seed)
+def load(binary, path, classes=3, seed=42, attention="sdpa", dropout=0.0):
+    return SentenceClassifier(load_bert(binary, path, attention, dropout), classes, seed, dropout)
 
 
 def adamw(model, lr, weight_decay):
