@@ -163,4 +163,6 @@ def machine_facts(binary):
 def write_json(path, value):
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, indent=1) + "\n")
+    whole = path.with_name(path.name + ".part")  # what was kept of earlier runs survives an end in the middle
+    whole.write_text(json.dumps(value, indent=1) + "\n")
+    whole.replace(path)
