@@ -159,7 +159,7 @@ std::vector<Setting> schedule_settings() {
               "Micro-batches of one optimizer step.")
           .at_least(1)
           .read_by(kTrain)
-          .also({"grad_accum_steps", "accumulation_steps"}),
+          .also({"grad_accum_steps", "accumulation_steps", "update_freq"}),
       setting("gradient_cache", &RunSpec::gradient_cache,
               "In-batch negatives are those of a step, not of a micro-batch, in the same memory (GradCache); "
               "micro-batches run forward twice.")

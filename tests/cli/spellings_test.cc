@@ -46,7 +46,7 @@ const char* const kTimm =
 const char* const kOthers =
     "onnx_path output_path low_precision_type calibration_data nodes_to_exclude op_types_to_exclude nodes_to_include "
     "op_types_to_include keep_io_types opt_level loss_scale min_loss_scale max_loss_scale growth_factor backoff_factor "
-    "growth_interval init_scale amp_config dump_plan unfreeze export gpus";
+    "growth_interval init_scale amp_config dump_plan unfreeze export gpus update_freq";
 
 std::vector<std::string> words(const std::string& text) {
   std::vector<std::string> out(1);
