@@ -211,7 +211,7 @@ def by_language(folder, models):
         of[r["language"]].append((t, s))
     out = [row("accuracy", accuracy_score(truth, said), len(rows), printed=printed["accuracy"])]
     for language, pairs in sorted(of.items()):
-        told = printed["groups"][language]["accuracy"]
+        told = printed["groups"]["language"][language]["accuracy"]
         out.append(row(f"accuracy ({language})", accuracy_score(*zip(*pairs)), len(pairs), printed=told))
     return out
 

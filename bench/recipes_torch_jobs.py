@@ -116,7 +116,7 @@ def dated(rows):
 
 
 class Rossmann:
-    """Categories by scikit-learn's OrdinalEncoder (from 1, 0 is unknown), numbers by its SimpleImputer and StandardScaler."""
+    """Categories by scikit-learn's OrdinalEncoder (from 1, 0 is unknown or missing), numbers by its SimpleImputer and StandardScaler."""
 
     def __init__(self, spec):
         from sklearn.impute import SimpleImputer
@@ -132,12 +132,12 @@ class Rossmann:
             with open(path, newline="") as f:
                 rows = [r | stores[r["Store"]] for r in csv.DictReader(f)][:limit]
             columns = dated(rows)
-            texts = np.array([columns[n] for n in c["categorical"]], object).T
+            texts = np.array([[v or None for v in columns[n]] for n in c["categorical"]], object).T
             numbers = np.array([[float(v or "nan") for v in columns[n]] for n in c["continuous"]], np.float64).T
             return texts, numbers, np.array(columns[c["target"]], np.float64)
 
         texts, numbers, sales = table(spec["train"], spec["limit"] or None)
-        codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+        codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-1)
         fill, scale = SimpleImputer(strategy="median", add_indicator=True), StandardScaler()
         n = len(c["continuous"])
 
