@@ -141,6 +141,15 @@ class Runs:
         return r | {"threads": self.args.threads, "taken": datetime.datetime.now().isoformat(timespec="seconds")}
 
 
+def check_begins(report):
+    """Runs of one seed that begin with the same file: the same metric before training, or they are two jobs."""
+    for r in [r for r in report["runs"] if r["arm"] == "torch fp32" and r["recipe"] != "glue"]:
+        for o in report["runs"]:
+            same = all(o[k] == r[k] for k in ("job", "epochs", "limit", "seed")) and o["arm"] == "ours fp32"
+            if same and abs(o["before"][r["metric"]] - r["by_epoch"][0][r["metric"]]) > 1e-3:
+                raise SystemExit(f"{r['job']}, seed {r['seed']}: {o['before']} before training, PyTorch {r['by_epoch'][0]}")
+
+
 def numbers(metrics):
     return {k: v for k, v in metrics.items() if isinstance(v, (int, float))}
 
@@ -177,6 +186,7 @@ def main():
             common.write_json(state, report)
             told = {k: v for k, v in report["runs"][-1].items() if k in ("metrics", "seconds", "cpu_seconds", "peak_bytes")}
             print(name, arm, seed, json.dumps(told), flush=True)
+    check_begins(report)
     common.write_json(args.out, report)
 
 
