@@ -167,7 +167,7 @@ TEST_CASE("a head that training appended is exported, its Dropout is not", "[exp
   const int logits = add(SourceKind::temp, "logits", {});
   g.values[static_cast<size_t>(logits)].rank_known = true;
   g.values[static_cast<size_t>(logits)].dims = {{-1, "N"}, {3, ""}};
-  g.add_node({"classifier.dropout", "Dropout", "", 17, {}, {g.find("y"), ratio}, {dropped}});
+  g.add_node({"classifier.dropout", "Dropout", "", 17, {}, {g.find("y"), ratio}, {dropped}, Place::training});
   g.add_node(
       {"classifier", "Gemm", "", 17, Attrs{{"transB", int64_t{0}}, {"alpha", 1.0}}, {dropped, weight, bias}, {logits}});
   g.outputs.push_back(logits);
