@@ -21,8 +21,8 @@ struct ExportedRun {
 ExportedRun export_run(const std::string& folder, const std::string& weights, const std::string& precision,
                        const std::string& out, const Log& log = {});
 
-// The same as a Hugging Face checkpoint, in `folder` (run/build.h: write_checkpoint); tokenizer files that lie beside the
-// run's model go with it. Exit::usage E_NOT_CONVERTED, too.
+// The same as a Hugging Face checkpoint, in `folder` (run/build.h: write_checkpoint); tokenizer files that lie beside
+// the run's model go with it. Exit::usage E_NOT_CONVERTED, too.
 ExportedRun export_checkpoint(const std::string& run, const std::string& weights, const std::string& folder,
                               const Log& log = {});
 

@@ -1,5 +1,5 @@
-// export: the weights of a run's checkpoints as a model or as a Hugging Face checkpoint, or a model file written again in
-// another precision.
+// export: the weights of a run's checkpoints as a model or as a Hugging Face checkpoint, or a model file written again
+// in another precision.
 #include <iostream>
 
 #include "base/fs.h"

@@ -78,8 +78,7 @@ class ConvNext {
     const Dims scales = names_.one_list ? Dims{width, 1, 1} : Dims{width};
     const NetValue scale = net_.weight(cat(m, names_.scale), scales, Init::constant(scale_));
     const auto channels_first = [&](NetValue v) { return net_.transpose(v, m, {0, 3, 1, 2}); };
-    y = names_.one_list ? net_.op("Mul", m, {channels_first(y), scale})
-                        : channels_first(net_.op("Mul", m, {y, scale}));
+    y = names_.one_list ? net_.op("Mul", m, {channels_first(y), scale}) : channels_first(net_.op("Mul", m, {y, scale}));
     return net_.add(y, x, m);
   }
 

@@ -1,5 +1,5 @@
-// State dicts of torchvision and timm as checkpoints, in the models' real sizes: names and shapes, what they compute, the way
-// back (tests/data/models/make_checkpoints.py; the weights are a formula, made again here).
+// State dicts of torchvision and timm as checkpoints, in the models' real sizes: names and shapes, what they compute,
+// the way back (tests/data/models/make_checkpoints.py; the weights are a formula, made again here).
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <filesystem>
@@ -73,8 +73,7 @@ TEST_CASE("a state dict of torchvision or timm computes what the library compute
       const std::vector<NamedTensor> tensors = state_dict(shapes);
       write_folder(f, name_in(key), tensors);
       convert_checkpoint({.model = f.path.string()}, f / "out/model.onnx");
-      const Tensors have =
-          test::outputs_of(import_model(f / "out/model.onnx"), {{"pixel_values", *golden.find("in")}});
+      const Tensors have = test::outputs_of(import_model(f / "out/model.onnx"), {{"pixel_values", *golden.find("in")}});
       const std::vector<double> want = golden.find(key)->to_doubles(), got = have.at("logits").to_doubles();
       REQUIRE(got.size() == want.size());
       for (size_t i = 0; i < want.size(); ++i) {
@@ -110,8 +109,9 @@ TEST_CASE("weights of new ResNets and ConvNeXts are timm's by name and shape") {
 
 TEST_CASE("a state dict that lacks a tensor, or has one of another shape, is refused by name; nothing is written") {
   const std::map<std::string, Shapes> all = shapes_of_all();
-  for (const auto& [key, lost] : std::map<std::string, std::string>{
-           {"torchvision/convnext_tiny", "features.3.1.layer_scale"}, {"torchvision/resnet18", "layer2.0.bn2.weight"}}) {
+  for (const auto& [key, lost] :
+       std::map<std::string, std::string>{{"torchvision/convnext_tiny", "features.3.1.layer_scale"},
+                                          {"torchvision/resnet18", "layer2.0.bn2.weight"}}) {
     for (const bool missing : {true, false}) {
       std::vector<NamedTensor> tensors;
       for (const auto& [name, dims] : all.at(key)) {
