@@ -18,6 +18,10 @@ def machine_line(report, loads):
             f"onnxruntime {m['versions']['onnxruntime']}, torch {m['versions']['torch']}.")  # fmt: skip
 
 
+def load(row):
+    return "" if row["load_average"] is None else f"{row['load_average']:.1f}"
+
+
 def samples(report):
     lines = ["| recipe | seconds | CPU seconds | load | metric | fp32 | bf16 | onnxruntime's |", "|---|---:|---:|---:|---|---:|---:|---|"]
     for name, r in sorted(report["recipes"].items()):
@@ -28,9 +32,9 @@ def samples(report):
             cells = {p: ", ".join(f"{m['printed']:.4g}" for m in found) for p, found in by.items()}
             gap = max(abs(m["printed"] - m["onnxruntime"]) for m in of)
             equal = ("the same" if gap < 1e-9 else f"within {gap:.0e}") if all(m["agrees"] for m in of) else f"**differs by {gap:.1e}**"
-            lines.append(f"| {name} | {r['seconds']:.0f} | {r['cpu_seconds']:.0f} | {r['load_average']:.1f} | {metric} | {cells['fp32']} "
+            lines.append(f"| {name} | {r['seconds']:.0f} | {r['cpu_seconds']:.0f} | {load(r)} | {metric} | {cells['fp32']} "
                          f"| {cells['bf16']} | {equal} |")  # fmt: skip
-    return [*lines, "", machine_line(report, [r["load_average"] for r in report["recipes"].values()])]
+    return [*lines, "", machine_line(report, [r["load_average"] for r in report["recipes"].values() if load(r)])]
 
 
 def spread(values):
@@ -51,7 +55,7 @@ def ratio(runs, key, arm, beside):
 
 def full(report):
     lines = ["| job | what of it | | quality | seeds | CPU time | training time | memory |", "|---|---|---|---:|---:|---:|---:|---:|"]
-    jobs = dict.fromkeys((r["job"], r["epochs"], r["limit"]) for r in report["runs"])
+    jobs = dict.fromkeys((r["job"], r["epochs"], r["limit"]) for r in report["runs"] if r["arm"] == "torch fp32")
     for key in jobs:
         runs = [r for r in report["runs"] if (r["job"], r["epochs"], r["limit"]) == key]
         first = runs[0]

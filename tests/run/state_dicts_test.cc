@@ -1,5 +1,5 @@
-// State dicts of torchvision and timm as checkpoints, in the models' real sizes: names and shapes, what they compute,
-// the way back (tests/data/models/make_checkpoints.py; the weights are a formula, made again here).
+// State dicts as checkpoints: torchvision's and timm's in the models' real sizes, LeNet, MLP, U-Net and nets for tables as
+// one writes them in PyTorch: names and shapes, what they compute, the way back (tests/data/models/make_checkpoints.py; the weights are a formula, made again here).
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <filesystem>
@@ -22,9 +22,17 @@ namespace {
 
 using Shapes = std::map<std::string, Dims>;
 
+struct Described {
+  json config;  // config.json
+  Shapes shapes;
+};
+
 // By library and name: torchvision/resnet18.
-std::map<std::string, Shapes> shapes_of_all() {
-  return json::parse(std::ifstream(test::test_data("models/state_dicts.json"))).get<std::map<std::string, Shapes>>();
+std::map<std::string, Described> all_described() {
+  std::map<std::string, Described> out;
+  const json all = json::parse(std::ifstream(test::test_data("models/state_dicts.json")));
+  for (const auto& [key, d] : all.items()) out[key] = {d.at("config"), d.at("shapes").get<Shapes>()};
+  return out;
 }
 
 // filled() of make_checkpoints.py, bit by bit.
@@ -53,32 +61,41 @@ std::vector<NamedTensor> state_dict(const Shapes& shapes) {
   return out;
 }
 
-std::string name_in(const std::string& library_and_name) {
-  return library_and_name.substr(library_and_name.find('/') + 1);
+// A folder for `convert`.
+void write_folder(const TempDir& f, const json& config, const std::vector<NamedTensor>& tensors) {
+  write_safetensors(f / "model.safetensors", tensors);
+  std::ofstream(f / "config.json") << config;
 }
 
-// A folder for `convert`.
-void write_folder(const TempDir& f, const std::string& architecture, const std::vector<NamedTensor>& tensors) {
-  write_safetensors(f / "model.safetensors", tensors);
-  std::ofstream(f / "config.json") << json{{"architecture", architecture}, {"num_classes", 3}, {"image_size", 32}};
+// The golden file's tensors whose names begin so, by what follows.
+Tensors tensors_of(const SafeTensors& golden, const std::string& begin) {
+  Tensors out;
+  for (const NamedTensor& t : golden.tensors) {
+    if (t.name.starts_with(begin)) out[t.name.substr(begin.size())] = t.tensor;
+  }
+  return out;
 }
 
 }  // namespace
 
-TEST_CASE("a state dict of torchvision or timm computes what the library computes, and goes back as it was") {
+TEST_CASE("a state dict computes what PyTorch computes with it, and goes back as it was") {
   const SafeTensors golden = read_safetensors(test::test_data("models/state_dicts.safetensors"));
-  for (const auto& [key, shapes] : shapes_of_all()) {
+  for (const auto& [key, described] : all_described()) {
     DYNAMIC_SECTION(key) {
       const TempDir f;
-      const std::vector<NamedTensor> tensors = state_dict(shapes);
-      write_folder(f, name_in(key), tensors);
+      const std::vector<NamedTensor> tensors = state_dict(described.shapes);
+      write_folder(f, described.config, tensors);
       convert_checkpoint({.model = f.path.string()}, f / "out/model.onnx");
-      const Tensors have = test::outputs_of(import_model(f / "out/model.onnx"), {{"pixel_values", *golden.find("in")}});
-      const std::vector<double> want = golden.find(key)->to_doubles(), got = have.at("logits").to_doubles();
-      REQUIRE(got.size() == want.size());
-      for (size_t i = 0; i < want.size(); ++i) {
-        INFO(i);
-        CHECK(std::abs(got[i] - want[i]) < 1e-5);  // values up to 2: some fifty layers of fp32 rounding
+      const Tensors have = test::outputs_of(import_model(f / "out/model.onnx"), tensors_of(golden, key + "/in/")),
+                    wanted = tensors_of(golden, key + "/out/");
+      REQUIRE(wanted.size() == 1);
+      for (const auto& [name, value] : wanted) {
+        const std::vector<double> want = value.to_doubles(), got = have.at(name).to_doubles();
+        REQUIRE(have.at(name).dims() == value.dims());
+        for (size_t i = 0; i < want.size(); ++i) {
+          INFO(name << " " << i);
+          CHECK(std::abs(got[i] - want[i]) < 1e-5);  // values up to 2: some fifty layers of fp32 rounding
+        }
       }
       write_checkpoint(f / "out/model.onnx", f / "back");
       const SafeTensors back = read_safetensors(f / "back/model.safetensors");
@@ -95,31 +112,32 @@ TEST_CASE("a state dict of torchvision or timm computes what the library compute
 }
 
 TEST_CASE("weights of new ResNets and ConvNeXts are timm's by name and shape") {
-  for (const auto& [key, shapes] : shapes_of_all()) {
+  for (const auto& [key, described] : all_described()) {
     if (!key.starts_with("timm/")) continue;
     const TempDir f;
-    create_model({.model = name_in(key), .config = R"({"num_classes": 3})"}, f / "m.onnx");
+    create_model({.model = described.config.at("architecture").get<std::string>(), .config = R"({"num_classes": 3})"},
+                 f / "m.onnx");
     Shapes have;
     for (const SourceValue& v : import_model(f / "m.onnx").graph.values) {
       if (v.data && v.name.find('/') == std::string::npos) have[v.name] = v.data.dims();
     }
-    CHECK(have == shapes);
+    CHECK(have == described.shapes);
   }
 }
 
 TEST_CASE("a state dict that lacks a tensor, or has one of another shape, is refused by name; nothing is written") {
-  const std::map<std::string, Shapes> all = shapes_of_all();
+  const std::map<std::string, Described> all = all_described();
   for (const auto& [key, lost] :
        std::map<std::string, std::string>{{"torchvision/convnext_tiny", "features.3.1.layer_scale"},
                                           {"torchvision/resnet18", "layer2.0.bn2.weight"}}) {
     for (const bool missing : {true, false}) {
       std::vector<NamedTensor> tensors;
-      for (const auto& [name, dims] : all.at(key)) {
+      for (const auto& [name, dims] : all.at(key).shapes) {
         if (name != lost || !missing) tensors.push_back({name, HostTensor::zeros(DType::f32, dims)});
         if (name == lost && !missing) tensors.back().tensor = HostTensor::zeros(DType::f32, {5});
       }
       const TempDir f;
-      write_folder(f, name_in(key), tensors);
+      write_folder(f, all.at(key).config, tensors);
       const Error e = error_of([&] { convert_checkpoint({.model = f.path.string()}, f / "out/model.onnx"); });
       CHECK(e.exit() == Exit::data);
       CHECK_THAT(std::string(e.what()), ContainsSubstring(lost));

@@ -126,20 +126,50 @@ def filled(name, shape):
     return torch.from_numpy(w.astype(np.float32).reshape(shape))
 
 
+class Drawn:
+    """What `create` makes where no library has it, written as one would in PyTorch: bench/recipes_torch_jobs.py's nets, an MLP."""
+
+    def __init__(self):
+        sys.path.insert(0, str(HERE.parents[2] / "bench"))
+        import recipes_torch_jobs as jobs
+
+        image, ids = torch.linspace(-1, 1, 2 * 28 * 28).cos().reshape(2, 1, 28, 28), torch.tensor([[0, 3], [4, 1], [2, 2]])
+        numbers = torch.linspace(-2, 2, 9).reshape(3, 3)
+        lenet = dict(channels=[3, 5], kernels=[3, 5], padding=[0, 0], hidden=[7], activation="relu")
+        table = dict(categories=[5, 4], continuous=3, hidden=[8, 6], embedding_dropout=0.5, dropout=0.25)
+        mlp = torch.nn.Module()
+        mlp.layers = torch.nn.ModuleList(torch.nn.ModuleDict({"linear": torch.nn.Linear(a, b)}) for a, b in ((3, 8), (8, 6)))
+        mlp.out = torch.nn.Linear(6, 2)
+        mlp.forward = lambda x: mlp.out(mlp.layers[1]["linear"](mlp.layers[0]["linear"](x).relu()).relu())
+        self.models = {
+            "lenet": (jobs.LeNet(lenet), lenet, {"image": image}, "logits"),
+            "unet": (jobs.UNet(1, 3, 4, 2), dict(in_chans=1, num_classes=3, width=4, depth=2), {"image": image[:, :, :, :24]}, "logits"),
+            "tabular": (jobs.Tabular(table), table, {"categorical": ids, "continuous": numbers}, "output"),
+            "mlp": (mlp, dict(inputs=3, hidden=[8, 6]), {"features": numbers}, "logits"),
+        }
+
+
 def state_dicts():
-    makers = {"torchvision": lambda n: getattr(torchvision.models, n)(num_classes=3),
-              "timm": lambda n: timm.create_model(n, num_classes=3)}
-    shapes, tensors = {}, {"in": torch.linspace(-1.5, 1.5, 2 * 3 * 32 * 32).cos().reshape(2, 3, 32, 32)}
-    for library, name in [("torchvision", "resnet18"), ("timm", "resnet18"), ("torchvision", "resnet50"), ("timm", "resnet50"),
-                          ("torchvision", "convnext_tiny"), ("timm", "convnext_tiny")]:
-        model = makers[library](name).eval()
+    """{key: {config: config.json, shapes: of the tensors}}; tensors KEY/in/NAME and KEY/out/NAME."""
+    image = torch.linspace(-1.5, 1.5, 2 * 3 * 32 * 32).cos().reshape(2, 3, 32, 32)
+    cases = {}
+    for name in ("resnet18", "resnet50", "convnext_tiny"):
+        config, inputs = dict(num_classes=3, image_size=32), {"pixel_values": image}
+        cases[f"torchvision/{name}"] = getattr(torchvision.models, name)(num_classes=3), config, inputs, "logits"
+        cases[f"timm/{name}"] = timm.create_model(name, num_classes=3), config, inputs, "logits"
+    cases |= {f"torch/{name}": case for name, case in Drawn().models.items()}
+    described, tensors = {}, {}
+    for key, (model, config, inputs, output) in cases.items():
+        model.eval()
         state = {k: v for k, v in model.state_dict().items() if not k.endswith("num_batches_tracked")}
         model.load_state_dict({k: filled(k, v.shape) for k, v in state.items()}, strict=False)
-        shapes[f"{library}/{name}"] = {k: list(v.shape) for k, v in state.items()}
+        described[key] = {"config": {"architecture": key.split("/")[1]} | config, "shapes": {k: list(v.shape) for k, v in state.items()}}
         with torch.no_grad():
-            tensors[f"{library}/{name}"] = model(tensors["in"])
-    save_file(tensors, HERE / "state_dicts.safetensors")
-    (HERE / "state_dicts.json").write_text(json.dumps(shapes) + "\n")
+            out = model(*inputs.values())
+        tensors |= {f"{key}/in/{k}": v.contiguous() for k, v in inputs.items()}
+        tensors[f"{key}/out/{output}"] = out[:, None] if output == "output" else out
+    save_file({k: v.contiguous().clone() for k, v in tensors.items()}, HERE / "state_dicts.safetensors")
+    (HERE / "state_dicts.json").write_text(json.dumps(described) + "\n")
 
 
 def main():
