@@ -6,6 +6,7 @@
 
 #include "backend/cpu/conv_tiles.h"
 #include "backend/cpu/lanes.h"
+#include "backend/cpu/tile_product.h"
 
 namespace amp::winograd {
 
@@ -85,6 +86,9 @@ struct F4 {
   }
 };
 
+using cpu::kRows;
+using cpu::multiply;
+
 constexpr int64_t kMostTiles = 64;  // of a block
 constexpr int64_t kLine = 16;       // floats of a cache line
 
@@ -120,60 +124,6 @@ struct Tiling {
     return {row, std::min(block_rows, images * rows - row), column, std::min(block_columns, columns - column)};
   }
 };
-
-// to += or = a b over k: Rows rows of a by Columns vectors of b. Element (r, i) of a lies at a[r * a_row + i * a_step].
-template <int Lanes, int Columns, int Rows>
-AMP_INLINE inline void multiply_tile(const float* a, int64_t a_row, int64_t a_step, const float* b, int64_t b_step,
-                                     int64_t k, float* to, int64_t to_row, bool add) {
-  using V = typename cpu::VectorOf<Lanes>::type;
-  V acc[Rows][Columns];
-  for (int64_t r = 0; r < Rows; ++r) {
-    for (int64_t j = 0; j < Columns; ++j) acc[r][j] = V{};
-  }
-  const float* at[Rows];
-  for (int64_t r = 0; r < Rows; ++r) at[r] = a + r * a_row;
-  for (int64_t i = 0; i < k; ++i, b += b_step) {
-    V v[Columns];
-    for (int64_t j = 0; j < Columns; ++j) v[j] = *reinterpret_cast<const V*>(b + j * Lanes);
-    for (int64_t r = 0; r < Rows; ++r) {
-      const float x = at[r][i * a_step];
-      for (int64_t j = 0; j < Columns; ++j) acc[r][j] += x * v[j];
-    }
-  }
-  for (int64_t r = 0; r < Rows; ++r) {
-    for (int64_t j = 0; j < Columns; ++j) {
-      V& sum = *reinterpret_cast<V*>(to + r * to_row + j * Lanes);
-      sum = add ? sum + acc[r][j] : acc[r][j];
-    }
-  }
-}
-
-constexpr int64_t kRows =
-    6;  // of a tile of sums in registers: with up to four vectors they are half as many as AVX-512 has
-
-// The same for any number of rows (whole tiles of them are computed) and `width` columns, a multiple of 16 up to 64.
-template <int Lanes>
-AMP_INLINE inline void multiply(const float* a, int64_t a_row, int64_t a_step, const float* b, int64_t b_step,
-                                int64_t k, float* to, int64_t to_row, bool add, int64_t rows, int64_t width) {
-  for (int64_t r = 0; r < rows; r += kRows) {
-    const auto tile = [&]<int Columns>(int64_t j) AMP_INLINE {
-      multiply_tile<Lanes, Columns, kRows>(a + r * a_row, a_row, a_step, b + j, b_step, k, to + r * to_row + j, to_row,
-                                           add);
-    };
-    if constexpr (Lanes == 16) {
-      if (width == 64)
-        tile.template operator()<4>(0);
-      else if (width == 48)
-        tile.template operator()<3>(0);
-      else if (width == 32)
-        tile.template operator()<2>(0);
-      else
-        tile.template operator()<1>(0);
-    } else {
-      for (int64_t j = 0; j < width; j += int64_t{2} * Lanes) tile.template operator()<2>(j);
-    }
-  }
-}
 
 // The planes of a channel that tiles are cut from: extents, and zeros in front of the first row and column.
 struct Planes {

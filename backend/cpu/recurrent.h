@@ -17,6 +17,7 @@
 #include "backend/activation.h"
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/operands.h"
+#include "backend/cpu/repeated_product.h"
 
 namespace amp {
 
