@@ -25,17 +25,67 @@ CASES = {
     "mobilenet": {"what": "MobileNetV2, images 3x96x96", "batch": 8, "steps": 10},
     "convnext": {"what": "ConvNeXt-tiny, images 3x96x96", "batch": 8, "steps": 10},
     "unet": {"what": "U-Net of 7.76 M, images 3x128x128", "batch": 2, "steps": 10, "loss": "bce_logits"},
+    "minilm_l6": {"what": "BERT of 6x384 (MiniLM-L6), 128 tokens, none of padding", "batch": 16, "steps": 6},
+    "bert_base": {"what": "BERT-base, 128 tokens, none of padding", "batch": 16, "steps": 3},
+    "gpt2": {"what": "GPT-2 small, 256 tokens", "batch": 4, "steps": 3},
+    "lstm": {"what": "LSTM of 2x512, 64 steps", "batch": 32, "steps": 6},
 }
 VISION = ("lenet", "resnet18", "resnet50", "mobilenet", "convnext", "unet")
-SHAPES = {"lenet": (1, 28, 28), "mlp": (32,), "tabular": (233,), "mobilenet": (3, 96, 96), "convnext": (3, 96, 96)}
+TOKENS = {"minilm_l6": (128, 30522), "bert_base": (128, 30522), "gpt2": (256, 50257)}  # length, vocabulary
+SHAPES = {"lenet": (1, 28, 28), "mlp": (32,), "tabular": (233,), "mobilenet": (3, 96, 96), "convnext": (3, 96, 96), "lstm": (64, 512)}
 
 
-def build_net(name):
-    """The small models in PyTorch; both sides start from these weights."""
+def build_text(name, attention):
+    """(B, S) ids -> logits, with transformers."""
+    import torch
+    import transformers
+
+    class Logits(torch.nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def forward(self, x):
+            return self.model(input_ids=x).logits
+
+    length, words = TOKENS[name]
+    if name == "gpt2":
+        config = transformers.GPT2Config(
+            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False, attn_implementation=attention
+        )
+        return Logits(transformers.GPT2LMHeadModel(config))
+    shape = {"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536} if name == "minilm_l6" else {}
+    config = transformers.BertConfig(
+        **shape,
+        vocab_size=words,
+        num_labels=10,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        attn_implementation=attention,
+    )
+    return Logits(transformers.BertForSequenceClassification(config))
+
+
+def build_net(name, attention="sdpa"):
+    """The models in PyTorch; both sides start from these weights."""
     import torch
     from torch import nn
 
     torch.manual_seed(1)
+    if name in TOKENS:
+        return build_text(name, attention)
+    if name == "lstm":
+
+        class Lstm(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.LSTM(512, 512, num_layers=2, batch_first=True)
+                self.head = nn.Linear(512, 10)
+
+            def forward(self, x):
+                return self.head(self.layers(x)[0][:, -1])
+
+        return Lstm()
     if name == "lenet":
         return nn.Sequential(
             nn.Conv2d(1, 6, 5, padding=2),
@@ -73,12 +123,13 @@ def build_net(name):
 def export_net(name, path, sample):
     import torch
 
+    net = build_net(name, "eager")
     torch.onnx.export(
-        build_net(name).train(),  # batch normalisation by the batch
+        net.eval() if name in TOKENS else net.train(),  # batch normalisation by the batch
         (torch.from_numpy(sample),),
         str(path),
         dynamo=False,
-        training=torch.onnx.TrainingMode.TRAINING,
+        training=torch.onnx.TrainingMode.EVAL if name in TOKENS else torch.onnx.TrainingMode.TRAINING,
         do_constant_folding=False,
         opset_version=17,
         input_names=["x"],
@@ -112,13 +163,19 @@ def prepare(name, folder, steps, minilm):
             "0",
         ]
     else:
-        case["warm"] = max(WARM, steps // 20)
+        case["warm"] = 2 if name in TOKENS else max(WARM, steps // 20)
         count = steps + case["warm"]
         rng = np.random.default_rng(0)
         shape = SHAPES.get(name, (3, 128, 128))
-        x = rng.random((count * size, *shape), np.float32)
+        if name in TOKENS:
+            shape = TOKENS[name][:1]
+            x = rng.integers(0, TOKENS[name][1], (count * size, *shape))
+        else:
+            x = rng.random((count * size, *shape), np.float32)
         if case["loss"] == "bce_logits":
             y = rng.integers(0, 2, (count * size, *((1, *shape[1:]) if name == "unet" else (1,)))).astype(np.float32)
+        elif name == "gpt2":
+            y = np.roll(x, -1, axis=1)  # the next token
         else:
             y = rng.integers(0, 2 if name == "mlp" else 10, count * size)
         save_file({"x": x, "label": y}, str(folder / "train.safetensors"))
@@ -126,6 +183,8 @@ def prepare(name, folder, steps, minilm):
         export_net(name, folder / "model.onnx", x[:size])
         case["model"] = str(folder / "model.onnx")
         case["flags"] = ["--train", str(folder / "train.safetensors"), "--loss", case["loss"]]
+    if name in TOKENS:
+        case["flags"] += ["--dropout", "0"]
     if name in VISION:
         case["flags"] += ["--batchnorm", "train"]  # as PyTorch trains
     case["rows"] = [len(b["label"]) for b in batches]

@@ -16,6 +16,7 @@ import common
 
 # Name -> (side, precision, further arguments of torch_worker.py).
 OURS = {f"onnx-amp-finetune {p}": ("ours", p, []) for p in ("fp32", "fp16", "bf16")}
+OURS |= {f"onnx-amp-finetune {p} checkpointing": ("ours", p, ["--gradient_checkpointing"]) for p in ("fp32", "bf16")}
 TORCH = {
     "PyTorch eager": ("torch", "fp32", []),
     "PyTorch compile": ("torch", "fp32", ["--compile"]),
@@ -31,9 +32,9 @@ SAME_LOSS = 1e-4  # of 1 + the loss of PyTorch's first step: both sides compute 
 class Ours:
     """A new process each block; a step's time is what it wrote to metrics.jsonl, data loading included."""
 
-    def __init__(self, args, binary, folder, case, precision):
+    def __init__(self, args, binary, folder, case, precision, extra):
         self.args, self.binary, self.folder, self.case = args, binary, folder, case
-        self.flags = [] if precision == "fp32" else [f"--use_{precision}"]
+        self.flags = ([] if precision == "fp32" else [f"--use_{precision}"]) + extra
 
     def run(self):
         out = self.folder / ("run" if self.binary == self.args.binary else "earlier")  # each its own: versions differ
@@ -133,7 +134,8 @@ def measure(args, name, folder):
     wanted = {
         n: a
         for n, a in (OURS | (EARLIER if args.earlier else {}) | TORCH).items()
-        if (name == "minilm" or a[1] == "fp32" or n in (args.arms or []))
+        if (name == "minilm" or name in cases.TOKENS or a[1] == "fp32" or n in (args.arms or []))
+        and (name not in ("lenet", "mlp", "tabular") or "checkpointing" not in n)
         and (name in cases.VISION or "--channels_last" not in a[2])
         and (not args.arms or n in args.arms)
     }
@@ -144,7 +146,7 @@ def measure(args, name, folder):
                 arms[n] = Torch(args, folder, precision, extra)
             else:
                 binary = args.binary if side == "ours" else args.earlier
-                arms[n] = Ours(args, binary, folder, case, precision)
+                arms[n] = Ours(args, binary, folder, case, precision, extra)
             if side == "torch":
                 arms[n].run()  # one at a time: start and compile before anything is timed
         for block in range(args.blocks):
@@ -233,13 +235,16 @@ def main():
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="timed steps a block; 0: each case's own number")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--max_isa", choices=("avx2",), help="both sides without AVX-512")
     parser.add_argument("--attention", choices=("sdpa", "eager"), default="sdpa", help="PyTorch's attention")
     parser.add_argument("--out", default=str(common.ROOT / "bench" / "results" / "cpu.json"))
     args = parser.parse_args()
+    if args.max_isa:  # read by both sides' processes; MKL, which PyTorch's products may use, has no such cap
+        os.environ |= {"ONNX_AMP_MAX_ISA": "v3", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
     args.binary = common.find_binary(args.binary)
     args.minilm = common.find_minilm(args.minilm) if "minilm" in args.cases else None
 
-    report = {"threads": args.threads, "blocks": args.blocks, "attention": args.attention, "cases": {}}
+    report = {"max_isa": args.max_isa, "threads": args.threads, "blocks": args.blocks, "attention": args.attention, "cases": {}}
     with common.scratch_dir() as top:
         args.binary = common.pinned(args.binary, top)
         report["machine"] = common.machine_facts(args.binary)

@@ -26,7 +26,7 @@ class Worker:
         self.model = (
             torch_minilm.load(args.binary, case["model"], attention=args.attention)
             if text
-            else cases.build_net(case["name"])
+            else cases.build_net(case["name"], args.attention)
         )
         self.model.train()
         if args.channels_last:
@@ -42,7 +42,10 @@ class Worker:
         def loss_of(batch):
             with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
                 logits = model(batch["ids"], batch["mask"]) if text else model(batch["x"])
-            return loss_function(logits.float(), batch["label"])
+            label = batch["label"]
+            if case["loss"] == "cross_entropy" and logits.dim() == 3:  # of every token
+                logits, label = logits.flatten(0, 1), label.flatten()
+            return loss_function(logits.float(), label)
 
         self.loss_of = torch.compile(loss_of, dynamic=True if text else None) if args.compile else loss_of
         self.losses = []
