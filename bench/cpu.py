@@ -176,7 +176,7 @@ def measure(args, name, folder):
 def summarise(name, case, blocks):
     rows = {
         n: {k: common.summary([b[k] for b in of]) for k in ("step_ms", "samples_per_s")}
-        | {"peak_bytes": max(b["peak"] for b in of)}
+        | {"peak_bytes": max(b["peak"] for b in of), "blocks_ms": [b["step_ms"] for b in of]}
         for n, of in blocks.items()
     }
     for n in OURS:  # above 1: slower than the earlier build, in the same block
