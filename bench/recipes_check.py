@@ -62,7 +62,7 @@ def print_table(report):
         if "error" in r:
             print(f"| {name} | | | | {r['error'].splitlines()[-1]} | |")
             continue
-        for metric in dict.fromkeys(m["metric"] for m in r["metrics"]):
+        for metric in dict.fromkeys(m["metric"] for m in r.get("metrics", [])):
             of = [m for m in r["metrics"] if m["metric"] == metric]
             cells = [", ".join(f"{m[k]:.4f}" for m in of) for k in ("printed", "onnxruntime")]
             told = "" if all(m["agrees"] for m in of) else " DIFFERS"

@@ -25,7 +25,7 @@ def load(row):
 def samples(report):
     lines = ["| recipe | seconds | CPU seconds | load | metric | fp32 | bf16 | onnxruntime's |", "|---|---:|---:|---:|---|---:|---:|---|"]
     for name, r in sorted(report["recipes"].items()):
-        kinds = [m for m in dict.fromkeys(m["metric"] for m in r["metrics"]) if not m.startswith(("answers.csv", "accuracy ("))]
+        kinds = [m for m in dict.fromkeys(m["metric"] for m in r.get("metrics", [])) if not m.startswith(("answers.csv", "accuracy ("))]
         for metric in kinds:
             of = [m for m in r["metrics"] if m["metric"] == metric]
             by = {p: [m for m in of if m["run"].split("/")[-1] == p] for p in ("fp32", "bf16")}

@@ -132,7 +132,7 @@ class Rossmann:
             with open(path, newline="") as f:
                 rows = [r | stores[r["Store"]] for r in csv.DictReader(f)][:limit]
             columns = dated(rows)
-            texts = np.array([[v or None for v in columns[n]] for n in c["categorical"]], object).T
+            texts = np.array([[v or np.nan for v in columns[n]] for n in c["categorical"]], object).T
             numbers = np.array([[float(v or "nan") for v in columns[n]] for n in c["continuous"]], np.float64).T
             return texts, numbers, np.array(columns[c["target"]], np.float64)
 
