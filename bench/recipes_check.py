@@ -51,7 +51,7 @@ def compared(args, name):
         for row in recipes_metrics.metrics_of(name, folder, args.clone / "models"):
             row["run"] = str(folder.relative_to(args.work / "runs" / name))
             row["printed"] = row.get("printed", printed["final_metrics"].get(row["metric"]))
-            row["agrees"] = abs(row["onnxruntime"] - row["printed"]) <= row["tolerance"]
+            row["agrees"] = bool(abs(row["onnxruntime"] - row["printed"]) <= row["tolerance"])
             out.append(row)
     return out
 

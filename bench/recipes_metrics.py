@@ -18,7 +18,7 @@ import numpy as np
 
 
 def row(metric, value, items=None, **more):
-    tolerance = 1.01 / items if items else 1e-5 * (1 + abs(value))
+    tolerance = 1.01 / items if items else 1e-5 * (1 + abs(float(value)))
     return {"metric": metric, "onnxruntime": float(value), "tolerance": tolerance, **more}
 
 
