@@ -139,6 +139,28 @@ void cache_gradients(const RunSpec& spec, TrainerConfig& c) {
          "take another optimizer, or leave --gradient_cache out");
 }
 
+// What --sync_every averages is the weights, their averages and running statistics: nothing else may tie ranks, or be
+// kept of each.
+void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
+  if (spec.sync_every == 1) return;
+  const OptimizerConfig& o = c.optimizer;
+  const char* const what = spec.shard_optimizer         ? "--shard_optimizer shares out one optimizer's state"
+                           : c.sampler.every_rank       ? "--sync_bn sums statistics in every step"
+                           : spec.gradient_cache        ? "--gradient_cache is about the rows of all ranks"
+                           : o.lookahead > 0            ? "--lookahead keeps weights of its own"
+                           : o.curved()                 ? "this --optimizer estimates the curvature of all ranks' loss"
+                           : o.evaluated_elsewhere()    ? "this --optimizer averages by itself"
+                           : o.whole() || o.quantised() ? "the state of this --optimizer is not kept for each rank"
+                                                        : nullptr;
+  if (what) fail(Exit::usage, "E_RANKS", cat("--sync_every ", spec.sync_every, ": ", what), "leave one of them out");
+  for (const auto& [flag, steps] : {std::pair("--eval_steps", spec.eval_steps), {"--save_steps", spec.save_steps}}) {
+    if (steps % spec.sync_every != 0)
+      fail(Exit::usage, "E_RANKS",
+           cat("--sync_every ", spec.sync_every, ": ", flag, ' ', steps, " is no multiple of it"),
+           "weights are looked at where all ranks have the same");
+  }
+}
+
 }  // namespace
 
 TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, const Objective& objective,
@@ -198,6 +220,8 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.output_dir = spec.output_dir;
   c.inject_overflow = overflow_drill(spec);
   c.overlap_sums = spec.overlap_grad_reduce;
+  c.sync_every = spec.sync_every;
+  check_local_steps(spec, c);
   c.fixed = resume_record(spec);
   return c;
 }

@@ -17,6 +17,7 @@ namespace {
 constexpr float kOverflow = std::numeric_limits<float>::infinity();
 using Moment = DeviceUpdate::Moment;
 constexpr const char* kCurvature = "hessian";
+constexpr char kOfRank = '@';                  // "m@2": the moment of the third rank, of local steps
 constexpr const char* kTraining = "training";  // weights that are not the ones evaluated
 
 // Whoever has memory of its own keeps it alive for views.
@@ -61,6 +62,7 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
       ranks_(ranks),
       optimizer_(optimizer),
       overlaps_(options.overlap_sums),
+      local_(options.local && !ranks.alone()),
       scaler_(scale),
       update_(in_phase("the optimizer's moments", [&] {
         if (optimizer.draws_labels()) Curvature::require_draws(losses);
@@ -74,9 +76,11 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
           spec.own = ElementRange{own().begin, own().count};
           spec.gather = [&ranks, params] { ranks.all_gather(params); };
         }
-        if (!ranks.alone() && session.device().traits().host_memory)
+        if (!ranks.alone() && !local_ && session.device().traits().host_memory)
           early_ = std::make_unique<GradientSums>(ranks, session.layout(), session.grads_memory());
-        if (!ranks.alone()) summing_ = join_devices(session.device(), ranks, early_.get());
+        if (!ranks.alone())
+          summing_ =
+              local_ ? join_losses(session.device(), ranks) : join_devices(session.device(), ranks, early_.get());
         spec.ranks = summing_.get();
         return session.device().make_update(spec);
       })) {
@@ -88,12 +92,13 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
 StepEngine::~StepEngine() { session_.state().ranks = nullptr; }
 
 void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
-  update_->begin(counted.seeds(1), w.share);
+  const std::vector<double> seeds = (w.own_items ? *w.own_items : counted).seeds(1);
+  update_->begin(seeds, w.share);
   session_.state().step = w.step;
   const std::vector<int64_t> before = w.before.empty() ? rows_before(w.rows) : w.before;
   // On a device that reports late, only a rule with an interval waits for the number of steps that were applied.
   if (curvature_ && (curvature_->every_step() || curvature_->due(update_->state().applied))) {
-    curvature_->estimate(*w.losses, w.batches, before, counted.seeds(1));
+    curvature_->estimate(*w.losses, w.batches, before, seeds);
     update_->average_curvature();
   }
   launch(w, before, *update_);
@@ -147,6 +152,8 @@ std::map<std::string, HostTensor> StepEngine::state() const {
     if (const HostTensor t = on_host(which))
       add_owned_views(session_.layout(), name, std::make_shared<HostTensor>(t), out);
   }
+  for (const auto& [name, t] : of_others_)
+    add_owned_views(session_.layout(), name, std::make_shared<HostTensor>(t), out);
   for (const auto& [name, t] : update_->own_state()) {
     if (t.numel() > 0) out[name] = session_.device().on_host(t);
   }
@@ -189,7 +196,60 @@ HostTensor StepEngine::on_host(Moment which) const {
   return t ? session_.device().on_host(*t) : HostTensor();
 }
 
+void StepEngine::average_ranks() {
+  if (!local_) return;
+  const auto average = [&](float* data, int64_t count) {
+    const std::span<float> all(data, static_cast<size_t>(count));
+    ranks_.all_reduce(all, Reduction::sum);
+    for (float& x : all) x /= static_cast<float>(ranks_.size());
+  };
+  UpdateSpec spec;
+  session_.describe(spec);
+  average(spec.params, spec.elements);
+  for (const UpdateSpec::Statistic& s : spec.statistics) average(s.committed, s.count);
+  for (int k = 0; k < optimizer_.averages(); ++k) {
+    const Tensor t = *update_->moment(DeviceUpdate::average(k));
+    average(t.as<float>(), t.numel());
+  }
+  session_.set_params(session_.host_params());  // 16-bit copies follow
+}
+
+void StepEngine::release() {
+  gathered_.clear();
+  of_others_.clear();
+}
+
+void StepEngine::gather_local() {
+  for (const auto& [name, which] : moments_of(optimizer_)) {
+    const auto t = update_->moment(which);
+    if (!t || which >= Moment::ema) continue;  // averages are the same on all ranks
+    for (int r = 1; r < ranks_.size(); ++r) {
+      std::string bytes;
+      if (r == ranks_.rank()) bytes.assign(static_cast<const char*>(t->data), static_cast<size_t>(t->bytes()));
+      ranks_.broadcast(bytes, r);
+      if (!ranks_.leads()) continue;
+      HostTensor other = HostTensor::empty(t->dtype, t->dims);
+      bytes.copy(static_cast<char*>(other.mutable_data()), bytes.size());
+      of_others_[cat(name, kOfRank, r)] = std::move(other);
+    }
+  }
+}
+
+// Of as many ranks as were saved each takes its own again; further ones take those in turn.
+std::string StepEngine::own_name(const std::string& moment, const std::map<std::string, HostTensor>& state) const {
+  const auto is_there = [&](int r) {
+    const std::string begin = cat(moment, kOfRank, r, '/');
+    const auto at = state.lower_bound(begin);
+    return at != state.end() && at->first.starts_with(begin);
+  };
+  int saved = 1;
+  while (is_there(saved)) ++saved;
+  const int r = local_ ? ranks_.rank() % saved : 0;
+  return r == 0 ? moment : cat(moment, kOfRank, r);
+}
+
 void StepEngine::gather() {
+  if (local_) return gather_local();
   if (!sharded()) return;
   const int64_t n = session_.layout().trained_size();
   for (const auto& [name, which] : moments_of(optimizer_)) {
@@ -209,7 +269,7 @@ void StepEngine::load(const std::map<std::string, HostTensor>& state, int64_t ap
     const auto t = update_->moment(which);
     if (!t) continue;
     HostTensor span = HostTensor::zeros(DType::f32, {session_.layout().trained_size()});
-    copy_views(session_.layout(), name, state, span.as_mutable<float>());
+    copy_views(session_.layout(), own_name(name, state), state, span.as_mutable<float>());
     const int64_t begin = sharded() ? own().begin : 0;
     session_.device().upload(t->data, span.as<float>() + begin, t->numel() * static_cast<int64_t>(sizeof(float)));
   }

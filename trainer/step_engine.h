@@ -46,13 +46,16 @@ struct StepInput {
       {};                 // rows of the window before each batch, on all ranks; empty: they follow each other
   double share = 1;       // of the window's rows that are this rank's
   int64_t all_rows = -1;  // of the window, on all ranks; -1: those of `rows`
+  const LossWindow* own_items = nullptr;  // of local steps: this rank's, by which its losses are divided
 };
 
 class StepEngine {
  public:
   struct Options {
     bool gradient_cache = false;  // losses across rows see a window's rows, not a micro-batch's
-    bool overlap_sums = true;     // on the CPU, gradients over the ranks with backward (trainer/ranks/gradient_sums.h)
+    // Ranks step by their own gradients until average_ranks() (local SGD; Stich 2019, arXiv:1805.09767).
+    bool local = false;
+    bool overlap_sums = true;  // on the CPU, gradients over the ranks with backward (trainer/ranks/gradient_sums.h)
   };
 
   // After session.prepare(), by all ranks together. max_steps: at most so many steps will be applied. Of several ranks
@@ -68,10 +71,13 @@ class StepEngine {
   StepEngine& operator=(const StepEngine&) = delete;
   ~StepEngine();
 
-  // Of a sharded optimizer, on all ranks: the one that leads has all moments afterwards, for state() and average(),
-  // until release().
+  // Of a sharded optimizer, or of local steps, on all ranks: the one that leads has all moments afterwards, for state()
+  // and average(), until release().
   void gather();
-  void release() { gathered_.clear(); }
+  void release();
+  // Of local steps, by all ranks together: weights, their averages and running statistics become the mean over the
+  // ranks; moments stay a rank's own.
+  void average_ranks();
   // counted: items of all ranks.
   void submit(const StepInput& window, const LossWindow& counted);
   std::optional<StepResult> take(bool wait);  // the oldest step not yet taken
@@ -99,6 +105,8 @@ class StepEngine {
 
   void launch(const StepInput& window, const std::vector<int64_t>& before, LossTerms& terms);
   void second_pass(const StepInput& window, const std::vector<int64_t>& before);
+  void gather_local();
+  std::string own_name(const std::string& moment, const std::map<std::string, HostTensor>& state) const;
   bool sharded() const { return optimizer_.sharded() && !ranks_.alone(); }
   Collective::Share own() const { return ranks_.share(session_.layout().trained_size(), ranks_.rank()); }
   // Of all elements; empty when it is not kept, or, of a sharded optimizer, was not gathered.
@@ -107,7 +115,7 @@ class StepEngine {
   Session& session_;
   Collective& ranks_;
   OptimizerConfig optimizer_;
-  const bool overlaps_;
+  const bool overlaps_, local_;
   std::unique_ptr<GradientSums> early_;   // of several ranks on the CPU
   std::unique_ptr<DeviceRanks> summing_;  // of several ranks; the update's
   std::optional<Curvature> curvature_;    // before the update, which is told of its arena
@@ -115,6 +123,7 @@ class StepEngine {
   LossScaler scaler_;  // for its rules about what may be restored; the state is the device's
   std::unique_ptr<DeviceUpdate> update_;
   std::map<DeviceUpdate::Moment, HostTensor> gathered_;  // of all ranks
+  std::map<std::string, HostTensor> of_others_;          // of local steps: the other ranks' moments, by name
   std::deque<Asked> asked_;
   size_t told_copies_ = 0;  // of 16 bits, those that the update knows: a new bucket's Program may have added some
 };

@@ -32,7 +32,7 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
       stop_(stop),
       config_(std::move(config)),
       engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.objective.losses, config_.max_steps,
-              ranks_, {config_.gradient_cache, config_.overlap_sums}),
+              ranks_, {config_.gradient_cache, config_.sync_every > 1, config_.overlap_sums}),
       skips_(config_.scale, false),
       began_(now()) {
   if (Plateau::asked(config_.schedule)) plateau_.emplace(config_.schedule, lower_is_better(config_.best_metric));
@@ -75,8 +75,10 @@ void Trainer::submit(LoadedWindow window) {
   }
   for (const int64_t samples : window.first) w.before.push_back(samples * train_.rows_per_sample());
   w.all_rows = window.all_rows * train_.rows_per_sample();
+  const LossWindow own = loss;
+  if (local()) w.own_items = &own;
   if (!ranks_.alone()) {
-    w.share = static_cast<double>(window.rows) / static_cast<double>(window.all_rows);
+    if (!local()) w.share = static_cast<double>(window.rows) / static_cast<double>(window.all_rows);
     ranks_.all_reduce(std::span(loss.items_by_term()), Reduction::sum);
   }
   w.inject_overflow = config_.inject_overflow && config_.inject_overflow(step_);
@@ -182,6 +184,12 @@ TrainResult Trainer::run() {
       if (!submit_next(loader, epoch_end)) break;
       eval_due = val_ && (epoch_end || (config_.eval_steps > 0 && step_ % config_.eval_steps == 0));
     }
+    // Between averages each rank has weights of its own: nobody looks at them.
+    if (local() && !late && !epoch_end && step_ % config_.sync_every != 0) {
+      take_steps(false, result, clock, log);
+      continue;
+    }
+    if (!late) engine_.average_ranks();
     const bool save_due = epoch_end || (config_.save_steps > 0 && step_ % config_.save_steps == 0);
     bool asked_to_stop = on_any(stop_.requested() || out_of_time());
     // Whoever looks at the weights waits for all steps that were asked for.

@@ -57,6 +57,7 @@ struct TrainerConfig {
   Log log;
   bool initial_eval = true;
   bool saves = true;             // checkpoints
+  int64_t sync_every = 1;        // steps between averages of the ranks' weights; 1: gradients are summed in each
   bool overlap_sums = true;      // of gradients over the ranks, with backward
   std::function<bool()> enough;  // asked after each step: stops here
 };
@@ -99,6 +100,7 @@ class Trainer {
   void take_steps(bool all, TrainResult& result, Clock& clock, std::optional<MetricsLog>& log);  // all: waits for them
   void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, std::optional<MetricsLog>& log);
   void doing(const char* phase) const;
+  bool local() const { return config_.sync_every > 1 && !ranks_.alone(); }
   void stopped(TrainResult& result);        // by all ranks together
   bool on_any(bool wish);                   // of the ranks; where one of them gave up removing padding, all do
   std::optional<Metrics> evaluate() const;  // of the current weights on val; none: stopped before its end

@@ -128,6 +128,11 @@ std::vector<Setting> run_settings() {
               "same.")
           .read_by(kTrain)
           .may_change(),
+      setting("sync_every", &RunSpec::sync_every,
+              "Local SGD: of several ranks each takes N steps by its own gradients, then their weights are averaged "
+              "(docs/scaling.md); 1: gradients are summed in every step.")
+          .at_least(1)
+          .read_by(kTrain),
       setting("heartbeat", &RunSpec::heartbeat,
               "Under mpirun, srun or torchrun: seconds without a sign of life of a process until the others end (exit "
               "10).")

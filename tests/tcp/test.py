@@ -86,6 +86,14 @@ for n in (2, 4):
     assert [o.count("model:") for _, o, _ in results] == [1] + [0] * (n - 1), results  # the first one speaks
 run("srun2", by_srun, 2, "--batch_size", "4", "--max_steps", "20", "--save_steps", "10")
 same("threads2", "srun2", *FILES)
+# Local SGD, 16-bit arithmetic and an average every third step: threads and processes end in the same model
+more = ["--batch_size", "4", "--max_steps", "12", "--sync_every", "3", "--ema_decay", "0.9", "--export_weights", "ema"]
+(code, _, err), = ended([start("local_threads", {}, "--ranks", "2", *more)])
+assert code == 0, err
+run("local_tcp", by_torchrun, 2, *more)
+same("local_threads", "local_tcp", *FILES)
+(code, _, err), = ended([start("none", {}, "--ranks", "2", *more, "--save_steps", "4")])
+assert code == 2 and "--save_steps 4 is no multiple" in err, (code, err)
 # torchrun started by an srun that offers MPI to torchrun alone
 run("nested2", lambda rank, size, port: {**by_torchrun(rank, size, port), "PMIX_RANK": 0, "TORCHELASTIC_RUN_ID": "x"}, 2, "--batch_size", "4",
     "--max_steps", "20", "--save_steps", "10")

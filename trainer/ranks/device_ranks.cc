@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 
 #include "base/error.h"
 
@@ -38,7 +40,45 @@ class HostRanks final : public DeviceRanks {
   GradientSums* early_;
 };
 
+class LocalRanks final : public DeviceRanks {
+ public:
+  explicit LocalRanks(Collective& ranks) : ranks_(ranks) {}
+
+  void sum(const std::vector<Tensor>& data) override {
+    double broken[] = {0.0};
+    float* own = nullptr;
+    for (const Tensor& t : data) {
+      const auto n = static_cast<size_t>(t.numel());
+      if (t.dtype == DType::f64) {
+        ranks_.all_reduce(std::span(t.as<double>(), n), Reduction::sum);
+      } else if (n > 0) {
+        own = t.as<float>();
+        if (!all_finite(own, static_cast<int64_t>(n))) broken[0] = 1;
+      }
+    }
+    ranks_.all_reduce(std::span<double>(broken), Reduction::max);
+    if (broken[0] > 0 && own) *own = std::numeric_limits<float>::infinity();
+  }
+
+ private:
+  static bool all_finite(const float* x, int64_t n) {
+    bool bad = false;
+#pragma omp parallel for reduction(|| : bad) if (n > 1 << 16)
+    for (int64_t i = 0; i < n; ++i) bad = bad || !std::isfinite(x[i]);
+    return !bad;
+  }
+
+  Collective& ranks_;
+};
+
 }  // namespace
+
+std::unique_ptr<DeviceRanks> join_losses(Device& device, Collective& ranks) {
+  if (!device.traits().host_memory)
+    fail(Exit::unsupported, "E_RANKS", "--sync_every averages the weights of ranks on the CPU alone so far",
+         "leave it out on GPUs");
+  return std::make_unique<LocalRanks>(ranks);
+}
 
 std::unique_ptr<DeviceRanks> join_devices(Device& device, Collective& ranks, GradientSums* early) {
   const bool host = device.traits().host_memory;

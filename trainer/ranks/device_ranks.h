@@ -13,4 +13,8 @@ namespace amp {
 // some on GPUs. E_NCCL. early: of gradients in the host's memory that are summed during backward; or null.
 std::unique_ptr<DeviceRanks> join_devices(Device& device, Collective& ranks, GradientSums* early = nullptr);
 
+// Of ranks that take steps of their own between averages (local SGD), on the CPU: loss sums are those of all, gradients
+// and statistics stay a rank's own; but what is not finite on one rank becomes so on all of them, which skip together.
+std::unique_ptr<DeviceRanks> join_losses(Device& device, Collective& ranks);
+
 }  // namespace amp

@@ -20,8 +20,8 @@ namespace amp {
 
 class Liveness {
  public:
-  // Called on a thread of the channel, with E_RANK_LOST (exit 10): tell in one process, leave in each. stop: another process was
-  // asked to stop by that signal where no step is to be finished (ImmediateStop); it ends, and so do all.
+  // Called on a thread of the channel, with E_RANK_LOST (exit 10): tell in one process, leave in each. stop: another
+  // process was asked to stop by that signal where no step is to be finished (ImmediateStop); it ends, and so do all.
   struct OnLost {
     std::function<void(const Error&)> tell, leave;
     std::function<void(int signal)> stop = {};
