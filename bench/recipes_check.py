@@ -57,7 +57,7 @@ def compared(args, name):
 
 
 def print_table(report):
-    print("| recipe | seconds | CPU seconds | metric | printed: fp32, bf16 | onnxruntime |\n|---|---:|---:|---|---|---|")
+    print("| recipe | seconds | CPU seconds | metric | printed: bf16, fp32 | onnxruntime |\n|---|---:|---:|---|---|---|")
     for name, r in report["recipes"].items():
         if "error" in r:
             print(f"| {name} | | | | {r['error'].splitlines()[-1]} | |")
