@@ -14,7 +14,7 @@ NAMES = {"ours fp32": "fp32", "ours bf16": "bf16", "torch fp32": "PyTorch fp32",
 
 def machine_line(report, loads):
     m = report["machine"]
-    return (f"{m['cpu']}, {m['cores']} cores, load average {min(loads):.1f} - {max(loads):.1f} (other work ran there), commit {m['commit']}, "
+    return (f"{m['cpu']}, {m['cores']} cores, load average {min(loads):.1f} - {max(loads):.1f} (other work ran there), "
             f"onnxruntime {m['versions']['onnxruntime']}, torch {m['versions']['torch']}.")  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def ratio(runs, key, arm, beside):
 
 
 def full(report):
-    lines = ["| job | what of it | | quality | seeds | CPU time | training time | memory |", "|---|---|---|---:|---:|---:|---:|---:|"]
+    lines = ["| job | what of it | | quality | seeds | CPU time | memory |", "|---|---|---|---:|---:|---:|---:|"]
     jobs = dict.fromkeys((r["job"], r["epochs"], r["limit"]) for r in report["runs"] if r["arm"] == "torch fp32")
     for key in jobs:
         runs = [r for r in report["runs"] if (r["job"], r["epochs"], r["limit"]) == key]
@@ -63,7 +63,7 @@ def full(report):
         what = f"{rows}, {first['epochs']} of {first['whole_epochs']} epochs"
         for arm in [a for a in NAMES if any(r["arm"] == a for r in runs)]:
             of = [r for r in runs if r["arm"] == arm]
-            ratios = [ratio(runs, k, arm, "torch fp32") for k in ("cpu_seconds", "seconds", "peak_bytes")]
+            ratios = [ratio(runs, k, arm, "torch fp32") for k in ("cpu_seconds", "peak_bytes")]
             quality = spread([r["metrics"][first["metric"]] for r in of])
             lines.append(f"| {first['title']} | {what}, {GOOD[first['metric']]} | {NAMES[arm]} | {quality} | {len(of)} | {' | '.join(ratios)} |")
     lines += ["", machine_line(report, [r["load_average"] for r in report["runs"]]) + " One thread a side."]
