@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/wire_format.h"
 #include "data/tokenizers/json_tokenizer.h"
 #include "data/tokenizers/special_names.h"
 #include "data/utf8.h"
@@ -17,39 +19,6 @@ namespace {
 
 using Json = nlohmann::json;
 const std::string kMark = "\u2581";
-
-// The few fields that are needed of a protobuf message, in order: f(field, number, bytes).
-template <class F>
-bool each_field(std::string_view bytes, F&& f) {
-  size_t at = 0;
-  const auto varint = [&](uint64_t& v) {
-    v = 0;
-    for (int shift = 0; shift < 64 && at < bytes.size(); shift += 7) {
-      const auto b = static_cast<unsigned char>(bytes[at++]);
-      v |= static_cast<uint64_t>(b & 0x7fu) << shift;
-      if (b < 0x80) return true;
-    }
-    return false;
-  };
-  while (at < bytes.size()) {
-    uint64_t tag = 0, n = 0;
-    if (!varint(tag)) return false;
-    const uint64_t wire = tag & 7u;
-    if (wire == 0) {
-      if (!varint(n)) return false;
-      f(tag >> 3, n, std::string_view());
-      continue;
-    }
-    if (wire == 1 || wire == 5)
-      n = wire == 1 ? 8 : 4;
-    else if (wire != 2 || !varint(n))
-      return false;
-    if (n > bytes.size() - at) return false;
-    f(tag >> 3, uint64_t{0}, bytes.substr(at, n));
-    at += n;
-  }
-  return true;
-}
 
 enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6 };
 
@@ -106,18 +75,6 @@ Spm parse(std::string_view bytes, const std::string& path) {
   if (m.kind != 1 && m.kind != 2)
     fail(Exit::data, "E_TOKENIZER", cat(path, ": SentencePiece models of words and characters are not supported"));
   return m;
-}
-
-std::string to_base64(std::string_view bytes) {
-  static const char* const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t at = 0; at < bytes.size(); at += 3) {
-    uint32_t v = 0;
-    for (size_t i = 0; i < 3; ++i)
-      v = v << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0u);
-    for (size_t i = 0; i < 4; ++i) out += at + i > bytes.size() ? '=' : digits[v >> (18 - 6 * i) & 63u];
-  }
-  return out;
 }
 
 // The merges that make each token of two others, the best first.
