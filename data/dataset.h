@@ -57,6 +57,7 @@ class Dataset {
   virtual const SampleGroups* groups() const { return nullptr; }  // by the samples of a batch; metrics are told apart
   virtual InputRanges input_ranges() const { return {}; }         // of floating inputs, as the file has them
   virtual std::string where(int64_t sample) const = 0;            // "train.csv:17"
+  virtual const Dataset& numbered() const { return *this; }       // whose numbers Batch::samples are: not a part's own
   // E_DATA_TOKEN_RANGE when a value fed to `input` is below 0 or not below rows, the size of the table it looks up.
   virtual void check_token_range(const std::string& input, int64_t rows) const = 0;
   // E_DATA_LABEL when an integer label is neither `ignore` nor in [0, classes).

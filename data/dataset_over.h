@@ -26,6 +26,7 @@ class DatasetOver : public Dataset {
   const SampleGroups* groups() const override { return data_->groups(); }
   InputRanges input_ranges() const override { return data_->input_ranges(); }
   std::string where(int64_t sample) const override { return data_->where(sample); }
+  const Dataset& numbered() const override { return data_->numbered(); }
   void check_token_range(const std::string& input, int64_t rows) const override {
     data_->check_token_range(input, rows);
   }

@@ -6,6 +6,7 @@
 #include "data/loader.h"
 #include "trainer/losses/loss.h"
 #include "trainer/ranks/evaluation.h"
+#include "trainer/worst_samples.h"
 
 namespace amp {
 
@@ -84,6 +85,8 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
   const std::unique_ptr<TaskMetrics> task = evaluation.spec ? make() : nullptr;
   std::optional<GroupMetrics> groups;
   if (task && data.groups()) groups.emplace(*data.groups(), make);
+  WorstSamples* const worst = task && ranks.leads() ? objective.worst : nullptr;
+  if (worst) worst->begin(objective, data);
   LossWindow loss(objective.losses, true);
   Metrics m;
   while (const auto window = loader.next()) {
@@ -98,6 +101,7 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
       m.samples += b.rows;
       if (task) task->add(b.outputs, b.label, b.samples);
       if (groups) groups->add(b.outputs, b.label, b.samples);
+      if (worst) worst->add(b.outputs, b.label, b.samples);
     }
   }
   m.loss = loss.loss();

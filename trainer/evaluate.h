@@ -25,6 +25,8 @@ struct Metrics {
   double value(const std::string& name) const;  // "loss" or one of values; usage error otherwise
 };
 
+class WorstSamples;  // trainer/worst_samples.h
+
 // What a run is judged by.
 struct Objective {
   Losses losses;
@@ -32,7 +34,8 @@ struct Objective {
   Teacher* teacher = nullptr;
   std::vector<std::string> classes = {};  // their names, where the data has any
   AnswerOptions answers = {};
-  TargetTransform target = {};  // of the numbers to regress on
+  TargetTransform target = {};    // of the numbers to regress on
+  WorstSamples* worst = nullptr;  // told of every row that the first rank evaluates
 };
 
 // The loss whose outputs the metrics are of: the first one with a label of that kind; without one, what is distilled,
