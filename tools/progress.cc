@@ -1,17 +1,20 @@
 #include "tools/progress.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
 
 namespace amp {
 
 namespace {
 constexpr double kRedrawSeconds = 0.1;
-constexpr int kBarWidth = 20;
 
 template <class... A>
 std::string print(const char* format, A... arguments) {
@@ -30,9 +33,22 @@ bool is_terminal(std::FILE* f) {
   return ::isatty(::fileno(f)) == 1 && !(term && std::string(term) == "dumb");
 }
 
-int columns(std::FILE* f) {
-  winsize w{};
-  return ::ioctl(::fileno(f), TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+// The user's locale is one of UTF-8.
+bool has_blocks() {
+  const locale_t locale = ::newlocale(LC_CTYPE_MASK, "", static_cast<locale_t>(nullptr));
+  if (locale == static_cast<locale_t>(nullptr)) return false;
+  const bool utf8 = std::strcmp(::nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+  ::freelocale(locale);
+  return utf8;
+}
+
+// Most terminals wrap their lines again when they become narrower; xterm, rxvt, the console and GNU screen cut them.
+bool reflows() {
+  const char* term = std::getenv("TERM");
+  const std::string name = term ? term : "";
+  if (std::getenv("TMUX")) return true;
+  return !std::getenv("XTERM_VERSION") && !std::getenv("STY") && name != "linux" && !name.starts_with("rxvt") &&
+         !name.starts_with("vt");
 }
 }  // namespace
 
@@ -49,35 +65,141 @@ double seconds_left(const ProgressState& s) {
   return s.seconds / static_cast<double>(here) * static_cast<double>(std::max<int64_t>(0, s.total - s.step));
 }
 
-std::string progress_bar(const ProgressState& s, int width) {
-  const double part =
-      s.total > 0 ? std::clamp(static_cast<double>(s.step) / static_cast<double>(s.total), 0.0, 1.0) : 0;
-  const auto full = static_cast<size_t>(part * kBarWidth);
-  std::string line = print("%3d%%|", static_cast<int>(part * 100)) + std::string(full, '#') +
-                     std::string(kBarWidth - full, ' ') + "| " + steps(s);
-  line += " [" + format_duration(s.seconds) + "<" + format_duration(seconds_left(s)) +
-          print(", %.1f samples/s]", s.samples_per_s);
-  line += print(" loss %.4f lr %.3g", s.loss, s.lr);
+void Course::add(double value) {
+  if (!std::isfinite(value)) return;
+  if (sums_.empty() || in_last_ == each_) {
+    sums_.push_back(0);
+    in_last_ = 0;
+  }
+  sums_.back() += value;
+  ++in_last_;
+  if (sums_.size() <= kMost || in_last_ < each_) return;
+  for (size_t i = 0; 2 * i + 1 < sums_.size(); ++i) sums_[i] = sums_[2 * i] + sums_[2 * i + 1];
+  const bool odd = sums_.size() % 2;
+  if (odd) sums_[sums_.size() / 2] = sums_.back();
+  sums_.resize((sums_.size() + 1) / 2);
+  in_last_ = odd ? each_ : 2 * each_;
+  each_ *= 2;
+}
+
+std::string Course::sparkline(int columns) const {
+  static constexpr const char* kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  std::vector<double> means;
+  const size_t groups = std::min(sums_.size(), static_cast<size_t>(std::max(0, columns)));
+  for (size_t g = 0; g < groups; ++g) {  // the whole course in as many groups as there are columns
+    const size_t from = g * sums_.size() / groups, to = (g + 1) * sums_.size() / groups;
+    double sum = 0, n = 0;
+    for (size_t i = from; i < to; ++i) {
+      sum += sums_[i];
+      n += static_cast<double>(i + 1 == sums_.size() ? in_last_ : each_);
+    }
+    means.push_back(sum / n);
+  }
+  if (means.size() < 2) return {};
+  const auto [low, high] = std::minmax_element(means.begin(), means.end());
+  std::string out;
+  for (const double m : means) out += kBlocks[*high > *low ? std::lround((m - *low) / (*high - *low) * 7) : 0];
+  return out;
+}
+
+int display_width(const std::string& text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string clear_line(int columns, int width, bool reflows) {
+  const int rows = width > 0 ? (columns + width - 1) / width : 1;
+  if (rows <= 1) return "\r\x1b[K";
+  return reflows ? print("\x1b[%dA\r\x1b[J", rows - 1) : "\r\x1b[J";
+}
+
+namespace {
+
+// What the bar tells, from all there is to the least.
+struct Detail {
+  int bar, spark;
+  bool lr, memory, elapsed;
+};
+constexpr Detail kDetails[] = {{20, 20, true, true, true},  {20, 10, true, true, true},   {10, 10, true, true, true},
+                               {10, 10, false, true, true}, {10, 10, false, false, true}, {0, 10, false, false, true},
+                               {0, 8, false, false, false}, {0, 0, false, false, false}};
+
+std::string memory_text(const ProgressState& s) {
+  return s.memory > 0 ? print("%lld MiB", static_cast<long long>(s.memory >> 20)) : "";
+}
+
+double part_of(const ProgressState& s) {
+  return s.total > 0 ? std::clamp(static_cast<double>(s.step) / static_cast<double>(s.total), 0.0, 1.0) : 0;
+}
+
+std::string detailed(const ProgressState& s, const Detail& d, const Course* loss) {
+  std::string line = print("%3d%%", static_cast<int>(part_of(s) * 100));
+  if (d.bar > 0) {
+    const auto full = static_cast<size_t>(part_of(s) * d.bar);
+    line += "|" + std::string(full, '#') + std::string(static_cast<size_t>(d.bar) - full, ' ') + "|";
+  }
+  line += " " + steps(s);
+  if (d.elapsed) {
+    line += " [" + format_duration(s.seconds) + "<" + format_duration(seconds_left(s)) +
+            print(", %.1f samples/s]", s.samples_per_s);
+  } else {
+    line += " [" + format_duration(seconds_left(s)) + print(" left, %.1f/s]", s.samples_per_s);
+  }
+  line += print(" loss %.4f", s.loss);
+  const std::string spark = loss && d.spark > 0 ? loss->sparkline(d.spark) : "";
+  if (!spark.empty()) line += " " + spark;
+  if (d.lr) line += print(" lr %.3g", s.lr);
+  if (d.memory && s.memory > 0) line += " " + memory_text(s);
   if (s.skipped > 0) line += " skipped " + std::to_string(s.skipped);
-  if (width > 0 && line.size() > static_cast<size_t>(width)) line.resize(static_cast<size_t>(width));
   return line;
+}
+
+std::string terse(const ProgressState& s, bool rate) {
+  std::string line = steps(s) + " <" + format_duration(seconds_left(s));
+  if (rate) line += print(s.samples_per_s < 100 ? " %.1f/s" : " %.0f/s", s.samples_per_s);
+  line += print(" loss %.3g", s.loss);
+  if (s.skipped > 0) line += " skip " + std::to_string(s.skipped);
+  return line;
+}
+
+}  // namespace
+
+std::string progress_bar(const ProgressState& s, int width, const Course* loss) {
+  for (const Detail& d : kDetails) {
+    std::string line = detailed(s, d, loss);
+    if (display_width(line) <= width) return line;
+  }
+  for (const bool rate : {true, false}) {
+    std::string line = terse(s, rate);
+    if (display_width(line) <= width) return line;
+  }
+  return terse(s, false).substr(0, static_cast<size_t>(std::max(0, width)));
 }
 
 std::string progress_line(const ProgressState& s) {
   std::string line = "step " + steps(s) + print("  epoch %.2f  loss %.4f  lr %.3g", s.epoch, s.loss, s.lr) +
                      print("  %.1f samples/s", s.samples_per_s) + "  elapsed " + format_duration(s.seconds);
   if (s.total > 0) line += "  left " + format_duration(seconds_left(s));
+  if (s.memory > 0) line += "  " + memory_text(s);
   if (s.skipped > 0) line += "  skipped " + std::to_string(s.skipped);
   return line;
 }
 
-Progress::Progress(std::FILE* out, int64_t every) : Progress(out, every, is_terminal(out), 0) {}
+Progress::Progress(std::FILE* out, int64_t every) : Progress(out, every, is_terminal(out), 0, has_blocks()) {}
 
-Progress::Progress(std::FILE* out, int64_t every, bool bar, int width)
-    : out_(out), every_(std::max<int64_t>(1, every)), bar_(bar), width_(width) {}
+Progress::Progress(std::FILE* out, int64_t every, bool bar, int width, bool blocks)
+    : out_(out), every_(std::max<int64_t>(1, every)), bar_(bar), width_(width), blocks_(blocks) {}
+
+int Progress::columns() const {
+  winsize w{};
+  if (width_ > 0) return width_;
+  return ::ioctl(::fileno(out_), TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+void Progress::clear() const { std::fputs(clear_line(drawn_, columns(), reflows()).c_str(), out_); }
 
 void Progress::update(const ProgressState& s) {
   last_ = s;
+  loss_.add(s.loss);
   stale_ = true;
   const bool end = s.total > 0 && s.step >= s.total;
   if (bar_) {
@@ -92,17 +214,20 @@ void Progress::update(const ProgressState& s) {
 }
 
 void Progress::draw() {
-  // One column is left free: a full last column wraps on some terminals. ESC [K clears what the last state had beyond.
-  const int width = width_ > 0 ? width_ : columns(out_);
-  std::fprintf(out_, "\r%s\x1b[K", progress_bar(last_, width - 1).c_str());
+  // One column is left free: a full last column wraps on some terminals.
+  const std::string bar = progress_bar(last_, columns() - 1, blocks_ ? &loss_ : nullptr);
+  clear();
+  std::fputs(bar.c_str(), out_);
   std::fflush(out_);
+  drawn_ = display_width(bar);
   drawn_at_ = last_.seconds;
   shown_ = true;
   stale_ = false;
 }
 
 void Progress::message(const std::string& text) {
-  if (shown_) std::fputs("\r\x1b[K", out_);
+  if (shown_) clear();
+  drawn_ = 0;
   std::fprintf(out_, "%s\n", text.c_str());
   if (shown_) draw();
   std::fflush(out_);
@@ -114,6 +239,7 @@ void Progress::done() {
   if (shown_) std::fputc('\n', out_);
   std::fflush(out_);
   shown_ = stale_ = any_ = false;
+  drawn_ = 0;
 }
 
 }  // namespace amp

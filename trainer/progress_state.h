@@ -11,6 +11,7 @@ struct ProgressState {
   double epoch = 0, loss = 0, lr = 0;
   double samples_per_s = 0;
   int64_t skipped = 0;  // steps skipped so far
+  int64_t memory = 0;   // peak resident bytes so far
   double seconds = 0;   // since this process began training
   bool over = false;    // no more steps are done; nothing else is said
 };

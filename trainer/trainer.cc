@@ -113,6 +113,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   if (!ranks_.alone()) line.sums = {s.sum_seconds, s.sum_waited};
   line.memory = peak_rss_bytes();
   if (log) log->write(line);
+  if (log && config_.on_line) config_.on_line(line);
   ProgressState p;
   p.step = s.step + 1;
   p.total = config_.max_steps;
@@ -123,6 +124,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   p.seconds = t - clock.started - clock.evaluating;
   p.samples_per_s = static_cast<double>(result.samples) / std::max(p.seconds, 1e-9);
   p.skipped = result.skipped;
+  p.memory = line.memory;
   if (config_.on_progress) config_.on_progress(p);
   if (const SkipWatch::Message m = skips_.see(s.scale); !m.text.empty())
     config_.log.say(m.alarm ? Level::warning : Level::info, m.text);
@@ -284,6 +286,7 @@ bool Trainer::evaluate_now(TrainResult& result) {
   line.add("samples", m.samples).add("best", better);
   if (ranks_.leads()) MetricsLog(config_.output_dir + "/eval.jsonl", step_).write_line(line.str());
   config_.log.info(text);
+  if (ranks_.leads() && config_.on_eval) config_.on_eval(step_, m);
   watch_plateau(v);
   return better;
 }

@@ -49,9 +49,12 @@ struct TrainerConfig {
   double early_stopping_threshold = 0;  // by how much more than this a metric must be better
   std::string best_metric = "accuracy";
   std::string output_dir;
-  std::map<std::string, std::string> fixed;               // settings and files that must be the same to resume
-  std::function<bool(int64_t)> inject_overflow;           // by attempted step
-  std::function<void(const StepResult&)> on_step;         // after each attempted step
+  std::map<std::string, std::string> fixed;        // settings and files that must be the same to resume
+  std::function<bool(int64_t)> inject_overflow;    // by attempted step
+  std::function<void(const StepResult&)> on_step;  // after each attempted step
+  std::function<void(const StepLine&)> on_line;    // the same as metrics.jsonl has it; first rank
+  std::function<void(int64_t, const Metrics&)>
+      on_eval;  // of the step that was reached, as eval.jsonl has it; first rank
   std::function<void(const ProgressState&)> on_progress;  // the same for people; once more at the end
   std::function<void(int64_t, const char*)> doing;        // which step is next, and what is done now: "training"
   Log log;

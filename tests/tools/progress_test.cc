@@ -61,6 +61,59 @@ TEST_CASE("the bar fits the terminal and shows the state") {
         "step 30/250  epoch 0.12  loss 0.4312  lr 9.2e-05  41.2 samples/s  elapsed 00:12  left 01:28  skipped 1");
 }
 
+TEST_CASE("a narrow terminal gets what matters most") {
+  ProgressState s = at(30, 12);
+  s.skipped = 3;
+  s.memory = 472ll << 20;
+  Course loss;
+  for (int i = 0; i < 30; ++i) loss.add(3 - 0.1 * i);
+  CHECK(progress_bar(s, 120, &loss) ==
+        " 12%|##                  | 30/250 [00:12<01:28, 41.2 samples/s] loss 0.4312 █▇▆▆▅▄▃▂▂▁ lr 9.2e-05 472 MiB "
+        "skipped "
+        "3");
+  CHECK(progress_bar(s, 79, &loss) == " 12% 30/250 [00:12<01:28, 41.2 samples/s] loss 0.4312 █▇▆▆▅▄▃▂▂▁ skipped 3");
+  CHECK(progress_bar(s, 39, &loss) == "30/250 <01:28 41.2/s loss 0.431 skip 3");
+  CHECK(progress_bar(s, 32, &loss) == "30/250 <01:28 loss 0.431 skip 3");
+  s.step = 123456;
+  s.total = 1000000;
+  for (int width = 0; width < 200; ++width) {
+    CAPTURE(width);
+    CHECK(display_width(progress_bar(s, width, &loss)) <= width);
+    const std::string plain = progress_bar(s, width);
+    CHECK(std::all_of(plain.begin(), plain.end(), [](char c) { return c >= ' ' && c < 127; }));  // no blocks
+  }
+}
+
+TEST_CASE("a sparkline shows a course of any length in the columns that there are") {
+  Course c;
+  CHECK(c.sparkline(10).empty());
+  c.add(2);
+  CHECK(c.sparkline(10).empty());
+  c.add(std::nan(""));
+  c.add(1);
+  CHECK(c.sparkline(10) == "█▁");
+  c.add(2);
+  CHECK(c.sparkline(10) == "█▁█");
+  CHECK(c.sparkline(0).empty());
+  Course flat;
+  for (int i = 0; i < 5; ++i) flat.add(7);
+  CHECK(flat.sparkline(4) == "▁▁▁▁");
+  // whatever the number of values, means over equal parts of them
+  for (const int n : {256, 257, 300, 513, 1000, 12345, 100000}) {
+    Course falling;
+    for (int i = 0; i < n; ++i) falling.add(-static_cast<double>(i));
+    CAPTURE(n);
+    CHECK(falling.sparkline(8) == "█▇▆▅▄▃▂▁");
+  }
+}
+
+TEST_CASE("a bar that was drawn on a wider terminal is cleared whole") {
+  CHECK(clear_line(0, 80, true) == "\r\x1b[K");
+  CHECK(clear_line(79, 80, true) == "\r\x1b[K");
+  CHECK(clear_line(119, 40, true) == "\x1b[2A\r\x1b[J");  // it stands in three rows now
+  CHECK(clear_line(119, 40, false) == "\r\x1b[J");
+}
+
 TEST_CASE("a terminal gets one line redrawn seldom, anything else a line every few steps") {
   const auto run = [](Progress& p) {
     for (int64_t s = 1; s <= 250; ++s) {
@@ -79,6 +132,7 @@ TEST_CASE("a terminal gets one line redrawn seldom, anything else a line every f
   CHECK(std::count(plain.begin(), plain.end(), '\n') == 6);
   CHECK(plain.find('\r') == std::string::npos);
   CHECK(plain.find("\x1b") == std::string::npos);
+  CHECK(std::all_of(plain.begin(), plain.end(), [](char c) { return c == '\n' || (c >= ' ' && c < 127); }));
   const std::string cut = printed(false, 50, [](Progress& p) {
     for (int64_t s = 1; s <= 60; ++s) p.update(at(s, 1));
   });
