@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/npz.h"
 #include "base/text.h"
+#include "run/delimited.h"
 
 namespace amp {
 
@@ -60,23 +61,6 @@ class LineWriter {
   FileWriter file_;
   std::string pending_;
 };
-
-std::string delimited(const std::vector<std::string>& cells, char delimiter) {
-  std::string out;
-  for (const std::string& c : cells) {
-    if (&c != &cells.front()) out += delimiter;
-    const bool quoted = c.find_first_of(std::string("\"\r\n") + delimiter) != std::string::npos;
-    if (!quoted) {
-      out += c;
-      continue;
-    }
-    out += '"';
-    for (const char x : c) out.append(x == '"' ? 2 : 1, x);
-    out += '"';
-  }
-  if (out.empty()) out = "\"\"";  // an empty line would be no row
-  return out;
-}
 
 void write_delimited(LineWriter& out, char delimiter, const TextRows& rows, const Predictions& predictions) {
   const std::vector<std::string> given = rows.columns();

@@ -11,6 +11,7 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "trainer/checkpoint.h"
+#include "trainer/event_file.h"
 
 namespace amp {
 
@@ -26,6 +27,18 @@ bool is_link(const std::string& path) {
 
 bool is_model_file(const std::string& name) {
   return std::find(kModelFiles.begin(), kModelFiles.end(), name) != kModelFiles.end();
+}
+
+bool is_event_file(const std::string& name) {
+  return name.starts_with(kEventFilePrefix) && all_digits(name.substr(std::string_view(kEventFilePrefix).size()));
+}
+
+// kRunFiles, and the event files that are there.
+std::vector<std::string> run_file_names(const std::string& folder) {
+  std::vector<std::string> out(kRunFiles.begin(), kRunFiles.end());
+  const std::vector<std::string> there = list_dir(folder);
+  std::copy_if(there.begin(), there.end(), std::back_inserter(out), is_event_file);
+  return out;
 }
 
 // Holds nothing but what a checkpoint is made of, damaged ones included.
@@ -97,7 +110,7 @@ std::vector<std::string> own_paths(const std::string& folder) {
   const std::optional<RunRecord> record = read_record(folder);
   std::vector<std::string> out;
   if (!record) return out;
-  for (const std::string name : kRunFiles) {
+  for (const std::string& name : run_file_names(folder)) {
     if (name != kCheckpoints && path_exists(folder + "/" + name) && doubt(folder, name, record).empty())
       out.push_back(name);
   }
@@ -111,14 +124,14 @@ bool is_own_name(const std::string& path) {
     const std::string digits = path.substr(prefix.size());
     return !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
   }
-  return path == kRecordFile ||
+  return path == kRecordFile || is_event_file(path) ||
          (path != kCheckpoints && std::find(kRunFiles.begin(), kRunFiles.end(), path) != kRunFiles.end());
 }
 
 std::vector<std::string> foreign_paths(const std::string& folder) {
   const std::optional<RunRecord> record = read_record(folder);
   std::vector<std::string> out;
-  for (const std::string name : kRunFiles) {
+  for (const std::string& name : run_file_names(folder)) {
     const std::string path = folder + "/" + name;
     if (!path_exists(path)) continue;
     if (name == kCheckpoints && is_dir(path) && list_dir(path).empty()) continue;  // made ready for a run

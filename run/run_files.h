@@ -24,17 +24,17 @@ void write_record(const std::string& folder, const RunRecord& record);
 
 inline constexpr std::array kRunFiles = {"metrics.jsonl",      "eval.jsonl",    "precision_plan.json", "run.json",
                                          "export.safetensors", "model.onnx",    "model.onnx.data",     "checkpoints",
-                                         "report.html",        "lr_range.json", "test_metrics.json"};
+                                         "report.html",        "lr_range.json", "test_metrics.json",   "samples.json"};
 inline constexpr std::array kModelFiles = {"model.onnx", "model.onnx.data"};
 inline constexpr const char* kRecordFile = ".run-files.json";
 inline constexpr const char* kMoveFile = ".move.json";  // a move that has begun (run/output_folder.h)
 
-// A run's own paths in a folder, relative to it: those of kRunFiles that are there and its record vouches for, with
-// "checkpoints/checkpoint-N" for each of its checkpoints. None without a record.
+// A run's own paths in a folder, relative to it: those of kRunFiles and the event files that are there and its record
+// vouches for, with "checkpoints/checkpoint-N" for each of its checkpoints. None without a record.
 std::vector<std::string> own_paths(const std::string& folder);
 bool is_own_name(const std::string& path);  // of that form, so that a list from a file cannot name anything else
 
-// Paths among kRunFiles that no record vouches for, each with the reason, for people.
+// Paths among kRunFiles and event files that no record vouches for, each with the reason, for people.
 std::vector<std::string> foreign_paths(const std::string& folder);
 
 bool holds_results(const std::string& folder);  // steps, checkpoints or a model: what starting again would lose

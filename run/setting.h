@@ -68,6 +68,7 @@ struct Description {
   std::vector<OtherName> other_names = {};
   Normalise normalise = nullptr;
   std::string_view expected = {};  // what normalise accepts, in words
+  std::string_view alone = {};     // the value that its name alone stands for; empty: it needs one
   bool split_commas = false;       // a list element "a,b" is two
   bool json = false;               // it, or an element, may be a JSON object, handed on as text
   bool recorded = true;            // part of what is recorded of a run
@@ -122,6 +123,7 @@ struct Setting : Description {
   Setting& same(std::vector<std::pair<std::string_view, std::string_view>> pairs);
   Setting& also(std::vector<OtherName> names);
   Setting& checked(Normalise f, std::string_view words) { return put(normalise, f).put(expected, words); }
+  Setting& alone_is(std::string_view value) { return put(alone, value); }
   Setting& by_commas() { return put(split_commas, true); }
   Setting& as_json() { return put(json, true); }
 

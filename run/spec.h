@@ -172,6 +172,8 @@ struct RunSpec {
   Text resume = "none", resume_schedule = "auto";
   bool overwrite = false;
   int64_t logging_steps = 50;
+  bool tensorboard = false;
+  Text serve = "off";  // a port of 127.0.0.1; 0: a free one
   Text export_precision = "fp32", export_weights = "last", lora_export = "merge";
   bool export_raw_rows = false;  // of a table: nodes in front of the model
   bool verify_export = true;

@@ -15,6 +15,7 @@
 #include "run/replicas.h"
 #include "run/report_page.h"
 #include "run/require_trained.h"
+#include "run/run_watch.h"
 #include "run/weights.h"
 #include "trainer/flat_views.h"
 #include "trainer/update_profile.h"
@@ -29,6 +30,7 @@ struct Training {
   std::unique_ptr<Session> session;
   std::unique_ptr<Trainer> trainer;
   TrainReport report;
+  std::unique_ptr<RunWatch> watch = nullptr;
 
   const std::string& work() const { return run.folder->work(); }
 };
@@ -77,6 +79,7 @@ void begin(Training& t) {
   tell_groups(run.ready.groups, run.spec, t.session->layout(), run.host.log);
   t.report.facts.groups = groups_json(run.ready.groups, t.session->layout());
   write_report(t, t.work(), false);
+  t.watch = std::make_unique<RunWatch>(run, t.work());
 }
 
 // True: to its end. The signals are caught as long as this lasts.
@@ -99,7 +102,7 @@ bool run_steps(Training& t) {
   t.report.signal_name = t.report.signal != 0 ? signal_name(t.report.signal) : "--max_minutes";
   if (t.report.saved) {
     write_report(t, t.work(), false);
-    write_report_page(t.work());
+    t.watch->stopped();
   }
   return false;
 }
@@ -157,10 +160,11 @@ void finish(Training& t) {
     t.session.reset();  // the file's memory is its own
     report.result.last =
         evaluate_export(path, run.config.objective, *run.data.val, run.config.eval_batch_size, t.options);
+    t.watch->evaluated(report.result.steps);
   }
   write_report(t, staged, true);
   run.folder->publish();
-  write_report_page(run.spec.output_dir);
+  t.watch->finished(run.spec.output_dir);
   report.page = run.spec.output_dir + "/" + kReportFile;
   report.model = run.spec.output_dir + "/model.onnx";
 }
@@ -175,7 +179,7 @@ void finish_range(Training& t) {
   curve.commit();
   write_report(t, staged, true);
   run.folder->publish();
-  write_report_page(run.spec.output_dir);
+  t.watch->finished(run.spec.output_dir);
   t.report.page = run.spec.output_dir + "/" + kReportFile;
 }
 

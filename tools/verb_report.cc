@@ -1,7 +1,8 @@
-// report: a page of one run, or of several side by side.
+// report: a page of one run, or of several side by side; or their metrics as CSV.
 #include <iostream>
 
 #include "base/file.h"
+#include "run/metrics_csv.h"
 #include "run/report_page.h"
 #include "tools/verbs.h"
 
@@ -10,10 +11,12 @@ namespace amp {
 int run_report(const cli::Options& opts) {
   if (opts.positional.empty())
     fail(Exit::usage, "E_USAGE", "'report' has no run", "name the folder of a run, or several to compare");
-  FileWriter file(opts.str("out"));
-  file.write(report_page(opts.positional));
+  const std::string& out = opts.str("out");
+  const std::string text = out.ends_with(".csv") ? metrics_csv(opts.positional) : report_page(opts.positional);
+  FileWriter file(out);
+  file.write(text);
   file.commit();
-  std::cout << report_table(opts.positional) << opts.str("out") << '\n';
+  std::cout << report_table(opts.positional) << out << '\n';
   return 0;
 }
 

@@ -47,6 +47,21 @@ std::vector<Setting> checkpoint_settings() {
           .read_by(kTrain)
           .also({"log_interval", "skip_steps"})
           .may_change(),
+      setting("tensorboard", &RunSpec::tensorboard,
+              "Write event files for TensorBoard too: tensorboard --logdir DIR shows every run below DIR.")
+          .read_by(kTrain)
+          .may_change(),
+      setting(
+          "serve", &RunSpec::serve,
+          "Show report.html live, to this machine's own browsers alone (127.0.0.1); without a port, or with 0, on a "
+          "free one, which is told.")
+          .shown_as("PORT")
+          .checked(normal_port, "off, or a port from 0 to 65535")
+          .same({{"true", "0"}, {"false", "off"}})
+          .alone_is("0")
+          .read_by(kTrain)
+          .unrecorded()
+          .may_change(),
   };
 }
 

@@ -78,6 +78,12 @@ std::optional<std::string> normal_delimiter(std::string_view text) {
   return usable ? std::optional(std::string(text)) : std::nullopt;
 }
 
+std::optional<std::string> normal_port(std::string_view text) {
+  if (text == "off") return "off";
+  const auto v = parse_integer(text);
+  return v && *v >= 0 && *v <= 65535 ? std::optional(std::to_string(*v)) : std::nullopt;
+}
+
 std::optional<std::string> normal_decay(std::string_view text) {
   const auto v = parse_number(text);
   return v && *v >= 0 && *v < 1 ? std::optional(number_text(*v)) : std::nullopt;

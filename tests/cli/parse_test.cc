@@ -62,6 +62,24 @@ TEST_CASE("switches", "[cli]") {
   CHECK(mentions(train_refusal({"--no_shuffle=maybe"}), {"--no_shuffle maybe", "true or false"}));
 }
 
+TEST_CASE("a flag that may stand alone takes the next word only where that is a value", "[cli]") {
+  const auto port = [](std::vector<std::string> more) {
+    std::vector<std::string> words = {"--train", "t.csv"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto o = parse(words);
+    return o.str("serve") + " " + o.str("model");
+  };
+  CHECK(port({"m.onnx"}) == "off m.onnx");
+  CHECK(port({"m.onnx", "--serve"}) == "0 m.onnx");
+  CHECK(port({"--serve", "m.onnx"}) == "0 m.onnx");
+  CHECK(port({"--serve", "--quiet", "m.onnx"}) == "0 m.onnx");
+  CHECK(port({"--serve", "8080", "m.onnx"}) == "8080 m.onnx");
+  CHECK(port({"--serve=8080", "m.onnx"}) == "8080 m.onnx");
+  CHECK(port({"--serve", "true", "m.onnx"}) == "0 m.onnx");
+  CHECK(port({"--serve", "off", "m.onnx"}) == "off m.onnx");
+  CHECK(mentions(train_refusal({"--serve=65536"}), {"--serve 65536", "off, or a port"}));
+}
+
 TEST_CASE("repeated flags: lists collect, of others the last counts", "[cli]") {
   CHECK(train({"--freeze", "A*", "--freeze=[B]*"}).list("freeze") == Strings{"A*", "[B]*"});
   CHECK(train({"--freeze", "a,b"}).list("freeze") == Strings{"a,b"});

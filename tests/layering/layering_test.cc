@@ -87,6 +87,8 @@ std::vector<std::string> faults(const Source& s) {
     if (is_protobuf(i.path) && room != "importer") add(i.line, "only importer sees ONNX and Protocol Buffers");
     if (is_onednn(i.path) && s.path.rfind("backend/cpu/", 0) != 0) add(i.line, "only backend/cpu sees oneDNN");
     if (i.path == "mpi.h" && s.path.rfind("trainer/mpi/", 0) != 0) add(i.line, "only trainer/mpi sees MPI");
+    if (i.path == "microhttpd.h" && s.path != "run/report_server.cc")
+      add(i.line, "only run/report_server.cc sees HTTP");
     if (is_cuda(i.path) && s.path.rfind("backend/cuda/", 0) != 0) add(i.line, "only backend/cuda sees CUDA");
   }
   static const std::regex command_line(R"re(\b(argv|argc|Flag|Verb|std::c(out|err|in)|printf)\b)re");

@@ -1,4 +1,4 @@
-// The page of a run: what it holds is what the run's files hold, in a form that no text of them can leave.
+// The page of a run: what it holds is what the run's files hold, in a form that no text of them can leave, and bounded.
 #include "run/report_page.h"
 
 #include <catch2/catch_all.hpp>
@@ -6,6 +6,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
+#include "base/hash.h"
+#include "run/growing_lines.h"
+#include "run/metrics_csv.h"
+#include "run/samples.h"
 #include "tests/errors.h"
 #include "tests/support.h"
 
@@ -54,16 +59,115 @@ TEST_CASE("a run's page holds its curves, evaluations and record") {
   CHECK(data["name"].get<std::string>().ends_with("/a"));
 }
 
-TEST_CASE("of a long run every n-th step is drawn, and all that were skipped") {
+TEST_CASE("no text of a run's data leaves its place in the page, and no script but the page's own may run") {
+  const TempDir f;
+  const std::string hostile = "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>\xff\u2028";
+  const std::string folder = write_run(f, "a", 3, {{"config", {{"train", "</SCRIPT >"}}}, {"labels", {"<b>"}}});
+  std::ofstream(folder + "/" + kSamplesFile)
+      << json{{"worst",
+               {{{"label", "</script>"}, {"text", json::array({json::array({"</script>", "<!-- <script>"})})}}}}}
+             .dump();
+  std::ofstream(folder + "/eval.jsonl", std::ios::app) << "{\"step\":6,\"</script>\":1}\n";
+  const std::string page = report_page({folder});
+  const auto count = [&](const std::string& part) {
+    size_t n = 0;
+    for (size_t at = 0; (at = page.find(part, at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  CHECK(count("<script") == 2);  // the data and the page's own
+  CHECK(count("</script") == 2);
+  CHECK(count("<!--") == 0);
+  CHECK(data_of(page)["runs"][0]["samples"]["worst"][0]["text"][0][1] == "<!-- <script>");
+  CHECK(page_json(hostile).find('<') == std::string::npos);
+  CHECK(json::parse(page_json(json(hostile))).get<std::string>().starts_with("</script><script>alert(1)"));
+
+  const size_t from = page.find("<script>") + 8;
+  const std::string script = page.substr(from, page.find("</script>", from) - from),
+                    hex = sha256(script.data(), script.size());
+  std::string digest;
+  for (size_t i = 0; i < hex.size(); i += 2) digest += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  CHECK(page.find("default-src 'none'; script-src 'sha256-" + to_base64(digest) + "'; ") != std::string::npos);
+  for (const char* outside : {"src=\"", "href=", "@import", "url("}) CHECK(page.find(outside) == std::string::npos);
+}
+
+TEST_CASE("of a long run every n-th step is drawn, and those that were skipped") {
   const TempDir f;
   const json data =
       data_of(report_page({write_run(f, "a", 5001, json::object()), write_run(f, "b", 2, json::object())}));
   const json& steps = data["runs"][0]["steps"]["step"];
-  CHECK(steps.size() == 1669);  // every third from 0, with 4321 and the last
+  CHECK(steps.size() == 1252);  // every fourth from 0, the last among them, and 4321
   CHECK(steps.back() == 5000);
   CHECK(data["runs"][0]["skipped"] == json{4321});
+  CHECK(data["runs"][0]["count"] == 5001);
   CHECK(std::find(steps.begin(), steps.end(), json(4321)) != steps.end());
   CHECK(data["runs"][1]["steps"]["step"].size() == 2);
+}
+
+TEST_CASE("a page stays small, however much a run wrote") {
+  const TempDir f;
+  json counts = json::array(), names = json::array();
+  for (int i = 0; i < 300; ++i) {
+    counts.push_back(std::vector<int>(300, 7));
+    names.push_back("class " + std::to_string(i));
+  }
+  const std::string folder = write_run(
+      f, "a", 30000, {{"labels", names}, {"final_metrics", {{"accuracy", 0.5}, {"confusion_matrix", counts}}}});
+  {
+    std::ofstream evals(folder + "/eval.jsonl");
+    for (int i = 0; i < 5000; ++i) evals << "{\"step\":" << i << ",\"loss\":1,\"accuracy\":0.5}\n";
+    std::ofstream samples(folder + "/" + kSamplesFile);
+    samples << "{\"worst\":\"" << std::string(5 << 20, 'x') << "\"}";  // none that a run writes
+  }
+  const std::string page = report_page({folder});
+  CHECK(page.size() < 1000000);
+  const json data = data_of(page)["runs"][0];
+  CHECK_FALSE(data["run"]["final_metrics"].contains("confusion_matrix"));
+  CHECK_FALSE(data["run"].contains("labels"));
+  CHECK(data["evals"].size() <= 501);
+  CHECK(data["evals"].back()["step"] == 4999);
+  CHECK(data["samples"].is_null());
+}
+
+TEST_CASE("a growing file is read on, and from its beginning where it was replaced") {
+  const TempDir f;
+  const std::string path = f / "lines";
+  std::vector<int> seen;
+  int begins = 0;
+  GrowingLines lines(path);
+  const auto look = [&] {
+    lines.read([&] { ++begins, seen.clear(); }, [&](const json& j) { seen.push_back(j["n"]); });
+  };
+  look();
+  CHECK(begins == 0);
+  std::ofstream(path) << "{\"n\":1}\nno json\n[2]\n{\"n\":3";
+  look();
+  CHECK(seen == std::vector{1});
+  std::ofstream(path, std::ios::app) << "3}\n{\"n\":4}\n";
+  look();
+  CHECK(seen == std::vector{1, 33, 4});
+  CHECK(begins == 1);
+  std::ofstream(f / "other") << "{\"n\":5}\n";
+  std::filesystem::rename(f / "other", path);
+  look();
+  CHECK(seen == std::vector{5});
+}
+
+TEST_CASE("metrics as CSV: a row a step from 1, evaluations in the row of the steps before them") {
+  const TempDir f;
+  const std::string a =
+      write_run(f, "a", 2, {{"initial_metrics", {{"loss", 3}, {"accuracy", 0.25}, {"per_class", {1}}}}});
+  std::ofstream(a + "/eval.jsonl") << "{\"step\":2,\"loss\":0.5,\"accuracy\":null,\"best\":true}\n";
+  const std::string head =
+      "step,loss,lr,loss_scale,grad_norm,skipped,memory,samples_per_s,eval_loss,eval_accuracy,eval_best\n";
+  CHECK(metrics_csv({a}) == head +
+                                "0,,,,,,,,3,0.25,\n"
+                                "1,1.0,0.1,1024,1,0,1,10,,,\n"
+                                "2,0.5,0.1,1024,1,0,1,10,0.5,,1\n");
+  const std::string both = metrics_csv({a, write_run(f, "b,\"", 1, json::object())});
+  CHECK(both.starts_with("run," + head));
+  CHECK(both.find("\n\"" + (f / "b,\"\"") + "\",1,1.0,") != std::string::npos);
+  expect_error(
+      "E_RUN", "holds no run", [&] { metrics_csv({f.path.string()}); }, Exit::usage);
 }
 
 TEST_CASE("runs are compared as a table: time and memory as multiples of the first's, what the summary told") {

@@ -33,8 +33,8 @@ static constexpr std::array kVerbs{
              "a new model with drawn weights: bert, gpt2, llama, vit, resnet18, unet ...", 1},
     VerbInfo{Verb::convert, Job::build, "convert", "FOLDER --out FILE | MODEL.onnx --out FOLDER",
              "a Hugging Face checkpoint as ONNX, and a converted model, trained or not, back", 1},
-    VerbInfo{Verb::report, std::nullopt, "report", "RUN_FOLDER [RUN_FOLDER ...] --out page.html",
-             "a page of a run's curves, metrics and settings; of several, compared", 12},
+    VerbInfo{Verb::report, std::nullopt, "report", "RUN_FOLDER [RUN_FOLDER ...] --out page.html|metrics.csv",
+             "a run's curves, metrics and settings as a page or CSV; of several, compared", 12},
     VerbInfo{Verb::help, std::nullopt, "help", "[VERB]", "this text, or a verb's", 1},
     VerbInfo{Verb::version, std::nullopt, "version", "", "the version", 0},
 };

@@ -13,6 +13,7 @@ constexpr size_t kWidth = 100, kTextColumn = 34;
 
 std::string metavar(const Flag& f) {
   if (f.type() == SettingType::boolean) return "";
+  if (!f.alone.empty()) return cat("[", f.metavar, "]");
   if (f.type() != SettingType::choice) return std::string(f.metavar);
   const std::string joined = join(std::vector<std::string>(f.choices.begin(), f.choices.end()), "|");
   return joined.size() <= 22 ? joined : "KIND";

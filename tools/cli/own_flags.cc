@@ -64,7 +64,9 @@ std::vector<OwnFlag> own_flags() {
           Verb::convert, Verb::report),
        {.name = "out",
         .initial = text,
-        .help = "File to write; convert of a model, export --to huggingface: the checkpoint's folder.",
+        .help =
+            "File to write; convert of a model, export --to huggingface: the checkpoint's folder; report: a page, or "
+            "the metrics as .csv.",
         .metavar = "FILE",
         .other_names = {"output_path"}},
        in(Verb::predict, Verb::grad, Verb::export_model, Verb::create, Verb::convert, Verb::report)},

@@ -44,6 +44,13 @@ Verb likely_verb(std::span<const std::string> words) {
   return Verb::train;
 }
 
+// Whether a word behind a flag that may stand alone is its value: anything else is a word of its own.
+bool fits(const Flag& flag, const std::string& word) {
+  const bool known = std::any_of(flag.synonyms.begin(), flag.synonyms.end(),
+                                 [&](const auto& s) { return lower_case(word) == lower_case(s.first); });
+  return known || flag.normalise(word);
+}
+
 Assignment one_flag(std::span<const std::string> words, size_t& i) {
   const std::string& word = words[i];
   const size_t equals = word.find('=');
@@ -57,6 +64,8 @@ Assignment one_flag(std::span<const std::string> words, size_t& i) {
     text = word.substr(equals + 1);
   } else if (found->takes_switch()) {
     text = more && parse_bool(words[i + 1]) ? words[++i] : "true";
+  } else if (!found->flag->alone.empty() && !(more && fits(*found->flag, words[i + 1]))) {
+    text = found->flag->alone;
   } else if (more && !is_flag_word(words[i + 1])) {
     text = words[++i];
   } else {

@@ -1,0 +1,141 @@
+"use strict";
+// Elements, numbers and charts. All text goes in by textContent and all attributes by setAttribute: no HTML is made of data.
+const main = document.getElementById("main");
+const color = i => `var(--c${i % 6})`;
+const el = (tag, text, cls) => { const e = document.createElement(tag); if (text !== undefined) e.textContent = text; if (cls) e.className = cls; return e; };
+const svgEl = (tag, attributes, text) => {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, typeof v === "number" ? Math.round(v * 10) / 10 : v);
+  if (text !== undefined) e.textContent = text;
+  return e;
+};
+const isNum = x => typeof x === "number" && isFinite(x);
+function short(x) {
+  if (!isNum(x)) return x === null || x === undefined ? "-" : String(x);
+  if (x === 0) return "0";
+  const a = Math.abs(x);
+  if (Number.isInteger(x) && a < 1e7) return x.toLocaleString("en-US");
+  return a >= 1e7 || a < 1e-3 ? x.toExponential(2).replace("e+", "e").replace(/\.?0+e/, "e") : String(Number(x.toPrecision(4)));
+}
+const tick = x => x >= 1024 && Number.isInteger(Math.log2(x)) ? (x >= 2 ** 20 ? x / 2 ** 20 + "Mi" : x / 1024 + "Ki") : Math.abs(x) >= 1e6 ? short(x / 1e6) + "M" : Math.abs(x) >= 1e4 ? short(x / 1e3) + "k" : short(x);
+const bytes = b => !isNum(b) ? "-" : b >= 2 ** 30 ? (b / 2 ** 30).toFixed(2) + " GiB" : Math.round(b / 2 ** 20) + " MiB";
+const time = s => !isNum(s) ? "-" : s < 90 ? s.toFixed(1) + " s" : s < 5400 ? (s / 60).toFixed(1) + " min" : (s / 3600).toFixed(1) + " h";
+
+function section(title, wide, note) {
+  const s = el("section", undefined, wide ? "wide" : ""), h = el("h2", title);
+  if (note) h.append(el("small", note));
+  s.append(h);
+  main.append(s);
+  return s;
+}
+function table(parent, head, rows, words, cls) {
+  const box = el("div", undefined, "scroll"), t = el("table", undefined, cls || ""), h = el("tr");
+  head.forEach((x, i) => h.append(el("th", x, i && !words ? "num" : "")));
+  t.append(h);
+  for (const r of rows) {
+    const tr = el("tr");
+    r.forEach((x, i) => tr.append(x instanceof Node ? x : el("td", short(x), i && !words ? "num" : words ? "text" : "")));
+    t.append(tr);
+  }
+  box.append(t);
+  parent.append(box);
+  return t;
+}
+function smooth(y) {  // an exponential mean over about a fiftieth of the run
+  const k = Math.min(0.98, 1 - 1 / Math.max(1, y.length / 50));
+  let m = 0, w = 0;
+  return y.map(v => { if (!isNum(v)) return null; m = k * m + (1 - k) * v; w = k * w + (1 - k); return m / w; });
+}
+function ticks(lo, hi, n) {
+  const raw = (hi - lo) / n || 1, p = 10 ** Math.floor(Math.log10(raw)), out = [];
+  const step = [1, 2, 5, 10].map(k => k * p).find(v => v >= raw) || 10 * p;
+  for (let v = Math.ceil(lo / step) * step; v <= hi + step * 1e-9 && out.length < 50; v += step) out.push(Math.abs(v) < step * 1e-9 ? 0 : v);
+  return out;
+}
+
+// What a chart shows of its values: {map, y0, y1}; map: to the axis, which may be logarithmic, to base 2.
+function range(ys, opts) {
+  let y0 = Infinity, y1 = -Infinity;
+  for (const y of ys) { y0 = Math.min(y0, y); y1 = Math.max(y1, y); }
+  if (opts.zero && !opts.log) y0 = Math.min(0, y0);
+  if (opts.clip) {  // a few spikes do not squeeze the rest
+    const q = ys.slice().sort((a, b) => a - b), top = q[Math.floor(0.995 * (q.length - 1))];
+    if (y1 > top + 3 * (top - y0)) y1 = top + 0.5 * (top - y0);
+  }
+  if (y1 - y0 < 1e-12 * Math.max(1, Math.abs(y1))) { const d = opts.log ? 1 : Math.abs(y0) * 0.1 || 1; return [opts.zero ? y0 : y0 - d, y1 + d]; }
+  const d = 0.05 * (y1 - y0);
+  return [opts.zero && y0 === 0 ? y0 : y0 - d, y1 + d];
+}
+function pathOf(line, X, Y, map, steps) {
+  let d = "", on = false;
+  line.x.forEach((x, i) => {
+    if (!isNum(line.y[i]) || !isFinite(map(line.y[i]))) { on = false; return; }
+    const px = X(x).toFixed(1), py = Y(line.y[i]).toFixed(1);
+    d += !on ? `M${px} ${py}` : steps ? `H${px}V${py}` : `L${px} ${py}`;
+    on = true;
+  });
+  return d;
+}
+function axes(svg, g, X, Y, opts) {
+  const yt = ticks(g.y0, g.y1, g.H < 200 ? 4 : 5);
+  for (const t of opts.log ? yt.filter(Number.isInteger) : yt) {
+    const v = opts.log ? 2 ** t : t, y = Y(v);
+    svg.append(svgEl("line", { x1: g.L, x2: g.W - g.R, y1: y, y2: y, stroke: "var(--grid)" }),
+      svgEl("text", { x: g.L - 6, y: y + 4, "text-anchor": "end" }, tick(v)));
+  }
+  for (const t of ticks(g.x0, g.x1, Math.max(3, Math.floor(g.W / 90))).filter(Number.isInteger))
+    svg.append(svgEl("text", { x: X(t), y: g.H - 6, "text-anchor": "middle" }, short(t)));
+}
+// lines: {name, color, x, y, dots, faint}; opts: wide, zero, log, clip, steps, marks: steps with a red line, unit
+function chart(title, lines, opts = {}) {
+  lines = lines.filter(l => l.y.some(isNum));
+  const map = opts.log ? v => v > 0 ? Math.log2(v) : NaN : v => v;
+  const ys = lines.flatMap(l => l.y.filter(isNum).map(map)).filter(isFinite);
+  if (!ys.length) return;
+  const s = section(title, opts.wide, opts.note), W = Math.max(240, s.clientWidth - 28);
+  const g = { W, H: opts.wide ? (W < 600 ? 220 : 300) : 210, L: 50, R: 12, T: 8, B: 24 };
+  let x0 = Infinity, x1 = -Infinity;
+  for (const l of lines) for (const x of l.x) { x0 = Math.min(x0, x); x1 = Math.max(x1, x); }
+  g.x0 = x0; g.x1 = x1 === x0 ? x0 + 1 : x1;
+  [g.y0, g.y1] = range(ys, opts);
+  const X = v => g.L + (v - g.x0) / (g.x1 - g.x0) * (g.W - g.L - g.R);
+  const Y = v => g.T + (g.y1 - Math.max(g.y0, Math.min(g.y1, map(v)))) / (g.y1 - g.y0) * (g.H - g.T - g.B);
+  const svg = svgEl("svg", { viewBox: `0 0 ${g.W} ${g.H}`, role: "img", "aria-label": title });
+  axes(svg, g, X, Y, opts);
+  for (const m of opts.marks || []) if (isNum(m)) svg.append(svgEl("line", { x1: X(m), x2: X(m), y1: g.T, y2: g.H - g.B, stroke: "var(--bad)", opacity: "0.6", class: "mark" }));
+  for (const l of lines) {
+    svg.append(svgEl("path", { d: pathOf(l, X, Y, map, opts.steps), fill: "none", stroke: l.color, "stroke-width": l.faint ? "1" : "1.8",
+      opacity: l.faint ? "0.35" : "1", "stroke-linejoin": "round", class: "curve" }));
+    if (l.dots) l.x.forEach((x, i) => { if (isNum(l.y[i])) svg.append(svgEl("circle", { cx: X(x), cy: Y(l.y[i]), r: 3.5, fill: l.color })); });
+  }
+  readout(s, svg, lines, g, X, opts);
+}
+// Below the chart: the legend, or the values under the pointer.
+function readout(s, svg, lines, g, X, opts) {
+  const at = svgEl("line", { y1: g.T, y2: g.H - g.B, stroke: "var(--soft)", visibility: "hidden" }), read = el("div", undefined, "read");
+  svg.append(at);
+  const item = (line, text) => { const i = el("span", undefined, "item"), k = el("span", undefined, "key"); k.style.background = line.color; i.append(k, text); read.append(i); };
+  const legend = () => {
+    read.textContent = "";
+    for (const l of lines) if (!l.faint) item(l, l.name);
+    if ((opts.marks || []).length) read.append(el("span", "| skipped steps", "bad"));
+  };
+  const show = e => {
+    const r = svg.getBoundingClientRect(), x = g.x0 + ((e.clientX - r.left) / r.width * g.W - g.L) / (g.W - g.L - g.R) * (g.x1 - g.x0);
+    read.textContent = "";
+    let step;
+    for (const l of lines) {
+      if (l.faint) continue;
+      let b = 0;
+      l.x.forEach((v, i) => { if (Math.abs(v - x) < Math.abs(l.x[b] - x)) b = i; });
+      if (step === undefined) step = l.x[b];
+      item(l, `${l.name} ${short(l.y[b])} at ${short(l.x[b])}`);
+    }
+    at.setAttribute("x1", X(step)); at.setAttribute("x2", X(step)); at.setAttribute("visibility", "visible");
+  };
+  legend();
+  svg.addEventListener("pointermove", show);
+  svg.addEventListener("pointerdown", show);
+  svg.addEventListener("pointerleave", () => { at.setAttribute("visibility", "hidden"); legend(); });
+  s.append(svg, read);
+}

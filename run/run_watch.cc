@@ -1,0 +1,111 @@
+#include "run/run_watch.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "base/number_text.h"
+#include "run/report_page.h"
+#include "run/report_server.h"
+#include "run/samples.h"
+
+namespace amp {
+
+namespace {
+
+constexpr double kRenewal = 10;  // seconds between two pages, and 50 times as long as one takes
+
+double seconds_of(auto clock) { return std::chrono::duration<double>(clock.time_since_epoch()).count(); }
+double now() { return seconds_of(std::chrono::steady_clock::now()); }
+double wall_time() { return seconds_of(std::chrono::system_clock::now()); }
+
+}  // namespace
+
+// A run does not end because what looks on fails: a full disk, data that were moved away.
+template <class F>
+void RunWatch::guarded(const char* what, const F& f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    const std::string why = e.what();
+    if (!warned_)
+      run_.host.log.warning(cat("W_REPORT: ", what, " was not written (said once): ", why.substr(0, why.find('\n'))));
+    warned_ = true;
+  }
+}
+
+RunWatch::RunWatch(PreparedRun& run, std::string folder) : run_(run), folder_(std::move(folder)), data_(folder_) {
+  if (run.spec.serve != "off") {
+    server_ = std::make_unique<ReportServer>(folder_, static_cast<int>(parse_integer(run.spec.serve).value_or(0)));
+    run.host.log.note(cat("the report is shown live at ", server_->address()));
+  }
+  run.config.on_line = [this](const StepLine& line) { see(line); };
+  run.config.on_eval = [this](int64_t step, const Metrics& m) { see(step, m); };
+  run.config.objective.worst = &worst_;
+  renew(true);
+}
+
+RunWatch::~RunWatch() {
+  run_.config.on_line = nullptr;
+  run_.config.on_eval = nullptr;
+  run_.config.objective.worst = nullptr;
+}
+
+void RunWatch::see(const StepLine& l) {
+  if (run_.spec.tensorboard) {
+    const auto done = l.step + 1;
+    const Scalar scalars[] = {{"train/loss", l.loss},
+                              {"train/learning_rate", l.lr},
+                              {"train/grad_norm", l.grad_norm},
+                              {"train/loss_scale", l.loss_scale},
+                              {"train/skipped", l.skipped ? 1.0 : 0.0},
+                              {"train/epoch", l.epoch},
+                              {"train/samples_per_second", l.samples_per_s},
+                              {"train/tokens_per_second", l.tokens_per_s},
+                              {"train/peak_memory_bytes", static_cast<double>(l.memory)}};
+    event(done, l.tokens_per_s > 0 ? std::span(scalars) : std::span(scalars).first(7));
+  }
+  if (now() - renewed_ > std::max(kRenewal, 50 * cost_)) renew(true);
+}
+
+void RunWatch::see(int64_t step, const Metrics& m) {
+  if (run_.spec.tensorboard) {
+    std::vector<Scalar> scalars{{"eval/loss", m.loss}};
+    for (const auto& [name, value] : m.values) {
+      if (std::isfinite(value)) scalars.push_back({"eval/" + name, value});  // of some data a metric has no value
+    }
+    event(step, scalars);
+  }
+  evaluated(step);
+  renew(true);
+}
+
+void RunWatch::evaluated(int64_t step) {
+  guarded(kSamplesFile, [&] { write_samples(run_, worst_, step, folder_); });
+}
+
+// Steps that are done, counted from 1: a resumed run's first one is the next.
+void RunWatch::event(int64_t step, std::span<const Scalar> scalars) {
+  guarded("TensorBoard's event file", [&] {
+    if (!events_) events_.emplace(folder_, step, wall_time());
+    events_->write(step, wall_time(), scalars);
+  });
+}
+
+void RunWatch::renew(bool running) {
+  const double began = now();
+  guarded(kReportFile, [&] { write_report_page(folder_, data_, running); });
+  renewed_ = now();
+  cost_ = renewed_ - began;
+}
+
+void RunWatch::stopped() { renew(false); }
+
+void RunWatch::finished(const std::string& place) {
+  events_.reset();
+  folder_ = place;
+  data_ = ReportData(place);
+  renew(false);
+  if (server_) server_->moved(place);
+}
+
+}  // namespace amp
