@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""The report in headless Chromium: pages of real runs, of texts that try to break out of it and of masks, at 360 and 1400
+pixels, light and dark; two runs compared; a run watched live. Exit 4, a skip, where no Chromium is installed.
+
+  tests/browser/test.py --binary build/onnx-amp-finetune [--screenshots FOLDER] [--page report.html ...]"""
+import argparse
+import csv
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import chromium
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HOSTILE = '</script><img src="http://127.0.0.1:9/x" onerror="window.hacked = 1"><!-- <script>window.hacked = 1</script>'
+failures = []
+
+
+def check(ok, what):
+    if not ok:
+        failures.append(what)
+        print("FAILED:", what)
+
+
+class Runs:
+    """Small runs, seconds each."""
+
+    def __init__(self, binary, folder):
+        self.binary, self.folder = binary, folder
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, *words):
+        done = subprocess.run([self.binary, *words], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{' '.join(words)}\n{done.stderr}")
+
+    def texts(self, rows=64):
+        data = os.path.join(ROOT, "models/tweet_sentiment")
+        with open(os.path.join(data, "train.csv"), encoding="utf-8", newline="") as file:
+            tweets = list(csv.DictReader(file))[:rows]
+        for i, t in enumerate(tweets):
+            t["text"] = (HOSTILE + " ") * (i % 4 == 0) + t["text"]
+            t["sentiment"] = HOSTILE if i % 3 == 0 else t["sentiment"]
+        with open(self.path("tweets.csv"), "w", encoding="utf-8", newline="") as file:
+            out = csv.DictWriter(file, ["text", "sentiment"], extrasaction="ignore")
+            out.writeheader()
+            out.writerows(tweets)
+        self.run("create", "bert", "--model_head", "none", "--out", self.path("bert.onnx"), "--model_config",
+                 '{"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}')
+        return [self.path("bert.onnx"), "--train", self.path("tweets.csv"), "--val", self.path("tweets.csv"), "--vocab",
+                os.path.join(data, "vocab.txt"), "--text_columns", "text", "--label_column", "sentiment", "--batch_size",
+                "4", "--use_fp16", "--lr", "1e-3"]
+
+    def masks(self):
+        data = os.path.join(ROOT, "models/unet/sample/")
+        self.run("create", "unet", "--out", self.path("unet.onnx"), "--model_config",
+                 '{"in_chans": 1, "num_classes": 2, "width": 4, "depth": 2}')
+        self.run(self.path("unet.onnx"), "--config", os.path.join(ROOT, "models/unet/config.json"), "--train",
+                 data + "train_image", "--train_masks", data + "train_mask", "--val", data + "val_image", "--val_masks",
+                 data + "val_mask", "--mask_values", "0,255", "--epochs", "2", "--output_dir", self.path("unet"))
+
+
+def look(browser, url, name, charts, screenshots, expect=()):
+    for width in (360, 1400):
+        for dark in (False, True):
+            what = f"{name} at {width} pixels, {'dark' if dark else 'light'}"
+            tab = chromium.Tab(browser, width, 900, dark)
+            tab.open(url)
+            check(not tab.complaints(), f"{what}: {tab.complaints()}")
+            check(all(u.startswith(("file:", "data:")) for u in tab.requests()), f"{what}: asked for {tab.requests()}")
+            check(tab.value("window.hacked") is None, f"{what}: a text of the data was run")
+            wide = tab.value("document.documentElement.scrollWidth - window.innerWidth")
+            check(wide <= 0, f"{what}: {wide} pixels too wide")
+            beyond = tab.value("[...document.querySelectorAll('section, .fact')].filter(e => e.scrollWidth > e.clientWidth + 1)"
+                               ".map(e => (e.querySelector('h2') || e).textContent)")
+            check(not beyond, f"{what}: these run over their edges: {beyond}")
+            drawn = tab.value("[...document.querySelectorAll('svg path.curve')].filter(p => /^M.*[LHV]/.test(p.getAttribute('d'))"
+                              " && !/NaN|undefined/.test(p.getAttribute('d')) && p.getBoundingClientRect().width > 20).length")
+            check(drawn >= charts, f"{what}: {drawn} curves are drawn, not {charts}")
+            broken = tab.value("[...document.images].filter(i => !i.complete || !i.naturalWidth).length")
+            check(broken == 0, f"{what}: {broken} pictures are broken")
+            shade = sum(map(int, re.findall(r"\d+", tab.value("getComputedStyle(document.body).backgroundColor"))[:3]))
+            check((shade < 300) == dark, f"{what}: the background is {shade} of 765 light")
+            for selector, least in expect:
+                found = tab.value(f"document.querySelectorAll({selector!r}).length")
+                check(found >= least, f"{what}: {found} of {selector}, not {least}")
+            if screenshots:
+                tab.screenshot(os.path.join(screenshots, f"{name}_{width}_{'dark' if dark else 'light'}.png"))
+
+
+def watch_live(browser, runs, words, screenshots):
+    run = subprocess.Popen([runs.binary, *words, "--output_dir", runs.path("live"), "--max_steps", "4000", "--eval_steps",
+                            "200", "--serve"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        address = None
+        for line in run.stderr:
+            found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+            if found:
+                address = found.group(0)
+                break
+        check(address, "--serve tells no address")
+        tab = chromium.Tab(browser, 1400, 900, False)
+        tab.open(address)
+        seen = set()
+        until = time.monotonic() + 60
+        while len(seen) < 3 and time.monotonic() < until:
+            seen.add(tab.value("DATA.runs[0].count + ' ' + (document.querySelector('svg path.curve') || {getAttribute() {}}).getAttribute('d')"))
+            time.sleep(0.5)
+        check(len(seen) >= 3, f"the live page shows {len(seen)} states of the run")
+        check(tab.value("document.getElementById('state').textContent") == "running", "a run that goes on is called so")
+        check(not tab.complaints(), f"live: {tab.complaints()}")
+        check(all(u.startswith((address, "data:")) for u in tab.requests()), f"live: asked for {tab.requests()}")
+        if screenshots:
+            tab.screenshot(os.path.join(screenshots, "live.png"))
+    finally:
+        run.terminate()  # ends with a checkpoint, although a browser is connected
+        run.stderr.read()
+        check(run.wait(60) == 75, f"the served run ended with {run.returncode}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--screenshots")
+    parser.add_argument("--page", action="append", default=[], help="look at these too")
+    options = parser.parse_args()
+    path = chromium.find()
+    if not path:
+        print("skipped: no chromium is installed (cmake/bootstrap.sh --ci does)")
+        sys.exit(4)
+    if options.screenshots:
+        os.makedirs(options.screenshots, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, chromium.Chromium(path) as browser:
+        runs = Runs(os.path.abspath(options.binary), folder)
+        words = runs.texts()
+        runs.run(*words, "--epochs", "3", "--inject_overflow", "5,9-10", "--output_dir", runs.path("texts"))
+        runs.run(*words, "--epochs", "2", "--use_fp16=false", "--lr", "5e-4", "--output_dir", runs.path("fp32"))
+        runs.masks()
+        runs.run("report", runs.path("texts"), runs.path("fp32"), "--out", runs.path("two.html"))
+        look(browser, "file://" + runs.path("texts/report.html"), "texts", 8, options.screenshots,
+             [(".sample", 3), ("line.mark", 3), ("table.matrix td", 9), (".fact", 6), ("pre.copy", 2)])
+        look(browser, "file://" + runs.path("unet/report.html"), "masks", 6, options.screenshots, [(".layers img", 20)])
+        look(browser, "file://" + runs.path("two.html"), "compared", 10, options.screenshots, [("table", 2)])
+        for page in options.page:
+            look(browser, "file://" + os.path.abspath(page), os.path.basename(os.path.dirname(page)), 1, options.screenshots)
+        watch_live(browser, runs, words, options.screenshots)
+    print(f"browser: {len(failures)} failures" if failures else "browser: all good")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
