@@ -68,10 +68,10 @@ TEST_CASE("a narrow terminal gets what matters most") {
   Course loss;
   for (int i = 0; i < 30; ++i) loss.add(3 - 0.1 * i);
   CHECK(progress_bar(s, 120, &loss) ==
-        " 12%|##                  | 30/250 [00:12<01:28, 41.2 samples/s] loss 0.4312 █▇▆▆▅▄▃▂▂▁ lr 9.2e-05 472 MiB "
+        " 12%|##                  | 30/250 [00:12<01:28, 41.2 samples/s] loss 0.4312 █▇▆▆▅▄▃▃▂▁ lr 9.2e-05 472 MiB "
         "skipped "
         "3");
-  CHECK(progress_bar(s, 79, &loss) == " 12% 30/250 [00:12<01:28, 41.2 samples/s] loss 0.4312 █▇▆▆▅▄▃▂▂▁ skipped 3");
+  CHECK(progress_bar(s, 79, &loss) == " 12% 30/250 [00:12<01:28, 41.2 samples/s] loss 0.4312 █▇▆▆▅▄▃▃▂▁ skipped 3");
   CHECK(progress_bar(s, 39, &loss) == "30/250 <01:28 41.2/s loss 0.431 skip 3");
   CHECK(progress_bar(s, 32, &loss) == "30/250 <01:28 loss 0.431 skip 3");
   s.step = 123456;
