@@ -89,7 +89,7 @@ std::vector<std::string> minus(std::vector<std::string> a, const std::vector<std
 // Everything in a folder of our own that has a place in the run's.
 std::vector<std::string> movable(const std::string& staged) {
   std::vector<std::string> out;
-  for (const std::string name : kRunFiles) {
+  for (const std::string& name : run_file_names(staged)) {
     if (is_own_name(name) && path_exists(staged + "/" + name)) out.push_back(name);
   }
   for (const int64_t step : list_checkpoints(staged + "/checkpoints"))

@@ -33,14 +33,6 @@ bool is_event_file(const std::string& name) {
   return name.starts_with(kEventFilePrefix) && all_digits(name.substr(std::string_view(kEventFilePrefix).size()));
 }
 
-// kRunFiles, and the event files that are there.
-std::vector<std::string> run_file_names(const std::string& folder) {
-  std::vector<std::string> out(kRunFiles.begin(), kRunFiles.end());
-  const std::vector<std::string> there = list_dir(folder);
-  std::copy_if(there.begin(), there.end(), std::back_inserter(out), is_event_file);
-  return out;
-}
-
 // Holds nothing but what a checkpoint is made of, damaged ones included.
 bool is_run_checkpoint(const std::string& path) {
   if (is_link(path) || !is_dir(path)) return false;
@@ -82,6 +74,13 @@ std::string doubt(const std::string& folder, const std::string& name, const std:
   return "";
 }
 }  // namespace
+
+std::vector<std::string> run_file_names(const std::string& folder) {
+  std::vector<std::string> out(kRunFiles.begin(), kRunFiles.end());
+  const std::vector<std::string> there = list_dir(folder);
+  std::copy_if(there.begin(), there.end(), std::back_inserter(out), is_event_file);
+  return out;
+}
 
 std::optional<RunRecord> read_record(const std::string& folder) {
   const std::string path = folder + "/" + kRecordFile;

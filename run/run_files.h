@@ -26,6 +26,7 @@ inline constexpr std::array kRunFiles = {"metrics.jsonl",      "eval.jsonl",    
                                          "export.safetensors", "model.onnx",    "model.onnx.data",     "checkpoints",
                                          "report.html",        "lr_range.json", "test_metrics.json",   "samples.json"};
 inline constexpr std::array kModelFiles = {"model.onnx", "model.onnx.data"};
+std::vector<std::string> run_file_names(const std::string& folder);  // kRunFiles, and the event files that are there
 inline constexpr const char* kRecordFile = ".run-files.json";
 inline constexpr const char* kMoveFile = ".move.json";  // a move that has begun (run/output_folder.h)
 

@@ -132,7 +132,7 @@ TEST_CASE("event files and a served report leave a run's model as it is") {
 
 TEST_CASE("a resumed run's event files have each step once, a replaced run's are gone") {
   const TempDir f;
-  const std::vector<std::string> words = {"--max_steps",  "6", "--save_steps", "3",
+  const std::vector<std::string> words = {"--max_steps",  "6", "--save_total_limit", "0", "--save_steps", "3",
                                           "--eval_steps", "2", "--tensorboard"};
   must_run(text_run(f, "run", words));
   const std::string first = f / ("run/" + std::string(kEventFilePrefix) + "000000000001"),
