@@ -6,6 +6,7 @@ says what is compared.
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -36,8 +37,10 @@ class Ours:
         self.args, self.binary, self.folder, self.case = args, binary, folder, case
         self.flags = ([] if precision == "fp32" else [f"--use_{precision}"]) + extra
 
-    def run(self):
+    def train(self, steps):
+        """Processor time of the whole process, in seconds."""
         out = self.folder / ("run" if self.binary == self.args.binary else "earlier")  # each its own: versions differ
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         common.run_ours(
             self.binary,
             self.case["model"],
@@ -47,7 +50,7 @@ class Ours:
             self.case["batch"],
             "--no_shuffle",
             "--max_steps",
-            len(self.case["rows"]),
+            steps,
             "--epochs",
             1,
             "--optimizer",
@@ -68,6 +71,13 @@ class Ours:
             "--overwrite",
             "--quiet",
         )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return out, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def run(self):
+        count, warm = len(self.case["rows"]), self.case["warm"]
+        start = self.train(warm)[1] if self.args.processor_time else 0
+        out, processor = self.train(count)
         lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
         if len(lines) != len(self.case["rows"]):
             raise SystemExit(f"the program made {len(lines)} steps of {len(self.case['rows'])}")
@@ -75,8 +85,11 @@ class Ours:
             counted = line["tokens_per_s"] / line["samples_per_s"] * rows
             if tokens and abs(counted - tokens) > 0.5:
                 raise SystemExit(f"step {step}: the program saw {counted:.0f} tokens, PyTorch's batch has {tokens}")
+        seconds = [r / line["samples_per_s"] for r, line in zip(self.case["rows"], lines)]
+        if self.args.processor_time:  # what all steps but the warm ones take, evenly
+            seconds = [(processor - start) / (count - warm)] * count
         return {
-            "seconds": [r / line["samples_per_s"] for r, line in zip(self.case["rows"], lines)],
+            "seconds": seconds,
             "losses": [line["loss"] for line in lines],
             "peak": lines[-1]["memory"],
         }
@@ -105,6 +118,7 @@ class Torch:
                 str(args.threads),
                 "--attention",
                 args.attention,
+                *(["--processor_time"] if args.processor_time else []),
                 *extra,
             ],
             stdin=subprocess.PIPE,
@@ -235,6 +249,9 @@ def main():
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="timed steps a block; 0: each case's own number")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--processor_time", action="store_true", help="seconds of processor time, not of the clock: for busy machines, with --threads 1"
+    )
     parser.add_argument("--max_isa", choices=("avx2",), help="both sides without AVX-512")
     parser.add_argument("--attention", choices=("sdpa", "eager"), default="sdpa", help="PyTorch's attention")
     parser.add_argument("--out", default=str(common.ROOT / "bench" / "results" / "cpu.json"))
@@ -244,7 +261,7 @@ def main():
     args.binary = common.find_binary(args.binary)
     args.minilm = common.find_minilm(args.minilm) if "minilm" in args.cases else None
 
-    report = {"max_isa": args.max_isa, "threads": args.threads, "blocks": args.blocks, "attention": args.attention, "cases": {}}
+    report = {"max_isa": args.max_isa, "processor_time": args.processor_time, "threads": args.threads, "blocks": args.blocks, "attention": args.attention, "cases": {}}
     with common.scratch_dir() as top:
         args.binary = common.pinned(args.binary, top)
         report["machine"] = common.machine_facts(args.binary)

@@ -43,7 +43,8 @@ def rows_of(paths):
             report = json.load(f)
         for case in report["cases"].values():
             for (precision, variant), r in ratios(case).items():
-                where = f"{report['threads']} threads" + (", AVX2" if report.get("max_isa") else "")
+                where = "one thread" if report["threads"] == 1 else f"{report['threads']} threads"
+                where += ", AVX2" if report.get("max_isa") else ""
                 rows.append({"what": case["what"], "batch": case["batch"], "how": " ".join([precision, variant]).strip(), "where": where} | r)
     return rows
 
