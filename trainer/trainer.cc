@@ -8,6 +8,7 @@
 #include "base/sysinfo.h"
 #include "base/text.h"
 #include "trainer/first_nonfinite.h"
+#include "trainer/flat_views.h"
 #include "trainer/ranks/evaluation.h"
 
 namespace amp {

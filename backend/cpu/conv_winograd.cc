@@ -67,6 +67,7 @@ void Correlation<F>::pack_weights(int64_t row, int64_t begin, int64_t end, float
   const float* from = w + row * row_stride + begin * inner_stride;
   at_level([&]<int Lanes>() AMP_INLINE {
     using V = typename cpu::VectorOf<Lanes>::type;
+    using Local = typename cpu::VectorOf<Lanes>::local;
     if (inner_stride == 9) {  // a row's weights are neighbours
       for (int64_t j = 0; j < n * 9; j += 16) {
         cpu::transpose_block<Lanes>(from + j, row_stride, n_rows, std::min<int64_t>(16, n * 9 - j),
@@ -81,16 +82,16 @@ void Correlation<F>::pack_weights(int64_t row, int64_t begin, int64_t end, float
     }
     for (int64_t c = 0; c < n; ++c) {
       for (int64_t j = 0; j < 16; j += Lanes) {
-        V half[F::kIn][3];
+        Local half[F::kIn][3];
         for (int k = 0; k < 3; ++k) {
-          V g[3], u[F::kIn];
+          Local g[3], u[F::kIn];
           for (int i = 0; i < 3; ++i)
             g[i] = *reinterpret_cast<const V*>(taps[c * 9 + (turned ? 8 - i * 3 - k : i * 3 + k)] + j);
           F::weight(g, u);
           for (int i = 0; i < F::kIn; ++i) half[i][k] = u[i];
         }
         for (int i = 0; i < F::kIn; ++i) {
-          V u[F::kIn];
+          Local u[F::kIn];
           F::weight(half[i], u);
           for (int k = 0; k < F::kIn; ++k) *reinterpret_cast<V*>(to + c * stride + (i * F::kIn + k) * place + j) = u[k];
         }
@@ -286,15 +287,15 @@ Winograd winograd_tile(const ConvShape& s) {
   // Products for each input and output channel, as many as the time comes to on a Zen 4 (bench/conv_speed.cc): of
   // tiles, in vectors of them, their transforms, which are shared by the other side's channels, and those of the
   // weight.
-  const auto [d, h, w] = s.window;
+  const int64_t height = s.window[1].out, width = s.window[2].out;
   const double shared = 20.0 / static_cast<double>(s.c) + 20.0 / static_cast<double>(s.m);
   const auto products = [&](int64_t tile) {
     const auto places = static_cast<double>((tile + 2) * (tile + 2));
-    const int64_t tiles = s.n * ((h.out + tile - 1) / tile) * ((w.out + tile - 1) / tile);
+    const int64_t tiles = s.n * ((height + tile - 1) / tile) * ((width + tile - 1) / tile);
     return places * (static_cast<double>(round_up(tiles, kLane)) * (1 + shared) + 6);
   };
   const double f2 = products(F2::kOut), f4 = products(F4::kOut);
-  if (std::min(f2, f4) > 9.0 * static_cast<double>(s.n * h.out * w.out) * (1 + shared)) return Winograd::none;
+  if (std::min(f2, f4) > 9.0 * static_cast<double>(s.n * height * width) * (1 + shared)) return Winograd::none;
   return f2 < f4 ? Winograd::f2 : Winograd::f4;
 }
 

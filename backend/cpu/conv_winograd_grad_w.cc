@@ -112,18 +112,19 @@ void WeightGradient<F>::store(const Sums& from, int64_t channel, int64_t row) co
   const int64_t n = std::min(kLane, c - channel), n_rows = std::min(kLane, m - row);
   at_level([&]<int Lanes>() AMP_INLINE {
     using V = typename cpu::VectorOf<Lanes>::type;
+    using Local = typename cpu::VectorOf<Lanes>::local;
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t j = 0; j < kLane; j += Lanes) {
         const float* at = from.at + i * from.row + j;
-        V half[3][F::kIn];
+        Local half[3][F::kIn];
         for (int k = 0; k < F::kIn; ++k) {
-          V u[F::kIn], g[3];
+          Local u[F::kIn], g[3];
           for (int p = 0; p < F::kIn; ++p) u[p] = *reinterpret_cast<const V*>(at + (p * F::kIn + k) * from.place);
           F::weight_grad(u, g);
           for (int p = 0; p < 3; ++p) half[p][k] = g[p];
         }
         for (int p = 0; p < 3; ++p) {
-          V g[3];
+          Local g[3];
           F::weight_grad(half[p], g);
           for (int k = 0; k < 3; ++k) *reinterpret_cast<V*>(taps[i * 9 + p * 3 + k] + j) = g[k];
         }

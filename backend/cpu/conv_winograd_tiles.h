@@ -148,6 +148,7 @@ template <class F, int Rows, int Lanes>
 AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, const Planes& p, const float* from,
                                  float* v, int64_t place) {
   using V = typename cpu::VectorOf<Lanes>::type;
+  using Local = typename cpu::VectorOf<Lanes>::local;
   constexpr int kOut = F::kOut, kIn = F::kIn, kOverlap = Rows - kOut;
   constexpr int64_t kLength = kMostTiles * kOut + kOverlap + 8 * Lanes;
   constexpr int64_t kPhase = kMostTiles + 2 * Lanes;
@@ -169,7 +170,7 @@ AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, co
     }
     const auto down = [&]<int N>(int64_t at) AMP_INLINE {
       using T = typename cpu::VectorOf<N>::type;
-      T d[Rows], to[kIn];
+      typename cpu::VectorOf<N>::local d[Rows], to[kIn];
       for (int i = 0; i < Rows; ++i) d[i] = *reinterpret_cast<const T*>(in[i] + at);
       along_axis<F, Rows>(d, to);
       for (int i = 0; i < kIn; ++i) *reinterpret_cast<T*>(rows[i] + begin + at) = to[i];
@@ -188,7 +189,7 @@ AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, co
     for (int64_t j = 0; j < block.columns; j += Lanes) {
       float* to = v + r * block.columns + j;
       for (int i = 0; i < kIn; ++i) {
-        V d[Rows], places[kIn];
+        Local d[Rows], places[kIn];
         for (int k = 0; k < Rows; ++k) d[k] = *reinterpret_cast<const V*>(phases[i][k % kOut] + j + k / kOut);
         along_axis<F, Rows>(d, places);
         for (int k = 0; k < kIn; ++k) *reinterpret_cast<V*>(to + (i * kIn + k) * place) = places[k];
@@ -203,20 +204,21 @@ template <class F, int Lanes>
 AMP_INLINE inline void inverse(const Tiling& t, const Tiling::Block& block, const float* m, int64_t place, float bias,
                                float* to, int64_t image_size) {
   using V = typename cpu::VectorOf<Lanes>::type;
+  using Local = typename cpu::VectorOf<Lanes>::local;
   constexpr int kOut = F::kOut, kIn = F::kIn;
   float rows[kOut][(kMostTiles + Lanes) * kOut];
   for (int64_t j = 0; j < block.tiles(); j += Lanes) {
-    V half[kOut][kIn];
+    Local half[kOut][kIn];
     for (int k = 0; k < kIn; ++k) {
-      V sums[kIn], y[kOut];
+      Local sums[kIn], y[kOut];
       for (int i = 0; i < kIn; ++i) sums[i] = *reinterpret_cast<const V*>(m + (i * kIn + k) * place + j);
       F::output(sums, y);
       for (int i = 0; i < kOut; ++i) half[i][k] = y[i];
     }
     for (int i = 0; i < kOut; ++i) {
-      V y[kOut];
+      Local y[kOut];
       F::output(half[i], y);
-      for (V& part : y) part += bias;
+      for (Local& part : y) part += bias;
       cpu::interleave<Lanes>(y, rows[i] + j * kOut);
     }
   }

@@ -9,7 +9,8 @@ namespace amp::cpu {
 
 template <int Lanes>
 struct VectorOf {
-  typedef float type __attribute__((vector_size(Lanes * 4), aligned(4)));
+  typedef float type __attribute__((vector_size(Lanes * 4), aligned(4)));  // in memory, wherever it lies
+  typedef float local __attribute__((vector_size(Lanes * 4)));             // handed to functions of any T
 };
 
 // fn.template operator()<Lanes>() compiled for the level at hand.
