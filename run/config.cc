@@ -144,12 +144,12 @@ void cache_gradients(const RunSpec& spec, TrainerConfig& c) {
 void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
   if (spec.sync_every == 1) return;
   const OptimizerConfig& o = c.optimizer;
-  const char* const what = spec.shard_optimizer         ? "--shard_optimizer shares out one optimizer's state"
-                           : c.sampler.every_rank       ? "--sync_bn sums statistics in every step"
-                           : spec.gradient_cache        ? "--gradient_cache is about the rows of all ranks"
-                           : o.lookahead > 0            ? "--lookahead keeps weights of its own"
-                           : o.curved()                 ? "this --optimizer estimates the curvature of all ranks' loss"
-                           : o.evaluated_elsewhere()    ? "this --optimizer averages by itself"
+  const char* const what = spec.shard_optimizer      ? "--shard_optimizer shares out one optimizer's state"
+                           : c.sampler.every_rank    ? "--sync_bn sums statistics in every step"
+                           : spec.gradient_cache     ? "--gradient_cache is about the rows of all ranks"
+                           : o.lookahead > 0         ? "--lookahead keeps weights of its own"
+                           : o.curved()              ? "the curvature of all ranks' loss is estimated by this optimizer"
+                           : o.evaluated_elsewhere() ? "this optimizer averages by itself"
                            : o.whole() || o.quantised() ? "the state of this --optimizer is not kept for each rank"
                                                         : nullptr;
   if (what) fail(Exit::usage, "E_RANKS", cat("--sync_every ", spec.sync_every, ": ", what), "leave one of them out");

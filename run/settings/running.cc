@@ -48,7 +48,7 @@ std::vector<Setting> checkpoint_settings() {
           .also({"log_interval", "skip_steps"})
           .may_change(),
       setting("tensorboard", &RunSpec::tensorboard,
-              "Write event files for TensorBoard too: tensorboard --logdir DIR shows every run below DIR.")
+              "Write event files for TensorBoard too; started on a folder, it shows every run below.")
           .read_by(kTrain)
           .may_change(),
       setting(
