@@ -96,11 +96,24 @@ LossScaleConfig base_loss_scale(const RunSpec& spec, const PrecisionPlan& plan) 
 
 namespace {
 
+// --lr for as many samples as a step has (Goyal et al. 2017, arXiv:1706.02677; the root: Krizhevsky 2014,
+// arXiv:1404.5997), by timm's names.
+double scaled_lr(const RunSpec& spec) {
+  if (spec.lr_base_scale == "none") return spec.lr;
+  if (spec.in_tokens)
+    fail(Exit::usage, "E_USAGE",
+         cat("--lr_base_scale ", spec.lr_base_scale, " counts samples, a step of --in_tokens has no number of them"),
+         "leave --lr_base_scale out and give --lr for the batch");
+  const auto samples = static_cast<double>(spec.batch_size * spec.gradient_accumulation_steps * spec.ranks);
+  const double ratio = samples / static_cast<double>(spec.lr_base_size);
+  return spec.lr * (spec.lr_base_scale == "sqrt" ? std::sqrt(ratio) : ratio);
+}
+
 ScheduleConfig schedule_config(const RunSpec& spec, int64_t steps, const Sampler& sampler) {
   ScheduleConfig c;
   c.kind = schedule_from_name(spec.lr_scheduler);
   c.settings = parse_arguments("lr_scheduler_kwargs", spec.lr_scheduler_kwargs);
-  c.lr = spec.lr;
+  c.lr = scaled_lr(spec);
   c.total_steps = steps;
   c.epoch_steps = sampler.windows_per_epoch();
   c.warmup_steps = spec.warmup_steps;

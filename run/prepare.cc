@@ -4,6 +4,7 @@
 
 #include "backend/interpreter.h"
 #include "base/fs.h"
+#include "base/number_text.h"
 #include "base/text.h"
 #include "data/loader.h"
 #include "run/calibrate_plan.h"
@@ -180,6 +181,13 @@ static void hint_at_rate(const PreparedRun& run) {
                         " is for fine-tuning: from nothing 1e-3 and more is usual; --lr_range_test finds a rate"));
 }
 
+static void tell_scaled_rate(const PreparedRun& run) {
+  if (run.aim != Aim::train || run.spec.lr_base_scale == "none") return;
+  run.host.log.note(cat("--lr_base_scale ", run.spec.lr_base_scale, ": the peak rate is ",
+                        number_text(run.config.schedule.lr), ", ", number_text(run.spec.lr), " at ",
+                        run.spec.lr_base_size, " samples a step"));
+}
+
 std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim aim) {
   const RunSpec spec = with_start_token(with_letters(with_processes(given, host), host.log), host.log);
   set_threads(spec);
@@ -204,6 +212,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   const std::string work = run->folder ? run->folder->work() : spec.output_dir;
   run->plan = plan_of(*run, work);
   run->config = trainer_config(spec, run->plan, run->ready.objective, run->data);
+  tell_scaled_rate(*run);
   run->config.groups = [groups = run->ready.groups](FlatLayout& layout) { apply_groups(groups, layout); };
   if (!host.ranks->alone()) {
     run->config.ranks = host.ranks;

@@ -125,6 +125,8 @@ struct RunSpec {
   Text optim_args;  // "key=value,...": docs/optimizers.md
   double lr = 5e-5, momentum = 0;
   bool nesterov = false;
+  Text lr_base_scale = "none";
+  int64_t lr_base_size = 256;  // samples a step
   double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
   double weight_decay = 0;
   Text decay_exclude = "auto";

@@ -19,6 +19,13 @@ std::vector<Setting> optimizer_settings() {
           .as_json()
           .read_by(kTrain),
       setting("lr", &RunSpec::lr, "Peak learning rate.").at_least(0).read_by(kTrain).also({"learning_rate", "l"}),
+      setting("lr_base_scale", &RunSpec::lr_base_scale,
+              "Scale --lr by the samples a step of all ranks / --lr_base_size, or its square root (docs/scaling.md).")
+          .one_of({"none", "linear", "sqrt"})
+          .read_by(kTrain),
+      setting("lr_base_size", &RunSpec::lr_base_size, "Samples a step that --lr was found with, for --lr_base_scale.")
+          .at_least(1)
+          .read_by(kTrain),
       setting("momentum", &RunSpec::momentum, "Momentum of sgd, lars and rmsprop.")
           .at_least(0)
           .below(1)
