@@ -118,10 +118,6 @@ struct UpdateSpan {
   int64_t from_step = 0;  // applied steps before which it stays as it is, and its gradient counts for nothing
 };
 
-struct ElementRange {
-  int64_t begin = 0, count = 0;
-};
-
 struct UpdateSpec {
   OptimizerConfig optimizer;
   ScaleRule scale;

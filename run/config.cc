@@ -157,7 +157,9 @@ void cache_gradients(const RunSpec& spec, TrainerConfig& c) {
 void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
   if (spec.sync_every == 1) return;
   const OptimizerConfig& o = c.optimizer;
-  const char* const what = spec.shard_optimizer      ? "--shard_optimizer shares out one optimizer's state"
+  const char* const what = spec.shard_optimizer ? "--shard_optimizer shares out one optimizer's state"
+                           : spec.grad_reduce_dtype != "fp32"
+                               ? "--grad_reduce_dtype is of gradients, which are not summed"
                            : c.sampler.every_rank    ? "--sync_bn sums statistics in every step"
                            : spec.gradient_cache     ? "--gradient_cache is about the rows of all ranks"
                            : o.lookahead > 0         ? "--lookahead keeps weights of its own"
@@ -172,6 +174,14 @@ void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
            cat("--sync_every ", spec.sync_every, ": ", flag, ' ', steps, " is no multiple of it"),
            "weights are looked at where all ranks have the same");
   }
+}
+
+DType sent_gradients(const RunSpec& spec, const LossScaleConfig& scale) {
+  if (spec.grad_reduce_dtype == "fp16" && scale.mode == LossScaleConfig::Mode::off)
+    fail(Exit::usage, "E_USAGE",
+         "--grad_reduce_dtype fp16: without a loss scale small gradients would become zero in fp16",
+         "--grad_reduce_dtype bf16, or train with --use_fp16");
+  return dtype_from_name(spec.grad_reduce_dtype);
 }
 
 }  // namespace
@@ -233,6 +243,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.output_dir = spec.output_dir;
   c.inject_overflow = overflow_drill(spec);
   c.overlap_sums = spec.overlap_grad_reduce;
+  c.sent_gradients = sent_gradients(spec, c.scale);
   c.sync_every = spec.sync_every;
   check_local_steps(spec, c);
   c.fixed = resume_record(spec);

@@ -58,6 +58,7 @@ struct RunSpec {
   Text lora;
   Text tie_weights = "auto", batchnorm = "freeze";
   bool sync_bn = false, overlap_grad_reduce = true;
+  Text grad_reduce_dtype = "fp32";
   int64_t sync_every = 1;  // steps
   bool train_quantized = false;
 
@@ -124,9 +125,9 @@ struct RunSpec {
   Text optimizer = "adamw";
   Text optim_args;  // "key=value,...": docs/optimizers.md
   double lr = 5e-5, momentum = 0;
-  bool nesterov = false;
   Text lr_base_scale = "none";
   int64_t lr_base_size = 256;  // samples a step
+  bool nesterov = false;
   double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
   double weight_decay = 0;
   Text decay_exclude = "auto";

@@ -10,13 +10,15 @@ namespace amp {
 namespace {
 
 template <class T>
-void reduce_into(Reduction how, char* into, const char* other, int64_t count) {
-  T* const a = reinterpret_cast<T*>(into);
-  const T* const b = reinterpret_cast<const T*>(other);
-  if (how == Reduction::sum) {
-    for (int64_t i = 0; i < count; ++i) a[i] += b[i];
-  } else {
-    for (int64_t i = 0; i < count; ++i) a[i] = a[i] > b[i] || a[i] != a[i] ? a[i] : b[i];
+void reduce_values(Reduction how, std::span<char* const> of, int64_t count) {
+  T* const a = reinterpret_cast<T*>(of[0]);
+  for (size_t r = 1; r < of.size(); ++r) {
+    const T* const b = reinterpret_cast<const T*>(of[r]);
+    if (how == Reduction::sum) {
+      for (int64_t i = 0; i < count; ++i) a[i] += b[i];
+    } else {
+      for (int64_t i = 0; i < count; ++i) a[i] = a[i] > b[i] || a[i] != a[i] ? a[i] : b[i];
+    }
   }
 }
 
@@ -95,7 +97,8 @@ void Collective::work_off() {
 
 template <class T>
 void Collective::reduce_all(std::span<T> data, Reduction how) {
-  const Block block{reinterpret_cast<char*>(data.data()), static_cast<int64_t>(data.size()), sizeof(T), reduce_into<T>};
+  const Block block{reinterpret_cast<char*>(data.data()), static_cast<int64_t>(data.size()), sizeof(T),
+                    reduce_values<T>};
   do_reduce_scatter(block, how);
   do_all_gather(block);
 }
@@ -109,7 +112,7 @@ template <class T>
 void Collective::reduce_scatter(std::span<T> data, Reduction how) {
   run([&] {
     do_reduce_scatter(
-        {reinterpret_cast<char*>(data.data()), static_cast<int64_t>(data.size()), sizeof(T), reduce_into<T>}, how);
+        {reinterpret_cast<char*>(data.data()), static_cast<int64_t>(data.size()), sizeof(T), reduce_values<T>}, how);
   });
 }
 
@@ -197,9 +200,13 @@ class ThreadGroup::Rank final : public Collective {
     const Share mine = share(block.count, rank());
     const int64_t begin = mine.begin * block.size, bytes = mine.count * block.size;
     std::vector<char> sum(static_cast<size_t>(bytes));  // in the order of the ranks, whoever adds
-    if (bytes > 0) std::memcpy(sum.data(), meeting_.shown(0) + begin, static_cast<size_t>(bytes));
-    for (int r = 1; r < size() && bytes > 0; ++r) block.reduce(how, sum.data(), meeting_.shown(r) + begin, mine.count);
-    if (bytes > 0) std::memcpy(block.data + begin, sum.data(), static_cast<size_t>(bytes));
+    if (bytes > 0) {
+      std::memcpy(sum.data(), meeting_.shown(0) + begin, static_cast<size_t>(bytes));
+      std::vector<char*> of{sum.data()};
+      for (int r = 1; r < size(); ++r) of.push_back(meeting_.shown(r) + begin);
+      block.reduce(how, of, mine.count);
+      std::memcpy(block.data + begin, sum.data(), static_cast<size_t>(bytes));
+    }
     meeting_.wait();
   }
   void do_all_gather(const Block& block) override {

@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/dtype.h"
+
 namespace amp {
 
 class Error;
@@ -34,6 +36,10 @@ struct RankSum {
   // bits are those of the whole sum. 0: it is none.
   int64_t columns = 0;
   std::optional<std::vector<int32_t>> rows = {};  // that may be other than zero, ascending; empty: to be found
+  // f16 or bf16: ranks exchange their values divided by the number of ranks, so that the sum is in fp16's range,
+  // rounded to 16 bits (as the fp16 and bf16 hooks of PyTorch's DistributedDataParallel); they are added in fp32 and
+  // the result is rounded once more: the same bits on all ranks, whether rows were exchanged or all.
+  DType sent = DType::f32;
   // Once it has ended:
   double seconds = 0;    // that it took, the wait for other ranks included
   bool by_rows = false;  // only rows that are not zero were exchanged
@@ -85,7 +91,8 @@ class Collective {
   struct Block {  // elements of a type that the carrier need not know
     char* data = nullptr;
     int64_t count = 0, size = 0;
-    void (*reduce)(Reduction, char* into, const char* other, int64_t count) = nullptr;
+    // of: as many elements of each rank, in their order; the first become the result.
+    void (*reduce)(Reduction, std::span<char* const> of, int64_t count) = nullptr;
   };
   virtual void do_reduce_scatter(const Block& block, Reduction how) = 0;
   virtual void do_all_gather(const Block& block) = 0;
@@ -96,7 +103,12 @@ class Collective {
  private:
   template <class T>
   void reduce_all(std::span<T> data, Reduction how);
+  template <class T>
+  void sum_sent_as(RankSum& sum);
+  template <class T>
   bool sum_rows(const RankSum& sum);  // false: the whole is less, nothing was done
+  template <class T>
+  void sum_whole(const RankSum& sum);
   Handle start(std::function<void()> work);
   void run(std::function<void()> work);  // in its turn, waited for
   void work_off();
@@ -107,7 +119,8 @@ class Collective {
   std::condition_variable changed_;
   std::deque<std::packaged_task<void()>> queue_;
   bool ended_ = false;
-  std::thread worker_;  // only once something was started
+  std::thread worker_;      // only once something was started
+  std::vector<char> sent_;  // of a sum in 16 bits
 };
 
 // A run of one rank: everything is there already.

@@ -67,20 +67,24 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
       update_(in_phase("the optimizer's moments", [&] {
         if (optimizer.draws_labels()) Curvature::require_draws(losses);
         if (optimizer.curved()) curvature_.emplace(session, optimizer);
-        if (sharded() && !session.device().traits().host_memory)
-          fail(Exit::unsupported, "E_RANKS", "--shard_optimizer shares an optimizer's state on the CPU alone so far",
-               "leave it out on GPUs");
         UpdateSpec spec = describe_update(session, optimizer, schedule, scale_rule(scale), losses, max_steps);
         if (sharded()) {
-          const std::span<float> params(spec.params, static_cast<size_t>(spec.elements));
-          spec.own = ElementRange{own().begin, own().count};
-          spec.gather = [&ranks, params] { ranks.all_gather(params); };
+          const Tensor params{spec.params, DType::f32, {spec.elements}};
+          std::vector<ElementRange> shares;
+          for (int r = 0; r < ranks.size(); ++r) {
+            const Collective::Share s = ranks.share(spec.elements, r);
+            shares.push_back({s.begin, s.count});
+          }
+          spec.own = shares[static_cast<size_t>(ranks.rank())];
+          spec.gather = [this, params, shares] { summing_->gather(params, shares); };
         }
         if (!ranks.alone() && !local_ && session.device().traits().host_memory)
-          early_ = std::make_unique<GradientSums>(ranks, session.layout(), session.grads_memory());
+          early_ =
+              std::make_unique<GradientSums>(ranks, session.layout(), session.grads_memory(), options.sent_gradients);
+        const SentGradients sent{{spec.grads, DType::f32, {spec.elements}}, options.sent_gradients};
         if (!ranks.alone())
           summing_ =
-              local_ ? join_losses(session.device(), ranks) : join_devices(session.device(), ranks, early_.get());
+              local_ ? join_local(session.device(), ranks) : join_devices(session.device(), ranks, early_.get(), sent);
         spec.ranks = summing_.get();
         return session.device().make_update(spec);
       })) {
@@ -198,19 +202,12 @@ HostTensor StepEngine::on_host(Moment which) const {
 
 void StepEngine::average_ranks() {
   if (!local_) return;
-  const auto average = [&](float* data, int64_t count) {
-    const std::span<float> all(data, static_cast<size_t>(count));
-    ranks_.all_reduce(all, Reduction::sum);
-    for (float& x : all) x /= static_cast<float>(ranks_.size());
-  };
   UpdateSpec spec;
   session_.describe(spec);
-  average(spec.params, spec.elements);
-  for (const UpdateSpec::Statistic& s : spec.statistics) average(s.committed, s.count);
-  for (int k = 0; k < optimizer_.averages(); ++k) {
-    const Tensor t = *update_->moment(DeviceUpdate::average(k));
-    average(t.as<float>(), t.numel());
-  }
+  std::vector<Tensor> all{{spec.params, DType::f32, {spec.elements}}};
+  for (const UpdateSpec::Statistic& s : spec.statistics) all.push_back({s.committed, DType::f32, {s.count}});
+  for (int k = 0; k < optimizer_.averages(); ++k) all.push_back(*update_->moment(DeviceUpdate::average(k)));
+  summing_->average(all);
   session_.set_params(session_.host_params());  // 16-bit copies follow
 }
 
@@ -223,9 +220,10 @@ void StepEngine::gather_local() {
   for (const auto& [name, which] : moments_of(optimizer_)) {
     const auto t = update_->moment(which);
     if (!t || which >= Moment::ema) continue;  // averages are the same on all ranks
+    const HostTensor mine = session_.device().on_host(*t);
     for (int r = 1; r < ranks_.size(); ++r) {
       std::string bytes;
-      if (r == ranks_.rank()) bytes.assign(static_cast<const char*>(t->data), static_cast<size_t>(t->bytes()));
+      if (r == ranks_.rank()) bytes.assign(static_cast<const char*>(mine.data()), static_cast<size_t>(mine.bytes()));
       ranks_.broadcast(bytes, r);
       if (!ranks_.leads()) continue;
       HostTensor other = HostTensor::empty(t->dtype, t->dims);
@@ -256,7 +254,8 @@ void StepEngine::gather() {
     const auto t = update_->moment(which);
     if (!t) continue;
     HostTensor all = HostTensor::zeros(DType::f32, {n});
-    std::copy_n(t->as<float>(), t->numel(), all.as_mutable<float>() + own().begin);
+    const HostTensor mine = session_.device().on_host(*t);
+    std::copy_n(mine.as<float>(), t->numel(), all.as_mutable<float>() + own().begin);
     ranks_.all_gather(std::span(all.as_mutable<float>(), static_cast<size_t>(n)));
     if (ranks_.leads()) gathered_[which] = std::move(all);
   }

@@ -56,6 +56,7 @@ class StepEngine {
     // Ranks step by their own gradients until average_ranks() (local SGD; Stich 2019, arXiv:1805.09767).
     bool local = false;
     bool overlap_sums = true;  // on the CPU, gradients over the ranks with backward (trainer/ranks/gradient_sums.h)
+    DType sent_gradients = DType::f32;  // what ranks exchange to sum them: fp32, or 16 bits (RankSum::sent)
   };
 
   // After session.prepare(), by all ranks together. max_steps: at most so many steps will be applied. Of several ranks

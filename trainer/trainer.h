@@ -59,10 +59,11 @@ struct TrainerConfig {
   std::function<void(int64_t, const char*)> doing;        // which step is next, and what is done now: "training"
   Log log;
   bool initial_eval = true;
-  bool saves = true;             // checkpoints
-  int64_t sync_every = 1;        // steps between averages of the ranks' weights; 1: gradients are summed in each
-  bool overlap_sums = true;      // of gradients over the ranks, with backward
-  std::function<bool()> enough;  // asked after each step: stops here
+  bool saves = true;                  // checkpoints
+  int64_t sync_every = 1;             // steps between averages of the ranks' weights; 1: gradients are summed in each
+  bool overlap_sums = true;           // of gradients over the ranks, with backward
+  DType sent_gradients = DType::f32;  // what ranks exchange to sum them (StepEngine::Options)
+  std::function<bool()> enough;       // asked after each step: stops here
 };
 
 struct TrainResult {

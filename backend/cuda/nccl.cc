@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "backend/cuda/device.h"
+#include "backend/cuda/rank_sums.h"
 #include "base/error.h"
 
 namespace amp::cuda {
@@ -25,6 +26,10 @@ void find(void* library, const char* name, F& function) {
   if (!function) no_nccl(cat("the library has no ", name));
 }
 
+int type_of(DType t) {
+  return t == DType::f16 ? kFloat16 : t == DType::bf16 ? kBfloat16 : t == DType::f64 ? kFloat64 : kFloat32;
+}
+
 }  // namespace
 
 Api open(const char* file) {
@@ -40,6 +45,7 @@ Api open(const char* file) {
   find(library, "ncclCommDestroy", api.comm_destroy);
   find(library, "ncclCommGetAsyncError", api.comm_get_async_error);
   find(library, "ncclAllReduce", api.all_reduce);
+  find(library, "ncclBroadcast", api.broadcast);
   find(library, "ncclGroupStart", api.group_start);
   find(library, "ncclGroupEnd", api.group_end);
   find(library, "ncclGetErrorString", api.get_error_string);
@@ -61,6 +67,11 @@ const Api& load() {
 NcclRanks::NcclRanks(const nccl::Api& api, CudaDevice& device, const RankContact& contact)
     : api_(api), device_(device), contact_(contact) {
   ::setenv("NCCL_NVLS_ENABLE", "0", 0);
+  if (contact_.local) broken_ = device_.allocate(4);
+  if (const SentGradients& g = contact_.gradients; g.as != DType::f32) {
+    sent_memory_ = device_.allocate(g.arena.numel() * size_of(g.as));
+    sent_ = Tensor{sent_memory_.get(), g.as, g.arena.dims};
+  }
   nccl::UniqueId id{};
   if (contact_.rank == 0) ensure(api_.get_unique_id(&id), "naming the communicator");
   std::string bytes(id.bytes, sizeof id.bytes);
@@ -98,15 +109,61 @@ void NcclRanks::ensure(int result, const char* doing) const {
        "NCCL_DEBUG=INFO tells more; every rank needs a GPU of its own");
 }
 
-void NcclRanks::sum(const std::vector<Tensor>& data) {
+void NcclRanks::sum_all(const std::vector<Tensor>& data) {
   ensure(api_.group_start(), "starting a sum");
   for (const Tensor& t : data) {
-    check(t.dtype == DType::f32 || t.dtype == DType::f64, "sums over ranks are of fp32 or fp64");
-    const int type = t.dtype == DType::f64 ? nccl::kFloat64 : nccl::kFloat32;
-    ensure(api_.all_reduce(t.data, t.data, static_cast<size_t>(t.numel()), type, nccl::kSum, comm_, device_.stream()),
+    ensure(api_.all_reduce(t.data, t.data, static_cast<size_t>(t.numel()), nccl::type_of(t.dtype), nccl::kSum, comm_,
+                           device_.stream()),
            "summing");
   }
   ensure(api_.group_end(), "summing");
+}
+
+void NcclRanks::sum(const std::vector<Tensor>& data) {
+  for (const Tensor& t : data)
+    check(t.dtype == DType::f32 || t.dtype == DType::f64, "sums over ranks are of fp32 or fp64");
+  if (contact_.local) return sum_local(data);
+  std::vector<Tensor> sent = data;
+  for (Tensor& t : sent) {
+    if (!contact_.gradients.low(t)) continue;
+    pack_gradients(device_, t, sent_, contact_.size);
+    t = sent_;
+  }
+  sum_all(sent);
+  for (const Tensor& t : data) {
+    if (contact_.gradients.low(t)) unpack_gradients(device_, sent_, t, contact_.size);
+  }
+}
+
+void NcclRanks::sum_local(const std::vector<Tensor>& data) {
+  const Tensor flag{broken_.get(), DType::f32, {1}};
+  std::vector<Tensor> summed{flag}, own;
+  for (const Tensor& t : data) {
+    if (t.numel() > 0) (t.dtype == DType::f64 ? summed : own).push_back(t);
+  }
+  flag_nonfinite(device_, own, flag);
+  sum_all(summed);
+  if (!own.empty()) spoil(device_, flag, own.front());
+}
+
+void NcclRanks::average(const std::vector<Tensor>& data) {
+  sum_all(data);
+  for (const Tensor& t : data) divide(device_, t, contact_.size);
+}
+
+// Ranges may differ in length, which ncclAllGather does not know: a group of broadcasts, as NCCL's guide has it.
+void NcclRanks::gather(const Tensor& data, const std::vector<ElementRange>& ranges) {
+  check(data.dtype == DType::f32 && static_cast<int>(ranges.size()) == contact_.size, "shares of fp32 are gathered");
+  ensure(api_.group_start(), "starting to gather");
+  for (int r = 0; r < contact_.size; ++r) {
+    const ElementRange& range = ranges[static_cast<size_t>(r)];
+    float* const at = data.as<float>() + range.begin;
+    if (range.count == 0) continue;
+    ensure(
+        api_.broadcast(at, at, static_cast<size_t>(range.count), nccl::type_of(data.dtype), r, comm_, device_.stream()),
+        "gathering");
+  }
+  ensure(api_.group_end(), "gathering");
 }
 
 // The host may wait for a sum that never ends: whoever is told of the error ends it (as PyTorch's watchdog does;

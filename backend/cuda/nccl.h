@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "backend/device.h"
 #include "backend/device_ranks.h"
 
 namespace amp::cuda {
@@ -29,9 +30,10 @@ struct UniqueId {
   char bytes[128];
 };
 constexpr int kSuccess = 0, kInProgress = 7;  // ncclResult_t
-constexpr int kFloat32 = 7, kFloat64 = 8;     // ncclDataType_t
-constexpr int kSum = 0;                       // ncclRedOp_t
-constexpr int kLeastVersion = 21800;          // 2.18: the oldest that is built for CUDA 12
+// ncclDataType_t
+constexpr int kFloat16 = 6, kFloat32 = 7, kFloat64 = 8, kBfloat16 = 9;
+constexpr int kSum = 0;               // ncclRedOp_t
+constexpr int kLeastVersion = 21800;  // 2.18: the oldest that is built for CUDA 12
 
 struct Api {
   int (*get_version)(int* version);
@@ -40,6 +42,7 @@ struct Api {
   int (*comm_destroy)(Comm comm);
   int (*comm_get_async_error)(Comm comm, int* error);
   int (*all_reduce)(const void* send, void* receive, size_t count, int type, int op, Comm comm, Stream stream);
+  int (*broadcast)(const void* send, void* receive, size_t count, int type, int root, Comm comm, Stream stream);
   int (*group_start)();
   int (*group_end)();
   const char* (*get_error_string)(int result);
@@ -60,14 +63,20 @@ class NcclRanks final : public DeviceRanks {
   ~NcclRanks() override;
 
   void sum(const std::vector<Tensor>& data) override;
+  void average(const std::vector<Tensor>& data) override;
+  void gather(const Tensor& data, const std::vector<ElementRange>& ranges) override;
 
  private:
+  void sum_all(const std::vector<Tensor>& data);  // of any type that NCCL knows, as one group
+  void sum_local(const std::vector<Tensor>& data);
   void ensure(int result, const char* doing) const;
   void watch();  // NCCL tells of errors only who asks
 
   const nccl::Api& api_;
   CudaDevice& device_;
   const RankContact contact_;
+  Tensor sent_;                        // of gradients that are exchanged in 16 bits
+  DeviceMemory sent_memory_, broken_;  // broken: of ranks that take steps of their own, something is not finite
   nccl::Comm comm_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;

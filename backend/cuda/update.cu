@@ -17,7 +17,8 @@ using namespace update_kernels;
 
 class Update final : public DeviceUpdate {
  public:
-  Update(CudaDevice& device, const UpdateSpec& spec) : d_(device), spec_(spec) {
+  Update(CudaDevice& device, const UpdateSpec& spec)
+      : d_(device), spec_(spec), own_(spec.own.value_or(ElementRange{0, spec.elements})) {
     check(spec.terms <= kMaxLossTerms, cat("at most ", kMaxLossTerms, " loss terms on CUDA"));
     check(spec.elements % 4 == 0, "spans are padded");
     spec.optimizer.validate();
@@ -59,6 +60,9 @@ class Update final : public DeviceUpdate {
     const std::vector<Shard> shards = shards_of(spec_, copies);
     const std::vector<Statistic> statistics = statistics_of(spec_, copies);
     if (n_shards_ > 0) shards_ = upload(shards);
+    const std::vector<Shard> moved = shards_within(shards, own_);
+    n_moved_ = static_cast<int64_t>(moved.size());
+    if (n_moved_ > 0) moved_ = upload(moved);
     if (n_shards_ > 0 && rule_measures(spec_.optimizer.rule, spec_.optimizer.settings)) {
       std::vector<int64_t> first_shard(spec_.spans.size() + 1, n_shards_);
       for (int64_t i = n_shards_ - 1; i >= 0; --i)
@@ -153,11 +157,11 @@ class Update final : public DeviceUpdate {
     if (which >= Moment::ema) {
       const int k = static_cast<int>(which) - static_cast<int>(Moment::ema);
       if (k >= spec_.optimizer.averages()) return {};
-      return Tensor{floats(averages_) + k * spec_.elements, DType::f32, {spec_.elements}};
+      return Tensor{floats(averages_) + k * own_.count, DType::f32, {own_.count}};
     }
     const DeviceMemory& memory = which == Moment::m ? m_ : which == Moment::v ? v_ : which == Moment::u ? u_ : slow_;
     if (!memory) return {};
-    return Tensor{memory.get(), DType::f32, {spec_.elements}};
+    return Tensor{memory.get(), DType::f32, {own_.count}};
   }
   std::vector<std::pair<std::string, Tensor>> own_state() override {
     if (tensors_) return tensors_->state();
@@ -187,7 +191,7 @@ class Update final : public DeviceUpdate {
 
   void allocate_state() {
     const OptimizerConfig& o = spec_.optimizer;
-    const int64_t bytes = spec_.elements * 4;
+    const int64_t bytes = own_.count * 4, least = std::max<int64_t>(bytes, 4);  // a share may be empty
     if (o.whole()) tensors_.emplace(d_, spec_);
     if (o.quantised()) {
       quantised_at_.emplace(spec_.spans);
@@ -200,13 +204,14 @@ class Update final : public DeviceUpdate {
       }
     } else {
       DeviceMemory* const moments[] = {&m_, &v_, &u_};
-      for (int i = 0; i < o.moments(); ++i) *moments[i] = d_.allocate(bytes);
+      for (int i = 0; i < o.moments(); ++i) *moments[i] = d_.allocate(least);
     }
-    if (o.averages() > 0) averages_ = d_.allocate(bytes * o.averages());
-    if (o.lookahead > 0) slow_ = d_.allocate(bytes);
-    if (o.sam_rho > 0) kept_ = d_.allocate(bytes);
-    for (int k = 0; k < o.averages(); ++k) d_.copy(floats(averages_) + k * spec_.elements, spec_.params, bytes);
-    if (slow_) d_.copy(slow_.get(), spec_.params, bytes);
+    if (o.averages() > 0) averages_ = d_.allocate(least * o.averages());
+    if (o.lookahead > 0) slow_ = d_.allocate(least);
+    if (o.sam_rho > 0) kept_ = d_.allocate(spec_.elements * 4);
+    const float* const params = spec_.params + own_.begin;
+    for (int k = 0; k < o.averages(); ++k) d_.copy(floats(averages_) + k * own_.count, params, bytes);
+    if (slow_) d_.copy(slow_.get(), params, bytes);
   }
 
   void tabulate() {
@@ -242,9 +247,12 @@ class Update final : public DeviceUpdate {
   int64_t n_statistics() const { return static_cast<int64_t>(spec_.statistics.size()); }
   int64_t inspected() const { return by_shards_ ? n_shards_ : blocks_; }  // parts of an inspection
   int64_t n_parts() const { return inspected() + n_statistics() + (spec_.curvature ? inspected() : 0); }
-  int64_t shard_blocks() const { return std::min<int64_t>(n_shards_, int64_t{d_.multiprocessors()} * 8); }
+  int64_t blocks_of(int64_t shards) const { return std::min<int64_t>(shards, int64_t{d_.multiprocessors()} * 8); }
+  int64_t shard_blocks() const { return blocks_of(n_shards_); }
 
   const Shard* shards() const { return static_cast<const Shard*>(shards_.get()); }
+  // State of the elements that are moved here, by their numbers among all.
+  float* of_all(const DeviceMemory& memory) const { return memory ? floats(memory) - own_.begin : nullptr; }
 
   Tensor elements(float* data) const { return {data, DType::f32, {spec_.elements}}; }
 
@@ -299,6 +307,10 @@ class Update final : public DeviceUpdate {
     } else {
       with_element(o.rule, o.settings, [&](auto element) { launch_rule<decltype(element)>(); });
     }
+    if (spec_.own) {  // the weights are those before where the step is skipped, on all ranks
+      spec_.gather();
+      launch(d_, {shard_blocks(), kThreads, 0}, KeepCopies{shards(), n_shards_, spec_.params});
+    }
     launch(d_, {std::min<int64_t>(n_statistics(), 256), kThreads, 0},
            CommitStatistics{on_device(), statistics, n_statistics()});
     for_each(d_, 1,
@@ -313,11 +325,13 @@ class Update final : public DeviceUpdate {
     return {o.settings, beta1 ? SteppedSettings::beta1 : SteppedSettings::momentum};
   }
 
-  Moves moves() const { return {on_device(), shards(), n_shards_, settings(), floats(clips_)}; }
+  Moves moves() const {
+    return {on_device(), static_cast<const Shard*>(moved_.get()), n_moved_, settings(), floats(clips_)};
+  }
   Followers followers() const {
     const OptimizerConfig& o = spec_.optimizer;
-    return {spec_.params,   floats(averages_), floats(slow_),
-            spec_.elements, o.averages(),      static_cast<float>(o.lookahead_alpha),
+    return {spec_.params, of_all(averages_), of_all(slow_),
+            own_.count,   o.averages(),      static_cast<float>(o.lookahead_alpha),
             o.lookahead};
   }
 
@@ -346,7 +360,7 @@ class Update final : public DeviceUpdate {
   template <class Element>
   void launch_rule() {
     decide<Element>();
-    const int64_t blocks = shard_blocks();
+    const int64_t blocks = blocks_of(n_moved_);
     if constexpr (kQuantises<Element> && Element::moments <= 2) {
       if (spec_.optimizer.quantised()) {
         launch(d_, {blocks, kThreads, 256},
@@ -366,18 +380,19 @@ class Update final : public DeviceUpdate {
     }
     launch(
         d_, {blocks, kThreads, 0},
-        Apply<Element>{moves(), followers(), spec_.grads, floats(m_), floats(v_), floats(u_), spec_.curvature, norms});
+        Apply<Element>{moves(), followers(), spec_.grads, of_all(m_), of_all(v_), of_all(u_), spec_.curvature, norms});
   }
 
   CudaDevice& d_;
   UpdateSpec spec_;
+  const ElementRange own_;  // that are moved here: all, or of a sharded optimizer a share
   DeviceMemory m_, v_, u_, averages_, slow_, kept_, units_, first_shard_, measured_, norms_, state_, coefficients_,
-      parts_, lr_, momentum_, statistics_, counts_, shards_, ring_, bounds_, clips_, places_;
+      parts_, lr_, momentum_, statistics_, counts_, shards_, moved_, ring_, bounds_, clips_, places_;
   std::optional<TensorUpdate> tensors_;  // of a rule of whole tensors
   std::optional<QuantisedLayout> quantised_at_;
   std::vector<Quantised> quantised_;  // in the place of m_ and v_
   volatile int64_t* seen_ = nullptr;
-  int64_t blocks_ = 1, n_units_ = 0, n_groups_ = 0, n_shards_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
+  int64_t blocks_ = 1, n_units_ = 0, n_groups_ = 0, n_shards_ = 0, n_moved_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
   bool by_shards_ = false;        // gradients are inspected shard by shard
   std::deque<UpdateState> told_;  // read, not yet taken
   std::unique_ptr<Recording> recording_;

@@ -135,6 +135,30 @@ struct Displace {
   }
 };
 
+// Weights that other ranks have moved, to their copies in 16 bits.
+struct KeepCopies {
+  const Shard* shards;
+  int64_t n_shards;
+  const float* p;
+  DEV void operator()() const {
+    for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
+      const Shard s = shards[i];
+      const int32_t whole = s.count / 4 * 4;
+      const auto some = [&](auto width, int64_t e) {
+        float v[decltype(width)::value];
+        load_some(floats(p), s.begin + e, v);
+        for (int k = 0; k < kKept; ++k) {
+          if (s.copy[k].to) s.copy[k].put(e, v);
+        }
+      };
+      for (int64_t e = 4 * int64_t{thread_index()}; e < whole; e += 4 * block_threads())
+        some(std::integral_constant<int, 4>{}, e);
+      for (int64_t e = whole + thread_index(); e < s.count; e += block_threads())
+        some(std::integral_constant<int, 1>{}, e);
+    }
+  }
+};
+
 // A unit's gradient: centralized, clipped by the norm of its weights. One block a unit at a time.
 struct Unit {
   int64_t begin = 0, count = 0;

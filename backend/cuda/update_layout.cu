@@ -44,6 +44,22 @@ std::vector<Shard> shards_of(const UpdateSpec& spec, const std::vector<ParamCach
   return out;
 }
 
+std::vector<Shard> shards_within(const std::vector<Shard>& all, const ElementRange& range) {
+  std::vector<Shard> out;
+  for (Shard s : all) {
+    const int64_t begin = std::max(s.begin, range.begin);
+    const int64_t end = std::min(s.begin + s.count, range.begin + range.count);
+    if (begin >= end) continue;
+    const int64_t skipped = begin - s.begin;
+    s.begin = begin;
+    s.first += skipped;
+    s.count = static_cast<int32_t>(end - begin);
+    for (Kept& k : s.copy) k.first += skipped;
+    out.push_back(s);
+  }
+  return out;
+}
+
 std::vector<Statistic> statistics_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies) {
   const auto kept = by_slot(copies);
   std::vector<Statistic> out;

@@ -9,6 +9,9 @@
 namespace amp::cuda {
 
 std::vector<update_kernels::Shard> shards_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies);
+// What of them lies within these elements.
+std::vector<update_kernels::Shard> shards_within(const std::vector<update_kernels::Shard>& all,
+                                                 const ElementRange& range);
 std::vector<update_kernels::Statistic> statistics_of(const UpdateSpec& spec,
                                                      const std::vector<ParamCache::Copy>& copies);
 std::vector<update_kernels::Unit> units_of(const UpdateSpec& spec);  // empty where gradients stay as they are

@@ -143,6 +143,13 @@ std::vector<Setting> run_settings() {
               "same.")
           .read_by(kTrain)
           .may_change(),
+      setting(
+          "grad_reduce_dtype", &RunSpec::grad_reduce_dtype,
+          "Several ranks: the type in which they exchange gradients; 16 bits halve the traffic and round each rank's "
+          "part of the mean, and the mean (docs/scaling.md).")
+          .one_of({"fp32", "fp16", "bf16"})
+          .read_by(kTrain)
+          .also({"communication_data_type"}),
       setting("sync_every", &RunSpec::sync_every,
               "Local SGD: of several ranks each takes N steps by its own gradients, then their weights are averaged "
               "(docs/scaling.md); 1: gradients are summed in every step.")

@@ -96,12 +96,146 @@ TEST_CASE("K GPUs of B samples train like one of K B", "[nccl]") {
   }
 }
 
+TEST_CASE("gradients are sent in 16 bits by GPUs as by the CPU's ranks", "[nccl]") {
+  const Fake fake;
+  const TempDir folder;
+  RankedRun job(folder / "run");
+  job.config.max_steps = 20;
+  const std::vector<Replica> cpu = job.run(1, 8);
+  job.config.sent_gradients = GENERATE(DType::f16, DType::bf16);
+  const std::vector<Replica> sent = job.run(2, 8);
+  job.device = emulated;
+  const std::vector<Replica> ranks = job.run(2, 8);
+  require_equal(ranks);
+  CHECK(ranks[0].params != cpu[0].params);
+  // Of two ranks the sum has one rounding, here and there; gradients differ by fp32's.
+  CHECK(furthest(ranks[0].losses, sent[0].losses) <= 2e-3);
+  CHECK(furthest(ranks[0].params[0], sent[0].params[0]) <= 1e-6);
+  if (job.config.sent_gradients == DType::f16) require_skipped_together(job);
+}
+
 TEST_CASE("an overflow on one GPU is everybody's: all skip", "[nccl]") {
   const Fake fake;
   const TempDir folder;
   RankedRun job(folder / "run");
   job.device = emulated;
   require_skipped_together(job);
+}
+
+TEST_CASE("GPUs that step by themselves between averages train as the CPU's ranks do", "[nccl]") {
+  const Fake fake;
+  const TempDir folder;
+  RankedRun job(folder / "run");
+  job.config.sync_every = 3;
+  job.config.max_steps = 12;
+  job.config.optimizer.ema_decays = {0.9};
+  job.config.save_steps = 6;
+  job.config.save_total_limit = 0;
+  const bool normed = GENERATE(false, true);
+  if (normed) job.use_batch_norm();
+  const std::vector<Replica> cpu = job.run(2, 8);
+  const auto saved = [&](int64_t step) {
+    return load_checkpoint(checkpoint_path(job.config.output_dir + "/checkpoints", step));
+  };
+  const Checkpoint want = saved(12);
+  std::filesystem::remove_all(job.config.output_dir + "/checkpoints");
+  job.device = emulated;
+  const std::vector<Replica> ranks = job.run(2, 8);
+  CHECK(ranks[0].losses == ranks[1].losses);
+  CHECK(ranks[0].params[0] != ranks[1].params[0]);
+  CHECK(furthest(ranks[0].losses, cpu[0].losses) <= 1e-5);
+  CHECK(furthest(ranks[0].mean, cpu[0].mean) <= 1e-6);
+  const Checkpoint end = saved(12), middle = saved(6);
+  REQUIRE(end.tensors.size() == want.tensors.size());
+  for (const auto& [name, t] : want.tensors) {
+    INFO(name);
+    if (name.starts_with("param/") || name.starts_with("ema/"))
+      CHECK(furthest(end.tensors.at(name).to_doubles(), t.to_doubles()) <= 1e-5);
+  }
+  const std::vector<Replica> resumed = job.run(2, 8, &middle);
+  for (size_t r = 0; r < 2; ++r) CHECK(resumed[r].params.back() == ranks[r].params.back());
+  if (normed) return;
+  job.config.scale.init = 1024;
+  job.options.low = DType::f16;
+  job.options.compute.assign(job.graph.nodes.size(), DType::f16);
+  job.inject = [](int rank, int64_t step) { return rank == 1 && step == 4; };
+  for (const Replica& r : job.run(2, 8)) {
+    for (size_t s = 0; s < r.skipped.size(); ++s) CHECK(r.skipped[s] == (s == 4));
+  }
+}
+
+TEST_CASE("GPUs share an optimizer's state with the bits of those that do not", "[nccl]") {
+  const Fake fake;
+  const TempDir folder;
+  RankedRun plain(folder / "plain"), sharded(folder / "sharded");
+  const std::string what = GENERATE(as<std::string>(), "AdamW, clipping, averages", "SGD with momentum, Lookahead",
+                                    "SAM, fp16 with an overflow");
+  INFO(what);
+  for (RankedRun* const job : {&plain, &sharded}) {
+    job->device = emulated;
+    OptimizerConfig& o = job->config.optimizer;
+    if (what[0] == 'A') {
+      o.max_grad_norm = 0.1;
+      o.ema_decays = {0.9, 0.5};
+    } else if (what[1] == 'G') {
+      o.rule = "sgd";
+      o.settings = rule_settings("sgd", {{"momentum", 0.9}});
+      o.lookahead = 3;
+    } else {
+      o.sam_rho = 0.05;
+      job->options.low = DType::f16;
+      job->options.compute.assign(job->graph.nodes.size(), DType::f16);
+      job->inject = [](int rank, int64_t step) { return rank == 1 && step == 3; };
+    }
+    job->config.save_steps = 5;
+    job->config.save_total_limit = 0;
+    job->config.max_steps = job->config.schedule.total_steps = 12;
+  }
+  const auto saved = [](const RankedRun& job, int64_t step) {
+    return load_checkpoint(checkpoint_path(job.config.output_dir + "/checkpoints", step));
+  };
+  for (const int size : {2, 4}) {
+    INFO(size << " ranks");
+    sharded.config.optimizer.shards = size;
+    const std::vector<Replica> want = plain.run(size, 8), have = sharded.run(size, 8);
+    require_equal(have);
+    CHECK(have[0].params == want[0].params);
+    CHECK(have[0].norms == want[0].norms);
+    const Checkpoint a = saved(plain, 10), b = saved(sharded, 10);
+    REQUIRE(a.tensors.size() == b.tensors.size());
+    for (const auto& [name, t] : a.tensors) CHECK(b.tensors.at(name).to_doubles() == t.to_doubles());
+    CHECK(sharded.run(size, 8, &b)[0].params.back() == want[0].params.back());
+    std::filesystem::remove_all(plain.config.output_dir + "/checkpoints");
+    std::filesystem::remove_all(sharded.config.output_dir + "/checkpoints");
+  }
+}
+
+TEST_CASE("a GPU that shares an optimizer's state has the moments of its elements alone", "[nccl]") {
+  const std::unique_ptr<Device> device = emulated();
+  std::vector<float> params(64, 1), grads(64, 0.5f);
+  UpdateSpec spec;
+  spec.optimizer.ema_decays = {0.5};
+  spec.optimizer.shards = 2;
+  spec.lr = [](int64_t) { return 0.1; };
+  spec.max_steps = 1;
+  spec.params = params.data();
+  spec.grads = grads.data();
+  spec.elements = 64;
+  UpdateSpan span;
+  span.count = 64;
+  spec.spans = {span};
+  spec.own = ElementRange{32, 32};
+  int asked = 0;
+  spec.gather = [&] { ++asked; };
+  const std::unique_ptr<DeviceUpdate> update = device->make_update(spec);
+  update->begin({1});
+  update->apply();
+  CHECK(asked == 1);
+  CHECK(std::count(params.begin(), params.end(), 1.0f) == 32);
+  CHECK(params[31] == 1);
+  CHECK(params[32] != 1);
+  for (const auto which : {DeviceUpdate::Moment::m, DeviceUpdate::Moment::v, DeviceUpdate::Moment::ema})
+    CHECK(update->moment(which)->numel() == 32);
 }
 
 TEST_CASE("running statistics are averaged over the GPUs by their samples", "[nccl]") {
@@ -228,8 +362,12 @@ TEST_CASE("ranks on a GPU and on the CPU are refused", "[nccl]") {
 
 TEST_CASE("GPU: NCCL sums over one rank, recorded and not", "[gpu][nccl]") {
   const std::shared_ptr<Device> device = gpu_or_skip();
+  const DType sent = GENERATE(DType::f32, DType::f16, DType::bf16);
+  const HostTensor x = normal({1000}, 1, 5);
+  const DeviceMemory memory = device->allocate(x.bytes()), terms = device->allocate(8);
   RankContact alone;
   alone.from_first = [](std::string&) {};
+  alone.gradients = {{memory.get(), DType::f32, x.dims()}, sent};
   std::unique_ptr<DeviceRanks> ranks;
   try {
     ranks = device->join(alone);
@@ -237,13 +375,12 @@ TEST_CASE("GPU: NCCL sums over one rank, recorded and not", "[gpu][nccl]") {
     if (e.id() != "E_NCCL" || e.exit() != Exit::unsupported) throw;
     SKIP(e.what());
   }
-  const HostTensor x = normal({1000}, 1, 5);
-  const DeviceMemory memory = device->allocate(x.bytes()), terms = device->allocate(8);
   device->upload(memory.get(), x.data(), x.bytes());
   const std::vector<Tensor> data{{memory.get(), DType::f32, x.dims()}, {terms.get(), DType::f64, {1}}};
   ranks->sum(data);
   const std::unique_ptr<Recording> recording = device->record([&] { ranks->sum(data); });
   REQUIRE(recording);
   recording->replay();
-  CHECK(device->read(data[0]).to_doubles() == x.to_doubles());
+  const std::vector<double> want = sent == DType::f32 ? x.to_doubles() : x.cast(sent).to_doubles();
+  CHECK(device->read(data[0]).to_doubles() == want);
 }

@@ -10,19 +10,22 @@
 #include <utility>
 #include <vector>
 
+#include "base/dtype.h"
+
 namespace {
 
-constexpr int kSuccess = 0, kInvalidArgument = 4, kFloat32 = 7, kFloat64 = 8;
+constexpr int kSuccess = 0, kInvalidArgument = 4, kFloat16 = 6, kFloat32 = 7, kFloat64 = 8, kBfloat16 = 9;
 
 struct UniqueId {
   char bytes[128];
 };
 
-struct Sum {
+struct Sum {  // or, of a root, a broadcast
   const void* send;
   void* receive;
   size_t count;
   int type;
+  int root = -1;
 };
 
 struct Group {  // the ranks of a communicator
@@ -74,9 +77,16 @@ void add(const Group& g, std::vector<char>& out) {
   std::memcpy(sum, g.shown[0]->send, out.size());
   for (int r = 1; r < g.size; ++r) {
     const T* const x = static_cast<const T*>(g.shown[static_cast<size_t>(r)]->send);
-    for (size_t i = 0; i < n; ++i) sum[i] += x[i];
+    for (size_t i = 0; i < n; ++i) {
+      if constexpr (sizeof(T) == 2)
+        sum[i] = T(static_cast<float>(sum[i]) + static_cast<float>(x[i]));  // rounded at each rank, as NCCL's rings do
+      else
+        sum[i] += x[i];
+    }
   }
 }
+
+size_t size_of_type(int type) { return type == kFloat64 ? 8 : type == kFloat32 ? 4 : 2; }
 
 int run(Communicator& c, const Sum& s) {
   std::unique_lock lock(mutex);
@@ -84,11 +94,17 @@ int run(Communicator& c, const Sum& s) {
   g.shown[static_cast<size_t>(c.rank)] = &s;
   if (const int code = meet(g, lock)) return code;
   for (const Sum* other : g.shown) {
-    if (other->count != s.count || other->type != s.type) return kInvalidArgument;
+    if (other->count != s.count || other->type != s.type || other->root != s.root) return kInvalidArgument;
   }
-  std::vector<char> sum(s.count * (s.type == kFloat64 ? 8 : 4));
-  if (s.count > 0 && s.type == kFloat64) add<double>(g, sum);
-  if (s.count > 0 && s.type == kFloat32) add<float>(g, sum);
+  std::vector<char> sum(s.count * size_of_type(s.type));
+  if (s.root >= 0) {
+    std::memcpy(sum.data(), g.shown[static_cast<size_t>(s.root)]->send, sum.size());
+  } else if (s.count > 0) {
+    if (s.type == kFloat64) add<double>(g, sum);
+    if (s.type == kFloat32) add<float>(g, sum);
+    if (s.type == kFloat16) add<amp::Half>(g, sum);
+    if (s.type == kBfloat16) add<amp::BFloat16>(g, sum);
+  }
   if (const int code = meet(g, lock)) return code;
   if (s.count > 0) std::memcpy(s.receive, sum.data(), sum.size());
   return meet(g, lock);
@@ -97,6 +113,13 @@ int run(Communicator& c, const Sum& s) {
 void note(char what) {
   const std::lock_guard lock(mutex);
   calls += what;
+}
+
+int submit(void* comm, const Sum& s) {
+  auto* const c = static_cast<Communicator*>(comm);
+  if (depth == 0) return run(*c, s);
+  waiting.emplace_back(c, s);
+  return kSuccess;
 }
 
 }  // namespace
@@ -144,11 +167,13 @@ int ncclGroupStart() {
 int ncclAllReduce(const void* send, void* receive, size_t count, int type, int, void* comm, void*) {
   note('+');
   if (const int code = planned_result("ncclAllReduce")) return code;
-  auto* const c = static_cast<Communicator*>(comm);
-  const Sum s{send, receive, count, type};
-  if (depth == 0) return run(*c, s);
-  waiting.emplace_back(c, s);
-  return kSuccess;
+  return submit(comm, {send, receive, count, type});
+}
+
+int ncclBroadcast(const void* send, void* receive, size_t count, int type, int root, void* comm, void*) {
+  note('>');
+  if (const int code = planned_result("ncclBroadcast")) return code;
+  return submit(comm, {send, receive, count, type, root});
 }
 
 int ncclGroupEnd() {

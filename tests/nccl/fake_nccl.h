@@ -3,8 +3,8 @@
 #pragma once
 
 extern "C" {
-// The calls so far of all ranks that take part in a sum, one character each: ( of a group's start, + of a sum, ) of its
-// end. Valid until the next call.
+// The calls so far of all ranks, one character each: ( of a group's start, + of a sum, > of a broadcast, ) of its end.
+// Valid until the next call.
 const char* fake_nccl_calls();
 // Everything as at the start; nobody is in a sum.
 void fake_nccl_reset();

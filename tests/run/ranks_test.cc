@@ -88,6 +88,52 @@ TEST_CASE("a BERT with padding removed and dropout trains on 1, 2 and 4 ranks al
   }
 }
 
+TEST_CASE("--lr_base_scale multiplies the peak rate by the samples a step of all ranks", "[ranks]") {
+  const TempDir f;
+  RunSpec spec = classifier(f, "run");
+  spec.ranks = 3;
+  spec.batch_size = 4;  // times two micro-batches: 24
+  spec.lr_base_size = 6;
+  CHECK(prepare(spec)->config.schedule.lr == 1e-3);
+  spec.lr_base_scale = "linear";
+  CHECK(prepare(spec)->config.schedule.lr == Catch::Approx(4e-3).epsilon(1e-12));
+  spec.lr_base_scale = "sqrt";
+  CHECK(prepare(spec)->config.schedule.lr == Catch::Approx(2e-3).epsilon(1e-12));
+  spec.in_tokens = true;
+  spec.batch_size = 128;
+  test::expect_error(
+      "E_USAGE", "--in_tokens", [&] { prepare(spec); }, Exit::usage);
+}
+
+TEST_CASE("--grad_reduce_dtype: what 16 bits change of a run, and where they are refused", "[ranks]") {
+  const TempDir f;
+  const auto run = [&](const std::string& name, const std::string& sent) {
+    RunSpec spec = classifier(f, name);
+    spec.ranks = 2;
+    spec.batch_size = 4;
+    spec.grad_reduce_dtype = sent;
+    train(*prepare(spec));
+    return losses(f / name);
+  };
+  const std::vector<double> exact = run("exact", "fp32"), sent = run("sent", "bf16");
+  CHECK(exact[1] != sent[1]);
+  // AdamW's steps have the size of the rate however small their gradient: signs that 16 bits turn are few, and of
+  // gradients next to nothing.
+  for (size_t i = 0; i < 50; ++i) CHECK(std::abs(exact[i] - sent[i]) <= 0.02);
+  run("again", "bf16");
+  CHECK(bytes(f / "again/model.onnx") == bytes(f / "sent/model.onnx"));
+  RunSpec spec = classifier(f, "refused");
+  spec.ranks = 2;
+  spec.grad_reduce_dtype = "fp16";
+  test::expect_error(
+      "E_USAGE", "without a loss scale", [&] { prepare(spec); }, Exit::usage);
+  spec.use_fp16 = true;
+  CHECK(prepare(spec)->config.sent_gradients == DType::f16);
+  spec.sync_every = 2;
+  test::expect_error(
+      "E_RANKS", "--grad_reduce_dtype", [&] { prepare(spec); }, Exit::usage);
+}
+
 TEST_CASE("what goes wrong on one rank ends the run with its own error", "[ranks]") {
   const TempDir f;
   RunSpec spec = classifier(f, "run");

@@ -62,6 +62,18 @@ TEST_CASE("a sharded optimizer trains to the same bits, and keeps a share of the
   CHECK(4 * shared.state_bytes({}, 1 << 20) == alone.state_bytes({}, 1 << 20));
 }
 
+TEST_CASE("ranks whose share of a small model is empty gather with the others", "[ranks]") {
+  const test::TempDir folder;
+  RankedRun plain(folder / "plain"), sharded(folder / "sharded");
+  for (RankedRun* const job : {&plain, &sharded}) {
+    job->graph = random_graph("input x\nparam w 6 3\ny = MatMul(x, w)\noutput y", "w 0.5");  // 18 elements: two shares
+    job->config.max_steps = 6;
+    job->config.optimizer.ema_decays = {0.9};
+  }
+  sharded.config.optimizer.shards = 4;
+  CHECK(sharded.run(4, 8)[3].params == plain.run(4, 8)[0].params);
+}
+
 TEST_CASE("each rank of a sharded optimizer has the moments of its elements alone", "[ranks]") {
   std::vector<float> params(64, 1), grads(64, 0.5f);
   UpdateSpec spec;

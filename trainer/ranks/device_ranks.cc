@@ -12,9 +12,29 @@ namespace amp {
 namespace {
 
 // Of devices that compute in the host's memory.
-class HostRanks final : public DeviceRanks {
+class RanksOnHost : public DeviceRanks {
  public:
-  HostRanks(Collective& ranks, GradientSums* early) : ranks_(ranks), early_(early) {}
+  explicit RanksOnHost(Collective& ranks) : ranks_(ranks) {}
+
+  void average(const std::vector<Tensor>& data) final {
+    for (const Tensor& t : data) {
+      const std::span<float> all(t.as<float>(), static_cast<size_t>(t.numel()));
+      ranks_.all_reduce(all, Reduction::sum);
+      for (float& x : all) x /= static_cast<float>(ranks_.size());
+    }
+  }
+  // The ranges are Collective::share()'s.
+  void gather(const Tensor& data, const std::vector<ElementRange>&) final {
+    ranks_.all_gather(std::span(data.as<float>(), static_cast<size_t>(data.numel())));
+  }
+
+ protected:
+  Collective& ranks_;
+};
+
+class HostRanks final : public RanksOnHost {
+ public:
+  HostRanks(Collective& ranks, GradientSums* early) : RanksOnHost(ranks), early_(early) {}
 
   void sum(const std::vector<Tensor>& data) override {
     if (early_) {
@@ -36,13 +56,12 @@ class HostRanks final : public DeviceRanks {
   }
 
  private:
-  Collective& ranks_;
   GradientSums* early_;
 };
 
-class LocalRanks final : public DeviceRanks {
+class LocalRanks final : public RanksOnHost {
  public:
-  explicit LocalRanks(Collective& ranks) : ranks_(ranks) {}
+  using RanksOnHost::RanksOnHost;
 
   void sum(const std::vector<Tensor>& data) override {
     double broken[] = {0.0};
@@ -67,20 +86,9 @@ class LocalRanks final : public DeviceRanks {
     for (int64_t i = 0; i < n; ++i) bad = bad || !std::isfinite(x[i]);
     return !bad;
   }
-
-  Collective& ranks_;
 };
 
-}  // namespace
-
-std::unique_ptr<DeviceRanks> join_losses(Device& device, Collective& ranks) {
-  if (!device.traits().host_memory)
-    fail(Exit::unsupported, "E_RANKS", "--sync_every averages the weights of ranks on the CPU alone so far",
-         "leave it out on GPUs");
-  return std::make_unique<LocalRanks>(ranks);
-}
-
-std::unique_ptr<DeviceRanks> join_devices(Device& device, Collective& ranks, GradientSums* early) {
+void require_alike(Device& device, Collective& ranks) {
   const bool host = device.traits().host_memory;
   std::array<double, 2> any{host ? 1.0 : 0.0, host ? 0.0 : 1.0};
   ranks.all_reduce(std::span<double>(any), Reduction::max);
@@ -88,12 +96,33 @@ std::unique_ptr<DeviceRanks> join_devices(Device& device, Collective& ranks, Gra
     fail(Exit::distributed, "E_RANKS",
          cat("some ranks compute on the CPU, rank ", ranks.rank(), " on: ", device.description()),
          "give all of them the same --device");
-  if (host) return std::make_unique<HostRanks>(ranks, early);
+}
+
+RankContact contact_of(Collective& ranks) {
   RankContact contact;
   contact.rank = ranks.rank();
   contact.size = ranks.size();
   contact.from_first = [&ranks](std::string& bytes) { ranks.broadcast(bytes, 0); };
   contact.lost = [&ranks](const Error& e) { ranks.lost(e); };
+  return contact;
+}
+
+}  // namespace
+
+std::unique_ptr<DeviceRanks> join_local(Device& device, Collective& ranks) {
+  require_alike(device, ranks);
+  if (device.traits().host_memory) return std::make_unique<LocalRanks>(ranks);
+  RankContact contact = contact_of(ranks);
+  contact.local = true;
+  return device.join(contact);
+}
+
+std::unique_ptr<DeviceRanks> join_devices(Device& device, Collective& ranks, GradientSums* early,
+                                          const SentGradients& gradients) {
+  require_alike(device, ranks);
+  if (device.traits().host_memory) return std::make_unique<HostRanks>(ranks, early);
+  RankContact contact = contact_of(ranks);
+  contact.gradients = gradients;
   return device.join(contact);
 }
 

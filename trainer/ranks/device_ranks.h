@@ -10,11 +10,12 @@
 namespace amp {
 
 // By all ranks together, of which there are several; ranks outlives what is returned. E_RANKS: some are on the CPU,
-// some on GPUs. E_NCCL. early: of gradients in the host's memory that are summed during backward; or null.
-std::unique_ptr<DeviceRanks> join_devices(Device& device, Collective& ranks, GradientSums* early = nullptr);
+// some on GPUs. E_NCCL. early: of gradients in the host's memory, which it sums during backward; or null. gradients: of
+// a device that has memory of its own.
+std::unique_ptr<DeviceRanks> join_devices(Device& device, Collective& ranks, GradientSums* early = nullptr,
+                                          const SentGradients& gradients = {});
 
-// Of ranks that take steps of their own between averages (local SGD), on the CPU: loss sums are those of all, gradients
-// and statistics stay a rank's own; but what is not finite on one rank becomes so on all of them, which skip together.
-std::unique_ptr<DeviceRanks> join_losses(Device& device, Collective& ranks);
+// The same of ranks that take steps of their own between averages of their weights (local SGD).
+std::unique_ptr<DeviceRanks> join_local(Device& device, Collective& ranks);
 
 }  // namespace amp

@@ -37,8 +37,8 @@ std::vector<int32_t> ascending(const Tensor& indices, int64_t rows) {
 
 }  // namespace
 
-GradientSums::GradientSums(Collective& ranks, const FlatLayout& layout, DeviceMemory grads)
-    : ranks_(ranks), grads_(std::move(grads)), bucket_of_(layout.chunks().size(), -1) {
+GradientSums::GradientSums(Collective& ranks, const FlatLayout& layout, DeviceMemory grads, DType sent)
+    : ranks_(ranks), grads_(std::move(grads)), sent_(sent), bucket_of_(layout.chunks().size(), -1) {
   cut(layout);
   order_.resize(buckets_.size());
   std::iota(order_.rbegin(), order_.rend(), 0);  // the last layers' first, until it is known
@@ -84,6 +84,7 @@ void GradientSums::start_finished() {
     auto sum = std::make_shared<RankSum>();
     sum->memory = grads_;
     sum->data = {static_cast<float*>(grads_.get()) + bucket.begin, static_cast<size_t>(bucket.end - bucket.begin)};
+    sum->sent = sent_;
     sum->columns = bucket.dense < kMostDense ? bucket.columns : 0;
     sum->rows = std::exchange(bucket.rows, std::nullopt);
     started_.push_back({sum, ranks_.start_sum(sum), b});

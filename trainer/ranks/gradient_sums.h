@@ -20,8 +20,8 @@ namespace amp {
 
 class GradientSums final : public GradientWatch {
  public:
-  // grads: layout.trained_size() elements of fp32 in the host's memory.
-  GradientSums(Collective& ranks, const FlatLayout& layout, DeviceMemory grads);
+  // grads: layout.trained_size() elements of fp32 in the host's memory. sent: RankSum::sent.
+  GradientSums(Collective& ranks, const FlatLayout& layout, DeviceMemory grads, DType sent = DType::f32);
 
   void begin() override { held_ = false; }
   void done(int slot, const Tensor* rows) override;
@@ -48,6 +48,7 @@ class GradientSums final : public GradientWatch {
 
   Collective& ranks_;
   DeviceMemory grads_;
+  const DType sent_;
   std::vector<Bucket> buckets_;
   std::vector<int> bucket_of_;  // by slot; -1: it does not train
   std::vector<int> order_;      // of buckets

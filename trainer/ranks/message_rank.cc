@@ -19,8 +19,11 @@ void MessageRank::do_reduce_scatter(const Block& block, Reduction how) {
   char* const own = block.data + mine.begin * block.size;
   if (bytes > 0) std::memcpy(of(rank()), own, static_cast<size_t>(bytes));
   exchange(sent, received);
-  for (int r = 1; r < size() && bytes > 0; ++r) block.reduce(how, of(0), of(r), mine.count);
-  if (bytes > 0) std::memcpy(own, of(0), static_cast<size_t>(bytes));
+  if (bytes == 0) return;
+  std::vector<char*> all;
+  for (int r = 0; r < size(); ++r) all.push_back(of(r));
+  block.reduce(how, all, mine.count);
+  std::memcpy(own, of(0), static_cast<size_t>(bytes));
 }
 
 void MessageRank::do_all_gather(const Block& block) {

@@ -1,11 +1,11 @@
 // The sum of a matrix most of whose rows are zero: what a table's gradient is where a batch looks up few of its rows.
 // Ranks exchange the rows that they have instead of all, and add them in their order: the bits of the whole sum.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <vector>
 
 #include "trainer/collective.h"
+#include "trainer/ranks/sent_values.h"
 
 namespace amp {
 
@@ -32,40 +32,50 @@ std::vector<int32_t> rows_with_values(std::span<const float> data, int64_t colum
   return out;
 }
 
-// The rows of one rank, in a share of what is gathered: their numbers, then themselves.
+// The rows of one rank as they are gathered: their numbers, then themselves.
+template <class T>
 struct SentRows {
-  const float* share = nullptr;
+  const char* share = nullptr;
   int64_t count = 0, most = 0, columns = 0, next = 0;
   int32_t number(int64_t i) const {
     int32_t n;
-    std::memcpy(&n, share + i, sizeof n);
+    std::memcpy(&n, share + i * int64_t{sizeof n}, sizeof n);
     return n;
   }
   // That row, if it is the next of this rank's; else null.
-  const float* take(int32_t row) {
+  const T* take(int32_t row) {
     if (next == count || number(next) != row) return nullptr;
-    return share + most + columns * next++;
+    return reinterpret_cast<const T*>(share + most * int64_t{sizeof(int32_t)}) + columns * next++;
   }
 };
 
-void add_rows(std::vector<SentRows>& ranks, int64_t columns, std::span<float> data) {
+template <class T>
+void add_rows(std::vector<SentRows<T>>& ranks, int64_t columns, std::span<float> data) {
+  const SentValues<T> values{static_cast<int>(ranks.size())};
+  std::vector<float> x(static_cast<size_t>(columns));
   while (true) {
     int32_t row = INT32_MAX;
-    for (const SentRows& r : ranks) row = r.next < r.count ? std::min(row, r.number(r.next)) : row;
+    for (const SentRows<T>& r : ranks) row = r.next < r.count ? std::min(row, r.number(r.next)) : row;
     if (row == INT32_MAX) return;
     float* const out = data.data() + row * columns;
     for (size_t r = 0; r < ranks.size(); ++r) {
-      const float* const from = ranks[r].take(row);
+      // A row that this rank does not have is added, too: it makes a -0 the 0 that it is in the whole sum.
+      if (const T* const from = ranks[r].take(row))
+        values.load(from, x.data(), columns);
+      else
+        std::fill(x.begin(), x.end(), 0.0F);
       for (int64_t c = 0; c < columns; ++c) {
-        const float x = from ? from[c] : 0.0F;  // added too: it makes a -0 the 0 that it is in the whole sum
-        out[c] = r == 0 ? x : out[c] + x;
+        const float v = x[static_cast<size_t>(c)];
+        out[c] = r == 0 ? v : out[c] + v;
       }
     }
+    values.finish(out, columns);
   }
 }
 
 }  // namespace
 
+template <class T>
 bool Collective::sum_rows(const RankSum& sum) {
   const std::span<float> data = sum.data;
   const int64_t columns = sum.columns;
@@ -77,29 +87,25 @@ bool Collective::sum_rows(const RankSum& sum) {
   do_all_gather({reinterpret_cast<char*>(counts.data()), kAlign * ranks, sizeof(double), nullptr});
   int64_t most = 0;
   for (int64_t r = 0; r < ranks; ++r) most = std::max(most, count_of(r));
-  const int64_t share = (most * (columns + 1) + kAlign - 1) / kAlign * kAlign;
-  if (share * ranks >= 2 * n) return false;  // each sends its share to all others, or its part twice
+  constexpr int64_t kNumber = sizeof(int32_t), kSize = sizeof(T);
+  const int64_t share = (most * (kNumber + columns * kSize) + kAlign - 1) / kAlign * kAlign;  // bytes
+  if (share * ranks >= 2 * n * kSize) return false;  // each sends its share to all others, or its part twice
   if (most == 0) return true;
-  std::vector<float> sent(static_cast<size_t>(share * ranks));
-  float* const mine = sent.data() + share * rank();
+  std::vector<char> sent(static_cast<size_t>(share * ranks));
+  char* const mine = sent.data() + share * rank();
+  T* const rows = reinterpret_cast<T*>(mine + most * kNumber);
   std::memcpy(mine, own.data(), own.size() * sizeof(int32_t));
   for (size_t i = 0; i < own.size(); ++i)
-    std::copy_n(data.data() + own[i] * columns, columns, mine + most + static_cast<int64_t>(i) * columns);
-  do_all_gather({reinterpret_cast<char*>(sent.data()), share * ranks, sizeof(float), nullptr});
-  std::vector<SentRows> of;
+    SentValues<T>{size()}.pack(data.data() + own[i] * columns, rows + static_cast<int64_t>(i) * columns, columns);
+  do_all_gather({sent.data(), share * ranks, 1, nullptr});
+  std::vector<SentRows<T>> of;
   for (int64_t r = 0; r < ranks; ++r) of.push_back({sent.data() + share * r, count_of(r), most, columns});
-  add_rows(of, columns, data);
+  add_rows<T>(of, columns, data);
   return true;
 }
 
-Collective::Handle Collective::start_sum(std::shared_ptr<RankSum> sum) {
-  return start([this, sum = std::move(sum)] {
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point begin = Clock::now();
-    sum->by_rows = sum->columns > 0 && sum_rows(*sum);
-    if (!sum->by_rows) reduce_all(sum->data, Reduction::sum);
-    sum->seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  });
-}
+template bool Collective::sum_rows<float>(const RankSum&);
+template bool Collective::sum_rows<Half>(const RankSum&);
+template bool Collective::sum_rows<BFloat16>(const RankSum&);
 
 }  // namespace amp

@@ -24,6 +24,7 @@ requires(sizeof...(A) == sizeof...(B)) struct SameAbi<R (*)(A...), S (*)(B...)>
 
 static_assert(sizeof(UniqueId) == sizeof(ncclUniqueId));
 static_assert(kSuccess == ncclSuccess && kInProgress == ncclInProgress);
+static_assert(kFloat16 == ncclFloat16 && kBfloat16 == ncclBfloat16);
 static_assert(kFloat32 == ncclFloat32 && kFloat64 == ncclFloat64 && kSum == ncclSum);
 static_assert(SameAbi<decltype(Api::get_version), decltype(&ncclGetVersion)>::value);
 static_assert(SameAbi<decltype(Api::get_unique_id), decltype(&ncclGetUniqueId)>::value);
@@ -31,6 +32,7 @@ static_assert(SameAbi<decltype(Api::comm_init_rank), decltype(&ncclCommInitRank)
 static_assert(SameAbi<decltype(Api::comm_destroy), decltype(&ncclCommDestroy)>::value);
 static_assert(SameAbi<decltype(Api::comm_get_async_error), decltype(&ncclCommGetAsyncError)>::value);
 static_assert(SameAbi<decltype(Api::all_reduce), decltype(&ncclAllReduce)>::value);
+static_assert(SameAbi<decltype(Api::broadcast), decltype(&ncclBroadcast)>::value);
 static_assert(SameAbi<decltype(Api::group_start), decltype(&ncclGroupStart)>::value);
 static_assert(SameAbi<decltype(Api::group_end), decltype(&ncclGroupEnd)>::value);
 static_assert(SameAbi<decltype(Api::get_error_string), decltype(&ncclGetErrorString)>::value);
