@@ -103,7 +103,7 @@ double scaled_lr(const RunSpec& spec) {
   if (spec.in_tokens)
     fail(Exit::usage, "E_USAGE",
          cat("--lr_base_scale ", spec.lr_base_scale, " counts samples, a step of --in_tokens has no number of them"),
-         "leave --lr_base_scale out and give --lr for the batch");
+         "leave it out: --lr is taken as it is given");
   const auto samples = static_cast<double>(spec.batch_size * spec.gradient_accumulation_steps * spec.ranks);
   const double ratio = samples / static_cast<double>(spec.lr_base_size);
   return spec.lr * (spec.lr_base_scale == "sqrt" ? std::sqrt(ratio) : ratio);
