@@ -33,7 +33,8 @@ void RunWatch::guarded(const char* what, const F& f) {
   }
 }
 
-RunWatch::RunWatch(PreparedRun& run, std::string folder) : run_(run), folder_(std::move(folder)), data_(folder_) {
+RunWatch::RunWatch(PreparedRun& run, std::string folder)
+    : run_(run), folder_(std::move(folder)), samples_(run), data_(folder_) {
   if (run.spec.serve != "off") {
     server_ = std::make_unique<ReportServer>(folder_, static_cast<int>(parse_integer(run.spec.serve).value_or(0)));
     run.host.log.note(cat("the report is shown live at ", server_->address()));
@@ -80,7 +81,7 @@ void RunWatch::see(int64_t step, const Metrics& m) {
 }
 
 void RunWatch::evaluated(int64_t step) {
-  guarded(kSamplesFile, [&] { write_samples(run_, worst_, step, folder_); });
+  guarded(kSamplesFile, [&] { samples_.write(worst_, step, folder_); });
 }
 
 // Steps that are done, counted from 1: a resumed run's first one is the next.

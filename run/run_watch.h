@@ -7,8 +7,8 @@
 
 #include "run/prepare.h"
 #include "run/report_data.h"
+#include "run/samples.h"
 #include "trainer/event_file.h"
-#include "trainer/worst_samples.h"
 
 namespace amp {
 
@@ -37,6 +37,7 @@ class RunWatch {
   PreparedRun& run_;
   std::string folder_;
   WorstSamples worst_;
+  SampleWriter samples_;
   ReportData data_;
   std::optional<EventFile> events_;
   std::unique_ptr<ReportServer> server_;

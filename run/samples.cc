@@ -11,8 +11,11 @@
 #include "data/image_files.h"
 #include "data/image_store.h"
 #include "data/images/decoder.h"
+#include "data/text_dataset.h"
+#include "data/tokenizer.h"
 #include "data/transforms/pipeline.h"
 #include "data/transforms/resample.h"
+#include "run/data.h"
 #include "run/images.h"
 
 namespace amp {
@@ -78,21 +81,27 @@ Image coloured(const Mask& mask) {
   return out;
 }
 
+}  // namespace
+
 // The validation data once more, as rows for people.
-class Shown {
+class SampleRows {
  public:
-  explicit Shown(const PreparedRun& run)
+  explicit SampleRows(const PreparedRun& run)
       : spec_(run.spec.val.empty() ? run.spec : validation_spec(run.spec)),
         path_(run.spec.val.empty() ? run.spec.train : run.spec.val),
         kind_(run.facts.kind()),
+        task_(run.ready.task),
         data_(run.data.val->numbered()) {
     if (kind_ == DataKind::tensors) return;
+    if (kind_ == DataKind::text && writes_text(task_))
+      tokenizer_ = open_tokenizer(tokenizer_path(spec_), tokenizer_options(spec_));
+    if (kind_ == DataKind::text && task_ == Task::language) return;  // sequences may be of several rows, or of parts
     if (kind_ == DataKind::images) {
       rows_.table = read_image_table(spec_, path_);
       paths_ = image_paths(*rows_.table, image_path_column(spec_), spec_.image_root);
     } else {
       // the cells of questions are in their key already, tags are labels
-      rows_ = read_text_rows(spec_, path_, kind_ == DataKind::text ? run.ready.task : Task::none);
+      rows_ = read_text_rows(spec_, path_, kind_ == DataKind::text ? task_ : Task::none);
     }
   }
 
@@ -100,23 +109,36 @@ class Shown {
     json out = json::array();
     if (!s.passage.empty() || !s.question.empty()) return {{"question", cut(s.question)}, {"text", cut(s.passage)}};
     if (kind_ == DataKind::tensors) return out;
-    if (kind_ == DataKind::images) return {{"file", paths_.at(row_of(s))}};
+    if (kind_ == DataKind::images) return {{"file", paths_.at(row_of(s.sample))}};
+    if (!rows_.table && tokenizer_) return {{"text", cut(decoded(s.sample))}};
     const std::vector<std::string> names = rows_.columns();
-    const std::vector<nlohmann::ordered_json> cells = rows_.cells(static_cast<int64_t>(row_of(s)));
-    const std::vector<std::string>& wanted = *spec_.text_columns;
+    const std::vector<nlohmann::ordered_json> cells = rows_.cells(static_cast<int64_t>(row_of(s.sample)));
+    std::vector<std::string> wanted = *spec_.text_columns;
+    if (task_ == Task::retrieval && wanted.size() > 1) wanted.resize(1);  // candidates are told as label and prediction
     for (size_t c = 0; c < names.size() && c < cells.size() && out.size() < kCells; ++c) {
       const bool asked = wanted.empty() || std::find(wanted.begin(), wanted.end(), names[c]) != wanted.end();
-      if (!asked || cells[c].is_null()) continue;
-      const bool plain = cells[c].is_string();
-      out.push_back({names[c], cut(plain ? cells[c].get<std::string>()
-                                         : cells[c].dump(-1, ' ', false, json::error_handler_t::replace))});
+      if (asked && !cells[c].is_null()) out.push_back({names[c], cut(text_of(cells[c]))});
     }
     return out;
   }
 
+  std::string token(int64_t id) const {
+    if (!tokenizer_ || id >= tokenizer_->size()) return cat("token ", id);
+    const auto one = static_cast<int32_t>(id);
+    return tokenizer_->decode({&one, 1}, true);
+  }
+
+  // Of retrieval: the text on a side of a row; of tensors where it lies.
+  std::string candidate(int64_t sample, int64_t side) const {
+    const std::vector<std::string>& sides = *spec_.text_columns;
+    if (!rows_.table || side >= static_cast<int64_t>(sides.size())) return data_.where(sample);
+    const size_t column = rows_.table->column(sides[static_cast<size_t>(side)]);
+    return text_of(rows_.cells(static_cast<int64_t>(row_of(sample))).at(column));
+  }
+
   bool pictures() const { return kind_ == DataKind::images; }
   Image picture_of(const JudgedSample& s) const {
-    const std::string& path = paths_.at(row_of(s));
+    const std::string& path = paths_.at(row_of(s.sample));
     return ImageStore({path}).read(path, 3);
   }
 
@@ -141,26 +163,51 @@ class Shown {
   }
 
  private:
-  size_t row_of(const JudgedSample& s) const {
+  size_t row_of(int64_t sample) const {
     const auto rows = data_.source_rows();
-    return static_cast<size_t>(rows.empty() ? s.sample : rows[static_cast<size_t>(s.sample)]);
+    return static_cast<size_t>(rows.empty() ? sample : rows[static_cast<size_t>(sample)]);
+  }
+
+  static std::string text_of(const nlohmann::ordered_json& cell) {
+    return cell.is_string() ? cell.get<std::string>() : cell.dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+
+  // A sequence as the model reads it: with the masks of a masked language model.
+  std::string decoded(int64_t sample) const {
+    const int64_t one[] = {sample};
+    const Batch batch = data_.batch(one);
+    for (const auto& [name, value] : batch.inputs) {
+      if (text_role(name) != TextRole::ids) continue;
+      const std::vector<int64_t> padded = value.to_ints();
+      const std::vector<int32_t> ids(padded.begin(), padded.begin() + std::min<int64_t>(batch.tokens, value.numel()));
+      return tokenizer_->decode(ids, is_masked_language_model(spec_));
+    }
+    return {};
   }
 
   RunSpec spec_;
   std::string path_;
   DataKind kind_;
+  Task task_;
   const Dataset& data_;
+  std::unique_ptr<Tokenizer> tokenizer_;  // of tasks whose labels are tokens
   TextRows rows_;
   std::vector<std::string> paths_;
 };
 
+namespace {
+
 json number_or_null(double v) { return std::isfinite(v) ? json(v) : json(nullptr); }
 
-json told(const JudgedSample& s, const Shown& data, const Dataset& numbered) {
+json told(const JudgedSample& s, const SampleRows& data, const Dataset& numbered) {
   json out = {{"where", cut(numbered.where(s.sample))}, {"error", number_or_null(s.error)}, {"text", data.text(s)}};
   if (s.predicted_mask.empty()) {
-    out["label"] = cut(s.label);
-    out["predicted"] = cut(s.predicted);
+    const bool token = s.label_token >= 0, candidate = s.nearest >= 0;
+    const auto text = [&](const std::string& named, int64_t id, int64_t sample, int64_t side) {
+      return cut(token ? data.token(id) : candidate ? data.candidate(sample, side) : named);
+    };
+    out["label"] = text(s.label, s.label_token, s.sample, 1);
+    out["predicted"] = text(s.predicted, s.predicted_token, s.nearest, s.nearest_side);
     out["probability"] = number_or_null(s.probability);
     if (data.pictures()) out["picture"] = picture(thumbnail(data.picture_of(s), kPicture));
   } else if (data.pictures()) {
@@ -173,11 +220,15 @@ json told(const JudgedSample& s, const Shown& data, const Dataset& numbered) {
 
 }  // namespace
 
-void write_samples(const PreparedRun& run, const WorstSamples& worst, int64_t step, const std::string& folder) {
+SampleWriter::SampleWriter(const PreparedRun& run) : run_(run) {}
+SampleWriter::~SampleWriter() = default;
+
+void SampleWriter::write(const WorstSamples& worst, int64_t step, const std::string& folder) {
   std::vector<JudgedSample> wrong = worst.worst();
   if (wrong.empty() && worst.always().empty()) return;
-  const Shown data(run);
-  const Dataset& numbered = run.data.val->numbered();
+  if (!rows_) rows_ = std::make_unique<SampleRows>(run_);
+  const SampleRows& data = *rows_;
+  const Dataset& numbered = run_.data.val->numbered();
   json out = {{"step", step}, {"task", name_of(worst.task())}, {"worst", json::array()}, {"always", json::array()}};
   const bool masks = !worst.always().empty();
   std::erase_if(wrong, [&](const JudgedSample& s) {  // shown already
@@ -195,8 +246,8 @@ void write_samples(const PreparedRun& run, const WorstSamples& worst, int64_t st
           most = std::max(most, *std::max_element(m->data.begin(), m->data.end()));
       }
     }
-    const std::vector<std::string>& names = run.facts.classes;
-    const std::vector<std::string>& values = *run.spec.mask_values;
+    const std::vector<std::string>& names = run_.facts.classes;
+    const std::vector<std::string>& values = *run_.spec.mask_values;
     for (size_t c = 0; c < std::min(kColours, static_cast<size_t>(most) + 1); ++c) {
       const std::string name = c < names.size()    ? names[c]
                                : c < values.size() ? cat("class ", c, " (pixels of ", values[c], ")")

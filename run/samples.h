@@ -2,6 +2,7 @@
 // bounded, whatever the data hold: a few samples, cut texts, pictures of a few hundred pixels.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "run/prepare.h"
@@ -11,7 +12,20 @@ namespace amp {
 
 inline constexpr const char* kSamplesFile = "samples.json";
 
-// The data's rows are read again, which is little beside an evaluation; the file is not written where there are none.
-void write_samples(const PreparedRun& run, const WorstSamples& worst, int64_t step, const std::string& folder);
+class SampleRows;
+
+class SampleWriter {
+ public:
+  explicit SampleWriter(const PreparedRun& run);
+  SampleWriter(const SampleWriter&) = delete;
+  SampleWriter& operator=(const SampleWriter&) = delete;
+  ~SampleWriter();
+  // Not written where there is nothing to show. The first time the data's rows are read again, as rows for people.
+  void write(const WorstSamples& worst, int64_t step, const std::string& folder);
+
+ private:
+  const PreparedRun& run_;
+  std::unique_ptr<SampleRows> rows_;
+};
 
 }  // namespace amp

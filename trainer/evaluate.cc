@@ -107,6 +107,7 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
   m.loss = loss.loss();
   if (task) m.values = task->values(m.loss);
   if (task) m.details = task->details();
+  if (worst) worst->finish(*task);
   m.brief = brief_metrics(objective.task).size();
   if (groups) {
     m.group_column = data.groups()->column;

@@ -27,8 +27,11 @@ float dot(const float* a, const float* b, size_t width) {
 
 void Nearest::add(std::span<const float> rows, int64_t width, int64_t sides) {
   const size_t h = static_cast<size_t>(width), step = h * static_cast<size_t>(sides);
-  check(sides >= 2 && width > 0 && rows.size() % step == 0 && (width_ == 0 || width_ == width), "Nearest::add: shapes");
+  check(sides >= 2 && width > 0 && rows.size() % step == 0 && (width_ == 0 || (width_ == width && sides_ == sides)),
+        "Nearest::add: shapes");
   width_ = width;
+  sides_ = sides;
+  ranks_.resize(static_cast<size_t>(finished_));  // those of the open block have more candidates now
   for (size_t at = 0; at < rows.size(); at += step) {
     append_unit(anchors_, &rows[at], h);
     append_unit(own_, &rows[at + h], h);
@@ -37,38 +40,47 @@ void Nearest::add(std::span<const float> rows, int64_t width, int64_t sides) {
   }
 }
 
-Nearest::Scores Nearest::block_sums() const {
-  Scores sums;
-  if (width_ == 0) return sums;
-  const size_t h = static_cast<size_t>(width_);
-  for (size_t i = 0; i < anchors_.size(); i += h) {
-    const float mine = dot(&anchors_[i], &own_[i], h);
-    int64_t ahead = std::isfinite(mine) ? 0 : static_cast<int64_t>(own_.size() / h);
-    for (const std::vector<float>* side : {&own_, &others_}) {
-      for (size_t j = 0; j < side->size(); j += h) {
-        if (side == &own_ && j == i) continue;
-        ahead += dot(&anchors_[i], side->data() + j, h) >= mine;
-      }
+CandidateRank Nearest::rank_of(size_t item) const {
+  const size_t h = static_cast<size_t>(width_), more = static_cast<size_t>(sides_ - 2);
+  const float mine = dot(&anchors_[item * h], &own_[item * h], h);
+  const bool known = std::isfinite(mine);
+  CandidateRank out;
+  if (!known) out.rank += static_cast<int64_t>(own_.size() / h);
+  float best = 0;
+  for (const std::vector<float>* side : {&own_, &others_}) {
+    for (size_t j = 0; j * h < side->size(); ++j) {
+      if (side == &own_ && j == item) continue;
+      const float other = dot(&anchors_[item * h], side->data() + j * h, h);
+      out.rank += known ? other >= mine : 0;
+      if (out.nearest >= 0 && !(other > best)) continue;
+      best = other;
+      out.nearest = finished_ + static_cast<int64_t>(side == &own_ ? j : j / more);
+      out.side = side == &own_ ? 1 : 2 + static_cast<int64_t>(j % more);
     }
-    sums.accuracy += ahead == 0;
-    sums.mrr += 1 / static_cast<double>(1 + ahead);
   }
-  return sums;
+  return out;
+}
+
+const std::vector<CandidateRank>& Nearest::ranks() const {
+  for (auto i = static_cast<int64_t>(ranks_.size()); i < items_; ++i)
+    ranks_.push_back(rank_of(static_cast<size_t>(i - finished_)));
+  return ranks_;
 }
 
 void Nearest::finish_block() {
-  const Scores s = block_sums();
-  sums_.accuracy += s.accuracy;
-  sums_.mrr += s.mrr;
+  ranks();
   finished_ = items_;
   for (std::vector<float>* side : {&anchors_, &own_, &others_}) side->clear();
 }
 
 Nearest::Scores Nearest::scores() const {
-  if (items_ == 0) return {};
-  const Scores open = block_sums();
-  const double n = static_cast<double>(items_);
-  return {(sums_.accuracy + open.accuracy) / n, (sums_.mrr + open.mrr) / n};
+  Scores sums;
+  for (const CandidateRank& r : ranks()) {
+    sums.accuracy += r.rank == 1;
+    sums.mrr += 1 / static_cast<double>(r.rank);
+  }
+  const auto n = static_cast<double>(std::max<int64_t>(1, items_));
+  return {sums.accuracy / n, sums.mrr / n};
 }
 
 }  // namespace amp

@@ -7,6 +7,14 @@
 
 namespace amp {
 
+// How an item's own candidate stands among those of its block.
+struct CandidateRank {
+  int64_t rank = 1;  // 1: the nearest one; equal cosines rank the own one behind, as does what is no number
+  // The nearest of the others, by its item, in the order of adding, and its side: 1, or of nobody's candidates 2, 3 ...
+  int64_t nearest = -1;  // -1: there is none
+  int64_t side = 1;
+};
+
 // Keeps all embeddings (fp32) of up to 4,096 items; beyond that, items are compared in blocks of 4,096, in the order in
 // which they were added.
 class Nearest {
@@ -17,16 +25,17 @@ class Nearest {
   void add(std::span<const float> rows, int64_t width, int64_t sides);
 
   struct Scores {
-    double accuracy = 0, mrr = 0;  // mrr: mean of 1 / rank; equal cosines rank the own one behind
+    double accuracy = 0, mrr = 0;  // mrr: mean of 1 / rank
   };
-  Scores scores() const;  // over all items added
+  Scores scores() const;                            // over all items added
+  const std::vector<CandidateRank>& ranks() const;  // of all items added, in their order
 
  private:
   void finish_block();
-  Scores block_sums() const;
+  CandidateRank rank_of(size_t item) const;    // of the open block's items
   std::vector<float> anchors_, own_, others_;  // of the open block, of length 1
-  int64_t width_ = 0, items_ = 0, finished_ = 0;
-  Scores sums_;
+  int64_t width_ = 0, sides_ = 0, items_ = 0, finished_ = 0;
+  mutable std::vector<CandidateRank> ranks_;  // of finished blocks, and of the open one as far as they were asked for
 };
 
 }  // namespace amp

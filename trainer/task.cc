@@ -11,7 +11,6 @@
 #include "trainer/losses/loss.h"
 #include "trainer/metrics.h"
 #include "trainer/metrics/metric.h"
-#include "trainer/nearest.h"
 
 namespace amp {
 
@@ -273,6 +272,7 @@ class RetrievalMetrics final : public TaskMetrics {
     const Nearest::Scores s = nearest_.scores();
     return {{"accuracy", s.accuracy}, {"mrr", s.mrr}};
   }
+  std::span<const CandidateRank> ranks() const override { return nearest_.ranks(); }
 
  private:
   int64_t sides_;

@@ -11,6 +11,7 @@
 #include "data/questions.h"
 #include "trainer/answers.h"
 #include "trainer/losses.h"
+#include "trainer/nearest.h"
 #include "trainer/task_name.h"
 
 namespace amp {
@@ -37,6 +38,8 @@ class TaskMetrics {
                    std::span<const int64_t> samples = {}) = 0;
   virtual MetricValues values(double loss) const = 0;
   virtual std::string details() const { return {}; }  // more than numbers, as JSON; empty: none
+  // Of retrieval: where each item's own candidate stands, in the order of adding.
+  virtual std::span<const CandidateRank> ranks() const { return {}; }
 };
 
 // What metrics know of the data besides labels.

@@ -103,12 +103,14 @@ function image(source, cls, alt) { const i = el("img", undefined, cls || ""); i.
 function worst(samples) {
   const list = samples.worst || [];
   if (!list.length || isPicture(list[0].predicted_mask)) return;
-  const box = el("div", undefined, "samples"), number = samples.task === "regression";
-  section("Worst errors", true, `of the evaluation at step ${short(samples.step)}, the largest ${number ? "distance" : "loss"} first`).append(box);
+  const box = el("div", undefined, "samples");
+  const kinds = { regression: ["distance", "label", "predicted"], retrieval: ["rank", "wanted", "nearest"], language: ["loss", "costliest token", "predicted"] };
+  const [error, wanted, said] = kinds[samples.task === "seq2seq" ? "language" : samples.task] || ["loss", "label", "predicted"];
+  section("Worst errors", true, `of the evaluation at step ${short(samples.step)}, the largest ${error} first`).append(box);
   for (const x of list) {
     const card = el("div", undefined, "sample"), words = el("div"), verdict = el("div", undefined, "verdict");
     if (isPicture(x.picture)) card.append(image(x.picture, "picture", "the sample"));
-    verdict.append("label ", el("b", x.label === "" ? "none" : x.label, "good"), ", predicted ", el("b", x.predicted === "" ? "none" : x.predicted, "bad"));
+    verdict.append(wanted + " ", el("b", x.label === "" ? "none" : x.label, "good"), `, ${said} `, el("b", x.predicted === "" ? "none" : x.predicted, "bad"));
     if (isNum(x.probability)) verdict.append(el("span", ` with ${(100 * x.probability).toFixed(1)} %`, "soft"));
     words.append(verdict);
     for (const [name, text] of Array.isArray(x.text) ? x.text : Object.entries(x.text || {})) {
@@ -118,7 +120,7 @@ function worst(samples) {
       t.append(String(text));
       words.append(t);
     }
-    words.append(el("div", `${x.where} · ${number ? "distance" : "loss"} ${short(x.error)}`, "where"));
+    words.append(el("div", `${x.where} · ${error} ${short(x.error)}`, "where"));
     card.append(words); box.append(card);
   }
 }

@@ -56,6 +56,15 @@ class Runs:
                 os.path.join(data, "vocab.txt"), "--text_columns", "text", "--label_column", "sentiment", "--batch_size",
                 "4", "--use_fp16", "--lr", "1e-3"]
 
+    def language(self):
+        data = os.path.join(ROOT, "models/language_model")
+        with open(os.path.join(data, "sample/dev.txt"), encoding="utf-8") as file, open(self.path("lines.txt"), "w", encoding="utf-8") as out:
+            out.writelines(f"{HOSTILE} {line}" for line in file)
+        self.run("create", "gpt2", "--out", self.path("gpt2.onnx"), "--model_config",
+                 '{"vocab_size": 2000, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 128}')
+        self.run(self.path("gpt2.onnx"), "--config", os.path.join(data, "config.json"), "--train", self.path("lines.txt"), "--val",
+                 self.path("lines.txt"), "--tokenizer", data, "--epochs", "2", "--output_dir", self.path("language"))
+
     def masks(self):
         data = os.path.join(ROOT, "models/unet/sample/")
         self.run("create", "unet", "--out", self.path("unet.onnx"), "--model_config",
@@ -140,11 +149,13 @@ def main():
         words = runs.texts()
         runs.run(*words, "--epochs", "3", "--inject_overflow", "5,9-10", "--output_dir", runs.path("texts"))
         runs.run(*words, "--epochs", "2", "--use_fp16=false", "--lr", "5e-4", "--output_dir", runs.path("fp32"))
+        runs.language()
         runs.masks()
         runs.run("report", runs.path("texts"), runs.path("fp32"), "--out", runs.path("two.html"))
         look(browser, "file://" + runs.path("texts/report.html"), "texts", 8, options.screenshots,
              [(".sample", 3), ("line.mark", 3), ("table.matrix td", 9), (".fact", 6), ("pre.copy", 2)])
         look(browser, "file://" + runs.path("unet/report.html"), "masks", 6, options.screenshots, [(".layers img", 20)])
+        look(browser, "file://" + runs.path("language/report.html"), "language", 6, options.screenshots, [(".sample", 16)])
         look(browser, "file://" + runs.path("two.html"), "compared", 10, options.screenshots, [("table", 2)])
         for page in options.page:
             look(browser, "file://" + os.path.abspath(page), os.path.basename(os.path.dirname(page)), 1, options.screenshots)

@@ -81,6 +81,115 @@ TEST_CASE("the worst errors of a run of texts are rows that its model predicts w
   CHECK(bytes_of(f / "run/report.html").find("</script>\"") == std::string::npos);
 }
 
+TEST_CASE("the worst texts of a language model are those that predict tells the largest loss of") {
+  const TempDir f;
+  const std::string recipe = source_root() + "/models/language_model";
+  must_run({"create", "gpt2", "--out", f / "gpt2.onnx", "--model_config",
+            R"({"vocab_size": 2000, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64})"});
+  for (const std::string packing : {"none", "wrapped"}) {
+    must_run({f / "gpt2.onnx",
+              "--task",
+              "language",
+              "--data_format",
+              "lines",
+              "--text_columns",
+              "text",
+              "--train",
+              recipe + "/sample/train.txt",
+              "--val",
+              recipe + "/sample/dev.txt",
+              "--tokenizer",
+              recipe,
+              "--max_seq_len",
+              "32",
+              "--lr",
+              "0.01",
+              "--max_steps",
+              "4",
+              "--packing",
+              packing,
+              "--output_dir",
+              f / packing,
+              "--quiet"});
+  }
+  must_run({"predict", f / "none/model.onnx", "--inputs", recipe + "/sample/dev.txt", "--tokenizer", recipe, "--out",
+            f / "predicted.jsonl"});
+  std::vector<json> rows = json_lines(f / "predicted.jsonl");
+  std::sort(rows.begin(), rows.end(), [](const json& a, const json& b) { return a["loss"] > b["loss"]; });
+  const json worst = samples_of(f / "none")["worst"];
+  REQUIRE(worst.size() == 16);
+  for (size_t i = 0; i < worst.size(); ++i) {
+    CAPTURE(worst[i].dump(), rows[i].dump());
+    CHECK(worst[i]["error"].get<double>() == Catch::Approx(rows[i]["loss"].get<double>()).margin(1e-4));
+    const std::string text = worst[i]["text"]["text"];  // as far as it was read
+    REQUIRE(text.size() > 20);
+    CHECK(std::any_of(rows.begin(), rows.end(), [&](const json& row) {
+      return row["text"].get<std::string>().starts_with(text) &&
+             std::abs(row["loss"].get<double>() - worst[i]["error"].get<double>()) < 1e-4;
+    }));
+    CHECK(text.find(worst[i]["label"].get<std::string>()) != std::string::npos);
+  }
+  CHECK(samples_of(f / "wrapped")["worst"].size() == 16);
+}
+
+TEST_CASE("the worst pairs of a retrieval run are those whose candidate ranks worst among the embeddings of predict") {
+  const TempDir f;
+  const char* const words[] = {"red ", "green ", "blue "};
+  std::string table = "a,b\n";
+  for (int i = 0; i < 27; ++i) {
+    const int digits[] = {i / 9, i / 3 % 3, i % 3};
+    table += std::string(words[digits[0]]) + words[digits[1]] + words[digits[2]] + ",";
+    table += std::string(words[digits[2]]) + words[digits[1]] + words[(digits[0] + 1) % 3] + "\n";
+  }
+  write_bytes(f / "pairs.csv", table);
+  std::vector<std::string> flags = text_run(f, "run", {"--epochs", "1"});
+  for (std::string& w : flags) {
+    if (w == f / "train.csv" || w == f / "val.csv") w = f / "pairs.csv";
+    if (w == "text") w = "a,b";
+  }
+  flags.insert(flags.end(), {"--loss", "multiple_negatives", "--task", "retrieval"});
+  must_run(flags);
+  must_run({"predict", f / "run/model.onnx", "--inputs", f / "pairs.csv", "--vocab", f / "vocab.txt", "--out",
+            f / "predicted.jsonl"});
+  const std::vector<json> rows = json_lines(f / "predicted.jsonl");
+  const auto cosine = [&](const json& a, const json& b) {
+    double ab = 0, aa = 0, bb = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      ab += a[i].get<double>() * b[i].get<double>();
+      aa += a[i].get<double>() * a[i].get<double>();
+      bb += b[i].get<double>() * b[i].get<double>();
+    }
+    return ab / std::sqrt(aa * bb);
+  };
+  const json samples = samples_of(f / "run");
+  REQUIRE(samples["task"] == "retrieval");
+  REQUIRE(!samples["worst"].empty());
+  double last = 28;
+  for (const json& s : samples["worst"]) {
+    CAPTURE(s.dump());
+    REQUIRE(s["text"].size() == 1);
+    const auto own = std::find_if(rows.begin(), rows.end(), [&](const json& r) { return r["a"] == s["text"][0][1]; });
+    REQUIRE(own != rows.end());
+    CHECK((*own)["b"] == s["label"]);
+    const double mine = cosine((*own)["a_embedding"], (*own)["b_embedding"]);
+    int surely = 1, perhaps = 1;  // fp32 orders what is nearly equal in its own way
+    double nearest = -1, told = -1;
+    for (const json& other : rows) {
+      if (other["a"] == (*own)["a"]) continue;
+      const double c = cosine((*own)["a_embedding"], other["b_embedding"]);
+      surely += c > mine + 1e-6;
+      perhaps += c > mine - 1e-6;
+      nearest = std::max(nearest, c);
+      if (other["b"] == s["predicted"]) told = c;
+    }
+    CHECK(s["error"].get<int>() >= surely);
+    CHECK(s["error"].get<int>() <= perhaps);
+    CHECK(told == Catch::Approx(nearest).margin(1e-6));
+    CHECK(s["error"].get<double>() <= last);
+    last = s["error"];
+  }
+}
+
 TEST_CASE("the worst errors of a share held out and of limited data are those of their own rows") {
   const TempDir f;
   std::vector<std::string> words = text_run(f, "run", {"--epochs", "1", "--val_split", "0.5", "--limit_train", "40"});

@@ -43,9 +43,17 @@ TEST_CASE("the own candidate is the nearest of the whole set, ties and NaN are m
     CHECK(n->scores().accuracy == 0);
     CHECK(n->scores().mrr == Catch::Approx((1.0 / 2 + 1.0 / 3 + 1.0 / 3) / 3));
   }
+  const std::vector<CandidateRank>& ranks = parts.ranks();
+  REQUIRE(ranks.size() == 3);
+  CHECK((ranks[0].rank == 2 && ranks[0].nearest == 1 && ranks[0].side == 1));
+  CHECK((ranks[1].rank == 3 && ranks[1].nearest == 2));
+  CHECK((ranks[2].rank == 3 && ranks[2].nearest == 0));
+  parts.add(std::vector<float>{0, 1, 1, 1}, 2, 2);  // nearer than the others' to the third, not to the first
+  CHECK((parts.ranks()[0].rank == 2 && parts.ranks()[2].rank == 4 && parts.ranks()[2].nearest == 3));
   Nearest hard;  // a third row is nobody's
   hard.add(std::vector<float>{1, 0, 1, 0.5f, 1, 0.1f, 0, 1, 0, 1, 1, 0}, 2, 3);
   CHECK(hard.scores().accuracy == 0.5);
+  CHECK((hard.ranks()[0].rank == 3 && hard.ranks()[0].nearest == 1 && hard.ranks()[0].side == 2));
   Nearest nan;
   nan.add(std::vector<float>{1, 0, NAN, 0, 0, 1, 0, 1}, 2, 2);
   CHECK(nan.scores().accuracy == 0.5);

@@ -17,11 +17,11 @@ class Nothing final : public Dataset {
   void check_label_range(int64_t, int64_t) const override {}
 };
 
-struct Judge {
+struct Judged {
   Nothing data;
   Objective objective;
   WorstSamples worst;
-  Judge(Task task, const std::string& kind, std::vector<std::string> classes, size_t most = 16) : worst(most, 2) {
+  Judged(Task task, const std::string& kind, std::vector<std::string> classes, size_t most = 16) : worst(most, 2) {
     objective.task = task;
     objective.losses.parts.resize(1);
     objective.losses.parts[0].kind = kind;
@@ -41,7 +41,7 @@ const float kNaN = std::numeric_limits<float>::quiet_NaN();
 }  // namespace
 
 TEST_CASE("the worst of classes are the wrong ones, by -log p of their labels") {
-  Judge j(Task::classification, "cross_entropy", {"no", "yes"}, 2);
+  Judged j(Task::classification, "cross_entropy", {"no", "yes"}, 2);
   j.add({3, 2}, {0, 1, 0, 3, 5, 0}, ids({3}, {0, 0, 0}), {7, 3, 5});  // the last one is right
   j.add({2, 2}, {2, 0, kNaN, 0}, ids({2}, {1, kIgnoreIndex}), {1, 2});
   const std::vector<JudgedSample> worst = j.worst.worst();
@@ -62,7 +62,7 @@ TEST_CASE("the worst of classes are the wrong ones, by -log p of their labels") 
 
 TEST_CASE("of equal errors the earlier samples are kept, in any order of the batches") {
   for (const bool turned : {false, true}) {
-    Judge j(Task::classification, "cross_entropy", {}, 2);
+    Judged j(Task::classification, "cross_entropy", {}, 2);
     for (int64_t i = 0; i < 5; ++i) j.add({1, 2}, {1, 0}, ids({1}, {1}), {turned ? 4 - i : i});
     REQUIRE(j.worst.worst().size() == 2);
     CHECK(j.worst.worst()[0].sample == 0);
@@ -72,12 +72,12 @@ TEST_CASE("of equal errors the earlier samples are kept, in any order of the bat
 }
 
 TEST_CASE("the worst of one logit, of sets, of numbers and of tags") {
-  Judge one(Task::classification, "bce_logits", {"a", "b"});
+  Judged one(Task::classification, "bce_logits", {"a", "b"});
   one.add({2}, {2, -2}, ids({2}, {0, 0}), {0, 1});
   REQUIRE(one.worst.worst().size() == 1);
   CHECK(one.worst.worst()[0].error == Catch::Approx(std::log1p(std::exp(2.0))));
 
-  Judge sets(Task::multilabel, "bce_logits", {"a", "b", "c"});
+  Judged sets(Task::multilabel, "bce_logits", {"a", "b", "c"});
   sets.add({2, 3}, {1, -1, 2, 1, -1, -1}, HostTensor::of<float>({2, 3}, {1, 1, 0, 1, 0, 0}), {0, 1});
   REQUIRE(sets.worst.worst().size() == 1);
   CHECK(sets.worst.worst()[0].label == "a, b");
@@ -85,14 +85,14 @@ TEST_CASE("the worst of one logit, of sets, of numbers and of tags") {
   CHECK(sets.worst.worst()[0].error ==
         Catch::Approx(std::log1p(std::exp(-1.0)) + std::log1p(std::exp(1.0)) + std::log1p(std::exp(2.0))));
 
-  Judge numbers(Task::regression, "mse", {});
+  Judged numbers(Task::regression, "mse", {});
   numbers.add({3, 1}, {1, 5, 2}, HostTensor::of<float>({3}, {1, 2, 2.5}), {0, 1, 2});
   REQUIRE(numbers.worst.worst().size() == 2);
   CHECK(numbers.worst.worst()[0].error == Catch::Approx(3));
   CHECK(numbers.worst.worst()[0].label == "2");
   CHECK(numbers.worst.worst()[0].predicted == "5");
 
-  Judge tags(Task::token, "cross_entropy", {"O", "B"});
+  Judged tags(Task::token, "cross_entropy", {"O", "B"});
   tags.add({1, 4, 2}, {9, 0, 0, 3, 0, 1, 2, 0}, ids({1, 4}, {kIgnoreIndex, 0, 1, 1}), {4});
   REQUIRE(tags.worst.worst().size() == 1);
   CHECK(tags.worst.worst()[0].label == "O B B");
@@ -101,7 +101,7 @@ TEST_CASE("the worst of one logit, of sets, of numbers and of tags") {
 }
 
 TEST_CASE("masks: the share of wrong pixels, and the first samples whatever their error") {
-  Judge j(Task::segmentation, "cross_entropy_nchw", {}, 1);
+  Judged j(Task::segmentation, "cross_entropy_nchw", {}, 1);
   const std::vector<float> left = {1, 1, 0, 0, /* class 1 */ 0, 0, 1, 1};  // 2 x 2: class 0 above, 1 below
   j.add({1, 2, 2, 2}, left, ids({1, 2, 2}, {0, 1, 1, kIgnoreIndex}), {2});
   j.add({1, 2, 2, 2}, left, ids({1, 2, 2}, {1, 1, 0, 0}), {5});
@@ -118,8 +118,69 @@ TEST_CASE("masks: the share of wrong pixels, and the first samples whatever thei
   CHECK(j.worst.always()[1].label_mask.data == std::vector<int16_t>{0, 1, 1, kNoClass});
 }
 
+TEST_CASE("the worst of texts are those of the largest mean loss, told by the token that cost most") {
+  const auto loss_of = [](float more) {
+    return std::log1p(2 * std::exp(-static_cast<double>(more)));
+  };  // of 0, 0, more
+  Judged ahead(Task::language, "causal_lm", {}, 2);
+  // Position s is about the label at s + 1: the last row of logits is about nothing.
+  const std::vector<float> x = {0, 3, 0, 0, 0, 1, 9, 9, 9, /* the other sequence */ 4, 0, 0, 0, 0, 5, 9, 9, 9};
+  ahead.add({2, 3, 3}, x, ids({2, 3}, {2, 1, 0, 2, 0, 2}), {6, 4});
+  const std::vector<JudgedSample> worst = ahead.worst.worst();
+  REQUIRE(worst.size() == 2);  // there is no text without a loss
+  CHECK(worst[0].sample == 6);
+  CHECK(worst[0].error == Catch::Approx((loss_of(3) + loss_of(1) + 1) / 2));  // label 0 where 2 has 1 more
+  CHECK(worst[0].label_token == 0);
+  CHECK(worst[0].predicted_token == 2);
+  CHECK(worst[0].probability == Catch::Approx(std::exp(-loss_of(1))));
+  CHECK(worst[1].error == Catch::Approx((loss_of(4) + loss_of(5)) / 2));
+  CHECK(worst[1].label_token == 0);
+
+  Judged here(Task::seq2seq, "cross_entropy", {});  // labels stand where they are foretold
+  here.add({2, 2, 3}, {0, 2, 0, 7, 7, 7, 0, 0, 0, kNaN, 0, 0}, ids({2, 2}, {0, kIgnoreIndex, kIgnoreIndex, 1}), {0, 1});
+  REQUIRE(here.worst.worst().size() == 2);
+  CHECK(std::isinf(here.worst.worst()[0].error));
+  CHECK(here.worst.worst()[1].error == Catch::Approx(loss_of(2) + 2));
+  here.worst.begin(here.objective, here.data);
+  here.add({1, 2, 3}, std::vector<float>(6), ids({1, 2}, {kIgnoreIndex, 3}), {0});  // 3 is no token of three
+  CHECK(here.worst.worst().empty());
+}
+
+TEST_CASE("the worst of retrieval are those whose own candidate ranks worst, known when all rows are there") {
+  for (const int64_t each : {1, 2}) {  // samples of an item: a pair, or a row for each side
+    Judged j(Task::retrieval, "multiple_negatives", {}, 2);
+    const std::unique_ptr<TaskMetrics> metrics = make_metrics(Task::retrieval, j.objective.losses.parts[0]);
+    // Anchors 0, 90, 30, 80 degrees, their candidates 10, 20, 170, 85: ranks 1, 2, 4, 1.
+    const std::vector<std::pair<double, double>> pairs = {{0, 10}, {90, 20}, {30, 170}, {80, 85}};
+    const int64_t samples[] = {5, 2, 9, 0};
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      std::vector<float> rows;
+      for (const double degrees : {pairs[i].first, pairs[i].second}) {
+        rows.push_back(static_cast<float>(std::cos(degrees * std::acos(-1) / 180)));
+        rows.push_back(static_cast<float>(std::sin(degrees * std::acos(-1) / 180)));
+      }
+      std::vector<int64_t> of;
+      for (int64_t s = 0; s < each; ++s) of.push_back(each * samples[i] + s);
+      const HostTensor out = HostTensor::of<float>({2, 2}, rows);
+      metrics->add({out}, HostTensor(), of);
+      j.worst.add({out}, HostTensor(), of);
+    }
+    CHECK(j.worst.worst().empty());
+    j.worst.finish(*metrics);
+    const std::vector<JudgedSample> worst = j.worst.worst();
+    REQUIRE(worst.size() == 2);
+    CHECK(worst[0].sample == 9 * each);
+    CHECK(worst[0].error == 4);
+    CHECK(worst[0].nearest == 2 * each);  // 20 degrees
+    CHECK(worst[0].nearest_side == 1);
+    CHECK(worst[1].sample == 2 * each);
+    CHECK(worst[1].error == 2);
+    CHECK(worst[1].nearest == 0);  // 85 degrees
+  }
+}
+
 TEST_CASE("outputs that are of no row each are not judged") {
-  Judge j(Task::classification, "cross_entropy", {});
+  Judged j(Task::classification, "cross_entropy", {});
   j.add({3, 1}, {1, 2, 3}, ids({2}, {0, 1}), {0, 1});
   j.add({2, 2}, {1, 0, 1, 0}, HostTensor(), {0, 1});
   j.add({2, 2}, {1, 0, 1, 0}, ids({2}, {7, -1}), {0, 1});

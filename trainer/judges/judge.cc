@@ -1,0 +1,49 @@
+#include "trainer/judges/judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace amp {
+
+namespace {
+std::map<Task, MakeJudge>& makers() {
+  static std::map<Task, MakeJudge> all;
+  return all;
+}
+}  // namespace
+
+JudgeRegistration::JudgeRegistration(Task task, MakeJudge make) { makers().emplace(task, make); }
+
+std::unique_ptr<Judge> make_judge(Task task, const LossSpec& loss, const MetricContext& context) {
+  const auto it = makers().find(task);
+  return it == makers().end() ? nullptr : it->second(loss, context);
+}
+
+std::span<const float> values_of(const JudgedRow& r, size_t output) {
+  const HostTensor& out = r.outputs[output];
+  const int64_t width = out.numel() / r.rows;
+  return {out.as<float>() + r.row * width, static_cast<size_t>(width)};
+}
+
+std::vector<double> labels_of(const JudgedRow& r) {
+  const HostTensor& label = r.label;
+  const int64_t width = label.numel() / r.rows;
+  std::vector<double> out(static_cast<size_t>(width));
+  for (int64_t i = 0; i < width; ++i) {
+    const int64_t at = r.row * width + i;
+    out[static_cast<size_t>(i)] =
+        label.dtype() == DType::i64 ? static_cast<double>(label.as<int64_t>()[at]) : label.as<float>()[at];
+  }
+  return out;
+}
+
+double minus_log(double p) {  // exp(-750) is 0
+  return p > 0 ? -std::log(p) : std::isnan(p) ? Judge::kInfinity : 750;
+}
+
+size_t largest(std::span<const double> p) {
+  return static_cast<size_t>(std::max_element(p.begin(), p.end()) - p.begin());
+}
+
+}  // namespace amp
