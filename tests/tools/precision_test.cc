@@ -251,6 +251,41 @@ TEST_CASE("binary cross-entropy on probabilities moves to the logits under every
   CHECK(got.error(want) < 0.05);
 }
 
+TEST_CASE("with AMP off, and under a plan that lets nothing be low, a big project's loop writes the same file",
+          "[precision]") {
+  const TempDir f;
+  const std::string recipe = source_root() + "/models/big_project", images = source_root() + "/models/lenet/sample/";
+  must_run({"create", "vit", "--out", f / "vit.onnx", "--model_config",
+            R"({"image_size": 28, "patch_size": 7, "num_channels": 1, "num_labels": 10, "hidden_size": 16,
+                "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32})"});
+  write_bytes(f / "deny.json", R"({"version": 1, "extends": "none", "propagation": "paint", "deny": ["*"]})");
+  const auto trained = [&](const std::string& name, std::vector<std::string> precision) {
+    std::vector<std::string> words = {f / "vit.onnx",
+                                      "--config",
+                                      recipe + "/config.json",
+                                      "--train",
+                                      images + "train-images-idx3-ubyte.gz",
+                                      "--val",
+                                      images + "t10k-images-idx3-ubyte.gz",
+                                      "--limit_val",
+                                      "64",
+                                      "--max_steps",
+                                      "4",
+                                      "--warmup_steps",
+                                      "0",
+                                      "--output_dir",
+                                      f / name,
+                                      "--quiet"};
+    words.insert(words.end(), precision.begin(), precision.end());
+    must_run(words);
+    return bytes_of(f / (name + "/model.onnx"));
+  };
+  const std::string off = trained("off", {"--use_fp16=false"});
+  CHECK(trained("fp16", {"--use_fp16", "--precision_plan", f / "deny.json"}) == off);
+  CHECK(trained("bf16", {"--use_bf16", "--precision_plan", f / "deny.json"}) == off);
+  CHECK(trained("low", {"--use_bf16"}) != off);  // bytes do tell precisions apart
+}
+
 TEST_CASE("a run that diverges ends with exit 8 and names parameter and node; 0 consecutive skips never stop it",
           "[precision]") {
   const TempDir f;
