@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "backend/cpu/pool_pairs.h"
 #include "backend/sliding_window.h"
 #include "base/simd.h"
 
@@ -113,6 +114,15 @@ Kernel typed_max_pool(const KernelArgs& a, Carver& carve) {
   const SlidingWindow w = pool_window(a.in[0].dims, a.out[0].dims, a.attrs());
   const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
                 out = volume(w, &WindowAxis::out);
+  if (pool_pairs::fits(w)) {
+    return [=] {
+      x.load();
+      each_plane(planes, 4 * out, [&](int64_t p) AMP_INLINE {
+        pool_pairs::pool_plane(w, x.data + p * in, y.data + p * out, taps + p * out);
+      });
+      y.store();
+    };
+  }
   const Reach reach(w);
   std::vector<int32_t> first;
   for (int64_t o = 0; o < w[2].out; ++o) first.push_back(static_cast<int32_t>(first_tap(w[2], o)));
@@ -173,6 +183,15 @@ Kernel typed_max_pool_grad(const KernelArgs& a, Carver& carve) {
   const SlidingWindow w = pool_window(a.out[0].dims, a.in[0].dims, a.attrs());
   const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
                 out = volume(w, &WindowAxis::out);
+  if (pool_pairs::fits(w)) {
+    return [=] {
+      dy.load();
+      each_plane(planes, in + out, [&](int64_t p) AMP_INLINE {
+        pool_pairs::grad_plane(w, dy.data + p * out, taps + p * out, dx.data + p * in);
+      });
+      dx.store();
+    };
+  }
   const std::vector<int64_t> offsets = tap_offsets(w);
   return [=] {
     dy.load();
