@@ -43,10 +43,10 @@ void WorstSamples::add(const std::vector<HostTensor>& outputs, const HostTensor&
   }
 }
 
-// Items are the samples, or have a sample for each of their sides.
+// Items are the samples, or have a sample for each of their sides; rows of tensors have no numbers and are not told of.
 void WorstSamples::finish(const TaskMetrics& metrics) {
   const std::span<const CandidateRank> ranks = metrics.ranks();
-  if (ranks.empty() || items_.size() % ranks.size() != 0) return;
+  if (items_.empty() || ranks.empty() || items_.size() % ranks.size() != 0) return;
   const size_t each = items_.size() / ranks.size();
   for (size_t i = 0; i < ranks.size(); ++i) {
     JudgedSample judged;
