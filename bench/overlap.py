@@ -2,10 +2,11 @@
 """How much of the ranks' gradient sums is hidden behind backward: two processes, a thread each, in two network namespaces joined by a link
 of a chosen rate, train MiniLM with sums overlapped and not, one after the other.
 
-    sudo python3 bench/overlap.py --data SST2_DIR --vocab VOCAB [--rate 8gbit] [--steps 30] [--batch_size 32] [--binary build/onnx-amp-finetune]
+    sudo python3 bench/overlap.py --data SST2_DIR --vocab VOCAB [--rate 8gbit] [--steps 30] [--batch_size 32] [--dtypes fp32 bf16] [--binary build/onnx-amp-finetune]
 
 8gbit is 1 ms for a MB. Needs root, ip and tc (tbf). Prints the median of a step (the first third left out), the seconds that sums were
-under way, and those that a rank waited for them behind backward; hidden = 1 - waited with overlap / waited without."""
+under way, and those that a rank waited for them behind backward; hidden = 1 - waited with overlap / waited without. --dtypes: what the
+ranks send (--grad_reduce_dtype)."""
 
 import argparse
 import statistics
@@ -22,12 +23,13 @@ parser.add_argument("--rate", default="8gbit")
 parser.add_argument("--steps", type=int, default=30)
 parser.add_argument("--batch_size", type=int, default=32)
 parser.add_argument("--rounds", type=int, default=3)
+parser.add_argument("--dtypes", nargs="+", default=["fp32"], choices=["fp32", "bf16"])
 parser.add_argument("--binary")
 args = parser.parse_args()
 
-def train(link, binary, model, folder, overlap, round_number):
-    out = f"{folder}/{overlap}-{round_number}"
-    link.train([binary, model, *sentences(args), "--overlap_grad_reduce", overlap, "--output_dir", out])
+def train(link, binary, model, folder, dtype, overlap, round_number):
+    out = f"{folder}/{dtype}-{overlap}-{round_number}"
+    link.train([binary, model, *sentences(args), "--grad_reduce_dtype", dtype, "--overlap_grad_reduce", overlap, "--output_dir", out])
     lines = lines_of(out, args.steps // 3)
     return {
         "model": Path(f"{out}/model.onnx").read_bytes(),
@@ -40,18 +42,21 @@ def train(link, binary, model, folder, overlap, round_number):
 def main():
     with SlowLink(2, args.rate) as link, scratch_dir() as folder:
         binary, model = pinned(find_binary(args.binary), folder), find_minilm(args.model)
-        told = {"true": {}, "false": {}}
-        models = set()
+        arms = [(dtype, overlap) for dtype in args.dtypes for overlap in ("true", "false")]
+        told, models = {arm: {} for arm in arms}, {dtype: set() for dtype in args.dtypes}
         for n in range(args.rounds):
-            for overlap, of in told.items():
-                one = train(link, binary, model, folder, overlap, n)
-                models.add(one.pop("model"))
+            for dtype, overlap in arms:
+                one = train(link, binary, model, folder, dtype, overlap, n)
+                models[dtype].add(one.pop("model"))
                 for key, values in one.items():
-                    of.setdefault(key, []).extend(values)
-    medians = {o: {k: statistics.median(v) for k, v in of.items()} for o, of in told.items()}
-    for overlap, of in medians.items():
-        print(f"overlap {overlap:5}: step {1e3 * of['step']:.0f} ms, sums under way {1e3 * of['summing']:.1f} ms, waited for {1e3 * of['waiting']:.1f} ms")
-    print(f"hidden: {1 - medians['true']['waiting'] / medians['false']['waiting']:.3f}; the same model: {len(models) == 1}")
+                    told[dtype, overlap].setdefault(key, []).extend(values)
+    medians = {arm: {k: statistics.median(v) for k, v in of.items()} for arm, of in told.items()}
+    for (dtype, overlap), of in medians.items():
+        print(f"{dtype}, overlap {overlap:5}: step {1e3 * of['step']:.0f} ms, sums under way {1e3 * of['summing']:.1f} ms, "
+              f"waited for {1e3 * of['waiting']:.1f} ms")  # fmt: skip
+    for dtype, files in models.items():
+        hidden = 1 - medians[dtype, "true"]["waiting"] / medians[dtype, "false"]["waiting"]
+        print(f"{dtype}: hidden {hidden:.3f}; the same model: {len(files) == 1}")
 
 
 if __name__ == "__main__":
