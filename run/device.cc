@@ -55,7 +55,7 @@ Device& choose_device(const RunSpec& spec, bool fp64, const Log& log) {
   try {
     device = open(spec);
   } catch (const Error& e) {
-    if (asked == "cuda" || e.id() != "E_DEVICE_UNAVAILABLE") throw;
+    if (asked == "cuda" || !spec.gpus.empty() || e.id() != "E_DEVICE_UNAVAILABLE") throw;
     return cpu_device();
   }
   log.info(cat("device: ", device->description()));
