@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The recipe big_project in fp16 with a dynamic loss scale, stopped by SIGTERM in its midst and resumed: accumulation, EMA, MixUp,
-# RandAugment, cosine and the scale go on as if nothing had been, so the exported file is that of the run that nobody stopped.
-#   tests/recipes/resume.sh PROGRAM FOLDER
+# What the recipe big_project promises. In fp16 with a dynamic loss scale, stopped by SIGTERM in its midst and resumed: accumulation,
+# EMA, MixUp, RandAugment, cosine and the scale go on as if nothing had been, so the exported file is that of the run that nobody
+# stopped. And --optimizer adahessian is a switch: second derivatives through the same loop, every step applied.
+#   tests/recipes/big_project.sh PROGRAM FOLDER
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export ONNX_AMP_PROGRAM=$1 RECIPE_OUT=$2
@@ -33,3 +34,9 @@ column() { sed 's/.*"step":\([0-9]*\).*/\1 &/; s/^\([0-9]*\) .*"loss_scale":\([^
 diff <(column "$whole") <(column "$run")
 [ "$(column "$whole" | cut -d' ' -f2 | sort -u | wc -l)" -ge 3 ] || { echo "the loss scale never moved"; exit 1; }
 echo "resumed: the same model.onnx, the same loss scales"
+
+models/big_project/run.sh --precisions fp32 --optimizer adahessian --lr 0.05 --max_steps 3 --limit_val 100 --warmup_steps 0 \
+  >"$RECIPE_OUT/adahessian.log" 2>&1 || { tail -40 "$RECIPE_OUT/adahessian.log"; exit 1; }
+curved=$RECIPE_OUT/big_project/fp32
+[ -s "$curved/model.onnx" ] && [ "$(grep -c '"loss":[0-9].*"skipped":false' "$curved/metrics.jsonl")" -eq 3 ] || { cat "$curved/metrics.jsonl"; exit 1; }
+echo "adahessian: 3 steps, each applied"
