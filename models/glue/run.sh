@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sentences and pairs of GLUE by a small sentence model.
 #   models/glue/run.sh                    similarity of image captions (STS-B), in this folder
-#   models/glue/run.sh --full DATA_DIR    SST-2, MRPC, RTE, STS-B: DATA_DIR has the folders sst2, mrpc, rte, stsb (TASKS="sst2 mrpc" chooses)
+#   models/glue/run.sh --full DATA_DIR    SST-2, CoLA, MRPC, RTE, STS-B: DATA_DIR has the folders sst2, cola, mrpc, rte, stsb
+#                                         (TASKS="sst2 cola" chooses)
 # Further flags: models/recipe.sh.
 source "$(dirname "$0")/../recipe.sh"
 
@@ -20,14 +21,15 @@ if [ -z "$full" ]; then
     --text_columns sentence1,sentence2 --label_column score --metric_for_best_model spearman
   exit
 fi
-for task in ${TASKS:-sst2 mrpc rte stsb}; do
+for task in ${TASKS:-sst2 cola mrpc rte stsb}; do
   case $task in
     sst2) one sst2 --train "$full/sst2/train.tsv" --val "$full/sst2/dev.tsv" --text_columns sentence --val_text_columns content --label_column label ;;
+    cola) one cola --train "$full/cola/train.tsv" --val "$full/cola/dev.tsv" --text_columns 3 --label_column 1 --metric_for_best_model mcc ;;
     mrpc) one mrpc --train "$full/mrpc/msr_paraphrase_train.txt" --val "$full/mrpc/msr_paraphrase_test.txt" --data_format tsv \
       --text_columns '#1 String,#2 String' --label_column Quality ;;
     rte) one rte --train "$full/rte/train.tsv" --val "$full/rte/dev.tsv" --text_columns sentence1,sentence2 --label_column label ;;
     stsb) one stsb --train "$full/stsb/train.tsv" --val "$full/stsb/dev.tsv" --task regression \
       --text_columns sentence1,sentence2 --label_column score --metric_for_best_model spearman ;;
-    *) echo "$0: TASKS: sst2, mrpc, rte or stsb is wanted, not '$task'" >&2; exit 2 ;;
+    *) echo "$0: TASKS: sst2, cola, mrpc, rte or stsb is wanted, not '$task'" >&2; exit 2 ;;
   esac
 done
