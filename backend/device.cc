@@ -23,7 +23,7 @@ class CpuDevice final : public Device {
  public:
   DeviceTraits traits() const override {
     DeviceTraits t;
-    t.host_memory = t.checks_indices = true;
+    t.host_memory = t.checks_indices = t.activates_norms = true;
     return t;
   }
   std::string description() const override { return "CPU"; }

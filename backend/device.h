@@ -34,6 +34,7 @@ struct DeviceTraits {
   bool host_memory = false;        // the host reads and writes its memory in place
   bool checks_indices = false;     // its kernels refuse an index out of bounds; else Programs look before them
   bool fuses_elementwise = false;  // elementwise nodes, and GELU behind its product, gain as one kernel
+  bool activates_norms = false;    // batch normalisation and the activation behind it gain as one kernel
   bool merges_qkv = false;    // products with the same input (query, key, value) gain as one, their weights kept so
   bool reports_late = false;  // a step is only asked for and heard of later: nothing in it waits
 };

@@ -10,6 +10,7 @@
 #include "graph/definitions.h"
 #include "graph/passes.h"
 #include "ops/add_norm_fusion.h"
+#include "ops/batch_norm_fusion.h"
 #include "ops/composites.h"
 #include "ops/fuse.h"
 #include "ops/matmul_gelu.h"
@@ -233,6 +234,7 @@ void GraphCompiler::drop_backward(Graph& graph, const GraphRequest& r) const {
 void GraphCompiler::fuse(Graph& graph) const {
   if (!options_.fusion) return;
   graph = fuse_norms(graph);
+  if (traits_.activates_norms) graph = activate_batch_norms(graph);
   if (traits_.fuses_elementwise) graph = fuse_elementwise(fuse_gelu(renew_norms(merge_norm_sums(graph))));
 }
 

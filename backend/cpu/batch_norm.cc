@@ -1,157 +1,220 @@
 #include "backend/cpu/batch_norm.h"
 
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
-#include "base/simd.h"
+#include "backend/cpu/channel_blocks.h"
 
 namespace amp {
 
 namespace {
 
-// x is (N, C, inner).
-struct Layout {
-  int64_t n, c, inner;
-  explicit Layout(const Dims& d) : n(d.at(0)), c(d.at(1)), inner(1) {
-    for (size_t i = 2; i < d.size(); ++i) inner *= d[i];
-  }
-  int64_t count() const { return n * inner; }
-  double divisor() const { return static_cast<double>(std::max<int64_t>(1, count())); }  // statistics of nothing are 0
-};
-
-// Channels [begin, end) on one thread: single channels, or blocks of neighbours when a channel is a column.
-template <class Fn>
-void each_channel_block(const Layout& l, Fn&& fn) {
-  const int64_t block = l.inner == 1 ? 64 : 1;
-  const int64_t blocks = (l.c + block - 1) / block;
-  parallel_ranges(blocks, 16384 / (block * l.count() + 1) + 1, [&](int64_t b, int64_t e) {
-    simd([&]() AMP_INLINE {
-      for (int64_t i = b; i < e; ++i) fn(i * block, std::min(l.c, (i + 1) * block));
-    });
-  });
-}
-
-// sum[j] = sum over batch and space of f(j, position) for the channels of a block.
-template <class T, class F>
-AMP_INLINE inline void channel_sums(const Layout& l, int64_t begin, int64_t end, double* sum, F&& f) {
-  std::fill_n(sum, end - begin, 0.0);
-  if (l.inner == 1) {
-    for (int64_t i = 0; i < l.n; ++i) {
-      for (int64_t c = begin; c < end; ++c) sum[c - begin] += static_cast<double>(f(c - begin, i * l.c + c));
-    }
-    return;
-  }
-  for (int64_t i = 0; i < l.n; ++i) {
-    const int64_t at = (i * l.c + begin) * l.inner;
-    for (int64_t b = 0; b < l.inner; b += 256) {
-      const int64_t e = std::min(l.inner, b + 256);
-      T part = 0;
-#pragma omp simd reduction(+ : part)
-      for (int64_t j = b; j < e; ++j) part += f(0, at + j);
-      sum[0] += static_cast<double>(part);
-    }
-  }
-}
-
-// f(channel in block, position) for every element of a block.
-template <class F>
-AMP_INLINE inline void each_element(const Layout& l, int64_t begin, int64_t end, F&& f) {
-  for (int64_t i = 0; i < l.n; ++i) {
-    if (l.inner == 1) {
-      for (int64_t c = begin; c < end; ++c) f(c - begin, i * l.c + c);
-    } else {
-      const int64_t at = (i * l.c + begin) * l.inner;
-      for (int64_t j = 0; j < l.inner; ++j) f(0, at + j);
-    }
-  }
-}
+using namespace channel_blocks;
 
 template <class T>
 T rstd(T var, double epsilon) {
   return static_cast<T>(1.0 / std::sqrt(static_cast<double>(var) + epsilon));
 }
 
-// y = (x - mean) a + b: subtracting first keeps what a large mean would cancel.
-template <class T>
-AMP_INLINE inline void normalize(const Layout& l, int64_t begin, int64_t end, const T* x, const T* mean, const T* var,
-                                 const T* scale, const T* bias, double epsilon, T* y) {
-  T a[64];
-  for (int64_t c = begin; c < end; ++c) a[c - begin] = scale[c] * rstd(var[c], epsilon);
-  const T *m = mean + begin, *b = bias + begin;
-  each_element(l, begin, end, [&](int64_t c, int64_t i) AMP_INLINE { y[i] = (x[i] - m[c]) * a[c] + b[c]; });
+// What is behind y, and where its gradient passes: as the functors of Relu and Clip have it, NaN included. An element,
+// or a vector of them.
+template <NormActivation activation, class T>
+struct Cut {
+  explicit Cut(const Attrs& a)
+      : low(activation == NormActivation::relu ? T(0)
+                                               : static_cast<T>(a.f("min", -std::numeric_limits<double>::infinity()))),
+        high(static_cast<T>(a.f("max", std::numeric_limits<double>::infinity()))) {}
+  template <class V>
+  AMP_INLINE void apply(V& y) const {
+    if constexpr (activation == NormActivation::none) return;
+    const V least = V{} + low, most = V{} + high;
+    choose(y < least, least, y);
+    if constexpr (activation == NormActivation::clip) choose(y > most, most, y);
+  }
+  // dy, or 0 where y was cut.
+  template <class V>
+  AMP_INLINE void gradient(const V& y, V& dy) const {
+    if constexpr (activation == NormActivation::none) return;
+    const V least = V{} + low, most = V{} + high;
+    if constexpr (activation == NormActivation::relu) {
+      choose(y > least, dy, V{}, dy);
+    } else {
+      choose((y >= least) & (y <= most), dy, V{}, dy);
+    }
+  }
+
+ private:
+  template <class M, class V>
+  AMP_INLINE static void choose(const M& where, const V& yes, const V& no, V& to) {
+    if constexpr (std::is_same_v<V, T>) {
+      to = where ? yes : no;
+    } else {
+      to = reinterpret_cast<V>((where & reinterpret_cast<M>(yes)) | (~where & reinterpret_cast<M>(no)));
+    }
+  }
+  template <class M, class V>
+  AMP_INLINE static void choose(const M& where, const V& yes, V& to) {
+    choose(where, yes, to, to);
+  }
+  T low, high;
+};
+
+// fn.operator()<activation>() for the node's attribute.
+template <class Fn>
+Kernel with_cut(const KernelArgs& args, const Fn& fn) {
+  switch (static_cast<NormActivation>(args.attrs().i("activation", 0))) {
+    case NormActivation::relu:
+      return fn.template operator()<NormActivation::relu>();
+    case NormActivation::clip:
+      return fn.template operator()<NormActivation::clip>();
+    case NormActivation::none:
+      break;
+  }
+  return fn.template operator()<NormActivation::none>();
 }
 
-template <class T>
+// y = (x - mean) a + b: subtracting first keeps what a large mean would cancel.
+template <class T, class C>
+AMP_INLINE inline void normalize(const Layout& l, const Block& block, const T* x, const T* mean, const T* var,
+                                 const T* scale, const T* bias, double epsilon, const C& cut, T* y) {
+  T m[Block::kMost], a[Block::kMost], b[Block::kMost], rates[Block::kMost] = {};
+  for (int64_t c = 0; c < block.channels; ++c)
+    rates[c] = scale[block.channel + c] * rstd(var[block.channel + c], epsilon);
+  block.spread(mean + block.channel, m);
+  block.spread(rates, a);
+  block.spread(bias + block.channel, b);
+  each_element<T>(l, block, [&](const auto& of, int64_t i, auto& v) AMP_INLINE {
+    auto p = v, q = v;
+    load(x + i, v);
+    of(m, p);
+    v -= p;
+    of(a, p);
+    of(b, q);
+    v = v * p + q;
+    cut.apply(v);
+    store(v, y + i);
+  });
+}
+
+template <class T, NormActivation activation>
 Kernel inference(const KernelArgs& args, Carver& carve) {
   const auto x = stage<T>(carve, args.in[0]), scale = stage<T>(carve, args.in[1]), bias = stage<T>(carve, args.in[2]);
   const auto mean = stage<T>(carve, args.in[3]), var = stage<T>(carve, args.in[4]), y = stage<T>(carve, args.out[0]);
   const Layout l(args.in[0].dims);
   const double epsilon = args.attrs().f("epsilon", 1e-5);
+  const Cut<activation, T> cut(args.attrs());
   return [=] {
     for (const auto* t : {&x, &scale, &bias, &mean, &var}) t->load();
-    each_channel_block(l, [&](int64_t b, int64_t e) AMP_INLINE {
-      normalize<T>(l, b, e, x.data, mean.data, var.data, scale.data, bias.data, epsilon, y.data);
+    each_channel_block(l, [&](const Block& block) AMP_INLINE {
+      normalize<T>(l, block, x.data, mean.data, var.data, scale.data, bias.data, epsilon, cut, y.data);
     });
     y.store();
   };
 }
 
-template <class T>
+template <class T, NormActivation activation>
 Kernel training(const KernelArgs& args, Carver& carve) {
   const auto x = stage<T>(carve, args.in[0]), scale = stage<T>(carve, args.in[1]), bias = stage<T>(carve, args.in[2]);
   const auto y = stage<T>(carve, args.out[0]), mean = stage<T>(carve, args.out[1]), var = stage<T>(carve, args.out[2]);
   const Layout l(args.in[0].dims);
   const double epsilon = args.attrs().f("epsilon", 1e-5);
+  const Cut<activation, T> cut(args.attrs());
   return [=] {
     for (const auto* t : {&x, &scale, &bias}) t->load();
-    each_channel_block(l, [&](int64_t b, int64_t e) AMP_INLINE {
-      double sum[64];
+    each_channel_block(l, [&](const Block& block) AMP_INLINE {
+      double sum[Block::kMost][1];
+      T m[Block::kMost];
       const T* in = x.data;
-      channel_sums<T>(l, b, e, sum, [&](int64_t, int64_t i) AMP_INLINE { return in[i]; });
+      T *means = mean.data + block.channel, *vars = var.data + block.channel;
+      channel_sums<T, 1>(l, block, sum, [&](const auto&, int64_t i, auto& term) AMP_INLINE { load(in + i, term[0]); });
       const double count = l.divisor();
-      T* m = mean.data + b;
-      for (int64_t c = 0; c < e - b; ++c) m[c] = static_cast<T>(sum[c] / count);
-      channel_sums<T>(l, b, e, sum, [&](int64_t c, int64_t i) AMP_INLINE { return (in[i] - m[c]) * (in[i] - m[c]); });
-      for (int64_t c = 0; c < e - b; ++c) var.data[b + c] = static_cast<T>(sum[c] / count);
-      normalize<T>(l, b, e, in, mean.data, var.data, scale.data, bias.data, epsilon, y.data);
+      for (int64_t c = 0; c < block.channels; ++c) means[c] = static_cast<T>(sum[c][0] / count);
+      block.spread(means, m);
+      channel_sums<T, 1>(l, block, sum, [&](const auto& of, int64_t i, auto& term) AMP_INLINE {
+        auto p = term[0];
+        load(in + i, term[0]);
+        of(m, p);
+        term[0] -= p;
+        term[0] *= term[0];
+      });
+      for (int64_t c = 0; c < block.channels; ++c) vars[c] = static_cast<T>(sum[c][0] / count);
+      normalize<T>(l, block, in, mean.data, var.data, scale.data, bias.data, epsilon, cut, y.data);
     });
     for (const auto* t : {&y, &mean, &var}) t->store();
   };
 }
 
 // dscale = sum dy xhat, dbias = sum dy; dx = scale rstd (dy - [train] (dbias + xhat dscale) / count).
-template <class T>
+template <class T, NormActivation activation>
 Kernel gradient(const KernelArgs& args, Carver& carve) {
   const auto dy = stage<T>(carve, args.in[0]), x = stage<T>(carve, args.in[1]), scale = stage<T>(carve, args.in[2]);
   const auto mean = stage<T>(carve, args.in[3]), var = stage<T>(carve, args.in[4]);
+  const auto bias = args.has(5) ? stage<T>(carve, args.in[5]) : Staged<T>{};
   const auto dx = stage<T>(carve, args.out[0]), dscale = stage<T>(carve, args.out[1]),
              dbias = stage<T>(carve, args.out[2]);
   const Layout l(args.in[1].dims);
   const double epsilon = args.attrs().f("epsilon", 1e-5);
+  const Cut<activation, T> cut(args.attrs());
   const bool train = args.attrs().i("train", 0) != 0;
   return [=] {
     for (const auto* t : {&dy, &x, &scale, &mean, &var}) t->load();
-    each_channel_block(l, [&](int64_t b, int64_t e) AMP_INLINE {
-      const T *in = x.data, *grad = dy.data, *m = mean.data + b;
+    if (bias.data) bias.load();
+    each_channel_block(l, [&](const Block& block) AMP_INLINE {
+      const T *in = x.data, *grad = dy.data;
       T* out = dx.data;
-      double sum_dy[64], sum_dy_x[64];
-      channel_sums<T>(l, b, e, sum_dy, [&](int64_t, int64_t i) AMP_INLINE { return grad[i]; });
-      channel_sums<T>(l, b, e, sum_dy_x, [&](int64_t c, int64_t i) AMP_INLINE { return grad[i] * (in[i] - m[c]); });
-      T a[64], p[64], q[64];  // dx = a dy - p - q (x - mean)
-      for (int64_t c = 0; c < e - b; ++c) {
-        const T r = rstd(var.data[b + c], epsilon);
-        dscale.data[b + c] = static_cast<T>(sum_dy_x[c]) * r;
-        dbias.data[b + c] = static_cast<T>(sum_dy[c]);
-        a[c] = scale.data[b + c] * r;
-        const double per = train ? static_cast<double>(a[c]) / l.divisor() : 0;
-        p[c] = static_cast<T>(per * sum_dy[c]);
-        q[c] = static_cast<T>(per * sum_dy_x[c] * static_cast<double>(r) * static_cast<double>(r));
+      const int64_t first = block.channel;
+      double sum[Block::kMost][2];  // of dy, of dy (x - mean)
+      T one[Block::kMost] = {}, two[Block::kMost] = {};
+      T m[Block::kMost], a[Block::kMost], shift[Block::kMost];  // y = a (x - mean) + shift
+      for (int64_t c = 0; c < block.channels; ++c) {
+        one[c] = scale.data[first + c] * rstd(var.data[first + c], epsilon);
+        two[c] = bias.data ? bias.data[first + c] : T(0);
       }
-      if (train) {
-        each_element(l, b, e,
-                     [&](int64_t c, int64_t i) AMP_INLINE { out[i] = a[c] * grad[i] - p[c] - q[c] * (in[i] - m[c]); });
-      } else {
-        each_element(l, b, e, [&](int64_t c, int64_t i) AMP_INLINE { out[i] = a[c] * grad[i]; });
+      block.spread(mean.data + first, m);
+      block.spread(one, a);
+      block.spread(two, shift);
+      // g: dy to what is before the activation; centred: x - mean
+      const auto differentiated = [&](const auto& of, int64_t i, auto& g, auto& centred) AMP_INLINE {
+        auto y = g, v = g;
+        load(in + i, centred);
+        of(m, v);
+        centred -= v;
+        of(a, v);
+        of(shift, y);
+        y = centred * v + y;
+        cut.gradient(y, g);
+      };
+      channel_sums<T, 2>(l, block, sum, [&](const auto& of, int64_t i, auto& term) AMP_INLINE {
+        load(grad + i, term[0]);
+        differentiated(of, i, term[0], term[1]);
+        term[1] *= term[0];
+      });
+      T p[Block::kMost], q[Block::kMost];  // dx = a dy - p - q (x - mean)
+      for (int64_t c = 0; c < block.channels; ++c) {
+        const T r = rstd(var.data[first + c], epsilon);
+        dscale.data[first + c] = static_cast<T>(sum[c][1]) * r;
+        dbias.data[first + c] = static_cast<T>(sum[c][0]);
+        const double per = train ? static_cast<double>(one[c]) / l.divisor() : 0;
+        one[c] = static_cast<T>(per * sum[c][0]);
+        two[c] = static_cast<T>(per * sum[c][1] * static_cast<double>(r) * static_cast<double>(r));
       }
+      block.spread(one, p);
+      block.spread(two, q);
+      each_element<T>(l, block, [&](const auto& of, int64_t i, auto& g) AMP_INLINE {
+        auto centred = g, rate = g, left = g, right = g;
+        load(grad + i, g);
+        differentiated(of, i, g, centred);
+        of(a, rate);
+        if (train) {
+          of(p, left);
+          of(q, right);
+          g = rate * g - left - right * centred;
+        } else {
+          g = rate * g;
+        }
+        store(g, out + i);
+      });
     });
     for (const auto* t : {&dx, &dscale, &dbias}) t->store();
   };
@@ -160,13 +223,16 @@ Kernel gradient(const KernelArgs& args, Carver& carve) {
 }  // namespace
 
 Kernel batch_norm(const KernelArgs& a, Carver& c) {
-  return in_double(a) ? inference<double>(a, c) : inference<float>(a, c);
+  return with_cut(
+      a, [&]<NormActivation n>() { return in_double(a) ? inference<double, n>(a, c) : inference<float, n>(a, c); });
 }
 Kernel batch_norm_train(const KernelArgs& a, Carver& c) {
-  return in_double(a) ? training<double>(a, c) : training<float>(a, c);
+  return with_cut(
+      a, [&]<NormActivation n>() { return in_double(a) ? training<double, n>(a, c) : training<float, n>(a, c); });
 }
 Kernel batch_norm_grad(const KernelArgs& a, Carver& c) {
-  return in_double(a) ? gradient<double>(a, c) : gradient<float>(a, c);
+  return with_cut(
+      a, [&]<NormActivation n>() { return in_double(a) ? gradient<double, n>(a, c) : gradient<float, n>(a, c); });
 }
 
 }  // namespace amp

@@ -1,22 +1,14 @@
 // Residual connections and their norms as one node: which nodes are taken, and that nothing changes.
 #include <catch2/catch_all.hpp>
 
-#include "backend/interpreter.h"
 #include "graph/passes.h"
 #include "ops/add_norm_fusion.h"
-#include "tests/backend/small_nets.h"
-#include "tests/ops/one_node.h"
+#include "tests/ops/same_graph.h"
 
 using namespace amp;
 using namespace amp::test;
 
 namespace {
-
-int count(const Graph& g, const std::string& op) {
-  int n = 0;
-  for (int32_t i = 0; i < g.n_nodes(); ++i) n += g.node(NodeId{i}).op->name == op;
-  return n;
-}
 
 // A block of a transformer with the norm behind the sum, or before the branch, twice.
 std::string block(bool norm_first, const std::string& dropout, const std::string& bias) {
@@ -47,21 +39,6 @@ std::string block(bool norm_first, const std::string& dropout, const std::string
   t += "three, m2, r2 = LayerNorm(e, k) {n=16; epsilon=1e-5; rms=1}\n";
   t += "q = Mul(three, three)\nloss = ReduceSum(q) {axes=[0 1 2]; keepdims=0}\noutput three\noutput loss";
   return t;
-}
-
-void check_equal(const Graph& a, const Graph& b) {
-  const auto inputs = random_inputs(a, 3);
-  const auto params = random_params(a, 4);
-  const Interpreted x = interpret(a, inputs, params), y = interpret(b, inputs, params);
-  for (const auto& [name, t] : x.outputs) {
-    INFO("output " << name);
-    CHECK(same_bits(t, y.outputs.at(name)));
-  }
-  REQUIRE(x.param_grads.size() == y.param_grads.size());
-  for (const auto& [slot, t] : x.param_grads) {
-    INFO("gradient " << slot);
-    CHECK(same_bits(t, y.param_grads.at(slot)));
-  }
 }
 
 }  // namespace
