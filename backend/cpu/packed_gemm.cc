@@ -70,6 +70,9 @@ void pack_b(const PackedGemm& g, const Cut& cut, int64_t n0, int64_t first, int6
               {static_cast<int>(w), true, cut.pairs}, packed + first * cut.steps * w);
 }
 
+// A block that stays as it is computed is written to C at once; others come by way of a tile.
+bool in_place(const PackedGemm& g) { return g.c_dtype == DType::f32 && g.alpha == 1 && !g.bias && !g.accumulate; }
+
 // alpha * tile + bias, stored at or added to C[i0.., j0..].
 void finish(const PackedGemm& g, float* tile, int64_t stride, int64_t i0, int64_t rows, int64_t j0, int64_t columns) {
   float bias_row[16 * 32];
@@ -119,6 +122,8 @@ void task(const PackedGemm& g, const Cut& cut, const float* packed, int64_t n0, 
   float* pa = thread_panels(round_up(rows, r) * cut.depth, 0);
   float* tile = thread_panels(round_up(rows, r) * stride, 1);
   const PackSource a{g.a.data, g.a.dtype, g.a.ld, !g.a.trans};
+  const int64_t whole = in_place(g) && cut.steps > 0 ? (j1 - j0) / w * w : 0;  // columns of panels that are full
+  float* const c = whole > 0 ? static_cast<float*>(g.c) + i0 * g.ldc : nullptr;
   for (int64_t p = 0; p < cut.steps; p += cut.depth) {
     const int64_t steps = std::min(cut.depth, cut.steps - p), at = p * cut.per_step;
     pack_panels(a, i0, rows, at, std::min(steps * cut.per_step, g.k - at), {static_cast<int>(r), false, cut.pairs}, pa);
@@ -126,15 +131,16 @@ void task(const PackedGemm& g, const Cut& cut, const float* packed, int64_t n0, 
       const int64_t end = std::min(j1, jb + cut.columns);
       for (int64_t i = 0; i < rows; i += r) {
         for (int64_t j = jb; j < end; j += w) {
+          const bool full = j < j0 + whole;
           cut.kernel.run(steps, static_cast<int>(std::min(r, rows - i)), static_cast<int>(std::min(w, j1 - j)),
-                         pa + i * steps, packed + (j - n0) * cut.steps + p * w, tile + i * stride + j - j0, stride,
-                         p > 0);
+                         pa + i * steps, packed + (j - n0) * cut.steps + p * w,
+                         full ? c + i * g.ldc + j : tile + i * stride + j - j0, full ? g.ldc : stride, p > 0);
         }
       }
     }
   }
   if (cut.steps == 0) std::fill(tile, tile + rows * stride, 0.0f);
-  finish(g, tile, stride, i0, rows, j0, j1 - j0);
+  if (j0 + whole < j1) finish(g, tile + whole, stride, i0, rows, j0 + whole, j1 - j0 - whole);
 }
 
 }  // namespace
