@@ -2,6 +2,7 @@
 
 #include "backend/cpu/conv_channels.h"
 #include "backend/cpu/conv_depthwise.h"
+#include "backend/cpu/conv_depthwise_planes.h"
 #include "backend/cpu/conv_direct.h"
 #include "backend/cpu/conv_plain.h"
 #include "backend/cpu/conv_pointwise.h"
@@ -11,6 +12,7 @@ namespace amp {
 
 Kernel fastest_conv(const ConvShape& s, Carver& carve, const float* x, const float* w, const float* bias, float* y) {
   if (conv_pointwise_fits(s)) return conv_pointwise(s, carve, x, w, bias, y);
+  if (conv_depthwise_planes_gain(s)) return conv_depthwise_planes(s, carve, x, w, bias, y);
   if (conv_depthwise_fits(s)) return conv_depthwise(s, carve, x, w, bias, y);
   if (const Winograd tile = winograd_tile(s); tile != Winograd::none)
     return conv_winograd(s, tile, carve, x, w, bias, y);
@@ -20,6 +22,7 @@ Kernel fastest_conv(const ConvShape& s, Carver& carve, const float* x, const flo
 }
 Kernel fastest_conv_grad_x(const ConvShape& s, Carver& carve, const float* dy, const float* w, float* dx) {
   if (conv_pointwise_fits(s)) return conv_pointwise_grad_x(s, carve, dy, w, dx);
+  if (conv_depthwise_planes_gain(s)) return conv_depthwise_planes_grad_x(s, carve, dy, w, dx);
   if (conv_depthwise_fits(s)) return conv_depthwise_grad_x(s, carve, dy, w, dx);
   if (const Winograd tile = winograd_tile(s); tile != Winograd::none)
     return conv_winograd_grad_x(s, tile, carve, dy, w, dx);
@@ -29,6 +32,7 @@ Kernel fastest_conv_grad_x(const ConvShape& s, Carver& carve, const float* dy, c
 }
 Kernel fastest_conv_grad_w(const ConvShape& s, Carver& carve, const float* x, const float* dy, float* dw) {
   if (conv_pointwise_fits(s)) return conv_pointwise_grad_w(s, carve, x, dy, dw);
+  if (conv_depthwise_planes_gain(s)) return conv_depthwise_planes_grad_w(s, carve, x, dy, dw);
   if (conv_depthwise_fits(s)) return conv_depthwise_grad_w(s, carve, x, dy, dw);
   if (const Winograd tile = winograd_tile(s); tile != Winograd::none)
     return conv_winograd_grad_w(s, tile, carve, x, dy, dw);

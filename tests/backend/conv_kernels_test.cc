@@ -4,6 +4,7 @@
 
 #include "backend/cpu/conv_channels.h"
 #include "backend/cpu/conv_depthwise.h"
+#include "backend/cpu/conv_depthwise_planes.h"
 #include "backend/cpu/conv_direct.h"
 #include "backend/cpu/conv_plain.h"
 #include "backend/cpu/conv_pointwise.h"
@@ -98,6 +99,14 @@ void check_all(const Shape& shape) {
     agrees(dw, of + ", depthwise, dw",
            [&](Carver& c, float* to) { return conv_depthwise_grad_w(s, c, x.data(), dy.data(), to); });
   }
+  if (conv_depthwise_planes_fits(s)) {
+    agrees(y, of + ", planes",
+           [&](Carver& c, float* to) { return conv_depthwise_planes(s, c, x.data(), w.data(), bias.data(), to); });
+    agrees(dx, of + ", planes, dx",
+           [&](Carver& c, float* to) { return conv_depthwise_planes_grad_x(s, c, dy.data(), w.data(), to); });
+    agrees(dw, of + ", planes, dw",
+           [&](Carver& c, float* to) { return conv_depthwise_planes_grad_w(s, c, x.data(), dy.data(), to); });
+  }
   for (const Winograd tile : {Winograd::f2, Winograd::f4}) {
     if (!conv_winograd_fits(s)) break;
     const std::string by = of + (tile == Winograd::f2 ? ", F(2, 3)" : ", F(4, 3)");
@@ -140,6 +149,8 @@ TEST_CASE("each form of convolution agrees with plain loops in fp64", "[backend]
       {2, 16, 1, 1, {1, 8, 8}, {1, 3, 3}, one, {0, 1, 1}, one},  // depthwise
       {3, 48, 1, 1, {1, 15, 17}, {1, 7, 7}, {1, 2, 2}, {0, 3, 3}, one},
       {1, 32, 1, 1, {3, 5, 20}, {2, 3, 5}, {1, 1, 3}, {0, 2, 0}, {1, 2, 1}},
+      {2, 3, 1, 1, {1, 40, 37}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},
+      {3, 5, 1, 1, {1, 33, 70}, {1, 5, 5}, one, {0, 2, 2}, one},
       {1, 1, 18, 33, {4, 6, 5}, {2, 3, 3}, {2, 1, 1}, {1, 1, 1}, one},
       {2, 1, 24, 40, {1, 9, 8}, {1, 1, 1}, one, none, one},  // pointwise: products
       {5, 2, 16, 12, {1, 8, 8}, {1, 1, 1}, one, none, one},
