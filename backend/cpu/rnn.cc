@@ -10,16 +10,18 @@ Kernel forward(const KernelArgs& a, Carver& c) {
   const Steps s(a.out[0].dims, a.attrs(), a.has(3) ? a.in[3] : Tensor{});
   const int64_t H = s.hidden, B = s.batch;
   const Activation f = read_activation(a.attrs(), 0);
+  const cpu::RepeatedProduct<T> by_weights(c, H, H, true, H);
   if (c.measuring()) return {};
   return [=] {
     x.load();
+    const auto by_R = by_weights.packed(x.input(1));
     T *y = x.output(0), *hs = x.output(1);
     std::copy_n(x.input(2), B * H, hs);
     std::copy_n(x.input(0), s.time * B * H, y);
     for (int64_t step = 0; step < s.time; ++step) {
       const int64_t t = s.at(step);
       T* yt = y + t * B * H;
-      cpu::parallel_gemm<T>(false, true, B, H, H, T(1), hs, H, x.input(1), H, T(1), yt, H);
+      by_R.run(B, hs, H, true, yt, H);
       for (int64_t b = 0; b < B; ++b) {
         if (t >= s.length(b)) {
           std::fill(yt + b * H, yt + (b + 1) * H, T(0));
@@ -41,10 +43,12 @@ Kernel backward(const KernelArgs& a, Carver& c) {
   const Activation f = read_activation(a.attrs(), 0);
   T* const next = c.take<T>(B * H);
   T* const before = c.take<T>(T_ * B * H);
+  const cpu::RepeatedProduct<T> by_weights(c, H, H, false, H);
   if (c.measuring()) return {};
   return [=] {
     x.load();
-    const T *R = x.input(0), *y = x.input(3), *dy = x.input(4);
+    const auto by_R = by_weights.packed(x.input(0));
+    const T *y = x.input(3), *dy = x.input(4);
     T *dxg = x.output(0), *dR = x.output(1), *dh = x.output(2);
     copy_or_zero(x.input(5), dh, B * H);
     for (int64_t step = T_; step-- > 0;) {
@@ -57,7 +61,7 @@ Kernel backward(const KernelArgs& a, Carver& c) {
           D[k] = active ? (dh[k] + (dy ? dy[at] : T(0))) * f.slope(y[at]) : T(0);
         }
       }
-      cpu::parallel_gemm<T>(false, false, B, H, H, T(1), D, H, R, H, T(0), next, H);
+      by_R.run(B, D, H, false, next, H);
       for (int64_t b = 0; b < B; ++b) {
         if (t < s.length(b)) std::copy_n(next + b * H, H, dh + b * H);
       }
