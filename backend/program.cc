@@ -115,7 +115,7 @@ void Program::emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions
   if (const int w = plan.workspace[n]; w >= 0) args.workspace = arena_ + plan.buffers[static_cast<size_t>(w)].offset;
   if (!device_->traits().checks_indices) check_indices(node);
   try {
-    steps_.push_back({prepare(args), &node});
+    steps_.push_back({prepare(args), &node, node_work(args, plan.adds[n])});
   } catch (const std::exception&) {
     throw node_fault(node.op->name).at(cat("while preparing ", node.op->name, " (#", node.origin.source_node, ")"));
   }
@@ -124,7 +124,8 @@ void Program::emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions
 void Program::emit_gradient(size_t i, const ProgramOptions& o) {
   const Graph::ParamGrad& p = graph_->param_grads[i];
   const Tensor grad = o.grads.at(static_cast<size_t>(p.slot)), v = tensor(p.value);
-  steps_.push_back({o.accumulate ? device_->add(grad, v) : device_->convert(v, grad), nullptr});
+  const NodeWork work{0, v.bytes() + (o.accumulate ? grad.bytes() : 0), grad.bytes()};
+  steps_.push_back({o.accumulate ? device_->add(grad, v) : device_->convert(v, grad), nullptr, work});
 }
 
 // Behind the last step so far.
@@ -258,7 +259,7 @@ void Program::launch(After&& after) {
 }
 
 // On the host, with as many threads as have proved the fastest, or are being tried.
-void Program::run_timed() {
+void Program::run_on_host_threads() {
   using Clock = std::chrono::steady_clock;
   const auto all = [this] { launch([](const Step&) {}); };
   const int n = device_->traits().host_memory ? threads_.next(omp_get_max_threads()) : 0;
@@ -278,7 +279,7 @@ void Program::run() {
     if (recording_) return recording_->replay();
   }
   const int64_t before = device_->unvalidated();
-  run_timed();
+  run_on_host_threads();
   // Recorded, a node would stay with what it is computed by now. Some never see anything but zeros.
   ran_ = device_->unvalidated() == before || ++undecided_runs_ >= kMostUndecided;
 }
@@ -310,18 +311,25 @@ void Program::run(const Observer& see) {
   });
 }
 
-std::map<std::string, double> Program::profile() {
-  using Clock = std::chrono::steady_clock;
-  std::map<std::string, double> seconds;
+std::vector<Program::TimedStep> Program::run_timed() {
+  const auto now = [] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  };
+  std::vector<TimedStep> out;
+  out.reserve(steps_.size());
+  const int n = device_->traits().host_memory ? threads_.next(omp_get_max_threads()) : 0;
+  const WithThreads during(n > 0 ? n : omp_get_max_threads());
   upload_state();
-  Clock::time_point start = Clock::now();
+  double begin = now();
   launch([&](const Step& s) {
     device_->synchronize();
-    const Clock::time_point end = Clock::now();
-    seconds[s.node ? s.node->op->name : "AccumulateGrad"] += std::chrono::duration<double>(end - start).count();
-    start = end;
+    const double end = now();
+    std::string_view op = s.work.written > 0 ? "AccumulateGrad" : "CheckIndices";
+    if (s.node) op = s.node->op->name;
+    out.push_back({op, s.node, s.work, begin, end});
+    begin = end;
   });
-  return seconds;
+  return out;
 }
 
 }  // namespace amp

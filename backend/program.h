@@ -7,9 +7,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/device.h"
+#include "backend/node_work.h"
 #include "backend/param_cache.h"
 #include "backend/thread_choice.h"
 
@@ -62,13 +64,24 @@ class Program {
   // and are not shown, nor are the gradients of parameters.
   using Observer = std::function<void(const Node&, size_t output, const Tensor&)>;
   void run(const Observer& see);
-  // Seconds spent in each step by a run of its own, by operator: for --profile and benches.
-  std::map<std::string, double> profile();
+  // A run that waits for the device after each step, with the threads that run() has chosen: when a step began and
+  // ended, by the steady clock. node: null where a gradient is moved to the arena (AccumulateGrad), or indices are
+  // looked at (CheckIndices).
+  struct TimedStep {
+    std::string_view op;
+    const Node* node;
+    NodeWork work;
+    double begin, end;  // seconds
+  };
+  std::vector<TimedStep> run_timed();
+  bool choosing_threads() const { return threads_.deciding(); }
+  int threads() const { return threads_.chosen(); }  // of the host that run() uses; 0: not run there yet
 
  private:
   struct Step {
     Kernel run;
     const Node* node;
+    NodeWork work = {};
   };
   Tensor tensor(ValueId v) const;
 
@@ -84,7 +97,7 @@ class Program {
   std::vector<bool> gradients_of_params() const;
 
   void upload_state();
-  void run_timed();
+  void run_on_host_threads();
   template <class After>
   void launch(After&& after);
 

@@ -16,6 +16,7 @@ class ThreadChoice {
     return trial_ < seconds_.size() ? candidate(trial_) : chosen_ == most ? 0 : chosen_;
   }
   bool deciding() const { return trial_ < seconds_.size(); }
+  int chosen() const { return deciding() ? candidate(trial_) : chosen_; }
   // What the run took. Only while deciding.
   void took(double seconds) {
     seconds_[trial_] = std::min(seconds_[trial_], seconds);

@@ -8,6 +8,7 @@
 // The three are one trilinear form, so that each one's gradients are the other two.
 #include "backend/cpu/conv.h"
 
+#include "backend/node_work.h"
 #include "backend/sliding_window.h"
 #include "ops/conv.h"
 #include "ops/elementwise_op.h"
@@ -80,6 +81,14 @@ const RegisterOp ops[] = {RegisterOp{op_with_workspace<conv_forward>("Conv", inf
 const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "Conv", with_workspace<conv_forward>},
                                   RegisterKernel{DeviceKind::cpu, "ConvGradX", with_workspace<conv_grad_x>},
                                   RegisterKernel{DeviceKind::cpu, "ConvGradW", with_workspace<conv_grad_w>}};
+
+// Each place of y takes a product with every element of a kernel of w (M, C / group, ...), padding included.
+double products(const Tensor& y, const Tensor& w) {
+  return 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.numel() / w.dims.at(0));
+}
+const RegisterFlops flops[] = {{"Conv", [](const KernelArgs& a) { return products(a.out[0], a.in[1]); }},
+                               {"ConvGradX", [](const KernelArgs& a) { return products(a.in[0], a.in[1]); }},
+                               {"ConvGradW", [](const KernelArgs& a) { return products(a.in[1], a.out[0]); }}};
 
 }  // namespace
 

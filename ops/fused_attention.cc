@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backend/node_work.h"
 #include "ops/attention_definition.h"
 #include "ops/attention_heads.h"
 #include "ops/elementwise_op.h"
@@ -246,6 +247,17 @@ const RegisterOp ops_[] = {
     RegisterOp{def("FusedAttention", infer_attention, grad_attention, measure_workspace<prepare<Forward>>)},
     RegisterOp{def("FusedAttentionGrad", infer_attention_grad, nullptr, measure_workspace<prepare<Backward>>,
                    define_attention_grad)}};
+// Two products forward, five backward (Dao et al., FlashAttention, 2022): what it takes without keeping scores.
+double flops(const KernelArgs& a, double products) {
+  const bool packed = a.attrs().i("packed", 0) != 0, heads_first = a.attrs().i("heads_first", 0) != 0;
+  const double q = static_cast<double>(a.in[0].numel()) / (packed ? 3 : 1);
+  const Tensor& k = packed ? a.in[0] : a.in[1];
+  int64_t keys = k.dims.at(heads_first ? 2 : 1);
+  if (a.has(4)) keys = std::min(keys, std::max<int64_t>(1, a.attrs().i("max_len", keys)));
+  return 2 * products * q * static_cast<double>(keys);
+}
+const RegisterFlops flops_[] = {{"FusedAttention", [](const KernelArgs& a) { return flops(a, 2); }},
+                                {"FusedAttentionGrad", [](const KernelArgs& a) { return flops(a, 5); }}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, "FusedAttention", with_workspace<prepare<Forward>>},
                                    {DeviceKind::cpu, "FusedAttentionGrad", with_workspace<prepare<Backward>>}};
 

@@ -5,6 +5,7 @@
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/operands.h"
 #include "backend/cpu/packed_gemm.h"
+#include "backend/node_work.h"
 #include "ops/elementwise_op.h"
 #include "ops/fused_activation.h"
 
@@ -157,6 +158,7 @@ OpDef matmul_def() {
   return d;
 }
 const RegisterOp matmul_op{matmul_def()};
+const RegisterFlops flops{"MatMul", matmul_flops};
 const RegisterKernel matmul_cpu[] = {{DeviceKind::cpu, "MatMul", with_workspace<matmul_kernel<false>>},
                                      {DeviceKind::cpu, "MatMul+=", with_workspace<matmul_kernel<true>>}};
 

@@ -28,6 +28,12 @@ inline MatMulShape matmul_shape(const Dims& a, const Dims& b, const Attrs& attrs
   return s;
 }
 
+// Of a node whose first two inputs are the operands.
+inline double matmul_flops(const KernelArgs& a) {
+  const MatMulShape s = matmul_shape(a.in[0].dims, a.in[1].dims, a.attrs());
+  return 2.0 * static_cast<double>(numel(s.batch)) * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
+}
+
 // One node's products: the shape of each, and where the matrices of the batch lie.
 struct MatMulProducts {
   explicit MatMulProducts(const KernelArgs& args)

@@ -5,6 +5,7 @@
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/operands.h"
 #include "backend/cpu/packed_gemm.h"
+#include "backend/node_work.h"
 #include "backend/rows.h"
 #include "ops/compose.h"
 #include "ops/elementwise_op.h"
@@ -141,6 +142,7 @@ OpDef def() {
   return d;
 }
 const RegisterOp op{def()};
+const RegisterFlops flops{"MatMulBiasGrad", matmul_flops};
 const RegisterKernel kernels[] = {{DeviceKind::cpu, "MatMulBiasGrad", with_workspace<prepare<false>>},
                                   {DeviceKind::cpu, "MatMulBiasGrad+=", with_workspace<prepare<true>>}};
 

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "backend/node_work.h"
 #include "graph/copier.h"
 #include "graph/passes.h"
 #include "ops/inner_node.h"
@@ -50,6 +51,7 @@ OpDef def(const char* name, void (*infer)(InferCtx&), size_t inputs, int64_t (*w
 }
 const RegisterOp ops_[] = {RegisterOp{def("MatMulGelu", infer, 2, measure_workspace<forward>)},
                            RegisterOp{def("MatMulGeluGrad", infer_grad, 3, measure_workspace<backward>)}};
+const RegisterFlops flops_[] = {{"MatMulGelu", matmul_flops}, {"MatMulGeluGrad", matmul_flops}};
 const RegisterKernel kernels_[] = {{DeviceKind::cpu, "MatMulGelu", with_workspace<forward>},
                                    {DeviceKind::cpu, "MatMulGeluGrad", with_workspace<backward>}};
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "backend/node_work.h"
 #include "ops/compose.h"
 #include "ops/elementwise_op.h"
 #include "ops/recurrent_definition.h"
@@ -93,6 +94,16 @@ const RegisterRecurrent<gru> gru_op{"GRU", infer_gru, grad_gru, define_gru};
 const RegisterRecurrent<gru_grad> gru_grad_op{"GRUGrad", infer_gru_grad, nullptr};
 const RegisterRecurrent<rnn> rnn_op{"RNN", infer_rnn, grad_rnn, define_rnn};
 const RegisterRecurrent<rnn_grad> rnn_grad_op{"RNNGrad", infer_rnn_grad, nullptr};
+
+// The state times R (G, H) in every step; its gradient, and R's, backward. (X W^T is a MatMul of its own.)
+double forward_flops(const KernelArgs& a) {
+  return 2.0 * static_cast<double>(a.in[0].numel()) * static_cast<double>(a.in[1].dims.at(1));
+}
+double backward_flops(const KernelArgs& a) {
+  return 4.0 * static_cast<double>(a.out[0].numel()) * static_cast<double>(a.in[0].dims.at(1));
+}
+const RegisterFlops flops[] = {{"LSTM", forward_flops},      {"GRU", forward_flops},      {"RNN", forward_flops},
+                               {"LSTMGrad", backward_flops}, {"GRUGrad", backward_flops}, {"RNNGrad", backward_flops}};
 
 // ---- ONNX
 // -------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,9 @@ double seconds_of(Device& device, int repeats, F&& work) {
   return std::max(std::chrono::duration<double>(Clock::now() - begin).count(), 1e-9) / repeats;
 }
 
-int64_t bytes_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies) {
+}  // namespace
+
+int64_t update_bytes(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies) {
   const int64_t moments = spec.optimizer.moments();
   // The gradient twice (the norm must be known before anything moves), weight, moments and average read and written.
   int64_t bytes = spec.elements * 4 * (2 + 2 * (1 + moments + spec.optimizer.averages()));
@@ -33,14 +35,12 @@ int64_t bytes_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& co
   return bytes;
 }
 
-}  // namespace
-
 std::map<std::string, double> profile_operators(Session& session, const Losses& losses, const Tensors& batch,
                                                 int repeats) {
   std::map<std::string, double> sum;
   double share = 0;  // of the run: the first one warms up
   const Instrumentation look{[&](Program& p) {
-    for (const auto& [op, seconds] : p.profile()) sum[op] += seconds * share;
+    for (const Program::TimedStep& s : p.run_timed()) sum[std::string(s.op)] += (s.end - s.begin) * share;
   }};
   const std::vector<double> seeds(LossWindow(losses).seeds(1).size(), 1);
   for (int r = -1; r < repeats; ++r) {
@@ -73,7 +73,7 @@ std::optional<UpdateProfile> profile_update(Session& session, const OptimizerCon
     for (int i = 0; i < 3; ++i) once();  // launched one by one, recorded, replayed
     out.seconds = seconds_of(device, repeats, once);
   }
-  out.bytes = bytes_of(spec, session.copies().copies());
+  out.bytes = update_bytes(spec, session.copies().copies());
   // Larger than the caches of today's GPUs, or as large as what the update touches.
   const int64_t size = std::clamp<int64_t>(out.bytes / 2, 1 << 20, 1 << 30);
   const DeviceMemory from = device.allocate(size), to = device.allocate(size);

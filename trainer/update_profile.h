@@ -17,6 +17,9 @@ namespace amp {
 std::map<std::string, double> profile_operators(Session& session, const Losses& losses, const Tensors& batch,
                                                 int repeats);
 
+// What an update reads and writes at the least.
+int64_t update_bytes(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies);
+
 struct UpdateProfile {
   double seconds = 0;           // of one update: norm, unscaling, clipping, optimizer, EMA, 16-bit copies
   int64_t bytes = 0;            // it reads and writes so many at least

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backend/cuda/library_product.h"
+#include "backend/node_work.h"
 #include "base/error.h"
 #include "base/host_tensor.h"
 
@@ -57,8 +58,6 @@ std::string short_name(const std::string& mangled) {
   }
   return mangled;
 }
-
-int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 class Dry final : public DryDevice {
  public:
@@ -121,8 +120,9 @@ class Dry final : public DryDevice {
     const std::string name = a.node.op->name + (accumulate ? "+=" : "");
     Work w;
     w.op = a.node.op->name;
-    w.bytes = bytes_of(a);
-    w.flops = attention_flops(a);
+    const NodeWork counted = node_work(a, accumulate);
+    w.bytes = counted.bytes();
+    w.flops = counted.flops;
     for (const Tensor& t : a.in) {
       if (t.data && (w.type == DType::f32 || is_low(t.dtype))) w.type = t.dtype;
       if (t.data && is_float(t.dtype) && is_low(t.dtype)) break;
@@ -135,31 +135,12 @@ class Dry final : public DryDevice {
     };
   }
 
-  // What is looked up in a table is as much as comes of it, not the table.
-  static int64_t bytes_of(const KernelArgs& a) {
-    int64_t out = 0, in = 0;
-    for (const Tensor& t : a.out) out += t.data ? t.bytes() : 0;
-    const bool looks_up = a.node.op->name.rfind("Gather", 0) == 0;
-    for (const Tensor& t : a.in) in += !t.data ? 0 : looks_up ? std::min(t.bytes(), out) : t.bytes();
-    return in + out;
-  }
-  // Two products forward, five backward (Dao et al., FlashAttention, 2022): what it takes without keeping scores.
-  static double attention_flops(const KernelArgs& a) {
-    const std::string& op = a.node.op->name;
-    if (op != "FusedAttention" && op != "FusedAttentionGrad") return 0;
-    const bool packed = a.attrs().i("packed", 0) != 0, heads_first = a.attrs().i("heads_first", 0) != 0;
-    const double q = static_cast<double>(a.in[0].numel()) / (packed ? 3 : 1);
-    const Tensor& k = packed ? a.in[0] : a.in[1];
-    int64_t keys = k.dims.at(heads_first ? 2 : 1);
-    if (a.has(4)) keys = std::min(keys, most(1, a.attrs().i("max_len", keys)));
-    return (op == "FusedAttention" ? 4.0 : 10.0) * q * static_cast<double>(keys);
-  }
-
   void product(const Gemm& g) {
     const double flops = 2.0 * static_cast<double>(g.m * g.n) * static_cast<double>(g.k * g.batch);
     note("product", 1, 0, 0);
     Work& w = work_.back();
-    w.flops += flops;
+    w.products += flops;
+    if (!inside_) w.flops += flops;
     w.type = g.in;
     w.shape +=
         cat(w.shape.empty() ? "" : ", ", g.m, 'x', g.n, 'x', g.k, g.batch > 1 ? cat('*', g.batch) : std::string());

@@ -16,8 +16,9 @@ struct Work {
   std::string op;                    // "AddNorm", "update: Apply"
   DType type = DType::f32;           // of its operands
   int64_t launches = 0, copies = 0;  // kernels and products; copies and clears
-  int64_t bytes = 0;                 // operands read and results written, once each
+  int64_t bytes = 0;                 // operands read and results written, once each (backend/node_work.h)
   double flops = 0;                  // of products, attention included
+  double products = 0;               // of those that were launched as a library's
   std::string shape;                 // of a product: "4096x3072x768"
 };
 

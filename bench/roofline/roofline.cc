@@ -8,17 +8,18 @@
 #include "importer/dropout.h"
 #include "precision/decide.h"
 #include "trainer/session.h"
+#include "trainer/update_profile.h"
 
 namespace amp {
 
 namespace {
 
-// The update's kernels read and write spans that no node names: 4 bytes an element inspected; then gradient, weight and
-// both moments read, all but the gradient written, and the 16-bit copies.
-void add_update_bytes(std::vector<cuda::Work>& work, int64_t elements, int64_t copies_bytes, int moments) {
+// The update's kernels read and write spans that no node names: gradients for their norm, then all that moves.
+void add_update_bytes(std::vector<cuda::Work>& work, const UpdateSpec& spec, const ParamCache& copies) {
+  const int64_t inspected = 4 * spec.elements;
   for (cuda::Work& w : work) {
-    if (w.op == "Inspect") w.bytes = 4 * elements;
-    if (w.op == "Apply") w.bytes = elements * (4 + 8 + 8 * moments) + copies_bytes;
+    if (w.op == "Inspect") w.bytes = inspected;
+    if (w.op == "Apply") w.bytes = update_bytes(spec, copies.copies()) - inspected;
   }
 }
 
@@ -71,7 +72,7 @@ StepWork step_work(const StepRequest& r) {
     out.update = std::move(work);
     work.clear();
   }
-  add_update_bytes(out.update, out.parameters, session.copies().bytes(), spec.optimizer.moments());
+  add_update_bytes(out.update, spec, session.copies());
   const auto outside = [](const cuda::Work& w) {
     return w.op == "upload" || w.op == "ClearTerms" || w.op == "Seed" || w.op == "AddTerm";
   };

@@ -47,6 +47,10 @@ TEST_CASE("a BERT-base step has as many launches, bytes and operations as it sho
   const StepWork w = step_work(r);
   CHECK(w.parameters / 1000000 == 109);
   CHECK(flops(w) == Catch::Approx(expected_flops(r.model, r.batch, r.length)).epsilon(1e-3));
+  for (const cuda::Work& x : w.micro) {
+    INFO(x.op << ' ' << x.shape);
+    CHECK((x.products == 0 || x.products == x.flops));  // what is launched is what is counted
+  }
   CHECK(count(w, "FusedAttention") == 12);
   CHECK(count(w, "FusedAttentionGrad") == 12);
   CHECK(count(w, "AddNorm") + count(w, "LayerNorm") == 25);

@@ -1,0 +1,30 @@
+#include "backend/node_work.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "backend/indices.h"
+
+namespace amp {
+
+static std::map<std::string, CountFlops, std::less<>>& counts() {
+  static std::map<std::string, CountFlops, std::less<>> t;
+  return t;
+}
+
+RegisterFlops::RegisterFlops(std::string_view op, CountFlops count) { counts().emplace(op, count); }
+
+NodeWork node_work(const KernelArgs& a, bool accumulates) {
+  NodeWork w;
+  for (const Tensor& t : a.out) w.written += t.data ? t.bytes() : 0;
+  // What is looked up in a table is as much as comes of it, not the table.
+  const std::optional<Lookup> lookup = find_lookup(a.node.op->name);
+  const bool looks_up = lookup && lookup->moves;
+  for (const Tensor& t : a.in) w.read += !t.data ? 0 : looks_up ? std::min(t.bytes(), w.written) : t.bytes();
+  if (accumulates) w.read += w.written;
+  if (const auto it = counts().find(a.node.op->name); it != counts().end()) w.flops = it->second(a);
+  return w;
+}
+
+}  // namespace amp
