@@ -48,8 +48,6 @@ nlohmann::json told_metrics(const RunSpec& spec, const std::optional<Metrics>& m
   return names;
 }
 
-std::string isa_name() { return cpu_isa() == Isa::v4 ? "x86-64-v4" : cpu_isa() == Isa::v3 ? "x86-64-v3" : "x86-64-v2"; }
-
 void write_text(const std::string& path, const std::string& text) {
   FileWriter file(path);
   file.write(text);
@@ -100,6 +98,8 @@ void describe_negatives(const TrainerConfig& config) {
 }
 
 }  // namespace
+
+std::string isa_name() { return cpu_isa() == Isa::v4 ? "x86-64-v4" : cpu_isa() == Isa::v3 ? "x86-64-v3" : "x86-64-v2"; }
 
 void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan, const PlanCost& cost) {
   write_text(dir + "/precision_plan.json", plan_to_json(graph, plan, &cost));

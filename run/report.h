@@ -38,6 +38,7 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
                const TrainerConfig& config, const TrainResult& result, const RunFacts& facts,
                const std::vector<std::string>& classes, bool finished);
 
+std::string isa_name();                        // the level of SIMD in use: "x86-64-v4"
 double per_second(int64_t n, double seconds);  // 0 when no time passed
 
 }  // namespace amp

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "run/bench.h"
 #include "run/check.h"
 #include "run/check_data.h"
 #include "run/evaluate.h"

@@ -23,7 +23,7 @@ namespace amp {
 namespace {
 
 using nlohmann::json;
-constexpr size_t kText = 1500;         // bytes of a text
+constexpr size_t kMostText = 1500;     // bytes of a text
 constexpr size_t kCells = 24;          // of a row
 constexpr int64_t kPicture = 128;      // pixels of a longer side
 constexpr int64_t kMaskPicture = 256;  // of one that masks lie on
@@ -31,7 +31,7 @@ constexpr size_t kMasks = 4;           // of the worst
 constexpr size_t kColours = 48;        // classes that the legend names
 
 // At most so many bytes, whole characters.
-std::string cut(std::string text, size_t most = kText) {
+std::string cut(std::string text, size_t most = kMostText) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
   return text.substr(0, most) + "…";

@@ -41,6 +41,8 @@ int run_verb(const cli::Options& opts) {
       return run_export(opts, console);
     case cli::Verb::tokenize:
       return run_tokenize(opts);
+    case cli::Verb::bench:
+      return run_bench(opts, console);
     case cli::Verb::report:
       return run_report(opts);
     case cli::Verb::create:

@@ -16,6 +16,7 @@ int run_plan(const cli::Options& opts, const Console& console);
 int run_grad(const cli::Options& opts, const Console& console);
 int run_export(const cli::Options& opts, const Console& console);
 int run_tokenize(const cli::Options& opts);
+int run_bench(const cli::Options& opts, const Console& console);
 int run_create(const cli::Options& opts, const Console& console);
 int run_report(const cli::Options& opts);
 int run_convert(const cli::Options& opts, const Console& console);

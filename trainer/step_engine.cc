@@ -117,7 +117,7 @@ void StepEngine::submit(const StepInput& w, const LossWindow& counted) {
 void StepEngine::launch(const StepInput& w, const std::vector<int64_t>& before, LossTerms& terms) {
   // What is injected comes behind the gradients.
   GradientWatch* const watch = overlaps_ && !w.inject_overflow ? early_.get() : nullptr;
-  if (!cache_) return launch_window(session_, *w.losses, w.batches, before, terms, nullptr, watch);
+  if (!cache_) return launch_window(session_, *w.losses, w.batches, before, terms, w.look, watch);
   const int64_t rows = w.all_rows >= 0 ? w.all_rows : std::reduce(w.rows.begin(), w.rows.end());
   cache_->launch(w.batches, before, rows, terms, watch);
 }

@@ -47,6 +47,7 @@ struct StepInput {
   double share = 1;       // of the window's rows that are this rank's
   int64_t all_rows = -1;  // of the window, on all ranks; -1: those of `rows`
   const LossWindow* own_items = nullptr;  // of local steps: this rank's, by which its losses are divided
+  const Instrumentation* look = nullptr;  // of one who looks at how micro-batches run; not with a gradient cache
 };
 
 class StepEngine {

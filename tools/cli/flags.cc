@@ -33,6 +33,8 @@ static constexpr std::array kVerbs{
              "a new model with drawn weights: bert, gpt2, llama, vit, resnet18, unet ...", 1},
     VerbInfo{Verb::convert, Job::build, "convert", "FOLDER --out FILE | MODEL.onnx --out FOLDER",
              "a Hugging Face checkpoint as ONNX, and a converted model, trained or not, back", 1},
+    VerbInfo{Verb::bench, Job::train, "bench", "MODEL.onnx [--train FILE] [flags of train]",
+             "where a training step's time goes: each kernel's GFLOP/s, share of the machine's peak, GB/s", 1},
     VerbInfo{Verb::report, std::nullopt, "report", "RUN_FOLDER [RUN_FOLDER ...] --out page.html|metrics.csv",
              "a run's curves, metrics and settings as a page or CSV; of several, compared", 12},
     VerbInfo{Verb::help, std::nullopt, "help", "[VERB]", "this text, or a verb's", 1},
@@ -73,7 +75,9 @@ std::span<const Flag> flags() {
     std::vector<Flag> out;
     const std::vector<OwnFlag> own = own_flags();
     for (const Setting& s : settings()) {
-      out.push_back({s, &s, s.group, verbs_of(s.jobs), verbs_of(s.required)});
+      VerbSet required = verbs_of(s.required);
+      if (s.name == "train") required &= ~in(Verb::bench);  // data can be made
+      out.push_back({s, &s, s.group, verbs_of(s.jobs), required});
       for (const OwnFlag& o : own) {
         if (o.behind == s.name) out.push_back({o.description, nullptr, s.group, o.verbs, o.required});
       }

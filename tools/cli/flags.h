@@ -27,6 +27,7 @@ enum class Verb {
   create,
   convert,
   generate,
+  bench,
   report,
   help,
   version,

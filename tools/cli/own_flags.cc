@@ -8,7 +8,7 @@ std::vector<OwnFlag> own_flags() {
   static const SettingValue text = std::string(), off = false;
   constexpr VerbSet all =
       in(Verb::train, Verb::eval, Verb::predict, Verb::check, Verb::plan, Verb::grad, Verb::export_model,
-         Verb::tokenize, Verb::create, Verb::convert, Verb::generate, Verb::report);
+         Verb::tokenize, Verb::create, Verb::convert, Verb::generate, Verb::bench, Verb::report);
   return {
       {"val",
        in(Verb::eval, Verb::predict, Verb::grad),
@@ -116,10 +116,24 @@ std::vector<OwnFlag> own_flags() {
         .help = "Read texts or images, tell rows, labels, lengths or sizes, duplicates and what is wrong; trains "
                 "nothing."}},
       {"profile",
-       in(Verb::check, Verb::plan, Verb::tokenize, Verb::generate),
+       in(Verb::check, Verb::plan, Verb::tokenize, Verb::generate, Verb::bench),
        {.name = "json",
         .initial = off,
         .help = "Write JSON: the table, or of each line (each text) ids, tokens, offsets and type ids."}},
+      {"profile",
+       in(Verb::bench),
+       {.name = "timed_steps",
+        .initial = int64_t{10},
+        .help = "Steps whose kernels are timed one by one; as many are timed whole before.",
+        .metavar = "N",
+        .low = 1,
+        .high = 10000}},
+      {"profile",
+       in(Verb::bench),
+       {.name = "trace",
+        .initial = text,
+        .help = "Write every timed step as a trace that chrome://tracing and Perfetto (ui.perfetto.dev) show.",
+        .metavar = "FILE"}},
       {"profile",
        in(Verb::tokenize),
        {.name = "pairs", .initial = off, .help = "Lines are two texts with a tab between them."}},

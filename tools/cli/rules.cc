@@ -111,7 +111,7 @@ void training_rules(Options& o) {
 void resolve(Options& o) {
   one_of(o, "quiet", "verbose", "less or more output?");
   precision_rules(o);
-  if (o.verb == Verb::train) {
+  if (o.verb == Verb::train || o.verb == Verb::bench) {
     scale_rules(o);
     training_rules(o);
   }
@@ -121,7 +121,7 @@ void resolve(Options& o) {
   if (o.verb == Verb::eval && o.has("val") && o.has("inputs")) {
     contradict(o, "val", "inputs", "both name the data", "give one of them");
   }
-  if (o.verb == Verb::train && o.flag("in_tokens")) return;  // rows are not known yet
+  if ((o.verb == Verb::train || o.verb == Verb::bench) && o.flag("in_tokens")) return;  // rows are not known yet
   const std::string rows = std::to_string(o.integer("batch_size"));
   if (!o.was_set("eval_batch_size")) {
     derive(o, "eval_batch_size", rows);

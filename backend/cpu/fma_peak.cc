@@ -1,0 +1,91 @@
+#include "backend/cpu/fma_peak.h"
+
+#include <immintrin.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "backend/cpu/vectors.h"
+
+namespace amp::cpu {
+
+namespace {
+
+constexpr int kChains = 12;  // independent sums: more than latency times throughput of any x86-64
+
+// acc = acc * x + y goes to y / (1 - x): nothing overflows or becomes denormal.
+struct Chains {
+  template <int N>
+  AMP_INLINE void operator()() const {
+    typename VectorOf<N>::local acc[kChains], x, y;
+    for (int l = 0; l < N; ++l) x[l] = factor, y[l] = 1 - factor;
+    for (int c = 0; c < kChains; ++c) acc[c] = y * static_cast<float>(c + 1);
+    for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kChains; ++c) acc[c] = acc[c] * x + y;
+    }
+    float sum = 0;
+    for (int c = 0; c < kChains; ++c) sum += acc[c][0];
+    *out = sum;
+    *flops = 2.0 * N * kChains * static_cast<double>(rounds);
+  }
+  int64_t rounds;
+  float factor;
+  volatile float* out;
+  double* flops;
+};
+
+[[gnu::target("avx512f,avx512bf16")]] void bf16_chains(int64_t rounds, float factor, volatile float* out,
+                                                       double* flops) {
+  // Chains that begin alike would be one.
+  const auto x = reinterpret_cast<__m512bh>(_mm512_castps_si512(_mm512_set1_ps(factor)));
+  __m512 acc[kChains];
+#pragma GCC unroll 16
+  for (int c = 0; c < kChains; ++c) acc[c] = _mm512_set1_ps(static_cast<float>(c));  // each its own
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 16
+    for (int c = 0; c < kChains; ++c) acc[c] = _mm512_dpbf16_ps(acc[c], x, x);
+  }
+  __m512 sum = acc[0];
+#pragma GCC unroll 16
+  for (int c = 1; c < kChains; ++c) sum = _mm512_add_ps(sum, acc[c]);
+  float lanes[16];
+  _mm512_storeu_ps(lanes, sum);
+  *out = lanes[0];
+  *flops = 2.0 * 32 * kChains * static_cast<double>(rounds);
+}
+
+}  // namespace
+
+double fma_peak(int threads, bool bf16) {
+  if (bf16 && !cpu_has_bf16()) return 0;
+  constexpr int kRuns = 8;
+  constexpr int64_t kRounds = 400000;  // about three milliseconds
+  const volatile float opaque = 0.5F;  // not known when this is compiled
+  const float factor = opaque;
+  double best = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    std::vector<double> flops(static_cast<size_t>(threads), 0.0);
+    const auto begin = std::chrono::steady_clock::now();
+#pragma omp parallel num_threads(threads)
+    {
+      volatile float out = 0;
+      double* const mine = &flops[static_cast<size_t>(omp_get_thread_num())];
+      if (bf16) {
+        bf16_chains(kRounds, factor, &out, mine);
+      } else {
+        at_level(Chains{kRounds, factor, &out, mine});
+      }
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    double all = 0;
+    for (const double f : flops) all += f;
+    best = std::max(best, all / seconds);
+  }
+  return best;
+}
+
+}  // namespace amp::cpu
