@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Answers to questions as spans of a text, from SQuAD's JSON.
-#   models/qa/run.sh                    24 + 6 articles of XQuAD, in this folder
+#   models/qa/run.sh                    16 + 6 articles of XQuAD, in this folder
 #   models/qa/run.sh --full DATA_DIR    TyDi QA: DATA_DIR has tydiqa.goldp.en.train.json and tydiqa.goldp.en.dev.json
 # Further flags: models/recipe.sh.
 source "$(dirname "$0")/../recipe.sh"

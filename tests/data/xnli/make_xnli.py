@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Cuts small samples out of XNLI, in the layout of PaddlePaddle's BERT/reader/cls.py.
 
-    make_xnli.py SOURCE FOLDER [PAIRS_TO_TRAIN DEV TEST [LANGUAGE ...]]
+    make_xnli.py SOURCE FOLDER [PAIRS_TO_TRAIN DEV TEST [LANGUAGE ...]] [--train LANGUAGE ...]
 
 SOURCE has dev-LANGUAGE.tsv and test-LANGUAGE.tsv (premise, hypothesis, label; rows parallel across languages). Each language's training
 file has pairs of the development set that no other file has; xnli.dev.tsv has the ones behind them, xnli.test.tsv the first of the
-test set, both in all languages. Columns that the reader does not look at are empty.
+test set, both in all languages. --train: training files of these alone. Columns that the reader does not look at are empty.
 """
 import os
 import sys
@@ -35,15 +35,19 @@ def published(source, part, languages, first, count):
 
 
 def main():
-    source, folder = sys.argv[1:3]
-    train, dev, test = (int(n) for n in sys.argv[3:6] or (12, 12, 12))
-    languages = sys.argv[6:] or ["de", "en"]
+    words = sys.argv[1:]
+    at = words.index("--train") if "--train" in words else len(words)
+    words, trained = words[:at], words[at + 1:]
+    source, folder = words[:2]
+    train, dev, test = (int(n) for n in words[2:5] or (12, 12, 12))
+    languages = words[5:] or ["de", "en"]
+    trained = trained or languages
     os.makedirs(os.path.join(folder, "multinli"), exist_ok=True)
-    for i, language in enumerate(languages):
+    for i, language in enumerate(trained):
         pairs = rows(source, "dev", language)[i * train:(i + 1) * train]
         lines = [[p, h, "contradictory" if label == "contradiction" else label] for p, h, label in pairs]
         write(os.path.join(folder, "multinli", f"multinli.train.{language}.tsv"), [["premise", "hypo", "label"]] + lines)
-    write(os.path.join(folder, "xnli.dev.tsv"), published(source, "dev", languages, len(languages) * train, dev))
+    write(os.path.join(folder, "xnli.dev.tsv"), published(source, "dev", languages, len(trained) * train, dev))
     write(os.path.join(folder, "xnli.test.tsv"), published(source, "test", languages, 0, test))
 
 
