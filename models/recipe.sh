@@ -5,7 +5,8 @@
 #   $here      the recipe's folder: models/NAME
 #   $out       where it writes: runs/NAME (or $RECIPE_OUT/NAME)
 #   $full      DATA_DIR; empty: the sample that lies in the folder
-#   train MODEL FLAGS ...   a run for each precision, in $out/PRECISION, with the recipe's config.json
+#   $settings  the configuration of the runs: the recipe's config.json
+#   train MODEL FLAGS ...   a run for each precision, in $out/PRECISION
 #   minilm                  sets $model to the quickstart's sentence model, fetched once
 #   table                   the runs side by side, and $out/report.html
 set -euo pipefail
@@ -30,6 +31,7 @@ done
 
 cd "$root"
 out=${RECIPE_OUT:-runs}/$(basename "$here")
+settings=$here/config.json
 mkdir -p "$out"
 program=${ONNX_AMP_PROGRAM:-}
 if [ -z "$program" ]; then
@@ -46,7 +48,7 @@ train() {
     amp=--use_$precision
     [ "$precision" != fp32 ] || amp=--use_fp16=false
     printf '\n== %s, %s\n' "$(basename "$here")" "$precision"
-    "$program" "$model" --config "$here/config.json" "$amp" "$@" --output_dir "$out/$precision" --overwrite ${flags[@]+"${flags[@]}"}
+    "$program" "$model" --config "$settings" "$amp" "$@" --output_dir "$out/$precision" --overwrite ${flags[@]+"${flags[@]}"}
   done
 }
 
