@@ -183,7 +183,7 @@ Kernel typed_max_pool_grad(const KernelArgs& a, Carver& carve) {
   const SlidingWindow w = pool_window(a.out[0].dims, a.in[0].dims, a.attrs());
   const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
                 out = volume(w, &WindowAxis::out);
-  if (pool_pairs::fits(w)) {
+  if (pool_pairs::grad_gains(w)) {
     return [=] {
       dy.load();
       each_plane(planes, in + out, [&](int64_t p) AMP_INLINE {

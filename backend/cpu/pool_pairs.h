@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
+#include "backend/cpu/lanes.h"
 #include "backend/sliding_window.h"
-#include "base/simd.h"
 
 namespace amp::pool_pairs {
 
@@ -17,10 +19,78 @@ inline bool fits(const SlidingWindow& w) {
   return w[0].in == 1 && w[0].kernel == 1 && w[0].pad == 0 && w[0].out == 1 && pairs(w[1]) && pairs(w[2]);
 }
 
+constexpr int kLanes = 8;
+constexpr int64_t kMost = 512;  // pairs at a time
+using Floats = cpu::VectorOf<kLanes>::type;
+using Bits = cpu::IndexOf<kLanes>::type;
+
+AMP_INLINE inline void load(const float* from, Floats& to) { std::memcpy(&to, from, sizeof to); }
+AMP_INLINE inline void load(const int32_t* from, Bits& to) { std::memcpy(&to, from, sizeof to); }
+// to = yes where `where` is all ones, else no.
+template <class T>
+AMP_INLINE inline void choose(const Bits& where, const Bits& yes, const Bits& no, T* to) {
+  const Bits chosen = (where & yes) | (~where & no);
+  std::memcpy(to, &chosen, sizeof chosen);
+}
+
+// best[i] of from[2 i] and from[2 i + 1]; second[i]: 1 where it is the latter.
+AMP_INLINE inline void best_of_pairs(const float* from, int64_t n, float* best, int32_t* second) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Floats a, b, even, odd;
+    load(from + 2 * i, a);
+    load(from + 2 * i + kLanes, b);
+    cpu::unzip<kLanes>(a, b, even, odd, std::make_integer_sequence<int, kLanes>());
+    const Bits take = (odd > even) | (odd != odd);
+    choose(take, reinterpret_cast<Bits>(odd), reinterpret_cast<Bits>(even), best + i);
+    choose(take, Bits{} + 1, Bits{}, second + i);
+  }
+  for (; i < n; ++i) {
+    const float even = from[2 * i], odd = from[2 * i + 1];
+    second[i] = (odd > even) | (odd != odd);
+    best[i] = second[i] ? odd : even;
+  }
+}
+
+// Rows of `width` outputs whose input rows leave nothing over: those are one row of pairs, of which each two rows are
+// compared then. Vectors run over the end of a row, which the next one writes again: a tail would be a branch that is
+// mispredicted at every other element.
+template <class Tap>
+AMP_INLINE inline void pool_rows(const float* x, int64_t rows, int64_t width, float* y, Tap* taps) {
+  alignas(64) float best[kMost + kLanes], out[kMost + kLanes];
+  alignas(64) int32_t second[kMost + kLanes], tap[kMost + kLanes];
+  const int64_t together = kMost / (2 * width);
+  for (int64_t first = 0; first < rows; first += together) {
+    const int64_t n = std::min(together, rows - first), at = first * width, pairs = n * 2 * width;
+    best_of_pairs(x + 4 * at, pairs, best, second);
+    std::fill_n(best + pairs, kLanes, 0.0F);
+    std::fill_n(second + pairs, kLanes, 0);
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t j = 0; j < width; j += kLanes) {
+        const int64_t top = 2 * r * width + j, to = r * width + j;
+        Floats a, b;
+        Bits p, q;
+        load(best + top, a);
+        load(best + top + width, b);
+        load(second + top, p);
+        load(second + top + width, q);
+        const Bits take = (b > a) | (b != b);
+        choose(take, reinterpret_cast<Bits>(b), reinterpret_cast<Bits>(a), out + to);
+        choose(take, q + 2, p, tap + to);
+      }
+    }
+    std::copy_n(out, n * width, y + at);
+    for (int64_t j = 0; j < n * width; ++j) taps[at + j] = static_cast<Tap>(tap[j]);
+  }
+}
+
 // Of the taps 0 1 / 2 3 the first largest; NaN wins, the last of several.
 template <class T, class Tap>
 AMP_INLINE inline void pool_plane(const SlidingWindow& w, const T* x, T* y, Tap* taps) {
   const int64_t in = w[2].in, n = w[2].out;
+  if constexpr (std::is_same_v<T, float>) {
+    if (in == 2 * n && in <= kMost) return pool_rows(x, w[1].out, n, y, taps);
+  }
   for (int64_t r = 0; r < w[1].out; ++r, x += 2 * in, y += n, taps += n) {
     const T *const top = x, *const bottom = x + in;
 #pragma omp simd
@@ -40,6 +110,9 @@ AMP_INLINE inline void pool_plane(const SlidingWindow& w, const T* x, T* y, Tap*
     }
   }
 }
+
+// Whether rows are whole vectors: elsewhere the branches of their tails cost more than they save.
+inline bool grad_gains(const SlidingWindow& w) { return fits(w) && w[2].out % kLanes == 0; }
 
 // Each gradient at its tap, all else zero.
 template <class T, class Tap>

@@ -35,7 +35,8 @@ std::vector<float> values(int64_t n) {
 }  // namespace
 
 TEST_CASE("2x2 maxima are the first largest, or the last that is not a number", "[pool]") {
-  for (const auto& [height, width] : {std::pair<int64_t, int64_t>{2, 2}, {4, 24}, {7, 37}, {6, 128}}) {
+  for (const auto& [height, width] :
+       {std::pair<int64_t, int64_t>{2, 2}, {10, 10}, {28, 28}, {4, 24}, {7, 37}, {6, 128}, {2, 512}, {2, 514}}) {
     const SlidingWindow w = window(height, width);
     REQUIRE(pool_pairs::fits(w));
     const std::vector<float> x = values(height * width);
