@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "run/run_files.h"
+#include "run/settings.h"
 
 namespace amp {
 
@@ -213,6 +214,7 @@ void OutputFolder::choose_run() {
             ? load_checkpoint(resume)
             : newest_checkpoint(path_exists(resume + "/checkpoints") ? resume + "/checkpoints" : resume, log_);
   }
+  if (checkpoint_) add_new_settings(checkpoint_->hashes);
   if (!replaces_) return;
   work_ = aside;
   if (std::error_code e; std::filesystem::is_symlink(dir + "/checkpoints", e)) {

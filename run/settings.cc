@@ -150,11 +150,19 @@ void check_settings(const RunSpec& spec, Job job) {
   }
 }
 
+// In the record what it lacks of the settings that a resumed run must have alike.
+static void record_settings(const RunSpec& spec, std::map<std::string, std::string>& record) {
+  for (const Setting& s : settings()) {
+    if (has(s.jobs, Job::train) && s.resume == Resume::same)
+      record.emplace(std::string(s.name), value_text(value_of(spec, s)));
+  }
+}
+
+void add_new_settings(std::map<std::string, std::string>& record) { record_settings(RunSpec(), record); }
+
 std::map<std::string, std::string> resume_record(const RunSpec& spec) {
   std::map<std::string, std::string> out;
-  for (const Setting& s : settings()) {
-    if (has(s.jobs, Job::train) && s.resume == Resume::same) out[std::string(s.name)] = value_text(value_of(spec, s));
-  }
+  record_settings(spec, out);
   // Who shares a micro-batch may change, as long as it is as large as before.
   out["batch_size"] = cat(spec.batch_size * spec.ranks);
   for (const auto& [name, path] : input_files(spec)) {

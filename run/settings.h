@@ -31,6 +31,8 @@ void check_settings(const RunSpec& spec, Job job);
 
 // By name what Resume asks for, as text; files by size and checksum, the model by its SHA-256.
 std::map<std::string, std::string> resume_record(const RunSpec& spec);
+// Adds the settings that the record of an earlier version does not know: its run was made as their defaults have it.
+void add_new_settings(std::map<std::string, std::string>& record);
 
 // The files that a run reads, by setting: {"train", "train.csv"}.
 std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec);

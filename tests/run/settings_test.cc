@@ -1,11 +1,15 @@
 // The table of settings: a row for every member of RunSpec, complete, and values held to it whoever gives them.
+#include "run/settings.h"
+
 #include <catch2/catch_all.hpp>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "run/run.h"
 #include "tests/errors.h"
 #include "tests/support.h"
+#include "trainer/checkpoint.h"
 
 using namespace amp;
 using amp::test::error_of;
@@ -69,6 +73,20 @@ TEST_CASE("a setting's row says what people need", "[settings]") {
       CHECK_NOTHROW(check_value(s, value));
     }
   }
+}
+
+TEST_CASE("a checkpoint from before a setting came up is of a run with its default", "[settings]") {
+  RunSpec spec = batch_of("lenet_relu_dyn18");
+  spec.lr = 0.5;
+  const std::map<std::string, std::string> now = resume_record(spec);
+  std::map<std::string, std::string> saved = now;
+  REQUIRE(saved.erase("grad_reduce_dtype") == 1);
+  CHECK_THROWS_WITH(require_same(saved, now), ContainsSubstring("grad_reduce_dtype was absent, is fp32"));
+  add_new_settings(saved);
+  CHECK_NOTHROW(require_same(saved, now));
+  saved.erase("lr");
+  add_new_settings(saved);
+  CHECK_THROWS_WITH(require_same(saved, now), ContainsSubstring("lr was 5e-05, is 0.5"));
 }
 
 TEST_CASE("a library's settings are held to the same ranges, in the same words", "[settings]") {
