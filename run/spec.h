@@ -58,7 +58,7 @@ struct RunSpec {
   Text lora;
   Text tie_weights = "auto", batchnorm = "freeze";
   bool sync_bn = false, overlap_grad_reduce = true;
-  Text grad_reduce_dtype = "fp32";
+  Text grad_reduce_dtype = "fp32", grad_reduce_trace;
   int64_t sync_every = 1;  // steps
   bool train_quantized = false;
 

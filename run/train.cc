@@ -16,6 +16,7 @@
 #include "run/report_page.h"
 #include "run/require_trained.h"
 #include "run/run_watch.h"
+#include "run/sum_trace.h"
 #include "run/weights.h"
 #include "trainer/flat_views.h"
 #include "trainer/update_profile.h"
@@ -205,7 +206,9 @@ TrainReport train(PreparedRun& run) {
     t.report.lr_range.emplace(run.spec.lr_range_test);
     run.config.enough = [&t] { return t.report.lr_range->over(); };
   }
-  run.config.on_step = [&t](const StepResult& s) {
+  SumTrace sums;
+  run.config.on_step = [&](const StepResult& s) {
+    if (!run.spec.grad_reduce_trace.empty()) sums.see(s);
     if (!t.report.facts.first_step_seconds) t.report.facts.first_step_seconds = process_seconds();
     // A loss that is no number skips its step, and is the end; what the loss scale skips says nothing.
     if (t.report.lr_range && !(s.skipped() && std::isfinite(s.loss))) t.report.lr_range->see(s.lr, s.loss);
@@ -217,6 +220,7 @@ TrainReport train(PreparedRun& run) {
     if (t.report.saved) ImmediateStop::durable();
     t.report.lr_range ? finish_range(t) : finish(t);
   }
+  if (!run.spec.grad_reduce_trace.empty()) sums.write(run.spec.grad_reduce_trace);
   run.config.on_step = nullptr;
   run.config.enough = nullptr;
   return std::move(t.report);

@@ -41,6 +41,7 @@ struct RankSum {
   // the result is rounded once more: the same bits on all ranks, whether rows were exchanged or all.
   DType sent = DType::f32;
   // Once it has ended:
+  double began = 0;      // seconds of the steady clock
   double seconds = 0;    // that it took, the wait for other ranks included
   bool by_rows = false;  // only rows that are not zero were exchanged
 };

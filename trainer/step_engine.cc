@@ -144,8 +144,7 @@ std::optional<StepResult> StepEngine::take(bool wait) {
   s.grad_norm = r->norm;
   s.lr = r->lr;
   s.applied_steps = r->applied;
-  if (early_) s.sum_seconds = early_->cost().seconds;
-  if (early_) s.sum_waited = early_->cost().waited;
+  if (early_) s.sums = early_->cost();
   s.scale = make_scale_report(scaler_.config(), r->used_scale, r->scale, r->found_inf != 0);
   return s;
 }

@@ -29,9 +29,8 @@ struct StepResult {
   int64_t applied_steps = 0;       // so far, this one included if it was
   double loss = 0, grad_norm = 0;  // the norm of the unscaled gradients, before clipping
   double lr = 0;                   // the schedule's, of the next applied step as long as steps are skipped
-  double sum_seconds = 0;          // that sums of gradients over the ranks were under way, on this rank
-  double sum_waited = 0;           // and that it waited for them, with nothing else to do
-  StepScale scale;                 // applied or not, the scale used, the next one
+  GradientSums::Cost sums;  // of gradients over the ranks, on this rank, which waited for them with nothing to do
+  StepScale scale;          // applied or not, the scale used, the next one
   bool skipped() const { return !scale.applied; }
 };
 

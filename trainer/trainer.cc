@@ -92,8 +92,8 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   pending_.pop_front();
   result.samples += window.all_rows;
   result.waited += window.waited;
-  result.sum_seconds += s.sum_seconds;
-  result.sum_waited += s.sum_waited;
+  result.sum_seconds += s.sums.seconds;
+  result.sum_waited += s.sums.waited;
   result.tokens += window.tokens;
   result.applied = s.applied_steps;
   result.skipped += s.skipped();
@@ -111,7 +111,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   line.samples_per_s = static_cast<double>(window.all_rows) / dt;
   line.tokens_per_s = static_cast<double>(window.tokens) / dt;
   line.data_seconds = window.waited;
-  if (!ranks_.alone()) line.sums = {s.sum_seconds, s.sum_waited};
+  if (!ranks_.alone()) line.sums = {s.sums.seconds, s.sums.waited};
   line.memory = peak_rss_bytes();
   if (log) log->write(line);
   if (log && config_.on_line) config_.on_line(line);

@@ -150,6 +150,12 @@ std::vector<Setting> run_settings() {
           .one_of({"fp32", "fp16", "bf16"})
           .read_by(kTrain)
           .also({"communication_data_type"}),
+      setting("grad_reduce_trace", &RunSpec::grad_reduce_trace,
+              "Several ranks on the CPU: write the first rank's sums of gradients beside its backward passes to this "
+              "file, of the first 100 steps, as a trace for chrome://tracing and Perfetto.")
+          .shown_as("FILE")
+          .read_by(kTrain)
+          .may_change(),
       setting("sync_every", &RunSpec::sync_every,
               "Local SGD: of several ranks each takes N steps by its own gradients, then their weights are averaged "
               "(docs/scaling.md); 1: gradients are summed in every step.")

@@ -2,6 +2,7 @@
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "run/run.h"
@@ -132,6 +133,39 @@ TEST_CASE("--grad_reduce_dtype: what 16 bits change of a run, and where they are
   spec.sync_every = 2;
   test::expect_error(
       "E_RANKS", "--grad_reduce_dtype", [&] { prepare(spec); }, Exit::usage);
+}
+
+TEST_CASE("a trace shows sums of gradients beside backward", "[ranks]") {
+  const TempDir f;
+  RunSpec spec = classifier(f, "run");
+  spec.ranks = 2;
+  spec.batch_size = 4;
+  spec.max_steps = 6;
+  spec.grad_reduce_trace = f / "trace.json";
+  train(*prepare(spec));
+  const nlohmann::json trace = nlohmann::json::parse(bytes(spec.grad_reduce_trace));
+  std::map<int, int> runs, waits, sums;
+  double end_of_sums = 0, end_of_wait = 0;
+  for (const nlohmann::json& e : trace.at("traceEvents")) {
+    if (e.at("ph") != "X") continue;
+    const int step = e.at("args").at("step");
+    const std::string name = e.at("name");
+    const double end = e.at("ts").get<double>() + e.at("dur").get<double>();
+    CHECK(e.at("dur").get<double>() >= 0);
+    if (name == "forward and backward") ++runs[step];
+    if (name == "wait for sums") {
+      ++waits[step];
+      end_of_wait = std::max(end_of_wait, end);
+    }
+    if (name != "sum of gradients") continue;
+    ++sums[step];
+    CHECK(e.at("args").at("elements").get<int64_t>() > 0);
+    end_of_sums = std::max(end_of_sums, end);
+  }
+  CHECK(runs.size() == 6);
+  CHECK(waits.size() == 6);
+  CHECK(sums.size() == 6);
+  CHECK(end_of_sums <= end_of_wait + 1);  // microseconds
 }
 
 TEST_CASE("what goes wrong on one rank ends the run with its own error", "[ranks]") {

@@ -62,6 +62,7 @@ Collective::Handle Collective::start_sum(std::shared_ptr<RankSum> sum) {
       sum_sent_as<Half>(*sum);
     else
       sum_sent_as<BFloat16>(*sum);
+    sum->began = std::chrono::duration<double>(begin.time_since_epoch()).count();
     sum->seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   });
 }

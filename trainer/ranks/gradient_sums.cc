@@ -24,6 +24,8 @@ int64_t columns_of(const Chunk& c) {
   return c.dims[1];
 }
 
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 std::vector<int32_t> ascending(const Tensor& indices, int64_t rows) {
   std::vector<int32_t> out;
   for (int64_t i = 0; i < indices.numel(); ++i) {
@@ -65,6 +67,11 @@ void GradientSums::cut(const FlatLayout& layout) {
   }
 }
 
+void GradientSums::begin() {
+  held_ = false;
+  began_ = now();
+}
+
 void GradientSums::done(int slot, const Tensor* rows) {
   const int b = bucket_of_.at(static_cast<size_t>(slot));
   if (b < 0) return;
@@ -97,16 +104,19 @@ void GradientSums::start() {
 }
 
 void GradientSums::finish() {
-  using Clock = std::chrono::steady_clock;
   start();
-  const Clock::time_point begin = Clock::now();
+  const double begin = now();
   cost_ = {};
+  if (began_ > 0) cost_.run = {began_, begin - began_};
+  began_ = 0;
   for (Started& s : started_) {
     s.handle.get();
     cost_.seconds += s.sum->seconds;
+    cost_.sums.push_back({s.sum->began, s.sum->seconds, static_cast<int64_t>(s.sum->data.size())});
     buckets_[static_cast<size_t>(s.bucket)].dense += s.sum->columns > 0 && !s.sum->by_rows;
   }
-  cost_.waited = std::chrono::duration<double>(Clock::now() - begin).count();
+  cost_.waited = now() - begin;
+  cost_.wait = {begin, cost_.waited};
   if (!agreed_) agree_on_order();
   started_.clear();
   finished_.clear();

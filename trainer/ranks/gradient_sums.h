@@ -23,7 +23,7 @@ class GradientSums final : public GradientWatch {
   // grads: layout.trained_size() elements of fp32 in the host's memory. sent: RankSum::sent.
   GradientSums(Collective& ranks, const FlatLayout& layout, DeviceMemory grads, DType sent = DType::f32);
 
-  void begin() override { held_ = false; }
+  void begin() override;
   void done(int slot, const Tensor* rows) override;
   bool sums(const void* data) const { return data == grads_.get(); }
   void hold() { held_ = true; }  // nothing more before start(): ranks sum something else within that run
@@ -31,8 +31,15 @@ class GradientSums final : public GradientWatch {
   void finish();                 // waits for all; by all ranks together. E_RANK_LOST
 
   // Of the window that was finished last.
+  struct Span {  // seconds of the steady clock
+    double begin = 0, seconds = 0;
+    int64_t elements = 0;  // of a sum
+  };
   struct Cost {
     double seconds = 0, waited = 0;  // that sums were under way; that finish() waited for them
+    // The run of the last micro-batch, whose gradients are told as they are finished (0: none are told); the wait.
+    Span run, wait;
+    std::vector<Span> sums;
   };
   const Cost& cost() const { return cost_; }
 
@@ -53,6 +60,7 @@ class GradientSums final : public GradientWatch {
   std::vector<int> bucket_of_;  // by slot; -1: it does not train
   std::vector<int> order_;      // of buckets
   bool agreed_ = false, held_ = false;
+  double began_ = 0;  // the run; 0: none is under way
   Cost cost_;
 
   struct Started {
