@@ -24,12 +24,14 @@ parser.add_argument("--steps", type=int, default=30)
 parser.add_argument("--batch_size", type=int, default=32)
 parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("--dtypes", nargs="+", default=["fp32"], choices=["fp32", "bf16"])
+parser.add_argument("--trace", help="keep the first rank's trace of an overlapped run here (Perfetto)")
 parser.add_argument("--binary")
 args = parser.parse_args()
 
 def train(link, binary, model, folder, dtype, overlap, round_number):
     out = f"{folder}/{dtype}-{overlap}-{round_number}"
-    link.train([binary, model, *sentences(args), "--grad_reduce_dtype", dtype, "--overlap_grad_reduce", overlap, "--output_dir", out])
+    traced = ["--grad_reduce_trace", args.trace] if args.trace and overlap == "true" else []
+    link.train([binary, model, *sentences(args), "--grad_reduce_dtype", dtype, "--overlap_grad_reduce", overlap, "--output_dir", out, *traced])
     lines = lines_of(out, args.steps // 3)
     return {
         "model": Path(f"{out}/model.onnx").read_bytes(),
