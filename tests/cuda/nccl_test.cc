@@ -168,46 +168,13 @@ TEST_CASE("GPUs share an optimizer's state with the bits of those that do not", 
   const Fake fake;
   const TempDir folder;
   RankedRun plain(folder / "plain"), sharded(folder / "sharded");
-  const std::string what = GENERATE(as<std::string>(), "AdamW, clipping, averages", "SGD with momentum, Lookahead",
-                                    "SAM, fp16 with an overflow");
+  const std::string what = GENERATE(from_range(kSharded));
   INFO(what);
   for (RankedRun* const job : {&plain, &sharded}) {
     job->device = emulated;
-    OptimizerConfig& o = job->config.optimizer;
-    if (what[0] == 'A') {
-      o.max_grad_norm = 0.1;
-      o.ema_decays = {0.9, 0.5};
-    } else if (what[1] == 'G') {
-      o.rule = "sgd";
-      o.settings = rule_settings("sgd", {{"momentum", 0.9}});
-      o.lookahead = 3;
-    } else {
-      o.sam_rho = 0.05;
-      job->options.low = DType::f16;
-      job->options.compute.assign(job->graph.nodes.size(), DType::f16);
-      job->inject = [](int rank, int64_t step) { return rank == 1 && step == 3; };
-    }
-    job->config.save_steps = 5;
-    job->config.save_total_limit = 0;
-    job->config.max_steps = job->config.schedule.total_steps = 12;
+    use_sharded(*job, what);
   }
-  const auto saved = [](const RankedRun& job, int64_t step) {
-    return load_checkpoint(checkpoint_path(job.config.output_dir + "/checkpoints", step));
-  };
-  for (const int size : {2, 4}) {
-    INFO(size << " ranks");
-    sharded.config.optimizer.shards = size;
-    const std::vector<Replica> want = plain.run(size, 8), have = sharded.run(size, 8);
-    require_equal(have);
-    CHECK(have[0].params == want[0].params);
-    CHECK(have[0].norms == want[0].norms);
-    const Checkpoint a = saved(plain, 10), b = saved(sharded, 10);
-    REQUIRE(a.tensors.size() == b.tensors.size());
-    for (const auto& [name, t] : a.tensors) CHECK(b.tensors.at(name).to_doubles() == t.to_doubles());
-    CHECK(sharded.run(size, 8, &b)[0].params.back() == want[0].params.back());
-    std::filesystem::remove_all(plain.config.output_dir + "/checkpoints");
-    std::filesystem::remove_all(sharded.config.output_dir + "/checkpoints");
-  }
+  require_shared_alike(plain, sharded);
 }
 
 TEST_CASE("a GPU that shares an optimizer's state has the moments of its elements alone", "[nccl]") {

@@ -181,4 +181,55 @@ inline void require_skipped_together(RankedRun& job) {
   }
 }
 
+// Names of optimizers that keep much, for GENERATE.
+inline const std::vector<std::string> kSharded{"AdamW, clipping, averages", "SGD with momentum, Lookahead",
+                                               "SAM, fp16 with an overflow"};
+
+// Two runs that differ in their folders alone, with one of those optimizers: whose state the second shares out.
+inline void use_sharded(RankedRun& job, const std::string& what) {
+  OptimizerConfig& o = job.config.optimizer;
+  if (what[0] == 'A') {
+    o.max_grad_norm = 0.1;
+    o.ema_decays = {0.9, 0.5};
+  } else if (what[1] == 'G') {
+    o.rule = "sgd";
+    o.settings = rule_settings("sgd", {{"momentum", 0.9}});
+    o.lookahead = 3;
+  } else {
+    o.sam_rho = 0.05;
+    job.options.low = DType::f16;
+    job.options.compute.assign(job.graph.nodes.size(), DType::f16);
+    job.inject = [](int rank, int64_t step) { return rank == 1 && step == 3; };
+  }
+  job.config.save_steps = 5;
+  job.config.save_total_limit = 0;
+  job.config.max_steps = job.config.schedule.total_steps = 12;
+}
+
+// Weights, norms, checkpoints and what is resumed from them are equal to the bit, on 2 and 4 ranks.
+inline void require_shared_alike(RankedRun& plain, RankedRun& sharded) {
+  const auto saved = [](const RankedRun& job, int64_t step) {
+    return load_checkpoint(checkpoint_path(job.config.output_dir + "/checkpoints", step));
+  };
+  for (const int size : {2, 4}) {
+    INFO(size << " ranks");
+    sharded.config.optimizer.shards = size;
+    const std::vector<Replica> want = plain.run(size, 8), have = sharded.run(size, 8);
+    require_equal(have);
+    CHECK(have[0].params == want[0].params);
+    CHECK(have[0].norms == want[0].norms);
+    for (const int64_t step : {10, 12}) {
+      const Checkpoint a = saved(plain, step), b = saved(sharded, step);
+      REQUIRE(a.tensors.size() == b.tensors.size());
+      CHECK(a.tensors.count("param/w1") == 1);
+      for (const auto& [name, t] : a.tensors) CHECK(b.tensors.at(name).to_doubles() == t.to_doubles());
+    }
+    const Checkpoint at = saved(sharded, 10);
+    CHECK(sharded.run(size, 8, &at)[0].params.back() == want[0].params.back());
+    CHECK(plain.run(size, 8, &at)[0].params.back() == want[0].params.back());
+    std::filesystem::remove_all(plain.config.output_dir + "/checkpoints");
+    std::filesystem::remove_all(sharded.config.output_dir + "/checkpoints");
+  }
+}
+
 }  // namespace amp::test

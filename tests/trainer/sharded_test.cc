@@ -9,51 +9,13 @@ using namespace amp::test;
 TEST_CASE("a sharded optimizer trains to the same bits, and keeps a share of the state", "[ranks]") {
   const test::TempDir folder;
   RankedRun plain(folder / "plain"), sharded(folder / "sharded");
-  const std::string what = GENERATE(as<std::string>(), "AdamW, clipping, EMA", "SGD with momentum, Lookahead",
-                                    "SAM, SWA, fp16 with an overflow");
+  const std::string what = GENERATE(from_range(kSharded));
   INFO(what);
   for (RankedRun* const job : {&plain, &sharded}) {
-    OptimizerConfig& o = job->config.optimizer;
-    if (what[0] == 'A') {
-      o.max_grad_norm = 0.1;
-      o.ema_decays = {0.9};
-    } else if (what[1] == 'G') {
-      o.rule = "sgd";
-      o.settings = rule_settings("sgd", {{"momentum", 0.9}});
-      o.lookahead = 3;
-    } else {
-      o.sam_rho = 0.05;
-      o.swa_start = 4;
-      job->options.low = DType::f16;
-      job->options.compute.assign(job->graph.nodes.size(), DType::f16);
-      job->inject = [](int rank, int64_t step) { return rank == 1 && step == 3; };
-    }
-    job->config.save_steps = 5;
-    job->config.save_total_limit = 0;
-    job->config.max_steps = job->config.schedule.total_steps = 12;
+    use_sharded(*job, what);
+    if (what[1] == 'A') job->config.optimizer.swa_start = 4;
   }
-  const auto saved = [](const RankedRun& job, int64_t step) {
-    return load_checkpoint(checkpoint_path(job.config.output_dir + "/checkpoints", step));
-  };
-  for (const int size : {2, 4}) {
-    INFO(size << " ranks");
-    sharded.config.optimizer.shards = size;
-    const std::vector<Replica> want = plain.run(size, 8), have = sharded.run(size, 8);
-    require_equal(have);
-    CHECK(have[0].params == want[0].params);
-    CHECK(have[0].norms == want[0].norms);
-    for (const int64_t step : {10, 12}) {
-      const Checkpoint a = saved(plain, step), b = saved(sharded, step);
-      REQUIRE(a.tensors.size() == b.tensors.size());
-      CHECK(a.tensors.count("param/w1") == 1);
-      for (const auto& [name, t] : a.tensors) CHECK(b.tensors.at(name).to_doubles() == t.to_doubles());
-    }
-    const Checkpoint at = saved(sharded, 10);
-    CHECK(sharded.run(size, 8, &at)[0].params.back() == want[0].params.back());
-    CHECK(plain.run(size, 8, &at)[0].params.back() == want[0].params.back());
-    std::filesystem::remove_all(plain.config.output_dir + "/checkpoints");
-    std::filesystem::remove_all(sharded.config.output_dir + "/checkpoints");
-  }
+  require_shared_alike(plain, sharded);
   OptimizerConfig alone = sharded.config.optimizer;
   alone.shards = 1;
   alone.sam_rho = 0;
