@@ -60,15 +60,11 @@ class Update final : public DeviceUpdate {
     const std::vector<Shard> shards = shards_of(spec_, copies);
     const std::vector<Statistic> statistics = statistics_of(spec_, copies);
     if (n_shards_ > 0) shards_ = upload(shards);
-    const std::vector<Shard> moved = shards_within(shards, own_);
+    const std::vector<Shard> moved = spec_.own ? shards_within(shards, own_) : shards;
     n_moved_ = static_cast<int64_t>(moved.size());
-    if (n_moved_ > 0) moved_ = upload(moved);
+    if (n_moved_ > 0) moved_ = spec_.own ? upload(moved) : shards_;
     if (n_shards_ > 0 && rule_measures(spec_.optimizer.rule, spec_.optimizer.settings)) {
-      std::vector<int64_t> first_shard(spec_.spans.size() + 1, n_shards_);
-      for (int64_t i = n_shards_ - 1; i >= 0; --i)
-        first_shard[static_cast<size_t>(shards[static_cast<size_t>(i)].span)] = i;
-      for (size_t i = spec_.spans.size(); i-- > 0;) first_shard[i] = std::min(first_shard[i], first_shard[i + 1]);
-      first_shard_ = upload(first_shard);
+      first_shard_ = upload(first_shards(shards, spec_.spans.size()));
       measured_ = d_.allocate(static_cast<int64_t>(sizeof(RuleTerms<double>)) * n_shards_);
       norms_ = d_.allocate(static_cast<int64_t>(sizeof(RuleTerms<double>) * spec_.spans.size()));
     }
@@ -318,15 +314,8 @@ class Update final : public DeviceUpdate {
                     kRing, d_.index_flag()});
   }
 
-  SteppedSettings settings() const {
-    const OptimizerConfig& o = spec_.optimizer;
-    if (!spec_.momentum) return {o.settings};
-    const bool beta1 = cycled_key(o.rule) == &RuleSettings::beta1;
-    return {o.settings, beta1 ? SteppedSettings::beta1 : SteppedSettings::momentum};
-  }
-
   Moves moves() const {
-    return {on_device(), static_cast<const Shard*>(moved_.get()), n_moved_, settings(), floats(clips_)};
+    return {on_device(), static_cast<const Shard*>(moved_.get()), n_moved_, settings_of(spec_), floats(clips_)};
   }
   Followers followers() const {
     const OptimizerConfig& o = spec_.optimizer;
@@ -342,7 +331,7 @@ class Update final : public DeviceUpdate {
     Rules rules{clip && (inf_norm || o.clip_mode == ClipMode::norm2),
                 inf_norm,
                 o.max_grad_norm,
-                settings(),
+                settings_of(spec_),
                 spec_.scale,
                 {},
                 static_cast<const double*>(lr_.get()),

@@ -60,6 +60,21 @@ std::vector<Shard> shards_within(const std::vector<Shard>& all, const ElementRan
   return out;
 }
 
+std::vector<int64_t> first_shards(const std::vector<Shard>& shards, size_t spans) {
+  const auto all = static_cast<int64_t>(shards.size());
+  std::vector<int64_t> out(spans + 1, all);
+  for (int64_t i = all - 1; i >= 0; --i) out[static_cast<size_t>(shards[static_cast<size_t>(i)].span)] = i;
+  for (size_t i = spans; i-- > 0;) out[i] = std::min(out[i], out[i + 1]);
+  return out;
+}
+
+SteppedSettings settings_of(const UpdateSpec& spec) {
+  const OptimizerConfig& o = spec.optimizer;
+  if (!spec.momentum) return {o.settings};
+  const bool beta1 = cycled_key(o.rule) == &RuleSettings::beta1;
+  return {o.settings, beta1 ? SteppedSettings::beta1 : SteppedSettings::momentum};
+}
+
 std::vector<Statistic> statistics_of(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies) {
   const auto kept = by_slot(copies);
   std::vector<Statistic> out;

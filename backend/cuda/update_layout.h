@@ -12,6 +12,10 @@ std::vector<update_kernels::Shard> shards_of(const UpdateSpec& spec, const std::
 // What of them lies within these elements.
 std::vector<update_kernels::Shard> shards_within(const std::vector<update_kernels::Shard>& all,
                                                  const ElementRange& range);
+// Of each span the first of its shards, and behind them the number of all.
+std::vector<int64_t> first_shards(const std::vector<update_kernels::Shard>& shards, size_t spans);
+// The rule's, with what a schedule cycles.
+update_kernels::SteppedSettings settings_of(const UpdateSpec& spec);
 std::vector<update_kernels::Statistic> statistics_of(const UpdateSpec& spec,
                                                      const std::vector<ParamCache::Copy>& copies);
 std::vector<update_kernels::Unit> units_of(const UpdateSpec& spec);  // empty where gradients stay as they are
