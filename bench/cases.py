@@ -1,6 +1,7 @@
 """What cpu.py times: for each case a model, its batches as a file for the program, the same batches for PyTorch.
 
-A prepared case is a folder: model.onnx (or a path to it), train.csv or .safetensors, batches.safetensors, case.json.
+A prepared case is a folder: model.onnx (or a path to it), train.csv or .safetensors, batches.safetensors, case.json;
+head.safetensors where the program gives the model a new head.
 The first `warm` batches hold every shape once and are not timed on either side.
 """
 
@@ -46,7 +47,9 @@ def build_text(name, attention):
             self.model = model
 
         def forward(self, x):
-            return self.model(input_ids=x).logits
+            # exporters without aten::diff: with a mask, transformers does not ask positions where sequences begin
+            mask = torch.ones_like(x) if name == "gpt2" and torch.onnx.is_in_onnx_export() else None
+            return self.model(input_ids=x, attention_mask=mask).logits
 
     length, words = TOKENS[name]
     if name == "gpt2":
@@ -138,8 +141,20 @@ def export_net(name, path, sample):
     )
 
 
-def prepare(name, folder, steps, minilm):
-    """Writes the case's folder; case.json's content."""
+def new_head(binary, case, folder):
+    """The head that the program gives the sentence model: what one step at a rate of 0 exports. head.safetensors"""
+    from onnx import load, numpy_helper
+
+    out = folder / "head"
+    words = [case["model"], *case["flags"], "--batch_size", 1, "--limit_train", 1, "--max_steps", 1, "--lr", 0]
+    common.run_ours(binary, *words, "--weight_decay", 0, "--no_verify_export", "--output_dir", out, "--overwrite", "--quiet")
+    tensors = {t.name: numpy_helper.to_array(t) for t in load(str(out / "model.onnx")).graph.initializer}
+    weight, bias = tensors["classifier.weight"], tensors["classifier.bias"]
+    save_file({"weight": np.ascontiguousarray(weight if weight.shape[0] == len(bias) else weight.T), "bias": bias.copy()}, str(folder / "head.safetensors"))
+
+
+def prepare(name, folder, steps, minilm, binary=None):
+    """Writes the case's folder; case.json's content. binary: of the program whose new head PyTorch begins with, too."""
     size = CASES[name]["batch"]
     steps = steps or CASES[name]["steps"]
     case = {"name": name, "batch": size, "loss": CASES[name].get("loss", "cross_entropy")}
@@ -162,6 +177,8 @@ def prepare(name, folder, steps, minilm):
             "--dropout",
             "0",
         ]
+        if binary:
+            new_head(binary, case, folder)
     else:
         case["warm"] = 2 if name in TOKENS else max(WARM, steps // 20)
         count = steps + case["warm"]

@@ -144,7 +144,7 @@ class Torch:
 
 
 def measure(args, name, folder):
-    case = cases.prepare(name, folder, args.steps, args.minilm)
+    case = cases.prepare(name, folder, args.steps, args.minilm, args.binary)
     wanted = {
         n: a
         for n, a in (OURS | (EARLIER if args.earlier else {}) | TORCH).items()

@@ -8,8 +8,10 @@ import argparse
 import json
 import sys
 import time
+from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 
 import cases
 import common
@@ -29,6 +31,8 @@ class Worker:
             if text
             else cases.build_net(case["name"], args.attention)
         )
+        if text and (head := Path(args.folder, "head.safetensors")).exists():
+            self.model.head.load_state_dict(load_file(str(head)))
         self.model.train()
         if args.channels_last:
             self.model.to(memory_format=torch.channels_last)
