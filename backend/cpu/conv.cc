@@ -1,5 +1,6 @@
 #include "backend/cpu/conv.h"
 
+#include "backend/cpu/conv_batch.h"
 #include "backend/cpu/conv_channels.h"
 #include "backend/cpu/conv_depthwise.h"
 #include "backend/cpu/conv_depthwise_planes.h"
@@ -17,6 +18,7 @@ Kernel fastest_conv(const ConvShape& s, Carver& carve, const float* x, const flo
   if (const Winograd tile = winograd_tile(s); tile != Winograd::none)
     return conv_winograd(s, tile, carve, x, w, bias, y);
   if (conv_channels_gain(s)) return conv_channels(s, carve, x, w, bias, y);
+  if (conv_batch_gains(s)) return conv_batch(s, carve, x, w, bias, y);
   if (conv_direct_fits(s)) return conv_direct(s, carve, x, w, bias, y);
   return [=] { conv_plain<float>(s, x, w, bias, y); };
 }
@@ -27,6 +29,7 @@ Kernel fastest_conv_grad_x(const ConvShape& s, Carver& carve, const float* dy, c
   if (const Winograd tile = winograd_tile(s); tile != Winograd::none)
     return conv_winograd_grad_x(s, tile, carve, dy, w, dx);
   if (conv_channels_gain(s)) return conv_channels_grad_x(s, carve, dy, w, dx);
+  if (conv_batch_grad_x_gains(s)) return conv_batch_grad_x(s, carve, dy, w, dx);
   if (conv_direct_fits(s)) return conv_direct_grad_x(s, carve, dy, w, dx);
   return [=] { conv_plain_grad_x<float>(s, dy, w, dx); };
 }
@@ -37,6 +40,7 @@ Kernel fastest_conv_grad_w(const ConvShape& s, Carver& carve, const float* x, co
   if (const Winograd tile = winograd_tile(s); tile != Winograd::none)
     return conv_winograd_grad_w(s, tile, carve, x, dy, dw);
   if (conv_channels_gain(s)) return conv_channels_grad_w(s, carve, x, dy, dw);
+  if (conv_batch_grad_w_gains(s)) return conv_batch_grad_w(s, carve, x, dy, dw);
   if (conv_direct_fits(s)) return conv_direct_grad_w(s, carve, x, dy, dw);
   return [=] { conv_plain_grad_w<float>(s, x, dy, dw); };
 }

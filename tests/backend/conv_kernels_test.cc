@@ -2,6 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 
+#include "backend/cpu/conv_batch.h"
 #include "backend/cpu/conv_channels.h"
 #include "backend/cpu/conv_depthwise.h"
 #include "backend/cpu/conv_depthwise_planes.h"
@@ -91,6 +92,14 @@ void check_all(const Shape& shape) {
          [&](Carver& c, float* to) { return conv_direct_grad_x(s, c, dy.data(), w.data(), to); });
   agrees(dw, of + ", pixels, dw",
          [&](Carver& c, float* to) { return conv_direct_grad_w(s, c, x.data(), dy.data(), to); });
+  if (conv_batch_fits(s)) {
+    agrees(y, of + ", batch",
+           [&](Carver& c, float* to) { return conv_batch(s, c, x.data(), w.data(), bias.data(), to); });
+    agrees(dx, of + ", batch, dx",
+           [&](Carver& c, float* to) { return conv_batch_grad_x(s, c, dy.data(), w.data(), to); });
+    agrees(dw, of + ", batch, dw",
+           [&](Carver& c, float* to) { return conv_batch_grad_w(s, c, x.data(), dy.data(), to); });
+  }
   if (conv_depthwise_fits(s)) {
     agrees(y, of + ", depthwise",
            [&](Carver& c, float* to) { return conv_depthwise(s, c, x.data(), w.data(), bias.data(), to); });
@@ -152,6 +161,9 @@ TEST_CASE("each form of convolution agrees with plain loops in fp64", "[backend]
       {2, 3, 1, 1, {1, 40, 37}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},
       {3, 5, 1, 1, {1, 33, 70}, {1, 5, 5}, one, {0, 2, 2}, one},
       {1, 1, 18, 33, {4, 6, 5}, {2, 3, 3}, {2, 1, 1}, {1, 1, 1}, one},
+      {64, 1, 6, 16, {1, 14, 14}, {1, 5, 5}, one, none, one},  // lanes along images
+      {35, 2, 3, 5, {1, 7, 9}, {1, 5, 3}, {1, 2, 1}, {0, 2, 1}, {1, 1, 2}},
+      {17, 1, 7, 11, {3, 4, 5}, {2, 2, 3}, one, {1, 0, 1}, one},
       {2, 1, 24, 40, {1, 9, 8}, {1, 1, 1}, one, none, one},  // pointwise: products
       {5, 2, 16, 12, {1, 8, 8}, {1, 1, 1}, one, none, one},
   };
