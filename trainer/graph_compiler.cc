@@ -11,6 +11,7 @@
 #include "graph/passes.h"
 #include "ops/add_norm_fusion.h"
 #include "ops/batch_norm_fusion.h"
+#include "ops/bubble_slices.h"
 #include "ops/composites.h"
 #include "ops/fuse.h"
 #include "ops/matmul_gelu.h"
@@ -144,7 +145,7 @@ std::shared_ptr<Graph> GraphCompiler::compose(const GraphRequest& r) const {
       graph->outputs.push_back({source_.values[static_cast<size_t>(v)].name, bound.values[static_cast<size_t>(v)]});
     if (r.losses) build_losses(r, bound, b);
   }
-  *graph = form_composites(prune(*graph), plan_of(r.form), evaluator);
+  *graph = bubble_up_slices(form_composites(prune(*graph), plan_of(r.form), evaluator), evaluator);
   return graph;
 }
 

@@ -124,20 +124,24 @@ inline const std::vector<Net>& small_nets() {
 }
 
 // Forward and backward of d loss / d params; the seed is an input.
-inline Graph training_graph(const std::string& text) {
-  CoreText t(text);
+inline Graph training_graph(Graph g, ValueId loss) {
+  Builder builder(g, cpu_evaluator());
   std::vector<ValueId> wrt;
-  for (int32_t i = 0; i < t.graph.n_values(); ++i) {
-    if (t.graph.value(ValueId{i}).kind == ValueKind::param) wrt.push_back(ValueId{i});
+  for (int32_t i = 0; i < g.n_values(); ++i) {
+    if (g.value(ValueId{i}).kind == ValueKind::param) wrt.push_back(ValueId{i});
   }
-  Autodiff ad(t.builder, wrt);
-  const ValueId seed = t.graph.add_input("seed", DType::f32, {});
-  ad.seed(t["loss"], seed);
+  Autodiff ad(builder, wrt);
+  const ValueId seed = g.add_input("seed", DType::f32, {});
+  ad.seed(loss, seed);
   ad.run();
   for (const ValueId w : wrt) {
-    if (const ValueId g = ad.grad(w)) t.graph.param_grads.push_back({t.graph.value(w).slot, g});
+    if (const ValueId grad = ad.grad(w)) g.param_grads.push_back({g.value(w).slot, grad});
   }
-  return prune(t.graph);
+  return prune(g);
+}
+inline Graph training_graph(const std::string& text) {
+  const CoreText t(text);
+  return training_graph(t.graph, t["loss"]);
 }
 
 // Numbers for every input; ids and labels below 5.

@@ -12,7 +12,7 @@ using namespace amp;
 namespace {
 
 // What it was when it was counted; less is better.
-constexpr int64_t kNodes = 301, kMegabytes = 9437;
+constexpr int64_t kNodes = 305, kMegabytes = 8950;
 
 DeviceDescription described(const char* file) {
   std::ifstream in(test::source_root() + "/bench/roofline/" + file);
@@ -31,13 +31,15 @@ double flops(const StepWork& w) {
   return n;
 }
 
-// Per layer and micro-batch: what PyTorch's counter would say, products and attention alone.
+// Per layer and micro-batch: what PyTorch's counter would say, products and attention alone; but behind the last
+// layer's attention the first token of each row alone is computed (ops/bubble_slices.h).
 double expected_flops(const BertConfig& c, int64_t batch, int64_t length) {
   const double tokens = static_cast<double>(batch * length), h = static_cast<double>(c.hidden),
                wide = static_cast<double>(c.intermediate), rows = static_cast<double>(batch);
   const double layer = 3 * 2 * tokens * (4 * h * h + 2 * h * wide) + 14 * tokens * static_cast<double>(length) * h;
   const double head = 3 * 2 * rows * (h * h + h * static_cast<double>(c.classes));
-  return static_cast<double>(c.layers) * layer + head;
+  const double left_out = 3 * 2 * (tokens - rows) * (h * h + 2 * h * wide);
+  return static_cast<double>(c.layers) * layer - left_out + head;
 }
 
 }  // namespace
@@ -55,7 +57,7 @@ TEST_CASE("a BERT-base step has as many launches, bytes and operations as it sho
   CHECK(count(w, "FusedAttentionGrad") == 12);
   CHECK(count(w, "AddNorm") + count(w, "LayerNorm") == 25);
   // Others are done by who stores or loads, and weights of q, k and v lie side by side.
-  CHECK(count(w, "Cast") <= 1);
+  CHECK(count(w, "Cast") <= 2);  // of [batch, classes] and of the first tokens
   CHECK(count(w, "Concat") == 0);
   int64_t update_bytes = 0;
   for (const cuda::Work& x : w.update) update_bytes += x.bytes;
@@ -70,7 +72,7 @@ TEST_CASE("a BERT-base step has as many launches, bytes and operations as it sho
   for (const auto* part : {&w.micro, &w.update, &w.around}) {
     for (const cuda::Work& x : *part) seconds += least_seconds(x, h200);
   }
-  CHECK(seconds <= 6.12e-3);
+  CHECK(seconds <= 5.85e-3);
 }
 
 // The bits are drawn inside attention. (In this graph insert_dropout() finds attention's place alone.)

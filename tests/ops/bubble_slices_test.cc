@@ -1,0 +1,138 @@
+// Slices that go up through what they are taken of: which nodes become smaller, and that no number changes.
+#include "ops/bubble_slices.h"
+
+#include <catch2/catch_all.hpp>
+
+#include "tests/ops/same_graph.h"
+
+using namespace amp;
+using namespace amp::test;
+
+namespace {
+
+// The end of an encoder layer over x (2, 6, 8), read by `head`: residual sums, norms, two products, dropout.
+std::string layer(const std::string& head, const std::string& dropout = "Dropout(f) {ratio=0.3; site=5; rows=2}") {
+  return "input x 2 6 8\nparam e 2 6 8\nparam w 8 8\nparam p 8\nparam u 8 20\nparam c 20\nparam d 20 8\nparam g 8\n"
+         "param h 8\nx = Add(x, e)\na = MatMul(x, w, p)\nr = Add(a, x)\ny, m, s = LayerNorm(r, g, h) {n=8; "
+         "epsilon=1e-5}\n"
+         "t = MatMul(y, u, c)\nt = Gelu(t)\nf = MatMul(t, d)\nf = " +
+         dropout + "\nk = Add(f, y)\nz, q, v = LayerNorm(k, g, h) {n=8; epsilon=1e-5}\n" + head;
+}
+std::string loss_of(const std::string& v, const std::string& axes = "0 1 2") {
+  return "\nl = Mul(" + v + ", " + v + ")\nloss = ReduceSum(l) {axes=[" + axes +
+         "]; keepdims=0}\noutput loss\noutput " + v;
+}
+std::string first(int64_t start, int64_t step = 1, int64_t count = 1) {
+  return cat("o = Slice(z) {starts=[0 ", start, " 0]; steps=[1 ", step, " 1]; dims=[2 ", count, " 8]}");
+}
+
+Graph bubbled(const Graph& g) { return bubble_up_slices(g, cpu_evaluator()); }
+ValueId loss_in(const Graph& g) {
+  for (const auto& o : g.outputs) {
+    if (o.name == "loss") return o.value;
+  }
+  return {};
+}
+
+// Rows of every MatMul of the graph, in order.
+std::vector<int64_t> rows_of_products(const Graph& g) {
+  std::vector<int64_t> rows;
+  for (int32_t i = 0; i < g.n_nodes(); ++i) {
+    const Node& n = g.node(NodeId{i});
+    if (n.op->name == "MatMul") rows.push_back(numel(g.value(n.out[0]).dims) / g.value(n.out[0]).dims.back());
+  }
+  return rows;
+}
+
+// Outputs bit for bit; gradients as sums over fewer rows, the others' being zeros, whatever groups they are added in.
+void check_same_numbers(const Graph& a, const Graph& b) {
+  const Graph ga = training_graph(a, loss_in(a)), gb = training_graph(b, loss_in(b));
+  const auto inputs = random_inputs(ga, 3);
+  const auto params = random_params(ga, 4);
+  const Interpreted x = interpret(ga, inputs, params), y = interpret(gb, inputs, params);
+  for (const auto& [name, t] : x.outputs) {
+    INFO("output " << name);
+    CHECK(same_bits(t, y.outputs.at(name)));
+  }
+  REQUIRE(x.param_grads.size() == y.param_grads.size());
+  for (const auto& [slot, t] : x.param_grads) {
+    INFO("gradient " << slot);
+    CHECK(distance(t, y.param_grads.at(slot)) < 1e-5);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("what is read at one token is computed at one token, dropout's bits included", "[bubble_slices]") {
+  const CoreText t(layer(first(0)) + loss_of("o"));
+  const Graph g = bubbled(t.graph);
+  CHECK(rows_of_products(t.graph) == std::vector<int64_t>{12, 12, 12});
+  CHECK(rows_of_products(g) == std::vector<int64_t>{2, 2, 2});
+  CHECK(count(g, "Slice") == 2);  // of what x is the sum of
+  CHECK(count(g, "Dropout") == 1);
+  check_same_numbers(t.graph, g);
+}
+
+TEST_CASE("slices of any place and step go up to what draws bits", "[bubble_slices]") {
+  for (const auto& [start, step, many] : {std::array<int64_t, 3>{3, 1, 1}, {1, 2, 3}, {0, 1, 4}}) {
+    INFO(start << ' ' << step << ' ' << many);
+    const CoreText with(layer(first(start, step, many)) + loss_of("o")),
+        without(layer(first(start, step, many), "Neg(f)") + loss_of("o"));
+    const Graph a = bubbled(with.graph), b = bubbled(without.graph);
+    // Bits are counted from a sample's first element: those of other tokens would become others.
+    CHECK(rows_of_products(a) == (start == 0 ? std::vector<int64_t>(3, 2 * many) : std::vector<int64_t>(3, 12)));
+    CHECK(rows_of_products(b) == std::vector<int64_t>(3, 2 * many));
+    check_same_numbers(with.graph, a);
+    check_same_numbers(without.graph, b);
+  }
+}
+
+TEST_CASE("values that are read in two ways stay whole", "[bubble_slices]") {
+  const std::string two =
+      layer(first(0) + "\nb = Slice(z) {starts=[0 1 0]; steps=[1 1 1]; dims=[2 1 8]}\no = Add(o, b)");
+  const CoreText both(two + loss_of("o")), kept(layer(first(0)) + loss_of("o") + "\noutput z"),
+      inner(layer(first(0)) + loss_of("o") + "\noutput y");
+  CHECK(rows_of_products(bubbled(both.graph)) == std::vector<int64_t>(3, 12));
+  CHECK(rows_of_products(bubbled(kept.graph)) == std::vector<int64_t>(3, 12));
+  const Graph part = bubbled(inner.graph);  // y leaves the graph: only what is behind it becomes smaller
+  CHECK(rows_of_products(part) == std::vector<int64_t>{12, 2, 2});
+  check_same_numbers(inner.graph, part);
+}
+
+TEST_CASE("slices of samples, of channels, of a norm's own axes, of what mixes tokens stay", "[bubble_slices]") {
+  const std::string sample = "o = Slice(z) {starts=[1 0 0]; steps=[1 1 1]; dims=[1 6 8]}",
+                    channel = "o = Slice(z) {starts=[0 0 2]; steps=[1 1 1]; dims=[2 6 3]}";
+  for (const std::string& head : {sample, channel}) {
+    const CoreText t(layer(head) + loss_of("o"));
+    CHECK(text_of(bubbled(t.graph)) == text_of(t.graph));
+  }
+  const CoreText over(
+      "input x 2 6 8\nparam w 8 8\nparam g 48\na = MatMul(x, w)\ny, m, s = LayerNorm(a, g, ) {n=48; epsilon=1e-5}\n"
+      "o = Slice(y) {starts=[0 0 0]; steps=[1 1 1]; dims=[2 1 8]}" +
+      loss_of("o"));
+  CHECK(rows_of_products(bubbled(over.graph)) == std::vector<int64_t>{12});
+  // Tokens are summed by a product: w stands on the left.
+  const CoreText left(
+      "input x 2 6 8\nparam w 6 6\na = MatMul(w, x)\no = Slice(a) {starts=[0 0 0]; steps=[1 1 1]; dims=[2 1 8]}" +
+      loss_of("o"));
+  CHECK(rows_of_products(bubbled(left.graph)) == std::vector<int64_t>{12});
+}
+
+TEST_CASE("operands that broadcast along the cut axis are not cut", "[bubble_slices]") {
+  const CoreText t(
+      "input x 2 6 8\nparam w 8 8\nparam one 8\nparam row 6 1\nparam place 1 8\na = MatMul(x, w)\nb = Mul(a, one)\n"
+      "c = Add(b, row)\nd = Add(c, place)\no = Slice(d) {starts=[0 2 0]; steps=[1 1 1]; dims=[2 1 8]}" +
+      loss_of("o"));
+  const Graph g = bubbled(t.graph);
+  CHECK(rows_of_products(g) == std::vector<int64_t>{2});
+  CHECK(count(g, "Slice") == 2);  // of x and of the column that has a number for each token
+  check_same_numbers(t.graph, g);
+}
+
+TEST_CASE("without a product nothing is rearranged", "[bubble_slices]") {
+  const CoreText t(
+      "input x 2 6 8\nparam e 2 6 8\na = Add(x, e)\nb = Exp(a)\no = Slice(b) {starts=[0 0 0]; steps=[1 1 1]; dims=[2 1 "
+      "8]}" +
+      loss_of("o"));
+  CHECK(text_of(bubbled(t.graph)) == text_of(t.graph));
+}
