@@ -166,6 +166,9 @@ struct ColumnKernel {
 
 namespace amp::cuda {
 
+template <class Body>
+struct MinBlocks<ColumnKernel<Body>> : MinBlocks<Body> {};
+
 // The splits' results.
 template <class Body>
 struct JoinSplits {

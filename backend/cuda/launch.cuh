@@ -21,9 +21,16 @@ struct MaxThreads : std::integral_constant<int, 1024> {};
 template <class K>
 struct MaxThreads<K, std::void_t<decltype(K::max_threads)>> : std::integral_constant<int, K::max_threads> {};
 
+// And one that says  static constexpr int min_blocks = 2;  has the registers that so many blocks leave on a
+// multiprocessor: ptxas would rather spill than lose a block.
+template <class K, class = void>
+struct MinBlocks : std::integral_constant<int, 0> {};  // as ptxas thinks best
+template <class K>
+struct MinBlocks<K, std::void_t<decltype(K::min_blocks)>> : std::integral_constant<int, K::min_blocks> {};
+
 #ifdef __CUDACC__
 template <class K>
-__global__ void __launch_bounds__(MaxThreads<K>::value) entry(const __grid_constant__ K kernel) {
+__global__ void __launch_bounds__(MaxThreads<K>::value, MinBlocks<K>::value) entry(const __grid_constant__ K kernel) {
   kernel();
 }
 #endif
@@ -46,6 +53,7 @@ void launch(CudaDevice& d, const Grid& g, const K& kernel) {
 
 template <class F>
 struct ForEach {
+  static constexpr int max_threads = MaxThreads<F>::value;
   F f;
   int64_t n;
   DEV void operator()() const {

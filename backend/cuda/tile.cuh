@@ -50,6 +50,15 @@ DEV uint32_t pack(float low, float high) {
 #endif
 }
 
+// The same number, of which the compiler does not know that it had it before: what is computed from it is computed
+// here, and not kept in registers from where it was computed first.
+DEV int64_t found_again(int64_t x) {
+#ifdef __CUDA_ARCH__
+  asm volatile("" : "+l"(x));
+#endif
+  return x;
+}
+
 #ifdef __CUDA_ARCH__
 
 DEV unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }

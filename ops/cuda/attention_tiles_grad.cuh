@@ -114,7 +114,8 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
   using Tiles = AttentionTiles<type, D>;
   using Tiles::kLd, Tiles::kChunks;
   static constexpr bool cooperative = true;
-  static constexpr int max_threads = Tiles::kThreads, kKeys = D <= 64 ? 64 : 32, kFragments = kKeys / 8;
+  static constexpr int max_threads = Tiles::kThreads, min_blocks = Kind::masks ? 2 : 0, kKeys = D <= 64 ? 64 : 32,
+                       kFragments = kKeys / 8;
   static constexpr int64_t kShared = (2 * kAttentionRows + 4 * kKeys) * kLd * 2 + 2 * kKeys * 4;
 
   AttentionProblem p;
@@ -182,7 +183,11 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
       Tiles::accumulate(sum, g, ks);
     }
     await_copies<0>();
-    Tiles::leave(sum, p.scale, p.scale, qs, dq + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
+    // Where the results go is found once more: kept through the loop it would cost registers.
+    const int64_t block = found_again(block_index());
+    const AttentionUnit to(p, block / tiles);
+    const int first = static_cast<int>(block % tiles) * kAttentionRows;
+    Tiles::leave(sum, p.scale, p.scale, qs, dq + to.at(p.q, first), p.q.token, to.queries - first, p.width);
   }
 
  private:

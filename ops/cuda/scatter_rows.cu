@@ -19,7 +19,7 @@ constexpr int kFewRows = 2;
 template <int W>
 struct FewRows {
   using Value = float;
-  static constexpr int kSums = kFewRows, kWidth = W;
+  static constexpr int kSums = kFewRows, kWidth = W, min_blocks = 4;
   struct Context {};
   struct Loaded {
     Raw<float, W> x;
@@ -38,9 +38,9 @@ struct FewRows {
   DEV void add(float (&acc)[kFewRows][W], const Loaded& l, const Context&) const {
     float v[W];
     unpack(x, l.x, v);
+    // By a choice of what is added: a choice of the sum would be an array that is indexed, in local memory.
     unrolled<kFewRows>([&](auto k) {
-      if (l.place != k) return;
-      for (int w = 0; w < W; ++w) acc[k][w] += v[w];
+      for (int w = 0; w < W; ++w) acc[k][w] += l.place == k ? v[w] : 0.0f;
     });
   }
   DEV void store(int k, int64_t column, float v) const {

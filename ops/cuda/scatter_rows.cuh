@@ -33,44 +33,49 @@ struct RowSums {
 };
 
 struct SumPieces {
+  static constexpr int kAbreast = 4;  // rows that are read before the first of them is added: the reads overlap
   RowSums s;
   Divisor inner, pieces;
   DEV void operator()(int64_t i) const {
     int64_t o = i;
     const int64_t column = inner.take(o), piece = pieces.take(o);
     const int64_t begin = piece * RowSums::kPiece, end = s.end_of(piece);
-    // All are read before the first is written, so that the reads overlap.
-    float v[RowSums::kPiece];
+    bool before = s.joined(begin);
+    float sum = 0;
+    for (int64_t first = begin; first < end; first += kAbreast) {
+      float v[kAbreast];
+      read(o, column, first, end, v);
+      unrolled<kAbreast>([&](auto j) {
+        const int64_t p = first + j;
+        const int64_t place = p < end ? static_cast<int64_t>(key_of(s.words[p])) : s.n;
+        if (place >= s.n) return;  // nowhere: these are the last ones
+        sum += v[j];
+        const bool goes_on = s.joined(p + 1);
+        if (goes_on && p + 1 < end) return;
+        if (before)
+          s.part(o, piece, 0)[column] = sum;
+        else if (goes_on)
+          s.part(o, piece, 1)[column] = sum;
+        else
+          s.put((o * s.n + place) * s.inner + column, sum);
+        before = false;
+        sum = 0;
+      });
+    }
+  }
+
+ private:
+  DEV void read(int64_t o, int64_t column, int64_t first, int64_t end, float (&v)[kAbreast]) const {
     const auto at = [&](int j) {
-      const int64_t p = begin + j < end ? begin + j : end - 1;
+      const int64_t p = first + j < end ? first + j : end - 1;
       return (o * s.k + place_of(s.words[p])) * s.inner + column;
     };
     if (s.x.type == DType::f32) {
-      for (int j = 0; j < RowSums::kPiece; ++j) v[j] = static_cast<const float*>(s.x.data)[at(j)];
+      unrolled<kAbreast>([&](auto j) { v[j] = static_cast<const float*>(s.x.data)[at(j)]; });
     } else {
-      uint16_t h[RowSums::kPiece];
-      for (int j = 0; j < RowSums::kPiece; ++j) h[j] = static_cast<const uint16_t*>(s.x.data)[at(j)];
-      for (int j = 0; j < RowSums::kPiece; ++j)
-        v[j] = s.x.type == DType::f16 ? half_to_float(h[j]) : bf16_to_float(h[j]);
-    }
-    bool before = s.joined(begin);
-    float sum = 0;
-    for (int j = 0; j < RowSums::kPiece; ++j) {
-      const int64_t p = begin + j;
-      if (p >= end) return;
-      const int64_t place = key_of(s.words[p]);
-      if (place >= s.n) return;  // these are the last ones
-      sum += v[j];
-      const bool goes_on = s.joined(p + 1);
-      if (goes_on && p + 1 < end) continue;
-      if (before)
-        s.part(o, piece, 0)[column] = sum;
-      else if (goes_on)
-        s.part(o, piece, 1)[column] = sum;
-      else
-        s.put((o * s.n + place) * s.inner + column, sum);
-      before = false;
-      sum = 0;
+      uint16_t h[kAbreast];
+      unrolled<kAbreast>([&](auto j) { h[j] = static_cast<const uint16_t*>(s.x.data)[at(j)]; });
+      unrolled<kAbreast>([&](auto j) { v[j] = s.x.type == DType::f16 ? half_to_float(h[j]) : bf16_to_float(h[j]); });
     }
   }
 };
