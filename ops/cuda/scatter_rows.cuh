@@ -7,6 +7,7 @@
 #pragma once
 
 #include "backend/cuda/divide.cuh"
+#include "backend/cuda/raw.cuh"
 #include "backend/cuda/sort.cuh"
 #include "ops/cuda/indices.cuh"
 
