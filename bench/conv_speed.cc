@@ -1,7 +1,8 @@
 // GFLOP/s of convolution and its two gradients on one thread, beside oneDNN's primitives on layouts of its own choice
 // (no reorder is timed: what a chain of convolutions in its layouts would reach).
-//   conv_speed [ROUNDS [PART OF A CASE'S NAME]]
-// Both alternate; medians of the rounds.
+//   conv_speed [ROUNDS [PART OF A CASE'S NAME [bf16]]]
+// Both alternate; medians of the rounds. bf16: images, weights and results of both sides are (gradients to weights are
+// fp32).
 #include <omp.h>
 
 #include <algorithm>
@@ -90,14 +91,15 @@ struct Library {
   std::vector<dnnl::primitive> primitives;
   std::vector<std::unordered_map<int, dnnl::memory>> arguments;
 
-  explicit Library(const Case& k) {
+  Library(const Case& k, bool bf16) {
     using dnnl::memory;
     const int64_t out = (k.size + 2 * k.pad - k.kernel) / k.stride + 1;
-    const auto f32 = memory::data_type::f32;
-    const memory::desc x({k.n, k.groups * k.c, k.size, k.size}, f32, tag::any),
-        y({k.n, k.groups * k.m, out, out}, f32, tag::any);
-    const memory::desc w = k.groups > 1 ? memory::desc({k.groups, k.m, k.c, k.kernel, k.kernel}, f32, tag::any)
-                                        : memory::desc({k.m, k.c, k.kernel, k.kernel}, f32, tag::any);
+    const auto f32 = memory::data_type::f32, type = bf16 ? memory::data_type::bf16 : f32;
+    const memory::desc x({k.n, k.groups * k.c, k.size, k.size}, type, tag::any),
+        y({k.n, k.groups * k.m, out, out}, type, tag::any);
+    const memory::dims w_dims = k.groups > 1 ? memory::dims{k.groups, k.m, k.c, k.kernel, k.kernel}
+                                             : memory::dims{k.m, k.c, k.kernel, k.kernel};
+    const memory::desc w(w_dims, type, tag::any), dw(w_dims, f32, tag::any);
     const memory::dims stride{k.stride, k.stride}, pad{k.pad, k.pad};
     const auto train = dnnl::prop_kind::forward_training;
     const auto direct = dnnl::algorithm::convolution_auto;
@@ -105,7 +107,7 @@ struct Library {
     const dnnl::convolution_backward_data::primitive_desc data(
         {dnnl::algorithm::convolution_direct, x, w, y, stride, pad, pad}, engine, forward);
     const dnnl::convolution_backward_weights::primitive_desc weights(
-        {dnnl::algorithm::convolution_direct, x, w, y, stride, pad, pad}, engine, forward);
+        {dnnl::algorithm::convolution_direct, x, dw, y, stride, pad, pad}, engine, forward);
     const auto fresh = [&](const memory::desc& d) {
       memory m(d, engine);
       std::memset(m.get_data_handle(), 0, d.get_size());
@@ -129,7 +131,7 @@ struct Library {
   }
 };
 
-void measure(const Case& k, int rounds) {
+void measure(const Case& k, int rounds, bool bf16) {
   const int64_t out = (k.size + 2 * k.pad - k.kernel) / k.stride + 1;
   ConvShape s;
   s.n = k.n, s.groups = k.groups, s.c = k.c, s.m = k.m;
@@ -139,13 +141,21 @@ void measure(const Case& k, int rounds) {
     for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i * 7919 % 1009) * 1e-3f - 0.5f;
     return v;
   };
-  auto x = filled(s.n * s.groups * s.c * s.in_size()), w = filled(s.groups * s.m * s.c * s.taps()),
-       y = filled(s.n * s.groups * s.m * s.out_size());
-  auto dy = y, dx = x, dw = w;
-  Prepared ours[] = {prepare([&](Carver& c) { return fastest_conv(s, c, x.data(), w.data(), nullptr, y.data()); }),
-                     prepare([&](Carver& c) { return fastest_conv_grad_x(s, c, dy.data(), w.data(), dx.data()); }),
-                     prepare([&](Carver& c) { return fastest_conv_grad_w(s, c, x.data(), dy.data(), dw.data()); })};
-  Library library(k);
+  const auto stored = [&](std::vector<float>& v) {  // half of the room holds them
+    if (!bf16) return StoredOut(v.data());
+    from_float(v.data(), reinterpret_cast<BFloat16*>(v.data()), static_cast<int64_t>(v.size()));
+    StoredOut of(v.data());
+    of.dtype = DType::bf16;
+    return of;
+  };
+  auto x_of = filled(s.n * s.groups * s.c * s.in_size()), w_of = filled(s.groups * s.m * s.c * s.taps()),
+       y_of = filled(s.n * s.groups * s.m * s.out_size());
+  auto dy_of = y_of, dx_of = x_of, dw = w_of;
+  const StoredOut x = stored(x_of), w = stored(w_of), y = stored(y_of), dy = stored(dy_of), dx = stored(dx_of);
+  Prepared ours[] = {prepare([&](Carver& c) { return fastest_conv(s, c, x, w, {}, y); }),
+                     prepare([&](Carver& c) { return fastest_conv_grad_x(s, c, dy, w, dx); }),
+                     prepare([&](Carver& c) { return fastest_conv_grad_w(s, c, x, dy, dw.data()); })};
+  Library library(k, bf16);
   const double flops = 2.0 * static_cast<double>(s.n * s.groups * s.m * s.c * s.taps() * s.out_size());
   std::printf("%-30s", k.name);
   for (size_t i = 0; i < 3; ++i) {
@@ -166,6 +176,6 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
   std::printf("%-30s  %13s  %13s  %13s\n", "GFLOP/s: ours, oneDNN", "y", "dx", "dw");
   for (const Case& k : cases) {
-    if (argc < 3 || std::strstr(k.name, argv[2])) measure(k, rounds);
+    if (argc < 3 || std::strstr(k.name, argv[2])) measure(k, rounds, argc > 3 && std::strcmp(argv[3], "bf16") == 0);
   }
 }

@@ -2,7 +2,10 @@
 
 #include <memory>
 
+#include "backend/cpu/bf16_pairs.h"
 #include "backend/cpu/conv_channels_pack.h"
+#include "backend/cpu/conv_channels_weights.h"
+#include "base/simd.h"
 
 namespace amp {
 
@@ -49,19 +52,20 @@ AMP_INLINE inline void multiply(const float* image, const int64_t* base, const s
 struct ChannelCorrelation {
   ChannelPlan plan;
   int64_t images, groups, rows;  // rows: channels written, of a group
-  // weight of (row, channel, tap): w[row * row_stride + channel * inner_stride + tap]
-  int64_t taps, row_stride, inner_stride;
+  ChannelWeights w;
   std::array<int64_t, 3> out;  // spatial extents written
   struct Part {
     int64_t channels = 0;  // of a chunk; the last one may have fewer
     int64_t at = 0;        // where its packed weights begin
   };
-  std::vector<Part> parts;
-  int64_t together;  // images packed at a time
-  bool at_once;      // tasks pack their weights themselves
+  std::vector<Part> parts = {};
+  int64_t together = 1;  // images packed at a time
+  bool at_once = false;  // tasks pack their weights themselves
 
-  const float *source, *w, *bias;
-  float *target, *packed_w, *packed;
+  ImageSource source;
+  const float* bias;
+  StoredOut target;
+  float *packed_w = nullptr, *packed = nullptr;
 
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
   int64_t lanes() const { return round_up(rows, kLane); }
@@ -70,9 +74,9 @@ struct ChannelCorrelation {
   void make_parts();
   void run_all() const;
   void pack_chunk(size_t part, int64_t g, int64_t block, int64_t channel, float* to) const;
-  template <int Lanes>
-  AMP_INLINE inline void pack_rows(const ChannelPlan::Part& part, const float* from, int64_t columns, int64_t width,
-                                   int64_t channel, int64_t n, float* to) const;
+  void add_chunk(const ChannelPlan::Part& part, int64_t channel, int64_t channels, const int64_t* base, int64_t pixels,
+                 const float* weights, int64_t width, float* sums) const;
+  void store(const float* sums, int64_t width, const int64_t* to, int64_t pixels, int64_t image, int64_t block) const;
   template <int Most>
   void run_task(size_t part, int64_t image, int64_t n_images, int64_t pixel, int64_t block) const;
 };
@@ -86,40 +90,45 @@ void ChannelCorrelation::make_parts() {
   }
 }
 
-// Rows (tap, channel) of channels [channel, channel + n), `width` columns of which the first `columns` exist. from: the
-// first column's weights.
-template <int Lanes>
-AMP_INLINE inline void ChannelCorrelation::pack_rows(const ChannelPlan::Part& part, const float* from, int64_t columns,
-                                                     int64_t width, int64_t channel, int64_t n, float* to) const {
-  if (plan.parts.size() == 1 && inner_stride == taps &&
-      row_stride == plan.channels * taps) {  // forward: a column's weights are neighbours
-    for (int64_t m = 0; m < width; m += 16) {
-      const float* at = from + m * row_stride + channel * taps;
-      for (int64_t j = 0; j < n * taps; j += 16) {
-        transpose_block<Lanes>(at + j, row_stride, columns - m, std::min<int64_t>(16, n * taps - j),
-                               [&](int64_t i)
-                                   AMP_INLINE { return to + ((j + i) % taps * n + (j + i) / taps) * width + m; });
-      }
+void ChannelCorrelation::pack_chunk(size_t p, int64_t g, int64_t block, int64_t channel, float* to) const {
+  const int64_t from =
+      g * std::max(rows * w.column_stride, w.channels * w.channel_stride) + block * kBlock * w.column_stride;
+  const int64_t width = block_width(rows, block);
+  w.pack(plan.parts[p].tap, from, std::min(width, rows - block * kBlock), width, channel,
+         std::min(parts[p].channels, plan.channels - channel), to);
+}
+
+// A chunk's products for `pixels`, whole tiles of them.
+void ChannelCorrelation::add_chunk(const ChannelPlan::Part& part, int64_t channel, int64_t channels,
+                                   const int64_t* base, int64_t pixels, const float* weights, int64_t width,
+                                   float* sums) const {
+  const int64_t tile = tile_rows(width);
+  if (w.pairs()) {
+    for (int64_t i = 0; i < pixels; i += tile) {
+      bf16_pairs::correlate(width, packed + channel, base + i, part.offset.data(),
+                            static_cast<int64_t>(part.offset.size()), channels, weights, sums + i * width);
     }
     return;
   }
-  for (int64_t c = 0; c < n; ++c) {  // a channel's weights are
-    const float* at = from + (channel + c) * inner_stride;
-    for (size_t t = 0; t < part.tap.size(); ++t) {
-      float* row = to + (static_cast<int64_t>(t) * n + c) * width;
-      const float* tap = at + part.tap[t];
-      for (int64_t m = 0; m < columns; ++m) row[m] = tap[m * row_stride];
-      std::fill(row + columns, row + width, 0.0f);
+  at_level([&]<int Lanes>() AMP_INLINE {
+    for (int64_t i = 0; i < pixels; i += tile) {
+      register_tiles<Lanes>(width, [&]<int Columns, int Rows>(int64_t r, int64_t j) AMP_INLINE {
+        multiply<Lanes, Columns, Rows>(packed + channel, base + i + r, part.offset, channels, weights + j, width,
+                                       sums + (i + r) * width + j);
+      });
     }
-  }
+  });
 }
 
-void ChannelCorrelation::pack_chunk(size_t p, int64_t g, int64_t block, int64_t channel, float* to) const {
-  const float* from = w + g * std::max(rows * row_stride, plan.channels * inner_stride) + block * kBlock * row_stride;
-  const int64_t width = block_width(rows, block);
+void ChannelCorrelation::store(const float* sums, int64_t width, const int64_t* to, int64_t pixels, int64_t image,
+                               int64_t block) const {
+  const int64_t channels = std::min(width, rows - block * kBlock);
+  void* const first = target.at((image * rows + block * kBlock) * out_size());
   at_level([&]<int Lanes>() AMP_INLINE {
-    pack_rows<Lanes>(plan.parts[p], from, std::min(width, rows - block * kBlock), width, channel,
-                     std::min(parts[p].channels, plan.channels - channel), to);
+    if (target.dtype == DType::bf16)
+      store_pixels<Lanes>(sums, width, to, pixels, channels, static_cast<BFloat16*>(first), out_size());
+    else
+      store_pixels<Lanes>(sums, width, to, pixels, channels, static_cast<float*>(first), out_size());
   });
 }
 
@@ -151,20 +160,9 @@ void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int
   for (int64_t c = 0; c < plan.channels && n_taps > 0; c += of.channels) {
     const float* here = weights + c * n_taps * width;
     if (at_once) pack_chunk(p, g, block, c, chunk), here = chunk;
-    const int64_t channels = std::min(of.channels, plan.channels - c);
-    at_level([&]<int Lanes>() AMP_INLINE {
-      for (int64_t i = 0; i < padded; i += tile) {
-        register_tiles<Lanes>(width, [&]<int Columns, int Rows>(int64_t r, int64_t j) AMP_INLINE {
-          multiply<Lanes, Columns, Rows>(packed + c, base + i + r, part.offset, channels, here + j, width,
-                                         sums + (i + r) * width + j);
-        });
-      }
-    });
+    add_chunk(part, c, std::min(of.channels, plan.channels - c), base, padded, here, width, sums);
   }
-  at_level([&]<int Lanes>() AMP_INLINE {
-    store_pixels<Lanes>(sums, width, to, pixels, std::min(width, rows - block * kBlock),
-                        target + (image * rows + block * kBlock) * out_size(), out_size());
-  });
+  store(sums, width, to, pixels, image, block);
 }
 
 void ChannelCorrelation::run_all() const {
@@ -181,7 +179,7 @@ void ChannelCorrelation::run_all() const {
   }
   for (int64_t at = 0; at < images * groups; at += together) {
     const int64_t n = std::min(together, images * groups - at);
-    pack_images(plan, source + at * plan.channels * plan.source_size(), n, packed);
+    pack_images(plan, source, images * groups, at, n, packed);
     for (size_t p = 0; p < parts.size(); ++p) {
       const int64_t pixels = at_once ? kMostPixels : kPixels;
       const int64_t tasks = (n * plan.parts[p].pixels() + pixels - 1) / pixels;
@@ -211,26 +209,46 @@ Kernel correlate(ChannelCorrelation c, Carver& carve) {
   return [s = std::make_shared<const ChannelCorrelation>(std::move(c))] { s->run_all(); };
 }
 
-}  // namespace
-
-Kernel conv_channels(const ConvShape& s, Carver& carve, const float* x, const float* w, const float* bias, float* y) {
-  ChannelCorrelation c{};
-  c.plan = forward_channels(s);
-  c.images = s.n, c.groups = s.groups, c.rows = s.m;
-  c.taps = s.taps(), c.row_stride = s.c * s.taps(), c.inner_stride = s.taps();
-  for (size_t i = 0; i < 3; ++i) c.out[i] = s.window[i].out;
-  c.source = x, c.w = w, c.bias = bias, c.target = y;
-  return correlate(std::move(c), carve);
+// The shape with pairs of the channels that are summed over, where operands are bf16.
+ConvShape summed_over(ConvShape s, int64_t ConvShape::*channels, const Stored& w) {
+  if (w.dtype == DType::bf16) s.*channels = (s.*channels + 1) / 2;
+  return s;
+}
+ImageSource channels_of(const Stored& x, int64_t channels) {
+  return {x, x.dtype == DType::bf16 ? Elements::channel_pairs : Elements::floats, channels};
 }
 
-Kernel conv_channels_grad_x(const ConvShape& s, Carver& carve, const float* dy, const float* w, float* dx) {
-  ChannelCorrelation c{};
-  c.plan = grad_x_channels(s);
-  c.images = s.n, c.groups = s.groups, c.rows = s.c;
-  c.taps = s.taps(), c.row_stride = s.taps(), c.inner_stride = s.c * s.taps();
-  for (size_t i = 0; i < 3; ++i) c.out[i] = s.window[i].in;
-  c.source = dy, c.w = w, c.bias = nullptr, c.target = dx;
-  return correlate(std::move(c), carve);
+}  // namespace
+
+bool conv_channels_takes(DType a, DType b) {
+  return a == b && (a == DType::f32 || (a == DType::bf16 && cpu_has_bf16()));
+}
+
+Kernel conv_channels(const ConvShape& s, Carver& carve, const Stored& x, const Stored& w, const float* bias,
+                     const StoredOut& y) {
+  return correlate({.plan = forward_channels(summed_over(s, &ConvShape::c, w)),
+                    .images = s.n,
+                    .groups = s.groups,
+                    .rows = s.m,
+                    .w = {w, s.taps(), s.c * s.taps(), s.taps(), s.c},
+                    .out = {s.window[0].out, s.window[1].out, s.window[2].out},
+                    .source = channels_of(x, s.c),
+                    .bias = bias,
+                    .target = y},
+                   carve);
+}
+
+Kernel conv_channels_grad_x(const ConvShape& s, Carver& carve, const Stored& dy, const Stored& w, const StoredOut& dx) {
+  return correlate({.plan = grad_x_channels(summed_over(s, &ConvShape::m, w)),
+                    .images = s.n,
+                    .groups = s.groups,
+                    .rows = s.c,
+                    .w = {w, s.taps(), s.taps(), s.c * s.taps(), s.m},
+                    .out = {s.window[0].in, s.window[1].in, s.window[2].in},
+                    .source = channels_of(dy, s.m),
+                    .bias = nullptr,
+                    .target = dx},
+                   carve);
 }
 
 }  // namespace amp

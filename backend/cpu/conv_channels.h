@@ -1,13 +1,17 @@
-// Convolution in fp32 with lanes along output channels: images are packed channels last and padded, weights as rows of
+// Convolution with lanes along output channels: images are packed channels last and padded, weights as rows of
 // up to 64 output channels, and a register tile is (a few pixels) x (64 channels), one broadcast input for each pixel
 // and input channel. Pixels may lie anywhere, so nothing is computed that is dropped, whatever the stride and however
 // small the image; the pixels of several images share a tile.
+//
+// In fp32, or of bf16 by avx512_bf16 (conv_channels_takes): elements are pairs then, of channels, and in the gradient
+// to the weight, which sums over pixels, of images: whatever kernel and stride, an instruction sums both.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "backend/cpu/conv_shape.h"
+#include "backend/cpu/stored.h"
 #include "backend/cpu/workspace.h"
 
 namespace amp {
@@ -34,9 +38,14 @@ struct ChannelPlan {
 ChannelPlan forward_channels(const ConvShape&);
 ChannelPlan grad_x_channels(const ConvShape&);
 
-Kernel conv_channels(const ConvShape&, Carver&, const float* x, const float* w, const float* bias, float* y);
-Kernel conv_channels_grad_x(const ConvShape&, Carver&, const float* dy, const float* w, float* dx);
-Kernel conv_channels_grad_w(const ConvShape&, Carver&, const float* x, const float* dy, float* dw);
+// Operands that are multiplied as they are stored: both fp32, or both bf16 where the CPU can.
+bool conv_channels_takes(DType, DType);
+
+// y and dx: fp32 or bf16. The gradient to the weight of bf16: of one group.
+Kernel conv_channels(const ConvShape&, Carver&, const Stored& x, const Stored& w, const float* bias,
+                     const StoredOut& y);
+Kernel conv_channels_grad_x(const ConvShape&, Carver&, const Stored& dy, const Stored& w, const StoredOut& dx);
+Kernel conv_channels_grad_w(const ConvShape&, Carver&, const Stored& x, const Stored& dy, float* dw);
 
 // Do lanes along output channels, of either side, gain?
 bool conv_channels_gain(const ConvShape&);

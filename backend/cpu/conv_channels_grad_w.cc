@@ -40,11 +40,14 @@ AMP_INLINE inline void add_products(const float* x, const int64_t* base, int64_t
 struct ChannelWeightGradient {
   ChannelPlan plan;
   ConvShape s;
-  int64_t together;  // images packed at a time
+  int64_t images;    // or pairs of them
+  int64_t together;  // of those packed at a time
   int64_t pieces;    // shards that the taps of a block and range are cut into
-  const float *x, *dy;
+  ImageSource x;
+  Stored dy;
   float *dw, *packed, *grads;
 
+  bool pairs() const { return dy.dtype == DType::bf16; }
   int64_t blocks() const { return block_count(s.m); }
   // Ranges of input channels: the last one is of up to 64, so that 64 are one.
   int64_t ranges() const { return s.c <= kBlock ? 1 : (s.c - (kBlock - kRange) + kRange - 1) / kRange; }
@@ -60,14 +63,26 @@ struct ChannelWeightGradient {
 // A block's channels of one image's dy -> [pixel][channel], zeros behind the last channel.
 void ChannelWeightGradient::pack_grads(int64_t image, int64_t n_images, int64_t item, int64_t block) const {
   const int64_t size = s.out_size(), width = block_width(s.m, block);
-  const float* from = dy + ((image + item) * s.m + block * kBlock) * size;
   float* to = grads + (block * kBlock * n_images + item * width) * size;
+  const int64_t stored = (pairs() ? 2 : 1) * (image + item), rows = std::min(width, s.m - block * kBlock);
+  const void* const from = dy.at((stored * s.m + block * kBlock) * size);
+  const int64_t other = stored + 1 < s.n ? s.m * size : 0;  // to a pair's second image
   at_level([&]<int Lanes>() AMP_INLINE {
     for (int64_t p = 0; p < size; p += 16) {
+      const int64_t n = std::min<int64_t>(16, size - p);
       for (int64_t m = 0; m < width; m += 16) {
-        transpose_block<Lanes>(from + m * size + p, size, std::min<int64_t>(16, s.m - block * kBlock - m),
-                               std::min<int64_t>(16, size - p),
-                               [&](int64_t i) AMP_INLINE { return to + (p + i) * width + m; });
+        const int64_t here = std::clamp<int64_t>(rows - m, 0, 16);
+        const auto row = [&](int64_t i) AMP_INLINE { return to + (p + i) * width + m; };
+        if (!pairs()) {
+          transpose_block<Lanes>(static_cast<const float*>(from) + m * size + p, size, here, n, row);
+          continue;
+        }
+        alignas(64) float both[16][16];
+        for (int64_t i = 0; i < here; ++i) {
+          const BFloat16* low = static_cast<const BFloat16*>(from) + (m + i) * size + p;
+          bf16_pairs::zip<Lanes>(low, other ? low + other : nullptr, n, both[i]);
+        }
+        transpose_block<Lanes>(both[0], 16, here, n, row);
       }
     }
   });
@@ -112,6 +127,15 @@ void ChannelWeightGradient::run_shard(int64_t g, int64_t block, int64_t range, i
   for (int64_t p = 0; p < pixels; p += kPixelChunk) {
     const int64_t count = std::min(kPixelChunk, pixels - p);
     place_pixels(plan, part, p, count, base);
+    if (pairs()) {
+      for (int64_t t = first_tap; t < end_tap; ++t) {
+        for (int64_t i = 0; i < n; i += tile) {
+          bf16_pairs::add_products(width, packed + part.offset[static_cast<size_t>(t)] + c + i, base, count,
+                                   from + p * width, sums + ((t - first_tap) * tap_rows + i) * width);
+        }
+      }
+      continue;
+    }
     at_level([&]<int Lanes>() AMP_INLINE {
       for (int64_t t = first_tap; t < end_tap; ++t) {
         const float* image = packed + part.offset[static_cast<size_t>(t)] + c;
@@ -132,9 +156,9 @@ void ChannelWeightGradient::run_shard(int64_t g, int64_t block, int64_t range, i
 }
 
 void ChannelWeightGradient::run_all() const {
-  for (int64_t at = 0; at < s.n * s.groups; at += together) {
-    const int64_t n = std::min(together, s.n * s.groups - at), g = at % s.groups;
-    pack_images(plan, x + at * s.c * s.in_size(), n, packed);
+  for (int64_t at = 0; at < images; at += together) {
+    const int64_t n = std::min(together, images - at), g = at % s.groups;
+    pack_images(plan, x, s.n, at, n, packed);
     parallel_for(n * blocks(), [&](int64_t i) { pack_grads(at, n, i / blocks(), i % blocks()); });
     parallel_for(blocks() * ranges() * pieces, [&](int64_t i) {
       run_shard(g, i / (ranges() * pieces), i / pieces % ranges(), i % pieces, n, at >= s.groups);
@@ -144,12 +168,14 @@ void ChannelWeightGradient::run_all() const {
 
 }  // namespace
 
-Kernel conv_channels_grad_w(const ConvShape& s, Carver& carve, const float* x, const float* dy, float* dw) {
+Kernel conv_channels_grad_w(const ConvShape& s, Carver& carve, const Stored& x, const Stored& dy, float* dw) {
+  const bool pairs = dy.dtype == DType::bf16;  // of images: there is one group then
   ChannelWeightGradient g{};
   g.plan = forward_channels(s);
   g.s = s;
-  g.x = x, g.dy = dy, g.dw = dw;
-  g.together = images_together(g.plan, s.n, s.groups);
+  g.x = {x, pairs ? Elements::image_pairs : Elements::floats, s.c}, g.dy = dy, g.dw = dw;
+  g.images = pairs ? (s.n + 1) / 2 : s.n * s.groups;
+  g.together = images_together(g.plan, g.images, s.groups);
   // At least some twenty tiles a shard, else dy is read too often for what is done with it; no more than kTaps taps.
   const int64_t shards = g.blocks() * g.ranges(), most = std::max<int64_t>(1, s.taps() * std::min(s.c, kRange) / 108);
   g.pieces = std::clamp<int64_t>((8 + shards - 1) / shards, (s.taps() + kTaps - 1) / kTaps,

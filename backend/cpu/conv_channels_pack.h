@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/bf16_pairs.h"
 #include "backend/cpu/block_transpose.h"
 #include "backend/cpu/conv_channels.h"
 #include "backend/cpu/conv_tiles.h"
@@ -11,8 +12,8 @@ namespace amp::conv_tiles {
 
 using cpu::transpose_block;
 
-constexpr int64_t kBlock = 64;                 // output channels of a block: rows of packed weights, gradients and sums
-constexpr int64_t kImages = int64_t{4} << 20;  // floats of packed images at a time, where more than one is there
+constexpr int64_t kBlock = 64;          // output channels of a block: rows of packed weights, gradients and sums
+constexpr int64_t kImages = 160 << 10;  // floats of packed images at a time, where more than one is there
 
 // Rows of a register tile over `width` floats, a multiple of 16: 24 sums in vectors of 16.
 constexpr int64_t tile_rows(int64_t width) { return width == 64 ? 6 : width == 48 ? 8 : 12; }
@@ -47,24 +48,32 @@ inline int64_t block_width(int64_t n, int64_t b) { return std::min(kBlock, round
 inline int64_t block_count(int64_t n) { return (n + kBlock - 1) / kBlock; }
 
 // sums: pixels x channels, `width` apart. Channel m of pixel p goes to out[m * size + to[p]]; to increases.
-template <int Lanes>
+template <int Lanes, class T>
 AMP_INLINE inline void store_pixels(const float* sums, int64_t width, const int64_t* to, int64_t pixels,
-                                    int64_t channels, float* out, int64_t size) {
+                                    int64_t channels, T* out, int64_t size) {
   for (int64_t p = 0; p < pixels; p += 16) {
     const int64_t n = std::min<int64_t>(16, pixels - p);
-    const bool neighbours = n == 16 && to[p + 15] - to[p] == 15;
+    const bool neighbours = to[p + n - 1] - to[p] == n - 1;
     for (int64_t m = 0; m < channels; m += 16) {
       const int64_t rows = std::min<int64_t>(16, channels - m);
-      float* first = out + m * size;
-      if (neighbours && rows == 16) {
-        transpose_block<Lanes>(sums + p * width + m, width, 16, 16,
-                               [&](int64_t i) AMP_INLINE { return first + i * size + to[p]; });
-        continue;
+      T* first = out + m * size;
+      if constexpr (std::is_same_v<T, float>) {
+        if (neighbours && n == 16 && rows == 16) {
+          transpose_block<Lanes>(sums + p * width + m, width, 16, 16,
+                                 [&](int64_t i) AMP_INLINE { return first + i * size + to[p]; });
+          continue;
+        }
       }
       alignas(64) float block[16][16];
       transpose_block<Lanes>(sums + p * width + m, width, n, 16, [&](int64_t i) AMP_INLINE { return block[i]; });
       for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = 0; j < n; ++j) first[i * size + to[p + j]] = block[i][j];
+        if (neighbours) {
+          bf16_pairs::store<Lanes>(block[i], n, first + i * size + to[p]);
+          continue;
+        }
+        T row[16];
+        bf16_pairs::store<Lanes>(block[i], 16, row);
+        for (int64_t j = 0; j < n; ++j) first[i * size + to[p + j]] = row[j];
       }
     }
   }
@@ -79,10 +88,22 @@ void place_pixels(const ChannelPlan&, const ChannelPlan::Part&, int64_t first, i
 void place_outputs(const ChannelPlan::Part&, const std::array<int64_t, 3>& out, int64_t image_size, int64_t first,
                    int64_t n, int64_t* to);
 
-// One image (its channels of a group) -> packed: rows [begin, end) of (depth, height) of the padded box.
+// One image of fp32 (its channels of a group) -> packed: rows [begin, end) of (depth, height) of the padded box.
 void pack_image_rows(const ChannelPlan&, const float* source, float* to, int64_t begin, int64_t end);
 
-// `count` packed images from `source` on; their channels lie `stride` floats apart.
-void pack_images(const ChannelPlan&, const float* source, int64_t count, float* to);
+// What the 4-byte elements of packed images are made of.
+enum class Elements {
+  floats,         // fp32 as it is stored
+  channel_pairs,  // bf16 of channels 2 i and 2 i + 1: sums over channels
+  image_pairs,    // bf16 of images 2 i and 2 i + 1: sums over images
+};
+struct ImageSource {
+  Stored data;
+  Elements elements = Elements::floats;
+  int64_t channels = 0;  // in memory, of an image
+};
+
+// Packed images [first, first + count) of a plan's `images`, counted with their groups; pairs count as one.
+void pack_images(const ChannelPlan&, const ImageSource&, int64_t images, int64_t first, int64_t count, float* to);
 
 }  // namespace amp::conv_tiles

@@ -74,12 +74,46 @@ namespace conv_tiles {
 
 namespace {
 
-template <int Lanes>
-AMP_INLINE inline void pack_pixels(const ChannelPlan& plan, const float* source, float* depth, int64_t from_row,
+// The channels of an image, `size` elements apart.
+struct FloatRows {
+  const float* at;
+  int64_t size;
+
+  FloatRows from(int64_t element) const { return {at + element, size}; }
+  // Elements [j, j + n), at most 16, of `rows` channels from c on -> to(i)[0 ..): what n pixels have.
+  template <int Lanes, class To>
+  AMP_INLINE inline void transpose(int64_t c, int64_t rows, int64_t j, int64_t n, const To& to) const {
+    if (rows == 16) return transpose_block<Lanes>(at + c * size + j, size, 16, n, to);
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t k = 0; k < rows; ++k) to(i)[k] = at[(c + k) * size + j + i];
+    }
+  }
+};
+// Pairs of rows: the second one lies `other` elements behind the first; the first `paired` pairs have one.
+struct PairRows {
+  const BFloat16* at;
+  int64_t size, other, paired;
+
+  PairRows from(int64_t element) const { return {at + element, size, other, paired}; }
+  template <int Lanes, class To>
+  AMP_INLINE inline void transpose(int64_t c, int64_t rows, int64_t j, int64_t n, const To& to) const {
+    alignas(64) float pairs[16][16], square[16][16];
+    for (int64_t k = 0; k < rows; ++k) {
+      const BFloat16* low = at + (c + k) * size + j;
+      bf16_pairs::zip<Lanes>(low, c + k < paired ? low + other : nullptr, n, pairs[k]);
+    }
+    if (rows == 16 && n == 16) return transpose_block<Lanes>(pairs[0], 16, 16, 16, to);
+    transpose_block<Lanes>(pairs[0], 16, rows, 16, [&](int64_t i) AMP_INLINE { return square[i]; });
+    for (int64_t i = 0; i < n; ++i) std::copy_n(square[i], rows, to(i));
+  }
+};
+
+template <int Lanes, class Rows>
+AMP_INLINE inline void pack_pixels(const ChannelPlan& plan, const Rows& rows, float* depth, int64_t from_row,
                                    int64_t to_row) {
   const auto& [d, h, w] = plan.axis;
   float trash[16];
-  const int64_t end = to_row * w.source, size = plan.source_size();
+  const int64_t end = to_row * w.source;
   BoxWalk walk({1, h.source, w.source}, from_row * w.source);
   for (int64_t j = from_row * w.source; j < end; j += 16) {
     const int64_t n = std::min<int64_t>(16, end - j);
@@ -88,14 +122,37 @@ AMP_INLINE inline void pack_pixels(const ChannelPlan& plan, const float* source,
       const int64_t at = walk.at[2] + w.origin;
       to[i] = at < w.length ? depth + ((walk.at[1] + h.origin) * w.length + at) * plan.pitch : nullptr;
     }
-    int64_t c = 0;
-    for (; c + 16 <= plan.channels; c += 16) {
-      transpose_block<Lanes>(source + c * size + j, size, 16, n,
-                             [&](int64_t i) AMP_INLINE { return to[i] ? to[i] + c : trash; });
+    for (int64_t c = 0; c < plan.channels; c += 16) {
+      rows.template transpose<Lanes>(c, std::min<int64_t>(16, plan.channels - c), j, n,
+                                     [&](int64_t i) AMP_INLINE { return to[i] ? to[i] + c : trash; });
     }
-    for (int64_t i = 0; i < n && c < plan.channels; ++i) {
-      for (int64_t k = c; k < plan.channels && to[i]; ++k) to[i][k] = source[k * size + j + i];
+  }
+}
+
+template <class Rows>
+void pack_rows(const ChannelPlan& plan, const Rows& source, float* to, int64_t begin, int64_t end) {
+  const auto& [d, h, w] = plan.axis;
+  const int64_t row_size = w.length * plan.pitch;
+  const int64_t first = w.origin, last = std::min(w.length, w.origin + w.source);
+  for (int64_t row = begin; row < end;) {
+    const int64_t pd = row / h.length, id = pd - d.origin, stop = std::min(end, (pd + 1) * h.length);
+    const bool inside = id >= 0 && id < d.source;
+    const int64_t h0 = std::clamp<int64_t>(row - pd * h.length - h.origin, 0, h.source),
+                  h1 = inside ? std::clamp<int64_t>(stop - pd * h.length - h.origin, 0, h.source) : h0;
+    for (; row < stop; ++row) {
+      float* at = to + row * row_size;
+      const int64_t ih = row - pd * h.length - h.origin;
+      if (!inside || ih < 0 || ih >= h.source) {
+        std::fill_n(at, row_size, 0.0f);
+      } else {
+        std::fill_n(at, first * plan.pitch, 0.0f);
+        std::fill_n(at + last * plan.pitch, (w.length - last) * plan.pitch, 0.0f);
+      }
     }
+    if (h1 <= h0) continue;
+    const Rows from = source.from(id * h.source * w.source);
+    float* depth = to + pd * h.length * row_size;
+    at_level([&]<int Lanes>() AMP_INLINE { pack_pixels<Lanes>(plan, from, depth, h0, h1); });
   }
 }
 
@@ -129,38 +186,25 @@ void place_outputs(const ChannelPlan::Part& part, const std::array<int64_t, 3>& 
 }
 
 void pack_image_rows(const ChannelPlan& plan, const float* source, float* to, int64_t begin, int64_t end) {
-  const auto& [d, h, w] = plan.axis;
-  const int64_t row_size = w.length * plan.pitch;
-  const int64_t first = w.origin, last = std::min(w.length, w.origin + w.source);
-  for (int64_t row = begin; row < end;) {
-    const int64_t pd = row / h.length, id = pd - d.origin, stop = std::min(end, (pd + 1) * h.length);
-    const bool inside = id >= 0 && id < d.source;
-    const int64_t h0 = std::clamp<int64_t>(row - pd * h.length - h.origin, 0, h.source),
-                  h1 = inside ? std::clamp<int64_t>(stop - pd * h.length - h.origin, 0, h.source) : h0;
-    for (; row < stop; ++row) {
-      float* at = to + row * row_size;
-      const int64_t ih = row - pd * h.length - h.origin;
-      if (!inside || ih < 0 || ih >= h.source) {
-        std::fill_n(at, row_size, 0.0f);
-      } else {
-        std::fill_n(at, first * plan.pitch, 0.0f);
-        std::fill_n(at + last * plan.pitch, (w.length - last) * plan.pitch, 0.0f);
-      }
-    }
-    if (h1 <= h0) continue;
-    const float* from = source + id * h.source * w.source;
-    float* depth = to + pd * h.length * row_size;
-    at_level([&]<int Lanes>() AMP_INLINE { pack_pixels<Lanes>(plan, from, depth, h0, h1); });
-  }
+  pack_rows(plan, FloatRows{source, plan.source_size()}, to, begin, end);
 }
 
-void pack_images(const ChannelPlan& plan, const float* source, int64_t count, float* to) {
-  const int64_t rows = plan.axis[0].length * plan.axis[1].length;
+void pack_images(const ChannelPlan& plan, const ImageSource& source, int64_t images, int64_t first, int64_t count,
+                 float* to) {
+  const int64_t rows = plan.axis[0].length * plan.axis[1].length, size = plan.source_size();
   const int64_t pieces = std::clamp<int64_t>(16 / std::max<int64_t>(count, 1), 1, rows);
   parallel_for(count * pieces, [&](int64_t i) {
-    const int64_t image = i / pieces, piece = i % pieces;
-    pack_image_rows(plan, source + image * plan.channels * plan.source_size(), to + image * plan.image_size(),
-                    rows * piece / pieces, rows * (piece + 1) / pieces);
+    const int64_t image = first + i / pieces, piece = i % pieces;
+    const auto pack = [&](const auto& of) {
+      pack_rows(plan, of, to + i / pieces * plan.image_size(), rows * piece / pieces, rows * (piece + 1) / pieces);
+    };
+    const int64_t image_size = source.channels * size;
+    if (source.elements == Elements::floats)
+      return pack(FloatRows{static_cast<const float*>(source.data.at(image * image_size)), size});
+    const bool by_image = source.elements == Elements::image_pairs;
+    const auto* at = static_cast<const BFloat16*>(source.data.at((by_image ? 2 : 1) * image * image_size));
+    if (by_image) return pack(PairRows{at, size, image_size, 2 * image + 1 < images ? source.channels : 0});
+    pack(PairRows{at, 2 * size, size, source.channels / 2});
   });
   std::fill_n(to + count * plan.image_size(), kSlack, 0.0f);
 }

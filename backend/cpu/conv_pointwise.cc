@@ -23,7 +23,12 @@ Kernel each_image(const ConvShape& s, Carver& carve, const Product& product) {
   };
 }
 
-PackedGemm::Operand matrix(const float* data, int64_t ld, bool trans) { return {data, DType::f32, ld, trans}; }
+PackedGemm::Operand matrix(const Stored& of, int64_t first, int64_t ld, bool trans) {
+  return {of.at(first), of.dtype, ld, trans};
+}
+void result(PackedGemm& p, const StoredOut& of, int64_t first, int64_t ld) {
+  p.c = of.at(first), p.c_dtype = of.dtype, p.ldc = ld;
+}
 
 }  // namespace
 
@@ -36,46 +41,40 @@ bool conv_pointwise_fits(const ConvShape& s) {
          s.n > 0 && s.out_size() >= kFewest && std::min(s.c, s.m) >= 8;
 }
 
-Kernel conv_pointwise(const ConvShape& s, Carver& carve, const float* x, const float* w, const float* bias, float* y) {
-  Kernel products = each_image(s, carve, [=](int64_t item) {
-    const int64_t pixels = s.out_size();
+Kernel conv_pointwise(const ConvShape& s, Carver& carve, const Stored& x, const Stored& w, const Stored& bias,
+                      const StoredOut& y) {
+  return each_image(s, carve, [=](int64_t item) {
+    const int64_t pixels = s.out_size(), g = item % s.groups;
     PackedGemm p;
     p.m = s.m, p.n = pixels, p.k = s.c;
-    p.a = matrix(w + item % s.groups * s.m * s.c, s.c, false);
-    p.b = matrix(x + item * s.c * pixels, pixels, false);
-    p.c = y + item * s.m * pixels, p.ldc = pixels;
+    p.a = matrix(w, g * s.m * s.c, s.c, false);
+    p.b = matrix(x, item * s.c * pixels, pixels, false);
+    result(p, y, item * s.m * pixels, pixels);
+    if (bias) p.row_bias = bias.at(g * s.m), p.bias_dtype = bias.dtype;
     return p;
   });
-  if (!bias) return products;
-  return [=] {
-    products();
-    const int64_t pixels = s.out_size();
-    parallel_for(s.n * s.groups * s.m, [&](int64_t i) {
-      const float b = bias[i % (s.groups * s.m)];
-      for (float *at = y + i * pixels, *end = at + pixels; at != end; ++at) *at += b;
-    });
-  };
 }
 
-Kernel conv_pointwise_grad_x(const ConvShape& s, Carver& carve, const float* dy, const float* w, float* dx) {
+Kernel conv_pointwise_grad_x(const ConvShape& s, Carver& carve, const Stored& dy, const Stored& w,
+                             const StoredOut& dx) {
   return each_image(s, carve, [=](int64_t item) {
     const int64_t pixels = s.out_size();
     PackedGemm p;
     p.m = s.c, p.n = pixels, p.k = s.m;
-    p.a = matrix(w + item % s.groups * s.m * s.c, s.c, true);
-    p.b = matrix(dy + item * s.m * pixels, pixels, false);
-    p.c = dx + item * s.c * pixels, p.ldc = pixels;
+    p.a = matrix(w, item % s.groups * s.m * s.c, s.c, true);
+    p.b = matrix(dy, item * s.m * pixels, pixels, false);
+    result(p, dx, item * s.c * pixels, pixels);
     return p;
   });
 }
 
-Kernel conv_pointwise_grad_w(const ConvShape& s, Carver& carve, const float* x, const float* dy, float* dw) {
+Kernel conv_pointwise_grad_w(const ConvShape& s, Carver& carve, const Stored& x, const Stored& dy, float* dw) {
   const auto product = [=](int64_t item) {
     const int64_t pixels = s.out_size();
     PackedGemm p;
     p.m = s.m, p.n = s.c, p.k = pixels;
-    p.a = matrix(dy + item * s.m * pixels, pixels, false);
-    p.b = matrix(x + item * s.c * pixels, pixels, true);
+    p.a = matrix(dy, item * s.m * pixels, pixels, false);
+    p.b = matrix(x, item * s.c * pixels, pixels, true);
     p.c = dw + item % s.groups * s.m * s.c, p.ldc = s.c;
     p.accumulate = item >= s.groups;
     return p;

@@ -33,8 +33,9 @@ struct Correlation {
   // round
   int64_t row_stride, inner_stride, weights_size;
   bool turned;
-  const float *source, *w, *bias;
-  float* target;
+  Stored source;
+  const float *w, *bias;
+  StoredOut target;
   float *weights = nullptr, *v = nullptr, *sums = nullptr;
   bool by_rows = false;
   int64_t shards = 1, row_block = kRowBlock;  // row_block: rows of a task, where those are the tasks
@@ -118,8 +119,9 @@ void Correlation<F>::transform_block(int64_t block, int64_t begin, int64_t end, 
   const Tiling::Block of = tiling.block(block);
   at_level([&]<int Lanes>() AMP_INLINE {
     for (int64_t c = begin; c < end; ++c) {
-      transform<F, F::kIn, Lanes>(tiling, of, planes, source + c * planes.height * planes.width,
-                                  to + c * tiling.pitch(), v_place());
+      with_stored(source, c * planes.height * planes.width, [&](auto* from) AMP_INLINE {
+        transform<F, F::kIn, Lanes>(tiling, of, planes, from, to + c * tiling.pitch(), v_place());
+      });
     }
   });
 }
@@ -172,8 +174,10 @@ void Correlation<F>::inverse_block(int64_t block, const float* sums_of, int64_t 
   const Tiling::Block of = tiling.block(block);
   at_level([&]<int Lanes>() AMP_INLINE {
     for (int64_t i = 0; i < n; ++i) {
-      inverse<F, Lanes>(tiling, of, sums_of + i * tiling.width, sums_place(), bias ? bias[first + i] : 0.0f,
-                        target + (first + i) * plane_out(), rows * plane_out());
+      with_stored(target, (first + i) * plane_out(), [&](auto* to) AMP_INLINE {
+        inverse<F, Lanes>(tiling, of, sums_of + i * tiling.width, sums_place(), bias ? bias[first + i] : 0.0f, to,
+                          rows * plane_out());
+      });
     }
   });
 }
@@ -238,7 +242,8 @@ int64_t block_tiles(int64_t channels) {
 }
 
 template <class F>
-Kernel forward(const ConvShape& s, Carver& carve, const float* x, const float* w, const float* bias, float* y) {
+Kernel forward(const ConvShape& s, Carver& carve, const Stored& x, const float* w, const float* bias,
+               const StoredOut& y) {
   const auto& [d, h, q] = s.window;
   return correlate(Correlation<F>{.tiling = Tiling(s.n, h.out, q.out, F::kOut, block_tiles<F>(s.c + s.m)),
                                   .planes = {h.in, q.in, h.pad, q.pad, s.c * s.in_size()},
@@ -255,7 +260,7 @@ Kernel forward(const ConvShape& s, Carver& carve, const float* x, const float* w
                    carve);
 }
 template <class F>
-Kernel grad_x(const ConvShape& s, Carver& carve, const float* dy, const float* w, float* dx) {
+Kernel grad_x(const ConvShape& s, Carver& carve, const Stored& dy, const float* w, const StoredOut& dx) {
   const auto& [d, h, q] = s.window;
   return correlate(Correlation<F>{.tiling = Tiling(s.n, h.in, q.in, F::kOut, block_tiles<F>(s.c + s.m)),
                                   .planes = {h.out, q.out, 2 - h.pad, 2 - q.pad, s.m * s.out_size()},
@@ -282,7 +287,7 @@ bool conv_winograd_fits(const ConvShape& s) {
   return s.groups == 1 && s.n > 0 && d.in == 1 && d.out == 1 && d.kernel == 1 && is_3(s.window[1]) && is_3(s.window[2]);
 }
 
-Winograd winograd_tile(const ConvShape& s) {
+Winograd winograd_tile(const ConvShape& s, double saved) {
   if (!conv_winograd_fits(s) || s.c < kLane || s.m < kLane) return Winograd::none;
   // Products for each input and output channel, as many as the time comes to on a Zen 4 (bench/conv_speed.cc): of
   // tiles, in vectors of them, their transforms, which are shared by the other side's channels, and those of the
@@ -295,16 +300,16 @@ Winograd winograd_tile(const ConvShape& s) {
     return places * (static_cast<double>(round_up(tiles, kLane)) * (1 + shared) + 6);
   };
   const double f2 = products(F2::kOut), f4 = products(F4::kOut);
-  if (std::min(f2, f4) > 9.0 * static_cast<double>(s.n * height * width) * (1 + shared)) return Winograd::none;
+  if (saved * std::min(f2, f4) > 9.0 * static_cast<double>(s.n * height * width) * (1 + shared)) return Winograd::none;
   return f2 < f4 ? Winograd::f2 : Winograd::f4;
 }
 
-Kernel conv_winograd(const ConvShape& s, Winograd tile, Carver& carve, const float* x, const float* w,
-                     const float* bias, float* y) {
+Kernel conv_winograd(const ConvShape& s, Winograd tile, Carver& carve, const Stored& x, const float* w,
+                     const float* bias, const StoredOut& y) {
   return tile == Winograd::f2 ? forward<F2>(s, carve, x, w, bias, y) : forward<F4>(s, carve, x, w, bias, y);
 }
-Kernel conv_winograd_grad_x(const ConvShape& s, Winograd tile, Carver& carve, const float* dy, const float* w,
-                            float* dx) {
+Kernel conv_winograd_grad_x(const ConvShape& s, Winograd tile, Carver& carve, const Stored& dy, const float* w,
+                            const StoredOut& dx) {
   return tile == Winograd::f2 ? grad_x<F2>(s, carve, dy, w, dx) : grad_x<F4>(s, carve, dy, w, dx);
 }
 

@@ -10,17 +10,21 @@
 #pragma once
 
 #include "backend/cpu/conv_shape.h"
+#include "backend/cpu/stored.h"
 #include "backend/cpu/workspace.h"
 
 namespace amp {
 
 enum class Winograd { none, f2, f4 };  // outputs of a tile along an axis
-// The tile by which a pass is the fastest; none: by the definition.
-Winograd winograd_tile(const ConvShape&);
+// The tile by which a pass is the fastest; none: by the definition, which does no more than `saved` times its work.
+Winograd winograd_tile(const ConvShape&, double saved = 1);
 bool conv_winograd_fits(const ConvShape&);  // does the definition above hold?
 
-Kernel conv_winograd(const ConvShape&, Winograd, Carver&, const float* x, const float* w, const float* bias, float* y);
-Kernel conv_winograd_grad_x(const ConvShape&, Winograd, Carver&, const float* dy, const float* w, float* dx);
-Kernel conv_winograd_grad_w(const ConvShape&, Winograd, Carver&, const float* x, const float* dy, float* dw);
+// Images, and what becomes of them, are fp32 or bf16, which the transforms widen and round: the arithmetic is fp32. (In
+// bf16 the transformed tiles would have to be rounded, several times what the rounding of the operands was.)
+Kernel conv_winograd(const ConvShape&, Winograd, Carver&, const Stored& x, const float* w, const float* bias,
+                     const StoredOut& y);
+Kernel conv_winograd_grad_x(const ConvShape&, Winograd, Carver&, const Stored& dy, const float* w, const StoredOut& dx);
+Kernel conv_winograd_grad_w(const ConvShape&, Winograd, Carver&, const Stored& x, const Stored& dy, float* dw);
 
 }  // namespace amp

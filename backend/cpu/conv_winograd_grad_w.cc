@@ -31,7 +31,7 @@ struct WeightGradient {
   Planes inputs, outputs;
   int64_t c, m;                   // input and output channels
   int64_t group = 1, shards = 1;  // blocks of a group; shards of tasks
-  const float *x, *dy;
+  Stored x, dy;
   float *dw, *v = nullptr, *d = nullptr, *sums = nullptr;
 
   // Where a task's sums lie: places apart, rows (input channels) apart.
@@ -61,8 +61,10 @@ void WeightGradient<F>::transform_input(int64_t item, int64_t block, int64_t cha
   const Tiling::Block of = tiling.block(block);
   at_level([&]<int Lanes>() AMP_INLINE {
     for (int64_t i = channel; i < std::min(c, channel + kLane); ++i) {
-      transform<F, F::kIn, Lanes>(tiling, of, inputs, x + i * inputs.height * inputs.width,
-                                  v + item * F::kPlaces * v_place() + i * tiling.pitch(), v_place());
+      with_stored(x, i * inputs.height * inputs.width, [&](auto* from) AMP_INLINE {
+        transform<F, F::kIn, Lanes>(tiling, of, inputs, from, v + item * F::kPlaces * v_place() + i * tiling.pitch(),
+                                    v_place());
+      });
     }
   });
 }
@@ -77,8 +79,9 @@ void WeightGradient<F>::transform_grad(int64_t item, int64_t block, int64_t chan
   float* to = d + item * F::kPlaces * d_place() + channel;
   at_level([&]<int Lanes>() AMP_INLINE {
     for (int64_t i = 0; i < n; ++i) {
-      transform<F, F::kOut, Lanes>(tiling, of, outputs, dy + (channel + i) * outputs.height * outputs.width,
-                                   rows + i * kPitch, kPlace);
+      with_stored(dy, (channel + i) * outputs.height * outputs.width, [&](auto* from) AMP_INLINE {
+        transform<F, F::kOut, Lanes>(tiling, of, outputs, from, rows + i * kPitch, kPlace);
+      });
     }
     for (int64_t place = 0; place < F::kPlaces; ++place) {
       for (int64_t t = 0; t < of.tiles(); t += 16) {
@@ -193,7 +196,7 @@ void WeightGradient<F>::run_groups() const {
 }
 
 template <class F>
-Kernel grad_w(const ConvShape& s, Carver& carve, const float* x, const float* dy, float* dw) {
+Kernel grad_w(const ConvShape& s, Carver& carve, const Stored& x, const Stored& dy, float* dw) {
   const auto& [depth, h, w] = s.window;
   WeightGradient<F> g{.tiling = Tiling(s.n, h.out, w.out, F::kOut, kMostTiles),
                       .inputs = {h.in, w.in, h.pad, w.pad, s.c * s.in_size()},
@@ -215,7 +218,7 @@ Kernel grad_w(const ConvShape& s, Carver& carve, const float* x, const float* dy
 
 }  // namespace
 
-Kernel conv_winograd_grad_w(const ConvShape& s, Winograd tile, Carver& carve, const float* x, const float* dy,
+Kernel conv_winograd_grad_w(const ConvShape& s, Winograd tile, Carver& carve, const Stored& x, const Stored& dy,
                             float* dw) {
   return tile == Winograd::f2 ? grad_w<F2>(s, carve, x, dy, dw) : grad_w<F4>(s, carve, x, dy, dw);
 }

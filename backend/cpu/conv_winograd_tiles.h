@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cpu/bf16_pairs.h"
 #include "backend/cpu/conv_tiles.h"
 #include "backend/cpu/lanes.h"
 #include "backend/cpu/tile_product.h"
@@ -92,6 +93,16 @@ using cpu::multiply;
 constexpr int64_t kMostTiles = 64;  // of a block
 constexpr int64_t kLine = 16;       // floats of a cache line
 
+// fn(pointer to the elements of storage from `element` on), of its type: fp32 or bf16.
+template <class Of, class Fn>
+AMP_INLINE inline void with_stored(const Of& of, int64_t element, const Fn& fn) {
+  constexpr bool kConst = std::is_same_v<Of, Stored>;
+  if (of.dtype == DType::bf16)
+    fn(static_cast<std::conditional_t<kConst, const BFloat16, BFloat16>*>(of.at(element)));
+  else
+    fn(static_cast<std::conditional_t<kConst, const float, float>*>(of.at(element)));
+}
+
 // The outputs of all images cut into tiles, tiles into blocks: whole rows of tiles, rows counted over the images, or a
 // piece of one row. A block's tiles lie side by side; every block has room for `width` of them, a multiple of 16.
 struct Tiling {
@@ -144,15 +155,15 @@ AMP_INLINE inline void along_axis(const T (&d)[Rows], T (&v)[F::kIn]) {
 // A block's tiles in one channel, transformed: place (i, k) of tile t goes to v[(i * kIn + k) * place + t], and vectors
 // may end up to 16 floats behind the last tile. from: the channel's plane in the first image. The next channel's rows
 // are fetched meanwhile: planes are too far apart for the processor to guess.
-template <class F, int Rows, int Lanes>
-AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, const Planes& p, const float* from,
-                                 float* v, int64_t place) {
+template <class F, int Rows, int Lanes, class S>
+AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, const Planes& p, const S* from, float* v,
+                                 int64_t place) {
   using V = typename cpu::VectorOf<Lanes>::type;
   using Local = typename cpu::VectorOf<Lanes>::local;
   constexpr int kOut = F::kOut, kIn = F::kIn, kOverlap = Rows - kOut;
   constexpr int64_t kLength = kMostTiles * kOut + kOverlap + 8 * Lanes;
   constexpr int64_t kPhase = kMostTiles + 2 * Lanes;
-  static constexpr float zeros[kLength] = {};
+  static const S zeros[kLength] = {};
   float rows[kIn][kLength];         // transformed down the columns
   float phases[kIn][kOut][kPhase];  // every kOut-th element of them
 
@@ -161,7 +172,7 @@ AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, co
   for (auto& row : rows) std::fill(row, row + begin, 0.0f), std::fill(row + end, row + length, 0.0f);
   for (int64_t r = 0; r < block.rows; ++r) {
     const int64_t image = (block.row + r) / t.rows, y0 = (block.row + r) % t.rows * kOut - p.pad_h;
-    const float* in[Rows];
+    const S* in[Rows];
     for (int i = 0; i < Rows; ++i) {
       const bool inside = y0 + i >= 0 && y0 + i < p.height;
       in[i] = inside ? from + image * p.image + (y0 + i) * p.width + x0 + begin : zeros;
@@ -171,7 +182,7 @@ AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, co
     const auto down = [&]<int N>(int64_t at) AMP_INLINE {
       using T = typename cpu::VectorOf<N>::type;
       typename cpu::VectorOf<N>::local d[Rows], to[kIn];
-      for (int i = 0; i < Rows; ++i) d[i] = *reinterpret_cast<const T*>(in[i] + at);
+      for (int i = 0; i < Rows; ++i) bf16_pairs::load<N>(in[i] + at, d[i]);
       along_axis<F, Rows>(d, to);
       for (int i = 0; i < kIn; ++i) *reinterpret_cast<T*>(rows[i] + begin + at) = to[i];
     };
@@ -200,9 +211,9 @@ AMP_INLINE inline void transform(const Tiling& t, const Tiling::Block& block, co
 
 // The way back: sums m[(i * kIn + k) * place + tile] of one channel -> outputs, plus bias. to: the channel's plane in
 // the first image.
-template <class F, int Lanes>
+template <class F, int Lanes, class S>
 AMP_INLINE inline void inverse(const Tiling& t, const Tiling::Block& block, const float* m, int64_t place, float bias,
-                               float* to, int64_t image_size) {
+                               S* to, int64_t image_size) {
   using V = typename cpu::VectorOf<Lanes>::type;
   using Local = typename cpu::VectorOf<Lanes>::local;
   constexpr int kOut = F::kOut, kIn = F::kIn;
@@ -225,9 +236,9 @@ AMP_INLINE inline void inverse(const Tiling& t, const Tiling::Block& block, cons
   const int64_t x = block.column * kOut, n = std::min(block.columns * kOut, t.out_w - x);
   for (int64_t r = 0; r < block.rows; ++r) {
     const int64_t image = (block.row + r) / t.rows, y = (block.row + r) % t.rows * kOut;
-    float* at = to + image * image_size + y * t.out_w + x;
+    S* at = to + image * image_size + y * t.out_w + x;
     for (int64_t i = 0; i < std::min<int64_t>(kOut, t.out_h - y); ++i)
-      std::copy_n(rows[i] + r * block.columns * kOut, n, at + i * t.out_w);
+      bf16_pairs::store<Lanes>(rows[i] + r * block.columns * kOut, n, at + i * t.out_w);
   }
 }
 

@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kDepth = 2048;            // most elements of the depth that are summed before the next block
 constexpr int64_t kBlockBytes = 512 << 10;  // B panels of a block that stay in the second-level cache
 constexpr int64_t kPackedBytes = 16 << 20;  // B packed at a time
+constexpr int64_t kTaskRows = 56;           // most rows of a task
 constexpr int64_t kTaskColumns = 512;       // most columns of a task: A's panels are packed once for so many
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -22,7 +23,7 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // Memory that a thread keeps for its panels: from the first use on as large as nearly all products need.
 float* thread_panels(int64_t floats, int which) {
-  constexpr int64_t kAtLeast[3] = {56 * kDepth, 56 * kTaskColumns, 256 << 10};
+  constexpr int64_t kAtLeast[3] = {kTaskRows * kDepth, kTaskRows * kTaskColumns, 256 << 10};
   floats = std::max(floats, kAtLeast[which]);
   struct Free {
     void operator()(float* p) const { std::free(p); }
@@ -71,7 +72,9 @@ void pack_b(const PackedGemm& g, const Cut& cut, int64_t n0, int64_t first, int6
 }
 
 // A block that stays as it is computed is written to C at once; others come by way of a tile.
-bool in_place(const PackedGemm& g) { return g.c_dtype == DType::f32 && g.alpha == 1 && !g.bias && !g.accumulate; }
+bool in_place(const PackedGemm& g) {
+  return g.c_dtype == DType::f32 && g.alpha == 1 && !g.bias && !g.row_bias && !g.accumulate;
+}
 
 // alpha * tile + bias, stored at or added to C[i0.., j0..].
 void finish(const PackedGemm& g, float* tile, int64_t stride, int64_t i0, int64_t rows, int64_t j0, int64_t columns) {
@@ -81,11 +84,18 @@ void finish(const PackedGemm& g, float* tile, int64_t stride, int64_t i0, int64_
     convert(g.bias_dtype, static_cast<const char*>(g.bias) + j0 * size_of(g.bias_dtype), DType::f32, bias_row, columns);
     bias = bias_row;
   }
+  float bias_column[kTaskRows];
+  const float* row_bias = nullptr;
+  if (g.row_bias) {
+    convert(g.bias_dtype, static_cast<const char*>(g.row_bias) + i0 * size_of(g.bias_dtype), DType::f32, bias_column,
+            rows);
+    row_bias = bias_column;
+  }
   const bool direct = g.c_dtype == DType::f32;
   float* out = direct ? static_cast<float*>(g.c) + i0 * g.ldc + j0 : tile;
   const int64_t ld = direct ? g.ldc : stride;
   const float alpha = g.alpha;
-  const bool scaled = bias || alpha != 1;
+  const bool scaled = bias || row_bias || alpha != 1;
   if (scaled || (direct && !g.accumulate)) {
     simd([=, into = g.accumulate ? tile : out, ld = g.accumulate ? stride : ld]() AMP_INLINE {
       for (int64_t i = 0; i < rows; ++i) {
@@ -93,6 +103,8 @@ void finish(const PackedGemm& g, float* tile, int64_t stride, int64_t i0, int64_
         const float* x = tile + i * stride;
         if (bias) {
           for (int64_t j = 0; j < columns; ++j) y[j] = alpha * x[j] + bias[j];
+        } else if (row_bias) {
+          for (int64_t j = 0; j < columns; ++j) y[j] = alpha * x[j] + row_bias[i];
         } else {
           for (int64_t j = 0; j < columns; ++j) y[j] = alpha * x[j];
         }

@@ -9,8 +9,8 @@
 
 namespace amp::cpu {
 
-// Row-major C[m, n] = alpha op(A) op(B) + bias[n], added to C when it accumulates. op(A) is m x k: stored m x k, or k x
-// m when transposed; likewise B, k x n.
+// Row-major C[m, n] = alpha op(A) op(B) + bias[n] or row_bias[m], added to C when it accumulates. op(A) is m x k:
+// stored m x k, or k x m when transposed; likewise B, k x n.
 struct PackedGemm {
   struct Operand {
     const void* data = nullptr;
@@ -25,7 +25,8 @@ struct PackedGemm {
   void* c = nullptr;
   DType c_dtype = DType::f32;
   int64_t ldc = 0;
-  const void* bias = nullptr;  // one per column, or null
+  const void* bias = nullptr;      // one per column, or null
+  const void* row_bias = nullptr;  // or one per row instead
   DType bias_dtype = DType::f32;
   bool accumulate = false;  // C is fp32 then
 

@@ -1,7 +1,10 @@
-// The CPU's fp32 convolutions, each form by itself, against plain loops in fp64 (backend/cpu/conv_plain.h).
+// The CPU's convolutions, each form by itself, against plain loops in fp64 (backend/cpu/conv_plain.h).
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <cstring>
 
+#include "backend/cpu/conv.h"
 #include "backend/cpu/conv_batch.h"
 #include "backend/cpu/conv_channels.h"
 #include "backend/cpu/conv_depthwise.h"
@@ -43,20 +46,39 @@ std::vector<float> numbers(int64_t n, uint32_t seed) {
 }
 std::vector<double> wide(const std::vector<float>& v) { return {v.begin(), v.end()}; }
 
+// What make(carver) prepares, in a workspace as large as it measures, and bytes behind that must stay as they are.
+struct Prepared {
+  std::vector<char> room;
+  char* end;
+  Kernel run;
+
+  template <class Make>
+  explicit Prepared(Make&& make) {
+    Carver measure(nullptr);
+    make(measure);
+    room.resize(static_cast<size_t>(measure.bytes()) + 64 + kBehind, '\x7f');
+    char* begin = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(room.data()) + 63) / 64 * 64);
+    end = begin + measure.bytes();
+    Carver carve(begin);
+    run = make(carve);
+  }
+  bool inside() const {
+    return std::all_of(end, end + kBehind, [](char c) { return c == '\x7f'; });
+  }
+
+  static constexpr int64_t kBehind = 8192;
+};
+
 // make(carver, result) prepares a kernel; result is filled with NaN before it runs, twice.
 template <class Make>
 void agrees(const std::vector<double>& want, const std::string& what, Make&& make) {
   std::vector<float> got(want.size());
-  Carver measure(nullptr);
-  make(measure, got.data());
-  std::vector<char> room(static_cast<size_t>(measure.bytes()) + 64, '\x7f');
-  Carver carve(reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(room.data()) + 63) / 64 * 64));
-  const Kernel run = make(carve, got.data());
+  const Prepared kernel([&](Carver& c) { return make(c, got.data()); });
   double largest = 0;
   for (const double x : want) largest = std::max(largest, std::abs(x));
   for (int times = 0; times < 2; ++times) {
     std::fill(got.begin(), got.end(), NAN);
-    run();
+    kernel.run();
     double worst = 0;
     for (size_t i = 0; i < want.size(); ++i) {
       const double error = std::abs(got[i] - want[i]);
@@ -65,6 +87,7 @@ void agrees(const std::vector<double>& want, const std::string& what, Make&& mak
     INFO(what << ": " << worst << " of " << largest);
     // Sums of n products in fp32 err by some sqrt(n) / 2^24 of their terms; n is below 10,000 here.
     CHECK(worst <= 3e-6 * largest);
+    CHECK(kernel.inside());
   }
 }
 
@@ -134,7 +157,107 @@ void check_all(const Shape& shape) {
          [&](Carver& c, float* to) { return conv_pointwise_grad_w(s, c, x.data(), dy.data(), to); });
 }
 
+// The numbers that bf16 has, so that both types hold the same.
+std::vector<float> short_numbers(int64_t n, uint32_t seed) {
+  auto v = numbers(n, seed);
+  for (float& x : v) x = static_cast<float>(BFloat16(x));
+  return v;
+}
+std::vector<BFloat16> narrowed(const std::vector<float>& v) {
+  std::vector<BFloat16> to(v.size());
+  from_float(v.data(), to.data(), static_cast<int64_t>(v.size()));
+  return to;
+}
+Stored stored(const std::vector<BFloat16>& v) {
+  Stored s;
+  s.data = v.data(), s.dtype = DType::bf16;
+  return s;
+}
+
+// Results stored in bf16 are those in fp32, rounded. make: as in agrees, into a StoredOut.
+template <class Make>
+void rounds(const std::vector<double>& want, const std::string& what, Make&& make) {
+  agrees(want, what, make);
+  std::vector<float> wide(want.size());
+  std::vector<BFloat16> narrow(want.size());
+  StoredOut to(wide.data());
+  for (const bool bf16 : {false, true}) {
+    if (bf16) to.data = narrow.data(), to.dtype = DType::bf16;
+    const Prepared kernel([&](Carver& c) { return make(c, to); });
+    kernel.run();
+    CHECK(kernel.inside());
+  }
+  const std::vector<BFloat16> rounded = narrowed(wide);
+  INFO(what);
+  CHECK(std::memcmp(rounded.data(), narrow.data(), narrow.size() * sizeof(BFloat16)) == 0);
+}
+
+void check_bf16(const Shape& shape) {
+  const ConvShape s = conv_shape_of(shape);
+  const auto x = short_numbers(s.n * s.groups * s.c * s.in_size(), 1),
+             w = short_numbers(s.groups * s.m * s.c * s.taps(), 2), bias = short_numbers(s.groups * s.m, 3),
+             dy = short_numbers(s.n * s.groups * s.m * s.out_size(), 4);
+  const auto x64 = wide(x), w64 = wide(w), bias64 = wide(bias), dy64 = wide(dy);
+  std::vector<double> y(dy.size()), dx(x.size()), dw(w.size());
+  conv_plain<double>(s, x64.data(), w64.data(), bias64.data(), y.data());
+  conv_plain_grad_x<double>(s, dy64.data(), w64.data(), dx.data());
+  conv_plain_grad_w<double>(s, x64.data(), dy64.data(), dw.data());
+  const auto x16 = narrowed(x), w16 = narrowed(w), bias16 = narrowed(bias), dy16 = narrowed(dy);
+  const std::string of =
+      cat("bf16, n ", s.n, " groups ", s.groups, " c ", s.c, " m ", s.m, " in ", shape.in[1], "x", shape.in[2],
+          " kernel ", shape.kernel[1], "x", shape.kernel[2], " stride ", shape.stride[2]);
+  const auto all = [&](const std::string& by, auto&& forward, auto&& grad_x, auto&& grad_w) {
+    rounds(y, of + by, forward);
+    rounds(dx, of + by + ", dx", grad_x);
+    if (s.groups == 1 || by != ", channels") agrees(dw, of + by + ", dw", grad_w);
+  };
+  if (conv_channels_takes(DType::bf16, DType::bf16)) {
+    all(
+        ", channels",
+        [&](Carver& c, StoredOut to) { return conv_channels(s, c, stored(x16), stored(w16), bias.data(), to); },
+        [&](Carver& c, StoredOut to) { return conv_channels_grad_x(s, c, stored(dy16), stored(w16), to); },
+        [&](Carver& c, float* to) { return conv_channels_grad_w(s, c, stored(x16), stored(dy16), to); });
+  }
+  if (conv_pointwise_fits(s)) {
+    all(
+        ", pointwise",
+        [&](Carver& c, StoredOut to) { return conv_pointwise(s, c, stored(x16), stored(w16), stored(bias16), to); },
+        [&](Carver& c, StoredOut to) { return conv_pointwise_grad_x(s, c, stored(dy16), stored(w16), to); },
+        [&](Carver& c, float* to) { return conv_pointwise_grad_w(s, c, stored(x16), stored(dy16), to); });
+  }
+  all(
+      ", fastest",
+      [&](Carver& c, StoredOut to) { return fastest_conv(s, c, stored(x16), stored(w16), stored(bias16), to); },
+      [&](Carver& c, StoredOut to) { return fastest_conv_grad_x(s, c, stored(dy16), stored(w16), to); },
+      [&](Carver& c, float* to) { return fastest_conv_grad_w(s, c, stored(x16), stored(dy16), to); });
+}
+
 }  // namespace
+
+TEST_CASE("convolutions of bf16 agree with plain loops in fp64 and round once", "[backend]") {
+  const std::array<int64_t, 3> one{1, 1, 1}, none{0, 0, 0};
+  const Shape shapes[] = {
+      {2, 1, 16, 16, {1, 9, 7}, {1, 3, 3}, one, {0, 1, 1}, one},
+      {3, 1, 17, 70, {1, 5, 5}, {1, 3, 3}, one, {0, 1, 1}, one},  // odd channels and images: halves of pairs
+      {1, 1, 18, 35, {1, 6, 6}, {1, 3, 3}, one, {0, 1, 1}, one},
+      {2, 1, 64, 64, {1, 16, 16}, {1, 3, 3}, one, {0, 1, 1}, one},
+      {4, 1, 96, 48, {1, 7, 7}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},
+      {5, 1, 33, 100, {1, 6, 5}, {1, 3, 3}, one, {0, 0, 2}, one},
+      {8, 1, 512, 48, {1, 4, 4}, {1, 3, 3}, one, {0, 1, 1}, one},        // weights in several chunks, a wide pitch
+      {2, 1, 40, 260, {1, 4, 4}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},  // tasks that pack their weights
+      {2, 1, 32, 64, {1, 12, 12}, {1, 1, 1}, {1, 2, 2}, none, one},
+      {1, 1, 48, 112, {1, 9, 9}, {1, 1, 1}, {1, 2, 2}, none, one},
+      {3, 1, 31, 65, {1, 6, 6}, {1, 1, 1}, one, none, one},
+      {2, 1, 24, 16, {1, 14, 11}, {1, 3, 2}, {1, 3, 1}, {0, 2, 0}, {1, 2, 3}},
+      {2, 3, 16, 20, {1, 8, 8}, {1, 3, 3}, {1, 1, 2}, {0, 1, 1}, one},
+      {3, 1, 18, 33, {4, 6, 5}, {2, 3, 3}, {2, 1, 1}, {1, 1, 1}, one},
+      {2, 1, 16, 20, {1, 14, 14}, {1, 13, 13}, one, {0, 6, 6}, one},  // more taps than are transposed
+      {2, 1, 24, 40, {1, 9, 8}, {1, 1, 1}, one, none, one},
+      {5, 2, 16, 12, {1, 8, 8}, {1, 1, 1}, one, none, one},
+      {2, 16, 1, 1, {1, 8, 8}, {1, 3, 3}, one, {0, 1, 1}, one},
+  };
+  for (const Shape& s : shapes) check_bf16(s);
+}
 
 TEST_CASE("each form of convolution agrees with plain loops in fp64", "[backend]") {
   const std::array<int64_t, 3> one{1, 1, 1}, none{0, 0, 0};
@@ -151,6 +274,7 @@ TEST_CASE("each form of convolution agrees with plain loops in fp64", "[backend]
       {8, 1, 130, 96, {1, 2, 2}, {1, 3, 3}, one, {0, 1, 1}, one},
       {2, 1, 32, 40, {1, 13, 12}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},
       {2, 1, 32, 64, {1, 12, 12}, {1, 1, 1}, {1, 2, 2}, none, one},  // elements that no window reads
+      {1, 1, 48, 112, {1, 9, 9}, {1, 1, 1}, {1, 2, 2}, none, one},
       {2, 1, 3, 64, {1, 32, 32}, {1, 7, 7}, {1, 2, 2}, {0, 3, 3}, one},
       {2, 1, 24, 16, {1, 14, 11}, {1, 3, 2}, {1, 3, 1}, {0, 2, 0}, {1, 2, 3}},
       {2, 3, 16, 20, {1, 8, 8}, {1, 3, 3}, {1, 1, 2}, {0, 1, 1}, one},

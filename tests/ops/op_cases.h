@@ -74,6 +74,7 @@ struct OpSpec {
   // Products inside take operands rounded to the storage type: 16-bit results are right to this many of its steps at
   // the tensor's largest element, instead of being rounded once.
   double inner_steps = 0;
+  bool reordered = false;  // 16-bit operands may be summed in another order, in fp32 as well
 };
 
 // By operator.

@@ -111,7 +111,7 @@ void add_spatial_cases(OpSpecs& s) {
   conv(s, {6, 3, 20, 20}, {8, 3, 3, 3}, {6, 8, 20, 20}, {{1, 1}, {1, 1}, {1, 1, 1, 1}}, true);
   conv(s, {4, 32, 9, 9}, {48, 32, 3, 3}, {4, 48, 7, 7}, plain, true);
   small_convolutions(s);
-  for (const char* op : {"Conv", "ConvGradX", "ConvGradW"}) s[op].fp32_tolerance = 1e-5;
+  for (const char* op : {"Conv", "ConvGradX", "ConvGradW"}) s[op].fp32_tolerance = 1e-5, s[op].reordered = true;
 
   const auto pool = [](Ints kernel, Ints strides, Ints pads, Dims out, Ints dilations = {1, 1}) {
     return Attrs{{"kernel", kernel}, {"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"dims", out}};

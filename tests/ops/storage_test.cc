@@ -107,10 +107,14 @@ TEST_CASE("16-bit storage rounds the fp32 result once", "[elementwise]") {
               continue;
             }
             const HostTensor want = b.outputs[i].cast(low);
+            const std::vector<double> got_all = got.to_doubles(), want_all = b.outputs[i].to_doubles();
+            const double *x = got_all.data(), *y = want_all.data(), size = largest(want_all);
             int64_t worst = 0;
             for (int64_t e = 0; e < got.numel(); ++e) {
-              const int64_t steps = steps_between(static_cast<const uint16_t*>(got.data())[e],
-                                                  static_cast<const uint16_t*>(want.data())[e], low);
+              int64_t steps = steps_between(static_cast<const uint16_t*>(got.data())[e],
+                                            static_cast<const uint16_t*>(want.data())[e], low);
+              // Where terms cancel, two orders of an fp32 sum differ by more than a step of the little that is left.
+              if (spec.reordered && steps > 1 && std::abs(x[e] - y[e]) <= spec.fp32_tolerance * size) steps = 1;
               worst = std::max(worst, steps);
               ++(steps == 0 ? equal : off);
             }

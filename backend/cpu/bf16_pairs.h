@@ -1,0 +1,79 @@
+// Pairs of bf16 as 4-byte elements, and the register tiles of convolutions that avx512_bf16 multiplies them in. Only
+// where cpu_has_bf16() (base/simd.h).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "backend/cpu/vectors.h"
+#include "base/dtype.h"
+
+namespace amp::bf16_pairs {
+
+template <int N>
+struct IntegersOf {
+  typedef uint16_t half __attribute__((vector_size(N * 2), aligned(2)));
+  typedef uint32_t word __attribute__((vector_size(N * 4)));
+};
+
+// to[i] = low[i] in the lower half, high[i] in the upper one; high may be null: zeros.
+template <int Lanes>
+AMP_INLINE inline void zip(const BFloat16* low, const BFloat16* high, int64_t n, float* to) {
+  using Half = typename IntegersOf<Lanes>::half;
+  using Word = typename IntegersOf<Lanes>::word;
+  using V = typename cpu::VectorOf<Lanes>::type;
+  int64_t i = 0;
+  for (; i + Lanes <= n; i += Lanes) {
+    Word pairs = __builtin_convertvector(*reinterpret_cast<const Half*>(low + i), Word);
+    if (high) pairs |= __builtin_convertvector(*reinterpret_cast<const Half*>(high + i), Word) << 16;
+    *reinterpret_cast<V*>(to + i) = (V)pairs;
+  }
+  for (; i < n; ++i) {
+    const uint32_t pair = low[i].bits | (high ? static_cast<uint32_t>(high[i].bits) << 16 : 0);
+    std::memcpy(to + i, &pair, 4);
+  }
+}
+
+// Storage of either type as vectors of N floats, N = 1 included; `to` is a reference, as in lanes.h.
+template <int N, class V>
+AMP_INLINE inline void load(const float* from, V& to) {
+  to = *reinterpret_cast<const typename cpu::VectorOf<N>::type*>(from);
+}
+template <int N, class V>
+AMP_INLINE inline void load(const BFloat16* from, V& to) {
+  using Word = typename IntegersOf<N>::word;
+  to = (V)(__builtin_convertvector(*reinterpret_cast<const typename IntegersOf<N>::half*>(from), Word) << 16);
+}
+
+// Rounds as BFloat16::encode does.
+template <int Lanes>
+AMP_INLINE inline void store(const float* from, int64_t n, BFloat16* to) {
+  using Half = typename IntegersOf<Lanes>::half;
+  using Word = typename IntegersOf<Lanes>::word;
+  using V = typename cpu::VectorOf<Lanes>::type;
+  int64_t i = 0;
+  for (; i + Lanes <= n; i += Lanes) {
+    const Word u = (Word)(*reinterpret_cast<const V*>(from + i));
+    const Word rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    const Word nan = (u >> 16) | 0x40u;
+    *reinterpret_cast<Half*>(to + i) = __builtin_convertvector((u & 0x7fffffffu) > 0x7f800000u ? nan : rounded, Half);
+  }
+  for (; i < n; ++i) to[i] = BFloat16(from[i]);
+}
+
+template <int Lanes>
+AMP_INLINE inline void store(const float* from, int64_t n, float* to) {
+  std::copy_n(from, n, to);
+}
+
+// The tiles of conv_tiles.h: tile_rows(width) rows of `width` floats, 16 to 64. `sums` and what is multiplied by them:
+// rows of `width`.
+
+// sums[pixel] += sum over taps and `channels` of image[base[pixel] + offset[tap] + channel] * w[tap, channel]
+void correlate(int64_t width, const float* image, const int64_t* base, const int64_t* offset, int64_t taps,
+               int64_t channels, const float* w, float* sums);
+// sums[row] += sum over pixels of x[base[pixel] + row] * dy[pixel]
+void add_products(int64_t width, const float* x, const int64_t* base, int64_t pixels, const float* dy, float* sums);
+
+}  // namespace amp::bf16_pairs

@@ -1,0 +1,29 @@
+// Floats in memory as they are stored, 32 or 16 bits: what kernels take that convert as they load and store.
+#pragma once
+
+#include "backend/kernel.h"
+
+namespace amp {
+
+struct StoredOut {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+
+  StoredOut(float* to) : data(to) {}
+  StoredOut(const Tensor& t) : data(t.data), dtype(t.dtype) {}
+  void* at(int64_t element) const { return static_cast<char*>(data) + element * size_of(dtype); }
+};
+
+struct Stored {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+
+  Stored() = default;
+  Stored(const float* from) : data(from) {}
+  Stored(const StoredOut& of) : data(of.data), dtype(of.dtype) {}
+  Stored(const Tensor& t) : data(t.data), dtype(t.dtype) {}
+  explicit operator bool() const { return data != nullptr; }
+  const void* at(int64_t element) const { return static_cast<const char*>(data) + element * size_of(dtype); }
+};
+
+}  // namespace amp
