@@ -221,14 +221,14 @@ struct Followers {
   DEV void settle(const UpdateState& state, const Shard& s, int64_t e, bool looks, Read<W> r, float (&x)[W]) const {
     const int64_t at = s.begin + e;
     if (looks) {
-      for (int w = 0; w < W; ++w) x[w] = r.behind[w] = r.behind[w] + alpha * (x[w] - r.behind[w]);
+      unrolled<W>([&](auto w) { x[w] = r.behind[w] = r.behind[w] + alpha * (x[w] - r.behind[w]); });
       store_some(floats(slow), at, r.behind);
     }
     store_some(floats(p), at, x);
     for (int k = 0; k < n_averages; ++k) {
       const float keep = state.keeps[k], rest = 1 - keep;
       if (k > 0) load_some(floats(averages), k * elements + at, r.average);
-      for (int w = 0; w < W; ++w) r.average[w] = keep * r.average[w] + rest * x[w];
+      unrolled<W>([&](auto w) { r.average[w] = keep * r.average[w] + rest * x[w]; });
       store_some(floats(averages), k * elements + at, r.average);
     }
     for (int j = 0; j < kKept; ++j) {
@@ -259,6 +259,7 @@ struct Follow {
 // Pass 2: everything that changes, once through memory. A block takes a shard at a time.
 template <class Element>
 struct Apply {
+  static constexpr int max_threads = kThreads;
   Moves moves;
   Followers followers;
   const float* g;
@@ -273,7 +274,7 @@ struct Apply {
     const bool looks = followers.looks(state);
     const RuleSettings settings = moves.settings.at(state);
     for (int64_t i = block_index(); i < moves.n_shards; i += grid_blocks()) {
-      const Shard s = moves.shards[i];
+      const Shard& s = moves.shards[i];  // a copy whose own list is walked would lie in local memory
       if (s.stays(state)) continue;
       RuleStep step = moves.template step<Element>(settings, s);
       if constexpr (kMeasures<Element>) {
@@ -294,10 +295,10 @@ struct Apply {
         if constexpr (Element::moments > 2) load_some(floats(u), at, third);
         const auto read = followers.template read<W>(looks, at);
         if constexpr (kCurved<Element>) load_some(floats(h), at, bent);
-        for (int w = 0; w < W; ++w) {
+        unrolled<W>([&](auto w) {
           const float g = transformed(grad[w], inverse, clip, s.limit);
           x[w] = move_element<Element>(k, x[w], g, first[w], second[w], third[w], bent[w]);
-        }
+        });
         if constexpr (Element::moments > 0) store_some(floats(m), at, first);
         if constexpr (Element::moments > 1) store_some(floats(v), at, second);
         if constexpr (Element::moments > 2) store_some(floats(u), at, third);
