@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "backend/channels_last.h"
 #include "backend/gradient_watch.h"
 #include "backend/indices.h"
 #include "backend/parallel.h"
@@ -101,6 +102,7 @@ void Program::emit_steps(const ProgramPlan& plan, const ProgramOptions& o) {
 void Program::emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions& o) {
   const Node& node = graph_->node(id);
   const auto n = static_cast<size_t>(id.index);
+  check(!has_channels_last(node.attrs) || !device_->traits().host_memory, "kernels of the CPU have channels first");
   const PrepareKernel prepare = device_->kernel(plan.adds[n] ? node.op->name + "+=" : node.op->name);
   if (!prepare) bug(cat("core operator ", node.op->name, " has no kernel for ", device_->description()));
   KernelArgs args{node,

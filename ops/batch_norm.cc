@@ -17,6 +17,7 @@
 
 #include <algorithm>
 
+#include "backend/channels_last.h"
 #include "graph/bind.h"
 #include "ops/elementwise_op.h"
 #include "ops/statistics.h"
@@ -26,9 +27,10 @@ namespace amp {
 namespace {
 
 void check_channels(const InferCtx& c, size_t x, size_t first) {
-  if (c.in(x).dims.size() < 2) fail(Exit::model, "E_SHAPE", cat("batch normalisation of ", to_string(c.in(x).dims)));
+  const Dims& dims = c.in(x).dims;
+  if (dims.size() < 2) fail(Exit::model, "E_SHAPE", cat("batch normalisation of ", to_string(c.in(x).dims)));
   for (size_t i = first; i < c.n_in(); ++i) {
-    if (c.in(i).dims != Dims{c.in(x).dims[1]}) {
+    if (c.in(i).dims != Dims{has_channels_last(c.attrs) ? dims.back() : dims[1]}) {
       fail(Exit::model, "E_SHAPE",
            cat("batch normalisation of ", to_string(c.in(x).dims), " with a vector ", to_string(c.in(i).dims)));
     }

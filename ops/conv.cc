@@ -5,9 +5,11 @@
 //   ConvGradX(dy, w) {dims} the transpose in x: also ConvTranspose's forward
 //   ConvGradW(x, dy) {dims} the transpose in w
 //
-// The three are one trilinear form, so that each one's gradients are the other two.
+// The three are one trilinear form, so that each one's gradients are the other two. On a GPU channels may lie last
+// (attribute channels_last).
 #include "backend/cpu/conv.h"
 
+#include "backend/channels_last.h"
 #include "backend/node_work.h"
 #include "backend/sliding_window.h"
 #include "ops/conv.h"
@@ -28,7 +30,9 @@ Dims conv_dims(const Dims& x, const Dims& w, const Attrs& a) {
 }
 
 void infer_conv(InferCtx& c) {
-  const Dims &x = c.in(0).dims, &w = c.in(1).dims;
+  const bool last = has_channels_last(c.attrs);
+  const auto first = [&](const Dims& d) { return last ? channels_first(d) : d; };
+  const Dims x = first(c.in(0).dims), w = first(c.in(1).dims);
   const int64_t group = c.attrs.i("group", 1);
   if (x.size() != w.size() || x[1] != w[1] * group || w[0] % group != 0) {
     fail(Exit::model, "E_SHAPE",
@@ -37,7 +41,8 @@ void infer_conv(InferCtx& c) {
   if (c.n_in() > 2 && c.inputs[2] && c.in(2).dims != Dims{w[0]}) {
     fail(Exit::model, "E_SHAPE", cat("bias ", to_string(c.in(2).dims), " for ", w[0], " output channels"));
   }
-  c.out(c.in(0).dtype, conv_dims(x, w, c.attrs));
+  const Dims y = conv_dims(x, w, c.attrs);
+  c.out(c.in(0).dtype, last ? channels_last(y) : y);
 }
 void infer_dims(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 

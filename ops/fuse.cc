@@ -6,6 +6,7 @@
 #include <queue>
 #include <set>
 
+#include "backend/channels_last.h"
 #include "backend/fused_program.h"
 #include "base/error.h"
 #include "graph/copier.h"
@@ -41,7 +42,7 @@ bool can_be_step(const Graph& g, const Node& n) {
     return true;
   };
   if (n.op->name == "Cast") return g.value(n.in[0]).kind != ValueKind::param;
-  if (n.op->name == "Dropout") return floats(0) && is_float(y.dtype);
+  if (n.op->name == "Dropout") return !has_channels_last(n.attrs) && floats(0) && is_float(y.dtype);
   if (n.op->name == "Where") return n.in.size() == 3 && type(0) == DType::boolean && floats(1) && is_float(y.dtype);
   const FunctorInfo* f = find_functor(n.op->name);
   if (!f || f->arity != n.in.size() || (y.dtype == DType::boolean) != (f->predicate || f->on_booleans)) return false;

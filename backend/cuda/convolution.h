@@ -18,7 +18,8 @@ struct Convolution {
   ConvolutionKind kind = ConvolutionKind::forward;
   ConvShape shape;
   DType type = DType::f32;
-  bool accumulate = false;  // c += instead of c =
+  bool accumulate = false;     // c += instead of c =
+  bool channels_last = false;  // operands are (N, H, W, C) and (M, H, W, C)
 };
 
 // Whether a graph has nodes whose kernels ask the device for a convolution, as operators say that do.

@@ -114,7 +114,7 @@ std::string key_of(const Convolution& what) {
                         s.n, ' ', s.groups, 'x', s.c, '>', s.m);
   for (const WindowAxis& w : s.window)
     key += cat(' ', w.in, '>', w.out, ',', w.kernel, ',', w.stride, ',', w.dilation, ',', w.pad);
-  return cat(key, ' ', name_of(what.type), what.accumulate ? " +" : "");
+  return cat(key, ' ', name_of(what.type), what.accumulate ? " +" : "", what.channels_last ? " channels last" : "");
 }
 
 TimedChoice::TimedChoice(CudaDevice& d, const Convolution& what, int64_t elements, std::vector<Candidate> candidates,

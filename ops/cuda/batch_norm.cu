@@ -1,4 +1,6 @@
-// BatchNorm, BatchNormTrain, BatchNormGrad (ops/batch_norm.cc). x is (N, C, inner); statistics in two passes, fp32.
+// BatchNorm, BatchNormTrain, BatchNormGrad (ops/batch_norm.cc). x is (N, C, inner), or (N, inner, C) where channels lie
+// last: then every place is an image of its own. Statistics in two passes, fp32.
+#include "backend/channels_last.h"
 #include "backend/cuda/columns.cuh"
 #include "backend/cuda/divide.cuh"
 
@@ -7,8 +9,13 @@ namespace {
 
 class Layout {
  public:
-  explicit Layout(const Dims& d) : n_(d.at(0)), channels_(d.at(1)) {
-    for (size_t i = 2; i < d.size(); ++i) inner_ *= d[i];
+  Layout(const Dims& d, const Attrs& a) : n_(d.at(0)), channels_(d.at(1)) {
+    if (has_channels_last(a)) {
+      channels_ = d.back();
+      n_ = amp::numel(d) / std::max<int64_t>(1, channels_);
+    } else {
+      for (size_t i = 2; i < d.size(); ++i) inner_ *= d[i];
+    }
     by_inner_ = Divisor(std::max<int64_t>(1, inner_));
     by_channels_ = Divisor(std::max<int64_t>(1, channels_));
   }
@@ -18,6 +25,7 @@ class Layout {
   int64_t numel() const { return n_ * channels_ * inner_; }
   float count() const { return static_cast<float>(std::max<int64_t>(1, n_ * inner_)); }  // statistics of nothing are 0
   int lanes() const { return inner_ == 1 ? 32 : 1; }  // channels side by side where they lie so
+  int64_t rows() const { return n_ * inner_; }        // elements of a channel
 
   // Where element i of a channel's (N, inner) lies.
   DEV int64_t at(int64_t i, int64_t channel) const {
@@ -38,59 +46,77 @@ DEV float rstd_of(const Ref& var, int64_t channel, float epsilon) {
   return 1 / sqrtf(load<float>(var, channel) + epsilon);
 }
 
-// y = (x - mean) a + b: subtracting first keeps what a large mean would cancel. W neighbours are of one channel.
-template <int W>
+// A thread has W neighbours of one channel, or one of each of C neighbouring channels: W C is 1 or 4. Which channel
+// neighbour k is of, from the first one's.
+template <int C>
+DEV constexpr int channel_at(int k) {
+  return C == 1 ? 0 : k;
+}
+
+// y = (x - mean) a + b: subtracting first keeps what a large mean would cancel.
+template <int W, int C>
 struct Normalize {
+  static constexpr int K = W * C;
   Ref x, scale, bias, mean, var, y;
   Layout layout;
   float epsilon;
   DEV void operator()(int64_t group) const {
-    const int64_t i = group * W, c = layout.channel_of(i);
-    const float a = load<float>(scale, c) * rstd_of(var, c, epsilon), m = load<float>(mean, c),
-                b = load<float>(bias, c);
-    float v[W];
+    const int64_t i = group * K, c = layout.channel_of(i);
+    float a[C], m[C], b[C], v[K];
+    for (int k = 0; k < C; ++k) {
+      a[k] = load<float>(scale, c + k) * rstd_of(var, c + k, epsilon);
+      m[k] = load<float>(mean, c + k);
+      b[k] = load<float>(bias, c + k);
+    }
     load_some(x, i, v);
-    for (int w = 0; w < W; ++w) v[w] = (v[w] - m) * a + b;
+    for (int k = 0; k < K; ++k) v[k] = (v[k] - m[channel_at<C>(k)]) * a[channel_at<C>(k)] + b[channel_at<C>(k)];
     store_some(y, i, v);
   }
 };
 
 // A channel's mean, or its variance about a mean that is known. A row is W elements.
-template <bool Variance, int W>
+template <bool Variance, int W, int C>
 struct Moment {
   using Value = float;
-  using Loaded = Raw<float, W>;
-  static constexpr int kSums = 1, kWidth = 1;
+  static constexpr int kSums = 1, kWidth = C, K = W * C;
+  using Loaded = Raw<float, K>;
   struct Context {
-    float mean;
+    float mean[C];
   };
   Ref x, mean, out;
   Layout layout;
   float count;
   DEV float identity() const { return 0; }
   DEV float combine(float a, float b) const { return a + b; }
-  DEV Context begin(int64_t channel) const { return {Variance ? load<float>(mean, channel) : 0.0f}; }
-  DEV Loaded fetch(int64_t, int64_t row, int64_t channel) const {
-    return amp::cuda::fetch<float, W>(x, layout.at(row * W, channel));
+  DEV Context begin(int64_t channel) const {
+    Context c;
+    for (int k = 0; k < C; ++k) c.mean[k] = Variance ? load<float>(mean, channel + k) : 0.0f;
+    return c;
   }
-  DEV void add(float (&acc)[1][1], const Loaded& l, const Context& c) const {
-    float v[W];
+  DEV Loaded fetch(int64_t, int64_t row, int64_t channel) const {
+    return amp::cuda::fetch<float, K>(x, layout.at(row * W, channel));
+  }
+  DEV void add(float (&acc)[1][C], const Loaded& l, const Context& c) const {
+    float v[K];
     unpack(x, l, v);
-    for (int w = 0; w < W; ++w) acc[0][0] += Variance ? (v[w] - c.mean) * (v[w] - c.mean) : v[w];
+    for (int k = 0; k < K; ++k) {
+      const float from_mean = v[k] - c.mean[channel_at<C>(k)];
+      acc[0][channel_at<C>(k)] += Variance ? from_mean * from_mean : v[k];
+    }
   }
   DEV void store(int, int64_t channel, float sum) const { amp::cuda::store(out, channel, sum / count); }
 };
 
 // sums: sum dy, then sum dy (x - mean), by channel.
-template <int W>
+template <int W, int C>
 struct GradSums {
   using Value = float;
-  static constexpr int kSums = 2, kWidth = 1;
+  static constexpr int kSums = 2, kWidth = C, K = W * C;
   struct Context {
-    float mean;
+    float mean[C];
   };
   struct Loaded {
-    Raw<float, W> dy, x;
+    Raw<float, K> dy, x;
   };
   Ref dy, x, mean, var, dscale, dbias;
   Layout layout;
@@ -98,18 +124,22 @@ struct GradSums {
   float* sums;
   DEV float identity() const { return 0; }
   DEV float combine(float a, float b) const { return a + b; }
-  DEV Context begin(int64_t channel) const { return {load<float>(mean, channel)}; }
+  DEV Context begin(int64_t channel) const {
+    Context c;
+    for (int k = 0; k < C; ++k) c.mean[k] = load<float>(mean, channel + k);
+    return c;
+  }
   DEV Loaded fetch(int64_t, int64_t row, int64_t channel) const {
     const int64_t at = layout.at(row * W, channel);
-    return {amp::cuda::fetch<float, W>(dy, at), amp::cuda::fetch<float, W>(x, at)};
+    return {amp::cuda::fetch<float, K>(dy, at), amp::cuda::fetch<float, K>(x, at)};
   }
-  DEV void add(float (&acc)[2][1], const Loaded& l, const Context& c) const {
-    float d[W], v[W];
+  DEV void add(float (&acc)[2][C], const Loaded& l, const Context& c) const {
+    float d[K], v[K];
     unpack(dy, l.dy, d);
     unpack(x, l.x, v);
-    for (int w = 0; w < W; ++w) {
-      acc[0][0] += d[w];
-      acc[1][0] += d[w] * (v[w] - c.mean);
+    for (int k = 0; k < K; ++k) {
+      acc[0][channel_at<C>(k)] += d[k];
+      acc[1][channel_at<C>(k)] += d[k] * (v[k] - c.mean[channel_at<C>(k)]);
     }
   }
   DEV void store(int which, int64_t channel, float sum) const {
@@ -122,25 +152,31 @@ struct GradSums {
 };
 
 // dx = scale rstd (dy - [train] (sum dy + xhat sum dy xhat) / count)
-template <bool Train, int W>
+template <bool Train, int W, int C>
 struct GradX {
+  static constexpr int K = W * C;
   Ref dy, x, scale, mean, var, dx;
   Layout layout;
   float epsilon, count;
   const float* sums;
   DEV void operator()(int64_t group) const {
-    const int64_t i = group * W, c = layout.channel_of(i);
-    const float r = rstd_of(var, c, epsilon), a = load<float>(scale, c) * r;
-    float d[W], v[W];
+    const int64_t i = group * K, channel = layout.channel_of(i);
+    float d[K], v[K];
     load_some(dy, i, d);
-    if constexpr (Train) {
-      const float m = load<float>(mean, c), per = a / count;
-      const float p = per * sums[c], q = per * sums[layout.channels() + c] * r * r;
-      load_some(x, i, v);
-      for (int w = 0; w < W; ++w) d[w] = a * d[w] - p - q * (v[w] - m);
-    } else {
-      for (int w = 0; w < W; ++w) d[w] *= a;
-    }
+    if constexpr (Train) load_some(x, i, v);
+    unrolled<C>([&](auto c) {
+      const int64_t at = channel + c;
+      const float r = rstd_of(var, at, epsilon), a = load<float>(scale, at) * r;
+      const float m = Train ? load<float>(mean, at) : 0.0f, per = a / count;
+      const float p = Train ? per * sums[at] : 0.0f, q = Train ? per * sums[layout.channels() + at] * r * r : 0.0f;
+      for (int w = 0; w < W; ++w) {
+        float& g = d[c + w];
+        if constexpr (Train)
+          g = a * g - p - q * (v[c + w] - m);
+        else
+          g *= a;
+      }
+    });
     store_some(dx, i, d);
   }
 };
@@ -150,38 +186,37 @@ Kernel each_group(const KernelArgs& a, int64_t groups, const Body& body) {
   return [&d = device_of(a), groups, body] { for_each(d, groups, body); };
 }
 
-template <int W>
+template <int W, int C>
 Kernel inference(const KernelArgs& a, const Layout& l, const Ref& mean, const Ref& var) {
-  return each_group(a, l.numel() / W,
-                    Normalize<W>{a.in[0], a.in[1], a.in[2], mean, var, a.out[0], l,
-                                 static_cast<float>(a.attrs().f("epsilon", 1e-5))});
+  return each_group(a, l.numel() / (W * C),
+                    Normalize<W, C>{a.in[0], a.in[1], a.in[2], mean, var, a.out[0], l,
+                                    static_cast<float>(a.attrs().f("epsilon", 1e-5))});
 }
-template <int W>
+template <int W, int C>
 Kernel training(const KernelArgs& a, Carver& carver, const Layout& l) {
-  const int64_t rows = l.n() * l.inner() / W;
-  const Kernel mean = reduce_columns(a, carver, 1, rows, l.channels(),
-                                     Moment<false, W>{a.in[0], Ref(), a.out[1], l, l.count()}, l.lanes());
-  const Kernel var = reduce_columns(a, carver, 1, rows, l.channels(),
-                                    Moment<true, W>{a.in[0], a.out[1], a.out[2], l, l.count()}, l.lanes());
+  const Kernel mean = reduce_columns(a, carver, 1, l.rows() / W, l.channels(),
+                                     Moment<false, W, C>{a.in[0], Ref(), a.out[1], l, l.count()}, l.lanes());
+  const Kernel var = reduce_columns(a, carver, 1, l.rows() / W, l.channels(),
+                                    Moment<true, W, C>{a.in[0], a.out[1], a.out[2], l, l.count()}, l.lanes());
   if (carver.measuring()) return {};
-  const Kernel y = inference<W>(a, l, a.out[1], a.out[2]);
+  const Kernel y = inference<W, C>(a, l, a.out[1], a.out[2]);
   return [mean, var, y] {
     mean();
     var();
     y();
   };
 }
-template <int W>
+template <int W, int C>
 Kernel gradient(const KernelArgs& a, Carver& carver, const Layout& l) {
   const auto epsilon = static_cast<float>(a.attrs().f("epsilon", 1e-5));
   float* const sums = carver.take<float>(2 * l.channels());
-  const GradSums<W> body{a.in[0], a.in[1], a.in[3], a.in[4], a.out[1], a.out[2], l, epsilon, sums};
-  const Kernel sum = reduce_columns(a, carver, 1, l.n() * l.inner() / W, l.channels(), body, l.lanes());
+  const GradSums<W, C> body{a.in[0], a.in[1], a.in[3], a.in[4], a.out[1], a.out[2], l, epsilon, sums};
+  const Kernel sum = reduce_columns(a, carver, 1, l.rows() / W, l.channels(), body, l.lanes());
   if (carver.measuring()) return {};
   const auto finish = [&](auto train) -> Kernel {
-    return each_group(a, l.numel() / W,
-                      GradX<decltype(train)::value, W>{a.in[0], a.in[1], a.in[2], a.in[3], a.in[4], a.out[0], l,
-                                                       epsilon, l.count(), sums});
+    return each_group(a, l.numel() / (W * C),
+                      GradX<decltype(train)::value, W, C>{a.in[0], a.in[1], a.in[2], a.in[3], a.in[4], a.out[0], l,
+                                                          epsilon, l.count(), sums});
   };
   const Kernel dx = a.attrs().i("train", 0) != 0 ? finish(std::true_type{}) : finish(std::false_type{});
   return [sum, dx] {
@@ -190,20 +225,28 @@ Kernel gradient(const KernelArgs& a, Carver& carver, const Layout& l) {
   };
 }
 
+// f(W, C) for the widest loads that the layout allows.
+template <class F>
+Kernel by_width(const Layout& l, F f) {
+  using One = std::integral_constant<int, 1>;
+  using Four = std::integral_constant<int, 4>;
+  if (l.inner() % 4 == 0) return f(Four(), One());
+  return l.inner() == 1 && l.channels() % 4 == 0 ? f(One(), Four()) : f(One(), One());
+}
 Kernel batch_norm(const KernelArgs& a) {
   if (in_double(a)) no_fp64(a);
-  const Layout l(a.in[0].dims);
-  return l.inner() % 4 == 0 ? inference<4>(a, l, a.in[3], a.in[4]) : inference<1>(a, l, a.in[3], a.in[4]);
+  const Layout l(a.in[0].dims, a.attrs());
+  return by_width(l, [&](auto w, auto c) { return inference<w(), c()>(a, l, a.in[3], a.in[4]); });
 }
 Kernel batch_norm_train(const KernelArgs& a, Carver& carver) {
   if (in_double(a)) no_fp64(a);
-  const Layout l(a.in[0].dims);
-  return l.inner() % 4 == 0 ? training<4>(a, carver, l) : training<1>(a, carver, l);
+  const Layout l(a.in[0].dims, a.attrs());
+  return by_width(l, [&](auto w, auto c) { return training<w(), c()>(a, carver, l); });
 }
 Kernel batch_norm_grad(const KernelArgs& a, Carver& carver) {
   if (in_double(a)) no_fp64(a);
-  const Layout l(a.in[1].dims);
-  return l.inner() % 4 == 0 ? gradient<4>(a, carver, l) : gradient<1>(a, carver, l);
+  const Layout l(a.in[1].dims, a.attrs());
+  return by_width(l, [&](auto w, auto c) { return gradient<w(), c()>(a, carver, l); });
 }
 
 const RegisterKernel kernels[] = {

@@ -2,70 +2,16 @@
 // products by the device's library. Sums are fp32: column gradients are kept in fp32 until they are added up. Depthwise
 // convolutions have kernels of their own. Where the device has a library of convolutions and the types are its own,
 // that is used instead, once it has proved itself (backend/cuda/convolution.h).
-#include "backend/cuda/convolution.h"
-#include "backend/cuda/staged.h"
-#include "ops/cuda/conv_kernels.cuh"
+#include "ops/cuda/conv_problem.cuh"
 
 namespace amp::cuda {
 namespace {
-
-constexpr int64_t kColumns = int64_t{256} << 20;  // bytes of workspace for columns, unless one image needs more;
-                                                  // attribute column_bytes is another limit
-
-struct Problem {
-  const KernelArgs& a;
-  ConvShape s;
-  DType in, out;  // what products read and write
-  DeviceWindow window;
-  int64_t k, p, gm, gc, in_size;
-
-  Problem(const KernelArgs& args, const ConvShape& shape, const Tensor& result)
-      : a(args),
-        s(shape),
-        in(common_type(args.in[0], args.in[1])),
-        out(result.dtype == in ? in : DType::f32),
-        window(shape.window),
-        k(shape.c * shape.taps()),
-        p(shape.out_size()),
-        gm(shape.groups * shape.m),
-        gc(shape.groups * shape.c),
-        in_size(shape.in_size()) {
-    if (in == DType::f64 || in_double(args)) no_fp64(args);
-    if (s.n * std::max(gc * s.taps(), gm) >= (int64_t{1} << 31))
-      fail(Exit::unsupported, "E_SHAPE", cat(args.node.op->name, ": too large for a CUDA kernel"));
-  }
-  bool empty() const { return s.n == 0 || k == 0 || p == 0 || gm == 0 || in_size == 0; }
-  bool depthwise() const { return s.groups > 1 && s.c == 1; }
-  // The columns are the input.
-  bool pointwise() const {
-    return std::all_of(s.window.begin(), s.window.end(), [](const WindowAxis& w) {
-      return w.kernel == 1 && w.stride == 1 && w.pad == 0 && w.in == w.out;
-    });
-  }
-  int64_t images_at_a_time(int64_t bytes_of_one) const {
-    return std::clamp<int64_t>(a.attrs().i("column_bytes", kColumns) / std::max<int64_t>(bytes_of_one, 1), 1,
-                               std::max<int64_t>(s.n, 1));
-  }
-};
-
-const char* at(const void* base, int64_t element, DType t) {
-  return static_cast<const char*>(base) + element * size_of(t);
-}
-char* at(void* base, int64_t element, DType t) { return static_cast<char*>(base) + element * size_of(t); }
-
-template <template <class> class Body, class... A>
-void launch_rows(CudaDevice& d, int64_t rows, int64_t n, DType type, const void* from, void* to, const A&... more) {
-  if (size_of(type) == 2)
-    for_each_row(d, rows, n, Body<uint16_t>{static_cast<const uint16_t*>(from), static_cast<uint16_t*>(to), more...});
-  else
-    for_each_row(d, rows, n, Body<uint32_t>{static_cast<const uint32_t*>(from), static_cast<uint32_t*>(to), more...});
-}
 
 // One product an image and group, c = w b or c = w^T b, where b and c are (images, groups, rows, p) and w (groups, m,
 // k): batches over whichever of images and groups are more.
 class EachGroup {
  public:
-  EachGroup(CudaDevice& d, const Problem& p, Gemm g, int64_t images) : g_(g), weights_(p.s.m * p.k) {
+  EachGroup(CudaDevice& d, const ConvProblem& p, Gemm g, int64_t images) : g_(g), weights_(p.s.m * p.k) {
     step_b_ = g.k * g.n;
     step_c_ = g.m * g.n;
     const bool aligned =
@@ -93,43 +39,9 @@ class EachGroup {
   std::function<void(const void*, const void*, void*)> product_;
 };
 
-// Calls f(first image, images, product) chunk by chunk; the last chunk may be shorter.
-template <class P>
-class Chunks {
- public:
-  template <class Make>
-  Chunks(int64_t n, int64_t step, Make make)
-      : n_(n), step_(step), whole_(make(step)), rest_(n % step ? make(n % step) : whole_) {}
-  template <class F>
-  void each(F f) const {
-    for (int64_t i = 0; i < n_; i += step_) f(i, std::min(step_, n_ - i), i + step_ <= n_ ? whole_ : rest_);
-  }
-
- private:
-  int64_t n_, step_;
-  P whole_, rest_;
-};
-
-// own, or the library's once it has agreed with own. initialise: what the output holds before the products are added to
-// it.
-Kernel guarded(const Problem& q, ConvolutionKind kind, const void* x, const void* w, void* out, int64_t elements,
-               Kernel own, std::function<void(void*)> initialise) {
-  if (q.out != q.in) return own;
-  CudaDevice& d = device_of(q.a);
-  const Convolution what{kind, q.s, q.in, static_cast<bool>(initialise)};
-  auto library = d.convolution(what);
-  if (!library) return own;
-  const auto guard = std::make_shared<GuardedConvolution>(d, what, std::move(library), elements);
-  return [=, own = std::move(own), initialise = std::move(initialise)] { guard->run(x, w, out, own, initialise); };
-}
-
-Kernel fill(CudaDevice& d, const Tensor& y, const Tensor& bias, int64_t channels, int64_t n) {
-  const FillChannels body{y, bias.data ? Ref(bias) : Ref(), std::max<int64_t>(channels, 1), std::max<int64_t>(n, 1)};
-  return [&d, body, total = y.numel()] { for_each(d, total, body); };
-}
-
 Kernel forward(const KernelArgs& a, Carver& carve) {
-  const Problem q(a, conv_shape(a.in[0].dims, a.in[1].dims, a.out[0].dims, a.attrs()), a.out[0]);
+  if (has_channels_last(a.attrs())) return conv_last(a, carve);
+  const ConvProblem q(a, conv_shape(a.in[0].dims, a.in[1].dims, a.out[0].dims, a.attrs()), a.out[0]);
   const Tensor bias = a.has(2) ? a.in[2] : Tensor{};
   if (q.empty()) return carve.measuring() ? Kernel{} : fill(device_of(a), a.out[0], bias, q.gm, q.p);
   if (q.depthwise()) {
@@ -151,7 +63,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   g.in = q.in;
   g.out = q.out;
   g.beta = bias.data ? 1 : 0;
-  const Chunks<EachGroup> chunks(q.s.n, step, [&](int64_t images) { return EachGroup(d, q, g, images); });
+  const ImageChunks<EachGroup> chunks(q.s.n, step, [&](int64_t images) { return EachGroup(d, q, g, images); });
   const auto initialise = [&d, bias, dims = a.out[0].dims, type = q.out, gm = q.gm, p = q.p](void* to) {
     fill(d, Tensor{to, type, dims}, bias, gm, p)();
   };
@@ -168,18 +80,14 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
       product(w.data, b, at(result.data, first * to, out));
     });
   };
-  const Kernel work = guarded(q, ConvolutionKind::forward, x.data, w.data, result.data, result.numel(), own,
-                              bias.data ? std::function<void(void*)>(initialise) : nullptr);
-  return [=] {
-    x.move();
-    w.move();
-    work();
-    y.move();
-  };
+  return staged(x, w, y,
+                guarded(q, ConvolutionKind::forward, x.data, w.data, result.data, result.numel(), own,
+                        bias.data ? std::function<void(void*)>(initialise) : nullptr));
 }
 
 Kernel grad_x(const KernelArgs& a, Carver& carve) {
-  const Problem q(a, conv_shape(a.out[0].dims, a.in[1].dims, a.in[0].dims, a.attrs()), a.out[0]);
+  if (has_channels_last(a.attrs())) return conv_last_grad_x(a, carve);
+  const ConvProblem q(a, conv_shape(a.out[0].dims, a.in[1].dims, a.in[0].dims, a.attrs()), a.out[0]);
   if (q.empty()) return carve.measuring() ? Kernel{} : fill(device_of(a), a.out[0], {}, 1, 1);
   if (q.depthwise()) {
     if (carve.measuring()) return {};
@@ -199,7 +107,7 @@ Kernel grad_x(const KernelArgs& a, Carver& carve) {
   g.trans_a = true;
   g.in = q.in;
   g.out = direct ? q.out : DType::f32;
-  const Chunks<EachGroup> chunks(q.s.n, step, [&](int64_t images) { return EachGroup(d, q, g, images); });
+  const ImageChunks<EachGroup> chunks(q.s.n, step, [&](int64_t images) { return EachGroup(d, q, g, images); });
   const Ref result = Tensor{dx.data, q.out, a.out[0].dims};
   const Kernel own = [=, &d, in = q.in, out = q.out, window = q.window, from = q.gm * q.p, to = q.gc * q.in_size] {
     chunks.each([&](int64_t first, int64_t images, const EachGroup& product) {
@@ -208,17 +116,13 @@ Kernel grad_x(const KernelArgs& a, Carver& carve) {
       if (columns) for_each(d, images * to, Col2im{columns, result, first * to, window});
     });
   };
-  const Kernel work = guarded(q, ConvolutionKind::grad_x, dy.data, w.data, dx.data, a.out[0].numel(), own, nullptr);
-  return [=] {
-    dy.move();
-    w.move();
-    work();
-    dx.move();
-  };
+  return staged(dy, w, dx,
+                guarded(q, ConvolutionKind::grad_x, dy.data, w.data, dx.data, a.out[0].numel(), own, nullptr));
 }
 
 Kernel grad_w(const KernelArgs& a, Carver& carve) {
-  Problem q(a, conv_shape(a.in[0].dims, a.out[0].dims, a.in[1].dims, a.attrs()), a.out[0]);
+  if (has_channels_last(a.attrs())) return conv_last_grad_w(a, carve);
+  ConvProblem q(a, conv_shape(a.in[0].dims, a.out[0].dims, a.in[1].dims, a.attrs()), a.out[0]);
   if (q.empty()) return carve.measuring() ? Kernel{} : fill(device_of(a), a.out[0], {}, 1, 1);
   if (q.depthwise()) {
     if (carve.measuring()) return {};
@@ -249,7 +153,7 @@ Kernel grad_w(const KernelArgs& a, Carver& carve) {
   };
   using WeightProduct = std::function<void(const void*, const void*, void*)>;
   const WeightProduct begin = make(step, false);
-  const Chunks<WeightProduct> more(q.s.n, step, [&](int64_t images) { return make(images, true); });
+  const ImageChunks<WeightProduct> more(q.s.n, step, [&](int64_t images) { return make(images, true); });
   const Kernel own = [=, &d, in = q.in, window = q.window, gc = q.gc, gm = q.gm, taps = q.s.taps(), p = q.p,
                       size = q.in_size] {
     more.each([&](int64_t first, int64_t images, const WeightProduct& add) {
@@ -265,13 +169,8 @@ Kernel grad_w(const KernelArgs& a, Carver& carve) {
       (first == 0 ? begin : add)(up, b, dw.data);
     });
   };
-  const Kernel work = guarded(q, ConvolutionKind::grad_w, x.data, dy.data, dw.data, a.out[0].numel(), own, nullptr);
-  return [=] {
-    x.move();
-    dy.move();
-    work();
-    dw.move();
-  };
+  return staged(x, dy, dw,
+                guarded(q, ConvolutionKind::grad_w, x.data, dy.data, dw.data, a.out[0].numel(), own, nullptr));
 }
 
 const RegisterConvolutionUser users[] = {RegisterConvolutionUser("Conv"), RegisterConvolutionUser("ConvGradX"),

@@ -45,6 +45,34 @@ struct Im2col {
   }
 };
 
+// The same of an input whose channels lie last: a row for every output of every image, with its taps' channels behind
+// each other; groups have matrices of their own. Rows are images * out_size().
+template <class E>
+struct Im2colLast {
+  const E* x;
+  E* columns;
+  DeviceWindow w;
+  int64_t rows, group;                     // rows of a matrix; its columns
+  Divider by_channels, by_group_channels;  // of an image, of a group
+  DEV void operator()(int64_t row, const RowTeam& team) const {
+    const int64_t out = w.out_size(), image = quotient(row, out), channels = by_channels.d;
+    int od, oh, ow;
+    w.output(static_cast<int>(row - image * out), od, oh, ow);
+    const E* const from = x + image * w.in_size() * channels;
+    team.for_each(w.taps() * channels, [&](int64_t i) {
+      int tap = static_cast<int>(i);
+      const int channel = by_channels.split(tap), kw = tap % w.w.kernel, kh = tap / w.w.kernel % w.h.kernel,
+                kd = tap / (w.w.kernel * w.h.kernel);
+      const int id = w.d.at(od, kd), ih = w.h.at(oh, kh), iw = w.w.at(ow, kw);
+      const bool inside = id >= 0 && id < w.d.in && ih >= 0 && ih < w.h.in && iw >= 0 && iw < w.w.in;
+      int g = channel;
+      const int within = by_group_channels.split(g);
+      columns[(g * rows + row) * group + tap * static_cast<int>(by_group_channels.d) + within] =
+          inside ? from[((int64_t{id} * w.h.in + ih) * w.w.in + iw) * channels + channel] : E(0);
+    });
+  }
+};
+
 // (images, channels, n) as (channels, images, n).
 template <class E>
 struct ChannelsFirst {
@@ -73,6 +101,24 @@ struct Col2im {
     float sum = 0;
     each_output(w, static_cast<int>(i - plane * in),
                 [&](int o, int, int, int, int tap) { sum += from[tap * out + o]; });
+    store(dx, first + i, sum);
+  }
+};
+
+// The transpose of Im2colLast, for images first, first + 1 ...
+struct Col2imLast {
+  const float* columns;
+  Ref dx;
+  int64_t first;  // element of dx that belongs to element 0
+  DeviceWindow w;
+  int64_t rows, group, channels, group_channels;
+  DEV void operator()(int64_t i) const {
+    const int64_t in = w.in_size(), place = quotient(i, channels), channel = i - place * channels,
+                  image = quotient(place, in), g = quotient(channel, group_channels);
+    const float* const from = columns + (g * rows + image * w.out_size()) * group + (channel - g * group_channels);
+    float sum = 0;
+    each_output(w, static_cast<int>(place - image * in),
+                [&](int o, int, int, int, int tap) { sum += from[o * group + tap * group_channels]; });
     store(dx, first + i, sum);
   }
 };

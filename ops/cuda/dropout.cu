@@ -1,4 +1,5 @@
 // Dropout (ops/dropout.cc): the same bits as on the CPU.
+#include "backend/channels_last.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/raw.cuh"
 #include "ops/dropout.h"
@@ -30,6 +31,35 @@ struct Dropout {
   }
 };
 
+// Channels last: an element's bits are those of its place in (N, C, places).
+struct DropoutLast {
+  Ref x, y;
+  const RunState* state;
+  int64_t channels, places, per_row;
+  uint32_t site, threshold;
+  float scale;
+  DEV void operator()(int64_t i) const {
+    const int64_t at = quotient(i, channels), image = quotient(at, places);
+    const int64_t first = (image * channels + i - at * channels) * places + at - image * places,
+                  row = quotient(first, per_row), k = first - row * per_row;
+    const PhiloxBlock bits = dropout_words(*state, row, k / 4, site);
+    store(y, i, drop(load<float>(x, i), bits.v[k % 4], threshold, scale));
+  }
+};
+Kernel channels_last_dropout(const KernelArgs& a, const DropoutShape& s) {
+  const Dims& dims = a.in[0].dims;
+  const DropoutLast body{a.in[0],
+                         a.out[0],
+                         a.state,
+                         dims.at(3),
+                         dims.at(1) * dims.at(2),
+                         s.per_row,
+                         s.bits.site,
+                         s.bits.threshold,
+                         static_cast<float>(s.bits.scale)};
+  return [&d = device_of(a), body, n = a.in[0].numel()] { for_each(d, n, body); };
+}
+
 template <int W>
 Kernel prepare(const KernelArgs& a, const DropoutShape& s) {
   const Dropout<W> body{a.in[0],
@@ -48,6 +78,7 @@ Kernel dropout(const KernelArgs& a) {
   const int64_t n = a.in[0].numel();
   if (n == 0) return [] {};
   const DropoutShape shape(a.attrs(), n);
+  if (has_channels_last(a.attrs())) return channels_last_dropout(a, shape);
   return shape.per_row % 4 == 0 ? prepare<4>(a, shape) : prepare<1>(a, shape);
 }
 

@@ -1,6 +1,7 @@
 // MaxPool, MaxPoolGrad, MaxPoolIndex, AveragePool, AveragePoolGrad (ops/pool.cc). One thread an element of the output;
 // gradients gather from the windows that cover an input, in the order of the outputs, so that no sum depends on who
-// comes first.
+// comes first. In either layout: neighbouring threads have neighbouring places, or channels where these lie last.
+#include "backend/channels_last.h"
 #include "backend/cuda/rows.cuh"
 #include "backend/cuda/typed.cuh"
 #include "backend/cuda/window.cuh"
@@ -10,12 +11,34 @@ namespace {
 
 struct Shape {
   DeviceWindow w;
-  int64_t planes, in, out;
-  Shape(const Dims& x, const Dims& y, const Attrs& a)
-      : w(make_window(x, y, a.ints("kernel"), a)),
-        planes(x[0] * x[1]),
-        in(numel(Dims(x.begin() + 2, x.end()))),
-        out(numel(Dims(y.begin() + 2, y.end()))) {}
+  int64_t in, out;   // places of a plane
+  int64_t step = 1;  // from one place to the next: the channels, where they lie last
+
+  Shape(const Dims& x, const Dims& y, const Attrs& a) : Shape(window_of(x, y, a)) {
+    if (has_channels_last(a)) step = x.back();
+  }
+  // Where element i is, of tensors with `own` places to a plane; the same channel's first place where there are
+  // `others`.
+  struct Spot {
+    int place;
+    int64_t other;
+  };
+  DEV Spot spot(int64_t i, int64_t own, int64_t others) const {
+    if (step == 1) {
+      const int64_t plane = quotient(i, own);
+      return {static_cast<int>(i - plane * own), plane * others};
+    }
+    const int64_t all = quotient(i, step), image = quotient(all, own);
+    return {static_cast<int>(all - image * own), image * others * step + (i - all * step)};
+  }
+
+ private:
+  explicit Shape(const SlidingWindow& window)
+      : w(window), in(volume(window, &WindowAxis::in)), out(volume(window, &WindowAxis::out)) {}
+  static SlidingWindow window_of(const Dims& x, const Dims& y, const Attrs& a) {
+    if (!has_channels_last(a)) return make_window(x, y, a.ints("kernel"), a);
+    return make_window(channels_first(x), channels_first(y), a.ints("kernel"), a);
+  }
 };
 
 // The first tap inside the input, 0 when there is none.
@@ -30,13 +53,13 @@ struct MaxPool {
   Tap* taps;
   Shape s;
   DEV void operator()(int64_t i) const {
-    const int64_t plane = quotient(i, s.out);
+    const Shape::Spot at_i = s.spot(i, s.out, s.in);
     int od, oh, ow;
-    s.w.output(static_cast<int>(i - plane * s.out), od, oh, ow);
+    s.w.output(at_i.place, od, oh, ow);
     float best = -INFINITY;
     int which = (start(s.w.d, od) * s.w.h.kernel + start(s.w.h, oh)) * s.w.w.kernel + start(s.w.w, ow);
     each_tap(s.w, od, oh, ow, [&](int tap, int at) {
-      const float v = load<float>(x, plane * s.in + at);
+      const float v = load<float>(x, at_i.other + at * s.step);
       if (v > best || v != v) best = v, which = tap;
     });
     store(y, i, best);
@@ -50,10 +73,11 @@ struct MaxPoolGrad {
   const Tap* taps;
   Shape s;
   DEV void operator()(int64_t i) const {
-    const int64_t plane = quotient(i, s.in);
+    const Shape::Spot at_i = s.spot(i, s.in, s.out);
     float sum = 0;
-    each_output(s.w, static_cast<int>(i - plane * s.in), [&](int o, int, int, int, int tap) {
-      if (static_cast<int>(taps[plane * s.out + o]) == tap) sum += load<float>(dy, plane * s.out + o);
+    each_output(s.w, at_i.place, [&](int o, int, int, int, int tap) {
+      const int64_t at = at_i.other + o * s.step;
+      if (static_cast<int>(taps[at]) == tap) sum += load<float>(dy, at);
     });
     store(dx, i, sum);
   }
@@ -88,11 +112,11 @@ struct AveragePool {
   Shape s;
   bool padding;
   DEV void operator()(int64_t i) const {
-    const int64_t plane = quotient(i, s.out);
+    const Shape::Spot at_i = s.spot(i, s.out, s.in);
     int od, oh, ow;
-    s.w.output(static_cast<int>(i - plane * s.out), od, oh, ow);
+    s.w.output(at_i.place, od, oh, ow);
     float sum = 0;
-    each_tap(s.w, od, oh, ow, [&](int, int at) { sum += load<float>(x, plane * s.in + at); });
+    each_tap(s.w, od, oh, ow, [&](int, int at) { sum += load<float>(x, at_i.other + at * s.step); });
     store(y, i, sum / divisor(s.w, od, oh, ow, padding));
   }
 };
@@ -103,10 +127,10 @@ struct AveragePoolGrad {
   Shape s;
   bool padding;
   DEV void operator()(int64_t i) const {
-    const int64_t plane = quotient(i, s.in);
+    const Shape::Spot at_i = s.spot(i, s.in, s.out);
     float sum = 0;
-    each_output(s.w, static_cast<int>(i - plane * s.in), [&](int o, int od, int oh, int ow, int) {
-      sum += load<float>(dy, plane * s.out + o) / divisor(s.w, od, oh, ow, padding);
+    each_output(s.w, at_i.place, [&](int o, int od, int oh, int ow, int) {
+      sum += load<float>(dy, at_i.other + o * s.step) / divisor(s.w, od, oh, ow, padding);
     });
     store(dx, i, sum);
   }
@@ -169,7 +193,7 @@ bool counts_padding(const KernelArgs& a) { return a.attrs().i("count_include_pad
 Kernel average_pool(const KernelArgs& a) {
   only_fp32(a);
   const Shape s(a.in[0].dims, a.out[0].dims, a.attrs());
-  if (!is_global(s.w)) {
+  if (s.step > 1 || !is_global(s.w)) {
     return by_type({a.in[0], a.out[0]}, [&](auto r) {
       return each_element(a, AveragePool<decltype(r)>{a.in[0], a.out[0], s, counts_padding(a)});
     });

@@ -193,7 +193,7 @@ void Cudnn::add_plans(const Convolution& what, bool last, std::vector<TimedChoic
     if (plan->workspace_bytes() > 0)
       plan->use(workspace_.at_least(device_, static_cast<int64_t>(plan->workspace_bytes())));
     std::shared_ptr<LibraryConvolution> usable = plan;
-    if (last) {
+    if (last && !what.channels_last) {
       const int64_t bytes = ChannelsLast::scratch_bytes(what);
       usable = std::make_shared<ChannelsLast>(device_, what, plan,
                                               bytes > 0 ? layout_.at_least(device_, bytes) : DeviceMemory());
@@ -228,10 +228,10 @@ std::shared_ptr<LibraryConvolution> Cudnn::plan(const Convolution& what) {
   if (!open()) return nullptr;
   const auto stream = static_cast<cudaStream_t>(device_.stream());
   std::vector<TimedChoice::Candidate> plans;
-  add_plans(what, false, plans);
+  add_plans(what, what.channels_last, plans);
   // With channels last tensor cores are fed as they like it; the moves there and back are part of what is timed.
   const bool cores = what.type != DType::f32 || tf32_;
-  if (cores && ChannelsLast::scratch_bytes(what) <= kMostWorkspace) {
+  if (!what.channels_last && cores && ChannelsLast::scratch_bytes(what) <= kMostWorkspace) {
     try {
       add_plans(what, true, plans);
     } catch (const Error& e) {

@@ -20,7 +20,8 @@ class Cudnn {
 
   // Null where cuDNN has no deterministic algorithm within 256 MiB of workspace (shared by all plans), or no such
   // convolution: pads that differ at the two ends in a way that shows, 2^31 elements. Else what is the fastest of the
-  // library's first choices, with channels first and last, timed at first use. Asks by heuristics, runs nothing.
+  // library's first choices, timed at first use: for operands that lie with channels last those alone, else with
+  // channels first and last. Asks by heuristics, runs nothing.
   std::shared_ptr<LibraryConvolution> plan(const Convolution& what);
 
   // For other layers of the library's. False, with a warning once: it is not there.
