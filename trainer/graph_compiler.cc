@@ -12,6 +12,7 @@
 #include "ops/add_norm_fusion.h"
 #include "ops/batch_norm_fusion.h"
 #include "ops/bubble_slices.h"
+#include "ops/channels_last.h"
 #include "ops/composites.h"
 #include "ops/fuse.h"
 #include "ops/matmul_gelu.h"
@@ -236,6 +237,7 @@ void GraphCompiler::fuse(Graph& graph) const {
   if (!options_.fusion) return;
   graph = fuse_norms(graph);
   if (traits_.activates_norms) graph = activate_batch_norms(graph);
+  if (traits_.chains_low) graph = chain_channels_last(graph, traits_.chains_fp32, cpu_evaluator());
   if (traits_.fuses_elementwise) graph = fuse_elementwise(fuse_gelu(renew_norms(merge_norm_sums(graph))));
 }
 

@@ -45,7 +45,7 @@ class CudaDevice : public Device {
  public:
   DeviceTraits traits() const override {
     DeviceTraits t;
-    t.fuses_elementwise = t.merges_qkv = t.reports_late = true;
+    t.fuses_elementwise = t.merges_qkv = t.reports_late = t.chains_low = true;
     return t;
   }
   PrepareKernel kernel(std::string_view op) const override { return find_kernel(DeviceKind::cuda, op); }

@@ -20,6 +20,14 @@ struct Event {
 
 class EmulatedDevice : public CudaDevice {
  public:
+  // Chains of convolutions have their channels last (ops/channels_last.h); those in fp32 too, as with TF32.
+  bool chains = true, chains_fp32 = false;
+  DeviceTraits traits() const override {
+    DeviceTraits t = CudaDevice::traits();
+    t.chains_low = chains;
+    t.chains_fp32 = chains_fp32;
+    return t;
+  }
   virtual std::vector<Event>& events() = 0;  // cleared by whom it concerns
   virtual void keep_events(bool on) = 0;     // off at first
   // Stand for a library of products with epilogues (empty at first: there is none), and for one that adds no bias.

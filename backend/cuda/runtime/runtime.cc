@@ -116,6 +116,11 @@ class RealDevice final : public CudaDevice {
     cudaStreamDestroy(stream_);
   }
 
+  DeviceTraits traits() const override {
+    DeviceTraits t = CudaDevice::traits();
+    t.chains_fp32 = tf32_;
+    return t;
+  }
   std::string description() const override {
     int driver = 0;
     cudaDriverGetVersion(&driver);
