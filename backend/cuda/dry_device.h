@@ -19,12 +19,14 @@ struct Work {
   int64_t bytes = 0;                 // operands read and results written, once each (backend/node_work.h)
   double flops = 0;                  // of products, attention included
   double products = 0;               // of those that were launched as a library's
-  std::string shape;                 // of a product: "4096x3072x768"
+  std::string shape;                 // of a product: "4096x3072x768"; of a convolution, what its choice is kept by
+  int64_t moves = 0;                 // bytes that a convolution alone moves to have its channels last, read and written
 };
 
 struct DryOptions {
   int multiprocessors = 132;
   bool epilogues = true;  // the library of products computes sums and GELU in the same launch
+  bool chains = true;     // of convolutions, with channels last (ops/channels_last.h)
 };
 
 class DryDevice : public CudaDevice {

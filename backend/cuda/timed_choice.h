@@ -57,6 +57,7 @@ class ChannelsLast final : public LibraryConvolution {
 
   std::string name() const override { return plan_->name(); }
   bool may_wait() const override { return plan_->may_wait(); }
+  std::string key() const override { return plan_->key(); }
   bool run(const void* a, const void* b, void* c) override;
 
  private:

@@ -1,6 +1,9 @@
 // roofline --device bench/roofline/h200.json [--layers N] [--hidden N] [--heads N] [--intermediate N] [--batch N]
 //          [--length N] [--low bf16|fp16|fp32] [--dropout P] [--mask] [--no_epilogues] [--list]
-// What a BERT training step would launch, with the least time that a described GPU would need. Nothing is measured.
+// roofline --device bench/roofline/h200.json --model unet [--width N] [--depth N] [--classes N] [--batch N] [--side N]
+//          [--low bf16|fp16|fp32] [--no_chains] [--list]
+// What a training step of BERT or a U-Net would launch, with the least time that a described GPU would need. Nothing is
+// measured.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -18,7 +21,9 @@ using namespace amp;
   std::cerr << why
             << "\nroofline --device FILE.json [--layers N] [--hidden N] [--heads N] [--intermediate N] [--batch N] "
                "[--length N]\n"
-            << "         [--low bf16|fp16|fp32] [--dropout P] [--mask] [--no_epilogues] [--list]\n";
+            << "         [--low bf16|fp16|fp32] [--dropout P] [--mask] [--no_epilogues] [--list]\n"
+            << "roofline --device FILE.json --model unet [--width N] [--depth N] [--classes N] [--batch N] [--side N]\n"
+            << "         [--low bf16|fp16|fp32] [--no_chains] [--list]\n";
   std::exit(2);
 }
 
@@ -47,14 +52,54 @@ void list(const std::vector<cuda::Work>& work, const DeviceDescription& d) {
 }
 
 struct Request {
-  StepRequest step;
+  StepRequest bert;
+  UnetRequest unet;
   std::string file;  // the described device
-  bool list = false;
+  bool is_unet = false, list = false;
 };
+
+// Flags of one model alone. False: none of them.
+template <class Number>
+bool read_unet(UnetRequest& r, const std::string& flag, const Number& number) {
+  if (flag == "--width")
+    r.model.width = number();
+  else if (flag == "--depth")
+    r.model.depth = number();
+  else if (flag == "--classes")
+    r.model.classes = number();
+  else if (flag == "--side")
+    r.side = number();
+  else if (flag == "--no_chains")
+    r.device.chains = false;
+  else
+    return false;
+  return true;
+}
+template <class Number, class Text>
+bool read_bert(StepRequest& r, const std::string& flag, const Number& number, const Text& value) {
+  if (flag == "--layers")
+    r.model.layers = number();
+  else if (flag == "--hidden")
+    r.model.hidden = number();
+  else if (flag == "--heads")
+    r.model.heads = number();
+  else if (flag == "--intermediate")
+    r.model.intermediate = number();
+  else if (flag == "--length")
+    r.length = number();
+  else if (flag == "--dropout")
+    r.dropout = std::strtod(value().c_str(), nullptr);
+  else if (flag == "--mask")
+    r.model.mask = true;
+  else if (flag == "--no_epilogues")
+    r.device.epilogues = false;
+  else
+    return false;
+  return true;
+}
 
 Request parse(int argc, char** argv) {
   Request asked;
-  StepRequest& r = asked.step;
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     const auto value = [&]() -> std::string {
@@ -64,31 +109,19 @@ Request parse(int argc, char** argv) {
     const auto number = [&] { return std::strtoll(value().c_str(), nullptr, 10); };
     if (flag == "--device") {
       asked.file = value();
-    } else if (flag == "--layers") {
-      r.model.layers = number();
-    } else if (flag == "--hidden") {
-      r.model.hidden = number();
-    } else if (flag == "--heads") {
-      r.model.heads = number();
-    } else if (flag == "--intermediate") {
-      r.model.intermediate = number();
+    } else if (flag == "--model") {
+      const std::string model = value();
+      if (model != "bert" && model != "unet") usage("--model is bert or unet");
+      asked.is_unet = model == "unet";
     } else if (flag == "--batch") {
-      r.batch = number();
-    } else if (flag == "--length") {
-      r.length = number();
-    } else if (flag == "--dropout") {
-      r.dropout = std::strtod(value().c_str(), nullptr);
+      asked.bert.batch = asked.unet.batch = number();
     } else if (flag == "--low") {
       const std::string low = value();
       if (low != "bf16" && low != "fp16" && low != "fp32") usage("--low is bf16, fp16 or fp32");
-      r.low = low == "bf16" ? DType::bf16 : low == "fp16" ? DType::f16 : DType::f32;
-    } else if (flag == "--mask") {
-      r.model.mask = true;
-    } else if (flag == "--no_epilogues") {
-      r.device.epilogues = false;
+      asked.bert.low = asked.unet.low = low == "bf16" ? DType::bf16 : low == "fp16" ? DType::f16 : DType::f32;
     } else if (flag == "--list") {
       asked.list = true;
-    } else {
+    } else if (asked.is_unet ? !read_unet(asked.unet, flag, number) : !read_bert(asked.bert, flag, number, value)) {
       usage("unknown flag " + flag);
     }
   }
@@ -96,22 +129,30 @@ Request parse(int argc, char** argv) {
   return asked;
 }
 
+void print_title(const Request& asked, const DeviceDescription& d, const StepWork& w) {
+  const auto n = [](int64_t v) { return static_cast<long long>(v); };
+  if (asked.is_unet) {
+    const UnetRequest& r = asked.unet;
+    std::printf("%s: U-Net of width %lld and depth %lld, batch %lld of %lld x %lld", d.name.c_str(), n(r.model.width),
+                n(r.model.depth), n(r.batch), n(r.side), n(r.side));
+  } else {
+    const StepRequest& r = asked.bert;
+    std::printf("%s: BERT of %lld layers, %lld wide, batch %lld x %lld, dropout %g", d.name.c_str(), n(r.model.layers),
+                n(r.model.hidden), n(r.batch), n(r.length), r.dropout);
+  }
+  std::printf(", %lld parameters; %lld nodes in recorded graphs\n", n(w.parameters), n(w.nodes()));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const Request asked = parse(argc, argv);
-  const StepRequest& r = asked.step;
   std::ifstream in(asked.file);
   if (!in) usage("cannot read " + asked.file);
   try {
     const DeviceDescription d = read_device({std::istreambuf_iterator<char>(in), {}});
-    const StepWork w = step_work(r);
-    std::printf(
-        "%s: BERT of %lld layers, %lld wide, batch %lld x %lld, %lld parameters, dropout %g; %lld nodes in recorded "
-        "graphs\n",
-        d.name.c_str(), static_cast<long long>(r.model.layers), static_cast<long long>(r.model.hidden),
-        static_cast<long long>(r.batch), static_cast<long long>(r.length), static_cast<long long>(w.parameters),
-        r.dropout, static_cast<long long>(w.nodes()));
+    const StepWork w = asked.is_unet ? step_work(asked.unet) : step_work(asked.bert);
+    print_title(asked, d, w);
     if (asked.list) list(w.micro, d);
     print("Forward and backward", w.micro, d);
     print("Update", w.update, d);

@@ -23,33 +23,28 @@ void add_update_bytes(std::vector<cuda::Work>& work, const UpdateSpec& spec, con
   }
 }
 
-}  // namespace
+struct Request {
+  SourceGraph source;
+  Tensors batch;
+  LossSpec loss;  // of the output "logits"
+  bool batch_statistics = false;
+};
 
-StepWork step_work(const StepRequest& r) {
-  const auto device = cuda::make_dry_device(r.device);
-  SourceGraph source = bert_graph(r.model);
-  if (r.dropout > 0) {
-    DropoutOptions dropout;
-    dropout.ratio = r.dropout;
-    dropout.asked = true;
-    dropout.outputs = source.outputs;
-    std::vector<std::string> notes;
-    insert_dropout(source, dropout, notes);
-  }
-  const Tensors batch = bert_batch(r.model, r.batch, r.length);
+StepWork work_of(const Request& r, DType low, const cuda::DryOptions& options) {
+  const auto device = cuda::make_dry_device(options);
   SessionOptions o;
   o.device = device.get();
-  if (r.low != DType::f32) {
-    o.low = r.low;
-    for (const Decision& d : decide(source, preset("O1"), r.low).nodes) o.compute.push_back(dtype_of(d.compute));
+  o.batchnorm_train = r.batch_statistics;
+  if (low != DType::f32) {
+    o.low = low;
+    for (const Decision& d : decide(r.source, preset("O1"), low).nodes) o.compute.push_back(dtype_of(d.compute));
   }
-  LossSpec loss;
-  loss.outputs = {"logits"};
-  loss.reads = {"logits"};
+  LossSpec loss = r.loss;
+  loss.outputs = loss.reads = {"logits"};
   loss.label = "label";
   const Losses losses = loss;
-  Session session(source, o);
-  session.prepare(losses, batch);
+  Session session(r.source, o);
+  session.prepare(losses, r.batch);
 
   UpdateSpec spec;
   session.describe(spec);
@@ -65,7 +60,7 @@ StepWork step_work(const StepRequest& r) {
     std::vector<cuda::Work>& work = device->work();
     work.clear();
     update->begin({1});
-    session.launch_micro(losses, batch, *update, false);
+    session.launch_micro(losses, r.batch, *update, false);
     out.micro = std::move(work);
     work.clear();
     update->apply();
@@ -79,6 +74,27 @@ StepWork step_work(const StepRequest& r) {
   std::copy_if(out.micro.begin(), out.micro.end(), std::back_inserter(out.around), outside);
   out.micro.erase(std::remove_if(out.micro.begin(), out.micro.end(), outside), out.micro.end());
   return out;
+}
+
+}  // namespace
+
+StepWork step_work(const StepRequest& r) {
+  Request q{bert_graph(r.model), bert_batch(r.model, r.batch, r.length), {}};
+  if (r.dropout > 0) {
+    DropoutOptions dropout;
+    dropout.ratio = r.dropout;
+    dropout.asked = true;
+    dropout.outputs = q.source.outputs;
+    std::vector<std::string> notes;
+    insert_dropout(q.source, dropout, notes);
+  }
+  return work_of(q, r.low, r.device);
+}
+
+StepWork step_work(const UnetRequest& r) {
+  Request q{unet_graph(r.model), unet_batch(r.model, r.batch, r.side), {}, true};
+  q.loss.kind = "cross_entropy_nchw";
+  return work_of(q, r.low, r.device);
 }
 
 int64_t StepWork::nodes() const {

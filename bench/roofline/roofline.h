@@ -7,6 +7,7 @@
 
 #include "backend/cuda/dry_device.h"
 #include "bench/roofline/bert.h"
+#include "bench/roofline/unet.h"
 
 namespace amp {
 
@@ -15,6 +16,12 @@ struct StepRequest {
   int64_t batch = 32, length = 128;
   double dropout = 0;       // of attention: the one place that insert_dropout() finds in this graph
   DType low = DType::bf16;  // f32: no plan
+  cuda::DryOptions device;
+};
+struct UnetRequest {
+  UnetConfig model;
+  int64_t batch = 16, side = 256;  // square images
+  DType low = DType::bf16;
   cuda::DryOptions device;
 };
 
@@ -27,6 +34,7 @@ struct StepWork {
   int64_t nodes() const;  // of the recorded graphs
 };
 StepWork step_work(const StepRequest& r);
+StepWork step_work(const UnetRequest& r);
 
 struct DeviceDescription {
   std::string name;

@@ -1,0 +1,46 @@
+// What a U-Net step launches, counted without a GPU: moves of its chain's layout stand at the border alone.
+#include <catch2/catch_all.hpp>
+
+#include "bench/roofline/roofline.h"
+
+using namespace amp;
+
+namespace {
+
+// Whose moves change a layout: of the weights' copies and their gradients, and of images.
+struct Moves {
+  int64_t nodes = 0, bytes = 0, alone = 0;  // alone: bytes that convolutions move by themselves
+};
+Moves moves_of(const StepWork& w) {
+  Moves m;
+  for (const cuda::Work& x : w.micro) {
+    m.alone += x.moves;
+    if (x.op != "Transpose") continue;
+    ++m.nodes;
+    m.bytes += x.bytes;
+  }
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("a U-Net step of 256 x 256 moves no layout inside its chain", "[cuda][roofline][channels_last]") {
+  UnetRequest r;  // bf16
+  const Moves chained = moves_of(step_work(r));
+  r.device.chains = false;
+  const Moves alone = moves_of(step_work(r));
+
+  // At the border: the images, once, and every weight of more than one tap, there in 16 bits and its gradient back in
+  // fp32. The logits leave as the loss wants them: with their classes last.
+  const SourceGraph source = unet_graph(r.model);
+  int64_t nodes = 1, bytes = 2 * 2 * r.batch * r.model.channels * r.side * r.side;
+  for (const SourceValue& v : source.values) {
+    if (v.kind != SourceKind::parameter || v.data.rank() != 4 || v.data.dims()[2] * v.data.dims()[3] == 1) continue;
+    nodes += 2;
+    bytes += (2 + 2 + 4 + 4) * v.data.numel();
+  }
+  CHECK(chained.nodes == nodes);
+  CHECK(chained.bytes == bytes);
+  CHECK(chained.alone == 0);
+  CHECK(alone.alone > 20 * chained.bytes);
+}
