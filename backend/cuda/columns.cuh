@@ -297,6 +297,8 @@ struct JoiningColumnKernel {
     }
   }
 };
+template <class Body>
+struct MinBlocks<JoiningColumnKernel<Body>> : MinBlocks<Body> {};
 
 template <class Body, class K>
 void launch_columns(CudaDevice& d, const ColumnTiles& t, const K& k) {

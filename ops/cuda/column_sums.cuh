@@ -9,7 +9,7 @@ template <int W>
 struct ColumnSums {
   using Value = float;
   using Loaded = Raw<float, W>;
-  static constexpr int kSums = 1, kWidth = W;
+  static constexpr int kSums = 1, kWidth = W, min_blocks = 4;
   struct Context {};
   Ref x, y;
   int64_t columns;
