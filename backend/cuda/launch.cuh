@@ -53,13 +53,15 @@ void launch(CudaDevice& d, const Grid& g, const K& kernel) {
 
 template <class F>
 struct ForEach {
-  static constexpr int max_threads = MaxThreads<F>::value;
+  static constexpr int max_threads = 256;  // of loop_grid()
   F f;
   int64_t n;
   DEV void operator()() const {
     for (int64_t i = global_index(); i < n; i += global_threads()) f(i);
   }
 };
+template <class F>
+struct MinBlocks<ForEach<F>> : MinBlocks<F> {};
 
 // The grid of a loop over n items: enough blocks to fill the device some times over, no more than there is work.
 inline Grid loop_grid(const CudaDevice& d, int64_t n) {

@@ -78,7 +78,7 @@ struct Normalize {
 template <bool Variance, int W, int C>
 struct Moment {
   using Value = float;
-  static constexpr int kSums = 1, kWidth = C, K = W * C;
+  static constexpr int kSums = 1, kWidth = C, K = W * C, min_blocks = 3;
   using Loaded = Raw<float, K>;
   struct Context {
     float mean[C];
@@ -111,7 +111,7 @@ struct Moment {
 template <int W, int C>
 struct GradSums {
   using Value = float;
-  static constexpr int kSums = 2, kWidth = C, K = W * C;
+  static constexpr int kSums = 2, kWidth = C, K = W * C, min_blocks = 2;
   struct Context {
     float mean[C];
   };

@@ -49,6 +49,7 @@ DEV int start(const DeviceAxis& a, int o) {
 
 template <class R, class Tap>
 struct MaxPool {
+  static constexpr int min_blocks = 4;
   R x, y;
   Tap* taps;
   Shape s;
@@ -69,6 +70,7 @@ struct MaxPool {
 
 template <class R, class Tap>
 struct MaxPoolGrad {
+  static constexpr int min_blocks = 4;
   R dy, dx;
   const Tap* taps;
   Shape s;
@@ -108,6 +110,7 @@ DEV float divisor(const DeviceWindow& w, int od, int oh, int ow, bool padding) {
 
 template <class R>
 struct AveragePool {
+  static constexpr int min_blocks = 4;
   R x, y;
   Shape s;
   bool padding;
@@ -123,6 +126,7 @@ struct AveragePool {
 
 template <class R>
 struct AveragePoolGrad {
+  static constexpr int min_blocks = 4;
   R dy, dx;
   Shape s;
   bool padding;
