@@ -41,7 +41,7 @@ TEST_CASE("a model with dropout trains to the same bits when sums and norms are 
     backward += node.op->name == "AddNormGrad" && node.attrs.f("ratio", 0) == 0.2;
   }
   CHECK(forward == 4);
-  CHECK(backward >= 4);
+  CHECK(backward >= 3);  // not where the last layer's input is cut to its first token: ops/bubble_slices.h
   // What the emulated device trained above: gradients that meet in who reads them.
   const Graph merged = merge_norm_sums(together);
   int met = 0;
@@ -65,7 +65,7 @@ TEST_CASE("sums of norms and of their branches' biases are one node", "[cuda]") 
     sums += node.op->name == "AddNormGradSums" && node.attrs.has("summed");
     left += node.op->name == "LayerNormGradWeights";
   }
-  CHECK(sums >= 4);
+  CHECK(sums >= 2);  // of whole sequences; behind the last attention there are too few rows for sums by columns
   CHECK(left == 0);  // the embeddings' norm has no branch, and sums of its own
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("norms that residual sums alone read are computed again", "[cuda]") {
     renewed += node.in.size() > 6;
     CHECK((node.attrs.i("y", 1) == 0 ? node.out.size() == 4 : node.out.size() >= 4));
   }
-  CHECK(unstored >= 3);
+  CHECK(unstored >= 2);  // the last layer's input is read by a Slice
   CHECK(renewed == unstored);
 }
 
