@@ -18,24 +18,24 @@ namespace {
 Kernel conv_in_float(const ConvShape& s, Carver& carve, const float* x, const float* w, const float* bias, float* y) {
   if (conv_depthwise_planes_gain(s)) return conv_depthwise_planes(s, carve, x, w, bias, y);
   if (conv_depthwise_fits(s)) return conv_depthwise(s, carve, x, w, bias, y);
-  if (conv_channels_gain(s)) return conv_channels(s, carve, x, w, bias, y);
   if (conv_batch_gains(s)) return conv_batch(s, carve, x, w, bias, y);
+  if (conv_channels_gain(s)) return conv_channels(s, carve, x, w, bias, y);
   if (conv_direct_fits(s)) return conv_direct(s, carve, x, w, bias, y);
   return [=] { conv_plain<float>(s, x, w, bias, y); };
 }
 Kernel grad_x_in_float(const ConvShape& s, Carver& carve, const float* dy, const float* w, float* dx) {
   if (conv_depthwise_planes_gain(s)) return conv_depthwise_planes_grad_x(s, carve, dy, w, dx);
   if (conv_depthwise_fits(s)) return conv_depthwise_grad_x(s, carve, dy, w, dx);
-  if (conv_channels_gain(s)) return conv_channels_grad_x(s, carve, dy, w, dx);
   if (conv_batch_grad_x_gains(s)) return conv_batch_grad_x(s, carve, dy, w, dx);
+  if (conv_channels_gain(s)) return conv_channels_grad_x(s, carve, dy, w, dx);
   if (conv_direct_fits(s)) return conv_direct_grad_x(s, carve, dy, w, dx);
   return [=] { conv_plain_grad_x<float>(s, dy, w, dx); };
 }
 Kernel grad_w_in_float(const ConvShape& s, Carver& carve, const float* x, const float* dy, float* dw) {
   if (conv_depthwise_planes_gain(s)) return conv_depthwise_planes_grad_w(s, carve, x, dy, dw);
   if (conv_depthwise_fits(s)) return conv_depthwise_grad_w(s, carve, x, dy, dw);
-  if (conv_channels_gain(s)) return conv_channels_grad_w(s, carve, x, dy, dw);
   if (conv_batch_grad_w_gains(s)) return conv_batch_grad_w(s, carve, x, dy, dw);
+  if (conv_channels_gain(s)) return conv_channels_grad_w(s, carve, x, dy, dw);
   if (conv_direct_fits(s)) return conv_direct_grad_w(s, carve, x, dy, dw);
   return [=] { conv_plain_grad_w<float>(s, x, dy, dw); };
 }

@@ -62,16 +62,24 @@ bool conv_batch_fits(const ConvShape& s) {
   return s.n > 0 && 4 * s.n >= 3 * lanes_of(s) && std::max(s.in_size(), s.out_size()) * s.taps() <= int64_t{1} << 18;
 }
 
+// Each panel of channels reads all of the images. Beyond the second cache that pays where an element that was read is
+// multiplied often enough: some 11 times a float at 20 GB/s.
+static bool reuses(const ConvShape& s) {
+  constexpr int64_t kCached = (int64_t{512} << 10) / 4, kPanel = 6, kTimes = 30;
+  const int64_t pixels = std::max(s.in_size(), s.out_size());
+  return pixels * std::max(s.c, s.m) * lanes_of(s) <= kCached || pairs_inside(s) * kPanel >= kTimes * pixels;
+}
+
 bool conv_batch_gains(const ConvShape& s) {
-  return conv_batch_fits(s) && batch_cost(s) < 1.2 * direct_cost(s, forward_plan(s.window));
+  return conv_batch_fits(s) && reuses(s) && batch_cost(s) < 1.2 * direct_cost(s, forward_plan(s.window));
 }
 bool conv_batch_grad_x_gains(const ConvShape& s) {
-  return conv_batch_fits(s) && batch_cost(s) < 1.2 * direct_cost(s, grad_x_plan(s.window));
+  return conv_batch_fits(s) && reuses(s) && batch_cost(s) < 1.2 * direct_cost(s, grad_x_plan(s.window));
 }
 
 // With few input channels a tile loads about as much as it multiplies.
 bool conv_batch_grad_w_gains(const ConvShape& s) {
-  return conv_batch_fits(s) && s.c >= 4 && batch_cost(s) < 1.8 * direct_cost(s, forward_plan(s.window));
+  return conv_batch_fits(s) && reuses(s) && s.c >= 4 && batch_cost(s) < 1.8 * direct_cost(s, forward_plan(s.window));
 }
 
 }  // namespace amp
