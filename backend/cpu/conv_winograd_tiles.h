@@ -7,6 +7,7 @@
 #include "backend/cpu/bf16_pairs.h"
 #include "backend/cpu/conv_tiles.h"
 #include "backend/cpu/lanes.h"
+#include "backend/cpu/stored.h"
 #include "backend/cpu/tile_product.h"
 
 namespace amp::winograd {
