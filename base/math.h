@@ -90,5 +90,19 @@ HD inline T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 
+// The same where a gate multiplies something: two instructions of CUDA's special function unit. Relative error below
+// 3e-7, on CUDA 3e-7 + 1e-7 |x|, from the rounding of the exponent.
+HD inline float gate(float x) {
+#ifdef __CUDA_ARCH__
+  float e, g;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(x * -1.44269504f));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(g) : "f"(1.0f + e));
+  return g;
+#else
+  return sigmoid(x);
+#endif
+}
+HD inline double gate(double x) { return sigmoid(x); }
+
 }  // namespace amp::math
 // </functors>

@@ -22,18 +22,18 @@ struct GeluGrad : Binary {
     return dy * (n.cdf + x * T(0.39894228040143268) * n.bell);
   }
 };
+// (1 + tanh(z)) / 2 is the logistic function of 2 z, which keeps its digits where x is negative.
 struct GeluTanh : Unary {
   template <class T>
   HD T operator()(T x) const {
-    return T(0.5) * x * (T(1) + math::tanh(T(0.79788456080286536) * (x + T(0.044715) * x * x * x)));
+    return x * math::gate(T(1.5957691216057308) * (x + T(0.044715) * x * x * x));
   }
 };
 struct GeluTanhGrad : Binary {
   template <class T>
   AMP_INLINE HD T operator()(T x, T dy) const {
-    const T t = math::tanh(T(0.79788456080286536) * (x + T(0.044715) * x * x * x));
-    const T inner = T(0.79788456080286536) * (T(1) + T(3 * 0.044715) * x * x);
-    return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner);
+    const T s = T(0.044715) * x * x, g = math::gate(T(1.5957691216057308) * (x + s * x));
+    return dy * (g + x * g * (T(1) - g) * T(1.5957691216057308) * (T(1) + T(3) * s));
   }
 };
 // </functors>
