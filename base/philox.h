@@ -11,6 +11,12 @@ namespace amp {
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct PhiloxBlock {
   uint32_t v[4];
+
+  // v[k % 4], chosen and not indexed, so that a GPU keeps the block in registers.
+  HD uint32_t word(int64_t k) const {
+    const uint32_t low = k & 1 ? v[1] : v[0], high = k & 1 ? v[3] : v[2];
+    return k & 2 ? high : low;
+  }
 };
 
 HD inline PhiloxBlock philox4x32(PhiloxBlock counter, uint32_t key0, uint32_t key1) {

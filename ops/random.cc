@@ -33,7 +33,7 @@ Kernel uniform(const KernelArgs& a) {
         for (int64_t i = 0; rows > 0 && i < m; ++i) {
           const int64_t row = (at + i) / per_row, e = (at + i) % per_row;
           block[i] =
-              lo + (hi - lo) * static_cast<double>(philox_uniform(dropout_words(*state, row, e / 4, site).v[e % 4]));
+              lo + (hi - lo) * static_cast<double>(philox_uniform(dropout_words(*state, row, e / 4, site).word(e)));
         }
         for (int64_t i = 0; rows == 0 && i < m; i += 4) {
           const PhiloxBlock bits =

@@ -14,45 +14,52 @@ DEV auto apply(const F& f, const T* x, std::index_sequence<I...>) {
   return f(x[I]...);
 }
 
-// The output is walked in groups of kWidth neighbours of one inner row.
-template <class F, class T, class R, int kWidth>
-struct Elementwise {
-  static constexpr int N = static_cast<int>(F::arity);
-  F f;
+// The output is walked in groups of neighbours of one inner row: what a kernel of N operands knows of them, whatever it computes.
+template <int N>
+struct Walk {
   Ref in[N];
   Ref out;
   int64_t inner = 1, groups = 0;  // inner: elements of a row
   Divisor per_row;                // groups of one
   int step[N] = {};               // 0: the row reads one element
   Axes rows[N];                   // where input k's row begins
+};
+
+template <class F, class T, class R, int kWidth>
+struct Elementwise {
+  static constexpr int max_threads = 256;  // of loop_grid()
+  static constexpr int min_blocks = 6;     // 40 registers
+  static constexpr int N = static_cast<int>(F::arity);
+  F f;
+  Walk<N> walk;
 
   DEV void operator()() const {
-    for (int64_t g = global_index(); g < groups; g += global_threads()) {
+    for (int64_t g = global_index(); g < walk.groups; g += global_threads()) {
       int64_t row = g;
-      const int64_t column = per_row.take(row) * kWidth;
+      const int64_t column = walk.per_row.take(row) * kWidth;
       T x[kWidth][N];
-      for (int k = 0; k < N; ++k) {
-        const int64_t base = rows[k].rank ? rows[k].offset(row) : 0;
+      unrolled<N>([&](auto k) {
+        const int64_t base = walk.rows[k].rank ? walk.rows[k].offset(row) : 0;
         if constexpr (kWidth == 4) {
           T four[4];
-          if (step[k]) {
-            load_some(in[k], base + column, four);
+          if (walk.step[k]) {
+            load_some(walk.in[k], base + column, four);
           } else {
             float one[1];
-            load_some(in[k], base, one);
+            load_some(walk.in[k], base, one);
             four[0] = four[1] = four[2] = four[3] = one[0];
           }
           for (int j = 0; j < 4; ++j) x[j][k] = four[j];
         } else {
-          x[0][k] = load<T>(in[k], base + (step[k] ? column : 0));
+          x[0][k] = load<T>(walk.in[k], base + (walk.step[k] ? column : 0));
         }
-      }
+      });
       R y[kWidth];
       for (int j = 0; j < kWidth; ++j) y[j] = apply(f, x[j], std::make_index_sequence<static_cast<size_t>(N)>{});
       if constexpr (kWidth == 4) {
-        store_some(out, row * inner + column, y);
+        store_some(walk.out, row * walk.inner + column, y);
       } else {
-        store(out, row * inner + column, y[0]);
+        store(walk.out, row * walk.inner + column, y[0]);
       }
     }
   }
@@ -60,46 +67,60 @@ struct Elementwise {
 
 namespace elementwise_cuda_detail {
 
-template <class F, class T, class R>
-Kernel make(const F& f, const KernelArgs& a) {
-  constexpr size_t N = F::arity;
-  CudaDevice& device = device_of(a);
+template <size_t N>
+using Space = amp::elementwise_detail::Space<N>;
+
+template <size_t N>
+Space<N> space_of(const KernelArgs& a) {
   std::array<const Dims*, N> dims;
   for (size_t k = 0; k < N; ++k) dims[k] = &a.in.at(k).dims;
-  const auto space = elementwise_detail::make_space<N>(a.out[0].dims, dims);
-  const auto fill = [&](auto& kernel, int width) {
-    for (size_t k = 0; k < N; ++k) {
-      kernel.in[k] = Ref(a.in[k]);
-      kernel.step[k] = space.inner_stride[k] ? 1 : 0;
-      Dims strides;
-      for (const auto& s : space.stride) strides.push_back(s[k]);
-      kernel.rows[k] = make_axes(space.extent, strides);
-    }
-    kernel.out = Ref(a.out[0]);
-    kernel.inner = space.inner;
-    kernel.groups = a.out[0].numel() / width;
-    kernel.per_row = Divisor(space.inner / width);
-  };
-  if (a.out[0].numel() == 0) return [] {};
-  // Whole groups of four need rows that begin at multiples of four in every input that is walked, and are of fp32 or 16
-  // bits: other types would only make the kernel long.
+  return amp::elementwise_detail::make_space<N>(a.out[0].dims, dims);
+}
+
+// Whole groups of four need rows that begin at multiples of four in every input that is walked, and are of fp32 or 16
+// bits: other types would only make the kernel long.
+template <size_t N>
+bool takes_four(const KernelArgs& a, const Space<N>& space) {
   const auto usual = [](const Tensor& t) { return t.dtype == DType::f32 || is_low(t.dtype); };
-  bool four = std::is_same_v<T, float> && std::is_same_v<R, float> && space.inner % 4 == 0 && usual(a.out[0]) &&
-              std::all_of(a.in.begin(), a.in.end(), usual);
+  bool four = space.inner % 4 == 0 && usual(a.out[0]) && std::all_of(a.in.begin(), a.in.end(), usual);
   for (size_t k = 0; four && k < N; ++k) {
     if (!space.inner_stride[k]) continue;
     for (const auto& s : space.stride) four = four && s[k] % 4 == 0;
   }
-  if constexpr (std::is_same_v<T, float> && std::is_same_v<R, float>) {
-    if (four) {
-      Elementwise<F, T, R, 4> kernel{f};
-      fill(kernel, 4);
-      return [&device, kernel] { launch(device, loop_grid(device, kernel.groups), kernel); };
-    }
+  return four;
+}
+
+template <size_t N>
+Walk<static_cast<int>(N)> walk_of(const KernelArgs& a, const Space<N>& space, int width) {
+  Walk<static_cast<int>(N)> walk;
+  for (size_t k = 0; k < N; ++k) {
+    walk.in[k] = Ref(a.in[k]);
+    walk.step[k] = space.inner_stride[k] ? 1 : 0;
+    Dims strides;
+    for (const auto& s : space.stride) strides.push_back(s[k]);
+    walk.rows[k] = make_axes(space.extent, strides);
   }
-  Elementwise<F, T, R, 1> kernel{f};
-  fill(kernel, 1);
-  return [&device, kernel] { launch(device, loop_grid(device, kernel.groups), kernel); };
+  walk.out = Ref(a.out[0]);
+  walk.inner = space.inner;
+  walk.groups = a.out[0].numel() / width;
+  walk.per_row = Divisor(space.inner / width);
+  return walk;
+}
+
+template <class F, class T, class R, int kWidth>
+Kernel loop(CudaDevice& device, const F& f, const Walk<static_cast<int>(F::arity)>& walk) {
+  return [&device, kernel = Elementwise<F, T, R, kWidth>{f, walk}] { launch(device, loop_grid(device, kernel.walk.groups), kernel); };
+}
+
+template <class F, class T, class R>
+Kernel make(const F& f, const KernelArgs& a) {
+  CudaDevice& device = device_of(a);
+  const auto space = space_of<F::arity>(a);
+  if (a.out[0].numel() == 0) return [] {};
+  if constexpr (std::is_same_v<T, float> && std::is_same_v<R, float>) {
+    if (takes_four(a, space)) return loop<F, T, R, 4>(device, f, walk_of(a, space, 4));
+  }
+  return loop<F, T, R, 1>(device, f, walk_of(a, space, 1));
 }
 
 template <class F, class T>

@@ -78,8 +78,10 @@ HD inline double erfc(double x) { return ::erfc(x); }
 
 #ifdef __CUDACC__
 #define DEV __device__ __forceinline__
+#define ROLLED _Pragma("unroll 1")
 #else
 #define DEV inline
+#define ROLLED
 #endif
 
 namespace amp {

@@ -61,7 +61,7 @@ struct ForEach {
   }
 };
 template <class F>
-struct MinBlocks<ForEach<F>> : MinBlocks<F> {};
+struct MinBlocks<ForEach<F>> : std::integral_constant<int, MinBlocks<F>::value ? MinBlocks<F>::value : 4> {};  // 64 registers
 
 // The grid of a loop over n items: enough blocks to fill the device some times over, no more than there is work.
 inline Grid loop_grid(const CudaDevice& d, int64_t n) {

@@ -210,14 +210,14 @@ struct Axes {
     int64_t o = 0;
     if (i <= 0xffffffffll) {  // 32-bit division is several times faster
       unsigned u = static_cast<unsigned>(i);
-      for (int d = rank - 1; d >= 0; --d) {
+      ROLLED for (int d = rank - 1; d >= 0; --d) {
         const unsigned e = static_cast<unsigned>(extent[d]);
         o += static_cast<int64_t>(u % e) * stride[d];
         u /= e;
       }
       return o;
     }
-    for (int d = rank - 1; d >= 0; --d) {
+    ROLLED for (int d = rank - 1; d >= 0; --d) {
       o += i % extent[d] * stride[d];
       i /= extent[d];
     }

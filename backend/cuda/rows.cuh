@@ -44,6 +44,8 @@ struct RowKernel {
       body(r, team);
   }
 };
+template <class Body>
+struct MinBlocks<RowKernel<Body>> : MinBlocks<Body> {};
 
 // The threads of a row of length n.
 inline int team_size(int64_t n) { return n > 1024 ? 256 : 32; }

@@ -20,9 +20,11 @@
 
 #ifdef __CUDACC__
 #define DEV __device__ __forceinline__
+#define ROLLED _Pragma("unroll 1")
 #define DEV_LAMBDA __device__
 #else
 #define DEV inline
+#define ROLLED
 #define DEV_LAMBDA
 #include "backend/cuda/emulator.h"
 #endif

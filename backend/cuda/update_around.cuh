@@ -127,9 +127,9 @@ struct Displace {
           p[j] = kept[j];
         }
         const float v[1] = {p[j]};
-        for (int k = 0; k < kKept; ++k) {
+        unrolled<kKept>([&](auto k) {
           if (s.copy[k].to) s.copy[k].put(e, v);
-        }
+        });
       }
     }
   }
@@ -142,7 +142,7 @@ struct KeepCopies {
   const float* p;
   DEV void operator()() const {
     for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
-      const Shard s = shards[i];
+      const Shard& s = shards[i];
       const int32_t whole = s.count / 4 * 4;
       const auto some = [&](auto width, int64_t e) {
         float v[decltype(width)::value];
@@ -167,6 +167,7 @@ struct Unit {
 };
 struct ShapeUnits {
   static constexpr bool cooperative = true;
+  static constexpr int min_blocks = 1;
   const UpdateState* state;
   const Unit* units;
   int64_t n;

@@ -48,6 +48,7 @@ struct Better {
 // A team a line: the extreme, then where it is.
 template <bool Max, class T>
 struct Together : Arg<Max, T> {
+  static constexpr int min_blocks = 4;
   DEV void operator()(int64_t i, const RowTeam& team) const {
     const int64_t at = this->start(i);
     const T first = load<T>(this->x, at);

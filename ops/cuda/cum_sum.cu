@@ -35,6 +35,7 @@ struct Alone : Scan<T> {
 // A warp a line, 32 elements at a time.
 template <class T>
 struct Together : Scan<T> {
+  static constexpr int min_blocks = 4;
   DEV void operator()(int64_t i, const RowTeam&) const {
     T carry = 0;
     for (int64_t k = 0; k < this->n; k += 32) {

@@ -43,7 +43,7 @@ struct DropoutLast {
     const int64_t first = (image * channels + i - at * channels) * places + at - image * places,
                   row = quotient(first, per_row), k = first - row * per_row;
     const PhiloxBlock bits = dropout_words(*state, row, k / 4, site);
-    store(y, i, drop(load<float>(x, i), bits.v[k % 4], threshold, scale));
+    store(y, i, drop(load<float>(x, i), bits.word(k), threshold, scale));
   }
 };
 Kernel channels_last_dropout(const KernelArgs& a, const DropoutShape& s) {

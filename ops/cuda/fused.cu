@@ -66,7 +66,7 @@ struct Interpret {
       } else if (step.number == kDropout) {
         const int64_t per_row = static_cast<int64_t>(words[step.words]), row = i / per_row, place = i - row * per_row;
         const PhiloxBlock bits = dropout_words(*state, row, place / 4, static_cast<uint32_t>(words[step.words + 1]));
-        y = drop(y, bits.v[place % 4], static_cast<uint32_t>(words[step.words + 2]),
+        y = drop(y, bits.word(place), static_cast<uint32_t>(words[step.words + 2]),
                  static_cast<float>(std::bit_cast<double>(words[step.words + 3])));
       } else if (step.number >= 0) {
         y = visit_functor(step.number, Call{words + step.words, x});

@@ -93,6 +93,7 @@ struct Item {
 };
 
 struct Forward {
+  static constexpr int min_blocks = 2;
   Ref x, grid, y;
   Shape s;
   DEV void operator()(int64_t i) const {

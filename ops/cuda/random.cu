@@ -34,7 +34,7 @@ struct UniformRows {
     const double lo = load<double>(low, 0), hi = load<double>(high, 0);
     const int64_t e = i % per_row;
     const PhiloxBlock bits = dropout_words(*state, i / per_row, e / 4, site);
-    store(y, i, lo + (hi - lo) * static_cast<double>(philox_uniform(bits.v[e % 4])));
+    store(y, i, lo + (hi - lo) * static_cast<double>(philox_uniform(bits.word(e))));
   }
 };
 

@@ -37,7 +37,7 @@ template <class Op, class T, int W>
 struct LongRows {
   using Value = T;
   using Loaded = Raw<T, W>;
-  static constexpr int kSums = 1, kWidth = 1;
+  static constexpr int kSums = 1, kWidth = 1, min_blocks = 4;
   struct Context {};
   Ref x, y;
   T none;

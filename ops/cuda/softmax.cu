@@ -6,7 +6,7 @@ namespace {
 
 template <bool Log, int V>
 struct Forward {
-  static constexpr int W = RowPart<V>::W;
+  static constexpr int W = RowPart<V>::W, min_blocks = V ? 0 : 6;
   Ref x, y;
   int64_t n;
   bool empty_rows_zero;
@@ -40,7 +40,7 @@ struct Forward {
 // none on.
 template <bool Log, int V>
 struct Backward {
-  static constexpr int W = RowPart<V>::W;
+  static constexpr int W = RowPart<V>::W, min_blocks = V ? 0 : 6;
   Ref y, dy, dx;
   int64_t n;
   DEV void operator()(int64_t row, const RowTeam& team) const {

@@ -78,6 +78,7 @@ struct Sort : Lines<float> {
 // k times the best of what comes after the last one.
 template <class T>
 struct Select : Lines<T> {
+  static constexpr int min_blocks = 4;
   DEV void operator()(int64_t line, const RowTeam& team) const {
     const int64_t at = this->start(line, this->n);
     uint64_t last_key = ~uint64_t{0};
