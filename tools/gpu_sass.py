@@ -45,8 +45,21 @@ def kernels(tool, file):
     return {n: k for n, k in found.items() if k["instructions"]}
 
 
+TYPES = {"0": "fp32", "2": "fp16", "3": "bf16"}  # of base/dtype.h
+
+
 def short(name):
-    return name.replace("amp::cuda::", "").replace("(anonymous namespace)::", "").replace("void entry<", "").strip()[:150]
+    """The kernel's struct: `void amp::cuda::entry<Gelu>(Gelu)` is Gelu."""
+    name = name.replace("amp::cuda::", "").replace("(anonymous namespace)::", "").replace("amp::", "")
+    name = re.sub(r"^void entry<(.+?) ?>\(\1 ?\)$", r"\1", name.strip()).replace("> >", ">>").replace("> >", ">>")
+    name = re.sub(r"\(DType\)(\d+)", lambda m: TYPES.get(m.group(1), f"type {m.group(1)}"), name)
+    return re.sub(r"TypedRef<(\w+)>", r"\1", name).strip()
+
+
+def named(found):
+    """kernels() by what short() calls them, as pairs: files may have kernels of one name."""
+    shown = subprocess.run(["c++filt"], input="\n".join(found), capture_output=True, text=True, check=True).stdout.splitlines()
+    return list(zip(map(short, shown), found.values()))
 
 
 def main():
@@ -58,9 +71,9 @@ def main():
     parser.add_argument("--markdown", type=Path)
     args = parser.parse_args()
     found = kernels(find(args.cuobjdump), args.file)
-    names = list(found)
-    shown = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout.splitlines()
-    rows = sorted(((k["instructions"], short(s), k) for s, k in zip(shown, found.values())), key=lambda r: -r[0])
+    if not found:
+        sys.exit(f"{args.file} holds no kernels")
+    rows = sorted(((k["instructions"], name, k) for name, k in named(found)), key=lambda r: -r[0])
     lines = ["| kernel | instructions | registers | stack bytes | local loads and stores |", "|---|---:|---:|---:|---:|"]
     lines += [f"| {s.replace('|', '/')} | {n} | {k.get('registers', '-')} | {k.get('stack', '-')} | {k.get('local', 0)} |" for n, s, k in rows if n >= args.least]
     text = "\n".join(lines) + "\n"
