@@ -17,8 +17,6 @@ static Isa detect() {
   if (!cap) return best;
   const std::string_view c = cap;
   const Isa limit = c == "v2" ? Isa::v2 : c == "v3" ? Isa::v3 : Isa::v4;
-  if (limit == Isa::v3) setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 0);
-  if (limit == Isa::v2) setenv("ONEDNN_MAX_CPU_ISA", "SSE41", 0);
   return limit < best ? limit : best;
 }
 
@@ -26,9 +24,6 @@ Isa cpu_isa() {
   static const Isa isa = detect();
   return isa;
 }
-
-// Before main: oneDNN reads its own variable once, at its first call, and must find the cap in it.
-[[maybe_unused]] static const Isa at_start = cpu_isa();
 
 bool cpu_has_bf16() { return cpu_isa() == Isa::v4 && __builtin_cpu_supports("avx512bf16"); }
 

@@ -2,7 +2,7 @@
 //
 //   simd([&]() AMP_INLINE { for (int64_t i = 0; i < n; ++i) y[i] = f(x[i]); });
 //
-// ONNX_AMP_MAX_ISA=v2|v3|v4 (x86-64 micro-architecture levels) caps the choice, for tests; oneDNN is capped alike.
+// ONNX_AMP_MAX_ISA=v2|v3|v4 (x86-64 micro-architecture levels) caps the choice, for tests.
 #pragma once
 
 #define AMP_INLINE __attribute__((always_inline))

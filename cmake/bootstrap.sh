@@ -14,7 +14,7 @@ LLAMA_CPP_PYTHON_VERSION=0.3.22  # for the Jinja engine of the llama.cpp that it
 LLAMA_CPP_PYTHON_SHA256=93c54af95d917fe6d6d70039efe16ca9240634d11010f5aaf795261b9f43042f
 CACHE=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pip python3-venv
-  libprotobuf-dev protobuf-compiler nlohmann-json3-dev libdnnl-dev ocl-icd-opencl-dev
+  libprotobuf-dev protobuf-compiler nlohmann-json3-dev
   libutf8proc-dev libpcre2-dev zlib1g-dev libzip-dev libssl-dev libyaml-cpp-dev
   libpng-dev libjpeg62-turbo-dev libwebp-dev libmicrohttpd-dev"
 # One version of clang-format and clang for everybody: another formats and warns differently. Before 16 clang does not

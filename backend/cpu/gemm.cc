@@ -1,11 +1,9 @@
 #include "backend/cpu/gemm.h"
 
-#include <oneapi/dnnl/dnnl.h>
-
 #include <algorithm>
 
+#include "backend/cpu/packed_gemm.h"
 #include "backend/parallel.h"
-#include "base/error.h"
 #include "base/simd.h"
 
 namespace amp::cpu {
@@ -13,16 +11,20 @@ namespace amp::cpu {
 void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
           const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
-  if (k == 0) {
+  if (k == 0 || (beta != 0 && beta != 1)) {  // what a packed product does not do
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = beta == 0 ? 0.0f : beta * c[i * ldc + j];
     }
-    return;
+    if (k == 0) return;
   }
-  const WithThreads one(1);
-  const dnnl_status_t s =
-      dnnl_sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-  if (s != dnnl_success) bug(cat("dnnl_sgemm failed: ", static_cast<int>(s), " for ", m, "x", n, "x", k));
+  PackedGemm g;
+  g.m = m, g.n = n, g.k = k;
+  g.alpha = alpha;
+  g.a = {a, DType::f32, lda, trans_a};
+  g.b = {b, DType::f32, ldb, trans_b};
+  g.c = c, g.ldc = ldc;
+  g.accumulate = beta != 0;
+  g.run_here();
 }
 
 void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double alpha, const double* a, int64_t lda,

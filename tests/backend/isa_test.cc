@@ -1,6 +1,4 @@
-// ONNX_AMP_MAX_ISA caps our loops and oneDNN alike, even when oneDNN is what runs first.
-#include <oneapi/dnnl/dnnl.h>
-
+// ONNX_AMP_MAX_ISA caps the instruction set of what runs; ctest runs this binary with caps.
 #include <catch2/catch_all.hpp>
 #include <cstdlib>
 #include <string>
@@ -11,17 +9,12 @@
 
 using namespace amp;
 
-TEST_CASE("the cap on the instruction set holds for oneDNN", "[isa]") {
+TEST_CASE("the cap on the instruction set holds", "[isa]") {
   const std::vector<float> a(4, 2.0f), b(4, 3.0f);
   std::vector<float> c(4);
   cpu::parallel_gemm<float>(false, false, 2, 2, 2, 1.0f, a.data(), 2, b.data(), 2, 0.0f, c.data(), 2);
   CHECK(c[0] == 12);
   const char* cap = std::getenv("ONNX_AMP_MAX_ISA");
   if (!cap) SKIP("ONNX_AMP_MAX_ISA is not set");
-  const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
-  const unsigned limit = std::string(cap) == "v2"   ? unsigned{dnnl_cpu_isa_sse41}
-                         : std::string(cap) == "v3" ? unsigned{dnnl_cpu_isa_avx2}
-                                                    : ~0u;
-  CHECK((static_cast<unsigned>(isa) & ~limit) == 0);  // one bit a feature
   CHECK(cpu_isa() <= (std::string(cap) == "v2" ? Isa::v2 : std::string(cap) == "v3" ? Isa::v3 : Isa::v4));
 }
