@@ -10,23 +10,40 @@
 namespace amp::cpu {
 namespace {
 
+// Where A's elements of 4 bytes lie: a row of it, or what all rows have at a step, beside each other.
+template <int R, bool ByRows, class T>
+struct Steps {
+  AMP_INLINE Steps(const T* a, int64_t lda) : lda_(lda) {
+    at_[0] = a;
+#pragma GCC unroll 16
+    for (int r = 1; r < R; ++r) at_[r] = ByRows ? at_[r - 1] + lda : a;
+  }
+  AMP_INLINE T operator()(int r, int64_t step) const { return ByRows ? at_[r][step] : at_[0][step * lda_ + r]; }
+
+ private:
+  const T* at_[R];
+  int64_t lda_;
+};
+
 // One struct per instruction set: a vector of fp32 and the multiply-add of a broadcast element of A with a vector of B.
 // The loops are written out in each struct because a target attribute does not reach into templates that it calls.
 struct Sse {
   static constexpr int kRows = 6, kLanes = 4;
-  template <int R, int V>
-  static void block(int64_t k, const void* pa, const void* pb, float* c, int64_t ldc, bool add) {
+  template <int R, int V, bool ByRows>
+  static void block(int64_t k, const void* pa, int64_t lda, const void* pb, int64_t ldb, float* c, int64_t ldc,
+                    bool add) {
     const float *a = static_cast<const float*>(pa), *b = static_cast<const float*>(pb);
+    const Steps<R, ByRows, float> at(a, lda);
     __m128 acc[R][V];
     for (int r = 0; r < R; ++r) {
       for (int v = 0; v < V; ++v) acc[r][v] = add ? _mm_loadu_ps(c + r * ldc + v * 4) : _mm_setzero_ps();
     }
-    for (; k > 0; --k, a += R, b += 8) {
+    for (int64_t i = 0; i < k; ++i, b += ldb) {
       __m128 y[V];
       for (int v = 0; v < V; ++v) y[v] = _mm_loadu_ps(b + v * 4);
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
-        const __m128 x = _mm_set1_ps(a[r]);
+        const __m128 x = _mm_set1_ps(at(r, i));
         for (int v = 0; v < V; ++v) acc[r][v] = _mm_add_ps(acc[r][v], _mm_mul_ps(x, y[v]));
       }
     }
@@ -38,21 +55,22 @@ struct Sse {
 
 struct Avx2 {
   static constexpr int kRows = 6, kLanes = 8;
-  template <int R, int V>
-  [[gnu::target("avx2,fma")]] static void block(int64_t k, const void* pa, const void* pb, float* c, int64_t ldc,
-                                                bool add) {
+  template <int R, int V, bool ByRows>
+  [[gnu::target("avx2,fma")]] static void block(int64_t k, const void* pa, int64_t lda, const void* pb, int64_t ldb,
+                                                float* c, int64_t ldc, bool add) {
     const float *a = static_cast<const float*>(pa), *b = static_cast<const float*>(pb);
+    const Steps<R, ByRows, float> at(a, lda);
     __m256 acc[R][V];
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       for (int v = 0; v < V; ++v) acc[r][v] = add ? _mm256_loadu_ps(c + r * ldc + v * 8) : _mm256_setzero_ps();
     }
-    for (; k > 0; --k, a += R, b += 16) {
+    for (int64_t i = 0; i < k; ++i, b += ldb) {
       __m256 y[V];
       for (int v = 0; v < V; ++v) y[v] = _mm256_loadu_ps(b + v * 8);
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
-        const __m256 x = _mm256_broadcast_ss(a + r);
+        const __m256 x = _mm256_set1_ps(at(r, i));
         for (int v = 0; v < V; ++v) acc[r][v] = _mm256_fmadd_ps(x, y[v], acc[r][v]);
       }
     }
@@ -65,21 +83,22 @@ struct Avx2 {
 
 struct Avx512 {
   static constexpr int kRows = 14, kLanes = 16;
-  template <int R, int V>
-  [[gnu::target("avx512f")]] static void block(int64_t k, const void* pa, const void* pb, float* c, int64_t ldc,
-                                               bool add) {
+  template <int R, int V, bool ByRows>
+  [[gnu::target("avx512f")]] static void block(int64_t k, const void* pa, int64_t lda, const void* pb, int64_t ldb,
+                                               float* c, int64_t ldc, bool add) {
     const float *a = static_cast<const float*>(pa), *b = static_cast<const float*>(pb);
+    const Steps<R, ByRows, float> at(a, lda);
     __m512 acc[R][V];
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       for (int v = 0; v < V; ++v) acc[r][v] = add ? _mm512_loadu_ps(c + r * ldc + v * 16) : _mm512_setzero_ps();
     }
-    for (; k > 0; --k, a += R, b += 32) {
+    for (int64_t i = 0; i < k; ++i, b += ldb) {
       __m512 y[V];
       for (int v = 0; v < V; ++v) y[v] = _mm512_loadu_ps(b + v * 16);
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
-        const __m512 x = _mm512_set1_ps(a[r]);
+        const __m512 x = _mm512_set1_ps(at(r, i));
         for (int v = 0; v < V; ++v) acc[r][v] = _mm512_fmadd_ps(x, y[v], acc[r][v]);
       }
     }
@@ -92,21 +111,22 @@ struct Avx512 {
 
 struct Avx512Bf16 {
   static constexpr int kRows = 14, kLanes = 16;
-  template <int R, int V>
-  [[gnu::target("avx512f,avx512bf16")]] static void block(int64_t k, const void* pa, const void* pb, float* c,
-                                                          int64_t ldc, bool add) {
+  template <int R, int V, bool ByRows>
+  [[gnu::target("avx512f,avx512bf16")]] static void block(int64_t k, const void* pa, int64_t lda, const void* pb,
+                                                          int64_t ldb, float* c, int64_t ldc, bool add) {
     const int32_t *a = static_cast<const int32_t*>(pa), *b = static_cast<const int32_t*>(pb);
+    const Steps<R, ByRows, int32_t> at(a, lda);
     __m512 acc[R][V];
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       for (int v = 0; v < V; ++v) acc[r][v] = add ? _mm512_loadu_ps(c + r * ldc + v * 16) : _mm512_setzero_ps();
     }
-    for (; k > 0; --k, a += R, b += 32) {
+    for (int64_t i = 0; i < k; ++i, b += ldb) {
       __m512bh y[V];
       for (int v = 0; v < V; ++v) y[v] = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + v * 16));
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
-        const __m512bh x = reinterpret_cast<__m512bh>(_mm512_set1_epi32(a[r]));
+        const __m512bh x = reinterpret_cast<__m512bh>(_mm512_set1_epi32(at(r, i)));
         for (int v = 0; v < V; ++v) acc[r][v] = _mm512_dpbf16_ps(acc[r][v], x, y[v]);
       }
     }
@@ -117,15 +137,20 @@ struct Avx512Bf16 {
   }
 };
 
-template <class I, size_t... N>
+template <class I, bool ByRows, size_t... N>
 constexpr std::array<MicroKernel::Block, sizeof...(N)> make_table(std::index_sequence<N...>) {
-  return {&I::template block<static_cast<int>(N / 2) + 1, static_cast<int>(N % 2) + 1>...};
+  return {&I::template block<static_cast<int>(N / 2) + 1, static_cast<int>(N % 2) + 1, ByRows>...};
 }
+// By rows, each has a register for its address.
 template <class I>
-constexpr auto kTable = make_table<I>(std::make_index_sequence<2 * I::kRows>{});
+constexpr int kStoredRows = I::kRows < 8 ? I::kRows : 8;
+template <class I>
+constexpr auto kTable = make_table<I, false>(std::make_index_sequence<2 * I::kRows>{});
+template <class I>
+constexpr auto kRowTable = make_table<I, true>(std::make_index_sequence<2 * kStoredRows<I>>{});
 template <class I>
 constexpr MicroKernel make(bool pairs) {
-  return {I::kRows, 2 * I::kLanes, pairs, kTable<I>.data()};
+  return {I::kRows, 2 * I::kLanes, pairs, kTable<I>.data(), kStoredRows<I>, kRowTable<I>.data()};
 }
 
 constexpr MicroKernel kSse = make<Sse>(false), kAvx2 = make<Avx2>(false), kAvx512 = make<Avx512>(false),

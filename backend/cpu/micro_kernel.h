@@ -14,17 +14,23 @@
 namespace amp::cpu {
 
 struct MicroKernel {
-  using Block = void (*)(int64_t steps, const void* a, const void* b, float* c, int64_t ldc, bool add);
+  // Steps count elements of 4 bytes, as lda and ldb do: C[rows, one or two vectors] = or += A B, A stored by steps (lda
+  // from one to the next) or by rows.
+  using Block = void (*)(int64_t steps, const void* a, int64_t lda, const void* b, int64_t ldb, float* c, int64_t ldc,
+                         bool add);
   int rows;            // most rows of a block; a panel of fewer is packed as narrow as it is
   int width;           // columns of a B panel
   bool pairs;          // steps count pairs of bf16, not single fp32
   const Block* table;  // by (rows - 1) * 2 + (more than half of the width used)
+  int stored_rows;     // the same for A as it is stored, by rows
+  const Block* row_table;
 
-  // columns: how many of the panel's are wanted; more may be written, up to width.
+  // Of panels. columns: how many of the panel's are wanted; more may be written, up to width.
   void run(int64_t steps, int used_rows, int columns, const void* a, const void* b, float* c, int64_t ldc,
            bool add) const {
-    table[(used_rows - 1) * 2 + (columns * 2 > width ? 1 : 0)](steps, a, b, c, ldc, add);
+    table[index(used_rows, columns)](steps, a, used_rows, b, width, c, ldc, add);
   }
+  int index(int used_rows, int columns) const { return (used_rows - 1) * 2 + (columns * 2 > width ? 1 : 0); }
 };
 
 // The best for this CPU (base/simd.h). bf16: both operands are bf16; the answer's `pairs` says whether it takes them as
