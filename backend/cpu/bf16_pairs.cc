@@ -89,6 +89,25 @@ void with_tile(int64_t width, const Fn& fn) {
 
 }  // namespace
 
+[[gnu::target("avx512f,avx512bf16")]] void round(const float* x, int64_t n, BFloat16* to) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const __m256bh y = _mm512_cvtneps_pbh(_mm512_loadu_ps(x + i));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), reinterpret_cast<__m256i>(y));
+  }
+}
+
+[[gnu::target("avx512f,avx512bw,avx512bf16")]] void round_pairs(const float* low, const float* high, int64_t n,
+                                                                float* to) {
+  alignas(64) uint16_t order[32];  // low and high lie behind each other as they are rounded
+  for (uint16_t i = 0; i < 32; ++i) order[i] = static_cast<uint16_t>(i / 2 + i % 2 * 16);
+  const __m512i beside = _mm512_load_si512(order);
+  for (int64_t i = 0; i < n; i += 16) {
+    const __m512 above = high ? _mm512_loadu_ps(high + i) : _mm512_setzero_ps();
+    const __m512bh both = _mm512_cvtne2ps_pbh(above, _mm512_loadu_ps(low + i));
+    _mm512_storeu_si512(to + i, _mm512_permutexvar_epi16(beside, reinterpret_cast<__m512i>(both)));
+  }
+}
+
 void correlate(int64_t width, const float* image, const int64_t* base, const int64_t* offset, int64_t taps,
                int64_t channels, const float* w, float* sums) {
   with_tile(width, [&](auto tile) { tile.correlate(image, base, offset, taps, channels, w, sums); });

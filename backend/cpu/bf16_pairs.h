@@ -67,6 +67,11 @@ AMP_INLINE inline void store(const float* from, int64_t n, float* to) {
   std::copy_n(from, n, to);
 }
 
+// Rounded by avx512_bf16: to the nearest, ties to even; subnormal numbers become zeros. n is a multiple of 16.
+void round(const float* x, int64_t n, BFloat16* to);
+// Pairs of the elements of two rows; high may be null: zeros.
+void round_pairs(const float* low, const float* high, int64_t n, float* to);
+
 // The tiles of conv_tiles.h: tile_rows(width) rows of `width` floats, 16 to 64. `sums` and what is multiplied by them:
 // rows of `width`.
 

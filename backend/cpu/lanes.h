@@ -38,6 +38,24 @@ AMP_INLINE inline void zip(const typename VectorOf<N>::type& even, const typenam
   pick<N, (N / 2 + J / 2 + J % 2 * N)...>(even, odd, b);
 }
 
+// All lanes folded into one number, in a fixed tree: x = op(x, x with lanes w apart exchanged), w = N / 2 .. 1.
+template <int N, int W, int... J>
+AMP_INLINE inline void exchange_lanes(const typename VectorOf<N>::type& x, typename VectorOf<N>::type& to,
+                                      std::integer_sequence<int, J...>) {
+  pick<N, (J ^ W)...>(x, x, to);
+}
+template <int N, int W = N / 2, class Op>
+AMP_INLINE inline float fold(const typename VectorOf<N>::type& x, const Op& op) {
+  typename VectorOf<N>::type other;
+  exchange_lanes<N, W>(x, other, std::make_integer_sequence<int, N>());
+  op(x, other);
+  if constexpr (W > 1) {
+    return fold<N, W / 2>(other, op);
+  } else {
+    return other[0];
+  }
+}
+
 // parts[p] = from[p], from[p + Parts], from[p + 2 Parts] ...: N elements each.
 template <int N, int Parts>
 AMP_INLINE inline void deinterleave(const float* from, typename VectorOf<N>::type (&parts)[Parts]) {

@@ -53,6 +53,23 @@ OpCase hidden(const Shape& s, const Dims& mask, double fill, bool zero) {
   c.attrs.set("empty_rows_zero", int64_t{zero});
   return c;
 }
+// Query i sees the keys from i - behind to i + ahead alone: causal masks and windows, which hide whole blocks.
+OpCase banded(const Shape& s, int64_t behind, int64_t ahead, double fill, bool boolean) {
+  OpCase c = attention(s);
+  c.in.push_back({{1, 1, s.queries, s.keys},
+                  [=](int64_t n, Rng&) {
+                    std::vector<double> v(static_cast<size_t>(n));
+                    for (int64_t e = 0; e < n; ++e) {
+                      const int64_t i = e / s.keys, j = e % s.keys;
+                      const bool seen = j >= i - behind && j <= i + ahead;
+                      v[static_cast<size_t>(e)] = boolean ? seen : seen ? 0 : fill;
+                    }
+                    return v;
+                  },
+                  boolean ? Role::boolean : Role::held});
+  if (boolean) c.attrs.set("fill", fill);
+  return c;
+}
 OpCase packed(const Shape& s) {
   return {{{{s.batch, s.queries, 3, s.heads, s.width}}}, {{"scale", scale(s)}, {"packed", int64_t{1}}}};
 }
@@ -132,7 +149,13 @@ void add_attention_cases(OpSpecs& specs) {
                             added({1, 2, 65, 140, 24, 40}, {1, 1, 65, 140}),
                             hidden({2, 1, 40, 40, 16, 16}, {2, 1, 1, 40}, -kInf, false),
                             sequences(150, {70, 3, 64}, true),
-                            packed({2, 2, 100, 100, 20, 20})};
+                            packed({2, 2, 100, 100, 20, 20}),
+                            banded({2, 2, 150, 150, 8, 8}, 150, 0, -kInf, true),
+                            banded({1, 2, 150, 150, 7, 8}, 150, 0, -3e38, true),
+                            banded({1, 1, 130, 210, 16, 16}, 300, 80, -3e38, false),
+                            banded({1, 2, 140, 140, 8, 6}, 20, 3, -kInf, false),
+                            banded({1, 1, 190, 60, 4, 4}, 20, 0, -1e35, true),  // rows behind 80 see no key
+                            banded({1, 1, 140, 140, 8, 8}, 140, 0, -10000, false)};
   const Shape blocks{1, 1, 70, 4100, 3, 2};  // two blocks of rows on the CPU
   large.push_back(attention(blocks));
   OpSpec &forward = specs["FusedAttention"], &grad = specs["FusedAttentionGrad"];

@@ -1,0 +1,43 @@
+// Lines of memory asked for ahead of their use, few at a time between other work: rows that are far apart in memory are
+// no pattern that the CPU follows by itself.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace amp::cpu {
+
+class LinePrefetch {
+ public:
+  // `rows` rows of so many bytes, `stride` apart; at most kMost matrices.
+  void add(const void* data, int64_t stride, int64_t rows, int64_t bytes) {
+    if (count_ == kMost || rows <= 0 || bytes <= 0) return;
+    const auto first = reinterpret_cast<uintptr_t>(data) / kLine,
+               last = (reinterpret_cast<uintptr_t>(data) + static_cast<uintptr_t>(bytes) - 1) / kLine;
+    part_[count_++] = {static_cast<const char*>(data), stride, rows, static_cast<int64_t>(last - first + 1)};
+    lines_ += rows * part_[count_ - 1].lines;
+  }
+  // All that was added, over so many calls.
+  void spread(int64_t calls) { per_call_ = (lines_ + calls - 1) / std::max<int64_t>(1, calls); }
+  void operator()() {
+    for (int64_t left = per_call_; left > 0 && at_ < count_;) {
+      Part& p = part_[at_];
+      for (int64_t l = 0; l < p.lines; ++l) __builtin_prefetch(p.data + l * kLine, 0, 2);
+      left -= p.lines;
+      p.data += p.stride;
+      if (--p.rows == 0) ++at_;
+    }
+  }
+
+ private:
+  static constexpr int64_t kMost = 8;
+  static constexpr uintptr_t kLine = 64;
+  struct Part {
+    const char* data;
+    int64_t stride, rows, lines;
+  };
+  Part part_[kMost] = {};
+  int64_t count_ = 0, at_ = 0, lines_ = 0, per_call_ = 0;
+};
+
+}  // namespace amp::cpu

@@ -1,0 +1,52 @@
+// Products of small matrices on the calling thread, for kernels that keep their operands in cache: the right-hand side
+// is packed once and used many times, the left one is read where it lies.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cpu/line_prefetch.h"
+#include "backend/cpu/micro_kernel.h"
+#include "backend/cpu/pack.h"
+
+namespace amp::cpu {
+
+class PanelProduct {
+ public:
+  // What the operands are stored in: bf16 is multiplied as pairs where the CPU can, everything else in fp32.
+  explicit PanelProduct(DType t) : kernel_(micro_kernel(t == DType::bf16)) {}
+
+  bool pairs() const { return kernel_.pairs; }
+  int64_t steps(int64_t depth) const { return pairs() ? (depth + 1) / 2 : depth; }
+  // Columns as they are computed: whole panels.
+  int64_t padded(int64_t columns) const { return (columns + kernel_.width - 1) / kernel_.width * kernel_.width; }
+  int64_t panel_floats(int64_t columns, int64_t depth) const { return padded(columns) * steps(depth); }
+
+  struct Right {
+    const float* panels;
+    int64_t steps;  // of all that is packed
+  };
+  Right pack(const PackSource& b, int64_t columns, int64_t depth, float* panels) const;
+
+  // Elements of 4 bytes, fp32 or pairs along the depth; element (row, step) at row * ld + step, or step * ld + row.
+  struct Left {
+    const void* data;
+    int64_t ld;
+    bool by_rows;
+  };
+  // A part of the product: steps [s0, s1) of B, whose first is A's first, and its columns [j0, j1), where j0 is the
+  // first of a panel.
+  struct Part {
+    int64_t s0, s1, j0, j1;
+  };
+  // c (rows, padded(j1 - j0)) = or += a b. ahead: called for each of blocks(rows, j1 - j0).
+  void run(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc, bool add,
+           LinePrefetch& ahead) const;
+  int64_t blocks(int64_t rows, int64_t columns) const {
+    return (rows + kernel_.stored_rows - 1) / kernel_.stored_rows * (padded(columns) / kernel_.width);
+  }
+
+ private:
+  const MicroKernel& kernel_;
+};
+
+}  // namespace amp::cpu

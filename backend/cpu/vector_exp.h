@@ -1,0 +1,75 @@
+// 2^x of vectors in few operations, for softmax. 2^x = 2^k 2^(i / n) 2^f: a table of n entries in a register, f at
+// most 1 / 2n, so that a polynomial of degree 3 is enough (n = 16 and 8; in SSE n = 1 and degree 6).
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/lanes.h"
+
+namespace amp::cpu {
+
+template <int Lanes>
+struct Exp2 {
+  using V = typename VectorOf<Lanes>::type;
+  using I = typename IndexOf<Lanes>::type;
+  static constexpr int kBits = Lanes == 16 ? 4 : Lanes == 8 ? 3 : 0;  // of the table's index
+
+  // 2^(i / n), less what i adds where k is put into the exponent.
+  static constexpr std::array<int32_t, Lanes> kTable = [] {
+    constexpr float power[16] = {1.0f,        1.04427373f, 1.09050775f, 1.13878858f, 1.18920708f, 1.24185777f,
+                                 1.29683959f, 1.35425556f, 1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f,
+                                 1.68179286f, 1.75625217f, 1.8340081f,  1.91520655f};
+    std::array<int32_t, Lanes> t{};
+    for (int i = 0; i < Lanes; ++i) {
+      const int at = kBits ? i : 0;
+      t[static_cast<size_t>(i)] = std::bit_cast<int32_t>(power[at << (4 - kBits)]) - (at << (23 - kBits));
+    }
+    return t;
+  }();
+
+  // Relative error below 1.5e-7 (the polynomials': 3e-9, 4e-8 and 1e-8) from -126 on; 0 up to -127; NaN stays NaN. What
+  // is beyond 127 gives 2^127; Small: nothing is. By reference: vectors wider than the baseline's are not passed by
+  // value.
+  template <bool Small = false>
+  AMP_INLINE static void run(const V& x, V& to) {
+    constexpr float low = -127.0f, high = 127.0f, magic = 12582912.0f / (1 << kBits);  // whose ulp is 1 / n
+    V c = x < low ? V{} + low : x;
+    if constexpr (!Small) c = c > high ? V{} + high : c;
+    const V shifted = c + magic;
+    const V f = c - (shifted - magic);
+    V p;
+    if constexpr (kBits == 4) {
+      p = (5.55050857e-2f * f + 0.240233555f) * f + 0.693147182f;
+    } else if constexpr (kBits == 3) {
+      p = (5.55080138e-2f * f + 0.240254685f) * f + 0.693147182f;
+    } else {
+      p = (1.54531634e-4f * f + 1.33908633e-3f) * f + 9.61808302e-3f;
+      p = ((p * f + 5.55035695e-2f) * f + 0.240226507f) * f + 0.693147182f;
+    }
+    const I at = (I)shifted;
+    I power_bits;
+    table(at, power_bits);
+    const V power = (V)(power_bits + (at << (23 - kBits)));
+    to = power * (p * f) + power;
+  }
+
+ private:
+  AMP_INLINE static void table(const I& at, I& to) {
+    if constexpr (kBits == 0) {
+      to = I{} + kTable[0];
+    } else {
+      I t;
+      for (int i = 0; i < Lanes; ++i) t[i] = kTable[static_cast<size_t>(i)];
+#ifdef __clang__
+      for (int i = 0; i < Lanes; ++i) to[i] = t[at[i] & (Lanes - 1)];
+#else
+      to = __builtin_shuffle(t, at);
+#endif
+    }
+  }
+};
+
+}  // namespace amp::cpu
