@@ -6,10 +6,38 @@
 // padded alike.
 #include "ops/dropout.h"
 
+#include "backend/cpu/dropout_lanes.h"
 #include "backend/rows.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
+
+void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row, int64_t first, int64_t n,
+                     float* factor) {
+  constexpr int64_t groups = cpu::DropoutLanes::kGroups, step = 4 * groups;
+  cpu::DropoutLanes lanes{
+      {{0, static_cast<uint32_t>(state.samples_before + row), static_cast<uint32_t>(state.step), bits.site}},
+      static_cast<uint32_t>(state.seed),
+      static_cast<uint32_t>(state.seed >> 32),
+      bits.threshold,
+      static_cast<float>(bits.scale)};
+  const int64_t end = first + n;
+  for (int64_t at = first / 4 * 4; at < end;) {
+    lanes.counter.v[0] = static_cast<uint32_t>(at / 4);
+    const int64_t whole = at < first ? 0 : (end - at) / step;
+    if (whole > 0) {
+      lanes.write(whole * groups, factor + at - first);
+      at += whole * step;
+      continue;
+    }
+    float part[step];
+    lanes.write(groups, part);
+    const int64_t begin = std::max(at, first), stop = std::min(at + step, end);
+    std::copy(part + begin - at, part + stop - at, factor + begin - first);
+    at = stop;
+  }
+}
+
 namespace {
 
 template <class T>

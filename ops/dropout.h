@@ -49,6 +49,9 @@ void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row
     for (int64_t lane = k % 4; lane < 4 && i < n; ++lane, ++i) factor[i] = block.v[lane] < bits.threshold ? T(0) : keep;
   }
 }
+// In fp32, many at a time (ops/dropout.cc): the same numbers.
+void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row, int64_t first, int64_t n,
+                     float* factor);
 
 // The Dropout of a tensor of n elements. A row is a sample's share of it (attribute `rows`).
 struct DropoutShape {

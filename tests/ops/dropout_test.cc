@@ -1,5 +1,7 @@
 // Dropout's bits: which element of which sample is dropped depends on neither threads nor the cut of a window into
 // micro-batches.
+#include "ops/dropout.h"
+
 #include <catch2/catch_all.hpp>
 #include <cmath>
 
@@ -47,6 +49,24 @@ TEST_CASE("the cut into micro-batches does not change what is dropped", "[dropou
       CHECK(window(8, lead, rest) == whole);
       CHECK(window(1, lead, rest) == whole);
       CHECK(window(32, lead, rest, 6) != whole);
+    }
+  }
+}
+
+TEST_CASE("bits that are drawn many at a time are those of single ones", "[dropout]") {
+  const RunState state{0x123456789abcdefu, 41, 6};
+  const DropoutBits bits{1u << 30, 9, 1.25};
+  for (const int64_t first :
+       {int64_t{0}, int64_t{3}, int64_t{4}, int64_t{30}, int64_t{17179869180 - 7}}) {  // 2^34: groups wrap
+    for (const int64_t n : {1, 2, 27, 32, 33, 64, 77, 200}) {
+      INFO(n << " from " << first);
+      std::vector<float> got(static_cast<size_t>(n) + 1, 7), want = got;
+      dropout_factors(bits, state, 3, first, n, got.data());
+      for (int64_t i = 0; i < n; ++i) {
+        const PhiloxBlock block = dropout_words(state, 3, (first + i) / 4, bits.site);
+        want[static_cast<size_t>(i)] = block.v[(first + i) % 4] < bits.threshold ? 0.0f : 1.25f;
+      }
+      CHECK(got == want);
     }
   }
 }
