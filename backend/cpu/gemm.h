@@ -1,4 +1,4 @@
-// Matrix products of one type on the CPU: fp32 as packed_gemm.h has them, fp64 by a plain loop nest (the reference body).
+// Matrix products of one type on the CPU: fp32 as packed_gemm.h has them, fp64 by a plain loop nest (the reference).
 #pragma once
 
 #include <cstdint>

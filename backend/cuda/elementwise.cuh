@@ -14,7 +14,8 @@ DEV auto apply(const F& f, const T* x, std::index_sequence<I...>) {
   return f(x[I]...);
 }
 
-// The output is walked in groups of neighbours of one inner row: what a kernel of N operands knows of them, whatever it computes.
+// The output is walked in groups of neighbours of one inner row: what a kernel of N operands knows of them, whatever it
+// computes.
 template <int N>
 struct Walk {
   Ref in[N];
@@ -109,7 +110,9 @@ Walk<static_cast<int>(N)> walk_of(const KernelArgs& a, const Space<N>& space, in
 
 template <class F, class T, class R, int kWidth>
 Kernel loop(CudaDevice& device, const F& f, const Walk<static_cast<int>(F::arity)>& walk) {
-  return [&device, kernel = Elementwise<F, T, R, kWidth>{f, walk}] { launch(device, loop_grid(device, kernel.walk.groups), kernel); };
+  return [&device, kernel = Elementwise<F, T, R, kWidth>{f, walk}] {
+    launch(device, loop_grid(device, kernel.walk.groups), kernel);
+  };
 }
 
 template <class F, class T, class R>

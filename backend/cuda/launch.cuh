@@ -60,8 +60,8 @@ struct ForEach {
     for (int64_t i = global_index(); i < n; i += global_threads()) f(i);
   }
 };
-template <class F>
-struct MinBlocks<ForEach<F>> : std::integral_constant<int, MinBlocks<F>::value ? MinBlocks<F>::value : 4> {};  // 64 registers
+template <class F>  // 64 registers where it does not say
+struct MinBlocks<ForEach<F>> : std::integral_constant<int, MinBlocks<F>::value ? MinBlocks<F>::value : 4> {};
 
 // The grid of a loop over n items: enough blocks to fill the device some times over, no more than there is work.
 inline Grid loop_grid(const CudaDevice& d, int64_t n) {
