@@ -25,6 +25,8 @@ TORCH = {
     "PyTorch compile channels_last": ("torch", "fp32", ["--compile", "--channels_last"]),
     "PyTorch eager bf16": ("torch", "bf16", []),
     "PyTorch compile bf16": ("torch", "bf16", ["--compile"]),
+    "PyTorch eager bf16 channels_last": ("torch", "bf16", ["--channels_last"]),
+    "PyTorch compile bf16 channels_last": ("torch", "bf16", ["--compile", "--channels_last"]),
 }
 EARLIER = {f"earlier {p}": ("earlier", p, []) for p in ("fp32", "fp16", "bf16")}  # with --earlier
 SAME_LOSS = 1e-4  # of 1 + the loss of PyTorch's first step: both sides compute the same thing
@@ -201,7 +203,15 @@ def summarise(name, case, blocks):
             )
     fp32 = [n for n in rows if n in TORCH and TORCH[n][1] == "fp32"]
     best = min(fp32, key=lambda n: rows[n]["step_ms"]["median"]) if fp32 else None
+    best_of = {}  # precision -> PyTorch's fastest arm
+    for n in rows:
+        if n in TORCH and rows[n]["step_ms"]["median"] <= rows[best_of.setdefault(TORCH[n][1], n)]["step_ms"]["median"]:
+            best_of[TORCH[n][1]] = n
     for n, row in rows.items():
+        if same := n in OURS and best_of.get(OURS[n][1]):
+            row["speed_ratio_of_precision"] = common.summary(
+                [b["step_ms"] / a["step_ms"] for a, b in zip(blocks[n], blocks[same])]
+            ) | {"against": same}
         if best:  # above 1: faster than PyTorch's best, in the same block
             row["speed_ratio"] = common.summary([b["step_ms"] / a["step_ms"] for a, b in zip(blocks[n], blocks[best])])
             row["throughput_ratio"] = common.summary(
@@ -235,6 +245,8 @@ def print_case(name, result):
             f"| {r['peak_bytes'] / (1 << 20):.0f} |"
         )
     for n, r in result["arms"].items():
+        if of := r.get("speed_ratio_of_precision"):
+            print(f"\n{n}: {of['median']:.2f} ({min(of['values']):.2f} - {max(of['values']):.2f}) of {of['against']}")
         if before := r.get("time_of_earlier"):
             print(f"\n{n}: {before['median']:.3f} ({before['q1']:.3f} - {before['q3']:.3f}) of the earlier build's time")
 

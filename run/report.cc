@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/amx.h"
 #include "base/file.h"
 #include "base/fs.h"
 #include "base/simd.h"
@@ -57,7 +58,8 @@ void write_text(const std::string& path, const std::string& text) {
 // Whether the CPU multiplies in the plan's 16-bit type, and which type is worth it here.
 std::string arithmetic(const PrecisionPlan& plan) {
   if (!plan.any_low()) return "";
-  if (plan.low == DType::bf16 && cpu_has_bf16()) return "; products run in avx512_bf16";
+  if (plan.low == DType::bf16 && cpu_has_bf16())
+    return cpu_has_amx() ? "; products run in amx_bf16" : "; products run in avx512_bf16";
   const std::string emulated =
       cat("; ", name_of(plan.low),
           " is emulated on this CPU (stored in 16 bits, computed in fp32): it saves memory, not time");

@@ -2,9 +2,12 @@
 
 #include <memory>
 
+#include "backend/cpu/amx_convolution.h"
+#include "backend/cpu/amx_tiles.h"
 #include "backend/cpu/bf16_pairs.h"
 #include "backend/cpu/conv_channels_pack.h"
 #include "backend/cpu/conv_channels_weights.h"
+#include "base/amx.h"
 #include "base/simd.h"
 
 namespace amp {
@@ -13,7 +16,7 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kPixels = 192;      // of a task; whole tiles of 6, 8 and 12
+constexpr int64_t kPixels = 192;      // of a task; whole tiles of 6, 8, 12 and 32
 constexpr int64_t kMostPixels = 768;  // of a task that packs its weights itself
 constexpr int64_t kChunk = 144;       // rows of weights at a time: 64 columns of them stay in the nearest cache
 constexpr int64_t kMostRows = 160;    // of a chunk that a task packs itself
@@ -69,6 +72,8 @@ struct ChannelCorrelation {
 
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
   int64_t lanes() const { return round_up(rows, kLane); }
+  bool amx() const { return w.pairs() && cpu_has_amx(); }
+  int64_t tile_pixels(int64_t width) const { return amx() ? amx::kPixels : tile_rows(width); }
   int64_t part_rows(size_t part) const { return static_cast<int64_t>(plan.parts[part].tap.size()) * plan.channels; }
 
   void make_parts();
@@ -102,11 +107,12 @@ void ChannelCorrelation::pack_chunk(size_t p, int64_t g, int64_t block, int64_t 
 void ChannelCorrelation::add_chunk(const ChannelPlan::Part& part, int64_t channel, int64_t channels,
                                    const int64_t* base, int64_t pixels, const float* weights, int64_t width,
                                    float* sums) const {
-  const int64_t tile = tile_rows(width);
+  const int64_t tile = tile_pixels(width);
   if (w.pairs()) {
+    const auto correlate = amx() ? amx::correlate : bf16_pairs::correlate;
     for (int64_t i = 0; i < pixels; i += tile) {
-      bf16_pairs::correlate(width, packed + channel, base + i, part.offset.data(),
-                            static_cast<int64_t>(part.offset.size()), channels, weights, sums + i * width);
+      correlate(width, packed + channel, base + i, part.offset.data(), static_cast<int64_t>(part.offset.size()),
+                channels, weights, sums + i * width);
     }
     return;
   }
@@ -138,7 +144,7 @@ template <int Most>
 void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int64_t pixel, int64_t block) const {
   const ChannelPlan::Part& part = plan.parts[p];
   const int64_t pixels = std::min<int64_t>(Most, n_images * part.pixels() - pixel);
-  const int64_t width = block_width(rows, block), tile = tile_rows(width), padded = round_up(pixels, tile);
+  const int64_t width = block_width(rows, block), padded = round_up(pixels, tile_pixels(width));
   int64_t base[Most], to[Most];
   alignas(64) float sums[Most * kBlock];
   place_pixels(plan, part, pixel, pixels, base);
@@ -157,6 +163,7 @@ void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int
   const auto n_taps = static_cast<int64_t>(part.tap.size());
   const float* weights = packed_w + of.at + (g * lanes() + block * kBlock) * part_rows(p);
   alignas(64) float chunk[kMostRows * kBlock];
+  const amx::Scope scope(amx());
   for (int64_t c = 0; c < plan.channels && n_taps > 0; c += of.channels) {
     const float* here = weights + c * n_taps * width;
     if (at_once) pack_chunk(p, g, block, c, chunk), here = chunk;

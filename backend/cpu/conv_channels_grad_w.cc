@@ -2,8 +2,11 @@
 // channels, summed over all pixels.
 #include <memory>
 
+#include "backend/cpu/amx_convolution.h"
+#include "backend/cpu/amx_tiles.h"
 #include "backend/cpu/conv_channels.h"
 #include "backend/cpu/conv_channels_pack.h"
+#include "base/amx.h"
 
 namespace amp {
 
@@ -48,12 +51,21 @@ struct ChannelWeightGradient {
   float *dw, *packed, *grads;
 
   bool pairs() const { return dy.dtype == DType::bf16; }
+  bool amx() const { return pairs() && cpu_has_amx(); }
   int64_t blocks() const { return block_count(s.m); }
   // Ranges of input channels: the last one is of up to 64, so that 64 are one.
   int64_t ranges() const { return s.c <= kBlock ? 1 : (s.c - (kBlock - kRange) + kRange - 1) / kRange; }
 
   void pack_grads(int64_t image, int64_t n_images, int64_t item, int64_t block) const;
-  void run_shard(int64_t g, int64_t block, int64_t range, int64_t piece, int64_t n_images, bool add) const;
+  void pack_grad_rows(int64_t image, int64_t n_images, int64_t item, int64_t block) const;
+  struct Shard {
+    int64_t block, width;  // of output channels
+    int64_t c, n;          // input channels
+    int64_t first_tap, end_tap, g;
+    bool add;
+  };
+  void run_shard(const Shard& of, int64_t n_images) const;
+  void run_shard_amx(const Shard& of, int64_t n_images) const;
   template <int Lanes>
   AMP_INLINE inline void store(const float* sums, int64_t width, int64_t tap_rows, int64_t rows, int64_t c, int64_t n,
                                int64_t first_tap, int64_t end_tap, float* to, bool add) const;
@@ -88,6 +100,32 @@ void ChannelWeightGradient::pack_grads(int64_t image, int64_t n_images, int64_t 
   });
 }
 
+// The same in groups of 16 pixels, counted over the images, each [channel][16]: what tiles multiply.
+void ChannelWeightGradient::pack_grad_rows(int64_t image, int64_t n_images, int64_t item, int64_t block) const {
+  const int64_t size = s.out_size(), width = block_width(s.m, block), all = round_up(n_images * size, kLane);
+  float* const to = grads + block * kBlock * all;
+  const int64_t stored = 2 * (image + item), rows = std::min(width, s.m - block * kBlock);
+  const auto* const from = static_cast<const BFloat16*>(dy.at((stored * s.m + block * kBlock) * size));
+  const int64_t other = stored + 1 < s.n ? s.m * size : 0, end = (item + 1) * size;
+  at_level([&]<int Lanes>() AMP_INLINE {
+    for (int64_t p = item * size; p < end;) {
+      const int64_t n = std::min(kLane - p % kLane, end - p);
+      float* const at = to + p / kLane * kLane * width + p % kLane;
+      for (int64_t m = 0; m < width; ++m) {
+        const BFloat16* low = from + m * size + p - item * size;
+        if (m < rows)
+          bf16_pairs::zip<Lanes>(low, other ? low + other : nullptr, n, at + m * kLane);
+        else
+          std::fill_n(at + m * kLane, n, 0.0f);
+      }
+      p += n;
+    }
+  });
+  if (item + 1 < n_images || end == all) return;
+  for (int64_t m = 0; m < width; ++m)
+    std::fill_n(to + end / kLane * kLane * width + m * kLane + end % kLane, all - end, 0.0f);
+}
+
 // Sums of taps [first_tap, end_tap), tap_rows apart, and n channels from c on -> the weight's layout, `rows` output
 // channels from `to` on.
 template <int Lanes>
@@ -114,11 +152,9 @@ AMP_INLINE inline void ChannelWeightGradient::store(const float* sums, int64_t w
 
 // One piece of the taps by a range of input channels by a block of output channels, over all pixels of the packed
 // images.
-void ChannelWeightGradient::run_shard(int64_t g, int64_t block, int64_t range, int64_t piece, int64_t n_images,
-                                      bool add) const {
-  const int64_t width = block_width(s.m, block), tile = tile_rows(width), pixels = n_images * s.out_size();
-  const int64_t c = range * kRange, n = range + 1 == ranges() ? s.c - c : kRange, tap_rows = round_up(n, tile);
-  const int64_t first_tap = s.taps() * piece / pieces, end_tap = s.taps() * (piece + 1) / pieces;
+void ChannelWeightGradient::run_shard(const Shard& of, int64_t n_images) const {
+  const auto [block, width, c, n, first_tap, end_tap, g, add] = of;
+  const int64_t tile = tile_rows(width), pixels = n_images * s.out_size(), tap_rows = round_up(n, tile);
   alignas(64) float sums[kTaps * 4608];  // the most of tap_rows * width: 72 by 64
   std::fill_n(sums, (end_tap - first_tap) * tap_rows * width, 0.0f);
   const float* from = grads + block * kBlock * pixels;
@@ -155,13 +191,57 @@ void ChannelWeightGradient::run_shard(int64_t g, int64_t block, int64_t range, i
   });
 }
 
+// The same, transposed: rows of output channels by columns of input channels, so that neither has to be transposed.
+void ChannelWeightGradient::run_shard_amx(const Shard& of, int64_t n_images) const {
+  const auto [block, width, c, n, first_tap, end_tap, g, add] = of;
+  const int64_t pixels = n_images * s.out_size(), columns = round_up(n, kLane);
+  const int64_t taps = s.taps(), tap_size = width * columns;
+  alignas(64) float sums[kTaps * kBlock * kBlock];
+  std::fill_n(sums, (end_tap - first_tap) * tap_size, 0.0f);
+  const float* from = grads + block * kBlock * round_up(pixels, kLane);
+  int64_t base[amx::kMostPixels];
+  const amx::Scope scope(true);
+  for (int64_t p = 0; p < pixels; p += amx::kMostPixels) {
+    const int64_t count = std::min(amx::kMostPixels, pixels - p);
+    place_pixels(plan, plan.parts[0], p, count, base);
+    for (int64_t t = first_tap; t < end_tap; ++t) {
+      amx::add_products(width, columns, from + p * width, packed + plan.parts[0].offset[static_cast<size_t>(t)] + c,
+                        base, count, sums + (t - first_tap) * tap_size);
+    }
+  }
+  const int64_t rows = std::min(width, s.m - block * kBlock);
+  for (int64_t m = 0; m < rows; ++m) {
+    float* const to = dw + ((g * s.m + block * kBlock + m) * s.c + c) * taps;
+    for (int64_t t = first_tap; t < end_tap; ++t) {
+      const float* const sum = sums + (t - first_tap) * tap_size + m * columns;
+      for (int64_t j = 0; j < n; ++j) to[j * taps + t] = sum[j] + (add ? to[j * taps + t] : 0.0f);
+    }
+  }
+}
+
 void ChannelWeightGradient::run_all() const {
   for (int64_t at = 0; at < images; at += together) {
     const int64_t n = std::min(together, images - at), g = at % s.groups;
     pack_images(plan, x, s.n, at, n, packed);
-    parallel_for(n * blocks(), [&](int64_t i) { pack_grads(at, n, i / blocks(), i % blocks()); });
+    parallel_for(n * blocks(), [&](int64_t i) {
+      const auto pack = amx() ? &ChannelWeightGradient::pack_grad_rows : &ChannelWeightGradient::pack_grads;
+      (this->*pack)(at, n, i / blocks(), i % blocks());
+    });
     parallel_for(blocks() * ranges() * pieces, [&](int64_t i) {
-      run_shard(g, i / (ranges() * pieces), i / pieces % ranges(), i % pieces, n, at >= s.groups);
+      const int64_t block = i / (ranges() * pieces), range = i / pieces % ranges(), piece = i % pieces,
+                    c = range * kRange;
+      const Shard shard{block,
+                        block_width(s.m, block),
+                        c,
+                        range + 1 == ranges() ? s.c - c : kRange,
+                        s.taps() * piece / pieces,
+                        s.taps() * (piece + 1) / pieces,
+                        g,
+                        at >= s.groups};
+      if (amx())
+        run_shard_amx(shard, n);
+      else
+        run_shard(shard, n);
     });
   }
 }
@@ -181,7 +261,7 @@ Kernel conv_channels_grad_w(const ConvShape& s, Carver& carve, const Stored& x, 
   g.pieces = std::clamp<int64_t>((8 + shards - 1) / shards, (s.taps() + kTaps - 1) / kTaps,
                                  std::max(most, (s.taps() + kTaps - 1) / kTaps));
   g.packed = carve.take<float>(g.together * g.plan.image_size() + kSlack);
-  g.grads = carve.take<float>(g.together * s.out_size() * round_up(s.m, kLane));
+  g.grads = carve.take<float>(round_up(g.together * s.out_size(), kLane) * round_up(s.m, kLane));
   return [p = std::make_shared<const ChannelWeightGradient>(std::move(g))] { p->run_all(); };
 }
 

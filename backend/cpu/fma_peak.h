@@ -5,7 +5,7 @@ namespace amp::cpu {
 
 // Operations a second (multiplication and addition are two) of a loop over registers alone, at the level of SIMD in
 // use, on so many threads at once: the fastest of a few runs of some milliseconds. bf16: of products of pairs of
-// bfloat16 (avx512_bf16); 0 where there is no such instruction.
+// bfloat16 (AMX, avx512_bf16); 0 where there is no such instruction.
 double fma_peak(int threads, bool bf16 = false);
 
 }  // namespace amp::cpu

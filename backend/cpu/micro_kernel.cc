@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "base/amx.h"
 #include "base/simd.h"
 
 namespace amp::cpu {
@@ -170,5 +171,7 @@ const MicroKernel& micro_kernel(bool bf16) {
   }
   __builtin_unreachable();
 }
+
+const MicroKernel& panel_kernel(bool bf16) { return bf16 && cpu_has_amx() ? amx_kernel() : micro_kernel(bf16); }
 
 }  // namespace amp::cpu

@@ -3,7 +3,7 @@
 //   C[rows, columns] (+)= A B     A panel: [k][rows], B panel: [k][width], fp32; or, in `pairs` form, bf16 with two
 //   consecutive k
 //                                 beside each other, [k / 2][rows or width][2], which avx512_bf16 multiplies in one
-//                                 instruction
+//                                 instruction; where AMX multiplies, A panel: [k / 32][rows][32], padded with zeros
 //
 // Sums run over k in order, in fp32. Reference for the scheme: Goto and van de Geijn, Anatomy of High-Performance
 // Matrix Multiplication, 2008.
@@ -18,12 +18,15 @@ struct MicroKernel {
   // from one to the next) or by rows.
   using Block = void (*)(int64_t steps, const void* a, int64_t lda, const void* b, int64_t ldb, float* c, int64_t ldc,
                          bool add);
-  int rows;            // most rows of a block; a panel of fewer is packed as narrow as it is
-  int width;           // columns of a B panel
-  bool pairs;          // steps count pairs of bf16, not single fp32
-  const Block* table;  // by (rows - 1) * 2 + (more than half of the width used)
-  int stored_rows;     // the same for A as it is stored, by rows
-  const Block* row_table;
+  int rows;             // most rows of a block; a panel of fewer is packed as narrow as it is
+  int width;            // columns of a B panel
+  bool pairs;           // steps count pairs of bf16, not single fp32
+  const Block* table;   // by (rows - 1) * 2 + (more than half of the width used)
+  int stored_rows = 0;  // the same for A as it is stored, by rows; 0: panels only
+  const Block* row_table = nullptr;
+  int group = 1;  // steps of a panel come in groups of so many; above 1, a group of A's panel is stored by rows
+  void (*begin)() = nullptr;  // before a thread's first block and after its last one, where not null
+  void (*end)() = nullptr;
 
   // Of panels. columns: how many of the panel's are wanted; more may be written, up to width.
   void run(int64_t steps, int used_rows, int columns, const void* a, const void* b, float* c, int64_t ldc,
@@ -35,6 +38,25 @@ struct MicroKernel {
 
 // The best for this CPU (base/simd.h). bf16: both operands are bf16; the answer's `pairs` says whether it takes them as
 // they are.
-const MicroKernel& micro_kernel(bool bf16);
+const MicroKernel& micro_kernel(bool bf16);  // that takes A as it is stored too
+const MicroKernel& panel_kernel(bool bf16);  // of panels
+
+const MicroKernel& amx_kernel();  // where cpu_has_amx()
+
+// The calling thread may run blocks.
+class KernelScope {
+ public:
+  explicit KernelScope(const MicroKernel& kernel) : end_(kernel.end) {
+    if (kernel.begin) kernel.begin();
+  }
+  ~KernelScope() {
+    if (end_) end_();
+  }
+  KernelScope(const KernelScope&) = delete;
+  KernelScope& operator=(const KernelScope&) = delete;
+
+ private:
+  void (*end_)();
+};
 
 }  // namespace amp::cpu

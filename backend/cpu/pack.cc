@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "backend/cpu/bf16_pairs.h"
+#include "backend/cpu/block_transpose.h"
 #include "base/simd.h"
 
 namespace amp::cpu {
@@ -143,12 +145,17 @@ void pack_float(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int6
 void pack_pairs(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                 float* panels) {
   const uint16_t* src = static_cast<const uint16_t*>(x.data);
-  const int64_t whole = depth / 2, steps = (depth + 1) / 2;
+  const int64_t whole = depth / 2, used = (depth + 1) / 2, steps = o.steps(depth);
+  if (used < steps) {
+    each_panel(lanes, steps, o, panels, [&](int64_t, int64_t, int64_t width, float* panel) {
+      std::fill(panel + used * width, panel + steps * width, 0.0f);
+    });
+  }
   if (x.depth_major) {
     each_panel(lanes, steps, o, panels, [&](int64_t l, int64_t n, int64_t width, float* panel) {
       const auto stored = [&](int64_t i) { return src + (l0 + l + i) * x.ld + p0; };
       interleave(n, whole, panel, width, [&](int64_t i) { return reinterpret_cast<const float*>(stored(i)); });
-      for (int64_t i = 0; i < n && steps > whole; ++i) {
+      for (int64_t i = 0; i < n && used > whole; ++i) {
         const uint32_t odd = stored(i)[depth - 1];
         std::memcpy(panel + whole * width + i, &odd, 4);
       }
@@ -159,7 +166,7 @@ void pack_pairs(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int6
   const int64_t strip = kStrip / o.width * o.width;
   for (int64_t l = 0; l < lanes; l += strip) {
     const int64_t n = std::min(strip, lanes - l);
-    for (int64_t s = 0; s < steps; ++s) {
+    for (int64_t s = 0; s < used; ++s) {
       const uint16_t* low = src + (p0 + 2 * s) * x.ld + l0 + l;
       const uint16_t* high = s < whole ? low + x.ld : nullptr;
       simd([=, to = &row[0]]() AMP_INLINE {
@@ -174,11 +181,54 @@ void pack_pairs(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int6
   }
 }
 
+// Pairs, lane after lane within a chunk of 16 steps.
+void pack_row_chunks(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
+                     float* panels) {
+  constexpr int64_t kChunk = 16, kElements = 2 * kChunk;
+  const BFloat16* src = static_cast<const BFloat16*>(x.data);
+  const int64_t steps = o.steps(depth), panel_size = steps * o.width;
+  // Of the lane l, depth at a chunk's beginning.
+  const auto row = [&](int64_t l, int64_t chunk) {
+    return panels + l / o.width * panel_size + (chunk * o.width + l % o.width) * kChunk;
+  };
+  const int64_t padded = (lanes + 15) / 16 * 16;  // tiles are full, panels need not be
+  for (int64_t l = lanes; l < padded; ++l) {
+    for (int64_t c = 0; c * kElements < depth; ++c) std::fill_n(row(l, c), kChunk, 0.0f);
+  }
+  if (x.depth_major) {
+    for (int64_t l = 0; l < lanes; ++l) {
+      const BFloat16* from = src + (l0 + l) * x.ld + p0;
+      int64_t c = 0;
+      for (; (c + 1) * kElements <= depth; ++c) std::memcpy(row(l, c), from + c * kElements, 4 * kChunk);
+      if (const int64_t rest = depth - c * kElements; rest > 0) {
+        std::fill_n(row(l, c), kChunk, 0.0f);
+        std::memcpy(row(l, c), from + c * kElements, static_cast<size_t>(2 * rest));
+      }
+    }
+    return;
+  }
+  cpu::at_level([&]<int Lanes>() AMP_INLINE {
+    alignas(64) float pairs[kChunk][16];
+    for (int64_t c = 0; c * kElements < depth; ++c) {
+      for (int64_t l = 0; l < lanes; l += 16) {
+        const int64_t n = std::min<int64_t>(16, lanes - l), used = std::min(kElements, depth - c * kElements);
+        for (int64_t s = 0; 2 * s < used; ++s) {
+          const BFloat16* low = src + (p0 + c * kElements + 2 * s) * x.ld + l0 + l;
+          bf16_pairs::zip<Lanes>(low, 2 * s + 1 < used ? low + x.ld : nullptr, n, pairs[s]);
+        }
+        transpose_block<Lanes>(pairs[0], 16, (used + 1) / 2, 16,
+                               [&](int64_t j) AMP_INLINE { return row(l, c) + j * kChunk; });
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void pack_panels(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                  void* panels) {
   float* to = static_cast<float*>(panels);
+  if (o.by_rows) return pack_row_chunks(x, l0, lanes, p0, depth, o, to);
   if (o.pairs) return pack_pairs(x, l0, lanes, p0, depth, o, to);
   switch (x.dtype) {
     case DType::f16:

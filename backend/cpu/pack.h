@@ -16,11 +16,18 @@ struct PackSource {
   bool depth_major;  // unit stride along the depth
 };
 
-// How panels are laid out: one after the other, each steps * its width of 4-byte elements.
+// How panels are laid out: one after the other, each steps(depth) * its width of 4-byte elements.
 struct PanelLayout {
-  int width;   // lanes of a panel
-  bool pad;    // a last, narrower panel is filled up with zeros; else it is as wide as it has lanes
-  bool pairs;  // elements are pairs of bf16 along the depth (a last odd one with zero), else fp32
+  int width;             // lanes of a panel
+  bool pad;              // a last, narrower panel is filled up with zeros; else it is as wide as it has lanes
+  bool pairs;            // elements are pairs of bf16 along the depth (a last odd one with zero), else fp32
+  int64_t group = 1;     // steps along the depth are filled up with zeros to a multiple of it
+  bool by_rows = false;  // within a group lane after lane, else step after step; then a panel has all its lanes
+
+  int64_t steps(int64_t depth) const {
+    const int64_t used = pairs ? (depth + 1) / 2 : depth;
+    return (used + group - 1) / group * group;
+  }
 };
 
 // The depth [p0, p0 + depth) of the lanes [l0, l0 + lanes).

@@ -13,9 +13,11 @@ namespace amp::cpu {
 namespace {
 
 constexpr int64_t kDepth = 2048;            // most elements of the depth that are summed before the next block
+constexpr int64_t kTileDepth = 512;         // the same for tiles: panels of both operands stay in the nearest cache
 constexpr int64_t kBlockBytes = 512 << 10;  // B panels of a block that stay in the second-level cache
 constexpr int64_t kPackedBytes = 16 << 20;  // B packed at a time
-constexpr int64_t kTaskRows = 56;           // most rows of a task
+constexpr int64_t kTaskRows = 56;           // rows of most tasks
+constexpr int64_t kMostRows = 256;          // rows of any
 constexpr int64_t kTaskColumns = 512;       // most columns of a task: A's panels are packed once for so many
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -40,12 +42,15 @@ float* thread_panels(int64_t floats, int which) {
 
 // How a product is cut, from its shape and types alone.
 struct Cut {
-  explicit Cut(const PackedGemm& g) : kernel(micro_kernel(g.a.dtype == DType::bf16 && g.b.dtype == DType::bf16)) {
+  explicit Cut(const PackedGemm& g) : kernel(panel_kernel(g.a.dtype == DType::bf16 && g.b.dtype == DType::bf16)) {
     pairs = kernel.pairs;
     per_step = pairs ? 2 : 1;
-    steps = ceil_div(g.k, per_step);
-    depth = steps ? ceil_div(steps, ceil_div(steps, kDepth / per_step)) : 0;
-    rows = std::min<int64_t>(round_up(g.m, kernel.rows), kernel.rows * (kernel.rows > 8 ? 4 : 8));
+    steps = round_up(ceil_div(g.k, per_step), kernel.group);
+    depth = steps ? round_up(ceil_div(steps, ceil_div(steps, (kernel.group > 1 ? kTileDepth : kDepth) / per_step)),
+                             kernel.group)
+                  : 0;
+    rows = std::min<int64_t>(round_up(g.m, kernel.rows),
+                             kernel.group > 1 ? kMostRows : kernel.rows * (kernel.rows > 8 ? 4 : 8));
     columns = std::clamp<int64_t>(kBlockBytes / 4 / std::max<int64_t>(depth, 1) / kernel.width, 2, 16) * kernel.width;
     const int64_t fit = kPackedBytes / 4 / std::max<int64_t>(steps, 1) / kTaskColumns * kTaskColumns;
     chunk = std::min(round_up(g.n, kernel.width), std::max(kTaskColumns, fit));
@@ -68,7 +73,7 @@ struct Cut {
 void pack_b(const PackedGemm& g, const Cut& cut, int64_t n0, int64_t first, int64_t last, float* packed) {
   const int64_t w = cut.kernel.width, begin = n0 + first * w, end = std::min(g.n, n0 + last * w);
   pack_panels({g.b.data, g.b.dtype, g.b.ld, g.b.trans}, begin, end - begin, 0, g.k,
-              {static_cast<int>(w), true, cut.pairs}, packed + first * cut.steps * w);
+              {static_cast<int>(w), true, cut.pairs, cut.kernel.group}, packed + first * cut.steps * w);
 }
 
 // A block that stays as it is computed is written to C at once; others come by way of a tile.
@@ -84,7 +89,7 @@ void finish(const PackedGemm& g, float* tile, int64_t stride, int64_t i0, int64_
     convert(g.bias_dtype, static_cast<const char*>(g.bias) + j0 * size_of(g.bias_dtype), DType::f32, bias_row, columns);
     bias = bias_row;
   }
-  float bias_column[kTaskRows];
+  float bias_column[kMostRows];
   const float* row_bias = nullptr;
   if (g.row_bias) {
     convert(g.bias_dtype, static_cast<const char*>(g.row_bias) + i0 * size_of(g.bias_dtype), DType::f32, bias_column,
@@ -134,11 +139,13 @@ void task(const PackedGemm& g, const Cut& cut, const float* packed, int64_t n0, 
   float* pa = thread_panels(round_up(rows, r) * cut.depth, 0);
   float* tile = thread_panels(round_up(rows, r) * stride, 1);
   const PackSource a{g.a.data, g.a.dtype, g.a.ld, !g.a.trans};
+  const KernelScope scope(cut.kernel);
   const int64_t whole = in_place(g) && cut.steps > 0 ? (j1 - j0) / w * w : 0;  // columns of panels that are full
   float* const c = whole > 0 ? static_cast<float*>(g.c) + i0 * g.ldc : nullptr;
   for (int64_t p = 0; p < cut.steps; p += cut.depth) {
     const int64_t steps = std::min(cut.depth, cut.steps - p), at = p * cut.per_step;
-    pack_panels(a, i0, rows, at, std::min(steps * cut.per_step, g.k - at), {static_cast<int>(r), false, cut.pairs}, pa);
+    pack_panels(a, i0, rows, at, std::min(steps * cut.per_step, g.k - at),
+                {static_cast<int>(r), false, cut.pairs, cut.kernel.group, cut.kernel.group > 1}, pa);
     for (int64_t jb = j0; jb < j1; jb += cut.columns) {
       const int64_t end = std::min(j1, jb + cut.columns);
       for (int64_t i = 0; i < rows; i += r) {

@@ -13,17 +13,18 @@ namespace amp::cpu {
 class PanelProduct {
  public:
   // What the operands are stored in: bf16 is multiplied as pairs where the CPU can, everything else in fp32.
-  explicit PanelProduct(DType t) : kernel_(micro_kernel(t == DType::bf16)) {}
+  explicit PanelProduct(DType t) : kernel_(panel_kernel(t == DType::bf16)) {}
 
   bool pairs() const { return kernel_.pairs; }
   int64_t steps(int64_t depth) const { return pairs() ? (depth + 1) / 2 : depth; }
   // Columns as they are computed: whole panels.
   int64_t padded(int64_t columns) const { return (columns + kernel_.width - 1) / kernel_.width * kernel_.width; }
-  int64_t panel_floats(int64_t columns, int64_t depth) const { return padded(columns) * steps(depth); }
+  int64_t panel_floats(int64_t columns, int64_t depth) const { return padded(columns) * layout().steps(depth); }
 
   struct Right {
     const float* panels;
     int64_t steps;  // of all that is packed
+    int64_t lane;   // floats of a column within its panel
   };
   Right pack(const PackSource& b, int64_t columns, int64_t depth, float* panels) const;
 
@@ -33,8 +34,8 @@ class PanelProduct {
     int64_t ld;
     bool by_rows;
   };
-  // A part of the product: steps [s0, s1) of B, whose first is A's first, and its columns [j0, j1), where j0 is the
-  // first of a panel.
+  // A part of the product: steps [s0, s1) of B, whose first is A's first and a multiple of 16, and its columns
+  // [j0, j1), where j0 is the first of a panel. B may end at s1, or a multiple of 16.
   struct Part {
     int64_t s0, s1, j0, j1;
   };
@@ -42,10 +43,16 @@ class PanelProduct {
   void run(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc, bool add,
            LinePrefetch& ahead) const;
   int64_t blocks(int64_t rows, int64_t columns) const {
-    return (rows + kernel_.stored_rows - 1) / kernel_.stored_rows * (padded(columns) / kernel_.width);
+    return (rows + most_rows() - 1) / most_rows() * (padded(columns) / kernel_.width);
   }
 
  private:
+  PanelLayout layout() const { return {kernel_.width, true, kernel_.pairs, kernel_.group}; }
+  int64_t most_rows() const { return kernel_.row_table ? kernel_.stored_rows : kernel_.rows; }
+  void run_in_place(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc, bool add,
+                    LinePrefetch& ahead) const;
+  void run_packed(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc, bool add,
+                  LinePrefetch& ahead) const;
   const MicroKernel& kernel_;
 };
 

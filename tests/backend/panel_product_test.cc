@@ -30,11 +30,11 @@ struct Shape {
   int64_t rows, columns, depth;
 };
 
-// A part of a product: columns from the second panel on if there are two, steps behind the first two. The largest
+// A part of a product: columns from the second panel on if there are two, steps behind the first 16. The largest
 // error.
 double error(const Shape& s, DType t, bool by_rows, bool transposed) {
   const PanelProduct product(t);
-  const int64_t ratio = product.pairs() ? 2 : 1, steps = product.steps(s.depth), first = steps > 4 ? 2 : 0;
+  const int64_t ratio = product.pairs() ? 2 : 1, steps = product.steps(s.depth), first = steps > 16 ? 16 : 0;
   const HostTensor a = draw({s.rows, s.depth}, 1, t), b = draw({s.depth, s.columns}, 2, t);
   const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
   // A in steps of 4 bytes, whose first is `first`, with room around it.

@@ -1,0 +1,28 @@
+#include "base/amx.h"
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/simd.h"
+
+namespace amp {
+
+static bool detect() {
+  if (!cpu_has_bf16() || std::getenv("ONNX_AMP_MAX_ISA")) return false;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kTiles = 1U << 24, kBf16 = 1U << 22;  // CPUID leaf 7, EDX
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kTiles) == 0 || (d & kBf16) == 0) return false;
+  // Since Linux 5.16 a process gets the tiles' 8 KB of state only when it asks.
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+bool cpu_has_amx() {
+  static const bool has = detect();
+  return has;
+}
+
+}  // namespace amp
