@@ -11,6 +11,7 @@
 #include "backend/cpu/amx_tiles.h"
 #include "backend/cpu/vectors.h"
 #include "base/amx.h"
+#include "base/simd.h"
 
 namespace amp::cpu {
 
@@ -39,6 +40,26 @@ struct Chains {
   volatile float* out;
   double* flops;
 };
+
+// Chains of AVX-512, whose factors stay in registers: read from memory, they may be what the loop waits for.
+[[gnu::target("avx512f")]] void wide_chains(int64_t rounds, float factor, volatile float* out, double* flops) {
+  constexpr int kWide = 16;
+  const __m512 x = _mm512_set1_ps(factor), y = _mm512_set1_ps(1 - factor);
+  __m512 acc[kWide];
+#pragma GCC unroll 16
+  for (int c = 0; c < kWide; ++c) acc[c] = _mm512_set1_ps(static_cast<float>(c));  // each its own
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 16
+    for (int c = 0; c < kWide; ++c) acc[c] = _mm512_fmadd_ps(acc[c], x, y);
+  }
+  __m512 sum = acc[0];
+#pragma GCC unroll 16
+  for (int c = 1; c < kWide; ++c) sum = _mm512_add_ps(sum, acc[c]);
+  float lanes[16];
+  _mm512_storeu_ps(lanes, sum);
+  *out = lanes[0];
+  *flops = 2.0 * 16 * kWide * static_cast<double>(rounds);
+}
 
 [[gnu::target("avx512f,avx512bf16")]] void bf16_chains(int64_t rounds, float factor, volatile float* out,
                                                        double* flops) {
@@ -93,6 +114,8 @@ double fma_peak(int threads, bool bf16) {
         tile_chains(kRounds, mine);
       } else if (bf16) {
         bf16_chains(kRounds, factor, &out, mine);
+      } else if (cpu_isa() == Isa::v4) {
+        wide_chains(kRounds, factor, &out, mine);
       } else {
         at_level(Chains{kRounds, factor, &out, mine});
       }

@@ -120,6 +120,14 @@ void interleave_as_float(const S* x, int64_t ld, int64_t n, int64_t depth, float
   }
 }
 
+// Rows far apart are no pattern that the CPU follows by itself: n elements of one that comes soon.
+template <class S>
+void prefetch(const S* row, int64_t n) {
+  constexpr int64_t kLine = 64 / sizeof(S), kFew = 256;
+  for (int64_t i = 0; n <= kFew && i < n; i += kLine) __builtin_prefetch(row + i);
+}
+constexpr int64_t kRowsAhead = 16;
+
 template <class S>
 void pack_float(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                 float* panels) {
@@ -130,6 +138,7 @@ void pack_float(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int6
     for (int64_t l = 0; l < lanes; l += strip) {
       for (int64_t p = 0; p < depth; ++p) {
         const int64_t n = std::min(strip, lanes - l);
+        prefetch(src + (p0 + std::min(p + kRowsAhead, depth - 1)) * x.ld + l0 + l, n);
         deal(as_float(src + (p0 + p) * x.ld + l0 + l, n, scratch), n, p, depth, o, panels + l * depth);
       }
     }
@@ -212,6 +221,8 @@ void pack_row_chunks(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0,
     for (int64_t c = 0; c * kElements < depth; ++c) {
       for (int64_t l = 0; l < lanes; l += 16) {
         const int64_t n = std::min<int64_t>(16, lanes - l), used = std::min(kElements, depth - c * kElements);
+        for (int64_t p = 0; l % 32 == 0 && p < kElements; ++p)
+          __builtin_prefetch(src + (p0 + std::min((c + 1) * kElements + p, depth - 1)) * x.ld + l0 + l);
         for (int64_t s = 0; 2 * s < used; ++s) {
           const BFloat16* low = src + (p0 + c * kElements + 2 * s) * x.ld + l0 + l;
           bf16_pairs::zip<Lanes>(low, 2 * s + 1 < used ? low + x.ld : nullptr, n, pairs[s]);

@@ -49,14 +49,18 @@ struct Cut {
     depth = steps ? round_up(ceil_div(steps, ceil_div(steps, (kernel.group > 1 ? kTileDepth : kDepth) / per_step)),
                              kernel.group)
                   : 0;
-    rows = std::min<int64_t>(round_up(g.m, kernel.rows),
-                             kernel.group > 1 ? kMostRows : kernel.rows * (kernel.rows > 8 ? 4 : 8));
     columns = std::clamp<int64_t>(kBlockBytes / 4 / std::max<int64_t>(depth, 1) / kernel.width, 2, 16) * kernel.width;
     const int64_t fit = kPackedBytes / 4 / std::max<int64_t>(steps, 1) / kTaskColumns * kTaskColumns;
     chunk = std::min(round_up(g.n, kernel.width), std::max(kTaskColumns, fit));
-    // Tasks: the rows in blocks, the columns of a chunk so that there are some 16 tasks.
+    // Tasks: the rows in blocks, and the columns of a chunk so that there are some 12 tasks. Tiles take so little time that
+    // packing counts: more rows, for which B is read less often; where those are few, more blocks of them before columns
+    // are cut, for which A is packed again.
+    rows = kernel.group > 1 ? kMostRows : kernel.rows * (kernel.rows > 8 ? 4 : 8);
+    while (kernel.group > 1 && rows > kernel.rows && ceil_div(g.m, rows) * ceil_div(chunk, kTaskColumns) < 16)
+      rows /= 2;
+    rows = std::min<int64_t>(round_up(g.m, kernel.rows), rows);
     const int64_t row_blocks = ceil_div(g.m, rows),
-                  wanted = std::max(ceil_div(chunk, kTaskColumns), ceil_div(16, row_blocks));
+                  wanted = std::max(ceil_div(chunk, kTaskColumns), ceil_div(12, row_blocks));
     task_columns = std::clamp<int64_t>(round_up(ceil_div(chunk, wanted), kernel.width), 2 * kernel.width, kTaskColumns);
   }
   const MicroKernel& kernel;
