@@ -12,20 +12,20 @@
 namespace amp::cpu {
 namespace {
 
-constexpr int64_t kDepth = 2048;            // most elements of the depth that are summed before the next block
-constexpr int64_t kTileDepth = 512;         // the same for tiles: panels of both operands stay in the nearest cache
+constexpr int64_t kDepth = 512;             // most elements of the depth that are summed before the next block
 constexpr int64_t kBlockBytes = 512 << 10;  // B panels of a block that stay in the second-level cache
 constexpr int64_t kPackedBytes = 16 << 20;  // B packed at a time
-constexpr int64_t kTaskRows = 56;           // rows of most tasks
-constexpr int64_t kMostRows = 256;          // rows of any
-constexpr int64_t kTaskColumns = 512;       // most columns of a task: A's panels are packed once for so many
+constexpr int64_t kTaskPanels = 8;          // most panels of A of a task
+constexpr int64_t kMostRows = 32 * kTaskPanels;
+constexpr int64_t kTasks = 12;         // at least so many, where the shape allows
+constexpr int64_t kTaskColumns = 512;  // most columns of a task: A's panels are packed once for so many
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // Memory that a thread keeps for its panels: from the first use on as large as nearly all products need.
 float* thread_panels(int64_t floats, int which) {
-  constexpr int64_t kAtLeast[3] = {kTaskRows * kDepth, kTaskRows * kTaskColumns, 256 << 10};
+  constexpr int64_t kAtLeast[3] = {112 * kDepth, 112 * kTaskColumns, 256 << 10};
   floats = std::max(floats, kAtLeast[which]);
   struct Free {
     void operator()(float* p) const { std::free(p); }
@@ -46,21 +46,17 @@ struct Cut {
     pairs = kernel.pairs;
     per_step = pairs ? 2 : 1;
     steps = round_up(ceil_div(g.k, per_step), kernel.group);
-    depth = steps ? round_up(ceil_div(steps, ceil_div(steps, (kernel.group > 1 ? kTileDepth : kDepth) / per_step)),
-                             kernel.group)
-                  : 0;
+    depth = steps ? round_up(ceil_div(steps, ceil_div(steps, kDepth / per_step)), kernel.group) : 0;
     columns = std::clamp<int64_t>(kBlockBytes / 4 / std::max<int64_t>(depth, 1) / kernel.width, 2, 16) * kernel.width;
     const int64_t fit = kPackedBytes / 4 / std::max<int64_t>(steps, 1) / kTaskColumns * kTaskColumns;
     chunk = std::min(round_up(g.n, kernel.width), std::max(kTaskColumns, fit));
-    // Tasks: the rows in blocks, and the columns of a chunk so that there are some 12 tasks. Tiles take so little time that
-    // packing counts: more rows, for which B is read less often; where those are few, more blocks of them before columns
-    // are cut, for which A is packed again.
-    rows = kernel.group > 1 ? kMostRows : kernel.rows * (kernel.rows > 8 ? 4 : 8);
-    while (kernel.group > 1 && rows > kernel.rows && ceil_div(g.m, rows) * ceil_div(chunk, kTaskColumns) < 16)
-      rows /= 2;
-    rows = std::min<int64_t>(round_up(g.m, kernel.rows), rows);
+    // Some 12 tasks: the more rows each has, the less often B is read from memory; where there are few, columns are cut
+    // last, because A is packed again for each block of them.
+    int64_t panels = kTaskPanels;
+    while (panels > 2 && ceil_div(g.m, panels * kernel.rows) * ceil_div(chunk, kTaskColumns) < kTasks) panels /= 2;
+    rows = std::min(ceil_div(g.m, kernel.rows), panels) * kernel.rows;
     const int64_t row_blocks = ceil_div(g.m, rows),
-                  wanted = std::max(ceil_div(chunk, kTaskColumns), ceil_div(12, row_blocks));
+                  wanted = std::max(ceil_div(chunk, kTaskColumns), ceil_div(kTasks, row_blocks));
     task_columns = std::clamp<int64_t>(round_up(ceil_div(chunk, wanted), kernel.width), 2 * kernel.width, kTaskColumns);
   }
   const MicroKernel& kernel;
@@ -85,21 +81,22 @@ bool in_place(const PackedGemm& g) {
   return g.c_dtype == DType::f32 && g.alpha == 1 && !g.bias && !g.row_bias && !g.accumulate;
 }
 
+// Biases of a task's columns and rows, in fp32.
+struct Biases {
+  Biases(const PackedGemm& g, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
+      : row(load(g, g.bias, j0, columns, along_row)), column(load(g, g.row_bias, i0, rows, along_column)) {}
+  static const float* load(const PackedGemm& g, const void* from, int64_t at, int64_t n, float* to) {
+    if (!from) return nullptr;
+    convert(g.bias_dtype, static_cast<const char*>(from) + at * size_of(g.bias_dtype), DType::f32, to, n);
+    return to;
+  }
+  float along_row[kTaskColumns], along_column[kMostRows];
+  const float *row, *column;  // or null
+};
+
 // alpha * tile + bias, stored at or added to C[i0.., j0..].
-void finish(const PackedGemm& g, float* tile, int64_t stride, int64_t i0, int64_t rows, int64_t j0, int64_t columns) {
-  float bias_row[16 * 32];
-  const float* bias = nullptr;
-  if (g.bias) {
-    convert(g.bias_dtype, static_cast<const char*>(g.bias) + j0 * size_of(g.bias_dtype), DType::f32, bias_row, columns);
-    bias = bias_row;
-  }
-  float bias_column[kMostRows];
-  const float* row_bias = nullptr;
-  if (g.row_bias) {
-    convert(g.bias_dtype, static_cast<const char*>(g.row_bias) + i0 * size_of(g.bias_dtype), DType::f32, bias_column,
-            rows);
-    row_bias = bias_column;
-  }
+void finish(const PackedGemm& g, float* tile, int64_t stride, int64_t i0, int64_t rows, int64_t j0, int64_t columns,
+            const float* bias, const float* row_bias) {
   const bool direct = g.c_dtype == DType::f32;
   float* out = direct ? static_cast<float*>(g.c) + i0 * g.ldc + j0 : tile;
   const int64_t ld = direct ? g.ldc : stride;
@@ -146,6 +143,15 @@ void task(const PackedGemm& g, const Cut& cut, const float* packed, int64_t n0, 
   const KernelScope scope(cut.kernel);
   const int64_t whole = in_place(g) && cut.steps > 0 ? (j1 - j0) / w * w : 0;  // columns of panels that are full
   float* const c = whole > 0 ? static_cast<float*>(g.c) + i0 * g.ldc : nullptr;
+  const Biases bias(g, i0, rows, j0, j1 - j0);
+  // Rows of a block that go by way of the tile, as soon as they are summed up.
+  const auto finish_rows = [&](int64_t i, int64_t from, int64_t to) {
+    from = std::max(from, j0 + whole);
+    if (from < to) {
+      finish(g, tile + i * stride + from - j0, stride, i0 + i, std::min(r, rows - i), from, to - from,
+             bias.row ? bias.row + from - j0 : nullptr, bias.column ? bias.column + i : nullptr);
+    }
+  };
   for (int64_t p = 0; p < cut.steps; p += cut.depth) {
     const int64_t steps = std::min(cut.depth, cut.steps - p), at = p * cut.per_step;
     pack_panels(a, i0, rows, at, std::min(steps * cut.per_step, g.k - at),
@@ -159,11 +165,13 @@ void task(const PackedGemm& g, const Cut& cut, const float* packed, int64_t n0, 
                          pa + i * steps, packed + (j - n0) * cut.steps + p * w,
                          full ? c + i * g.ldc + j : tile + i * stride + j - j0, full ? g.ldc : stride, p > 0);
         }
+        if (p + steps == cut.steps) finish_rows(i, jb, end);
       }
     }
   }
-  if (cut.steps == 0) std::fill(tile, tile + rows * stride, 0.0f);
-  if (j0 + whole < j1) finish(g, tile + whole, stride, i0, rows, j0 + whole, j1 - j0 - whole);
+  if (cut.steps > 0) return;
+  std::fill(tile, tile + rows * stride, 0.0f);
+  for (int64_t i = 0; i < rows; i += r) finish_rows(i, j0, j1);
 }
 
 }  // namespace
