@@ -27,6 +27,12 @@ static std::string find_plugin() {
       "this build has no CUDA backend: there is no libonnx_amp_cuda.so beside the program (it is built where nvcc is)");
 }
 
+bool has_cuda_driver() {
+  if (const char* named = std::getenv("ONNX_AMP_CUDA_PLUGIN"); named && *named) return true;  // it knows
+  static void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  return driver != nullptr;
+}
+
 const PluginApi& load_plugin() {
   const std::string path = find_plugin();
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays loaded: kernels of its are kept to the end

@@ -30,6 +30,9 @@ struct PluginApi {
   int64_t (*reserve)(const Graph&);       // what libraries may still ask for while a graph runs: an upper bound
 };
 
+// Is NVIDIA's driver on this machine? Asked before the plugin is loaded, whose libraries take 150 MB.
+bool has_cuda_driver();
+
 // Loads the plugin and opens nothing, so it works without a driver. E_DEVICE_UNAVAILABLE as below.
 const PluginApi& load_plugin();
 

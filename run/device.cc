@@ -48,7 +48,7 @@ static std::shared_ptr<Device> open(const RunSpec& spec) {
 Device& choose_device(const RunSpec& spec, bool fp64, const Log& log) {
   const std::string& asked = spec.device;
   if (asked == "cuda" && fp64) fail(Exit::usage, "E_DTYPE", "--dtype fp64 is not computed on CUDA", "use --device cpu");
-  if (asked == "cpu" || fp64) return cpu_device();
+  if (asked == "cpu" || fp64 || (asked == "auto" && spec.gpus.empty() && !has_cuda_driver())) return cpu_device();
   // Never destroyed: at exit the CUDA libraries may be gone before us.
   static auto& device = *new std::shared_ptr<Device>;
   if (device) return *device;
