@@ -40,25 +40,32 @@ class Finder {
       if (place || (&place == &a.activation_grad && !named(node, "ClipGrad"))) return {};
       place = reader;
     }
-    if (!a.activation || !wide(norm.out[0])) return {};
+    if (!a.activation) return {};
     const ValueId y = g_.node(a.activation).out[0];
-    if (!wide(y)) return {};
+    const bool relu = named(g_.node(a.activation), "Relu");
+    if (!stays(norm.out[0], relu) || !stays(y, relu)) return {};
     for (const NodeId reader : readers(y)) {
       if (reader && named(g_.node(reader), "ReluGrad") && g_.node(reader).in[0] == y) a.activation_grad = reader;
     }
-    if (a.activation_grad && !find_gradient(norm, a)) return {};
+    if (a.activation_grad && !find_gradient(norm, a, relu)) return {};
     return a;
   }
 
  private:
   bool named(const Node& n, const char* op) const { return n.op->name == op; }
-  bool wide(ValueId v) const { return g_.value(v).dtype == DType::f32; }
+  // No bit depends on whether the value is rounded before the activation or behind it. Rounding to bf16 keeps the sign,
+  // but may reach a limit of Clip; to fp16 it makes zeros of small numbers.
+  bool stays(ValueId v, bool relu) const {
+    const DType t = g_.value(v).dtype;
+    return t == DType::f32 || (t == DType::bf16 && relu);
+  }
   const std::vector<NodeId>& readers(ValueId v) const { return readers_[static_cast<size_t>(v.index)]; }
 
   // The activation's gradient goes to that of the same normalisation alone.
-  bool find_gradient(const Node& norm, Activated& a) const {
+  bool find_gradient(const Node& norm, Activated& a, bool relu) const {
     const ValueId dy = g_.node(a.activation_grad).out[0];
-    if (readers(dy).size() != 1 || !readers(dy)[0] || !wide(dy) || !wide(g_.node(a.activation_grad).in[1]))
+    if (readers(dy).size() != 1 || !readers(dy)[0] || !stays(dy, relu) ||
+        !stays(g_.node(a.activation_grad).in[1], relu))
       return false;
     a.norm_grad = readers(dy)[0];
     const Node& grad = g_.node(a.norm_grad);

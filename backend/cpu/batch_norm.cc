@@ -1,6 +1,8 @@
 #include "backend/cpu/batch_norm.h"
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <type_traits>
 
@@ -74,10 +76,25 @@ Kernel with_cut(const KernelArgs& args, const Fn& fn) {
   return fn.template operator()<NormActivation::none>();
 }
 
+// A tensor of all elements as S: bf16 where it lies, else as an image in fp32 or fp64.
+template <class S>
+struct InPlace {
+  S* data;
+  void load() const {}
+  void store() const {}
+};
+template <class S>
+auto elements(Carver& carve, const Tensor& t) {
+  if constexpr (std::is_same_v<S, BFloat16>)
+    return InPlace<S>{static_cast<S*>(t.data)};
+  else
+    return stage<S>(carve, t);
+}
+
 // y = (x - mean) a + b: subtracting first keeps what a large mean would cancel.
-template <class T, class C>
-AMP_INLINE inline void normalize(const Layout& l, const Block& block, const T* x, const T* mean, const T* var,
-                                 const T* scale, const T* bias, double epsilon, const C& cut, T* y) {
+template <class T, class S, class C>
+AMP_INLINE inline void normalize(const Layout& l, const Block& block, const S* x, const T* mean, const T* var,
+                                 const T* scale, const T* bias, double epsilon, const C& cut, S* y) {
   T m[Block::kMost], a[Block::kMost], b[Block::kMost], rates[Block::kMost] = {};
   for (int64_t c = 0; c < block.channels; ++c)
     rates[c] = scale[block.channel + c] * rstd(var[block.channel + c], epsilon);
@@ -97,15 +114,17 @@ AMP_INLINE inline void normalize(const Layout& l, const Block& block, const T* x
   });
 }
 
-template <class T, NormActivation activation>
+template <class T, class S, NormActivation activation>
 Kernel inference(const KernelArgs& args, Carver& carve) {
-  const auto x = stage<T>(carve, args.in[0]), scale = stage<T>(carve, args.in[1]), bias = stage<T>(carve, args.in[2]);
-  const auto mean = stage<T>(carve, args.in[3]), var = stage<T>(carve, args.in[4]), y = stage<T>(carve, args.out[0]);
+  const auto x = elements<S>(carve, args.in[0]), y = elements<S>(carve, args.out[0]);
+  const auto scale = stage<T>(carve, args.in[1]), bias = stage<T>(carve, args.in[2]);
+  const auto mean = stage<T>(carve, args.in[3]), var = stage<T>(carve, args.in[4]);
   const Layout l(args.in[0].dims);
   const double epsilon = args.attrs().f("epsilon", 1e-5);
   const Cut<activation, T> cut(args.attrs());
   return [=] {
-    for (const auto* t : {&x, &scale, &bias, &mean, &var}) t->load();
+    x.load();
+    for (const auto* t : {&scale, &bias, &mean, &var}) t->load();
     each_channel_block(l, [&](const Block& block) AMP_INLINE {
       normalize<T>(l, block, x.data, mean.data, var.data, scale.data, bias.data, epsilon, cut, y.data);
     });
@@ -113,19 +132,21 @@ Kernel inference(const KernelArgs& args, Carver& carve) {
   };
 }
 
-template <class T, NormActivation activation>
+template <class T, class S, NormActivation activation>
 Kernel training(const KernelArgs& args, Carver& carve) {
-  const auto x = stage<T>(carve, args.in[0]), scale = stage<T>(carve, args.in[1]), bias = stage<T>(carve, args.in[2]);
-  const auto y = stage<T>(carve, args.out[0]), mean = stage<T>(carve, args.out[1]), var = stage<T>(carve, args.out[2]);
+  const auto x = elements<S>(carve, args.in[0]), y = elements<S>(carve, args.out[0]);
+  const auto scale = stage<T>(carve, args.in[1]), bias = stage<T>(carve, args.in[2]);
+  const auto mean = stage<T>(carve, args.out[1]), var = stage<T>(carve, args.out[2]);
   const Layout l(args.in[0].dims);
   const double epsilon = args.attrs().f("epsilon", 1e-5);
   const Cut<activation, T> cut(args.attrs());
   return [=] {
-    for (const auto* t : {&x, &scale, &bias}) t->load();
+    x.load();
+    for (const auto* t : {&scale, &bias}) t->load();
     each_channel_block(l, [&](const Block& block) AMP_INLINE {
       double sum[Block::kMost][1];
       T m[Block::kMost];
-      const T* in = x.data;
+      const S* in = x.data;
       T *means = mean.data + block.channel, *vars = var.data + block.channel;
       channel_sums<T, 1>(l, block, sum, [&](const auto&, int64_t i, auto& term) AMP_INLINE { load(in + i, term[0]); });
       const double count = l.divisor();
@@ -141,28 +162,31 @@ Kernel training(const KernelArgs& args, Carver& carve) {
       for (int64_t c = 0; c < block.channels; ++c) vars[c] = static_cast<T>(sum[c][0] / count);
       normalize<T>(l, block, in, mean.data, var.data, scale.data, bias.data, epsilon, cut, y.data);
     });
-    for (const auto* t : {&y, &mean, &var}) t->store();
+    y.store();
+    for (const auto* t : {&mean, &var}) t->store();
   };
 }
 
 // dscale = sum dy xhat, dbias = sum dy; dx = scale rstd (dy - [train] (dbias + xhat dscale) / count).
-template <class T, NormActivation activation>
+template <class T, class S, NormActivation activation>
 Kernel gradient(const KernelArgs& args, Carver& carve) {
-  const auto dy = stage<T>(carve, args.in[0]), x = stage<T>(carve, args.in[1]), scale = stage<T>(carve, args.in[2]);
+  const auto dy = elements<S>(carve, args.in[0]), x = elements<S>(carve, args.in[1]);
+  const auto scale = stage<T>(carve, args.in[2]);
   const auto mean = stage<T>(carve, args.in[3]), var = stage<T>(carve, args.in[4]);
   const auto bias = args.has(5) ? stage<T>(carve, args.in[5]) : Staged<T>{};
-  const auto dx = stage<T>(carve, args.out[0]), dscale = stage<T>(carve, args.out[1]),
-             dbias = stage<T>(carve, args.out[2]);
+  const auto dx = elements<S>(carve, args.out[0]);
+  const auto dscale = stage<T>(carve, args.out[1]), dbias = stage<T>(carve, args.out[2]);
   const Layout l(args.in[1].dims);
   const double epsilon = args.attrs().f("epsilon", 1e-5);
   const Cut<activation, T> cut(args.attrs());
   const bool train = args.attrs().i("train", 0) != 0;
   return [=] {
-    for (const auto* t : {&dy, &x, &scale, &mean, &var}) t->load();
+    for (const auto* t : {&dy, &x}) t->load();
+    for (const auto* t : {&scale, &mean, &var}) t->load();
     if (bias.data) bias.load();
     each_channel_block(l, [&](const Block& block) AMP_INLINE {
-      const T *in = x.data, *grad = dy.data;
-      T* out = dx.data;
+      const S *in = x.data, *grad = dy.data;
+      S* out = dx.data;
       const int64_t first = block.channel;
       double sum[Block::kMost][2];  // of dy, of dy (x - mean)
       T one[Block::kMost] = {}, two[Block::kMost] = {};
@@ -216,23 +240,36 @@ Kernel gradient(const KernelArgs& args, Carver& carve) {
         store(g, out + i);
       });
     });
-    for (const auto* t : {&dx, &dscale, &dbias}) t->store();
+    dx.store();
+    for (const auto* t : {&dscale, &dbias}) t->store();
   };
+}
+
+// fn.operator()<T, S>(): what is computed in, and what tensors of all elements are read and written as.
+template <class Fn>
+Kernel with_types(const KernelArgs& a, std::initializer_list<const Tensor*> whole, const Fn& fn) {
+  if (in_double(a)) return fn.template operator()<double, double>();
+  if (std::all_of(whole.begin(), whole.end(), [](const Tensor* t) { return t->dtype == DType::bf16; }))
+    return fn.template operator()<float, BFloat16>();
+  return fn.template operator()<float, float>();
 }
 
 }  // namespace
 
 Kernel batch_norm(const KernelArgs& a, Carver& c) {
-  return with_cut(
-      a, [&]<NormActivation n>() { return in_double(a) ? inference<double, n>(a, c) : inference<float, n>(a, c); });
+  return with_cut(a, [&]<NormActivation n>() {
+    return with_types(a, {&a.in[0], &a.out[0]}, [&]<class T, class S>() { return inference<T, S, n>(a, c); });
+  });
 }
 Kernel batch_norm_train(const KernelArgs& a, Carver& c) {
-  return with_cut(
-      a, [&]<NormActivation n>() { return in_double(a) ? training<double, n>(a, c) : training<float, n>(a, c); });
+  return with_cut(a, [&]<NormActivation n>() {
+    return with_types(a, {&a.in[0], &a.out[0]}, [&]<class T, class S>() { return training<T, S, n>(a, c); });
+  });
 }
 Kernel batch_norm_grad(const KernelArgs& a, Carver& c) {
-  return with_cut(
-      a, [&]<NormActivation n>() { return in_double(a) ? gradient<double, n>(a, c) : gradient<float, n>(a, c); });
+  return with_cut(a, [&]<NormActivation n>() {
+    return with_types(a, {&a.in[0], &a.in[1], &a.out[0]}, [&]<class T, class S>() { return gradient<T, S, n>(a, c); });
+  });
 }
 
 }  // namespace amp

@@ -46,19 +46,21 @@ AMP_INLINE inline void load(const BFloat16* from, V& to) {
   to = (V)(__builtin_convertvector(*reinterpret_cast<const typename IntegersOf<N>::half*>(from), Word) << 16);
 }
 
-// Rounds as BFloat16::encode does.
+// Rounds as BFloat16::encode does: a vector, or n numbers.
+template <int N, class V>
+AMP_INLINE inline void store(const V& v, BFloat16* to) {
+  using Word = typename IntegersOf<N>::word;
+  const Word u = (Word)v;
+  const Word rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  const Word nan = (u >> 16) | 0x40u;
+  *reinterpret_cast<typename IntegersOf<N>::half*>(to) =
+      __builtin_convertvector((u & 0x7fffffffu) > 0x7f800000u ? nan : rounded, typename IntegersOf<N>::half);
+}
 template <int Lanes>
 AMP_INLINE inline void store(const float* from, int64_t n, BFloat16* to) {
-  using Half = typename IntegersOf<Lanes>::half;
-  using Word = typename IntegersOf<Lanes>::word;
   using V = typename cpu::VectorOf<Lanes>::type;
   int64_t i = 0;
-  for (; i + Lanes <= n; i += Lanes) {
-    const Word u = (Word)(*reinterpret_cast<const V*>(from + i));
-    const Word rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    const Word nan = (u >> 16) | 0x40u;
-    *reinterpret_cast<Half*>(to + i) = __builtin_convertvector((u & 0x7fffffffu) > 0x7f800000u ? nan : rounded, Half);
-  }
+  for (; i + Lanes <= n; i += Lanes) store<Lanes>(*reinterpret_cast<const V*>(from + i), to + i);
   for (; i < n; ++i) to[i] = BFloat16(from[i]);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "backend/cpu/bf16_pairs.h"
 #include "backend/cpu/vectors.h"
 #include "backend/cpu/workspace.h"
 #include "backend/parallel.h"
@@ -75,6 +76,23 @@ AMP_INLINE inline void store(const V& v, T* to) {
     *to = v;
   } else {
     *reinterpret_cast<typename cpu::VectorOf<8>::type*>(to) = v;
+  }
+}
+// The same of fp32 that is stored as bf16.
+template <class V>
+AMP_INLINE inline void load(const BFloat16* from, V& to) {
+  if constexpr (std::is_same_v<V, float>) {
+    to = static_cast<float>(*from);
+  } else {
+    bf16_pairs::load<8>(from, to);
+  }
+}
+template <class V>
+AMP_INLINE inline void store(const V& v, BFloat16* to) {
+  if constexpr (std::is_same_v<V, float>) {
+    *to = BFloat16(v);
+  } else {
+    bf16_pairs::store<8>(v, to);
   }
 }
 template <class T, class V>

@@ -209,14 +209,19 @@ void ChannelWeightGradient::run_shard_amx(const Shard& of, int64_t n_images) con
                         base, count, sums + (t - first_tap) * tap_size);
     }
   }
-  const int64_t rows = std::min(width, s.m - block * kBlock);
-  for (int64_t m = 0; m < rows; ++m) {
-    float* const to = dw + ((g * s.m + block * kBlock + m) * s.c + c) * taps;
-    for (int64_t t = first_tap; t < end_tap; ++t) {
-      const float* const sum = sums + (t - first_tap) * tap_size + m * columns;
-      for (int64_t j = 0; j < n; ++j) to[j * taps + t] = sum[j] + (add ? to[j * taps + t] : 0.0f);
+  at_level([&]<int Lanes>() AMP_INLINE {
+    alignas(64) float square[16][16];  // taps of 16 input channels
+    for (int64_t m = 0; m < std::min(width, s.m - block * kBlock); ++m) {
+      for (int64_t j = 0; j < n; j += 16) {
+        transpose_block<Lanes>(sums + m * columns + j, tap_size, end_tap - first_tap, 16,
+                               [&](int64_t i) AMP_INLINE { return square[i]; });
+        float* to = dw + ((g * s.m + block * kBlock + m) * s.c + c + j) * taps + first_tap;
+        for (int64_t i = 0; i < std::min<int64_t>(16, n - j); ++i, to += taps) {
+          for (int64_t t = 0; t < end_tap - first_tap; ++t) to[t] = square[i][t] + (add ? to[t] : 0.0f);
+        }
+      }
     }
-  }
+  });
 }
 
 void ChannelWeightGradient::run_all() const {
