@@ -1,11 +1,12 @@
 // The innermost loops of matrix products: a small block of C held in registers, operands packed into panels.
 //
-//   C[rows, columns] (+)= A B     A panel: [k][rows], B panel: [k][width], fp32; or, in `pairs` form, bf16 with two
-//   consecutive k
-//                                 beside each other, [k / 2][rows or width][2], which avx512_bf16 multiplies in one
-//                                 instruction; where AMX multiplies, A panel: [k / 32][rows][32], padded with zeros
+//   C[rows, columns] (+)= A B     fp32:  A panel [k][rows], B panel [k][width]
+//                                 pairs: two consecutive k of bf16 beside each other, [k / 2][rows or width][2], which
+//                                        avx512_bf16 multiplies in one instruction
+//                                 tiles: the same with k filled up to groups of 32 and, within a group, A by rows:
+//                                        [k / 32][rows][32] (AMX)
 //
-// Sums run over k in order, in fp32. Reference for the scheme: Goto and van de Geijn, Anatomy of High-Performance
+// Sums run over k in order, in fp32 (tiles: group after group). Reference for the scheme: Goto and van de Geijn, Anatomy of High-Performance
 // Matrix Multiplication, 2008.
 #pragma once
 
@@ -22,9 +23,9 @@ struct MicroKernel {
   int width;            // columns of a B panel
   bool pairs;           // steps count pairs of bf16, not single fp32
   const Block* table;   // by (rows - 1) * 2 + (more than half of the width used)
-  int stored_rows = 0;  // the same for A as it is stored, by rows; 0: panels only
+  int stored_rows = 0;  // the same for A as it is stored, by rows; tiles have no such form
   const Block* row_table = nullptr;
-  int group = 1;  // steps of a panel come in groups of so many; above 1, a group of A's panel is stored by rows
+  int group = 1;              // steps of a group; above 1: tiles
   void (*begin)() = nullptr;  // before a thread's first block and after its last one, where not null
   void (*end)() = nullptr;
 
@@ -38,10 +39,9 @@ struct MicroKernel {
 
 // The best for this CPU (base/simd.h). bf16: both operands are bf16; the answer's `pairs` says whether it takes them as
 // they are.
-const MicroKernel& micro_kernel(bool bf16);  // that takes A as it is stored too
-const MicroKernel& panel_kernel(bool bf16);  // of panels
-
-const MicroKernel& amx_kernel();  // where cpu_has_amx()
+const MicroKernel& micro_kernel(bool bf16);  // of those that take A as it is stored too
+const MicroKernel& panel_kernel(bool bf16);  // of all
+const MicroKernel& amx_kernel();             // only where cpu_has_amx() (base/amx.h)
 
 // The calling thread may run blocks.
 class KernelScope {

@@ -1,6 +1,6 @@
 // Matrix products of 32- and 16-bit floats on the CPU: operands are converted as they are packed, panel by panel, sums
-// are fp32 (products of two bf16 matrices run in avx512_bf16 where the CPU has it), results are converted as they leave
-// the cache.
+// are fp32 (products of two bf16 matrices run in AMX or avx512_bf16 where the CPU has them), results are converted as
+// they leave the cache.
 #pragma once
 
 #include <cstdint>
