@@ -16,7 +16,8 @@ void correlate(int64_t width, const float* image, const int64_t* base, const int
                int64_t channels, const float* w, float* sums);
 
 // sums[row][column] += sum over up to 128 pixels of grads[row, pixel] * x[base[pixel] + column]; rows and columns:
-// multiples of 16 up to 64, sums: rows of `columns`. grads: for every 16 pixels, [row][16], zeros behind the last pixel.
+// multiples of 16 up to 64, sums: rows of `columns`. grads: for every 16 pixels, [row][16], zeros behind the last
+// pixel.
 void add_products(int64_t rows, int64_t columns, const float* grads, const float* x, const int64_t* base,
                   int64_t pixels, float* sums);
 

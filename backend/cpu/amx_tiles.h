@@ -1,7 +1,7 @@
 // Sums of products of bf16 in the tiles of AMX: 16 rows of 64 bytes, of which an instruction multiplies two (Intel 64
 // and IA-32 Architectures Software Developer's Manual, TDPBF16PS). A tile of A has 16 rows by a group of 16 pairs along
-// the depth, one of B 16 pairs by 16 columns. The products of a group are summed in fp32 before they are added, even and
-// odd ones apart; subnormal numbers count as zeros. Only where cpu_has_amx() (base/amx.h).
+// the depth, one of B 16 pairs by 16 columns. The products of a group are summed in fp32 before they are added, even
+// and odd ones apart; subnormal numbers count as zeros. Only where cpu_has_amx() (base/amx.h).
 #pragma once
 
 #include <immintrin.h>
@@ -49,8 +49,8 @@ struct Regular {
   int64_t row_bytes(int64_t, int64_t) const { return row; }
 };
 
-// C[16 T, 16 V] = or += A B over `groups`, T and V of 1 or 2; c_row: bytes between C's rows. Tiles 0 to 3 hold C, 4 and 5
-// A, 6 and 7 B.
+// C[16 T, 16 V] = or += A B over `groups`, T and V of 1 or 2; c_row: bytes between C's rows. Tiles 0 to 3 hold C, 4
+// and 5 A, 6 and 7 B.
 template <int T, int V, class A, class B>
 [[gnu::target("amx-tile,amx-bf16")]] void multiply(int64_t groups, const A& a, const B& b, float* c, int64_t c_row,
                                                    bool add) {

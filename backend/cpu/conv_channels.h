@@ -3,8 +3,8 @@
 // and input channel. Pixels may lie anywhere, so nothing is computed that is dropped, whatever the stride and however
 // small the image; the pixels of several images share a tile.
 //
-// In fp32, or of bf16 by AMX or avx512_bf16 (conv_channels_takes): elements are pairs then, of channels, and in the gradient
-// to the weight, which sums over pixels, of images: whatever kernel and stride, an instruction sums both.
+// In fp32, or of bf16 by AMX or avx512_bf16 (conv_channels_takes): elements are pairs then, of channels, and in the
+// gradient to the weight, which sums over pixels, of images: whatever kernel and stride, an instruction sums both.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
 // The innermost loops of matrix products: a small block of C held in registers, operands packed into panels.
 //
 //   C[rows, columns] (+)= A B     fp32:  A panel [k][rows], B panel [k][width]
-//                                 pairs: two consecutive k of bf16 beside each other, [k / 2][rows or width][2], which
-//                                        avx512_bf16 multiplies in one instruction
+//                                 pairs: two consecutive k of bf16 beside each other, [k / 2][rows or width][2],
+//                                        which avx512_bf16 multiplies in one instruction
 //                                 tiles: the same with k filled up to groups of 32 and, within a group, A by rows:
 //                                        [k / 32][rows][32] (AMX)
 //
-// Sums run over k in order, in fp32 (tiles: group after group). Reference for the scheme: Goto and van de Geijn, Anatomy of High-Performance
-// Matrix Multiplication, 2008.
+// Sums run over k in order, in fp32 (tiles: group after group). Reference for the scheme: Goto and van de Geijn,
+// Anatomy of High-Performance Matrix Multiplication, 2008.
 #pragma once
 
 #include <cstdint>
