@@ -1,5 +1,5 @@
-// Convolutions' sums over pairs of bf16 (bf16_pairs.h) in the tiles of AMX (amx_tiles.h), inside an amx::Scope. Pixels
-// lie anywhere; 16 of them at equal distances are read in place, others by way of a copy.
+// Convolutions' sums over pairs of bf16 (bf16_pairs.h) in the tiles of AMX, inside an amx::TileScope (amx_tiles.h).
+// Pixels lie anywhere; 16 of them at equal distances are read in place, others by way of a copy.
 #pragma once
 
 #include <cstdint>

@@ -24,16 +24,16 @@ inline constexpr TileConfig kConfig;
 [[gnu::target("amx-tile")]] inline void end() { _tile_release(); }
 
 // The calling thread may use tiles, if wanted.
-class Scope {
+class TileScope {
  public:
-  explicit Scope(bool wanted) : wanted_(wanted) {
+  explicit TileScope(bool wanted) : wanted_(wanted) {
     if (wanted) begin();
   }
-  ~Scope() {
+  ~TileScope() {
     if (wanted_) end();
   }
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
+  TileScope(const TileScope&) = delete;
+  TileScope& operator=(const TileScope&) = delete;
 
  private:
   bool wanted_;

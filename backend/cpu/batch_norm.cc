@@ -245,12 +245,15 @@ Kernel gradient(const KernelArgs& args, Carver& carve) {
   };
 }
 
-// fn.operator()<T, S>(): what is computed in, and what tensors of all elements are read and written as.
+// fn.operator()<T, S>(): what is computed in, and what tensors of all elements are read and written as. Columns go by
+// way of images: their sums are contracted otherwise when they are read as bf16, and a bit may change.
 template <class Fn>
 Kernel with_types(const KernelArgs& a, std::initializer_list<const Tensor*> whole, const Fn& fn) {
   if (in_double(a)) return fn.template operator()<double, double>();
-  if (std::all_of(whole.begin(), whole.end(), [](const Tensor* t) { return t->dtype == DType::bf16; }))
-    return fn.template operator()<float, BFloat16>();
+  const auto planes_of_bf16 = [](const Tensor* t) {
+    return t->dtype == DType::bf16 && Layout(t->dims).inner >= Block::kPlane;
+  };
+  if (std::all_of(whole.begin(), whole.end(), planes_of_bf16)) return fn.template operator()<float, BFloat16>();
   return fn.template operator()<float, float>();
 }
 

@@ -60,7 +60,10 @@ template <int Lanes>
 AMP_INLINE inline void store(const float* from, int64_t n, BFloat16* to) {
   using V = typename cpu::VectorOf<Lanes>::type;
   int64_t i = 0;
-  for (; i + Lanes <= n; i += Lanes) store<Lanes>(*reinterpret_cast<const V*>(from + i), to + i);
+  for (; i + Lanes <= n; i += Lanes) {
+    const typename cpu::VectorOf<Lanes>::local v = *reinterpret_cast<const V*>(from + i);
+    store<Lanes>(v, to + i);
+  }
   for (; i < n; ++i) to[i] = BFloat16(from[i]);
 }
 

@@ -2,8 +2,9 @@
 //   Conv(x, w, bias?) -> y       ConvGradX(dy, w) {dims} -> dx       ConvGradW(x, dy) {dims} -> dw
 // fp64: plain loops (conv_plain.h). fp32 and 16-bit storage: by shape, matrix products (conv_pointwise.h), Winograd's
 // tiles (conv_winograd.h), lanes along images (conv_batch.h), along channels (conv_channels.h) or along pixels
-// (conv_direct.h). Products, and lanes along channels, multiply bf16 as it is stored where the CPU has AMX or avx512_bf16,
-// Winograd's tiles are cut from it (not with AMX); else what has 16 bits is widened first. The same bits for any number of threads.
+// (conv_direct.h). Products, and lanes along channels, multiply bf16 as it is stored where the CPU has AMX or
+// avx512_bf16, Winograd's tiles are cut from it (not with AMX); else what has 16 bits is widened first. The same bits
+// for any number of threads.
 #pragma once
 
 #include "backend/cpu/conv_shape.h"

@@ -163,7 +163,7 @@ void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int
   const auto n_taps = static_cast<int64_t>(part.tap.size());
   const float* weights = packed_w + of.at + (g * lanes() + block * kBlock) * part_rows(p);
   alignas(64) float chunk[kMostRows * kBlock];
-  const amx::Scope scope(amx());
+  const amx::TileScope scope(amx());
   for (int64_t c = 0; c < plan.channels && n_taps > 0; c += of.channels) {
     const float* here = weights + c * n_taps * width;
     if (at_once) pack_chunk(p, g, block, c, chunk), here = chunk;

@@ -200,7 +200,7 @@ void ChannelWeightGradient::run_shard_amx(const Shard& of, int64_t n_images) con
   std::fill_n(sums, (end_tap - first_tap) * tap_size, 0.0f);
   const float* from = grads + block * kBlock * round_up(pixels, kLane);
   int64_t base[amx::kMostPixels];
-  const amx::Scope scope(true);
+  const amx::TileScope scope(true);
   for (int64_t p = 0; p < pixels; p += amx::kMostPixels) {
     const int64_t count = std::min(amx::kMostPixels, pixels - p);
     place_pixels(plan, plan.parts[0], p, count, base);

@@ -84,7 +84,7 @@ struct Chains {
 // The same by tiles: independent products of two of them into four.
 [[gnu::target("amx-tile,amx-bf16")]] void tile_chains(int64_t rounds, double* flops) {
   constexpr int64_t kTiles = 4, kTileRounds = 32;  // a tile's product takes as long as sixteen instructions and more
-  const amx::Scope scope(true);
+  const amx::TileScope scope(true);
   for (int64_t i = 0; i < rounds; i += kTileRounds) {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);

@@ -76,7 +76,7 @@ void products(OpSpecs& s) {
     s[op].inner_steps = 8;
     s[op].fp32_tolerance = 1e-5;
   }
-  s["MatMul"].fp32_tolerance = s["MatMulBiasGrad"].fp32_tolerance = 4e-6;
+  for (const char* op : {"MatMul", "MatMulBiasGrad"}) s[op].fp32_tolerance = 4e-6, s[op].reordered = true;
 }
 
 void reductions(OpSpecs& s) {
