@@ -74,7 +74,7 @@ def by_nsys(program, folder):
 
 
 def by_program(program):
-    status, _, err = run([*program, "--profile"])
+    status, _, err = run([*(w for w in program if w != "--quiet"), "--profile"])
     times = re.findall(r"^\s+([0-9.e+-]+)\s+([A-Za-z]\S*)$", err, re.M)
     kernels = {name: {"launches": 0, "us": 1e3 * float(ms), "bytes": 0.0} for ms, name in times}
     return (kernels, "the program's --profile, waiting after every operator") if kernels else (None, f"exit {status}: {err[-300:]}")

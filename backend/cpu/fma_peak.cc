@@ -41,16 +41,26 @@ struct Chains {
   double* flops;
 };
 
-// Chains of AVX-512, whose factors stay in registers: read from memory, they may be what the loop waits for.
-[[gnu::target("avx512f")]] void wide_chains(int64_t rounds, float factor, volatile float* out, double* flops) {
+// Chains of AVX-512, whose factors stay in registers (read from memory, they may be what the loop waits for): of fp32,
+// or of pairs of bf16.
+template <bool bf16>
+[[gnu::target("avx512f,avx512bf16")]] void wide_chains(int64_t rounds, float factor, volatile float* out,
+                                                       double* flops) {
   constexpr int kWide = 16;
   const __m512 x = _mm512_set1_ps(factor), y = _mm512_set1_ps(1 - factor);
   __m512 acc[kWide];
 #pragma GCC unroll 16
-  for (int c = 0; c < kWide; ++c) acc[c] = _mm512_set1_ps(static_cast<float>(c));  // each its own
+  for (int c = 0; c < kWide; ++c) acc[c] = _mm512_set1_ps(static_cast<float>(c));  // alike, they would be one
   for (int64_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 16
-    for (int c = 0; c < kWide; ++c) acc[c] = _mm512_fmadd_ps(acc[c], x, y);
+    for (int c = 0; c < kWide; ++c) {
+      if constexpr (bf16) {
+        const auto pairs = reinterpret_cast<__m512bh>(_mm512_castps_si512(x));
+        acc[c] = _mm512_dpbf16_ps(acc[c], pairs, pairs);
+      } else {
+        acc[c] = _mm512_fmadd_ps(acc[c], x, y);
+      }
+    }
   }
   __m512 sum = acc[0];
 #pragma GCC unroll 16
@@ -58,27 +68,7 @@ struct Chains {
   float lanes[16];
   _mm512_storeu_ps(lanes, sum);
   *out = lanes[0];
-  *flops = 2.0 * 16 * kWide * static_cast<double>(rounds);
-}
-
-[[gnu::target("avx512f,avx512bf16")]] void bf16_chains(int64_t rounds, float factor, volatile float* out,
-                                                       double* flops) {
-  // Chains that begin alike would be one.
-  const auto x = reinterpret_cast<__m512bh>(_mm512_castps_si512(_mm512_set1_ps(factor)));
-  __m512 acc[kChains];
-#pragma GCC unroll 16
-  for (int c = 0; c < kChains; ++c) acc[c] = _mm512_set1_ps(static_cast<float>(c));  // each its own
-  for (int64_t i = 0; i < rounds; ++i) {
-#pragma GCC unroll 16
-    for (int c = 0; c < kChains; ++c) acc[c] = _mm512_dpbf16_ps(acc[c], x, x);
-  }
-  __m512 sum = acc[0];
-#pragma GCC unroll 16
-  for (int c = 1; c < kChains; ++c) sum = _mm512_add_ps(sum, acc[c]);
-  float lanes[16];
-  _mm512_storeu_ps(lanes, sum);
-  *out = lanes[0];
-  *flops = 2.0 * 32 * kChains * static_cast<double>(rounds);
+  *flops = 2.0 * (bf16 ? 32 : 16) * kWide * static_cast<double>(rounds);
 }
 
 // The same by tiles: independent products of two of them into four.
@@ -113,9 +103,9 @@ double fma_peak(int threads, bool bf16) {
       if (bf16 && cpu_has_amx()) {
         tile_chains(kRounds, mine);
       } else if (bf16) {
-        bf16_chains(kRounds, factor, &out, mine);
+        wide_chains<true>(kRounds, factor, &out, mine);
       } else if (cpu_isa() == Isa::v4) {
-        wide_chains(kRounds, factor, &out, mine);
+        wide_chains<false>(kRounds, factor, &out, mine);
       } else {
         at_level(Chains{kRounds, factor, &out, mine});
       }
