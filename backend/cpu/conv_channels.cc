@@ -5,7 +5,8 @@
 #include "backend/cpu/amx_convolution.h"
 #include "backend/cpu/amx_tiles.h"
 #include "backend/cpu/bf16_pairs.h"
-#include "backend/cpu/conv_correlation.h"
+#include "backend/cpu/conv_channels_pack.h"
+#include "backend/cpu/conv_channels_weights.h"
 #include "base/amx.h"
 #include "base/simd.h"
 
@@ -51,7 +52,11 @@ AMP_INLINE inline void multiply(const float* image, const int64_t* base, const s
 //
 // Weights are packed in chunks: a range of channels by all taps of a part, by a block of up to 64 columns. Where there
 // are few pixels, a task has all of them and packs each chunk just before its use; else all are packed beforehand.
-struct ChannelCorrelation : Correlation {
+struct ChannelCorrelation {
+  ChannelPlan plan;
+  int64_t images, groups, rows;  // rows: channels written, of a group
+  ChannelWeights w;
+  std::array<int64_t, 3> out;  // spatial extents written
   struct Part {
     int64_t channels = 0;  // of a chunk; the last one may have fewer
     int64_t at = 0;        // where its packed weights begin
@@ -60,8 +65,12 @@ struct ChannelCorrelation : Correlation {
   int64_t together = 1;  // images packed at a time
   bool at_once = false;  // tasks pack their weights themselves
 
+  ImageSource source;
+  const float* bias;
+  StoredOut target;
   float *packed_w = nullptr, *packed = nullptr;
 
+  int64_t out_size() const { return out[0] * out[1] * out[2]; }
   int64_t lanes() const { return round_up(rows, kLane); }
   bool amx() const { return w.pairs() && cpu_has_amx(); }
   int64_t tile_pixels(int64_t width) const { return amx() ? amx::kPixels : tile_rows(width); }
@@ -191,9 +200,7 @@ void ChannelCorrelation::run_all() const {
   }
 }
 
-Kernel correlate(Correlation of, Carver& carve) {
-  if (conv_planes_fits(of)) return conv_planes(std::move(of), carve);
-  ChannelCorrelation c{std::move(of)};
+Kernel correlate(ChannelCorrelation c, Carver& carve) {
   c.make_parts();
   c.together = images_together(c.plan, c.images, c.groups);
   int64_t most = 0, rows = 0, weights = 0;

@@ -243,7 +243,7 @@ TEST_CASE("convolutions of bf16 agree with plain loops in fp64 and round once", 
       {2, 1, 64, 64, {1, 16, 16}, {1, 3, 3}, one, {0, 1, 1}, one},
       {4, 1, 96, 48, {1, 7, 7}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},
       {2, 1, 32, 80, {1, 37, 36}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},  // rows of pixels and their ends
-      {2, 1, 33, 70, {1, 16, 19}, {1, 3, 3}, one, {0, 1, 1}, one},        // planes of pixels, in several ranges
+      {2, 1, 33, 70, {1, 16, 19}, {1, 3, 3}, one, {0, 1, 1}, one},        // odd channels
       {1, 1, 16, 17, {1, 40, 33}, {1, 5, 5}, one, {0, 2, 3}, one},
       {3, 1, 40, 16, {1, 24, 24}, {1, 3, 3}, one, none, {1, 2, 2}},
       {5, 1, 33, 100, {1, 6, 5}, {1, 3, 3}, one, {0, 0, 2}, one},
