@@ -97,6 +97,22 @@ namespace {
   }
   return i;
 }
+// As BFloat16::encode, 16 at a time: the compiler packs halves of narrower vectors in three times as many instructions.
+[[gnu::target("avx512f,avx512bw")]] int64_t float_to_bf16_v4(const float* src, BFloat16* dst, int64_t n) {
+  const __m512i one = _mm512_set1_epi32(1), half = _mm512_set1_epi32(0x7fff), quiet = _mm512_set1_epi32(0x40);
+  constexpr __mmask16 all = 0xffff;  // g++ 12 warns of the forms without a mask
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m512 x = _mm512_loadu_ps(src + i);
+    const __m512i u = _mm512_castps_si512(x), high = _mm512_maskz_srli_epi32(all, u, 16);
+    const __m512i sum = _mm512_add_epi32(u, _mm512_add_epi32(half, _mm512_and_si512(high, one)));
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    const __m512i bits = _mm512_mask_or_epi32(_mm512_maskz_srli_epi32(all, sum, 16), nan, high, quiet);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + i), _mm512_maskz_cvtepi32_epi16(all, bits));
+  }
+  return i;
+}
+
 }  // namespace
 
 void to_float(const Half* src, float* dst, int64_t n) {
@@ -116,8 +132,10 @@ void to_float(const BFloat16* src, float* dst, int64_t n) {
 }
 
 void from_float(const float* src, BFloat16* dst, int64_t n) {
+  const int64_t done = cpu_isa() >= Isa::v4 ? float_to_bf16_v4(src, dst, n) : 0;
+  if (done == n) return;
   simd([=]() AMP_INLINE {
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = done; i < n; ++i) {
       const uint32_t u = std::bit_cast<uint32_t>(src[i]);
       const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
       dst[i].bits = static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? ((u >> 16) | 0x40) : rounded);

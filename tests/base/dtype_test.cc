@@ -1,0 +1,39 @@
+// Conversions of rows to 16 bits against those of single numbers.
+#include "base/dtype.h"
+
+#include <bit>
+#include <catch2/catch_test_macros.hpp>
+#include <cstdint>
+#include <vector>
+
+using namespace amp;
+
+namespace {
+
+template <class T>
+int64_t different(const std::vector<float>& x) {
+  std::vector<T> rows(x.size());
+  from_float(x.data(), rows.data(), static_cast<int64_t>(x.size()));
+  int64_t n = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const T one(x[i]);
+    const float a = static_cast<float>(rows[i]), b = static_cast<float>(one);
+    n += rows[i].bits != one.bits && (a == a || b == b);  // what a NaN carries is nobody's
+  }
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("rows are rounded to 16 bits as single numbers are") {
+  // All upper halves, infinities and NaN among them, with what is below, at and above the middle of two numbers.
+  std::vector<float> x;
+  for (const uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
+    for (uint32_t high = 0; high < 0x10000u; ++high) x.push_back(std::bit_cast<float>(high << 16 | low));
+  }
+  for (const size_t behind : {0, 1, 7, 15}) {  // rows that are no multiple of a vector
+    x.resize(x.size() - behind);
+    CHECK(different<BFloat16>(x) == 0);
+    CHECK(different<Half>(x) == 0);
+  }
+}
