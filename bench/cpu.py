@@ -203,15 +203,7 @@ def summarise(name, case, blocks):
             )
     fp32 = [n for n in rows if n in TORCH and TORCH[n][1] == "fp32"]
     best = min(fp32, key=lambda n: rows[n]["step_ms"]["median"]) if fp32 else None
-    best_of = {}  # precision -> PyTorch's fastest arm
-    for n in rows:
-        if n in TORCH and rows[n]["step_ms"]["median"] <= rows[best_of.setdefault(TORCH[n][1], n)]["step_ms"]["median"]:
-            best_of[TORCH[n][1]] = n
     for n, row in rows.items():
-        if same := n in OURS and best_of.get(OURS[n][1]):
-            row["speed_ratio_of_precision"] = common.summary(
-                [b["step_ms"] / a["step_ms"] for a, b in zip(blocks[n], blocks[same])]
-            ) | {"against": same}
         if best:  # above 1: faster than PyTorch's best, in the same block
             row["speed_ratio"] = common.summary([b["step_ms"] / a["step_ms"] for a, b in zip(blocks[n], blocks[best])])
             row["throughput_ratio"] = common.summary(
@@ -245,8 +237,6 @@ def print_case(name, result):
             f"| {r['peak_bytes'] / (1 << 20):.0f} |"
         )
     for n, r in result["arms"].items():
-        if of := r.get("speed_ratio_of_precision"):
-            print(f"\n{n}: {of['median']:.2f} ({min(of['values']):.2f} - {max(of['values']):.2f}) of {of['against']}")
         if before := r.get("time_of_earlier"):
             print(f"\n{n}: {before['median']:.3f} ({before['q1']:.3f} - {before['q3']:.3f}) of the earlier build's time")
 
