@@ -153,7 +153,9 @@ AMP_INLINE inline void ChannelWeightGradient::store(const float* sums, int64_t w
 // One piece of the taps by a range of input channels by a block of output channels, over all pixels of the packed
 // images.
 void ChannelWeightGradient::run_shard(const Shard& of, int64_t n_images) const {
-  const auto [block, width, c, n, first_tap, end_tap, g, add] = of;
+  const int64_t block = of.block, width = of.width, c = of.c, n = of.n, first_tap = of.first_tap, end_tap = of.end_tap,
+                g = of.g;
+  const bool add = of.add;
   const int64_t tile = tile_rows(width), pixels = n_images * s.out_size(), tap_rows = round_up(n, tile);
   alignas(64) float sums[kTaps * 4608];  // the most of tap_rows * width: 72 by 64
   std::fill_n(sums, (end_tap - first_tap) * tap_rows * width, 0.0f);
@@ -193,7 +195,9 @@ void ChannelWeightGradient::run_shard(const Shard& of, int64_t n_images) const {
 
 // The same, transposed: rows of output channels by columns of input channels, so that neither has to be transposed.
 void ChannelWeightGradient::run_shard_amx(const Shard& of, int64_t n_images) const {
-  const auto [block, width, c, n, first_tap, end_tap, g, add] = of;
+  const int64_t block = of.block, width = of.width, c = of.c, n = of.n, first_tap = of.first_tap, end_tap = of.end_tap,
+                g = of.g;
+  const bool add = of.add;
   const int64_t pixels = n_images * s.out_size(), columns = round_up(n, kLane);
   const int64_t taps = s.taps(), tap_size = width * columns;
   alignas(64) float sums[kTaps * kBlock * kBlock];
