@@ -178,11 +178,18 @@ AMP_INLINE inline void each_choice(const SlidingWindow& w, const int64_t* offset
 
 template <class T, class Tap>
 Kernel typed_max_pool_grad(const KernelArgs& a, Carver& carve) {
-  const auto dy = stage<T>(carve, a.in[0]), dx = stage<T>(carve, a.out[0]);
   const Tap* taps = static_cast<const Tap*>(a.in[1].data);
   const SlidingWindow w = pool_window(a.out[0].dims, a.in[0].dims, a.attrs());
   const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
                 out = volume(w, &WindowAxis::out);
+  if (pool_pairs::grad_gains(w) && a.in[0].dtype == DType::bf16 && a.out[0].dtype == DType::bf16) {
+    // Numbers are moved, not computed with: as their bits.
+    return [=, from = static_cast<const uint16_t*>(a.in[0].data), to = static_cast<uint16_t*>(a.out[0].data)] {
+      each_plane(planes, in + out,
+                 [&](int64_t p) AMP_INLINE { pool_pairs::grad_plane(w, from + p * out, taps + p * out, to + p * in); });
+    };
+  }
+  const auto dy = stage<T>(carve, a.in[0]), dx = stage<T>(carve, a.out[0]);
   if (pool_pairs::grad_gains(w)) {
     return [=] {
       dy.load();

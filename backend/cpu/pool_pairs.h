@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -114,21 +115,40 @@ AMP_INLINE inline void pool_plane(const SlidingWindow& w, const T* x, T* y, Tap*
 // Whether rows are whole vectors: elsewhere the branches of their tails cost more than they save.
 inline bool grad_gains(const SlidingWindow& w) { return fits(w) && w[2].out % kLanes == 0; }
 
+// A gradient as a sum, as where windows overlap: of -0 it is 0. Of bf16, its bits.
+template <class T>
+AMP_INLINE inline T summed(T g) {
+  if constexpr (std::is_same_v<T, uint16_t>) {
+    return g == 0x8000 ? uint16_t{0} : g;
+  } else {
+    return g + T(0);
+  }
+}
+
+// A window of two pairs: g at tap 0 1 / 2 3 (at 0 of any other), zeros else. Without branches, which would be
+// mispredicted: a pair is a number, and g is shifted to its place.
+template <class T>
+AMP_INLINE inline void place(T g, uint32_t tap, T* top, T* bottom) {
+  tap = tap <= 3 ? tap : 0;
+  if constexpr (sizeof(T) == 8) {
+    for (uint32_t i = 0; i < 2; ++i) top[i] = tap == i ? g : T(0), bottom[i] = tap == i + 2 ? g : T(0);
+  } else {
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>;
+    using Pair = std::conditional_t<sizeof(T) == 4, uint64_t, uint32_t>;
+    const auto pair = static_cast<Pair>(Pair{std::bit_cast<Bits>(g)} << (tap % 2 * 8 * sizeof(T)));
+    const Pair upper = pair & (Pair{tap / 2} - 1), lower = pair & (Pair{0} - Pair{tap / 2});
+    std::memcpy(top, &upper, sizeof upper);
+    std::memcpy(bottom, &lower, sizeof lower);
+  }
+}
+
 // Each gradient at its tap, all else zero.
 template <class T, class Tap>
 AMP_INLINE inline void grad_plane(const SlidingWindow& w, const T* dy, const Tap* taps, T* dx) {
   const int64_t in = w[2].in, n = w[2].out;
   for (int64_t r = 0; r < w[1].out; ++r, dx += 2 * in, dy += n, taps += n) {
     T *const top = dx, *const bottom = dx + in;
-#pragma omp simd
-    for (int64_t j = 0; j < n; ++j) {
-      const T g = dy[j] + T(0);  // a sum, as where windows overlap: of -0 it is 0
-      const auto t = static_cast<int32_t>(taps[j]);
-      top[2 * j] = t < 1 || t > 3 ? g : T(0);
-      top[2 * j + 1] = t == 1 ? g : T(0);
-      bottom[2 * j] = t == 2 ? g : T(0);
-      bottom[2 * j + 1] = t == 3 ? g : T(0);
-    }
+    for (int64_t j = 0; j < n; ++j) place(summed(dy[j]), static_cast<uint32_t>(taps[j]), top + 2 * j, bottom + 2 * j);
     std::fill(top + 2 * n, top + in, T(0));
     std::fill(bottom + 2 * n, bottom + in, T(0));
   }
