@@ -17,11 +17,14 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
                         std::optional<ElementRange> own)
     : config_(config), spans_(std::move(spans)), elements_(elements), own_(own.value_or(ElementRange{0, elements})) {
   config_.validate();
+  int64_t total = 0;
   for (size_t i = 0; i < spans_.size(); ++i) {
     const UpdateSpan& s = spans_[i];
     for (int64_t at = 0; at < s.count; at += kShard)
       shards_.push_back({i, s.begin + at, std::min(kShard, s.count - at)});
+    total += s.count;
   }
+  in_parallel_ = total > 4 * kShard;
   const Dims dims{own_.count};
   const int wide = config_.quantised() ? 0 : config_.moments();
   if (config_.quantised()) {
@@ -81,7 +84,7 @@ template <class T>
 GradStats Optimizer<T>::look(const T* grads, double scale, bool inf_norm) const {
   const auto count = static_cast<int64_t>(shards_.size());
   std::vector<kernel::ShardStats> parts(shards_.size());
-#pragma omp parallel for schedule(static) if (count > 4)
+#pragma omp parallel for schedule(static) if (in_parallel_)
   for (int64_t i = 0; i < count; ++i) {
     const Shard& s = shards_[static_cast<size_t>(i)];
     if (spans_[s.span].from_step <= steps_) parts[static_cast<size_t>(i)] = kernel::inspect(grads + s.begin, s.count);
@@ -145,7 +148,7 @@ std::vector<RuleTerms<double>> Optimizer<T>::measure(T* params, const T* grads, 
   if (!rule_measures(c.rule, c.settings)) return {};
   std::vector<RuleTerms<double>> parts(shards_.size()), norms(spans_.size(), {0, 0});
   const auto count = static_cast<int64_t>(shards_.size());
-#pragma omp parallel for schedule(static) if (count > 4)
+#pragma omp parallel for schedule(static) if (in_parallel_)
   for (int64_t i = 0; i < count; ++i) {
     const Shard& s = shards_[static_cast<size_t>(i)];
     parts[static_cast<size_t>(i)] =
@@ -308,7 +311,7 @@ void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const Gr
   std::copy(std::begin(facts_), std::end(facts_), std::begin(step.facts));
   const std::vector<RuleTerms<double>> norms = measure(params, grads, scale, stats, step, lr);
   const auto count = static_cast<int64_t>(shards_.size());
-#pragma omp parallel for schedule(static) if (count > 4)
+#pragma omp parallel for schedule(static) if (in_parallel_)
   for (int64_t i = 0; i < count; ++i) {
     const Shard s = own_part(shards_[static_cast<size_t>(i)]);
     if (s.count == 0 || spans_[s.span].from_step >= steps_) continue;

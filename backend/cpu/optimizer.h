@@ -90,6 +90,7 @@ class Optimizer {
   int64_t elements_;
   ElementRange own_;
   std::vector<Shard> shards_;
+  bool in_parallel_ = false;                // there is more to do than waking threads takes
   std::vector<QuantisedMoment> quantised_;  // in the place of m_ and v_
   std::optional<TensorUpdate<T>> tensors_;  // of a rule of whole tensors
   int clip_groups_ = 1;
