@@ -1,0 +1,77 @@
+"""Instructions of a training step of small nets, by valgrind's callgrind: what noise does not reach, to compare commits by.
+
+Two runs differ by so many steps; what they differ by in instructions is the steps'. One thread, AVX2 (valgrind knows no AVX-512),
+models by `create`, rows that are drawn. --against FILE: exits with 1 where a net takes over 3 % more than it says there.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+
+import common
+
+NETS = {  # create's words, the input's name and dims of a row, the batch, classes, how many steps two runs have
+    "lenet": (["lenet"], ("image", 1, 28, 28), 64, 10, (2, 12)),
+    "mlp": (["mlp", "--model_config", '{"inputs": 32, "hidden": [128, 128], "outputs": 2}'], ("features", 32), 32, 2, (10, 410)),
+    "tabular": (["mlp", "--model_config", '{"inputs": 233, "hidden": [1000, 500], "outputs": 2}'], ("features", 233), 128, 2, (2, 10)),
+}  # fmt: skip
+
+
+def rows(row, batch, classes, steps, path):
+    rng, n = np.random.default_rng(1), batch * steps
+    name, *dims = row
+    x = {name: rng.standard_normal((n, *dims), dtype=np.float32)}
+    save_file(x | {"label": rng.integers(0, classes, n, dtype=np.int64)}, path)
+
+
+def collected(binary, model, data, batch, steps, out):
+    command = ["valgrind", "--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=/dev/null", binary, model, "--train", data, "--max_steps", steps,
+               "--batch_size", batch, "--threads", 1, "--output_dir", out, "--overwrite", "--quiet"]  # fmt: skip
+    env = dict(os.environ, ONNX_AMP_MAX_ISA="v3", OMP_NUM_THREADS="1")
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=env)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    if done.returncode != 0 or not found:
+        raise SystemExit(f"{' '.join(map(str, command))}\nended with {done.returncode}: {done.stderr[-2000:]}")
+    return int(found.group(1))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary")
+    parser.add_argument("--nets", nargs="+", choices=NETS, default=list(NETS))
+    parser.add_argument("--against", type=Path, help="an earlier --out")
+    parser.add_argument("--out", default=f"docs/results/instructions-{datetime.date.today()}.json")
+    args = parser.parse_args()
+    if not shutil.which("valgrind"):
+        raise SystemExit("there is no valgrind: apt-get install valgrind")
+    binary = common.find_binary(args.binary)
+    before = json.loads(args.against.read_text())["instructions of a step"] if args.against else {}
+    found, worse = {}, False
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        for name in args.nets:
+            words, row, batch, classes, steps = NETS[name]
+            model, data = work / f"{name}.onnx", work / f"{name}.safetensors"
+            common.run_ours(binary, "create", *words, "--seed", 1, "--out", model)
+            rows(row, batch, classes, steps[1], data)
+            few, many = (collected(binary, model, data, batch, n, work / "run") for n in steps)
+            found[name] = (many - few) // (steps[1] - steps[0])
+            ratio = found[name] / before[name] if name in before else None
+            worse |= ratio is not None and ratio > 1.03
+            print(f"{name:10} {found[name] / 1e6:10.2f} million" + (f"  {ratio:.3f} of before" if ratio else ""), flush=True)
+    common.write_json(args.out, {"instructions of a step": found, "machine": common.machine_facts(binary)})
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
