@@ -42,13 +42,7 @@ constexpr std::array<MicroKernel::Block, sizeof...(N)> make_table(std::index_seq
   return {&block<static_cast<int>(N / 2) + 1, static_cast<int>(N % 2) + 1>...};
 }
 constexpr auto kTable = make_table(std::make_index_sequence<2 * kRows>{});
-constexpr MicroKernel kAmx{.rows = kRows,
-                           .width = kWidth,
-                           .pairs = true,
-                           .table = kTable.data(),
-                           .group = kTile,
-                           .begin = amx::begin,
-                           .end = amx::end};
+constexpr MicroKernel kAmx{.rows = kRows, .width = kWidth, .pairs = true, .table = kTable.data(), .group = kTile};
 
 }  // namespace
 

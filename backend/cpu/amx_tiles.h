@@ -20,9 +20,6 @@ struct alignas(64) TileConfig {
 };
 inline constexpr TileConfig kConfig;
 
-[[gnu::target("amx-tile")]] inline void begin() { _tile_loadconfig(&kConfig); }
-[[gnu::target("amx-tile")]] inline void end() { _tile_release(); }
-
 // The calling thread may use tiles, if wanted.
 class TileScope {
  public:
@@ -36,6 +33,8 @@ class TileScope {
   TileScope& operator=(const TileScope&) = delete;
 
  private:
+  [[gnu::target("amx-tile")]] static void begin() { _tile_loadconfig(&kConfig); }
+  [[gnu::target("amx-tile")]] static void end() { _tile_release(); }
   bool wanted_;
 };
 

@@ -42,7 +42,7 @@ Kernel grad_w_in_float(const ConvShape& s, Carver& carve, const float* x, const 
 }
 
 // Is bf16 multiplied as it is stored, by lanes along channels, the fastest? Each such instruction of avx512_bf16 does
-// what two of fp32 do, so that Winograd's tiles pay where they save more than that; AMX does sixteen times as much.
+// what two of fp32 do, so that Winograd's tiles pay where they save more than that; AMX saves more than they ever do.
 bool bf16_channels_gain(const ConvShape& s, const Stored& a, const Stored& b) {
   constexpr double kSaved = 3;
   return a.dtype == DType::bf16 && conv_channels_takes(a.dtype, b.dtype) && conv_channels_gain(s) &&

@@ -25,9 +25,9 @@ struct MicroKernel {
   const Block* table;   // by (rows - 1) * 2 + (more than half of the width used)
   int stored_rows = 0;  // the same for A as it is stored, by rows; tiles have no such form
   const Block* row_table = nullptr;
-  int group = 1;              // steps of a group; above 1: tiles
-  void (*begin)() = nullptr;  // before a thread's first block and after its last one, where not null
-  void (*end)() = nullptr;
+  int group = 1;  // steps of a group; above 1: tiles
+
+  bool tiles() const { return group > 1; }  // whose blocks run inside an amx::TileScope (amx_tiles.h)
 
   // Of panels. columns: how many of the panel's are wanted; more may be written, up to width.
   void run(int64_t steps, int used_rows, int columns, const void* a, const void* b, float* c, int64_t ldc,
@@ -42,21 +42,5 @@ struct MicroKernel {
 const MicroKernel& micro_kernel(bool bf16);  // of those that take A as it is stored too
 const MicroKernel& panel_kernel(bool bf16);  // of all
 const MicroKernel& amx_kernel();             // only where cpu_has_amx() (base/amx.h)
-
-// The calling thread may run blocks.
-class KernelScope {
- public:
-  explicit KernelScope(const MicroKernel& kernel) : end_(kernel.end) {
-    if (kernel.begin) kernel.begin();
-  }
-  ~KernelScope() {
-    if (end_) end_();
-  }
-  KernelScope(const KernelScope&) = delete;
-  KernelScope& operator=(const KernelScope&) = delete;
-
- private:
-  void (*end_)();
-};
 
 }  // namespace amp::cpu

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/amx_tiles.h"
 #include "backend/cpu/bf16_pairs.h"
 #include "backend/cpu/block_transpose.h"
 #include "base/simd.h"
@@ -190,34 +191,34 @@ void pack_pairs(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int6
   }
 }
 
-// Pairs, lane after lane within a chunk of 16 steps.
-void pack_row_chunks(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
+// Pairs, lane after lane within a group of 16 steps.
+void pack_row_groups(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                      float* panels) {
-  constexpr int64_t kChunk = 16, kElements = 2 * kChunk;
+  constexpr int64_t kGroup = amx::kTile, kElements = 2 * kGroup;
   const BFloat16* src = static_cast<const BFloat16*>(x.data);
   const int64_t steps = o.steps(depth), panel_size = steps * o.width;
-  // Of the lane l, depth at a chunk's beginning.
-  const auto row = [&](int64_t l, int64_t chunk) {
-    return panels + l / o.width * panel_size + (chunk * o.width + l % o.width) * kChunk;
+  // Of the lane l, depth at a group's beginning.
+  const auto row = [&](int64_t l, int64_t group) {
+    return panels + l / o.width * panel_size + (group * o.width + l % o.width) * kGroup;
   };
   const int64_t padded = (lanes + 15) / 16 * 16;  // tiles are full, panels need not be
   for (int64_t l = lanes; l < padded; ++l) {
-    for (int64_t c = 0; c * kElements < depth; ++c) std::fill_n(row(l, c), kChunk, 0.0f);
+    for (int64_t c = 0; c * kElements < depth; ++c) std::fill_n(row(l, c), kGroup, 0.0f);
   }
   if (x.depth_major) {
     for (int64_t l = 0; l < lanes; ++l) {
       const BFloat16* from = src + (l0 + l) * x.ld + p0;
       int64_t c = 0;
-      for (; (c + 1) * kElements <= depth; ++c) std::memcpy(row(l, c), from + c * kElements, 4 * kChunk);
+      for (; (c + 1) * kElements <= depth; ++c) std::memcpy(row(l, c), from + c * kElements, 4 * kGroup);
       if (const int64_t rest = depth - c * kElements; rest > 0) {
-        std::fill_n(row(l, c), kChunk, 0.0f);
+        std::fill_n(row(l, c), kGroup, 0.0f);
         std::memcpy(row(l, c), from + c * kElements, static_cast<size_t>(2 * rest));
       }
     }
     return;
   }
   cpu::at_level([&]<int Lanes>() AMP_INLINE {
-    alignas(64) float pairs[kChunk][16];
+    alignas(64) float pairs[kGroup][16];
     for (int64_t c = 0; c * kElements < depth; ++c) {
       for (int64_t l = 0; l < lanes; l += 16) {
         const int64_t n = std::min<int64_t>(16, lanes - l), used = std::min(kElements, depth - c * kElements);
@@ -228,7 +229,7 @@ void pack_row_chunks(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0,
           bf16_pairs::zip<Lanes>(low, 2 * s + 1 < used ? low + x.ld : nullptr, n, pairs[s]);
         }
         transpose_block<Lanes>(pairs[0], 16, (used + 1) / 2, 16,
-                               [&](int64_t j) AMP_INLINE { return row(l, c) + j * kChunk; });
+                               [&](int64_t j) AMP_INLINE { return row(l, c) + j * kGroup; });
       }
     }
   });
@@ -239,7 +240,7 @@ void pack_row_chunks(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0,
 void pack_panels(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                  void* panels) {
   float* to = static_cast<float*>(panels);
-  if (o.by_rows) return pack_row_chunks(x, l0, lanes, p0, depth, o, to);
+  if (o.by_rows) return pack_row_groups(x, l0, lanes, p0, depth, o, to);
   if (o.pairs) return pack_pairs(x, l0, lanes, p0, depth, o, to);
   switch (x.dtype) {
     case DType::f16:

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "backend/cpu/amx_tiles.h"
 #include "backend/cpu/micro_kernel.h"
 #include "backend/cpu/pack.h"
 #include "backend/parallel.h"
@@ -140,7 +141,7 @@ void task(const PackedGemm& g, const Cut& cut, const float* packed, int64_t n0, 
   float* pa = thread_panels(round_up(rows, r) * cut.depth, 0);
   float* tile = thread_panels(round_up(rows, r) * stride, 1);
   const PackSource a{g.a.data, g.a.dtype, g.a.ld, !g.a.trans};
-  const KernelScope scope(cut.kernel);
+  const amx::TileScope scope(cut.kernel.tiles());
   const int64_t whole = in_place(g) && cut.steps > 0 ? (j1 - j0) / w * w : 0;  // columns of panels that are full
   float* const c = whole > 0 ? static_cast<float*>(g.c) + i0 * g.ldc : nullptr;
   const Biases bias(g, i0, rows, j0, j1 - j0);
@@ -155,7 +156,7 @@ void task(const PackedGemm& g, const Cut& cut, const float* packed, int64_t n0, 
   for (int64_t p = 0; p < cut.steps; p += cut.depth) {
     const int64_t steps = std::min(cut.depth, cut.steps - p), at = p * cut.per_step;
     pack_panels(a, i0, rows, at, std::min(steps * cut.per_step, g.k - at),
-                {static_cast<int>(r), false, cut.pairs, cut.kernel.group, cut.kernel.group > 1}, pa);
+                {static_cast<int>(r), false, cut.pairs, cut.kernel.group, cut.kernel.tiles()}, pa);
     for (int64_t jb = j0; jb < j1; jb += cut.columns) {
       const int64_t end = std::min(j1, jb + cut.columns);
       for (int64_t i = 0; i < rows; i += r) {

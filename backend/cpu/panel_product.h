@@ -48,7 +48,7 @@ class PanelProduct {
 
  private:
   PanelLayout layout() const { return {kernel_.width, true, kernel_.pairs, kernel_.group}; }
-  int64_t most_rows() const { return kernel_.row_table ? kernel_.stored_rows : kernel_.rows; }
+  int64_t most_rows() const { return kernel_.tiles() ? kernel_.rows : kernel_.stored_rows; }
   void run_in_place(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc, bool add,
                     LinePrefetch& ahead) const;
   void run_packed(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc, bool add,

@@ -56,16 +56,19 @@ TEST_CASE("a forward graph has the activation in its normalisation, too", "[batc
 }
 
 TEST_CASE("of 16 bits, what rounding cannot tell apart is one node", "[batch_norm_fusion]") {
-  const auto in = [](DType t, const std::string& activation) {
+  const auto in = [](DType t, const std::string& activation, const std::string& dims = "3 5 7") {
     const auto to = [](DType d) { return "{to=" + std::to_string(static_cast<int>(d)) + "}"; };
-    return training_graph("input x 3 5 7\nparam r 3 5 7\nparam g 5\nparam h 5\nx = Add(x, r)\nc = Cast(x) " + to(t) +
-                          "\ny, mean, var = BatchNormTrain(c, g, h) {epsilon=1e-5}\nz = " + activation +
-                          "\nz = Cast(z) " + to(DType::f32) +
-                          "\nq = Mul(z, z)\nloss = ReduceSum(q) {axes=[0 1 2]; keepdims=0}\noutput z\noutput loss");
+    return training_graph(
+        "input x " + dims + "\nparam r " + dims + "\nparam g 5\nparam h 5\nx = Add(x, r)\nc = Cast(x) " + to(t) +
+        "\ny, mean, var = BatchNormTrain(c, g, h) {epsilon=1e-5}\nz = " + activation + "\nz = Cast(z) " +
+        to(DType::f32) + "\nq = Mul(z, z)\nloss = ReduceSum(q) {axes=[0 1 2]; keepdims=0}\noutput z\noutput loss");
   };
-  const Graph g = in(DType::bf16, "Relu(y)"), f = activate_batch_norms(g);
-  CHECK(count(f, "Relu") + count(f, "ReluGrad") == 0);
-  check_equal(g, f);
+  for (const char* dims : {"3 5 7", "3 5 300", "2 5 131"}) {  // small planes by way of images, large ones as they lie
+    INFO(dims);
+    const Graph g = in(DType::bf16, "Relu(y)", dims), f = activate_batch_norms(g);
+    CHECK(count(f, "Relu") + count(f, "ReluGrad") == 0);
+    check_equal(g, f);
+  }
   for (const Graph& other : {in(DType::bf16, "Clip(y) {min=0.0; max=0.5}"), in(DType::f16, "Relu(y)")})
     CHECK(activate_batch_norms(other).n_nodes() == other.n_nodes());
 }
