@@ -1,6 +1,7 @@
 #include "graph/autodiff.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "graph/node_fault.h"
@@ -34,11 +35,48 @@ void Autodiff::contribute(ValueId v, ValueId part) {
   parts_[static_cast<size_t>(v.index)].push_back(b_.cast(part, x.dtype));
 }
 
+// The gradients of slices that lie one behind the other along an axis and together are the whole are joined: no zeros
+// are written around each, and none are added. Nothing where parts are anything else.
+static ValueId join_slices(Builder& b, const std::vector<ValueId>& parts) {
+  struct Slice {
+    int64_t start;
+    ValueId gradient;
+  };
+  std::vector<Slice> slices;
+  std::optional<size_t> axis;
+  for (const ValueId v : parts) {
+    const Value& x = b.value(v);
+    if (x.kind != ValueKind::temp || b.graph().node(x.producer).op->name != "SliceGrad") return {};
+    const Node& n = b.graph().node(x.producer);
+    const Dims inside = b.dims(n.in[0]), starts = n.attrs.ints("starts"), steps = n.attrs.ints("steps");
+    for (size_t d = 0; d < inside.size(); ++d) {
+      if (inside[d] == x.dims[d]) continue;
+      if (axis.value_or(d) != d || steps[d] != 1) return {};
+      axis = d;
+    }
+    if (!axis || inside[*axis] == x.dims[*axis]) return {};
+    slices.push_back({starts[*axis], n.in[0]});
+  }
+  std::sort(slices.begin(), slices.end(), [](const Slice& x, const Slice& y) { return x.start < y.start; });
+  int64_t end = 0;
+  std::vector<ValueId> joined;
+  for (const Slice& s : slices) {
+    if (s.start != end) return {};
+    end += b.dims(s.gradient)[*axis];
+    joined.push_back(s.gradient);
+  }
+  if (end != b.dims(parts[0])[*axis]) return {};
+  return b.op("Concat", joined, {{"axis", static_cast<int64_t>(*axis)}});
+}
+
 ValueId Autodiff::grad(ValueId v) {
   if (!reached(v)) return {};
   auto& parts = parts_[static_cast<size_t>(v.index)];
   const Origin before = b_.origin;
   if (!*before.role) b_.origin.role = "gradient of";  // asked for after run()
+  if (parts.size() > 1) {
+    if (const ValueId joined = join_slices(b_, parts)) parts = {joined};
+  }
   while (parts.size() > 1) {
     const ValueId sum = b_.op("Add", {parts[0], parts[1]});
     parts.erase(parts.begin());

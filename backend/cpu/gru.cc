@@ -10,48 +10,55 @@ template <class T>
 Kernel forward(const KernelArgs& a, Carver& c) {
   const Operands<T> x(a, c);
   const Steps s(a.out[0].dims, a.attrs(), a.has(3) ? a.in[3] : Tensor{});
-  const int64_t H = s.hidden, B = s.batch, grain = 8192 / H + 1;
+  const int64_t H = s.hidden, B = s.batch;
   const bool after = a.has(4);
   const Activation f = read_activation(a.attrs(), 0), g = read_activation(a.attrs(), 1);
-  const cpu::RepeatedProduct<T> by_gates(c, H, 2 * H, true, H), by_state(c, H, H, true, H);
+  const cpu::RepeatedProduct<T> by_R(c, a.in[1].dtype, 2, H, H, true), by_Rn(c, a.in[1].dtype, 1, H, H, true);
+  const DType type = DTypeOf<T>::value;
+  T* const states = c.take<T>(2 * B * H);  // before the step and after it, in turn
   if (c.measuring()) return {};
-  return [=] {
+  return [=, args = a] {
     x.load();
-    const T *xg = x.input(0), *R = x.input(1), *rb = x.input(4);
-    const auto by_R = by_gates.packed(R), by_Rn = by_state.packed(R + 2 * H * H);
-    T *y = x.output(0), *hs = x.output(1), *gates = x.output(2), *hn_all = x.output(3);
-    std::copy_n(x.input(2), B * H, hs);
-    std::copy_n(xg, s.time * B * 3 * H, gates);
+    const T *xg = x.input(0), *rb = x.input(4);
+    by_R.pack(args.in[1].data);
+    by_Rn.pack(Stored(args.in[1]).at(2 * H * H));
+    T *y = x.output(0), *gates = x.output(2), *hn_all = x.output(3);
+    std::copy_n(x.input(2), B * H, states);
     for (int64_t step = 0; step < s.time; ++step) {
       const int64_t t = s.at(step);
-      T *G = gates + t * B * 3 * H, *hn = hn_all + t * B * H;
-      by_R.run(B, hs, H, true, G, 3 * H);
-      parallel_ranges(B, grain, [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) {
-          apply(f, G + b * 3 * H, 2 * H);
-          for (int64_t k = 0; k < H; ++k) hn[b * H + k] = after ? rb[k] : G[b * 3 * H + H + k] * hs[b * H + k];
+      const T *const X = xg + t * B * 3 * H, *const before = states + step % 2 * B * H;
+      T *const G = gates + t * B * 3 * H, *const hn = hn_all + t * B * H, *const after_step = states + (step + 1) % 2 * B * H;
+      by_R.run({before, type}, H, B, step % 2 != 0, false, [&](const cpu::ProductPiece<T>& piece) {
+        const int64_t j = piece.first, n = piece.last - j;
+        for (int64_t b = piece.begin; b < piece.end; ++b) {
+          for (const int64_t p : {0, 1}) {
+            const int64_t at = b * 3 * H + p * H + j;
+            for (int64_t k = 0; k < n; ++k) G[at + k] = X[at + k] + piece.at(b, p)[k];
+            apply(f, G + at, n);
+          }
+          const T *const r = G + b * 3 * H + H + j, *const h = before + b * H + j;
+          for (int64_t k = 0; k < n; ++k) hn[b * H + j + k] = after ? rb[j + k] : r[k] * h[k];
         }
       });
-      if (after) {
-        by_Rn.run(B, hs, H, true, hn, H);
-      } else {
-        by_Rn.run(B, hn, H, true, G + 2 * H, 3 * H);
-      }
-      parallel_ranges(B, grain, [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) {
-          T *z = G + b * 3 * H, *r = z + H, *n = r + H, *hb = hs + b * H, *yt = y + (t * B + b) * H;
+      by_Rn.run({after ? before : hn, type}, H, B, step % 2 != 0, false, [&](const cpu::ProductPiece<T>& piece) {
+        const int64_t j = piece.first, n = piece.last - j;
+        for (int64_t b = piece.begin; b < piece.end; ++b) {
+          const T *const z = G + b * 3 * H + j, *const r = z + H, *const sum = piece.at(b, 0), *const h = before + b * H + j;
+          T *const out = G + b * 3 * H + 2 * H + j, *const yt = y + (t * B + b) * H + j, *const ht = after_step + b * H + j;
+          const T* const in = X + b * 3 * H + 2 * H + j;
+          for (int64_t k = 0; after && k < n; ++k) hn[b * H + j + k] += sum[k];
+          for (int64_t k = 0; k < n; ++k) out[k] = in[k] + (after ? r[k] * hn[b * H + j + k] : sum[k]);
           if (t >= s.length(b)) {
-            std::fill(yt, yt + H, T(0));
+            std::fill_n(yt, n, T(0));
+            std::copy_n(h, n, ht);
             continue;
           }
-          if (after) {
-            for (int64_t k = 0; k < H; ++k) n[k] += r[k] * hn[b * H + k];
-          }
-          apply(g, n, H);
-          for (int64_t k = 0; k < H; ++k) yt[k] = hb[k] = (T(1) - z[k]) * n[k] + z[k] * hb[k];
+          apply(g, out, n);
+          for (int64_t k = 0; k < n; ++k) yt[k] = ht[k] = (T(1) - z[k]) * out[k] + z[k] * h[k];
         }
       });
     }
+    std::copy_n(states + s.time % 2 * B * H, B * H, x.output(1));
     x.store();
   };
 }
@@ -93,20 +100,6 @@ struct Cell {
   }
 };
 
-// The reset gates' slopes of one step where the reset comes before the product: reset (B, H) holds d(r h), then dh.
-template <class T>
-void reset_slopes(const Activation& f, const T* gates, const T* before, T* slopes, T* reset, int64_t B, int64_t H) {
-  for (int64_t b = 0; b < B; ++b) {
-    const T* r = gates + b * 3 * H + H;
-    T* dr = slopes + b * 3 * H + H;
-    for (int64_t k = 0; k < H; ++k) {
-      const int64_t e = b * H + k;
-      dr[k] = reset[e] * before[e] * f.slope(r[k]);
-      reset[e] *= r[k];
-    }
-  }
-}
-
 template <class T>
 Kernel backward(const KernelArgs& a, Carver& c) {
   const Operands<T> x(a, c);
@@ -115,20 +108,22 @@ Kernel backward(const KernelArgs& a, Carver& c) {
   const bool after = a.has(3);
   const Activation f = read_activation(a.attrs(), 0), g = read_activation(a.attrs(), 1);
   const bool usual = f.kind == Activation::sigmoid && g.kind == Activation::tanh;
-  T* const next = c.take<T>(B * H);
   T* const reset = c.take<T>(B * H);
   T* const before = c.take<T>(T_ * B * H);
   T* const through_n = c.take<T>(T_ * B * H);  // what Rn multiplies from the left: dn, or r dn
   T* const into_n = c.take<T>(T_ * B * H);     // what Rn multiplies from the right: r h, or h
-  const cpu::RepeatedProduct<T> by_gates(c, 2 * H, H, false, H), by_state(c, H, H, false, H);
+  const cpu::RepeatedProduct<T> by_R(c, a.in[0].dtype, 1, H, 2 * H, false), by_Rn(c, a.in[0].dtype, 1, H, H, false);
+  const DType type = DTypeOf<T>::value;
+  const StateWeightsGrad of_gates(c, type, T_ * B, 2 * H, H, type, type), of_n(c, type, T_ * B, H, H, type, type);
   if (c.measuring()) return {};
-  return [=] {
+  return [=, args = a] {
     x.load();
-    const T *R = x.input(0), *h0 = x.input(1), *gates = x.input(4), *hn = x.input(5), *y = x.input(6), *dy = x.input(7);
-    T *dxg = x.output(0), *dR = x.output(1), *dh = x.output(2), *drb = x.output(3);
-    const auto by_R = by_gates.packed(R), by_Rn = by_state.packed(R + 2 * H * H);
+    const T *h0 = x.input(1), *gates = x.input(4), *hn = x.input(5), *y = x.input(6), *dy = x.input(7);
+    T *dxg = x.output(0), *dh = x.output(2), *drb = x.output(3);
+    by_R.pack(args.in[0].data);
+    by_Rn.pack(Stored(args.in[0]).at(2 * H * H));
     copy_or_zero(x.input(8), dh, B * H);
-    s.all_before(y, h0, before);
+    s.all_before({const_cast<T*>(y), type, {}}, {const_cast<T*>(h0), type, {}}, before);
     for (int64_t step = T_; step-- > 0;) {
       const int64_t t = s.at(step), at = t * B;
       const T *G = gates + at * 3 * H, *hp = before + at * H;
@@ -142,13 +137,24 @@ Kernel backward(const KernelArgs& a, Carver& c) {
           cell.differentiate(t < s.length(b), usual, f, g);
         }
       });
-      by_Rn.run(B, left, H, false, reset, H);
-      if (!after) reset_slopes(f, G, hp, D, reset, B, H);
-      by_R.run(B, D, 3 * H, false, next, H);
-      for (int64_t e = 0; e < B * H; ++e) dh[e] += reset[e] + next[e];  // both 0 for a sequence that takes no part
+      by_Rn.run({left, type}, H, B, step % 2 != 0, false, [&](const cpu::ProductPiece<T>& piece) {
+        for (int64_t b = piece.begin; b < piece.end; ++b) {
+          for (int64_t k = piece.first; k < piece.last; ++k) {
+            const T sum = piece.at(b, 0)[k - piece.first], r = G[b * 3 * H + H + k];
+            if (!after) D[b * 3 * H + H + k] = sum * hp[b * H + k] * f.slope(r);
+            reset[b * H + k] = after ? sum : sum * r;
+          }
+        }
+      });
+      by_R.run({D, type}, 3 * H, B, step % 2 != 0, false, [&](const cpu::ProductPiece<T>& piece) {
+        for (int64_t b = piece.begin; b < piece.end; ++b) {  // both are 0 for a sequence that takes no part
+          for (int64_t k = piece.first; k < piece.last; ++k)
+            dh[b * H + k] += reset[b * H + k] + piece.at(b, 0)[k - piece.first];
+        }
+      });
     }
-    cpu::parallel_gemm<T>(true, false, 2 * H, H, T_ * B, T(1), dxg, 3 * H, before, H, T(0), dR, H);
-    cpu::parallel_gemm<T>(true, false, H, H, T_ * B, T(1), through_n, H, into_n, H, T(0), dR + 2 * H * H, H);
+    of_gates.run(dxg, 3 * H, before, {x.output(1), type, {}}, 0);
+    of_n.run(through_n, H, into_n, {x.output(1), type, {}}, 2 * H);
     std::fill(drb, drb + H, T(0));
     for (int64_t i = 0; after && i < T_ * B; ++i) {
       for (int64_t k = 0; k < H; ++k) drb[k] += through_n[i * H + k];

@@ -4,161 +4,218 @@ namespace amp {
 
 namespace {
 
-// Gates of one sequence at one step: i, o, f, c side by side.
+template <class T>
+using Piece = cpu::ProductPiece<T>;
+
+// One sequence at one step, some of its units. Gates: i, o, f, c.
+template <class T>
+struct Forward {
+  const KernelArgs& a;
+  const Steps& s;
+  Activation f, g, h;
+  bool usual;  // sigmoids, tanh and tanh; no peepholes
+
+  void cell(int64_t t, int64_t b, const Piece<T>& piece, T* C, const Stored& h_before, const StoredOut& h_after) const {
+    const int64_t H = s.hidden, k0 = piece.first, n = piece.last - k0, row = t * s.batch + b;
+    const int64_t first = row * H + k0, state = b * H + k0;
+    Window<T> gate[4], y, x;
+    T *out[4], *const yt = y.place(a.out[0], first);
+    for (int64_t p = 0; p < 4; ++p) out[p] = gate[p].place(a.out[3], row * 4 * H + p * H + k0);
+    T *const i = out[0], *const o = out[1], *const fg = out[2], *const c = out[3];
+    if (t >= s.length(b)) {
+      for (T* const v : {i, o, fg, c, yt}) std::fill_n(v, n, T(0));
+      std::memcpy(h_after.at(state), h_before.at(state), static_cast<size_t>(n * size_of(h_after.dtype)));
+    } else {
+      for (int64_t p = 0; p < 4; ++p) {
+        const T *in = x.read(a.in[0], row * 4 * H + p * H + k0, n), *sum = piece.at(b, p);
+        for (int64_t k = 0; k < n; ++k) out[p][k] = in[k] + sum[k];
+      }
+      if (usual) {
+#pragma GCC ivdep
+        for (int64_t k = 0; k < n; ++k) {
+          i[k] = math::sigmoid(i[k]), fg[k] = math::sigmoid(fg[k]), c[k] = math::tanh(c[k]);
+          C[k] = fg[k] * C[k] + i[k] * c[k];
+          o[k] = math::sigmoid(o[k]);
+          yt[k] = math::tanh(C[k]) * o[k];
+        }
+      } else {
+        any(piece, i, o, fg, c, C, yt);
+      }
+      convert(DTypeOf<T>::value, yt, h_after.dtype, h_after.at(state), n);
+    }
+    y.write(a.out[0], first, n);
+    for (int64_t p = 0; p < 4; ++p) gate[p].write(a.out[3], row * 4 * H + p * H + k0, n);
+    convert(DTypeOf<T>::value, C, a.out[4].dtype, StoredOut(a.out[4]).at(first), n);
+  }
+
+  void any(const Piece<T>& piece, T* i, T* o, T* fg, T* c, T* C, T* yt) const {
+    const int64_t n = piece.last - piece.first;
+    Window<T> of_i, of_o, of_f;
+    const auto peephole = [&](Window<T>& w, int64_t p) {
+      return a.has(5) ? w.read(a.in[5], p * s.hidden + piece.first, n) : nullptr;
+    };
+    const T *const Pi = peephole(of_i, 0), *const Po = peephole(of_o, 1), *const Pf = peephole(of_f, 2);
+    for (int64_t k = 0; k < n; ++k) {
+      i[k] = f.value(Pi ? i[k] + Pi[k] * C[k] : i[k]);
+      fg[k] = f.value(Pf ? fg[k] + Pf[k] * C[k] : fg[k]);
+      c[k] = g.value(c[k]);
+      C[k] = fg[k] * C[k] + i[k] * c[k];
+      o[k] = f.value(Po ? o[k] + Po[k] * C[k] : o[k]);
+      yt[k] = h.value(C[k]) * o[k];
+    }
+  }
+};
+
 template <class T>
 Kernel forward(const KernelArgs& a, Carver& c) {
-  const Operands<T> x(a, c);
   const Steps s(a.out[0].dims, a.attrs(), a.has(4) ? a.in[4] : Tensor{});
   const int64_t H = s.hidden, B = s.batch;
   const Activation f = read_activation(a.attrs(), 0), g = read_activation(a.attrs(), 1),
                    h = read_activation(a.attrs(), 2);
-  const cpu::RepeatedProduct<T> by_weights(c, H, 4 * H, true, H);
+  const bool usual = f.kind == Activation::sigmoid && g.kind == Activation::tanh && h.kind == Activation::tanh;
+  const cpu::RepeatedProduct<T> by_R(c, a.in[1].dtype, 4, H, H, true);
+  T* const cells = c.take<T>(B * H);
+  char* const states = c.take<char>(2 * B * H * size_of(by_R.left()));  // before the step and after it, in turn
   if (c.measuring()) return {};
-  return [=] {
-    x.load();
-    const auto by_R = by_weights.packed(x.input(1));
-    const T *xg = x.input(0), *P = x.input(5);
-    T *y = x.output(0), *hs = x.output(1), *cs = x.output(2), *gates = x.output(3), *cells = x.output(4);
-    std::copy_n(x.input(2), B * H, hs);
-    std::copy_n(x.input(3), B * H, cs);
-    std::copy_n(xg, s.time * B * 4 * H, gates);
+  return [=, args = a] {
+    by_R.pack(args.in[1].data);
+    const auto state = [&](int64_t step) {
+      return StoredOut(states + step % 2 * B * H * size_of(by_R.left()), by_R.left());
+    };
+    start_from(args.in[2], by_R.left(), states, B * H);
+    start_from(args.in[3], DTypeOf<T>::value, cells, B * H);
+    const Forward<T> of{args, s, f, g, h, usual && !args.has(5)};
     for (int64_t step = 0; step < s.time; ++step) {
       const int64_t t = s.at(step);
-      T* G = gates + t * B * 4 * H;
-      by_R.run(B, hs, H, true, G, 4 * H);
-      parallel_ranges(B, 8192 / H + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) {
-          T *i = G + b * 4 * H, *o = i + H, *fg = o + H, *n = fg + H, *C = cs + b * H, *hb = hs + b * H;
-          T *yt = y + (t * B + b) * H, *ct = cells + (t * B + b) * H;
-          if (t >= s.length(b)) {
-            std::fill(i, i + 4 * H, T(0));
-            std::fill(yt, yt + H, T(0));
-            std::copy_n(C, H, ct);
-            continue;
-          }
-          if (P) {
-            for (int64_t k = 0; k < H; ++k) i[k] += P[k] * C[k];
-            for (int64_t k = 0; k < H; ++k) fg[k] += P[2 * H + k] * C[k];
-          }
-          apply(f, i, H);
-          apply(f, fg, H);
-          apply(g, n, H);
-          for (int64_t k = 0; k < H; ++k) C[k] = fg[k] * C[k] + i[k] * n[k];
-          if (P) {
-            for (int64_t k = 0; k < H; ++k) o[k] += P[H + k] * C[k];
-          }
-          apply(f, o, H);
-          std::copy_n(C, H, ct);
-          std::copy_n(C, H, hb);
-          apply(h, hb, H);
-          for (int64_t k = 0; k < H; ++k) hb[k] *= o[k];
-          std::copy_n(hb, H, yt);
-        }
+      const Stored before = state(step);
+      const StoredOut after = state(step + 1);
+      by_R.run(before, H, B, step % 2 != 0, false, [&](const Piece<T>& piece) {
+        simd([&]() AMP_INLINE {
+          for (int64_t b = piece.begin; b < piece.end; ++b) of.cell(t, b, piece, cells + b * H + piece.first, before, after);
+        });
       });
     }
-    x.store();
+    convert(by_R.left(), state(s.time).data, args.out[1].dtype, args.out[1].data, B * H);
+    convert(DTypeOf<T>::value, cells, args.out[2].dtype, args.out[2].data, B * H);
   };
 }
 
-// One sequence at one step, differentiated. dh, above: the gradients of its state from the next step and of its output.
+// One sequence at one step, differentiated, some of its units. dh, dc: the gradients of its state, from the next step.
 template <class T>
-struct Cell {
-  const T* gates;  // i, o, f, c, activated
-  T* slopes;       // their gradients before the activation
-  const T* cell;   // C
-  T* dc;           // its gradient, then that of the cell before
-  int64_t H;
+struct Backward {
+  const KernelArgs& a;
+  const Steps& s;
+  Activation f, g, h;
+  bool usual;
 
-  // Sigmoids, tanh and tanh; no peepholes.
-  void usual(const T* before, const T* dh, const T* above) const {
-    const T *i = gates, *o = i + H, *f = o + H, *n = f + H;
-    T *di = slopes, *d_o = di + H, *df = d_o + H, *dn = df + H, *carried = dc;
-    const T* C = cell;
-    simd([&]() AMP_INLINE {
-      for (int64_t k = 0; k < H; ++k) {
-        const T top = dh[k] + (above ? above[k] : T(0)), hc = math::tanh(C[k]);
-        const T dC = carried[k] + top * o[k] * (T(1) - hc * hc);
-        d_o[k] = top * hc * (o[k] * (T(1) - o[k]));
-        di[k] = dC * n[k] * (i[k] * (T(1) - i[k]));
-        df[k] = dC * before[k] * (f[k] * (T(1) - f[k]));
-        dn[k] = dC * i[k] * (T(1) - n[k] * n[k]);
-        carried[k] = dC * f[k];
+  // into: where the gradients of the gates go besides dxg, or null.
+  void cell(int64_t t, int64_t b, int64_t k0, int64_t n, const T* dh, T* dc, T* dP, const StoredOut* into) const {
+    const int64_t H = s.hidden, row = t * s.batch + b;
+    Window<T> gates[4], slopes[4], of_cell, of_before, of_above;
+    const T* y[4];
+    T* d[4];
+    for (int64_t p = 0; p < 4; ++p) d[p] = slopes[p].place(a.out[0], row * 4 * H + p * H + k0);
+    if (t >= s.length(b)) {
+      for (T* const v : d) std::fill_n(v, n, T(0));
+    } else {
+      for (int64_t p = 0; p < 4; ++p) y[p] = gates[p].read(a.in[5], row * 4 * H + p * H + k0, n);
+      const T *const C = of_cell.read(a.in[6], row * H + k0, n),
+              *const above = of_above.read(a.has(8) ? a.in[8] : Tensor{}, row * H + k0, n);
+      const int64_t p = s.before(t, b);
+      const T* const before =
+          p < 0 ? of_before.read(a.in[2], b * H + k0, n) : of_before.read(a.in[6], p * H + k0, n);
+      const T *const i = y[0], *const o = y[1], *const fg = y[2], *const c = y[3];
+      T *const di = d[0], *const d_o = d[1], *const df = d[2], *const d_c = d[3];
+      if (usual) {
+#pragma GCC ivdep
+        for (int64_t k = 0; k < n; ++k) {
+          const T top = dh[k] + (above ? above[k] : T(0)), hc = math::tanh(C[k]);
+          const T dC = dc[k] + top * o[k] * (T(1) - hc * hc);
+          d_o[k] = top * hc * (o[k] * (T(1) - o[k]));
+          di[k] = dC * c[k] * (i[k] * (T(1) - i[k]));
+          df[k] = dC * before[k] * (fg[k] * (T(1) - fg[k]));
+          d_c[k] = dC * i[k] * (T(1) - c[k] * c[k]);
+          dc[k] = dC * fg[k];
+        }
+      } else {
+        Window<T> of_i, of_o, of_f;
+        const auto peephole = [&](Window<T>& w, int64_t of) {
+          return a.has(4) ? w.read(a.in[4], of * H + k0, n) : nullptr;
+        };
+        const T *const Pi = peephole(of_i, 0), *const Po = peephole(of_o, 1), *const Pf = peephole(of_f, 2);
+        for (int64_t k = 0; k < n; ++k) {
+          const T top = dh[k] + (above ? above[k] : T(0)), hc = h.value(C[k]);
+          d_o[k] = top * hc * f.slope(o[k]);
+          T dC = dc[k] + top * o[k] * h.slope(hc);
+          if (Po) dC += d_o[k] * Po[k];
+          di[k] = dC * c[k] * f.slope(i[k]);
+          df[k] = dC * before[k] * f.slope(fg[k]);
+          d_c[k] = dC * i[k] * g.slope(c[k]);
+          dc[k] = dC * fg[k];
+          if (Pi) {
+            dc[k] += di[k] * Pi[k] + df[k] * Pf[k];
+            dP[k0 + k] += di[k] * before[k];
+            dP[H + k0 + k] += d_o[k] * C[k];
+            dP[2 * H + k0 + k] += df[k] * before[k];
+          }
+        }
       }
-    });
-  }
-
-  void any(const T* before, const T* dh, const T* above, const Activation& f, const Activation& g, const Activation& h,
-           const T* P, T* dP) const {
-    const T *i = gates, *o = i + H, *fg = o + H, *n = fg + H;
-    T *di = slopes, *d_o = di + H, *df = d_o + H, *dn = df + H;
-    for (int64_t k = 0; k < H; ++k) {
-      const T top = dh[k] + (above ? above[k] : T(0)), hc = h.value(cell[k]);
-      d_o[k] = top * hc * f.slope(o[k]);
-      T dC = dc[k] + top * o[k] * h.slope(hc);
-      if (P) dC += d_o[k] * P[H + k];
-      di[k] = dC * n[k] * f.slope(i[k]);
-      df[k] = dC * before[k] * f.slope(fg[k]);
-      dn[k] = dC * i[k] * g.slope(n[k]);
-      dc[k] = dC * fg[k];
-      if (P) {
-        dc[k] += di[k] * P[k] + df[k] * P[2 * H + k];
-        dP[k] += di[k] * before[k];
-        dP[H + k] += d_o[k] * cell[k];
-        dP[2 * H + k] += df[k] * before[k];
-      }
+    }
+    for (int64_t p = 0; p < 4; ++p) {
+      slopes[p].write(a.out[0], row * 4 * H + p * H + k0, n);
+      if (into) convert(DTypeOf<T>::value, d[p], into->dtype, into->at(b * 4 * H + p * H + k0), n);
     }
   }
 };
 
 template <class T>
 Kernel backward(const KernelArgs& a, Carver& c) {
-  const Operands<T> x(a, c);
+  const Staged<T> dP = stage<T>(c, a.out[4]);
   const Steps s(a.in[7].dims, a.attrs(), a.has(3) ? a.in[3] : Tensor{});
   const int64_t H = s.hidden, B = s.batch, T_ = s.time;
   const Activation f = read_activation(a.attrs(), 0), g = read_activation(a.attrs(), 1),
                    h = read_activation(a.attrs(), 2);
   const bool usual = f.kind == Activation::sigmoid && g.kind == Activation::tanh && h.kind == Activation::tanh;
-  T* const next = c.take<T>(B * H);
-  T* const before = c.take<T>(T_ * B * H);
-  const cpu::RepeatedProduct<T> by_weights(c, 4 * H, H, false, H);
+  const DType type = DTypeOf<T>::value, y_type = a.in[7].dtype, slopes_type = a.out[0].dtype;
+  const cpu::RepeatedProduct<T> by_R(c, a.in[0].dtype, 1, H, 4 * H, false);
+  T* const dh = c.take<T>(B * H);
+  T* const dc = c.take<T>(B * H);
+  char* const before = c.take<char>(T_ * B * H * size_of(y_type));
+  const bool in_place = slopes_type == by_R.left();
+  const int64_t slopes_bytes = in_place ? 0 : B * 4 * H * size_of(by_R.left());
+  char* const slopes = c.take<char>(2 * slopes_bytes);  // of a step, and of the one before, in turn
+  const StateWeightsGrad of_weights(c, a.out[1].dtype, T_ * B, 4 * H, H, slopes_type, y_type);
   if (c.measuring()) return {};
-  return [=] {
-    x.load();
-    const auto by_R = by_weights.packed(x.input(0));
-    const T *c0 = x.input(2), *P = x.input(4), *gates = x.input(5), *cells = x.input(6), *y = x.input(7),
-            *dy = x.input(8);
-    T *dxg = x.output(0), *dR = x.output(1), *dh = x.output(2), *dc = x.output(3), *dP = x.output(4);
-    copy_or_zero(x.input(9), dh, B * H);
-    copy_or_zero(x.input(10), dc, B * H);
-    std::fill(dP, dP + 3 * H, T(0));
-    for (int64_t step = T_; step-- > 0;) {
-      const int64_t t = s.at(step);
-      T* const D = dxg + t * B * 4 * H;
-      // Peepholes' gradients are summed over sequences: one thread then.
-      parallel_ranges(B, P ? B : 8192 / H + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) {
-          const Cell<T> cell{gates + (t * B + b) * 4 * H, D + b * 4 * H, cells + (t * B + b) * H, dc + b * H, H};
-          if (t >= s.length(b)) {
-            std::fill(cell.slopes, cell.slopes + 4 * H, T(0));
-            continue;
+  return [=, args = a] {
+    by_R.pack(args.in[0].data);
+    start_from(args.has(9) ? args.in[9] : Tensor{}, type, dh, B * H);
+    start_from(args.has(10) ? args.in[10] : Tensor{}, type, dc, B * H);
+    std::fill_n(dP.data, 3 * H, T(0));
+    const Backward<T> of{args, s, f, g, h, usual && !args.has(4)};
+    const auto slopes_of = [&](int64_t step) {
+      return in_place ? StoredOut(StoredOut(args.out[0]).at(s.at(step) * B * 4 * H), slopes_type)
+                      : StoredOut(slopes + step % 2 * slopes_bytes, by_R.left());
+    };
+    for (int64_t step = T_; step >= 0; --step) {  // the last time for dh0 alone
+      const int64_t t = s.at(step - 1), next = s.at(step);
+      const Stored a_next = step == T_ ? Stored() : Stored(slopes_of(step));
+      const StoredOut into = step > 0 && !in_place ? slopes_of(step - 1) : StoredOut();
+      by_R.run(a_next, 4 * H, B, step % 2 != 0, args.has(4), [&](const Piece<T>& piece) {
+        const int64_t n = piece.last - piece.first;
+        simd([&]() AMP_INLINE {
+          for (int64_t b = piece.begin; b < piece.end; ++b) {
+            T* const to = dh + b * H + piece.first;
+            if (piece.sums && next < s.length(b)) std::copy_n(piece.at(b, 0), n, to);
+            if (step > 0) of.cell(t, b, piece.first, n, to, dc + b * H + piece.first, dP.data, into.data ? &into : nullptr);
           }
-          const T* prev = s.before(cells, t, b);
-          if (!prev) prev = c0 + b * H;
-          const T* above = dy ? dy + (t * B + b) * H : nullptr;
-          if (usual && !P)
-            cell.usual(prev, dh + b * H, above);
-          else
-            cell.any(prev, dh + b * H, above, f, g, h, P, dP);
-        }
+        });
       });
-      by_R.run(B, D, 4 * H, false, next, H);
-      for (int64_t b = 0; b < B; ++b) {
-        if (t < s.length(b)) std::copy_n(next + b * H, H, dh + b * H);
-      }
     }
-    s.all_before(y, x.input(1), before);
-    cpu::parallel_gemm<T>(true, false, 4 * H, H, T_ * B, T(1), dxg, 4 * H, before, H, T(0), dR, H);
-    x.store();
+    s.all_before(args.in[7], args.in[1], before);
+    of_weights.run(args.out[0].data, 4 * H, before, args.out[1], 0);
+    convert(type, dh, args.out[2].dtype, args.out[2].data, B * H);
+    convert(type, dc, args.out[3].dtype, args.out[3].data, B * H);
+    dP.store();
   };
 }
 

@@ -31,6 +31,9 @@ void pack_left(const PanelProduct::Left& a, int64_t first, int64_t rows, int64_t
   }
 }
 
+int64_t filled(int64_t steps) { return (steps + kTile - 1) / kTile * kTile; }
+PanelLayout rows_of_tiles(const MicroKernel& kernel) { return {kernel.rows, false, true, kernel.group, true}; }
+
 }  // namespace
 
 PanelProduct::Right PanelProduct::pack(const PackSource& b, int64_t columns, int64_t depth, float* panels) const {
@@ -64,17 +67,29 @@ void PanelProduct::run_in_place(const Left& a, int64_t rows, const Right& b, con
   }
 }
 
+int64_t PanelProduct::ready_floats(int64_t rows, int64_t steps) const {
+  return kernel_.tiles() ? (rows + kReady - 1) / kReady * kReady * filled(steps) : 0;
+}
+
+PanelProduct::Left PanelProduct::ready(const Left& a, int64_t rows, int64_t steps, float* to) const {
+  if (!kernel_.tiles()) return a;
+  for (int64_t i = 0; i < rows; i += kReady) {
+    const Left block = a.from_row(i);
+    pack_left(block, 0, std::min(kReady, rows - i), steps, rows_of_tiles(kernel_), to + i * filled(steps));
+  }
+  return {to, filled(steps), true, true};
+}
+
 void PanelProduct::run_packed(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc,
                               bool add, LinePrefetch& ahead) const {
-  const int64_t w = kernel_.width, most = kernel_.rows, steps = part.s1 - part.s0,
-                padded = (steps + kTile - 1) / kTile * kTile;
-  float* const panel = thread_scratch<float>(most * padded + kTile, 1);
-  float* const left = panel + (kTile - reinterpret_cast<uintptr_t>(panel) / sizeof(float) % kTile) % kTile;
+  const int64_t w = kernel_.width, most = kernel_.rows, steps = part.s1 - part.s0, padded = filled(steps);
+  float* const panel = a.packed ? nullptr : thread_scratch<float>(most * padded + kTile, 1);
+  float* const scratch = panel + (kTile - reinterpret_cast<uintptr_t>(panel) / sizeof(float) % kTile) % kTile;
   const amx::TileScope scope(true);
-  const PanelLayout rows_of_tiles{kernel_.rows, false, true, kernel_.group, true};
   for (int64_t i = 0; i < rows; i += most) {
     const int64_t n = std::min(most, rows - i);
-    pack_left(a, i, n, steps, rows_of_tiles, left);
+    if (!a.packed) pack_left(a, i, n, steps, rows_of_tiles(kernel_), scratch);
+    const float* const left = a.packed ? static_cast<const float*>(a.data) + i * padded : scratch;
     for (int64_t j = part.j0; j < part.j1; j += w) {
       kernel_.run(padded, static_cast<int>(n), static_cast<int>(std::min(w, part.j1 - j)), left,
                   b.panels + j * b.lane + part.s0 * w, c + i * ldc + j - part.j0, ldc, add);

@@ -28,12 +28,20 @@ class PanelProduct {
   };
   Right pack(const PackSource& b, int64_t columns, int64_t depth, float* panels) const;
 
-  // Elements of 4 bytes, fp32 or pairs along the depth; element (row, step) at row * ld + step, or step * ld + row.
+  // Elements of 4 bytes, fp32 or pairs along the depth; element (row, step) at row * ld + step, or step * ld + row; or
+  // what ready() has made of them, from a row on that is a multiple of kReady.
   struct Left {
     const void* data;
     int64_t ld;
     bool by_rows;
+    bool packed = false;
+    Left from_row(int64_t r) const { return {static_cast<const float*>(data) + (by_rows ? r * ld : r), ld, by_rows, packed}; }
   };
+  // Rows for many products: with tiles in their order, copied to ready_floats() at `to` (64-byte aligned), else as they
+  // are. by_rows only.
+  static constexpr int64_t kReady = 32;
+  int64_t ready_floats(int64_t rows, int64_t steps) const;
+  Left ready(const Left& a, int64_t rows, int64_t steps, float* to) const;
   // A part of the product: steps [s0, s1) of B, whose first is A's first and a multiple of 16, and its columns
   // [j0, j1), where j0 is the first of a panel. B may end at s1, or a multiple of 16.
   struct Part {

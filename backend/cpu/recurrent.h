@@ -14,10 +14,14 @@
 // Attributes: reverse; activation, alpha, beta by gate function.
 #pragma once
 
+#include <cstring>
+
 #include "backend/activation.h"
-#include "backend/cpu/gemm.h"
 #include "backend/cpu/operands.h"
+#include "backend/cpu/packed_gemm.h"
 #include "backend/cpu/repeated_product.h"
+#include "backend/cpu/stored.h"
+#include "backend/elementwise.h"
 
 namespace amp {
 
@@ -45,6 +49,24 @@ void apply(const Activation& f, T* x, int64_t n) {
   }
 }
 
+// Some elements of a row of a tensor in computing type T, in place or, where they are stored otherwise, copied.
+template <class T, int64_t Most = cpu::RepeatedProduct<T>::kColumns>
+class Window {
+ public:
+  const T* read(const Tensor& t, int64_t at, int64_t n) {
+    if (!t.data) return nullptr;
+    return elementwise_detail::load<T>(t, at, n, copy_);
+  }
+  T* place(const Tensor& t, int64_t at) { return t.dtype == DTypeOf<T>::value ? static_cast<T*>(t.data) + at : copy_; }
+  // What was written at its place, into the tensor.
+  void write(const Tensor& t, int64_t at, int64_t n) const {
+    if (t.dtype != DTypeOf<T>::value) convert(DTypeOf<T>::value, copy_, t.dtype, StoredOut(t).at(at), n);
+  }
+
+ private:
+  alignas(64) T copy_[Most];
+};
+
 // The order of the steps, who takes part in them, and where the state before a step is found.
 struct Steps {
   int64_t time, batch, hidden;
@@ -62,26 +84,41 @@ struct Steps {
     if (n < 0 || n > time) fail(Exit::data, "E_DATA_SHAPE", cat("sequence length ", n, " is outside 0..", time));
     return n;
   }
-  // Row of the state before step t of sequence b in (T, B, H), or null: the initial state.
-  template <class T>
-  const T* before(const T* states, int64_t t, int64_t b) const {
+  // Row of the state before step t of sequence b among the (T, B) rows of all states, or -1: the initial state.
+  int64_t before(int64_t t, int64_t b) const {
     const int64_t p = reverse ? t + 1 : t - 1;
-    return p < 0 || p >= length(b) ? nullptr : states + (p * batch + b) * hidden;
+    return p < 0 || p >= length(b) ? -1 : p * batch + b;
   }
-  // (T, B, H): the state before each step, 0 where a sequence takes no part.
-  template <class T>
-  void all_before(const T* states, const T* initial, T* out) const {
-    for (int64_t t = 0; t < time; ++t) {
-      for (int64_t b = 0; b < batch; ++b) {
-        T* q = out + (t * batch + b) * hidden;
-        const T* p = before(states, t, b);
-        if (t >= length(b))
-          std::fill(q, q + hidden, T(0));
-        else
-          std::copy_n(p ? p : initial + b * hidden, hidden, q);
+  // to (T, B, H), in the type of `states` (T, B, H): the state before each step, 0 where a sequence takes no part.
+  // initial (B, H).
+  void all_before(const Tensor& states, const Tensor& initial, void* to) const {
+    const int64_t row = hidden * size_of(states.dtype);
+    parallel_ranges(time * batch, 8192 / hidden + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t t = i / batch, b = i % batch;
+        char* const out = static_cast<char*>(to) + i * row;
+        if (t >= length(b)) {
+          std::memset(out, 0, static_cast<size_t>(row));
+        } else if (const int64_t p = before(t, b); p >= 0) {
+          std::memcpy(out, static_cast<const char*>(states.data) + p * row, static_cast<size_t>(row));
+        } else {
+          convert(initial.dtype, Stored(initial).at(b * hidden), states.dtype, out, hidden);
+        }
       }
-    }
+    });
   }
+};
+
+// dR (n, H) = slopes (rows, n)^T before (rows, H): the weights' gradient of all steps, in fp32 or fp64.
+class StateWeightsGrad {
+ public:
+  StateWeightsGrad(Carver& carve, DType dR, int64_t rows, int64_t n, int64_t hidden, DType slopes, DType before);
+  // Both from their first element on, rows of slopes `ld` apart; to: of dR, from `row` on.
+  void run(const void* slopes, int64_t ld, const void* before, const Tensor& dR, int64_t row) const;
+
+ private:
+  cpu::PackedGemm product_;
+  void* workspace_ = nullptr;
 };
 
 template <class T>
@@ -90,6 +127,15 @@ void copy_or_zero(const T* from, T* to, int64_t n) {
     std::copy_n(from, n, to);
   else
     std::fill(to, to + n, T(0));
+}
+
+// The same of a tensor, absent: 0.
+template <class T>
+void start_from(const Tensor& t, DType type, T* to, int64_t n) {
+  if (t.data)
+    convert(t.dtype, t.data, type, to, n);
+  else
+    std::memset(static_cast<void*>(to), 0, static_cast<size_t>(n * size_of(type)));
 }
 
 }  // namespace amp

@@ -9,7 +9,9 @@ struct StoredOut {
   void* data = nullptr;
   DType dtype = DType::f32;
 
+  StoredOut() = default;
   StoredOut(float* to) : data(to) {}
+  StoredOut(void* to, DType type) : data(to), dtype(type) {}
   StoredOut(const Tensor& t) : data(t.data), dtype(t.dtype) {}
   void* at(int64_t element) const { return static_cast<char*>(data) + element * size_of(dtype); }
 };
@@ -19,6 +21,7 @@ struct Stored {
   DType dtype = DType::f32;
 
   Stored() = default;
+  Stored(const void* from, DType type) : data(from), dtype(type) {}
   Stored(const float* from) : data(from) {}
   Stored(const StoredOut& of) : data(of.data), dtype(of.dtype) {}
   Stored(const Tensor& t) : data(t.data), dtype(t.dtype) {}
