@@ -39,7 +39,7 @@ void parallel_team(int64_t shards, Fn&& fn) {
     return;
   }
   std::exception_ptr error;
-#pragma omp parallel num_threads(static_cast<int>(shards))
+#pragma omp parallel num_threads(static_cast <int>(shards))
   {
     try {
       for (int64_t s = omp_get_thread_num(); s < shards; s += omp_get_num_threads()) fn(s);

@@ -27,7 +27,8 @@ Kernel forward(const KernelArgs& a, Carver& c) {
     for (int64_t step = 0; step < s.time; ++step) {
       const int64_t t = s.at(step);
       const T *const X = xg + t * B * 3 * H, *const before = states + step % 2 * B * H;
-      T *const G = gates + t * B * 3 * H, *const hn = hn_all + t * B * H, *const after_step = states + (step + 1) % 2 * B * H;
+      T *const G = gates + t * B * 3 * H, *const hn = hn_all + t * B * H,
+               *const after_step = states + (step + 1) % 2 * B * H;
       by_R.run({before, type}, H, B, step % 2 != 0, false, [&](const cpu::ProductPiece<T>& piece) {
         const int64_t j = piece.first, n = piece.last - j;
         for (int64_t b = piece.begin; b < piece.end; ++b) {
@@ -43,8 +44,10 @@ Kernel forward(const KernelArgs& a, Carver& c) {
       by_Rn.run({after ? before : hn, type}, H, B, step % 2 != 0, false, [&](const cpu::ProductPiece<T>& piece) {
         const int64_t j = piece.first, n = piece.last - j;
         for (int64_t b = piece.begin; b < piece.end; ++b) {
-          const T *const z = G + b * 3 * H + j, *const r = z + H, *const sum = piece.at(b, 0), *const h = before + b * H + j;
-          T *const out = G + b * 3 * H + 2 * H + j, *const yt = y + (t * B + b) * H + j, *const ht = after_step + b * H + j;
+          const T *const z = G + b * 3 * H + j, *const r = z + H, *const sum = piece.at(b, 0),
+                         *const h = before + b * H + j;
+          T *const out = G + b * 3 * H + 2 * H + j, *const yt = y + (t * B + b) * H + j,
+                   *const ht = after_step + b * H + j;
           const T* const in = X + b * 3 * H + 2 * H + j;
           for (int64_t k = 0; after && k < n; ++k) hn[b * H + j + k] += sum[k];
           for (int64_t k = 0; k < n; ++k) out[k] = in[k] + (after ? r[k] * hn[b * H + j + k] : sum[k]);

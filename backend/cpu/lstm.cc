@@ -90,8 +90,9 @@ Kernel forward(const KernelArgs& a, Carver& c) {
       const Stored before = state(step);
       const StoredOut after = state(step + 1);
       by_R.run(before, H, B, step % 2 != 0, false, [&](const Piece<T>& piece) {
-        simd([&]() AMP_INLINE {
-          for (int64_t b = piece.begin; b < piece.end; ++b) of.cell(t, b, piece, cells + b * H + piece.first, before, after);
+        simd_wide([&]() AMP_INLINE {
+          for (int64_t b = piece.begin; b < piece.end; ++b)
+            of.cell(t, b, piece, cells + b * H + piece.first, before, after);
         });
       });
     }
@@ -119,11 +120,10 @@ struct Backward {
       for (T* const v : d) std::fill_n(v, n, T(0));
     } else {
       for (int64_t p = 0; p < 4; ++p) y[p] = gates[p].read(a.in[5], row * 4 * H + p * H + k0, n);
-      const T *const C = of_cell.read(a.in[6], row * H + k0, n),
-              *const above = of_above.read(a.has(8) ? a.in[8] : Tensor{}, row * H + k0, n);
+      const T *const C = of_cell.read(a.in[6], row * H + k0, n), *const above = of_above.read(
+                                                                     a.has(8) ? a.in[8] : Tensor{}, row * H + k0, n);
       const int64_t p = s.before(t, b);
-      const T* const before =
-          p < 0 ? of_before.read(a.in[2], b * H + k0, n) : of_before.read(a.in[6], p * H + k0, n);
+      const T* const before = p < 0 ? of_before.read(a.in[2], b * H + k0, n) : of_before.read(a.in[6], p * H + k0, n);
       const T *const i = y[0], *const o = y[1], *const fg = y[2], *const c = y[3];
       T *const di = d[0], *const d_o = d[1], *const df = d[2], *const d_c = d[3];
       if (usual) {
@@ -202,11 +202,12 @@ Kernel backward(const KernelArgs& a, Carver& c) {
       const StoredOut into = step > 0 && !in_place ? slopes_of(step - 1) : StoredOut();
       by_R.run(a_next, 4 * H, B, step % 2 != 0, args.has(4), [&](const Piece<T>& piece) {
         const int64_t n = piece.last - piece.first;
-        simd([&]() AMP_INLINE {
+        simd_wide([&]() AMP_INLINE {
           for (int64_t b = piece.begin; b < piece.end; ++b) {
             T* const to = dh + b * H + piece.first;
             if (piece.sums && next < s.length(b)) std::copy_n(piece.at(b, 0), n, to);
-            if (step > 0) of.cell(t, b, piece.first, n, to, dc + b * H + piece.first, dP.data, into.data ? &into : nullptr);
+            if (step > 0)
+              of.cell(t, b, piece.first, n, to, dc + b * H + piece.first, dP.data, into.data ? &into : nullptr);
           }
         });
       });

@@ -35,7 +35,9 @@ class PanelProduct {
     int64_t ld;
     bool by_rows;
     bool packed = false;
-    Left from_row(int64_t r) const { return {static_cast<const float*>(data) + (by_rows ? r * ld : r), ld, by_rows, packed}; }
+    Left from_row(int64_t r) const {
+      return {static_cast<const float*>(data) + (by_rows ? r * ld : r), ld, by_rows, packed};
+    }
   };
   // Rows for many products: with tiles in their order, copied to ready_floats() at `to` (64-byte aligned), else as they
   // are. by_rows only.

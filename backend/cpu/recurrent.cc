@@ -4,8 +4,8 @@
 
 namespace amp {
 
-StateWeightsGrad::StateWeightsGrad(Carver& carve, DType dR, int64_t rows, int64_t n, int64_t hidden,
-                                   DType slopes, DType before) {
+StateWeightsGrad::StateWeightsGrad(Carver& carve, DType dR, int64_t rows, int64_t n, int64_t hidden, DType slopes,
+                                   DType before) {
   product_.m = n, product_.n = hidden, product_.k = rows;
   product_.a = {nullptr, slopes, 0, true};
   product_.b = {nullptr, before, hidden, false};

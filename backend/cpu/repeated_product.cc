@@ -66,7 +66,8 @@ ProductPiece<T> RepeatedProduct<T>::multiply(const PanelProduct::Left& a, Produc
   T* const sums = thread_scratch<T>(rows * piece.row, 2);
   piece.sums = sums;
   if constexpr (std::is_same_v<T, float>) {
-    const int64_t steps = panels_.steps(k_), inner = pairs() ? steps : 256;  // a panel's part stays in the nearest cache
+    const int64_t steps = panels_.steps(k_),
+                  inner = pairs() ? steps : 256;  // a panel's part stays in the nearest cache
     const PanelProduct::Right right{packed_ + piece.first / kColumns * parts_ * panel_floats(), steps,
                                     panel_floats() / kColumns};
     for (int64_t s = 0; s < steps; s += inner) {
@@ -77,8 +78,8 @@ ProductPiece<T> RepeatedProduct<T>::multiply(const PanelProduct::Left& a, Produc
   } else {
     for (int64_t p = 0; p < parts_; ++p) {
       const T* const from = b_ + p * k_ * n_ + piece.first * (transposed_ ? k_ : 1);
-      gemm(false, transposed_, rows, n, k_, T(1), static_cast<const T*>(a.data), a.ld / 2, from,
-           transposed_ ? k_ : n_, T(0), sums + p * piece.part, piece.row);
+      gemm(false, transposed_, rows, n, k_, T(1), static_cast<const T*>(a.data), a.ld / 2, from, transposed_ ? k_ : n_,
+           T(0), sums + p * piece.part, piece.row);
     }
   }
   return piece;

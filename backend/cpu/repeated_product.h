@@ -1,6 +1,6 @@
 // A product with the same right-hand side many times over, few rows at a time: the state of a recurrent layer by its
-// weights, at every step. The right-hand side is packed once; weights stored in bf16 are multiplied as bf16 where the CPU
-// can (sums are fp32). The same bits for any number of threads.
+// weights, at every step. The right-hand side is packed once; weights stored in bf16 are multiplied as bf16 where the
+// CPU can (sums are fp32). The same bits for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace amp::cpu {
 template <class T>
 struct ProductPiece {
   int64_t begin, end, first, last;
-  const T* sums;        // null: there was no product
-  int64_t row, part;    // elements from one row, and from one part, to the next
+  const T* sums;      // null: there was no product
+  int64_t row, part;  // elements from one row, and from one part, to the next
   const T* at(int64_t r, int64_t p) const { return sums ? sums + (r - begin) * row + p * part : nullptr; }
 };
 
@@ -27,9 +27,8 @@ class RepeatedProduct {
 
   // b: `parts` matrices (k, n), or transposed ones (n, k), one behind the other, stored so.
   RepeatedProduct(Carver& carve, DType stored, int64_t parts, int64_t n, int64_t k, bool transposed);
-  bool pairs() const { return std::is_same_v<T, float> && panels_.pairs(); }
-  DType left() const { return pairs() ? DType::bf16 : DTypeOf<T>::value; }  // the type to hand over rows in
-  void pack(const void* b) const;                                  // on all threads; b must stay
+  DType left() const { return pairs() ? DType::bf16 : DTypeOf<T>::value; }  // what rows are multiplied in
+  void pack(const void* b) const;                                           // on all threads
 
   // a (rows, k), `lda` apart, in T or in left(); null: no product. done(piece) is called for every piece, by the thread
   // that has computed it. reverse: in the opposite order, for every other call: what was used last is still in cache.
@@ -54,7 +53,8 @@ class RepeatedProduct {
   }
 
  private:
-  static constexpr int64_t kRows = 64;
+  static constexpr int64_t kRows = 64;  // most of a piece
+  bool pairs() const { return std::is_same_v<T, float> && panels_.pairs(); }
   int64_t most_threads(int64_t rows) const;
   PanelProduct::Left ready(const Stored& a, int64_t lda, int64_t begin, int64_t end) const;
   ProductPiece<T> multiply(const PanelProduct::Left& a, ProductPiece<T> piece) const;
@@ -65,8 +65,8 @@ class RepeatedProduct {
   DType stored_;
   int64_t parts_, n_, k_;
   bool transposed_;
-  float* packed_ = nullptr;   // [piece][part] panels
-  T* b_ = nullptr;            // fp64: what was handed over
+  float* packed_ = nullptr;  // [piece][part] panels
+  T* b_ = nullptr;           // fp64: all of it as it is
 };
 
 }  // namespace amp::cpu
