@@ -184,7 +184,8 @@ class Forward : Tiles {
     fetch(ahead, k_, f_.k, next, next.keys, f_.width);
     fetch(ahead, v_, f_.v, next, next.keys, f_.value_width);
     fetch(ahead, q_, f_.q, next, next.queries, f_.width);
-    ahead.spread(product_.blocks(u.queries, u.keys) + product_.blocks(u.queries, f_.value_width));
+    ahead.spread(product_.blocks(u.queries, u.keys, product_.steps(f_.width)) +
+                 product_.blocks(u.queries, f_.value_width, product_.steps(u.keys)));
     const int64_t ld = row_floats(u.keys);
     for (int64_t i0 = 0; i0 < u.queries; i0 += rows_) {
       const int64_t n = std::min(rows_, u.queries - i0);
@@ -288,8 +289,9 @@ class Backward : Tiles {
     fetch(ahead, q_, f_.q, next, next.queries, f_.width);
     fetch(ahead, dy_, f_.y, next, next.queries, f_.value_width);
     fetch(ahead, y_, f_.y, next, next.queries, f_.value_width);
-    ahead.spread(2 * product_.blocks(u.queries, u.keys) + product_.blocks(u.queries, f_.width) +
-                 product_.blocks(u.keys, f_.width) + product_.blocks(u.keys, f_.value_width));
+    const int64_t queries = product_.steps(u.queries), keys = product_.steps(u.keys), width = product_.steps(f_.width);
+    ahead.spread(2 * product_.blocks(u.queries, u.keys, width) + product_.blocks(u.queries, f_.width, keys) +
+                 product_.blocks(u.keys, f_.width, queries) + product_.blocks(u.keys, f_.value_width, queries));
     return ahead;
   }
   void head(const Unit& u, const Unit& next) const {

@@ -19,13 +19,12 @@ struct MicroKernel {
   // from one to the next) or by rows.
   using Block = void (*)(int64_t steps, const void* a, int64_t lda, const void* b, int64_t ldb, float* c, int64_t ldc,
                          bool add);
-  int rows;             // most rows of a block; a panel of fewer is packed as narrow as it is
-  int width;            // columns of a B panel
-  bool pairs;           // steps count pairs of bf16, not single fp32
-  const Block* table;   // by (rows - 1) * 2 + (more than half of the width used)
-  int stored_rows = 0;  // the same for A as it is stored, by rows; tiles have no such form
-  const Block* row_table = nullptr;
-  int group = 1;  // steps of a group; above 1: tiles
+  int rows;                          // most rows of a block; a panel of fewer is packed as narrow as it is
+  int width;                         // columns of a B panel
+  bool pairs;                        // steps count pairs of bf16, not single fp32
+  const Block* table;                // by (rows - 1) * 2 + (more than half of the width used)
+  const Block* row_table = nullptr;  // the same for A as it is stored, by rows; tiles have no such form
+  int group = 1;                     // steps of a group; above 1: tiles
 
   bool tiles() const { return group > 1; }  // whose blocks run inside an amx::TileScope (amx_tiles.h)
 
@@ -33,6 +32,11 @@ struct MicroKernel {
   void run(int64_t steps, int used_rows, int columns, const void* a, const void* b, float* c, int64_t ldc,
            bool add) const {
     table[index(used_rows, columns)](steps, a, used_rows, b, width, c, ldc, add);
+  }
+  // Of rows of A as they are stored, lda apart.
+  void run_rows(int64_t steps, int used_rows, int columns, const void* a, int64_t lda, const void* b, float* c,
+                int64_t ldc, bool add) const {
+    row_table[index(used_rows, columns)](steps, a, lda, b, width, c, ldc, add);
   }
   int index(int used_rows, int columns) const { return (used_rows - 1) * 2 + (columns * 2 > width ? 1 : 0); }
 };

@@ -172,23 +172,19 @@ void pack_pairs(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int6
     });
     return zero_padding(lanes, steps, o, panels);
   }
-  uint32_t row[kStrip];
-  const int64_t strip = kStrip / o.width * o.width;
-  for (int64_t l = 0; l < lanes; l += strip) {
-    const int64_t n = std::min(strip, lanes - l);
+  const auto* const rows = reinterpret_cast<const BFloat16*>(src);
+  at_level([&]<int Lanes>() AMP_INLINE {
     for (int64_t s = 0; s < used; ++s) {
-      const uint16_t* low = src + (p0 + 2 * s) * x.ld + l0 + l;
-      const uint16_t* high = s < whole ? low + x.ld : nullptr;
-      simd([=, to = &row[0]]() AMP_INLINE {
-        if (high) {
-          for (int64_t i = 0; i < n; ++i) to[i] = low[i] | static_cast<uint32_t>(high[i]) << 16;
-        } else {
-          for (int64_t i = 0; i < n; ++i) to[i] = low[i];
-        }
-      });
-      deal(reinterpret_cast<const float*>(row), n, s, steps, o, panels + l * steps);
+      const BFloat16* const low = rows + (p0 + 2 * s) * x.ld + l0;
+      const BFloat16* const high = s < whole ? low + x.ld : nullptr;
+      for (int64_t l = 0; l < lanes; l += o.width) {
+        const int64_t n = std::min<int64_t>(o.width, lanes - l), width = o.pad ? o.width : n;
+        float* const to = panels + l * steps + s * width;
+        bf16_pairs::zip<Lanes>(low + l, high ? high + l : nullptr, n, to);
+        std::fill(to + n, to + width, 0.0f);
+      }
     }
-  }
+  });
 }
 
 // Pairs, lane after lane within a group of 16 steps.

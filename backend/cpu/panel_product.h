@@ -2,6 +2,7 @@
 // is packed once and used many times, the left one is read where it lies.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "backend/cpu/line_prefetch.h"
@@ -49,16 +50,19 @@ class PanelProduct {
   struct Part {
     int64_t s0, s1, j0, j1;
   };
-  // c (rows, padded(j1 - j0)) = or += a b. ahead: called for each of blocks(rows, j1 - j0).
+  // c (rows, padded(j1 - j0)) = or += a b. ahead: called for each of blocks(rows, j1 - j0, s1 - s0).
   void run(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc, bool add,
            LinePrefetch& ahead) const;
-  int64_t blocks(int64_t rows, int64_t columns) const {
-    return (rows + most_rows() - 1) / most_rows() * (padded(columns) / kernel_.width);
+  int64_t blocks(int64_t rows, int64_t columns, int64_t steps) const {
+    return (rows + most_rows(steps) - 1) / most_rows(steps) * (padded(columns) / kernel_.width);
   }
 
  private:
   PanelLayout layout() const { return {kernel_.width, true, kernel_.pairs, kernel_.group}; }
-  int64_t most_rows() const { return kernel_.tiles() ? kernel_.rows : kernel_.stored_rows; }
+  // Of a block: few where the product is as deep as a head is wide, as more rows at once take longer to begin.
+  int64_t most_rows(int64_t steps) const {
+    return kernel_.tiles() || steps > 128 ? kernel_.rows : std::min(kernel_.rows, 8);
+  }
   void run_in_place(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc, bool add,
                     LinePrefetch& ahead) const;
   void run_packed(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc, bool add,
