@@ -15,7 +15,7 @@
 #include "backend/functors.h"
 #include "backend/kernel.h"
 #include "backend/parallel.h"
-#include "base/simd.h"
+#include "base/simd_wide.h"
 
 namespace amp {
 
@@ -120,10 +120,13 @@ void run_packed(const void* functor, const void* const* x, unsigned mask, void* 
   const F& f = *std::launder(reinterpret_cast<const F*>(bytes));
   std::array<const T*, F::arity> p;
   for (size_t k = 0; k < F::arity; ++k) p[k] = static_cast<const T*>(x[k]);
-  if constexpr (std::is_same_v<T, float>)
-    simd([&]() AMP_INLINE { run_row<F, R, T, F::arity>(f, p, mask, static_cast<R*>(y), n); });
+  const auto row = [&]() AMP_INLINE { run_row<F, R, T, F::arity>(f, p, mask, static_cast<R*>(y), n); };
+  if constexpr (std::is_same_v<T, float> && requires { F::wide; })
+    simd_wide(row);
+  else if constexpr (std::is_same_v<T, float>)
+    simd(row);
   else
-    run_row<F, R, T, F::arity>(f, p, mask, static_cast<R*>(y), n);
+    row();
 }
 
 // n elements from t at element offset: in place when the type is T, else converted into scratch.

@@ -10,12 +10,14 @@ namespace {
 // The larger functors are too long for the inliner to take them by itself, and a call in a loop is no vector.
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Gelu : Unary {
+  static constexpr bool wide = true;
   template <class T>
   HD T operator()(T x) const {
     return x * math::normal(x).cdf;
   }
 };
 struct GeluGrad : Binary {
+  static constexpr bool wide = true;
   template <class T>
   AMP_INLINE HD T operator()(T x, T dy) const {
     const math::Normal<T> n = math::normal(x);
@@ -24,12 +26,14 @@ struct GeluGrad : Binary {
 };
 // (1 + tanh(z)) / 2 is the logistic function of 2 z, which keeps its digits where x is negative.
 struct GeluTanh : Unary {
+  static constexpr bool wide = true;
   template <class T>
   HD T operator()(T x) const {
     return x * math::gate(T(1.5957691216057308) * (x + T(0.044715) * x * x * x));
   }
 };
 struct GeluTanhGrad : Binary {
+  static constexpr bool wide = true;
   template <class T>
   AMP_INLINE HD T operator()(T x, T dy) const {
     const T s = T(0.044715) * x * x, g = math::gate(T(1.5957691216057308) * (x + s * x));

@@ -20,9 +20,9 @@
 #include "backend/cpu/operands.h"
 #include "backend/cpu/packed_gemm.h"
 #include "backend/cpu/repeated_product.h"
-#include "backend/cpu/simd_wide.h"
 #include "backend/cpu/stored.h"
 #include "backend/elementwise.h"
+#include "base/simd_wide.h"
 
 namespace amp {
 
