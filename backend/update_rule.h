@@ -41,6 +41,10 @@
 //     HD static void once(const RuleSettings&, int64_t t, double lr, double (&facts)[kRuleFacts]);
 //     template <class T> static T evaluated(const RuleSettings&, T p, T m);
 //
+// A rule may say what move() gives where gradient and moments are zero, if that is less work:
+//
+//     template <class T> HD static T rest(const Scalars<T>& c, T p);
+//
 // A rule that must see a tensor as a whole, or keeps state of another shape, is a backend/tensor_rule.h.
 #pragma once
 

@@ -32,6 +32,9 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
     for (int i = 0; i < config_.moments(); ++i) quantised_.emplace_back(spans_, i == 0);
   }
   if (config_.whole()) tensors_.emplace(config_, spans_);
+  if (!config_.whole() && !config_.quantised() && !config_.curved() && !config_.shapes_gradients(spans_) &&
+      !rule_measures(config_.rule, config_.settings))
+    resting_.emplace(spans_);
   for (const UpdateSpan& s : spans_) clip_groups_ = std::max(clip_groups_, s.clip_group + 1);
   if (wide > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
@@ -58,6 +61,12 @@ typename Optimizer<T>::Shard Optimizer<T>::own_part(const Shard& s) const {
 
 template <class T>
 T* Optimizer<T>::moment(DeviceUpdate::Moment which) {
+  moments_known_ = false;
+  return span_of(which);
+}
+
+template <class T>
+T* Optimizer<T>::span_of(DeviceUpdate::Moment which) {
   using Moment = DeviceUpdate::Moment;
   if (which >= Moment::ema) {
     const auto k = static_cast<size_t>(which) - static_cast<size_t>(Moment::ema);
@@ -75,19 +84,22 @@ T Optimizer<T>::inverse(double scale) const {
 
 template <class T>
 GradStats Optimizer<T>::inspect(const T* grads, double scale, const T* curvature) const {
-  GradStats out = look(grads, scale, config_.clip_mode == ClipMode::norm_inf);
-  if (curvature) out.found_inf |= look(curvature, 1, false).found_inf;
+  GradStats out = look(grads, scale, config_.clip_mode == ClipMode::norm_inf, true);
+  if (curvature) out.found_inf |= look(curvature, 1, false, false).found_inf;
   return out;
 }
 
 template <class T>
-GradStats Optimizer<T>::look(const T* grads, double scale, bool inf_norm) const {
+GradStats Optimizer<T>::look(const T* grads, double scale, bool inf_norm, bool of_step) const {
   const auto count = static_cast<int64_t>(shards_.size());
   std::vector<kernel::ShardStats> parts(shards_.size());
 #pragma omp parallel for schedule(static) if (in_parallel_)
   for (int64_t i = 0; i < count; ++i) {
     const Shard& s = shards_[static_cast<size_t>(i)];
-    if (spans_[s.span].from_step <= steps_) parts[static_cast<size_t>(i)] = kernel::inspect(grads + s.begin, s.count);
+    if (spans_[s.span].from_step > steps_) continue;
+    parts[static_cast<size_t>(i)] = of_step && resting_ && resting_->watches(s.span)
+                                        ? resting_->inspect(s.span, s.begin, s.count, grads)
+                                        : kernel::inspect(grads + s.begin, s.count);
   }
   GradStats out;
   double sum = 0, most = 0;
@@ -112,7 +124,7 @@ GradStats Optimizer<T>::look(const T* grads, double scale, bool inf_norm) const 
 template <class T>
 kernel::ShardSpans<T> Optimizer<T>::spans_of(const Shard& s, T* params, const T* grads, const T* curvature) {
   const auto of = [&](DeviceUpdate::Moment which) {
-    T* const span = moment(which);
+    T* const span = span_of(which);
     return span ? span + (s.begin - own_.begin) : nullptr;
   };
   using Moment = DeviceUpdate::Moment;
@@ -163,6 +175,39 @@ std::vector<RuleTerms<double>> Optimizer<T>::measure(T* params, const T* grads, 
   return norms;
 }
 
+// By the moments, which have been written from outside.
+template <class T>
+void Optimizer<T>::find_resting_rows() {
+  const T* const moments[] = {span_of(DeviceUpdate::Moment::m), span_of(DeviceUpdate::Moment::v),
+                              span_of(DeviceUpdate::Moment::u)};
+  const auto count = static_cast<int64_t>(shards_.size());
+#pragma omp parallel for schedule(static) if (in_parallel_)
+  for (int64_t i = 0; i < count; ++i) {
+    const Shard s = own_part(shards_[static_cast<size_t>(i)]);
+    for (const T* const m : moments) {
+      if (m && s.count > 0 && resting_->watches(s.span)) resting_->inspect(s.span, s.begin, s.count, m - own_.begin);
+    }
+  }
+  moments_known_ = true;
+}
+
+// Rows that rest, and others.
+template <class T>
+void Optimizer<T>::move_part(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
+                             const kernel::GradTransform<T>& transform) {
+  const OptimizerConfig& c = config_;
+  const auto rule = kernel::at_rest(c.rule, c.settings, step, transform);
+  if (rule == kernel::AtRest::moments) resting_->wake(s.span, s.begin, s.count);
+  resting_->each_run(s.span, s.begin, s.count, [&](int64_t begin, int64_t n, bool resting) {
+    const Shard part{s.span, begin, n};
+    if (!resting) return move_shard(part, step, params, grads, curvature, transform);
+    kernel::ShardSpans<T> spans = spans_of(part, params, grads, curvature);
+    if (looks()) spans.ema = nullptr;
+    if (rule == kernel::AtRest::weights || spans.ema) kernel::move_at_rest(c.rule, c.settings, step, spans, transform);
+    follow(begin, n, params, spans.ema ? 1 : 0);
+  });
+}
+
 template <class T>
 void Optimizer<T>::move_shard(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
                               const kernel::GradTransform<T>& transform) {
@@ -198,7 +243,7 @@ void Optimizer<T>::follow(int64_t begin, int64_t count, T* params, size_t first)
 
 template <class T>
 bool Optimizer<T>::perturb(T* params, const T* grads, double scale) {
-  const GradStats stats = look(grads, scale, false);
+  const GradStats stats = look(grads, scale, false, false);
   std::copy_n(params, elements_, kept_.as_mutable<T>());
   if (stats.found_inf) return false;
   const T inv = inverse(scale), ascent = static_cast<T>(sam_ascent(config_.sam_rho, stats.norm));
@@ -310,8 +355,10 @@ void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const Gr
   with_element(c.rule, c.settings, [&]<class Element>(Element) { rule_once<Element>(c.settings, steps_, lr, facts_); });
   std::copy(std::begin(facts_), std::end(facts_), std::begin(step.facts));
   const std::vector<RuleTerms<double>> norms = measure(params, grads, scale, stats, step, lr);
+  if (resting_ && !moments_known_) find_resting_rows();
   const auto count = static_cast<int64_t>(shards_.size());
-#pragma omp parallel for schedule(static) if (in_parallel_)
+// Shards whose rows rest take less.
+#pragma omp parallel for schedule(dynamic, 4) if (in_parallel_)
   for (int64_t i = 0; i < count; ++i) {
     const Shard s = own_part(shards_[static_cast<size_t>(i)]);
     if (s.count == 0 || spans_[s.span].from_step >= steps_) continue;
@@ -320,7 +367,11 @@ void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const Gr
       here.norms[0] = norms[s.span].first;
       here.norms[1] = norms[s.span].second;
     }
-    move_shard(s, here, params, grads, curvature, transform_of(spans_[s.span], stats, scale));
+    const kernel::GradTransform<T> transform = transform_of(spans_[s.span], stats, scale);
+    if (resting_ && resting_->watches(s.span))
+      move_part(s, here, params, grads, curvature, transform);
+    else
+      move_shard(s, here, params, grads, curvature, transform);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backend/cpu/quantised.h"
+#include "backend/cpu/resting_rows.h"
 #include "backend/cpu/tensor_update.h"
 #include "backend/cpu/update_loops.h"
 #include "backend/update.h"
@@ -57,9 +58,13 @@ class Optimizer {
   void average_curvature(T* curvature) const;
 
   int64_t steps() const { return steps_; }  // applied steps
-  void set_steps(int64_t n) { steps_ = n; }
+  void set_steps(int64_t n) {
+    steps_ = n;
+    moments_known_ = false;
+  }
   double (&facts())[kRuleFacts] { return facts_; }  // of the last step
-  T* moment(DeviceUpdate::Moment which);            // of the own elements; null when it is not kept
+  // Of the own elements; null when it is not kept. What is written there is noticed.
+  T* moment(DeviceUpdate::Moment which);
   const ElementRange& own() const { return own_; }
   std::vector<std::pair<std::string, HostTensor*>> own_state();  // not laid out like the parameters
 
@@ -70,14 +75,18 @@ class Optimizer {
   };
   Shard own_part(const Shard& s) const;  // of no elements where it is another's
   T inverse(double scale) const;
+  T* span_of(DeviceUpdate::Moment which);
+  void find_resting_rows();
   kernel::ShardSpans<T> spans_of(const Shard& s, T* params, const T* grads, const T* curvature);
-  GradStats look(const T* grads, double scale, bool inf_norm) const;
+  GradStats look(const T* grads, double scale, bool inf_norm, bool of_step) const;
   kernel::GradTransform<T> transform_of(const UpdateSpan& s, const GradStats& stats, double scale) const;
   void move_shards(T* params, const T* grads, double scale, const GradStats& stats, double lr, const T* curvature);
   void move_tensors(T* params, const T* grads, double scale, const GradStats& stats, double lr);
   // After the elements [begin, begin + count) have moved: Lookahead, then averages, from the first-th on.
   void follow(int64_t begin, int64_t count, T* params, size_t first);
   bool looks() const { return config_.lookahead > 0 && steps_ % config_.lookahead == 0; }
+  void move_part(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
+                 const kernel::GradTransform<T>& transform);
   void move_shard(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
                   const kernel::GradTransform<T>& transform);
   RuleStep step_of(size_t span, const RuleStep& step, double lr) const;  // with the span's rate and decay
@@ -90,9 +99,11 @@ class Optimizer {
   int64_t elements_;
   ElementRange own_;
   std::vector<Shard> shards_;
-  bool in_parallel_ = false;                // there is more to do than waking threads takes
-  std::vector<QuantisedMoment> quantised_;  // in the place of m_ and v_
-  std::optional<TensorUpdate<T>> tensors_;  // of a rule of whole tensors
+  bool in_parallel_ = false;                    // there is more to do than waking threads takes
+  std::vector<QuantisedMoment> quantised_;      // in the place of m_ and v_
+  std::optional<TensorUpdate<T>> tensors_;      // of a rule of whole tensors
+  mutable std::optional<RestingRows> resting_;  // where gradients of zero may be skipped
+  bool moments_known_ = false;                  // resting_ says which rows of them are zero
   int clip_groups_ = 1;
   HostTensor m_, v_, u_, slow_, kept_;  // empty when they are not kept; kept_: SAM's weights
   std::vector<HostTensor> averages_;

@@ -106,6 +106,45 @@ void run(const ShardSpans<T>& s, const GradTransform<T>& a, const typename Eleme
   });
 }
 
+// A new weight of an element without a gradient; the moments, zeros, as they are after it.
+template <class Element, class T>
+AMP_INLINE inline T rested(const typename Element::template Scalars<T>& c, T p, T g, T (&state)[3]) {
+  if constexpr (kCurved<Element>)
+    return Element::template move<T>(c, p, g, state[0], state[1], T(0));
+  else if constexpr (Element::moments < 3)
+    return Element::template move<T>(c, p, g, state[0], state[1]);
+  else
+    return Element::template move<T>(c, p, g, state[0], state[1], state[2]);
+}
+
+template <class Element>
+constexpr bool kRests = requires(typename Element::template Scalars<float> c) {
+  Element::template rest<float>(c, 1.0f);
+};
+
+// Short: by the rule's rest(). The compiler could not know that the quotient of two moments adds nothing.
+template <class Element, bool Ema, bool Short, class T>
+void run_at_rest(const ShardSpans<T>& s, const GradTransform<T>& a,
+                 const typename Element::template Scalars<T>& scalars) {
+  simd([&]() AMP_INLINE {
+    T* __restrict p = s.p;
+    T* __restrict ema = s.ema;
+    const T keep = a.keep, rest = 1 - a.keep, g = transformed(a, T(0));
+    const auto c = scalars;
+    const int64_t n = s.n;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+      T state[3] = {}, x;
+      if constexpr (Short)
+        x = Element::template rest<T>(c, p[i]);
+      else
+        x = rested<Element>(c, p[i], g, state);
+      p[i] = x;
+      if constexpr (Ema) ema[i] = keep * ema[i] + rest * x;
+    }
+  });
+}
+
 // Squares are added in sixteen lanes, in double: the same bits on every instruction set.
 template <class Element, class T>
 RuleTerms<double> sum(const ShardSpans<T>& s, const GradTransform<T>& a,
@@ -147,6 +186,49 @@ void move(std::string_view rule, const RuleSettings& settings, const RuleStep& s
     });
   });
 }
+
+template <class T>
+AtRest at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const GradTransform<T>& a) {
+  AtRest out = AtRest::moments;
+  with_update_rule(rule, [&](auto r) {
+    r.visit(settings, [&](auto element) {
+      using Element = decltype(element);
+      const auto scalars = Element::template scalars<T>(settings, step);
+      bool zero = true, same = step.decay == 0;
+      for (const T p : {T(1), T(-0.7)}) {
+        T state[3] = {};
+        same &= rested<Element>(scalars, p, transformed(a, T(0)), state) == p;
+        for (const T x : state) zero &= std::bit_cast<Bits<T>>(x) == 0;
+      }
+      if (zero && !kCurved<Element> && !kMeasures<Element>) out = same ? AtRest::stays : AtRest::weights;
+    });
+  });
+  return out;
+}
+
+template <class T>
+void move_at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
+                  const GradTransform<T>& a) {
+  with_update_rule(rule, [&](auto r) {
+    r.visit(settings, [&](auto element) {
+      using Element = decltype(element);
+      const auto scalars = Element::template scalars<T>(settings, step);
+      if constexpr (kRests<Element>) {
+        T state[3] = {};
+        if (rested<Element>(scalars, T(1), transformed(a, T(0)), state) == Element::template rest<T>(scalars, T(1)))
+          return s.ema ? run_at_rest<Element, true, true>(s, a, scalars)
+                       : run_at_rest<Element, false, true>(s, a, scalars);
+      }
+      s.ema ? run_at_rest<Element, true, false>(s, a, scalars) : run_at_rest<Element, false, false>(s, a, scalars);
+    });
+  });
+}
+template AtRest at_rest(std::string_view, const RuleSettings&, const RuleStep&, const GradTransform<float>&);
+template AtRest at_rest(std::string_view, const RuleSettings&, const RuleStep&, const GradTransform<double>&);
+template void move_at_rest(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<float>&,
+                           const GradTransform<float>&);
+template void move_at_rest(std::string_view, const RuleSettings&, const RuleStep&, const ShardSpans<double>&,
+                           const GradTransform<double>&);
 
 template <class T>
 void look_ahead(T* weights, T* slow, int64_t n, T alpha) {

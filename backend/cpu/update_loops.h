@@ -50,6 +50,16 @@ template <class T>
 void move(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
           const GradTransform<T>& a);
 
+// What a rule does to elements whose gradients and moments are zero: nothing at all, only the weights and their average
+// change, or the moments do, too.
+enum class AtRest : uint8_t { stays, weights, moments };
+template <class T>
+AtRest at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const GradTransform<T>& a);
+// Moves a shard of such elements, of a rule that leaves their moments: reads and writes p and ema alone.
+template <class T>
+void move_at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
+                  const GradTransform<T>& a);
+
 // Lookahead: slow weights take alpha of the way to the weights, which go on from there.
 template <class T>
 void look_ahead(T* p, T* slow, int64_t n, T alpha);

@@ -40,6 +40,10 @@ struct AdamElement {
     return k;
   }
   template <class T>
+  AMP_INLINE HD static T rest(const Scalars<T>& c, T p) {
+    return p * c.shrink;
+  }
+  template <class T>
   AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v) {
     return move<T>(c, p, g, m, v, v);
   }
