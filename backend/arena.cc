@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/huge_pages.h"
 #include "base/sysinfo.h"
 
 namespace amp {
@@ -25,7 +26,7 @@ bool HostArena::reserve(int64_t bytes) {
   void* p = mmap(nullptr, static_cast<size_t>(whole), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return false;
-  madvise(p, static_cast<size_t>(whole), MADV_HUGEPAGE);
+  prefer_huge_pages(p, whole);
   blocks_.push_back({p, whole});
   base_ = p;
   return true;

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/update.h"
 #include "backend/parallel.h"
+#include "base/huge_pages.h"
 
 namespace amp {
 
@@ -32,8 +33,10 @@ class CpuDevice final : public Device {
     return n.op->workspace ? n.op->workspace(g, n) : 0;
   }
 
+  static constexpr int64_t kLarge = int64_t{8} << 20;  // bytes: such memory is fresh pages, as yet untouched
   DeviceMemory allocate(int64_t bytes) override {
     const auto t = std::make_shared<HostTensor>(HostTensor::zeros(DType::u8, {bytes}));
+    if (bytes >= kLarge) prefer_huge_pages(t->mutable_data(), bytes);
     return DeviceMemory(t, t->mutable_data());
   }
   std::unique_ptr<Arena> make_arena() override { return std::make_unique<HostArena>(); }

@@ -7,6 +7,7 @@
 #include "backend/cpu/tensor_worker.h"
 #include "backend/gradient_noise.h"
 #include "backend/update_rules.h"
+#include "base/huge_pages.h"
 
 namespace amp {
 
@@ -39,6 +40,14 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
   if (wide > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 2) u_ = HostTensor::zeros(DTypeOf<T>::value, dims);
+  // Tables have pages as small as can be: those of rows that rest take no memory at all.
+  for (size_t i = 0; i < spans_.size(); ++i) {
+    const Shard own = own_part({i, spans_[i].begin, spans_[i].count});
+    for (HostTensor* const t : {&m_, &v_, &u_}) {
+      if (*t && own.count > 0 && !(resting_ && resting_->watches(i)))
+        prefer_huge_pages(t->as_mutable<T>() + own.begin - own_.begin, own.count * static_cast<int64_t>(sizeof(T)));
+    }
+  }
   const auto like_params = [&] {
     HostTensor copy = HostTensor::zeros(DTypeOf<T>::value, dims);
     for (const Shard& all : shards_) {
@@ -61,7 +70,7 @@ typename Optimizer<T>::Shard Optimizer<T>::own_part(const Shard& s) const {
 
 template <class T>
 T* Optimizer<T>::moment(DeviceUpdate::Moment which) {
-  moments_known_ = false;
+  moments_known_ = moments_fresh_ = false;
   return span_of(which);
 }
 
@@ -185,10 +194,18 @@ void Optimizer<T>::find_resting_rows() {
   for (int64_t i = 0; i < count; ++i) {
     const Shard s = own_part(shards_[static_cast<size_t>(i)]);
     for (const T* const m : moments) {
-      if (m && s.count > 0 && resting_->watches(s.span)) resting_->inspect(s.span, s.begin, s.count, m - own_.begin);
+      if (m && s.count > 0 && resting_->watches(s.span))
+        resting_->inspect_moments(s.span, s.begin, s.count, m - own_.begin);
     }
   }
   moments_known_ = true;
+}
+
+template <class T>
+void Optimizer<T>::touch_moments(int64_t begin, int64_t end) {
+  for (const auto which : {DeviceUpdate::Moment::m, DeviceUpdate::Moment::v, DeviceUpdate::Moment::u}) {
+    if (T* const span = span_of(which)) std::fill(span + begin - own_.begin, span + end - own_.begin, T(0));
+  }
 }
 
 // Rows that rest, and others.
@@ -200,7 +217,10 @@ void Optimizer<T>::move_part(const Shard& s, const RuleStep& step, T* params, co
   if (rule == kernel::AtRest::moments) resting_->wake(s.span, s.begin, s.count);
   resting_->each_run(s.span, s.begin, s.count, [&](int64_t begin, int64_t n, bool resting) {
     const Shard part{s.span, begin, n};
-    if (!resting) return move_shard(part, step, params, grads, curvature, transform);
+    if (!resting) {
+      resting_->each_new_row(s.span, begin, n, [&](int64_t from, int64_t to) { touch_moments(from, to); });
+      return move_shard(part, step, params, grads, curvature, transform);
+    }
     kernel::ShardSpans<T> spans = spans_of(part, params, grads, curvature);
     if (looks()) spans.ema = nullptr;
     if (rule == kernel::AtRest::weights || spans.ema) kernel::move_at_rest(c.rule, c.settings, step, spans, transform);
@@ -368,11 +388,14 @@ void Optimizer<T>::move_shards(T* params, const T* grads, double scale, const Gr
       here.norms[1] = norms[s.span].second;
     }
     const kernel::GradTransform<T> transform = transform_of(spans_[s.span], stats, scale);
-    if (resting_ && resting_->watches(s.span))
+    if (resting_ && resting_->watches(s.span)) {
       move_part(s, here, params, grads, curvature, transform);
-    else
-      move_shard(s, here, params, grads, curvature, transform);
+      continue;
+    }
+    if (moments_fresh_) touch_moments(s.begin, s.begin + s.count);
+    move_shard(s, here, params, grads, curvature, transform);
   }
+  moments_fresh_ = false;
 }
 
 // Tensor by tensor: each is cut among the threads.

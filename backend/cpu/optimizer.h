@@ -59,8 +59,8 @@ class Optimizer {
 
   int64_t steps() const { return steps_; }  // applied steps
   void set_steps(int64_t n) {
+    if (n != steps_) moments_known_ = moments_fresh_ = false;
     steps_ = n;
-    moments_known_ = false;
   }
   double (&facts())[kRuleFacts] { return facts_; }  // of the last step
   // Of the own elements; null when it is not kept. What is written there is noticed.
@@ -77,6 +77,8 @@ class Optimizer {
   T inverse(double scale) const;
   T* span_of(DeviceUpdate::Moment which);
   void find_resting_rows();
+  // Zeros to moments that are zero: memory that is first written is given out once, memory that is first read twice.
+  void touch_moments(int64_t begin, int64_t end);
   kernel::ShardSpans<T> spans_of(const Shard& s, T* params, const T* grads, const T* curvature);
   GradStats look(const T* grads, double scale, bool inf_norm, bool of_step) const;
   kernel::GradTransform<T> transform_of(const UpdateSpan& s, const GradStats& stats, double scale) const;
@@ -103,7 +105,8 @@ class Optimizer {
   std::vector<QuantisedMoment> quantised_;      // in the place of m_ and v_
   std::optional<TensorUpdate<T>> tensors_;      // of a rule of whole tensors
   mutable std::optional<RestingRows> resting_;  // where gradients of zero may be skipped
-  bool moments_known_ = false;                  // resting_ says which rows of them are zero
+  bool moments_known_ = true;                   // resting_ says which rows of them are zero
+  bool moments_fresh_ = true;                   // all zero, in memory that nobody has touched
   int clip_groups_ = 1;
   HostTensor m_, v_, u_, slow_, kept_;  // empty when they are not kept; kept_: SAM's weights
   std::vector<HostTensor> averages_;

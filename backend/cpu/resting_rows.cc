@@ -14,35 +14,36 @@ RestingRows::RestingRows(const std::vector<UpdateSpan>& spans) : tables_(spans.s
   }
 }
 
-template <class F>
-void RestingRows::each_row(size_t span, int64_t begin, int64_t count, const F& f) {
-  Table& t = tables_[span];
-  for (int64_t at = begin; at < begin + count;) {
-    const int64_t row = (at - t.begin) / t.row, stop = std::min(begin + count, t.begin + (row + 1) * t.row);
-    f(t.flag(row), at, stop);
-    at = stop;
-  }
-}
-
 template <class T>
-kernel::ShardStats RestingRows::inspect(size_t span, int64_t begin, int64_t count, const T* x) {
+kernel::ShardStats RestingRows::inspect(size_t span, int64_t begin, int64_t count, const T* grads) {
   kernel::ShardStats out;
-  each_row(span, begin, count, [&](std::atomic_ref<uint8_t> moved, int64_t from, int64_t to) {
-    const kernel::ShardStats row = kernel::inspect(x + from, to - from);
+  each_row(span, begin, count, [&](std::atomic_ref<uint8_t> state, int64_t from, int64_t to) {
+    const kernel::ShardStats row = kernel::inspect(grads + from, to - from);
     out.found_inf |= row.found_inf;
     out.sum_squares += row.sum_squares;
     out.max_abs = std::max(out.max_abs, row.max_abs);
-    if (row.found_inf || row.max_abs != 0) moved.store(1, std::memory_order_relaxed);
+    if ((row.found_inf || row.max_abs != 0) && state.load(std::memory_order_relaxed) == kResting)
+      state.store(kNew, std::memory_order_relaxed);
   });
   return out;
 }
 
+template <class T>
+void RestingRows::inspect_moments(size_t span, int64_t begin, int64_t count, const T* moments) {
+  each_row(span, begin, count, [&](std::atomic_ref<uint8_t> state, int64_t from, int64_t to) {
+    const kernel::ShardStats row = kernel::inspect(moments + from, to - from);
+    if (row.found_inf || row.max_abs != 0) state.store(kOld, std::memory_order_relaxed);
+  });
+}
+
 void RestingRows::wake(size_t span, int64_t begin, int64_t count) {
   each_row(span, begin, count,
-           [](std::atomic_ref<uint8_t> moved, int64_t, int64_t) { moved.store(1, std::memory_order_relaxed); });
+           [](std::atomic_ref<uint8_t> state, int64_t, int64_t) { state.store(kOld, std::memory_order_relaxed); });
 }
 
 template kernel::ShardStats RestingRows::inspect(size_t, int64_t, int64_t, const float*);
 template kernel::ShardStats RestingRows::inspect(size_t, int64_t, int64_t, const double*);
+template void RestingRows::inspect_moments(size_t, int64_t, int64_t, const float*);
+template void RestingRows::inspect_moments(size_t, int64_t, int64_t, const double*);
 
 }  // namespace amp

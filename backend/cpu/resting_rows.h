@@ -18,11 +18,23 @@ class RestingRows {
   explicit RestingRows(const std::vector<UpdateSpan>& spans);
 
   bool watches(size_t span) const { return tables_[span].row > 0; }
-  // Elements [begin, begin + count) of all gradients, or moments, of one span: rows that are not zero there rest no
-  // more. What inspect() says of them, row by row. For several threads.
+  // Elements [begin, begin + count) of all gradients, of one span: rows that are not zero there rest no more. What
+  // inspect() says of them, row by row. This and what follows: for several threads.
   template <class T>
-  kernel::ShardStats inspect(size_t span, int64_t begin, int64_t count, const T* x);
-  void wake(size_t span, int64_t begin, int64_t count);  // as if none of them were zero
+  kernel::ShardStats inspect(size_t span, int64_t begin, int64_t count, const T* grads);
+  template <class T>
+  void inspect_moments(size_t span, int64_t begin, int64_t count, const T* moments);  // the same of moments
+  void wake(size_t span, int64_t begin, int64_t count);                               // as if none of them were zero
+  // Calls f(from, to) for the rows of a run that is moved whose moments are still zero.
+  template <class F>
+  void each_new_row(size_t span, int64_t begin, int64_t count, const F& f) {
+    each_row(span, begin, count, [&](std::atomic_ref<uint8_t> state, int64_t from, int64_t to) {
+      const uint8_t was = state.load(std::memory_order_relaxed);
+      if (was == kOld) return;
+      f(from, to);
+      if (was == kNew) state.store(kOld, std::memory_order_relaxed);
+    });
+  }
 
   // Calls f(begin, count, resting) for the parts of those elements, in order. A few resting rows between others are
   // not told from them.
@@ -52,15 +64,23 @@ class RestingRows {
   }
 
  private:
+  static constexpr uint8_t kResting = 0, kNew = 1, kOld = 2;  // kNew: its moments are zero all the same
   struct Table {
-    int64_t begin = 0, row = 0;          // elements; row 0: not watched
-    mutable std::vector<uint8_t> moved;  // by row; several threads' at the ends of their parts
-    std::atomic_ref<uint8_t> flag(int64_t row_) const { return std::atomic_ref(moved[static_cast<size_t>(row_)]); }
-    bool awake(int64_t row_) const { return flag(row_).load(std::memory_order_relaxed) != 0; }
+    int64_t begin = 0, row = 0;           // elements; row 0: not watched
+    mutable std::vector<uint8_t> states;  // by row; several threads' at the ends of their parts
+    std::atomic_ref<uint8_t> state(int64_t at) const { return std::atomic_ref(states[static_cast<size_t>(at)]); }
+    bool awake(int64_t at) const { return state(at).load(std::memory_order_relaxed) != kResting; }
   };
-  // f(row's flag, elements from, to) for the rows that those elements touch.
+  // f(row's state, elements from, to) for the rows that those elements touch.
   template <class F>
-  void each_row(size_t span, int64_t begin, int64_t count, const F& f);
+  void each_row(size_t span, int64_t begin, int64_t count, const F& f) {
+    const Table& t = tables_[span];
+    for (int64_t at = begin; at < begin + count;) {
+      const int64_t row = (at - t.begin) / t.row, stop = std::min(begin + count, t.begin + (row + 1) * t.row);
+      f(t.state(row), at, stop);
+      at = stop;
+    }
+  }
 
   std::vector<Table> tables_;  // by span
 };
