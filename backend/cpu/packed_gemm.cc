@@ -54,6 +54,11 @@ struct Cut {
     columns = std::clamp<int64_t>(kBlockBytes / 4 / std::max<int64_t>(depth, 1) / kernel.width, 2, 16) * kernel.width;
     const int64_t fit = kPackedBytes / 4 / std::max<int64_t>(steps, 1) / kBlockColumns * kBlockColumns;
     chunk = std::min(round_up(g.n, kernel.width), std::max(kBlockColumns, fit));
+    packed_steps = steps;
+    if (fit == 0 && direct(g) && g.n % kernel.width == 0) {  // C keeps the sums: packed in parts of the depth instead
+      chunk = std::min(g.n, 2 * kBlockColumns);
+      packed_steps = std::min(steps, std::max<int64_t>(1, kPackedBytes / 4 / chunk / depth) * depth);
+    }
     left_in_place = kernel.row_table && !pairs && g.a.dtype == DType::f32 && !g.a.trans;
     // The same number of tasks for each thread, of as many rows as can be: B is read from memory once by each. Where
     // there are few rows columns are cut too, and A is packed again for each part.
@@ -74,20 +79,28 @@ struct Cut {
   }
   const MicroKernel& kernel;
   bool pairs;
-  int64_t per_step;    // elements of the depth in a step; a step is 4 bytes of a panel's lane
-  int64_t steps;       // of the whole depth
-  int64_t depth;       // steps of a block
-  int64_t columns;     // of a block
-  int64_t chunk;       // columns packed at a time
-  bool left_in_place;  // A is read as it is stored
-  bool keeps_sums;     // of all columns of a task, outside C, from one block of the depth to the next
+  int64_t per_step;             // elements of the depth in a step; a step is 4 bytes of a panel's lane
+  int64_t steps;                // of the whole depth
+  int64_t depth;                // steps of a block
+  int64_t columns;              // of a block
+  int64_t chunk, packed_steps;  // columns and steps packed at a time
+  bool left_in_place;           // A is read as it is stored
+  bool keeps_sums;              // of all columns of a task, outside C, from one block of the depth to the next
   int64_t row_tasks, column_tasks;
 };
 
-void pack_b(const PackedGemm& g, const Cut& cut, int64_t n0, int64_t first, int64_t last, float* packed) {
-  const int64_t w = cut.kernel.width, begin = n0 + first * w, end = std::min(g.n, n0 + last * w);
-  pack_panels({g.b.data, g.b.dtype, g.b.ld, g.b.trans}, begin, end - begin, 0, g.k,
-              {static_cast<int>(w), true, cut.pairs, cut.kernel.group}, packed + first * cut.steps * w);
+// What B's panels are packed of: columns [n0, n1), steps from p0 on.
+struct PackedPart {
+  float* panels;
+  int64_t n0, n1, p0, steps;
+};
+
+void pack_b(const PackedGemm& g, const Cut& cut, const PackedPart& part, int64_t first, int64_t last) {
+  const int64_t w = cut.kernel.width, begin = part.n0 + first * w, end = std::min(part.n1, part.n0 + last * w),
+                at = part.p0 * cut.per_step;
+  pack_panels({g.b.data, g.b.dtype, g.b.ld, g.b.trans}, begin, end - begin, at,
+              std::min(part.steps * cut.per_step, g.k - at), {static_cast<int>(w), true, cut.pairs, cut.kernel.group},
+              part.panels + first * part.steps * w);
 }
 
 // Biases of a block's columns and of a task's rows, in fp32.
@@ -137,12 +150,11 @@ void finish(const PackedGemm& g, float* sums, int64_t stride, int64_t i0, int64_
   }
 }
 
-// C[i0 .. i1, j0 .. j1]; packed holds B's panels from column n0.
+// C[i0 .. i1, j0 .. j1], or what the packed steps of B add to it.
 class Task {
  public:
-  Task(const PackedGemm& g, const Cut& cut, const float* packed, int64_t n0, int64_t i0, int64_t i1, int64_t j0,
-       int64_t j1)
-      : g_(g), cut_(cut), packed_(packed), n0_(n0), i0_(i0), rows_(i1 - i0), j0_(j0), j1_(j1) {}
+  Task(const PackedGemm& g, const Cut& cut, const PackedPart& packed, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+      : g_(g), cut_(cut), packed_(packed), i0_(i0), rows_(i1 - i0), j0_(j0), j1_(j1) {}
 
   void run() {
     if (rows_ <= 0 || j0_ >= j1_) return;
@@ -153,21 +165,26 @@ class Task {
     const amx::TileScope scope(cut_.kernel.tiles());
     if (cut_.left_in_place) {  // C stays in cache
       for (int64_t jb = j0_; jb < j1_; jb += cut_.columns) {
-        for (int64_t p = 0; p == 0 || p < cut_.steps; p += std::max<int64_t>(cut_.depth, 1)) block(jb, p);
+        each_depth([&](int64_t p) { block(jb, p); });
       }
       return;
     }
     left_ = thread_panels(padded * cut_.depth, 0);  // A does
-    for (int64_t p = 0; p == 0 || p < cut_.steps; p += std::max<int64_t>(cut_.depth, 1)) {
+    each_depth([&](int64_t p) {
       const int64_t at = p * cut_.per_step;
       pack_panels({g_.a.data, g_.a.dtype, g_.a.ld, !g_.a.trans}, i0_, rows_, at,
                   std::min(steps(p) * cut_.per_step, g_.k - at),
                   {static_cast<int>(r), false, cut_.pairs, cut_.kernel.group, cut_.kernel.tiles()}, left_);
       for (int64_t jb = j0_; jb < j1_; jb += cut_.columns) block(jb, p);
-    }
+    });
   }
 
  private:
+  template <class F>
+  void each_depth(const F& f) const {  // once where there is no depth at all
+    const int64_t end = packed_.p0 + packed_.steps;
+    for (int64_t p = packed_.p0; p == packed_.p0 || p < end; p += std::max<int64_t>(cut_.depth, 1)) f(p);
+  }
   int64_t steps(int64_t p) const { return std::min(cut_.depth, cut_.steps - p); }
 
   // Steps from p on of columns from jb on; behind the last steps its sums are finished.
@@ -183,7 +200,7 @@ class Task {
       const void* const a =
           cut_.left_in_place ? static_cast<const float*>(g_.a.data) + (i0_ + i) * g_.a.ld + p : left_ + i * deep;
       for (int64_t j = jb; j < end; j += w) {
-        const float* const b = packed_ + (j - n0_) * cut_.steps + p * w;
+        const float* const b = packed_.panels + (j - packed_.n0) * packed_.steps + (p - packed_.p0) * w;
         const int columns = static_cast<int>(std::min(w, j1_ - j));
         float* const to = j < whole ? out + j : tile + i * stride_ + j;
         const int64_t ld = j < whole ? g_.ldc : stride_;
@@ -209,55 +226,60 @@ class Task {
 
   const PackedGemm& g_;
   const Cut& cut_;
-  const float* packed_;
-  int64_t n0_, i0_, rows_, j0_, j1_, stride_ = 0;
+  const PackedPart packed_;
+  int64_t i0_, rows_, j0_, j1_, stride_ = 0;
   float *left_ = nullptr, *tile_ = nullptr;
   float of_rows_[32 * kTaskPanels], of_columns_[kBlockColumns];
   const float *row_bias_ = nullptr, *column_bias_ = nullptr;
 };
 
-// One of cut.tasks(), of columns [n0, n1).
-void run_task(const PackedGemm& g, const Cut& cut, const float* packed, int64_t n0, int64_t n1, int64_t t) {
-  const int64_t i = t / cut.column_tasks, j = t % cut.column_tasks;
-  Task(g, cut, packed, n0, cut.row(g, i), cut.row(g, i + 1), n0 + cut.column(n1 - n0, j),
-       n0 + cut.column(n1 - n0, j + 1))
+// One of cut.tasks().
+void run_task(const PackedGemm& g, const Cut& cut, const PackedPart& part, int64_t t) {
+  const int64_t i = t / cut.column_tasks, j = t % cut.column_tasks, width = part.n1 - part.n0;
+  Task(g, cut, part, cut.row(g, i), cut.row(g, i + 1), part.n0 + cut.column(width, j),
+       part.n0 + cut.column(width, j + 1))
       .run();
+}
+
+// f(part, its panels of B) for what is packed at a time.
+template <class F>
+void each_part(const PackedGemm& g, const Cut& cut, float* packed, const F& f) {
+  for (int64_t n0 = 0; n0 < g.n; n0 += cut.chunk) {
+    const int64_t n1 = std::min(g.n, n0 + cut.chunk);
+    for (int64_t p = 0; p == 0 || p < cut.steps; p += std::max<int64_t>(cut.packed_steps, 1))
+      f(PackedPart{packed, n0, n1, p, std::min(cut.packed_steps, cut.steps - p)}, ceil_div(n1 - n0, cut.kernel.width));
+  }
 }
 
 }  // namespace
 
 int64_t PackedGemm::workspace() const {
   const Cut cut(*this, 1);
-  return cut.chunk * cut.steps * 4;
+  return cut.chunk * cut.packed_steps * 4;
 }
 
 void PackedGemm::run(void* workspace) const {
   if (m == 0 || n == 0) return;
   const bool small = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) < 1e6;
   const Cut cut(*this, small ? 1 : omp_get_max_threads());
-  float* packed = static_cast<float*>(workspace);
-  for (int64_t n0 = 0; n0 < n; n0 += cut.chunk) {
-    const int64_t width = std::min(n - n0, cut.chunk), panels = ceil_div(width, cut.kernel.width);
-    const auto one = [&](int64_t t) { run_task(*this, cut, packed, n0, n0 + width, t); };
+  each_part(*this, cut, static_cast<float*>(workspace), [&](const PackedPart& part, int64_t panels) {
     if (small) {
-      pack_b(*this, cut, n0, 0, panels, packed);
-      for (int64_t t = 0; t < cut.tasks(); ++t) one(t);
+      pack_b(*this, cut, part, 0, panels);
+      for (int64_t t = 0; t < cut.tasks(); ++t) run_task(*this, cut, part, t);
     } else {
-      parallel_ranges(panels, 2, [&](int64_t b, int64_t e) { pack_b(*this, cut, n0, b, e, packed); });
-      parallel_for(cut.tasks(), one);
+      parallel_ranges(panels, 2, [&](int64_t b, int64_t e) { pack_b(*this, cut, part, b, e); });
+      parallel_for(cut.tasks(), [&](int64_t t) { run_task(*this, cut, part, t); });
     }
-  }
+  });
 }
 
 void PackedGemm::run_here() const {
   if (m == 0 || n == 0) return;
   const Cut cut(*this, 1);
-  float* packed = thread_panels(workspace() / 4, 2);
-  for (int64_t n0 = 0; n0 < n; n0 += cut.chunk) {
-    const int64_t n1 = std::min(n, n0 + cut.chunk);
-    pack_b(*this, cut, n0, 0, ceil_div(n1 - n0, cut.kernel.width), packed);
-    for (int64_t t = 0; t < cut.tasks(); ++t) run_task(*this, cut, packed, n0, n1, t);
-  }
+  each_part(*this, cut, thread_panels(workspace() / 4, 2), [&](const PackedPart& part, int64_t panels) {
+    pack_b(*this, cut, part, 0, panels);
+    for (int64_t t = 0; t < cut.tasks(); ++t) run_task(*this, cut, part, t);
+  });
 }
 
 }  // namespace amp::cpu

@@ -88,9 +88,9 @@ struct Run {
 }  // namespace
 
 TEST_CASE("packed products of every mix of types are those of fp64") {
-  const std::vector<Case> cases = {{1, 1, 1},     {14, 32, 8},  {15, 33, 9},   {57, 65, 17},
-                                   {3, 1, 2051},  {29, 47, 31}, {1, 530, 40},  {113, 70, 64},
-                                   {56, 520, 16}, {7, 12, 0},   {70, 33, 1070}};
+  const std::vector<Case> cases = {{1, 1, 1},     {14, 32, 8},  {15, 33, 9},    {57, 65, 17},
+                                   {3, 1, 2051},  {29, 47, 31}, {1, 530, 40},   {113, 70, 64},
+                                   {56, 520, 16}, {7, 12, 0},   {70, 33, 1070}, {2, 32, 17500}};
   const std::vector<DType> types = {DType::f32, DType::f16, DType::bf16};
   for (const Case& s : cases) {
     for (const DType at : types) {
@@ -116,13 +116,15 @@ TEST_CASE("packed products have the same bits on any number of threads") {
   const int before = omp_get_max_threads();
   for (const DType t : {DType::f32, DType::f16, DType::bf16}) {
     for (const Case& s : {Case{300, 200, 150}, {20, 1100, 130}, {130, 70, 4500}}) {
-      omp_set_num_threads(1);
-      Run one(s, true, false, t, t, t, true);
-      one.all_threads();
-      omp_set_num_threads(5);
-      Run many(s, true, false, t, t, t, true);
-      many.all_threads();
-      CHECK(std::memcmp(one.c.data(), many.c.data(), static_cast<size_t>(one.c.bytes())) == 0);
+      for (const bool trans_a : {true, false}) {
+        omp_set_num_threads(1);
+        Run one(s, trans_a, false, t, t, t, true);
+        one.all_threads();
+        omp_set_num_threads(5);
+        Run many(s, trans_a, false, t, t, t, true);
+        many.all_threads();
+        CHECK(std::memcmp(one.c.data(), many.c.data(), static_cast<size_t>(one.c.bytes())) == 0);
+      }
     }
   }
   omp_set_num_threads(before);
