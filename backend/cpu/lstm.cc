@@ -18,7 +18,7 @@ struct Forward {
   void cell(int64_t t, int64_t b, const Piece<T>& piece, T* C, const Stored& h_before, const StoredOut& h_after) const {
     const int64_t H = s.hidden, k0 = piece.first, n = piece.last - k0, row = t * s.batch + b;
     const int64_t first = row * H + k0, state = b * H + k0;
-    Window<T> gate[4], y, x;
+    RowPart<T> gate[4], y, x;
     T *out[4], *const yt = y.place(a.out[0], first);
     for (int64_t p = 0; p < 4; ++p) out[p] = gate[p].place(a.out[3], row * 4 * H + p * H + k0);
     T *const i = out[0], *const o = out[1], *const fg = out[2], *const c = out[3];
@@ -50,8 +50,8 @@ struct Forward {
 
   void any(const Piece<T>& piece, T* i, T* o, T* fg, T* c, T* C, T* yt) const {
     const int64_t n = piece.last - piece.first;
-    Window<T> of_i, of_o, of_f;
-    const auto peephole = [&](Window<T>& w, int64_t p) {
+    RowPart<T> of_i, of_o, of_f;
+    const auto peephole = [&](RowPart<T>& w, int64_t p) {
       return a.has(5) ? w.read(a.in[5], p * s.hidden + piece.first, n) : nullptr;
     };
     const T *const Pi = peephole(of_i, 0), *const Po = peephole(of_o, 1), *const Pf = peephole(of_f, 2);
@@ -112,7 +112,7 @@ struct Backward {
   // into: where the gradients of the gates go besides dxg, or null.
   void cell(int64_t t, int64_t b, int64_t k0, int64_t n, const T* dh, T* dc, T* dP, const StoredOut* into) const {
     const int64_t H = s.hidden, row = t * s.batch + b;
-    Window<T> gates[4], slopes[4], of_cell, of_before, of_above;
+    RowPart<T> gates[4], slopes[4], of_cell, of_before, of_above;
     const T* y[4];
     T* d[4];
     for (int64_t p = 0; p < 4; ++p) d[p] = slopes[p].place(a.out[0], row * 4 * H + p * H + k0);
@@ -138,8 +138,8 @@ struct Backward {
           dc[k] = dC * fg[k];
         }
       } else {
-        Window<T> of_i, of_o, of_f;
-        const auto peephole = [&](Window<T>& w, int64_t of) {
+        RowPart<T> of_i, of_o, of_f;
+        const auto peephole = [&](RowPart<T>& w, int64_t of) {
           return a.has(4) ? w.read(a.in[4], of * H + k0, n) : nullptr;
         };
         const T *const Pi = peephole(of_i, 0), *const Po = peephole(of_o, 1), *const Pf = peephole(of_f, 2);

@@ -52,7 +52,7 @@ void apply(const Activation& f, T* x, int64_t n) {
 
 // Some elements of a row of a tensor in computing type T, in place or, where they are stored otherwise, copied.
 template <class T, int64_t Most = cpu::RepeatedProduct<T>::kColumns>
-class Window {
+class RowPart {
  public:
   const T* read(const Tensor& t, int64_t at, int64_t n) {
     if (!t.data) return nullptr;
