@@ -48,7 +48,8 @@ static ValueId join_slices(Builder& b, const std::vector<ValueId>& parts) {
     const Value& x = b.value(v);
     if (x.kind != ValueKind::temp || b.graph().node(x.producer).op->name != "SliceGrad") return {};
     const Node& n = b.graph().node(x.producer);
-    const Dims inside = b.dims(n.in[0]), starts = n.attrs.ints("starts"), steps = n.attrs.ints("steps");
+    const Dims& inside = b.dims(n.in[0]);
+    const Dims starts = n.attrs.ints("starts"), steps = n.attrs.ints("steps");
     for (size_t d = 0; d < inside.size(); ++d) {
       if (inside[d] == x.dims[d]) continue;
       if (axis.value_or(d) != d || steps[d] != 1) return {};

@@ -49,9 +49,10 @@ Kernel forward(const KernelArgs& a, Carver& c) {
           T *const out = G + b * 3 * H + 2 * H + j, *const yt = y + (t * B + b) * H + j,
                    *const ht = after_step + b * H + j;
           const T* const in = X + b * 3 * H + 2 * H + j;
+          const bool active = t < s.length(b);
           for (int64_t k = 0; after && k < n; ++k) hn[b * H + j + k] += sum[k];
-          for (int64_t k = 0; k < n; ++k) out[k] = in[k] + (after ? r[k] * hn[b * H + j + k] : sum[k]);
-          if (t >= s.length(b)) {
+          for (int64_t k = 0; k < n; ++k) out[k] = in[k] + (!after ? sum[k] : active ? r[k] * hn[b * H + j + k] : T(0));
+          if (!active) {
             std::fill_n(yt, n, T(0));
             std::copy_n(h, n, ht);
             continue;

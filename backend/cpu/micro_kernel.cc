@@ -14,10 +14,11 @@ namespace {
 // Where A's elements of 4 bytes lie: a row of it, or what all rows have at a step, beside each other.
 template <int R, bool ByRows, class T>
 struct Steps {
-  AMP_INLINE Steps(const T* a, int64_t lda) : first_(a), second_(a + (ByRows ? kHalf * lda : 0)), lda_(lda) {}
+  AMP_INLINE Steps(const T* a, int64_t lda)
+      : first_(a), second_(a + (ByRows && R > kHalf ? kHalf * lda : 0)), lda_(lda) {}
   AMP_INLINE T operator()(int r) const {
     if constexpr (!ByRows) return first_[r];
-    return (r < kHalf ? first_ : second_)[r % kHalf * lda_];
+    return r < kHalf ? first_[r * lda_] : second_[(r - kHalf) * lda_];
   }
   AMP_INLINE void next() {
     first_ += ByRows ? 1 : lda_;
