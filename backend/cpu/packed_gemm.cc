@@ -13,12 +13,13 @@
 namespace amp::cpu {
 namespace {
 
-constexpr int64_t kDepth = 512;             // most elements of the depth that are summed before the next block
-constexpr int64_t kBlockBytes = 512 << 10;  // B panels of a block that stay in the second-level cache
-constexpr int64_t kPackedBytes = 16 << 20;  // B packed at a time
-constexpr int64_t kTaskPanels = 8;          // most panels of A of a task
-constexpr int64_t kTasks = 4;               // of a thread at least, where the shape allows
-constexpr int64_t kBlockColumns = 512;      // most of a block
+constexpr int64_t kDepth = 512;                      // most elements of the depth that are summed before the next block
+constexpr int64_t kBlockBytes = 512 << 10;           // B panels of a block that stay in the second-level cache
+constexpr int64_t kPackedBytes = 16 << 20;           // B packed at a time
+constexpr int64_t kTaskRows = 112, kMostRows = 256;  // of a task, where panels have few rows, and where they have many
+constexpr int64_t kTaskPanels = 8;                   // most panels of A of a task, if those are as many rows
+constexpr int64_t kTasks = 4;                        // of a thread at least, where the shape allows
+constexpr int64_t kBlockColumns = 512;               // most of a block
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -63,7 +64,8 @@ struct Cut {
     // The same number of tasks for each thread, of as many rows as can be: B is read from memory once by each. Where
     // there are few rows columns are cut too, and A is packed again for each part.
     const int64_t panels = ceil_div(g.m, kernel.rows), wanted = threads > 1 ? kTasks * threads : 1,
-                  most = ceil_div(panels, kTaskPanels) < wanted ? kTaskPanels / 2 : kTaskPanels;
+                  full = std::max<int64_t>(kTaskPanels, kTaskRows / kernel.rows),
+                  most = ceil_div(panels, full) < wanted ? full / 2 : full;
     row_tasks = std::min(panels, round_up(ceil_div(panels, most), threads));
     column_tasks = std::clamp<int64_t>(wanted / std::max<int64_t>(row_tasks, 1), 1, ceil_div(chunk, 2 * kernel.width));
     keeps_sums = !direct(g) && !left_in_place && depth < steps;
@@ -229,7 +231,7 @@ class Task {
   const PackedPart packed_;
   int64_t i0_, rows_, j0_, j1_, stride_ = 0;
   float *left_ = nullptr, *tile_ = nullptr;
-  float of_rows_[32 * kTaskPanels], of_columns_[kBlockColumns];
+  float of_rows_[kMostRows], of_columns_[kBlockColumns];
   const float *row_bias_ = nullptr, *column_bias_ = nullptr;
 };
 
