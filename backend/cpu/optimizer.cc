@@ -142,7 +142,7 @@ kernel::ShardSpans<T> Optimizer<T>::spans_of(const Shard& s, T* params, const T*
           of(Moment::m),
           of(Moment::v),
           of(Moment::u),
-          of(Moment::ema),
+          looks() ? nullptr : of(Moment::ema),  // averages follow the weights that the step ends with
           curvature ? curvature + s.begin : nullptr,
           s.count};
 }
@@ -189,7 +189,6 @@ void Optimizer<T>::move_shard(const Shard& s, const RuleStep& step, T* params, c
                               const kernel::GradTransform<T>& transform) {
   const OptimizerConfig& c = config_;
   kernel::ShardSpans<T> spans = spans_of(s, params, grads, curvature);
-  if (looks()) spans.ema = nullptr;  // averages follow the weights that the step ends with
   if constexpr (std::is_same_v<T, float>) {
     const int64_t at = s.begin - spans_[s.span].begin;
     thread_local std::vector<float> buffers[2];

@@ -40,8 +40,7 @@ void Optimizer<T>::move_part(const Shard& s, const RuleStep& step, T* params, co
       resting_->each_new_row(s.span, begin, n, [&](int64_t from, int64_t to) { touch_moments(from, to); });
       return move_shard(part, step, params, grads, curvature, transform);
     }
-    kernel::ShardSpans<T> spans = spans_of(part, params, grads, curvature);
-    if (looks()) spans.ema = nullptr;
+    const kernel::ShardSpans<T> spans = spans_of(part, params, grads, curvature);
     if (rule == kernel::AtRest::weights || spans.ema) kernel::move_at_rest(c.rule, c.settings, step, spans, transform);
     follow(begin, n, params, spans.ema ? 1 : 0);
   });

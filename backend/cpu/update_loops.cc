@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "backend/update_rules.h"
+#include "base/error.h"
 #include "base/simd.h"
 
 namespace amp::kernel {
@@ -106,12 +107,13 @@ void run(const ShardSpans<T>& s, const GradTransform<T>& a, const typename Eleme
   });
 }
 
+template <class Element>
+constexpr bool kMayRest = !kCurved<Element> && !kMeasures<Element>;  // they look at more than the element
+
 // A new weight of an element without a gradient; the moments, zeros, as they are after it.
 template <class Element, class T>
 AMP_INLINE inline T rested(const typename Element::template Scalars<T>& c, T p, T g, T (&state)[3]) {
-  if constexpr (kCurved<Element>)
-    return Element::template move<T>(c, p, g, state[0], state[1], T(0));
-  else if constexpr (Element::moments < 3)
+  if constexpr (Element::moments < 3)
     return Element::template move<T>(c, p, g, state[0], state[1]);
   else
     return Element::template move<T>(c, p, g, state[0], state[1], state[2]);
@@ -190,9 +192,8 @@ void move(std::string_view rule, const RuleSettings& settings, const RuleStep& s
 template <class T>
 AtRest at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const GradTransform<T>& a) {
   AtRest out = AtRest::moments;
-  with_update_rule(rule, [&](auto r) {
-    r.visit(settings, [&](auto element) {
-      using Element = decltype(element);
+  with_element(rule, settings, [&]<class Element>(Element) {
+    if constexpr (kMayRest<Element>) {
       const auto scalars = Element::template scalars<T>(settings, step);
       bool zero = true, same = step.decay == 0;
       for (const T p : {T(1), T(-0.7)}) {
@@ -200,8 +201,8 @@ AtRest at_rest(std::string_view rule, const RuleSettings& settings, const RuleSt
         same &= rested<Element>(scalars, p, transformed(a, T(0)), state) == p;
         for (const T x : state) zero &= std::bit_cast<Bits<T>>(x) == 0;
       }
-      if (zero && !kCurved<Element> && !kMeasures<Element>) out = same ? AtRest::stays : AtRest::weights;
-    });
+      if (zero) out = same ? AtRest::stays : AtRest::weights;
+    }
   });
   return out;
 }
@@ -209,9 +210,8 @@ AtRest at_rest(std::string_view rule, const RuleSettings& settings, const RuleSt
 template <class T>
 void move_at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
                   const GradTransform<T>& a) {
-  with_update_rule(rule, [&](auto r) {
-    r.visit(settings, [&](auto element) {
-      using Element = decltype(element);
+  with_element(rule, settings, [&]<class Element>(Element) {
+    if constexpr (kMayRest<Element>) {
       const auto scalars = Element::template scalars<T>(settings, step);
       if constexpr (kRests<Element>) {
         T state[3] = {};
@@ -220,7 +220,9 @@ void move_at_rest(std::string_view rule, const RuleSettings& settings, const Rul
                        : run_at_rest<Element, false, true>(s, a, scalars);
       }
       s.ema ? run_at_rest<Element, true, false>(s, a, scalars) : run_at_rest<Element, false, false>(s, a, scalars);
-    });
+    } else {
+      bug(cat("update rule '", rule, "' leaves no element at rest"));
+    }
   });
 }
 template AtRest at_rest(std::string_view, const RuleSettings&, const RuleStep&, const GradTransform<float>&);
