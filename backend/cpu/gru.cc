@@ -126,7 +126,7 @@ Kernel backward(const KernelArgs& a, Carver& c) {
     T *dxg = x.output(0), *dh = x.output(2), *drb = x.output(3);
     by_R.pack(args.in[0].data);
     by_Rn.pack(Stored(args.in[0]).at(2 * H * H));
-    copy_or_zero(x.input(8), dh, B * H);
+    start_from(args, 8, type, dh, B * H);
     s.all_before({const_cast<T*>(y), type, {}}, {const_cast<T*>(h0), type, {}}, before);
     for (int64_t step = T_; step-- > 0;) {
       const int64_t t = s.at(step), at = t * B;

@@ -82,8 +82,8 @@ Kernel forward(const KernelArgs& a, Carver& c) {
     const auto state = [&](int64_t step) {
       return StoredOut(states + step % 2 * B * H * size_of(by_R.left()), by_R.left());
     };
-    start_from(args.in[2], by_R.left(), states, B * H);
-    start_from(args.in[3], DTypeOf<T>::value, cells, B * H);
+    start_from(args, 2, by_R.left(), states, B * H);
+    start_from(args, 3, DTypeOf<T>::value, cells, B * H);
     const Forward<T> of{args, s, f, g, h, usual && !args.has(5)};
     for (int64_t step = 0; step < s.time; ++step) {
       const int64_t t = s.at(step);
@@ -120,8 +120,8 @@ struct Backward {
       for (T* const v : d) std::fill_n(v, n, T(0));
     } else {
       for (int64_t p = 0; p < 4; ++p) y[p] = gates[p].read(a.in[5], row * 4 * H + p * H + k0, n);
-      const T *const C = of_cell.read(a.in[6], row * H + k0, n), *const above = of_above.read(
-                                                                     a.has(8) ? a.in[8] : Tensor{}, row * H + k0, n);
+      const T* const C = of_cell.read(a.in[6], row * H + k0, n);
+      const T* const above = a.has(8) ? of_above.read(a.in[8], row * H + k0, n) : nullptr;
       const int64_t p = s.before(t, b);
       const T* const before = p < 0 ? of_before.read(a.in[2], b * H + k0, n) : of_before.read(a.in[6], p * H + k0, n);
       const T *const i = y[0], *const o = y[1], *const fg = y[2], *const c = y[3];
@@ -188,8 +188,8 @@ Kernel backward(const KernelArgs& a, Carver& c) {
   if (c.measuring()) return {};
   return [=, args = a] {
     by_R.pack(args.in[0].data);
-    start_from(args.has(9) ? args.in[9] : Tensor{}, type, dh, B * H);
-    start_from(args.has(10) ? args.in[10] : Tensor{}, type, dc, B * H);
+    start_from(args, 9, type, dh, B * H);
+    start_from(args, 10, type, dc, B * H);
     std::fill_n(dP.data, 3 * H, T(0));
     const Backward<T> of{args, s, f, g, h, usual && !args.has(4)};
     const auto slopes_of = [&](int64_t step) {

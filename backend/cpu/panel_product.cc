@@ -36,6 +36,11 @@ PanelLayout rows_of_tiles(const MicroKernel& kernel) { return {kernel.rows, fals
 
 }  // namespace
 
+float* tile_scratch(int64_t floats) {
+  float* const p = thread_scratch<float>(floats + kTile, 1);
+  return p + (kTile - reinterpret_cast<uintptr_t>(p) / sizeof(float) % kTile) % kTile;
+}
+
 PanelProduct::Right PanelProduct::pack(const PackSource& b, int64_t columns, int64_t depth, float* panels) const {
   pack_panels(b, 0, columns, 0, depth, layout(), panels);
   return {panels, steps(depth), layout().steps(depth)};
@@ -67,14 +72,15 @@ void PanelProduct::run_in_place(const Left& a, int64_t rows, const Right& b, con
 }
 
 int64_t PanelProduct::ready_floats(int64_t rows, int64_t steps) const {
-  return kernel_.tiles() ? (rows + kReady - 1) / kReady * kReady * filled(steps) : 0;
+  return kernel_.tiles() ? (rows + kernel_.rows - 1) / kernel_.rows * kernel_.rows * filled(steps) : 0;
 }
 
 PanelProduct::Left PanelProduct::ready(const Left& a, int64_t rows, int64_t steps, float* to) const {
   if (!kernel_.tiles()) return a;
-  for (int64_t i = 0; i < rows; i += kReady) {
+  for (int64_t i = 0; i < rows; i += kernel_.rows) {
     const Left block = a.from_row(i);
-    pack_left(block, 0, std::min(kReady, rows - i), steps, rows_of_tiles(kernel_), to + i * filled(steps));
+    pack_left(block, 0, std::min<int64_t>(kernel_.rows, rows - i), steps, rows_of_tiles(kernel_),
+              to + i * filled(steps));
   }
   return {to, filled(steps), true, true};
 }
@@ -82,8 +88,7 @@ PanelProduct::Left PanelProduct::ready(const Left& a, int64_t rows, int64_t step
 void PanelProduct::run_packed(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc,
                               bool add, LinePrefetch& ahead) const {
   const int64_t w = kernel_.width, most = kernel_.rows, steps = part.s1 - part.s0, padded = filled(steps);
-  float* const panel = a.packed ? nullptr : thread_scratch<float>(most * padded + kTile, 1);
-  float* const scratch = panel + (kTile - reinterpret_cast<uintptr_t>(panel) / sizeof(float) % kTile) % kTile;
+  float* const scratch = a.packed ? nullptr : tile_scratch(most * padded);
   const amx::TileScope scope(true);
   for (int64_t i = 0; i < rows; i += most) {
     const int64_t n = std::min(most, rows - i);

@@ -11,6 +11,9 @@
 
 namespace amp::cpu {
 
+// Memory of the calling thread for rows in the order of tiles, 64-byte aligned: one at a time.
+float* tile_scratch(int64_t floats);
+
 class PanelProduct {
  public:
   // What the operands are stored in: bf16 is multiplied as pairs where the CPU can, everything else in fp32.
@@ -30,7 +33,7 @@ class PanelProduct {
   Right pack(const PackSource& b, int64_t columns, int64_t depth, float* panels) const;
 
   // Elements of 4 bytes, fp32 or pairs along the depth; element (row, step) at row * ld + step, or step * ld + row; or
-  // what ready() has made of them, from a row on that is a multiple of kReady.
+  // what ready() has made of them, from a row on that is a multiple of 32.
   struct Left {
     const void* data;
     int64_t ld;
@@ -42,7 +45,6 @@ class PanelProduct {
   };
   // Rows for many products: with tiles in their order, copied to ready_floats() at `to` (64-byte aligned), else as they
   // are. by_rows only.
-  static constexpr int64_t kReady = 32;
   int64_t ready_floats(int64_t rows, int64_t steps) const;
   Left ready(const Left& a, int64_t rows, int64_t steps, float* to) const;
   // A part of the product: steps [s0, s1) of B, whose first is A's first and a multiple of 16, and its columns

@@ -54,10 +54,7 @@ void apply(const Activation& f, T* x, int64_t n) {
 template <class T, int64_t Most = cpu::RepeatedProduct<T>::kColumns>
 class RowPart {
  public:
-  const T* read(const Tensor& t, int64_t at, int64_t n) {
-    if (!t.data) return nullptr;
-    return elementwise_detail::load<T>(t, at, n, copy_);
-  }
+  const T* read(const Tensor& t, int64_t at, int64_t n) { return elementwise_detail::load<T>(t, at, n, copy_); }
   T* place(const Tensor& t, int64_t at) { return t.dtype == DTypeOf<T>::value ? static_cast<T*>(t.data) + at : copy_; }
   // What was written at its place, into the tensor.
   void write(const Tensor& t, int64_t at, int64_t n) const {
@@ -122,21 +119,12 @@ class StateWeightsGrad {
   void* workspace_ = nullptr;
 };
 
-template <class T>
-void copy_or_zero(const T* from, T* to, int64_t n) {
-  if (from)
-    std::copy_n(from, n, to);
+// to (n), of `type`: operand i of the node, zeros where it is absent.
+inline void start_from(const KernelArgs& a, size_t i, DType type, void* to, int64_t n) {
+  if (a.has(i))
+    convert(a.in[i].dtype, a.in[i].data, type, to, n);
   else
-    std::fill(to, to + n, T(0));
-}
-
-// The same of a tensor, absent: 0.
-template <class T>
-void start_from(const Tensor& t, DType type, T* to, int64_t n) {
-  if (t.data)
-    convert(t.dtype, t.data, type, to, n);
-  else
-    std::memset(static_cast<void*>(to), 0, static_cast<size_t>(n * size_of(type)));
+    std::memset(to, 0, static_cast<size_t>(n * size_of(type)));
 }
 
 }  // namespace amp

@@ -5,12 +5,6 @@
 
 namespace amp::cpu {
 
-namespace {
-
-float* aligned(float* p) { return p + (16 - reinterpret_cast<uintptr_t>(p) / sizeof(float) % 16) % 16; }
-
-}  // namespace
-
 template <class T>
 RepeatedProduct<T>::RepeatedProduct(Carver& carve, DType stored, int64_t parts, int64_t n, int64_t k, bool transposed)
     : panels_(stored), stored_(stored), parts_(parts), n_(n), k_(k), transposed_(transposed) {
@@ -55,7 +49,7 @@ PanelProduct::Left RepeatedProduct<T>::ready(const Stored& a, int64_t lda, int64
     left = {rounded, steps, true};
   }
   const int64_t floats = panels_.ready_floats(rows, steps);
-  return panels_.ready(left, rows, steps, floats > 0 ? aligned(thread_scratch<float>(floats + 16, 1)) : nullptr);
+  return panels_.ready(left, rows, steps, floats > 0 ? tile_scratch(floats) : nullptr);
 }
 
 template <class T>

@@ -58,7 +58,7 @@ Kernel backward(const KernelArgs& a, Carver& c) {
     by_R.pack(args.in[0].data);
     const T *y = x.input(3), *dy = x.input(4);
     T *dxg = x.output(0), *dh = x.output(2);
-    copy_or_zero(x.input(5), dh, B * H);
+    start_from(args, 5, type, dh, B * H);
     for (int64_t step = T_; step-- > 0;) {
       const int64_t t = s.at(step);
       T* const D = dxg + t * B * H;
