@@ -231,7 +231,34 @@ void pack_row_groups(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0,
   });
 }
 
+template <class S>
+void add_float(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, float* sums) {
+  for (int64_t l = 0; l < lanes; l += kStrip) {
+    const int64_t n = std::min(kStrip, lanes - l);
+    const S* row = static_cast<const S*>(x.data) + p0 * x.ld + l0 + l;
+    alignas(64) float scratch[kStrip];
+    for (int64_t p = 0; p < depth; ++p, row += x.ld) {
+      const float* const from = as_float(row, n, scratch);
+      simd([=, to = sums + l]() AMP_INLINE {
+        for (int64_t i = 0; i < n; ++i) to[i] += from[i];
+      });
+    }
+  }
+}
+
 }  // namespace
+
+void add_lanes(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, float* sums) {
+  if (p0 == 0) std::fill_n(sums, lanes, 0.0f);
+  switch (x.dtype) {
+    case DType::f16:
+      return add_float<Half>(x, l0, lanes, p0, depth, sums);
+    case DType::bf16:
+      return add_float<BFloat16>(x, l0, lanes, p0, depth, sums);
+    default:
+      return add_float<float>(x, l0, lanes, p0, depth, sums);
+  }
+}
 
 void pack_panels(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                  void* panels) {

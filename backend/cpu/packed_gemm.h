@@ -29,6 +29,8 @@ struct PackedGemm {
   const void* row_bias = nullptr;  // or one per row instead
   DType bias_dtype = DType::f32;
   bool accumulate = false;  // C is fp32 then
+  float* a_sums = nullptr;  // m: the sums of op(A) along k, in order, where A is stored k x m
+  float* b_sums = nullptr;  // n: those of op(B), where B is stored k x n
 
   int64_t workspace() const;        // bytes that run() takes, from the shape and the types alone
   void run(void* workspace) const;  // on all threads; the same bits for any number of them

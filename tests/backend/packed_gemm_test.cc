@@ -88,9 +88,9 @@ struct Run {
 }  // namespace
 
 TEST_CASE("packed products of every mix of types are those of fp64") {
-  const std::vector<Case> cases = {{1, 1, 1},     {14, 32, 8},  {15, 33, 9},    {57, 65, 17},
-                                   {3, 1, 2051},  {29, 47, 31}, {1, 530, 40},   {113, 70, 64},
-                                   {56, 520, 16}, {7, 12, 0},   {70, 33, 1070}, {2, 32, 17500}};
+  const std::vector<Case> cases = {{1, 1, 1},      {14, 32, 8},    {15, 33, 9},   {57, 65, 17},   {3, 1, 2051},
+                                   {29, 47, 31},   {1, 530, 40},   {113, 70, 64}, {56, 520, 16},  {7, 12, 0},
+                                   {70, 33, 1070}, {2, 32, 17500}, {9, 70, 300},  {31, 450, 1070}};
   const std::vector<DType> types = {DType::f32, DType::f16, DType::bf16};
   for (const Case& s : cases) {
     for (const DType at : types) {
@@ -115,7 +115,7 @@ TEST_CASE("packed products of every mix of types are those of fp64") {
 TEST_CASE("packed products have the same bits on any number of threads") {
   const int before = omp_get_max_threads();
   for (const DType t : {DType::f32, DType::f16, DType::bf16}) {
-    for (const Case& s : {Case{300, 200, 150}, {20, 1100, 130}, {130, 70, 4500}}) {
+    for (const Case& s : {Case{300, 200, 150}, {20, 1100, 130}, {130, 70, 4500}, {120, 500, 1300}}) {
       for (const bool trans_a : {true, false}) {
         omp_set_num_threads(1);
         Run one(s, trans_a, false, t, t, t, true);
@@ -128,4 +128,32 @@ TEST_CASE("packed products have the same bits on any number of threads") {
     }
   }
   omp_set_num_threads(before);
+}
+
+TEST_CASE("a packed product sums the lanes of an operand in order, once each") {
+  // Wide and tall, in one and in several blocks of the depth; B in several chunks of columns.
+  const std::vector<Case> cases = {{150, 90, 700}, {90, 210, 700}, {20, 30, 3}, {7, 40, 0}, {40, 1300, 9000}};
+  for (const Case& s : cases) {
+    for (const DType t : {DType::f32, DType::f16, DType::bf16}) {
+      INFO(s.m << " x " << s.n << " x " << s.k << ' ' << name_of(t));
+      Run r(s, true, false, t, t, DType::f32, false);
+      std::vector<float> of_a(static_cast<size_t>(s.m), 7), of_b(static_cast<size_t>(s.n), 7);
+      r.g.a_sums = of_a.data();
+      r.g.b_sums = of_b.data();
+      r.all_threads();
+      const auto column_sums = [&](const HostTensor& x, int64_t columns) {
+        const HostTensor x32 = x.cast(DType::f32);
+        std::vector<float> sums(static_cast<size_t>(columns), 0);
+        for (int64_t i = 0; i < x.numel(); ++i) sums[static_cast<size_t>(i % columns)] += x32.as<float>()[i];
+        return sums;
+      };
+      CHECK(of_a == column_sums(r.a, s.m));
+      CHECK(of_b == column_sums(r.b, s.n));
+      std::fill(of_a.begin(), of_a.end(), 7.0f);
+      std::fill(of_b.begin(), of_b.end(), 7.0f);
+      r.g.run_here();
+      CHECK(of_a == column_sums(r.a, s.m));
+      CHECK(of_b == column_sums(r.b, s.n));
+    }
+  }
 }
