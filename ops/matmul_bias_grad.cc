@@ -6,9 +6,7 @@
 #include "backend/cpu/operands.h"
 #include "backend/cpu/packed_gemm.h"
 #include "backend/node_work.h"
-#include "backend/rows.h"
 #include "ops/compose.h"
-#include "ops/elementwise_op.h"
 
 namespace amp {
 namespace {
@@ -25,52 +23,29 @@ void infer(InferCtx& c) {
   for (int64_t i = 0; i < parts; ++i) c.out(c.in(0).dtype, {columns / parts});
 }
 
-// y (columns) = or += the sums of x (rows, columns, `pitch` from row to row) over its rows, in order.
-template <class T>
-Kernel sum_columns(const Tensor& x, int64_t first, int64_t pitch, const Tensor& y, int64_t rows, bool accumulate) {
-  constexpr int64_t kBlock = 256;
-  return [=, columns = y.numel()] {
-    parallel_ranges((columns + kBlock - 1) / kBlock, 32768 / (rows * std::min(columns, kBlock) + 1) + 1,
-                    [&](int64_t begin, int64_t end) {
-                      alignas(64) T scratch[kBlock], sum[kBlock];
-                      for (int64_t block = begin; block < end; ++block) {
-                        const int64_t at = block * kBlock, n = std::min(kBlock, columns - at);
-                        std::fill(sum, sum + n, T(0));
-                        for (int64_t r = 0; r < rows; ++r) {
-                          const T* p = elementwise_detail::load<T>(x, r * pitch + first + at, n, scratch);
-                          simd([&]() AMP_INLINE {
-                            for (int64_t i = 0; i < n; ++i) sum[i] += p[i];
-                          });
-                        }
-                        if (accumulate) {
-                          for (int64_t i = 0; i < n; ++i) y.as<T>()[at + i] += sum[i];
-                        } else {
-                          convert(DTypeOf<T>::value, sum, y.dtype, static_cast<char*>(y.data) + at * size_of(y.dtype),
-                                  n);
-                        }
-                      }
-                    });
-  };
-}
-
-template <class T>
-Kernel all_sums(const KernelArgs& args, const MatMulBiasGradShape& q, bool accumulate) {
-  std::vector<Kernel> parts;
-  for (int64_t i = 0; i < q.parts; ++i) {
-    const int64_t columns = q.columns / q.parts;
-    parts.push_back(sum_columns<T>(args.in[q.of], i * columns, q.columns, args.out[static_cast<size_t>(q.parts + i)],
-                                   q.rows, accumulate));
+// The sums of all parts, one after the other, are stored in or added to a tensor each.
+template <class T, bool accumulate>
+void store_sums(const T* sums, const std::vector<Tensor>& to) {
+  for (const Tensor& y : to) {
+    const int64_t n = y.numel();
+    if constexpr (accumulate) {
+      for (int64_t i = 0; i < n; ++i) y.as<T>()[i] += sums[i];
+    } else {
+      convert(DTypeOf<T>::value, sums, y.dtype, y.data, n);
+    }
+    sums += n;
   }
-  return [parts] {
-    for (const Kernel& sums : parts) sums();
-  };
+}
+std::vector<Tensor> sum_outputs(const KernelArgs& args, const MatMulBiasGradShape& q) {
+  return {args.out.begin() + q.parts, args.out.end()};
 }
 
 template <bool accumulate>
-Kernel in_double_precision(const KernelArgs& args, const MatMulBiasGradShape& q, const Operands<double>& x) {
+Kernel in_double_precision(const KernelArgs& args, const MatMulBiasGradShape& q, const Operands<double>& x,
+                           double* sums) {
   const MatMulProducts& p = q.product;
   return [=, m = q.m(), n = q.n(), k = p.shape.k, lda = p.da.back(), ldb = p.db.back(), ta = p.ta, tb = p.tb,
-          sums = all_sums<double>(args, q, accumulate)] {
+          to = sum_outputs(args, q)] {
     x.load();
     for (int64_t i = 0; i < q.parts; ++i) {
       const int64_t shift = i * (q.columns / q.parts);
@@ -79,7 +54,12 @@ Kernel in_double_precision(const KernelArgs& args, const MatMulBiasGradShape& q,
                                  x.output(static_cast<size_t>(i)), n);
     }
     x.store();
-    sums();
+    std::fill_n(sums, q.columns, 0.0);
+    for (int64_t r = 0; r < q.rows; ++r) {
+      const double* const row = x.input(q.of) + r * q.columns;
+      for (int64_t c = 0; c < q.columns; ++c) sums[c] += row[c];
+    }
+    store_sums<double, accumulate>(sums, to);
   };
 }
 
@@ -89,12 +69,15 @@ Kernel prepare(const KernelArgs& args, Carver& carver) {
   const MatMulProducts& p = q.product;
   if (in_double(args)) {
     const Operands<double> x(args, carver);
-    return carver.measuring() ? Kernel{} : in_double_precision<accumulate>(args, q, x);
+    double* const sums = carver.take<double>(q.columns);
+    return carver.measuring() ? Kernel{} : in_double_precision<accumulate>(args, q, x, sums);
   }
+  float* const sums = carver.take<float>(q.columns);
   std::vector<cpu::PackedGemm> products;
   int64_t bytes = 0;
   for (int64_t i = 0; i < q.parts; ++i) {
     const Tensor& c = args.out[static_cast<size_t>(i)];
+    const int64_t first = i * (q.columns / q.parts);
     cpu::PackedGemm g;
     g.m = q.m();
     g.n = q.n();
@@ -102,7 +85,8 @@ Kernel prepare(const KernelArgs& args, Carver& carver) {
     g.a = {args.in[0].data, args.in[0].dtype, p.da.back(), p.ta};
     g.b = {args.in[1].data, args.in[1].dtype, p.db.back(), p.tb};
     cpu::PackedGemm::Operand& cut = q.of == 0 ? g.a : g.b;
-    cut.data = static_cast<const char*>(cut.data) + i * (q.columns / q.parts) * size_of(cut.dtype);
+    cut.data = static_cast<const char*>(cut.data) + first * size_of(cut.dtype);
+    (q.of == 0 ? g.a_sums : g.b_sums) = sums + first;
     g.c = c.data;
     g.c_dtype = c.dtype;
     g.ldc = g.n;
@@ -112,9 +96,9 @@ Kernel prepare(const KernelArgs& args, Carver& carver) {
   }
   char* const workspace = carver.take<char>(bytes);
   if (carver.measuring()) return {};
-  return [=, sums = all_sums<float>(args, q, accumulate)] {
+  return [=, to = sum_outputs(args, q)] {
     for (const cpu::PackedGemm& g : products) g.run(workspace);
-    sums();
+    store_sums<float, accumulate>(sums, to);
   };
 }
 
