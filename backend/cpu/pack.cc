@@ -59,36 +59,48 @@ void interleave(int64_t lanes, int64_t n, float* to, int64_t width, const Row& r
   }
 }
 
-// A row of lanes at one depth, dealt to the panels. fixed: the common widths, whose copies are a few vector moves.
+// Rows of lanes, one after the other in depth, dealt to the panels: some rows at a time, so that each panel has whole
+// lines written.
+constexpr int64_t kDealtRows = 8;
+struct Rows {
+  const float* data;
+  int64_t ld, count, lanes;
+};
+// The common widths, whose copies are a few vector moves.
 template <int kWidth>
-void deal_fixed(const float* row, int64_t whole, float* to, int64_t panel) {
-  for (int64_t q = 0; q < whole; ++q) std::memcpy(to + q * panel, row + q * kWidth, sizeof(float) * kWidth);
+void deal_fixed(const Rows& x, float* to, int64_t panel) {
+  for (int64_t q = 0; q < x.lanes / kWidth; ++q) {
+    for (int64_t r = 0; r < x.count; ++r)
+      std::memcpy(to + q * panel + r * kWidth, x.data + r * x.ld + q * kWidth, sizeof(float) * kWidth);
+  }
 }
-void deal(const float* row, int64_t lanes, int64_t depth_at, int64_t depth, const PanelLayout& o, float* panels) {
-  const int64_t whole = lanes / o.width, rest = lanes % o.width, panel = depth * o.width;
+void deal(const Rows& x, int64_t depth_at, int64_t depth, const PanelLayout& o, float* panels) {
+  const int64_t whole = x.lanes / o.width, rest = x.lanes % o.width, panel = depth * o.width;
   float* to = panels + depth_at * o.width;
   switch (o.width) {
     case 14:
-      deal_fixed<14>(row, whole, to, panel);
+      deal_fixed<14>(x, to, panel);
       break;
     case 32:
-      deal_fixed<32>(row, whole, to, panel);
+      deal_fixed<32>(x, to, panel);
       break;
     case 16:
-      deal_fixed<16>(row, whole, to, panel);
+      deal_fixed<16>(x, to, panel);
       break;
     case 6:
-      deal_fixed<6>(row, whole, to, panel);
+      deal_fixed<6>(x, to, panel);
       break;
     default:
-      deal_fixed<8>(row, whole, to, panel);
+      deal_fixed<8>(x, to, panel);
       break;
   }
   if (rest == 0) return;
   const int64_t width = o.pad ? o.width : rest;
-  float* last = panels + whole * panel + depth_at * width;
-  std::copy(row + whole * o.width, row + lanes, last);
-  std::fill(last + rest, last + width, 0.0f);
+  for (int64_t r = 0; r < x.count; ++r) {
+    float* const last = panels + whole * panel + (depth_at + r) * width;
+    std::copy_n(x.data + r * x.ld + whole * o.width, rest, last);
+    std::fill(last + rest, last + width, 0.0f);
+  }
 }
 
 void zero_padding(int64_t lanes, int64_t depth, const PanelLayout& o, float* panels) {
@@ -134,13 +146,21 @@ void pack_float(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int6
                 float* panels) {
   const S* src = static_cast<const S*>(x.data);
   if (!x.depth_major) {
-    float scratch[kStrip];
-    const int64_t strip = std::is_same_v<S, float> ? lanes : kStrip / o.width * o.width;
+    constexpr bool kConverted = !std::is_same_v<S, float>;
+    float scratch[kConverted ? kDealtRows * kStrip : 1];
+    const int64_t strip = kConverted ? kStrip / o.width * o.width : lanes;
     for (int64_t l = 0; l < lanes; l += strip) {
-      for (int64_t p = 0; p < depth; ++p) {
-        const int64_t n = std::min(strip, lanes - l);
-        prefetch(src + (p0 + std::min(p + kRowsAhead, depth - 1)) * x.ld + l0 + l, n);
-        deal(as_float(src + (p0 + p) * x.ld + l0 + l, n, scratch), n, p, depth, o, panels + l * depth);
+      const int64_t n = std::min(strip, lanes - l);
+      const auto row = [&](int64_t p) { return src + (p0 + p) * x.ld + l0 + l; };
+      for (int64_t p = 0; p < depth; p += kDealtRows) {
+        const int64_t rows = std::min(kDealtRows, depth - p);
+        for (int64_t r = 0; r < rows; ++r) prefetch(row(std::min(p + r + kRowsAhead, depth - 1)), n);
+        if constexpr (kConverted) {
+          for (int64_t r = 0; r < rows; ++r) to_float(row(p + r), scratch + r * kStrip, n);
+          deal({scratch, kStrip, rows, n}, p, depth, o, panels + l * depth);
+        } else {
+          deal({row(p), x.ld, rows, n}, p, depth, o, panels + l * depth);
+        }
       }
     }
     return;

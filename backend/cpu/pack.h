@@ -34,8 +34,8 @@ struct PanelLayout {
 void pack_panels(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& layout,
                  void* panels);
 
-// sums[l] += the sum of lane l0 + l over depths [p0, p0 + depth), in order; where p0 is 0, sums[l] begins with 0. x: not
-// depth-major.
+// sums[l] += the sum of lane l0 + l over depths [p0, p0 + depth), in order; where p0 is 0, sums[l] begins with 0.
+// x: not depth-major.
 void add_lanes(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, float* sums);
 
 }  // namespace amp::cpu
