@@ -30,7 +30,7 @@ class LinePrefetch {
   }
 
  private:
-  static constexpr int64_t kMost = 8;
+  static constexpr int64_t kMost = 12;
   static constexpr uintptr_t kLine = 64;
   struct Part {
     const char* data;

@@ -89,12 +89,18 @@ Kernel forward(const KernelArgs& a, Carver& c) {
       const int64_t t = s.at(step);
       const Stored before = state(step);
       const StoredOut after = state(step + 1);
-      by_R.run(before, H, B, step % 2 != 0, false, [&](const Piece<T>& piece) {
-        simd_wide([&]() AMP_INLINE {
-          for (int64_t b = piece.begin; b < piece.end; ++b)
-            of.cell(t, b, piece, cells + b * H + piece.first, before, after);
-        });
-      });
+      by_R.run(
+          before, H, B, step % 2 != 0, false,
+          [&](const Piece<T>& piece) {
+            simd_wide([&]() AMP_INLINE {
+              for (int64_t b = piece.begin; b < piece.end; ++b)
+                of.cell(t, b, piece, cells + b * H + piece.first, before, after);
+            });
+          },
+          [&](const Piece<T>& piece, cpu::LinePrefetch& ahead) {
+            for (const Tensor* x : {&args.in[0], &args.out[3]}) fetch_rows(ahead, *x, t * B, piece, 4);
+            for (const Tensor* x : {&args.out[0], &args.out[4]}) fetch_rows(ahead, *x, t * B, piece, 1);
+          });
     }
     convert(by_R.left(), state(s.time).data, args.out[1].dtype, args.out[1].data, B * H);
     convert(DTypeOf<T>::value, cells, args.out[2].dtype, args.out[2].data, B * H);
@@ -200,17 +206,26 @@ Kernel backward(const KernelArgs& a, Carver& c) {
       const int64_t t = s.at(step - 1), next = s.at(step);
       const Stored a_next = step == T_ ? Stored() : Stored(slopes_of(step));
       const StoredOut into = step > 0 && !in_place ? slopes_of(step - 1) : StoredOut();
-      by_R.run(a_next, 4 * H, B, step % 2 != 0, args.has(4), [&](const Piece<T>& piece) {
-        const int64_t n = piece.last - piece.first;
-        simd_wide([&]() AMP_INLINE {
-          for (int64_t b = piece.begin; b < piece.end; ++b) {
-            T* const to = dh + b * H + piece.first;
-            if (piece.sums && next < s.length(b)) std::copy_n(piece.at(b, 0), n, to);
-            if (step > 0)
-              of.cell(t, b, piece.first, n, to, dc + b * H + piece.first, dP.data, into.data ? &into : nullptr);
-          }
-        });
-      });
+      by_R.run(
+          a_next, 4 * H, B, step % 2 != 0, args.has(4),
+          [&](const Piece<T>& piece) {
+            const int64_t n = piece.last - piece.first;
+            simd_wide([&]() AMP_INLINE {
+              for (int64_t b = piece.begin; b < piece.end; ++b) {
+                T* const to = dh + b * H + piece.first;
+                if (piece.sums && next < s.length(b)) std::copy_n(piece.at(b, 0), n, to);
+                if (step > 0)
+                  of.cell(t, b, piece.first, n, to, dc + b * H + piece.first, dP.data, into.data ? &into : nullptr);
+              }
+            });
+          },
+          [&](const Piece<T>& piece, cpu::LinePrefetch& ahead) {
+            if (step == 0) return;
+            for (const Tensor* x : {&args.in[5], &args.out[0]}) fetch_rows(ahead, *x, t * B, piece, 4);
+            fetch_rows(ahead, args.in[6], t * B, piece, 1);
+            if (step > 1) fetch_rows(ahead, args.in[6], s.at(step - 2) * B, piece, 1);
+            if (args.has(8)) fetch_rows(ahead, args.in[8], t * B, piece, 1);
+          });
     }
     s.all_before(args.in[7], args.in[1], before);
     of_weights.run(args.out[0].data, 4 * H, before, args.out[1], 0);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 
 namespace amp::cpu {
 
@@ -40,6 +41,13 @@ struct MicroKernel {
   }
   int index(int used_rows, int columns) const { return (used_rows - 1) * 2 + (columns * 2 > width ? 1 : 0); }
 };
+
+// Of rows of fp32 that are read side by side, ld apart, as many as do not push each other out of the first-level cache
+// (64 sets of eight lines): rows 4 KiB apart begin in one set.
+inline int64_t most_stored_rows(int64_t ld) {
+  constexpr int64_t kWay = 4096 / sizeof(float), kWays = 8;
+  return kWays * (kWay / std::gcd(ld, kWay));
+}
 
 // The best for this CPU (base/simd.h). bf16: both operands are bf16; the answer's `pairs` says whether it takes them as
 // they are.

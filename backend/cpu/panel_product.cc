@@ -56,7 +56,8 @@ void PanelProduct::run(const Left& a, int64_t rows, const Right& b, const Part& 
 
 void PanelProduct::run_in_place(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc,
                                 bool add, LinePrefetch& ahead) const {
-  const int64_t most = most_rows(part.s1 - part.s0), blocks = (rows + most - 1) / most, w = kernel_.width;
+  const int64_t most = std::min(most_rows(part.s1 - part.s0), a.by_rows ? most_stored_rows(a.ld) : rows),
+                blocks = (rows + most - 1) / most, w = kernel_.width;
   const float* const left = static_cast<const float*>(a.data);
   const MicroKernel::Block* const table = a.by_rows ? kernel_.row_table : kernel_.table;
   for (int64_t j = part.j0; j < part.j1; j += w) {

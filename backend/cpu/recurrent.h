@@ -65,6 +65,17 @@ class RowPart {
   alignas(64) T copy_[Most];
 };
 
+// A piece's part of a tensor of `parts` times as many columns as units, whose rows of the step begin at `first`.
+template <class T>
+void fetch_rows(cpu::LinePrefetch& ahead, const Tensor& x, int64_t first, const cpu::ProductPiece<T>& piece,
+                int64_t parts) {
+  const int64_t columns = x.dims.back(), size = size_of(x.dtype), rows = piece.end - piece.begin;
+  for (int64_t p = 0; p < parts; ++p) {
+    ahead.add(Stored(x).at((first + piece.begin) * columns + p * (columns / parts) + piece.first), columns * size, rows,
+              (piece.last - piece.first) * size);
+  }
+}
+
 // The order of the steps, who takes part in them, and where the state before a step is found.
 struct Steps {
   int64_t time, batch, hidden;

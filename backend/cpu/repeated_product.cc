@@ -53,7 +53,8 @@ PanelProduct::Left RepeatedProduct<T>::ready(const Stored& a, int64_t lda, int64
 }
 
 template <class T>
-ProductPiece<T> RepeatedProduct<T>::multiply(const PanelProduct::Left& a, ProductPiece<T> piece) const {
+ProductPiece<T> RepeatedProduct<T>::multiply(const PanelProduct::Left& a, ProductPiece<T> piece,
+                                             LinePrefetch& ahead) const {
   const int64_t rows = piece.end - piece.begin, n = piece.last - piece.first;
   piece.part = panels_.padded(n);
   piece.row = parts_ * piece.part;
@@ -64,10 +65,10 @@ ProductPiece<T> RepeatedProduct<T>::multiply(const PanelProduct::Left& a, Produc
                   inner = pairs() ? steps : 256;  // a panel's part stays in the nearest cache
     const PanelProduct::Right right{packed_ + piece.first / kColumns * parts_ * panel_floats(), steps,
                                     panel_floats() / kColumns};
+    ahead.spread((steps + inner - 1) / inner * panels_.blocks(rows, piece.row, inner));
     for (int64_t s = 0; s < steps; s += inner) {
-      LinePrefetch none;
       const PanelProduct::Left deep{static_cast<const float*>(a.data) + s, a.ld, true, a.packed};
-      panels_.run(deep, rows, right, {s, std::min(steps, s + inner), 0, piece.row}, sums, piece.row, s > 0, none);
+      panels_.run(deep, rows, right, {s, std::min(steps, s + inner), 0, piece.row}, sums, piece.row, s > 0, ahead);
     }
   } else {
     for (int64_t p = 0; p < parts_; ++p) {

@@ -32,9 +32,11 @@ class RepeatedProduct {
 
   // a (rows, k), `lda` apart, in T or in left(); null: no product. done(piece) is called for every piece, by the thread
   // that has computed it. reverse: in the opposite order, for every other call: what was used last is still in cache.
-  // all_rows: a thread gets all rows of its columns, in order.
-  template <class F>
-  void run(const Stored& a, int64_t lda, int64_t rows, bool reverse, bool all_rows, const F& done) const {
+  // all_rows: a thread gets all rows of its columns, in order. ask(piece, ahead): adds what `done` will read and write
+  // to what is fetched while the piece is multiplied.
+  template <class F, class Ask>
+  void run(const Stored& a, int64_t lda, int64_t rows, bool reverse, bool all_rows, const F& done,
+           const Ask& ask) const {
     const int64_t threads = most_threads(rows), pieces = (n_ + kColumns - 1) / kColumns,
                   across = std::min(threads, pieces),
                   down = all_rows ? 1 : std::clamp<int64_t>(threads / across, 1, (rows + 15) / 16);
@@ -46,10 +48,16 @@ class RepeatedProduct {
         const int64_t at = (reverse ? first + last - 1 - i : i) * kColumns;
         for (int64_t r = begin; r < end; r += kRows) {
           const ProductPiece<T> piece{r, std::min(end, r + kRows), at, std::min(n_, at + kColumns), nullptr, 0, 0};
-          done(a ? multiply(left.from_row(r - begin), piece) : piece);
+          LinePrefetch ahead;
+          if (a) ask(piece, ahead);
+          done(a ? multiply(left.from_row(r - begin), piece, ahead) : piece);
         }
       }
     });
+  }
+  template <class F>
+  void run(const Stored& a, int64_t lda, int64_t rows, bool reverse, bool all_rows, const F& done) const {
+    run(a, lda, rows, reverse, all_rows, done, [](const ProductPiece<T>&, LinePrefetch&) {});
   }
 
  private:
@@ -57,7 +65,7 @@ class RepeatedProduct {
   bool pairs() const { return std::is_same_v<T, float> && panels_.pairs(); }
   int64_t most_threads(int64_t rows) const;
   PanelProduct::Left ready(const Stored& a, int64_t lda, int64_t begin, int64_t end) const;
-  ProductPiece<T> multiply(const PanelProduct::Left& a, ProductPiece<T> piece) const;
+  ProductPiece<T> multiply(const PanelProduct::Left& a, ProductPiece<T> piece, LinePrefetch& ahead) const;
   int64_t columns(int64_t first) const { return std::min(kColumns, n_ - first); }
   int64_t panel_floats() const { return panels_.panel_floats(kColumns, k_); }
 
