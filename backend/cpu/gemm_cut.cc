@@ -17,6 +17,13 @@ constexpr int64_t kTaskColumns = 192;                   // most of a task that p
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
+// A's rows serve as they are stored: elements of the kernel's type, whole steps.
+bool readable_in_place(const PackedGemm& g, const MicroKernel& kernel) {
+  if (!kernel.row_table || g.a.trans) return false;
+  if (kernel.pairs ? g.a.ld % 2 != 0 || g.k % 2 != 0 : g.a.dtype != DType::f32) return false;
+  return std::min<int64_t>(kernel.rows, g.m) <= most_stored_rows(kernel.pairs ? g.a.ld / 2 : g.a.ld);
+}
+
 // Tasks of at most `full` panels: the same number for each thread, of as many panels as can be, since the other operand
 // is read from memory once by each.
 int64_t equal_tasks(int64_t panels, int64_t full, int64_t wanted, int64_t threads) {
@@ -31,8 +38,7 @@ GemmCut::GemmCut(const PackedGemm& g, int64_t threads)
   steps = round_up(ceil_div(g.k, per_step), kernel.group);
   depth = steps ? round_up(ceil_div(steps, ceil_div(steps, kDepth / per_step)), kernel.group) : 0;
   columns = std::clamp<int64_t>(kBlockBytes / 4 / std::max<int64_t>(depth, 1) / kernel.width, 2, 16) * kernel.width;
-  const bool stored = kernel.row_table && !kernel.pairs && g.a.dtype == DType::f32 && !g.a.trans &&
-                      std::min<int64_t>(kernel.rows, g.m) <= most_stored_rows(g.a.ld);
+  const bool stored = readable_in_place(g, kernel);
   const bool wide =
       stored ? g.n > g.m : g.n >= 2 * g.m && g.k >= kDeep && round_up(g.m, kernel.rows) * steps * 4 <= kPackedBytes;
   a = stored ? Panels::stored : wide ? Panels::before : Panels::task;

@@ -12,7 +12,7 @@ namespace amp::cpu {
 
 // Where a task finds the panels of an operand.
 enum class Panels {
-  stored,  // A's rows of fp32 as they are
+  stored,  // A's rows as they are
   before,  // packed by all threads before the tasks begin
   task,    // packed by the task, block by block of the depth: still in its cache when they are multiplied
 };

@@ -109,7 +109,7 @@ struct Packed {
 class Task {
  public:
   Task(const PackedGemm& g, const GemmCut& cut, const Packed& packed, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
-      : g_(g), cut_(cut), packed_(packed), i0_(i0), rows_(i1 - i0), j0_(j0), j1_(j1) {}
+      : g_(g), cut_(cut), packed_(packed), i0_(i0), rows_(i1 - i0), j0_(j0), j1_(j1), lda_(g.a.ld / cut.per_step) {}
 
   void run() {
     if (rows_ <= 0 || j0_ >= j1_) return;
@@ -141,7 +141,7 @@ class Task {
 
   // The panel of rows from i on.
   const void* left(int64_t i, int64_t p) const {
-    if (cut_.a == Panels::stored) return static_cast<const float*>(g_.a.data) + (i0_ + i) * g_.a.ld + p;
+    if (cut_.a == Panels::stored) return static_cast<const float*>(g_.a.data) + (i0_ + i) * lda_ + p;
     if (cut_.a == Panels::task) return own_ + i * steps(p);
     const int64_t width = cut_.kernel.tiles() ? cut_.kernel.rows : std::min<int64_t>(cut_.kernel.rows, rows_ - i);
     return packed_.a + (i0_ + i) * cut_.steps + p * width;
@@ -173,7 +173,7 @@ class Task {
         if (deep == 0) {
           for (int q = 0; q < used; ++q) std::fill_n(to + q * ld, columns, 0.0f);
         } else if (cut_.a == Panels::stored)
-          cut_.kernel.run_rows(deep, used, columns, a, g_.a.ld, b, to, ld, p > 0);
+          cut_.kernel.run_rows(deep, used, columns, a, lda_, b, to, ld, p > 0);
         else
           cut_.kernel.run(deep, used, columns, a, b, to, ld, p > 0);
       }
@@ -195,7 +195,9 @@ class Task {
   const PackedGemm& g_;
   const GemmCut& cut_;
   const Packed packed_;
-  int64_t i0_, rows_, j0_, j1_, stride_ = 0;
+  int64_t i0_, rows_, j0_, j1_;
+  int64_t lda_;  // of A as it is stored, in steps
+  int64_t stride_ = 0;
   float *own_ = nullptr, *tile_ = nullptr;  // panels that the task packs, and sums outside C
   const float* column_bias_ = nullptr;
 };
