@@ -103,6 +103,21 @@ void deal(const Rows& x, int64_t depth_at, int64_t depth, const PanelLayout& o, 
   }
 }
 
+// The same of rows that are made first: make(depth, lane, n, to) writes n lanes. Of `depth`, `used` have rows.
+template <class Make>
+void deal_made(int64_t lanes, int64_t used, int64_t depth, const PanelLayout& o, float* panels, const Make& make) {
+  alignas(64) float made[kDealtRows * kStrip];
+  const int64_t strip = kStrip / o.width * o.width;
+  for (int64_t l = 0; l < lanes; l += strip) {
+    const int64_t n = std::min(strip, lanes - l);
+    for (int64_t p = 0; p < used; p += kDealtRows) {
+      const int64_t rows = std::min(kDealtRows, used - p);
+      for (int64_t r = 0; r < rows; ++r) make(p + r, l, n, made + r * kStrip);
+      deal({made, kStrip, rows, n}, p, depth, o, panels + l * depth);
+    }
+  }
+}
+
 void zero_padding(int64_t lanes, int64_t depth, const PanelLayout& o, float* panels) {
   const int64_t rest = lanes % o.width;
   if (rest == 0 || !o.pad) return;
@@ -146,22 +161,18 @@ void pack_float(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int6
                 float* panels) {
   const S* src = static_cast<const S*>(x.data);
   if (!x.depth_major) {
-    constexpr bool kConverted = !std::is_same_v<S, float>;
-    float scratch[kConverted ? kDealtRows * kStrip : 1];
-    const int64_t strip = kConverted ? kStrip / o.width * o.width : lanes;
-    for (int64_t l = 0; l < lanes; l += strip) {
-      const int64_t n = std::min(strip, lanes - l);
-      const auto row = [&](int64_t p) { return src + (p0 + p) * x.ld + l0 + l; };
+    const auto row = [&](int64_t p, int64_t l) { return src + (p0 + std::min(p, depth - 1)) * x.ld + l0 + l; };
+    if constexpr (std::is_same_v<S, float>) {
       for (int64_t p = 0; p < depth; p += kDealtRows) {
         const int64_t rows = std::min(kDealtRows, depth - p);
-        for (int64_t r = 0; r < rows; ++r) prefetch(row(std::min(p + r + kRowsAhead, depth - 1)), n);
-        if constexpr (kConverted) {
-          for (int64_t r = 0; r < rows; ++r) to_float(row(p + r), scratch + r * kStrip, n);
-          deal({scratch, kStrip, rows, n}, p, depth, o, panels + l * depth);
-        } else {
-          deal({row(p), x.ld, rows, n}, p, depth, o, panels + l * depth);
-        }
+        for (int64_t r = 0; r < rows; ++r) prefetch(row(p + r + kRowsAhead, 0), lanes);
+        deal({row(p, 0), x.ld, rows, lanes}, p, depth, o, panels);
       }
+    } else {
+      deal_made(lanes, depth, depth, o, panels, [&](int64_t p, int64_t l, int64_t n, float* to) {
+        prefetch(row(p + kRowsAhead, l), n);
+        to_float(row(p, l), to, n);
+      });
     }
     return;
   }
@@ -193,17 +204,12 @@ void pack_pairs(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int6
     return zero_padding(lanes, steps, o, panels);
   }
   const auto* const rows = reinterpret_cast<const BFloat16*>(src);
+  const auto row = [&](int64_t p, int64_t l) { return rows + (p0 + std::min(p, depth - 1)) * x.ld + l0 + l; };
   at_level([&]<int Lanes>() AMP_INLINE {
-    for (int64_t s = 0; s < used; ++s) {
-      const BFloat16* const low = rows + (p0 + 2 * s) * x.ld + l0;
-      const BFloat16* const high = s < whole ? low + x.ld : nullptr;
-      for (int64_t l = 0; l < lanes; l += o.width) {
-        const int64_t n = std::min<int64_t>(o.width, lanes - l), width = o.pad ? o.width : n;
-        float* const to = panels + l * steps + s * width;
-        bf16_pairs::zip<Lanes>(low + l, high ? high + l : nullptr, n, to);
-        std::fill(to + n, to + width, 0.0f);
-      }
-    }
+    deal_made(lanes, used, steps, o, panels, [&](int64_t s, int64_t l, int64_t n, float* to) AMP_INLINE {
+      for (const int64_t p : {2 * s, 2 * s + 1}) prefetch(row(p + kRowsAhead, l), n);
+      bf16_pairs::zip<Lanes>(row(2 * s, l), s < whole ? row(2 * s + 1, l) : nullptr, n, to);
+    });
   });
 }
 
