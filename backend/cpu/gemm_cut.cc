@@ -5,11 +5,11 @@
 namespace amp::cpu {
 namespace {
 
-constexpr int64_t kDepth = 512;             // most elements of the depth that are summed before the next block
-constexpr int64_t kBlockBytes = 512 << 10;  // B panels of a block that stay in the second-level cache
-constexpr int64_t kPackedBytes = 16 << 20;  // panels packed before, at a time
-constexpr int64_t kTasks = 2;               // of a thread at least, where the shape allows
-constexpr int64_t kBlockColumns = 512;      // most of a block
+constexpr int64_t kDepth = 512, kTileDepth = 256;       // most steps that are summed before the next block
+constexpr int64_t kBlockBytes = 512 << 10;              // B panels of a block that stay in the second-level cache
+constexpr int64_t kPackedBytes = 16 << 20;              // panels packed before, at a time
+constexpr int64_t kTasks = 2;                           // of a thread at least, where the shape allows
+constexpr int64_t kBlockColumns = 512;                  // most of a block
 constexpr int64_t kTaskRows = 112, kTaskRowPanels = 8;  // most of a task: as many of the two as is more
 constexpr int64_t kDeep = 256;                          // from which on it pays to pack A before
 constexpr int64_t kTaskColumns = 192;                   // most of a task that packs B's panels
@@ -36,7 +36,7 @@ int64_t equal_tasks(int64_t panels, int64_t full, int64_t wanted, int64_t thread
 GemmCut::GemmCut(const PackedGemm& g, int64_t threads)
     : kernel(panel_kernel(g.a.dtype == DType::bf16 && g.b.dtype == DType::bf16)), per_step(kernel.pairs ? 2 : 1) {
   steps = round_up(ceil_div(g.k, per_step), kernel.group);
-  depth = steps ? round_up(ceil_div(steps, ceil_div(steps, kDepth / per_step)), kernel.group) : 0;
+  depth = steps ? round_up(ceil_div(steps, ceil_div(steps, kernel.tiles() ? kTileDepth : kDepth)), kernel.group) : 0;
   columns = std::clamp<int64_t>(kBlockBytes / 4 / std::max<int64_t>(depth, 1) / kernel.width, 2, 16) * kernel.width;
   const bool stored = readable_in_place(g, kernel);
   const bool wide =

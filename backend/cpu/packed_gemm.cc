@@ -115,7 +115,7 @@ class Task {
     if (rows_ <= 0 || j0_ >= j1_) return;
     const int64_t padded = round_up(rows_, cut_.kernel.rows);
     stride_ = cut_.keeps_sums ? round_up(j1_ - j0_, cut_.kernel.width) : cut_.columns;
-    tile_ = thread_panels(padded * stride_, 1);
+    tile_ = thread_panels((one_block() ? cut_.kernel.rows : padded) * stride_, 1);
     if (cut_.a == Panels::task) own_ = thread_panels(padded * cut_.depth, 0);
     if (cut_.b == Panels::task) own_ = thread_panels(cut_.columns * cut_.depth, 0);
     const amx::TileScope scope(cut_.kernel.tiles());
@@ -138,6 +138,8 @@ class Task {
     for (int64_t p = packed_.p0; p == packed_.p0 || p < end; p += std::max<int64_t>(cut_.depth, 1)) f(p);
   }
   int64_t steps(int64_t p) const { return std::min(cut_.depth, cut_.steps - p); }
+  // Of the depth: then sums outside C are those of a panel's rows alone.
+  bool one_block() const { return cut_.depth == cut_.steps; }
 
   // The panel of rows from i on.
   const void* left(int64_t i, int64_t p) const {
@@ -164,11 +166,12 @@ class Task {
     for (int64_t i = 0; i < rows_; i += r) {
       const int used = static_cast<int>(std::min(r, rows_ - i));
       float* const out = static_cast<float*>(g_.c) + (i0_ + i) * g_.ldc;  // of fp32 alone
+      float* const sums = one_block() ? tile : tile + i * stride_;
       const void* const a = left(i, p);
       for (int64_t j = jb; j < end; j += w) {
         const float* const b = right(j, jb, p);
         const int columns = static_cast<int>(std::min(w, j1_ - j));
-        float* const to = j < whole ? out + j : tile + i * stride_ + j;
+        float* const to = j < whole ? out + j : sums + j;
         const int64_t ld = j < whole ? g_.ldc : stride_;
         if (deep == 0) {
           for (int q = 0; q < used; ++q) std::fill_n(to + q * ld, columns, 0.0f);
@@ -179,7 +182,7 @@ class Task {
       }
       if (!last) continue;
       finish_rows(i, jb, whole, jb, out + jb, g_.ldc);
-      finish_rows(i, whole, end, jb, tile + i * stride_ + whole, stride_);
+      finish_rows(i, whole, end, jb, sums + whole, stride_);
     }
   }
 
