@@ -240,6 +240,12 @@ void multiply(const PackedGemm& g, const GemmCut& cut, float* workspace, const E
   }
 }
 
+// All that there is to do where C is empty.
+void sum_lanes(const PackedGemm& g) {
+  if (g.a_sums) add_lanes(a_source(g), 0, g.m, 0, g.k, g.a_sums);
+  if (g.b_sums) add_lanes(b_source(g), 0, g.n, 0, g.k, g.b_sums);
+}
+
 }  // namespace
 
 int64_t PackedGemm::workspace() const {
@@ -248,7 +254,7 @@ int64_t PackedGemm::workspace() const {
 }
 
 void PackedGemm::run(void* workspace) const {
-  if (m == 0 || n == 0) return;
+  if (m == 0 || n == 0) return sum_lanes(*this);
   const bool small = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) < 1e6;
   const GemmCut cut(*this, small ? 1 : omp_get_max_threads());
   multiply(*this, cut, static_cast<float*>(workspace), [&](int64_t items, int64_t grain, auto&& f) {
@@ -260,7 +266,7 @@ void PackedGemm::run(void* workspace) const {
 }
 
 void PackedGemm::run_here() const {
-  if (m == 0 || n == 0) return;
+  if (m == 0 || n == 0) return sum_lanes(*this);
   const GemmCut cut(*this, 1);
   multiply(*this, cut, thread_panels(workspace() / 4, 2), [](int64_t items, int64_t, auto&& f) { f(0, items); });
 }

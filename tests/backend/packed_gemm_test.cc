@@ -132,7 +132,8 @@ TEST_CASE("packed products have the same bits on any number of threads") {
 
 TEST_CASE("a packed product sums the lanes of an operand in order, once each") {
   // Wide and tall, in one and in several blocks of the depth; B in several chunks of columns.
-  const std::vector<Case> cases = {{150, 90, 700}, {90, 210, 700}, {20, 30, 3}, {7, 40, 0}, {40, 1300, 9000}};
+  const std::vector<Case> cases = {{150, 90, 700},   {90, 210, 700}, {20, 30, 3}, {7, 40, 0},
+                                   {40, 1300, 9000}, {0, 40, 9},     {9, 0, 30}};
   for (const Case& s : cases) {
     for (const DType t : {DType::f32, DType::f16, DType::bf16}) {
       INFO(s.m << " x " << s.n << " x " << s.k << ' ' << name_of(t));
