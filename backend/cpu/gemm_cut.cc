@@ -60,7 +60,8 @@ GemmCut::GemmCut(const PackedGemm& g, int64_t threads)
   }
   // Where there are few rows columns are cut too, and A is packed again for each part.
   row_tasks = equal_tasks(row_panels, std::max(kTaskRowPanels, kTaskRows / kernel.rows), wanted, threads);
-  column_tasks = std::clamp<int64_t>(wanted / std::max<int64_t>(row_tasks, 1), 1, ceil_div(chunk, 2 * kernel.width));
+  column_tasks =
+      std::clamp<int64_t>(wanted / std::max<int64_t>(row_tasks, 1), 1, ceil_div(chunk, int64_t{2} * kernel.width));
   keeps_sums = !sums_in_c(g) && !stored && depth < steps;
   if (keeps_sums) column_tasks = std::max(column_tasks, ceil_div(chunk, kBlockColumns));
 }

@@ -31,7 +31,7 @@ struct PanelLayout {
 };
 
 // The depth [p0, p0 + depth) of the lanes [l0, l0 + lanes).
-void pack_panels(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& layout,
+void pack_panels(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                  void* panels);
 
 // sums[l] += the sum of lane l0 + l over depths [p0, p0 + depth), in order; where p0 is 0, sums[l] begins with 0.

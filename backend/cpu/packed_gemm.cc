@@ -20,7 +20,7 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // Memory that a thread keeps for its panels: from the first use on as large as nearly all products need.
 float* thread_panels(int64_t floats, int which) {
-  constexpr int64_t kAtLeast[3] = {192 * 512, 112 * kMostColumns, 256 << 10};
+  constexpr int64_t kAtLeast[3] = {int64_t{192} * 512, 112 * kMostColumns, 256 << 10};
   floats = std::max(floats, kAtLeast[which]);
   struct Free {
     void operator()(float* p) const { std::free(p); }
