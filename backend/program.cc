@@ -319,7 +319,7 @@ std::vector<Program::TimedStep> Program::run_timed() {
   };
   std::vector<TimedStep> out;
   out.reserve(steps_.size());
-  const int n = device_->traits().host_memory ? threads_.next(omp_get_max_threads()) : 0;
+  const int n = device_->traits().host_memory ? threads_.chosen() : 0;
   const WithThreads during(n > 0 ? n : omp_get_max_threads());
   upload_state();
   double begin = now();

@@ -1,5 +1,6 @@
-// How many threads a Program gains by: timed in its first runs. A small net's kernels are over before a second thread
-// has woken. Results do not depend on it (parallel.h).
+// How many threads a Program gains by: timed in its first runs, and again in some later ones, as the machine may have had
+// other work meanwhile. A small net's kernels are over before a second thread has woken. Results do not depend on it
+// (parallel.h).
 #pragma once
 
 #include <algorithm>
@@ -13,36 +14,62 @@ class ThreadChoice {
   // Threads for the next run, of `most`; 0: those that the caller has, nothing is to be timed.
   int next(int most) {
     if (most != most_) start(most);
-    return trial_ < seconds_.size() ? candidate(trial_) : chosen_ == most ? 0 : chosen_;
+    if (!deciding() && keep_ > 0 && --keep_ == 0) again();
+    return deciding() ? trials_[at_].threads : chosen_ == most ? 0 : chosen_;
   }
-  bool deciding() const { return trial_ < seconds_.size(); }
-  int chosen() const { return deciding() ? candidate(trial_) : chosen_; }
+  bool deciding() const { return at_ < trials_.size(); }
+  int chosen() const { return deciding() ? trials_[at_].threads : chosen_; }
   // What the run took. Only while deciding.
   void took(double seconds) {
-    seconds_[trial_] = std::min(seconds_[trial_], seconds);
+    Trial& t = trials_[at_];
+    t.seconds = std::min(t.seconds, seconds);
     if (++runs_ < kRuns) return;
     runs_ = 0;
     // Where all threads need so long, waking them is no matter, and fewer would make the trial slow.
-    if (trial_++ == 0 && seconds_[0] > kLong) trial_ = seconds_.size();
-    if (deciding()) return;
-    chosen_ = candidate(static_cast<size_t>(std::min_element(seconds_.begin(), seconds_.end()) - seconds_.begin()));
+    if (at_ == 0 && t.seconds > kLong) trials_.clear();
+    do ++at_;
+    while (deciding() && trials_[at_].left_out);
+    if (deciding() || trials_.empty()) return;
+    chosen_ = fastest().threads;
+    keep_ = keep_next_, keep_next_ *= kRarer;
   }
 
  private:
   static constexpr int kRuns = 5;  // of each, the fastest counts
   static constexpr double kLong = 0.02;
+  static constexpr int kKeep = 64, kRarer = 8;  // runs until the next trial: 64, 512 ...
+  static constexpr double kFar = 3;             // times the fastest: not tried again
+  static constexpr double kUntried = std::numeric_limits<double>::infinity();
+  struct Trial {
+    int threads;
+    double seconds = kUntried;
+    bool left_out = false;
+  };
 
   void start(int most) {
-    most_ = most, chosen_ = most, runs_ = 0, trial_ = 0;
-    size_t candidates = 0;
-    while (most > 1 && (candidates == 0 || (1 << (candidates - 1)) < most)) ++candidates;
-    seconds_.assign(candidates, std::numeric_limits<double>::infinity());
+    most_ = most, chosen_ = most, runs_ = 0, at_ = 0, keep_ = 0, keep_next_ = kKeep;
+    trials_.clear();
+    if (most > 1) trials_.push_back({most});
+    for (int n = 1; n < most; n *= 2) trials_.push_back({n});
   }
-  int candidate(size_t i) const { return i == 0 ? most_ : 1 << (i - 1); }
+  void again() {
+    const double most = kFar * fastest().seconds;
+    for (Trial& t : trials_) {
+      t.left_out = &t != &trials_[0] && t.seconds > most;
+      if (!t.left_out) t.seconds = kUntried;
+    }
+    at_ = 0;
+  }
+  const Trial& fastest() const {
+    return *std::min_element(trials_.begin(), trials_.end(),
+                             [](const Trial& a, const Trial& b) { return a.seconds < b.seconds; });
+  }
 
   int most_ = 0, chosen_ = 0, runs_ = 0;
-  size_t trial_ = 0;
-  std::vector<double> seconds_;  // by candidate: all threads, then 1, 2, 4 ...
+  int keep_ = 0;  // runs until the choice is made again; 0: it is not
+  int keep_next_ = kKeep;
+  size_t at_ = 0;
+  std::vector<Trial> trials_;  // all threads, then 1, 2, 4 ...
 };
 
 }  // namespace amp

@@ -32,6 +32,20 @@ TEST_CASE("a Program's threads are those of its fastest runs", "[backend]") {
   CHECK(one.deciding());
 }
 
+TEST_CASE("a choice that was made beside other work is made again", "[backend]") {
+  ThreadChoice choice;
+  decide(choice, 8, {{8, 5e-3}, {1, 2e-3}, {2, 4e-3}, {4, 7e-3}});
+  CHECK(choice.next(8) == 1);
+  int runs = 2;  // decide() has begun one
+  while (!choice.deciding() && runs < 1000) choice.next(8), ++runs;
+  CHECK(runs == 64);
+  // Four threads, which took far longer, are left out.
+  CHECK(decide(choice, 8, {{8, 1e-3}, {1, 2e-3}, {2, 3e-3}}).size() == 3);
+  CHECK(choice.next(8) == 0);
+  for (runs = 2; !choice.deciding() && runs < 1000; ++runs) choice.next(8);
+  CHECK(runs == 512);
+}
+
 TEST_CASE("few threads are not tried where all of them need long, nor where there is one", "[backend]") {
   ThreadChoice slow, single;
   const std::map<int, int> tried = decide(slow, 16, {{16, 0.5}});
