@@ -1,6 +1,6 @@
-// How many threads a Program gains by: timed in its first runs, and again in some later ones, as the machine may have had
-// other work meanwhile. A small net's kernels are over before a second thread has woken. Results do not depend on it
-// (parallel.h).
+// How many threads a Program gains by: timed in its first runs, and again in some later ones, as other work may have
+// been on the machine meanwhile. A small net's kernels are over before a second thread has woken. Results do not depend
+// on it (parallel.h).
 #pragma once
 
 #include <algorithm>
