@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace amp {
@@ -37,8 +39,8 @@ class ThreadChoice {
  private:
   static constexpr int kRuns = 5;  // of each, the fastest counts
   static constexpr double kLong = 0.02;
-  static constexpr int kKeep = 64, kRarer = 8;  // runs until the next trial: 64, 512 ...
-  static constexpr double kFar = 3;             // times the fastest: not tried again
+  static constexpr int64_t kKeep = 64, kRarer = 8;  // runs until the next trial: 64, 512 ...
+  static constexpr double kFar = 3;                 // times the fastest: not tried again
   static constexpr double kUntried = std::numeric_limits<double>::infinity();
   struct Trial {
     int threads;
@@ -60,14 +62,16 @@ class ThreadChoice {
     }
     at_ = 0;
   }
+  // Of those that were tried last.
   const Trial& fastest() const {
-    return *std::min_element(trials_.begin(), trials_.end(),
-                             [](const Trial& a, const Trial& b) { return a.seconds < b.seconds; });
+    return *std::min_element(trials_.begin(), trials_.end(), [](const Trial& a, const Trial& b) {
+      return std::pair(a.left_out, a.seconds) < std::pair(b.left_out, b.seconds);
+    });
   }
 
   int most_ = 0, chosen_ = 0, runs_ = 0;
-  int keep_ = 0;  // runs until the choice is made again; 0: it is not
-  int keep_next_ = kKeep;
+  int64_t keep_ = 0;  // runs until the choice is made again; 0: it is not
+  int64_t keep_next_ = kKeep;
   size_t at_ = 0;
   std::vector<Trial> trials_;  // all threads, then 1, 2, 4 ...
 };

@@ -44,6 +44,9 @@ TEST_CASE("a choice that was made beside other work is made again", "[backend]")
   CHECK(choice.next(8) == 0);
   for (runs = 2; !choice.deciding() && runs < 1000; ++runs) choice.next(8);
   CHECK(runs == 512);
+  // What was measured long ago is no rival, however slow everything has become.
+  decide(choice, 8, {{8, 2e-2}, {1, 1.5e-2}, {2, 1.8e-2}, {4, 3e-2}});
+  CHECK(choice.next(8) == 1);
 }
 
 TEST_CASE("few threads are not tried where all of them need long, nor where there is one", "[backend]") {
