@@ -14,9 +14,6 @@ constexpr int64_t kTaskRows = 112, kTaskRowPanels = 8;  // most of a task: as ma
 constexpr int64_t kDeep = 256;                          // from which on it pays to pack A before
 constexpr int64_t kTaskColumns = 192;                   // most of a task that packs B's panels
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
-
 // A's rows serve as they are stored: elements of the kernel's type, whole steps.
 bool readable_in_place(const PackedGemm& g, const MicroKernel& kernel) {
   if (!kernel.row_table || g.a.trans) return false;
@@ -43,13 +40,13 @@ GemmCut::GemmCut(const PackedGemm& g, int64_t threads)
       stored ? g.n > g.m : g.n >= 2 * g.m && g.k >= kDeep && round_up(g.m, kernel.rows) * steps * 4 <= kPackedBytes;
   a = stored ? Panels::stored : wide ? Panels::before : Panels::task;
   b = wide ? Panels::task : Panels::before;
+  keeps_sums = !sums_in_c(g) && !stored && depth < steps;
   const int64_t row_panels = ceil_div(g.m, kernel.rows), wanted = threads > 1 ? kTasks * threads : 1;
   packed_steps = steps;
   if (wide) {
     chunk = g.n;
     column_tasks = equal_tasks(ceil_div(g.n, kernel.width), kTaskColumns / kernel.width, wanted, threads);
     row_tasks = std::clamp<int64_t>(wanted / std::max<int64_t>(column_tasks, 1), 1, row_panels);
-    keeps_sums = !sums_in_c(g) && !stored && depth < steps;
     return;
   }
   const int64_t fit = kPackedBytes / 4 / std::max<int64_t>(steps, 1) / kBlockColumns * kBlockColumns;
@@ -62,7 +59,6 @@ GemmCut::GemmCut(const PackedGemm& g, int64_t threads)
   row_tasks = equal_tasks(row_panels, std::max(kTaskRowPanels, kTaskRows / kernel.rows), wanted, threads);
   column_tasks =
       std::clamp<int64_t>(wanted / std::max<int64_t>(row_tasks, 1), 1, ceil_div(chunk, int64_t{2} * kernel.width));
-  keeps_sums = !sums_in_c(g) && !stored && depth < steps;
   if (keeps_sums) column_tasks = std::max(column_tasks, ceil_div(chunk, kBlockColumns));
 }
 

@@ -1,5 +1,5 @@
-// How a product of backend/cpu/packed_gemm.h is cut into tasks, blocks and panels. Only the cut of the depth changes
-// bits: it comes from the shape and the types alone.
+// How a product of backend/cpu/packed_gemm.h is cut into tasks, blocks and panels. No cut changes bits: sums run over
+// the depth in order, and are kept in fp32 from one block of it to the next.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,9 @@
 #include "backend/cpu/packed_gemm.h"
 
 namespace amp::cpu {
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // Where a task finds the panels of an operand.
 enum class Panels {

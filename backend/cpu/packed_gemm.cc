@@ -15,9 +15,6 @@ namespace {
 constexpr int64_t kMostColumns = 512;  // of a block
 constexpr int kMostPanelRows = 32;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
-
 // Memory that a thread keeps for its panels: from the first use on as large as nearly all products need.
 float* thread_panels(int64_t floats, int which) {
   constexpr int64_t kAtLeast[3] = {int64_t{192} * 512, 112 * kMostColumns, 256 << 10};

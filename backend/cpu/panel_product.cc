@@ -56,7 +56,7 @@ void PanelProduct::run(const Left& a, int64_t rows, const Right& b, const Part& 
 
 void PanelProduct::run_in_place(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc,
                                 bool add, LinePrefetch& ahead) const {
-  const int64_t most = std::min(most_rows(part.s1 - part.s0), a.by_rows ? most_stored_rows(a.ld) : rows),
+  const int64_t fit = most_rows(part.s1 - part.s0), most = a.by_rows ? std::min(fit, most_stored_rows(a.ld)) : fit,
                 blocks = (rows + most - 1) / most, w = kernel_.width;
   const float* const left = static_cast<const float*>(a.data);
   const MicroKernel::Block* const table = a.by_rows ? kernel_.row_table : kernel_.table;
