@@ -6,10 +6,11 @@
 #pragma once
 
 #include <exception>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/cat.h"
 
 namespace amp {
 
@@ -51,14 +52,6 @@ class Error : public std::exception {
   std::string id_, fact_, hint_, text_;
   std::vector<std::string> where_;
 };
-
-// Joins its arguments with operator<<: cat("found ", n, " rows").
-template <class... A>
-std::string cat(const A&... a) {
-  std::ostringstream s;
-  (s << ... << a);
-  return s.str();
-}
 
 [[noreturn]] void fail(Exit exit, std::string id, std::string fact, std::string hint = {});
 

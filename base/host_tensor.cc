@@ -13,6 +13,16 @@ void type_mismatch(DType have, DType want) {
   bug(cat("tensor is ", name_of(have), ", code asked for ", name_of(want)));
 }
 
+HostTensor::HostTensor() = default;
+HostTensor::HostTensor(const HostTensor&) = default;
+HostTensor::HostTensor(HostTensor&&) noexcept = default;
+HostTensor& HostTensor::operator=(const HostTensor&) = default;
+HostTensor& HostTensor::operator=(HostTensor&&) noexcept = default;
+HostTensor::~HostTensor() = default;
+
+HostTensor::HostTensor(DType dtype, Dims dims, std::shared_ptr<const void> owner, const void* bytes)
+    : dtype_(dtype), dims_(std::move(dims)), numel_(amp::numel(dims_)), owner_(std::move(owner)), bytes_(bytes) {}
+
 HostTensor HostTensor::empty(DType dtype, Dims dims) {
   const int64_t bytes = checked_mul(amp::numel(dims), size_of(dtype));
   void* p = std::aligned_alloc(64, static_cast<size_t>((bytes + 127) / 64 * 64));

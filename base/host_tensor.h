@@ -13,10 +13,14 @@ namespace amp {
 
 class HostTensor {
  public:
-  HostTensor() = default;
+  HostTensor();
+  HostTensor(const HostTensor&);
+  HostTensor(HostTensor&&) noexcept;
+  HostTensor& operator=(const HostTensor&);
+  HostTensor& operator=(HostTensor&&) noexcept;
+  ~HostTensor();
   // Views bytes that owner keeps alive. bytes must hold numel(dims) elements.
-  HostTensor(DType dtype, Dims dims, std::shared_ptr<const void> owner, const void* bytes)
-      : dtype_(dtype), dims_(std::move(dims)), numel_(amp::numel(dims_)), owner_(std::move(owner)), bytes_(bytes) {}
+  HostTensor(DType dtype, Dims dims, std::shared_ptr<const void> owner, const void* bytes);
 
   // Uninitialised, 64-byte aligned; fill through mutable_data() before sharing it.
   static HostTensor empty(DType dtype, Dims dims);

@@ -4,6 +4,17 @@
 
 namespace amp {
 
+Attrs::Attrs() = default;
+Attrs::Attrs(std::initializer_list<std::pair<const std::string, Value>> items) : items_(items) {}
+Attrs::Attrs(const Attrs&) = default;
+Attrs::Attrs(Attrs&&) noexcept = default;
+Attrs& Attrs::operator=(const Attrs&) = default;
+Attrs& Attrs::operator=(Attrs&&) noexcept = default;
+Attrs::~Attrs() = default;
+
+bool Attrs::has(const std::string& name) const { return items_.count(name) != 0; }
+void Attrs::set(const std::string& name, Value v) { items_[name] = std::move(v); }
+
 template <class T>
 static const T* find(const std::map<std::string, Attrs::Value>& items, const std::string& name) {
   const auto it = items.find(name);

@@ -18,11 +18,17 @@ class Attrs {
   using Value = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                              std::vector<std::string>, HostTensor, std::shared_ptr<const SourceGraph>>;
 
-  Attrs() = default;
-  Attrs(std::initializer_list<std::pair<const std::string, Value>> items) : items_(items) {}
+  // Out of line, as the map's and the variants' code is long: every file that handles nodes would have its own.
+  Attrs();
+  Attrs(std::initializer_list<std::pair<const std::string, Value>> items);
+  Attrs(const Attrs&);
+  Attrs(Attrs&&) noexcept;
+  Attrs& operator=(const Attrs&);
+  Attrs& operator=(Attrs&&) noexcept;
+  ~Attrs();
 
-  bool has(const std::string& name) const { return items_.count(name) != 0; }
-  void set(const std::string& name, Value v) { items_[name] = std::move(v); }
+  bool has(const std::string& name) const;
+  void set(const std::string& name, Value v);
   const std::map<std::string, Value>& items() const { return items_; }
 
   // An attribute of another kind than asked for is a model error that names it.

@@ -35,6 +35,9 @@ bool all_constant(const Graph& g, const std::vector<ValueId>& in) {
 ValueId Builder::op(std::string_view name, std::vector<ValueId> in, Attrs attrs) {
   return ops(name, std::move(in), std::move(attrs)).at(0);
 }
+ValueId Builder::op(std::string_view name, std::initializer_list<ValueId> in, Attrs attrs) {
+  return op(name, std::vector<ValueId>(in), std::move(attrs));
+}
 
 std::vector<ValueId> Builder::ops(std::string_view name, std::vector<ValueId> in, Attrs attrs) {
   const OpDef& def = core_op(name);

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -23,6 +25,7 @@ class Builder {
   Origin origin;  // stamped on every node that is added
 
   ValueId op(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});                // output 0
+  ValueId op(std::string_view name, std::initializer_list<ValueId> in, Attrs attrs = {});      // short at its callers
   std::vector<ValueId> ops(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});  // all outputs
   ValueId constant(HostTensor t);     // equal scalars and small vectors are shared
   ValueId scalar(double v, DType t);  // rank 0

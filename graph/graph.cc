@@ -5,6 +5,13 @@
 
 namespace amp {
 
+Graph::Graph() = default;
+Graph::Graph(const Graph&) = default;
+Graph::Graph(Graph&&) noexcept = default;
+Graph& Graph::operator=(const Graph&) = default;
+Graph& Graph::operator=(Graph&&) noexcept = default;
+Graph::~Graph() = default;
+
 ValueId Graph::push(Value v) {
   values_.push_back(std::move(v));
   return ValueId{n_values() - 1};

@@ -57,6 +57,14 @@ struct Node {
 
 class Graph {
  public:
+  // Out of line, as Attrs' are.
+  Graph();
+  Graph(const Graph&);
+  Graph(Graph&&) noexcept;
+  Graph& operator=(const Graph&);
+  Graph& operator=(Graph&&) noexcept;
+  ~Graph();
+
   ValueId add_input(std::string name, DType dtype, Dims dims);
   ValueId add_param(int slot, std::string name, DType dtype, Dims dims);
   ValueId add_constant(HostTensor t);
