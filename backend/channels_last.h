@@ -1,6 +1,6 @@
 // Spatial tensors in the other layout: nodes with the attribute channels_last read and write (N, H, W, C) where they
 // would (N, C, H, W), and weights (M, H, W, C) for (M, C, H, W). Only graphs for a GPU have such nodes
-// (ops/channels_last.h).
+// (ops/passes/channels_last.h).
 #pragma once
 
 #include "base/shape.h"

@@ -1,5 +1,5 @@
-// The table of elementwise operators that fused kernels are made of (ops/fuse.h): all of those that take floating
-// numbers or booleans. Filled by RegisterElementwise.
+// The table of elementwise operators that fused kernels are made of (ops/passes/fuse.h): all of those that take
+// floating numbers or booleans. Filled by RegisterElementwise.
 #pragma once
 
 #include <cstring>

@@ -20,7 +20,8 @@ std::string nearest(std::string_view name, std::span<const std::string> candidat
 std::string printable(std::string_view name);
 
 bool one_of(std::string_view word, std::initializer_list<std::string_view> words);
-bool all_digits(std::string_view text);  // and at least one
+std::string_view trimmed(std::string_view text);  // without blanks and tabs at either end
+bool all_digits(std::string_view text);           // and at least one
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);

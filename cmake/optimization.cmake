@@ -3,8 +3,8 @@
 #   warm   what a row, or a new shape of batch, waits for
 #   cold   the rest: compiling it takes longer than running it
 #   test   tests, as cold
-# Files of warm and cold rooms are compiled several at a time (unity builds), which halves the work. File-local names are thus the
-# room's; folders of registrations (trainer/losses, models/architectures ...) are left out, so that what is added there is a file by itself.
+# Files of warm and cold rooms, and of folders of ops without kernels, are compiled several at a time (unity builds), which takes a
+# third of the time. File-local names are thus the room's: a registration is named after its file.
 # -DONNX_AMP_UNITY=OFF: each alone, as clang's builds have it.
 # Sources include what they use all the same (the test headers, and clang's builds, which have no precompiled headers).
 set(hot_options $<$<CONFIG:Release>:-O3>)
@@ -20,11 +20,15 @@ set(cold_headers ${warm_headers})
 set(test_headers ${cold_headers} <catch2/catch_test_macros.hpp>)
 
 option(ONNX_AMP_UNITY "compile several files of a room at a time" ON)
+
+# compile_together(TARGET [REGEX]): the files whose paths match, else all.
 function(compile_together target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  get_target_property(sources ${target} SOURCES)
-  list(FILTER sources INCLUDE REGEX "/(data|models|trainer)/[a-z_]+/")
-  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  if(ARGN)
+    get_target_property(alone ${target} SOURCES)
+    list(FILTER alone EXCLUDE REGEX ${ARGN})
+    set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
 endfunction()
 
 # optimize(LEVEL TARGET...): the first target of a level that is named anywhere compiles the level's headers.

@@ -9,8 +9,6 @@
 namespace amp {
 
 namespace {
-constexpr int64_t kLargestSide = 65536;
-
 std::optional<int64_t> side_of(const std::string& text) {
   const auto side = all_digits(text) && text.size() < 6 ? parse_integer(text) : std::nullopt;
   return side && *side >= 1 && *side <= kLargestSide ? side : std::nullopt;

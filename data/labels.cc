@@ -74,12 +74,6 @@ std::optional<float> finite_number(std::string_view text) {
   return v;
 }
 
-std::string_view trimmed(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
-  return s;
-}
-
 char find_separator(const Table& table, size_t column) {
   for (const char c : {'|', ';', ','}) {
     for (int64_t r = 0; r < table.rows(); ++r) {

@@ -8,6 +8,8 @@
 
 namespace amp {
 
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // may begin a file
+
 struct CodePoint {
   uint32_t value = 0;
   int bytes = 0;  // 0: the bytes there are not UTF-8

@@ -38,7 +38,8 @@ void differentiate(const SourceGraph& g, const Bound& bound, Builder& b, const s
     for (const int v : g.nodes[n].outputs) {
       if (v < 0 || !bound.values[static_cast<size_t>(v)]) continue;
       ValueId bound_to = bound.values[static_cast<size_t>(v)];
-      // A quantised number is a floating one cast to an integer: its gradient goes round the Cast (ops/quantize.h).
+      // A quantised number is a floating one cast to an integer: its gradient goes round the Cast
+      // (ops/composed/quantize.h).
       if (const NodeId by = b.value(bound_to).producer;
           by && b.graph().node(by).op->name == "Cast" && !is_float(b.dtype(bound_to)))
         bound_to = b.graph().node(by).in[0];

@@ -1,11 +1,11 @@
 // A residual connection and the norm behind it as one node, and their gradient as another: less to write and read
-// again. They are formed in finished graphs (ops/add_norm_fusion.h).
+// again. They are formed in finished graphs (ops/passes/add_norm_fusion.h).
 //
 // AddNorm: in 0 a, 1 x, 2 scale (n), 3 bias (n, optional), 4 b (n, optional), 5 tokens (optional); out 0 y, 1 s, 2
 // mean, 3 rstd, 4 copy
 //   s = x + dropout(a + b);  y, mean, rstd = LayerNorm(s, scale, bias) (ops/layer_norm.cc);  copy = y in another type
 //   With in 6 mean, 7 rstd, 8 scale, 9 bias (optional) x is the norm by these of what stands in its place (fp32), and
-//   with the attribute y = 0 there is no output y: s comes first (ops/norm_renewal.h).
+//   with the attribute y = 0 there is no output y: s comes first (ops/passes/norm_renewal.h).
 // AddNormGrad: in 0 s, 1 scale, 2 mean, 3 rstd, 4 dy, 5 more (optional), 6 tokens (optional), 7 rest (optional, fp32
 // as dy is then); out 0 ds, then what there is of: 1 da, 2 copy
 //   ds = LayerNormGrad(s, scale, mean, rstd, dy + rest) + more;  da = dropout(ds);  copy = the last in another type

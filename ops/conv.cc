@@ -12,9 +12,9 @@
 #include "backend/channels_last.h"
 #include "backend/node_work.h"
 #include "backend/sliding_window.h"
+#include "ops/composed/fused_activation.h"
 #include "ops/conv.h"
 #include "ops/elementwise_op.h"
-#include "ops/fused_activation.h"
 #include "ops/spatial.h"
 
 namespace amp {

@@ -1,5 +1,5 @@
-// Fused: a chain of elementwise operators as one node (backend/fused_program.h), made by ops/fuse.h after autodiff.
-// Inputs broadcast; outputs have the dims that they broadcast to, but for sums of them.
+// Fused: a chain of elementwise operators as one node (backend/fused_program.h), made by ops/passes/fuse.h after
+// autodiff. Inputs broadcast; outputs have the dims that they broadcast to, but for sums of them.
 #include <algorithm>
 #include <map>
 

@@ -3,8 +3,8 @@
 #include "ops/fused_attention.h"
 
 #include "backend/node_work.h"
-#include "ops/attention_definition.h"
 #include "ops/attention_heads.h"
+#include "ops/composed/attention_definition.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {

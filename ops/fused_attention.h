@@ -1,5 +1,5 @@
 // Attention as one core operator: softmax(scale Q K^T + mask) V with no (queries, keys) matrix kept. What an operator's
-// shapes and attributes mean, for kernels on any device. Composites form it (ops/attention_match.h).
+// shapes and attributes mean, for kernels on any device. Composites form it (ops/passes/attention_match.h).
 //
 // FusedAttention: in 0 q (B, Sq, N, H), 1 k (B, Sk, N, H), 2 v (B, Sk, N, Hv), 3 mask (optional, rank 4, each dim 1 or
 // that of (B, N, Sq, Sk)), 4 offsets (optional, int64 (C + 1)); out 0 y (B, Sq, N, Hv) as q is stored, out 1 lse

@@ -6,8 +6,8 @@
 #include "backend/cpu/operands.h"
 #include "backend/cpu/packed_gemm.h"
 #include "backend/node_work.h"
+#include "ops/composed/fused_activation.h"
 #include "ops/elementwise_op.h"
-#include "ops/fused_activation.h"
 
 namespace amp {
 namespace {

@@ -2,7 +2,7 @@
 //   c (m, n) = op(a) op(b),   sums = the column sums of one of the two as it is stored (rows, columns)
 // attributes transA, transB as MatMul's; of: 0: sums (m) of a, which is stored (k, m) then; 1: sums (n) of b, stored
 // (k, n); parts (1): c and sums as so many tensors, each with as many columns of the summed operand: layers whose
-// weights lay side by side in one product (ops/qkv.h) have gradients of their own. Outputs: all of c, all sums.
+// weights lay side by side in one product (ops/passes/qkv.h) have gradients of their own. Outputs: all of c, all sums.
 #pragma once
 
 #include "ops/matmul.h"

@@ -12,9 +12,9 @@
 
 namespace amp {
 
-// Of a graph whose norms are fused (ops/add_norm_fusion.h): an Add that AddNormGrad and LayerNormGradWeights alone read
-// goes into both; AddNormGrad (or LayerNormGrad in fp32), LayerNormGradWeights and a ReduceSum of what the first gives
-// out become AddNormGradSums (ops/add_norm.h) or, where a sum is read before, the last two NormSums.
+// Of a graph whose norms are fused (ops/passes/add_norm_fusion.h): an Add that AddNormGrad and LayerNormGradWeights
+// alone read goes into both; AddNormGrad (or LayerNormGrad in fp32), LayerNormGradWeights and a ReduceSum of what the
+// first gives out become AddNormGradSums (ops/add_norm.h) or, where a sum is read before, the last two NormSums.
 Graph merge_norm_sums(const Graph& g);
 
 }  // namespace amp

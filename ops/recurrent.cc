@@ -8,8 +8,8 @@
 
 #include "backend/node_work.h"
 #include "ops/compose.h"
+#include "ops/composed/recurrent_definition.h"
 #include "ops/elementwise_op.h"
-#include "ops/recurrent_definition.h"
 
 namespace amp {
 namespace {

@@ -14,7 +14,7 @@ namespace amp {
 namespace {
 
 using nlohmann::json;
-using Row = std::map<std::string, std::string>;  // by column
+using CsvRow = std::map<std::string, std::string>;  // by column
 constexpr const char* kFirst[] = {"epoch", "loss", "lr", "loss_scale", "grad_norm", "skipped"};
 
 std::string cell(const json& value) {
@@ -22,16 +22,16 @@ std::string cell(const json& value) {
   return value.is_number() ? value.dump() : "";
 }
 
-void add(Row& row, const std::string& prefix, const json& numbers) {
+void add(CsvRow& row, const std::string& prefix, const json& numbers) {
   for (const auto& [name, value] : numbers.items()) {
     const bool known = name == "step" || (!prefix.empty() && (name == "epoch" || name == "samples"));
     if (!known && value.is_primitive() && !value.is_string()) row[prefix + name] = cell(value);
   }
 }
 
-std::map<int64_t, Row> rows_of(const std::string& folder) {
+std::map<int64_t, CsvRow> rows_of(const std::string& folder) {
   const json run = run_record(folder);
-  std::map<int64_t, Row> rows;
+  std::map<int64_t, CsvRow> rows;
   if (const auto before = run.find("initial_metrics"); before != run.end() && before->is_object())
     add(rows[0], "eval_", *before);
   const auto read = [&](const char* file, int64_t offset, const std::string& prefix) {
@@ -48,7 +48,7 @@ std::map<int64_t, Row> rows_of(const std::string& folder) {
 }
 
 // Those of training first, each in a fixed order.
-std::vector<std::string> columns_of(const std::vector<std::map<int64_t, Row>>& runs) {
+std::vector<std::string> columns_of(const std::vector<std::map<int64_t, CsvRow>>& runs) {
   std::set<std::string> names;
   for (const auto& run : runs) {
     for (const auto& [step, row] : run) {
@@ -72,7 +72,7 @@ std::vector<std::string> columns_of(const std::vector<std::map<int64_t, Row>>& r
 }  // namespace
 
 std::string metrics_csv(const std::vector<std::string>& run_folders) {
-  std::vector<std::map<int64_t, Row>> runs;
+  std::vector<std::map<int64_t, CsvRow>> runs;
   for (const std::string& folder : run_folders) runs.push_back(rows_of(folder));
   const std::vector<std::string> columns = columns_of(runs);
   const bool several = runs.size() > 1;

@@ -12,7 +12,7 @@ namespace amp {
 namespace {
 
 using nlohmann::json;
-using Row = std::vector<std::string>;
+using TableRow = std::vector<std::string>;
 
 std::string number(const json& v, int digits) {
   if (!v.is_number()) return "-";
@@ -57,12 +57,12 @@ std::vector<std::string> short_names(const std::vector<std::string>& folders) {
   return names;
 }
 
-std::string aligned(const std::vector<Row>& rows) {
+std::string aligned(const std::vector<TableRow>& rows) {
   std::string out;
-  for (const Row& row : rows) {
+  for (const TableRow& row : rows) {
     for (size_t c = 0; c < row.size(); ++c) {
       size_t width = 0;
-      for (const Row& r : rows) width = std::max(width, r[c].size());
+      for (const TableRow& r : rows) width = std::max(width, r[c].size());
       const std::string room(width - row[c].size(), ' ');
       out += c == 0 ? row[c] + room : "  " + room + row[c];
     }
@@ -84,7 +84,7 @@ std::string report_table(const std::vector<std::string>& run_folders) {
         metrics.push_back(m);
     }
   }
-  std::vector<Row> rows{{"run", "computes in", "time", "peak memory", "skipped steps"}};
+  std::vector<TableRow> rows{{"run", "computes in", "time", "peak memory", "skipped steps"}};
   for (size_t i = 0; i < metrics.size(); ++i) {
     if (i == 0) rows[0].push_back(metrics[i] + " before");
     rows[0].push_back(metrics[i]);
@@ -93,10 +93,10 @@ std::string report_table(const std::vector<std::string>& run_folders) {
     const json& dtype = at(runs[i], "/precision/dtype");
     const std::string memory =
         runs[i].contains("device_memory") ? "/device_memory/peak_memory_bytes" : "/peak_memory_bytes";
-    Row row{names[i], dtype.is_string() ? dtype.get<std::string>() : "-",
-            beside_first(at(runs[i], "/timing/train_seconds"), at(runs[0], "/timing/train_seconds"), 1, "s"),
-            beside_first(at(runs[i], memory), at(runs[0], memory), 1 << 20, "MiB"),
-            number(at(runs[i], "/steps/skipped"), 12)};
+    TableRow row{names[i], dtype.is_string() ? dtype.get<std::string>() : "-",
+                 beside_first(at(runs[i], "/timing/train_seconds"), at(runs[0], "/timing/train_seconds"), 1, "s"),
+                 beside_first(at(runs[i], memory), at(runs[0], memory), 1 << 20, "MiB"),
+                 number(at(runs[i], "/steps/skipped"), 12)};
     for (size_t m = 0; m < metrics.size(); ++m) {
       if (m == 0) row.push_back(number(at(runs[i], "/initial_metrics/" + metrics[m]), 5));
       row.push_back(number(at(runs[i], "/final_metrics/" + metrics[m]), 5));

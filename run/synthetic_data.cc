@@ -48,7 +48,7 @@ BindOptions bind_options(const SourceGraph& g, const std::vector<int>& outputs, 
 
 // Rows of the smallest table in which an input's elements, as they are or in another shape or type, look something up;
 // 0: of none.
-int64_t table_rows(const SourceGraph& g, int input) {
+int64_t rows_looked_up(const SourceGraph& g, int input) {
   static const std::set<std::string> kSame{"Cast",    "Identity", "Reshape", "Flatten",
                                            "Squeeze", "Expand",   "Slice",   "Unsqueeze"};
   std::set<int> same{input};
@@ -70,7 +70,7 @@ HostTensor input_of(const SourceGraph& g, int v, const SyntheticShape& shape, Ra
   const SourceValue& x = g.value(v);
   const Dims dims = dims_of(x, shape);
   if (is_float(x.dtype)) return normal_numbers(dims, random).cast(x.dtype);
-  const int64_t rows = table_rows(g, v);
+  const int64_t rows = rows_looked_up(g, v);
   return rows > 0
              ? whole_numbers(dims, rows, random).cast(x.dtype)
              : HostTensor::of<int64_t>(dims, std::vector<int64_t>(static_cast<size_t>(numel(dims)), 1)).cast(x.dtype);

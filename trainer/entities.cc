@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trainer/metrics/metric.h"
+
 namespace amp {
 
 namespace {
@@ -35,8 +37,6 @@ bool starts(const Tag& before, const Tag& now) {
   if (one_of(before.mark, "ESO") && one_of(now.mark, "EI")) return true;
   return !one_of(now.mark, "O.") && before.type != now.type;
 }
-
-double ratio(int64_t a, int64_t b) { return b ? static_cast<double>(a) / static_cast<double>(b) : 0; }
 
 }  // namespace
 

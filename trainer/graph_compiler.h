@@ -20,7 +20,8 @@ struct GraphOptions {
   bool sync_batchnorm = false;  // over the ranks of the run
   // outside training, nodes in training form use batch statistics, as in inference engines
   bool batchnorm_as_written = false;
-  // sums and norms (ops/add_norm_fusion.h), elementwise nodes (ops/fuse.h) are fused, where the device gains by it
+  // sums and norms (ops/passes/add_norm_fusion.h), elementwise nodes (ops/passes/fuse.h) are fused, where the device
+  // gains by it
   bool fusion = true;
   // Bytes for the activations of a training graph: as much of its forward pass is computed again in backward as that
   // takes (trainer/memory_budget.h); 0: nothing is.

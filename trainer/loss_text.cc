@@ -19,7 +19,7 @@ using OrderedJson = nlohmann::ordered_json;
   fail(Exit::usage, "E_LOSS", fact, hint);
 }
 
-double number(const OrderedJson& v, const std::string& key, double low, bool low_open, double high = INFINITY) {
+double number_in(const OrderedJson& v, const std::string& key, double low, bool low_open, double high = INFINITY) {
   if (v.is_number()) {
     const double x = v.get<double>();
     if (std::isfinite(x) && (low_open ? x > low : x >= low) && x < high) return x;
@@ -34,10 +34,10 @@ double number(const OrderedJson& v, const std::string& key, double low, bool low
 std::vector<double> parameter(const OrderedJson& v, const LossParameter& p) {
   if (p.form == ParameterForm::whole && !v.is_number_integer())
     refuse(cat("\"", p.name, "\": ", printable(v.dump()), " is not a whole number"));
-  if (p.form != ParameterForm::list) return {number(v, p.name, p.low, p.above_low, p.high)};
+  if (p.form != ParameterForm::list) return {number_in(v, p.name, p.low, p.above_low, p.high)};
   std::vector<double> out;
   for (const OrderedJson& x : v.is_array() ? v : OrderedJson::array({v}))
-    out.push_back(number(x, p.name, p.low, p.above_low, p.high));
+    out.push_back(number_in(x, p.name, p.low, p.above_low, p.high));
   if (out.empty() || std::all_of(out.begin(), out.end(), [](double x) { return x == 0; }))
     refuse(cat("\"", p.name, "\": at least one number above 0 is needed"));
   return out;
@@ -57,7 +57,7 @@ void set(LossSpec& s, const std::string& key, const OrderedJson& v) {
   }
   if (key == "label") s.label = name(v, key);
   if (key == "input") s.input = name(v, key);
-  if (key == "weight") s.weight = number(v, key, 0, false);
+  if (key == "weight") s.weight = number_in(v, key, 0, false);
   if (key == "bypass") {
     if (!v.is_boolean()) refuse("\"bypass\" is true or false");
     s.bypass = v.get<bool>();

@@ -13,7 +13,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 constexpr const char* kFormat = "onnx-amp-finetune checkpoint";
 constexpr std::string_view kBefore = ",\n \"manifest_crc32c\": \"", kAfter = "\"\n}\n";
-constexpr size_t kDigits = 8, kTail = kDigits + kAfter.size();
+constexpr size_t kDigits = 8, kEnd = kDigits + kAfter.size();
 
 [[noreturn]] void damaged(const std::string& fact) {
   fail(Exit::checkpoint, "E_CKPT_MANIFEST", "manifest.json " + fact,
@@ -73,8 +73,8 @@ std::string render_manifest(const Manifest& m) {
 }
 
 Manifest parse_manifest(std::string_view text) {
-  if (text.size() < kBefore.size() + kTail) damaged(cat("has only ", text.size(), " bytes"));
-  const std::string_view body = text.substr(0, text.size() - kTail);
+  if (text.size() < kBefore.size() + kEnd) damaged(cat("has only ", text.size(), " bytes"));
+  const std::string_view body = text.substr(0, text.size() - kEnd);
   const std::string_view crc = text.substr(body.size(), kDigits);
   if (text.substr(text.size() - kAfter.size()) != kAfter || body.substr(body.size() - kBefore.size()) != kBefore) {
     damaged("does not end with its checksum");

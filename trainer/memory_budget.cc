@@ -6,7 +6,7 @@
 
 #include "backend/program_plan.h"
 #include "base/text.h"
-#include "ops/recompute.h"
+#include "ops/passes/recompute.h"
 #include "trainer/graph_compiler.h"
 
 namespace amp {

@@ -1,5 +1,5 @@
-// How much of the forward pass is computed again in backward (ops/recompute.h), so that the activations of a training
-// graph fit into a number of bytes.
+// How much of the forward pass is computed again in backward (ops/passes/recompute.h), so that the activations of a
+// training graph fit into a number of bytes.
 #pragma once
 
 #include <string>

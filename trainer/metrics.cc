@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "base/error.h"
+#include "trainer/metrics/metric.h"
 
 namespace amp {
 
@@ -145,8 +145,6 @@ void Regression::add(std::span<const double> predicted, std::span<const double> 
 }
 
 namespace {
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
 double correlation(const std::vector<double>& x, const std::vector<double>& y) {
   const double n = static_cast<double>(x.size());
   const double mx = std::accumulate(x.begin(), x.end(), 0.0) / n, my = std::accumulate(y.begin(), y.end(), 0.0) / n;
@@ -156,7 +154,7 @@ double correlation(const std::vector<double>& x, const std::vector<double>& y) {
     xx += (x[i] - mx) * (x[i] - mx);
     yy += (y[i] - my) * (y[i] - my);
   }
-  return xx > 0 && yy > 0 ? xy / (std::sqrt(xx) * std::sqrt(yy)) : kNone;
+  return xx > 0 && yy > 0 ? xy / (std::sqrt(xx) * std::sqrt(yy)) : kUndefined;
 }
 
 std::vector<double> ranks(const std::vector<double>& x) {
@@ -177,9 +175,11 @@ bool finite(const std::vector<double>& x) {
 }
 }  // namespace
 
-double Regression::pearson() const { return kept_ && finite(predicted_) ? correlation(predicted_, wanted_) : kNone; }
+double Regression::pearson() const {
+  return kept_ && finite(predicted_) ? correlation(predicted_, wanted_) : kUndefined;
+}
 double Regression::spearman() const {
-  return kept_ && finite(predicted_) ? correlation(ranks(predicted_), ranks(wanted_)) : kNone;
+  return kept_ && finite(predicted_) ? correlation(ranks(predicted_), ranks(wanted_)) : kUndefined;
 }
 
 void Spans::add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> labels,

@@ -1,6 +1,6 @@
-// Which batches are computed without their padding (unpadding), and what a graph without padding (ops/padding.h) is fed
-// with. Whether a batch is packed follows from its bucket's graph and from what the batch holds, from nothing else: a
-// resumed run packs what an uninterrupted one packs.
+// Which batches are computed without their padding (unpadding), and what a graph without padding (ops/passes/padding.h)
+// is fed with. Whether a batch is packed follows from its bucket's graph and from what the batch holds, from nothing
+// else: a resumed run packs what an uninterrupted one packs.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/host_tensor.h"
-#include "ops/padding.h"
+#include "ops/passes/padding.h"
 #include "trainer/losses.h"
 
 namespace amp {

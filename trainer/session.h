@@ -17,7 +17,7 @@ namespace amp {
 
 struct SessionOptions : GraphOptions {
   Device* device = &cpu_device();  // outlives the session
-  // compute the tokens that are there alone (ops/padding.h), losses and gradients
+  // compute the tokens that are there alone (ops/passes/padding.h), losses and gradients
   bool remove_padding = true;
   DecayExclude decay_exclude = DecayExclude::bias_and_norm;
   uint64_t seed = 42;

@@ -3,9 +3,9 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
+#include "base/steady_seconds.h"
 #include "base/text.h"
 #include "trainer/launch_window.h"
 #include "trainer/update_profile.h"
@@ -15,8 +15,6 @@ namespace amp {
 namespace {
 
 constexpr int kLeastWarm = 3, kMostWarm = 100;  // steps
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double median(std::vector<double> x) {
   std::sort(x.begin(), x.end());
@@ -66,9 +64,9 @@ class Steps {
   double plain_seconds(int steps) {
     std::vector<double> all;
     for (int i = 0; i < steps; ++i) {
-      const double begin = now();
+      const double begin = steady_seconds();
       one(nullptr);
-      all.push_back(now() - begin);
+      all.push_back(steady_seconds() - begin);
     }
     return median(all);
   }
@@ -77,17 +75,17 @@ class Steps {
     const Instrumentation timed{[&](Program& p) {
       passes_.push_back(p.run_timed());
       graph_ = p.graph();
-      last_ = passes_.back().empty() ? now() : passes_.back().back().end;
+      last_ = passes_.back().empty() ? steady_seconds() : passes_.back().back().end;
     }};
     std::vector<double> wall, updates, rests;
-    origin_ = now();
+    origin_ = steady_seconds();
     for (int i = 0; i < steps; ++i) {
       const size_t first = out.spans.size();
-      const double begin = now();
+      const double begin = steady_seconds();
       out.spans.push_back({StepSpan::step, -1, begin - origin_, 0});
       last_ = begin;
       one(&timed);
-      const double end = now();
+      const double end = steady_seconds();
       const double in_kernels = take_passes(out);
       out.spans[first].seconds = end - begin;
       out.spans.push_back({StepSpan::update, -1, last_ - origin_, end - last_});

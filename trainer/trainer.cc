@@ -1,10 +1,10 @@
 #include "trainer/trainer.h"
 
-#include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "base/error.h"
+#include "base/steady_seconds.h"
 #include "base/sysinfo.h"
 #include "base/text.h"
 #include "trainer/first_nonfinite.h"
@@ -13,9 +13,7 @@
 
 namespace amp {
 
-namespace {
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-}  // namespace
+namespace {}  // namespace
 
 Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, const StopSignals& stop,
                  TrainerConfig config)
@@ -28,7 +26,7 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
       engine_(session, config_.optimizer, config_.schedule, config_.scale, config_.objective.losses, config_.max_steps,
               ranks_, {config_.gradient_cache, config_.sync_every > 1, config_.overlap_sums, config_.sent_gradients}),
       skips_(config_.scale, false),
-      began_(now()) {
+      began_(steady_seconds()) {
   if (Plateau::asked(config_.schedule)) plateau_.emplace(config_.schedule, lower_is_better(config_.best_metric));
 }
 
@@ -97,7 +95,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   result.tokens += window.tokens;
   result.applied = s.applied_steps;
   result.skipped += s.skipped();
-  const double t = now(), dt = std::max(t - clock.last, 1e-9);
+  const double t = steady_seconds(), dt = std::max(t - clock.last, 1e-9);
 
   StepLine line;
   line.step = s.step;
@@ -137,7 +135,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
 void Trainer::take_steps(bool all, TrainResult& result, Clock& clock, std::optional<MetricsLog>& log) {
   while (const std::optional<StepResult> s = engine_.take(all)) {
     on_step_done(*s, result, clock, log);
-    clock.last = now();
+    clock.last = steady_seconds();
   }
 }
 
@@ -170,7 +168,7 @@ TrainResult Trainer::run() {
   WindowLoader loader(train_, std::move(sampler));
   first_step_ = step_;
   Clock clock;
-  clock.started = clock.last = now();
+  clock.started = clock.last = steady_seconds();
   bool stop = ended_early();
   skips_ = SkipWatch(config_.scale, step_ > 0);
   while ((step_ < config_.max_steps || evaluation_due_) && !stop) {
@@ -196,17 +194,17 @@ TrainResult Trainer::run() {
     }
     bool better = false;
     if (eval_due) {
-      const double before = now();
+      const double before = steady_seconds();
       better = evaluate_now(result);
       asked_to_stop |= evaluation_due_;
-      clock.evaluating += now() - before;
-      clock.last = now();
+      clock.evaluating += steady_seconds() - before;
+      clock.last = steady_seconds();
       stop = out_of_patience();
     }
     if (save_due || stop || better) {
       if (log) log->sync();
       save(next_);
-      clock.last = now();
+      clock.last = steady_seconds();
     }
     if (asked_to_stop) {
       if (log) log->sync();
@@ -215,7 +213,7 @@ TrainResult Trainer::run() {
       break;
     }
   }
-  result.seconds = now() - clock.started - clock.evaluating;
+  result.seconds = steady_seconds() - clock.started - clock.evaluating;
   if (config_.optimizer.averages() > 0) engine_.gather();  // whoever exports asks for it
   finish(result);
   return result;
@@ -243,7 +241,7 @@ bool Trainer::out_of_patience() const {
 
 // Asked once a step is under way, and by no evaluation: however short the time, a run that is resumed gets on.
 bool Trainer::out_of_time() const {
-  return config_.max_seconds > 0 && step_ < config_.max_steps && now() - began_ >= config_.max_seconds;
+  return config_.max_seconds > 0 && step_ < config_.max_steps && steady_seconds() - began_ >= config_.max_seconds;
 }
 
 bool Trainer::ended_early() const {

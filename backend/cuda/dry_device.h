@@ -26,7 +26,7 @@ struct Work {
 struct DryOptions {
   int multiprocessors = 132;
   bool epilogues = true;  // the library of products computes sums and GELU in the same launch
-  bool chains = true;     // of convolutions, with channels last (ops/channels_last.h)
+  bool chains = true;     // of convolutions, with channels last (ops/passes/channels_last.h)
 };
 
 class DryDevice : public CudaDevice {

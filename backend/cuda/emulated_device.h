@@ -20,7 +20,7 @@ struct Event {
 
 class EmulatedDevice : public CudaDevice {
  public:
-  // Chains of convolutions have their channels last (ops/channels_last.h); those in fp32 too, as with TF32.
+  // Chains of convolutions have their channels last (ops/passes/channels_last.h); those in fp32 too, as with TF32.
   bool chains = true, chains_fp32 = false;
   DeviceTraits traits() const override {
     DeviceTraits t = CudaDevice::traits();

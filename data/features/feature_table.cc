@@ -10,16 +10,6 @@
 
 namespace amp {
 
-namespace {
-
-std::string_view trimmed(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
-  return s;
-}
-
-}  // namespace
-
 bool is_missing(std::string_view text) {  // pandas.read_csv's na_values
   static constexpr std::array<std::string_view, 17> words{"#N/A", "#N/A N/A", "#NA",     "-1.#IND", "-1.#QNAN", "-NaN",
                                                           "-nan", "1.#IND",   "1.#QNAN", "<NA>",    "N/A",      "NA",

@@ -8,7 +8,7 @@
 namespace amp {
 
 namespace {
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 constexpr int kVersion = 1;
 
 std::string file_name(const std::string& path) {
@@ -25,14 +25,14 @@ std::string text_of(const Join& join) {
 }  // namespace
 
 std::string Features::json() const {
-  Json j = {{"version", kVersion}, {"categorical", Json::array()}, {"continuous", Json::array()}};
+  OrderedJson j = {{"version", kVersion}, {"categorical", OrderedJson::array()}, {"continuous", OrderedJson::array()}};
   for (const CategoryMap& c : categories) j["categorical"].push_back({{"column", c.column}, {"values", c.values}});
   for (const NumberMap& n : numbers) {
-    Json x = {{"column", n.column},
-              {"fill", n.fill},
-              {"missing", n.missing},
-              {"indicator", n.indicator},
-              {"scaling", scaling_names().name_of(n.scaling)}};
+    OrderedJson x = {{"column", n.column},
+                     {"fill", n.fill},
+                     {"missing", n.missing},
+                     {"indicator", n.indicator},
+                     {"scaling", scaling_names().name_of(n.scaling)}};
     if (n.scaling == Scaling::standard) {
       x["mean"] = n.mean;
       x["scale"] = n.scale;
@@ -41,7 +41,7 @@ std::string Features::json() const {
     j["continuous"].push_back(std::move(x));
   }
   j["date"] = dates;
-  j["join"] = Json::array();
+  j["join"] = OrderedJson::array();
   for (const Join& join : joins) j["join"].push_back(text_of(join));
   j["target"] = {{"column", target}, {"transform", target_names().name_of(target_transform.form)}};
   if (target_transform.form == TargetForm::standard) {
@@ -58,11 +58,11 @@ Features Features::parse(const std::string& text) {
   };
   Features out;
   try {
-    const Json j = Json::parse(text);
+    const OrderedJson j = OrderedJson::parse(text);
     if (j.at("version").get<int>() != kVersion) refuse(cat("it is of version ", j.at("version").dump()));
-    for (const Json& c : j.at("categorical"))
+    for (const OrderedJson& c : j.at("categorical"))
       out.categories.push_back({c.at("column").get<std::string>(), c.at("values").get<std::vector<std::string>>()});
-    for (const Json& n : j.at("continuous")) {
+    for (const OrderedJson& n : j.at("continuous")) {
       NumberMap m{n.at("column").get<std::string>(), n.at("fill").get<double>(), n.at("missing").get<bool>(),
                   n.at("indicator").get<bool>(), scaling_names().value_of(n.at("scaling").get<std::string>())};
       if (m.scaling == Scaling::standard) {
@@ -74,8 +74,8 @@ Features Features::parse(const std::string& text) {
       out.numbers.push_back(std::move(m));
     }
     out.dates = j.at("date").get<std::vector<std::string>>();
-    for (const Json& t : j.at("join")) out.joins.push_back(parse_join(t.get<std::string>()));
-    const Json& t = j.at("target");
+    for (const OrderedJson& t : j.at("join")) out.joins.push_back(parse_join(t.get<std::string>()));
+    const OrderedJson& t = j.at("target");
     out.target = t.at("column").get<std::string>();
     out.target_transform.form = target_names().value_of(t.at("transform").get<std::string>());
     if (out.target_transform.form == TargetForm::standard) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kSide = 32, kPixels = 3 * kSide * kSide;
 
-[[noreturn]] void refuse(const std::string& name, const std::string& why, const std::string& hint = {}) {
+[[noreturn]] void refuse_cifar(const std::string& name, const std::string& why, const std::string& hint = {}) {
   fail(Exit::data, "E_CIFAR", cat("'", printable(name), "'", why), hint);
 }
 
@@ -43,17 +43,17 @@ int64_t labels_of(std::string_view bytes, const std::string& name) {
     if (wrong < 0) return n;
   }
   if (labels == 0)
-    refuse(name,
-           cat(" has ", with_thousands(size),
-               " bytes, which are no whole records of 3,073 (CIFAR-10) or 3,074 (CIFAR-100)"),
-           "fetch the file again: it was cut short; or is it another kind of file?");
-  refuse(name,
-         cat(", byte ", wrong * (labels + kPixels), ": image ", wrong, " has a label that CIFAR-",
-             labels == 1 ? "10" : "100", " lacks"),
-         "is it another kind of file, or damaged?");
+    refuse_cifar(name,
+                 cat(" has ", with_thousands(size),
+                     " bytes, which are no whole records of 3,073 (CIFAR-10) or 3,074 (CIFAR-100)"),
+                 "fetch the file again: it was cut short; or is it another kind of file?");
+  refuse_cifar(name,
+               cat(", byte ", wrong * (labels + kPixels), ": image ", wrong, " has a label that CIFAR-",
+                   labels == 1 ? "10" : "100", " lacks"),
+               "is it another kind of file, or damaged?");
 }
 
-PackedImages parse_images(FileBytes bytes, const std::string& name) {
+PackedImages parse_cifar(FileBytes bytes, const std::string& name) {
   PackedImages out;
   out.first = labels_of(bytes.text(), name);
   out.width = out.height = kSide;
@@ -81,9 +81,9 @@ std::vector<std::string> class_names(const std::string& images, const std::strin
   return out;
 }
 
-PackedLabels read_labels(const std::string& path, const std::string& file, const std::string& column) {
-  if (!file.empty()) refuse(path, " holds its labels itself", "leave --train_labels and --val_labels out");
-  const PackedImages images = parse_images(read_text_file(path), path);
+PackedLabels read_cifar_labels(const std::string& path, const std::string& file, const std::string& column) {
+  if (!file.empty()) refuse_cifar(path, " holds its labels itself", "leave --train_labels and --val_labels out");
+  const PackedImages images = parse_cifar(read_text_file(path), path);
   const bool hundred = images.first == 2, coarse = hundred && column == "coarse";
   PackedLabels out;
   for (int64_t i = 0; i < images.count; ++i)
@@ -94,9 +94,9 @@ PackedLabels read_labels(const std::string& path, const std::string& file, const
   return out;
 }
 
-const PackedRegistration registered{
-    {"CIFAR", [](std::string_view file) { return file.ends_with(".bin"); }, parse_images,
-     [](const std::string& path) { return parse_images(read_text_file(path), path).count; }, read_labels}};
+const PackedRegistration cifar_row{
+    {"CIFAR", [](std::string_view file) { return file.ends_with(".bin"); }, parse_cifar,
+     [](const std::string& path) { return parse_cifar(read_text_file(path), path).count; }, read_cifar_labels}};
 
 }  // namespace
 

@@ -13,7 +13,7 @@ namespace amp {
 
 namespace {
 
-std::vector<ImageDecoder>& registered() {
+std::vector<ImageDecoder>& decoders() {
   static std::vector<ImageDecoder> all;
   return all;
 }
@@ -36,10 +36,10 @@ const char* foreign_kind(std::string_view bytes) {
 
 }  // namespace
 
-DecoderRegistration::DecoderRegistration(ImageDecoder decoder) { registered().push_back(std::move(decoder)); }
+DecoderRegistration::DecoderRegistration(ImageDecoder decoder) { decoders().push_back(std::move(decoder)); }
 
 const std::vector<const ImageDecoder*>& image_decoders() {
-  static const std::vector<const ImageDecoder*> sorted = rows_by_name(registered());
+  static const std::vector<const ImageDecoder*> sorted = rows_by_name(decoders());
   return sorted;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint8_t kBytes = 8;  // the type of unsigned bytes
 
-[[noreturn]] void refuse(const std::string& name, const std::string& why, const std::string& hint = {}) {
+[[noreturn]] void refuse_idx(const std::string& name, const std::string& why, const std::string& hint = {}) {
   fail(Exit::data, "E_IDX", cat("'", printable(name), "'", why), hint);
 }
 
@@ -34,25 +34,26 @@ std::string hex(std::string_view bytes) {
 std::vector<int64_t> read_header(std::string_view bytes, const std::string& name, uint8_t rank) {
   const std::string what = rank == 1 ? "labels (1 dimension)" : "images (3 dimensions)";
   if (bytes.size() < 4)
-    refuse(name, cat(" has ", bytes.size(), " bytes: no IDX header"), "fetch the file again: it was cut short");
+    refuse_idx(name, cat(" has ", bytes.size(), " bytes: no IDX header"), "fetch the file again: it was cut short");
   const std::string head = cat("0: begins with ", hex(bytes.substr(0, 4)));
   if (bytes[0] != 0 || bytes[1] != 0)
-    refuse(name, cat(", byte ", head, ", IDX files with 00 00"), "is it another kind of file, or damaged?");
+    refuse_idx(name, cat(", byte ", head, ", IDX files with 00 00"), "is it another kind of file, or damaged?");
   const auto type = static_cast<uint8_t>(bytes[2]), dimensions = static_cast<uint8_t>(bytes[3]);
   if (type != kBytes)
-    refuse(name,
-           cat(", byte ", head, ": its numbers are of type ", hex(bytes.substr(2, 1)), ", ", what, " are bytes (08)"),
-           "give other numbers as tensors: .npy, .npz or .safetensors");
+    refuse_idx(
+        name,
+        cat(", byte ", head, ": its numbers are of type ", hex(bytes.substr(2, 1)), ", ", what, " are bytes (08)"),
+        "give other numbers as tensors: .npy, .npz or .safetensors");
   if (dimensions != rank)
-    refuse(name,
-           cat(", byte ", head, ": ", int{dimensions}, dimensions == 1 ? " dimension, " : " dimensions, ", what,
-               " were wanted"),
-           dimensions == 1 ? "it holds labels; name the file of images, they are found beside it"
-           : rank == 1     ? "it holds images; name the file of labels"
-                           : "give other arrays as tensors: .npy, .npz or .safetensors");
+    refuse_idx(name,
+               cat(", byte ", head, ": ", int{dimensions}, dimensions == 1 ? " dimension, " : " dimensions, ", what,
+                   " were wanted"),
+               dimensions == 1 ? "it holds labels; name the file of images, they are found beside it"
+               : rank == 1     ? "it holds images; name the file of labels"
+                               : "give other arrays as tensors: .npy, .npz or .safetensors");
   const size_t size = 4 + 4 * size_t{rank};
   if (bytes.size() < size)
-    refuse(name, cat(" is cut short in its header, at byte ", bytes.size()), "fetch the file again");
+    refuse_idx(name, cat(" is cut short in its header, at byte ", bytes.size()), "fetch the file again");
   std::vector<int64_t> out;
   for (size_t d = 0; d < rank; ++d) {
     int64_t n = 0;
@@ -67,17 +68,17 @@ void require_size(const std::string& name, int64_t has, int64_t header, int64_t 
   const int64_t wants = header + items * each;
   if (has == wants) return;
   if (has > wants)
-    refuse(name,
-           cat(", byte ", wants, ": ", has - wants, " bytes follow the ", with_thousands(items), " ", what,
-               " of its header"),
-           "fetch the file again: it is damaged, or another was appended to it");
-  refuse(name,
-         cat(" is cut short at byte ", with_thousands(has), ", in ", what, " ", with_thousands((has - header) / each),
-             " (from 0) of ", with_thousands(items), " in its header"),
-         "fetch the file again");
+    refuse_idx(name,
+               cat(", byte ", wants, ": ", has - wants, " bytes follow the ", with_thousands(items), " ", what,
+                   " of its header"),
+               "fetch the file again: it is damaged, or another was appended to it");
+  refuse_idx(name,
+             cat(" is cut short at byte ", with_thousands(has), ", in ", what, " ",
+                 with_thousands((has - header) / each), " (from 0) of ", with_thousands(items), " in its header"),
+             "fetch the file again");
 }
 
-PackedImages parse_images(FileBytes bytes, const std::string& name) {
+PackedImages parse_idx(FileBytes bytes, const std::string& name) {
   const std::vector<int64_t> dims = read_header(bytes.text(), name, 3);
   PackedImages out;
   out.count = dims[0];
@@ -109,20 +110,20 @@ std::string find_labels(const std::string& images) {
       if (path_exists(name)) return name;
     }
   }
-  refuse(images,
-         cat(" has no file of labels beside it",
-             plain == without_gz(images) ? "" : cat(": '", printable(plain), "', plain or .gz")),
-         "name it with --train_labels, or --val_labels for --val");
+  refuse_idx(images,
+             cat(" has no file of labels beside it",
+                 plain == without_gz(images) ? "" : cat(": '", printable(plain), "', plain or .gz")),
+             "name it with --train_labels, or --val_labels for --val");
 }
 
-PackedLabels read_labels(const std::string& path, const std::string& given, const std::string&) {
+PackedLabels read_idx_labels(const std::string& path, const std::string& given, const std::string&) {
   const int64_t images = count_images(path);
   const std::string name = given.empty() ? find_labels(path) : given;
   const FileBytes bytes = read_text_file(name);
   const int64_t count = read_header(bytes.text(), name, 1)[0];
   require_size(name, bytes.size, 8, count, 1, "label");
   if (count != images)
-    refuse(
+    refuse_idx(
         name,
         cat(" holds ", with_thousands(count), " labels, '", printable(path), "' ", with_thousands(images), " images"),
         "are they of the same set? --train_labels and --val_labels name others");
@@ -133,12 +134,12 @@ PackedLabels read_labels(const std::string& path, const std::string& given, cons
   return out;
 }
 
-const PackedRegistration registered{{"IDX",
-                                     [](std::string_view file) {
-                                       return file.ends_with("idx3-ubyte") || file.ends_with("idx1-ubyte") ||
-                                              file.ends_with(".idx");
-                                     },
-                                     parse_images, count_images, read_labels}};
+const PackedRegistration idx_row{{"IDX",
+                                  [](std::string_view file) {
+                                    return file.ends_with("idx3-ubyte") || file.ends_with("idx1-ubyte") ||
+                                           file.ends_with(".idx");
+                                  },
+                                  parse_idx, count_images, read_idx_labels}};
 
 }  // namespace
 

@@ -8,6 +8,8 @@
 
 namespace amp {
 
+inline constexpr int64_t kLargestSide = 65536;  // that may be asked for, in pixels
+
 struct ImageSize {
   int64_t height = 0, width = 0;
   bool operator==(const ImageSize&) const = default;

@@ -123,11 +123,11 @@ std::optional<ImageSize> jpeg_size(const EncodedImage& file) {
   return upright(ImageSize{r.codec.output_height, r.codec.output_width}, r.orientation());
 }
 
-const DecoderRegistration registered{{"JPEG",
-                                      {".jpg", ".jpeg", ".jpe", ".jfif"},
-                                      [](std::string_view b) { return b.starts_with("\xff\xd8\xff"); },
-                                      decode_jpeg,
-                                      jpeg_size}};
+const DecoderRegistration jpeg_row{{"JPEG",
+                                    {".jpg", ".jpeg", ".jpe", ".jfif"},
+                                    [](std::string_view b) { return b.starts_with("\xff\xd8\xff"); },
+                                    decode_jpeg,
+                                    jpeg_size}};
 
 }  // namespace
 

@@ -15,7 +15,7 @@ namespace amp {
 
 namespace {
 
-std::vector<PackedKind>& registered() {
+std::vector<PackedKind>& packed_rows() {
   static std::vector<PackedKind> all;
   return all;
 }
@@ -51,10 +51,10 @@ std::vector<LabelledFile> files_of(const std::string& names, const PackedColumns
 
 }  // namespace
 
-PackedRegistration::PackedRegistration(PackedKind kind) { registered().push_back(std::move(kind)); }
+PackedRegistration::PackedRegistration(PackedKind kind) { packed_rows().push_back(std::move(kind)); }
 
 const std::vector<const PackedKind*>& packed_kinds() {
-  static const std::vector<const PackedKind*> sorted = rows_by_name(registered());
+  static const std::vector<const PackedKind*> sorted = rows_by_name(packed_rows());
   return sorted;
 }
 

@@ -168,7 +168,7 @@ struct PngWriter {
   std::string bytes;
 };
 
-const DecoderRegistration registered{
+const DecoderRegistration png_row{
     {"PNG", {".png"}, [](std::string_view b) { return b.starts_with("\x89PNG\r\n\x1a\n"); }, decode_png, png_size}};
 
 }  // namespace

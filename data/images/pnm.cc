@@ -11,9 +11,9 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-class Scanner {
+class PnmScanner {
  public:
-  explicit Scanner(const EncodedImage& file) : file_(file) {}
+  explicit PnmScanner(const EncodedImage& file) : file_(file) {}
   // The next decimal; comments run from # to the end of the line.
   int64_t number() {
     while (at_ < text().size() && (is_space(text()[at_]) || text()[at_] == '#')) {
@@ -39,7 +39,7 @@ class Scanner {
 };
 
 std::optional<ImageSize> pnm_size(const EncodedImage& file) {
-  Scanner s(file);
+  PnmScanner s(file);
   s.skip(2);
   const int64_t width = s.number(), height = s.number();
   if (!file.whole && s.rest().empty()) return std::nullopt;  // the last digits may be missing
@@ -50,7 +50,7 @@ std::optional<ImageSize> pnm_size(const EncodedImage& file) {
 Image decode_pnm(const EncodedImage& file) {
   const char kind = file.bytes[1];
   const bool plain = kind == '2' || kind == '3';
-  Scanner s(file);
+  PnmScanner s(file);
   s.skip(2);
   const int64_t width = s.number(), height = s.number(), most = s.number();
   file.check_size(width, height);
@@ -75,15 +75,15 @@ Image decode_pnm(const EncodedImage& file) {
   return out;
 }
 
-const DecoderRegistration registered{{"PNM",
-                                      {".ppm", ".pgm", ".pnm"},
-                                      [](std::string_view b) {
-                                        return b.size() > 2 && b[0] == 'P' &&
-                                               (b[1] == '2' || b[1] == '3' || b[1] == '5' || b[1] == '6') &&
-                                               (is_space(b[2]) || b[2] == '#');
-                                      },
-                                      decode_pnm,
-                                      pnm_size}};
+const DecoderRegistration pnm_row{{"PNM",
+                                   {".ppm", ".pgm", ".pnm"},
+                                   [](std::string_view b) {
+                                     return b.size() > 2 && b[0] == 'P' &&
+                                            (b[1] == '2' || b[1] == '3' || b[1] == '5' || b[1] == '6') &&
+                                            (is_space(b[2]) || b[2] == '#');
+                                   },
+                                   decode_pnm,
+                                   pnm_size}};
 
 }  // namespace
 

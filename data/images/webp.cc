@@ -50,7 +50,7 @@ std::optional<ImageSize> webp_size(const EncodedImage& file) {
   return upright(ImageSize{features.height, features.width}, file.whole ? orientation_of(data) : 1);
 }
 
-const DecoderRegistration registered{
+const DecoderRegistration webp_row{
     {"WebP",
      {".webp"},
      [](std::string_view b) { return b.size() >= 12 && b.starts_with("RIFF") && b.substr(8, 4) == "WEBP"; },

@@ -30,7 +30,7 @@ constexpr std::string_view kBegin =
                                "\x01"
                                "endgeneration\x02";
 
-[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+[[noreturn]] void refuse_template(const std::string& name, const std::string& why) {
   fail(Exit::data, "E_CHAT_TEMPLATE", cat("the chat template of '", printable(name), "': ", printable(why)),
        "give another one with --chat_template FILE");
 }
@@ -40,7 +40,7 @@ void check_nesting(const std::string& source, const std::string& name) {
   int depth = 0;
   for (const char c : source) {
     depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
-    if (depth > kMaxNesting) refuse(name, cat("brackets are nested deeper than ", kMaxNesting));
+    if (depth > kMaxNesting) refuse_template(name, cat("brackets are nested deeper than ", kMaxNesting));
   }
 }
 
@@ -119,13 +119,14 @@ std::unique_ptr<jinja::program> parse(const std::string& source) {
 
 ChatTemplate::ChatTemplate(std::string source, std::string name, std::map<std::string, std::string> specials)
     : name_(std::move(name)), specials_(std::move(specials)), programs_(std::make_unique<Programs>()) {
-  if (source.size() > kMaxTemplate) refuse(name_, cat("it has ", source.size(), " bytes, at most ", kMaxTemplate));
+  if (source.size() > kMaxTemplate)
+    refuse_template(name_, cat("it has ", source.size(), " bytes, at most ", kMaxTemplate));
   check_nesting(source, name_);
   source_ = with_marks(source, marks_answers_);
   try {
     programs_->idle.push_back(parse(source_));
   } catch (const std::exception& e) {
-    refuse(name_, e.what());
+    refuse_template(name_, e.what());
   }
 }
 
@@ -160,7 +161,7 @@ RenderedChat ChatTemplate::render(const ordered_json& messages, bool add_generat
     programs_->idle.push_back(std::move(program));
     return without_marks(text);
   } catch (const std::exception& e) {
-    refuse(name_, e.what());
+    refuse_template(name_, e.what());
   }
 }
 
@@ -218,7 +219,7 @@ std::shared_ptr<const ChatTemplate> open_chat_template(const std::string& file, 
     const std::string source =
         json ? template_in(ordered_json::parse(bytes.text(), nullptr, false)) : std::string(bytes.text());
     if (!source.empty()) return std::make_shared<ChatTemplate>(source, path, special_tokens(folder, tokenizer));
-    if (!file.empty()) refuse(file, "there is none in it");
+    if (!file.empty()) refuse_template(file, "there is none in it");
   }
   return nullptr;
 }

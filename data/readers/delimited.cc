@@ -18,8 +18,6 @@ namespace amp {
 
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
 class DelimitedParser {
  public:
   DelimitedParser(std::string_view bytes, char delimiter, const TableOptions& options, TableBuilder& out)

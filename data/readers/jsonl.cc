@@ -63,9 +63,9 @@ ordered_json parse_object(const Part& part, const TableBuilder& out) {
 }
 
 // Walks over JSON, its brackets and texts, without reading it.
-class Scanner {
+class JsonScanner {
  public:
-  explicit Scanner(std::string_view bytes) : bytes_(bytes) {}
+  explicit JsonScanner(std::string_view bytes) : bytes_(bytes) {}
 
   char next() {  // behind spaces; 0: the end
     while (at_ < bytes_.size() && std::string_view(" \t\r\n").find(bytes_[at_]) != std::string_view::npos) advance();
@@ -113,7 +113,7 @@ class Scanner {
 };
 
 // The elements of an array that begins here, behind which the scanner then stands; false: the array has no end.
-bool elements(Scanner& scan, std::vector<Part>& out) {
+bool elements(JsonScanner& scan, std::vector<Part>& out) {
   scan.advance();
   if (scan.next() != ']') {
     out.push_back(scan.value());
@@ -126,7 +126,7 @@ bool elements(Scanner& scan, std::vector<Part>& out) {
 
 // Of an object that is the whole file: the elements of "data"; none: it has no such array, or more follows.
 std::vector<Part> data_of(std::string_view bytes) {
-  Scanner scan(bytes);
+  JsonScanner scan(bytes);
   std::vector<Part> found;
   scan.next();
   scan.advance();
@@ -150,7 +150,7 @@ std::vector<Part> data_of(std::string_view bytes) {
 // f(part) of each object.
 template <class F>
 void for_each_part(std::string_view bytes, const TableBuilder& out, F&& f) {
-  Scanner scan(bytes);
+  JsonScanner scan(bytes);
   const char first = scan.next();
   std::vector<Part> parts;
   if (first == '[') {
@@ -205,7 +205,7 @@ void parse_json_lines(std::string_view bytes, const TableOptions&, TableBuilder&
   });
 }
 
-const ReaderRegistration registered{
+const ReaderRegistration jsonl_row{
     {"jsonl", {".jsonl", ".json"}, "a JSON object a line, or an array of them", parse_json_lines}};
 
 }  // namespace

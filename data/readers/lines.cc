@@ -2,12 +2,11 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/reader.h"
+#include "data/utf8.h"
 
 namespace amp {
 
 namespace {
-
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 void read_lines(std::string_view bytes, const TableOptions&, TableBuilder& out) {
   out.columns() = {"text"};

@@ -11,7 +11,7 @@ namespace amp {
 
 namespace {
 
-std::vector<TableReader>& registered() {
+std::vector<TableReader>& readers() {
   static std::vector<TableReader> all;
   return all;
 }
@@ -24,10 +24,10 @@ std::vector<std::string> all_extensions() {
 
 }  // namespace
 
-ReaderRegistration::ReaderRegistration(TableReader reader) { registered().push_back(std::move(reader)); }
+ReaderRegistration::ReaderRegistration(TableReader reader) { readers().push_back(std::move(reader)); }
 
 const std::vector<const TableReader*>& table_readers() {
-  static const std::vector<const TableReader*> sorted = rows_by_name(registered());
+  static const std::vector<const TableReader*> sorted = rows_by_name(readers());
   return sorted;
 }
 

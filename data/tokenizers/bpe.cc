@@ -223,7 +223,7 @@ class Bpe final : public TokenModel {
   CutCache cache_;
 };
 
-const TokenModelRegistration registered{{
+const TokenModelRegistration bpe_row{{
     .name = "BPE",
     .is_one = [](const nlohmann::json& j) { return j.contains("merges"); },
     .read = [](const nlohmann::json& j) -> std::unique_ptr<TokenModel> { return std::make_unique<Bpe>(j); },

@@ -82,7 +82,7 @@ void as_roberta(Json& j, const Json& vocab) {
   }
 }
 
-std::unique_ptr<Tokenizer> open(const std::string& path, const TokenizerOptions&) {
+std::unique_ptr<Tokenizer> open_bpe_files(const std::string& path, const TokenizerOptions&) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   const std::string merges = (folder / "merges.txt").string();
   std::error_code error;
@@ -111,11 +111,11 @@ std::unique_ptr<Tokenizer> open(const std::string& path, const TokenizerOptions&
   }
 }
 
-const TokenizerRegistration registered{{
+const TokenizerRegistration bpe_files_row{{
     .order = 2,
     .names = {"vocab.json"},
     .reads = [](const std::string& name) { return name.ends_with("vocab.json"); },
-    .open = open,
+    .open = open_bpe_files,
     .beside = {"merges.txt"},
 }};
 

@@ -150,7 +150,7 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& j, const std::string&
 
 namespace {
 
-std::unique_ptr<Tokenizer> open(const std::string& path, const TokenizerOptions&) {
+std::unique_ptr<Tokenizer> open_json_tokenizer(const std::string& path, const TokenizerOptions&) {
   const auto file = read_file(path);
   try {
     if (json_levels(file.text()) > kMostJsonLevels)
@@ -168,11 +168,11 @@ std::unique_ptr<Tokenizer> open(const std::string& path, const TokenizerOptions&
   }
 }
 
-const TokenizerRegistration registered{{
+const TokenizerRegistration json_tokenizer_row{{
     .order = 1,
     .names = {"tokenizer.json"},
     .reads = [](const std::string& name) { return name.ends_with(".json") && !name.ends_with("vocab.json"); },
-    .open = open,
+    .open = open_json_tokenizer,
 }};
 
 }  // namespace

@@ -123,7 +123,7 @@ void bytes_to_level(WorkingText& t) {
   t.from = std::move(out.from);
 }
 
-TextStep sequence(const nlohmann::json& list) {
+TextStep normalizer_sequence(const nlohmann::json& list) {
   std::vector<TextStep> steps;
   for (const auto& one : list) {
     if (TextStep step = read_normalizer(one)) steps.push_back(std::move(step));
@@ -150,7 +150,7 @@ TextStep read_normalizer(const nlohmann::json& j) {
   if (j.is_null()) return {};
   const std::string type = j.at("type");
   const auto form = [](UnicodeForm f) { return [f](WorkingText& t) { normalize_form(t, f); }; };
-  if (type == "Sequence") return sequence(j.at("normalizers"));
+  if (type == "Sequence") return normalizer_sequence(j.at("normalizers"));
   if (type == "NFC") return form(UnicodeForm::nfc);
   if (type == "NFD") return form(UnicodeForm::nfd);
   if (type == "NFKC") return form(UnicodeForm::nfkc);

@@ -32,9 +32,9 @@ class CodePoints {
   std::vector<int32_t> at_;  // empty: one byte each
 };
 
-class Pipeline final : public Tokenizer {
+class TokenizerPipeline final : public Tokenizer {
  public:
-  explicit Pipeline(PipelineParts parts) : p_(std::move(parts)), added_(std::move(p_.added), p_.normalizer) {
+  explicit TokenizerPipeline(PipelineParts parts) : p_(std::move(parts)), added_(std::move(p_.added), p_.normalizer) {
     special_ = p_.special;
     if (!p_.single.empty()) single_ = p_.single;
     if (!p_.pair.empty()) pair_ = p_.pair;
@@ -156,6 +156,8 @@ class Pipeline final : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> make_pipeline(PipelineParts parts) { return std::make_unique<Pipeline>(std::move(parts)); }
+std::unique_ptr<Tokenizer> make_pipeline(PipelineParts parts) {
+  return std::make_unique<TokenizerPipeline>(std::move(parts));
+}
 
 }  // namespace amp

@@ -29,7 +29,7 @@ SplitRule split_rule(const std::string& name) {
 
 bool is_punctuation(uint32_t c) { return char_class(c) == CharClass::punctuation; }
 
-TextStep sequence(const nlohmann::json& list) {
+TextStep pre_tokenizer_sequence(const nlohmann::json& list) {
   std::vector<TextStep> steps;
   for (const auto& one : list) {
     if (TextStep step = read_pre_tokenizer(one)) steps.push_back(std::move(step));
@@ -111,7 +111,7 @@ TextStep byte_level(bool add_prefix_space, bool use_regex) {
 TextStep read_pre_tokenizer(const nlohmann::json& j) {
   if (j.is_null()) return {};
   const std::string type = j.at("type");
-  if (type == "Sequence") return sequence(j.at("pretokenizers"));
+  if (type == "Sequence") return pre_tokenizer_sequence(j.at("pretokenizers"));
   if (type == "ByteLevel") return byte_level(j.value("add_prefix_space", true), j.value("use_regex", true));
   if (type == "Metaspace") return read_metaspace(j);
   if (type == "Split")

@@ -18,7 +18,7 @@ namespace amp {
 namespace {
 
 using Json = nlohmann::json;
-const std::string kMark = "\u2581";
+const std::string kSpaceMark = "\u2581";
 
 enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6 };
 
@@ -165,7 +165,7 @@ Json frame_of(const Json& ids) {
   return j;
 }
 
-std::unique_ptr<Tokenizer> open(const std::string& path, const TokenizerOptions&) {
+std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path, const TokenizerOptions&) {
   const auto file = read_file(path);
   const Spm m = parse(file.text(), path);
   Json j = {{"model", model_of(m)}, {"normalizer", steps_before(m)}, {"added_tokens", Json::array()}};
@@ -179,14 +179,15 @@ std::unique_ptr<Tokenizer> open(const std::string& path, const TokenizerOptions&
   }
   if (m.kind == 1) {
     j["pre_tokenizer"] = {
-        {"type", "Metaspace"}, {"replacement", kMark}, {"prepend_scheme", m.dummy_prefix ? "always" : "never"}};
+        {"type", "Metaspace"}, {"replacement", kSpaceMark}, {"prepend_scheme", m.dummy_prefix ? "always" : "never"}};
     j["decoder"] = j["pre_tokenizer"];
   } else {
-    if (m.dummy_prefix) j["normalizer"]["normalizers"].push_back({{"type", "Prepend"}, {"prepend", kMark}});
-    j["normalizer"]["normalizers"].push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kMark}});
+    if (m.dummy_prefix) j["normalizer"]["normalizers"].push_back({{"type", "Prepend"}, {"prepend", kSpaceMark}});
+    j["normalizer"]["normalizers"].push_back(
+        {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMark}});
     j["decoder"] = {{"type", "Sequence"},
                     {"decoders",
-                     {{{"type", "Replace"}, {"pattern", {{"String", kMark}}}, {"content", " "}},
+                     {{{"type", "Replace"}, {"pattern", {{"String", kSpaceMark}}}, {"content", " "}},
                       {{"type", "ByteFallback"}},
                       {{"type", "Fuse"}},
                       {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}};
@@ -199,11 +200,11 @@ std::unique_ptr<Tokenizer> open(const std::string& path, const TokenizerOptions&
   }
 }
 
-const TokenizerRegistration registered{{
+const TokenizerRegistration sentencepiece_row{{
     .order = 3,
     .names = {"spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model"},
     .reads = [](const std::string& name) { return name.ends_with(".model") || name.ends_with(".spm"); },
-    .open = open,
+    .open = open_sentencepiece,
 }};
 
 }  // namespace

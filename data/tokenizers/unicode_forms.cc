@@ -102,7 +102,7 @@ std::vector<Change> recomposed(const std::vector<Change>& in) {
 bool is_combining_mark(uint32_t c) {
   const auto k = property(c).category;
   const bool mark = k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_MC || k == UTF8PROC_CATEGORY_ME;
-  return mark ? !contains(kNoMark, c) : contains(kMark, c);
+  return mark ? !contains(kNoMark, c) : contains(kLaterMark, c);
 }
 
 bool is_numeric(uint32_t c) {

@@ -225,7 +225,7 @@ class Unigram final : public TokenModel {
   CutCache cache_;
 };
 
-const TokenModelRegistration registered{{
+const TokenModelRegistration unigram_row{{
     .name = "Unigram",
     .is_one = [](const nlohmann::json& j) { return j.contains("vocab") && j["vocab"].is_array(); },
     .read = [](const nlohmann::json& j) -> std::unique_ptr<TokenModel> { return std::make_unique<Unigram>(j); },

@@ -203,7 +203,7 @@ std::string WordPiece::decode(std::span<const int32_t> ids, bool keep_special) c
   return decode_word_pieces(tokens, "##", true);
 }
 
-const TokenizerRegistration registered{{
+const TokenizerRegistration wordpiece_row{{
     .order = 100,  // a file of another name is a vocabulary, one token a line
     .names = {"vocab.txt"},
     .reads = [](const std::string&) { return true; },

@@ -6,12 +6,9 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "data/images/image.h"
 
 namespace amp {
-
-namespace {
-constexpr double kLargestSide = 65536;
-}
 
 Arguments::Arguments(std::string name, std::span<const std::string> words, std::span<const std::string> parameters)
     : name_(std::move(name)) {
@@ -84,8 +81,9 @@ std::pair<double, double> Arguments::interval(const std::string& parameter, doub
 
 Arguments::Size Arguments::size(const std::string& parameter) const {
   const std::vector<double> v = numbers(parameter);
-  const bool whole =
-      std::all_of(v.begin(), v.end(), [](double x) { return x >= 1 && x <= kLargestSide && x == std::floor(x); });
+  const bool whole = std::all_of(v.begin(), v.end(), [](double x) {
+    return x >= 1 && x <= static_cast<double>(kLargestSide) && x == std::floor(x);
+  });
   if (v.size() > 2 || !whole) refuse(parameter, "a side in pixels, or HEIGHT,WIDTH");
   return {static_cast<int64_t>(v.front()), static_cast<int64_t>(v.back())};
 }

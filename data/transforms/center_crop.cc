@@ -24,10 +24,10 @@ class CenterCrop final : public Transform {
   Arguments::Size size_;
 };
 
-const TransformRegistration registered{{.name = "center_crop",
-                                        .parameters = {"size"},
-                                        .what = "the middle, of that size",
-                                        .make = make_transform<CenterCrop>}};
+const TransformRegistration center_crop_row{{.name = "center_crop",
+                                             .parameters = {"size"},
+                                             .what = "the middle, of that size",
+                                             .make = make_transform<CenterCrop>}};
 
 }  // namespace
 

@@ -43,7 +43,7 @@ class ColorJitter final : public Transform {
   std::array<Range, 4> ranges_;
 };
 
-const TransformRegistration registered{
+const TransformRegistration color_jitter_row{
     {.name = "color_jitter",
      .parameters = {"brightness=0", "contrast=0", "saturation=0", "hue=0"},
      .what = "colours changed at random: x is a factor from 1 - x to 1 + x (hue: -x to x), A,B one from A to B",

@@ -74,11 +74,11 @@ class Normalize final : public Transform {
   std::vector<float> mean_, deviation_;
 };
 
-const TransformRegistration registered{{.name = "normalize",
-                                        .stage = Stage::numbers,
-                                        .parameters = {"mean", "std="},
-                                        .what = "(x - mean) / std by channel; imagenet, ... by name",
-                                        .make = make_transform<Normalize>}};
+const TransformRegistration normalize_row{{.name = "normalize",
+                                           .stage = Stage::numbers,
+                                           .parameters = {"mean", "std="},
+                                           .what = "(x - mean) / std by channel; imagenet, ... by name",
+                                           .make = make_transform<Normalize>}};
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace amp {
 
 namespace {
 
-std::vector<TransformRow>& registered() {
+std::vector<TransformRow>& transforms() {
   static std::vector<TransformRow> all;
   return all;
 }
@@ -38,10 +38,10 @@ std::vector<std::string> words_of(const std::string& text) {
 
 }  // namespace
 
-TransformRegistration::TransformRegistration(TransformRow row) { registered().push_back(std::move(row)); }
+TransformRegistration::TransformRegistration(TransformRow row) { transforms().push_back(std::move(row)); }
 
 const std::vector<const TransformRow*>& transform_rows() {
-  static const std::vector<const TransformRow*> sorted = rows_by_name(registered());
+  static const std::vector<const TransformRow*> sorted = rows_by_name(transforms());
   return sorted;
 }
 

@@ -30,11 +30,11 @@ class RandomCrop final : public Transform {
   uint8_t fill_;
 };
 
-const TransformRegistration registered{{.name = "random_crop",
-                                        .parameters = {"size", "padding=0", "fill=0"},
-                                        .what = "a part of that size, after a border of padding=N was added",
-                                        .random = true,
-                                        .make = make_transform<RandomCrop>}};
+const TransformRegistration random_crop_row{{.name = "random_crop",
+                                             .parameters = {"size", "padding=0", "fill=0"},
+                                             .what = "a part of that size, after a border of padding=N was added",
+                                             .random = true,
+                                             .make = make_transform<RandomCrop>}};
 
 }  // namespace
 

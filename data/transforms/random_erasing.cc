@@ -43,7 +43,7 @@ class RandomErasing final : public Transform {
   float value_;
 };
 
-const TransformRegistration registered{
+const TransformRegistration random_erasing_row{
     {.name = "random_erasing",
      .stage = Stage::numbers,
      .parameters = {"p=0.5", "scale=0.02,0.33", "ratio=0.3,3.3", "value=0"},

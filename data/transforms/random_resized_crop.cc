@@ -59,7 +59,7 @@ TransformValues crop_for(const Arguments& a, const SizeChange& change) {
   return {{"size", cat(height, ",", width)}, {"ratio", cat(scaled(ratio.first), ",", scaled(ratio.second))}};
 }
 
-const TransformRegistration registered{
+const TransformRegistration random_resized_crop_row{
     {.name = "random_resized_crop",
      .parameters = {"size", "scale=0.08,1", "ratio=0.75,1.3333333333333333", "interpolation=bilinear"},
      .what = "a part of random area and ratio, resized",

@@ -56,7 +56,7 @@ TransformValues resize_for(const Arguments& a, const SizeChange& change) {
   return {{"size", cat(by_side.height(size.height), ",", by_side.width(size.width))}, {"fit", "cover"}};
 }
 
-const TransformRegistration registered{{.name = "resize",
+const TransformRegistration resize_row{{.name = "resize",
                                         .parameters = {"size", "interpolation=bilinear", "fit=fill"},
                                         .what = "the shorter side (224) or both (H,W), antialiased",
                                         .make = make_transform<Resize>,

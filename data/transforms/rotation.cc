@@ -18,11 +18,11 @@ class Rotation final : public Transform {
   std::pair<double, double> range_;
 };
 
-const TransformRegistration registered{{.name = "rotation",
-                                        .parameters = {"degrees"},
-                                        .what = "a turn by -d to d degrees, or by A to B",
-                                        .random = true,
-                                        .make = make_transform<Rotation>}};
+const TransformRegistration rotation_row{{.name = "rotation",
+                                          .parameters = {"degrees"},
+                                          .what = "a turn by -d to d degrees, or by A to B",
+                                          .random = true,
+                                          .make = make_transform<Rotation>}};
 
 }  // namespace
 

@@ -87,7 +87,7 @@ class Albert {
   Init init_;
 };
 
-void build(Net& net, const ModelConfig& c, Head head) {
+void build_albert(Net& net, const ModelConfig& c, Head head) {
   Albert m(net, c, head == Head::none ? "" : "albert.");
   const NetValue x = m.hidden();
   const int64_t labels = c.labels();
@@ -107,7 +107,7 @@ void build(Net& net, const ModelConfig& c, Head head) {
   }
 }
 
-const RegisterArchitecture row{
+const RegisterArchitecture albert_row{
     {"albert",
      {},
      "albert.",
@@ -117,7 +117,7 @@ const RegisterArchitecture row{
   "hidden_size": 768, "num_hidden_layers": 12, "num_hidden_groups": 1, "inner_group_num": 1, "num_attention_heads": 12,
   "intermediate_size": 3072, "hidden_act": "gelu_new", "max_position_embeddings": 512, "type_vocab_size": 2,
   "layer_norm_eps": 1e-12, "initializer_range": 0.02, "num_labels": 2})",
-     build}};
+     build_albert}};
 
 }  // namespace
 }  // namespace amp

@@ -169,29 +169,29 @@ constexpr std::string_view kElectra = R"({"model_type": "electra", "vocab_size":
   "max_position_embeddings": 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "initializer_range": 0.02,
   "num_labels": 2})";
 
-const std::vector<Head> kHeads = {Head::sequence_classification, Head::none, Head::token_classification,
-                                  Head::question_answering, Head::masked_lm};
+const std::vector<Head> kBertHeads = {Head::sequence_classification, Head::none, Head::token_classification,
+                                      Head::question_answering, Head::masked_lm};
 
-const RegisterArchitecture rows[] = {
+const RegisterArchitecture bert_rows[] = {
     RegisterArchitecture{{"bert",
                           {},
                           "bert.",
                           {"classifier.", "qa_outputs.", "cls."},
-                          kHeads,
+                          kBertHeads,
                           kBert,
                           [](Net& n, const ModelConfig& c, Head h) { build(n, c, h, Kind::bert, "bert."); }}},
     RegisterArchitecture{{"roberta",
                           {"xlm-roberta", "camembert"},
                           "roberta.",
                           {"classifier.", "qa_outputs.", "lm_head."},
-                          kHeads,
+                          kBertHeads,
                           kRoberta,
                           [](Net& n, const ModelConfig& c, Head h) { build(n, c, h, Kind::roberta, "roberta."); }}},
     RegisterArchitecture{{"electra",
                           {},
                           "electra.",
                           {"classifier.", "qa_outputs.", "generator_"},
-                          kHeads,
+                          kBertHeads,
                           kElectra,
                           [](Net& n, const ModelConfig& c, Head h) { build(n, c, h, Kind::electra, "electra."); }}}};
 

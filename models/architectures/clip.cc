@@ -108,7 +108,7 @@ NetValue embedded(Net& net, NetValue x, const std::string& module, int64_t width
   return net.op("Div", module, {y, length});
 }
 
-void build(Net& net, const ModelConfig& c, Head head) {
+void build_clip(Net& net, const ModelConfig& c, Head head) {
   const ModelConfig text = c.part({"text_config"}), vision = c.part({"vision_config"});
   Tower images(net, vision, "vision_model.", 768, 12, 3072);
   if (head == Head::image_classification) {
@@ -140,12 +140,12 @@ void build(Net& net, const ModelConfig& c, Head head) {
   net.output(image, "image_embeds", {{-1, "image_batch_size"}, {space, ""}});
 }
 
-const RegisterArchitecture row{{"clip",
-                                {},
-                                "",
-                                {"classifier."},
-                                {Head::none, Head::image_classification},
-                                R"({"model_type": "clip", "projection_dim": 512, "logit_scale_init_value": 2.6592,
+const RegisterArchitecture clip_row{{"clip",
+                                     {},
+                                     "",
+                                     {"classifier."},
+                                     {Head::none, Head::image_classification},
+                                     R"({"model_type": "clip", "projection_dim": 512, "logit_scale_init_value": 2.6592,
   "num_labels": 2,
   "text_config": {"vocab_size": 49408, "hidden_size": 512, "num_hidden_layers": 12, "num_attention_heads": 8,
     "intermediate_size": 2048, "hidden_act": "quick_gelu", "max_position_embeddings": 77, "layer_norm_eps": 1e-5,
@@ -153,7 +153,7 @@ const RegisterArchitecture row{{"clip",
   "vision_config": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
     "hidden_act": "quick_gelu", "image_size": 224, "patch_size": 32, "num_channels": 3, "layer_norm_eps": 1e-5,
     "initializer_range": 0.02}})",
-                                build}};
+                                     build_clip}};
 
 }  // namespace
 }  // namespace amp

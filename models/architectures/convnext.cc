@@ -150,16 +150,16 @@ constexpr std::string_view kBase =
 Architecture timm(std::string_view name, std::string_view config) {
   return {name, {}, "", {"head.fc.", "classifier.2."}, {Head::image_classification}, config, build_timm};
 }
-const RegisterArchitecture rows[] = {RegisterArchitecture{{"convnext",
-                                                           {},
-                                                           "convnext.",
-                                                           {"classifier."},
-                                                           {Head::image_classification, Head::none},
-                                                           kConfig,
-                                                           build_hugging_face}},
-                                     RegisterArchitecture{timm("convnext_tiny", kTiny)},
-                                     RegisterArchitecture{timm("convnext_small", kSmall)},
-                                     RegisterArchitecture{timm("convnext_base", kBase)}};
+const RegisterArchitecture convnext_rows[] = {RegisterArchitecture{{"convnext",
+                                                                    {},
+                                                                    "convnext.",
+                                                                    {"classifier."},
+                                                                    {Head::image_classification, Head::none},
+                                                                    kConfig,
+                                                                    build_hugging_face}},
+                                              RegisterArchitecture{timm("convnext_tiny", kTiny)},
+                                              RegisterArchitecture{timm("convnext_small", kSmall)},
+                                              RegisterArchitecture{timm("convnext_base", kBase)}};
 
 }  // namespace
 }  // namespace amp

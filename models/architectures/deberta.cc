@@ -171,7 +171,7 @@ class Deberta {
   NetValue table_ = -1, key_rows_ = -1, query_rows_ = -1;
 };
 
-void build(Net& net, const ModelConfig& c, Head head) {
+void build_deberta(Net& net, const ModelConfig& c, Head head) {
   Deberta m(net, c, head == Head::none ? "" : "deberta.");
   const NetValue x = m.hidden();
   const int64_t labels = c.labels();
@@ -193,7 +193,7 @@ void build(Net& net, const ModelConfig& c, Head head) {
   }
 }
 
-const RegisterArchitecture row{
+const RegisterArchitecture deberta_row{
     {"deberta-v2",
      {},
      "deberta.",
@@ -205,7 +205,7 @@ const RegisterArchitecture row{
   "position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": true, "pos_att_type": "p2c|c2p",
   "position_biased_input": false, "pooler_hidden_act": "gelu", "layer_norm_eps": 1e-7, "initializer_range": 0.02,
   "num_labels": 2})",
-     build}};
+     build_deberta}};
 
 }  // namespace
 }  // namespace amp

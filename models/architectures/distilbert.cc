@@ -72,7 +72,7 @@ class DistilBert {
   Init init_;
 };
 
-void build(Net& net, const ModelConfig& c, Head head) {
+void build_distilbert(Net& net, const ModelConfig& c, Head head) {
   DistilBert m(net, c, head == Head::none ? "" : "distilbert.");
   const NetValue x = m.hidden();
   const int64_t labels = c.labels();
@@ -90,7 +90,7 @@ void build(Net& net, const ModelConfig& c, Head head) {
   }
 }
 
-const RegisterArchitecture row{
+const RegisterArchitecture distilbert_row{
     {"distilbert",
      {},
      "distilbert.",
@@ -99,7 +99,7 @@ const RegisterArchitecture row{
      R"({"model_type": "distilbert", "vocab_size": 30522, "dim": 768, "n_layers": 6,
   "n_heads": 12, "hidden_dim": 3072, "activation": "gelu", "max_position_embeddings": 512, "initializer_range": 0.02,
   "num_labels": 2})",
-     build}};
+     build_distilbert}};
 
 }  // namespace
 }  // namespace amp

@@ -79,22 +79,22 @@ class Gpt2 {
   double range_;
 };
 
-void build(Net& net, const ModelConfig& c, Head head) {
+void build_gpt2(Net& net, const ModelConfig& c, Head head) {
   Gpt2 m(net, c, head == Head::none ? "" : "transformer.");
   const NetValue x = m.hidden();
   if (head == Head::none) return net.output(x, "last_hidden_state", tokens_by(m.width()));
   net.output(m.vocabulary_scores(x), "logits", tokens_by(m.vocabulary()));
 }
 
-const RegisterArchitecture row{{"gpt2",
-                                {},
-                                "transformer.",
-                                {},
-                                {Head::causal_lm, Head::none},
-                                R"({"model_type": "gpt2", "vocab_size": 50257, "n_positions": 1024, "n_embd": 768,
+const RegisterArchitecture gpt2_row{{"gpt2",
+                                     {},
+                                     "transformer.",
+                                     {},
+                                     {Head::causal_lm, Head::none},
+                                     R"({"model_type": "gpt2", "vocab_size": 50257, "n_positions": 1024, "n_embd": 768,
   "n_layer": 12, "n_head": 12, "n_inner": null, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
   "initializer_range": 0.02})",
-                                build}};
+                                     build_gpt2}};
 
 }  // namespace
 }  // namespace amp

@@ -13,7 +13,7 @@ Init xavier(int64_t fan_in, int64_t fan_out) {
   return Init::uniform(std::sqrt(6.0 / static_cast<double>(fan_in + fan_out)));
 }
 
-void build(Net& net, const ModelConfig& c, Head) {
+void build_lenet(Net& net, const ModelConfig& c, Head) {
   const int64_t in = c.positive("in_chans"), size = c.positive("image_size"), classes = c.positive("num_classes");
   const std::vector<int64_t> channels = c.integers("channels", {6, 16}), hidden = c.integers("hidden", {120, 84});
   const std::string act = c.text("activation", "sigmoid");
@@ -48,14 +48,14 @@ void build(Net& net, const ModelConfig& c, Head) {
   net.output(x, "logits", rows_by(classes));
 }
 
-const RegisterArchitecture row{{"lenet",
-                                {},
-                                "",
-                                {},
-                                {Head::image_classification},
-                                R"({"architecture": "lenet", "in_chans": 1, "image_size": 28, "channels": [6, 16],
+const RegisterArchitecture lenet_row{{"lenet",
+                                      {},
+                                      "",
+                                      {},
+                                      {Head::image_classification},
+                                      R"({"architecture": "lenet", "in_chans": 1, "image_size": 28, "channels": [6, 16],
   "kernels": [5, 5], "padding": [2, 0], "hidden": [120, 84], "num_classes": 10, "activation": "sigmoid", "pool": "average"})",
-                                build}};
+                                      build_lenet}};
 
 }  // namespace
 }  // namespace amp

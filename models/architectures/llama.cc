@@ -121,24 +121,24 @@ class Llama {
   RotaryAngles angles_;
 };
 
-void build(Net& net, const ModelConfig& c, Head head) {
+void build_llama(Net& net, const ModelConfig& c, Head head) {
   Llama m(net, c, head == Head::none ? "" : "model.");
   const NetValue x = m.hidden();
   if (head == Head::none) return net.output(x, "last_hidden_state", tokens_by(m.width()));
   net.output(m.vocabulary_scores(x), "logits", tokens_by(m.vocabulary()));
 }
 
-const RegisterArchitecture row{{"llama",
-                                {"mistral", "qwen2", "qwen3"},
-                                "model.",
-                                {},
-                                {Head::causal_lm, Head::none},
-                                R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": 768,
+const RegisterArchitecture llama_row{{"llama",
+                                      {"mistral", "qwen2", "qwen3"},
+                                      "model.",
+                                      {},
+                                      {Head::causal_lm, Head::none},
+                                      R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": 768,
   "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": 4, "head_dim": null,
   "intermediate_size": 2048, "max_position_embeddings": 2048, "hidden_act": "silu", "rms_norm_eps": 1e-5,
   "rope_theta": 10000.0, "rope_parameters": null, "attention_bias": false, "mlp_bias": false,
   "tie_word_embeddings": true, "initializer_range": 0.02})",
-                                build}};
+                                      build_llama}};
 
 }  // namespace
 }  // namespace amp

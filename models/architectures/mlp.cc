@@ -63,7 +63,7 @@ void build_tabular(Net& net, const ModelConfig& c, Head) {
   net.output(layers(net, all, c, width), "output", rows_by(c.positive("outputs")));
 }
 
-const RegisterArchitecture rows[] = {
+const RegisterArchitecture mlp_rows[] = {
     RegisterArchitecture{{"mlp",
                           {},
                           "",

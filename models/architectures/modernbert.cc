@@ -144,7 +144,7 @@ class ModernBert {
   NetValue mask_ = -1;
 };
 
-void build(Net& net, const ModelConfig& c, Head head) {
+void build_modernbert(Net& net, const ModelConfig& c, Head head) {
   ModernBert m(net, c, head == Head::none ? "" : "model.");
   const NetValue x = m.hidden();
   const int64_t labels = c.labels();
@@ -164,7 +164,7 @@ void build(Net& net, const ModelConfig& c, Head head) {
   }
 }
 
-const RegisterArchitecture row{
+const RegisterArchitecture modernbert_row{
     {"modernbert",
      {},
      "model.",
@@ -177,7 +177,7 @@ const RegisterArchitecture row{
   "norm_bias": false, "attention_bias": false, "mlp_bias": false, "classifier_bias": false,
   "classifier_activation": "gelu", "classifier_pooling": "cls", "decoder_bias": true, "initializer_range": 0.02,
   "initializer_cutoff_factor": 2.0, "num_labels": 2})",
-     build}};
+     build_modernbert}};
 
 }  // namespace
 }  // namespace amp

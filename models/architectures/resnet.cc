@@ -36,7 +36,7 @@ NetValue block(Net& net, NetValue x, const std::string& at, int64_t in, int64_t 
   return relu(net.add(y, same ? x : conv_norm(net, x, at + "downsample.", "0", "1", {in, out, 1, stride}), at + "add"));
 }
 
-void build(Net& net, const ModelConfig& c, Head) {
+void build_resnet(Net& net, const ModelConfig& c, Head) {
   const int64_t channels = c.positive("in_chans", 3), classes = c.positive("num_classes", 1000);
   const std::vector<int64_t> depths = c.integers("depths", {2, 2, 2, 2});
   const bool bottleneck = c.flag("bottleneck", false);
@@ -68,9 +68,9 @@ constexpr std::string_view k101 =
     R"({"architecture": "resnet101", "depths": [3, 4, 23, 3], "bottleneck": true, "in_chans": 3, "image_size": 224, "num_classes": 1000})";
 
 Architecture resnet(std::string_view name, std::string_view config) {
-  return {name, {}, "", {"fc."}, {Head::image_classification}, config, build};
+  return {name, {}, "", {"fc."}, {Head::image_classification}, config, build_resnet};
 }
-const RegisterArchitecture rows[] = {
+const RegisterArchitecture resnet_rows[] = {
     RegisterArchitecture{resnet("resnet18", k18)}, RegisterArchitecture{resnet("resnet34", k34)},
     RegisterArchitecture{resnet("resnet50", k50)}, RegisterArchitecture{resnet("resnet101", k101)}};
 

@@ -16,7 +16,7 @@ NetValue twice(Net& net, NetValue x, const std::string& at, int64_t in, int64_t 
   return x;
 }
 
-void build(Net& net, const ModelConfig& c, Head) {
+void build_unet(Net& net, const ModelConfig& c, Head) {
   const int64_t channels = c.positive("in_chans"), base = c.positive("width"), depth = c.positive("depth");
   const int64_t classes = c.positive("num_classes");
   if (depth > 8) c.refuse("depth", "at most 8 is wanted");
@@ -42,13 +42,14 @@ void build(Net& net, const ModelConfig& c, Head) {
   net.output(conv(net, x, "head", {base, classes, 1}, torch_uniform(base), true), "logits", dims);
 }
 
-const RegisterArchitecture row{{"unet",
-                                {},
-                                "",
-                                {"head."},
-                                {Head::none},
-                                R"({"architecture": "unet", "in_chans": 3, "width": 32, "depth": 4, "num_classes": 2})",
-                                build}};
+const RegisterArchitecture unet_row{
+    {"unet",
+     {},
+     "",
+     {"head."},
+     {Head::none},
+     R"({"architecture": "unet", "in_chans": 3, "width": 32, "depth": 4, "num_classes": 2})",
+     build_unet}};
 
 }  // namespace
 }  // namespace amp

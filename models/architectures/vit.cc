@@ -78,7 +78,7 @@ class Vit {
   bool qkv_bias_;
 };
 
-void build(Net& net, const ModelConfig& c, Head head) {
+void build_vit(Net& net, const ModelConfig& c, Head head) {
   Vit m(net, c, head == Head::none ? "" : "vit.");
   const NetValue x = m.hidden();
   if (head == Head::none) {
@@ -91,15 +91,15 @@ void build(Net& net, const ModelConfig& c, Head head) {
   net.output(m.linear(m.class_token(x), "classifier", m.width(), c.labels()), "logits", rows_by(c.labels()));
 }
 
-const RegisterArchitecture row{{"vit",
-                                {},
-                                "vit.",
-                                {"classifier."},
-                                {Head::image_classification, Head::none},
-                                R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12,
+const RegisterArchitecture vit_row{{"vit",
+                                    {},
+                                    "vit.",
+                                    {"classifier."},
+                                    {Head::image_classification, Head::none},
+                                    R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12,
   "num_attention_heads": 12, "intermediate_size": 3072, "hidden_act": "gelu", "image_size": 224, "patch_size": 16,
   "num_channels": 3, "qkv_bias": true, "layer_norm_eps": 1e-12, "initializer_range": 0.02, "num_labels": 1000})",
-                                build}};
+                                    build_vit}};
 
 }  // namespace
 }  // namespace amp

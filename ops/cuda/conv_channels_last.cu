@@ -1,5 +1,5 @@
-// Conv, ConvGradX, ConvGradW where channels lie last (ops/channels_last.h): one product a group over all places of some
-// images, with windows laid out as its rows. Sums are fp32; a library takes over as in conv.cu.
+// Conv, ConvGradX, ConvGradW where channels lie last (ops/passes/channels_last.h): one product a group over all places
+// of some images, with windows laid out as its rows. Sums are fp32; a library takes over as in conv.cu.
 #include "ops/cuda/conv_problem.cuh"
 
 namespace amp::cuda {

@@ -3,9 +3,9 @@
 
 #include "backend/cuda/emulated_device.h"
 #include "importer/dropout.h"
-#include "ops/add_norm_fusion.h"
-#include "ops/norm_renewal.h"
 #include "ops/norm_sums.h"
+#include "ops/passes/add_norm_fusion.h"
+#include "ops/passes/norm_renewal.h"
 #include "precision/decide.h"
 #include "precision/op_list.h"
 #include "tests/cuda/gpu.h"
@@ -41,7 +41,7 @@ TEST_CASE("a model with dropout trains to the same bits when sums and norms are 
     backward += node.op->name == "AddNormGrad" && node.attrs.f("ratio", 0) == 0.2;
   }
   CHECK(forward == 4);
-  CHECK(backward >= 3);  // not where the last layer's input is cut to its first token: ops/bubble_slices.h
+  CHECK(backward >= 3);  // not where the last layer's input is cut to its first token: ops/passes/bubble_slices.h
   // What the emulated device trained above: gradients that meet in who reads them.
   const Graph merged = merge_norm_sums(together);
   int met = 0;

@@ -1,4 +1,4 @@
-// Which nodes a chain with channels last takes in (ops/channels_last.h), and what it moves at its border.
+// Which nodes a chain with channels last takes in (ops/passes/channels_last.h), and what it moves at its border.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 
@@ -6,8 +6,8 @@
 #include "backend/interpreter.h"
 #include "base/error.h"
 #include "graph/builder.h"
-#include "ops/channels_last.h"
-#include "ops/fuse.h"
+#include "ops/passes/channels_last.h"
+#include "ops/passes/fuse.h"
 
 using namespace amp;
 

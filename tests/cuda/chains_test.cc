@@ -1,4 +1,5 @@
-// Chains with channels last (ops/channels_last.h) in whole models: what they train to, what a library is asked for.
+// Chains with channels last (ops/passes/channels_last.h) in whole models: what they train to, what a library is asked
+// for.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cmath>
@@ -7,7 +8,7 @@
 #include "backend/cuda/convolution.h"
 #include "backend/cuda/emulated_device.h"
 #include "backend/interpreter.h"
-#include "ops/channels_last.h"
+#include "ops/passes/channels_last.h"
 #include "tests/cuda/trained.h"
 #include "tests/support.h"
 

@@ -1,6 +1,6 @@
-// Operators whose channels lie last (ops/channels_last.h) on the emulated device against the CPU's, whose channels lie
-// first.
-#include "ops/channels_last.h"
+// Operators whose channels lie last (ops/passes/channels_last.h) on the emulated device against the CPU's, whose
+// channels lie first.
+#include "ops/passes/channels_last.h"
 
 #include <catch2/catch_all.hpp>
 

@@ -10,7 +10,7 @@
 #include "backend/functor_texts.h"
 #include "backend/functors.h"
 #include "ops/cuda/fused_source.h"
-#include "ops/fuse.h"
+#include "ops/passes/fuse.h"
 #include "tests/cuda/gpu.h"
 #include "tests/cuda/host_compiler.h"
 #include "tests/cuda/trained.h"

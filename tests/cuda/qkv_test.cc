@@ -1,6 +1,6 @@
-// The projections of q, k and v as one product (ops/qkv.h) on the emulated device: weights kept side by side by the
-// update, gradients computed apart.
-#include "ops/qkv.h"
+// The projections of q, k and v as one product (ops/passes/qkv.h) on the emulated device: weights kept side by side by
+// the update, gradients computed apart.
+#include "ops/passes/qkv.h"
 
 #include <catch2/catch_all.hpp>
 #include <cstring>

@@ -32,7 +32,7 @@ double flops(const StepWork& w) {
 }
 
 // Per layer and micro-batch: what PyTorch's counter would say, products and attention alone; but behind the last
-// layer's attention the first token of each row alone is computed (ops/bubble_slices.h).
+// layer's attention the first token of each row alone is computed (ops/passes/bubble_slices.h).
 double expected_flops(const BertConfig& c, int64_t batch, int64_t length) {
   const double tokens = static_cast<double>(batch * length), h = static_cast<double>(c.hidden),
                wide = static_cast<double>(c.intermediate), rows = static_cast<double>(batch);

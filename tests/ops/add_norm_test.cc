@@ -2,7 +2,7 @@
 #include <catch2/catch_all.hpp>
 
 #include "graph/passes.h"
-#include "ops/add_norm_fusion.h"
+#include "ops/passes/add_norm_fusion.h"
 #include "tests/ops/same_graph.h"
 
 using namespace amp;

@@ -3,7 +3,7 @@
 #include <catch2/catch_all.hpp>
 
 #include "graph/passes.h"
-#include "ops/composites.h"
+#include "ops/passes/composites.h"
 #include "tests/backend/run_training.h"
 #include "tests/backend/small_nets.h"
 #include "tests/ops/composite_check.h"

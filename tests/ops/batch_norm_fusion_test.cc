@@ -1,5 +1,5 @@
 // Batch normalisation and the activation behind it as one node: which nodes are taken, and that no bit changes.
-#include "ops/batch_norm_fusion.h"
+#include "ops/passes/batch_norm_fusion.h"
 
 #include <catch2/catch_all.hpp>
 

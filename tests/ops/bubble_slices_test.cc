@@ -1,5 +1,5 @@
 // Slices that go up through what they are taken of: which nodes become smaller, and that no number changes.
-#include "ops/bubble_slices.h"
+#include "ops/passes/bubble_slices.h"
 
 #include <catch2/catch_all.hpp>
 

@@ -5,7 +5,7 @@
 
 #include "graph/autodiff.h"
 #include "graph/passes.h"
-#include "ops/composites.h"
+#include "ops/passes/composites.h"
 #include "tests/backend/small_nets.h"
 
 namespace amp::test {

@@ -1,6 +1,6 @@
 // Composites: a spelled-out subgraph and the operator that replaces it give the same outputs and gradients; what only
 // looks alike is left alone.
-#include "ops/composites.h"
+#include "ops/passes/composites.h"
 
 #include <catch2/catch_all.hpp>
 

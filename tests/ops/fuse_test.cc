@@ -1,6 +1,6 @@
 // fuse_elementwise: which nodes become one, and that the numbers stay the same bit for bit (on the CPU;
 // tests/cuda/fused_test.cc has the device).
-#include "ops/fuse.h"
+#include "ops/passes/fuse.h"
 
 #include <catch2/catch_all.hpp>
 

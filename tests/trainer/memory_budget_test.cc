@@ -4,7 +4,7 @@
 #include <catch2/catch_all.hpp>
 #include <cstring>
 
-#include "ops/recompute.h"
+#include "ops/passes/recompute.h"
 #include "padding_cases.h"
 #include "small_run.h"
 #include "trainer/launch_window.h"

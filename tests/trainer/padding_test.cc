@@ -1,12 +1,12 @@
 // Padding removal: losses and gradients are those of the padded graph, dropped elements too, whatever the shapes
 // between embeddings and loss; masks that hide anything else are no proof.
-#include "ops/padding.h"
+#include "ops/passes/padding.h"
 
 #include <catch2/catch_all.hpp>
 
 #include "graph/passes.h"
-#include "ops/composites.h"
-#include "ops/qkv.h"
+#include "ops/passes/composites.h"
+#include "ops/passes/qkv.h"
 #include "tests/backend/run_training.h"
 #include "tests/backend/small_nets.h"
 #include "trainer/packing.h"

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/steady_seconds.h"
 #include "tests/errors.h"
 #include "tests/trainer/ranked_run.h"
 #include "trainer/ranks/frames.h"

@@ -16,7 +16,7 @@ struct Words {
   std::vector<std::string> positional;
 };
 
-[[noreturn]] void usage(std::string fact, std::string hint) {
+[[noreturn]] void refuse_call(std::string fact, std::string hint) {
   fail(Exit::usage, "E_USAGE", std::move(fact), std::move(hint));
 }
 
@@ -33,7 +33,7 @@ bool is_flag_word(std::string_view word) {
     const std::string near = nearest_flag(bare, verb);
     hint = near.empty() ? "see --help for all flags" : cat("did you mean --", near, "?");
   }
-  usage(cat("unknown flag ", printable(word)), std::move(hint));
+  refuse_call(cat("unknown flag ", printable(word)), std::move(hint));
 }
 
 // Only for better hints before the words are understood.
@@ -69,9 +69,9 @@ Assignment one_flag(std::span<const std::string> words, size_t& i) {
   } else if (more && !is_flag_word(words[i + 1])) {
     text = words[++i];
   } else {
-    usage(cat(spelling, " needs a value", more ? cat(", found the flag ", printable(words[i + 1])) : ""),
-          cat("write ", spelling, "=VALUE, with VALUE ",
-              found->flag->allowed().empty() ? found->flag->metavar : found->flag->allowed()));
+    refuse_call(cat(spelling, " needs a value", more ? cat(", found the flag ", printable(words[i + 1])) : ""),
+                cat("write ", spelling, "=VALUE, with VALUE ",
+                    found->flag->allowed().empty() ? found->flag->metavar : found->flag->allowed()));
   }
   a.texts.push_back(plain_text(*found, text));
   return a;
@@ -116,8 +116,8 @@ std::optional<Options> asked_for_help(std::span<const std::string> words) {
       std::vector<std::string> names;
       for (const VerbInfo& v : verbs()) names.emplace_back(v.name);
       const std::string near = nearest(w, names);
-      usage(cat("no help on '", printable(w), "': there is no such verb"),
-            near.empty() ? "see --help" : cat("did you mean '", near, "'?"));
+      refuse_call(cat("no help on '", printable(w), "': there is no such verb"),
+                  near.empty() ? "see --help" : cat("did you mean '", near, "'?"));
     }
   }
   return o;
@@ -138,8 +138,8 @@ void apply_command_line(Options& o, const std::vector<Assignment>& assignments) 
       for (const VerbInfo& v : verbs()) {
         if (has(a.flag->verbs, v.verb)) names.emplace_back(v.name);
       }
-      usage(cat("flag ", a.spelling, " is not one of '", info(o.verb).name, "'"),
-            cat("it belongs to: ", join(names, ", ")));
+      refuse_call(cat("flag ", a.spelling, " is not one of '", info(o.verb).name, "'"),
+                  cat("it belongs to: ", join(names, ", ")));
     }
     const auto same = std::find_if(merged.begin(), merged.end(), [&](const Assignment& m) { return m.flag == a.flag; });
     if (same == merged.end()) {
@@ -170,15 +170,15 @@ void take_positionals(Options& o) {
     std::vector<std::string> names;
     for (const VerbInfo& v : verbs()) names.emplace_back(v.name);
     const std::string near = verb.verb == Verb::train ? nearest(o.positional[0], names) : "";
-    usage(cat("unexpected word '", printable(extra), "' for '", verb.name, "'"),
-          near.empty() ? cat("usage: onnx-amp-finetune ", verb.name, " ", verb.usage,
-                             "; repeat a flag to give it several values")
-                       : cat("is '", printable(o.positional[0]), "' the verb '", near, "'?"));
+    refuse_call(cat("unexpected word '", printable(extra), "' for '", verb.name, "'"),
+                near.empty() ? cat("usage: onnx-amp-finetune ", verb.name, " ", verb.usage,
+                                   "; repeat a flag to give it several values")
+                             : cat("is '", printable(o.positional[0]), "' the verb '", near, "'?"));
   }
   if (!has(flag_named("model").verbs, o.verb) || given == 0) return;
   if (o.source("model") == Source::command_line && o.str("model") != o.positional[0]) {
-    usage(cat("two models: '", printable(o.positional[0]), "' and --model '", printable(o.str("model")), "'"),
-          "give one of them");
+    refuse_call(cat("two models: '", printable(o.positional[0]), "' and --model '", printable(o.str("model")), "'"),
+                "give one of them");
   }
   o.offer("model", {o.positional[0]}, Source::command_line, "the command line");
 }
@@ -188,8 +188,8 @@ void check_required(const Options& o) {
     if (!has(f.required, o.verb) || o.has(f.name)) continue;
     const std::string usage_line =
         cat("usage: onnx-amp-finetune ", o.verb == Verb::train ? "" : cat(info(o.verb).name, " "), info(o.verb).usage);
-    if (f.name == "model") usage(cat("'", info(o.verb).name, "' has no model"), usage_line);
-    usage(cat("'", info(o.verb).name, "' needs --", f.name, " ", f.metavar), usage_line);
+    if (f.name == "model") refuse_call(cat("'", info(o.verb).name, "' has no model"), usage_line);
+    refuse_call(cat("'", info(o.verb).name, "' needs --", f.name, " ", f.metavar), usage_line);
   }
 }
 
@@ -239,7 +239,7 @@ Options parse_command_line(int argc, const char* const* argv, const char* const*
   if (auto help = asked_for_help(words)) return *help;
   Options o = parse_words(words, envp, {});
   if (has(flag_named("compat").verbs, o.verb) && o.has("compat"))
-    usage("--compat is about a whole command line", "write it on the command line itself");
+    refuse_call("--compat is about a whole command line", "write it on the command line itself");
   return o;
 }
 

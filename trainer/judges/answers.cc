@@ -1,4 +1,4 @@
-// Answers in passages: -log p of both ends, of answers that do not match.
+// AnswersJudge in passages: -log p of both ends, of answers that do not match.
 #include <algorithm>
 
 #include "trainer/judges/judge.h"
@@ -8,9 +8,10 @@ namespace amp {
 
 namespace {
 
-class Answers final : public Judge {
+class AnswersJudge final : public Judge {
  public:
-  Answers(const LossSpec&, const MetricContext& context) : key_(context.answers), options_(context.answer_options) {}
+  AnswersJudge(const LossSpec&, const MetricContext& context)
+      : key_(context.answers), options_(context.answer_options) {}
 
   double error(const JudgedRow& r) const override {
     if (!key_ || r.outputs.size() < 2) return kNone;
@@ -54,7 +55,7 @@ class Answers final : public Judge {
   AnswerOptions options_;
 };
 
-const JudgeRegistration registered{Task::span, judge<Answers>};
+const JudgeRegistration answers_judge{Task::span, judge<AnswersJudge>};
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/math.h"
 #include "base/text.h"
 #include "trainer/judges/judge.h"
 #include "trainer/metrics.h"
@@ -11,11 +12,9 @@ namespace amp {
 
 namespace {
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-class OneClass final : public Judge {
+class OneClassJudge final : public Judge {
  public:
-  OneClass(const LossSpec& loss, const MetricContext& context)
+  OneClassJudge(const LossSpec& loss, const MetricContext& context)
       : given_(loss.kind.find("prob") != std::string::npos), names_(context.classes) {}
 
   double error(const JudgedRow& r) const override {
@@ -39,7 +38,7 @@ class OneClass final : public Judge {
   std::vector<double> probabilities_of(const JudgedRow& r) const {
     const std::span<const float> x = values_of(r);
     if (x.size() == 1) {
-      const double yes = given_ ? x[0] : sigmoid(x[0]);
+      const double yes = given_ ? x[0] : math::sigmoid(x[0]);
       return {1 - yes, yes};
     }
     std::vector<double> p(x.begin(), x.end());
@@ -51,9 +50,9 @@ class OneClass final : public Judge {
   std::vector<std::string> names_;
 };
 
-class AnyClasses final : public Judge {
+class AnyClassesJudge final : public Judge {
  public:
-  AnyClasses(const LossSpec&, const MetricContext& context) : names_(context.classes) {}
+  AnyClassesJudge(const LossSpec&, const MetricContext& context) : names_(context.classes) {}
 
   double error(const JudgedRow& r) const override {
     const std::span<const float> x = values_of(r);
@@ -62,7 +61,7 @@ class AnyClasses final : public Judge {
     bool wrong = false;
     for (size_t i = 0; i < x.size() && i < label.size(); ++i) {
       if (label[i] < 0) continue;  // left out
-      const double p = sigmoid(x[i]);
+      const double p = math::sigmoid(x[i]);
       sum += minus_log(label[i] >= 0.5 ? p : 1 - p);
       wrong |= !((p > 0.5) == (label[i] >= 0.5)) || std::isnan(p);
     }
@@ -85,8 +84,8 @@ class AnyClasses final : public Judge {
   std::vector<std::string> names_;
 };
 
-const JudgeRegistration one{Task::classification, judge<OneClass>};
-const JudgeRegistration any{Task::multilabel, judge<AnyClasses>};
+const JudgeRegistration one_class_judge{Task::classification, judge<OneClassJudge>};
+const JudgeRegistration any_classes_judge{Task::multilabel, judge<AnyClassesJudge>};
 
 }  // namespace
 

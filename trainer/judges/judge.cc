@@ -7,17 +7,17 @@
 namespace amp {
 
 namespace {
-std::map<Task, MakeJudge>& makers() {
+std::map<Task, MakeJudge>& judges() {
   static std::map<Task, MakeJudge> all;
   return all;
 }
 }  // namespace
 
-JudgeRegistration::JudgeRegistration(Task task, MakeJudge make) { makers().emplace(task, make); }
+JudgeRegistration::JudgeRegistration(Task task, MakeJudge make) { judges().emplace(task, make); }
 
 std::unique_ptr<Judge> make_judge(Task task, const LossSpec& loss, const MetricContext& context) {
-  const auto it = makers().find(task);
-  return it == makers().end() ? nullptr : it->second(loss, context);
+  const auto it = judges().find(task);
+  return it == judges().end() ? nullptr : it->second(loss, context);
 }
 
 std::span<const float> values_of(const JudgedRow& r, size_t output) {

@@ -22,9 +22,9 @@ double token_loss(std::span<const float> x, size_t at) {
   return std::isnan(loss) ? Judge::kInfinity : loss;
 }
 
-class Language final : public Judge {
+class LanguageJudge final : public Judge {
  public:
-  Language(const LossSpec& loss, const MetricContext&) : ahead_(loss_rule(loss.kind).next_token ? 1 : 0) {}
+  LanguageJudge(const LossSpec& loss, const MetricContext&) : ahead_(loss_rule(loss.kind).next_token ? 1 : 0) {}
 
   double error(const JudgedRow& r) const override {
     double sum = 0, tokens = 0;
@@ -69,8 +69,8 @@ class Language final : public Judge {
   size_t ahead_;  // places from the output to the token that it foretells
 };
 
-const JudgeRegistration registered{Task::language, judge<Language>};
-const JudgeRegistration of_targets{Task::seq2seq, judge<Language>};
+const JudgeRegistration language_judge{Task::language, judge<LanguageJudge>};
+const JudgeRegistration seq2seq_judge{Task::seq2seq, judge<LanguageJudge>};
 
 }  // namespace
 

@@ -26,9 +26,10 @@ Mask label_mask(const JudgedRow& r, const Place& at) {
   return out;
 }
 
-class Masks final : public Judge {
+class MasksJudge final : public Judge {
  public:
-  Masks(const LossSpec& loss, const MetricContext&) : yes_(loss.kind.find("prob") != std::string::npos ? 0.5f : 0.0f) {}
+  MasksJudge(const LossSpec& loss, const MetricContext&)
+      : yes_(loss.kind.find("prob") != std::string::npos ? 0.5f : 0.0f) {}
 
   double error(const JudgedRow& r) const override {
     const std::optional<Place> at = place_of(r);
@@ -67,7 +68,7 @@ class Masks final : public Judge {
   float yes_;  // one channel: above it
 };
 
-const JudgeRegistration registered{Task::segmentation, judge<Masks>};
+const JudgeRegistration masks_judge{Task::segmentation, judge<MasksJudge>};
 
 }  // namespace
 

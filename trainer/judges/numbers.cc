@@ -11,9 +11,9 @@ namespace amp {
 
 namespace {
 
-class Distance final : public Judge {
+class DistanceJudge final : public Judge {
  public:
-  Distance(const LossSpec& loss, const MetricContext& context)
+  DistanceJudge(const LossSpec& loss, const MetricContext& context)
       : pairs_(loss_rule(loss.kind).embeddings), target_(context.target) {}
 
   double error(const JudgedRow& r) const override {
@@ -47,7 +47,7 @@ class Distance final : public Judge {
   TargetTransform target_;
 };
 
-const JudgeRegistration registered{Task::regression, judge<Distance>};
+const JudgeRegistration numbers_judge{Task::regression, judge<DistanceJudge>};
 
 }  // namespace
 

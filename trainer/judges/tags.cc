@@ -10,9 +10,9 @@ namespace amp {
 
 namespace {
 
-class Tags final : public Judge {
+class TagsJudge final : public Judge {
  public:
-  Tags(const LossSpec&, const MetricContext& context) : names_(context.classes) {}
+  TagsJudge(const LossSpec&, const MetricContext& context) : names_(context.classes) {}
 
   double error(const JudgedRow& r) const override {
     double sum = 0;
@@ -51,7 +51,7 @@ class Tags final : public Judge {
   std::vector<std::string> names_;
 };
 
-const JudgeRegistration registered{Task::token, judge<Tags>};
+const JudgeRegistration tags_judge{Task::token, judge<TagsJudge>};
 
 }  // namespace
 

@@ -46,13 +46,13 @@ Sums bce_logits(Builder& b, const LossSpec& spec, const LossInputs& in) {
   return {binary_entropy(b, spec, in.outputs[0], in.label)};
 }
 
-ValueId draw(Builder& b, const LossSpec& spec, const LossInputs& in, ValueId uniform) {
+ValueId draw_binary(Builder& b, const LossSpec& spec, const LossInputs& in, ValueId uniform) {
   const ValueId p = b.reshape(b.op("Sigmoid", {in.outputs[0]}), b.dims(uniform));
   const ValueId drawn = b.cast(b.op("Less", {uniform, p}), b.dtype(in.label));
   return b.op("Where", {ignored(b, spec, in.label), in.label, drawn});
 }
 
-const LossRegistration registered{{
+const LossRegistration bce_logits_row{{
     .name = "bce_logits",
     .doc = {{"logits, probabilities or 0/1 in their shape", "softplus(x) - x y", "elements"}},
     .build = bce_logits,
@@ -61,7 +61,7 @@ const LossRegistration registered{{
     .synonyms = {"bce", "bce_with_logits"},
     .task = Task::multilabel,
     .after_sigmoid = true,
-    .draw = draw,
+    .draw = draw_binary,
 }};
 
 }  // namespace

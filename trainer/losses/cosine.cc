@@ -45,7 +45,7 @@ const LossRegistration labelled{{
     .embeddings = true,
 }};
 
-const LossRegistration numbers{{
+const LossRegistration cosine_numbers{{
     .name = "cosine_mse",
     .doc = {{"pairs of rows, a number a pair", "(cos - y)²", "pairs"}},
     .build = cosine_mse,

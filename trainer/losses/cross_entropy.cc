@@ -24,7 +24,7 @@ Sums causal_lm(Builder& b, const LossSpec& spec, const LossInputs& in) {  // log
   return {entropy(b, spec, class_rows(b, spec, slice(b, in.outputs[0], 1, 0, n), slice(b, in.label, 1, 1, n)))};
 }
 
-ValueId draw(Builder& b, const LossSpec& spec, const LossInputs& in, ValueId uniform) {
+ValueId draw_class(Builder& b, const LossSpec& spec, const LossInputs& in, ValueId uniform) {
   return draw_classes(b, spec, in.outputs[0], in.label, uniform);
 }
 ValueId draw_places(Builder& b, const LossSpec& spec, const LossInputs& in, ValueId uniform) {
@@ -48,7 +48,7 @@ Counts count_causal(const LossSpec& spec, const HostTensor& label, int64_t) {
 
 const std::vector<LossParameter> kParameters = {kIgnoreIndexParameter, kClassWeights, kLabelSmoothing};
 
-const LossRegistration rows{{
+const LossRegistration cross_entropy_rows{{
     .name = "cross_entropy",
     .doc = {{"logits [..., C], class ids [...]; or [B, C, ...] and [B, ...]", "-log softmax(x)[y]",
              "valid labels, by class weight"},
@@ -60,7 +60,7 @@ const LossRegistration rows{{
     .task = Task::classification,
     .after_softmax = true,
     .classes = ClassAxis::of_rows,
-    .draw = draw,
+    .draw = draw_class,
 }};
 
 const LossRegistration places{{
@@ -86,7 +86,7 @@ const LossRegistration masked{{
     .after_softmax = true,
     .classes = ClassAxis::of_tokens,
     .hidden_tokens = true,
-    .draw = draw,
+    .draw = draw_class,
 }};
 
 const LossRegistration causal{{

@@ -33,7 +33,7 @@ Counts count_distill(const LossSpec& spec, const HostTensor& label, int64_t rows
   return label ? count_valid(spec, label, rows) : Counts{static_cast<double>(rows)};
 }
 
-const LossRegistration registered{{
+const LossRegistration distill_row{{
     .name = "distill",
     .doc = {{"logits, the teacher's logits", "T² KL(softmax(z/T), softmax(x/T))",
              "batch rows, each the mean of its places; with a label: its valid labels"}},

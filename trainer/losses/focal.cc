@@ -44,7 +44,7 @@ Counts count_focal(const LossSpec& spec, const HostTensor& label, int64_t rows) 
   return spec.list("class_weights").empty() ? count_valid(spec, label, rows) : count_classes(spec, label, rows);
 }
 
-const LossRegistration registered{{
+const LossRegistration focal_row{{
     .name = "focal",
     .doc = {{"logits in the label's shape, 0 or 1", "alpha_t (1 - p_t)^gamma (-log p_t)", "elements"},
             {"logits and class ids as cross_entropy", "(1 - p_y)^gamma (-log p_y)", "as cross_entropy"}},

@@ -20,7 +20,7 @@ ValueId of_gradient(Builder& b, const LossSpec& spec, ValueId gradient) {
   return total(b, target == 0 ? squares : square(b, shifted(b, safe_sqrt(b, squares), -target)));
 }
 
-const LossRegistration registered{{
+const LossRegistration gradient_penalty_row{{
     .name = "gradient_penalty",
     .doc = {{"[B, ...], and \"input\", a floating input of the model or another value [B, ...]",
              "(norm of the gradient of the sum of a row's outputs with respect to its \"input\" - target)²",

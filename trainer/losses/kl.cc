@@ -18,7 +18,7 @@ Counts count_rows_of_last(const LossSpec&, const HostTensor& label, int64_t) {
   return {label.rank() == 0 || label.numel() == 0 ? 0.0 : static_cast<double>(label.numel() / label.dims().back())};
 }
 
-const LossRegistration registered{{
+const LossRegistration kl_row{{
     .name = "kl",
     .doc = {{"logits, probabilities in their shape", "sum y (log y - log softmax(x))", "rows of the last axis"}},
     .build = kl,

@@ -12,7 +12,7 @@ Sums model(Builder& b, const LossSpec&, const LossInputs& in) {
   return {scaled(b, total(b, x), static_cast<double>(in.rows) / static_cast<double>(numel(b.dims(x))))};
 }
 
-const LossRegistration registered{{
+const LossRegistration model_row{{
     .name = "model",
     .doc = {{"the model's own loss", "its mean", "batch rows"}},
     .build = model,

@@ -21,7 +21,7 @@ Sums multiple_negatives(Builder& b, const LossSpec& spec, const LossInputs& in) 
       b.op("CrossEntropy", {scores, b.constant(HostTensor::of<int64_t>({n}, own))}, {{"ignore_index", int64_t{-100}}})};
 }
 
-const LossRegistration registered{{
+const LossRegistration multiple_negatives_row{{
     .name = "multiple_negatives",
     .doc = {{"rows anchor, positive; or two or three outputs", "cross-entropy of scale cos(a_i, c_j), j = i right",
              "anchors"}},

@@ -15,7 +15,7 @@ Sums nll_probs(Builder& b, const LossSpec&, const LossInputs& in) {
   return {b.op("Neg", {total(b, b.op("Log", {p}))})};
 }
 
-const LossRegistration registered{{
+const LossRegistration nll_probs_row{{
     .name = "nll_probs",
     .doc = {{"probabilities [B, C], ids [B]", "-log x[y]", "rows"}},
     .build = nll_probs,

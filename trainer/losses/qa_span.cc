@@ -25,7 +25,7 @@ Counts count_span(const LossSpec& spec, const HostTensor& label, int64_t) {
   return n;
 }
 
-const LossRegistration registered{{
+const LossRegistration qa_span_row{{
     .name = "qa_span",
     .doc = {{"start and end logits [B, S], label [B, 2]", "half of each cross-entropy", "valid starts, valid ends"}},
     .build = qa_span,

@@ -29,7 +29,7 @@ Counts count_nonzero(const LossSpec&, const HostTensor& label, int64_t) {
   return {static_cast<double>(y.size()) - static_cast<double>(std::count(y.begin(), y.end(), 0.0))};
 }
 
-const LossRegistration numbers{{
+const LossRegistration rmspe_numbers{{
     .name = "rmspe",
     .doc = {{"numbers; y = 0 is left out", "sqrt(mean ((y - x)/y)²)", "labels that are not 0"}},
     .build = rmspe,

@@ -21,7 +21,7 @@ Sums triplet(Builder& b, const LossSpec& spec, const LossInputs& in) {  // max(0
       b, b.op("Relu", {shifted(b, sub(b, distance(b, s[0], s[1]), distance(b, s[0], s[2])), spec.number("margin"))}))};
 }
 
-const LossRegistration registered{{
+const LossRegistration triplet_row{{
     .name = "triplet",
     .doc = {{"rows anchor, positive, negative; or three outputs", "max(0, d(a, p) - d(a, n) + margin)", "triples"}},
     .build = triplet,

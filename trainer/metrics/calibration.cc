@@ -10,10 +10,8 @@ namespace amp {
 
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
 double log_loss(const ClassScores& s) {
-  if (!s.has_probabilities()) return kNone;
+  if (!s.has_probabilities()) return kUndefined;
   constexpr double eps = std::numeric_limits<double>::epsilon();
   double sum = 0;
   for (int64_t r = 0; r < s.rows(); ++r)
@@ -23,13 +21,13 @@ double log_loss(const ClassScores& s) {
 
 // Guo et al. 2017, arXiv:1706.04599, eq. 3: |accuracy - confidence| in 15 bins (low, high] of the largest probability.
 double expected_calibration_error(const ClassScores& s) {
-  if (!s.has_probabilities()) return kNone;
+  if (!s.has_probabilities()) return kUndefined;
   constexpr int bins = 15;
   std::array<double, bins> gap{};
   for (int64_t r = 0; r < s.rows(); ++r) {
     const auto row = s.probabilities.begin() + r * s.classes;
     const double top = *std::max_element(row, row + s.classes);
-    if (std::isnan(top)) return kNone;
+    if (std::isnan(top)) return kUndefined;
     int bin = 0;
     while (bin + 1 < bins && top > static_cast<double>(bin + 1) / bins) ++bin;
     gap[static_cast<size_t>(bin)] +=
@@ -40,7 +38,7 @@ double expected_calibration_error(const ClassScores& s) {
   return sum / static_cast<double>(s.rows());
 }
 
-const ClassMetricRegistration rows[] = {
+const ClassMetricRegistration calibration_metrics[] = {
     {{"log_loss", log_loss, true}},
     {{"ece", expected_calibration_error, true}},
 };

@@ -1,7 +1,6 @@
 // Errors of numbers: absolute in root mean square, relative, and against the spread of what was wanted.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "trainer/metrics/metric.h"
@@ -10,8 +9,6 @@ namespace amp {
 
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
 double squares(const NumberScores& s) {
   double sum = 0;
   for (size_t i = 0; i < s.wanted.size(); ++i) sum += (s.predicted[i] - s.wanted[i]) * (s.predicted[i] - s.wanted[i]);
@@ -19,11 +16,11 @@ double squares(const NumberScores& s) {
 }
 
 double rmse(const NumberScores& s) {
-  return s.wanted.empty() ? kNone : std::sqrt(squares(s) / static_cast<double>(s.wanted.size()));
+  return s.wanted.empty() ? kUndefined : std::sqrt(squares(s) / static_cast<double>(s.wanted.size()));
 }
 
 double r2(const NumberScores& s) {  // 1 - residual / total sum of squares
-  if (s.wanted.size() < 2) return kNone;
+  if (s.wanted.size() < 2) return kUndefined;
   const double mean = std::accumulate(s.wanted.begin(), s.wanted.end(), 0.0) / static_cast<double>(s.wanted.size());
   double total = 0;
   for (const double y : s.wanted) total += (y - mean) * (y - mean);
@@ -41,10 +38,10 @@ double rmspe(const NumberScores& s) {  // wanted zeros are left out
     sum += r * r;
     ++n;
   }
-  return n ? std::sqrt(sum / static_cast<double>(n)) : kNone;
+  return n ? std::sqrt(sum / static_cast<double>(n)) : kUndefined;
 }
 
-const NumberMetricRegistration rows[] = {
+const NumberMetricRegistration errors_metrics[] = {
     {{"rmse", rmse, true}},
     {{"r2", r2}},
     {{"rmspe", rmspe, true}},

@@ -25,8 +25,6 @@ void insert(Metric metric) {
   all.insert(at, std::move(metric));
 }
 
-double ratio(int64_t a, int64_t b) { return b ? static_cast<double>(a) / static_cast<double>(b) : 0; }
-
 }  // namespace
 
 ClassMetricRegistration::ClassMetricRegistration(ClassMetric metric) { insert(std::move(metric)); }

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace amp {
+
+inline constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();  // a metric of rows that have none
+inline double ratio(int64_t a, int64_t b) { return b ? static_cast<double>(a) / static_cast<double>(b) : 0; }
 
 // What was predicted for rows of one class each.
 struct ClassScores {

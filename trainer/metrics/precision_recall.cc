@@ -57,7 +57,7 @@ double matthews(const ClassScores& s) {
   return spread > 0 ? (right * n - product) / std::sqrt(spread) : 0;
 }
 
-const ClassMetricRegistration rows[] = {
+const ClassMetricRegistration precision_recall_metrics[] = {
     {{"macro_precision", macro_precision}},
     {{"macro_recall", macro_recall}},
     {{"balanced_accuracy", balanced_accuracy}},

@@ -1,6 +1,5 @@
 // How well probabilities order rows: area under the ROC curve, average precision; is the label among the first five?
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "trainer/metrics/metric.h"
@@ -8,8 +7,6 @@
 namespace amp {
 
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // A class against the others: rows in falling order of its probability, in groups of equal ones.
 struct Curve {
@@ -35,7 +32,7 @@ Curve curve(const ClassScores& s, int64_t c) {
 
 // P(an own row's probability is above another's) + P(equal) / 2.
 double area(const Curve& c) {
-  if (c.own == 0 || c.others == 0) return kNone;
+  if (c.own == 0 || c.others == 0) return kUndefined;
   double pairs = 0;
   auto below = static_cast<double>(c.others);
   for (const auto& [own, others] : c.groups) {
@@ -65,7 +62,7 @@ bool usable(const ClassScores& s) {
 // Of two classes that of class 1; of more the mean of each against the rest.
 template <class F>
 double over_classes(const ClassScores& s, F&& value) {
-  if (!usable(s)) return kNone;
+  if (!usable(s)) return kUndefined;
   if (s.classes == 2) return value(curve(s, 1));
   double sum = 0;
   for (int64_t c = 0; c < s.classes; ++c) sum += value(curve(s, c));
@@ -76,7 +73,7 @@ double auroc(const ClassScores& s) { return over_classes(s, area); }
 double average_precision(const ClassScores& s) { return over_classes(s, precision_mean); }
 
 double top5(const ClassScores& s) {
-  if (!usable(s)) return kNone;
+  if (!usable(s)) return kUndefined;
   int64_t found = 0;
   for (int64_t r = 0; r < s.rows(); ++r) {
     const int64_t label = s.labels[static_cast<size_t>(r)];
@@ -89,7 +86,7 @@ double top5(const ClassScores& s) {
   return static_cast<double>(found) / static_cast<double>(s.rows());
 }
 
-const ClassMetricRegistration rows[] = {
+const ClassMetricRegistration ranking_metrics[] = {
     {{"auroc", auroc}},
     {{"average_precision", average_precision}},
     {{"top5_accuracy", top5}},

@@ -70,7 +70,7 @@ class Answers final : public Predictions {
   AnswerSearch search_;
 };
 
-const PredictionRegistration registered{Task::span, make<Answers>};
+const PredictionRegistration answers_predictions{Task::span, make<Answers>};
 
 }  // namespace
 

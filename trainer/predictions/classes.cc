@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "trainer/losses/loss.h"
 #include "trainer/metrics.h"
 #include "trainer/predictions/predictions.h"
@@ -10,8 +11,6 @@
 namespace amp {
 
 namespace {
-
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 class Probabilities : public Predictions {
  public:
@@ -82,7 +81,7 @@ class OneClass final : public Probabilities {
   void fill(std::span<const float> x, std::span<double> p) const override {
     const bool probabilities = loss_.kind == "nll_probs";
     if (x.size() == 1) {
-      p[1] = probabilities ? x[0] : sigmoid(x[0]);
+      p[1] = probabilities ? x[0] : math::sigmoid(x[0]);
       p[0] = 1 - p[1];
     } else if (probabilities) {
       std::copy(x.begin(), x.end(), p.begin());
@@ -115,12 +114,12 @@ class AnyClasses final : public Probabilities {
 
  private:
   void fill(std::span<const float> x, std::span<double> p) const override {
-    std::transform(x.begin(), x.end(), p.begin(), [](float v) { return sigmoid(v); });
+    std::transform(x.begin(), x.end(), p.begin(), [](float v) { return math::sigmoid(v); });
   }
 };
 
-const PredictionRegistration one{Task::classification, make<OneClass>};
-const PredictionRegistration any{Task::multilabel, make<AnyClasses>};
+const PredictionRegistration one_class_predictions{Task::classification, make<OneClass>};
+const PredictionRegistration any_classes_predictions{Task::multilabel, make<AnyClasses>};
 
 }  // namespace
 

@@ -59,7 +59,7 @@ class Embeddings final : public Predictions {
   std::vector<std::vector<float>> values_;  // by side: (rows, width)
 };
 
-const PredictionRegistration registered{Task::retrieval, make<Embeddings>};
+const PredictionRegistration embeddings_predictions{Task::retrieval, make<Embeddings>};
 
 }  // namespace
 

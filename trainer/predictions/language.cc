@@ -82,9 +82,9 @@ class Language final : public Predictions {
   std::span<const int64_t> rows_;  // of samples
 };
 
-class Masks final : public Predictions {
+class FilledMasks final : public Predictions {
  public:
-  explicit Masks(const PredictionContext& context)
+  explicit FilledMasks(const PredictionContext& context)
       : rows_(static_cast<size_t>(context.rows)), tokenizer_(*context.tokenizer), top_k_(context.top_k) {
     if (tokenizer_.special().mask < 0)
       fail(Exit::data, "E_MASK_TOKEN", "the tokenizer has no mask token, so no text has one to fill",
@@ -191,14 +191,14 @@ std::unique_ptr<Predictions> of_language(const LossSpec& loss, const PredictionC
   if (!loss_rule(loss.kind).hidden_tokens || !context.tokenizer)
     fail(Exit::usage, "E_TASK", cat("texts are foretold by causal language models, the loss is ", loss.kind),
          "--loss masked_lm fills the masks of texts, --loss causal_lm tells how likely texts are");
-  return std::make_unique<Masks>(context);
+  return std::make_unique<FilledMasks>(context);
 }
 
 std::unique_ptr<Predictions> of_targets(const LossSpec&, const PredictionContext& context) {
   return std::make_unique<Language>(context, 0);
 }
 
-const PredictionRegistration registered{Task::language, of_language};
+const PredictionRegistration language_predictions{Task::language, of_language};
 const PredictionRegistration of_seq2seq{Task::seq2seq, of_targets};
 
 }  // namespace

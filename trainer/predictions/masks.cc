@@ -78,7 +78,7 @@ class Masks final : public Predictions {
   int64_t classes_ = 2;
 };
 
-const PredictionRegistration registered{Task::segmentation, make<Masks>};
+const PredictionRegistration masks_predictions{Task::segmentation, make<Masks>};
 
 }  // namespace
 

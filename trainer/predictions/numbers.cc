@@ -49,7 +49,7 @@ class Numbers final : public Predictions {
   std::vector<double> values_;
 };
 
-const PredictionRegistration registered{Task::regression, make<Numbers>};
+const PredictionRegistration numbers_predictions{Task::regression, make<Numbers>};
 
 }  // namespace
 

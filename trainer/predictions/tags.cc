@@ -120,7 +120,7 @@ class Tags final : public Predictions {
   std::vector<std::vector<double>> probabilities_;
 };
 
-const PredictionRegistration registered{Task::token, make<Tags>};
+const PredictionRegistration tags_predictions{Task::token, make<Tags>};
 
 }  // namespace
 

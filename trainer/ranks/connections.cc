@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/steady_seconds.h"
 #include "base/sysinfo.h"
 
 namespace amp {

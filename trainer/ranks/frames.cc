@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string>
 
+#include "base/steady_seconds.h"
 #include "trainer/ranks/sockets.h"
 
 namespace amp {

@@ -1,13 +1,13 @@
 #include "trainer/ranks/gradient_sums.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "base/steady_seconds.h"
 
 namespace amp {
 
@@ -23,8 +23,6 @@ int64_t columns_of(const Chunk& c) {
   if (c.dims.size() != 2 || c.numel < kTable || c.dims[0] < kTableRows || c.dims[0] < 2 * c.dims[1]) return 0;
   return c.dims[1];
 }
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::vector<int32_t> ascending(const Tensor& indices, int64_t rows) {
   std::vector<int32_t> out;
@@ -69,7 +67,7 @@ void GradientSums::cut(const FlatLayout& layout) {
 
 void GradientSums::begin() {
   held_ = false;
-  began_ = now();
+  began_ = steady_seconds();
 }
 
 void GradientSums::done(int slot, const Tensor* rows) {
@@ -105,7 +103,7 @@ void GradientSums::start() {
 
 void GradientSums::finish() {
   start();
-  const double begin = now();
+  const double begin = steady_seconds();
   cost_ = {};
   if (began_ > 0) cost_.run = {began_, begin - began_};
   began_ = 0;
@@ -115,7 +113,7 @@ void GradientSums::finish() {
     cost_.sums.push_back({s.sum->began, s.sum->seconds, static_cast<int64_t>(s.sum->data.size())});
     buckets_[static_cast<size_t>(s.bucket)].dense += s.sum->columns > 0 && !s.sum->by_rows;
   }
-  cost_.waited = now() - begin;
+  cost_.waited = steady_seconds() - begin;
   cost_.wait = {begin, cost_.waited};
   if (!agreed_) agree_on_order();
   started_.clear();

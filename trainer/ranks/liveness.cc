@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/steady_seconds.h"
 #include "trainer/stop.h"
 
 namespace amp {
@@ -21,22 +22,22 @@ using nlohmann::json;
 // A rank that fails says so first; whoever fails for the same reason has this long to say it by itself.
 // OpenMPI kills the others a second after it saw that one failed.
 constexpr double kGrace = 0.4;
-constexpr double kLossFirst = 0.1;    // of the moment that a signal is not obeyed (ImmediateStop::launched)
-constexpr double kAnswerSeconds = 5;  // beyond the silence, until all are connected
-
-struct Peer {
-  LineSocket socket;
-  RankProcess process;
-  double heard = 0;  // when
-  int64_t step = 0;
-  std::string phase = "starting", error;
-  double failed_at = 0;  // when it said so; 0: it did not
-  bool over = false;     // it needs nobody any more
-};
+constexpr double kLossFirst = 0.1;     // of the moment that a signal is not obeyed (ImmediateStop::launched)
+constexpr double kConnectSeconds = 5;  // beyond the silence, until all are connected
 
 }  // namespace
 
 class Liveness::Channel {
+  struct Peer {
+    LineSocket socket;
+    RankProcess process;
+    double heard = 0;  // when
+    int64_t step = 0;
+    std::string phase = "starting", error;
+    double failed_at = 0;  // when it said so; 0: it did not
+    bool over = false;     // it needs nobody any more
+  };
+
  public:
   Channel(std::vector<Connected> others, int rank, double silence, OnLost on_lost)
       : leads_(rank == 0), rank_(rank), silence_(silence), on_lost_(std::move(on_lost)) {
@@ -197,7 +198,7 @@ class Liveness::Channel {
 Liveness::Liveness(std::vector<Connected> others, int rank, double silence, OnLost on_lost)
     : channel_(std::make_unique<Channel>(std::move(others), rank, silence, std::move(on_lost))) {}
 Liveness::Liveness(Collective& ranks, double silence, OnLost on_lost)
-    : Liveness(connect_ranks(ranks, silence + kAnswerSeconds), ranks.rank(), silence, std::move(on_lost)) {}
+    : Liveness(connect_ranks(ranks, silence + kConnectSeconds), ranks.rank(), silence, std::move(on_lost)) {}
 Liveness::~Liveness() = default;
 void Liveness::doing(int64_t step, const char* phase) { channel_->doing(step, phase); }
 void Liveness::failed(const std::string& why) { channel_->failed(why); }

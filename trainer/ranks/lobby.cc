@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/steady_seconds.h"
 #include "base/text.h"
 
 namespace amp {
@@ -23,8 +24,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kRetrySeconds = 0.02;
-constexpr double kHelloSeconds = 5;
+constexpr double kLobbyRetrySeconds = 0.02;
+constexpr double kLobbyHelloSeconds = 5;
 
 const char* word(const char* name) {
   const char* const value = std::getenv(name);
@@ -85,7 +86,7 @@ class Lobby {
       Socket s = unix_socket();
       if (s.open() && ::connect(s.descriptor(), name.address(), name.size) == 0 && same_user(s.descriptor()))
         return welcomed(LineSocket(std::move(s)));
-      std::this_thread::sleep_for(std::chrono::duration<double>(kRetrySeconds));
+      std::this_thread::sleep_for(std::chrono::duration<double>(kLobbyRetrySeconds));
     }
   }
 
@@ -127,7 +128,7 @@ class Lobby {
   int admit(Socket socket) {
     if (!socket.open() || !same_user(socket.descriptor())) return 0;
     LineSocket s(std::move(socket));
-    const std::optional<json> hello = s.first(std::min(until_, steady_seconds() + kHelloSeconds));
+    const std::optional<json> hello = s.first(std::min(until_, steady_seconds() + kLobbyHelloSeconds));
     const json rank = hello ? hello->value("rank", json()) : json();
     if (!rank.is_number_integer() || rank < 1 || rank >= place_.size) return 0;
     Connected& c = others_[rank.get<size_t>() - 1];
@@ -138,7 +139,7 @@ class Lobby {
 
   std::vector<Connected> welcomed(LineSocket socket) {
     socket.send({{"rank", me_.rank}, {"host", me_.host}, {"pid", me_.pid}});
-    const std::optional<json> answer = socket.first(until_ + kHelloSeconds);
+    const std::optional<json> answer = socket.first(until_ + kLobbyHelloSeconds);
     if (!answer && socket.closed()) lost("rank 0 left before all ranks had started");
     if (!answer) missing("rank 0 does not answer");
     if (answer->contains("lost")) lost(printable(answer->value("lost", "")));

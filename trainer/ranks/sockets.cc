@@ -11,16 +11,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 
 namespace amp {
 
 Socket::~Socket() {
   if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 int wait_for(int socket, short events, double seconds) {

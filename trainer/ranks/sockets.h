@@ -41,6 +41,5 @@ Socket accepted(const Listener& listener);
 int wait_for(int socket, short events, double seconds);  // poll() of one
 std::vector<std::string> machine_addresses();            // without loopback ones
 std::string shared_secret();                             // 32 digits; "" where the system has no random numbers
-double steady_seconds();
 
 }  // namespace amp

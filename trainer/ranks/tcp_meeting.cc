@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/steady_seconds.h"
 #include "base/text.h"
 #include "trainer/ranks/frames.h"
 

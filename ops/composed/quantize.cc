@@ -1,0 +1,123 @@
+// QuantizeLinear (ONNX 10, 13, 19, 21), DequantizeLinear, DynamicQuantizeLinear (11): per tensor, per axis, blocked.
+// A QuantizeLinear is Quantize (ops/quantize_step.cc) and a Cast to its integer type. DequantizeLinear skips that Cast,
+// so that a QDQ pair is differentiable.
+#include "ops/composed/quantize.h"
+
+#include "base/error.h"
+#include "graph/lower.h"
+#include "graph/op.h"
+#include "ops/compose.h"
+
+namespace amp {
+namespace {
+
+// Scale or zero point under dims that broadcast against x.
+ValueId against(const Lowering& l, ValueId v, const Dims& x) {
+  Builder& b = l.b;
+  const Dims d = b.dims(v);
+  if (numel(d) == 1 && d.size() <= 1) return b.reshape(v, {});
+  const int64_t rank = static_cast<int64_t>(x.size()), axis = normalize_axis(l.attrs.i("axis", 1), rank);
+  const size_t at = static_cast<size_t>(axis);
+  if (d.size() == 1) {
+    if (d[0] != x[at]) fail(Exit::model, "E_SHAPE", cat(l.node.op, ": ", d[0], " scales for an axis of ", x[at]));
+    Dims line(x.size(), 1);
+    line[at] = d[0];
+    return b.reshape(v, line);
+  }
+  const int64_t block = l.attrs.i("block_size", 0);
+  if (d.size() != x.size() || block <= 0 || d[at] * block != x[at])
+    l.unsupported(cat("scale ", to_string(d), " for ", to_string(x), ", blocks of ", block));
+  Dims lifted = d, wide = d;
+  lifted.insert(lifted.begin() + axis + 1, 1);
+  wide.insert(wide.begin() + axis + 1, block);
+  return b.reshape(b.expand(b.reshape(v, lifted), wide), x);
+}
+
+Attrs range_of(const Lowering& l, DType t) {
+  switch (t) {
+    case DType::u8:
+      return {{"low", 0.0}, {"high", 255.0}};
+    case DType::i8:
+      return {{"low", -128.0}, {"high", 127.0}};
+    case DType::u16:
+      return {{"low", 0.0}, {"high", 65535.0}};
+    case DType::i16:
+      return {{"low", -32768.0}, {"high", 32767.0}};
+    default:
+      l.unsupported(cat("quantization to ", name_of(t)));
+  }
+}
+
+}  // namespace
+
+ValueId quantized(const Lowering& l, ValueId x, ValueId scale, ValueId zero, DType t) {
+  return l.b.cast(l.b.op("Quantize", {x, scale, zero}, range_of(l, t)), t);
+}
+
+ValueId unquantized(Builder& b, ValueId q, DType f) {
+  const NodeId p = b.value(q).producer;
+  if (p && b.graph().node(p).op->name == "Cast") {
+    const ValueId from = b.graph().node(p).in[0];
+    const NodeId q_node = b.value(from).producer;
+    if (q_node && b.graph().node(q_node).op->name == "Quantize") return b.cast(from, f);
+  }
+  return b.cast(q, f);
+}
+
+Dynamic dynamically_quantized(const Lowering& l, ValueId from) {
+  Builder& b = l.b;
+  const DType f = b.dtype(from);
+  const ValueId none = b.scalar(0, f), one = b.scalar(1, f);
+  const ValueId x = b.reshape(from, {numel(b.dims(from))});
+  const Attrs all{{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}};
+  const ValueId top = b.op("Max", {b.op("ReduceMax", {x}, all), none}),
+                low = b.op("Min", {b.op("ReduceMin", {x}, all), none});
+  const ValueId span = sub(b, top, low);
+  const ValueId scale = div(b, b.op("Where", {b.op("Equal", {span, none}), one, span}), b.scalar(255, f));
+  const ValueId point =
+      b.op("Clip", {b.op("Round", {b.op("Neg", {div(b, low, scale)})})}, {{"min", 0.0}, {"max", 255.0}});
+  return {b.op("Quantize", {from, scale, point}, range_of(l, DType::u8)), scale, point};
+}
+
+namespace {
+
+void lower_quantize(Lowering& l) {
+  Builder& b = l.b;
+  const Dims x = l.dims(0);
+  DType t = DType::u8;
+  if (l.has(2)) {
+    t = b.dtype(l.in(2));
+  } else if (const int64_t code = l.attrs.i("output_dtype", 0); code != 0) {
+    if (code < 2 || code > 5) l.unsupported(cat("element type ", code, " of TensorProto"));
+    t = code == 2 ? DType::u8 : code == 3 ? DType::i8 : code == 4 ? DType::u16 : DType::i16;
+  }
+  const DType f = l.float_type();
+  const ValueId in = b.cast(l.in(0), f), scale = against(l, b.cast(l.in(1), f), x);
+  const ValueId zero = l.has(2) ? against(l, b.cast(l.in(2), f), x) : b.scalar(0, f);
+  l.out(0, quantized(l, in, scale, zero, t));
+}
+
+void lower_dequantize(Lowering& l) {
+  Builder& b = l.b;
+  const Dims x = l.dims(0);
+  const DType f = l.float_type();
+  ValueId v = unquantized(b, l.in(0), f);
+  if (l.has(2)) v = sub(b, v, against(l, b.cast(l.in(2), f), x));
+  l.out(0, mul(b, v, against(l, b.cast(l.in(1), f), x)));
+}
+
+void lower_dynamic(Lowering& l) {
+  const Dynamic d = dynamically_quantized(l, l.in(0));
+  l.out(0, l.b.cast(d.q, DType::u8));
+  l.out(1, d.scale);
+  l.out(2, l.b.cast(d.zero, DType::u8));
+}
+
+const RegisterOnnx quantize_onnx[] = {RegisterOnnx{{"QuantizeLinear", lower_quantize, 10, {}}},
+                                      RegisterOnnx{{"DequantizeLinear", lower_dequantize, 10, {}}},
+                                      RegisterOnnx{{"QuantizeLinear", lower_quantize, 1, "com.microsoft"}},
+                                      RegisterOnnx{{"DequantizeLinear", lower_dequantize, 1, "com.microsoft"}},
+                                      RegisterOnnx{{"DynamicQuantizeLinear", lower_dynamic, 11, {}}}};
+
+}  // namespace
+}  // namespace amp

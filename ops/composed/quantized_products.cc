@@ -1,0 +1,80 @@
+// MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv (ONNX 10): products of quantized tensors. Integers are
+// multiplied as fp64 numbers, exactly; the QLinear forms scale the sum and quantize it again.
+#include "graph/lower.h"
+#include "graph/op.h"
+#include "ops/compose.h"
+#include "ops/composed/quantize.h"
+#include "ops/conv.h"
+
+namespace amp {
+namespace {
+
+// A vector of scales or zero points under dims that broadcast: along dimension `axis` of `rank`.
+ValueId along(const Lowering& l, ValueId v, int64_t axis, int64_t rank) {
+  const Dims d = l.b.dims(v);
+  if (numel(d) == 1) return l.b.reshape(v, {});
+  if (d.size() != 1) return v;  // spelled out already
+  Dims line(static_cast<size_t>(rank), 1);
+  line[static_cast<size_t>(axis)] = d[0];
+  return l.b.reshape(v, line);
+}
+
+// Input i less the zero point of input z, in fp64. What was quantized in this graph is differentiable, straight
+// through.
+ValueId centred(const Lowering& l, size_t i, size_t z, int64_t axis) {
+  const ValueId x = unquantized(l.b, l.in(i), DType::f64);
+  if (!l.has(z)) return x;
+  return sub(l.b, x, along(l, l.b.cast(l.in(z), DType::f64), axis, l.rank(i)));
+}
+ValueId scale(const Lowering& l, size_t i, int64_t axis, int64_t rank) {
+  return along(l, l.b.cast(l.in(i), DType::f64), axis, rank);
+}
+
+// sum * a scales, quantized by inputs 6 and 7.
+void requantize(Lowering& l, ValueId sum) {
+  Builder& b = l.b;
+  const DType f = l.float_type(), t = b.dtype(l.in(7));
+  l.out(0, quantized(l, b.cast(sum, f), along(l, b.cast(l.in(6), f), 0, 1), along(l, b.cast(l.in(7), f), 0, 1), t));
+}
+
+int64_t rows_axis(const Lowering& l, size_t i) { return l.rank(i) - 2; }
+void need_matrices(const Lowering& l, size_t a, size_t b) {
+  if (l.rank(a) < 2 || l.rank(b) < 2) l.unsupported("a product of vectors");
+}
+
+void lower_matmul_integer(Lowering& l) {
+  need_matrices(l, 0, 1);
+  const ValueId y = l.b.op("MatMul", {centred(l, 0, 2, rows_axis(l, 0)), centred(l, 1, 3, l.rank(1) - 1)});
+  l.out(0, l.b.cast(y, DType::i32));
+}
+
+void lower_qlinear_matmul(Lowering& l) {
+  need_matrices(l, 0, 3);
+  Builder& b = l.b;
+  const ValueId y = b.op("MatMul", {centred(l, 0, 2, rows_axis(l, 0)), centred(l, 3, 5, l.rank(3) - 1)});
+  const int64_t rank = b.rank(y);
+  requantize(l, mul(b, y, mul(b, scale(l, 1, rank - 2, rank), scale(l, 4, rank - 1, rank))));
+}
+
+void lower_conv_integer(Lowering& l) {
+  l.out(0, l.b.cast(convolution(l, centred(l, 0, 2, 1), centred(l, 1, 3, 0), {}), DType::i32));
+}
+
+// com.microsoft's too. Inputs x, its scale, zero point, w, its scale, zero point, scale and zero point of y, bias (in
+// units of both scales).
+void lower_qlinear_conv(Lowering& l) {
+  Builder& b = l.b;
+  if (l.attrs.i("channels_last", 0) != 0) l.unsupported("channels_last");
+  const ValueId bias = l.has(8) ? b.cast(l.in(8), DType::f64) : ValueId{};
+  const ValueId y = convolution(l, centred(l, 0, 2, 1), centred(l, 3, 5, 0), bias);
+  requantize(l, mul(b, y, mul(b, scale(l, 1, 1, b.rank(y)), scale(l, 4, 1, b.rank(y)))));
+}
+
+const RegisterOnnx quantized_products_onnx[] = {RegisterOnnx{{"MatMulInteger", lower_matmul_integer, 10, {}}},
+                                                RegisterOnnx{{"ConvInteger", lower_conv_integer, 10, {}}},
+                                                RegisterOnnx{{"QLinearMatMul", lower_qlinear_matmul, 10, {}}},
+                                                RegisterOnnx{{"QLinearConv", lower_qlinear_conv, 10, {}}},
+                                                RegisterOnnx{{"QLinearConv", lower_qlinear_conv, 1, "com.microsoft"}}};
+
+}  // namespace
+}  // namespace amp

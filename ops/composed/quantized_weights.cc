@@ -1,0 +1,175 @@
+// com.microsoft MatMulNBits, MatMulBnb4, GatherBlockQuantized: products and look-ups with weights of 2 to 8 bits. The
+// weight is unpacked to floating numbers when shapes are bound (it takes its full size in memory) and stays as it is:
+// gradients pass to the activation and the bias, as in ONNX Runtime's own gradient of MatMulBnb4.
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "graph/lower.h"
+#include "graph/op.h"
+#include "ops/compose.h"
+
+namespace amp {
+namespace {
+
+const HostTensor& stored(const Lowering& l, size_t i) {
+  const HostTensor* t = l.b.constant_of(l.in(i));
+  if (!t) l.unsupported(cat("input ", i, " (of the quantized weight) is computed; it must be stored in the file"));
+  return *t;
+}
+const uint8_t* bytes_of(const Lowering& l, size_t i, int64_t least) {
+  const HostTensor& t = stored(l, i);
+  if (t.dtype() != DType::u8 && t.dtype() != DType::i8) l.unsupported(cat("a weight of ", name_of(t.dtype())));
+  if (t.numel() < least)
+    fail(Exit::model, "E_SHAPE", cat(l.node.op, ": input ", i, " has ", t.numel(), " bytes, it needs ", least));
+  return static_cast<const uint8_t*>(t.data());
+}
+// Number k of a row of packed numbers, low bits first.
+int64_t unpacked(const uint8_t* row, int64_t k, int64_t bits) {
+  const int64_t at = k * bits;
+  const uint32_t pair = row[at / 8] | (at % 8 + bits > 8 ? static_cast<uint32_t>(row[at / 8 + 1]) << 8 : 0);
+  return (pair >> (at % 8)) & ((1u << bits) - 1);
+}
+ValueId as_working(const Lowering& l, Dims dims, const std::vector<float>& v) {
+  return l.b.constant(HostTensor::of<float>(std::move(dims), v).cast(l.float_type()));
+}
+
+// The numbers of one row of `columns` in blocks, less their zero points, times their scales.
+struct Blocks {
+  const uint8_t* data;
+  std::vector<double> scales, zeros;  // zeros: empty, or one a block
+  const uint8_t* packed_zeros = nullptr;
+  int64_t bits, block, blocks, row_bytes, zero_bytes;
+
+  void row(int64_t r, int64_t columns, float* out) const {
+    for (int64_t c = 0; c < columns; ++c) {
+      const int64_t k = c / block;
+      double zero = static_cast<double>(int64_t{1} << (bits - 1));
+      if (packed_zeros)
+        zero = static_cast<double>(unpacked(packed_zeros + r * zero_bytes, k, bits));
+      else if (!zeros.empty())
+        zero = zeros[static_cast<size_t>(r * blocks + k)];
+      const int64_t q = unpacked(data + r * row_bytes, c, bits);
+      out[c] = static_cast<float>((static_cast<double>(q) - zero) * scales[static_cast<size_t>(r * blocks + k)]);
+    }
+  }
+};
+
+void read_scales(const Lowering& l, size_t i, int64_t rows, Blocks& b) {
+  b.scales = stored(l, i).to_doubles();
+  if (static_cast<int64_t>(b.scales.size()) != rows * b.blocks)
+    fail(Exit::model, "E_SHAPE",
+         cat(l.node.op, ": ", b.scales.size(), " scales for ", rows, " rows of ", b.blocks, " blocks"));
+}
+void read_zeros(const Lowering& l, size_t i, int64_t rows, Blocks& b) {
+  if (!l.has(i)) return;
+  if (is_float(stored(l, i).dtype())) {
+    b.zeros = stored(l, i).to_doubles();
+    if (b.zeros.size() != b.scales.size())
+      fail(Exit::model, "E_SHAPE", cat(l.node.op, ": ", b.zeros.size(), " zero points"));
+    return;
+  }
+  b.zero_bytes = (b.blocks * b.bits + 7) / 8;
+  b.packed_zeros = bytes_of(l, i, rows * b.zero_bytes);
+}
+void check_bits(const Lowering& l, const Blocks& b) {
+  if (b.bits < 2 || b.bits > 8) l.unsupported(cat(b.bits, " bits"));
+  if (b.block < 1 || b.block > 1 << 24) fail(Exit::model, "E_ATTR", cat(l.node.op, ": block_size ", b.block));
+}
+
+// Inputs: A (..., K), B (N, blocks, bytes), scales (N, blocks), zero points, g_idx, bias (N).
+void lower_n_bits(Lowering& l) {
+  const int64_t n = l.attrs.i("N", 0), k = l.attrs.i("K", 0);
+  if (n < 1 || k < 1 || l.dims(0).empty() || l.dims(0).back() != k)
+    fail(Exit::model, "E_SHAPE", cat("MatMulNBits of ", to_string(l.dims(0)), " with K = ", k, ", N = ", n));
+  if (l.has(4)) l.unsupported("g_idx (columns that are not in order)");
+  if (l.attrs.i("weight_prepacked", 0) != 0) l.unsupported("a weight in a GPU's own layout (weight_prepacked)");
+  Blocks b{};
+  b.bits = l.attrs.i("bits", 4);
+  b.block = l.attrs.i("block_size", 0);
+  check_bits(l, b);
+  b.blocks = (k + b.block - 1) / b.block;
+  b.row_bytes = b.blocks * (b.block * b.bits / 8);
+  b.data = bytes_of(l, 1, checked_mul(n, b.row_bytes));
+  read_scales(l, 2, n, b);
+  read_zeros(l, 3, n, b);
+  std::vector<float> w(static_cast<size_t>(n * k));
+  for (int64_t r = 0; r < n; ++r) b.row(r, k, w.data() + r * k);
+  ValueId y = l.b.op("MatMul", {l.in(0), as_working(l, {n, k}, w)},
+                     {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", 1.0}});
+  if (l.has(5)) y = add(l.b, y, l.in(5));
+  l.out(0, y);
+}
+
+// The 16 values of bitsandbytes' formats.
+constexpr std::array<double, 16> kFp4{0,    5.208333333e-03,  0.66666667,  1,  0.33333333,  0.5,  0.16666667,  0.25,
+                                      -0.0, -5.208333333e-03, -0.66666667, -1, -0.33333333, -0.5, -0.16666667, -0.25};
+constexpr std::array<double, 16> kNf4{-1.0,
+                                      -0.6961928009986877,
+                                      -0.5250730514526367,
+                                      -0.39491748809814453,
+                                      -0.28444138169288635,
+                                      -0.18477343022823334,
+                                      -0.09105003625154495,
+                                      0.0,
+                                      0.07958029955625534,
+                                      0.16093020141124725,
+                                      0.24611230194568634,
+                                      0.33791524171829224,
+                                      0.44070982933044434,
+                                      0.5626170039176941,
+                                      0.7229568362236023,
+                                      1.0};
+
+// Inputs: A (..., K), B (N K / 2) with the first number of a pair in the high bits, absmax (a block of the flat weight
+// each).
+void lower_bnb4(Lowering& l) {
+  const int64_t n = l.attrs.i("N", 0), k = l.attrs.i("K", 0), block = l.attrs.i("block_size", 0);
+  const bool transposed = l.attrs.i("transB", 1) != 0;
+  if (n < 1 || k < 1 || block < 1 || l.dims(0).empty() || l.dims(0).back() != (transposed ? k : n))
+    fail(Exit::model, "E_SHAPE",
+         cat("MatMulBnb4 of ", to_string(l.dims(0)), " with K = ", k, ", N = ", n, ", blocks of ", block));
+  const uint8_t* const data = bytes_of(l, 1, (checked_mul(n, k) + 1) / 2);
+  const std::vector<double> most = stored(l, 2).to_doubles();
+  if (static_cast<int64_t>(most.size()) < (n * k + block - 1) / block)
+    fail(Exit::model, "E_SHAPE", cat("MatMulBnb4: ", most.size(), " scales"));
+  const auto& table = l.attrs.i("quant_type", 1) == 0 ? kFp4 : kNf4;
+  std::vector<float> w(static_cast<size_t>(n * k));
+  for (int64_t i = 0; i < n * k; ++i) {
+    const uint8_t pair = data[i / 2];
+    w[static_cast<size_t>(i)] = static_cast<float>(table[i % 2 ? pair & 15 : pair >> 4]) *
+                                static_cast<float>(most[static_cast<size_t>(i / block)]);
+  }
+  l.out(0, l.b.op("MatMul", {l.in(0), as_working(l, {n, k}, w)},
+                  {{"transA", int64_t{0}}, {"transB", int64_t{transposed}}, {"alpha", 1.0}}));
+}
+
+// Inputs: data (rows, packed columns), indices, scales (rows, blocks), zero points: an embedding table.
+void lower_gather(Lowering& l) {
+  const Dims d = l.dims(0);
+  const int64_t rank = l.rank(0);
+  if (rank != 2 || normalize_axis(l.attrs.i("gather_axis", 0), rank) != 0 ||
+      normalize_axis(l.attrs.i("quantize_axis", 1), rank) != 1)
+    l.unsupported("a table that is not (rows, columns) with blocks along the columns");
+  Blocks b{};
+  b.bits = l.attrs.i("bits", 4);
+  b.block = l.attrs.i("block_size", 128);
+  check_bits(l, b);
+  const int64_t rows = d[0], columns = d[1] * 8 / b.bits;
+  b.blocks = (columns + b.block - 1) / b.block;
+  b.row_bytes = d[1];
+  b.data = bytes_of(l, 0, rows * d[1]);
+  read_scales(l, 2, rows, b);
+  read_zeros(l, 3, rows, b);
+  std::vector<float> table(static_cast<size_t>(rows * columns));
+  for (int64_t r = 0; r < rows; ++r) b.row(r, columns, table.data() + r * columns);
+  l.out(0, lookup(l.b, as_working(l, {rows, columns}, table), l.in(1)));
+}
+
+const RegisterOnnx quantized_weights_onnx[] = {
+    RegisterOnnx{{"MatMulNBits", lower_n_bits, 1, "com.microsoft"}},
+    RegisterOnnx{{"MatMulBnb4", lower_bnb4, 1, "com.microsoft"}},
+    RegisterOnnx{{"GatherBlockQuantized", lower_gather, 1, "com.microsoft"}}};
+
+}  // namespace
+}  // namespace amp

@@ -1,0 +1,130 @@
+#include "ops/passes/batch_norm_fusion.h"
+
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "backend/cpu/batch_norm.h"
+#include "graph/copier.h"
+#include "graph/passes.h"
+
+namespace amp {
+
+namespace {
+
+// A normalisation with its activation, and their gradients where there are some.
+struct Activated {
+  NodeId norm, activation, activation_grad, norm_grad;
+};
+
+class Finder {
+ public:
+  explicit Finder(const Graph& g) : g_(g), readers_(static_cast<size_t>(g.n_values())) {
+    for (int32_t n = 0; n < g.n_nodes(); ++n) {
+      for (const ValueId v : g.node(NodeId{n}).in) {
+        if (v) readers_[static_cast<size_t>(v.index)].push_back(NodeId{n});
+      }
+    }
+    for (const auto& o : g.outputs) readers_[static_cast<size_t>(o.value.index)].push_back(NodeId{});
+    for (const auto& p : g.param_grads) readers_[static_cast<size_t>(p.value.index)].push_back(NodeId{});
+  }
+
+  std::optional<Activated> behind(NodeId id) const {
+    const Node& norm = g_.node(id);
+    if (!named(norm, "BatchNorm") && !named(norm, "BatchNormTrain")) return {};
+    Activated a{id, {}, {}, {}};
+    for (const NodeId reader : readers(norm.out[0])) {
+      if (!reader) return {};
+      const Node& node = g_.node(reader);
+      NodeId& place = named(node, "Relu") || named(node, "Clip") ? a.activation : a.activation_grad;
+      if (place || (&place == &a.activation_grad && !named(node, "ClipGrad"))) return {};
+      place = reader;
+    }
+    if (!a.activation) return {};
+    const ValueId y = g_.node(a.activation).out[0];
+    const bool relu = named(g_.node(a.activation), "Relu");
+    if (!stays(norm.out[0], relu) || !stays(y, relu)) return {};
+    for (const NodeId reader : readers(y)) {
+      if (reader && named(g_.node(reader), "ReluGrad") && g_.node(reader).in[0] == y) a.activation_grad = reader;
+    }
+    if (a.activation_grad && !find_gradient(norm, a, relu)) return {};
+    return a;
+  }
+
+ private:
+  bool named(const Node& n, const char* op) const { return n.op->name == op; }
+  // No bit depends on whether the value is rounded before the activation or behind it. Rounding to bf16 keeps the sign,
+  // but may reach a limit of Clip; to fp16 it makes zeros of small numbers.
+  bool stays(ValueId v, bool relu) const {
+    const DType t = g_.value(v).dtype;
+    return t == DType::f32 || (t == DType::bf16 && relu);
+  }
+  const std::vector<NodeId>& readers(ValueId v) const { return readers_[static_cast<size_t>(v.index)]; }
+
+  // The activation's gradient goes to that of the same normalisation alone.
+  bool find_gradient(const Node& norm, Activated& a, bool relu) const {
+    const ValueId dy = g_.node(a.activation_grad).out[0];
+    if (readers(dy).size() != 1 || !readers(dy)[0] || !stays(dy, relu) ||
+        !stays(g_.node(a.activation_grad).in[1], relu))
+      return false;
+    a.norm_grad = readers(dy)[0];
+    const Node& grad = g_.node(a.norm_grad);
+    const bool train = named(norm, "BatchNormTrain");
+    const ValueId mean = train ? norm.out[1] : norm.in[3], var = train ? norm.out[2] : norm.in[4];
+    return named(grad, "BatchNormGrad") && grad.in == std::vector<ValueId>{dy, norm.in[0], norm.in[1], mean, var};
+  }
+
+  const Graph& g_;
+  std::vector<std::vector<NodeId>> readers_;
+};
+
+Attrs with_activation(const Node& norm, const Node& activation) {
+  Attrs a = norm.attrs;
+  const bool relu = activation.op->name == "Relu";
+  a.set("activation", static_cast<int64_t>(relu ? NormActivation::relu : NormActivation::clip));
+  if (relu) return a;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  a.set("min", activation.attrs.f("min", -kInfinity));
+  a.set("max", activation.attrs.f("max", kInfinity));
+  return a;
+}
+
+}  // namespace
+
+Graph activate_batch_norms(const Graph& g) {
+  const Finder finder(g);
+  std::map<NodeId, Activated> at;  // by the norm, and by its gradient
+  std::vector<bool> gone(static_cast<size_t>(g.n_nodes()), false);
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    const auto found = finder.behind(NodeId{n});
+    if (!found) continue;
+    at[found->norm] = *found;
+    gone[static_cast<size_t>(found->activation.index)] = true;
+    if (!found->norm_grad) continue;
+    at[found->norm_grad] = *found;
+    gone[static_cast<size_t>(found->activation_grad.index)] = true;
+  }
+  if (at.empty()) return g;
+  Copier copy(g);
+  for (int32_t n = 0; n < g.n_nodes(); ++n) {
+    Node node = g.node(NodeId{n});
+    const auto found = at.find(NodeId{n});
+    if (found == at.end()) {
+      if (!gone[static_cast<size_t>(n)]) copy.node(NodeId{n}, types_of(g, node.out));
+      continue;
+    }
+    const Activated& a = found->second;
+    node.attrs = with_activation(node, g.node(a.activation));
+    if (a.norm.index == n) {
+      node.out[0] = g.node(a.activation).out[0];
+    } else {
+      node.in[0] = g.node(a.activation_grad).in[1];
+      node.in.push_back(g.node(a.norm).in[2]);  // the bias
+    }
+    copy.add(node, node.in, node.out, types_of(g, node.out));
+  }
+  copy.finish();
+  return prune(copy.out);
+}
+
+}  // namespace amp

@@ -1,0 +1,153 @@
+#include "ops/passes/bubble_slices.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "graph/copier.h"
+#include "graph/op.h"
+#include "graph/passes.h"
+#include "ops/compose.h"
+#include "ops/passes/padding_flow.h"
+
+namespace amp {
+
+namespace {
+
+// Positions of one axis, which is counted from the last: operands that broadcast have it at one place so.
+struct Part {
+  size_t behind = 0;  // axes behind it
+  int64_t start = 0, step = 1, count = 0;
+  bool operator==(const Part&) const = default;
+};
+
+// What is read of a value, behind all its readers.
+struct Demand {
+  enum Kind : uint8_t { none, part, all } kind = none;
+  Part of;
+  void join(const Demand& other) {
+    if (other.kind == none || (kind == other.kind && of == other.of)) return;
+    if (kind == none)
+      *this = other;
+    else
+      *this = {all, {}};
+  }
+};
+
+class Bubbler {
+ public:
+  Bubbler(const Graph& g, const Evaluator& evaluator)
+      : g_(g),
+        demands_(static_cast<size_t>(g.n_values())),
+        narrow_(demands_.size(), false),
+        b_(out_, evaluator),
+        mapped_(g, out_, &b_) {}
+
+  Graph run() {
+    for (const auto& o : g_.outputs) want(o.value, {Demand::all, {}});
+    for (int32_t n = g_.n_nodes(); n-- > 0;) visit(g_.node(NodeId{n}));
+    if (!products_) return g_;
+    for (int32_t n = 0; n < g_.n_nodes(); ++n) emit(g_.node(NodeId{n}));
+    mapped_.finish();
+    return prune(out_);
+  }
+
+ private:
+  Demand& demand(ValueId v) { return demands_[static_cast<size_t>(v.index)]; }
+  bool narrow(ValueId v) const { return narrow_[static_cast<size_t>(v.index)]; }
+  const Dims& dims(ValueId v) const { return g_.value(v).dims; }
+  void want(ValueId v, const Demand& d) {
+    if (v) demand(v).join(d);
+  }
+  static size_t axis_of(const Dims& d, const Part& p) { return d.size() - 1 - p.behind; }
+
+  // One axis cut, neither the outermost (samples) nor the last.
+  std::optional<Part> part_of(const Node& n) const {
+    if (n.op->name != "Slice") return std::nullopt;
+    const Dims &x = dims(n.in[0]), &y = dims(n.out[0]);
+    const auto starts = n.attrs.ints("starts"), steps = n.attrs.ints("steps");
+    std::optional<Part> part;
+    for (size_t k = 0; k < x.size(); ++k) {
+      if (y[k] == x[k] && starts[k] == 0 && steps[k] == 1) continue;
+      if (part || k == 0 || k + 1 == x.size() || steps[k] < 1) return std::nullopt;
+      part = Part{x.size() - 1 - k, starts[k], steps[k], y[k]};
+    }
+    return part;
+  }
+
+  // Which inputs of a node are cut when output 0 is; nothing where the node mixes positions.
+  std::optional<std::vector<bool>> inputs_cut(const Node& n, const Part& p) const {
+    const Dims& y = dims(n.out[0]);
+    const size_t axis = axis_of(y, p);
+    std::vector<bool> cut(n.in.size(), false);
+    if (is_elementwise(n)) {
+      for (size_t i = 0; i < n.in.size(); ++i) {
+        const Dims& x = n.in[i] ? dims(n.in[i]) : Dims{};
+        cut[i] = x.size() > p.behind && x[axis_of(x, p)] == y[axis] && y[axis] != 1;
+      }
+      return cut;
+    }
+    cut[0] = true;
+    if (n.op->name == "MatMul") {
+      const bool rows = n.attrs.i("transA", 0) == 0 && dims(n.in[1]).size() == 2 && p.behind > 0;
+      if (rows && dims(n.in[0]).size() == y.size()) return cut;
+    } else if (n.op->name == "LayerNorm") {
+      int64_t behind = 1;
+      for (size_t k = axis + 1; k < y.size(); ++k) behind *= y[k];
+      const bool statistics = std::any_of(n.out.begin() + 1, n.out.end(), [&](ValueId v) {
+        return v && demands_[static_cast<size_t>(v.index)].kind != Demand::none;
+      });
+      if (behind % n.attrs.i("n", 1) == 0 && !statistics) return cut;
+    } else if (n.op->name == "Dropout") {  // an element keeps its number within the sample, and so its bits
+      if (axis == 1 && p.start == 0 && p.step == 1 && n.attrs.i("rows", 1) == y[0]) return cut;
+    }
+    return std::nullopt;
+  }
+
+  void visit(const Node& n) {
+    if (const auto part = part_of(n)) {
+      if (demand(n.out[0]).kind != Demand::none) want(n.in[0], {Demand::part, *part});
+      return;
+    }
+    const Demand d = demand(n.out[0]);
+    const auto cut = d.kind == Demand::part ? inputs_cut(n, d.of) : std::nullopt;
+    const bool read =
+        std::any_of(n.out.begin(), n.out.end(), [&](ValueId v) { return demand(v).kind != Demand::none; });
+    if (!read) return;
+    if (cut) {
+      narrow_[static_cast<size_t>(n.out[0].index)] = true;
+      products_ |= n.op->name == "MatMul";
+    }
+    for (size_t i = 0; i < n.in.size(); ++i) want(n.in[i], cut && (*cut)[i] ? d : Demand{Demand::all, {}});
+  }
+
+  // The part of a value, in the new graph.
+  ValueId piece(ValueId v, const Part& p) {
+    if (narrow(v)) return mapped_(v);
+    const ValueId x = mapped_(v);
+    return slice(b_, x, static_cast<int64_t>(axis_of(b_.dims(x), p)), p.start, p.count, p.step);
+  }
+
+  void emit(const Node& n) {
+    b_.origin = n.origin;
+    if (const auto part = part_of(n); part && narrow(n.in[0])) return mapped_.set(n.out[0], mapped_(n.in[0]));
+    std::vector<ValueId> in = n.in;
+    const Demand d = demand(n.out[0]);
+    const auto cut = narrow(n.out[0]) ? inputs_cut(n, d.of) : std::nullopt;
+    for (size_t i = 0; i < in.size(); ++i) in[i] = cut && (*cut)[i] ? piece(in[i], d.of) : mapped_(in[i]);
+    mapped_.set(n.out, b_.ops(n.op->name, std::move(in), n.attrs));
+  }
+
+  const Graph& g_;
+  std::vector<Demand> demands_;
+  std::vector<bool> narrow_;  // computed at the positions of its demand alone
+  bool products_ = false;
+  Graph out_;
+  Builder b_;
+  ValueMap mapped_;
+};
+
+}  // namespace
+
+Graph bubble_up_slices(const Graph& g, const Evaluator& evaluator) { return Bubbler(g, evaluator).run(); }
+
+}  // namespace amp
