@@ -5,6 +5,8 @@
 // ONNX_AMP_MAX_ISA=v2|v3|v4 (x86-64 micro-architecture levels) caps the choice, for tests.
 #pragma once
 
+#include <type_traits>
+
 #define AMP_INLINE __attribute__((always_inline))
 
 namespace amp {
@@ -47,6 +49,16 @@ void simd(Body body) {
       return detail::run_v2(body);
   }
 #endif
+}
+
+// Of a loop that computes in T: in fp64 for the baseline alone.
+template <class T, class Body>
+void simd_for(Body body) {
+  if constexpr (std::is_same_v<T, double>) {
+    body();
+  } else {
+    simd(body);
+  }
 }
 
 }  // namespace amp

@@ -23,31 +23,40 @@ struct Layout {
   double divisor() const { return static_cast<double>(std::max<int64_t>(1, count())); }  // statistics of nothing are 0
 };
 
+constexpr int64_t kMostColumns = 256, kSmallestPlane = 128;
+
 // Channels that a thread works on at a time: one whose planes are large, or neighbours, whose elements of an image lie
 // side by side: columns.
+struct Channels {
+  int64_t first, count;
+};
+inline bool in_columns(const Layout& l) { return l.inner < kSmallestPlane; }
+
+// The same where it is known which.
+template <bool columns>
 struct Block {
-  static constexpr int64_t kMost = 256, kPlane = 128;  // columns; the smallest plane that is one
-  int64_t channel, channels, inner;
-  bool columns;
-  int64_t width() const { return columns ? channels * inner : 1; }
+  static constexpr int64_t kMost = columns ? kMostColumns : 1;
+  int64_t channel, inner, neighbours;
+  Block(const Layout& l, const Channels& c) : channel(c.first), inner(l.inner), neighbours(c.count) {}
+  AMP_INLINE int64_t channels() const { return columns ? neighbours : 1; }
+  AMP_INLINE int64_t width() const { return columns ? neighbours * inner : 1; }
   // What belongs to channels, of each column.
   template <class T>
   AMP_INLINE void spread(const T* from, T* to) const {
-    if (!columns) to[0] = from[0];
-    for (int64_t c = 0; c < channels && columns; ++c) std::fill_n(to + c * inner, inner, from[c]);
+    if constexpr (columns) {
+      for (int64_t c = 0; c < neighbours; ++c) std::fill_n(to + c * inner, inner, from[c]);
+    } else {
+      to[0] = from[0];
+    }
   }
 };
 
 template <class Fn>
-void each_channel_block(const Layout& l, Fn&& fn) {
-  const bool columns = l.inner < Block::kPlane;
-  const int64_t block = columns ? Block::kMost / std::max<int64_t>(1, l.inner) : 1;
+void each_channels(const Layout& l, Fn&& fn) {
+  const int64_t block = in_columns(l) ? kMostColumns / std::max<int64_t>(1, l.inner) : 1;
   const int64_t blocks = (l.c + block - 1) / block;
   parallel_ranges(blocks, 16384 / (block * l.count() + 1) + 1, [&](int64_t b, int64_t e) {
-    simd([&]() AMP_INLINE {
-      for (int64_t i = b; i < e; ++i)
-        fn(Block{i * block, std::min(l.c, (i + 1) * block) - i * block, l.inner, columns});
-    });
+    for (int64_t i = b; i < e; ++i) fn(Channels{i * block, std::min(l.c, (i + 1) * block) - i * block});
   });
 }
 
@@ -123,7 +132,7 @@ struct Channel {
 constexpr int64_t kTogether = 256;
 
 template <class T, int K, class F>
-AMP_INLINE inline void plane_sums(const Layout& l, const Block& block, double (*sum)[K], F&& f) {
+AMP_INLINE inline void plane_sums(const Layout& l, const Block<false>& block, double (*sum)[K], F&& f) {
   using V = typename Wide<T>::type;
   constexpr int64_t kLanes = Wide<T>::lanes, kChains = 4;
   constexpr Channel<false> kChannel{0};
@@ -158,8 +167,8 @@ AMP_INLINE inline void plane_sums(const Layout& l, const Block& block, double (*
   }
 }
 template <class V, class T, int K, class F>
-AMP_INLINE inline void one_column(const Layout& l, const Block& block, int64_t j, int64_t first, T (*sum)[Block::kMost],
-                                  F&& f) {
+AMP_INLINE inline void one_column(const Layout& l, const Block<true>& block, int64_t j, int64_t first,
+                                  T (*sum)[kMostColumns], F&& f) {
   V part[K], term[K];
   for (int k = 0; k < K; ++k) part[k] = V{};
   for (int64_t i = first; i < std::min(l.n, first + kTogether); ++i) {
@@ -169,16 +178,16 @@ AMP_INLINE inline void one_column(const Layout& l, const Block& block, int64_t j
   for (int k = 0; k < K; ++k) store(part[k], sum[k] + j);
 }
 template <class T, int K, class F>
-AMP_INLINE inline void column_sums(const Layout& l, const Block& block, double (*sum)[K], F&& f) {
+AMP_INLINE inline void column_sums(const Layout& l, const Block<true>& block, double (*sum)[K], F&& f) {
   constexpr int64_t kLanes = Wide<T>::lanes;
   const int64_t width = block.width();
-  for (int64_t c = 0; c < block.channels; ++c) std::fill_n(sum[c], K, 0.0);
-  T part[K][Block::kMost];
+  for (int64_t c = 0; c < block.channels(); ++c) std::fill_n(sum[c], K, 0.0);
+  T part[K][kMostColumns];
   for (int64_t first = 0; first < l.n; first += kTogether) {
     int64_t j = 0;
     for (; j + kLanes <= width; j += kLanes) one_column<typename Wide<T>::type, T, K>(l, block, j, first, part, f);
     for (; j < width; ++j) one_column<T, T, K>(l, block, j, first, part, f);
-    for (int64_t c = 0; c < block.channels; ++c) {
+    for (int64_t c = 0; c < block.channels(); ++c) {
       for (int k = 0; k < K; ++k) {
         for (j = 0; j < l.inner; ++j) sum[c][k] += static_cast<double>(part[k][c * l.inner + j]);
       }
@@ -187,33 +196,30 @@ AMP_INLINE inline void column_sums(const Layout& l, const Block& block, double (
 }
 // sum[c][k] = sum over batch and space of f's term k for the channels of a block: f(what belongs to the channel,
 // position, terms), of an element or of a vector.
-template <class T, int K, class F>
-AMP_INLINE inline void channel_sums(const Layout& l, const Block& block, double (*sum)[K], F&& f) {
-  if (block.columns) return column_sums<T, K>(l, block, sum, f);
-  plane_sums<T, K>(l, block, sum, f);
+template <class T, int K, bool columns, class F>
+AMP_INLINE inline void channel_sums(const Layout& l, const Block<columns>& block, double (*sum)[K], F&& f) {
+  if constexpr (columns) {
+    column_sums<T, K>(l, block, sum, f);
+  } else {
+    plane_sums<T, K>(l, block, sum, f);
+  }
 }
 
 // f(what belongs to the channel, position, something of the type) for every element of a block.
-template <class T, class F>
-AMP_INLINE inline void each_element(const Layout& l, const Block& block, F&& f) {
+template <class T, bool columns, class F>
+AMP_INLINE inline void each_element(const Layout& l, const Block<columns>& block, F&& f) {
   constexpr int64_t kLanes = Wide<T>::lanes;
-  const auto image = [&](int64_t at, int64_t n, auto columns) AMP_INLINE {
+  const int64_t n = columns ? block.width() : l.inner;
+  for (int64_t i = 0; i < l.n; ++i) {
+    const int64_t at = (i * l.c + block.channel) * l.inner;
     int64_t j = 0;
     for (; j + kLanes <= n; j += kLanes) {
       typename Wide<T>::type v{};
-      f(Channel<columns.value>{j}, at + j, v);
+      f(Channel<columns>{j}, at + j, v);
     }
     for (; j < n; ++j) {
       T one{};
-      f(Channel<columns.value>{j}, at + j, one);
-    }
-  };
-  for (int64_t i = 0; i < l.n; ++i) {
-    const int64_t at = (i * l.c + block.channel) * l.inner;
-    if (block.columns) {
-      image(at, block.width(), std::true_type{});
-    } else {
-      image(at, l.inner, std::false_type{});
+      f(Channel<columns>{j}, at + j, one);
     }
   }
 }
