@@ -22,8 +22,8 @@ T rstd(T var, double epsilon) {
 
 // A kernel's operands; those of all elements as what they are read and written as (S below).
 template <class T>
-struct Operands {
-  explicit Operands(const Dims& x) : l(x) {}
+struct NormOperands {
+  explicit NormOperands(const Dims& x) : l(x) {}
   Layout l;
   double epsilon = 0;
   bool train = false;
@@ -40,7 +40,7 @@ struct Operands {
 constexpr int kAny = -1;
 template <int activation, class T>
 struct Cut {
-  AMP_INLINE explicit Cut(const Operands<T>& k)
+  AMP_INLINE explicit Cut(const NormOperands<T>& k)
       : kind(activation == kAny ? k.activation : static_cast<NormActivation>(activation)),
         low(kind == NormActivation::relu ? T(0) : k.low),
         high(k.high) {}
@@ -82,7 +82,7 @@ struct Cut {
 
 // y = (x - mean) a + b: subtracting first keeps what a large mean would cancel.
 template <class T, class S, bool columns, int activation>
-void normalize(const Operands<T>& k, const Channels& channels) {
+void normalize(const NormOperands<T>& k, const Channels& channels) {
   simd_for<T>([&]() AMP_INLINE {
     const Layout l = k.l;
     const Block<columns> block(l, channels);
@@ -111,7 +111,7 @@ void normalize(const Operands<T>& k, const Channels& channels) {
 }
 
 template <class T, class S, bool columns>
-void statistics(const Operands<T>& k, const Channels& channels) {
+void statistics(const NormOperands<T>& k, const Channels& channels) {
   simd_for<T>([&]() AMP_INLINE {
     const Layout l = k.l;
     const Block<columns> block(l, channels);
@@ -137,7 +137,7 @@ void statistics(const Operands<T>& k, const Channels& channels) {
 
 // dscale = sum dy xhat, dbias = sum dy; dx = scale rstd (dy - [train] (dbias + xhat dscale) / count).
 template <class T, class S, bool columns, int activation>
-void differentiate(const Operands<T>& k, const Channels& channels) {
+void differentiate(const NormOperands<T>& k, const Channels& channels) {
   simd_for<T>([&]() AMP_INLINE {
     const Layout l = k.l;
     const Block<columns> block(l, channels);
@@ -202,7 +202,7 @@ void differentiate(const Operands<T>& k, const Channels& channels) {
 }
 
 template <class T>
-using OfChannels = void (*)(const Operands<T>&, const Channels&);
+using OfChannels = void (*)(const NormOperands<T>&, const Channels&);
 
 // A kernel as it is prepared. Tensors of all elements that all are bf16 lie where they are, others are images in fp32
 // or fp64. (Columns are images: their sums are contracted otherwise when they are read as bf16, and a bit may change.)
@@ -261,7 +261,7 @@ class Prepared {
     };
   }
 
-  Operands<T> k;
+  NormOperands<T> k;
 
  private:
   T* staged(const Tensor& t, std::vector<Staged<T>>& to) { return to.emplace_back(stage<T>(carve_, t)).data; }

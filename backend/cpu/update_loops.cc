@@ -1,5 +1,6 @@
 #include "backend/cpu/update_loops.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -36,7 +37,7 @@ ShardStats inspect(const T* g, int64_t n) {
   using U = typename Vec<Bits<T>>::type;
   using D = typename Vec<double>::type;
   ShardStats out;
-  simd([&]() AMP_INLINE {
+  simd_for<T>([&]() AMP_INLINE {
     D sum[4] = {};
     U top[4] = {};
     int64_t i = 0;
@@ -73,19 +74,21 @@ ShardStats inspect(const T* g, int64_t n) {
 }
 
 namespace {
-template <class Element, bool Ema, class T>
-void run(const ShardSpans<T>& s, const GradTransform<T>& a, const typename Element::template Scalars<T>& scalars) {
-  simd([&]() AMP_INLINE {
+// Moves a part of a shard by an Element's Scalars<T>.
+template <class T>
+using Move = void (*)(const ShardSpans<T>&, const GradTransform<T>&, const void* scalars);
+
+template <class Element, class T>
+void run(const ShardSpans<T>& s, const GradTransform<T>& a, const void* scalars) {
+  simd_for<T>([&]() AMP_INLINE {
     T* __restrict p = s.p;
     const T* __restrict grad = s.g;
     T* __restrict m = s.m;
     T* __restrict v = s.v;
     T* __restrict u = s.u;
-    T* __restrict ema = s.ema;
     const T* __restrict h = s.h;
     const GradTransform<T> transform = a;
-    const T keep = a.keep, rest = 1 - a.keep;
-    const auto c = scalars;
+    const auto c = *static_cast<const typename Element::template Scalars<T>*>(scalars);
     const int64_t n = s.n;
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) {
@@ -102,7 +105,6 @@ void run(const ShardSpans<T>& s, const GradTransform<T>& a, const typename Eleme
       else
         x = Element::template move<T>(c, p[i], g, m[i], v[i], u[i]);
       p[i] = x;
-      if constexpr (Ema) ema[i] = keep * ema[i] + rest * x;
     }
   });
 }
@@ -124,27 +126,32 @@ constexpr bool kRests = requires(typename Element::template Scalars<float> c) {
   Element::template rest<float>(c, 1.0f);
 };
 
-// Short: by the rule's rest(). The compiler could not know that the quotient of two moments adds nothing.
-template <class Element, bool Ema, bool Short, class T>
-void run_at_rest(const ShardSpans<T>& s, const GradTransform<T>& a,
-                 const typename Element::template Scalars<T>& scalars) {
-  simd([&]() AMP_INLINE {
+template <class Element, class T>
+void run_at_rest(const ShardSpans<T>& s, const GradTransform<T>&, const void* scalars) {
+  simd_for<T>([&]() AMP_INLINE {
     T* __restrict p = s.p;
-    T* __restrict ema = s.ema;
-    const T keep = a.keep, rest = 1 - a.keep, g = transformed(a, T(0));
-    const auto c = scalars;
+    const auto c = *static_cast<const typename Element::template Scalars<T>*>(scalars);
     const int64_t n = s.n;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) {
-      T state[3] = {}, x;
-      if constexpr (Short)
-        x = Element::template rest<T>(c, p[i]);
-      else
-        x = rested<Element>(c, p[i], g, state);
-      p[i] = x;
-      if constexpr (Ema) ema[i] = keep * ema[i] + rest * x;
-    }
+    for (int64_t i = 0; i < n; ++i) p[i] = Element::template rest<T>(c, p[i]);
   });
+}
+
+// The average follows while the weights are in L1. on_zeros: gradients and moments are zero, and are not read.
+template <class T>
+void run_parts(const ShardSpans<T>& s, const GradTransform<T>& a, Move<T> move, const void* scalars, bool on_zeros) {
+  if (!s.ema && !on_zeros) return move(s, a, scalars);
+  constexpr int64_t kPart = 1024;
+  T zeros[4][kPart];
+  for (int64_t begin = 0; begin < s.n; begin += kPart) {
+    ShardSpans<T> part = s.part(begin, std::min(kPart, s.n - begin));
+    if (on_zeros) {
+      for (T* const z : zeros) std::fill_n(z, part.n, T(0));
+      part.g = zeros[0], part.m = zeros[1], part.v = zeros[2], part.u = zeros[3];
+    }
+    move(part, a, scalars);
+    if (s.ema) average(part.ema, part.p, part.n, a.keep);
+  }
 }
 
 // Squares are added in sixteen lanes, in double: the same bits on every instruction set.
@@ -153,7 +160,7 @@ RuleTerms<double> sum(const ShardSpans<T>& s, const GradTransform<T>& a,
                       const typename Element::template Scalars<T>& scalars) {
   constexpr int64_t kWidth = 16;
   double first[kWidth] = {}, second[kWidth] = {};
-  simd([&]() AMP_INLINE {
+  simd_for<T>([&]() AMP_INLINE {
     const GradTransform<T> transform = a;
     const auto c = scalars;
     const auto add = [&](int64_t i, int64_t k) AMP_INLINE {
@@ -184,7 +191,7 @@ void move(std::string_view rule, const RuleSettings& settings, const RuleStep& s
     r.visit(settings, [&](auto element) {
       using Element = decltype(element);
       const auto scalars = Element::template scalars<T>(settings, step);
-      s.ema ? run<Element, true>(s, a, scalars) : run<Element, false>(s, a, scalars);
+      run_parts<T>(s, a, run<Element, T>, &scalars, false);
     });
   });
 }
@@ -210,16 +217,19 @@ AtRest at_rest(std::string_view rule, const RuleSettings& settings, const RuleSt
 template <class T>
 void move_at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
                   const GradTransform<T>& a) {
+  if (at_rest(rule, settings, step, a) == AtRest::stays) {
+    if (s.ema) average(s.ema, s.p, s.n, a.keep);
+    return;
+  }
   with_element(rule, settings, [&]<class Element>(Element) {
     if constexpr (kMayRest<Element>) {
       const auto scalars = Element::template scalars<T>(settings, step);
-      if constexpr (kRests<Element>) {
+      if constexpr (kRests<Element>) {  // the compiler could not know that the quotient of two moments adds nothing
         T state[3] = {};
         if (rested<Element>(scalars, T(1), transformed(a, T(0)), state) == Element::template rest<T>(scalars, T(1)))
-          return s.ema ? run_at_rest<Element, true, true>(s, a, scalars)
-                       : run_at_rest<Element, false, true>(s, a, scalars);
+          return run_parts<T>(s, a, run_at_rest<Element, T>, &scalars, false);
       }
-      s.ema ? run_at_rest<Element, true, false>(s, a, scalars) : run_at_rest<Element, false, false>(s, a, scalars);
+      run_parts<T>(s, a, run<Element, T>, &scalars, true);
     } else {
       bug(cat("update rule '", rule, "' leaves no element at rest"));
     }
@@ -234,7 +244,7 @@ template void move_at_rest(std::string_view, const RuleSettings&, const RuleStep
 
 template <class T>
 void look_ahead(T* weights, T* slow, int64_t n, T alpha) {
-  simd([&]() AMP_INLINE {
+  simd_for<T>([&]() AMP_INLINE {
     T* __restrict p = weights;
     T* __restrict at = slow;
 #pragma GCC ivdep
@@ -244,7 +254,7 @@ void look_ahead(T* weights, T* slow, int64_t n, T alpha) {
 
 template <class T>
 void average(T* ema, const T* weights, int64_t n, T keep) {
-  simd([&]() AMP_INLINE {
+  simd_for<T>([&]() AMP_INLINE {
     T* __restrict mean = ema;
     const T* __restrict p = weights;
     const T rest = 1 - keep;

@@ -27,6 +27,11 @@ struct ShardSpans {
   T* ema;      // null: not kept
   const T* h;  // null: the rule needs no estimate of the Hessian's diagonal
   int64_t n;
+
+  ShardSpans part(int64_t begin, int64_t count) const {
+    const auto at = [&](auto* x) { return x ? x + begin : x; };
+    return {at(p), at(g), at(m), at(v), at(u), at(ema), at(h), count};
+  }
 };
 
 // What happens to a gradient element before the rule sees it, and to the average after: uniform over the shard.

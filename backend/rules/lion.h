@@ -24,6 +24,10 @@ struct LionElement {
             static_cast<T>(1 - s.beta2)};
   }
   template <class T>
+  AMP_INLINE HD static T rest(const Scalars<T>& c, T p) {
+    return p * c.shrink;
+  }
+  template <class T>
   AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T&) {
     const T d = m * c.beta1 + g * c.beta1_weight;
     m = m * c.beta2 + g * c.beta2_weight;

@@ -40,6 +40,10 @@ struct NAdamElement {
             static_cast<T>(step.lr * step.facts[1])};
   }
   template <class T>
+  AMP_INLINE HD static T rest(const Scalars<T>& c, T p) {
+    return p * c.shrink;
+  }
+  template <class T>
   AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v) {
     p *= c.shrink;
     g += c.coupled_decay * p;

@@ -37,6 +37,10 @@ struct RAdamElement {
             static_cast<T>(step.facts[2] > 0 ? 1 : 0)};
   }
   template <class T>
+  AMP_INLINE HD static T rest(const Scalars<T>& c, T p) {
+    return p * c.shrink;
+  }
+  template <class T>
   AMP_INLINE HD static T move(const Scalars<T>& c, T p, T g, T& m, T& v) {
     p *= c.shrink;
     g += c.coupled_decay * p;

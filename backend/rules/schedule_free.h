@@ -49,6 +49,11 @@ struct ScheduleFreeElement {
     return y;
   }
   template <class T>
+  AMP_INLINE HD static T rest(const Scalars<T>& c, T y) {
+    T z = 0, v = 0;
+    return move<T>(c, y, T(0), z, v);
+  }
+  template <class T>
   static T evaluated(const RuleSettings& s, T y, T z) {
     return y + static_cast<T>(1 - 1 / s.beta1) * (z - y);
   }

@@ -31,6 +31,11 @@ struct SgdElement {
     }
     return p - c.lr * d;
   }
+  template <class T>
+  AMP_INLINE HD static T rest(const Scalars<T>& c, T p) {
+    T none = 0;
+    return move<T>(c, p, T(0), none, none);
+  }
 };
 
 struct Sgd {
