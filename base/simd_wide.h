@@ -23,4 +23,13 @@ void simd_wide(Body body) {
   simd(body);
 }
 
+template <class T, class Body>
+void simd_wide_for(Body body) {
+  if constexpr (std::is_same_v<T, double>) {
+    body();
+  } else {
+    simd_wide(body);
+  }
+}
+
 }  // namespace amp

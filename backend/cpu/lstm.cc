@@ -55,14 +55,19 @@ struct Forward {
       return a.has(5) ? w.read(a.in[5], p * s.hidden + piece.first, n) : nullptr;
     };
     const T *const Pi = peephole(of_i, 0), *const Po = peephole(of_o, 1), *const Pf = peephole(of_f, 2);
-    for (int64_t k = 0; k < n; ++k) {
-      i[k] = f.value(Pi ? i[k] + Pi[k] * C[k] : i[k]);
-      fg[k] = f.value(Pf ? fg[k] + Pf[k] * C[k] : fg[k]);
-      c[k] = g.value(c[k]);
-      C[k] = fg[k] * C[k] + i[k] * c[k];
-      o[k] = f.value(Po ? o[k] + Po[k] * C[k] : o[k]);
-      yt[k] = h.value(C[k]) * o[k];
+    struct Gate {
+      const Activation& of;
+      const T *in, *peephole;
+      T* out;
+    };
+    const Gate gates[] = {{f, i, Pi, i}, {f, fg, Pf, fg}, {g, c, nullptr, c}, {f, o, Po, o}, {h, C, nullptr, yt}};
+    for (const Gate& gate : gates) {  // one loop for all, as each has every activation
+      if (gate.in == o)
+        for (int64_t k = 0; k < n; ++k) C[k] = fg[k] * C[k] + i[k] * c[k];
+      for (int64_t k = 0; k < n; ++k)
+        gate.out[k] = gate.of.value(gate.peephole ? gate.in[k] + gate.peephole[k] * C[k] : gate.in[k]);
     }
+    for (int64_t k = 0; k < n; ++k) yt[k] *= o[k];
   }
 };
 
@@ -92,7 +97,7 @@ Kernel forward(const KernelArgs& a, Carver& c) {
       by_R.run(
           before, H, B, step % 2 != 0, false,
           [&](const Piece<T>& piece) {
-            simd_wide([&]() AMP_INLINE {
+            simd_wide_for<T>([&]() AMP_INLINE {
               for (int64_t b = piece.begin; b < piece.end; ++b)
                 of.cell(t, b, piece, cells + b * H + piece.first, before, after);
             });
@@ -210,7 +215,7 @@ Kernel backward(const KernelArgs& a, Carver& c) {
           a_next, 4 * H, B, step % 2 != 0, args.has(4),
           [&](const Piece<T>& piece) {
             const int64_t n = piece.last - piece.first;
-            simd_wide([&]() AMP_INLINE {
+            simd_wide_for<T>([&]() AMP_INLINE {
               for (int64_t b = piece.begin; b < piece.end; ++b) {
                 T* const to = dh + b * H + piece.first;
                 if (piece.sums && next < s.length(b)) std::copy_n(piece.at(b, 0), n, to);
