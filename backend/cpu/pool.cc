@@ -2,11 +2,11 @@
 
 #include <array>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "backend/cpu/pool_pairs.h"
-#include "backend/sliding_window.h"
-#include "base/simd.h"
+#include "backend/cpu/pool_taps.h"
 
 namespace amp {
 
@@ -34,10 +34,10 @@ struct Reach {
 };
 
 // Runs fn(plane) for every (image, channel), planes of `work` elements.
-template <class Fn>
+template <class T, class Fn>
 void each_plane(int64_t planes, int64_t work, Fn&& fn) {
   parallel_ranges(planes, 16384 / (work + 1) + 1, [&](int64_t b, int64_t e) {
-    simd([&]() AMP_INLINE {
+    simd_for<T>([&]() AMP_INLINE {
       for (int64_t p = b; p < e; ++p) fn(p);
     });
   });
@@ -107,28 +107,30 @@ AMP_INLINE inline void max_row(const SlidingWindow& w, const Reach& reach, const
   }
 }
 
-template <class T, class Tap>
+template <class T>
 Kernel typed_max_pool(const KernelArgs& a, Carver& carve) {
   const auto x = stage<T>(carve, a.in[0]), y = stage<T>(carve, a.out[0]);
-  Tap* taps = static_cast<Tap*>(a.out[1].data);
+  const Taps taps(a.out[1]);
   const SlidingWindow w = pool_window(a.in[0].dims, a.out[0].dims, a.attrs());
   const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
                 out = volume(w, &WindowAxis::out);
-  if (pool_pairs::fits(w)) {
-    return [=] {
-      x.load();
-      each_plane(planes, 4 * out, [&](int64_t p) AMP_INLINE {
-        pool_pairs::pool_plane(w, x.data + p * in, y.data + p * out, taps + p * out);
-      });
-      y.store();
-    };
+  if constexpr (std::is_same_v<T, float>) {
+    if (pool_pairs::fits(w) && taps.bytes) {
+      return [=] {
+        x.load();
+        each_plane<T>(planes, 4 * out, [&](int64_t p) AMP_INLINE {
+          pool_pairs::pool_plane(w, x.data + p * in, y.data + p * out, taps.narrow() + p * out);
+        });
+        y.store();
+      };
+    }
   }
   const Reach reach(w);
   std::vector<int32_t> first;
   for (int64_t o = 0; o < w[2].out; ++o) first.push_back(static_cast<int32_t>(first_tap(w[2], o)));
   return [=] {
     x.load();
-    each_plane(planes, out * volume(w, &WindowAxis::kernel), [&](int64_t p) AMP_INLINE {
+    each_plane<T>(planes, out * volume(w, &WindowAxis::kernel), [&](int64_t p) AMP_INLINE {
       MaxRow<T> max;
       for (int64_t od = 0; od < w[0].out; ++od) {
         for (int64_t oh = 0; oh < w[1].out; ++oh) {
@@ -139,7 +141,7 @@ Kernel typed_max_pool(const KernelArgs& a, Carver& carve) {
             max.start(e - b, base, first.data() + b);
             max_row<T>(w, reach, x.data + p * in, od, oh, b, e, max);
             std::copy_n(max.best, e - b, y.data + at);
-            for (int64_t j = 0; j < e - b; ++j) taps[at + j] = static_cast<Tap>(max.which[j]);
+            taps.store(max.which, at, e - b);
           }
         }
       }
@@ -148,86 +150,47 @@ Kernel typed_max_pool(const KernelArgs& a, Carver& carve) {
   };
 }
 
-// Offset of each tap from its window's first element, in the input plane.
-std::vector<int64_t> tap_offsets(const SlidingWindow& w) {
-  std::vector<int64_t> v;
-  for (int64_t kd = 0; kd < w[0].kernel; ++kd) {
-    for (int64_t kh = 0; kh < w[1].kernel; ++kh) {
-      for (int64_t kw = 0; kw < w[2].kernel; ++kw)
-        v.push_back((kd * w[0].dilation * w[1].in + kh * w[1].dilation) * w[2].in + kw * w[2].dilation);
-    }
-  }
-  return v;
-}
-
-// Calls fn(output, input) with the flat positions of every output of a plane and of the input it chose.
-template <class Tap, class Fn>
-AMP_INLINE inline void each_choice(const SlidingWindow& w, const int64_t* offsets, int64_t n_taps, const Tap* taps,
-                                   Fn&& fn) {
-  int64_t o = 0;
-  for (int64_t od = 0; od < w[0].out; ++od) {
-    for (int64_t oh = 0; oh < w[1].out; ++oh) {
-      const int64_t base = (w[0].at(od, 0) * w[1].in + w[1].at(oh, 0)) * w[2].in - w[2].pad;
-      for (int64_t ow = 0; ow < w[2].out; ++ow, ++o) {
-        const auto t = static_cast<int64_t>(taps[o]);
-        fn(o, base + ow * w[2].stride + (t >= 0 && t < n_taps ? offsets[t] : 0));
-      }
-    }
-  }
-}
-
-template <class T, class Tap>
+template <class T>
 Kernel typed_max_pool_grad(const KernelArgs& a, Carver& carve) {
-  const Tap* taps = static_cast<const Tap*>(a.in[1].data);
+  const Taps taps(a.in[1]);
   const SlidingWindow w = pool_window(a.out[0].dims, a.in[0].dims, a.attrs());
   const int64_t planes = a.in[0].dims[0] * a.in[0].dims[1], in = volume(w, &WindowAxis::in),
                 out = volume(w, &WindowAxis::out);
-  if (pool_pairs::grad_gains(w) && a.in[0].dtype == DType::bf16 && a.out[0].dtype == DType::bf16) {
-    // Numbers are moved, not computed with: as their bits.
-    return [=, from = static_cast<const uint16_t*>(a.in[0].data), to = static_cast<uint16_t*>(a.out[0].data)] {
-      each_plane(planes, in + out,
-                 [&](int64_t p) AMP_INLINE { pool_pairs::grad_plane(w, from + p * out, taps + p * out, to + p * in); });
-    };
+  [[maybe_unused]] const bool pairs = pool_pairs::grad_gains(w) && taps.bytes;
+  if constexpr (std::is_same_v<T, float>) {
+    if (pairs && a.in[0].dtype == DType::bf16 && a.out[0].dtype == DType::bf16) {
+      // Numbers are moved, not computed with: as their bits.
+      return [=, from = static_cast<const uint16_t*>(a.in[0].data), to = static_cast<uint16_t*>(a.out[0].data)] {
+        each_plane<T>(planes, in + out, [&](int64_t p) AMP_INLINE {
+          pool_pairs::grad_plane(w, from + p * out, taps.narrow() + p * out, to + p * in);
+        });
+      };
+    }
   }
   const auto dy = stage<T>(carve, a.in[0]), dx = stage<T>(carve, a.out[0]);
-  if (pool_pairs::grad_gains(w)) {
-    return [=] {
-      dy.load();
-      each_plane(planes, in + out, [&](int64_t p) AMP_INLINE {
-        pool_pairs::grad_plane(w, dy.data + p * out, taps + p * out, dx.data + p * in);
-      });
-      dx.store();
-    };
+  if constexpr (std::is_same_v<T, float>) {
+    if (pairs) {
+      return [=] {
+        dy.load();
+        each_plane<T>(planes, in + out, [&](int64_t p) AMP_INLINE {
+          pool_pairs::grad_plane(w, dy.data + p * out, taps.narrow() + p * out, dx.data + p * in);
+        });
+        dx.store();
+      };
+    }
   }
   const std::vector<int64_t> offsets = tap_offsets(w);
   return [=] {
     dy.load();
-    each_plane(planes, in + out, [&](int64_t p) AMP_INLINE {
+    each_plane<T>(planes, in + out, [&](int64_t p) AMP_INLINE {
       T* to = dx.data + p * in;
       const T* from = dy.data + p * out;
       std::fill_n(to, in, T(0));
-      each_choice(w, offsets.data(), static_cast<int64_t>(offsets.size()), taps + p * out,
-                  [&](int64_t o, int64_t i) AMP_INLINE {
-                    if (i >= 0 && i < in) to[i] += from[o];
-                  });
+      each_choice(w, offsets, taps, p * out, [&](int64_t o, int64_t i) AMP_INLINE {
+        if (i >= 0 && i < in) to[i] += from[o];
+      });
     });
     dx.store();
-  };
-}
-
-template <class Tap>
-Kernel typed_max_pool_index(const KernelArgs& a) {
-  const Tensor taps = a.in[0], index = a.out[0];
-  const SlidingWindow w = pool_window(a.attrs().ints("full"), taps.dims, a.attrs());
-  const int64_t planes = taps.dims[0] * taps.dims[1], in = volume(w, &WindowAxis::in),
-                out = volume(w, &WindowAxis::out);
-  const std::vector<int64_t> offsets = tap_offsets(w);
-  return [=] {
-    each_plane(planes, out, [&](int64_t p) AMP_INLINE {
-      int64_t* to = static_cast<int64_t*>(index.data) + p * out;
-      each_choice(w, offsets.data(), static_cast<int64_t>(offsets.size()), static_cast<const Tap*>(taps.data) + p * out,
-                  [&](int64_t o, int64_t i) AMP_INLINE { to[o] = p * in + i; });
-    });
   };
 }
 
@@ -286,7 +249,7 @@ Kernel typed_average_pool(const KernelArgs& a, Carver& carve) {
   if (is_global(w)) {
     return [=] {
       x.load();
-      each_plane(planes, in, [&](int64_t p) AMP_INLINE {
+      each_plane<T>(planes, in, [&](int64_t p) AMP_INLINE {
         const T* from = x.data + p * in;
         T sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -300,7 +263,7 @@ Kernel typed_average_pool(const KernelArgs& a, Carver& carve) {
   const Reach reach(w);
   return [=] {
     x.load();
-    each_plane(planes, out * volume(w, &WindowAxis::kernel), [&](int64_t p) AMP_INLINE {
+    each_plane<T>(planes, out * volume(w, &WindowAxis::kernel), [&](int64_t p) AMP_INLINE {
       const T* from = x.data + p * in;
       const int64_t step = w[2].stride;
       for (int64_t od = 0; od < w[0].out; ++od) {
@@ -329,8 +292,8 @@ Kernel typed_average_pool_grad(const KernelArgs& a, Carver& carve) {
   if (is_global(w)) {
     return [=] {
       dy.load();
-      each_plane(planes, in,
-                 [&](int64_t p) AMP_INLINE { std::fill_n(dx.data + p * in, in, dy.data[p] / static_cast<T>(in)); });
+      each_plane<T>(planes, in,
+                    [&](int64_t p) AMP_INLINE { std::fill_n(dx.data + p * in, in, dy.data[p] / static_cast<T>(in)); });
       dx.store();
     };
   }
@@ -338,7 +301,7 @@ Kernel typed_average_pool_grad(const KernelArgs& a, Carver& carve) {
   const Reach reach(w);
   return [=] {
     dy.load();
-    each_plane(planes, out * volume(w, &WindowAxis::kernel), [&](int64_t p) AMP_INLINE {
+    each_plane<T>(planes, out * volume(w, &WindowAxis::kernel), [&](int64_t p) AMP_INLINE {
       T* to = dx.data + p * in;
       std::fill_n(to, in, T(0));
       const int64_t step = w[2].stride;
@@ -357,25 +320,27 @@ Kernel typed_average_pool_grad(const KernelArgs& a, Carver& carve) {
   };
 }
 
-template <class T>
-Kernel max_pool_of(const KernelArgs& a, Carver& c) {
-  return a.out[1].dtype == DType::u8 ? typed_max_pool<T, uint8_t>(a, c) : typed_max_pool<T, int32_t>(a, c);
-}
-template <class T>
-Kernel max_pool_grad_of(const KernelArgs& a, Carver& c) {
-  return a.in[1].dtype == DType::u8 ? typed_max_pool_grad<T, uint8_t>(a, c) : typed_max_pool_grad<T, int32_t>(a, c);
-}
-
 }  // namespace
 
 Kernel max_pool(const KernelArgs& a, Carver& c) {
-  return in_double(a) ? max_pool_of<double>(a, c) : max_pool_of<float>(a, c);
+  return in_double(a) ? typed_max_pool<double>(a, c) : typed_max_pool<float>(a, c);
 }
 Kernel max_pool_grad(const KernelArgs& a, Carver& c) {
-  return in_double(a) ? max_pool_grad_of<double>(a, c) : max_pool_grad_of<float>(a, c);
+  return in_double(a) ? typed_max_pool_grad<double>(a, c) : typed_max_pool_grad<float>(a, c);
 }
 Kernel max_pool_index(const KernelArgs& a) {
-  return a.in[0].dtype == DType::u8 ? typed_max_pool_index<uint8_t>(a) : typed_max_pool_index<int32_t>(a);
+  const Tensor index = a.out[0];
+  const Taps taps(a.in[0]);
+  const Dims& dims = a.in[0].dims;
+  const SlidingWindow w = pool_window(a.attrs().ints("full"), dims, a.attrs());
+  const int64_t planes = dims[0] * dims[1], in = volume(w, &WindowAxis::in), out = volume(w, &WindowAxis::out);
+  const std::vector<int64_t> offsets = tap_offsets(w);
+  return [=] {
+    each_plane<int64_t>(planes, out, [&](int64_t p) AMP_INLINE {
+      int64_t* const to = static_cast<int64_t*>(index.data) + p * out;
+      each_choice(w, offsets, taps, p * out, [&](int64_t o, int64_t i) AMP_INLINE { to[o] = p * in + i; });
+    });
+  };
 }
 Kernel average_pool(const KernelArgs& a, Carver& c) {
   return in_double(a) ? typed_average_pool<double>(a, c) : typed_average_pool<float>(a, c);
