@@ -6,49 +6,35 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <exception>
+#include <memory>
+#include <type_traits>
 
 namespace amp {
+
+namespace parallel_detail {
+using Shard = void (*)(void* fn, int64_t shard);
+void run_shards(int64_t shards, Shard shard, void* fn);
+void run_team(int64_t shards, Shard shard, void* fn);
+// A function's body is compiled once, not within each way to run it.
+template <class Fn>
+void call(void* fn, int64_t shard) {
+  (*static_cast<Fn*>(fn))(shard);
+}
+}  // namespace parallel_detail
 
 // Runs fn(shard) for shard in [0, shards). The first exception is rethrown.
 template <class Fn>
 void parallel_for(int64_t shards, Fn&& fn) {
-  if (shards <= 1 || omp_get_max_threads() == 1) {  // a region of one thread would still be made and left
-    for (int64_t s = 0; s < shards; ++s) fn(s);
-    return;
-  }
-  std::exception_ptr error;
-#pragma omp parallel for schedule(dynamic, 1)
-  for (int64_t s = 0; s < shards; ++s) {
-    try {
-      fn(s);
-    } catch (...) {
-#pragma omp critical
-      if (!error) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
+  using F = std::remove_cvref_t<Fn>;
+  parallel_detail::run_shards(shards, parallel_detail::call<F>, const_cast<F*>(std::addressof(fn)));
 }
 
 // The same with as many shards as threads at most, shard s on thread s at every call: what a shard reads again at the
 // next call is still in its core's cache. Only for work whose bits do not depend on where it is cut.
 template <class Fn>
 void parallel_team(int64_t shards, Fn&& fn) {
-  if (shards <= 1) {
-    if (shards == 1) fn(int64_t{0});
-    return;
-  }
-  std::exception_ptr error;
-#pragma omp parallel num_threads(static_cast <int>(shards))
-  {
-    try {
-      for (int64_t s = omp_get_thread_num(); s < shards; s += omp_get_num_threads()) fn(s);
-    } catch (...) {
-#pragma omp critical
-      if (!error) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
+  using F = std::remove_cvref_t<Fn>;
+  parallel_detail::run_team(shards, parallel_detail::call<F>, const_cast<F*>(std::addressof(fn)));
 }
 
 // Cuts [0, n) into pieces of about grain elements, at most max_shards, and runs fn(begin, end) on each.
