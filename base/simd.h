@@ -51,10 +51,10 @@ void simd(Body body) {
 #endif
 }
 
-// Of a loop that computes in T: in fp64 for the baseline alone.
+// Of a loop that computes in T: for the baseline alone but in fp32.
 template <class T, class Body>
 void simd_for(Body body) {
-  if constexpr (std::is_same_v<T, double>) {
+  if constexpr (!std::is_same_v<T, float>) {
     body();
   } else {
     simd(body);

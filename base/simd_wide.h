@@ -25,7 +25,7 @@ void simd_wide(Body body) {
 
 template <class T, class Body>
 void simd_wide_for(Body body) {
-  if constexpr (std::is_same_v<T, double>) {
+  if constexpr (!std::is_same_v<T, float>) {
     body();
   } else {
     simd_wide(body);

@@ -101,7 +101,7 @@ Kernel typed_reduce(const KernelArgs& a) {
           for (int64_t at = 0; at < n; at += 1024) {
             const int64_t m = std::min<int64_t>(1024, n - at);
             const T* p = elementwise_detail::load<T>(x, o * n + at, m, scratch);
-            simd([&]() AMP_INLINE {
+            simd_for<T>([&]() AMP_INLINE {
               T lane[16];
               for (int j = 0; j < 16; ++j) lane[j] = identity<Op, T>();
               int64_t i = 0;
@@ -129,7 +129,7 @@ Kernel typed_reduce(const KernelArgs& a) {
         std::fill(sum, sum + m, identity<Op, T>());
         for (int64_t i = 0; i < n; ++i) {
           const T* p = elementwise_detail::load<T>(x, (o * n + i) * inner + c, m, scratch);
-          simd([&]() AMP_INLINE {
+          simd_for<T>([&]() AMP_INLINE {
             for (int64_t j = 0; j < m; ++j) sum[j] = combine<Op>(sum[j], p[j]);
           });
         }
