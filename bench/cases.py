@@ -17,7 +17,8 @@ WARM = 5  # at least so many untimed steps
 LR = 1e-4
 WEIGHT_DECAY = 0.01
 CASES = {
-    "minilm": {"what": "MiniLM-L3 on tweets, padding by batch", "batch": 32, "steps": 40},
+    "minilm": {"what": "MiniLM-L3 on tweets, grouped by length, padded by batch", "batch": 32, "steps": 40},
+    "minilm_shuffled": {"what": "MiniLM-L3 on tweets, shuffled and padded by batch", "batch": 32, "steps": 40},
     "lenet": {"what": "LeNet, images 1x28x28", "batch": 64, "steps": 300},
     "mlp": {"what": "MLP 32-128-128-2", "batch": 32, "steps": 2000},
     "tabular": {"what": "MLP 233-1000-500-1", "batch": 128, "steps": 200, "loss": "bce_logits"},
@@ -31,6 +32,7 @@ CASES = {
     "gpt2": {"what": "GPT-2 small, 256 tokens", "batch": 4, "steps": 3},
     "lstm": {"what": "LSTM of 2x512, 64 steps", "batch": 32, "steps": 6},
 }
+SENTENCES = ("minilm", "minilm_shuffled")
 VISION = ("lenet", "resnet18", "resnet50", "mobilenet", "convnext", "unet")
 TOKENS = {"minilm_l6": (128, 30522), "bert_base": (128, 30522), "gpt2": (256, 50257)}  # length, vocabulary
 SHAPES = {"lenet": (1, 28, 28), "mlp": (32,), "tabular": (233,), "mobilenet": (3, 96, 96), "convnext": (3, 96, 96), "lstm": (64, 512)}
@@ -158,8 +160,8 @@ def prepare(name, folder, steps, minilm, binary=None):
     size = CASES[name]["batch"]
     steps = steps or CASES[name]["steps"]
     case = {"name": name, "batch": size, "loss": CASES[name].get("loss", "cross_entropy")}
-    if name == "minilm":
-        batches, case["warm"] = tweet_batches(folder, size, steps)
+    if name in SENTENCES:
+        batches, case["warm"] = tweet_batches(folder, size, steps, grouped=name == "minilm")
         case["model"] = str(minilm)
         case["flags"] = [
             "--train",
@@ -212,12 +214,16 @@ def prepare(name, folder, steps, minilm, binary=None):
     return case
 
 
-def tweet_batches(folder, size, steps):
-    """Length-grouped batches of an epoch, the first `steps` of them, behind one of each length among them."""
+def tweet_batches(folder, size, steps, grouped):
+    """The first `steps` batches of an epoch, of neighbours in length or of rows in random order, behind one of each length among them."""
     rows = common.read_tweets(common.TWEETS / "train.csv")
     ids = common.tokenize([t for t, _ in rows])
     labels = sorted({label for _, label in rows})
-    order = common.grouped_batches([len(t) for t in ids], size, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    if grouped:
+        order = common.grouped_batches([len(t) for t in ids], size, rng)
+    else:
+        order = np.split(rng.permutation(len(ids)), range(size, len(ids), size))
     timed = [b for b in order if len(b) == size][:steps]
     first = {}
     for batch in timed:

@@ -28,6 +28,7 @@ TORCH = {
     "PyTorch eager bf16 channels_last": ("torch", "bf16", ["--channels_last"]),
     "PyTorch compile bf16 channels_last": ("torch", "bf16", ["--compile", "--channels_last"]),
 }
+ORT = {"onnxruntime-training fp32": ("ort", "fp32", [])}  # with --ort_python
 EARLIER = {f"earlier {p}": ("earlier", p, []) for p in ("fp32", "fp16", "bf16")}  # with --earlier
 SAME_LOSS = 1e-4  # of 1 + the loss of PyTorch's first step: both sides compute the same thing
 
@@ -100,71 +101,82 @@ class Ours:
         pass
 
 
-class Torch:
-    """One process for all blocks: compiled code is kept."""
+class Served:
+    """One process for all blocks, so that compiled code is kept; answers `run` with a line of JSON."""
 
-    def __init__(self, args, folder, precision, extra):
+    def __init__(self, args, folder, log, command):
         env = os.environ | {"OMP_NUM_THREADS": str(args.threads), "TOKENIZERS_PARALLELISM": "false"}
-        self.log = open(folder / f"torch-{precision}{''.join(extra)}.log", "w+", encoding="utf-8")
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                Path(__file__).with_name("torch_worker.py"),
-                "--folder",
-                folder,
-                "--binary",
-                args.binary,
-                "--precision",
-                precision,
-                "--threads",
-                str(args.threads),
-                "--attention",
-                args.attention,
-                *(["--processor_time"] if args.processor_time else []),
-                *extra,
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            text=True,
-            env=env,
-        )
+        self.log = open(folder / log, "w+", encoding="utf-8")
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, env=env)
 
     def run(self):
-        self.process.stdin.write("run\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
+        try:
+            self.process.stdin.write("run\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
         if not line:
             self.log.seek(0)
-            raise SystemExit(f"PyTorch's process ended:\n{self.log.read()[-3000:]}")
+            raise ServerEnded(self.log.read()[-3000:])
         return json.loads(line)
 
     def close(self):
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
         self.process.wait()
         self.log.close()
+
+
+class ServerEnded(Exception):
+    pass
+
+
+def torch_process(args, folder, precision, extra):
+    command = [sys.executable, Path(__file__).with_name("torch_worker.py"), "--folder", folder, "--binary", args.binary]
+    command += ["--precision", precision, "--threads", str(args.threads), "--attention", args.attention]
+    command += ["--processor_time"] if args.processor_time else []
+    return Served(args, folder, f"torch-{precision}{''.join(extra)}.log", command + extra)
+
+
+def ort_training_process(args, folder):
+    command = [args.ort_python, Path(__file__).with_name("ort_training_worker.py"), "--folder", folder]
+    command += ["--threads", str(args.threads), "--learning_rate", str(cases.LR), "--weight_decay", str(cases.WEIGHT_DECAY)]
+    return Served(args, folder, "ort-training.log", command)
 
 
 def measure(args, name, folder):
     case = cases.prepare(name, folder, args.steps, args.minilm, args.binary)
     wanted = {
         n: a
-        for n, a in (OURS | (EARLIER if args.earlier else {}) | TORCH).items()
-        if (name == "minilm" or name in cases.TOKENS or a[1] == "fp32" or n in (args.arms or []))
+        for n, a in (OURS | (EARLIER if args.earlier else {}) | (ORT if args.ort_python and name not in cases.SENTENCES else {}) | TORCH).items()
+        if (name in cases.SENTENCES or name in cases.TOKENS or a[1] == "fp32" or n in (args.arms or []))
         and (name not in ("lenet", "mlp", "tabular") or "checkpointing" not in n)
         and (name in cases.VISION or "--channels_last" not in a[2])
         and (not args.arms or n in args.arms)
     }
-    arms, blocks, first = {}, {n: [] for n in wanted}, {}
+    arms, first, failed = {}, {}, {}
     try:
         for n, (side, precision, extra) in wanted.items():
             if side == "torch":
-                arms[n] = Torch(args, folder, precision, extra)
+                arms[n] = torch_process(args, folder, precision, extra)
+            elif side == "ort":
+                arms[n] = ort_training_process(args, folder)
             else:
                 binary = args.binary if side == "ours" else args.earlier
                 arms[n] = Ours(args, binary, folder, case, precision, extra)
-            if side == "torch":
-                arms[n].run()  # one at a time: start and compile before anything is timed
+            try:
+                if isinstance(arms[n], Served):
+                    arms[n].run()  # one at a time: start and compile before anything is timed
+            except ServerEnded as error:
+                if side == "torch":
+                    raise SystemExit(f"PyTorch's process ended:\n{error}") from error
+                failed[n] = str(error).strip().splitlines()[-1]
+                print(f"{name}: {n} does not run: {failed[n]}", file=sys.stderr, flush=True)
+                arms.pop(n).close()
+        blocks = {n: [] for n in arms}
         for block in range(args.blocks):
             for n in list(arms)[:: 1 if block % 2 == 0 else -1]:
                 got = arms[n].run()
@@ -186,7 +198,7 @@ def measure(args, name, folder):
     for n, loss in losses.items():
         if abs(loss - next(iter(losses.values()))) > SAME_LOSS * (1 + abs(loss)):
             raise SystemExit(f"{name}: the first losses differ: {losses}")
-    return summarise(name, case, blocks) | {"first_losses": first}
+    return summarise(name, case, blocks) | {"first_losses": first, "failed": failed}
 
 
 def summarise(name, case, blocks):
@@ -247,7 +259,7 @@ def main():
     parser.add_argument("--earlier", help="another build of the program, timed beside it")
     parser.add_argument("--minilm", help="its ONNX file; default: what cmake/fetch_minilm.sh fetches")
     parser.add_argument("--cases", nargs="+", choices=cases.CASES, default=list(cases.CASES))
-    parser.add_argument("--arms", nargs="+", choices=[*OURS, *EARLIER, *TORCH], help="only these rows of the table")
+    parser.add_argument("--arms", nargs="+", choices=[*OURS, *EARLIER, *ORT, *TORCH], help="only these rows of the table")
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="timed steps a block; 0: each case's own number")
     parser.add_argument("--threads", type=int, default=2)
@@ -255,13 +267,14 @@ def main():
         "--processor_time", action="store_true", help="seconds of processor time, not of the clock: for busy machines, with --threads 1"
     )
     parser.add_argument("--max_isa", choices=("avx2",), help="both sides without AVX-512")
+    parser.add_argument("--ort_python", help="a Python that has onnxruntime-training (ort_training_worker.py): timed where it runs")
     parser.add_argument("--attention", choices=("sdpa", "eager"), default="sdpa", help="PyTorch's attention")
     parser.add_argument("--out", default=str(common.ROOT / "bench" / "results" / "cpu.json"))
     args = parser.parse_args()
     if args.max_isa:  # read by both sides' processes; MKL, which PyTorch's products may use, has no such cap
         os.environ |= {"ONNX_AMP_MAX_ISA": "v3", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
     args.binary = common.find_binary(args.binary)
-    args.minilm = common.find_minilm(args.minilm) if "minilm" in args.cases else None
+    args.minilm = common.find_minilm(args.minilm) if set(cases.SENTENCES) & set(args.cases) else None
 
     report = {"max_isa": args.max_isa, "processor_time": args.processor_time, "threads": args.threads, "blocks": args.blocks, "attention": args.attention, "cases": {}}
     with common.scratch_dir() as top:

@@ -25,7 +25,7 @@ class Worker:
         self.batches = [{k: torch.from_numpy(v) for k, v in b.items()} for b in cases.load_batches(args.folder)]
         self.warm = case["warm"]
         self.clock = time.process_time if args.processor_time else time.perf_counter
-        text = case["name"] == "minilm"
+        text = case["name"] in cases.SENTENCES
         self.model = (
             torch_minilm.load(args.binary, case["model"], attention=args.attention)
             if text
