@@ -24,7 +24,7 @@ class CpuDevice final : public Device {
  public:
   DeviceTraits traits() const override {
     DeviceTraits t;
-    t.host_memory = t.checks_indices = t.activates_norms = true;
+    t.host_memory = t.checks_indices = t.activates_norms = t.merges_qkv = true;
     return t;
   }
   std::string description() const override { return "CPU"; }

@@ -154,7 +154,10 @@ std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, const
   const Evaluator evaluator = cpu_evaluator();
   const GraphForm form = r.form;
   const std::vector<DType> plan = plan_of(form);
-  if (traits_.merges_qkv) *graph = merge_qkv(*graph, plan, evaluator);
+  const bool low = std::any_of(plan.begin(), plan.end(), is_low);
+  // On the CPU a forward pass in fp32 would lay the weights side by side for little.
+  const bool merges = traits_.merges_qkv && (low || differentiates(form) || !traits_.host_memory);
+  if (merges) *graph = merge_qkv(*graph, plan, evaluator);
   if (!plan.empty()) *graph = apply_precision(*graph, plan, options_.low, evaluator);
   if (r.losses && penalizes_gradients(*r.losses)) {
     *graph = penalize_gradients(std::move(*graph), *r.losses, evaluator);
@@ -168,7 +171,10 @@ std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, const
   }
   if (differentiates_once(form)) differentiate(*graph);
   if (differentiates(form)) *graph = absorb_casts(prune(*graph));
-  if (traits_.merges_qkv && (form == GraphForm::train || reads_cache(form))) *graph = part_gradients(*graph);
+  if (merges && (form == GraphForm::train || reads_cache(form))) {
+    *graph = part_gradients(*graph);
+    if (!low && traits_.host_memory) *graph = repeat_joins(*graph);
+  }
   return graph;
 }
 

@@ -5,46 +5,15 @@
 #include <catch2/catch_all.hpp>
 #include <cstring>
 
-#include "bench/roofline/bert.h"
 #include "precision/decide.h"
 #include "precision/op_list.h"
 #include "tests/cuda/on_device.h"
 #include "tests/ops/one_node.h"
+#include "tests/trainer/merged_bert.h"
 #include "trainer/step_engine.h"
 
 using namespace amp;
 using namespace amp::test;
-
-namespace {
-
-// (rows, columns) of what is stored with `pitch` elements from row to row.
-HostTensor gathered(Device& d, const ParamCache::Copy& c) {
-  const Tensor& t = c.tensor;
-  HostTensor out = HostTensor::empty(t.dtype, t.dims);
-  const int64_t width = size_of(t.dtype);
-  for (int64_t at = 0; at < t.numel(); at += c.row)
-    d.download(static_cast<char*>(out.mutable_data()) + at * width,
-               static_cast<const char*>(t.data) + at / c.row * c.pitch * width, c.row * width);
-  return out;
-}
-
-SourceGraph small_bert() {
-  BertConfig c;
-  c.layers = 2;
-  c.hidden = 24;
-  c.heads = 3;
-  c.intermediate = 32;
-  c.vocabulary = 11;
-  c.positions = 9;
-  SourceGraph g = bert_graph(c);
-  uint64_t seed = 5;
-  for (SourceValue& v : g.values) {
-    if (v.kind == SourceKind::parameter) v.data = draw(v.data.dims(), ++seed);
-  }
-  return g;
-}
-
-}  // namespace
 
 TEST_CASE("weights of q, k and v lie side by side in 16 bits, moved there by the update", "[cuda][qkv]") {
   const SourceGraph source = small_bert();

@@ -63,8 +63,8 @@ static size_t count(const std::set<std::string>& names, const std::string& part)
 TEST_CASE("freezing layers freezes what they stand on and prunes the backward pass") {
   const std::set<std::string> all = differentiated(import_model(kData + "bert.onnx"));
   CHECK(count(all, "/embeddings/") > 0);
-  CHECK(count(all, "/layer.0/") >= 14);
-  CHECK(count(all, "/layer.1/") >= 14);
+  CHECK(count(all, "/layer.0/") >= 9);  // query, key and value are one product
+  CHECK(count(all, "/layer.1/") >= 10);
 
   ImportOptions o;
   o.freeze_layers = 1;
@@ -76,9 +76,8 @@ TEST_CASE("freezing layers freezes what they stand on and prunes the backward pa
   const std::set<std::string> some = differentiated(one);
   CHECK(count(some, "/embeddings/") == 0);
   CHECK(count(some, "/layer.0/") == 0);
-  // All but the three reshapes, and the first token's slice for the residual sum, that only the gradient of its input
-  // took.
-  CHECK(count(some, "/layer.1/") == count(all, "/layer.1/") - 4);
+  // All but the first token's slice for the residual sum, that only the gradient of its input took.
+  CHECK(count(some, "/layer.1/") == count(all, "/layer.1/") - 1);
 
   o.freeze_layers = 0;
   CHECK(frozen(import_model(kData + "bert.onnx", o).graph).size() == 5);
