@@ -135,6 +135,21 @@ void statistics(const NormOperands<T>& k, const Channels& channels) {
   });
 }
 
+// Channels' dscale and dbias from their sums of dy and of dy (x - mean). one: scale rstd, then with `two` what dx takes of
+// the sums, p and q of dx = a dy - p - q (x - mean).
+template <class T, bool columns>
+AMP_INLINE inline void store_sums(const NormOperands<T>& k, const Block<columns>& block, const double (*sum)[2], T* one,
+                                  T* two) {
+  for (int64_t c = 0; c < block.channels(); ++c) {
+    const T r = rstd(k.var[block.channel + c], k.epsilon);
+    k.dscale[block.channel + c] = static_cast<T>(sum[c][1]) * r;
+    k.dbias[block.channel + c] = static_cast<T>(sum[c][0]);
+    const double per = k.train ? static_cast<double>(one[c]) / k.l.divisor() : 0;
+    one[c] = static_cast<T>(per * sum[c][0]);
+    two[c] = static_cast<T>(per * sum[c][1] * static_cast<double>(r) * static_cast<double>(r));
+  }
+}
+
 // dscale = sum dy xhat, dbias = sum dy; dx = scale rstd (dy - [train] (dbias + xhat dscale) / count).
 template <class T, class S, bool columns, int activation>
 void differentiate(const NormOperands<T>& k, const Channels& channels) {
@@ -173,15 +188,8 @@ void differentiate(const NormOperands<T>& k, const Channels& channels) {
       differentiated(of, i, term[0], term[1]);
       term[1] *= term[0];
     });
-    T p[kMost], q[kMost];  // dx = a dy - p - q (x - mean)
-    for (int64_t c = 0; c < block.channels(); ++c) {
-      const T r = rstd(k.var[first + c], k.epsilon);
-      k.dscale[first + c] = static_cast<T>(sum[c][1]) * r;
-      k.dbias[first + c] = static_cast<T>(sum[c][0]);
-      const double per = train ? static_cast<double>(one[c]) / l.divisor() : 0;
-      one[c] = static_cast<T>(per * sum[c][0]);
-      two[c] = static_cast<T>(per * sum[c][1] * static_cast<double>(r) * static_cast<double>(r));
-    }
+    store_sums(k, block, sum, one, two);
+    T p[kMost], q[kMost];
     block.spread(one, p);
     block.spread(two, q);
     each_element<T>(l, block, [&](const auto& of, int64_t i, auto& g) AMP_INLINE {
