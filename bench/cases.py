@@ -18,7 +18,7 @@ LR = 1e-4
 WEIGHT_DECAY = 0.01
 CASES = {
     "minilm": {"what": "MiniLM-L3 on tweets, grouped by length, padded by batch", "batch": 32, "steps": 40},
-    "minilm_shuffled": {"what": "MiniLM-L3 on tweets, shuffled and padded by batch", "batch": 32, "steps": 40},
+    "minilm_shuffled": {"what": "MiniLM-L3 on shuffled tweets, padded by batch", "batch": 32, "steps": 40},
     "lenet": {"what": "LeNet, images 1x28x28", "batch": 64, "steps": 300},
     "mlp": {"what": "MLP 32-128-128-2", "batch": 32, "steps": 2000},
     "tabular": {"what": "MLP 233-1000-500-1", "batch": 128, "steps": 200, "loss": "bce_logits"},
