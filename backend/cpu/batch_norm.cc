@@ -135,8 +135,8 @@ void statistics(const NormOperands<T>& k, const Channels& channels) {
   });
 }
 
-// Channels' dscale and dbias from their sums of dy and of dy (x - mean). one: scale rstd, then with `two` what dx takes of
-// the sums, p and q of dx = a dy - p - q (x - mean).
+// Channels' dscale and dbias from their sums of dy and of dy (x - mean). one: scale rstd, then with `two` what dx takes
+// of the sums, p and q of dx = a dy - p - q (x - mean).
 template <class T, bool columns>
 AMP_INLINE inline void store_sums(const NormOperands<T>& k, const Block<columns>& block, const double (*sum)[2], T* one,
                                   T* two) {
