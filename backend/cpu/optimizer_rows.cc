@@ -41,7 +41,10 @@ void Optimizer<T>::move_part(const Shard& s, const RuleStep& step, T* params, co
       return move_shard(part, step, params, grads, curvature, transform);
     }
     const kernel::ShardSpans<T> spans = spans_of(part, params, grads, curvature);
-    if (rule == kernel::AtRest::weights || spans.ema) kernel::move_at_rest(c.rule, c.settings, step, spans, transform);
+    if (rule == kernel::AtRest::weights)
+      kernel::move_at_rest(c.rule, c.settings, step, spans, transform);
+    else if (spans.ema)
+      kernel::average(spans.ema, spans.p, spans.n, transform.keep);
     follow(begin, n, params, spans.ema ? 1 : 0);
   });
 }

@@ -217,10 +217,6 @@ AtRest at_rest(std::string_view rule, const RuleSettings& settings, const RuleSt
 template <class T>
 void move_at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
                   const GradTransform<T>& a) {
-  if (at_rest(rule, settings, step, a) == AtRest::stays) {
-    if (s.ema) average(s.ema, s.p, s.n, a.keep);
-    return;
-  }
   with_element(rule, settings, [&]<class Element>(Element) {
     if constexpr (kMayRest<Element>) {
       const auto scalars = Element::template scalars<T>(settings, step);

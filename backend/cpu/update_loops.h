@@ -60,7 +60,7 @@ void move(std::string_view rule, const RuleSettings& settings, const RuleStep& s
 enum class AtRest : uint8_t { stays, weights, moments };
 template <class T>
 AtRest at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const GradTransform<T>& a);
-// Moves a shard of such elements, of a rule that leaves their moments: reads and writes p and ema alone.
+// Moves a shard of such elements by a rule that changes their weights alone: reads and writes p and ema alone.
 template <class T>
 void move_at_rest(std::string_view rule, const RuleSettings& settings, const RuleStep& step, const ShardSpans<T>& s,
                   const GradTransform<T>& a);
