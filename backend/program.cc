@@ -9,6 +9,7 @@
 #include "backend/parallel.h"
 #include "backend/program_plan.h"
 #include "base/error.h"
+#include "base/steady_seconds.h"
 #include "graph/node_fault.h"
 
 namespace amp {
@@ -314,18 +315,15 @@ void Program::run(const Observer& see) {
 }
 
 std::vector<Program::TimedStep> Program::run_timed() {
-  const auto now = [] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  };
   std::vector<TimedStep> out;
   out.reserve(steps_.size());
   const int n = device_->traits().host_memory ? threads_.chosen() : 0;
   const WithThreads during(n > 0 ? n : omp_get_max_threads());
   upload_state();
-  double begin = now();
+  double begin = steady_seconds();
   launch([&](const Step& s) {
     device_->synchronize();
-    const double end = now();
+    const double end = steady_seconds();
     std::string_view op = s.work.written > 0 ? "AccumulateGrad" : "CheckIndices";
     if (s.node) op = s.node->op->name;
     out.push_back({op, s.node, s.work, begin, end});

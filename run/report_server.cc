@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <mutex>
@@ -19,6 +18,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/steady_seconds.h"
 #include "base/text.h"
 #include "run/report_page.h"
 
@@ -29,8 +29,6 @@ namespace {
 constexpr unsigned kConnections = 16, kSeconds = 10;
 constexpr size_t kMemory = 32768;  // of a connection: its request and the head of its answer
 constexpr double kFresh = 0.5;     // seconds for which what was read is good enough
-
-double uptime() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 struct HttpAnswer {
   unsigned status = MHD_HTTP_OK;
@@ -99,9 +97,9 @@ struct ReportServer::Daemon {
   std::string report() {
     const std::lock_guard lock(mutex);
     if (!data) data.emplace(folder);
-    if (json.empty() || uptime() - read_at > kFresh) {
+    if (json.empty() || steady_seconds() - read_at > kFresh) {
       json = page_json(page_data({data->read()}, true));
-      read_at = uptime();
+      read_at = steady_seconds();
     }
     return json;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/number_text.h"
+#include "base/steady_seconds.h"
 #include "run/report_page.h"
 #include "run/report_server.h"
 #include "run/samples.h"
@@ -14,9 +15,9 @@ namespace {
 
 constexpr double kRenewal = 10;  // seconds between two pages, and 50 times as long as one takes
 
-double seconds_of(auto clock) { return std::chrono::duration<double>(clock.time_since_epoch()).count(); }
-double now() { return seconds_of(std::chrono::steady_clock::now()); }
-double wall_time() { return seconds_of(std::chrono::system_clock::now()); }
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -65,7 +66,7 @@ void RunWatch::see(const StepLine& l) {
                               {"train/peak_memory_bytes", static_cast<double>(l.memory)}};
     event(done, l.tokens_per_s > 0 ? std::span(scalars) : std::span(scalars).first(7));
   }
-  if (now() - renewed_ > std::max(kRenewal, 50 * cost_)) renew(true);
+  if (steady_seconds() - renewed_ > std::max(kRenewal, 50 * cost_)) renew(true);
 }
 
 void RunWatch::see(int64_t step, const Metrics& m) {
@@ -93,9 +94,9 @@ void RunWatch::event(int64_t step, std::span<const Scalar> scalars) {
 }
 
 void RunWatch::renew(bool running) {
-  const double began = now();
+  const double began = steady_seconds();
   guarded(kReportFile, [&] { write_report_page(folder_, data_, running); });
-  renewed_ = now();
+  renewed_ = steady_seconds();
   cost_ = renewed_ - began;
 }
 
