@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/passes.h"
 
 namespace amp {
 
@@ -220,11 +221,9 @@ std::optional<JoinedParams> joined_params(const Graph& g, const Node& cast) {
   if (concat.op->name != "Concat") return std::nullopt;
   JoinedParams out;
   out.axis = static_cast<size_t>(concat.attrs.i("axis", 0));
-  for (ValueId v : concat.in) {
+  for (const ValueId v : concat.in) {
     const Value& part = g.value(v);
-    while (g.value(v).kind == ValueKind::temp && g.node(g.value(v).producer).op->view)
-      v = g.node(g.value(v).producer).in[0];
-    const Value& param = g.value(v);
+    const Value& param = g.value(behind_views(g, v));
     if (param.kind != ValueKind::param || param.dtype != DType::f32 || part.dtype != DType::f32) return std::nullopt;
     out.parts.push_back({param.slot, part.dims});
   }

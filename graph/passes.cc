@@ -9,6 +9,12 @@
 
 namespace amp {
 
+ValueId behind_views(const Graph& g, ValueId v) {
+  while (g.value(v).kind == ValueKind::temp && g.node(g.value(v).producer).op->view)
+    v = g.node(g.value(v).producer).in[0];
+  return v;
+}
+
 Graph prune(const Graph& g) {
   std::vector<bool> wanted(static_cast<size_t>(g.n_values()), false), live(static_cast<size_t>(g.n_nodes()), false);
   for (const auto& o : g.outputs) wanted[static_cast<size_t>(o.value.index)] = true;

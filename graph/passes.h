@@ -6,6 +6,9 @@
 
 namespace amp {
 
+// The value whose bytes v is a view of; v where it is none.
+ValueId behind_views(const Graph&, ValueId v);
+
 // Only what outputs and param_grads need.
 Graph prune(const Graph&);
 

@@ -13,6 +13,9 @@ namespace amp {
 
 namespace {
 
+// A parameter, or a view of one.
+bool is_param(const Graph& g, ValueId v) { return g.value(behind_views(g, v)).kind == ValueKind::param; }
+
 struct Projections {
   const Node* product[3];
 };
@@ -55,13 +58,7 @@ class ProjectionMerger : public Matcher {
     if (p.product[0]->attrs.i("transA", 0) != 0) return std::nullopt;
     return p;
   }
-  // A parameter, or a view of one.
-  bool is_weight(ValueId v, size_t rank) const {
-    if (dims(v).size() != rank) return false;
-    while (g_.value(v).kind == ValueKind::temp && g_.node(g_.value(v).producer).op->view)
-      v = g_.node(g_.value(v).producer).in[0];
-    return g_.value(v).kind == ValueKind::param;
-  }
+  bool is_weight(ValueId v, size_t rank) const { return dims(v).size() == rank && is_param(g_, v); }
 
   std::vector<ValueId> packed(const Node& node, const Projections& p) {
     const Node& mm = *p.product[0];
@@ -162,7 +159,7 @@ Graph repeat_joins(const Graph& g) {
     if (!v || g.value(v).kind != ValueKind::temp) return false;
     const Node& node = g.node(g.value(v).producer);
     return node.op->name == "Concat" &&
-           std::all_of(node.in.begin(), node.in.end(), [&](ValueId i) { return g.value(i).kind == ValueKind::param; });
+           std::all_of(node.in.begin(), node.in.end(), [&](ValueId i) { return is_param(g, i); });
   };
   std::vector<bool> read(static_cast<size_t>(g.n_values()), false);
   Copier out(g);
