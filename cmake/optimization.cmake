@@ -21,8 +21,11 @@ set(test_headers ${cold_headers} <catch2/catch_test_macros.hpp>)
 
 option(ONNX_AMP_UNITY "compile several files of a room at a time" ON)
 
-# compile_together(TARGET [REGEX]): the files whose paths match, else all.
+# compile_together(TARGET [REGEX]): the files whose paths match, else all; by g++, which has the headers precompiled.
 function(compile_together target)
+  if(NOT ONNX_AMP_UNITY OR NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    return()
+  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   if(ARGN)
     get_target_property(alone ${target} SOURCES)
@@ -38,7 +41,7 @@ function(optimize level)
     if(NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       continue()
     endif()
-    if(ONNX_AMP_UNITY AND level MATCHES "warm|cold" AND NOT target STREQUAL cuda_emulated)  # its files are kernels
+    if(level MATCHES "warm|cold" AND NOT target STREQUAL cuda_emulated)  # its files are kernels
       compile_together(${target})
     endif()
     get_property(owner GLOBAL PROPERTY precompiled_${level})
