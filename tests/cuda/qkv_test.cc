@@ -3,14 +3,10 @@
 #include "ops/passes/qkv.h"
 
 #include <catch2/catch_all.hpp>
-#include <cstring>
 
-#include "precision/decide.h"
-#include "precision/op_list.h"
 #include "tests/cuda/on_device.h"
 #include "tests/ops/one_node.h"
 #include "tests/trainer/merged_bert.h"
-#include "trainer/step_engine.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -18,17 +14,10 @@ using namespace amp::test;
 TEST_CASE("weights of q, k and v lie side by side in 16 bits, moved there by the update", "[cuda][qkv]") {
   const SourceGraph source = small_bert();
   const auto device = cuda::make_emulated_device();
-  SessionOptions o;
+  SessionOptions o = in_bf16(source);
   o.device = device.get();
-  o.low = DType::bf16;
-  for (const Decision& d : decide(source, preset("O1"), o.low).nodes) o.compute.push_back(dtype_of(d.compute));
-  LossSpec loss;
-  loss.outputs = {"logits"};
-  loss.reads = {"logits"};
-  loss.label = "label";
-  const Losses losses = loss;
-  Tensors batch{{"input_ids", HostTensor::of<int64_t>({2, 3}, {1, 10, 3, 0, 7, 2})},
-                {"label", HostTensor::of<int64_t>({2}, {1, 0})}};
+  const Losses losses = bert_loss();
+  const Tensors batch = bert_batch();
   Session session(source, o);
   session.prepare(losses, batch);
   const auto graph = session.train_graph(losses, batch);
@@ -38,36 +27,7 @@ TEST_CASE("weights of q, k and v lie side by side in 16 bits, moved there by the
     parted += node.op->name == "MatMulBiasGrad" && node.attrs.i("parts", 1) == 3;
   }
   CHECK(parted == 2);
-
-  ScheduleConfig schedule;
-  schedule.kind = "constant";
-  schedule.lr = 1e-2;
-  schedule.total_steps = 3;
-  LossScaleConfig scale;
-  scale.mode = LossScaleConfig::Mode::off;
-  StepEngine engine(session, {}, schedule, scale, losses, 3);
-  const auto check_copies = [&] {
-    int joined = 0;
-    for (const ParamCache::Copy& c : session.copies().copies()) {
-      if (c.row == 0) continue;
-      ++joined;
-      const HostTensor want = session.param(c.slot).cast(DType::bf16), got = gathered(*device, c);
-      CHECK(std::memcmp(got.data(), want.data(), static_cast<size_t>(want.bytes())) == 0);
-    }
-    CHECK(joined == 2 * 6);  // weights and biases
-  };
-  check_copies();
-  const HostTensor before = session.param(session.copies().copies().back().slot).cast(DType::f64);
-  for (int step = 0; step < 3; ++step) {
-    LossWindow counted(losses);
-    counted.count(batch);
-    engine.submit({step, &losses, {batch}, {1}, false}, counted);
-    REQUIRE(engine.take(true).has_value());
-    check_copies();
-  }
-  CHECK(session.param(session.copies().copies().back().slot).to_doubles() != before.to_doubles());
-  session.set_params(session.host_params());
-  check_copies();
+  train_and_check_copies(session, *device, losses, batch);
 }
 
 TEST_CASE("gradients of parts have the bits of the whole, cut", "[cuda][qkv]") {
