@@ -8,6 +8,7 @@ import platform
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -125,6 +126,15 @@ def peak_bytes():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     return 0
+
+
+def serve(worker):
+    """Answers each line `run` of standard input, to its end, with a line of JSON: seconds of every step of worker.run(),
+    worker.losses, and the process's peak memory."""
+    for line in sys.stdin:
+        if line.strip() == "run":
+            seconds = worker.run()
+            print(json.dumps({"seconds": seconds, "losses": worker.losses, "peak": peak_bytes()}), flush=True)
 
 
 # --- facts ----------------------------------------------------------------------------------------------------------

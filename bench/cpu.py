@@ -118,7 +118,7 @@ class Served:
             line = ""
         if not line:
             self.log.seek(0)
-            raise ServerEnded(self.log.read()[-3000:])
+            raise ServerEnded(f"{self.process.args[1]} ended:\n{self.log.read()[-3000:]}")
         return json.loads(line)
 
     def close(self):
@@ -130,8 +130,8 @@ class Served:
         self.log.close()
 
 
-class ServerEnded(Exception):
-    pass
+class ServerEnded(SystemExit):
+    """Ends the script, with what the process said, where nobody expects it."""
 
 
 def torch_process(args, folder, precision, extra):
@@ -143,8 +143,7 @@ def torch_process(args, folder, precision, extra):
 
 def ort_training_process(args, folder):
     command = [args.ort_python, Path(__file__).with_name("ort_training_worker.py"), "--folder", folder]
-    command += ["--threads", str(args.threads), "--learning_rate", str(cases.LR), "--weight_decay", str(cases.WEIGHT_DECAY)]
-    return Served(args, folder, "ort-training.log", command)
+    return Served(args, folder, "ort-training.log", command + ["--threads", str(args.threads)])
 
 
 def measure(args, name, folder):
@@ -171,8 +170,8 @@ def measure(args, name, folder):
                 if isinstance(arms[n], Served):
                     arms[n].run()  # one at a time: start and compile before anything is timed
             except ServerEnded as error:
-                if side == "torch":
-                    raise SystemExit(f"PyTorch's process ended:\n{error}") from error
+                if side != "ort":
+                    raise
                 failed[n] = str(error).strip().splitlines()[-1]
                 print(f"{name}: {n} does not run: {failed[n]}", file=sys.stderr, flush=True)
                 arms.pop(n).close()

@@ -1,21 +1,21 @@
 """onnxruntime-training's side of cpu.py (1.19.2, its last release): the case's ONNX file, trained by its on-device API.
 
 Runs in an environment of its own: pip install onnxruntime-training-cpu==1.19.2 "onnx<1.17" "numpy<2" "protobuf<5" safetensors.
-Reads a word a line as torch_worker.py does: `run` trains over the case's batches from the file's weights and answers with
-a line of JSON: seconds of every step, losses, and the process's peak memory.
+`run` (common.serve) trains over the case's batches from the file's weights.
 """
 
 import argparse
 import json
 import os
-import resource
 import sys
 import time
 import types
 
 import numpy as np
 import onnx
-from safetensors.numpy import load_file
+
+import cases
+import common
 
 # The package imports PyTorch for two parts that nothing here uses.
 for part in ("amp", "optim"):
@@ -30,9 +30,7 @@ class Worker:
     def __init__(self, args):
         with open(f"{args.folder}/case.json", encoding="utf-8") as f:
             case = json.load(f)
-        tensors = load_file(f"{args.folder}/batches.safetensors")
-        self.batches = [(tensors[f"{i}.x"], tensors[f"{i}.label"]) for i in range(len(case["rows"]))]
-        self.learning_rate = args.learning_rate
+        self.batches = cases.load_batches(args.folder)
         self.out = f"{args.folder}/ort_training"
         os.makedirs(self.out, exist_ok=True)
         model = onnx.load(case["model"])
@@ -43,7 +41,7 @@ class Worker:
             requires_grad=[n for n in floats if n not in statistics],
             frozen_params=sorted(statistics),
             loss=LOSSES[case["loss"]],
-            optimizer=onnxblock.optim.AdamW(weight_decay=args.weight_decay, clip_grad=onnxblock.optim.ClipGradNorm(1.0)),
+            optimizer=onnxblock.optim.AdamW(weight_decay=cases.WEIGHT_DECAY, clip_grad=onnxblock.optim.ClipGradNorm(1.0)),
             artifact_directory=self.out,
         )
         self.options = onnxruntime.SessionOptions()
@@ -55,12 +53,12 @@ class Worker:
         state = api.CheckpointState.load_checkpoint(f"{self.out}/checkpoint")
         module = api.Module(f"{self.out}/training_model.onnx", state, f"{self.out}/eval_model.onnx", session_options=self.options)
         optimizer = api.Optimizer(f"{self.out}/optimizer_model.onnx", module)
-        optimizer.set_learning_rate(self.learning_rate)
+        optimizer.set_learning_rate(cases.LR)
         module.train()
         seconds, self.losses = [], []
         last = time.perf_counter()
-        for x, label in self.batches:
-            self.losses.append(float(np.asarray(module(x, label))))
+        for batch in self.batches:
+            self.losses.append(float(np.asarray(module(batch["x"], batch["label"]))))
             optimizer.step()
             module.lazy_reset_grad()
             now = time.perf_counter()
@@ -73,15 +71,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", required=True)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--learning_rate", type=float, required=True)
-    parser.add_argument("--weight_decay", type=float, required=True)
-    args = parser.parse_args()
-    worker = Worker(args)
-    for line in sys.stdin:
-        if line.strip() == "run":
-            seconds = worker.run()
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            print(json.dumps({"seconds": seconds, "losses": worker.losses, "peak": peak}), flush=True)
+    common.serve(Worker(parser.parse_args()))
 
 
 if __name__ == "__main__":

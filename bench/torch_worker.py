@@ -1,12 +1,10 @@
 """PyTorch's side of cpu.py: one process, one way of running (eager or compiled, fp32 or bf16 autocast), started once.
 
-Reads a word a line: `run` trains over the case's batches from fresh weights and answers with a line of JSON: seconds
-of every step (batches lie ready in memory: no data loading) and the process's peak memory. Ends with its input.
+`run` (common.serve) trains over the case's batches from fresh weights; these lie ready in memory: no data loading.
 """
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 
@@ -88,11 +86,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    worker = Worker(args)
-    for line in sys.stdin:
-        if line.strip() == "run":
-            seconds = worker.run()
-            print(json.dumps({"seconds": seconds, "losses": worker.losses, "peak": common.peak_bytes()}), flush=True)
+    common.serve(Worker(args))
 
 
 if __name__ == "__main__":
