@@ -4,6 +4,7 @@
 
 #include "backend/cpu/update.h"
 #include "backend/parallel.h"
+#include "base/error.h"
 #include "base/huge_pages.h"
 
 namespace amp {
@@ -42,7 +43,10 @@ class CpuDevice final : public Device {
   std::unique_ptr<Arena> make_arena() override { return std::make_unique<HostArena>(); }
   int64_t memory_in_use() const override { return 0; }
 
-  void upload(void* to, const void* host, int64_t bytes) override { copy(to, host, bytes); }
+  void upload(void* to, const void* host, int64_t bytes) override {
+    check(host || bytes == 0, "upload of a released tensor");
+    copy(to, host, bytes);
+  }
   void download(void* host, const void* from, int64_t bytes) override { copy(host, from, bytes); }
   void synchronize() override {}
   HostTensor on_host(const Tensor& t) override { return HostTensor(t.dtype, t.dims, nullptr, t.data); }

@@ -45,8 +45,11 @@ HostTensor HostTensor::zeros(DType dtype, Dims dims) {
   return t;
 }
 
+HostTensor HostTensor::released() const { return HostTensor(dtype_, dims_, nullptr, nullptr); }
+
 HostTensor HostTensor::cast(DType to) const {
   if (to == dtype_) return *this;
+  if (!bytes_) return HostTensor(to, dims_, nullptr, nullptr);
   HostTensor t = empty(to, dims_);
   convert(dtype_, bytes_, to, t.mutable_data(), numel_);
   return t;

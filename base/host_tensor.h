@@ -49,6 +49,7 @@ class HostTensor {
 
   HostTensor cast(DType to) const;         // itself when the type is the same
   HostTensor reshaped(Dims dims) const;    // same bytes, same numel
+  HostTensor released() const;             // type and dims of this one, without bytes: false as a bool
   std::vector<int64_t> to_ints() const;    // any integer or bool type
   std::vector<double> to_doubles() const;  // any type
 

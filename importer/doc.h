@@ -28,6 +28,7 @@ struct ModelDoc {
   std::string path;
   std::shared_ptr<onnx::ModelProto> proto;  // HostTensors of the SourceGraph view its payloads
   std::map<int, HostTensor> external;       // slot -> payload, for tensors kept outside the .onnx file
+  std::map<int, HostTensor> large;          // slot -> payload, for large initializers: taken out of `proto`
   std::vector<int> slot_of;                 // SourceValue -> slot, -1 when it has no payload in the file
   std::vector<char> visible;                // SourceValue -> its name is a value of the file's top-level graph
   struct Reader {

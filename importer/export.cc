@@ -217,7 +217,7 @@ void write_checked(const onnx::ModelProto& proto, ExternalTensors& external, con
   if (aside) file.commit();
   const std::string complaint = aside ? checker_says(written) : checker_says(proto);
   if (!complaint.empty()) {
-    const std::string before = doc.external.empty() ? checker_says(*doc.proto) : checker_says(doc.path);
+    const std::string before = doc.path.empty() ? checker_says(*doc.proto) : checker_says(doc.path);
     if (before.empty())
       fail(Exit::internal, "E_EXPORT_CHECK", cat("the ONNX checker refuses the exported model: ", complaint));
     notes.push_back(cat("the ONNX checker refuses the exported model as it does the imported one: ", before));

@@ -1,7 +1,11 @@
 #include "importer/import.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -33,6 +37,27 @@ void read_external(ModelDoc& doc, std::vector<std::string>& notes) {
     }
   });
   notes.insert(notes.end(), data.notes().begin(), data.notes().end());
+}
+
+// Large initializers get memory of their own, which can be freed one by one.
+void take_large(ModelDoc& doc, SourceGraph& g) {
+  constexpr size_t kLarge = 64 << 10;
+  std::map<const void*, std::vector<SourceValue*>> by_payload;
+  for (SourceValue& v : g.values) {
+    if (v.data) by_payload[v.data.data()].push_back(&v);
+  }
+  std::set<const onnx::TensorProto*> initializers;
+  for (const auto& t : doc.proto->graph().initializer()) initializers.insert(&t);
+  for_each_slot(*doc.proto, [&](int number, Slot slot) {
+    if (!initializers.count(slot.tensor) || slot.tensor->raw_data().size() < kLarge) return;
+    const auto views = by_payload.find(slot.tensor->raw_data().data());
+    if (views == by_payload.end()) return;
+    const auto payload = std::make_shared<std::string>();
+    slot.tensor->mutable_raw_data()->swap(*payload);  // which leaves the bytes where they are
+    for (SourceValue* v : views->second)
+      v->data = HostTensor(v->data.dtype(), v->data.dims(), payload, payload->data());
+    doc.large[number] = views->second.front()->data;
+  });
 }
 
 int64_t count_non_finite(const HostTensor& t) {
@@ -107,12 +132,34 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     for (const SourceValue& v : g.values) doc.names.push_back(v.name);
     for (SourceNode& n : g.nodes) n.place = n.place == Place::training ? Place::training : Place::file;
     doc.values = static_cast<int>(g.values.size());
+    take_large(doc, g);
     out.graph = std::move(g);
   } catch (Error& e) {
     e.at(cat("in model '", path, "'"));
     throw;
   }
   return out;
+}
+
+void release_parameters(Imported& model) {
+  ModelDoc& doc = *model.doc;
+  std::map<int, std::vector<SourceValue*>> by_slot;
+  std::set<int> kept;
+  for (int i = 0; i < doc.values; ++i) {
+    SourceValue& v = model.graph.values[static_cast<size_t>(i)];
+    const int slot = doc.slot_of[static_cast<size_t>(i)];
+    if (slot < 0) continue;
+    by_slot[slot].push_back(&v);
+    if (v.kind != SourceKind::parameter || doc.separated.count(i)) kept.insert(slot);
+  }
+  for (auto* payloads : {&doc.large, &doc.external}) {
+    for (auto& [slot, payload] : *payloads) {
+      if (kept.count(slot) || !by_slot.count(slot)) continue;
+      payload = payload.released();
+      for (SourceValue* v : by_slot[slot]) v->data = v->data.released();
+    }
+  }
+  malloc_trim(0);  // glibc keeps what is freed between other blocks
 }
 
 std::string model_sha256(const std::string& path) { return file_sha256(path); }

@@ -39,6 +39,10 @@ struct Imported {
 
 Imported import_model(const std::string& path, const ImportOptions& options = {});
 
+// Frees the memory of large parameters, once a Session (trainer/session.h) holds their values: their tensors in the
+// SourceGraph keep type and dims alone. export_model() takes such values from `trained`, so all must be among these.
+void release_parameters(Imported& model);
+
 // A metadata_props entry of the file; empty when there is none.
 std::string model_metadata(const ModelDoc& doc, const std::string& key);
 

@@ -105,7 +105,7 @@ std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vecto
   }
   for (size_t i = 0; i < graph.values.size(); ++i) {
     const SourceValue& v = graph.values[i];
-    if (v.replaced) values.emplace(static_cast<int>(i), v.data.cast(DType::f32));
+    if (v.replaced) values.try_emplace(static_cast<int>(i), v.data.cast(DType::f32));
     if (v.kind != SourceKind::parameter || v.tied_to < 0) continue;
     const auto master = values.find(v.tied_to);
     if (master != values.end())
@@ -118,15 +118,18 @@ Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std:
   Patched out;
   out.proto = *doc.proto;
   std::vector<Slot> slots;
+  std::map<onnx::TensorProto*, HostTensor> large;
   for_each_slot(out.proto, [&](int number, Slot slot) {
     slots.push_back(slot);
     if (const auto it = doc.external.find(number); it != doc.external.end()) out.external[slot.tensor] = it->second;
+    if (const auto it = doc.large.find(number); it != doc.large.end()) large[slot.tensor] = it->second;
   });
   for (const auto& [index, value] : values) {
     if (index >= doc.values) continue;
     const int number = doc.slot_of[static_cast<size_t>(index)];
     const SourceValue& v = graph.values[static_cast<size_t>(index)];
-    if ((!v.replaced && same_bytes(v.data.cast(DType::f32), value)) || doc.separated.count(index)) continue;
+    if (doc.separated.count(index)) continue;
+    if (!v.replaced && v.data && same_bytes(v.data.cast(DType::f32), value)) continue;
     if (number < 0) {
       replace_fill(out.proto, v.name, narrow(value, v.data.dtype(), v.name));
       continue;
@@ -135,6 +138,9 @@ Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std:
     const HostTensor stored = narrow(value, v.data.dtype(), v.name);
     if (v.replaced) {
       resize(slot, stored, out);
+      large.erase(slot.tensor);
+    } else if (const auto of_file = large.find(slot.tensor); of_file != large.end()) {
+      of_file->second = stored;
     } else if (slot.attribute) {
       const float* p = stored.as<float>();
       if (slot.attribute->has_f()) slot.attribute->set_f(p[0]);
@@ -145,6 +151,8 @@ Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std:
       store(stored, *slot.tensor);
     }
   }
+  for (const auto& [tensor, value] : large) store(value, *tensor);
+  for (const auto& [tensor, value] : out.external) check(bool(value), "export: a released parameter has no value");
   return out;
 }
 

@@ -169,6 +169,7 @@ HostTensor decode(const T& t, std::shared_ptr<const void> owner) {
 }
 
 void store(const HostTensor& v, T& t) {
+  check(v || v.numel() == 0, "a released parameter has no value");
   if (all_typed_entries(t) == 0) {
     t.set_raw_data(v.data(), static_cast<size_t>(v.bytes()));
     return;

@@ -96,6 +96,7 @@ BenchReport bench_step(const RunSpec& given, int steps, const Log& log) {
   const Losses& losses = run->config.objective.losses;
   const std::vector<Tensors> window = window_of(*run);
   session.prepare(losses, window.at(0));
+  release_parameters(run->ready.model);
   out.step = profile_step(session, run->config.optimizer, run->config.scale, losses, window, steps);
   out.device = session.device().description();
   out.isa = isa_name();

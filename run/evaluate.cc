@@ -49,7 +49,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   set_threads(given);
   asked_losses(given);
   const RunSpec asked = with_run(given, log);
-  const Imported model = open_model(asked, Job::evaluate, log);
+  Imported model = open_model(asked, Job::evaluate, log);
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = validation_spec(with_recorded(with_letters(asked, Log()), record, log));
   const SourceGraph& g = model.graph;
@@ -82,6 +82,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   if (text) require_length(g, outputs, longest_of(spec, *data));
   const PrecisionPlan plan = choose_plan(spec, Job::evaluate, g, log);
   Session session(g, session_options(spec, Job::evaluate, plan, log));
+  release_parameters(model);
   return evaluate(session, objective, *data, data->size() == 1 ? 1 : batch_size);
 }
 

@@ -27,7 +27,7 @@ std::vector<DType> written_types(const SourceGraph& g, DType& low) {
 
 Metrics evaluate_export(const std::string& path, Objective objective, const Dataset& data, int64_t batch_size,
                         const SessionOptions& options) {
-  const Imported model = import_model(path);
+  Imported model = import_model(path);
   for (LossSpec& s : objective.losses.parts) s.reads.clear();  // names of the training graph
   bypass_output_activations(model.graph, objective.losses);
   SessionOptions o;
@@ -36,6 +36,7 @@ Metrics evaluate_export(const std::string& path, Objective objective, const Data
   o.remove_padding = options.remove_padding;
   o.compute = written_types(model.graph, o.low);
   Session session(model.graph, o);
+  release_parameters(model);
   return evaluate(session, objective, data, batch_size);
 }
 

@@ -147,7 +147,7 @@ std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std:
                                     int64_t max_new_tokens, const Sampling& how, const Log& log) {
   set_threads(given);
   const RunSpec asked = with_run(given, log);
-  const Imported model = open_model(asked, Job::generate, log);
+  Imported model = open_model(asked, Job::generate, log);
   const SourceGraph& g = model.graph;
   const ModelRecord record = recorded(*model.doc);
   const RunSpec spec = with_recorded(with_letters(asked, Log()), record, Log());
@@ -161,6 +161,7 @@ std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std:
   check_tokenizer(spec, record, log);
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(spec);
   NextToken next(spec, g, logits, *tokenizer, log);
+  release_parameters(model);
   std::vector<GeneratedText> out;
   std::optional<Seq2SeqOptions> seq2seq;
   if (task == Task::seq2seq) {

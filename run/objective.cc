@@ -128,6 +128,7 @@ std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& los
     t->teacher->read(i, end->logits);
     log.info(cat("teacher: the ", end->op, " before '", printable(t->teacher->outputs()[i]), "' is bypassed"));
   }
+  release_parameters(t->model);
   log.info(cat("teacher: ", spec.teacher, ", ", g.nodes.size(), " nodes, frozen"));
   return t;
 }

@@ -25,11 +25,12 @@ namespace {
 
 PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log) {
   require_tensor_file(out);
-  const Imported model = open_model(spec, Job::predict, log);
+  Imported model = open_model(spec, Job::predict, log);
   const SourceGraph& g = model.graph;
   require_known_operators(g, g.outputs);
   const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
+  release_parameters(model);
   const Tensors batch = read_batch(inputs);
   InputRanges ranges;
   for (const int v : g.inputs) {
@@ -199,7 +200,7 @@ void predict_batches(Session& session, const std::vector<int>& outputs, const Lo
 PredictReport predict_rows(const RunSpec& given, const std::string& inputs, const std::string& out, const Log& log) {
   if (!names_folder(out)) require_prediction_file(out);
   const RunSpec asked = with_run(given, log);
-  const Imported model = open_model(asked, Job::predict, log);
+  Imported model = open_model(asked, Job::predict, log);
   const SourceGraph& g = model.graph;
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = with_recorded(with_letters(asked, Log()), record, log);
@@ -232,6 +233,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   if (text) require_length(g, outputs, longest_of(spec, *data));
   const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
+  release_parameters(model);
   PredictionContext context{rows.size(), record.labels, rows.key.get(), answer_options(spec), rows.tagged, {}, {}, {}};
   if (needs.features) context.target = needs.features->target_transform;
   context.source_rows = data->source_rows();

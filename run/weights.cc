@@ -93,8 +93,9 @@ Tensors export_batch(const Dataset& data) {
 
 double verify_export(Session& session, const std::string& path, const Losses& losses, const Tensors& batch,
                      const std::string& precision) {
-  const Imported exported = import_model(path);
+  Imported exported = import_model(path);
   Session other(exported.graph, {});
+  release_parameters(exported);
   std::vector<int> ours, theirs;
   for (const std::string& name : losses.outputs()) {
     ours.push_back(session.source().find(name));

@@ -3,6 +3,7 @@
 
 #include <onnx/checker.h>
 
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
 
 #include "models.h"
@@ -112,6 +113,51 @@ TEST_CASE("external data goes to a file of our own name", "[export]") {
     CHECK(value(again.graph, v.name).data.to_doubles()[0] == static_cast<double>(v.data.as<float>()[0] + 0.125f));
   }
   onnx::checker::check_model(f / "out.onnx", true);
+}
+
+TEST_CASE("parameters whose memory was given up are exported from the trained values", "[export]") {
+  const TempDir f;
+  onnx::ModelProto proto = parse(R"(
+    <ir_version: 8, opset_import: ["" : 17]> g (float[N,300] x) => (float[N,5] y)
+    <float[5] small = {1,2,3,4,5}>
+    { h = MatMul (x, wide)  c = Cast <to = 1> (half)  i = MatMul (h, c)  j = MatMul (i, back)  y = Add (j, small) })");
+  const auto add = [&](const std::string& name, const HostTensor& t) {
+    onnx::TensorProto& to = *proto.mutable_graph()->add_initializer();
+    to.set_name(name);
+    to.set_data_type(t.dtype() == DType::f16 ? onnx::TensorProto::FLOAT16 : onnx::TensorProto::FLOAT);
+    for (const int64_t d : t.dims()) to.add_dims(d);
+    to.set_raw_data(t.data(), static_cast<size_t>(t.bytes()));
+  };
+  std::vector<float> numbers(300 * 200);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 1000) / 64;
+  add("wide", HostTensor::of<float>({300, 200}, numbers));
+  add("half", HostTensor::of<float>({200, 200}, {numbers.begin() + 7, numbers.end()}).cast(DType::f16));
+  add("back", HostTensor::of<float>({200, 5}, numbers));
+  const std::string path = save(f, proto);
+
+  Imported m = import_model(path);
+  std::vector<TrainedTensor> same, moved = shifted(m.graph);
+  for (const TrainedTensor& t : moved) {
+    const HostTensor now = value(m.graph, m.graph.value(t.source_value).name).data.cast(DType::f32);
+    std::vector<float> copy(now.as<float>(), now.as<float>() + now.numel());
+    same.push_back({t.source_value, HostTensor::of<float>(now.dims(), copy)});
+  }
+  REQUIRE(same.size() == 4);
+  export_model(*m.doc, m.graph, moved, {}, f / "before.onnx");
+
+  release_parameters(m);
+  for (const char* name : {"wide", "half"}) {
+    CHECK_FALSE(value(m.graph, name).data);
+    CHECK(value(m.graph, name).data.rank() == 2);
+  }
+  for (const char* name : {"back", "small"}) CHECK(value(m.graph, name).data);  // too small to matter
+  CHECK(value(m.graph, "half").data.dtype() == DType::f16);
+  export_model(*m.doc, m.graph, same, {}, f / "same.onnx");
+  CHECK(bytes_of(f / "same.onnx") == bytes_of(path));
+  export_model(*m.doc, m.graph, moved, {}, f / "after.onnx");
+  CHECK(bytes_of(f / "after.onnx") == bytes_of(f / "before.onnx"));
+  CHECK_THROWS_WITH(export_model(*m.doc, m.graph, {}, {}, f / "none.onnx"),
+                    Catch::Matchers::ContainsSubstring("released"));
 }
 
 TEST_CASE("a file above the limit moves its tensors outside", "[export]") {
