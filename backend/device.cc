@@ -25,7 +25,7 @@ class CpuDevice final : public Device {
  public:
   DeviceTraits traits() const override {
     DeviceTraits t;
-    t.host_memory = t.checks_indices = t.activates_norms = t.merges_qkv = true;
+    t.host_memory = t.checks_indices = t.activates_norms = t.merges_qkv = t.recomputes_freely = true;
     return t;
   }
   std::string description() const override { return "CPU"; }

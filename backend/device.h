@@ -35,6 +35,7 @@ struct DeviceTraits {
   bool checks_indices = false;     // its kernels refuse an index out of bounds; else Programs look before them
   bool fuses_elementwise = false;  // elementwise nodes, and GELU behind its product, gain as one kernel
   bool activates_norms = false;    // batch normalisation and the activation behind it gain as one kernel
+  bool recomputes_freely = false;  // beside products in fp32, norms and elementwise nodes take next to no time
   bool merges_qkv = false;         // products with the same input (query, key, value) gain as one
   bool chains_low = false;         // convolutions in 16 bits gain by chains with channels last
   bool chains_fp32 = false;        // those in fp32 too

@@ -1,5 +1,6 @@
 #include "trainer/memory_budget.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -46,6 +47,24 @@ std::vector<RecomputeChoice> recompute_choices(const Graph& train, const Program
   each_choice(train, options, [&](RecomputeChoice&& c) {
     out.push_back(std::move(c));
     return false;
+  });
+  return out;
+}
+
+RecomputeChoice recompute_freely(const Graph& train, const ProgramOptions& options) {
+  constexpr int64_t kShare = 20, kLeast = int64_t{8} << 20;
+  for (int32_t v = 0; v < train.n_values(); ++v) {  // products of 16-bit floats take half the time, norms do not
+    if (is_low(train.value(ValueId{v}).dtype)) return {"", 0, train};
+  }
+  RecomputeChoice out{"", 0, train};
+  int64_t all = 0;
+  each_choice(train, options, [&](RecomputeChoice&& c) {
+    if (all == 0) {
+      all = c.bytes;
+      return all < kLeast;
+    }
+    if (products_again(c.graph) == 0 && all - c.bytes >= std::max(kLeast, all / kShare)) out = std::move(c);
+    return true;
   });
   return out;
 }

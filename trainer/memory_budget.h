@@ -20,6 +20,10 @@ struct RecomputeChoice {
 // bytes than an earlier one is left out. options: what the Program would be made with.
 std::vector<RecomputeChoice> recompute_choices(const Graph& train, const ProgramOptions& options);
 
+// What costs next to no time is computed again where nobody asked for it: norms and elementwise operators of an fp32
+// graph, if that takes a twentieth of the activations and 8 MiB at least. Unnamed: nothing is.
+RecomputeChoice recompute_freely(const Graph& train, const ProgramOptions& options);
+
 // The first that fits into so many bytes; the smallest where none does.
 RecomputeChoice recompute_within(const Graph& train, const ProgramOptions& options, int64_t bytes);
 

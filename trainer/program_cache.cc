@@ -89,8 +89,10 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
     params_.need_grads();
   }
   const int64_t budget = compiler_.options().activation_budget;
-  if (budget > 0 && (r.form == GraphForm::train || r.form == GraphForm::cached_train)) {
-    RecomputeChoice choice = recompute_within(*graph, options(r.form, kind.accumulate), budget);
+  const bool trains = r.form == GraphForm::train || r.form == GraphForm::cached_train;
+  if (trains && (budget > 0 || params_.device().traits().recomputes_freely)) {
+    const ProgramOptions with = options(r.form, kind.accumulate);
+    RecomputeChoice choice = budget > 0 ? recompute_within(*graph, with, budget) : recompute_freely(*graph, with);
     graph = std::make_shared<Graph>(std::move(choice.graph));
     recomputed_ = std::move(choice.name);
   }
@@ -99,11 +101,10 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   });
   refuse_large(made->program(), compiler_.source(), r.batch);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - started;
-  log_.detail(cat("compiled: ", name_of(r.form), " of ", shapes_of(r.batch),
-                  packing ? cat(" as ", packing->tokens, " tokens") : "", ", ", graph->n_nodes(),
-                  " nodes, activations ", made->program().arena_bytes() >> 20, " MiB",
-                  budget > 0 && differentiates(r.form) ? cat(" (", recomputed_, ")") : "", ", in ",
-                  std::llround(took.count()), " ms"));
+  log_.detail(cat(
+      "compiled: ", name_of(r.form), " of ", shapes_of(r.batch), packing ? cat(" as ", packing->tokens, " tokens") : "",
+      ", ", graph->n_nodes(), " nodes, activations ", made->program().arena_bytes() >> 20, " MiB",
+      trains && !recomputed_.empty() ? cat(" (", recomputed_, ")") : "", ", in ", std::llround(took.count()), " ms"));
   slot = std::move(made);
   return *slot;
 }

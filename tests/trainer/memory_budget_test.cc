@@ -173,3 +173,18 @@ TEST_CASE("checkpoints in a deep net take its activations down to a fraction", "
   INFO(least << " of " << whole << " B");
   CHECK(least * 2 < whole);
 }
+
+TEST_CASE("without a budget norms and elementwise operators of large fp32 graphs are recomputed", "[memory_budget]") {
+  Case c = dropouts();
+  c.batches = {with_labels(normal({32768, 32}, 1, 5), 5)};
+  const Result kept = run(c, std::numeric_limits<int64_t>::max()), free = run(c, 0);
+  CHECK(kept.recomputed == "nothing recomputed");
+  CHECK(free.recomputed == "norms and elementwise operators recomputed");
+  CHECK(free.bytes * 20 <= kept.bytes * 19);
+  CHECK(free.sums == kept.sums);
+  CHECK(same(free.gradients, kept.gradients));
+
+  c.options.low = DType::bf16;  // products of half the length: there it would cost time
+  c.options.compute.assign(c.graph.nodes.size(), DType::bf16);
+  CHECK(run(c, 0).recomputed.empty());
+}
