@@ -25,7 +25,8 @@ class CpuDevice final : public Device {
  public:
   DeviceTraits traits() const override {
     DeviceTraits t;
-    t.host_memory = t.checks_indices = t.activates_norms = t.merges_qkv = t.recomputes_freely = true;
+    t.host_memory = t.checks_indices = t.activates_norms = t.merges_qkv = true;
+    t.recomputes_freely = t.lends_gradients = true;
     return t;
   }
   std::string description() const override { return "CPU"; }

@@ -36,6 +36,7 @@ struct DeviceTraits {
   bool fuses_elementwise = false;  // elementwise nodes, and GELU behind its product, gain as one kernel
   bool activates_norms = false;    // batch normalisation and the activation behind it gain as one kernel
   bool recomputes_freely = false;  // beside products in fp32, norms and elementwise nodes take next to no time
+  bool lends_gradients = false;    // memory of gradients may hold activations before (backend/gradient_scratch.h)
   bool merges_qkv = false;         // products with the same input (query, key, value) gain as one
   bool chains_low = false;         // convolutions in 16 bits gain by chains with channels last
   bool chains_fp32 = false;        // those in fp32 too

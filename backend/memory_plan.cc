@@ -1,13 +1,14 @@
 #include "backend/memory_plan.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace amp {
 
 int64_t plan_memory(std::vector<BufferLife>& buffers) {
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<size_t> order;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (!buffers[i].place) order.push_back(i);
+  }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
   std::vector<size_t> placed;  // by offset
   int64_t total = 0;

@@ -10,10 +10,11 @@ struct BufferLife {
   int64_t bytes = 0;
   int32_t first = 0, last = 0;  // steps, both included
   int64_t offset = -1;          // the answer, a multiple of 64
+  char* place = nullptr;        // where it lies if not in the arena (backend/gradient_scratch.h)
 };
 
-// Greedy by size: the largest buffer first, each at the lowest offset where no buffer that lives at the same time lies.
-// Returns the arena's size in bytes.
+// Of the buffers without a place. Greedy by size: the largest buffer first, each at the lowest offset where no buffer
+// that lives at the same time lies. Returns the arena's size in bytes.
 int64_t plan_memory(std::vector<BufferLife>& buffers);
 
 }  // namespace amp

@@ -67,9 +67,11 @@ void Program::place_values(const ProgramPlan& plan, const ProgramOptions& o) {
     if (plan.pinned[root])
       address_[i] = plan.pinned[root];
     else
-      address_[i] = buffer >= 0 ? arena_ + plan.buffers[static_cast<size_t>(buffer)].offset : address_[root];
+      address_[i] = buffer >= 0 ? place(plan.buffers[static_cast<size_t>(buffer)]) : address_[root];
   }
 }
+
+char* Program::place(const BufferLife& b) const { return b.place ? b.place : arena_ + b.offset; }
 
 // A parameter's copy, or that of several side by side; what is only read for the latter has no place.
 void Program::place_copy(const Node& node, const ProgramOptions& o) {
@@ -115,7 +117,7 @@ void Program::emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions
                   o.state ? &o.state->ranks : nullptr};
   for (const ValueId v : node.in) args.in.push_back(tensor(v));
   for (const ValueId v : node.out) args.out.push_back(tensor(v));
-  if (const int w = plan.workspace[n]; w >= 0) args.workspace = arena_ + plan.buffers[static_cast<size_t>(w)].offset;
+  if (const int w = plan.workspace[n]; w >= 0) args.workspace = place(plan.buffers[static_cast<size_t>(w)]);
   if (!device_->traits().checks_indices) check_indices(node);
   try {
     steps_.push_back({prepare(args), &node, node_work(args, plan.adds[n])});
@@ -163,8 +165,7 @@ std::optional<Tensor> Program::rows_of(size_t gradient, const ProgramOptions& o)
 void Program::emit_poison(NodeId id, const ProgramPlan& plan) {
   for (const BufferLife& b : plan.buffers) {
     if (b.last != id.index) continue;
-    steps_.push_back(
-        {[this, p = arena_ + b.offset, bytes = b.bytes] { device_->fill(p, 0xff, bytes); }, &graph_->node(id)});
+    steps_.push_back({[this, p = place(b), bytes = b.bytes] { device_->fill(p, 0xff, bytes); }, &graph_->node(id)});
   }
 }
 

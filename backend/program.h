@@ -23,11 +23,14 @@ struct ProgramOptions {
   std::vector<Tensor> params;  // by slot, in the device's memory as all of these
   std::vector<Tensor> grads;   // by slot, the gradient arena; empty for forward-only graphs
   bool accumulate = false;     // add gradients to the arena instead of writing them
+  // Without accumulate: memory of gradients holds activations until it is written (backend/gradient_scratch.h).
+  bool gradients_are_scratch = false;
   ParamCache* cache = nullptr;
   const RunState* state = nullptr;  // in the host's memory
   bool poison = false;              // fill freed memory with NaN: for tests
 };
 
+struct BufferLife;
 struct ProgramPlan;
 
 class Program {
@@ -86,6 +89,7 @@ class Program {
   Tensor tensor(ValueId v) const;
 
   void place_values(const ProgramPlan& plan, const ProgramOptions& o);
+  char* place(const BufferLife& b) const;  // in the arena, or where the plan says
   void place_copy(const Node& node, const ProgramOptions& o);
   void emit_steps(const ProgramPlan& plan, const ProgramOptions& o);
   void emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions& o);

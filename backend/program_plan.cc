@@ -40,6 +40,7 @@ class Sharing {
       : g_(g),
         cached_(cached),
         root_(static_cast<size_t>(g.n_values())),
+        first_(root_.size(), -1),
         last_(root_.size(), -1),
         pinned_(root_.size(), nullptr) {
     for (size_t v = 0; v < root_.size(); ++v) root_[v] = static_cast<int32_t>(v);
@@ -57,6 +58,8 @@ class Sharing {
   int32_t last(int32_t root) const { return last_[static_cast<size_t>(root)]; }
   void* pinned(int32_t root) const { return pinned_[static_cast<size_t>(root)]; }
   bool grad_in_place(size_t i) const { return grad_in_place_[i]; }
+  // The first node that writes the root.
+  int32_t first(int32_t root) const { return first_[static_cast<size_t>(root)]; }
   NodeId finished(size_t i) const { return finished_[i]; }  // the node that computes gradient i; invalid: no node does
   const std::vector<int32_t>& roots() const { return root_; }
   const std::vector<void*>& pinned() const { return pinned_; }
@@ -64,13 +67,15 @@ class Sharing {
 
  private:
   void uses() {
+    std::fill(first_.begin(), first_.end(), -1);
     std::fill(last_.begin(), last_.end(), -1);
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
       for (const ValueId v : g_.node(NodeId{n}).in) {
         if (v) last_[static_cast<size_t>(root(v))] = n;
       }
       for (const ValueId v : g_.node(NodeId{n}).out) {
-        int32_t& l = last_[static_cast<size_t>(root(v))];
+        int32_t &f = first_[static_cast<size_t>(root(v))], &l = last_[static_cast<size_t>(root(v))];
+        f = f < 0 ? n : f;
         l = std::max(l, n);
       }
     }
@@ -166,7 +171,7 @@ class Sharing {
 
   const Graph& g_;
   const std::vector<bool>& cached_;
-  std::vector<int32_t> root_, last_;
+  std::vector<int32_t> root_, first_, last_;
   std::vector<void*> pinned_;
   std::vector<bool> grad_in_place_, adds_;
   std::vector<NodeId> finished_;
@@ -184,8 +189,28 @@ std::vector<bool> at_home(const Graph& g, const std::vector<bool>& cached) {
   return out;
 }
 
+// The node behind which a gradient is finished, or computed before it is moved; n_nodes(): none, it is moved at the
+// end.
+size_t finished_after(const Graph& g, const Sharing& sharing, const std::vector<bool>& cached, size_t gradient) {
+  const NodeId from = sharing.finished(gradient);
+  return from && !cached[index(from)] ? index(from) : static_cast<size_t>(g.n_nodes());
+}
+
+std::vector<ScratchSpan> gradient_spans(const Graph& g, const Sharing& sharing, const ProgramOptions& o,
+                                        const ProgramPlan& plan) {
+  std::vector<ScratchSpan> out;
+  for (size_t i = 0; i < g.param_grads.size(); ++i) {
+    const Graph::ParamGrad& p = g.param_grads[i];
+    const Tensor& grad = o.grads.at(static_cast<size_t>(p.slot));
+    const int32_t written = sharing.grad_in_place(i) ? sharing.first(sharing.root(p.value))
+                                                     : static_cast<int32_t>(finished_after(g, sharing, plan.cached, i));
+    if (grad.data && grad.bytes() > 0) out.push_back({static_cast<char*>(grad.data), grad.bytes(), written});
+  }
+  return out;
+}
+
 // Lifetimes of everything else, by root; workspaces live for one step.
-void plan_buffers(const Graph& g, const Sharing& sharing, const Device& device, ProgramPlan& plan) {
+void plan_buffers(const Graph& g, const Sharing& sharing, const ProgramOptions& o, ProgramPlan& plan) {
   const std::vector<bool> home = at_home(g, plan.cached);
   plan.buffer.assign(home.size(), -1);
   plan.workspace.assign(static_cast<size_t>(g.n_nodes()), -1);
@@ -204,12 +229,13 @@ void plan_buffers(const Graph& g, const Sharing& sharing, const Device& device, 
     const Node& node = g.node(NodeId{n});
     if (plan.cached[static_cast<size_t>(n)]) continue;
     for (const ValueId v : node.out) want_buffer(v, n);
-    const int64_t bytes = device.workspace(g, node);
+    const int64_t bytes = o.device->workspace(g, node);
     if (bytes > 0) {
       plan.workspace[static_cast<size_t>(n)] = static_cast<int>(plan.buffers.size());
       plan.buffers.push_back({bytes, n, n});
     }
   }
+  if (o.gradients_are_scratch && !o.accumulate) place_in_gradients(plan.buffers, gradient_spans(g, sharing, o, plan));
   plan.arena_bytes = plan_memory(plan.buffers);
 }
 
@@ -237,13 +263,12 @@ ProgramPlan plan_program(const Graph& g, const ProgramOptions& o) {
   plan.root = sharing.roots();
   plan.pinned = sharing.pinned();
   plan.adds = sharing.adds();
-  plan_buffers(g, sharing, *o.device, plan);
+  plan_buffers(g, sharing, o, plan);
   const size_t after_all = static_cast<size_t>(g.n_nodes());
   plan.moved_after.resize(after_all + 1);
   plan.finished_after.resize(after_all + 1);
   for (size_t i = 0; i < g.param_grads.size(); ++i) {
-    const NodeId from = sharing.finished(i);
-    const size_t after = from && !plan.cached[index(from)] ? index(from) : after_all;
+    const size_t after = finished_after(g, sharing, plan.cached, i);
     plan.finished_after[after].push_back(i);
     if (!sharing.grad_in_place(i)) plan.moved_after[after].push_back(i);
   }

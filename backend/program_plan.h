@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "backend/memory_plan.h"
+#include "backend/gradient_scratch.h"
 #include "backend/program.h"
 
 namespace amp {

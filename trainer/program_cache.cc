@@ -61,6 +61,7 @@ ProgramOptions ProgramCache::options(GraphForm form, bool accumulate) {
   o.cache = &params_.copies();
   o.state = &state_;
   o.accumulate = accumulate;
+  o.gradients_are_scratch = form == GraphForm::train && params_.device().traits().lends_gradients;
   const std::vector<Chunk>& chunks = params_.layout().chunks();
   for (size_t i = 0; i < chunks.size(); ++i) {
     const int slot = static_cast<int>(i);

@@ -19,11 +19,17 @@ bool equal(const Tensor& a, const HostTensor& b) {
          std::memcmp(a.data, b.data(), static_cast<size_t>(b.bytes())) == 0;
 }
 
-// Parameters and gradients in memory of their own, and options that point there.
+// Parameters in memory of their own, gradients in one arena, and options that point there.
 struct Host {
   explicit Host(const Graph& g, uint64_t seed = 5) : params(random_params(g, seed)) {
+    int64_t bytes = 0;
+    for (const HostTensor& p : params) bytes += (p.bytes() + 63) / 64 * 64;
+    gradients = HostTensor::empty(DType::u8, {bytes});
+    std::memset(gradients.mutable_data(), 0, static_cast<size_t>(bytes));
+    char* at = static_cast<char*>(gradients.mutable_data());
     for (HostTensor& p : params) {
-      grads.push_back(HostTensor::zeros(DType::f32, p.dims()));
+      grads.emplace_back(DType::f32, p.dims(), nullptr, at);
+      at += (p.bytes() + 63) / 64 * 64;
       options.params.push_back(view(p));
       options.grads.push_back(view(grads.back()));
     }
@@ -33,6 +39,7 @@ struct Host {
   }
   HostArena arena;
   RunState state;
+  HostTensor gradients;
   std::vector<HostTensor> params, grads;
   ProgramOptions options;
 };
@@ -44,10 +51,12 @@ void feed(Program& p, const std::map<std::string, HostTensor>& inputs) {
 }  // namespace
 
 TEST_CASE("a Program computes what the interpreter computes") {
+  const bool scratch = GENERATE(false, true);
   for (const Net& net : small_nets()) {
-    DYNAMIC_SECTION(net.name) {
+    DYNAMIC_SECTION(net.name << (scratch ? ", with activations in the gradient arena" : "")) {
       const Graph g = training_graph(net.text);
       Host host(g);
+      host.options.gradients_are_scratch = scratch;
       Program p(std::make_shared<Graph>(g), host.options);
       for (uint64_t round = 0; round < 3; ++round) {  // the arena is dirty after the first
         const auto inputs = random_inputs(g, 10 + round);
