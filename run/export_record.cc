@@ -58,7 +58,7 @@ std::map<std::string, std::string> model_record(const PreparedRun& run) {
 }
 
 void write_export_record(const std::string& folder, const PreparedRun& run, const Session& session) {
-  const Tensors tensors = export_batch(run.data.val ? *run.data.val : *run.data.train);
+  const Tensors tensors = export_batch(run);
   std::vector<NamedTensor> batch;
   for (const int v : needed_inputs(run.ready.model.graph, run.ready.outputs)) {
     const std::string& name = run.ready.model.graph.values[static_cast<size_t>(v)].name;

@@ -150,11 +150,10 @@ void finish(Training& t) {
     metadata = model_record(run);  // untrained, the file stays as it is
   const std::string staged = run.folder->finish_path(), path = staged + "/model.onnx";
   export_weights(run.spec, run.ready, run.plan, *t.session, metadata, stepped, path, run.host.log);
-  const Dataset& checked = run.data.val ? *run.data.val : *run.data.train;
   const Losses& losses = run.config.objective.losses;
   if (run.spec.verify_export) {
     report.facts.export_difference =
-        verify_export(*t.session, path, losses, export_batch(checked), run.spec.export_precision);
+        verify_export(*t.session, path, losses, export_batch(run), run.spec.export_precision);
   }
   const bool same_arithmetic =
       !run.plan.any_low() && run.spec.export_precision == "fp32" && !run.spec.tf32 && report.result.last;

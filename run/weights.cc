@@ -20,6 +20,23 @@ const HostTensor& tensor_of(const Checkpoint& checkpoint, const std::string& nam
   return it->second;
 }
 
+// f(x, y) for the elements of two tensors, some at a time: logits of a language model are large.
+template <class F>
+void each_pair(const HostTensor& a, const HostTensor& b, const F& f) {
+  check(a.dims() == b.dims(), "an exported output of another shape");
+  constexpr int64_t kAtOnce = 4096;
+  double x[kAtOnce], y[kAtOnce];
+  const auto some = [](const HostTensor& t, int64_t from, int64_t n, double* to) {
+    convert(t.dtype(), static_cast<const char*>(t.data()) + from * size_of(t.dtype()), DType::f64, to, n);
+  };
+  for (int64_t from = 0; from < a.numel(); from += kAtOnce) {
+    const int64_t n = std::min(kAtOnce, a.numel() - from);
+    some(a, from, n, x);
+    some(b, from, n, y);
+    for (int64_t i = 0; i < n; ++i) f(x[i], y[i]);
+  }
+}
+
 std::vector<TrainedTensor> trained_tensors(const Session& session, const float* span) {
   std::vector<TrainedTensor> out;
   for (size_t i = 0; i < session.table().size(); ++i) {
@@ -83,10 +100,12 @@ void export_weights(const RunSpec& spec, const ReadyModel& ready, const Precisio
   for (const std::string& note : export_model(*ready.model.doc, g, tensors, e, path).notes) log.note(note);
 }
 
-Tensors export_batch(const Dataset& data) {
+Tensors export_batch(const PreparedRun& run) {
+  const Dataset& data = run.data.val ? *run.data.val : *run.data.train;
+  const int64_t rows = run.config.sampler.batch_size;  // 0: it counts tokens
   SamplerOptions o;
   o.order = Order::file;
-  o.batch_size = std::min<int64_t>(8, data.size());
+  o.batch_size = std::min({int64_t{8}, data.size(), rows > 0 ? rows : data.size()});
   Sampler sampler = make_sampler(data, o);
   return to_tensors(load_window(data, sampler.next()).batches.at(0), nullptr);
 }
@@ -105,12 +124,11 @@ double verify_export(Session& session, const std::string& path, const Losses& lo
   const Tensors a = session.forward(ours, batch, true), b = other.forward(theirs, batch);
   double worst = 0, largest = 0;
   for (const std::string& name : losses.outputs()) {
-    const std::vector<double> x = a.at(name).to_doubles(), y = b.at(name).to_doubles();
-    for (size_t i = 0; i < x.size(); ++i) {
-      const double d = std::abs(x[i] - y[i]);
-      worst = std::isfinite(d) ? std::max(worst, d) : (std::isfinite(x[i]) ? INFINITY : worst);
-      if (std::isfinite(x[i])) largest = std::max(largest, std::abs(x[i]));
-    }
+    each_pair(a.at(name), b.at(name), [&](double x, double y) {
+      const double d = std::abs(x - y);
+      worst = std::isfinite(d) ? std::max(worst, d) : (std::isfinite(x) ? INFINITY : worst);
+      if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+    });
   }
   // The file keeps its own types: weights that it stores in 16 bits were rounded on the way out.
   bool rounded = precision != "fp32";

@@ -26,6 +26,7 @@ void export_weights(const RunSpec& spec, const ReadyModel& ready, const Precisio
 // difference; Exit::internal (E_EXPORT_CHECK) when it is beyond 1e-4 (fp16: 1e-2) of the largest output.
 double verify_export(Session& session, const std::string& path, const Losses& losses, const Tensors& batch,
                      const std::string& precision);
-Tensors export_batch(const Dataset& data);  // its first rows
+// The first rows of the validation data, or else of the training data: 8, or a micro-batch where that has fewer.
+Tensors export_batch(const PreparedRun& run);
 
 }  // namespace amp
