@@ -1,4 +1,6 @@
 // onnx-amp-finetune: fine-tunes ONNX models in mixed precision. This file: from argv to a verb.
+#include <omp.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,6 +20,19 @@
 
 namespace {
 
+// With OMP_PROC_BIND or OMP_PLACES OpenMP has bound this thread to the first of its places by now, and a program that it
+// starts would find no other.
+void unbind() {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> ids(static_cast<size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, ids.data());
+    for (const int id : ids) CPU_SET(id, &all);
+  }
+  if (CPU_COUNT(&all) > 0) sched_setaffinity(0, sizeof all, &all);
+}
+
 // GNU's OpenMP reads its settings before main, and by default an idle thread spins for milliseconds: on a machine that
 // others use too, it then spins in the way of the thread that it waits for. So the program starts itself once more with
 // a short spin.
@@ -26,6 +41,7 @@ void shorten_spinning(char** argv) {
   setenv("GOMP_SPINCOUNT", "1000", 1);
   std::error_code failed;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
+  unbind();
   if (!failed) execv(self.c_str(), argv);  // returns only if it could not: go on as it is
 }
 
