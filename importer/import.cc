@@ -150,7 +150,8 @@ void release_parameters(Imported& model) {
     const int slot = doc.slot_of[static_cast<size_t>(i)];
     if (slot < 0) continue;
     by_slot[slot].push_back(&v);
-    if (v.kind != SourceKind::parameter || doc.separated.count(i)) kept.insert(slot);
+    const bool exact = is_float(v.data.dtype()) && v.data.dtype() != DType::f64;  // in a Session's fp32
+    if (v.kind != SourceKind::parameter || !exact || doc.separated.count(i)) kept.insert(slot);
   }
   for (auto* payloads : {&doc.large, &doc.external}) {
     for (auto& [slot, payload] : *payloads) {

@@ -69,6 +69,7 @@ TrainResult Replicas::follow(Collective& rank, const Tensors& batch) const {
   Session session(run_.graph(), options);
   apply_groups(run_.ready.groups, session.layout());
   session.prepare(run_.config.objective.losses, batch);
+  if (!run_.host.ranks->alone()) release_parameters(run_.ready.model);  // threads share it
   TrainerConfig config = run_.config;
   config.ranks = &rank;
   config.sampler.rank = rank.rank();
