@@ -20,8 +20,8 @@
 
 namespace {
 
-// With OMP_PROC_BIND or OMP_PLACES OpenMP has bound this thread to the first of its places by now, and a program that it
-// starts would find no other.
+// With OMP_PROC_BIND or OMP_PLACES OpenMP has bound this thread to the first of its places by now, and a program that
+// it starts would find no other.
 void unbind() {
   cpu_set_t all;
   CPU_ZERO(&all);
