@@ -6,6 +6,8 @@ namespace amp {
 
 namespace {
 
+constexpr int64_t kWorthwhile = 100;  // a round goes on where the last one has freed this part of the peak
+
 int64_t padded(const BufferLife& b) { return (b.bytes + 63) / 64 * 64; }
 bool together(const BufferLife& a, const BufferLife& b) { return a.first <= b.last && b.first <= a.last; }
 
@@ -18,19 +20,22 @@ class Scratch {
   }
 
   void run() {
-    while (true) {
-      const std::vector<size_t> busiest = untried_at_peak();
-      if (busiest.empty()) return;
+    int32_t latest = 0;
+    for (const ScratchSpan& s : spans_) latest = std::max(latest, s.until);
+    for (int64_t gained = 1, most = 0; gained * kWorthwhile >= most;) {
+      const std::vector<size_t> busiest = untried_at_peak(most);
+      gained = 0;
       for (const size_t i : busiest) {
         tried_[i] = true;
-        if (place(buffers_[i])) placed_.push_back(i);
+        if (buffers_[i].last < latest && place(buffers_[i])) gained += padded(buffers_[i]);
       }
+      if (gained == 0) return;
     }
   }
 
  private:
   // What is not in the spans and lives where most bytes of that do, as far as no place was sought for it yet.
-  std::vector<size_t> untried_at_peak() const {
+  std::vector<size_t> untried_at_peak(int64_t& most) const {
     int32_t steps = 0;
     for (const BufferLife& b : buffers_) steps = std::max(steps, b.last + 1);
     std::vector<int64_t> change(static_cast<size_t>(steps) + 1, 0);
@@ -39,8 +44,9 @@ class Scratch {
       change[static_cast<size_t>(b.first)] += padded(b);
       change[static_cast<size_t>(b.last) + 1] -= padded(b);
     }
-    int64_t live = 0, most = 0;
+    int64_t live = 0;
     int32_t peak = 0;
+    most = 0;
     for (int32_t s = 0; s < steps; ++s) {
       live += change[static_cast<size_t>(s)];
       if (live > most) most = live, peak = s;
@@ -59,33 +65,43 @@ class Scratch {
 
   // Where the spans it covers are written earliest: what dies later has fewer places.
   bool place(BufferLife& b) {
-    std::vector<const BufferLife*> others;
-    for (const size_t i : placed_) {
-      if (together(buffers_[i], b)) others.push_back(&buffers_[i]);
+    std::vector<const BufferLife*> others;  // by address
+    std::vector<char*> end;                 // the farthest of those so far
+    for (const BufferLife* o : placed_) {
+      if (!together(*o, b)) continue;
+      others.push_back(o);
+      end.push_back(std::max(o->place + padded(*o), end.empty() ? nullptr : end.back()));
     }
     int32_t best = INT32_MAX;
-    const auto consider = [&](char* at) {
-      const int32_t until = written(at, padded(b), b.last);
+    const auto consider = [&](char* at, std::vector<ScratchSpan>::const_iterator span) {
+      if (span->until <= b.last || span->until >= best) return;
+      const auto beyond =
+          static_cast<size_t>(std::lower_bound(others.begin(), others.end(), at + padded(b), before) - others.begin());
+      if (beyond > 0 && end[beyond - 1] > at) return;
+      const int32_t until = written(at, span, padded(b), b.last);
       if (until < 0 || until >= best) return;
-      for (const BufferLife* o : others) {
-        if (at < o->place + padded(*o) && o->place < at + padded(b)) return;
-      }
       best = until;
       b.place = at;
     };
-    for (const ScratchSpan& s : spans_) consider(s.begin);
-    for (const BufferLife* o : others) consider(o->place + padded(*o));
-    return b.place != nullptr;
+    for (auto s = spans_.cbegin(); s != spans_.cend(); ++s) consider(s->begin, s);
+    auto s = spans_.cbegin();
+    for (char* const at : end) {
+      while (s != spans_.cend() && s->begin + s->bytes <= at) ++s;
+      if (s == spans_.cend()) break;
+      if (s->begin <= at) consider(at, s);
+    }
+    if (!b.place) return false;
+    placed_.insert(std::lower_bound(placed_.begin(), placed_.end(), b.place, before), &b);
+    return true;
   }
+  static bool before(const BufferLife* o, const char* at) { return o->place < at; }
 
-  // When the last of [at, at + bytes) is written; -1: some of it before `last` has passed, or no span has it.
-  int32_t written(char* at, int64_t bytes, int32_t last) const {
-    auto s =
-        std::upper_bound(spans_.begin(), spans_.end(), at, [](char* p, const ScratchSpan& x) { return p < x.begin; });
-    if (s == spans_.begin()) return -1;
+  // When the last of [at, at + bytes), which begins in s, is written; -1: some of it is before `last` has passed, or no
+  // span has it.
+  int32_t written(char* at, std::vector<ScratchSpan>::const_iterator s, int64_t bytes, int32_t last) const {
     char* const end = at + bytes;
     int32_t until = -1;
-    for (--s; s != spans_.end() && s->begin <= at && at < s->begin + s->bytes; ++s) {
+    for (; s != spans_.end() && s->begin <= at && at < s->begin + s->bytes; ++s) {
       if (s->until <= last) return -1;
       until = std::max(until, s->until);
       at = s->begin + s->bytes;
@@ -97,7 +113,7 @@ class Scratch {
   std::vector<BufferLife>& buffers_;
   std::vector<ScratchSpan> spans_;  // by address
   std::vector<bool> tried_;
-  std::vector<size_t> placed_;
+  std::vector<const BufferLife*> placed_;  // by address
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace amp {
 int64_t activation_limit(const SourceGraph& g, const std::map<std::string, Dims>& input_dims) {
   if (limits().activation_bytes > 0) return limits().activation_bytes;
   double bytes = 0;
-  for (const SourceValue& v : g.values) bytes += v.data ? static_cast<double>(v.data.bytes()) : 0;
+  for (const SourceValue& v : g.values) bytes += static_cast<double>(v.data.bytes());
   for (const auto& [name, dims] : input_dims) bytes += 8 * static_cast<double>(numel(dims));
   return static_cast<int64_t>(std::clamp(1e4 * bytes, 768.0 * (1 << 20), 1e18));
 }

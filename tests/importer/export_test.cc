@@ -6,6 +6,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
 
+#include "graph/limits.h"
 #include "models.h"
 #include "tests/support.h"
 
@@ -145,7 +146,9 @@ TEST_CASE("parameters whose memory was given up are exported from the trained va
   REQUIRE(same.size() == 4);
   export_model(*m.doc, m.graph, moved, {}, f / "before.onnx");
 
+  const int64_t limit = activation_limit(m.graph, {{"x", {200000, 300}}});
   release_parameters(m);
+  CHECK(activation_limit(m.graph, {{"x", {200000, 300}}}) == limit);
   for (const char* name : {"wide", "half"}) {
     CHECK_FALSE(value(m.graph, name).data);
     CHECK(value(m.graph, name).data.rank() == 2);
