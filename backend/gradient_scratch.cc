@@ -8,9 +8,6 @@ namespace {
 
 constexpr int64_t kWorthwhile = 100;  // a round goes on where the last one has freed this part of the peak
 
-int64_t padded(const BufferLife& b) { return (b.bytes + 63) / 64 * 64; }
-bool together(const BufferLife& a, const BufferLife& b) { return a.first <= b.last && b.first <= a.last; }
-
 class Scratch {
  public:
   Scratch(std::vector<BufferLife>& buffers, std::vector<ScratchSpan> spans)
@@ -27,7 +24,7 @@ class Scratch {
       gained = 0;
       for (const size_t i : busiest) {
         tried_[i] = true;
-        if (buffers_[i].last < latest && place(buffers_[i])) gained += padded(buffers_[i]);
+        if (buffers_[i].last < latest && place(buffers_[i])) gained += buffers_[i].padded();
       }
       if (gained == 0) return;
     }
@@ -41,8 +38,8 @@ class Scratch {
     std::vector<int64_t> change(static_cast<size_t>(steps) + 1, 0);
     for (const BufferLife& b : buffers_) {
       if (b.place) continue;
-      change[static_cast<size_t>(b.first)] += padded(b);
-      change[static_cast<size_t>(b.last) + 1] -= padded(b);
+      change[static_cast<size_t>(b.first)] += b.padded();
+      change[static_cast<size_t>(b.last) + 1] -= b.padded();
     }
     int64_t live = 0;
     int32_t peak = 0;
@@ -68,17 +65,17 @@ class Scratch {
     std::vector<const BufferLife*> others;  // by address
     std::vector<char*> end;                 // the farthest of those so far
     for (const BufferLife* o : placed_) {
-      if (!together(*o, b)) continue;
+      if (!o->meets(b)) continue;
       others.push_back(o);
-      end.push_back(std::max(o->place + padded(*o), end.empty() ? nullptr : end.back()));
+      end.push_back(std::max(o->place + o->padded(), end.empty() ? nullptr : end.back()));
     }
     int32_t best = INT32_MAX;
     const auto consider = [&](char* at, std::vector<ScratchSpan>::const_iterator span) {
       if (span->until <= b.last || span->until >= best) return;
       const auto beyond =
-          static_cast<size_t>(std::lower_bound(others.begin(), others.end(), at + padded(b), before) - others.begin());
+          static_cast<size_t>(std::lower_bound(others.begin(), others.end(), at + b.padded(), before) - others.begin());
       if (beyond > 0 && end[beyond - 1] > at) return;
-      const int32_t until = written(at, span, padded(b), b.last);
+      const int32_t until = written(at, span, b.padded(), b.last);
       if (until < 0 || until >= best) return;
       best = until;
       b.place = at;

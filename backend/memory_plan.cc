@@ -14,13 +14,13 @@ int64_t plan_memory(std::vector<BufferLife>& buffers) {
   int64_t total = 0;
   for (const size_t i : order) {
     BufferLife& b = buffers[i];
-    const int64_t bytes = (b.bytes + 63) / 64 * 64;
+    const int64_t bytes = b.padded();
     int64_t at = 0;
     for (const size_t j : placed) {
       const BufferLife& o = buffers[j];
-      if (o.last < b.first || b.last < o.first) continue;
+      if (!o.meets(b)) continue;
       if (o.offset >= at + bytes) break;
-      at = std::max(at, o.offset + (o.bytes + 63) / 64 * 64);
+      at = std::max(at, o.offset + o.padded());
     }
     b.offset = at;
     total = std::max(total, at + bytes);

@@ -11,6 +11,9 @@ struct BufferLife {
   int32_t first = 0, last = 0;  // steps, both included
   int64_t offset = -1;          // the answer, a multiple of 64
   char* place = nullptr;        // where it lies if not in the arena (backend/gradient_scratch.h)
+
+  int64_t padded() const { return (bytes + 63) / 64 * 64; }
+  bool meets(const BufferLife& o) const { return first <= o.last && o.first <= last; }
 };
 
 // Of the buffers without a place. Greedy by size: the largest buffer first, each at the lowest offset where no buffer

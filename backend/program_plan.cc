@@ -40,7 +40,6 @@ class Sharing {
       : g_(g),
         cached_(cached),
         root_(static_cast<size_t>(g.n_values())),
-        first_(root_.size(), -1),
         last_(root_.size(), -1),
         pinned_(root_.size(), nullptr) {
     for (size_t v = 0; v < root_.size(); ++v) root_[v] = static_cast<int32_t>(v);
@@ -58,8 +57,6 @@ class Sharing {
   int32_t last(int32_t root) const { return last_[static_cast<size_t>(root)]; }
   void* pinned(int32_t root) const { return pinned_[static_cast<size_t>(root)]; }
   bool grad_in_place(size_t i) const { return grad_in_place_[i]; }
-  // The first node that writes the root.
-  int32_t first(int32_t root) const { return first_[static_cast<size_t>(root)]; }
   NodeId finished(size_t i) const { return finished_[i]; }  // the node that computes gradient i; invalid: no node does
   const std::vector<int32_t>& roots() const { return root_; }
   const std::vector<void*>& pinned() const { return pinned_; }
@@ -67,15 +64,13 @@ class Sharing {
 
  private:
   void uses() {
-    std::fill(first_.begin(), first_.end(), -1);
     std::fill(last_.begin(), last_.end(), -1);
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
       for (const ValueId v : g_.node(NodeId{n}).in) {
         if (v) last_[static_cast<size_t>(root(v))] = n;
       }
       for (const ValueId v : g_.node(NodeId{n}).out) {
-        int32_t &f = first_[static_cast<size_t>(root(v))], &l = last_[static_cast<size_t>(root(v))];
-        f = f < 0 ? n : f;
+        int32_t& l = last_[static_cast<size_t>(root(v))];
         l = std::max(l, n);
       }
     }
@@ -171,7 +166,7 @@ class Sharing {
 
   const Graph& g_;
   const std::vector<bool>& cached_;
-  std::vector<int32_t> root_, first_, last_;
+  std::vector<int32_t> root_, last_;
   std::vector<void*> pinned_;
   std::vector<bool> grad_in_place_, adds_;
   std::vector<NodeId> finished_;
@@ -196,14 +191,13 @@ size_t finished_after(const Graph& g, const Sharing& sharing, const std::vector<
   return from && !cached[index(from)] ? index(from) : static_cast<size_t>(g.n_nodes());
 }
 
+// No node writes a gradient before the one that finishes it: nothing overwrites what is pinned.
 std::vector<ScratchSpan> gradient_spans(const Graph& g, const Sharing& sharing, const ProgramOptions& o,
                                         const ProgramPlan& plan) {
   std::vector<ScratchSpan> out;
   for (size_t i = 0; i < g.param_grads.size(); ++i) {
-    const Graph::ParamGrad& p = g.param_grads[i];
-    const Tensor& grad = o.grads.at(static_cast<size_t>(p.slot));
-    const int32_t written = sharing.grad_in_place(i) ? sharing.first(sharing.root(p.value))
-                                                     : static_cast<int32_t>(finished_after(g, sharing, plan.cached, i));
+    const Tensor& grad = o.grads.at(static_cast<size_t>(g.param_grads[i].slot));
+    const auto written = static_cast<int32_t>(finished_after(g, sharing, plan.cached, i));
     if (grad.data && grad.bytes() > 0) out.push_back({static_cast<char*>(grad.data), grad.bytes(), written});
   }
   return out;

@@ -81,8 +81,6 @@ void begin(Training& t) {
   t.report.facts.groups = groups_json(run.ready.groups, t.session->layout());
   write_report(t, t.work(), false);
   t.watch = std::make_unique<RunWatch>(run, t.work());
-  const bool threads = run.host.ranks->alone() && run.config.sampler.ranks > 1;  // which make Sessions of their own
-  if (!threads) release_parameters(run.ready.model);
 }
 
 // True: to its end. The signals are caught as long as this lasts.

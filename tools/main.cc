@@ -41,8 +41,9 @@ void shorten_spinning(char** argv) {
   setenv("GOMP_SPINCOUNT", "1000", 1);
   std::error_code failed;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (failed) return;
   unbind();
-  if (!failed) execv(self.c_str(), argv);  // returns only if it could not: go on as it is
+  execv(self.c_str(), argv);  // returns only if it could not: go on as it is
 }
 
 bool trains(const amp::cli::Options& opts) {

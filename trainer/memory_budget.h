@@ -2,6 +2,7 @@
 // training graph fit into a number of bytes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,8 @@ struct RecomputeChoice {
 std::vector<RecomputeChoice> recompute_choices(const Graph& train, const ProgramOptions& options);
 
 // What costs next to no time is computed again where nobody asked for it: norms and elementwise operators of an fp32
-// graph, if that takes a twentieth of the activations and 8 MiB at least. Unnamed: nothing is.
-RecomputeChoice recompute_freely(const Graph& train, const ProgramOptions& options);
+// graph, if that saves a twentieth of the activations and 8 MiB at least.
+std::optional<RecomputeChoice> recompute_freely(const Graph& train, const ProgramOptions& options);
 
 // The first that fits into so many bytes; the smallest where none does.
 RecomputeChoice recompute_within(const Graph& train, const ProgramOptions& options, int64_t bytes);

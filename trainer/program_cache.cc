@@ -93,9 +93,10 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   const bool trains = r.form == GraphForm::train || r.form == GraphForm::cached_train;
   if (trains && (budget > 0 || params_.device().traits().recomputes_freely)) {
     const ProgramOptions with = options(r.form, kind.accumulate);
-    RecomputeChoice choice = budget > 0 ? recompute_within(*graph, with, budget) : recompute_freely(*graph, with);
-    graph = std::make_shared<Graph>(std::move(choice.graph));
-    recomputed_ = std::move(choice.name);
+    std::optional<RecomputeChoice> choice =
+        budget > 0 ? recompute_within(*graph, with, budget) : recompute_freely(*graph, with);
+    recomputed_ = choice ? std::move(choice->name) : "";
+    if (choice) graph = std::make_shared<Graph>(std::move(choice->graph));
   }
   auto made = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(r.batch)), [&] {
     return std::make_unique<BucketProgram>(graph, options(r.form, kind.accumulate), r.batch, packing, params_.staged());
