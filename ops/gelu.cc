@@ -13,15 +13,14 @@ struct Gelu : Unary {
   static constexpr bool wide = true;
   template <class T>
   HD T operator()(T x) const {
-    return x * math::normal(x).cdf;
+    return x * math::normal_cdf(x);
   }
 };
 struct GeluGrad : Binary {
   static constexpr bool wide = true;
   template <class T>
   AMP_INLINE HD T operator()(T x, T dy) const {
-    const math::Normal<T> n = math::normal(x);
-    return dy * (n.cdf + x * T(0.39894228040143268) * n.bell);
+    return dy * math::gelu_slope(x);
   }
 };
 // (1 + tanh(z)) / 2 is the logistic function of 2 z, which keeps its digits where x is negative.

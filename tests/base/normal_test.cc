@@ -33,3 +33,31 @@ TEST_CASE("the normal distribution far out, at infinity and of NaN", "[base]") {
   CHECK(math::normal(0.0f).cdf == Catch::Approx(0.5).epsilon(2e-7));
   CHECK(math::normal(-5.0f).cdf == Catch::Approx(2.8665157e-7).epsilon(0.02));  // a tail is no difference of ones
 }
+
+TEST_CASE("GELU's factor and slope without a division are erf's in fp64", "[base]") {
+  double cdf = 0, tail = 0, slope = 0;
+  for (int i = -1200000; i <= 1200000; ++i) {
+    const float x = static_cast<float>(i) * 1e-5f;
+    const double d = static_cast<double>(x), e = std::exp(-0.5 * d * d), c = 0.5 * std::erfc(-d / std::sqrt(2.0));
+    const double error = std::abs(static_cast<double>(math::normal_cdf(x)) - c);
+    cdf = std::max(cdf, error);
+    if (d < 0 && d > -6) tail = std::max(tail, error / c);
+    slope = std::max(slope, std::abs(static_cast<double>(math::gelu_slope(x)) - (c + d * e / std::sqrt(2 * M_PI))));
+  }
+  CHECK(cdf < 1.5e-7);
+  CHECK(tail < 5e-6);  // the logarithm's rounding, up to 30
+  CHECK(slope < 2.5e-7);
+}
+
+TEST_CASE("GELU's factor and slope far out and of NaN", "[base]") {
+  for (const float x : {20.0f, 1e5f, 3e38f}) {
+    CHECK(math::normal_cdf(x) == 1.0f);
+    CHECK(math::gelu_slope(x) == 1.0f);
+    CHECK(math::normal_cdf(-x) == 0.0f);
+    CHECK(math::gelu_slope(-x) == 0.0f);
+  }
+  CHECK(math::normal_cdf(INFINITY) == 1.0f);
+  CHECK(math::normal_cdf(-INFINITY) == 0.0f);
+  CHECK(std::isnan(NAN * math::normal_cdf(NAN)));
+  CHECK(std::isnan(math::gelu_slope(NAN)));
+}
