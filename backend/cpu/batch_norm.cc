@@ -1,7 +1,9 @@
 #include "backend/cpu/batch_norm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <type_traits>
@@ -79,6 +81,25 @@ struct Cut {
   NormActivation kind;
   T low, high;
 };
+
+// The least number that `round` makes at least `bound`, and the greatest that it makes at most that. Rounding keeps
+// order, so bits of numbers, in order, are searched by halves.
+template <bool least, class Round>
+float rounding_to(float bound, const Round& round) {
+  const auto number = [](int64_t order) {
+    return std::bit_cast<float>(static_cast<uint32_t>(order >= 0 ? order : 0x80000000 - order));
+  };
+  int64_t low = -0x7f800000, high = 0x7f800000;  // -infinity, infinity
+  while (low < high) {
+    const int64_t middle = low + (high - low + (least ? 0 : 1)) / 2;
+    if constexpr (least) {
+      round(number(middle)) >= bound ? high = middle : low = middle + 1;
+    } else {
+      round(number(middle)) <= bound ? low = middle : high = middle - 1;
+    }
+  }
+  return number(low);
+}
 
 // y = (x - mean) a + b: subtracting first keeps what a large mean would cancel.
 template <class T, class S, bool columns, int activation>
@@ -317,6 +338,11 @@ Kernel gradient(const KernelArgs& a, Carver& c) {
   p.k.mean = p.read(a.in[3]);
   p.k.var = p.read(a.in[4]);
   if (a.has(5)) p.k.bias = p.read(a.in[5]);
+  if (std::is_same_v<T, float> && a.attrs().i("cut_rounded", 0)) {
+    const auto round = [](float x) { return static_cast<float>(BFloat16(x)); };
+    p.k.low = static_cast<T>(rounding_to<true>(static_cast<float>(p.k.low), round));
+    p.k.high = static_cast<T>(rounding_to<false>(static_cast<float>(p.k.high), round));
+  }
   p.k.out = p.elements_written(a.out[0]);
   p.k.dscale = p.written(a.out[1]);
   p.k.dbias = p.written(a.out[2]);

@@ -7,8 +7,8 @@
 namespace amp {
 
 // Attribute `activation`, of all three: what is done to y = (x - mean) rstd scale + bias before it is stored
-// (ops/passes/batch_norm_fusion.h); `min` and `max` of a clip. The gradient then takes the bias behind its other
-// inputs.
+// (ops/passes/batch_norm_fusion.h); `min` and `max` of a clip, `cut_rounded` where the gradient's clip is of y rounded
+// to bf16. The gradient then takes the bias behind its other inputs.
 enum class NormActivation : uint8_t { none, relu, clip };
 
 Kernel batch_norm(const KernelArgs&, Carver&);        // (x, scale, bias, mean, var) -> y

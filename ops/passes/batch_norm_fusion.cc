@@ -17,6 +17,14 @@ struct Activated {
   NodeId norm, activation, activation_grad, norm_grad;
 };
 
+struct Limits {
+  double least, most;
+};
+Limits limits(const Node& clip) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return {clip.attrs.f("min", -kInfinity), clip.attrs.f("max", kInfinity)};
+}
+
 class Finder {
  public:
   explicit Finder(const Graph& g) : g_(g), readers_(static_cast<size_t>(g.n_values())) {
@@ -42,30 +50,35 @@ class Finder {
     }
     if (!a.activation) return {};
     const ValueId y = g_.node(a.activation).out[0];
-    const bool relu = named(g_.node(a.activation), "Relu");
-    if (!stays(norm.out[0], relu) || !stays(y, relu)) return {};
+    const Node& activation = g_.node(a.activation);
+    if (!stays(norm.out[0], activation) || !stays(y, activation)) return {};
     for (const NodeId reader : readers(y)) {
       if (reader && named(g_.node(reader), "ReluGrad") && g_.node(reader).in[0] == y) a.activation_grad = reader;
     }
-    if (a.activation_grad && !find_gradient(norm, a, relu)) return {};
+    if (a.activation_grad && !find_gradient(norm, a, activation)) return {};
     return a;
   }
 
  private:
   bool named(const Node& n, const char* op) const { return n.op->name == op; }
-  // No bit depends on whether the value is rounded before the activation or behind it. Rounding to bf16 keeps the sign,
-  // but may reach a limit of Clip; to fp16 it makes zeros of small numbers.
-  bool stays(ValueId v, bool relu) const {
+  // No bit depends on whether the value is rounded before the activation or behind it. Rounding to bf16 keeps the sign
+  // and does not pass a limit of Clip that it leaves as it is; to fp16 it makes zeros of small numbers.
+  bool stays(ValueId v, const Node& activation) const {
     const DType t = g_.value(v).dtype;
-    return t == DType::f32 || (t == DType::bf16 && relu);
+    if (t != DType::bf16) return t == DType::f32;
+    const Limits of = limits(activation);
+    return named(activation, "Relu") || (exact(of.least) && exact(of.most));
+  }
+  static bool exact(double limit) {
+    return static_cast<double>(static_cast<float>(BFloat16(static_cast<float>(limit)))) == limit;
   }
   const std::vector<NodeId>& readers(ValueId v) const { return readers_[static_cast<size_t>(v.index)]; }
 
   // The activation's gradient goes to that of the same normalisation alone.
-  bool find_gradient(const Node& norm, Activated& a, bool relu) const {
+  bool find_gradient(const Node& norm, Activated& a, const Node& activation) const {
     const ValueId dy = g_.node(a.activation_grad).out[0];
-    if (readers(dy).size() != 1 || !readers(dy)[0] || !stays(dy, relu) ||
-        !stays(g_.node(a.activation_grad).in[1], relu))
+    if (readers(dy).size() != 1 || !readers(dy)[0] || !stays(dy, activation) ||
+        !stays(g_.node(a.activation_grad).in[1], activation))
       return false;
     a.norm_grad = readers(dy)[0];
     const Node& grad = g_.node(a.norm_grad);
@@ -78,14 +91,15 @@ class Finder {
   std::vector<std::vector<NodeId>> readers_;
 };
 
-Attrs with_activation(const Node& norm, const Node& activation) {
+// type: of what the activation read.
+Attrs with_activation(const Node& norm, const Node& activation, DType type) {
   Attrs a = norm.attrs;
   const bool relu = activation.op->name == "Relu";
   a.set("activation", static_cast<int64_t>(relu ? NormActivation::relu : NormActivation::clip));
   if (relu) return a;
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  a.set("min", activation.attrs.f("min", -kInfinity));
-  a.set("max", activation.attrs.f("max", kInfinity));
+  a.set("min", limits(activation).least);
+  a.set("max", limits(activation).most);
+  if (type == DType::bf16) a.set("cut_rounded", 1);
   return a;
 }
 
@@ -114,7 +128,7 @@ Graph activate_batch_norms(const Graph& g) {
       continue;
     }
     const Activated& a = found->second;
-    node.attrs = with_activation(node, g.node(a.activation));
+    node.attrs = with_activation(node, g.node(a.activation), g.value(g.node(a.norm).out[0]).dtype);
     if (a.norm.index == n) {
       node.out[0] = g.node(a.activation).out[0];
     } else {

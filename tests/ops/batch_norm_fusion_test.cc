@@ -63,12 +63,16 @@ TEST_CASE("of 16 bits, what rounding cannot tell apart is one node", "[batch_nor
         "\ny, mean, var = BatchNormTrain(c, g, h) {epsilon=1e-5}\nz = " + activation + "\nz = Cast(z) " +
         to(DType::f32) + "\nq = Mul(z, z)\nloss = ReduceSum(q) {axes=[0 1 2]; keepdims=0}\noutput z\noutput loss");
   };
-  for (const char* dims : {"3 5 7", "3 5 300", "2 5 131"}) {  // small planes by way of images, large ones as they lie
-    INFO(dims);
-    const Graph g = in(DType::bf16, "Relu(y)", dims), f = activate_batch_norms(g);
-    CHECK(count(f, "Relu") + count(f, "ReluGrad") == 0);
-    check_equal(g, f);
+  for (const char* dims : {"3 5 7", "3 5 300", "2 5 131", "60 5 30", "7 5 3000"}) {  // small planes by way of images
+    for (const char* activation :
+         {"Relu(y)", "Clip(y) {min=0.0; max=0.5}", "Clip(y) {min=-0.25}", "Clip(y) {max=-0.75}"}) {
+      INFO(dims << ' ' << activation);
+      const Graph g = in(DType::bf16, activation, dims), f = activate_batch_norms(g);
+      CHECK(count(f, "Relu") + count(f, "ReluGrad") + count(f, "Clip") + count(f, "ClipGrad") == 0);
+      check_equal(g, f);
+    }
   }
-  for (const Graph& other : {in(DType::bf16, "Clip(y) {min=0.0; max=0.5}"), in(DType::f16, "Relu(y)")})
+  for (const Graph& other : {in(DType::bf16, "Clip(y) {min=0.0; max=0.3}"), in(DType::f16, "Relu(y)"),
+                             in(DType::f16, "Clip(y) {min=0.0; max=0.5}")})
     CHECK(activate_batch_norms(other).n_nodes() == other.n_nodes());
 }
