@@ -82,21 +82,19 @@ struct Cut {
   T low, high;
 };
 
-// The least number that `round` makes at least `bound`, and the greatest that it makes at most that. Rounding keeps
-// order, so bits of numbers, in order, are searched by halves.
-template <bool least, class Round>
-float rounding_to(float bound, const Round& round) {
+// The greatest number that is at most `limit` once it is rounded to bf16. Rounding keeps order, so numbers are searched
+// by halves, in order.
+float most_rounded_to(float limit) {
   const auto number = [](int64_t order) {
     return std::bit_cast<float>(static_cast<uint32_t>(order >= 0 ? order : 0x80000000 - order));
   };
   int64_t low = -0x7f800000, high = 0x7f800000;  // -infinity, infinity
   while (low < high) {
-    const int64_t middle = low + (high - low + (least ? 0 : 1)) / 2;
-    if constexpr (least) {
-      round(number(middle)) >= bound ? high = middle : low = middle + 1;
-    } else {
-      round(number(middle)) <= bound ? low = middle : high = middle - 1;
-    }
+    const int64_t middle = high - (high - low) / 2;
+    if (static_cast<float>(BFloat16(number(middle))) <= limit)
+      low = middle;
+    else
+      high = middle - 1;
   }
   return number(low);
 }
@@ -339,9 +337,9 @@ Kernel gradient(const KernelArgs& a, Carver& c) {
   p.k.var = p.read(a.in[4]);
   if (a.has(5)) p.k.bias = p.read(a.in[5]);
   if (std::is_same_v<T, float> && a.attrs().i("cut_rounded", 0)) {
-    const auto round = [](float x) { return static_cast<float>(BFloat16(x)); };
-    p.k.low = static_cast<T>(rounding_to<true>(static_cast<float>(p.k.low), round));
-    p.k.high = static_cast<T>(rounding_to<false>(static_cast<float>(p.k.high), round));
+    p.k.low =
+        static_cast<T>(-most_rounded_to(static_cast<float>(-p.k.low)));  // negative numbers round as positive ones
+    p.k.high = static_cast<T>(most_rounded_to(static_cast<float>(p.k.high)));
   }
   p.k.out = p.elements_written(a.out[0]);
   p.k.dscale = p.written(a.out[1]);

@@ -7,10 +7,13 @@
 namespace amp::cpu {
 namespace {
 
+// Of Philox (base/philox.h): what words are multiplied by, and what is added to the keys in each round.
+constexpr uint32_t kMultiply[2] = {0xD2511F53u, 0xCD9E8D57u}, kAdd[2] = {0x9E3779B9u, 0xBB67AE85u};
+
 // A word of each group stands in the lower half of 64 bits, where products of 32 bits are taken; the upper half is
 // whatever was left there.
 [[gnu::target("avx512f")]] void write_wide(const DropoutLanes& d, int64_t groups, float* factor) {
-  const __m512i m0 = _mm512_set1_epi64(0xD2511F53u), m2 = _mm512_set1_epi64(0xCD9E8D57u);
+  const __m512i m0 = _mm512_set1_epi64(kMultiply[0]), m2 = _mm512_set1_epi64(kMultiply[1]);
   const __m512i threshold = _mm512_set1_epi32(static_cast<int32_t>(d.threshold));
   const __m512i first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11),
                 last = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
@@ -24,7 +27,7 @@ namespace {
     for (int i = 1; i < 4; ++i) w[i] = _mm512_set1_epi64(d.counter.v[i]);
     count = _mm512_add_epi64(count, _mm512_set1_epi64(8));
     uint32_t key0 = d.key0, key1 = d.key1;
-    for (int round = 0; round < 10; ++round, key0 += 0x9E3779B9u, key1 += 0xBB67AE85u) {
+    for (int round = 0; round < 10; ++round, key0 += kAdd[0], key1 += kAdd[1]) {
       const __m512i a = _mm512_maskz_mul_epu32(kAll, m0, w[0]), b = _mm512_maskz_mul_epu32(kAll, m2, w[2]);
       w[0] = _mm512_ternarylogic_epi64(_mm512_maskz_srli_epi64(kAll, b, 32), w[1], _mm512_set1_epi64(key0), kXor);
       w[2] = _mm512_ternarylogic_epi64(_mm512_maskz_srli_epi64(kAll, a, 32), w[3], _mm512_set1_epi64(key1), kXor);
@@ -41,7 +44,7 @@ namespace {
 
 // The same with vectors of 256 bits.
 [[gnu::target("avx2")]] void write_lanes(const DropoutLanes& d, int64_t groups, float* factor) {
-  const __m256i m0 = _mm256_set1_epi64x(0xD2511F53u), m2 = _mm256_set1_epi64x(0xCD9E8D57u);
+  const __m256i m0 = _mm256_set1_epi64x(kMultiply[0]), m2 = _mm256_set1_epi64x(kMultiply[1]);
   const __m256i threshold = _mm256_set1_epi32(static_cast<int32_t>(d.threshold)), low = _mm256_set1_epi64x(0xffffffffu);
   const __m256 keep = _mm256_set1_ps(d.keep);
   __m256i count = _mm256_add_epi64(_mm256_set1_epi64x(d.counter.v[0]), _mm256_setr_epi64x(0, 1, 2, 3));
@@ -53,7 +56,7 @@ namespace {
       count = _mm256_add_epi64(count, _mm256_set1_epi64x(4));
     }
     uint32_t key0 = d.key0, key1 = d.key1;
-    for (int round = 0; round < 10; ++round, key0 += 0x9E3779B9u, key1 += 0xBB67AE85u) {
+    for (int round = 0; round < 10; ++round, key0 += kAdd[0], key1 += kAdd[1]) {
       const __m256i k0 = _mm256_set1_epi64x(key0), k1 = _mm256_set1_epi64x(key1);
       for (auto& w : v) {
         const __m256i a = _mm256_mul_epu32(m0, w[0]), b = _mm256_mul_epu32(m2, w[2]);
