@@ -24,6 +24,31 @@ def free_port():
         return s.getsockname()[1]
 
 
+def children_of(parent):
+    """The process ids whose parent is `parent`, ascending. Read from /proc: pgrep is not on every Debian."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()  # the name before may hold spaces
+        except OSError:  # it has ended
+            continue
+        if int(fields[1]) == parent:
+            found.append(int(entry))
+    return sorted(found)
+
+
+def has_connection(port):
+    """Whether a TCP connection to this local port is established (state 01 in /proc/net/tcp)."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        if os.path.exists(table):
+            with open(table) as file:
+                rows = [line.split() for line in file][1:]
+            if any(int(row[1].rpartition(":")[2], 16) == port and row[3] == "01" for row in rows):
+                return True
+    return False
+
+
 def by_torchrun(rank, size, port):
     return {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
 
@@ -114,9 +139,9 @@ process.send_signal(signal.SIGTERM)
 assert code == 75 and err.count('{"id":') == 1 and "E_STOPPED" in err, (code, err)
 process = start("killed", {}, "--gpus", "3,7,9", "--max_steps", "100000", "--eval_steps", "1000000", "--heartbeat", "3")
 wait_for_steps("killed", [process])
-children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+children = children_of(process.pid)
 assert len(children) == 3, children
-os.kill(int(children[2]), signal.SIGKILL)
+os.kill(children[2], signal.SIGKILL)
 (code, _, err), = ended([process])
 assert code == 10 and "rank 2 (host " in err, (code, err)
 
@@ -163,7 +188,7 @@ def lose_at_start(lost):
     port = free_port()
     processes = [start("none", by_torchrun(r, 3, port), "--heartbeat", "60") for r in range(2)]
     deadline = time.time() + 60
-    while len(subprocess.run(["ss", "-Htn", "state", "established", f"( sport = :{port} )"], capture_output=True, text=True).stdout.split()) == 0:
+    while not has_connection(port):
         assert time.time() < deadline and all(p.poll() is None for p in processes), ended(processes)
         time.sleep(0.1)
     time.sleep(0.5)  # until it has said who it is
