@@ -1,8 +1,31 @@
 # The plugin libonnx_amp_mpi.so, where MPI's headers are: ranks that mpirun or srun starts (trainer/ranks/mpi.h).
 set(ONNX_AMP_MPI AUTO CACHE STRING "build the MPI plugin: AUTO (where MPI is), ON, OFF")
 set(ONNX_AMP_HAS_MPI OFF CACHE INTERNAL "")
+
+# Sets `out` to whether every include folder that MPI's compiler wrapper names exists. Debian's openmpi-bin has the wrapper
+# without libopenmpi-dev's headers, and find_package(MPI) then ends in an error even when MPI is optional.
+function(mpi_has_headers out)
+  set(${out} TRUE PARENT_SCOPE)
+  find_program(ONNX_AMP_MPICC NAMES mpicc)
+  if(NOT ONNX_AMP_MPICC)
+    return()  # FindMPI knows other places
+  endif()
+  execute_process(COMMAND ${ONNX_AMP_MPICC} -show OUTPUT_VARIABLE command ERROR_QUIET)
+  string(REGEX MATCHALL "-I[^ \n]+" folders "${command}")
+  foreach(folder ${folders})
+    string(SUBSTRING ${folder} 2 -1 folder)
+    if(NOT IS_DIRECTORY ${folder})
+      set(${out} FALSE PARENT_SCOPE)
+      message(STATUS "MPI without headers: ${folder} does not exist (Debian: libopenmpi-dev)")
+    endif()
+  endforeach()
+endfunction()
+
 if(NOT ONNX_AMP_MPI STREQUAL OFF AND NOT ONNX_AMP_SANITIZE)
-  find_package(MPI COMPONENTS C QUIET)  # the C interface is all that the plugin uses
+  mpi_has_headers(headers)
+  if(headers)
+    find_package(MPI COMPONENTS C QUIET)  # the C interface is all that the plugin uses
+  endif()
   if(MPI_C_FOUND)
     set(ONNX_AMP_HAS_MPI ON CACHE INTERNAL "")
     add_library(onnx_amp_mpi MODULE trainer/mpi/plugin.cc)
