@@ -59,7 +59,7 @@ class KitTest(unittest.TestCase):
     def env(self, **more):
         env = {k: v for k, v in os.environ.items() if k not in ("GPU_CHECK_STATE", "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR")}
         # no torch: the bench and kernel times say so
-        return env | {"PATH": f"{self.top}/path:/usr/bin:/bin", "OUT": str(self.out), "FAKE_LOG": str(self.top / "log"), "FAKE_FAILS": "?",
+        return env | {"PATH": f"{self.top}/path:{os.environ['PATH']}", "OUT": str(self.out), "FAKE_LOG": str(self.top / "log"), "FAKE_FAILS": "?",
                       "FAKE_SLOW": "?", "FAKE_FAULT": "?", "FAKE_REFUSES": "", "PYTHON": sys.executable, "PYTHONNOUSERSITE": "1"} | more  # fmt: skip
 
     def words(self, *words):
