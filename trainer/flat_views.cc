@@ -58,6 +58,14 @@ void add_views(const FlatLayout& layout, const std::string& prefix, const T* spa
   }
 }
 
+void add_views(const FlatLayout& layout, const std::string& prefix, const HostTensor& span,
+               std::map<std::string, HostTensor>& out) {
+  const auto owner = std::make_shared<const HostTensor>(span);
+  std::map<std::string, HostTensor> views;
+  add_views(layout, prefix, owner->as<float>(), views);
+  for (const auto& [name, view] : views) out[name] = HostTensor(view.dtype(), view.dims(), owner, view.data());
+}
+
 template <class T>
 void copy_views(const FlatLayout& layout, const std::string& prefix, const std::map<std::string, HostTensor>& from,
                 T* span) {

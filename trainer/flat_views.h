@@ -23,6 +23,10 @@ template <class T>
 void add_views(const FlatLayout& layout, const std::string& prefix, const T* span,
                std::map<std::string, HostTensor>& out);
 
+// The same; the views keep the memory of the fp32 span alive.
+void add_views(const FlatLayout& layout, const std::string& prefix, const HostTensor& span,
+               std::map<std::string, HostTensor>& out);
+
 // Copies "PREFIX/NAME" of every chunk that trains into the span; missing or different: exit 6 E_CKPT_MISMATCH.
 template <class T>
 void copy_views(const FlatLayout& layout, const std::string& prefix, const std::map<std::string, HostTensor>& from,

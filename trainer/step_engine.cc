@@ -20,14 +20,6 @@ constexpr const char* kCurvature = "hessian";
 constexpr char kOfRank = '@';                  // "m@2": the moment of the third rank, of local steps
 constexpr const char* kTraining = "training";  // weights that are not the ones evaluated
 
-// Whoever has memory of its own keeps it alive for views.
-void add_owned_views(const FlatLayout& layout, const std::string& name, const std::shared_ptr<HostTensor>& span,
-                     std::map<std::string, HostTensor>& out) {
-  std::map<std::string, HostTensor> views;
-  add_views(layout, name, span->as<float>(), views);
-  for (const auto& [key, v] : views) out[key] = HostTensor(v.dtype(), v.dims(), span, v.data());
-}
-
 // What an update keeps, by its name in checkpoints.
 std::vector<std::pair<std::string, Moment>> moments_of(const OptimizerConfig& optimizer) {
   std::vector<std::pair<std::string, Moment>> out{
@@ -152,20 +144,14 @@ std::optional<StepResult> StepEngine::take(bool wait) {
 std::map<std::string, HostTensor> StepEngine::state() const {
   std::map<std::string, HostTensor> out;
   for (const auto& [name, which] : moments_of(optimizer_)) {
-    if (const HostTensor t = on_host(which))
-      add_owned_views(session_.layout(), name, std::make_shared<HostTensor>(t), out);
+    if (const HostTensor t = on_host(which)) add_views(session_.layout(), name, t, out);
   }
-  for (const auto& [name, t] : of_others_)
-    add_owned_views(session_.layout(), name, std::make_shared<HostTensor>(t), out);
+  for (const auto& [name, t] : of_others_) add_views(session_.layout(), name, t, out);
   for (const auto& [name, t] : update_->own_state()) {
     if (t.numel() > 0) out[name] = session_.device().on_host(t);
   }
-  if (curvature_) {
-    const auto span = std::make_shared<HostTensor>(session_.device().on_host(session_.curvature()));
-    add_owned_views(session_.layout(), kCurvature, span, out);
-  }
-  if (optimizer_.evaluated_elsewhere())
-    add_owned_views(session_.layout(), kTraining, std::make_shared<HostTensor>(session_.host_params()), out);
+  if (curvature_) add_views(session_.layout(), kCurvature, session_.device().on_host(session_.curvature()), out);
+  if (optimizer_.evaluated_elsewhere()) add_views(session_.layout(), kTraining, session_.host_params(), out);
   return out;
 }
 
