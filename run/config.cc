@@ -152,6 +152,19 @@ void cache_gradients(const RunSpec& spec, TrainerConfig& c) {
          "take another optimizer, or leave --gradient_cache out");
 }
 
+SaveStrategy saves_of(const RunSpec& spec) {
+  const SaveStrategy saves = save_strategy(spec.save_strategy);
+  if (saves == SaveStrategy::steps && spec.save_steps == 0)
+    fail(Exit::usage, "E_USAGE", "--save_strategy steps needs to know how many", "give --save_steps N");
+  if (saves != SaveStrategy::none) return saves;
+  if (spec.save_steps > 0)
+    fail(Exit::usage, "E_USAGE", "--save_strategy no and --save_steps contradict each other", "leave one of them out");
+  if (spec.export_weights == "best")
+    fail(Exit::usage, "E_USAGE", "--export_weights best reads a checkpoint, and --save_strategy no writes none",
+         "leave one of them out");
+  return saves;
+}
+
 // What --sync_every averages is the weights, their averages and running statistics: nothing else may tie ranks, or be
 // kept of each.
 void check_local_steps(const RunSpec& spec, const TrainerConfig& c) {
@@ -233,6 +246,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.eval_batch_size = spec.evaluation_rows();
   c.eval_steps = spec.eval_steps;
   c.save_steps = spec.save_steps;
+  c.save_strategy = saves_of(spec);
   c.save_total_limit = spec.save_total_limit;
   c.max_seconds = 60 * spec.max_minutes;
   c.max_consecutive_skips = spec.lr_range_test > 0 ? 0 : spec.max_consecutive_skips;

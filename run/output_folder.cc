@@ -118,7 +118,8 @@ Checkpoint newest_checkpoint(const std::string& checkpoints, const Log& log) {
   Latest latest = usable(checkpoints, log);
   if (latest.path.empty())
     fail(Exit::checkpoint, "E_CKPT_MISSING", cat("there is no checkpoint in '", printable(checkpoints), "'"),
-         "a run saves the first one at the end of its first epoch, or after --save_steps");
+         "a run saves the first one at the end of its first epoch, or after --save_steps; --save_strategy no saves "
+         "none");
   return std::move(latest.checkpoint);
 }
 

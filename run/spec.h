@@ -171,6 +171,7 @@ struct RunSpec {
 
   // The run's folder, and the exported model
   Text output_dir = "run";
+  Text save_strategy = "auto";
   int64_t save_steps = 0, save_total_limit = 2;
   Text resume = "none", resume_schedule = "auto";
   bool overwrite = false;

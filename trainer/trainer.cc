@@ -13,8 +13,6 @@
 
 namespace amp {
 
-namespace {}  // namespace
-
 Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, const StopSignals& stop,
                  TrainerConfig config)
     : session_(session),
@@ -153,6 +151,19 @@ bool Trainer::submit_next(WindowLoader& loader, bool& epoch_end) {
 }
 
 TrainResult Trainer::run() {
+  try {
+    return run_steps();
+  } catch (...) {  // what ended the run is reported; the best checkpoint is saved first
+    try {
+      write_held();
+    } catch (const Error& e) {
+      config_.log.warning(cat("W_CKPT_WRITE: the best checkpoint could not be written: ", e.fact()));
+    }
+    throw;
+  }
+}
+
+TrainResult Trainer::run_steps() {
   TrainResult result = reached();
   result.initial.reset();
   if (val_ && config_.initial_eval && !initial_ && !(initial_ = evaluate())) {
@@ -184,10 +195,10 @@ TrainResult Trainer::run() {
       continue;
     }
     if (!late) engine_.average_ranks();
-    const bool save_due = epoch_end || (config_.save_steps > 0 && step_ % config_.save_steps == 0);
+    const bool due = save_due(epoch_end);
     bool asked_to_stop = on_any(stop_.requested() || out_of_time());
     // Whoever looks at the weights waits for all steps that were asked for.
-    take_steps(eval_due || save_due || asked_to_stop, result, clock, log);
+    take_steps(eval_due || due || asked_to_stop, result, clock, log);
     if (config_.enough && config_.enough()) {
       take_steps(true, result, clock, log);
       break;
@@ -201,9 +212,11 @@ TrainResult Trainer::run() {
       clock.last = steady_seconds();
       stop = out_of_patience();
     }
-    if (save_due || stop || better) {
-      if (log) log->sync();
-      save(next_);
+    if (due || ((stop || better) && config_.save_strategy != SaveStrategy::none)) {
+      if (due || stop || !hold_best(next_)) {
+        if (log) log->sync();
+        save(next_);
+      }
       clock.last = steady_seconds();
     }
     if (asked_to_stop) {
@@ -213,6 +226,7 @@ TrainResult Trainer::run() {
       break;
     }
   }
+  write_held();
   result.seconds = steady_seconds() - clock.started - clock.evaluating;
   if (config_.optimizer.averages() > 0) engine_.gather();  // whoever exports asks for it
   finish(result);
@@ -272,6 +286,7 @@ bool Trainer::evaluate_now(TrainResult& result) {
   result.last = m;
   const double v = m.value(config_.best_metric);
   const bool better = best_.see(v, step_, lower_is_better(config_.best_metric), config_.early_stopping_threshold);
+  if (better) held_.reset();
   JsonObject line;
   const double epoch =  // passed, with its fraction, as in metrics.jsonl
       static_cast<double>(next_.epoch) + static_cast<double>(next_.window) / static_cast<double>(per_epoch_);

@@ -20,6 +20,7 @@
 #include "trainer/metrics_log.h"
 #include "trainer/plateau.h"
 #include "trainer/progress_state.h"
+#include "trainer/save_policy.h"
 #include "trainer/schedule.h"
 #include "trainer/session.h"
 #include "trainer/skip_watch.h"
@@ -42,7 +43,9 @@ struct TrainerConfig {
   int64_t max_steps = 0;        // attempted steps
   double max_seconds = 0;       // of this process's training, evaluations included; 0: no limit
   int64_t eval_batch_size = 32;
-  int64_t eval_steps = 0, save_steps = 0;  // 0: at the end of each epoch
+  int64_t eval_steps = 0;  // 0: at the end of each epoch
+  int64_t save_steps = 0;  // 0: as save_strategy says
+  SaveStrategy save_strategy = SaveStrategy::epoch;
   int64_t save_total_limit = 2;
   int64_t max_consecutive_skips = 50;  // 0: never stop
   int64_t early_stopping_patience = 0;
@@ -111,7 +114,15 @@ class Trainer {
   bool evaluate_now(TrainResult& result);   // true: the best so far
   void watch_plateau(double metric);
   void finish(TrainResult& result) const;
+  Checkpoint checkpoint(const SamplerState& next) const;  // of this step; its tensors are views of the session's memory
   void save(const SamplerState& next);
+  bool save_due(bool epoch_end);  // by steps and epochs; the same on all ranks
+  bool affordable();              // by the leader's budget; the same on all ranks
+  // Keeps this step's checkpoint in memory. False: it is to be written now, as the strategy, the budget or memory says.
+  bool hold_best(const SamplerState& next);
+  void write_held();  // writes the best checkpoint if it is still held
+  void write(const Checkpoint& checkpoint);
+  TrainResult run_steps();
   bool out_of_patience() const;  // early stopping
   bool ended_early() const;      // so, before it was resumed
   bool out_of_time() const;      // with steps left
@@ -131,7 +142,9 @@ class Trainer {
   int64_t per_epoch_ = 1, first_step_ = 0;
   int64_t step_ = 0;  // attempted
   int64_t saved_step_ = -1;
-  bool evaluation_due_ = false;  // a stop cut it short: a resumed run makes up for it
+  SaveBudget budget_;
+  std::optional<Checkpoint> held_;  // the best one, which the budget did not allow to write yet; the leader's
+  bool evaluation_due_ = false;     // a stop cut it short: a resumed run makes up for it
   bool warned_empty_ = false;
   SamplerState next_;
   BestMetric best_;

@@ -1,8 +1,11 @@
 // The trainer's checkpoints: what of a run is in them, and how it goes on from one.
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/steady_seconds.h"
+#include "base/sysinfo.h"
 #include "trainer/first_nonfinite.h"
 #include "trainer/flat_views.h"
 #include "trainer/resumed_schedule.h"
@@ -13,16 +16,15 @@ namespace amp {
 namespace {
 // A number that JSON has no word for was written as null.
 double number(const nlohmann::json& j) { return j.is_null() ? std::nan("") : j.get<double>(); }
+
+HostTensor copy_of(const HostTensor& t) {
+  HostTensor copy = HostTensor::empty(t.dtype(), t.dims());
+  std::memcpy(copy.mutable_data(), t.data(), static_cast<size_t>(t.bytes()));
+  return copy;
+}
 }  // namespace
 
-void Trainer::save(const SamplerState& next) {
-  if (saved_step_ == step_ || !config_.saves) return;
-  doing("saving a checkpoint");
-  engine_.gather();
-  if (!ranks_.leads()) {
-    saved_step_ = step_;
-    return;
-  }
+Checkpoint Trainer::checkpoint(const SamplerState& next) const {
   const HostTensor elsewhere = evaluated(), params = elsewhere ? elsewhere : session_.host_params();
   const std::string broken = first_nonfinite(session_.layout(), params.as<float>());
   if (!broken.empty())
@@ -31,7 +33,7 @@ void Trainer::save(const SamplerState& next) {
   Checkpoint c;
   c.step = step_;
   c.tensors = engine_.state();
-  add_views(session_.moving(), "param", params.as<float>(), c.tensors);
+  add_views(session_.moving(), "param", params, c.tensors);
   c.hashes = config_.fixed;
   const ScaleState s = engine_.scale();
   nlohmann::json state = {{"applied_steps", engine_.applied_steps()},
@@ -56,9 +58,61 @@ void Trainer::save(const SamplerState& next) {
     state["initial"] = {{"loss", initial_->loss}, {"samples", initial_->samples}, {"values", initial_->values}};
   }
   c.state = state.dump();
-  save_checkpoint(config_.output_dir + "/checkpoints", c, {config_.save_total_limit, best_.step});
-  engine_.release();
+  return c;
+}
+
+void Trainer::save(const SamplerState& next) {
+  if (saved_step_ == step_ || !config_.saves) return;
+  doing("saving a checkpoint");
+  engine_.gather();
+  if (ranks_.leads()) {
+    if (held_ && held_->step == step_) held_.reset();
+    write_held();  // before this one: checkpoints are pruned in the order of their steps
+    write(checkpoint(next));
+    engine_.release();
+  }
   saved_step_ = step_;
+}
+
+void Trainer::write(const Checkpoint& c) {
+  const double began = steady_seconds();
+  save_checkpoint(config_.output_dir + "/checkpoints", c, {config_.save_total_limit, best_.step});
+  budget_.spend(steady_seconds() - began);
+}
+
+bool Trainer::affordable() { return on_any(ranks_.leads() && budget_.affords(steady_seconds() - began_)); }
+
+bool Trainer::save_due(bool epoch_end) {
+  if (config_.save_strategy == SaveStrategy::none) return false;
+  if (config_.save_steps > 0 && step_ % config_.save_steps == 0) return true;
+  if (!epoch_end || step_ >= config_.max_steps) return epoch_end;  // the last step's checkpoint is always written
+  if (config_.save_strategy == SaveStrategy::automatic) return affordable();
+  return config_.save_strategy == SaveStrategy::epoch;
+}
+
+bool Trainer::hold_best(const SamplerState& next) {
+  if (!config_.saves || config_.save_strategy != SaveStrategy::automatic || affordable()) return false;
+  engine_.gather();
+  bool no_room = false;
+  if (ranks_.leads()) {
+    Checkpoint c = checkpoint(next);
+    int64_t bytes = 0;
+    for (const auto& [name, tensor] : c.tensors) bytes += tensor.bytes();
+    no_room = bytes > available_memory_bytes() / 4;  // the rest is for evaluation and export
+    if (!no_room) {
+      for (auto& [name, tensor] : c.tensors) tensor = copy_of(tensor);
+      held_ = std::move(c);
+    }
+    engine_.release();
+  }
+  return !on_any(no_room);
+}
+
+void Trainer::write_held() {
+  if (!held_) return;
+  const Checkpoint c = std::move(*held_);
+  held_.reset();
+  write(c);
 }
 
 void Trainer::resume(const Checkpoint& c) {

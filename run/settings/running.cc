@@ -11,8 +11,16 @@ std::vector<Setting> checkpoint_settings() {
           .read_by(kTrain)
           .also({"o", "checkpoints"})
           .may_change(),
+      setting("save_strategy", &RunSpec::save_strategy,
+              "When checkpoints are written. auto: at the end of epochs and at new best evaluations, within 3.5 % of "
+              "the run's time; epoch: at the end of each epoch; steps: only every --save_steps; no: only when the run "
+              "is stopped. The last and the best one are written by all but no.")
+          .one_of({"auto", "epoch", "steps", "no"})
+          .same({{"none", "no"}})
+          .read_by(kTrain)
+          .may_change(),
       setting("save_steps", &RunSpec::save_steps,
-              "Checkpoint every N attempted steps as well as at the end of each epoch; 0: only there.")
+              "Checkpoint every N attempted steps, besides what --save_strategy says; 0: only that.")
           .at_least(0)
           .read_by(kTrain)
           .may_change(),

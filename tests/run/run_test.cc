@@ -34,6 +34,7 @@ RunSpec lenet(const TempDir& f, const std::string& run) {
   spec.output_dir = f / run;
   spec.loss = {"cross_entropy"};
   spec.lr_scheduler = "constant";
+  spec.save_strategy = "epoch";
   spec.save_total_limit = 0;
   spec.device = "cpu";
   return spec;

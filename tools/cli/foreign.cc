@@ -11,7 +11,6 @@ static constexpr std::array kForeign{
     std::pair{"do_predict", "use the verb 'predict'"},
     std::pair{"eval_strategy", "use --eval_steps N; evaluation at the end of each epoch comes with --val"},
     std::pair{"evaluation_strategy", "use --eval_steps N; evaluation at the end of each epoch comes with --val"},
-    std::pair{"save_strategy", "use --save_steps N; a checkpoint at the end of each epoch is always written"},
     std::pair{"logging_strategy", "use --logging_steps N; metrics.jsonl has every step"},
     std::pair{"logging_dir", "metrics.jsonl in --output_dir has every step, --tensorboard writes event files there"},
     std::pair{"report_to",

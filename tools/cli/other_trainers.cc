@@ -119,6 +119,9 @@ OtherTrainer hugging_face(const Json& file) {
     r.copy_steps("save_steps", "save_steps");
   } else {
     r.at("save_steps");
+    for (const char* when : {"epoch", "no"}) {
+      if (r.is("save_strategy", when)) r.put("save_strategy", when);
+    }
   }
   if (r.is("logging_strategy", "steps")) {
     r.copy_steps("logging_steps", "logging_steps");
