@@ -1,6 +1,7 @@
 #include "backend/program_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "graph/passes.h"
@@ -136,6 +137,13 @@ class Sharing {
   }
 
   void overwrite() {
+    // The values that share each root's bytes as a linked list: searching root_ for them anew for every node would take
+    // time quadratic in the length of a chain.
+    std::vector<int32_t> next_view(root_.size(), -1);
+    for (size_t v = 0; v < root_.size(); ++v) {
+      const auto r = static_cast<size_t>(root_[v]);
+      if (r != v) next_view[v] = std::exchange(next_view[r], static_cast<int32_t>(v));
+    }
     std::vector<bool> output(root_.size(), false);
     for (const auto& o : g_.outputs) output[static_cast<size_t>(root(o.value))] = true;
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
@@ -155,9 +163,8 @@ class Sharing {
         const bool clash =
             std::any_of(node.in.begin(), node.in.end(), [&](ValueId o) { return o && o != x && root(o) == r; });
         if (clash) continue;
-        for (int32_t& v : root_) {
-          if (v == node.out[0].index) v = r;
-        }
+        for (int32_t v = node.out[0].index; v >= 0; v = next_view[static_cast<size_t>(v)])
+          root_[static_cast<size_t>(v)] = r;
         last_[static_cast<size_t>(r)] = last_[index(node.out[0])];
         break;
       }
