@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -61,14 +62,56 @@ const char* kind_of(mode_t mode) {
 }  // namespace
 
 ExternalData::ExternalData(const std::string& model_path) {
-  std::error_code error;
-  const auto real = std::filesystem::canonical(model_path, error);
-  root_ = error ? "." : real.parent_path().string();
+  namespace fs = std::filesystem;
+  constexpr int kMaxLinks = 40;  // the kernel's own limit
+  fs::path file = model_path;
+  for (int links = 0; links <= kMaxLinks; ++links) {
+    std::error_code error;
+    const fs::path parent = file.has_parent_path() ? file.parent_path() : fs::path(".");
+    const std::string folder = fs::canonical(parent, error).string();
+    if (error) break;
+    const auto same = [&](const Root& r) { return r.folder == folder; };
+    if (std::none_of(roots_.begin(), roots_.end(), same)) roots_.push_back({folder, -1});
+    const fs::path target = fs::read_symlink(file, error);
+    if (error) break;
+    file = target.is_absolute() ? target : fs::path(folder) / target;
+  }
+  if (roots_.empty()) roots_.push_back({".", -1});
 }
 
 ExternalData::~ExternalData() {
   if (fd_ >= 0) ::close(fd_);
-  if (root_fd_ >= 0) ::close(root_fd_);
+  for (const Root& r : roots_) {
+    if (r.fd >= 0) ::close(r.fd);
+  }
+}
+
+int ExternalData::open_beneath(Root& root, const std::vector<std::string>& parts) const {
+  if (root.fd < 0) root.fd = ::open(root.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int at = root.fd;
+  for (size_t i = 0; i < parts.size() && at >= 0; ++i) {
+    const bool last = i + 1 == parts.size();
+    const int flags = O_NOFOLLOW | O_CLOEXEC | (last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY);
+    const int next = ::openat(at, parts[i].c_str(), flags);
+    const int why = errno;
+    if (at != root.fd) ::close(at);
+    errno = why;
+    at = next;
+  }
+  return at;
+}
+
+int ExternalData::open_link_target(const Root& root, const std::string& location) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path target = fs::canonical(fs::path(root.folder) / location, error);
+  if (error) return -1;
+  for (Root& r : roots_) {
+    const fs::path inside = target.lexically_relative(r.folder);
+    if (inside.empty() || *inside.begin() == ".." || *inside.begin() == ".") continue;
+    if (const int fd = open_beneath(r, std::vector<std::string>(inside.begin(), inside.end())); fd >= 0) return fd;
+  }
+  return -1;
 }
 
 void ExternalData::open(const std::string& location) {
@@ -78,27 +121,15 @@ void ExternalData::open(const std::string& location) {
     fail(Exit::model, "E_EXT_FILES", cat("the model's tensors lie in more than ", kMaxFiles, " files"));
   }
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  if (root_fd_ < 0) root_fd_ = ::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  int at = root_fd_;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const bool last = i + 1 == parts.size();
-    const int flags = O_NOFOLLOW | O_CLOEXEC | (last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY);
-    const int next = ::openat(at, parts[i].c_str(), flags);
-    const int why = errno;
-    if (at != root_fd_) ::close(at);
-    if (next < 0) {
-      if (why == ENOENT) {
-        fail(Exit::model, "E_EXT_MISSING", cat("external data file '", root_, "/", printable(location), "' is missing"),
-             "copy it beside the .onnx file");
-      }
-      fail(Exit::model, "E_EXT_KIND",
-           cat("external data file '", printable(location), "' cannot be used: ",
-               why == ELOOP || why == ENOTDIR ? "it is, or lies behind, a symbolic link or a non-directory"
-                                              : std::strerror(why)));
-    }
-    at = next;
+  int why = ENOENT;
+  for (size_t i = 0; i < roots_.size() && fd_ < 0; ++i) {
+    fd_ = open_beneath(roots_[i], parts);
+    if (fd_ >= 0) break;
+    const int here = errno;
+    if (here == ELOOP || here == ENOTDIR) fd_ = open_link_target(roots_[i], location);
+    if (here != ENOENT) why = here;
   }
-  fd_ = at;
+  if (fd_ < 0) refuse_location(location, why);
   open_location_ = location;
   struct stat st;
   if (::fstat(fd_, &st) != 0 || !S_ISREG(st.st_mode)) {
@@ -109,6 +140,21 @@ void ExternalData::open(const std::string& location) {
          cat("external data file '", printable(location), "' is a hard link to another user's file"));
   }
   size_ = st.st_size;
+}
+
+void ExternalData::refuse_location(const std::string& location, int why) const {
+  if (why == ENOENT) {
+    std::vector<std::string> places;
+    for (const Root& r : roots_) places.push_back(cat("'", printable(r.folder), "/", printable(location), "'"));
+    fail(Exit::model, "E_EXT_MISSING", cat("external data file ", join(places, " or "), " is missing"),
+         "copy it beside the .onnx file");
+  }
+  const bool link = why == ELOOP || why == ENOTDIR;
+  fail(Exit::model, "E_EXT_KIND",
+       cat("external data file '", printable(location), "' cannot be used: ",
+           link ? "it is, or lies behind, a non-directory or a symbolic link that leaves the model's folder"
+                : std::strerror(why)),
+       link ? "copy the file itself beside the .onnx file" : "");
 }
 
 HostTensor ExternalData::read(const onnx::TensorProto& t) {

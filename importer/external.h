@@ -1,6 +1,8 @@
-// Reads tensors kept outside the .onnx file. Nothing but regular files beneath the model's real directory is ever
-// opened: locations are relative, have no "..", and no component may be a symbolic link (each is opened relative to
-// its parent with O_NOFOLLOW, so nothing can be swapped in between check and use).
+// Reads tensors that are stored outside the .onnx file. Locations are relative and have no "..". A location is looked
+// for beside the path that was given, then beside each file that this path links to: a Hugging Face cache keeps
+// snapshots/<commit>/model.onnx and model.onnx_data as symbolic links into blobs/. Only regular files beneath one of
+// these folders are opened. A symbolic link is resolved first and its target must lie beneath them, too; the target is
+// then opened component by component with O_NOFOLLOW, so nothing can be swapped in between check and use.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -15,7 +17,7 @@ namespace amp {
 
 class ExternalData {
  public:
-  explicit ExternalData(const std::string& model_path);  // its real directory becomes the root
+  explicit ExternalData(const std::string& model_path);
   ~ExternalData();
   ExternalData(const ExternalData&) = delete;
   ExternalData& operator=(const ExternalData&) = delete;
@@ -27,10 +29,19 @@ class ExternalData {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  struct Root {
+    std::string folder;  // canonical
+    int fd = -1;
+  };
   void open(const std::string& location);
+  // Opens root/parts without following links. Returns the descriptor, or -1 and errno.
+  int open_beneath(Root& root, const std::vector<std::string>& parts) const;
+  // Opens the target of root/parts, a path with symbolic links, where it lies beneath a root; else -1.
+  int open_link_target(const Root& root, const std::string& location);
 
-  std::string root_;
-  int root_fd_ = -1;
+  [[noreturn]] void refuse_location(const std::string& location, int why) const;  // E_EXT_MISSING, E_EXT_KIND
+
+  std::vector<Root> roots_;
   std::set<std::string> locations_;
   std::string open_location_;  // the one file kept open
   int fd_ = -1;
