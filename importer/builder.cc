@@ -54,6 +54,11 @@ Built SourceBuilder::build() {
 void SourceBuilder::top_level() {
   const onnx::GraphProto& g = model_.graph();
   opsets_ = opsets_of(model_.opset_import());
+  for (const auto& o : model_.opset_import()) {
+    if (const int64_t used = opsets_.at(standard(o.domain())); o.version() != used)
+      out_.notes.push_back(cat("operator set '", printable(standard(o.domain())), "' is imported as version ",
+                               o.version(), ", too: the last entry, version ", used, ", is used as onnxruntime does"));
+  }
   if (model_.functions_size() > kMaxFunctions) {
     fail(Exit::model, "E_FUNC_LIMIT", cat("the model has more than ", kMaxFunctions, " local functions"));
   }

@@ -33,6 +33,7 @@ struct Scope {
   std::string module;                           // module path of the calling node
   std::string standard;                         // the operator whose definition in the ONNX standard this is inside of
   std::map<std::string, int> bound;             // name inside -> value of the caller that it is to become
+  std::set<std::string> results;                // outputs of the If around an inlined branch: not visible in it
   std::unordered_map<std::string, int> values;  // -1: a function input that the call leaves out
 };
 
@@ -47,6 +48,7 @@ class SourceBuilder {
   void top_level();
   void add_input(Scope& scope, const onnx::ValueInfoProto& info);
   void add_initializers(Scope& scope, const onnx::GraphProto& graph);
+  void refuse_shadows(const Scope& scope, const onnx::GraphProto& graph) const;  // E_SSA
   void add_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
   void add_node(Scope& scope, const onnx::NodeProto& node);
   void add_constant_node(Scope& scope, const onnx::NodeProto& node, const AttrTable& attrs);

@@ -110,6 +110,7 @@ std::shared_ptr<SourceGraph> SourceBuilder::subgraph(Scope& scope, const onnx::G
   inner.opsets = scope.opsets;
   inner.standard = scope.standard;
   bodies_.push_back(sub.get());
+  refuse_shadows(inner, graph);
   for (const auto& i : graph.input()) add_input(inner, i);
   add_initializers(inner, graph);
   add_nodes(inner, graph.node());

@@ -1,15 +1,55 @@
 // SourceBuilder: function calls and branches that become part of the graph around them.
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/builder.h"
 #include "importer/names.h"
+#include "importer/order.h"
 
 namespace amp {
 namespace {
 
 constexpr size_t kMaxCallDepth = 100;
 
+bool visible_around(const Scope& scope, const std::string& name) {
+  for (const Scope* s = &scope; s->outer; s = s->outer) {
+    if (s->outer->values.count(name) && !s->results.count(name)) return true;
+  }
+  return false;
+}
+
+// Whether a node or an output of the graph, or a graph inside of it, reads the name.
+bool reads(const onnx::GraphProto& graph, const std::string& name) {
+  for (const auto& n : graph.node()) {
+    if (std::find(n.input().begin(), n.input().end(), name) != n.input().end() || captured_names(n).count(name))
+      return true;
+  }
+  return std::any_of(graph.output().begin(), graph.output().end(), [&](const auto& o) { return o.name() == name; });
+}
+
 }  // namespace
+
+// ONNX forbids that a value in a branch or body has the name of a value outside. Engines disagree about what such a
+// name means: onnxruntime refuses nodes, and reads the inner or the outer tensor for initializers depending on its
+// level of optimization; onnx.reference reads the outer one. Inputs of a body are the inner value in onnxruntime, as
+// here.
+void SourceBuilder::refuse_shadows(const Scope& scope, const onnx::GraphProto& graph) const {
+  const auto refuse = [&](const std::string& name, const std::string& what) {
+    fail(Exit::model, "E_SSA",
+         cat(what, " '", printable(name), "' of the inner graph '", printable(graph.name()),
+             "' has the name of a value outside of that graph"),
+         "rename one of them: ONNX forbids this, and engines disagree about which of the two is read");
+  };
+  for (const auto& t : graph.initializer()) {
+    if (visible_around(scope, t.name()) && reads(graph, t.name())) refuse(t.name(), "initializer");
+  }
+  for (const auto& n : graph.node()) {
+    for (const std::string& o : n.output()) {
+      if (!o.empty() && visible_around(scope, o)) refuse(o, "value");
+    }
+  }
+}
 
 void SourceBuilder::add_call(Scope& scope, const onnx::NodeProto& node, const onnx::FunctionProto& f,
                              const AttrTable& attrs, bool standard) {
@@ -79,6 +119,8 @@ bool SourceBuilder::add_branch(Scope& scope, const onnx::NodeProto& node, const 
   for (int i = 0; i < node.output_size(); ++i) {
     if (!node.output(i).empty()) inner.bound[g.output(i).name()] = declare(scope, node.output(i));
   }
+  inner.results.insert(node.output().begin(), node.output().end());
+  refuse_shadows(inner, g);
   add_initializers(inner, g);
   add_nodes(inner, g.node());
   finish_inlined(inner, name);

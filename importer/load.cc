@@ -8,10 +8,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <set>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "importer/foreign_file.h"
 #include "importer/wire.h"
 
 namespace amp {
@@ -24,8 +25,16 @@ struct File {
   }
 };
 
+void refuse_foreign(const std::string& path, int fd, int64_t size) {
+  const std::optional<ForeignFile> f = recognize_file(path, fd, size);
+  if (!f) return;
+  fail(Exit::model, f->kind == "a Git LFS pointer" ? "E_ONNX_LFS" : "E_ONNX_NOT_PROTO",
+       cat("not an ONNX model: this looks like ", f->kind), f->advice);
+}
+
 // Reads the file again, this time to explain why it is no model.
-[[noreturn]] void explain(int fd, int64_t size) {
+[[noreturn]] void explain(const std::string& path, int fd, int64_t size) {
+  refuse_foreign(path, fd, size);
   std::string bytes(static_cast<size_t>(size), '\0');
   int64_t have = 0;
   while (have < size) {
@@ -34,14 +43,6 @@ struct File {
     have += n;
   }
   bytes.resize(static_cast<size_t>(have));
-  const std::string kind = sniff(bytes);
-  if (kind == "a Git LFS pointer") {
-    fail(Exit::model, "E_ONNX_LFS", "not an ONNX model: this is a Git LFS pointer", "run `git lfs pull`");
-  }
-  if (!kind.empty()) {
-    fail(Exit::model, "E_ONNX_NOT_PROTO", cat("not an ONNX model: this looks like ", kind),
-         "give the .onnx file itself; other formats must be exported to ONNX first");
-  }
   const WireFault fault = scan_wire(bytes);
   const std::string place = cat("at byte ", fault.offset, " of ", size, fault.path.empty() ? "" : ", in ", fault.path,
                                 fault.detail.empty() ? "" : ": ", fault.detail);
@@ -65,20 +66,15 @@ void check_versions(const onnx::ModelProto& m) {
          cat("the model's IR version is ", m.ir_version(), ", the newest known is ", int{onnx::Version::IR_VERSION}),
          "export it again for an older ONNX version");
   }
-  std::set<std::string> domains;
-  bool standard = false;
+  // A set that is imported more than once (skl2onnx writes such files) counts as its last entry says: onnxruntime's rule.
+  std::optional<int64_t> standard;
   for (const auto& o : m.opset_import()) {
-    const std::string domain = o.domain() == "ai.onnx" ? "" : o.domain();
-    if (!domains.insert(domain).second) {
-      fail(Exit::unsupported, "E_OPSET", cat("operator set '", printable(domain), "' is imported twice"));
-    }
-    if (!domain.empty()) continue;
-    standard = true;
-    if (o.version() < kOldestOpset || o.version() > newest_opset()) {
-      fail(Exit::unsupported, "E_OPSET",
-           cat("the model uses opset ", o.version(), "; supported: ", kOldestOpset, " to ", newest_opset()),
-           "export it again with another opset, or convert it with onnx.version_converter");
-    }
+    if (o.domain().empty() || o.domain() == "ai.onnx") standard = o.version();
+  }
+  if (standard && (*standard < kOldestOpset || *standard > newest_opset())) {
+    fail(Exit::unsupported, "E_OPSET",
+         cat("the model uses opset ", *standard, "; supported: ", kOldestOpset, " to ", newest_opset()),
+         "export it again with another opset, or convert it with onnx.version_converter");
   }
   if (standard || m.graph().node_size() == 0) return;
   for (const auto& n : m.graph().node()) {
@@ -108,6 +104,7 @@ std::shared_ptr<onnx::ModelProto> load_proto(const std::string& path) {
   try {
     if (st.st_size == 0) fail(Exit::model, "E_ONNX_EMPTY", "the file is empty");
     if (st.st_size > INT32_MAX) {
+      refuse_foreign(path, file.fd, st.st_size);
       fail(Exit::model, "E_ONNX_2GB",
            cat("the file has ", with_thousands(st.st_size), " bytes; protobuf ends at 2 GiB"),
            "save it again with external data (onnx.save_model(..., save_as_external_data=True))");
@@ -117,7 +114,7 @@ std::shared_ptr<onnx::ModelProto> load_proto(const std::string& path) {
     if (!model->ParseFromZeroCopyStream(&in) || !model->has_graph()) {
       if (in.GetErrno() != 0) cannot_open(in.GetErrno());
       model.reset();
-      explain(file.fd, st.st_size);
+      explain(path, file.fd, st.st_size);
     }
     check_versions(*model);
     return model;

@@ -32,10 +32,11 @@ void rename_uses(GraphProto& g, const std::string& from, const std::string& to) 
 }
 
 int64_t version_of(const onnx::ModelProto& model, const std::string& domain) {
-  for (const auto& o : model.opset_import()) {
-    if (o.domain() == domain || (domain.empty() && o.domain() == "ai.onnx")) return o.version();
+  int64_t version = 0;
+  for (const auto& o : model.opset_import()) {  // the last entry counts (importer/load.cc)
+    if (o.domain() == domain || (domain.empty() && o.domain() == "ai.onnx")) version = o.version();
   }
-  return 0;
+  return version;
 }
 
 class Writer {

@@ -143,35 +143,4 @@ WireFault scan_wire(std::string_view bytes) {
   return {};
 }
 
-std::string sniff(std::string_view bytes) {
-  const auto starts = [&](std::string_view magic) { return bytes.substr(0, magic.size()) == magic; };
-  if (starts("version https://git-lfs")) return "a Git LFS pointer";
-  if (starts("PK\x03\x04")) return "a zip archive (a PyTorch checkpoint or .npz is one)";
-  if (starts("\x1f\x8b")) return "a gzip file";
-  if (starts("\x89HDF")) return "an HDF5 file (Keras)";
-  if (starts("GGUF")) return "a GGUF file";
-  if (starts("\x93NUMPY")) return "a NumPy array";
-  if (starts("\x7f"
-             "ELF"))
-    return "a program";
-  if (starts("%PDF")) return "a PDF document";
-  if (bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5) return "a Python pickle";
-  if (bytes.size() > 8 && bytes.substr(4, 4) == "TFL3") return "a TensorFlow Lite model";
-  if (bytes.size() > 9 && bytes[8] == '{') {
-    uint64_t header = 0;
-    std::memcpy(&header, bytes.data(), 8);
-    if (header > 1 && header <= bytes.size()) return "a safetensors file";
-  }
-  std::string text(bytes.substr(0, 512));
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return c < 128 ? std::tolower(c) : c; });
-  const size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  const std::string_view body = first == std::string::npos ? std::string_view() : std::string_view(text).substr(first);
-  if (body.substr(0, 9) == "<!doctype" || body.substr(0, 5) == "<html") return "an HTML page";
-  if (body.substr(0, 5) == "<?xml") return "an XML file";
-  const bool readable = std::all_of(text.begin(), text.end(),
-                                    [](unsigned char c) { return c >= 0x20 || c == '\n' || c == '\r' || c == '\t'; });
-  if (readable && !body.empty()) return body[0] == '{' ? "a JSON text" : "a text file";
-  return "";
-}
-
 }  // namespace amp

@@ -15,7 +15,4 @@ struct WireFault {
 
 WireFault scan_wire(std::string_view bytes);
 
-// What the bytes look like instead: "a Git LFS pointer", "an HTML page", "a zip archive"; empty when unknown.
-std::string sniff(std::string_view bytes);
-
 }  // namespace amp

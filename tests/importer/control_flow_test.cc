@@ -141,3 +141,50 @@ TEST_CASE("definitions are expanded inside functions too, drawn numbers follow t
   CHECK(std::count(y.begin(), y.end(), 0.0) > 5);
   CHECK(r.out.at("window").to_doubles()[32] == Catch::Approx(1).margin(1e-3));
 }
+
+// ONNX forbids it. For nodes onnxruntime 1.32 refuses the file; for initializers it reads the inner or the outer value
+// by its level of optimization, and onnx.reference the outer one.
+TEST_CASE("a value in a branch with the name of one outside is refused", "[control]") {
+  const TempDir f;
+  const auto branches = [](const std::string& condition, const std::string& then) {
+    return R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (float[2] x, bool c) => (float[2] y) <float[2] v = {3, 3}, float[2] k = {4, 4}, bool yes = {1}>
+      { u = Add (x, k)  z = If ()" +
+           condition + R"() <then_branch = )" + then +
+           R"(, else_branch = e () => (float[2] o) { o = Identity (x) }>  w = Neg (x)  m = Mul (z, v)  y = Add (m, w) })";
+  };
+  for (const std::string condition : {"c", "yes"}) {  // stays, or is taken at import
+    INFO(condition);
+    const auto refused = [&](const std::string& then, const std::string& name) {
+      INFO(then);
+      expect(import_error(save(f, parse(branches(condition, then)))), Exit::model, "E_SSA", "'" + name + "'");
+    };
+    refused("t () => (float[2] t) <float[2] v = {10, 10}> { t = Mul (x, v) }", "v");  // an initializer
+    refused("t () => (float[2] t) <float[2] u = {10, 10}> { t = Mul (x, u) }", "u");  // a node's output
+    refused("t () => (float[2] t) <float[2] x = {10, 10}> { t = Mul (x, v) }", "x");  // an input
+    refused("t () => (float[2] t) { v = Neg (x)  t = Mul (x, v) }", "v");
+    refused("t () => (float[2] t) { u = Constant <value = float[2] {10, 10}> ()  t = Mul (x, u) }", "u");
+    refused("t () => (float[2] x) { x = Neg (u) }", "x");
+    const auto taken = [&](const std::string& then, const Numbers& want) {
+      INFO(then);
+      const Imported m = import_model(save(f, parse(branches("yes", then))));
+      CHECK(run(m.graph, {{"x", floats({2}, {1, 2})}}).out.at("y").to_doubles() == want);
+    };
+    // What is not read, names of later values and of the If's own result mean nothing else inside.
+    taken("t () => (float[2] t) <float[2] v = {10, 10}> { t = Mul (x, k) }", {4 * 3 - 1, 8 * 3 - 2});
+    taken("t () => (float[2] t) { w = Add (x, k)  t = Mul (x, w) }", {5 * 3 - 1, 12 * 3 - 2});
+    taken("t () => (float[2] z) { z = Mul (x, k) }", {4 * 3 - 1, 8 * 3 - 2});
+  }
+}
+
+TEST_CASE("a body's input with the name of a value outside is the body's", "[control]") {
+  const TempDir f;
+  // As onnxruntime 1.32 computes it: 2, 4, 16, by the initializer 3.
+  const Imported m = import_text(f, R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1] x) => (float[1] y) <float[1] v = {3}, int64 n = {2}, bool go = {1}>
+    { a = Add (x, x)
+      z = Loop (n, go, a) <body = b (int64 i, bool c, float[1] v) => (bool d, float[1] s)
+                                  { d = Identity (c)  s = Mul (v, v) }>
+      y = Mul (z, v) })");
+  CHECK(run(m.graph, {{"x", floats({1}, {1})}}).out.at("y").to_doubles() == Numbers{48});
+}

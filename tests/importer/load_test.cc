@@ -1,9 +1,13 @@
 // Bad files: each gets its exit code, its id and a message that says what is wrong.
 #include <sys/stat.h>
 
+#include <cmath>
+
 #include "base/error.h"
+#include "importer/export.h"
 #include "importer/wire.h"
 #include "models.h"
+#include "run.h"
 #include "tests/support.h"
 
 using namespace amp;
@@ -161,6 +165,8 @@ TEST_CASE("external data stays inside the model's folder", "[load]") {
   const std::string outside_name = f.path.filename().string() + ".bin";  // other runs of this test may be under way
   write_bytes(f.path.parent_path() / outside_name, bytes);
   ::symlink("w.bin", (f / "link").c_str());
+  ::symlink(("../" + outside_name).c_str(), (f / "outward").c_str());
+  ::symlink("..", (f / "up").c_str());
   ::mkdir((f / "real").c_str(), 0700);
   write_bytes(f / "real/w.bin", bytes);
   ::symlink("real", (f / "linked_folder").c_str());
@@ -190,8 +196,10 @@ TEST_CASE("external data stays inside the model's folder", "[load]") {
     refused(path, "E_EXT_PATH");
   }
   refused(std::string("w.bin\0x", 7), "E_EXT_PATH");
-  refused("link", "E_EXT_KIND");
-  refused("linked_folder/w.bin", "E_EXT_KIND");
+  CHECK(value(import_model(with("link", "4", "48")).graph, "w0").data.numel() == 12);  // a link that stays inside
+  CHECK(value(import_model(with("linked_folder/w.bin", "-", "-")).graph, "w0").data.numel() == 12);
+  refused("outward", "E_EXT_KIND");
+  refused("up/" + outside_name, "E_EXT_KIND");
   refused("pipe", "E_EXT_KIND");
   refused("real", "E_EXT_KIND");
   refused("none.bin", "E_EXT_MISSING");
@@ -202,4 +210,115 @@ TEST_CASE("external data stays inside the model's folder", "[load]") {
   refused("w.bin", "E_EXT_RANGE", "9223372036854775807");
   refused("w.bin", "E_EXT_RANGE", "0", "47");
   std::filesystem::remove(f.path.parent_path() / outside_name);
+}
+
+// The layout of huggingface_hub: what people name are links into blobs/, whose names say nothing.
+TEST_CASE("external data is found beside a link, then beside what it links to", "[load]") {
+  namespace fs = std::filesystem;
+  const TempDir f;
+  onnx::ModelProto m = parse(kMlp);
+  auto& t = *m.mutable_graph()->mutable_initializer(0);
+  t.clear_float_data();
+  t.set_data_location(onnx::TensorProto::EXTERNAL);
+  auto& e = *t.add_external_data();
+  e.set_key("location"), e.set_value("m.onnx_data");
+  fs::create_directories(f / "blobs");
+  fs::create_directories(f / "snapshots/abc/onnx");
+  fs::create_directories(f / "elsewhere");
+  save(f, m, "blobs/aaa");
+  write_bytes(f / "blobs/bbb", std::string(48, '\x3f'));
+  fs::create_symlink("../../../blobs/aaa", f / "snapshots/abc/onnx/m.onnx");
+  const auto loads = [](const std::string& path) {
+    return value(import_model(path).graph, "w0").data.to_doubles()[0] > 0.7;  // 0x3f3f3f3f: 0.747
+  };
+  expect(import_error(f / "snapshots/abc/onnx/m.onnx"), Exit::model, "E_EXT_MISSING", "blobs/m.onnx_data");
+  fs::create_symlink("../../../blobs/bbb", f / "snapshots/abc/onnx/m.onnx_data");
+  CHECK(loads(f / "snapshots/abc/onnx/m.onnx"));
+  fs::create_symlink("../snapshots/abc/onnx/m.onnx", f / "elsewhere/chain.onnx");  // a link to the link
+  CHECK(loads(f / "elsewhere/chain.onnx"));
+  fs::create_symlink(fs::absolute(f / "blobs/bbb"), f / "elsewhere/m.onnx_data");  // beside the link that was named
+  CHECK(loads(f / "elsewhere/chain.onnx"));
+  // A model that is no link may not read a file elsewhere through a link beside it.
+  save(f, m, "elsewhere/plain.onnx");
+  expect(import_error(f / "elsewhere/plain.onnx"), Exit::model, "E_EXT_KIND", "symbolic link");
+  // A link to a file of another folder, with its data there.
+  fs::create_directories(f / "real");
+  save(f, m, "real/m.onnx");
+  fs::copy_file(f / "blobs/bbb", f / "real/m.onnx_data");
+  fs::create_symlink("../real/m.onnx", f / "elsewhere/alone.onnx");
+  fs::remove(f / "elsewhere/m.onnx_data");
+  CHECK(loads(f / "elsewhere/alone.onnx"));
+}
+
+TEST_CASE("models of other frameworks are told by their content, with the way to ONNX", "[load]") {
+  using namespace std::string_literals;
+  const TempDir f;
+  const auto kind = [&](const std::string& bytes, const std::string& what, const std::string& advice) {
+    INFO(what);
+    write_bytes(f / "x.onnx", bytes);
+    const Error e = import_error(f / "x.onnx");
+    expect(e, Exit::model, "E_ONNX_NOT_PROTO", what);
+    INFO(e.hint());
+    CHECK(e.hint().find(advice) != std::string::npos);
+  };
+  // A zip archive of empty files: a local header, the central directory, its end.
+  const auto zip = [](const std::vector<std::string>& names) {
+    const auto two = [](size_t n) { return std::string{static_cast<char>(n & 255), static_cast<char>(n >> 8)}; };
+    std::string local, central;
+    for (const std::string& n : names) {
+      const std::string at = two(local.size()) + two(0);
+      local += "PK\x03\x04" + std::string(22, '\0') + two(n.size()) + two(0) + n;
+      central += "PK\x01\x02" + std::string(24, '\0') + two(n.size()) + std::string(12, '\0') + at + n;
+    }
+    const size_t count = names.size();
+    return local + central + "PK\x05\x06" + std::string(4, '\0') + two(count) + two(count) + two(central.size()) +
+           two(0) + two(local.size()) + two(0) + two(0);
+  };
+  kind(zip({"m/data.pkl", "m/data/0", "m/version"}), "PyTorch checkpoint", "torch.onnx.export");
+  kind(zip({"m/data.pkl", "m/code/__torch__.py", "m/constants.pkl"}), "TorchScript", "torch.jit.load");
+  kind(zip({"m/archive_format", "m/models/model.json"}), "torch.export", "torch.export.load");
+  kind(zip({"metadata.json", "config.json", "model.weights.h5"}), "Keras", "export");
+  kind(zip({"x.npy", "label.npy"}), ".npz", "--train");
+  kind(zip({"a/model.onnx"}), "zip archive with an .onnx", "unzip");
+  kind("\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\x02M"s, "PyTorch checkpoint", "torch.onnx.export");
+  kind("\x80\x04\x95\x10\0\0\0\0\0\0\0\x8c\x1fsklearn.neural_network"s, "scikit-learn", "skl2onnx");
+  kind("\x80\x04\x95\x10\0\0\0\0\0\0\0\x8c\x1fsklearn.ensemble._forest"s, "scikit-learn", "trees");
+  kind("\x80\x04\x95\x10\0\0\0\0\0\0\0\x8c\x0fxgboost.sklearn"s, "XGBoost", "trees");
+  kind("\x89HDF\r\n\x1a\n"s + std::string(64, '\0'), "HDF5", "--keras");
+  kind("GGUF\x03\0\0\0"s, "GGUF", "convert");
+  kind("\x1c\0\0\0TFL3\x14\0"s, "TensorFlow Lite", "--tflite");
+  kind("\x1c\0\0\0ORTM\x14\0"s, ".ort", ".onnx");
+  kind("ftrt\x01\0\0\0"s, "TensorRT", "built from");
+  kind("<?xml version=\"1.0\"?>\n<net name=\"m\" version=\"11\">", "OpenVINO", "made from");
+  kind("tree\nversion=v3\n", "LightGBM", "trees");
+  kind("{\"learner\":{}}", "XGBoost", "trees");
+  kind("{\"model_type\": \"bert\"}", "config.json", "convert");
+  // Messages that protobuf reads as an ONNX model without a graph. Field 500: Core ML's neuralNetwork.
+  kind("\x08\x04\x12\x03\x0a\x01y\xa2\x1f\x02\x08\x01"s, "Core ML", "made from");
+  kind("\x08\x01\x12\x19\x0a\x17"s + "..serving_default......", "saved_model.pb", "--saved-model");
+  kind(std::string("\x10\0\0\0\0\0\0\0{\"a\":{}}        ", 24), "safetensors", "convert FOLDER");
+}
+
+TEST_CASE("an operator set that is imported again counts as its last entry says", "[load]") {
+  const TempDir f;
+  // Softmax over the last two axes before opset 13, over one axis since; onnxruntime 1.32 computes these numbers.
+  const auto first = [&](const std::vector<std::pair<std::string, int64_t>>& sets) {
+    onnx::ModelProto m = parse(R"(<ir_version: 8, opset_import: ["" : 13]>
+      g (float[2,2,2] x) => (float[2,2,2] y) { y = Softmax <axis = 1> (x) })");
+    m.clear_opset_import();
+    for (const auto& [domain, version] : sets) {
+      auto& o = *m.add_opset_import();
+      o.set_domain(domain), o.set_version(version);
+    }
+    const Imported i = import_model(save(f, m));
+    const HostTensor y = run(i.graph, {{"x", floats({2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7})}}).out.at("y");
+    export_model(*i.doc, i.graph, {}, {}, f / "out.onnx");
+    CHECK(bytes_of(f / "out.onnx") == m.SerializeAsString());
+    return y.to_doubles()[0];
+  };
+  const double flat = 0.0320586, by_axis = 0.1192029;
+  CHECK(std::abs(first({{"", 13}, {"", 13}}) - by_axis) < 1e-6);
+  CHECK(std::abs(first({{"", 11}, {"", 13}}) - by_axis) < 1e-6);
+  CHECK(std::abs(first({{"", 13}, {"", 11}}) - flat) < 1e-6);
+  CHECK(std::abs(first({{"", 13}, {"ai.onnx", 11}}) - flat) < 1e-6);
 }
