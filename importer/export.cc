@@ -14,10 +14,12 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "importer/half.h"
+#include "importer/inference_form.h"
 #include "importer/patch.h"
 #include "importer/prepend.h"
 #include "importer/quantized_weights.h"
 #include "importer/tensor.h"
+#include "importer/widen.h"
 
 namespace amp {
 namespace {
@@ -132,7 +134,8 @@ HalfOptions half_options(const ModelDoc& doc, const SourceGraph& graph, const Ex
   out.weights = weight_names(graph);
   if (options.precision == "fp16") return out;
   if (options.precision != "mixed") {
-    fail(Exit::usage, "E_PRECISION", cat("export precision '", options.precision, "' is not fp32, fp16 or mixed"));
+    fail(Exit::usage, "E_PRECISION",
+         cat("export precision '", options.precision, "' is not file, fp32, fp16 or mixed"));
   }
   check(options.compute.size() <= graph.nodes.size(), "export: types for nodes that are not there");
   out.low.emplace();
@@ -172,8 +175,8 @@ void set_metadata(onnx::ModelProto& proto, const std::map<std::string, std::stri
   }
 }
 
-// Payloads that lie outside come in first: what converts the file sees all of them.
-void store_in_16_bits(Patched& patched, const HalfOptions& half, std::vector<std::string>& notes) {
+// Payloads from outside the file, moved into the proto: a conversion of types reads all of them.
+void bring_in_payloads(Patched& patched) {
   for_each_slot(patched.proto, [&](int, Slot slot) {
     const auto it = patched.external.find(slot.tensor);
     if (!slot.tensor || it == patched.external.end()) return;
@@ -182,6 +185,10 @@ void store_in_16_bits(Patched& patched, const HalfOptions& half, std::vector<std
     slot.tensor->clear_data_location();
   });
   patched.external.clear();
+}
+
+void store_in_16_bits(Patched& patched, const HalfOptions& half, std::vector<std::string>& notes) {
+  bring_in_payloads(patched);
   if (!half.low || !half.low->empty()) convert_to_half(patched.proto, half, notes);
   if (half.type.dtype() == DType::bf16)
     notes.push_back("mixed: the 16-bit nodes are bfloat16; onnxruntime's CPU provider has no kernels for most of them");
@@ -237,18 +244,24 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
   ExportReport report;
   std::map<int, HostTensor> values = spread_ties(graph, trained);
   quantize_masters(graph, values);
-  Patched patched = patch_payloads(doc, graph, values);
+  const bool float32 = options.precision == "fp32" && has_16_bit_floats(*doc.proto);
+  Patched patched = patch_payloads(doc, graph, values, float32);
   onnx::ModelProto& proto = patched.proto;
   remove_cut(patched, doc, graph);
   append_added(proto, doc, graph, values);
-  if (options.inference_form) use_running_statistics(proto, report.notes);
+  if (options.inference_form) to_inference_form(proto, report.notes);
   set_metadata(proto, options.metadata);
   if (options.raw_rows) prepend_raw_rows(proto, *options.raw_rows);
-  const bool outside = !patched.external.empty(), low = options.precision != "fp32";
-  if (low) store_in_16_bits(patched, half_options(doc, graph, options), report.notes);
+  const bool outside = !patched.external.empty(), low = one_of(options.precision, {"fp16", "mixed"});
+  if (float32) {
+    bring_in_payloads(patched);
+    convert_to_float(proto);
+  } else if (low) {
+    store_in_16_bits(patched, half_options(doc, graph, options), report.notes);
+  }
   const int64_t size = static_cast<int64_t>(proto.ByteSizeLong());
   const bool too_large = size > options.inline_limit;
-  ExternalTensors external = external_tensors(patched, too_large || (outside && low));
+  ExternalTensors external = external_tensors(patched, too_large || (outside && (low || float32)));
   if (too_large)
     report.notes.push_back(cat("the model has ", with_thousands(size), " bytes: its tensors are in ", path, ".data"));
   write_checked(proto, external, doc, path, report.notes);

@@ -21,12 +21,12 @@ struct TrainedTensor {
 };
 
 struct ExportOptions {
-  // fp32: as the file has it; fp16: everything (importer/half.h); mixed: nodes whose `compute` is a 16-bit type.
-  std::string precision = "fp32";
+  // file: as the file has it; fp32: without 16-bit types (importer/widen.h); fp16: everything (importer/half.h); mixed:
+  // nodes whose `compute` is a 16-bit type.
+  std::string precision = "file";
   std::vector<DType> compute;                   // by node of the SourceGraph; for mixed
   std::map<std::string, std::string> metadata;  // metadata_props to set; to take away where empty
-  bool inference_form =
-      false;  // BatchNormalization in training form becomes inference form: what was trained, was trained for that
+  bool inference_form = false;           // nodes in training form become inference form (importer/inference_form.h)
   std::optional<RawRows> raw_rows = {};  // in front of the model; for fp32
   int64_t inline_limit = INT32_MAX;      // a larger file keeps its tensors in "<path>.data"
 };

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "importer/batch_statistics.h"
 #include "importer/build.h"
 #include "importer/discover.h"
 #include "importer/external.h"
@@ -76,6 +77,7 @@ int64_t count_non_finite(const HostTensor& t) {
 // What the file says about training, and weights that cannot be trained from.
 void inspect(const SourceGraph& g, std::vector<std::string>& notes) {
   int norms = 0, dropouts = 0;
+  const int over_rows = count_batch_statistics(g);
   for (const SourceNode& n : g.nodes) {
     if (!n.domain.empty()) continue;
     const bool flag = n.attrs.has("training_mode") && n.attrs.i("training_mode", 0) != 0;
@@ -86,8 +88,14 @@ void inspect(const SourceGraph& g, std::vector<std::string>& notes) {
     }
   }
   if (norms)
-    notes.push_back(cat(norms, " BatchNormalization nodes are in training form; export leaves them as they are"));
-  if (dropouts) notes.push_back(cat(dropouts, " Dropout nodes are in training mode; export leaves them as they are"));
+    notes.push_back(cat(norms, " BatchNormalization nodes are in training form; an export has them in inference form"));
+  if (dropouts)
+    notes.push_back(cat(dropouts, " Dropout nodes are in training mode; an export has them in inference form"));
+  if (over_rows) {
+    notes.push_back(cat(over_rows,
+                        " normalizations use statistics of the batch that the file computes, in inference, too "
+                        "(track_running_stats=False): outputs depend on which rows share a batch"));
+  }
   for (const SourceValue& v : g.values) {
     if (v.kind != SourceKind::parameter) continue;
     if (const int64_t bad = count_non_finite(v.data)) {

@@ -47,7 +47,7 @@ void replace_fill(onnx::ModelProto& model, const std::string& name, const HostTe
   bug(cat("no place in the file for parameter '", name, "'"));
 }
 
-// A tensor of another size in the place of the file's.
+// A tensor of another size or type in the place of the file's.
 void resize(const Slot& slot, const HostTensor& value, Patched& out) {
   if (slot.attribute) {
     slot.attribute->clear_floats();
@@ -56,6 +56,7 @@ void resize(const Slot& slot, const HostTensor& value, Patched& out) {
   }
   const auto outside = out.external.find(slot.tensor);
   onnx::TensorProto t = encode(value, slot.tensor->name());
+  if (slot.tensor->has_doc_string()) t.set_doc_string(slot.tensor->doc_string());
   if (outside != out.external.end()) {
     outside->second = value;
     t.clear_raw_data();
@@ -114,7 +115,8 @@ std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vecto
   return values;
 }
 
-Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std::map<int, HostTensor>& values) {
+Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std::map<int, HostTensor>& values,
+                       bool float32) {
   Patched out;
   out.proto = *doc.proto;
   std::vector<Slot> slots;
@@ -130,13 +132,14 @@ Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std:
     const SourceValue& v = graph.values[static_cast<size_t>(index)];
     if (doc.separated.count(index)) continue;
     if (!v.replaced && v.data && same_bytes(v.data.cast(DType::f32), value)) continue;
+    const bool widened = float32 && is_low(v.data.dtype());
+    const HostTensor stored = narrow(value, widened ? DType::f32 : v.data.dtype(), v.name);
     if (number < 0) {
-      replace_fill(out.proto, v.name, narrow(value, v.data.dtype(), v.name));
+      replace_fill(out.proto, v.name, stored);
       continue;
     }
     const Slot slot = slots[static_cast<size_t>(number)];
-    const HostTensor stored = narrow(value, v.data.dtype(), v.name);
-    if (v.replaced) {
+    if (v.replaced || (widened && slot.tensor)) {
       resize(slot, stored, out);
       large.erase(slot.tensor);
     } else if (const auto of_file = large.find(slot.tensor); of_file != large.end()) {
@@ -154,36 +157,6 @@ Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std:
   for (const auto& [tensor, value] : large) store(value, *tensor);
   for (const auto& [tensor, value] : out.external) check(bool(value), "export: a released parameter has no value");
   return out;
-}
-
-void use_running_statistics(onnx::ModelProto& proto, std::vector<std::string>& notes) {
-  std::set<std::string> read;
-  for (const auto& n : proto.graph().node()) read.insert(n.input().begin(), n.input().end());
-  for (const auto& o : proto.graph().output()) read.insert(o.name());
-  std::set<std::string> gone;
-  for (auto& n : *proto.mutable_graph()->mutable_node()) {
-    if (n.op_type() != "BatchNormalization" || !n.domain().empty()) continue;
-    int mode = -1;
-    for (int i = 0; i < n.attribute_size(); ++i) {
-      if (n.attribute(i).name() == "training_mode") mode = i;
-    }
-    const bool by_attribute = mode >= 0 && n.attribute(mode).i() != 0;
-    if (!by_attribute && n.output_size() < 2) continue;
-    const bool others =
-        std::any_of(n.output().begin() + 1, n.output().end(), [&](const std::string& o) { return read.count(o) > 0; });
-    if (others) {
-      notes.push_back(
-          cat("BatchNormalization '", n.name(), "' keeps its training form: something reads its statistics"));
-      continue;
-    }
-    for (int i = 1; i < n.output_size(); ++i) gone.insert(n.output(i));
-    n.mutable_output()->DeleteSubrange(1, n.output_size() - 1);
-    if (mode >= 0) n.mutable_attribute(mode)->set_i(0);
-  }
-  auto* infos = proto.mutable_graph()->mutable_value_info();
-  for (int i = infos->size(); i-- > 0;) {
-    if (gone.count(infos->Get(i).name())) infos->DeleteSubrange(i, 1);
-  }
 }
 
 }  // namespace amp

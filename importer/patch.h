@@ -15,8 +15,10 @@ struct Patched {
   std::map<const onnx::TensorProto*, HostTensor> external;  // tensors of `proto` whose payload is not in it
 };
 
-// The doc's proto with changed payloads replaced. values: SourceValue -> its fp32 value, ties included.
-Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std::map<int, HostTensor>& values);
+// The doc's proto with changed payloads replaced. values: SourceValue -> its fp32 value, ties included. float32: a
+// changed tensor of a 16-bit type is stored as float32 (the caller converts the others).
+Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std::map<int, HostTensor>& values,
+                       bool float32 = false);
 
 // Removes outputs of the file that `graph` no longer has, with the nodes and initializers that only served them;
 // forgets the shapes of what a resized weight feeds and states its graph outputs anew. Does nothing to an untouched
@@ -27,10 +29,6 @@ void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph)
 // one; nodes of Place::training and Dropout are left out.
 void append_added(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
                   const std::map<int, HostTensor>& values);
-
-// BatchNormalization nodes of the main graph that use batch statistics use the running ones; a node whose further
-// outputs something reads stays, with a note.
-void use_running_statistics(onnx::ModelProto& proto, std::vector<std::string>& notes);
 
 // Every trained value under its own index and under those tied to it, in each one's layout.
 std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vector<TrainedTensor>& trained);

@@ -65,7 +65,7 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   const Checkpoint checkpoint = choose_checkpoint(folder + "/checkpoints", weights, log);
   require_model(spec, checkpoint);
   ReadyModel ready = ready_model(spec, Job::train, open_model(spec, Job::train, notes), record.facts, notes);
-  const PrecisionPlan plan = trained_plan(folder, ready.model.graph, spec.export_precision);
+  const PrecisionPlan plan = trained_plan(folder, ready.model.graph, *spec.export_precision);
   Session session(ready.model.graph, session_options(spec, Job::train, {}, notes));
   load_weights(session, checkpoint, record.trained);
   if (!average.empty()) load_average(session, checkpoint, average);
@@ -76,12 +76,12 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   const bool trained = checkpoint.step > 0;
   export_weights(spec, ready, plan, session,
                  trained || record.facts.kind() != DataKind::tensors ? record.metadata : decltype(record.metadata){},
-                 trained, out, log);
+                 out, log);
   ExportedRun done;
   done.step = checkpoint.step;
   done.model = spec.model;
   if (spec.verify_export)
-    done.difference = verify_export(session, out, ready.objective.losses, record.batch, spec.export_precision);
+    done.difference = verify_export(session, out, ready.objective.losses, record.batch, spec.export_types());
   return done;
 }
 
@@ -92,7 +92,11 @@ ExportedRun export_run(const std::string& folder, const std::string& weights, co
   finish_interrupted_move(folder);
   try {
     ExportRecord record = read_export_record(folder);
-    record.spec.export_precision = precision;
+    if (precision == "file") {
+      record.spec.export_precision = RunSpec().export_precision;
+    } else {
+      record.spec.export_precision = precision;
+    }
     record.spec.device = "cpu";
     return export_record(record, folder, weights, out, log);
   } catch (Error& e) {
@@ -112,7 +116,7 @@ ExportedRun export_checkpoint(const std::string& run, const std::string& weights
       fs::remove(path, ignored);
     }
   } const removed{between};
-  const ExportedRun done = export_run(run, weights, "fp32", between, log);
+  const ExportedRun done = export_run(run, weights, "file", between, log);
   write_checkpoint(between, folder, log, fs::absolute(done.model).parent_path().string());
   return done;
 }
@@ -120,7 +124,8 @@ ExportedRun export_checkpoint(const std::string& run, const std::string& weights
 void export_file(const RunSpec& spec, const std::string& out, const Log& log) {
   const Imported model = open_model(spec, Job::write, log);
   ExportOptions e;
-  e.precision = spec.export_precision;
+  e.precision = spec.export_types();
+  e.inference_form = true;
   if (e.precision == "mixed") {
     for (const Decision& d : choose_low_plan(spec, Job::write, model.graph, log).nodes)
       e.compute.push_back(dtype_of(d.compute));

@@ -177,8 +177,9 @@ struct RunSpec {
   bool overwrite = false;
   int64_t logging_steps = 50;
   bool tensorboard = false;
-  Text serve = "off";  // a port of 127.0.0.1; 0: a free one
-  Text export_precision = "fp32", export_weights = "last", lora_export = "merge";
+  Text serve = "off";                      // a port of 127.0.0.1; 0: a free one
+  Default<Text> export_precision{"fp32"};  // not asked for: the file's own types (export_types())
+  Text export_weights = "last", lora_export = "merge";
   bool export_raw_rows = false;  // of a table: nodes in front of the model
   bool verify_export = true;
 
@@ -197,6 +198,9 @@ struct RunSpec {
 
   // Where settings came from, for run.json: {"lr", "command line"}. May be empty.
   std::map<std::string, std::string> sources;
+
+  // ExportOptions::precision: "file" keeps the types that the file has, which fp32 does only when it is asked for.
+  Text export_types() const { return export_precision.asked() ? *export_precision : "file"; }
 
   int64_t evaluation_rows() const {
     if (eval_batch_size > 0) return eval_batch_size;

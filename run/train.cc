@@ -147,14 +147,14 @@ void finish(Training& t) {
   if (stepped || run.facts.kind() != DataKind::tensors)
     metadata = model_record(run);  // untrained, the file stays as it is
   const std::string staged = run.folder->finish_path(), path = staged + "/model.onnx";
-  export_weights(run.spec, run.ready, run.plan, *t.session, metadata, stepped, path, run.host.log);
+  export_weights(run.spec, run.ready, run.plan, *t.session, metadata, path, run.host.log);
   const Losses& losses = run.config.objective.losses;
   if (run.spec.verify_export) {
     report.facts.export_difference =
-        verify_export(*t.session, path, losses, export_batch(run), run.spec.export_precision);
+        verify_export(*t.session, path, losses, export_batch(run), run.spec.export_types());
   }
   const bool same_arithmetic =
-      !run.plan.any_low() && run.spec.export_precision == "fp32" && !run.spec.tf32 && report.result.last;
+      !run.plan.any_low() && *run.spec.export_precision == "fp32" && !run.spec.tf32 && report.result.last;
   if (run.data.val && !same_arithmetic) {
     report.facts.as_trained = report.result.last;
     t.session.reset();  // the file's memory is its own

@@ -84,15 +84,14 @@ void load_average(Session& session, const Checkpoint& checkpoint, const std::str
 }
 
 void export_weights(const RunSpec& spec, const ReadyModel& ready, const PrecisionPlan& plan, const Session& session,
-                    const std::map<std::string, std::string>& metadata, bool trained, const std::string& path,
-                    const Log& log) {
+                    const std::map<std::string, std::string>& metadata, const std::string& path, const Log& log) {
   ExportOptions e;
-  e.precision = spec.export_precision;
+  e.precision = spec.export_types();
   if (plan.any_low()) {
     for (const Decision& d : plan.nodes) e.compute.push_back(dtype_of(d.compute));
   }
   e.metadata = metadata;
-  e.inference_form = trained;
+  e.inference_form = true;
   const HostTensor params = session.host_params();
   const SourceGraph& g = ready.model.graph;
   std::vector<TrainedTensor> tensors = trained_tensors(session, params.as<float>());
@@ -131,14 +130,14 @@ double verify_export(Session& session, const std::string& path, const Losses& lo
     });
   }
   // The file keeps its own types: weights that it stores in 16 bits were rounded on the way out.
-  bool rounded = precision != "fp32";
+  bool rounded = one_of(precision, {"fp16", "mixed"});
   for (const SourceValue& v : session.source().values)
     rounded |= v.kind == SourceKind::parameter && is_low(v.data.dtype());
   const double limit = (rounded ? 1e-2 : 1e-4) * largest + 1e-6;
   if (!(worst <= limit)) {
     fail(Exit::internal, "E_EXPORT_CHECK",
          cat("the exported model differs from the trained one by ", worst, " (limit ", limit, ")"),
-         precision == "fp32" ? "please report this" : "export with --export_precision fp32");
+         rounded ? "export with --export_precision fp32" : "please report this");
   }
   return worst;
 }

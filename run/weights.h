@@ -19,8 +19,7 @@ std::vector<std::string> trained_names(const Session& session);  // with running
 
 // The session's weights as a model file. metadata: to set in it. Notes of the export are told.
 void export_weights(const RunSpec& spec, const ReadyModel& ready, const PrecisionPlan& plan, const Session& session,
-                    const std::map<std::string, std::string>& metadata, bool trained, const std::string& path,
-                    const Log& log);
+                    const std::map<std::string, std::string>& metadata, const std::string& path, const Log& log);
 
 // Runs the exported file on a batch and compares its loss outputs with the session's, in fp32. Returns the largest
 // difference; Exit::internal (E_EXPORT_CHECK) when it is beyond 1e-4 (fp16: 1e-2) of the largest output.

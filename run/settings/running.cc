@@ -75,8 +75,10 @@ std::vector<Setting> checkpoint_settings() {
 
 std::vector<Setting> export_settings() {
   return {
-      setting("export_precision", &RunSpec::export_precision,
-              "Types in the file; mixed: 16 bits where the plan computes so.")
+      setting(
+          "export_precision", &RunSpec::export_precision,
+          "Types in the file; mixed: 16 bits where the plan computes so. Not given: those that the model's file has; "
+          "fp32 makes float32 of a file in 16 bits, too.")
           .one_of({"fp32", "fp16", "mixed"})
           .same({{"float32", "fp32"}, {"float16", "fp16"}})
           .read_by(kExport)

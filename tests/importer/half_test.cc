@@ -4,6 +4,7 @@
 
 #include "importer/export.h"
 #include "models.h"
+#include "run.h"
 #include "tests/support.h"
 
 using namespace amp;
@@ -235,4 +236,90 @@ TEST_CASE("mixed export leaves statistics in float32 where the operator allows i
       CHECK(type_of(p, name) == (opset == 15 ? onnx::TensorProto::FLOAT : onnx::TensorProto::FLOAT16));
     }
   }
+}
+
+namespace {
+
+onnx::ModelProto whole(const TempDir& f, const Imported& m, const std::vector<TrainedTensor>& trained = {}) {
+  ExportOptions o;
+  o.precision = "fp32";
+  export_model(*m.doc, m.graph, trained, o, f / "whole.onnx");
+  onnx::ModelProto p;
+  REQUIRE(p.ParseFromString(bytes_of(f / "whole.onnx")));
+  return p;
+}
+
+// Element types that the file states anywhere but at its inputs and outputs.
+std::set<int> stated_types(const onnx::GraphProto& g) {
+  std::set<int> out;
+  for (const auto& t : g.initializer()) out.insert(t.data_type());
+  for (const auto& v : g.value_info()) out.insert(v.type().tensor_type().elem_type());
+  for (const auto& n : g.node()) {
+    for (const auto& a : n.attribute()) {
+      if (a.has_t()) out.insert(a.t().data_type());
+      if (a.has_g()) out.merge(stated_types(a.g()));
+      const bool border = n.op_type() == "Cast" && n.name().find("/Cast") != std::string::npos;
+      if ((a.name() == "to" || a.name() == "dtype") && !border) out.insert(static_cast<int>(a.i()));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a file in 16 bits becomes one in float32, inputs and outputs stay", "[half]") {
+  const TempDir f;
+  for (const std::string type : {"float16", "bfloat16"}) {
+    INFO(type);
+    const bool half = type == "float16";
+    const auto t = [&](std::string text) {
+      for (size_t at; (at = text.find("T[")) != std::string::npos;) text.replace(at, 1, type);
+      const std::string number = half ? "10" : "16";
+      for (size_t at; (at = text.find("#")) != std::string::npos;) text.replace(at, 1, number);
+      return text;
+    };
+    onnx::ModelProto p = parse(t(R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (T[N,2] x, float[N,2] z) => (T[N,2] y, float[N,2] u)
+      { c = Constant <value = T[2] {1, 2}> ()  k = Cast <to = #> (z)  s = Add (x, k)  h = MatMul (s, w)
+        e = Add (h, c)  u = Cast <to = 1> (e)  y = Relu (e) })"));
+    const HostTensor w = floats({2, 2}, {0.5, 0.25, -1, 2});
+    auto& added = *p.mutable_graph()->add_initializer();
+    const HostTensor low = w.cast(half ? DType::f16 : DType::bf16);
+    added.set_name("w");
+    added.set_data_type(half ? onnx::TensorProto::FLOAT16 : onnx::TensorProto::BFLOAT16);
+    added.add_dims(2), added.add_dims(2);
+    added.set_raw_data(low.data(), static_cast<size_t>(low.bytes()));
+    const Imported m = import_model(save(f, p));
+    const std::map<std::string, HostTensor> feeds = {
+        {"x", floats({1, 2}, {1, 2}).cast(half ? DType::f16 : DType::bf16)}, {"z", floats({1, 2}, {3, 4})}};
+    const onnx::ModelProto out = whole(f, m);
+    CHECK(out.graph().input(0).type().tensor_type().elem_type() == added.data_type());
+    CHECK(out.graph().output(0).type().tensor_type().elem_type() == added.data_type());
+    CHECK(stated_types(out.graph()) == std::set<int>{onnx::TensorProto::FLOAT});
+    const SourceGraph g = import_model(f / "whole.onnx").graph;
+    CHECK(value(g, "w").data.dtype() == DType::f32);
+    CHECK(run(g, feeds).out.at("u").to_doubles() == run(m.graph, feeds).out.at("u").to_doubles());
+    // What was trained keeps all of its bits.
+    const int v = m.graph.find("w");
+    const HostTensor fine = floats({2, 2}, {0.1, 0.2, 0.3, 0.7});
+    whole(f, m, {{v, fine}});
+    CHECK(value(import_model(f / "whole.onnx").graph, "w").data.to_doubles() == fine.to_doubles());
+    // Without a type asked for the file keeps its own.
+    export_model(*m.doc, m.graph, {}, {}, f / "same.onnx");
+    CHECK(bytes_of(f / "same.onnx") == p.SerializeAsString());
+  }
+}
+
+TEST_CASE("branches in 16 bits, weights as outputs and float32 files are converted or left", "[half]") {
+  const TempDir f;
+  const Imported m = import_text(f, R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float16[2] x, bool c) => (float16[2] y, float16[2] k) <float16[2] k = {1, 2}>
+    { h = Mul (x, k)
+      y = If (c) <then_branch = a () => (float16[2] p) <float16[2] b = {3, 4}> { p = Add (h, b) },
+                  else_branch = e () => (float16[2] q) { q = Add (h, x) }> })");
+  const onnx::ModelProto out = whole(f, m);
+  CHECK(stated_types(out.graph()) == std::set<int>{onnx::TensorProto::FLOAT});
+  CHECK(out.graph().output(1).name() == "k");
+  const Imported plain = import_text(f, kMlp);
+  CHECK(whole(f, plain).SerializeAsString() == parse(kMlp).SerializeAsString());
 }

@@ -1,0 +1,44 @@
+#include "importer/batch_statistics.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "importer/edit.h"
+
+namespace amp {
+namespace {
+
+const SourceNode* producer(const SourceGraph& g, int v) {
+  const int p = v < 0 ? -1 : g.value(v).producer;
+  return p < 0 ? nullptr : &g.nodes[static_cast<size_t>(p)];
+}
+
+// The mean of its first input over axis 0, and over other axes; a mean over everything is a number, not a statistic of
+// channels.
+bool mean_over_batch(const SourceGraph& g, const SourceNode& n) {
+  if (n.op != "ReduceMean" || !n.domain.empty() || n.inputs.empty()) return false;
+  std::vector<int64_t> axes = n.attrs.ints("axes", {});
+  if (n.inputs.size() > 1 && n.inputs[1] >= 0 && g.value(n.inputs[1]).data) axes = g.value(n.inputs[1]).data.to_ints();
+  return std::find(axes.begin(), axes.end(), 0) != axes.end();
+}
+
+}  // namespace
+
+int count_batch_statistics(const SourceGraph& g) {
+  const std::vector<char> fed = downstream_of(g, g.inputs);
+  std::set<int> normalized;  // a value's mean and variance count once
+  for (const SourceNode& n : g.nodes) {
+    if (!n.domain.empty()) continue;
+    if (n.op == "BatchNormalization" && n.inputs.size() > 4 && n.inputs[3] >= 0 &&
+        fed[static_cast<size_t>(n.inputs[3])])
+      normalized.insert(n.inputs[0]);
+    if (n.op != "Sub" || n.inputs.size() != 2) continue;
+    const SourceNode* const mean = producer(g, n.inputs[1]);
+    if (mean && mean_over_batch(g, *mean) && mean->inputs[0] == n.inputs[0] && fed[static_cast<size_t>(n.inputs[0])])
+      normalized.insert(n.inputs[0]);
+  }
+  return static_cast<int>(normalized.size());
+}
+
+}  // namespace amp
