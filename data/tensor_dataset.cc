@@ -35,8 +35,10 @@ class TensorDataset final : public Dataset {
     for (const NamedTensor& l : more_) all.push_back(&l.tensor);
     if (label_) all.push_back(&label_);
     if (all.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", name_, "' has neither a graph input nor a label"));
+    if (labels_items(options.rows_per_item)) group_ = options.rows_per_item;
     for (const HostTensor* t : all) {
-      const int64_t rows = t->rank() > 0 ? t->dims()[0] : -1;
+      const bool grouped = t != &label_ && group_ > 1;
+      const int64_t rows = t->rank() > 0 ? t->dims()[0] / (grouped ? group_ : 1) : -1;
       if (t == all[0]) rows_ = rows;
       if (rows != rows_ || rows < 0) whole_ = true;
     }
@@ -50,12 +52,13 @@ class TensorDataset final : public Dataset {
   }
 
   int64_t size() const override { return whole_ ? 1 : rows_; }
+  int64_t rows_per_sample() const override { return whole_ ? 1 : group_; }
   InputRanges input_ranges() const override { return ranges_; }
   std::string where(int64_t sample) const override { return whole_ ? name_ : cat(name_, ": row ", sample); }
 
   Batch batch(std::span<const int64_t> samples) const override {
     Batch b;
-    for (const NamedTensor& c : columns_) b.inputs[c.name] = whole_ ? c.tensor : gather(c.tensor, samples);
+    for (const NamedTensor& c : columns_) b.inputs[c.name] = whole_ ? c.tensor : gather(c.tensor, samples, group_);
     if (label_) b.labels = whole_ ? label_ : gather(label_, samples);
     for (const NamedTensor& l : more_) b.more_labels[l.name] = whole_ ? l.tensor : gather(l.tensor, samples);
     b.rows = !whole_ ? static_cast<int64_t>(samples.size()) : std::max<int64_t>(1, rows_);
@@ -90,6 +93,14 @@ class TensorDataset final : public Dataset {
   }
 
  private:
+  // Whether a label is for `rows` rows of the inputs in turn: every input has so many times the labels' rows.
+  bool labels_items(int64_t rows) const {
+    if (rows < 2 || !label_ || label_.rank() == 0 || label_.dims()[0] == 0 || !more_.empty()) return false;
+    return std::all_of(columns_.begin(), columns_.end(), [&](const NamedTensor& c) {
+      return c.tensor.rank() > 0 && c.tensor.dims()[0] == rows * label_.dims()[0];
+    });
+  }
+
   const HostTensor& find(const std::vector<NamedTensor>& tensors, const std::string& name, const char* what) const {
     if (const HostTensor* t = find_tensor(tensors, name)) return *t;
     std::vector<std::string> names;
@@ -142,11 +153,12 @@ class TensorDataset final : public Dataset {
     }
   }
 
-  static HostTensor gather(const HostTensor& t, std::span<const int64_t> samples) {
+  // group: rows of t that make a sample, one after the other.
+  static HostTensor gather(const HostTensor& t, std::span<const int64_t> samples, int64_t group = 1) {
     Dims dims = t.dims();
-    const int64_t bytes = dims[0] > 0 ? t.bytes() / dims[0] : 0;
-    const int64_t rows = dims[0];
-    dims[0] = static_cast<int64_t>(samples.size());
+    const int64_t rows = dims[0] / group;
+    const int64_t bytes = rows > 0 ? t.bytes() / rows : 0;
+    dims[0] = static_cast<int64_t>(samples.size()) * group;
     HostTensor out = HostTensor::empty(t.dtype(), std::move(dims));
     auto* to = static_cast<char*>(out.mutable_data());
     for (const int64_t s : samples) {
@@ -162,7 +174,8 @@ class TensorDataset final : public Dataset {
   InputRanges ranges_;
   HostTensor label_;
   std::vector<NamedTensor> more_;
-  int64_t rows_ = 0;
+  int64_t rows_ = 0;   // samples
+  int64_t group_ = 1;  // rows of the inputs in a sample
   bool whole_ = false;
 };
 

@@ -1,5 +1,6 @@
 // Tensors from a .safetensors or .npz file, named by graph input, beside `label`. Dimension 0 counts samples, unless
-// the file is one whole batch: it has at most batch_size rows, or its tensors differ in rows.
+// the file is one whole batch: it has at most batch_size rows, or its tensors differ in rows. Where a loss takes pairs
+// or triples of rows, `label` may have a row for each of these: such an item is then a sample.
 #pragma once
 
 #include <memory>
@@ -13,6 +14,7 @@ namespace amp {
 
 struct TensorOptions {
   int64_t batch_size = 32;
+  int64_t rows_per_item = 1;                  // rows of the inputs that a loss takes in turn as one item (a pair: 2)
   std::string label = "label";                // optional in the file; kept in the file's type
   std::vector<std::string> more_labels = {};  // others, not optional
   bool allow_nonfinite = false;               // NaN and infinity in float tensors: otherwise E_DATA_NONFINITE

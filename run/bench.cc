@@ -60,6 +60,7 @@ RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const
     spec.loss = std::vector<std::string>{"mse"};
     losses = choose_losses(spec, g);
   }
+  if (!asked && losses.parts.size() == 1) spec.loss = std::vector<std::string>{losses.parts[0].kind};  // now it is
   const Tensors data = synthetic_data(g, losses, shape, static_cast<uint64_t>(spec.seed));
   std::vector<NamedTensor> tensors;
   for (const auto& [name, t] : data) tensors.push_back({name, t});

@@ -10,7 +10,9 @@
 #include "importer/describe.h"
 #include "importer/head.h"
 #include "run/common.h"
+#include "run/operator_advice.h"
 #include "run/surgery.h"
+#include "run/unknown_task.h"
 
 namespace amp {
 
@@ -18,11 +20,11 @@ namespace {
 
 constexpr int64_t kBatch = 2, kLength = 3;  // what open dimensions are probed with
 
-std::string advice(const SourceNode& n, const Error& e) {
-  if (e.id() == "E_OP_DOMAIN") {
-    if (n.domain == "com.microsoft") return "save the model without onnxruntime's fusions (optimization level basic)";
-    return "re-export without it, or name an output before it with --output";
+std::string advice(const SourceGraph& g, const SourceNode& n, const Error& e) {
+  if (e.id().rfind("E_OP_", 0) == 0) {
+    if (std::string text = operator_advice(g, n); !text.empty()) return text;
   }
+  if (e.id() == "E_OP_DOMAIN") return "re-export without it, or name an output before it with --output";
   return e.hint().empty() ? "name an output before it with --output" : e.hint();
 }
 
@@ -60,7 +62,7 @@ CheckedNode judge(const SourceGraph& g, const Probe& p, const PrecisionPlan& pla
   const auto fault = p.forward.find(at);
   if (fault != p.forward.end()) {
     r.reason = cat(fault->second.id(), ": ", fault->second.fact());
-    r.todo = advice(node, fault->second);
+    r.todo = advice(g, node, fault->second);
     return r;
   }
   r.forward = !r.shape.empty();
@@ -134,6 +136,11 @@ std::vector<std::string> trainable_outputs(const SourceGraph& g, const Probed& r
 
 CheckedHead check_head(const RunSpec& spec, const SourceGraph& g, const Probed& r) {
   CheckedHead out;
+  if (const OutputLook look = unknown_task(spec, g, true)) {
+    out.error = describe_unknown_task(look);
+    out.todo = kUnknownTaskHint;
+    return out;
+  }
   for (const int v : r.outputs) {
     const Dims& d = r.probe.dims[static_cast<size_t>(v)];
     const SourceValue& x = g.values[static_cast<size_t>(v)];

@@ -11,6 +11,7 @@
 #include "run/check_images.h"
 #include "run/data.h"
 #include "run/language_data.h"
+#include "run/model_file.h"
 #include "run/objective.h"
 
 namespace amp {
@@ -181,7 +182,9 @@ void DataReport::problem(const std::string& where, const std::string& what) {
 }
 
 DataReport check_data(const RunSpec& given, const Log& log) {
-  const RunSpec spec = with_letters(given, log);
+  RunSpec named = given;
+  if (!named.model.empty()) named.model = model_file(named.model, log);
+  const RunSpec spec = with_letters(named, log);
   const DataKind kind = data_kind(spec, spec.train);
   if (kind == DataKind::tensors)
     fail(Exit::usage, "E_USAGE", "--check_data looks at text files, tables and images, --train names tensors",

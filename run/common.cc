@@ -14,6 +14,8 @@
 #include "importer/edit.h"
 #include "models/architecture.h"
 #include "run/device.h"
+#include "run/model_file.h"
+#include "run/operator_advice.h"
 #include "run/settings.h"
 
 namespace amp {
@@ -70,7 +72,7 @@ Imported open_model(const RunSpec& spec, Job job, const Log& log) {
     o.freeze_layers = spec.freeze_layers;
     o.find_layers = job == Job::train && (spec.layer_decay != 1 || spec.gradual_unfreezing > 0);
   }
-  Imported m = import_model(spec.model, o);
+  Imported m = import_model(model_file(spec.model, log), o);
   for (const std::string& note : m.notes) log.note(note);
   if (job == Job::train) tell_doubts(m, log);
   return m;
@@ -158,8 +160,10 @@ std::set<std::string> blocked_parameters(const SourceGraph& g, int node) {
 void require_known_operators(const SourceGraph& g, const std::vector<int>& outputs) {
   const std::vector<int> unknown = unknown_operators(g, outputs);
   if (unknown.empty()) return;
-  std::vector<std::string> lines;
+  std::vector<std::string> lines, hints;
   for (const int n : unknown) {
+    const std::string hint = operator_advice(g, g.nodes[static_cast<size_t>(n)]);
+    if (!hint.empty() && std::find(hints.begin(), hints.end(), hint) == hints.end()) hints.push_back(hint);
     const auto blocked = blocked_parameters(g, n);
     std::string line = g.describe_node(n);
     if (!blocked.empty())
@@ -173,7 +177,8 @@ void require_known_operators(const SourceGraph& g, const std::vector<int>& outpu
   }
   fail(Exit::unsupported, "E_OP_UNSUPPORTED",
        cat(unknown.size(), " nodes have an operator that is not supported:\n  ", join(lines, "\n  ")),
-       "`check` lists every node; a part that the loss does not need can be left out by --output");
+       hints.empty() ? "`check` lists every node; a part that the loss does not need can be left out by --output"
+                     : join(hints, "; "));
 }
 
 void set_threads(const RunSpec& spec) {

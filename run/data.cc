@@ -16,6 +16,7 @@
 #include "run/images.h"
 #include "run/language_data.h"
 #include "run/losses.h"
+#include "run/model_file.h"
 #include "trainer/losses/loss.h"
 
 namespace amp {
@@ -66,7 +67,11 @@ std::string tokenizer_path(const RunSpec& spec) {
   if (!spec.tokenizer.empty()) return spec.tokenizer;
   if (!spec.vocab.empty()) return spec.vocab;
   if (spec.model.empty()) return {};
-  return find_tokenizer(std::filesystem::path(spec.model).parent_path().string());
+  std::string found;
+  for (const std::string& folder : folders_of_model(spec.model)) {
+    if (found.empty()) found = find_tokenizer(folder);
+  }
+  return found;
 }
 
 TokenizerOptions tokenizer_options(const RunSpec& spec) { return {.lower_case = *spec.lower_case}; }
@@ -247,6 +252,7 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
   const std::vector<InputSpec> specs = input_specs(graph, needs);
   TensorOptions t;
   t.batch_size = batch_size;
+  t.rows_per_item = needs.rows_per_item;
   for (const std::string& l : needs.labels) {
     const bool fed = std::any_of(specs.begin(), specs.end(), [&](const InputSpec& i) { return i.name == l; });
     if (l != t.label && !fed) t.more_labels.push_back(l);

@@ -31,6 +31,7 @@ struct DataNeeds {
   std::vector<std::string> labels;                      // tensors that the losses want, by name
   std::vector<std::string> classes;                     // names of classes, or of a multilabel task's labels
   bool sides = false;                                   // text columns are sequences of their own
+  int64_t rows_per_item = 1;                            // rows of tensors that the losses take in turn as one item
   bool labelled = true;                                 // false: to predict
   bool training = false;                                // images: with the training's transforms
   std::string column_hint = {};                         // of a text's column that is not there

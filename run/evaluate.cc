@@ -11,6 +11,7 @@
 #include "run/model_metadata.h"
 #include "run/objective.h"
 #include "run/prepare.h"
+#include "run/unknown_task.h"
 
 namespace amp {
 
@@ -55,6 +56,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   const SourceGraph& g = model.graph;
   DataNeeds needs;
   const Task task = needs_of(spec, record, *model.doc, needs);
+  require_known_task(spec, g, data_kind(spec, spec.val), task);
   Objective objective = choose_objective(spec, g, {}, task, log);
   objective.classes = needs.classes;
   objective.answers = answer_options(spec);
@@ -66,6 +68,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   needs.task = kind != DataKind::tensors ? task : objective.task;
   needs.inputs = needed_inputs(g, outputs);
   needs.labels = objective.losses.labels();
+  needs.rows_per_item = rows_per_item(objective.losses);
   needs.log = log;
   if (kind == DataKind::features) {
     needs.features = recorded_features(record);

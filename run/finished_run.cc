@@ -8,6 +8,7 @@
 #include "run/data.h"
 #include "run/export_record.h"
 #include "run/features.h"
+#include "run/model_file.h"
 
 namespace amp {
 
@@ -42,14 +43,7 @@ void take_joins(RunSpec& spec, const std::string& folder) {
 }  // namespace
 
 RunSpec with_run(RunSpec spec, const Log& log) {
-  if (is_dir(spec.model)) {
-    const std::string folder = spec.model;
-    spec.model = folder + "/model.onnx";
-    if (!path_exists(spec.model))
-      fail(Exit::usage, "E_RUN", cat("'", printable(folder), "' holds no model.onnx"),
-           cat("name a model file or a finished run's folder; of a run that was stopped `export ", printable(folder),
-               " --out FILE` writes one"));
-  }
+  spec = with_model_files(std::move(spec), log);
   const std::string folder = std::filesystem::path(spec.model).parent_path().string();
   if (tokenizer_path(spec).empty()) take_tokenizer(spec, folder.empty() ? "." : folder, log);
   take_joins(spec, folder.empty() ? "." : folder);

@@ -7,8 +7,7 @@
 
 namespace amp {
 
-// spec.model may be a run's folder: it is its model.onnx then (E_RUN when there is none). Where no tokenizer was asked
-// for and none lies beside the file, the one that the run's record names, if it is still there.
+// spec.model may be a folder (run/model_file.h). Where no tokenizer was asked for and none lies beside the file, the one that the run's record names, if it is still there.
 RunSpec with_run(RunSpec spec, const Log& log);
 
 // "N bytes of CRC-32C X" of the tokenizer in use; empty without one.

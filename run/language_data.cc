@@ -9,6 +9,7 @@
 #include "base/number_text.h"
 #include "base/text.h"
 #include "data/language/masking.h"
+#include "run/model_file.h"
 #include "run/text_rows.h"
 
 namespace amp {
@@ -37,8 +38,9 @@ int64_t configured_start(const RunSpec& spec) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path files = tokenizer_path(spec);
-  for (const fs::path& folder :
-       {fs::path(spec.model).parent_path(), fs::is_directory(files, error) ? files : files.parent_path()}) {
+  std::vector<std::string> folders = folders_of_model(spec.model);
+  folders.push_back((fs::is_directory(files, error) ? files : files.parent_path()).string());
+  for (const fs::path folder : folders) {
     const std::string path = (folder / "config.json").string();
     if (!path_exists(path)) continue;
     const FileBytes bytes = read_file(path);

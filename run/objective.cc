@@ -9,6 +9,7 @@
 #include "run/common.h"
 #include "run/data.h"
 #include "run/losses.h"
+#include "run/model_file.h"
 #include "run/values.h"
 #include "trainer/losses/loss.h"
 
@@ -86,6 +87,12 @@ void check_labels(const SourceGraph& g, const Losses& losses, const Dataset& dat
   }
 }
 
+int64_t rows_per_item(const Losses& losses) {
+  int64_t rows = 1;
+  for (const LossSpec& s : losses.parts) rows = std::max(rows, rows_together(s));
+  return rows;
+}
+
 void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled) {
   if (data.size() <= 1) return;  // one whole batch
   for (const LossSpec& s : losses.parts) {
@@ -117,7 +124,7 @@ void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, 
 std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& losses, const Log& log) {
   if (!losses.wants_teacher()) return nullptr;
   auto t = std::make_unique<OpenTeacher>();
-  t->model = import_model(spec.teacher);
+  t->model = import_model(model_file(spec.teacher, log));
   const SourceGraph& g = t->model.graph;
   require_known_operators(g, g.outputs);
   t->teacher = std::make_unique<Teacher>(

@@ -36,6 +36,7 @@ std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& los
 // What would fail, or teach wrong pairs, after hours: class labels that the model has no output for (Exit::data,
 // E_DATA_LABEL); batches that part pairs or triples of rows (Exit::usage, E_PAIRS).
 void check_labels(const SourceGraph& graph, const Losses& losses, const Dataset& data);
+int64_t rows_per_item(const Losses& losses);  // rows of a batch that one item takes: a pair's 2
 // batch_size: 0 where it counts tokens.
 void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled);
 

@@ -14,9 +14,11 @@
 #include "run/images.h"
 #include "run/language_data.h"
 #include "run/losses.h"
+#include "run/model_file.h"
 #include "run/model_metadata.h"
 #include "run/processes.h"
 #include "run/settings.h"
+#include "run/unknown_task.h"
 #include "trainer/resumed_schedule.h"
 
 namespace amp {
@@ -61,6 +63,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
     run.spec = with_transforms(run.spec, g, needs, read_image_table(run.spec, run.spec.train), run.host.log);
   const RunSpec& spec = run.spec;
   needs.labels = objective.losses.labels();
+  needs.rows_per_item = rows_per_item(objective.losses);
   needs.classes = run.facts.classes;
   needs.sides = run.facts.sides;
   run.teacher = open_teacher(spec, objective.losses, run.host.log);
@@ -189,7 +192,8 @@ static void tell_scaled_rate(const PreparedRun& run) {
 }
 
 std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim aim) {
-  const RunSpec spec = with_start_token(with_letters(with_processes(given, host), host.log), host.log);
+  const RunSpec spec =
+      with_start_token(with_letters(with_processes(with_model_files(given, host.log), host), host.log), host.log);
   set_threads(spec);
   asked_losses(spec);
   asked_groups(spec);
@@ -205,6 +209,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   }
   std::shared_ptr<const FeatureTable> table;  // a table of features, read once
   run->facts = look_at_data(run->spec, table, host.log);
+  require_known_task(run->spec, model.graph, run->facts.kind(), run->facts.task);
   run->ready = ready_model(run->spec, run->job(), std::move(model), run->facts, host.log);
   hint_at_rate(*run);
   open_data(*run, std::move(table));

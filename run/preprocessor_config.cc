@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/fs.h"
 #include "base/text.h"
+#include "run/model_file.h"
 
 namespace amp {
 
@@ -173,8 +174,12 @@ std::optional<ImageProcessing> read_image_processing(const nlohmann::json& confi
 }
 
 std::optional<ImageProcessing> image_processing_beside(const std::string& model, bool masks, const Log& log) {
-  for (const char* const name : {"preprocessor_config.json", "config.json"}) {
-    const std::string path = (std::filesystem::path(model).parent_path() / name).string();
+  std::vector<std::string> paths;
+  for (const std::string& folder : folders_of_model(model)) {
+    for (const char* const name : {"preprocessor_config.json", "config.json"})
+      paths.push_back((std::filesystem::path(folder) / name).string());
+  }
+  for (const std::string& path : paths) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) continue;
     const nlohmann::json config = nlohmann::json::parse(read_file(path).text(), nullptr, false);

@@ -9,6 +9,7 @@
 #include "importer/cut.h"
 #include "importer/head.h"
 #include "run/common.h"
+#include "run/unknown_task.h"
 
 namespace amp {
 
@@ -210,6 +211,10 @@ Trainable make_trainable(const RunSpec& spec, SourceGraph& g, const std::vector<
 
 Preparation look_ahead(const RunSpec& spec, Imported model) {
   Preparation p;
+  if (const OutputLook look = unknown_task(spec, model.graph, true)) {
+    p.lines.push_back(cat("a loss is asked for: ", describe_unknown_task(look)));
+    return p;
+  }
   try {
     const Shaped shaped = shape_model(spec, Job::check, model, 0, "classification");
     p.lines = shaped.lines;

@@ -2,9 +2,9 @@
 // in another precision.
 #include <iostream>
 
-#include "base/fs.h"
 #include "run/build.h"
 #include "run/export.h"
+#include "run/model_file.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 
@@ -30,11 +30,11 @@ int run_to_huggingface(const cli::Options& opts, const Console& console) {
     fail(Exit::usage, "E_USAGE", "--to huggingface writes the weights as they are, in fp32",
          "leave --export_precision and --export_raw_rows out");
   }
-  if (is_dir(model)) {
+  if (is_run_folder(model)) {
     tell(export_checkpoint(model, which, out, console.log()), which);
   } else {
     refuse_choice(opts, which);
-    write_checkpoint(model, out, console.log());
+    write_checkpoint(model_file(model, console.log()), out, console.log());
   }
   std::cout << out << '\n';
   return 0;
@@ -48,12 +48,12 @@ int run_export(const cli::Options& opts, const Console& console) {
   const bool raw = opts.flag("export_raw_rows");
   if (raw && opts.str("export_precision") != "fp32")
     fail(Exit::usage, "E_USAGE", "--export_raw_rows true is for --export_precision fp32", "leave one of them out");
-  if (is_dir(model)) {
-    tell(export_run(model, which, opts.str("export_precision"), out, console.log()), which);
+  if (is_run_folder(model)) {
+    tell(export_run(model, which, spec_of(opts).export_types(), out, console.log()), which);
     if (raw) {
       RunSpec written = spec_of(opts);
       written.model = out;
-      written.export_precision = "fp32";  // as it is
+      written.export_precision = RunSpec().export_precision;  // as it is
       export_file(written, out, console.log());
     }
   } else {

@@ -225,3 +225,26 @@ TEST_CASE("tensors that the graph cannot take are refused") {
     make_tensor_dataset({{"x", HostTensor::of<float>({0, 2}, {})}}, "t.npz", {{"x", DType::f32}}, {});
   });
 }
+
+TEST_CASE("labels of pairs make a pair a sample") {
+  const std::vector<InputSpec> inputs = {{"x", DType::f32}};
+  const HostTensor x = HostTensor::of<float>({6, 1}, {0, 1, 2, 3, 4, 5});
+  const auto open = [&](int64_t labels, int64_t rows_per_item, int64_t batch_size) {
+    std::vector<float> y(static_cast<size_t>(labels));
+    for (size_t i = 0; i < y.size(); ++i) y[i] = static_cast<float>(10 * i);
+    return make_tensor_dataset({{"x", x}, {"label", HostTensor::of<float>({labels}, y)}}, "t.npz", inputs,
+                               {.batch_size = batch_size, .rows_per_item = rows_per_item});
+  };
+  const auto pairs = open(3, 2, 2);
+  CHECK(pairs->size() == 3);
+  CHECK(pairs->rows_per_sample() == 2);
+  const Batch b = pairs->batch(Ints{2, 0});
+  CHECK(b.inputs.at("x").to_doubles() == std::vector<double>{4, 5, 0, 1});
+  CHECK(b.labels.to_doubles() == std::vector<double>{20, 0});
+  CHECK(b.rows == 2);
+  CHECK(open(2, 3, 1)->batch(Ints{1}).inputs.at("x").to_doubles() == std::vector<double>{3, 4, 5});
+  CHECK(open(6, 2, 2)->size() == 6);  // a label a row: rows are what is counted
+  CHECK(open(3, 1, 2)->size() == 1);  // no loss on pairs: rows that do not belong together
+  CHECK(open(3, 2, 3)->size() == 1);  // one whole batch
+  CHECK(open(3, 2, 3)->rows_per_sample() == 1);
+}
