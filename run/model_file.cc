@@ -157,7 +157,7 @@ RunSpec with_model_files(RunSpec spec, const Log& log) {
 }
 
 std::vector<std::string> folders_of_model(const std::string& model) {
-  const fs::path folder = fs::path(model).parent_path();
+  const fs::path folder = is_dir(model) ? fs::path(model) : fs::path(model).parent_path();
   std::vector<std::string> out{folder.string()};
   std::error_code error;
   const fs::path whole = fs::absolute(folder.empty() ? fs::path(".") : folder, error).lexically_normal();

@@ -20,7 +20,7 @@ RunSpec with_model_files(RunSpec spec, const Log& log);
 // Whether the folder is one that a run writes.
 bool is_run_folder(const std::string& path);
 
-// Folders whose files belong to a model: the one that it is in, and the one above where that is called "onnx".
+// Folders whose files belong to a model: the one that it is in (or is), and the one above where that is called "onnx".
 std::vector<std::string> folders_of_model(const std::string& model);
 
 }  // namespace amp
