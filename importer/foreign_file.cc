@@ -168,7 +168,7 @@ std::set<uint64_t> top_fields(std::string_view bytes) {
 }
 
 // Messages of other frameworks, which a parser of ONNX may even accept.
-std::optional<ForeignFile> of_protobuf(const std::string& path, std::string_view head) {
+std::optional<ForeignFile> of_protobuf(std::string_view head) {
   const std::set<uint64_t> fields = top_fields(head);
   const auto holds = [&](std::string_view part) { return head.find(part) != std::string_view::npos; };
   if (fields.empty() || fields.count(7))  // 7: the graph of an ONNX model
@@ -184,8 +184,8 @@ std::optional<ForeignFile> of_protobuf(const std::string& path, std::string_view
     return ForeignFile{"a PaddlePaddle model", "convert it with paddle2onnx", true};
   if (head[0] == '\x0a' && (holds("Placeholder") || holds("_output_shapes")))
     return ForeignFile{"a TensorFlow graph",
-                       cat("`python -m tf2onnx.convert --graphdef ", word(path),
-                           " --inputs NAME:0 --outputs NAME:0 --output model.onnx` converts it"),
+                       "`python -m tf2onnx.convert --graphdef FILE --inputs NAME:0 --outputs NAME:0 --output "
+                       "model.onnx` converts it",
                        true};
   return std::nullopt;
 }
@@ -277,7 +277,7 @@ std::optional<ForeignFile> recognize(const std::string& path, std::string_view h
         true};
   }
   if (auto found = of_text(head)) return found;
-  return of_protobuf(path, head);
+  return of_protobuf(head);
 }
 
 std::vector<std::string> zip_entries(int fd, int64_t size) {
