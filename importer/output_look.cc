@@ -130,7 +130,8 @@ class EndingFinder {
         return;
       }
       e.arithmetic = true;
-    } else if (!arithmetic && !one_of(n->op, {"Sigmoid", "Softmax", "LogSoftmax"}) && !passes(*n) && !bounds(*n)) {
+    } else if (!arithmetic && !one_of(n->op, {"Sigmoid", "Softmax", "LogSoftmax"}) && !bounds(*n) &&
+               (!passes(*n) || activates(*n))) {
       e.roots.push_back(g_.value(v).producer);
       e.features |= !one_of(n->op, {"Conv", "ConvTranspose", "Gemm", "MatMul"}) || !n->domain.empty() ||
                     (n->op == "MatMul" && in.size() == 2);  // a product of two activations: attention
@@ -139,9 +140,15 @@ class EndingFinder {
     for (const int i : in) follow(i, e, seen);
   }
 
-  // A ReLU that keeps a few predicted values positive, such as depths.
+  // Clip as the activation of a layer (ReLU6), not as a bound of boxes.
+  bool activates(const SourceNode& n) const {
+    const SourceNode* before = n.op == "Clip" ? producer(n.inputs.at(0)) : nullptr;
+    return before && one_of(before->op, {"Conv", "ConvTranspose", "BatchNormalization", "Gemm", "MatMul"});
+  }
+
+  // A ReLU or Clip that keeps a few predicted values positive, such as depths.
   bool bounds(const SourceNode& n) const {
-    const SourceNode* conv = n.op == "Relu" ? producer(n.inputs.at(0)) : nullptr;
+    const SourceNode* conv = one_of(n.op, {"Relu", "Clip"}) ? producer(n.inputs.at(0)) : nullptr;
     if (!conv || conv->op != "Conv" || conv->inputs.size() < 2 || conv->inputs[1] < 0) return false;
     const HostTensor& w = g_.value(conv->inputs[1]).data;
     return w && w.rank() > 1 && w.dims()[0] < 8 && w.dims()[1] > 1;

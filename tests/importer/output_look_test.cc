@@ -54,6 +54,13 @@ class Net {
     for (int64_t i = 0; i < n; ++i) t.add_float_data(static_cast<float>((i * 37 % 101 - 50) * 0.013));
     return t.name();
   }
+  std::string scalar(float value) {
+    auto& t = *m_.mutable_graph()->add_initializer();
+    t.set_name("c" + std::to_string(count_++));
+    t.set_data_type(onnx::TensorProto::FLOAT);
+    t.add_float_data(value);
+    return t.name();
+  }
   std::string ints(const std::vector<int64_t>& values) {
     auto& t = *m_.mutable_graph()->add_initializer();
     t.set_name("i" + std::to_string(count_++));
@@ -268,6 +275,12 @@ TEST_CASE("encoders, backbones and classifiers are what they were", "[look]") {
   {
     Net n;  // several stages of a backbone
     const std::string a = n.features(), b = n.relu(n.conv(a, 32, 64, 2));
+    fine(n.output(a).output(b));
+  }
+  {
+    Net n;  // the same with ReLU6
+    const auto relu6 = [&](const std::string& x) { return n.node("Clip", {x, n.scalar(0), n.scalar(6)}); };
+    const std::string a = relu6(n.conv("x", 3, 32, 8)), b = relu6(n.conv(a, 32, 64, 2));
     fine(n.output(a).output(b));
   }
   {
