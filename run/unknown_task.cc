@@ -3,8 +3,8 @@
 #include "backend/interpreter.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "importer/output_activation.h"
 #include "run/losses.h"
-#include "trainer/losses/loss.h"
 
 namespace amp {
 
