@@ -264,12 +264,19 @@ void lower_l2(Lowering& l) {
   l.out(0, b.op("Where", {none, zero, b.op("Sqrt", {b.op("Where", {none, b.scalar(1, t), s})})}));
 }
 void lower_log_sum(Lowering& l) { l.out(0, l.b.op("Log", {reduce(l, plan(l), "ReduceSum", l.in(0))})); }
-void lower_log_sum_exp(Lowering& l) {  // log sum e^(x - max) + max, max held constant: its gradient cancels
+// log sum e^(x - top) + top. The gradient through top cancels; top is the maximum, or 0 where that is infinite: -inf
+// throughout gives -inf, as in onnxruntime and PyTorch, and +inf gives +inf.
+void lower_log_sum_exp(Lowering& l) {
   const Plan p = plan(l);
   Builder& b = l.b;
-  const ValueId top = b.op("ReduceMax", {l.in(0)}, {{"axes", p.axes}, {"keepdims", int64_t{1}}});
+  const ValueId most = b.op("ReduceMax", {l.in(0)}, {{"axes", p.axes}, {"keepdims", int64_t{1}}});
+  const ValueId top = b.op("Where", {b.op("IsInf", {most}), b.scalar(0, b.dtype(most)), most});
   const ValueId sum = b.reduce_sum(b.op("Exp", {b.op("Sub", {l.in(0), top})}), p.axes, true);
-  const ValueId y = b.op("Add", {b.op("Log", {sum}), top});
+  const DType t = b.dtype(sum);
+  const ValueId none = b.op("Equal", {sum, b.scalar(0, t)});  // -inf throughout: no gradient goes on
+  const ValueId log = b.op("Log", {b.op("Where", {none, b.scalar(1, t), sum})});
+  const ValueId y =
+      b.op("Where", {none, b.scalar(-std::numeric_limits<double>::infinity(), t), b.op("Add", {log, top})});
   l.out(0, b.reshape(y, reduced_dims(l.dims(0), p.axes, p.keepdims != 0)));
 }
 

@@ -35,8 +35,9 @@ Kernel softmax_rows(const KernelArgs& a, bool log) {
             std::fill_n(q, n, T(0));
           } else if (log) {
             const T sum = lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return math::exp(p[i] - top); });
-            const T shift = top + static_cast<T>(std::log(sum));
-            for (int64_t i = 0; i < n; ++i) q[i] = p[i] - shift;
+            // In this order: top + log_sum would lose log_sum to rounding where top is large.
+            const T log_sum = static_cast<T>(std::log(sum));
+            for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - top) - log_sum;
           } else {
             for (int64_t i = 0; i < n; ++i) q[i] = math::exp(p[i] - top);
             const T scale = T(1) / lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return q[i]; });

@@ -73,7 +73,7 @@ struct Losses {
     float loss = 0;
     if (label != ignore) {
       const SoftmaxSum s = softmax_sum(x, row * n, n, team);
-      loss = label >= 0 && label < n ? logf(s.total) + s.top - load<float>(x, row * n + label) : NAN;
+      loss = label >= 0 && label < n ? logf(s.total) + (s.top - load<float>(x, row * n + label)) : NAN;
     }
     if (team.leads()) losses[row] = loss;
   }

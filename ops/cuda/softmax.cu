@@ -26,11 +26,11 @@ struct Forward {
     });
     sum = team.reduce(sum, 0.0f, Sum{});
     const bool empty = empty_rows_zero && top == -INFINITY;
-    const float scale = 1 / sum, shift = top + logf(sum);
+    const float scale = 1 / sum, log_sum = logf(sum);
     part.each(n, team, [&](auto g, int64_t i) {
       float v[W];
       part.get(g, i, v);
-      for (int w = 0; w < W; ++w) v[w] = empty ? 0.0f : Log ? v[w] - shift : expf(v[w] - top) * scale;
+      for (int w = 0; w < W; ++w) v[w] = empty ? 0.0f : Log ? (v[w] - top) - log_sum : expf(v[w] - top) * scale;
       store_some(y, row * n + i, v);
     });
   }
