@@ -135,7 +135,7 @@ void statistics(const NormOperands<T>& k, const Channels& channels) {
     const Layout l = k.l;
     const Block<columns> block(l, channels);
     constexpr int64_t kMost = Block<columns>::kMost;
-    double sum[kMost][1];
+    double sum[kMost][1], centred[kMost][2];
     T m[kMost];
     const S* const in = static_cast<const S*>(k.x);
     T *const means = k.mean + block.channel, *const vars = k.var + block.channel;
@@ -143,14 +143,20 @@ void statistics(const NormOperands<T>& k, const Channels& channels) {
     const double count = l.divisor();
     for (int64_t c = 0; c < block.channels(); ++c) means[c] = static_cast<T>(sum[c][0] / count);
     block.spread(means, m);
-    channel_sums<T, 1>(l, block, sum, [&](const auto& of, int64_t i, auto& term) AMP_INLINE {
+    channel_sums<T, 2>(l, block, centred, [&](const auto& of, int64_t i, auto& term) AMP_INLINE {
       auto p = term[0];
-      load(in + i, term[0]);
+      load(in + i, term[1]);
       of(m, p);
-      term[0] -= p;
-      term[0] *= term[0];
+      term[1] -= p;
+      term[0] = term[1] * term[1];
     });
-    for (int64_t c = 0; c < block.channels(); ++c) vars[c] = static_cast<T>(sum[c][0] / count);
+    // A first mean that is large beside the deviation is rounded by a part of it. The mean of what is left corrects
+    // mean and variance (Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983).
+    for (int64_t c = 0; c < block.channels(); ++c) {
+      const double missed = centred[c][1] / count, var = centred[c][0] / count - missed * missed;
+      means[c] = static_cast<T>(static_cast<double>(means[c]) + missed);
+      vars[c] = static_cast<T>(var < 0 ? 0 : var);  // NaN stays
+    }
   });
 }
 
