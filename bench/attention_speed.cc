@@ -141,8 +141,9 @@ void build(const Case& k, DType t, Pair& p) {
   std::vector<ValueId> in = inputs(p.forward);
   p.forward.run_on("FusedAttention", in, a);
   in = inputs(p.backward);
-  in.insert(in.end(), {p.backward.value(t, q), p.backward.value(DType::f32, {k.batch, k.heads, queries}),
-                       p.backward.value(t, q)});
+  const ValueId y = p.backward.value(t, q), lse = p.backward.value(DType::f32, {k.batch, k.heads, queries}),
+                dy = p.backward.value(t, q), rest = p.backward.value(DType::f32, {k.batch, k.heads, queries});
+  in.insert(in.end(), {y, lse, dy, rest});
   p.backward.run_on("FusedAttentionGrad", in, a);
   for (Node1* n : {&p.forward, &p.backward}) {
     for (size_t i = 0; i < 3; ++i) fill(n->in(i), 1.5f, static_cast<uint32_t>(i) + 1);
@@ -150,8 +151,8 @@ void build(const Case& k, DType t, Pair& p) {
     if (k.sequences) std::copy(offsets.begin(), offsets.end(), n->in(4).as<int64_t>());
   }
   p.forward();
-  for (size_t i = 0; i < 2; ++i)
-    std::memcpy(p.backward.in(5 + i).data, p.forward.out(i).data, static_cast<size_t>(p.forward.out(i).bytes()));
+  for (const auto& [from, to] : {std::pair<size_t, size_t>{0, 5}, {1, 6}, {2, 8}})
+    std::memcpy(p.backward.in(to).data, p.forward.out(from).data, static_cast<size_t>(p.forward.out(from).bytes()));
   fill(p.backward.in(7), 1, 7);
 }
 

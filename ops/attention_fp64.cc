@@ -21,7 +21,7 @@ struct Images {
       if (images.input(i)) in[i] = {const_cast<double*>(images.input(i)), DType::f64, in[i].dims};
     }
     for (size_t i = 0; i < out.size(); ++i) out[i] = {images.output(i), DType::f64, out[i].dims};
-    in.resize(8);
+    in.resize(9);
   }
 };
 
@@ -58,15 +58,15 @@ class Plain : protected Heads<double> {
 
 class Forward : Plain {
  public:
-  Forward(const KernelArgs& a, const Images& x) : Plain(a, x), y_(x.out[0]), lse_(x.out[1].as<double>()) {}
+  Forward(const KernelArgs& a, const Images& x)
+      : Plain(a, x), y_(x.out[0]), lse_(x.out[1].as<double>()), rest_(x.out[2].as<double>()) {}
   void operator()() const {
     x_.images.load();
     parallel_ranges(f_.units(), 1, [&](int64_t b, int64_t e) {
       for (int64_t u = b; u < e; ++u) head(unit(u));
     });
     clear_tail(y_, f_.y, f_.value_width);
-    for (int64_t n = 0; n < f_.heads && f_.sequences; ++n)
-      std::fill(lse_ + n * f_.queries + tail(), lse_ + (n + 1) * f_.queries, kInf);
+    clear_statistics(lse_, rest_);
     x_.images.store();
   }
 
@@ -80,7 +80,9 @@ class Forward : Plain {
       scores(u, i0, n, z, row);
       for (int64_t i = 0; i < n; ++i) {
         double* p = z + i * u.keys;
-        lse_[lse_at(u, i0 + i)] = softmax(p, u.keys);
+        const LogSum<double> s = softmax(p, u.keys);
+        lse_[lse_at(u, i0 + i)] = s.lse;
+        rest_[lse_at(u, i0 + i)] = s.rest;
         if (!f_.dropout) continue;
         factors(u, i0 + i, row);
         for (int64_t j = 0; j < u.keys; ++j) p[j] = row[j] == 0 ? 0 : p[j] * row[j];
@@ -88,21 +90,21 @@ class Forward : Plain {
       multiply(false, false, n, f_.value_width, u.keys, 1, {z, u.keys}, at(v_, f_.v, u, 0), 0, at(y_, f_.y, u, i0));
     }
   }
-  // In place; returns the logarithm of the sum.
-  double softmax(double* p, int64_t n) const {
-    if (n == 0) return -kInf;
+  // In place.
+  LogSum<double> softmax(double* p, int64_t n) const {
+    if (n == 0) return {-kInf, 0};
     const double top = row_max(p, n);
     for (int64_t j = 0; j < n; ++j) p[j] = math::exp(p[j] - top);
     const double sum = lane_sum<double>(n, [&](int64_t j) { return p[j]; });
     for (int64_t j = 0; j < n; ++j) p[j] /= sum;
-    if (top != -kInf) return top + std::log(sum);
-    if (!f_.empty_rows_zero) return std::numeric_limits<double>::quiet_NaN();
+    if (top != -kInf) return split_log_sum(top, std::log(sum));
+    if (!f_.empty_rows_zero) return {std::numeric_limits<double>::quiet_NaN(), 0};
     std::fill_n(p, n, 0.0);
-    return kInf;
+    return {kInf, 0};
   }
 
   Tensor y_;
-  double* lse_;
+  double *lse_, *rest_;
 };
 
 class Backward : Plain {
@@ -114,7 +116,8 @@ class Backward : Plain {
         dq_(x.out[0]),
         dk_(f_.packed ? dq_ : x.out[1]),
         dv_(f_.packed ? dq_ : x.out[2]),
-        lse_(x.in[6].as<double>()) {}
+        lse_(x.in[6].as<double>()),
+        rest_(x.in[8].as<double>()) {}
   void operator()() const {
     x_.images.load();
     parallel_ranges(f_.units(), 1, [&](int64_t b, int64_t e) {
@@ -142,8 +145,8 @@ class Backward : Plain {
       multiply(false, true, n, u.keys, f_.value_width, 1, dy, at(v_, f_.v, u, 0), 0, {g, u.keys});
       for (int64_t i = 0; i < n; ++i) {
         if (f_.dropout) factors(u, i0 + i, factor);
-        differentiate(p + i * u.keys, g + i * u.keys, f_.dropout ? factor : nullptr, u.keys, lse_[lse_at(u, i0 + i)],
-                      y.data + i * y.ld, dy.data + i * dy.ld);
+        differentiate(p + i * u.keys, g + i * u.keys, f_.dropout ? factor : nullptr, u.keys,
+                      {lse_[lse_at(u, i0 + i)], rest_[lse_at(u, i0 + i)]}, y.data + i * y.ld, dy.data + i * dy.ld);
         if (hides()) hide(u, i0 + i, {0, u.keys}, g + i * u.keys);
       }
       multiply(false, false, n, f_.width, u.keys, f_.scale, {g, u.keys}, k, 0, at(dq_, f_.q, u, i0));
@@ -152,23 +155,23 @@ class Backward : Plain {
     }
   }
   // p: z -> dropout(softmax);  g: dy v^T -> ds.
-  void differentiate(double* p, double* g, const double* factor, int64_t n, double lse, const double* y,
+  void differentiate(double* p, double* g, const double* factor, int64_t n, const LogSum<double>& s, const double* y,
                      const double* dy) const {
-    if (lse != lse && std::all_of(dy, dy + f_.value_width, [](double d) { return d == 0; })) {
+    if (std::isnan(s.lse) && std::all_of(dy, dy + f_.value_width, [](double d) { return d == 0; })) {
       std::fill_n(p, n, 0.0);
       std::fill_n(g, n, 0.0);
       return;
     }
     const double d = lane_sum<double>(f_.value_width, [&](int64_t h) { return y[h] * dy[h]; });
     for (int64_t j = 0; j < n; ++j) {
-      const double soft = math::exp(p[j] - lse), f = factor ? factor[j] : 1;
+      const double soft = math::exp((p[j] - s.lse) - s.rest), f = factor ? factor[j] : 1;
       g[j] = soft * ((f == 0 ? 0 : g[j] * f) - d);
       p[j] = f == 0 ? 0 : soft * f;
     }
   }
 
   Tensor y_, dy_, dq_, dk_, dv_;
-  const double* lse_;
+  const double *lse_, *rest_;
 };
 
 template <class K>

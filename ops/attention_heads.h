@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -21,6 +22,14 @@ Kernel attention_tiles(const KernelArgs&);
 Kernel attention_grad_tiles(const KernelArgs&);
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// Outputs 1 and 2 of FusedAttention, of a row whose largest score is `top` and whose sum of exp(score - top) has the
+// logarithm log_sum.
+template <class T>
+LogSum<T> split_log_sum(T top, T log_sum) {
+  const T lse = top + log_sum;
+  return {lse, std::isfinite(lse) ? log_sum - (lse - top) : T(0)};  // lse - top is exact where top is not small
+}
 
 // The operands of either kernel, and what one thread does: a head of one batch entry or sequence. T: of the arithmetic.
 template <class T>
@@ -56,6 +65,14 @@ class Heads {
   }
   int64_t lse_at(const Unit& u, int64_t i) const {
     return ((f_.sequences ? 0 : u.batch) * f_.heads + u.head) * f_.queries + u.first + i;
+  }
+
+  // Rows of the tokens behind the last sequence.
+  void clear_statistics(T* lse, T* rest) const {
+    for (int64_t n = 0; n < f_.heads && f_.sequences; ++n) {
+      std::fill(lse + n * f_.queries + tail(), lse + (n + 1) * f_.queries, static_cast<T>(kInf));
+      std::fill(rest + n * f_.queries + tail(), rest + (n + 1) * f_.queries, T(0));
+    }
   }
 
   // The keys [begin, end) of a block of rows.

@@ -17,18 +17,35 @@ using Vector = typename cpu::VectorOf<Lanes>::type;
 
 int64_t padded(int64_t n, int64_t lanes) { return (n + lanes - 1) / lanes * lanes; }
 
-// Exponents are rounded by 2^-24 of themselves, as the scores that they are made of.
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+// The rounded product, the same in forward and backward. Volatile, because the compiler would make it part of a fused
+// multiplication and subtraction, which does not round it.
+AMP_INLINE inline float scaled(float z, float scale) {
+  const volatile float product = z * scale;
+  return product;
+}
+
+// Behind the keys scores become -inf.
 template <int Lanes>
-AMP_INLINE inline void softmax_row(float* z, int64_t keys, float scale, float& top, float& sum) {
+AMP_INLINE inline float row_maximum(float* z, int64_t keys) {
   using V = Vector<Lanes>;
   const int64_t n = padded(keys, Lanes);
-  for (int64_t j = keys; j < n; ++j) z[j] = -std::numeric_limits<float>::infinity();
+  for (int64_t j = keys; j < n; ++j) z[j] = -kInf;
   V most = *reinterpret_cast<const V*>(z);
   for (int64_t j = Lanes; j < n; j += Lanes) {
     const V x = *reinterpret_cast<const V*>(z + j);
     most = x > most ? x : most;
   }
-  const float highest = cpu::fold<Lanes>(most, [](const V& x, V& to) AMP_INLINE { to = x > to ? x : to; });
+  return cpu::fold<Lanes>(most, [](const V& x, V& to) AMP_INLINE { to = x > to ? x : to; });
+}
+
+// Exponents are rounded by 2^-24 of themselves, as the scores that they are made of.
+template <int Lanes>
+AMP_INLINE inline void softmax_row(float* z, int64_t keys, float scale, float& top, float& sum) {
+  using V = Vector<Lanes>;
+  const int64_t n = padded(keys, Lanes);
+  const float highest = row_maximum<Lanes>(z, keys);
   const float to_exponent = scale * kLog2E;
   V total{};
   for (int64_t j = 0; j < n; j += Lanes) {
@@ -39,19 +56,21 @@ AMP_INLINE inline void softmax_row(float* z, int64_t keys, float scale, float& t
     x = p;
     total += p;
   }
-  top = scale * highest;
+  top = scaled(highest, scale);
   sum = cpu::fold<Lanes>(total, [](const V& x, V& to) AMP_INLINE { to = x + to; });
 }
 
 template <int Lanes, bool Dropped>
-AMP_INLINE inline void differentiate_row(float* z, float* g, int64_t keys, float scale, float lse, float d,
+AMP_INLINE inline void differentiate_row(float* z, float* g, int64_t keys, float scale, const LogSum<float>& s, float d,
                                          const float* factor) {
   using V = Vector<Lanes>;
   const int64_t n = padded(keys, Lanes);
+  const float highest = row_maximum<Lanes>(z, keys), shift = highest == -kInf ? 0.0f : highest;
+  const float to_exponent = scale * kLog2E, less = ((s.lse - scaled(shift, scale)) + s.rest) * kLog2E;
   for (int64_t j = 0; j < n; j += Lanes) {
     V& x = *reinterpret_cast<V*>(z + j);
     V& y = *reinterpret_cast<V*>(g + j);
-    const V exponent = (x * scale - lse) * kLog2E;
+    const V exponent = (x - shift) * to_exponent - less;
     V p;
     cpu::Exp2<Lanes>::run(exponent, p);
     if constexpr (Dropped) {
@@ -97,14 +116,15 @@ void softmax_rows(const ScoreRows& r, float* z, float* top, float* sum) {
   });
 }
 
-void differentiate_rows(const ScoreRows& r, float* z, float* g, const float* lse, const float* d, const float* factor) {
+void differentiate_rows(const ScoreRows& r, float* z, float* g, const LogSum<float>* sums, const float* d,
+                        const float* factor) {
   cpu::at_level([&]<int Lanes>() AMP_INLINE {
     for (int64_t i = 0; i < r.rows; ++i) {
       const int64_t at = i * r.ld;
       if (factor)
-        differentiate_row<Lanes, true>(z + at, g + at, r.keys, r.scale, lse[i], d[i], factor + at);
+        differentiate_row<Lanes, true>(z + at, g + at, r.keys, r.scale, sums[i], d[i], factor + at);
       else
-        differentiate_row<Lanes, false>(z + at, g + at, r.keys, r.scale, lse[i], d[i], nullptr);
+        differentiate_row<Lanes, false>(z + at, g + at, r.keys, r.scale, sums[i], d[i], nullptr);
     }
   });
 }

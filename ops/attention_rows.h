@@ -17,9 +17,17 @@ struct ScoreRows {
 // z -> exp(scale z - top), 0 behind the keys; top: scale times the row's maximum; sum: of the exponentials.
 void softmax_rows(const ScoreRows& r, float* z, float* top, float* sum);
 
-// z -> p = exp(scale z - lse), g -> p (g - d). factor (ld apart), of dropout, or null: z -> p factor,
-// g -> p (g factor - d).
-void differentiate_rows(const ScoreRows& r, float* z, float* g, const float* lse, const float* d, const float* factor);
+// A row's outputs 1 and 2 (ops/fused_attention.h).
+template <class T>
+struct LogSum {
+  T lse, rest;
+};
+
+// z -> p = exp(scale z - lse - rest), g -> p (g - d). factor (ld apart), of dropout, or null: z -> p factor,
+// g -> p (g factor - d). Exponents are measured from the row's maximum, as forward measured them: p is as accurate for
+// scores of 1e9 as for scores of 1.
+void differentiate_rows(const ScoreRows& r, float* z, float* g, const LogSum<float>* sums, const float* d,
+                        const float* factor);
 
 // Rows of a matrix that is stored as fp32, fp16 or bf16.
 struct StoredRows {

@@ -139,14 +139,14 @@ class Tiles : protected Heads<float> {
 
 class Forward : Tiles {
  public:
-  explicit Forward(const KernelArgs& a) : Tiles(a, {}), y_(a.out[0]), lse_(a.out[1].as<float>()) {}
+  explicit Forward(const KernelArgs& a)
+      : Tiles(a, {}), y_(a.out[0]), lse_(a.out[1].as<float>()), rest_(a.out[2].as<float>()) {}
   void operator()() const {
     parallel_ranges(f_.units(), 1, [&](int64_t b, int64_t e) {
       for (int64_t u = b; u < e; ++u) head(unit(u), u + 1 < e ? unit(u + 1) : Unit{});
     });
     clear_tail(y_, f_.y, f_.value_width);
-    for (int64_t n = 0; n < f_.heads && f_.sequences; ++n)
-      std::fill(lse_ + n * f_.queries + tail(), lse_ + (n + 1) * f_.queries, static_cast<float>(kInf));
+    clear_statistics(lse_, rest_);
   }
 
  private:
@@ -173,7 +173,7 @@ class Forward : Tiles {
   void head(const Unit& u, const Unit& next) const {
     if (u.keys == 0) {
       clear(at(y_, f_.y, u, 0), u.queries, f_.value_width);
-      for (int64_t i = 0; i < u.queries; ++i) lse_[lse_at(u, i)] = static_cast<float>(-kInf);
+      for (int64_t i = 0; i < u.queries; ++i) set(lse_at(u, i), {-static_cast<float>(kInf), 0});
       return;
     }
     const Room r = in_scratch([this](Carver& c) { return lay_out(c); });
@@ -193,7 +193,7 @@ class Forward : Tiles {
       const float scale = scores(u, i0, n, keys, k, r.z, r.q, r.mask, ahead);
       softmax_rows({n, keys.count(), ld, scale}, r.z, r.top, r.sum);
       for (int64_t i = 0; i < n; ++i) {
-        lse_[lse_at(u, i0 + i)] = finish(r.top[i], r.sum[i], r.z + i * ld, ld);
+        set(lse_at(u, i0 + i), finish(r.top[i], r.sum[i], r.z + i * ld, ld));
         if (f_.dropout) drop(u, i0 + i, keys, r.z + i * ld, r.mask);
       }
       PanelProduct::Left p{r.z, ld, true};
@@ -206,17 +206,18 @@ class Forward : Tiles {
       store_rows(r.y, value_wide_, n, f_.value_width, r.sum, 1, at(y_, f_.y, u, i0));
     }
   }
-  // sum: turned into what the row is to be multiplied by. Returns the logarithm of the sum.
-  float finish(float top, float& sum, float* p, int64_t ld) const {
-    const auto infinity = static_cast<float>(kInf);
-    if (top == -infinity) {
+  void set(int64_t row, const LogSum<float>& s) const { lse_[row] = s.lse, rest_[row] = s.rest; }
+  // sum: turned into what the row is to be multiplied by.
+  LogSum<float> finish(float top, float& sum, float* p, int64_t ld) const {
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+    if (top == -static_cast<float>(kInf)) {
       sum = 1;
-      std::fill_n(p, ld, f_.empty_rows_zero ? 0.0f : std::numeric_limits<float>::quiet_NaN());
-      return f_.empty_rows_zero ? infinity : std::numeric_limits<float>::quiet_NaN();
+      std::fill_n(p, ld, f_.empty_rows_zero ? 0.0f : nan);
+      return {f_.empty_rows_zero ? static_cast<float>(kInf) : nan, 0};
     }
-    const float lse = top + std::log(sum);
+    const LogSum<float> s = split_log_sum(top, std::log(sum));
     sum = 1 / sum;
-    return lse;
+    return s;
   }
   void drop(const Unit& u, int64_t i, const Keys& keys, float* p, float* factor) const {
     factors(u, i, factor);
@@ -226,7 +227,7 @@ class Forward : Tiles {
   }
 
   Tensor y_;
-  float* lse_;
+  float *lse_, *rest_;
 };
 
 class Backward : Tiles {
@@ -238,7 +239,8 @@ class Backward : Tiles {
         dq_(a.out[0]),
         dk_(f_.packed ? dq_ : a.out[1]),
         dv_(f_.packed ? dq_ : a.out[2]),
-        lse_(a.in[6].as<float>()) {}
+        lse_(a.in[6].as<float>()),
+        rest_(a.in[8].as<float>()) {}
   void operator()() const {
     parallel_ranges(f_.units(), 1, [&](int64_t b, int64_t e) {
       for (int64_t u = b; u < e; ++u) head(unit(u), u + 1 < e ? unit(u + 1) : Unit{});
@@ -254,7 +256,8 @@ class Backward : Tiles {
     float *z, *g, *z_pairs, *g_pairs, *g_rows;         // scores and gradients; as pairs of bf16
     float *q, *dy;                                     // panels of a block
     float *q_copy, *dy_copy, *scratch, *factor, *out;  // rows
-    float *lse, *d;                                    // of a row
+    LogSum<float>* sums;                               // of a row
+    float* d;                                          // of a row
     float *dk, *dv;                                    // sums over blocks
   };
   Room lay_out(Carver& c) const {
@@ -273,7 +276,7 @@ class Backward : Tiles {
     r.scratch = c.take<float>(std::max(keys, 2 * f_.value_width));
     r.factor = c.take<float>(f_.dropout ? row_floats(keys) + keys : 0);
     r.out = c.take<float>(rows_ * wide_);
-    r.lse = c.take<float>(rows_);
+    r.sums = c.take<LogSum<float>>(rows_);
     r.d = c.take<float>(rows_);
     r.dk = c.take<float>(keys * wide_);
     r.dv = c.take<float>(keys * value_wide_);
@@ -349,20 +352,21 @@ class Backward : Tiles {
     product_.run(left(dy, n, f_.value_width, r.dy_copy), n, right.vt, {0, right.vt.steps, keys.begin, keys.end}, r.g,
                  ld, false, ahead);
     row_dots(at(y_, f_.y, u, i0), dy, n, f_.value_width, r.d, r.scratch);
-    for (int64_t i = 0; i < n; ++i) r.lse[i] = lse_[lse_at(u, i0 + i)];
-    if (!f_.dropout) differentiate_rows({n, keys.count(), ld, scale}, r.z, r.g, r.lse, r.d, nullptr);
+    for (int64_t i = 0; i < n; ++i) r.sums[i] = {lse_[lse_at(u, i0 + i)], rest_[lse_at(u, i0 + i)]};
+    if (!f_.dropout) differentiate_rows({n, keys.count(), ld, scale}, r.z, r.g, r.sums, r.d, nullptr);
     for (int64_t i = 0; i < n; ++i) {
       float *const z = r.z + i * ld, *const g = r.g + i * ld;
       if (f_.dropout) {
         factors(u, i0 + i, r.factor);
-        differentiate_rows({1, keys.count(), ld, scale}, z, g, r.lse + i, r.d + i, r.factor + keys.begin);
+        differentiate_rows({1, keys.count(), ld, scale}, z, g, r.sums + i, r.d + i, r.factor + keys.begin);
       }
-      if (r.lse[i] != r.lse[i] && no_gradient(dy, i, r.scratch)) {
+      const bool broken = std::isnan(r.sums[i].lse);
+      if (broken && no_gradient(dy, i, r.scratch)) {
         std::fill_n(z, ld, 0.0f);
         std::fill_n(g, ld, 0.0f);
       }
       // Where -inf hides, ds is 0 already.
-      if (hides() && (f_.fill != -kInf || r.lse[i] != r.lse[i])) hide(u, i0 + i, keys, g);
+      if (hides() && (f_.fill != -kInf || broken)) hide(u, i0 + i, keys, g);
     }
   }
   bool no_gradient(const StoredRows& dy, int64_t i, float* scratch) const {
@@ -372,7 +376,7 @@ class Backward : Tiles {
   }
 
   Tensor y_, dy_, dq_, dk_, dv_;
-  const float* lse_;
+  const float *lse_, *rest_;
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ void infer_attention(InferCtx& c) {
     c.out(t, {f.batch, f.heads, f.queries, f.value_width});
   else
     c.out(t, {f.batch, f.queries, f.heads, f.value_width});
-  c.out(t == DType::f64 ? DType::f64 : DType::f32, {f.batch, f.heads, f.queries});
+  for (int i = 0; i < 2; ++i) c.out(t == DType::f64 ? DType::f64 : DType::f32, {f.batch, f.heads, f.queries});
 }
 void infer_attention_grad(InferCtx& c) {
   const size_t n = c.attrs.i("packed", 0) != 0 ? 1 : 3;
@@ -30,8 +30,8 @@ void grad_attention(GradBuilder& g) {
   if (g.n_in() > 3 && g.in(3) && g.needs(3))
     fail(Exit::unsupported, "E_GRADIENT", "fused attention has no gradient of its mask");
   const auto in = [&](size_t i) { return i < g.n_in() ? g.in(i) : ValueId{}; };
-  const std::vector<ValueId> d =
-      g.b.ops("FusedAttentionGrad", {in(0), in(1), in(2), in(3), in(4), g.out(0), g.out(1), g.dy(0)}, g.attrs());
+  const std::vector<ValueId> d = g.b.ops(
+      "FusedAttentionGrad", {in(0), in(1), in(2), in(3), in(4), g.out(0), g.out(1), g.dy(0), g.out(2)}, g.attrs());
   for (size_t i = 0; i < d.size(); ++i) {
     if (g.needs(i)) g.add_grad(i, d[i]);
   }

@@ -3,7 +3,9 @@
 //
 // FusedAttention: in 0 q (B, Sq, N, H), 1 k (B, Sk, N, H), 2 v (B, Sk, N, Hv), 3 mask (optional, rank 4, each dim 1 or
 // that of (B, N, Sq, Sk)), 4 offsets (optional, int64 (C + 1)); out 0 y (B, Sq, N, Hv) as q is stored, out 1 lse
-// (B, N, Sq) fp32 (fp64), the logarithm of the sum of the exponentials.
+// (B, N, Sq) fp32 (fp64), the logarithm of the sum of the exponentials, out 2 rest (as lse): what lse lost when it was
+// rounded, so that lse + rest is that logarithm to twice the digits. A row whose scores are all -1e9 has lse = -1e9:
+// the logarithm of the number of keys is in rest alone.
 //   z_ij = scale q_i k_j (+ mask_ij, or where a boolean mask is false: fill);  p = softmax(z) over j;  y = dropout(p) v
 // Attributes
 //   scale;  fill (-inf)
@@ -19,11 +21,11 @@
 // Dropout:
 // element (n max_len + i) max_len + j of sample c, i and j counted in the sequence.
 //
-// FusedAttentionGrad: in q, k, v, mask, offsets, y, lse, dy; out dq, dk, dv (packed: one) as q, k, v are. The mask has
-// no gradient.
-//   p = exp(z - lse), r = dropout(p), d_i = sum dy_i y_i;  dv = r^T dy;  ds = p (dropout(dy v^T) - d), 0 where a
-//   boolean
-//   mask hides;  dq = scale ds k, dk = scale ds^T q        (Dao et al., FlashAttention, 2022, algorithm 4)
+// FusedAttentionGrad: in q, k, v, mask, offsets, y, lse, dy, rest; out dq, dk, dv (packed: one) as q, k, v are. The
+// mask has no gradient.
+//   p = exp((z - lse) - rest), r = dropout(p), d_i = sum dy_i y_i;  dv = r^T dy;
+//   ds = p (dropout(dy v^T) - d), 0 where a boolean mask hides;  dq = scale ds k, dk = scale ds^T q
+// (Dao et al., FlashAttention, 2022, algorithm 4)
 #pragma once
 
 #include <limits>

@@ -33,6 +33,9 @@ struct Gather {
 }  // namespace
 
 GuardedAttention::Verdict GuardedAttention::compare(const AttentionOperands& o, std::string& fact) {
+  int32_t rounds = 0;
+  if (o.rounds) device_.download(&rounds, o.rounds, sizeof rounds);
+  if (rounds != 0) return Verdict::proves_nothing;
   std::vector<Part> parts;
   AttentionOperands other = o;
   if (what_.backward) {
@@ -107,32 +110,38 @@ void GuardedAttention::drop() {
   library_.reset();
 }
 
-void GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
-  if (!library_) return own();
+bool GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
+  const auto by_own = [&] {
+    own();
+    return false;
+  };
+  if (!library_) return by_own();
   if (!trusted_) {
     const std::optional<bool> judged = device_.judged(library_->key());
     if (judged && !*judged) library_.reset();
-    if (!library_) return own();
+    if (!library_) return by_own();
     trusted_ = judged.value_or(false);
   }
   if (trusted_) {
-    if (library_->run(o)) return;
+    if (library_->run(o)) return true;
     library_.reset();
-    return own();
+    return by_own();
   }
   own();
-  if (!library_->may_wait()) return;
+  if (!library_->may_wait()) return false;
   std::string fact;
   switch (compare_if_room(o, fact)) {
     case Verdict::no_room:  // today the built-in kernels go on
-      return;
+      return false;
     case Verdict::proves_nothing:
-      return device_.proved_nothing();  // the next run may
+      device_.proved_nothing();  // the next run may
+      return false;
     case Verdict::differs:
       std::cerr << "warning: W_LIBRARY: " << library_->name() << fact << " of attention of " << what_.queries
                 << " queries and " << what_.keys << " keys, " << what_.width << " wide, " << name_of(what_.type)
                 << "; the built-in kernels are used for it\n";
-      return drop();
+      drop();
+      return false;
     case Verdict::agrees:
       break;
   }
@@ -140,10 +149,11 @@ void GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
       *library_, [&] { library_->run(o); }, own);
   if (!trusted_) {
     drop();
-    return own();  // timing left the library's results
+    return by_own();  // timing left the library's results
   }
   device_.judge(library_->key(), true);
   library_->run(o);  // this run's result is the library's too: a resumed run, whose first it may be, has the same bits
+  return true;
 }
 
 }  // namespace amp::cuda

@@ -30,6 +30,9 @@ struct AttentionOperands {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *bias = nullptr;
   void* y = nullptr;     // written forward, read backward
   float* lse = nullptr;  // (batch, heads, queries): the same
+  // On the device, may be null: not 0 where the library's results are not to be used, because a row's scores are so
+  // large that the rounding of lse shows in them.
+  const int32_t* rounds = nullptr;
   const void* dy = nullptr;
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
@@ -48,7 +51,8 @@ class GuardedAttention {
   GuardedAttention(CudaDevice& d, const Attention& what, std::shared_ptr<LibraryAttention> library)
       : device_(d), what_(what), library_(std::move(library)) {}
   bool dropped() const { return !library_; }
-  void run(const AttentionOperands& o, const Kernel& own);
+  // Whether the results are the library's.
+  bool run(const AttentionOperands& o, const Kernel& own);
 
  private:
   enum class Verdict { agrees, differs, proves_nothing, no_room };

@@ -21,6 +21,9 @@ struct AttentionProblem {
   Ref mask;
   int64_t mask_stride[4] = {};
 
+  // Kernels do nothing where `gate` is not null and holds 0.
+  const int32_t* gate = nullptr;
+
   const int64_t* offsets = nullptr;  // of sequences
   int64_t sequences = 0, longest = 0;
 
@@ -50,6 +53,7 @@ struct AttentionUnit {
     const auto u = static_cast<unsigned>(index);
     outer = u / static_cast<unsigned>(p.heads);
     head = static_cast<int>(u % static_cast<unsigned>(p.heads));
+    if (p.gate && *p.gate == 0) return;
     if (!p.offsets) {
       batch = outer;
       queries = static_cast<int>(p.queries);
@@ -77,6 +81,15 @@ struct AttentionUnit {
   }
 };
 
+// scale q k, rounded: no compiler may make the product part of what is computed of it, because forward and backward
+// must find the same score.
+DEV float scaled(float z, float scale) {
+#ifdef __CUDA_ARCH__
+  return __fmul_rn(z, scale);
+#else
+  return z * scale;
+#endif
+}
 // z from scale q k and the mask's element.
 DEV float masked(const AttentionProblem& p, float z, float m) {
   if (!p.mask) return z;
@@ -90,6 +103,27 @@ DEV float mask_value(const AttentionProblem& p, int64_t at) {
   const uint16_t h = static_cast<const uint16_t*>(p.mask.data)[at];
   return p.mask.type == DType::f16 ? half_to_float(h) : bf16_to_float(h);
 }
+
+// How a row's softmax ends: outputs 1 and 2, and what the row's result is multiplied by.
+struct AttentionRowEnd {
+  float lse, rest, scale;
+
+  // top: the largest score, sum: of exp(score - top).
+  DEV AttentionRowEnd(const AttentionProblem& p, int keys, float top, float sum) {
+    const float log_sum = logf(sum);
+    lse = top + log_sum;
+    rest = log_sum - (lse - top);
+    scale = 1 / sum;
+    if (keys == 0) {
+      scale = rest = 0;
+      lse = -INFINITY;
+    } else if (sum == 0) {  // -inf throughout
+      scale = p.empty_rows_zero ? 0.0f : NAN;
+      lse = p.empty_rows_zero ? INFINITY : NAN;
+      rest = 0;
+    }
+  }
+};
 
 // A row that is NaN because it sees no key, and to which no gradient arrives (d = sum dy y is 0): none goes on.
 DEV bool sees_nothing(float lse, float d) { return lse != lse && d == 0; }

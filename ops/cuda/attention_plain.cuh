@@ -107,7 +107,7 @@ struct PlainForward : PlainTiles {
 
   AttentionProblem p;
   Ref q, k, v, y;
-  float* lse;
+  float *lse, *rest;
   int tiles, parts;
 
   DEV void operator()() const {
@@ -122,7 +122,7 @@ struct PlainForward : PlainTiles {
       multiply(z, b.rows(q, p.q, b.first, unit.queries, p.width), b.rows(k, p.k, j0, unit.keys, p.width));
       each([&](auto r, auto c, int i, int j) {
         const int query = b.first + i, key = j0 + j;
-        float s = z[r][c] * p.scale;
+        float s = scaled(z[r][c], p.scale);
         if (p.mask && query < unit.queries && key < unit.keys)
           s = masked(p, s, mask_value(p, unit.mask_at(p, query, key)));
         z[r][c] = key < unit.keys ? s : -INFINITY;
@@ -148,17 +148,13 @@ struct PlainForward : PlainTiles {
     }
     unrolled<4>([&](auto r) {
       for (int m = 8; m > 0; m >>= 1) sum[r] += shuffle_xor(sum[r], m);
-      float last = top[r] + logf(sum[r]), scale = 1 / sum[r];
-      if (unit.keys == 0) {
-        scale = 0;
-        last = -INFINITY;
-      } else if (sum[r] == 0) {  // -inf throughout
-        scale = p.empty_rows_zero ? 0.0f : NAN;
-        last = p.empty_rows_zero ? INFINITY : NAN;
-      }
+      const AttentionRowEnd end(p, unit.keys, top[r], sum[r]);
       const int query = b.first + PlainTiles::y() + 16 * r;
-      if (x() == 0 && b.column == 0 && query < unit.queries) lse[unit.row(p, query)] = last;
-      unrolled<4>([&](auto c) { out[r][c] *= scale; });
+      if (x() == 0 && b.column == 0 && query < unit.queries) {
+        lse[unit.row(p, query)] = end.lse;
+        rest[unit.row(p, query)] = end.rest;
+      }
+      unrolled<4>([&](auto c) { out[r][c] *= end.scale; });
     });
     leave(out, 1, b.rows(y, p.y, b.first, unit.queries, p.value_width), b.column);
   }
@@ -167,7 +163,7 @@ struct PlainForward : PlainTiles {
 struct PlainBackward : PlainTiles {
   AttentionProblem p;
   Ref q, k, v, dy;
-  const float *lse, *d;
+  const float *lse, *rest, *d;
   int tiles, parts;
 
   // z = p as it multiplies v, g = ds, of queries from i0 on and keys from j0 on.
@@ -183,7 +179,8 @@ struct PlainBackward : PlainTiles {
         const int64_t row = unit.row(p, query);
         const float m = p.mask ? mask_value(p, unit.mask_at(p, query, key)) : 0.0f;
         const bool kept = !dropout || dropout.keeps(query, key);
-        const float soft = sees_nothing(lse[row], d[row]) ? 0.0f : expf(masked(p, z[r][c] * p.scale, m) - lse[row]);
+        const float score = masked(p, scaled(z[r][c], p.scale), m);
+        const float soft = sees_nothing(lse[row], d[row]) ? 0.0f : expf((score - lse[row]) - rest[row]);
         weight = dropped(soft, kept, p.keep);
         if (!(p.hides() && m == 0)) slope = soft * (dropped(g[r][c], kept, p.keep) - d[row]);
       }
@@ -279,14 +276,16 @@ struct AttentionTail {
   const int64_t* end;
   int64_t tokens;
   int heads, width;
-  float* lse;  // may be null; becomes infinite
+  float *lse, *rest;  // may be null; become infinite and 0
 
   DEV void operator()() const {
     const int64_t row = int64_t{heads} * width, first = *end < 0 ? 0 : *end;
     for (int64_t i = first * row + global_index(); i < tokens * row; i += global_threads()) {
       const int64_t token = quotient(i, row), in_row = i - token * row, head = quotient(in_row, width);
       store_one(data, place.offset + token * place.token + head * place.head + (in_row - head * width), 0.0f);
-      if (lse && in_row == head * width) lse[head * tokens + token] = INFINITY;
+      if (!lse || in_row != head * width) continue;
+      lse[head * tokens + token] = INFINITY;
+      rest[head * tokens + token] = 0;
     }
   }
 };

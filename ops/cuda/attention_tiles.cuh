@@ -136,7 +136,7 @@ struct AttentionForward : AttentionTiles<type, D> {
   AttentionProblem p;
   const uint16_t *q, *k, *v;
   uint16_t* y;
-  float* lse;
+  float *lse, *rest;
   int tiles;  // blocks a head
 
   DEV void operator()() const {
@@ -221,22 +221,18 @@ struct AttentionForward : AttentionTiles<type, D> {
     });
   }
 
-  // Writes this thread's rows' log of sums of exponentials; scale: what their results are multiplied by.
+  // Writes the logarithms of the sums of this thread's rows; scale: what their results are multiplied by.
   DEV void close_rows(const AttentionUnit& unit, int i, const float (&top)[2], float (&sum)[2],
                       float (&scale)[2]) const {
     unrolled<2>([&](auto r) {
       sum[r] += shuffle_xor(sum[r], 1);
       sum[r] += shuffle_xor(sum[r], 2);
-      float last = top[r] + logf(sum[r]);
-      scale[r] = 1 / sum[r];
-      if (unit.keys == 0) {
-        scale[r] = 0;
-        last = -INFINITY;
-      } else if (sum[r] == 0) {  // -inf throughout
-        scale[r] = p.empty_rows_zero ? 0.0f : NAN;
-        last = p.empty_rows_zero ? INFINITY : NAN;
+      const AttentionRowEnd end(p, unit.keys, top[r], sum[r]);
+      scale[r] = end.scale;
+      if ((lane() & 3) == 0 && i + 8 * r < unit.queries) {
+        lse[unit.row(p, i + 8 * r)] = end.lse;
+        rest[unit.row(p, i + 8 * r)] = end.rest;
       }
-      if ((lane() & 3) == 0 && i + 8 * r < unit.queries) lse[unit.row(p, i + 8 * r)] = last;
     });
   }
 
@@ -245,7 +241,7 @@ struct AttentionForward : AttentionTiles<type, D> {
     unrolled<kKeys / 8>([&](auto f) {
       unrolled<4>([&](auto e) {
         const int row = i + e / 2 * 8, at = f * 8 + tile_column() + e % 2, key = j0 + at;
-        float x = z[f].v[e] * p.scale;
+        float x = scaled(z[f].v[e], p.scale);
         if (key >= unit.keys) {
           x = -INFINITY;
         } else if (Kind::masks && p.per_key()) {

@@ -10,9 +10,13 @@ namespace amp::cuda {
 struct AttentionSlope {
   float p, ds;
 };
+// What backward reads of a query.
+struct AttentionRow {
+  float lse = 0, rest = 0, d = 0;
+};
 // g = dy v^T of the element; hidden: by a boolean mask.
-DEV AttentionSlope attention_slope(float z, float g, float lse, float d, bool kept, float keep, bool hidden) {
-  const float soft = sees_nothing(lse, d) ? 0.0f : exp_near(z - lse);
+DEV AttentionSlope attention_slope(float z, float g, const AttentionRow& row, bool kept, float keep, bool hidden) {
+  const float soft = sees_nothing(row.lse, row.d) ? 0.0f : exp_near((z - row.lse) - row.rest), d = row.d;
   return {dropped(soft, kept, keep), hidden ? 0.0f : soft * (dropped(g, kept, keep) - d)};
 }
 
@@ -23,11 +27,11 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
   using Tiles::kLd, Tiles::kChunks;
   static constexpr bool cooperative = true;
   static constexpr int max_threads = Tiles::kThreads, kQueries = D <= 64 ? 64 : 32, kFragments = kQueries / 8;
-  static constexpr int64_t kShared = (2 * kAttentionRows + 4 * kQueries) * kLd * 2 + 4 * kQueries * 4;
+  static constexpr int64_t kShared = (2 * kAttentionRows + 4 * kQueries) * kLd * 2 + 6 * kQueries * 4;
 
   AttentionProblem p;
   const uint16_t *q, *k, *v, *dy;
-  const float *lse, *d;
+  const float *lse, *rest, *d;
   uint16_t *dk, *dv;
   int tiles;
 
@@ -39,10 +43,10 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
     uint16_t* const ks = shared_memory<uint16_t>();
     uint16_t* const vs = ks + kAttentionRows * kLd;
     uint16_t* const stages = vs + kAttentionRows * kLd;                         // queries and dy, twice
-    float* const rows = reinterpret_cast<float*>(stages + 4 * kQueries * kLd);  // lse and d, twice
+    float* const rows = reinterpret_cast<float*>(stages + 4 * kQueries * kLd);  // lse, rest and d, twice
 
     const auto fetch = [&](int i0, int stage) {
-      fetch_queries(unit, i0, stages + 2 * stage * kQueries * kLd, rows + 2 * stage * kQueries);
+      fetch_queries(unit, i0, stages + 2 * stage * kQueries * kLd, rows + 3 * stage * kQueries);
     };
     Tiles::template fetch<kAttentionRows>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
     Tiles::template fetch<kAttentionRows>(vs, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);
@@ -62,7 +66,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
       sync_threads();
       if (i0 + kQueries < unit.queries) fetch(i0 + kQueries, stage ^ 1);
       const uint16_t *const qs = stages + 2 * stage * kQueries * kLd, *const dys = qs + kQueries * kLd;
-      const float* const lses = rows + 2 * stage * kQueries;
+      const float* const own_rows = rows + 3 * stage * kQueries;
       TileC z[kFragments], g[kFragments];
       Tiles::scores(z, ks, qs);
       Tiles::scores(g, vs, dys);
@@ -73,13 +77,14 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
         const int at = f * 8 + tile_column() + e % 2, i = i0 + at, key = j + e / 2 * 8;
         AttentionSlope s{0, 0};
         if (i < unit.queries && key < unit.keys) {
-          float x = z[f].v[e] * p.scale, m = own[e / 2];
+          float x = scaled(z[f].v[e], p.scale), m = own[e / 2];
           if constexpr (Kind::masks) {
             if (p.mask && !p.per_key()) m = mask_value(p, unit.mask_at(p, i, key));
             x = masked(p, x, m);
           }
-          s = attention_slope(x, g[f].v[e], lses[at], lses[kQueries + at], (kept >> (4 * f + e) & 1) != 0,
-                              Kind::drops ? p.keep : 1.0f, Kind::masks && p.hides() && m == 0);
+          const AttentionRow row{own_rows[at], own_rows[kQueries + at], own_rows[2 * kQueries + at]};
+          s = attention_slope(x, g[f].v[e], row, (kept >> (4 * f + e) & 1) != 0, Kind::drops ? p.keep : 1.0f,
+                              Kind::masks && p.hides() && m == 0);
         }
         z[f].v[e] = s.p;
         g[f].v[e] = s.ds;
@@ -94,7 +99,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
   }
 
  private:
-  // Queries and dy of one block to qs; their lse and d to rows.
+  // Queries and dy of one block to qs; their lse, rest and d to rows.
   DEV void fetch_queries(const AttentionUnit& unit, int i0, uint16_t* qs, float* rows) const {
     Tiles::template fetch<kQueries>(qs, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
     Tiles::template fetch<kQueries>(qs + kQueries * kLd, dy + unit.at(p.y, i0), p.y.token, unit.queries - i0,
@@ -103,7 +108,8 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
     if (thread_index() < kQueries) {
       const int i = i0 + thread_index();
       rows[thread_index()] = i < unit.queries ? lse[unit.row(p, i)] : 0.0f;
-      rows[kQueries + thread_index()] = i < unit.queries ? d[unit.row(p, i)] : 0.0f;
+      rows[kQueries + thread_index()] = i < unit.queries ? rest[unit.row(p, i)] : 0.0f;
+      rows[2 * kQueries + thread_index()] = i < unit.queries ? d[unit.row(p, i)] : 0.0f;
     }
   }
 };
@@ -120,7 +126,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
 
   AttentionProblem p;
   const uint16_t *q, *k, *v, *y, *dy;
-  const float* lse;
+  const float *lse, *rest;
   float* d;
   uint16_t* dq;
   int tiles;
@@ -143,8 +149,8 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
     commit_copies();
     if (unit.keys > 0) fetch(0, 0);
     const int i = i0 + warp() * 16 + tile_row();
-    float own_lse[2], own_d[2];
-    fetch_rows(unit, i, own_lse, own_d);
+    AttentionRow rows[2];
+    fetch_rows(unit, i, rows);
     TileC sum[kChunks];
     unrolled<kChunks>([&](auto c) { sum[c] = {}; });
 
@@ -165,7 +171,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
         const int at = f * 8 + tile_column() + e % 2, j = j0 + at, query = i + e / 2 * 8;
         float ds = 0;
         if (query < unit.queries && j < unit.keys) {
-          float x = z[f].v[e] * p.scale, m = 0;
+          float x = scaled(z[f].v[e], p.scale), m = 0;
           if constexpr (Kind::masks) {
             if (p.per_key())
               m = column[at];
@@ -173,8 +179,8 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
               m = mask_value(p, unit.mask_at(p, query, j));
             x = masked(p, x, m);
           }
-          ds = attention_slope(x, g[f].v[e], own_lse[e / 2], own_d[e / 2], (kept >> (4 * f + e) & 1) != 0,
-                               Kind::drops ? p.keep : 1.0f, Kind::masks && p.hides() && m == 0)
+          ds = attention_slope(x, g[f].v[e], rows[e / 2], (kept >> (4 * f + e) & 1) != 0, Kind::drops ? p.keep : 1.0f,
+                               Kind::masks && p.hides() && m == 0)
                    .ds;
         }
         g[f].v[e] = ds;
@@ -192,7 +198,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
 
  private:
   // Four neighbouring threads share a row.
-  DEV void fetch_rows(const AttentionUnit& unit, int i, float (&own_lse)[2], float (&own_d)[2]) const {
+  DEV void fetch_rows(const AttentionUnit& unit, int i, AttentionRow (&rows)[2]) const {
     Ref of_y, of_dy;
     of_y.data = const_cast<uint16_t*>(y), of_dy.data = const_cast<uint16_t*>(dy);
     of_y.type = of_dy.type = type;
@@ -208,9 +214,9 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
         for (int w = 0; w < 4; ++w) sum += b[w] == 0 ? 0.0f : a[w] * b[w];
       }
       for (int m = 2; m > 0; m >>= 1) sum += shuffle_xor(sum, m);
-      own_lse[r] = mine ? lse[unit.row(p, row)] : 0.0f;
-      own_d[r] = mine ? sum : 0.0f;
-      if (mine && lane() % 4 == 0) d[unit.row(p, row)] = sum;
+      if (!mine) continue;
+      rows[r] = {lse[unit.row(p, row)], rest[unit.row(p, row)], sum};
+      if (lane() % 4 == 0) d[unit.row(p, row)] = sum;
     }
   }
   // Keys and values of one block to ks; the mask of its columns.

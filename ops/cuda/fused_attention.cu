@@ -81,10 +81,10 @@ Kernel by_width(const Task& t, const F& f) {
 }
 
 Kernel clear_tail(CudaDevice& d, const Task& t, const Ref& data, const AttentionForm::Strides& place, int64_t width,
-                  float* lse) {
+                  float* lse, float* rest) {
   if (!t.f.sequences && !t.p.offsets) return [] {};
   const AttentionTail tail{data, place, t.p.offsets + t.f.sequences, t.f.queries, t.p.heads, static_cast<int>(width),
-                           lse};
+                           lse,  rest};
   return [&d, tail, grid = loop_grid(d, t.f.queries * t.f.heads * width)] { launch(d, grid, tail); };
 }
 
@@ -106,19 +106,39 @@ struct ToBias {
   }
 };
 
+// Sets `found` if a library would compute a row of the mask wrongly. A library keeps only the logarithm of a row's sum
+// of exponentials, which is rounded by more than 2^-14 if the row's largest bias is beyond 1024. And it adds the fill
+// of a boolean mask to hidden scores instead of replacing them, which differs where a row sees no key. One warp a row.
+struct FindRounding {
+  static constexpr bool cooperative = true;
+  static constexpr int max_threads = 256;
+  Ref mask;
+  int64_t rows, keys;
+  int32_t* found;
+  DEV void operator()() const {
+    for (int64_t row = global_index() / 32; row < rows; row += global_threads() / 32) {
+      float most = -INFINITY;
+      for (int64_t j = lane(); j < keys; j += 32) most = Maximum{}(most, load<float>(mask, row * keys + j));
+      most = warp_reduce(most, Maximum{});
+      const bool fine = mask.type == DType::boolean ? most > 0 : fabsf(most) <= 1024;
+      if (lane() == 0 && !fine) *found = 1;
+    }
+  }
+};
+
 // What a library may be asked for: it draws no bits of ours, and what it does with a query that sees nothing is not
 // known.
 class ByLibrary {
  public:
   ByLibrary(const KernelArgs& a, Carver& carve, const Task& t, bool backward) {
-    const bool hides = t.p.hides(),
-               usable = !t.p.mask || (a.in[3].dims[3] == t.f.keys && !(hides && std::isinf(t.f.fill)));
+    const bool usable = !t.p.mask || (a.in[3].dims[3] == t.f.keys && (!t.p.hides() || fill_hides(t.f.fill)));
     wanted_ = t.tiled && t.p.threshold == 0 && !t.f.sequences && !a.has(4) && !t.f.empty_rows_zero && usable &&
               t.f.units() > 0 && t.f.queries > 0 && t.f.keys > 0;
     if (!wanted_) return;
     if (t.p.mask) {
       what_.bias = a.in[3].dims;
       bias_ = a.in[3].dtype == t.type ? a.in[3] : Tensor{carve.take<uint16_t>(a.in[3].numel()), t.type, a.in[3].dims};
+      rounds_ = carve.take<int32_t>(1);
     }
     what_.backward = backward;
     what_.type = t.type;
@@ -128,29 +148,54 @@ class ByLibrary {
     what_.q = place(t.f.q), what_.k = place(t.f.k), what_.v = place(t.f.v), what_.y = place(t.f.y);
     what_.scale = t.f.scale;
   }
-  // own, or the library once it is trusted. o: all but the bias.
-  Kernel guard(const KernelArgs& a, const Task& t, AttentionOperands o, Kernel own) const {
+  // The kernels of make(t), or the library once it is trusted. o: all but the bias. rest: forward's output 2, which is
+  // 0 where lse is the library's.
+  template <class Make>
+  Kernel guard(const KernelArgs& a, const Task& t, AttentionOperands o, float* rest, const Make& make) const {
+    const Kernel own = make(t);
     if (!wanted_) return own;
     CudaDevice& d = device_of(a);
     auto library = d.attention(what_);
     if (!library) return own;
     o.bias = bias_.data;
+    o.rounds = rounds_;
+    Kernel look = [] {}, mend = [] {};
+    if (rounds_) {
+      const Dims& dims = a.in[3].dims;
+      const FindRounding body{a.in[3], dims[0] * dims[1] * dims[2], dims[3], rounds_};
+      look = [&d, body, grid = loop_grid(d, body.rows * 32)] {
+        d.fill(body.found, 0, sizeof *body.found);
+        launch(d, grid, body);
+      };
+      Task gated = t;
+      gated.p.gate = rounds_;
+      mend = make(gated);
+    }
     Kernel fill = [] {};
     if (bias_.data && bias_.data != a.in[3].data) {
       const ToBias body{a.in[3], bias_, t.p.fill, t.type == DType::f16 ? -65504.0f : -3.3895e38f};
       fill = [&d, body, n = a.in[3].numel()] { for_each(d, n, body); };
     }
     const auto guarded = std::make_shared<GuardedAttention>(d, what_, std::move(library));
-    return [=] {
-      if (!guarded->dropped()) fill();
-      guarded->run(o, own);
+    const int64_t rest_bytes = rest ? t.f.batch * t.f.heads * t.f.queries * int64_t{sizeof(float)} : 0;
+    return [=, &d] {
+      if (guarded->dropped()) return own();
+      fill();
+      look();
+      if (!guarded->run(o, own)) return;
+      if (rest) d.fill(rest, 0, rest_bytes);
+      mend();
     };
   }
 
  private:
+  // Beside a key that is seen, a key whose score is replaced by this has a weight of 0, as where this is added.
+  static bool fill_hides(double fill) { return fill <= -100 && !std::isinf(fill); }
+
   bool wanted_ = false;
   Attention what_;
   Tensor bias_;
+  int32_t* rounds_ = nullptr;  // there is a mask: AttentionOperands::rounds
 };
 
 void* from(void* base, int64_t element) { return static_cast<uint16_t*>(base) + element; }
@@ -163,30 +208,32 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
   const Ref q = a.in[0], k = t.f.packed ? q : Ref(a.in[1]), v = t.f.packed ? q : Ref(a.in[2]);
-  float* const lse = a.out[1].as<float>();
-  const Kernel tail = clear_tail(d, t, y, t.f.y, t.f.value_width, lse);
+  float *const lse = a.out[1].as<float>(), *const rest = a.out[2].as<float>();
+  const Kernel tail = clear_tail(d, t, y, t.f.y, t.f.value_width, lse, rest);
   const int64_t blocks = t.f.units() * t.query_tiles();
   if (!t.tiled || !aligned({q.data, k.data, v.data, out.data})) {
     const int parts = t.parts(t.f.value_width);
-    PlainForward body{{}, t.p, q, k, v, y, lse, t.query_tiles(), parts};
+    PlainForward body{{}, t.p, q, k, v, y, lse, rest, t.query_tiles(), parts};
     const Kernel work = launches(d, blocks * parts, body);
     return [=] {
       work();
       tail();
     };
   }
-  const Kernel work = by_width(t, [&](auto type, auto width, auto kind) -> Kernel {
-    AttentionForward<type, width, decltype(kind)> body;
-    body.p = t.p;
-    body.q = bits(q.data), body.k = bits(k.data), body.v = bits(v.data);
-    body.y = static_cast<uint16_t*>(out.data), body.lse = lse;
-    body.tiles = t.query_tiles();
-    return launches(d, blocks, body);
-  });
+  const auto tiled = [&](const Task& task) {
+    return by_width(task, [&](auto type, auto width, auto kind) -> Kernel {
+      AttentionForward<type, width, decltype(kind)> body;
+      body.p = task.p;
+      body.q = bits(q.data), body.k = bits(k.data), body.v = bits(v.data);
+      body.y = static_cast<uint16_t*>(out.data), body.lse = lse, body.rest = rest;
+      body.tiles = t.query_tiles();
+      return launches(d, blocks, body);
+    });
+  };
   AttentionOperands o;
   o.q = from(q.data, t.f.q.offset), o.k = from(k.data, t.f.k.offset), o.v = from(v.data, t.f.v.offset);
   o.y = out.data, o.lse = lse;
-  const Kernel guarded = library.guard(a, t, o, work);
+  const Kernel guarded = library.guard(a, t, o, rest, tiled);
   return [=] {
     guarded();
     out.move();
@@ -209,7 +256,7 @@ Kernel dots(CudaDevice& d, const Task& t, const Tensor& y, const Tensor& dy, flo
 
 struct GradOperands {
   Ref q, k, v, dy;
-  const float* lse;
+  const float *lse, *rest;
   float* d;
   Ref dq, dk, dv;
 };
@@ -221,7 +268,7 @@ GradKernels plain_gradients(CudaDevice& d, const Task& t, const GradOperands& o)
   PlainGradKeys of_keys;
   of_keys.p = t.p;
   of_keys.q = o.q, of_keys.k = o.k, of_keys.v = o.v, of_keys.dy = o.dy;
-  of_keys.lse = o.lse, of_keys.d = o.d;
+  of_keys.lse = o.lse, of_keys.rest = o.rest, of_keys.d = o.d;
   of_keys.tiles = t.key_tiles(), of_keys.parts = t.parts(std::max(t.f.width, t.f.value_width));
   of_keys.dk = o.dk, of_keys.dv = o.dv;
   PlainGradQueries of_queries;
@@ -239,7 +286,7 @@ GradKernels tiled_gradients(CudaDevice& d, const Task& t, const GradOperands& o,
   const auto set = [&](auto& body, int64_t tiles) {
     body.p = t.p;
     body.q = bits(o.q.data), body.k = bits(o.k.data), body.v = bits(o.v.data), body.dy = bits(dy);
-    body.lse = o.lse, body.d = o.d;
+    body.lse = o.lse, body.rest = o.rest, body.d = o.d;
     body.tiles = tiles;
     return launches(d, t.f.units() * tiles, body);
   };
@@ -268,33 +315,33 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
   const Ref q = a.in[0], k = t.f.packed ? q : Ref(a.in[1]), v = t.f.packed ? q : Ref(a.in[2]);
-  const float* const lse = a.in[6].as<float>();
+  const float *const lse = a.in[6].as<float>(), *const rest = a.in[8].as<float>();
   const Ref dq = a.out[0], dk = t.f.packed ? dq : Ref(a.out[1]), dv = t.f.packed ? dq : Ref(a.out[2]);
-  Kernel dot = dots(d, t, y, dy, sums);
-  const Kernel tail_q = clear_tail(d, t, dq, t.f.q, t.f.width, nullptr),
-               tail_k = clear_tail(d, t, dk, t.f.k, t.f.width, nullptr),
-               tail_v = clear_tail(d, t, dv, t.f.v, t.f.value_width, nullptr);
+  const Kernel tail_q = clear_tail(d, t, dq, t.f.q, t.f.width, nullptr, nullptr),
+               tail_k = clear_tail(d, t, dk, t.f.k, t.f.width, nullptr, nullptr),
+               tail_v = clear_tail(d, t, dv, t.f.v, t.f.value_width, nullptr, nullptr);
   const auto pointer = [&](size_t i) { return t.f.packed ? out[0].data : out[i].data; };
-  const GradOperands of{q, k, v, dy, lse, sums, dq, dk, dv};
-  GradKernels grad;
+  const GradOperands of{q, k, v, dy, lse, rest, sums, dq, dk, dv};
+  Kernel work;
   if (!t.tiled || !aligned({q.data, k.data, v.data, result.data, upstream.data, pointer(0), pointer(1), pointer(2)})) {
-    grad = plain_gradients(d, t, of);
+    work = [dot = dots(d, t, y, dy, sums), grad = plain_gradients(d, t, of)] {
+      dot();
+      grad.first();
+      grad.second();
+    };
     out.clear();
   } else {
-    grad = tiled_gradients(d, t, of, result.data, upstream.data, pointer);
-    dot = [] {};
-  }
-  Kernel work = [=] {
-    dot();
-    grad.first();
-    grad.second();
-  };
-  if (!out.empty()) {
+    const auto tiled = [&](const Task& task) -> Kernel {
+      return [grad = tiled_gradients(d, task, of, result.data, upstream.data, pointer)] {
+        grad.first();
+        grad.second();
+      };
+    };
     AttentionOperands o;
     o.q = from(q.data, t.f.q.offset), o.k = from(k.data, t.f.k.offset), o.v = from(v.data, t.f.v.offset);
     o.y = result.data, o.lse = const_cast<float*>(lse), o.dy = upstream.data;
     o.dq = from(pointer(0), t.f.q.offset), o.dk = from(pointer(1), t.f.k.offset), o.dv = from(pointer(2), t.f.v.offset);
-    work = library.guard(a, t, o, work);
+    work = library.guard(a, t, o, nullptr, tiled);
   }
   return [=] {
     if (!out.empty()) {

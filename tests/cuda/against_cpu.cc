@@ -128,7 +128,9 @@ size_t agree_with_cpu(Device& d, const std::string& op, const OpCase& c, DType t
       INFO("output " << i << " " << to_string(want[i].dims()));
       if (node.op->effect == Effect::random) CHECK(same_bits(got[i], want[i]));
       const double inner = spec.inner_steps * (type == DType::f16 ? 0x1p-10 : type == DType::bf16 ? 0x1p-7 : 0);
-      CHECK(off_by(got[i], want[i], std::max(4 * spec.fp32_tolerance, inner), spec.fp32_floor) <= 1);
+      // What rounding took from output 1 depends on its last bit (tests/cuda/masked_attention_test.cc reads it).
+      const bool rounding = node.op->name == "FusedAttention" && i == 2;
+      if (!rounding) CHECK(off_by(got[i], want[i], std::max(4 * spec.fp32_tolerance, inner), spec.fp32_floor) <= 1);
       CHECK(same_bits(got[i], again[i]));
     }
   }

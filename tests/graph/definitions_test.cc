@@ -35,8 +35,9 @@ TEST_CASE("a gradient that is one kernel becomes operators that have gradients, 
 TEST_CASE("what a definition is made of is spelled out too") {
   const CoreText t(
       "param q 1 2 3 4\nparam k 1 2 3 4\nparam v 1 2 3 4\ninput dy 1 2 3 4\n"
-      "y, lse = FusedAttention(q, k, v) {heads_first=1}\n"
-      "dq, dk, dv = FusedAttentionGrad(q, k, v, , , y, lse, dy) {heads_first=1}\noutput dq\noutput dk\noutput dv");
+      "y, lse, rest = FusedAttention(q, k, v) {heads_first=1}\n"
+      "dq, dk, dv = FusedAttentionGrad(q, k, v, , , y, lse, dy, rest) {heads_first=1}\noutput dq\noutput dk\noutput "
+      "dv");
   const std::multiset<std::string> ops = operators(expand_definitions(t.graph, cpu_evaluator()));
   CHECK(ops.count("FusedAttentionGrad") == 0);
   CHECK(ops.count("SoftmaxGrad") == 0);  // by which the definition puts it

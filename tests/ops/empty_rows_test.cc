@@ -38,7 +38,8 @@ TEST_CASE("fused attention of a row that sees nothing", "[attention]") {
           const Attrs a{{"scale", 0.5}, {"empty_rows_zero", int64_t{zeros}}, {"ratio", ratio}, {"site", int64_t{1}}};
           std::vector<HostTensor> in{numbers(dims, 1, t), numbers(dims, 2, t), numbers(dims, 3, t),
                                      mask_of(boolean, t)};
-          const auto out = evaluate_node(core_op("FusedAttention"), in, a, {{t, dims}, {t, {1, 1, kTokens}}});
+          const auto out =
+              evaluate_node(core_op("FusedAttention"), in, a, {{t, dims}, {t, {1, 1, kTokens}}, {t, {1, 1, kTokens}}});
           const std::vector<double> y = out[0].to_doubles();
           for (int64_t i = 0; i < kTokens * kWidth; ++i) {
             const double x = y[static_cast<size_t>(i)];
@@ -49,7 +50,7 @@ TEST_CASE("fused attention of a row that sees nothing", "[attention]") {
           }
           std::vector<double> dy = numbers(dims, 4, t).to_doubles();
           if (!zeros) std::fill_n(dy.begin() + kEmpty * kWidth, kWidth, 0.0);
-          in.insert(in.end(), {HostTensor(), out[0], out[1], HostTensor::of<double>(dims, dy).cast(t)});
+          in.insert(in.end(), {HostTensor(), out[0], out[1], HostTensor::of<double>(dims, dy).cast(t), out[2]});
           const auto slopes = evaluate_node(core_op("FusedAttentionGrad"), in, a, {{t, dims}, {t, dims}, {t, dims}});
           for (const HostTensor& s : slopes) {
             for (const double x : s.to_doubles()) CHECK(std::isfinite(x));
@@ -59,7 +60,7 @@ TEST_CASE("fused attention of a row that sees nothing", "[attention]") {
           // The gradients of keys and values are those without the row.
           if (zeros) {
             std::fill_n(dy.begin() + kEmpty * kWidth, kWidth, 0.0);
-            in.back() = HostTensor::of<double>(dims, dy).cast(t);
+            in[7] = HostTensor::of<double>(dims, dy).cast(t);
             const auto without = evaluate_node(core_op("FusedAttentionGrad"), in, a, {{t, dims}, {t, dims}, {t, dims}});
             for (size_t i = 1; i < 3; ++i) CHECK(slopes[i].to_doubles() == without[i].to_doubles());
           }

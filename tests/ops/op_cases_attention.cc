@@ -111,6 +111,7 @@ OpCase backward(const OpCase& forward) {
   c.in.push_back({y, uniform(-1, 1), Role::held});
   c.in.push_back({lse, uniform(3, 5), Role::stat});
   c.in.push_back({y, uniform(-1, 1), Role::held});
+  c.in.push_back({lse, uniform(-0.5, 0.5), Role::stat});
   return c;
 }
 
