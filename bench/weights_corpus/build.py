@@ -1,0 +1,48 @@
+"""Builds the corpus of exports that measures how weights are told from constants
+(bench/weights.py).
+
+    PYTHON bench/weights_corpus/build.py --root FOLDER torch          # with torch, onnx, onnxsim, onnxslim
+    PYTHON bench/weights_corpus/build.py --root FOLDER keras          # with tensorflow-cpu, tf-keras, tf2onnx
+    PYTHON bench/weights_corpus/build.py --root FOLDER paddle         # with paddlepaddle, paddle2onnx
+    PYTHON bench/weights_corpus/build.py --root FOLDER jax            # with jax, flax, jax2onnx
+    PYTHON bench/weights_corpus/build.py --root FOLDER hand sklearn   # with onnx, scikit-learn, skl2onnx
+
+Each framework wants an environment of its own. FOLDER/{fit,test}/NAME gets model.onnx, truth.json
+(how: common.py), batch.npz and case.json. Cases that are there already are kept. Rules of evidence
+may be fitted to the fit half only; the test half shares exporters with it, but no family.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+MODULES = {
+    "torch": ("torch_exporters", ("torch_fit", "torch_fit_images", "torch_test_signals", "torch_test_structures", "torch_test_images")),
+    "keras": ("keras_exporter", ()),
+    "paddle": ("paddle_exporter", ()),
+    "jax": ("jax_exporter", ()),
+    "hand": ("hand_written", ()),
+    "sklearn": ("sklearn_exporter", ()),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("exporters", nargs="+", choices=MODULES)
+    parser.add_argument("--root", required=True, help="folder of the corpus")
+    parser.add_argument("--half", choices=("fit", "test"), help="this half only")
+    parser.add_argument("--only", nargs="*", default=[], help="cases whose names contain one of these texts")
+    args = parser.parse_args()
+    os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    for name in args.exporters:
+        exporter, families = MODULES[name]
+        for module in families:
+            importlib.import_module(module)
+        importlib.import_module(exporter).build(args.root, args.only, (args.half,) if args.half else ("fit", "test"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,279 @@
+"""Cases that TensorFlow exports: Keras models by tf2onnx, "13-tflite" by way of TensorFlow Lite,
+whose converter folds and renames. "-fresh" keeps initial values. Truth: `trainable_variables` are
+redrawn, nothing else.
+"""
+
+import math
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+import tf2onnx
+
+from common import other_values, trained_values, write_case
+
+L = tf.keras.layers
+FAMILIES = []
+BATCH = 4
+
+
+def family(half, *opsets):
+    """Registers a function that returns (Keras model, {input name: array}); an opset "13-fresh"
+    keeps initial values.
+    """
+
+    def register(make):
+        FAMILIES.append((half, opsets, make))
+        return make
+
+    return register
+
+
+def floats(*shape):
+    return np.random.default_rng(1).standard_normal((BATCH, *shape)).astype(np.float32)
+
+
+def tokens(vocab, length):
+    return np.random.default_rng(1).integers(1, vocab, (BATCH, length)).astype(np.int32)
+
+
+# ------------------------------------------------------------------------------------------------ the fit half
+
+
+@family("fit", "13", "17", "13-tflite")
+def keras_normalized_table():
+    norm = L.Normalization()
+    norm.adapt(np.random.default_rng(0).standard_normal((200, 6)) * 40 + 7)
+    model = tf.keras.Sequential(
+        [tf.keras.Input((6,)), norm, L.Dense(32, "relu"), L.BatchNormalization(), L.Dropout(0.2), L.Dense(16, "swish"), L.Dense(1)]
+    )
+    return model, {"x": floats(6)}
+
+
+@family("fit", "13", "15-fresh")
+def keras_lstm_text():
+    ids = tf.keras.Input((10,), dtype=tf.int32, name="ids")
+    h = L.Embedding(80, 16)(ids)
+    h = L.Bidirectional(L.LSTM(12, return_sequences=True))(h)
+    h = L.LSTM(10)(h)
+    return tf.keras.Model(ids, L.Dense(4, "softmax")(h)), {"ids": tokens(80, 10)}
+
+
+@family("fit", "12", "17-fresh", "14-tflite")
+def keras_small_cnn():
+    x = tf.keras.Input((24, 24, 3), name="image")
+    h = L.Rescaling(1 / 127.5, offset=-1)(x)
+    for c in (8, 16):
+        h = L.Conv2D(c, 3, padding="same", use_bias=False)(h)
+        h = L.BatchNormalization()(h)
+        h = L.ReLU()(h)
+        h = L.MaxPool2D()(h)
+    h = L.Dropout(0.3)(L.GlobalAveragePooling2D()(h))
+    return tf.keras.Model(x, L.Dense(5)(h)), {"image": floats(24, 24, 3)}
+
+
+@family("fit", "14")
+def keras_timedistributed_conv():
+    x = tf.keras.Input((6, 12, 12, 1), name="clip")
+    h = L.TimeDistributed(L.Conv2D(8, 3, activation="relu"))(x)
+    h = L.TimeDistributed(L.BatchNormalization())(h)
+    h = L.TimeDistributed(L.GlobalAveragePooling2D())(h)
+    h = L.TimeDistributed(L.Dense(12, "tanh"))(h)
+    h = L.Attention(use_scale=True)([h, h])
+    return tf.keras.Model(x, L.Dense(3)(L.Flatten()(h))), {"clip": floats(6, 12, 12, 1)}
+
+
+# ----------------------------------------------------------------------------------------------- the test half
+
+
+@family("test", "13", "17-fresh")
+def keras_gru_text():
+    ids = tf.keras.Input((9,), dtype=tf.int32, name="ids")
+    h = L.Embedding(70, 12, mask_zero=False)(ids)
+    h = L.GRU(14, return_sequences=True)(h)
+    h = L.GRU(10, reset_after=False)(h)
+    return tf.keras.Model(ids, L.Dense(3)(h)), {"ids": tokens(70, 9)}
+
+
+@family("test", "15")
+def keras_simple_rnn():
+    x = tf.keras.Input((8, 5), name="series")
+    h = L.SimpleRNN(12, return_sequences=True)(x)
+    return tf.keras.Model(x, L.Dense(2)(L.Bidirectional(L.SimpleRNN(9))(h))), {"series": floats(8, 5)}
+
+
+@family("test", "13", "17-fresh")
+def keras_convlstm():
+    x = tf.keras.Input((4, 8, 8, 2), name="radar")
+    h = L.ConvLSTM2D(6, 3, padding="same", return_sequences=True)(x)
+    h = L.BatchNormalization()(h)
+    h = L.ConvLSTM2D(4, 3, padding="same")(h)
+    return tf.keras.Model(x, L.Conv2D(1, 1, activation="sigmoid")(h)), {"radar": floats(4, 8, 8, 2)}
+
+
+class Sinusoids(L.Layer):
+    """Adds fixed sine and cosine positions: a NumPy constant of the layer."""
+
+    def __init__(self, length, dim):
+        super().__init__()
+        angle = np.arange(length)[:, None] / 10000 ** (np.arange(dim // 2) * 2 / dim)
+        self.table = tf.constant(np.concatenate([np.sin(angle), np.cos(angle)], -1)[None], tf.float32)
+
+    def call(self, x):
+        return x * math.sqrt(16) + self.table
+
+
+@family("test", "13", "16")
+def keras_transformer():
+    ids = tf.keras.Input((12,), dtype=tf.int32, name="tokens")
+    h = Sinusoids(12, 16)(L.Embedding(90, 16)(ids))
+    for _ in range(2):
+        a = L.MultiHeadAttention(2, 8)(h, h)
+        h = L.LayerNormalization(epsilon=1e-6)(h + a)
+        f = L.Dense(16)(L.Dense(32, lambda t: tf.nn.gelu(t, approximate=True))(h))
+        h = L.LayerNormalization(epsilon=1e-6)(h + f)
+    return tf.keras.Model(ids, L.Dense(2)(L.GlobalAveragePooling1D()(h))), {"tokens": tokens(90, 12)}
+
+
+@family("test", "14")
+def keras_additive_attention():
+    q, v = tf.keras.Input((5, 8), name="query"), tf.keras.Input((7, 8), name="value")
+    h = L.AdditiveAttention()([L.Dense(12)(q), L.Dense(12)(v)])
+    return tf.keras.Model([q, v], L.Dense(2)(L.GlobalMaxPooling1D()(h))), {"query": floats(5, 8), "value": floats(7, 8)}
+
+
+@family("test", "15", "11", "13-tflite")
+def keras_mobilenet():
+    x = tf.keras.Input((16, 16, 3), name="image")
+    h = L.ReLU(6.0)(L.BatchNormalization()(L.Conv2D(8, 3, strides=2, padding="same", use_bias=False)(x)))
+    for c in (12, 16):
+        h = L.ReLU(6.0)(L.BatchNormalization()(L.DepthwiseConv2D(3, padding="same", use_bias=False)(h)))
+        h = L.BatchNormalization()(L.Conv2D(c, 1, use_bias=False)(h))
+    s = L.GlobalAveragePooling2D(keepdims=True)(h)
+    h = h * L.Conv2D(16, 1, activation="hard_sigmoid")(L.Conv2D(4, 1, activation="relu")(s))
+    h = L.PReLU(shared_axes=[1, 2])(L.SeparableConv2D(16, 3)(h))
+    return tf.keras.Model(x, L.Dense(10)(L.Flatten()(h))), {"image": floats(16, 16, 3)}
+
+
+@family("test", "13")
+def keras_random_fourier():
+    x = tf.keras.Input((5,), name="x")
+    h = tf.keras.layers.experimental.RandomFourierFeatures(64, scale=2.0)(x)
+    return tf.keras.Model(x, L.Dense(3)(h)), {"x": floats(5)}
+
+
+class MelSpectrogram(L.Layer):
+    """Log mel energies by a windowed DFT written as products with constants of tf.signal."""
+
+    def __init__(self):
+        super().__init__()
+        n, k = np.arange(64)[:, None], np.arange(33)
+        window = np.hanning(65)[:64, None]
+        self.re = tf.constant(np.cos(2 * np.pi * n * k / 64) * window, tf.float32)
+        self.im = tf.constant(np.sin(2 * np.pi * n * k / 64) * window, tf.float32)
+        self.mel = tf.signal.linear_to_mel_weight_matrix(12, 33, 8000, 60.0, 3800.0)
+
+    def call(self, frames):
+        power = tf.square(tf.matmul(frames, self.re)) + tf.square(tf.matmul(frames, self.im))
+        return tf.math.log(tf.matmul(power, self.mel) + 1e-6)
+
+
+@family("test", "13", "17", "15-tflite")
+def keras_speech_commands():
+    x = tf.keras.Input((10, 64), name="frames")
+    h = L.Conv1D(16, 3, activation="relu")(L.BatchNormalization()(MelSpectrogram()(x)))
+    return tf.keras.Model(x, L.Dense(4)(L.GlobalMaxPooling1D()(h))), {"frames": floats(10, 64)}
+
+
+class Rezero(L.Layer):
+    def build(self, shape):
+        self.alpha = self.add_weight("alpha", (), initializer="zeros")
+        self.inner = L.EinsumDense("bnd,de->bne", output_shape=(None, shape[-1]), bias_axes="e")
+
+    def call(self, x):
+        return x + self.alpha * tf.nn.relu(self.inner(x))
+
+
+class Prototypes(L.Layer):
+    """Negative squared distances to trained prototypes."""
+
+    def build(self, shape):
+        self.prototypes = self.add_weight("prototypes", (5, shape[-1]), initializer="random_normal")
+
+    def call(self, x):
+        return -tf.reduce_sum(tf.square(x[:, None] - self.prototypes[None]), -1)
+
+
+@family("test", "13", "15")
+def keras_rezero_prototypes():
+    x = tf.keras.Input((6, 8), name="x")
+    h = Rezero()(Rezero()(x))
+    return tf.keras.Model(x, Prototypes()(L.GlobalAveragePooling1D()(h))), {"x": floats(6, 8)}
+
+
+@family("test", "12", "13-tflite")
+def keras_autoencoder():
+    x = tf.keras.Input((16, 16, 1), name="x")
+    h = L.Conv2D(8, 3, 2, "same", activation="elu")(x)
+    h = L.GroupNormalization(4)(h)
+    h = L.Dense(10)(L.Flatten()(h))
+    h = L.Reshape((8, 8, 4))(L.Dense(256, "relu")(h))
+    h = L.Conv2DTranspose(6, 3, 2, "same", activation="selu")(h)
+    return tf.keras.Model(x, L.Conv2D(1, 3, padding="same", activation="sigmoid")(h)), {"x": floats(16, 16, 1)}
+
+
+def export(model, signature, way):
+    opset, *options = way.split("-")
+    if "tflite" not in options:
+        return tf2onnx.convert.from_keras(model, signature, opset=int(opset))[0]
+    call = tf.function(model, input_signature=[tf.TensorSpec((1, *s.shape[1:]), s.dtype) for s in signature])
+    lite = tf.lite.TFLiteConverter.from_concrete_functions([call.get_concrete_function()], model).convert()
+    with tempfile.NamedTemporaryFile(suffix=".tflite") as file:
+        file.write(lite)
+        file.flush()
+        return tf2onnx.convert.from_tflite(file.name, opset=int(opset))[0]
+
+
+def train_a_little(model, rng):
+    for v in model.trainable_variables:
+        v.assign(trained_values(v.numpy(), rng))
+    for v in model.non_trainable_variables:
+        if "moving_mean" in v.name:
+            v.assign(0.3 * rng.standard_normal(v.shape))
+        elif "moving_variance" in v.name:
+            v.assign(rng.uniform(0.4, 2.0, v.shape))
+
+
+def build(root, only, halves):
+    for half, opsets, make in FAMILIES:
+        if half not in halves:
+            continue
+        for way in opsets:
+            case = f"{make.__name__}_{way}"
+            if only and not any(o in case for o in only):
+                continue
+            tf.keras.backend.clear_session()
+            tf.keras.utils.set_random_seed(sum(map(ord, case)))
+            rng = np.random.default_rng(sum(map(ord, case)))
+            model, batch = make()
+            if "fresh" not in way:
+                train_a_little(model, rng)
+            signature = [tf.TensorSpec((None, *t.shape[1:]), t.dtype, name=n) for n, t in zip(batch, model.inputs)]
+
+            def redraw():
+                for v in model.trainable_variables:
+                    v.assign(other_values(v.numpy(), rng))
+
+            try:
+                write_case(
+                    root,
+                    half,
+                    case,
+                    "tflite tf2onnx" if "tflite" in way else "keras tf2onnx",
+                    make.__name__,
+                    lambda: export(model, signature, way),
+                    redraw,
+                    batch,
+                )
+            except Exception as error:
+                print(f"{half}/{case}: no export: {type(error).__name__}: {str(error).splitlines()[0][:150] if str(error) else ''}")
