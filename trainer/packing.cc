@@ -71,10 +71,15 @@ PaddingPlan plan_padding(std::shared_ptr<const Graph> graph, const Losses& losse
   if (!mask) return plan;
   const int64_t tokens = std::max<int64_t>(1, mask->places.count() / 2);  // as an example
   plan.mask = *mask;
-  plan.seen_by = remove_padding(*graph, *mask, tokens, {}, evaluator).seen_by;
+  const auto try_with = [&](const std::map<std::string, int64_t>& ignored) {
+    Unpadded u = remove_padding(*graph, *mask, tokens, ignored, evaluator);
+    plan.seen_by = u.seen_by;
+    plan.tokens = std::move(u.tokens);
+  };
+  try_with({});
   if (!plan.seen_by.empty()) {
     plan.ignored = token_labels(*graph, losses, mask->places);
-    if (!plan.ignored.empty()) plan.seen_by = remove_padding(*graph, *mask, tokens, plan.ignored, evaluator).seen_by;
+    if (!plan.ignored.empty()) try_with(plan.ignored);
   }
   if (plan.seen_by.empty()) plan.graph = std::move(graph);
   return plan;

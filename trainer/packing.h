@@ -27,8 +27,9 @@ std::optional<Packing> pack_tokens(const HostTensor& mask);
 struct PaddingPlan {
   std::shared_ptr<const Graph> graph;  // padded, before the precision plan; null unless padding can be removed
   PaddingMask mask;
-  std::map<std::string, int64_t> ignored;  // labels that must hold this wherever padding is
-  std::string seen_by;                     // the node that sees padding, if that is why it stays
+  std::map<std::string, int64_t> ignored;   // labels that must hold this wherever padding is
+  std::string seen_by;                      // the node that sees padding, if that is why it stays
+  std::map<std::string, TokenForm> tokens;  // outputs that may hold anything at padded places
 };
 PaddingPlan plan_padding(std::shared_ptr<const Graph> graph, const Losses& losses, const Evaluator& evaluator);
 

@@ -5,12 +5,14 @@
 #include <cstring>
 #include <numeric>
 
+#include "trainer/each_number.h"
+
 namespace amp {
 
 namespace {
 
 constexpr int kFirst = 3;
-constexpr int64_t kEvery = 256;
+constexpr int64_t kEvery = 256, kEveryEvaluation = 64;
 // Of a gradient's largest element: rounding in other orders stays far below, a token that is seen far above.
 constexpr double kTolerance = 1e-3, kLowTolerance = 5e-2;
 constexpr double kFloor = 1e-3;  // of the largest gradient of all: smaller ones are rounding
@@ -30,6 +32,23 @@ bool close(const std::vector<double>& a, const std::vector<double>& b, double li
     if (!(std::abs(a[i] - b[i]) <= limit)) return false;
   }
   return true;
+}
+
+// Whether element i of dims d stands at a padded place.
+bool is_padded(const Dims& d, int64_t i, TokenForm form, const std::vector<int64_t>& lengths) {
+  const auto batch = static_cast<int64_t>(lengths.size());
+  int64_t inner = 1;
+  for (size_t k = form.flat ? 1 : form.axis + 1; k < d.size(); ++k) inner *= d[k];
+  const int64_t length = form.flat ? d[0] / batch : d[form.axis];
+  int64_t row = length;
+  for (size_t k = 1; !form.flat && k < form.axis; ++k) row *= d[k];
+  const int64_t place = i / inner % length, sample = i / inner / row;
+  return place >= lengths[static_cast<size_t>(sample)];
+}
+
+bool same_number(double a, double b, double limit) {
+  if (std::isfinite(a) && std::isfinite(b)) return std::abs(a - b) <= limit;
+  return std::isnan(a) ? std::isnan(b) : a == b;
 }
 
 HostTensor rows_of(const HostTensor& t, const std::vector<size_t>& rows) {
@@ -64,6 +83,52 @@ PaddingGuard::Verdict PaddingGuard::compare(const LossesAndGradients& padded, co
       return Verdict::different;
   }
   return Verdict::equal;
+}
+
+bool LossesAndOutputs::finite() const {
+  bool finite = all_finite(terms);
+  for (const auto& [name, t] : outputs) {
+    if (is_float(t.dtype())) each_number(t, [&](int64_t, double x) { finite = finite && std::isfinite(x); });
+  }
+  return finite;
+}
+
+PaddingGuard::Verdict PaddingGuard::compare(const LossesAndOutputs& padded, const LossesAndOutputs& packed,
+                                            const std::map<std::string, TokenForm>& tokens,
+                                            const std::vector<int64_t>& lengths, bool low_precision) {
+  const double tolerance = low_precision ? kLowTolerance : kTolerance;
+  const auto finite_top = [](const std::vector<double>& v) {
+    double top = 0;
+    for (const double x : v) top = std::max(top, std::isfinite(x) ? std::abs(x) : 0);
+    return top;
+  };
+  double top = finite_top(padded.terms);
+  for (size_t i = 0; i < padded.terms.size(); ++i) {
+    if (!same_number(padded.terms[i], packed.terms.at(i), tolerance * top)) return Verdict::different;
+  }
+  bool said = all_finite(padded.terms) && top > 0;
+  for (const auto& [name, t] : padded.outputs) {
+    const std::vector<double> want = t.to_doubles(), got = packed.outputs.at(name).to_doubles();
+    const auto form = tokens.find(name);
+    const double limit = tolerance * finite_top(want);
+    for (size_t i = 0; i < want.size(); ++i) {
+      const bool padding = form != tokens.end() && is_padded(t.dims(), static_cast<int64_t>(i), form->second, lengths);
+      if (!padding && !same_number(want[i], got.at(i), limit)) return Verdict::different;
+    }
+    said = said || limit > 0;
+  }
+  return said ? Verdict::equal : Verdict::says_nothing;
+}
+
+bool PaddingGuard::due_evaluation() {
+  if (off_) return false;
+  return evaluations_++ % kEveryEvaluation == 0 || agreed_evaluations_ < kFirst;
+}
+
+bool PaddingGuard::on_evaluation(Verdict v) {
+  if (v == Verdict::equal) ++agreed_evaluations_;
+  off_ = off_ || v == Verdict::different;
+  return v == Verdict::different;
 }
 
 bool PaddingGuard::due(const RunState& state) {

@@ -46,13 +46,41 @@ std::shared_ptr<Graph> PaddingRemoval::compose(const GraphRequest& r, const Pack
 }
 
 PaddingGuard::Verdict PaddingRemoval::compare(const Losses& losses, const Tensors& batch) {
-  const std::vector<DType>& compute = compiler_.options().compute;
   const GraphRequest r{GraphForm::train, &losses, {}, batch};
   try {
     const std::optional<Packing> p = packing_of(plan(r), batch, cpu_evaluator());
     if (!p) return PaddingGuard::Verdict::says_nothing;
-    return PaddingGuard::compare(losses_and_gradients(r, nullptr), losses_and_gradients(r, &*p),
-                                 std::any_of(compute.begin(), compute.end(), is_low));
+    return PaddingGuard::compare(losses_and_gradients(r, nullptr), losses_and_gradients(r, &*p), low_precision());
+  } catch (const Error&) {  // a model of one batch size
+    return PaddingGuard::Verdict::says_nothing;
+  }
+}
+
+bool PaddingRemoval::low_precision() const {
+  const std::vector<DType>& compute = compiler_.options().compute;
+  return std::any_of(compute.begin(), compute.end(), is_low);
+}
+
+bool PaddingRemoval::agrees(const GraphRequest& r, const Run& run) {
+  if (!guard_.due_evaluation() || !guard_.on_evaluation(compare(r, run))) return true;
+  log_.warning(
+      "W_PADDING: without padding losses or outputs are others: padding is computed from here on (--remove_padding "
+      "false does so from the start)");
+  return false;
+}
+
+PaddingGuard::Verdict PaddingRemoval::compare(const GraphRequest& r, const Run& run) {
+  const std::string& mask = plan(r).mask.input;
+  const Tensors rows = few_rows(*r.losses, r.batch, r.batch.at(mask));
+  const GraphRequest few{r.form, r.losses, r.outputs, rows};
+  try {
+    const PaddingPlan& plan = this->plan(few);
+    const std::optional<Packing> p = packing_of(plan, rows, cpu_evaluator());
+    if (!p) return PaddingGuard::Verdict::says_nothing;
+    const std::vector<int64_t> offsets = p->inputs.at("padding.offsets").to_ints();
+    std::vector<int64_t> lengths;
+    for (size_t b = 1; b < offsets.size(); ++b) lengths.push_back(offsets[b] - offsets[b - 1]);
+    return PaddingGuard::compare(run(few, nullptr), run(few, &*p), plan.tokens, lengths, low_precision());
   } catch (const Error&) {  // a model of one batch size
     return PaddingGuard::Verdict::says_nothing;
   }

@@ -3,6 +3,7 @@
 // compares now and then.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,6 +22,10 @@ class PaddingRemoval {
 
   // How this batch is packed; nothing: it keeps its padding. compare: when the guard asks for it.
   std::optional<Packing> packing(const GraphRequest& r, bool compare);
+  // Whether a batch, computed with packing, has the losses and outputs that it has with its padding; run: computes a
+  // request. A difference ends padding removal, with a warning.
+  using Run = std::function<LossesAndOutputs(const GraphRequest&, const Packing*)>;
+  bool agrees(const GraphRequest& r, const Run& run);
   // GraphCompiler::compose(), without padding where there is a packing.
   std::shared_ptr<Graph> compose(const GraphRequest& r, const Packing* packing);
 
@@ -29,6 +34,8 @@ class PaddingRemoval {
  private:
   const PaddingPlan& plan(const GraphRequest& r);
   PaddingGuard::Verdict compare(const Losses& losses, const Tensors& batch);
+  PaddingGuard::Verdict compare(const GraphRequest& r, const Run& run);
+  bool low_precision() const;
   LossesAndGradients losses_and_gradients(const GraphRequest& r, const Packing* packing);
 
   const GraphCompiler& compiler_;

@@ -73,11 +73,18 @@ void Session::launch_cached(const Losses& losses, const Tensors& batch, LossTerm
 
 std::vector<double> Session::eval_micro(const Losses& losses, const Tensors& batch, Tensors* outputs) {
   const GraphRequest r{GraphForm::eval, &losses, outputs ? compiler_.loss_values(losses) : std::vector<int>{}, batch};
-  const std::optional<Packing> packing = padding_.packing(r, false);
-  BucketProgram& p = ready(r, false, packing ? &*packing : nullptr, true);
-  p.run();
-  if (outputs) *outputs = read_outputs(p, r.outputs);
-  return p.sums();
+  const auto run = [&](const GraphRequest& asked, const Packing* packing) {
+    BucketProgram& p = ready(asked, false, packing, true);
+    p.run();
+    return LossesAndOutputs{p.sums(), read_outputs(p, asked.outputs)};
+  };
+  std::optional<Packing> packing = padding_.packing(r, false);
+  if (packing && !padding_.agrees(r, run)) packing.reset();
+  LossesAndOutputs result = run(r, packing ? &*packing : nullptr);
+  // A number that is not finite is the padded graph's, whose padding may be the reason.
+  if (packing && !result.finite()) result = run(r, nullptr);
+  if (outputs) *outputs = std::move(result.outputs);
+  return result.terms;
 }
 
 Tensors Session::forward(const std::vector<int>& outputs, const Tensors& batch, bool full_precision) {

@@ -24,6 +24,7 @@ class Packer {
         packed_(plain_.size()),
         form_(plain_.size()),
         reach_(plain_.size()),
+        bounds_(plain_.size()),
         cause_(plain_.size()),
         b_(out_, evaluator) {}
 
@@ -36,12 +37,15 @@ class Packer {
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
       const Node& node = g_.node(NodeId{n});
       b_.origin = node.origin;
-      if (!try_packed(node)) emit_plain(NodeId{n});
+      const bool packed = try_packed(node);
+      if (!packed) emit_plain(NodeId{n});
+      for (size_t i = 0; packed && i < node.out.size(); ++i) bounds_[at(node.out[i])] = known_.bounds(node.out[i]);
     }
     Unpadded result;
     for (const auto& o : g_.outputs) {
       out_.outputs.push_back({o.name, plain(o.value)});
       const Reach r = reach(o.value);
+      if (r.kind == Reach::token) result.tokens[o.name] = r.form;
       const bool read = o.name.starts_with("loss.") || o.name.starts_with("statistic.");
       if (result.seen_by.empty() && (r.kind == Reach::mixed || (r.kind == Reach::token && read)))
         result.seen_by = name_of(cause_[at(o.value)] ? cause_[at(o.value)] : g_.value(o.value).producer);
@@ -66,7 +70,7 @@ class Packer {
     m[mask.input] = {false, {}, 1.0, 0.0};
     return m;
   }
-  // Of a value as the new graph has it: packed ones are right where tokens are, and have 0 elsewhere.
+  // Of a value as the new graph has it: packed ones have 0 where no token is.
   Reach reach(ValueId v) const {
     if (!v) return {};
     if (!is_packed(v)) return reach_[at(v)];
@@ -163,14 +167,18 @@ class Packer {
   void emit_plain(NodeId id) {
     const Node& node = g_.node(id);
     std::vector<ValueId> in;
-    std::vector<Reach> reached;
+    std::vector<ReachedInput> reached;
+    std::vector<Bounds> bounds;
     NodeId cause;
     for (const ValueId v : node.in) {
       in.push_back(plain(v));
-      reached.push_back(reach(v));
-      if (reached.back().kind == Reach::mixed && !cause) cause = cause_[at(v)];
+      bounds.push_back(plain_bounds(v));
+      reached.push_back({reach(v), bounds.back().finite && (!v || known_.bounds(v).finite)});
+      if (reached.back().reach.kind == Reach::mixed && !cause) cause = cause_[at(v)];
     }
     const Reach r = reach_behind(g_, node, mask_.places, reached, known_, hides(node));
+    const Bounds after = bounds_behind(g_, node, bounds);
+    for (const ValueId v : node.out) bounds_[at(v)] = r.kind == Reach::clean ? known_.bounds(v) : after;
     const std::vector<ValueId> made = b_.ops(node.op->name, std::move(in), node.attrs);
     for (size_t i = 0; i < made.size(); ++i) {
       const ValueId v = node.out[i];
@@ -179,6 +187,12 @@ class Packer {
       reach_[at(v)] = alike ? r : Reach{Reach::mixed, {}};
       if (reach_[at(v)].kind == Reach::mixed) cause_[at(v)] = cause ? cause : id;
     }
+  }
+  // Of plain(v): packed values have zeros where no token is.
+  Bounds plain_bounds(ValueId v) const {
+    if (!v) return finite_between(-Bounds::kInf, Bounds::kInf);
+    if (is_packed(v)) return known_.bounds(v).joined(finite_between(0, 0));
+    return g_.value(v).kind == ValueKind::temp ? bounds_[at(v)] : known_.bounds(v);
   }
   // Whether the mask of an attention shows no padded key to a token.
   bool hides(const Node& node) const {
@@ -369,6 +383,7 @@ class Packer {
   std::vector<ValueId> plain_, packed_;
   std::vector<TokenForm> form_;  // of packed_
   std::vector<Reach> reach_;     // of plain_, as far as that was made from packed_
+  std::vector<Bounds> bounds_;   // of plain_, likewise
   std::vector<NodeId> cause_;    // where it became mixed
   Graph out_;
   Builder b_;

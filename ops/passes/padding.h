@@ -3,8 +3,8 @@
 // (1, tokens, ..), from the embeddings to the loss.
 // What has no token axis, or one that a rule below does not know, stays as it was, with zeros at the padded places;
 // ops/passes/padding_flow.h follows where these go. Nothing that a run reads may depend on them: for any parameters the
-// graph without padding then computes the same function, and so has the same gradients. It is taken for granted that
-// what stands at padded places is finite, as its product with a mask's 0 has to be 0. After packing "padding
+// graph without padding then computes the same function, and so has the same gradients. A product with a mask's 0 is 0
+// only where the other factor is finite, with padding and with zeros (ops/passes/value_bounds.h). After packing "padding
 // elimination" as in ONNX Runtime's training and NVIDIA's MLPerf BERT.
 #pragma once
 
@@ -32,6 +32,7 @@ bool masks_hide(const Graph& g, const PaddingMask& mask, const Evaluator& evalua
 struct Unpadded {
   Graph graph;
   std::string seen_by;  // a node by which padded places reach a loss or a running statistic; empty: none
+  std::map<std::string, TokenForm> tokens;  // outputs that may hold anything at padded places
 };
 // ignored: labels, inputs shaped like the mask, and what they hold wherever padding is.
 // Inputs of the new graph besides those that stay, int64.

@@ -1,6 +1,7 @@
 #include "ops/passes/padding_flow.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "backend/functors.h"
@@ -86,19 +87,50 @@ std::optional<TokenForm> form_behind(const Graph& g, const Node& n, TokenPlaces 
 
 PlaceValues::PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces p,
                          const std::map<std::string, Known>& inputs)
-    : g_(g), evaluate_(evaluator), places_(p), known_(static_cast<size_t>(g.n_values())) {
+    : g_(g), evaluate_(evaluator), places_(p), known_(static_cast<size_t>(g.n_values())), bounds_(known_.size()) {
   for (int32_t i = 0; i < g.n_values(); ++i) {
     const Value& v = g.value(ValueId{i});
-    if (v.kind == ValueKind::constant) known_[static_cast<size_t>(i)] = constant(v.constant);
+    Bounds& b = bounds_[static_cast<size_t>(i)];
+    if (v.kind == ValueKind::constant) {
+      known_[static_cast<size_t>(i)] = constant(v.constant);
+      b = bounds_of_constant(v.constant);
+    }
+    if (v.kind == ValueKind::param || v.kind == ValueKind::input) b = finite_between(-Bounds::kInf, Bounds::kInf);
     if (v.kind != ValueKind::input) continue;
     const auto given = inputs.find(v.name);
-    if (given != inputs.end() && p.has_form(v.dims, given->second.form)) known_[static_cast<size_t>(i)] = given->second;
+    if (given == inputs.end() || !p.has_form(v.dims, given->second.form)) continue;
+    const Known& k = given->second;
+    known_[static_cast<size_t>(i)] = k;
+    if (k.real && k.padded) b = finite_between(std::min(*k.real, *k.padded), std::max(*k.real, *k.padded));
   }
   for (int32_t i = 0; i < g.n_nodes(); ++i) {
     const Node& n = g.node(NodeId{i});
     if (n.op->effect == Effect::pure && n.out.size() == 1 && !n.in.empty())
       known_[static_cast<size_t>(n.out[0].index)] = behind(n);
+    const Bounds b = bounds_after(n);
+    for (const ValueId v : n.out) bounds_[static_cast<size_t>(v.index)] = b;
   }
+}
+
+Bounds PlaceValues::bounds_after(const Node& n) const {
+  std::vector<Bounds> in;
+  for (const ValueId v : n.in) in.push_back(v ? bounds(v) : finite_between(-Bounds::kInf, Bounds::kInf));
+  Bounds out = bounds_behind(g_, n, in);
+  if (sums_tokens(n)) out.lo = *at(n.in[0])->real;
+  // Hidden by -inf: each row has a token that is not.
+  if (n.op->name == "Softmax" && in[0].below && at(n.out[0])) out = finite_between(0, 1);
+  const Known* k = at(n.out[0]);
+  if (k && k->padded && k->uniform && std::isfinite(*k->padded)) out = finite_between(*k->padded, *k->padded);
+  return out;
+}
+
+// The number of tokens of a sequence, or a multiple of it: at least one, as each sequence has a token.
+bool PlaceValues::sums_tokens(const Node& n) const {
+  if (n.op->name != "ReduceSum" && n.op->name != "ReduceMax") return false;
+  const Known* k = at(n.in[0]);
+  if (!k || k->uniform || k->form.flat || !(k->real.value_or(0) > 0) || !(k->padded.value_or(-1) >= 0)) return false;
+  const std::vector<int64_t> axes = n.attrs.ints("axes");
+  return std::find(axes.begin(), axes.end(), static_cast<int64_t>(k->form.axis)) != axes.end();
 }
 
 const PlaceValues::Known* PlaceValues::at(ValueId v) const {
@@ -149,11 +181,11 @@ std::optional<double> PlaceValues::apply(const Node& n, bool padded) const {
     const auto which = number(0);
     return which ? number(*which != 0 ? 1 : 2) : std::nullopt;
   }
-  // Nought times whatever it is: of numbers that are finite.
+  // 0 times whatever finite number it is.
   if (op == "Mul" || op == "And") {
-    if (number(0) == 0.0 || number(1) == 0.0) return 0.0;
+    if ((number(0) == 0.0 && bounds(n.in[1]).finite) || (number(1) == 0.0 && bounds(n.in[0]).finite)) return 0.0;
   }
-  if (op == "Div" && number(0) == 0.0 && !number(1)) return 0.0;
+  if (op == "Div" && number(0) == 0.0 && !number(1) && bounds(n.in[1]).positive()) return 0.0;
   std::vector<HostTensor> in;
   for (size_t i = 0; i < n.in.size(); ++i) {
     const auto x = n.in[i] ? number(i) : std::nullopt;
@@ -188,8 +220,14 @@ constexpr Reach kMixed{Reach::mixed, {}};
 
 class Rule {
  public:
-  Rule(const Graph& g, const Node& n, TokenPlaces p, const std::vector<Reach>& in, const PlaceValues& known, bool hides)
-      : g_(g), n_(n), p_(p), in_(in), known_(known), hides_(hides) {}
+  Rule(const Graph& g, const Node& n, TokenPlaces p, const std::vector<ReachedInput>& in, const PlaceValues& known,
+       bool hides)
+      : g_(g), n_(n), p_(p), known_(known), hides_(hides) {
+    for (const ReachedInput& i : in) {
+      in_.push_back(i.reach);
+      finite_.push_back(i.finite);
+    }
+  }
 
   Reach apply() {
     const std::string& op = n_.op->name;
@@ -238,9 +276,11 @@ class Rule {
       return in_[i].kind == Reach::clean && known_.padded_is(n_.in[i], f_, rank, x);
     };
     const std::string& op = n_.op->name;
-    if ((op == "Mul" || op == "And") && (gone(0, 0) || gone(1, 0))) return {};
+    if ((op == "Mul" || op == "And") && ((gone(0, 0) && finite_[1]) || (gone(1, 0) && finite_[0]))) return {};
     if (op == "Or" && (gone(0, 1) || gone(1, 1))) return {};
-    if (op == "Where" && in_[0].kind == Reach::clean &&
+    // By its gradient, too, which is 0 times that of what is hidden.
+    if (op == "Where" && (in_[1].kind == Reach::clean || finite_[1]) && (in_[2].kind == Reach::clean || finite_[2]) &&
+        in_[0].kind == Reach::clean &&
         ((gone(0, 0) && in_[2].kind == Reach::clean) || (gone(0, 1) && in_[1].kind == Reach::clean)))
       return {};
     return {Reach::token, f_};
@@ -255,13 +295,14 @@ class Rule {
       const size_t rows = ta ? rank - 1 : rank - 2, inner = ta ? rank - 2 : rank - 1;
       if (f_.flat) return rank == 2 && rows == 0 && p_.has_form(result(), f_) ? Reach{Reach::token, f_} : kMixed;
       if (rank < 2 || result().size() != rank) return kMixed;
-      if (f_.axis == inner) return weighs(1, tb ? dims(1).size() - 1 : dims(1).size() - 2) ? Reach{} : kMixed;
+      if (f_.axis == inner)
+        return finite_[0] && weighs(1, tb ? dims(1).size() - 1 : dims(1).size() - 2) ? Reach{} : kMixed;
       const TokenForm to{f_.axis == rows ? rank - 2 : f_.axis, false};
       return p_.has_form(result(), to) ? Reach{Reach::token, to} : kMixed;
     }
     if (in_[1].kind == Reach::token && in_[0].kind == Reach::clean) {
       const size_t inner = dims(1).size() - (tb ? 1 : 2);
-      return !f_.flat && f_.axis == inner && weighs(0, ta ? rank - 2 : rank - 1) ? Reach{} : kMixed;
+      return !f_.flat && f_.axis == inner && finite_[1] && weighs(0, ta ? rank - 2 : rank - 1) ? Reach{} : kMixed;
     }
     return kMixed;
   }
@@ -334,7 +375,8 @@ class Rule {
   const Graph& g_;
   const Node& n_;
   const TokenPlaces p_;
-  const std::vector<Reach>& in_;
+  std::vector<Reach> in_;
+  std::vector<bool> finite_;
   const PlaceValues& known_;
   const bool hides_;
   TokenForm f_;
@@ -342,8 +384,8 @@ class Rule {
 
 }  // namespace
 
-Reach reach_behind(const Graph& g, const Node& n, TokenPlaces p, const std::vector<Reach>& in, const PlaceValues& known,
-                   bool hides) {
+Reach reach_behind(const Graph& g, const Node& n, TokenPlaces p, const std::vector<ReachedInput>& in,
+                   const PlaceValues& known, bool hides) {
   return Rule(g, n, p, in, known, hides).apply();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "ops/passes/value_bounds.h"
 
 namespace amp {
 
@@ -46,8 +47,12 @@ class PlaceValues {
   const Known* at(ValueId v) const;
   // Whether v, seen as of `rank` dims, is x at padded places of form f.
   bool padded_is(ValueId v, TokenForm f, size_t rank, double x) const;
+  // Of the graph as it is, with its padding.
+  const Bounds& bounds(ValueId v) const { return bounds_[static_cast<size_t>(v.index)]; }
 
  private:
+  Bounds bounds_after(const Node& n) const;
+  bool sums_tokens(const Node& n) const;
   std::optional<Known> constant(const HostTensor& t) const;
   std::optional<Known> behind(const Node& n) const;
   std::optional<Known> element(const Node& n) const;
@@ -57,6 +62,7 @@ class PlaceValues {
   const Evaluator& evaluate_;
   TokenPlaces places_;
   std::vector<std::optional<Known>> known_;
+  std::vector<Bounds> bounds_;
 };
 
 // How a value changes when the contents of padded places do.
@@ -66,9 +72,14 @@ struct Reach {
   TokenForm form;
 };
 
-// What the node's outputs become, given its inputs. hides: whether the mask of a FusedAttention hides padded keys from
-// every query that is a token.
-Reach reach_behind(const Graph& g, const Node& n, TokenPlaces p, const std::vector<Reach>& in, const PlaceValues& known,
-                   bool hides);
+struct ReachedInput {
+  Reach reach;
+  bool finite = false;  // with padding, and with zeros at padded places
+};
+
+// What the node's outputs become, given its inputs. A mask's 0 hides what is finite, nothing else. hides: whether the
+// mask of a FusedAttention hides padded keys from every query that is a token.
+Reach reach_behind(const Graph& g, const Node& n, TokenPlaces p, const std::vector<ReachedInput>& in,
+                   const PlaceValues& known, bool hides);
 
 }  // namespace amp

@@ -72,6 +72,8 @@ const std::vector<ModelPart>& mask_kinds() {
          "mi0 = Unsqueeze(mask, second)\nmj0 = Unsqueeze(mask, ones)\nmij = Mul(mi0, mj0)\nm4 = Unsqueeze(mij, ones)\n"
          "mf = Cast{to=1}(m4)\ninv = Sub(onef, mf)\nbias = Mul(inv, low)\ns2 = Add(s1, bias)\n",
          kAll),
+      of("minus thousand", int_mask,
+         "const thousand = -1000\n" + kAdditive + "bias = Mul(inv, thousand)\ns2 = Add(s1, bias)\n", kNone),
       of("weak", int_mask, "const weak = -3\n" + kAdditive + "bias = Mul(inv, weak)\ns2 = Add(s1, bias)\n", kNone),
       of("none", int_mask, "s2 = Identity(s1)\n", kNone),
       of("causal", int_mask,
@@ -194,6 +196,12 @@ const std::vector<ModelPart>& mixes() {
   return kinds;
 }
 
+// Of x, which a statement makes of t.
+static std::string masked_mean(const std::string& x) {
+  return x +
+         "r0 = Mul(x, w)\nr1 = ReduceSum{keepdims=0}(r0, ones)\nr2 = ReduceSum{keepdims=0}(w, ones)\nr = Div(r1, r2)\n";
+}
+
 const std::vector<ModelPart>& heads() {
   static const std::vector<ModelPart> kinds = {
       {"first token", "r = Gather{axis=1}(t, zero)\n", kAll},
@@ -226,6 +234,34 @@ const std::vector<ModelPart>& heads() {
       {"attention pooling",
        "param G 8 1\ng0 = MatMul(t, G)\nk3 = Unsqueeze(mask, last)\nk4 = Cast{to=9}(k3)\n"
        "g1 = Where(k4, g0, low)\ng2 = Softmax{axis=1}(g1)\nr0 = Mul(t, g2)\nr = ReduceSum{keepdims=0}(r0, ones)\n",
+       kAll},
+      {"attention pooling, minus thousand",
+       "const thousand = -1000\nparam G 8 1\ng0 = MatMul(t, G)\nk3 = Unsqueeze(mask, last)\nk4 = Cast{to=9}(k3)\n"
+       "g1 = Where(k4, g0, thousand)\ng2 = Softmax{axis=1}(g1)\nr0 = Mul(t, g2)\nr = ReduceSum{keepdims=0}(r0, ones)\n",
+       kNone},
+      // A mask's 0 times what may be infinite at padded places is NaN; with an epsilon it is 0.
+      {"masked mean of a logarithm", kWeight + masked_mean("x0 = Abs(t)\nx = Log(x0)\n"), kNone},
+      {"masked mean of a guarded logarithm",
+       kWeight + masked_mean("const eps = 1e-6\nx0 = Abs(t)\nx1 = Add(x0, eps)\nx = Log(x1)\n"), kAll},
+      {"masked mean of a logarithm in a token",
+       kWeight + masked_mean("x0 = ReduceSum{keepdims=1}(t, last)\nx1 = Abs(x0)\nx2 = Log(x1)\nx = Add(t, x2)\n"),
+       kNone},
+      {"masked mean of unit vectors", kWeight + masked_mean("x0 = ReduceL2{keepdims=1}(t, last)\nx = Div(t, x0)\n"),
+       kNone},
+      {"masked mean of inverse norms",
+       kWeight + masked_mean("x0 = ReduceL2{keepdims=1}(t, last)\nx1 = Reciprocal(x0)\nx = Mul(t, x1)\n"), kNone},
+      {"masked mean of guarded unit vectors",
+       kWeight +
+           masked_mean("const eps = 1e-12\nx0 = ReduceL2{keepdims=1}(t, last)\nx1 = Max(x0, eps)\nx = Div(t, x1)\n"),
+       kSome},
+      {"masked mean of roots", kWeight + masked_mean("x0 = Tanh(t)\nx1 = Add(x0, onef)\nx = Sqrt(x1)\n"), kSome},
+      {"masked mean of powers", kWeight + masked_mean("const minus = -0.5\nx0 = Mul(t, t)\nx = Pow(x0, minus)\n"),
+       kNone},
+      {"masked mean of exponentials", kWeight + masked_mean("x = Exp(t)\n"), kNone},
+      {"masked mean of bounded exponentials", kWeight + masked_mean("x0 = Tanh(t)\nx = Exp(x0)\n"), kAll},
+      {"chosen mean of a logarithm",
+       "k3 = Unsqueeze(mask, last)\nk4 = Cast{to=9}(k3)\nx0 = ReduceSum{keepdims=1}(t, last)\nx1 = Abs(x0)\n"
+       "x2 = Log(x1)\nx3 = Add(t, x2)\nx4 = Where(k4, x3, zerof)\nr = ReduceSum{keepdims=0}(x4, ones)\n",
        kAll},
       {"attention pooling without a mask",
        "param G 8 1\ng0 = MatMul(t, G)\ng2 = Softmax{axis=1}(g0)\nr0 = Mul(t, g2)\nr = ReduceSum{keepdims=0}(r0, "

@@ -1,0 +1,218 @@
+// One rule for each operator that is known; any other makes values that may be anything. Operators with a singularity
+// (Div, Log, Sqrt, Reciprocal, Pow, Exp) are finite only where the bounds of their operands exclude it, e.g. by the
+// epsilon of Max(norm, 1e-12) or of Add(variance, 1e-5).
+#include "ops/passes/value_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "graph/op.h"
+
+namespace amp {
+
+namespace {
+
+constexpr double kInf = Bounds::kInf;
+constexpr double kLargestExponent = 80;  // e^80 is finite in float32
+
+double times(double a, double b) { return a == 0 || b == 0 ? 0 : a * b; }
+
+Bounds product(const Bounds& a, const Bounds& b) {
+  const double c[] = {times(a.lo, b.lo), times(a.lo, b.hi), times(a.hi, b.lo), times(a.hi, b.hi)};
+  Bounds out{*std::min_element(c, c + 4), *std::max_element(c, c + 4)};
+  out.finite = a.finite && b.finite;
+  return out;
+}
+
+bool all_finite(const std::vector<Bounds>& in) {
+  return std::all_of(in.begin(), in.end(), [](const Bounds& b) { return b.finite; });
+}
+
+// Operators whose results are finite if their inputs are, and lie between these numbers.
+const std::map<std::string_view, std::pair<double, double>>& finite_operators() {
+  static const std::map<std::string_view, std::pair<double, double>> ops = {{"Tanh", {-1, 1}},
+                                                                            {"Sigmoid", {0, 1}},
+                                                                            {"Erf", {-1, 1}},
+                                                                            {"Sin", {-1, 1}},
+                                                                            {"Cos", {-1, 1}},
+                                                                            {"Atan", {-1.6, 1.6}},
+                                                                            {"HardSigmoid", {0, 1}},
+                                                                            {"Softsign", {-1, 1}},
+                                                                            {"Sign", {-1, 1}},
+                                                                            {"Softmax", {0, 1}},
+                                                                            {"Relu", {0, kInf}},
+                                                                            {"Softplus", {0, kInf}},
+                                                                            {"LogSoftmax", {-kInf, 0}},
+                                                                            {"LeakyRelu", {-kInf, kInf}},
+                                                                            {"Elu", {-kInf, kInf}},
+                                                                            {"Selu", {-kInf, kInf}},
+                                                                            {"Celu", {-kInf, kInf}},
+                                                                            {"HardSwish", {-kInf, kInf}},
+                                                                            {"Swish", {-kInf, kInf}},
+                                                                            {"Mish", {-kInf, kInf}},
+                                                                            {"Gelu", {-kInf, kInf}},
+                                                                            {"GeluTanh", {-kInf, kInf}},
+                                                                            {"ThresholdedRelu", {-kInf, kInf}},
+                                                                            {"Shrink", {-kInf, kInf}},
+                                                                            {"PRelu", {-kInf, kInf}},
+                                                                            {"Asinh", {-kInf, kInf}},
+                                                                            {"MatMul", {-kInf, kInf}},
+                                                                            {"MatMulGelu", {-kInf, kInf}},
+                                                                            {"Conv", {-kInf, kInf}},
+                                                                            {"BatchNorm", {-kInf, kInf}},
+                                                                            {"BatchNormTrain", {-kInf, kInf}},
+                                                                            {"CumSum", {-kInf, kInf}},
+                                                                            {"AveragePool", {-kInf, kInf}},
+                                                                            {"MaxPool", {-kInf, kInf}},
+                                                                            {"ReduceProd", {-kInf, kInf}},
+                                                                            {"Sub", {-kInf, kInf}}};
+  return ops;
+}
+
+// Elements of the first input, or of all of them, moved.
+bool moves_elements(std::string_view op) {
+  static const std::set<std::string_view> ops = {"Reshape",   "Detach",    "Transpose",      "Expand",
+                                                 "Slice",     "Split",     "GatherElements", "Cast",
+                                                 "ReduceMax", "ReduceMin", "GatherRows"};
+  return ops.count(op) != 0;
+}
+
+Bounds divided(const Bounds& a, const Bounds& b) {
+  if (!b.positive()) return {};
+  return product(a, {1 / b.hi, 1 / b.lo, true});
+}
+
+Bounds power(const Bounds& x, const Bounds& e) {
+  if (!x.finite || e.lo != e.hi) return {};
+  const bool whole = e.lo == std::floor(e.lo);
+  if (e.lo < 0 ? !x.positive() : (!whole && x.lo < 0)) return {};
+  const bool even = whole && std::fmod(e.lo, 2) == 0;
+  return finite_between(even || x.lo >= 0 ? 0 : -kInf, kInf);
+}
+
+Bounds clipped(const Node& n, const Bounds& x) {
+  if (!x.finite && !x.below) return {};
+  const double lo = n.attrs.has("min") ? n.attrs.f("min", 0) : -kInf;
+  const double hi = n.attrs.has("max") ? n.attrs.f("max", 0) : kInf;
+  Bounds out = finite_between(std::clamp(x.lo, lo, std::max(lo, hi)), std::clamp(x.hi, lo, std::max(lo, hi)));
+  out.finite = x.finite || std::isfinite(lo);
+  out.below = !out.finite;
+  return out;
+}
+
+// A row that a mask of -inf hides entirely is NaN: only masks that depend on the query can do that, as every sequence
+// has a token.
+Bounds attended(const Graph& g, const Node& n, const std::vector<Bounds>& in) {
+  for (size_t i = 0; i < 3 && i < in.size(); ++i) {
+    if (!in[i].finite) return {};
+  }
+  const bool masked = n.in.size() > 3 && n.in[3];
+  const bool by_query = masked && g.value(n.in[3]).dims.at(2) != 1;
+  const bool hides =
+      masked && (g.value(n.in[3]).dtype == DType::boolean ? !std::isfinite(n.attrs.f("fill", -1000)) : !in[3].finite);
+  if (hides && by_query && n.attrs.i("empty_rows_zero", 0) == 0) return {};
+  return finite_between(std::min(in[2].lo, 0.0), std::max(in[2].hi, 0.0));
+}
+
+Bounds elementwise(const Node& n, const std::vector<Bounds>& in) {
+  const std::string& op = n.op->name;
+  Bounds out;
+  if (op == "Add") {
+    out = {in[0].lo + in[1].lo, in[0].hi + in[1].hi, all_finite(in)};
+    if (std::isnan(out.lo)) out.lo = -kInf;
+    if (std::isnan(out.hi)) out.hi = kInf;
+    out.below = !out.finite && (in[0].finite || in[0].below) && (in[1].finite || in[1].below);
+  } else if (op == "Sub" && std::isfinite(in[0].lo + in[1].hi) && std::isfinite(in[0].hi + in[1].lo)) {
+    out = {in[0].lo - in[1].hi, in[0].hi - in[1].lo, all_finite(in)};
+  } else if (op == "Mul") {
+    out = product(in[0], in[1]);
+    if (n.in[0] == n.in[1]) out.lo = std::max(out.lo, 0.0);
+  } else if (op == "Div") {
+    out = divided(in[0], in[1]);
+  } else if (op == "Neg") {
+    out = {-in[0].hi, -in[0].lo, in[0].finite};
+  } else if (op == "Abs") {
+    const bool one_sign = in[0].lo >= 0 || in[0].hi <= 0;
+    const double a = std::abs(in[0].lo), b = std::abs(in[0].hi);
+    out = {one_sign ? std::min(a, b) : 0, std::max(a, b), in[0].finite};
+  } else if (op == "Max") {
+    out = {std::max(in[0].lo, in[1].lo), std::max(in[0].hi, in[1].hi), all_finite(in)};
+  } else if (op == "Min") {
+    out = {std::min(in[0].lo, in[1].lo), std::min(in[0].hi, in[1].hi), all_finite(in)};
+  } else if (op == "Where") {
+    out = in[1].joined(in[2]);
+  } else if (op == "Clip") {
+    out = clipped(n, in[0]);
+  } else if (op == "Sqrt" && in[0].finite && in[0].lo >= 0) {
+    out = finite_between(std::sqrt(in[0].lo), std::sqrt(in[0].hi));
+  } else if (op == "Log" && in[0].positive()) {
+    out = finite_between(std::log(in[0].lo), std::log(in[0].hi));
+  } else if (op == "Reciprocal") {
+    out = divided(finite_between(1, 1), in[0]);
+  } else if (op == "Exp" && in[0].finite && in[0].hi <= kLargestExponent) {
+    out = finite_between(std::exp(in[0].lo), std::exp(in[0].hi));
+  } else if (op == "Pow") {
+    out = power(in[0], in[1]);
+  } else if ((op == "Floor" || op == "Ceil" || op == "Round" || op == "RoundStraight") && in[0].finite) {
+    out = finite_between(std::floor(in[0].lo), std::ceil(in[0].hi));
+  }
+  return out;
+}
+
+// Without a copy in float64.
+Bounds bounds_of_large(const HostTensor& t) {
+  const float* x = t.as<float>();
+  return {-kInf, kInf, std::all_of(x, x + t.numel(), [](float v) { return std::isfinite(v); })};
+}
+
+}  // namespace
+
+Bounds Bounds::joined(const Bounds& other) const {
+  Bounds out{std::min(lo, other.lo), std::max(hi, other.hi), finite && other.finite};
+  out.below = !out.finite && (finite || below) && (other.finite || other.below);
+  return out;
+}
+
+Bounds finite_between(double lo, double hi) { return {lo, hi, true}; }
+
+Bounds bounds_of_constant(const HostTensor& t) {
+  constexpr int64_t kLargest = 1 << 20;
+  if (t.numel() == 0) return finite_between(0, 0);
+  if (t.numel() > kLargest) return t.dtype() == DType::f32 ? bounds_of_large(t) : finite_between(-kInf, kInf);
+  Bounds out{kInf, -kInf, true};
+  for (const double x : t.to_doubles()) {
+    if (std::isnan(x) || x == kInf) return {};
+    out = out.joined({x, x, std::isfinite(x), !std::isfinite(x)});
+  }
+  return out;
+}
+
+Bounds bounds_behind(const Graph& g, const Node& n, const std::vector<Bounds>& in) {
+  const std::string& op = n.op->name;
+  const DType type = g.value(n.out[0]).dtype;
+  if (type == DType::boolean) return finite_between(0, 1);
+  Bounds out = in.empty() ? Bounds{} : elementwise(n, in);
+  if (op == "FusedAttention" && in.size() >= 3) {
+    out = attended(g, n, in);
+  } else if (op == "LayerNorm") {
+    if (all_finite(in) && n.attrs.f("epsilon", 0) > 0) out = finite_between(-kInf, kInf);
+  } else if (op == "Dropout" && in[0].finite) {
+    out = finite_between(in[0].lo >= 0 ? 0 : -kInf, in[0].hi <= 0 ? 0 : kInf);
+  } else if (op == "ReduceSum") {
+    out = {in[0].lo >= 0 ? in[0].lo : -kInf, in[0].hi <= 0 ? in[0].hi : kInf, in[0].finite};
+  } else if (op == "Concat") {
+    out = in[0];
+    for (const Bounds& b : in) out = out.joined(b);
+  } else if (moves_elements(op)) {
+    out = in[0];
+  } else if (const auto known = finite_operators().find(op); !out.finite && known != finite_operators().end()) {
+    if (all_finite(in)) out = finite_between(known->second.first, known->second.second);
+  }
+  if (!is_float(type)) out.finite = true;
+  return out;
+}
+
+}  // namespace amp
