@@ -49,6 +49,15 @@ nlohmann::json told_metrics(const RunSpec& spec, const std::optional<Metrics>& m
   return names;
 }
 
+// What makes the result doubtful.
+nlohmann::json warnings_of(const TrainResult& r, const RunFacts& facts) {
+  nlohmann::json out = nlohmann::json::array();
+  if (const std::string text = not_finite_losses_text(facts, r.steps); !text.empty()) out.push_back(text);
+  const std::string text = r.last ? r.last->not_finite_text() : "";
+  if (!text.empty()) out.push_back(text);
+  return out;
+}
+
 void write_text(const std::string& path, const std::string& text) {
   FileWriter file(path);
   file.write(text);
@@ -100,6 +109,12 @@ void describe_negatives(const TrainerConfig& config) {
 }
 
 }  // namespace
+
+std::string not_finite_losses_text(const RunFacts& facts, int64_t steps) {
+  if (facts.losses_not_finite == 0) return "";
+  return cat("W_NOT_FINITE: the training loss of ", facts.losses_not_finite, " of ", steps,
+             " steps is NaN or infinite");
+}
 
 std::string isa_name() { return cpu_isa() == Isa::v4 ? "x86-64-v4" : cpu_isa() == Isa::v3 ? "x86-64-v3" : "x86-64-v2"; }
 
@@ -180,6 +195,7 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
                     {"warnings", plan.warnings}};
   j["initial_metrics"] = metrics_json(r.initial);
   j["final_metrics"] = metrics_json(r.last);  // of model.onnx
+  j["warnings"] = warnings_of(r, facts);
   j["told_metrics"] = told_metrics(spec, r.last);
   j["metrics_as_trained"] = metrics_json(facts.as_trained);
   j["steps"] = {{"attempted", r.steps}, {"applied", r.applied}, {"skipped", r.skipped}, {"best", r.best_step}};

@@ -31,7 +31,11 @@ struct RunFacts {
   std::optional<PluginMemory> device_memory;  // of a GPU, when training ended
   std::optional<UpdateProfile> update;        // --profile on a GPU
   std::string groups = "{}";                  // groups_json()
+  int64_t losses_not_finite = 0;              // training steps whose loss was NaN or infinite
 };
+
+// A warning about them; empty: there are none.
+std::string not_finite_losses_text(const RunFacts& facts, int64_t steps);
 
 // run.json: effective configuration, hashes, metrics before and after, timing, versions.
 void write_run(const RunSpec& spec, const std::string& dir, const Imported& model, const PrecisionPlan& plan,

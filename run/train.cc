@@ -162,6 +162,10 @@ void finish(Training& t) {
         evaluate_export(path, run.config.objective, *run.data.val, run.config.eval_batch_size, t.options);
     t.watch->evaluated(report.result.steps);
   }
+  for (const std::string& text : {not_finite_losses_text(report.facts, report.result.steps),
+                                  report.result.last ? report.result.last->not_finite_text() : std::string()}) {
+    if (!text.empty()) run.host.log.warning(text);
+  }
   write_report(t, staged, true);
   run.folder->publish();
   t.watch->finished(run.spec.output_dir);
@@ -208,6 +212,8 @@ TrainReport train(PreparedRun& run) {
   SumTrace sums;
   run.config.on_step = [&](const StepResult& s) {
     if (!run.spec.grad_reduce_trace.empty()) sums.see(s);
+    if (!std::isfinite(s.loss) && !t.report.lr_range && ++t.report.facts.losses_not_finite == 1)
+      run.host.log.warning(cat("W_NOT_FINITE: the training loss of step ", s.step, " is ", s.loss, " (said once)"));
     if (!t.report.facts.first_step_seconds) t.report.facts.first_step_seconds = process_seconds();
     // A loss that is no number skips its step, and is the end; what the loss scale skips says nothing.
     if (t.report.lr_range && !(s.skipped() && std::isfinite(s.loss))) t.report.lr_range->see(s.lr, s.loss);

@@ -18,6 +18,7 @@ int run_eval(const cli::Options& opts, const Console& console) {
   const Metrics m = evaluate_model(spec, console.log());
   const auto number = [](double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); };
   nlohmann::json j = {{"loss", number(m.loss)}, {"samples", m.samples}};
+  if (m.not_finite > 0) j["samples_not_finite"] = m.not_finite;
   for (const auto& [name, value] : m.values) j[name] = number(value);
   if (!m.details.empty()) j.update(nlohmann::json::parse(m.details));
   std::cout << j.dump() << '\n';

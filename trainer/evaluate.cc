@@ -1,9 +1,13 @@
 #include "trainer/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/loader.h"
+#include "trainer/each_number.h"
 #include "trainer/losses/loss.h"
 #include "trainer/ranks/evaluation.h"
 #include "trainer/worst_samples.h"
@@ -16,6 +20,23 @@ double Metrics::value(const std::string& name) const {
     if (known == name) return v;
   }
   fail(Exit::usage, "E_METRIC", cat("there is no metric '", name, "'"));
+}
+
+std::string Metrics::not_finite_text() const {
+  // A metric that is NaN of finite outputs is undefined for these data (AUROC of one class).
+  const bool sound = std::isfinite(loss) && not_finite == 0;
+  std::vector<std::string> names;
+  if (!std::isfinite(loss)) names.emplace_back("loss");
+  for (const auto& [name, v] : values) {
+    if (std::isinf(v) || (std::isnan(v) && !sound)) names.push_back(name);
+  }
+  if (names.empty() && sound) return "";
+  const std::string what = names.empty() ? "evaluation" : join(names, ", ");
+  return cat("W_NOT_FINITE: ", what,
+             names.empty()       ? ": "
+             : names.size() == 1 ? " is not finite: "
+                                 : " are not finite: ",
+             not_finite, " of ", samples, " samples have outputs that are NaN or infinite");
 }
 
 Tensors to_tensors(const Batch& batch, Teacher* teacher) {
@@ -38,6 +59,19 @@ const LossSpec* measured_loss(const Objective& objective) {
 }
 
 namespace {
+
+// Rows of any output that hold a NaN or +inf; -inf is what hides a class.
+int64_t rows_not_finite(const std::vector<HostTensor>& outputs, int64_t rows) {
+  std::vector<char> bad(static_cast<size_t>(rows), 0);
+  for (const HostTensor& t : outputs) {
+    if (!is_float(t.dtype()) || t.rank() == 0 || t.dims()[0] % rows != 0) continue;
+    const int64_t row = t.numel() / rows;
+    each_number(t, [&](int64_t i, double x) {
+      if (std::isnan(x) || x == std::numeric_limits<double>::infinity()) bad[static_cast<size_t>(i / row)] = 1;
+    });
+  }
+  return std::count(bad.begin(), bad.end(), 1);
+}
 
 struct Evaluation {
   Session& session;
@@ -99,6 +133,7 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
       loss.count(b.items);
       loss.add(b.sums);
       m.samples += b.rows;
+      m.not_finite += rows_not_finite(b.outputs, b.rows);
       if (task) task->add(b.outputs, b.label, b.samples);
       if (groups) groups->add(b.outputs, b.label, b.samples);
       if (worst) worst->add(b.outputs, b.label, b.samples);

@@ -22,7 +22,11 @@ struct Metrics {
   std::string details;            // JSON: confusion matrix, scores of each class, groups; empty: none
   std::string group_column = {};  // what groups are by (Dataset::groups); empty: none
   std::vector<GroupValues> groups = {};
+  int64_t not_finite = 0;                       // samples with NaN or +inf among the outputs that the task reads
   double value(const std::string& name) const;  // "loss" or one of values; usage error otherwise
+  // A warning (W_NOT_FINITE) that names the loss and metrics that are no finite numbers; empty: all are, and so are the
+  // outputs.
+  std::string not_finite_text() const;
 };
 
 class WorstSamples;  // trainer/worst_samples.h

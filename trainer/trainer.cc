@@ -28,10 +28,15 @@ Trainer::Trainer(Session& session, const Dataset& train, const Dataset* val, con
   if (Plateau::asked(config_.schedule)) plateau_.emplace(config_.schedule, lower_is_better(config_.best_metric));
 }
 
-std::optional<Metrics> Trainer::evaluate() const {
+std::optional<Metrics> Trainer::evaluate() {
   doing("evaluation");
   const EvaluatedWeights weights(session_, evaluated());
-  return evaluate_unless(stop_, session_, config_.objective, *val_, config_.eval_batch_size, ranks_);
+  std::optional<Metrics> m =
+      evaluate_unless(stop_, session_, config_.objective, *val_, config_.eval_batch_size, ranks_);
+  const std::string text = m && !warned_not_finite_ ? m->not_finite_text() : "";
+  if (!text.empty()) config_.log.warning(cat(text, " (evaluation at step ", step_, "; said once)"));
+  warned_not_finite_ = warned_not_finite_ || !text.empty();
+  return m;
 }
 
 void Trainer::doing(const char* phase) const {

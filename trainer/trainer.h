@@ -108,10 +108,10 @@ class Trainer {
   void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, std::optional<MetricsLog>& log);
   void doing(const char* phase) const;
   bool local() const { return config_.sync_every > 1 && !ranks_.alone(); }
-  void stopped(TrainResult& result);        // by all ranks together
-  bool on_any(bool wish);                   // of the ranks; where one of them gave up removing padding, all do
-  std::optional<Metrics> evaluate() const;  // of the current weights on val; none: stopped before its end
-  bool evaluate_now(TrainResult& result);   // true: the best so far
+  void stopped(TrainResult& result);       // by all ranks together
+  bool on_any(bool wish);                  // of the ranks; where one of them gave up removing padding, all do
+  std::optional<Metrics> evaluate();       // of the current weights on val; none: stopped before its end
+  bool evaluate_now(TrainResult& result);  // true: the best so far
   void watch_plateau(double metric);
   void finish(TrainResult& result) const;
   Checkpoint checkpoint(const SamplerState& next) const;  // of this step; its tensors are views of the session's memory
@@ -145,7 +145,7 @@ class Trainer {
   SaveBudget budget_;
   std::optional<Checkpoint> held_;  // the best one, which the budget did not allow to write yet; the leader's
   bool evaluation_due_ = false;     // a stop cut it short: a resumed run makes up for it
-  bool warned_empty_ = false;
+  bool warned_empty_ = false, warned_not_finite_ = false;
   SamplerState next_;
   BestMetric best_;
   std::optional<Metrics> initial_;
