@@ -128,11 +128,32 @@ std::set<std::string> weight_names(const SourceGraph& g) {
   return names;
 }
 
-// mixed: the plan's 16-bit nodes, by the name of what they make.
+// The name in the file of what a node of the SourceGraph makes; nothing: the node is not in the file's main graph.
+std::optional<std::string> name_in_file(const ModelDoc& doc, const SourceGraph& graph, size_t node) {
+  const std::vector<int>& made = graph.nodes[node].outputs;
+  if (made.empty() || made[0] < 0 || graph.nodes[node].place == Place::training) return std::nullopt;
+  const bool in_file = made[0] < doc.values;
+  if (in_file && !doc.visible[static_cast<size_t>(made[0])]) return std::nullopt;  // in a local function or branch
+  const std::string& name = graph.values[static_cast<size_t>(made[0])].name;
+  if (!in_file || doc.names[static_cast<size_t>(made[0])] == name) return name;
+  // An adapter that stays takes the name of what it adds to; one that is merged had it in the SourceGraph only.
+  const int holder = graph.find(doc.names[static_cast<size_t>(made[0])]);
+  const int by = holder < 0 ? -1 : graph.values[static_cast<size_t>(holder)].producer;
+  const bool merged = by < 0 || graph.nodes[static_cast<size_t>(by)].place == Place::training;
+  return merged ? doc.names[static_cast<size_t>(made[0])] : name;
+}
+
+// mixed: the plan's 16-bit nodes, by the name of what they make. fp16: those that stay float32.
 HalfOptions half_options(const ModelDoc& doc, const SourceGraph& graph, const ExportOptions& options) {
   HalfOptions out;
   out.weights = weight_names(graph);
-  if (options.precision == "fp16") return out;
+  if (options.precision == "fp16") {
+    for (size_t i = 0; i < options.wide.size(); ++i) {
+      const auto name = options.wide[i] ? name_in_file(doc, graph, i) : std::nullopt;
+      if (name) out.wide.insert(*name);
+    }
+    return out;
+  }
   if (options.precision != "mixed") {
     fail(Exit::usage, "E_PRECISION",
          cat("export precision '", options.precision, "' is not file, fp32, fp16 or mixed"));
@@ -140,20 +161,9 @@ HalfOptions half_options(const ModelDoc& doc, const SourceGraph& graph, const Ex
   check(options.compute.size() <= graph.nodes.size(), "export: types for nodes that are not there");
   out.low.emplace();
   for (size_t i = 0; i < options.compute.size(); ++i) {
-    const std::vector<int>& made = graph.nodes[i].outputs;
-    if (!is_low(options.compute[i]) || made.empty() || made[0] < 0) continue;
-    if (graph.nodes[i].place == Place::training) continue;
-    const bool in_file = made[0] < doc.values;
-    if (in_file && !doc.visible[static_cast<size_t>(made[0])]) continue;  // inside a local function or branch
-    // An adapter that stays takes the name of what it adds to; one that is merged had it in the SourceGraph only.
-    std::string name = graph.values[static_cast<size_t>(made[0])].name;
-    if (in_file && doc.names[static_cast<size_t>(made[0])] != name) {
-      const int holder = graph.find(doc.names[static_cast<size_t>(made[0])]);
-      const int by = holder < 0 ? -1 : graph.values[static_cast<size_t>(holder)].producer;
-      if (by < 0 || graph.nodes[static_cast<size_t>(by)].place == Place::training)
-        name = doc.names[static_cast<size_t>(made[0])];
-    }
-    out.low->insert(name);
+    const auto name = is_low(options.compute[i]) ? name_in_file(doc, graph, i) : std::nullopt;
+    if (!name) continue;
+    out.low->insert(*name);
     if (options.compute[i] == DType::bf16) out.type.onnx = onnx::TensorProto::BFLOAT16;
   }
   return out;

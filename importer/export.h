@@ -25,6 +25,7 @@ struct ExportOptions {
   // nodes whose `compute` is a 16-bit type.
   std::string precision = "file";
   std::vector<DType> compute;                   // by node of the SourceGraph; for mixed
+  std::vector<char> wide;                       // by node of the SourceGraph; for fp16: it stays float32
   std::map<std::string, std::string> metadata;  // metadata_props to set; to take away where empty
   bool inference_form = false;           // nodes in training form become inference form (importer/inference_form.h)
   std::optional<RawRows> raw_rows = {};  // in front of the model; for fp32

@@ -39,6 +39,12 @@ class HalfConversion {
     onnx::GraphProto& g = *model_.mutable_graph();
     for (const auto& o : g.output()) outputs_.insert(o.name());
     survey(g, true);
+    if (split_constants(g)) {
+      readers_.clear();
+      unknown_.clear();
+      wide_.clear();
+      survey(g, true);
+    }
     if (!unknown_.empty()) {
       fail(Exit::unsupported, "E_EXPORT_FP16",
            cat("operators without a definition cannot be converted to fp16: ", join(unknown_, ", ")), "export in fp32");
@@ -121,7 +127,7 @@ class HalfConversion {
   // Does the node compute in 16 bits? An Identity that the plan does not know follows its readers.
   bool low(const onnx::NodeProto& n) {
     if (wide_.count(&n) || n.output_size() == 0) return false;
-    if (all_) return true;
+    if (all_) return !options_.wide.count(n.output(0));
     if (options_.low->count(n.output(0))) return schema(n) != nullptr;
     return n.op_type() == "Identity" && n.domain().empty() && only_read_as_half(n.output(0));
   }
@@ -178,6 +184,43 @@ class HalfConversion {
       const float *b = v.as<float>(), *e = b + v.numel();
       if (std::any_of(b, e, [&](float x) { return std::abs(x) > options_.type.largest(); })) wide_.insert(r.node);
     }
+  }
+
+  // Small constants that both types of nodes of the main graph read: the float32 ones get a copy of their own.
+  bool split_constants(onnx::GraphProto& g) {
+    constexpr int64_t kSmall = 64;
+    if (model_.ir_version() < 4) return false;  // every initializer has to be an input
+    std::map<std::string, onnx::TensorProto> constants;
+    for (const auto& t : g.initializer()) {
+      if (t.data_type() == kFloat && !options_.weights.count(t.name())) constants[t.name()] = t;
+    }
+    for (const auto& n : g.node()) {
+      const bool fill = n.op_type() == "Constant" && n.attribute_size() == 1 && n.attribute(0).name() == "value";
+      if (fill && n.attribute(0).t().data_type() == kFloat) constants[n.output(0)] = n.attribute(0).t();
+    }
+    std::map<std::string, std::string> copies;
+    for (auto& n : *g.mutable_node()) {
+      const onnx::OpSchema* s = schema(n);
+      for (int i = 0; i < n.input_size(); ++i) {
+        const std::string name = n.input(i);
+        const auto constant = constants.find(name);
+        if (constant == constants.end() || reads_any(n) || (low(n) && half_input(n, s, i))) continue;
+        const std::vector<Reader>& all = readers_[name];
+        if (std::none_of(all.begin(), all.end(), [&](const Reader& r) { return !reads_any(*r.node) && reads_half(r); }))
+          continue;
+        if (decode(constant->second, nullptr).numel() > kSmall) continue;
+        const auto [copy, made] = copies.try_emplace(name);
+        if (made) {
+          copy->second = fresh(cat(name, "__float"));
+          types_[copy->second] = kFloat;
+          onnx::TensorProto& t = *g.add_initializer();
+          t = constant->second;
+          t.set_name(copy->second);
+        }
+        n.set_input(i, copy->second);
+      }
+    }
+    return !copies.empty();
   }
 
   bool constant_in_half(const std::string& name) {

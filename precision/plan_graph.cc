@@ -38,7 +38,7 @@ void choose_units(const SourceGraph& g, const OpList& list, PlanGraph& out) {
     if (!whole) return;
     for (const int n : unit.nodes) {
       taken[at(n)] = 1;
-      out.in_unit[at(n)] = unit.kind == "Linear"      ? UnitSafety::none
+      out.in_unit[at(n)] = !keeps_epsilon(g, unit)    ? UnitSafety::none
                            : unit.kind == "Attention" ? UnitSafety::all
                                                       : UnitSafety::epsilon;
     }

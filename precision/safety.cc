@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/quantiser.h"
+#include "precision/epsilon.h"
 #include "precision/float_types.h"
 #include "precision/range.h"
+#include "precision/units.h"
 
 namespace amp {
 
@@ -30,11 +32,16 @@ double beyond_half(const HostTensor& t) {
   return worst;
 }
 
-double rounded(double v, DType low) {
-  const auto f = static_cast<float>(v);
-  if (low == DType::f16) return Half::decode(Half::encode(f));
-  if (low == DType::bf16) return BFloat16::decode(BFloat16::encode(f));
-  return f;
+// Most of a weight's elements would become 0 or a subnormal number with an error of 10 % and more.
+bool fades(const HostTensor& t) {
+  constexpr float kFew = 5 * 0x1p-24F;
+  if (t.dtype() != DType::f32) return false;
+  const float* p = t.as<float>();
+  int64_t small = 0, other = 0;
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    if (p[i] != 0) ++(std::abs(p[i]) < kFew ? small : other);
+  }
+  return small > other;
 }
 
 bool reads_as_bound(const SourceNode& n) { return n.op == "Clip" || n.op == "Max" || n.op == "Min" || n.op == "Pad"; }
@@ -64,12 +71,14 @@ std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<
       huge[v] = cat(weight ? "weight '" : "constant '", printable(g.shown(static_cast<int>(v))), "' holds ", worst,
                     ", beyond fp16's 65504");
       if (weight) warnings.push_back(huge[v] + ": the nodes that read it stay fp32");
-    } else if (!weight && value.data.numel() == 1) {
+    } else if (value.data.numel() == 1) {
       const double c = value.data.to_doubles()[0];
-      const double r = rounded(c, low);
-      if (std::abs(r - c) > 0.01 * std::abs(c)) {
-        lost[v] = cat("constant '", printable(value.name), "' = ", c, " would be ", r, " in ", name_of(low));
+      if (is_lost(c, low)) {
+        lost[v] = cat(weight ? "weight '" : "constant '", printable(value.name), "' = ", c, " would be ",
+                      rounded(c, low), " in ", name_of(low));
       }
+    } else if (weight && fades(value.data)) {
+      lost[v] = cat("most of weight '", printable(g.shown(static_cast<int>(v))), "' is too small for fp16");
     }
   }
   for (size_t i = 0; i < g.nodes.size(); ++i) {
@@ -101,7 +110,19 @@ std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<
       if (o >= 0 && is_float(types[static_cast<size_t>(o)])) huge[static_cast<size_t>(o)] = passed_on;
     }
   }
+  std::vector<char> skip(g.nodes.size());
+  for (size_t i = 0; i < skip.size(); ++i) skip[i] = in_unit[i] != UnitSafety::none;
+  out.merge(epsilon_nodes(g, skip, low));
   return out;
+}
+
+std::vector<char> epsilon_in_fp32(const SourceGraph& g, DType low) {
+  std::vector<char> skip(g.nodes.size(), 0), wide(g.nodes.size(), 0);
+  for (const Unit& u : find_units(g)) {
+    for (const int n : u.nodes) skip[at(n)] = keeps_epsilon(g, u);
+  }
+  for (const auto& [n, why] : epsilon_nodes(g, skip, low)) wide[at(n)] = 1;
+  return wide;
 }
 
 }  // namespace amp

@@ -55,4 +55,13 @@ std::vector<Unit> find_calls(const SourceGraph& g) {
   });
 }
 
+bool keeps_epsilon(const SourceGraph& g, const Unit& unit) {
+  if (unit.kind.find("Normalization") == std::string::npos) return unit.kind != "Linear";
+  const SourceNode& last = g.nodes[at(g.value(unit.output).producer)];
+  if (last.op != "Mul" && last.op != "Add") return false;
+  return std::any_of(last.inputs.begin(), last.inputs.end(), [&](int v) {
+    return v >= 0 && g.value(v).kind != SourceKind::temp && g.value(v).kind != SourceKind::input;
+  });
+}
+
 }  // namespace amp

@@ -24,6 +24,10 @@ struct Unit {
 
 std::vector<Unit> find_units(const SourceGraph& g);  // disjoint, ascending by first node
 
+// Whether the unit's kernel keeps its epsilon in fp32. Norms without a weight are no composite of ours
+// (ops/passes/composites.h): their nodes compute one by one.
+bool keeps_epsilon(const SourceGraph& g, const Unit& unit);
+
 // Calls of PyTorch's, each one decision under autocast: MatMul(x, W) + bias vector is linear; attention with both
 // operands scaled by a root beforehand is scaled_dot_product_attention (code that multiplies the scores is not), whose
 // mask becomes -inf and whose fully masked rows 0, so that the mask's size does not matter.

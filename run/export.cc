@@ -5,8 +5,10 @@
 
 #include "base/fs.h"
 #include "base/text.h"
+#include "precision/safety.h"
 #include "run/averages.h"
 #include "run/build.h"
+#include "run/engine_notes.h"
 #include "run/export_record.h"
 #include "run/raw_rows.h"
 #include "run/weights.h"
@@ -130,6 +132,8 @@ void export_file(const RunSpec& spec, const std::string& out, const Log& log) {
     for (const Decision& d : choose_low_plan(spec, Job::write, model.graph, log).nodes)
       e.compute.push_back(dtype_of(d.compute));
   }
+  if (e.precision == "fp16") e.wide = epsilon_in_fp32(model.graph, DType::f16);
+  for (const std::string& note : engine_notes(model.graph, e)) log.note(note);
   if (spec.export_raw_rows) e.raw_rows = raw_rows_of(model, log);
   for (const std::string& note : export_model(*model.doc, model.graph, {}, e, out).notes) log.note(note);
 }

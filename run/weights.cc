@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 #include "data/loader.h"
+#include "precision/safety.h"
+#include "run/engine_notes.h"
 
 namespace amp {
 
@@ -90,11 +92,13 @@ void export_weights(const RunSpec& spec, const ReadyModel& ready, const Precisio
   if (plan.any_low()) {
     for (const Decision& d : plan.nodes) e.compute.push_back(dtype_of(d.compute));
   }
+  if (e.precision == "fp16") e.wide = epsilon_in_fp32(ready.model.graph, DType::f16);
   e.metadata = metadata;
   e.inference_form = true;
   const HostTensor params = session.host_params();
   const SourceGraph& g = ready.model.graph;
   std::vector<TrainedTensor> tensors = trained_tensors(session, params.as<float>());
+  for (const std::string& note : engine_notes(g, e)) log.note(note);
   if (!ready.trainable.keep_lora) tensors = merge_lora(g, ready.trainable.lora, std::move(tensors));
   for (const std::string& note : export_model(*ready.model.doc, g, tensors, e, path).notes) log.note(note);
 }
