@@ -1,4 +1,5 @@
-// Attributes that importer/fake_quant.h puts on the nodes of a quantiser that is spelled out.
+// Attributes that the importer puts on nodes of quantizers and straight-through estimators (importer/fake_quant.h,
+// importer/straight_through.h).
 #pragma once
 
 namespace amp {
@@ -7,5 +8,8 @@ namespace amp {
 inline constexpr const char* kQuantiserData = "quantiser_data";
 // On its Round: the gradient passes as it is.
 inline constexpr const char* kStraightThrough = "straight_through";
+
+// On an Add or a Sub (importer/straight_through.h): the inputs through which no gradient passes.
+inline constexpr const char* kDetached = "detached";
 
 }  // namespace amp

@@ -20,6 +20,7 @@
 #include "importer/quantized_weights.h"
 #include "importer/select.h"
 #include "importer/statistics.h"
+#include "importer/straight_through.h"
 #include "importer/tensor.h"
 
 namespace amp {
@@ -118,6 +119,8 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     SourceGraph& g = built.graph;
     if (options.train_quantized) add_float_masters(built);
     find_quantisers(built);
+    find_dynamic_scales(g);
+    if (options.straight_through) find_straight_through(built);
     out.verdicts = discover_parameters(g, read_exporter_record(built, doc));
     name_parameters(g, built.scopes);
     apply_trainable(g, options.trainable);
@@ -135,6 +138,9 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
       out.notes.insert(out.notes.end(), built.notes.begin() + static_cast<std::ptrdiff_t>(said), built.notes.end());
     }
     inspect(g, out.notes);
+    if (options.gradient_stops) {
+      for (std::string& line : gradient_stops(g)) out.notes.push_back(std::move(line));
+    }
     doc.slot_of = std::move(built.slot_of);
     doc.visible = std::move(built.visible);
     for (const SourceValue& v : g.values) doc.names.push_back(v.name);

@@ -25,6 +25,8 @@ struct ImportOptions {
   std::vector<std::string> freeze, trainable;
   bool batchnorm_train = false;  // running statistics of BatchNormalization are state that training moves
   bool train_quantized = false;  // integer weights of DequantizeLinear train (importer/quantized_weights.h)
+  bool straight_through = true;  // x + (f(x) - x) has the gradient of x (importer/straight_through.h)
+  bool gradient_stops = false;   // name in the notes where gradients stop
   int64_t freeze_layers = -1;    // importer/layers.h; -1: none, 0: what lies before the first layer
   bool find_layers = false;      // importer/layer_depths.h
 };

@@ -227,6 +227,10 @@ bool blocks_gradient(const SourceNode& n, int input) {
                   "DequantizeLinear"})) {
     return !(op == "DequantizeLinear" && input == 0);
   }
+  if (n.attrs.has(kDetached)) {
+    const std::vector<int64_t> detached = n.attrs.ints(kDetached);
+    return std::find(detached.begin(), detached.end(), input) != detached.end();
+  }
   if (op == "Round") return !n.attrs.has(kStraightThrough);
   if (op == "Cast") {
     const auto to = dtype_of(static_cast<int>(n.attrs.i("to", 1)));

@@ -1,6 +1,7 @@
 // Add, Sub, Mul, Div, Neg, Abs, Sign, Mod, Sum, Mean: ONNX 7+ (NumPy broadcasting).
 #include <cmath>
 
+#include "graph/quantiser.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -68,6 +69,12 @@ struct Mod : Functor<2, FloatsAndInts> {
   }
   bool fmod;
 };
+struct Detach : Unary {
+  template <class T>
+  HD T operator()(T x) const {
+    return x;
+  }
+};
 // </functors>
 
 // x + 0, x * 1 and the like are x, when x already has the result's shape.
@@ -125,6 +132,14 @@ const RegisterElementwise<Neg> neg{"Neg", grad_neg};
 const RegisterElementwise<Abs> abs_{"Abs", grad_abs};
 const RegisterElementwise<Sign> sign{"Sign", [](GradBuilder&) {}};  // gradient zero almost everywhere
 const RegisterElementwise<Mod> mod{"Mod", grad_mod};
+const RegisterElementwise<Detach> detach{"Detach", [](GradBuilder&) {}};  // torch.Tensor.detach
+
+// Inputs through which no gradient passes: importer/straight_through.h.
+void lower_sum_of_two(Lowering& l) {
+  ValueId in[] = {l.in(0), l.in(1)};
+  for (const int64_t k : l.attrs.ints(kDetached)) in[k] = l.b.op("Detach", {in[k]});
+  l.out(0, l.b.op(l.node.op, {in[0], in[1]}));
+}
 
 ValueId chain_add(Lowering& l) {
   ValueId v = l.in(0);
@@ -138,7 +153,7 @@ void lower_mean(Lowering& l) {
 }
 
 const RegisterOnnx onnx[] = {
-    RegisterOnnx{{"Add", lower_same_name, 7, {}}},  RegisterOnnx{{"Sub", lower_same_name, 7, {}}},
+    RegisterOnnx{{"Add", lower_sum_of_two, 7, {}}}, RegisterOnnx{{"Sub", lower_sum_of_two, 7, {}}},
     RegisterOnnx{{"Mul", lower_same_name, 7, {}}},  RegisterOnnx{{"Div", lower_same_name, 7, {}}},
     RegisterOnnx{{"Neg", lower_same_name, 6, {}}},  RegisterOnnx{{"Abs", lower_same_name, 6, {}}},
     RegisterOnnx{{"Sign", lower_same_name, 9, {}}}, RegisterOnnx{{"Mod", lower_same_name, 10, {}}},

@@ -2,6 +2,7 @@
 // precision plan's matter (graph/lower.h).
 #include "backend/parallel.h"
 #include "graph/onnx_type.h"
+#include "ops/composed/quantize.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -13,6 +14,7 @@ ValueId simplify_cast(Builder& b, const std::vector<ValueId>& in, const Attrs& a
   const DType to = static_cast<DType>(a.i("to", 0));
   const Value& x = b.value(in[0]);
   if (x.dtype == to) return in[0];
+  if (a.has(kWholeNumbers)) return {};
   // Hoisted past views, so that the producer may store the type itself (graph/passes.h).
   if (x.producer && b.graph().node(x.producer).op->view) {
     const Dims dims = x.dims;
@@ -51,7 +53,12 @@ DType from_onnx(const Lowering& l, int64_t code) {
   l.unsupported(cat("element type ", code, " of TensorProto is not supported"));
 }
 void cast_to(Lowering& l, DType to) { l.out(0, l.b.cast(l.in(0), is_float(to) ? l.float_type() : to)); }
-void lower_cast(Lowering& l) { cast_to(l, from_onnx(l, l.attrs.i("to", 1))); }
+// Quantized numbers as floating ones: gradients pass straight through.
+void lower_cast(Lowering& l) {
+  const DType to = from_onnx(l, l.attrs.i("to", 1));
+  if (!is_float(to) || is_float(l.b.dtype(l.in(0)))) return cast_to(l, to);
+  l.out(0, unquantized(l.b, l.in(0), l.float_type()));
+}
 void lower_cast_like(Lowering& l) { cast_to(l, l.b.dtype(l.in(1))); }
 void lower_identity(Lowering& l) { l.out(0, l.in(0)); }
 

@@ -66,6 +66,8 @@ Imported open_model(const RunSpec& spec, Job job, const Log& log) {
   if (steps || job == Job::check || job == Job::plan) {
     o.tie_weights_auto = spec.tie_weights == "auto";
     o.train_quantized = spec.train_quantized;
+    o.straight_through = spec.straight_through;
+    o.gradient_stops = job != Job::plan;
     o.freeze = spec.freeze;
     o.trainable = spec.trainable;
     o.batchnorm_train = steps && spec.batchnorm == "train";

@@ -60,7 +60,7 @@ struct RunSpec {
   bool sync_bn = false, overlap_grad_reduce = true;
   Text grad_reduce_dtype = "fp32", grad_reduce_trace;
   int64_t sync_every = 1;  // steps
-  bool train_quantized = false;
+  bool train_quantized = false, straight_through = true;
 
   // Data
   Text train, val;

@@ -54,12 +54,21 @@ ValueId quantized(const Lowering& l, ValueId x, ValueId scale, ValueId zero, DTy
   return l.b.cast(l.b.op("Quantize", {x, scale, zero}, range_of(l, t)), t);
 }
 
+ValueId as_integers(Builder& b, ValueId whole, DType t) {
+  return b.op("Cast", {whole}, {{"to", static_cast<int64_t>(t)}, {kWholeNumbers, int64_t{1}}});
+}
+
 ValueId unquantized(Builder& b, ValueId q, DType f) {
   const NodeId p = b.value(q).producer;
+  if (p && b.graph().node(p).op->view && !is_float(b.dtype(q)) && !is_float(b.dtype(b.graph().node(p).in[0]))) {
+    const Dims dims = b.dims(q);
+    return b.reshape(unquantized(b, b.graph().node(p).in[0], f), dims);
+  }
   if (p && b.graph().node(p).op->name == "Cast") {
     const ValueId from = b.graph().node(p).in[0];
     const NodeId q_node = b.value(from).producer;
-    if (q_node && b.graph().node(q_node).op->name == "Quantize") return b.cast(from, f);
+    const bool whole = b.graph().node(p).attrs.has(kWholeNumbers);
+    if (whole || (q_node && b.graph().node(q_node).op->name == "Quantize")) return b.cast(from, f);
   }
   return b.cast(q, f);
 }
@@ -76,7 +85,9 @@ Dynamic dynamically_quantized(const Lowering& l, ValueId from) {
   const ValueId scale = div(b, b.op("Where", {b.op("Equal", {span, none}), one, span}), b.scalar(255, f));
   const ValueId point =
       b.op("Clip", {b.op("Round", {b.op("Neg", {div(b, low, scale)})})}, {{"min", 0.0}, {"max", 255.0}});
-  return {b.op("Quantize", {from, scale, point}, range_of(l, DType::u8)), scale, point};
+  // Straight through: the gradient of the product is that of the floating one, nothing comes by the scale.
+  const ValueId s = b.op("Detach", {scale}), z = b.op("Detach", {point});
+  return {b.op("Quantize", {from, s, z}, range_of(l, DType::u8)), s, z};
 }
 
 namespace {

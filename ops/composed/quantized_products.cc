@@ -45,7 +45,7 @@ void need_matrices(const Lowering& l, size_t a, size_t b) {
 void lower_matmul_integer(Lowering& l) {
   need_matrices(l, 0, 1);
   const ValueId y = l.b.op("MatMul", {centred(l, 0, 2, rows_axis(l, 0)), centred(l, 1, 3, l.rank(1) - 1)});
-  l.out(0, l.b.cast(y, DType::i32));
+  l.out(0, as_integers(l.b, y, DType::i32));
 }
 
 void lower_qlinear_matmul(Lowering& l) {
@@ -57,7 +57,7 @@ void lower_qlinear_matmul(Lowering& l) {
 }
 
 void lower_conv_integer(Lowering& l) {
-  l.out(0, l.b.cast(convolution(l, centred(l, 0, 2, 1), centred(l, 1, 3, 0), {}), DType::i32));
+  l.out(0, as_integers(l.b, convolution(l, centred(l, 0, 2, 1), centred(l, 1, 3, 0), {}), DType::i32));
 }
 
 // com.microsoft's too. Inputs x, its scale, zero point, w, its scale, zero point, scale and zero point of y, bias (in

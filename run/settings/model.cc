@@ -126,6 +126,10 @@ std::vector<Setting> model_settings() {
               "Integer weights behind DequantizeLinear train: float masters, quantised by the file's own scales in "
               "every forward pass, exported as integers.")
           .read_by(kGraph),
+      setting("straight_through", &RunSpec::straight_through,
+              "x + (f(x) - x), f rounding or choosing without a gradient, has the gradient of x; false: of what is "
+              "written, 0.")
+          .read_by(kGraph),
       setting("batchnorm", &RunSpec::batchnorm,
               "BatchNorm: running statistics as they are, or batch statistics, by which the running ones move.")
           .one_of({"freeze", "train"})

@@ -76,6 +76,7 @@ void arithmetic(OpSpecs& s) {
   s["Neg"] = unary(any);
   s["Abs"] = unary(uniform(-2, 2, {0}));
   s["Sign"] = flat(unary(uniform(-2, 2, {0})));
+  s["Detach"] = flat(unary(any));
   const Draw dividend = uniform(-3.8, 3.8, kIntegers, 0.2), divisor = uniform(1, 1.05);
   s["Mod"] = joined(binary(dividend, divisor), binary(dividend, divisor, {{"fmod", int64_t{1}}}));
   s["Max"] = s["Min"] = binary(lattice(0.05), lattice(0.05, 0.5));

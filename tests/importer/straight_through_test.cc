@@ -1,0 +1,149 @@
+// Straight-through estimators without their detach(): which nodes are recognized, and where gradients stop otherwise.
+#include "importer/straight_through.h"
+
+#include <catch2/catch_all.hpp>
+
+#include "models.h"
+#include "run.h"
+#include "tests/support.h"
+
+using namespace amp;
+using namespace amp::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+std::string model(const std::string& form) {
+  return R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[N,4] x) => (float[N,4] y)
+    <float[4,4] W = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}, float[4,4] F = {2,1,-3,4,5,1,7,-8,9,1,2,3,4,-5,6,1},
+     float three = {3}, float one = {1}, float zero = {0}, int64[2] onehot = {0, 1}, int64 depth = {4}, int64[1] k = {1}>
+    { h = MatMul (x, W) )" +
+         form + R"( y = MatMul (z, F) })";
+}
+
+std::vector<int> detached(const SourceGraph& g) {
+  std::vector<int> out;
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    if (g.nodes[n].attrs.has(kDetached)) out.push_back(static_cast<int>(n));
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("straight-through estimators are recognized by their structure", "[straight]") {
+  const TempDir f;
+  const std::pair<const char*, const char*> forms[] = {
+      {"round", "q = Round (h)  d = Sub (q, h)  z = Add (h, d)"},
+      {"the other order", "q = Round (h)  d = Sub (q, h)  z = Add (d, h)"},
+      {"scaled", "s = Mul (h, three)  r = Round (s)  q = Div (r, three)  d = Sub (q, h)  z = Add (h, d)"},
+      {"sign", "q = Sign (h)  d = Sub (q, h)  z = Add (h, d)"},
+      {"floor", "q = Floor (h)  d = Sub (q, h)  z = Add (h, d)"},
+      {"a step", "c = Greater (h, zero)  q = Cast <to = 1> (c)  d = Sub (q, h)  z = Add (h, d)"},
+      {"hard Gumbel softmax",
+       "p = Softmax <axis = 1> (h)  i = ArgMax <axis = 1, keepdims = 0> (p)  "
+       "q = OneHot <axis = 1> (i, depth, values)  d = Sub (q, p)  z = Add (d, p)"},
+      {"the largest by TopK",
+       "p = Softmax <axis = 1> (h)  v, i = TopK (p, k)  o = Sub (p, p)  u = Expand (one, two)  "
+       "q = ScatterElements <axis = 1> (o, i, u)  d = Sub (q, p)  z = Add (d, p)"},
+      {"x - (x - f)", "q = Round (h)  d = Sub (h, q)  z = Sub (h, d)"},
+      {"(f + x) - x", "q = Round (h)  s = Add (q, h)  z = Sub (s, h)"},
+      {"behind Identity", "i = Identity (h)  q = Round (h)  d = Sub (q, i)  e = Identity (d)  z = Add (h, e)"},
+  };
+  for (const auto& [name, form] : forms) {
+    INFO(name);
+    std::string text = model(form);
+    if (text.find("values") != std::string::npos)
+      text.replace(text.find("int64 depth"), 0, "float[2] values = {0, 1}, ");
+    if (text.find("two") != std::string::npos) text.replace(text.find("int64 depth"), 0, "int64[2] two = {1, 1}, ");
+    const Imported m = import_text(f, text);
+    CHECK(!detached(m.graph).empty());
+    const auto note = std::find_if(m.notes.begin(), m.notes.end(), [](const std::string& n) {
+      return n.find("straight-through") != std::string::npos;
+    });
+    REQUIRE(note != m.notes.end());
+    CHECK_THAT(*note, ContainsSubstring("--straight_through false"));
+    CHECK(value(m.graph, "W").trainable);
+    CHECK(gradient_stops(m.graph).empty());
+    ImportOptions off;
+    off.straight_through = false;
+    CHECK(detached(import_text(f, text, off).graph).empty());
+  }
+}
+
+// What stands for f(x) does not matter: the gradient is that of x in its place, the value that of f(x).
+TEST_CASE("the gradient of an estimator is that of its input", "[straight]") {
+  const TempDir f;
+  const std::map<std::string, HostTensor> feeds{{"x", floats({2, 4}, {0.3, -0.7, 1.1, 0.2, -0.4, 0.9, 0.05, -1.3})}};
+  const std::string softmax = "p = Softmax <axis = 1> (h)  ";
+  for (const auto& [form, plain] : std::vector<std::pair<std::string, std::string>>{
+           {"q = Round (h)  d = Sub (q, h)  z = Add (h, d)", "z = Identity (h)"},
+           {"q = Sign (h)  d = Sub (h, q)  z = Sub (h, d)", "z = Identity (h)"},
+           {"q = Floor (h)  s = Add (h, q)  z = Sub (s, h)", "z = Identity (h)"},
+           {softmax + "c = Greater (p, zero)  q = Cast <to = 1> (c)  d = Sub (q, p)  z = Add (d, p)",
+            softmax + "z = Identity (p)"}}) {
+    INFO(form);
+    ImportOptions off;
+    off.straight_through = false;
+    const Run with = run(import_text(f, model(form)).graph, feeds, true),
+              written = run(import_text(f, model(form), off).graph, feeds, true),
+              input = run(import_text(f, model(plain)).graph, feeds, true);
+    CHECK(with.out.at("y").to_doubles() == written.out.at("y").to_doubles());
+    CHECK(with.grads.at("W").to_doubles() == input.grads.at("W").to_doubles());
+    CHECK(with.grads.at("W").to_doubles() != written.grads.at("W").to_doubles());
+  }
+}
+
+TEST_CASE("a difference that has a gradient is no estimator", "[straight]") {
+  const TempDir f;
+  for (const char* form : {"q = Tanh (h)  d = Sub (q, h)  z = Add (h, d)", "d = Sub (one, h)  z = Add (h, d)",
+                           "r = Round (h)  t = Tanh (h)  q = Add (r, t)  d = Sub (q, h)  z = Add (h, d)",
+                           "q = Round (h)  d = Sub (q, h)  z = Mul (h, d)"}) {
+    INFO(form);
+    CHECK(detached(import_text(f, model(form)).graph).empty());
+  }
+}
+
+TEST_CASE("nodes at which gradients stop are named with what they cut off", "[straight]") {
+  const TempDir f;
+  ImportOptions o;
+  o.gradient_stops = true;
+  o.trainable = {"W"};
+  for (const char* op : {"Round", "Sign", "Floor", "Ceil"}) {
+    const Imported m = import_text(f, model(cat("z = ", op, " (h)")), o);
+    const auto note = std::find_if(m.notes.begin(), m.notes.end(),
+                                   [](const std::string& n) { return n.find("gradients stop at") == 0; });
+    REQUIRE(note != m.notes.end());
+    CHECK_THAT(*note, ContainsSubstring(op) && ContainsSubstring("'W'") && ContainsSubstring("1 weight gets none"));
+  }
+  CHECK(gradient_stops(import_text(f, model("z = Tanh (h)")).graph).empty());
+  // Another way around it.
+  CHECK(gradient_stops(import_text(f, model("q = Round (h)  z = Add (q, h)")).graph).empty());
+}
+
+// By onnxruntime's quantize_dynamic. The product is linear, so that its gradient is that of the floating weights.
+TEST_CASE("a dynamically quantized product has the gradient of its floating one", "[straight]") {
+  const TempDir f;
+  const std::string head = R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[N,4] x) => (float[N,4] y)
+    <float[4] gamma = {1.1,0.9,1.2,0.8}, float[4] beta = {0.1,0.2,0.3,0.1}, int8[4,4] W = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7},
+     float W_scale = {0.0123}, int8 W_zero_point = {0}, float[4] bias = {0.1,0.2,0.3,0.4}>
+    { n = LayerNormalization <axis = -1> (x, gamma, beta) )";
+  const Imported m = import_text(f, head + R"(q, s, z = DynamicQuantizeLinear (n)
+      i = MatMulInteger (q, W, z, W_zero_point)  c = Cast <to = 1> (i)  t = Mul (s, W_scale)  p = Mul (c, t)
+      y = Add (bias, p) })");
+  const Imported plain = import_text(f, head + R"(w = DequantizeLinear (W, W_scale, W_zero_point)
+      p = MatMul (n, w)  y = Add (bias, p) })");
+  const std::map<std::string, HostTensor> feeds{{"x", floats({2, 4}, {0.3, -0.7, 1.1, 0.2, -0.4, 0.9, 0.05, -1.3})}};
+  const Run integers = run(m.graph, feeds, true), floating = run(plain.graph, feeds, true);
+  for (const char* name : {"gamma", "beta", "bias"}) {
+    INFO(name);
+    const std::vector<double> a = integers.grads.at(name).to_doubles(), b = floating.grads.at(name).to_doubles();
+    for (size_t k = 0; k < b.size(); ++k) CHECK(a[k] == Catch::Approx(b[k]).epsilon(1e-5));
+  }
+  CHECK(value(m.graph, "W_scale").kind == SourceKind::constant);
+  CHECK(value(m.graph, "gamma").trainable);
+  CHECK(value(m.graph, "bias").trainable);
+  CHECK(gradient_stops(m.graph).empty());
+}
