@@ -247,7 +247,9 @@ class HalfConversion {
         const std::string& o = n.output(i);
         if (!is_float(o)) continue;
         const bool chosen = is_fill(n) || (all_ && n.op_type() == "Cast");
-        if (chosen ? constant_in_half(o) : low(n) && s && takes_half(s->outputs(), i)) half_.insert(o);
+        // Some opsets know a fill, or a Cast, of float16 and not of bfloat16 (ConstantOfShape before 20): it is float32.
+        if (s && !takes_half(s->outputs(), i)) continue;
+        if (chosen ? constant_in_half(o) : low(n) && s) half_.insert(o);
       }
       for (const auto& a : n.attribute()) {
         if (a.has_g()) store(a.g(), false);

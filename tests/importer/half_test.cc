@@ -323,3 +323,28 @@ TEST_CASE("branches in 16 bits, weights as outputs and float32 files are convert
   const Imported plain = import_text(f, kMlp);
   CHECK(whole(f, plain).SerializeAsString() == parse(kMlp).SerializeAsString());
 }
+
+// ConstantOfShape knows bfloat16 from opset 20 on, Constant and Cast from 13 on; the checker runs inside export_model.
+TEST_CASE("a fill whose opset has no bfloat16 stays float32", "[half]") {
+  for (const int opset : {13, 17, 20}) {
+    INFO(opset);
+    const TempDir f;
+    const Imported m = import_text(f, R"(
+      <ir_version: 8, opset_import: ["" : )" +
+                                          std::to_string(opset) + R"(]> g (float[N,2] x) => (float[N,2] y)
+      <float[2,2] w = {1,2,3,4}>
+      { h = MatMul (x, w)  s = Shape (h)  zero = ConstantOfShape (s)  one = ConstantOfShape <value = float[1] {1}> (s)
+        a = Add (h, zero)  b = Mul (a, one)  y = Relu (b) })");
+    ExportOptions o;
+    o.precision = "mixed";
+    o.compute.assign(m.graph.nodes.size(), DType::bf16);
+    export_model(*m.doc, m.graph, {}, o, f / "half.onnx");
+    onnx::ModelProto p;
+    REQUIRE(p.ParseFromString(bytes_of(f / "half.onnx")));
+    for (const onnx::NodeProto& n : p.graph().node()) {
+      if (n.op_type() != "ConstantOfShape") continue;
+      const bool low = n.attribute_size() > 0 && n.attribute(0).t().data_type() == onnx::TensorProto::BFLOAT16;
+      CHECK(low == (opset >= 20));
+    }
+  }
+}
