@@ -200,6 +200,10 @@ std::vector<int64_t> Sampler::epoch_order(int64_t number) const { return epoch(n
 
 // Every bucket may have fewer rows than there are ranks.
 int64_t Sampler::require_batches(int64_t batches) const {
+  if (batches < 1 && options_.whole_batches)
+    fail(Exit::data, "E_DATA_EMPTY",
+         cat("the model takes batches of ", options_.batch_size, ", and the data has no whole one"),
+         "short batches are left out where padding would count: batch statistics, a loss inside the model");
   if (batches < 1)
     fail(Exit::usage, "E_RANKS", cat("no micro-batch has a row for each of ", options_.ranks, " ranks"),
          "take fewer ranks, or fewer sizes");

@@ -35,6 +35,8 @@ struct SamplerOptions {
   // Every rank gets rows of every micro-batch: an epoch's short last one is shared out evenly, and left out where it
   // has fewer rows than there are ranks. Not with in_tokens.
   bool every_rank = false;
+  // An epoch's short last micro-batch, or one of each bucket, is left out. Not with in_tokens.
+  bool whole_batches = false;
   int64_t global_batch() const { return batch_size * ranks; }
 };
 
@@ -91,7 +93,9 @@ class Sampler {
   void group(Epoch& epoch) const;
   void part(Epoch& epoch) const;
   bool epochs_differ() const { return options_.in_tokens || (!buckets_.empty() && !chances_.empty()); }
-  int64_t least() const { return options_.every_rank ? options_.ranks : 1; }  // rows of a batch
+  int64_t least() const {  // rows of a batch
+    return options_.whole_batches ? options_.batch_size : options_.every_rank ? options_.ranks : 1;
+  }
   int64_t require_batches(int64_t batches) const;
   int64_t samples_ = 0;
   std::vector<int32_t> lengths_, buckets_;

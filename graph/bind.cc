@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/fixed_rows.h"
 #include "graph/limits.h"
 #include "graph/lists.h"
 #include "graph/lower.h"
@@ -271,21 +272,25 @@ Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const Bi
   }
   return bound;
 }
+
+Bound bind_model(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b,
+                 std::map<int, Error>* faults) {
+  const RowPadding rows(g, o);
+  const auto leaf = [&](int v) { return rows.pad(b, v, bind_leaf(g, params, o, b, v)); };
+  Bound bound = bind_nodes(g, o.outputs, rows.options(), b, leaf, true, faults);
+  rows.cut(b, o.outputs, bound);
+  b.origin = {};
+  return bound;
+}
 }  // namespace
 
 Bound bind(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b) {
-  Bound bound = bind_nodes(
-      g, o.outputs, o, b, [&](int v) { return bind_leaf(g, params, o, b, v); }, true, nullptr);
-  b.origin = {};
-  return bound;
+  return bind_model(g, params, o, b, nullptr);
 }
 
 Bound bind_tolerant(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b,
                     std::map<int, Error>& faults) {
-  Bound bound = bind_nodes(
-      g, o.outputs, o, b, [&](int v) { return bind_leaf(g, params, o, b, v); }, true, &faults);
-  b.origin = {};
-  return bound;
+  return bind_model(g, params, o, b, &faults);
 }
 
 std::vector<ValueId> bind_body(const SourceGraph& g, const std::vector<ValueId>& inputs,

@@ -1,6 +1,7 @@
 // Reshape, Flatten, Squeeze, Unsqueeze: views under other dims. ONNX 5+, 1+, 1+, 1+.
 #include <algorithm>
 
+#include "graph/fixed_rows.h"
 #include "ops/elementwise_op.h"
 
 namespace amp {
@@ -47,6 +48,7 @@ void lower_reshape(Lowering& l) {
   const Dims& in = l.dims(0);
   Dims out = l.ints(1);
   const bool allow_zero = l.attrs.i("allowzero", 0) != 0;
+  if (l.attrs.i(kFreeRows, 0) != 0 && !out.empty()) out[0] = std::count(out.begin(), out.end(), -1) ? in.at(0) : -1;
   int64_t known = 1, unknown = -1;
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i] == 0 && !allow_zero) {

@@ -13,6 +13,7 @@
 #include "base/fs.h"
 #include "base/safetensors.h"
 #include "base/temporary.h"
+#include "run/fixed_shapes.h"
 #include "run/losses.h"
 #include "run/memory.h"
 #include "run/prepare.h"
@@ -48,11 +49,12 @@ class Scratch {
 // The job on data of the model's own shapes.
 RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const Log& log) {
   RunSpec spec = given;
-  const Imported model = open_model(spec, Job::check, {});
-  const SourceGraph& g = model.graph;
+  Imported model = open_model(spec, Job::check, {});
+  SourceGraph& g = model.graph;
   const SyntheticShape shape{spec.batch_size, *spec.max_seq_len > 0 ? *spec.max_seq_len : 128};
   Losses losses = choose_losses(spec, g);
   require_known_operators(g, values_of(g, losses));
+  fix_shapes(g, values_of(g, losses));
   const bool asked = !asked_losses(spec).parts.empty();
   if (!asked && losses.parts.size() == 1 && losses.parts[0].kind == "cross_entropy" &&
       !is_of_classes(g, losses.parts[0], shape)) {

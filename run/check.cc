@@ -10,6 +10,7 @@
 #include "importer/describe.h"
 #include "importer/head.h"
 #include "run/common.h"
+#include "run/fixed_shapes.h"
 #include "run/operator_advice.h"
 #include "run/surgery.h"
 #include "run/unknown_task.h"
@@ -193,11 +194,12 @@ void list_parameters(const Imported& model, const Probed& p, CheckReport& report
 std::string operator_name(const CheckedNode& n) { return n.domain.empty() ? n.op : n.domain + "::" + n.op; }
 
 CheckReport check_model(const RunSpec& spec, const Log& log) {
-  const Imported model = open_model(spec, Job::check, log);
-  const SourceGraph& g = model.graph;
+  Imported model = open_model(spec, Job::check, log);
+  SourceGraph& g = model.graph;
   CheckReport r;
-  r.batch = kBatch;
-  r.length = kLength;
+  r.fixed = fix_shapes(g, chosen_outputs(spec, g));
+  r.batch = r.fixed.rows > 0 ? r.fixed.rows : kBatch;
+  r.length = r.fixed.length > 0 ? r.fixed.length : kLength;
   const Probed p = examine(spec, g, choose_low_plan(spec, Job::check, g, log), r);
   const ParameterCount count = count_parameters(g);
   r.tensors = count.tensors;
@@ -213,6 +215,7 @@ CheckReport check_model(const RunSpec& spec, const Log& log) {
   r.tensor_table = describe_tensors(g, model.verdicts);
   r.head = check_head(spec, g, p);
   r.notes = model.notes;
+  tell_fixed_shapes(r.fixed, log);
   Preparation before = look_ahead(spec, model);
   r.before_training = std::move(before.lines);
   r.dropout = std::move(before.dropout);

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "importer/dropout.h"
+#include "run/fixed_shapes.h"
 #include "run/spec.h"
 
 namespace amp {
@@ -33,6 +34,7 @@ struct CheckReport {
   bool trains = false;
   std::string todo;
   int64_t batch = 0, length = 0;  // what open dimensions were probed with
+  ModelShapes fixed;              // sizes that the graph holds
   std::vector<CheckedNode> nodes;
   int no_forward = 0, no_backward = 0;
   std::set<std::string> unsupported;      // operators

@@ -207,6 +207,7 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   cache_gradients(spec, c);
   c.scale = scale_config(spec, plan);
   c.sampler = sampler_options(spec, *data.train, data.text);
+  c.sampler.whole_batches = data.whole_batches;
   if (data.train->size() == 1) {  // a whole batch
     c.sampler.batch_size = 1;
     c.sampler.in_tokens = false;

@@ -21,6 +21,7 @@ namespace amp {
 struct TrainData {
   std::unique_ptr<Dataset> train, val;  // val: null without any
   bool text = false;                    // samples have lengths
+  bool whole_batches = false;           // an epoch's short last batch is left out
 };
 
 // What a dataset must hold for a run.

@@ -5,6 +5,7 @@
 #include "run/common.h"
 #include "run/data.h"
 #include "run/finished_run.h"
+#include "run/fixed_shapes.h"
 #include "run/groups.h"
 #include "run/images.h"
 #include "run/losses.h"
@@ -53,7 +54,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   Imported model = open_model(asked, Job::evaluate, log);
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = validation_spec(with_recorded(with_letters(asked, Log()), record, log));
-  const SourceGraph& g = model.graph;
+  SourceGraph& g = model.graph;
   DataNeeds needs;
   const Task task = needs_of(spec, record, *model.doc, needs);
   require_known_task(spec, g, data_kind(spec, spec.val), task);
@@ -62,6 +63,8 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   objective.answers = answer_options(spec);
   const std::vector<int> outputs = values_of(g, objective.losses);
   require_known_operators(g, outputs);
+  tell_fixed_shapes(fix_shapes(g, outputs), log);
+  fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.text_columns) : 1);
   const DataKind kind = data_kind(spec, spec.val);
   const bool text = kind == DataKind::text;
   const int64_t batch_size = spec.evaluation_rows();

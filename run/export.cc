@@ -68,7 +68,8 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   require_model(spec, checkpoint);
   ReadyModel ready = ready_model(spec, Job::train, open_model(spec, Job::train, notes), record.facts, notes);
   const PrecisionPlan plan = trained_plan(folder, ready.model.graph, *spec.export_precision);
-  Session session(ready.model.graph, session_options(spec, Job::train, {}, notes));
+  auto held = std::make_unique<Session>(ready.model.graph, session_options(spec, Job::train, {}, notes));
+  Session& session = *held;
   load_weights(session, checkpoint, record.trained);
   if (!average.empty()) load_average(session, checkpoint, average);
   if (!average.empty() && spec.swa_start >= 0)
@@ -76,14 +77,16 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
         "running statistics, if the model has any, are those of training: a run's own --export_weights ema "
         "computes them anew for averaged weights");
   const bool trained = checkpoint.step > 0;
-  export_weights(spec, ready, plan, session,
+  export_weights(spec, ready, plan, trained_tensors(session),
                  trained || record.facts.kind() != DataKind::tensors ? record.metadata : decltype(record.metadata){},
                  out, log);
   ExportedRun done;
   done.step = checkpoint.step;
   done.model = spec.model;
-  if (spec.verify_export)
-    done.difference = verify_export(session, out, ready.objective.losses, record.batch, spec.export_types());
+  if (!spec.verify_export) return done;
+  const ExportReference reference = export_reference(session, ready.objective.losses, record.batch);
+  held.reset();  // its memory is the file's now
+  done.difference = compare_export(reference, out, ready.objective.losses, spec.export_types());
   return done;
 }
 

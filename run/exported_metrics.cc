@@ -4,6 +4,7 @@
 
 #include "importer/import.h"
 #include "precision/float_types.h"
+#include "run/fixed_shapes.h"
 #include "run/losses.h"
 
 namespace amp {
@@ -30,6 +31,7 @@ Metrics evaluate_export(const std::string& path, Objective objective, const Data
   Imported model = import_model(path);
   for (LossSpec& s : objective.losses.parts) s.reads.clear();  // names of the training graph
   bypass_output_activations(model.graph, objective.losses);
+  fix_shapes(model.graph, values_of(model.graph, objective.losses));
   SessionOptions o;
   o.device = options.device;
   o.fusion = options.fusion;

@@ -7,6 +7,7 @@
 #include "run/common.h"
 #include "run/config.h"
 #include "run/evaluate.h"
+#include "run/fixed_shapes.h"
 #include "run/gradient_tensors.h"
 #include "run/losses.h"
 #include "trainer/first_nonfinite.h"
@@ -58,12 +59,13 @@ GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, 
   set_threads(spec);
   require_tensor_file(out);
   asked_losses(spec);
-  const Imported model = open_model(spec, Job::gradients, log);
-  const SourceGraph& g = model.graph;
+  Imported model = open_model(spec, Job::gradients, log);
+  SourceGraph& g = model.graph;
   const Tensors batch = read_batch(inputs);
   Losses losses = choose_losses(spec, g);
   tell_losses(losses, bypass_output_activations(g, losses), log);
   require_known_operators(g, values_of(g, losses));
+  tell_fixed_shapes(fix_shapes(g, values_of(g, losses)), log);
   const PrecisionPlan plan = choose_plan(spec, Job::gradients, g, log);
   Session session(g, session_options(spec, Job::gradients, plan, log));
   LossWindow window(losses);

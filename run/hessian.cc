@@ -7,6 +7,7 @@
 #include "run/common.h"
 #include "run/config.h"
 #include "run/evaluate.h"
+#include "run/fixed_shapes.h"
 #include "run/gradient_tensors.h"
 #include "run/losses.h"
 #include "trainer/host_terms.h"
@@ -116,12 +117,13 @@ HessianReport write_hessian_product(const RunSpec& spec, const std::string& inpu
   require_tensor_file(out);
   require_wide(spec);
   asked_losses(spec);
-  const Imported model = open_model(spec, Job::gradients, log);
-  const SourceGraph& g = model.graph;
+  Imported model = open_model(spec, Job::gradients, log);
+  SourceGraph& g = model.graph;
   const Tensors batch = read_batch(inputs);
   Losses losses = choose_losses(spec, g);
   tell_losses(losses, bypass_output_activations(g, losses), log);
   require_known_operators(g, values_of(g, losses));
+  fix_shapes(g, values_of(g, losses));
   Session session(g, session_options(spec, Job::gradients, choose_plan(spec, Job::gradients, g, log), log));
   LossWindow window(losses);
   window.count(batch);

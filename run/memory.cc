@@ -91,6 +91,7 @@ MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, cons
   out.device = options.device->description();
   out.text = bill.text();
   out.largest = bill.largest;
+  out.export_check = 2 * bill.parameters;
   out.choices = choices_of(options, g, config, data);
   if (const std::optional<PluginMemory> memory = memory_of(*options.device)) {
     out.device_memory = memory;

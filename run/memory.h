@@ -12,9 +12,10 @@
 namespace amp {
 
 struct MemoryBill {
-  std::string device;                         // in words
-  std::string text;                           // MemoryEstimate's
-  std::vector<std::string> largest;           // tensors
+  std::string device;                // in words
+  std::string text;                  // MemoryEstimate's
+  std::vector<std::string> largest;  // tensors
+  int64_t export_check = 0;  // of the host, when training's memory is freed: the exported file and its weights at work
   std::optional<PluginMemory> device_memory;  // of a GPU
   std::optional<int64_t> room;                // on the CPU, where less than the machine's memory is allowed
   // What computing more of the forward pass again would take: in words, bytes in all.

@@ -8,6 +8,7 @@
 #include "importer/output_activation.h"
 #include "run/common.h"
 #include "run/data.h"
+#include "run/fixed_shapes.h"
 #include "run/losses.h"
 #include "run/model_file.h"
 #include "run/values.h"
@@ -125,8 +126,9 @@ std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& los
   if (!losses.wants_teacher()) return nullptr;
   auto t = std::make_unique<OpenTeacher>();
   t->model = import_model(model_file(spec.teacher, log));
-  const SourceGraph& g = t->model.graph;
+  SourceGraph& g = t->model.graph;
   require_known_operators(g, g.outputs);
+  fix_shapes(g, g.outputs);
   t->teacher = std::make_unique<Teacher>(
       g, session_options(spec, Job::train, choose_plan(spec, Job::train, g, log), log), losses);
   for (size_t i = 0; i < t->teacher->outputs().size(); ++i) {

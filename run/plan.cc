@@ -4,6 +4,7 @@
 #include "precision/plan_diff.h"
 #include "precision/plan_io.h"
 #include "precision/plan_view.h"
+#include "run/fixed_shapes.h"
 
 namespace amp {
 
@@ -49,6 +50,7 @@ std::string cost_line(const PlanCost& cost) {
 PlannedModel plan_model(const RunSpec& spec, const Log& log) {
   PlannedModel out;
   out.graph = open_model(spec, Job::plan, log).graph;
+  fix_shapes(out.graph, out.graph.outputs);
   out.plan = choose_low_plan(spec, Job::plan, out.graph, log);
   out.cost = forward_cost(spec, out.graph, out.plan, log);
   return out;

@@ -1,6 +1,7 @@
 #include "run/predict.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/npz.h"
 #include "base/text.h"
@@ -10,6 +11,7 @@
 #include "run/data.h"
 #include "run/features.h"
 #include "run/finished_run.h"
+#include "run/fixed_shapes.h"
 #include "run/images.h"
 #include "run/losses.h"
 #include "run/mask_files.h"
@@ -23,11 +25,68 @@ namespace amp {
 
 namespace {
 
+// The parts of an output, one after the other along the dimension that holds `fixed` rows or a multiple of them (the
+// first one, if it does). An output without such a dimension is the same in every part.
+HostTensor joined(const std::vector<HostTensor>& parts, int64_t fixed) {
+  Dims dims = parts.front().dims();
+  size_t axis = 0;
+  if (!dims.empty() && dims[0] % fixed != 0)
+    axis = static_cast<size_t>(std::find(dims.begin(), dims.end(), fixed) - dims.begin());
+  if (axis >= dims.size()) return parts.back();
+  dims[axis] = 0;
+  for (const HostTensor& t : parts) dims[axis] += t.dims().at(axis);
+  HostTensor out = HostTensor::empty(parts.front().dtype(), dims);
+  const int64_t outer = numel(Dims(dims.begin(), dims.begin() + static_cast<int64_t>(axis)));
+  auto* to = static_cast<char*>(out.mutable_data());
+  for (int64_t o = 0; o < outer; ++o) {
+    for (const HostTensor& t : parts) {
+      const int64_t bytes = t.bytes() / outer;
+      std::memcpy(to, static_cast<const char*>(t.data()) + o * bytes, static_cast<size_t>(bytes));
+      to += bytes;
+    }
+  }
+  return out;
+}
+
+// The outputs of rows [from, to) of the inputs that hold a row a sample.
+Tensors forward_some(Session& session, const Tensors& batch, int64_t rows, int64_t from, int64_t to) {
+  Tensors part = batch;
+  for (auto& [name, t] : part) {
+    if (t.rank() == 0 || t.dims()[0] != rows) continue;
+    Dims dims = t.dims();
+    dims[0] = to - from;
+    const int64_t bytes = t.bytes() / rows;
+    t = HostTensor(t.dtype(), dims, std::make_shared<HostTensor>(t), static_cast<const char*>(t.data()) + from * bytes);
+  }
+  return session.forward(session.source().outputs, part);
+}
+
+// All outputs; in a graph of fixed rows of so many rows at a time.
+Tensors forward_rows(Session& session, const Tensors& batch) {
+  const SourceGraph& g = session.source();
+  const int64_t fixed = fixed_rows(g);
+  int64_t rows = 0;
+  for (const int v : needed_inputs(g, g.outputs)) {
+    const auto it = batch.find(g.value(v).name);
+    if (it != batch.end() && it->second.rank() > 0) rows = std::max(rows, it->second.dims()[0]);
+  }
+  if (fixed == 0 || rows <= fixed) return session.forward(g.outputs, batch);
+  std::map<std::string, std::vector<HostTensor>> parts;
+  for (int64_t at = 0; at < rows; at += fixed) {
+    const int64_t to = std::min(rows, at + fixed);
+    for (auto& [name, t] : forward_some(session, batch, rows, at, to)) parts[name].push_back(t);
+  }
+  Tensors out;
+  for (const auto& [name, some] : parts) out[name] = joined(some, fixed);
+  return out;
+}
+
 PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log) {
   require_tensor_file(out);
   Imported model = open_model(spec, Job::predict, log);
-  const SourceGraph& g = model.graph;
+  SourceGraph& g = model.graph;
   require_known_operators(g, g.outputs);
+  tell_fixed_shapes(fix_shapes(g, g.outputs), log);
   const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
   release_parameters(model);
@@ -39,7 +98,7 @@ PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, co
   }
   check_ranges(recorded(*model.doc).ranges, ranges, inputs, log);
   std::vector<NamedTensor> tensors;
-  for (auto& [name, t] : session.forward(g.outputs, batch))
+  for (auto& [name, t] : forward_rows(session, batch))
     tensors.push_back({name, t.dtype() == DType::f64 && spec.dtype != "fp64" ? t.cast(DType::f32) : t});
   write_tensor_file(out, tensors);
   return {.outputs = tensors.size()};
@@ -136,6 +195,7 @@ std::vector<int> values_read(const SourceGraph& g, const LossSpec& loss) {
 
 // A batch dimension that the file fixes.
 int64_t batch_rows(const RunSpec& spec, const SourceGraph& g, const std::vector<int>& inputs) {
+  if (fixed_rows(g) > 0) return spec.evaluation_rows();
   for (const int v : inputs) {
     if (g.value(v).rank_known && !g.value(v).dims.empty() && g.value(v).dims[0].value == 1) return 1;
   }
@@ -201,7 +261,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   if (!names_folder(out)) require_prediction_file(out);
   const RunSpec asked = with_run(given, log);
   Imported model = open_model(asked, Job::predict, log);
-  const SourceGraph& g = model.graph;
+  SourceGraph& g = model.graph;
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = with_recorded(with_letters(asked, Log()), record, log);
   DataNeeds needs;
@@ -216,6 +276,8 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const LossSpec loss = choose_loss(spec, g, needs.task == Task::retrieval ? needs.task : task, log);
   const std::vector<int> outputs = values_read(g, loss);
   require_known_operators(g, outputs);
+  tell_fixed_shapes(fix_shapes(g, outputs), log);
+  fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.text_columns) : 1);
   needs.inputs = needed_inputs(g, outputs);
   needs.classes = record.labels;
   needs.labelled = false;

@@ -10,6 +10,7 @@
 #include "run/calibrate_plan.h"
 #include "run/config.h"
 #include "run/features.h"
+#include "run/fixed_shapes.h"
 #include "run/groups.h"
 #include "run/images.h"
 #include "run/language_data.h"
@@ -158,6 +159,8 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   out.model = std::move(model);
   out.task = facts.task;
   SourceGraph& g = out.model.graph;
+  ShapeFixing shapes(g);  // before a head is sought, whose place is found by binding the graph
+  shapes.fix(spec.output.empty() || g.find(spec.output) < 0 ? g.outputs : std::vector<int>{g.find(spec.output)});
   const bool wants_head = facts.text || facts.images || !spec.cut_at.empty() || !spec.head_from.empty();
   const int64_t classes = facts.features ? 0 : static_cast<int64_t>(facts.classes.size());  // its outputs may be one
   const Shaped shaped = shape_model(spec, job, out.model, classes,
@@ -172,6 +175,8 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   out.objective.answers = answer_options(spec);
   out.outputs = values_of(g, out.objective.losses);
   require_known_operators(g, out.outputs);
+  if (!shapes.looked() || shapes.found().rows > 0 || shapes.found().length > 0) shapes.fix(out.outputs);
+  tell_fixed_shapes(shapes.found(), log);
   out.trainable = make_trainable(spec, g, out.outputs, log);
   if (job == Job::train) out.groups = group_parameters(spec, out.model.layers, g);
   return out;
@@ -192,7 +197,7 @@ static void tell_scaled_rate(const PreparedRun& run) {
 }
 
 std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim aim) {
-  const RunSpec spec =
+  RunSpec spec =
       with_start_token(with_letters(with_processes(with_model_files(given, host.log), host), host.log), host.log);
   set_threads(spec);
   asked_losses(spec);
@@ -211,11 +216,18 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   run->facts = look_at_data(run->spec, table, host.log);
   require_known_task(run->spec, model.graph, run->facts.kind(), run->facts.task);
   run->ready = ready_model(run->spec, run->job(), std::move(model), run->facts, host.log);
+  for (RunSpec* s : {&spec, &run->spec})
+    fit_batch_size(*s, run->graph(), run->facts.sides ? std::ssize(*spec.text_columns) : 1,
+                   s == &spec ? host.log : Log());
   hint_at_rate(*run);
   open_data(*run, std::move(table));
   check_samples(*run);
   const std::string work = run->folder ? run->folder->work() : spec.output_dir;
   run->plan = plan_of(*run, work);
+  if (padding_counts(run->graph(), run->ready.objective.losses, spec.batchnorm == "train")) {
+    run->data.whole_batches = true;
+    host.log.note("the last batch of an epoch is left out where it is short: its padding would count");
+  }
   run->config = trainer_config(spec, run->plan, run->ready.objective, run->data);
   tell_scaled_rate(*run);
   run->config.groups = [groups = run->ready.groups](FlatLayout& layout) { apply_groups(groups, layout); };

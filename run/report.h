@@ -25,7 +25,7 @@ double process_seconds();  // since this process was started; 0 where the system
 
 // What a run found out about itself, beside its result.
 struct RunFacts {
-  std::optional<double> export_difference;    // verify_export()
+  std::optional<double> export_difference;    // compare_export()
   std::optional<Metrics> as_trained;          // the last evaluation, where the file's metrics are others
   std::optional<double> first_step_seconds;   // from the start of the process to the end of its first step
   std::optional<PluginMemory> device_memory;  // of a GPU, when training ended

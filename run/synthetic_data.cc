@@ -109,6 +109,14 @@ bool is_of_classes(const SourceGraph& g, const LossSpec& loss, const SyntheticSh
   return out.size() == 1 && out[0].size() == 2 && out[0][1] > 1;
 }
 
+Tensors synthetic_inputs(const SourceGraph& g, const std::vector<int>& outputs, const SyntheticShape& shape,
+                         uint64_t seed) {
+  Random random(seed);
+  Tensors out;
+  for (const int v : needed_inputs(g, outputs)) out[g.value(v).name] = input_of(g, v, shape, random);
+  return out;
+}
+
 Tensors synthetic_data(const SourceGraph& g, const Losses& losses, const SyntheticShape& shape, uint64_t seed) {
   Random random(seed);
   Tensors out;

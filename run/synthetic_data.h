@@ -18,6 +18,10 @@ struct SyntheticShape {
 // they look rows up in, or 1 (masks). E_LOSS (usage) for a loss whose labels cannot be made so.
 Tensors synthetic_data(const SourceGraph& graph, const Losses& losses, const SyntheticShape& shape, uint64_t seed);
 
+// What the outputs depend on alone.
+Tensors synthetic_inputs(const SourceGraph& graph, const std::vector<int>& outputs, const SyntheticShape& shape,
+                         uint64_t seed);
+
 // Whether a loss's output is rows of scores of classes.
 bool is_of_classes(const SourceGraph& graph, const LossSpec& loss, const SyntheticShape& shape);
 

@@ -8,6 +8,7 @@
 #include "run/average_statistics.h"
 #include "run/averages.h"
 #include "run/device.h"
+#include "run/export_check.h"
 #include "run/export_record.h"
 #include "run/exported_metrics.h"
 #include "run/memory.h"
@@ -75,6 +76,8 @@ void begin(Training& t) {
   write_plan(t.work(), run.graph(), run.plan,
              measure_plan(*t.session->train_graph(losses, batch), run.graph().nodes.size()));
   write_export_record(t.work(), run, *t.session);
+  require_disk(run, checkpoint_bytes(*t.session, run.config), t.work());
+  with_advice(t, [&] { try_export(run, *t.session, t.work()); });
   if (run.spec.profile) profile(t, batch);
   describe_start(*t.session, run.plan, run.config, run.data.train->size());
   tell_groups(run.ready.groups, run.spec, t.session->layout(), run.host.log);
@@ -137,29 +140,68 @@ void choose_weights(Training& t) {
     t.run.host.log.info(cat("running statistics of the averaged weights: the mean over ", n, " batches"));
 }
 
+// What cannot be written as asked (a weight that training made too large for fp16) is written in fp32: no model is lost.
+void write_model(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
+  const PreparedRun& run = t.run;
+  const bool stepped = t.report.result.steps > 0;
+  std::map<std::string, std::string> metadata;
+  if (stepped || run.facts.kind() != DataKind::tensors)
+    metadata = model_record(run);  // untrained, the file stays as it is
+  try {
+    export_weights(run.spec, run.ready, run.plan, weights, metadata, path, run.host.log);
+  } catch (const Error& e) {
+    if (*run.spec.export_precision == "fp32" || e.exit() == Exit::storage || e.exit() == Exit::memory) throw;
+    run.host.log.warning(cat("W_EXPORT_PRECISION: the trained model cannot be written in ", *run.spec.export_precision,
+                             ", it is written in fp32: ", e.fact()));
+    RunSpec wide = run.spec;
+    wide.export_precision = "fp32";
+    export_weights(wide, run.ready, run.plan, weights, metadata, path, run.host.log);
+  }
+}
+
+// The checkpoint has the weights when there is no memory for the file.
+void write_or_say_how(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
+  const std::string hint = cat("the checkpoint holds the trained weights: `export ", t.run.spec.output_dir,
+                               " --out model.onnx` writes the model where there is more memory");
+  try {
+    write_model(t, weights, path);
+  } catch (const Error& e) {
+    if (e.exit() != Exit::memory) throw;
+    fail(e.exit(), e.id(), cat("the model could not be written: ", e.fact()), hint);
+  } catch (const std::bad_alloc&) {
+    fail(Exit::memory, "E_OOM", "the model could not be written: out of memory", hint);
+  }
+}
+
 void finish(Training& t) {
   PreparedRun& run = t.run;
   TrainReport& report = t.report;
   choose_weights(t);
   t.trainer.reset();
-  const bool stepped = report.result.steps > 0;
-  std::map<std::string, std::string> metadata;
-  if (stepped || run.facts.kind() != DataKind::tensors)
-    metadata = model_record(run);  // untrained, the file stays as it is
   const std::string staged = run.folder->finish_path(), path = staged + "/model.onnx";
-  export_weights(run.spec, run.ready, run.plan, *t.session, metadata, path, run.host.log);
-  const Losses& losses = run.config.objective.losses;
-  if (run.spec.verify_export) {
-    report.facts.export_difference =
-        verify_export(*t.session, path, losses, export_batch(run), run.spec.export_types());
+  ExportReference reference;
+  const bool comparable =
+      run.spec.verify_export && warn_of_failure(run.host.log, "the written model will not be compared", [&] {
+        reference = export_reference(*t.session, run.config.objective.losses, export_batch(run));
+      });
+  {
+    const std::vector<TrainedTensor> weights = trained_tensors(*t.session);
+    t.session.reset();  // gradients and activations: the file needs their memory
+    write_or_say_how(t, weights, path);
   }
+  ExportCheck checked;
+  if (comparable) checked = check_export(run, reference, path);
+  report.facts.export_difference = checked.difference;
   const bool same_arithmetic =
       !run.plan.any_low() && *run.spec.export_precision == "fp32" && !run.spec.tf32 && report.result.last;
   if (run.data.val && !same_arithmetic) {
     report.facts.as_trained = report.result.last;
     t.session.reset();  // the file's memory is its own
-    report.result.last =
-        evaluate_export(path, run.config.objective, *run.data.val, run.config.eval_batch_size, t.options);
+    warn_of_failure(
+        run.host.log, "metrics are those of the trained weights, the written file's were not computed", [&] {
+          report.result.last =
+              evaluate_export(path, run.config.objective, *run.data.val, run.config.eval_batch_size, t.options);
+        });
     t.watch->evaluated(report.result.steps);
   }
   for (const std::string& text : {not_finite_losses_text(report.facts, report.result.steps),
@@ -167,10 +209,13 @@ void finish(Training& t) {
     if (!text.empty()) run.host.log.warning(text);
   }
   write_report(t, staged, true);
+  report.model = run.spec.output_dir + "/model.onnx";
+  if (checked.error && run.folder->replaces())  // the run that is there is better than one that differs
+    throw checked.error->at(cat("in ", path, ", which did not take the old run's place"));
   run.folder->publish();
   t.watch->finished(run.spec.output_dir);
   report.page = run.spec.output_dir + "/" + kReportFile;
-  report.model = run.spec.output_dir + "/model.onnx";
+  if (checked.error) throw checked.error->at(cat("in ", report.model, ", which is written nevertheless"));
 }
 
 // The curve and what it says of the rate; the weights that it left behind are worth nothing.

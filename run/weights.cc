@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "data/loader.h"
+#include "run/fixed_shapes.h"
 #include "precision/safety.h"
 #include "run/engine_notes.h"
 
@@ -37,15 +38,6 @@ void each_pair(const HostTensor& a, const HostTensor& b, const F& f) {
     some(b, from, n, y);
     for (int64_t i = 0; i < n; ++i) f(x[i], y[i]);
   }
-}
-
-std::vector<TrainedTensor> trained_tensors(const Session& session, const float* span) {
-  std::vector<TrainedTensor> out;
-  for (size_t i = 0; i < session.table().size(); ++i) {
-    const Chunk& c = session.layout().chunks()[i];
-    out.push_back({session.table().source_value[i], HostTensor(DType::f32, c.dims, nullptr, span + c.offset)});
-  }
-  return out;
 }
 
 }  // namespace
@@ -85,8 +77,20 @@ void load_average(Session& session, const Checkpoint& checkpoint, const std::str
   session.set_params(params);
 }
 
-void export_weights(const RunSpec& spec, const ReadyModel& ready, const PrecisionPlan& plan, const Session& session,
-                    const std::map<std::string, std::string>& metadata, const std::string& path, const Log& log) {
+std::vector<TrainedTensor> trained_tensors(const Session& session) {
+  const auto span = std::make_shared<const HostTensor>(session.host_params());
+  std::vector<TrainedTensor> out;
+  for (size_t i = 0; i < session.table().size(); ++i) {
+    const Chunk& c = session.layout().chunks()[i];
+    out.push_back(
+        {session.table().source_value[i], HostTensor(DType::f32, c.dims, span, span->as<float>() + c.offset)});
+  }
+  return out;
+}
+
+void export_weights(const RunSpec& spec, const ReadyModel& ready, const PrecisionPlan& plan,
+                    std::vector<TrainedTensor> tensors, const std::map<std::string, std::string>& metadata,
+                    const std::string& path, const Log& log) {
   ExportOptions e;
   e.precision = spec.export_types();
   if (plan.any_low()) {
@@ -95,9 +99,7 @@ void export_weights(const RunSpec& spec, const ReadyModel& ready, const Precisio
   if (e.precision == "fp16") e.wide = epsilon_in_fp32(ready.model.graph, DType::f16);
   e.metadata = metadata;
   e.inference_form = true;
-  const HostTensor params = session.host_params();
   const SourceGraph& g = ready.model.graph;
-  std::vector<TrainedTensor> tensors = trained_tensors(session, params.as<float>());
   for (const std::string& note : engine_notes(g, e)) log.note(note);
   if (!ready.trainable.keep_lora) tensors = merge_lora(g, ready.trainable.lora, std::move(tensors));
   for (const std::string& note : export_model(*ready.model.doc, g, tensors, e, path).notes) log.note(note);
@@ -113,18 +115,29 @@ Tensors export_batch(const PreparedRun& run) {
   return to_tensors(load_window(data, sampler.next()).batches.at(0), nullptr);
 }
 
-double verify_export(Session& session, const std::string& path, const Losses& losses, const Tensors& batch,
-                     const std::string& precision) {
+ExportReference export_reference(Session& session, const Losses& losses, const Tensors& batch) {
+  ExportReference out;
+  out.batch = batch;
+  std::vector<int> values;
+  for (const std::string& name : losses.outputs()) values.push_back(session.source().find(name));
+  out.outputs = session.forward(values, batch, true);
+  for (const SourceValue& v : session.source().values)
+    out.stored_low |= v.kind == SourceKind::parameter && is_low(v.data.dtype());
+  return out;
+}
+
+double compare_export(const ExportReference& reference, const std::string& path, const Losses& losses,
+                      const std::string& precision) {
   Imported exported = import_model(path);
-  Session other(exported.graph, {});
-  release_parameters(exported);
-  std::vector<int> ours, theirs;
+  std::vector<int> theirs;
   for (const std::string& name : losses.outputs()) {
-    ours.push_back(session.source().find(name));
     theirs.push_back(exported.graph.find(name));
     if (theirs.back() < 0) fail(Exit::internal, "E_EXPORT_CHECK", cat("the exported file has no output '", name, "'"));
   }
-  const Tensors a = session.forward(ours, batch, true), b = other.forward(theirs, batch);
+  fix_shapes(exported.graph, theirs);
+  Session other(exported.graph, {});
+  release_parameters(exported);
+  const Tensors &a = reference.outputs, b = other.forward(theirs, reference.batch);
   double worst = 0, largest = 0;
   for (const std::string& name : losses.outputs()) {
     each_pair(a.at(name), b.at(name), [&](double x, double y) {
@@ -134,9 +147,7 @@ double verify_export(Session& session, const std::string& path, const Losses& lo
     });
   }
   // The file keeps its own types: weights that it stores in 16 bits were rounded on the way out.
-  bool rounded = one_of(precision, {"fp16", "mixed"});
-  for (const SourceValue& v : session.source().values)
-    rounded |= v.kind == SourceKind::parameter && is_low(v.data.dtype());
+  const bool rounded = one_of(precision, {"fp16", "mixed"}) || reference.stored_low;
   const double limit = (rounded ? 1e-2 : 1e-4) * largest + 1e-6;
   if (!(worst <= limit)) {
     fail(Exit::internal, "E_EXPORT_CHECK",

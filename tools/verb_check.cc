@@ -53,9 +53,12 @@ void print_text(const CheckReport& r) {
     std::cout << "not supported: " << join(std::vector<std::string>(r.unsupported.begin(), r.unsupported.end()), ", ")
               << '\n';
   if (r.unreached) std::cout << r.unreached << " trainable tensors get no gradient from the chosen outputs\n";
-  std::cout << (r.trains ? "trains: yes" : "trains: no") << ", " << with_thousands(r.elements)
-            << " trainable values in " << r.tensors << " tensors, " << r.no_forward << " nodes cannot run, "
-            << r.no_backward << " have no gradient" << (r.todo.empty() ? "" : "; " + r.todo) << '\n';
+  std::cout << (r.trains ? "trains: yes" : "trains: no")
+            << (r.fixed.rows > 0 ? cat(", batches of ", r.fixed.rows) : std::string())
+            << (r.fixed.length > 0 ? cat(", inputs of length ", r.fixed.length) : std::string()) << ", "
+            << with_thousands(r.elements) << " trainable values in " << r.tensors << " tensors, " << r.no_forward
+            << " nodes cannot run, " << r.no_backward << " have no gradient" << (r.todo.empty() ? "" : "; " + r.todo)
+            << '\n';
 }
 
 nlohmann::json head_json(const CheckedHead& h) {
@@ -93,6 +96,8 @@ nlohmann::json to_json(const CheckReport& r, const std::string& model) {
   return {{"model", model},
           {"trains", r.trains},
           {"todo", r.todo},
+          {"batch_size", r.fixed.rows > 0 ? nlohmann::json(r.fixed.rows) : nlohmann::json(nullptr)},
+          {"length", r.fixed.length > 0 ? nlohmann::json(r.fixed.length) : nlohmann::json(nullptr)},
           {"unsupported_nodes", r.no_forward + r.no_backward},
           {"unsupported_operators", r.unsupported},
           {"loss_outputs", r.loss_outputs},

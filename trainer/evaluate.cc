@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/loader.h"
+#include "graph/fixed_rows.h"
 #include "trainer/each_number.h"
 #include "trainer/losses/loss.h"
 #include "trainer/ranks/evaluation.h"
@@ -103,6 +104,12 @@ EvaluatedBatch Evaluation::run(const Batch& batch) const {
   return b;
 }
 
+// In a graph of fixed rows such a loss would count what a short batch is padded with.
+bool computes_loss(const Losses& losses) {
+  return std::any_of(losses.parts.begin(), losses.parts.end(),
+                     [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
+}
+
 std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session, const Objective& objective,
                                       const Dataset& data, int64_t batch_size, Collective& ranks) {
   SamplerOptions o;
@@ -110,6 +117,7 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
   o.batch_size = batch_size;
   o.ranks = ranks.size();
   o.rank = ranks.rank();
+  o.whole_batches = fixed_rows(session.source()) > 0 && computes_loss(objective.losses) && data.size() >= batch_size;
   WindowLoader loader(data, make_sampler(data, o), 1);
   const Evaluation evaluation{session, objective};
   const auto make = [&] {

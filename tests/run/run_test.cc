@@ -174,3 +174,36 @@ TEST_CASE("a default gives way, what was asked for does not", "[run]") {
   CHECK_FALSE(suggest_texts(spec, setting_named("max_seq_len"), {"64"}));
   CHECK(*spec.max_seq_len == 32);
 }
+
+TEST_CASE("an export that cannot be made is refused before the first step", "[export]") {
+  const TempDir f;
+  RunSpec spec = lenet(f, "run");
+  spec.max_steps = 2;
+  spec.export_precision = "fp16";
+  const auto run = prepare(spec);
+  for (SourceValue& v : run->graph().values) {  // a weight beyond fp16
+    if (v.kind == SourceKind::parameter && v.data.rank() == 2) v.data.as_mutable<float>()[0] = 1e6F;
+  }
+  const Error e = error_of([&] { train(*run); });
+  CHECK(e.id() == "E_EXPORT_RANGE");
+  CHECK_THAT(std::string(e.what()), ContainsSubstring("before training"));
+  CHECK_FALSE(fs::exists(f / "run/metrics.jsonl"));
+  CHECK_FALSE(fs::exists(f / "run/model.onnx"));
+}
+
+TEST_CASE("a model that training made too large for fp16 is written in fp32", "[export]") {
+  const TempDir f;
+  RunSpec spec = lenet(f, "run");
+  spec.max_steps = 1;
+  spec.optimizer = "sgd";
+  spec.max_grad_norm = 0;
+  spec.lr = 1e7;
+  spec.export_precision = "fp16";
+  std::string said;
+  const Log log([&](Level level, const std::string& text) {
+    if (level == Level::warning) said += text + "\n";
+  });
+  const TrainReport report = trained(spec, {log, {}, {}});
+  CHECK(fs::exists(report.model));
+  CHECK_THAT(said, ContainsSubstring("W_EXPORT_PRECISION"));
+}

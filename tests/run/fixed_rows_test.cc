@@ -1,0 +1,153 @@
+// Files whose graph holds the batch size that they were exported with: 100 rows in batches of it, the last one short.
+// Losses are PyTorch's (tests/data/fixed_rows/make_fixed_rows.py). Both compute in fp32, sums in another order: 2e-5 of
+// the loss after as many as 100 steps of plain SGD.
+#include <catch2/catch_all.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/npz.h"
+#include "run/check.h"
+#include "run/evaluate.h"
+#include "run/fixed_shapes.h"
+#include "run/predict.h"
+#include "run/run.h"
+#include "tests/errors.h"
+#include "tests/support.h"
+
+using namespace amp;
+using amp::test::error_of;
+using amp::test::TempDir;
+using Catch::Approx;
+
+namespace {
+
+std::string data(const std::string& name) { return test::test_data("fixed_rows/" + name); }
+
+nlohmann::json golden() {
+  std::ifstream in(data("golden.json"));
+  return nlohmann::json::parse(in);
+}
+
+RunSpec sgd(const TempDir& f, const std::string& model) {
+  RunSpec spec;
+  spec.model = data(model + ".onnx");
+  spec.train = spec.val = data("data.npz");
+  spec.output_dir = f / "run";
+  spec.loss = {"cross_entropy"};
+  spec.optimizer = "sgd";
+  spec.lr = 0.1;
+  spec.lr_scheduler = "constant";
+  spec.max_grad_norm = 0;
+  spec.shuffle = false;
+  spec.dropout = 0.0;
+  spec.trainable = model.starts_with("expand") || model.starts_with("repeat") ? std::vector<std::string>{"q"}
+                                                                              : std::vector<std::string>{};
+  spec.epochs = 1;
+  spec.device = "cpu";
+  return spec;
+}
+
+std::vector<double> losses_of(const std::string& run) {
+  std::vector<double> out;
+  std::ifstream in(run + "/metrics.jsonl");
+  for (std::string line; std::getline(in, line);) out.push_back(nlohmann::json::parse(line).at("loss").get<double>());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a file of fixed batches trains, evaluates, predicts and exports 100 rows as PyTorch does", "[fixed_rows]") {
+  const nlohmann::json all = golden();
+  for (const auto& [name, want] : all.items()) {
+    INFO(name);
+    const TempDir f;
+    RunSpec spec = sgd(f, name);
+    spec.gradient_accumulation_steps = 1;
+    const auto rows = want.at("rows").get<int64_t>();
+    spec.batch_size = rows;
+    spec.sources["batch_size"] = spec.sources["gradient_accumulation_steps"] = "command line";
+    const TrainReport report = train(*prepare(spec));
+    const std::vector<double> got = losses_of(f / "run"), steps = want.at("steps").get<std::vector<double>>();
+    REQUIRE(got.size() == steps.size());
+    for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(steps[i]).epsilon(2e-5));
+    const double after = want.at("after").get<double>();
+    REQUIRE(report.result.last);
+    CHECK(report.result.last->loss == Approx(after).epsilon(2e-5));
+    CHECK(report.result.last->samples == 100);
+
+    RunSpec eval = sgd(f, name);
+    eval.model = f / "run/model.onnx";
+    CHECK(evaluate_model(eval).loss == Approx(after).epsilon(2e-5));
+    predict(eval, data("data.npz"), f / "out.npz");
+    const std::vector<NamedTensor> out = read_tensor_file(f / "out.npz");
+    REQUIRE(out.size() == 1);
+    CHECK(out[0].tensor.dims() == Dims{100, 3});
+  }
+}
+
+TEST_CASE("check finds the batch size that a graph holds", "[fixed_rows]") {
+  const nlohmann::json all = golden();
+  for (const auto& [name, want] : all.items()) {
+    INFO(name);
+    RunSpec spec;
+    spec.model = data(name + ".onnx");
+    const CheckReport r = check_model(spec);
+    CHECK(r.trains);
+    const bool reshapes = name.starts_with("view") || name.starts_with("heads");  // freed
+    CHECK((reshapes ? r.fixed.freed_rows : r.fixed.rows) == want.at("rows").get<int64_t>());
+    CHECK((reshapes ? r.fixed.rows : r.fixed.freed_rows) == 0);
+  }
+  RunSpec free;
+  free.model = test::test_data("zoo/lenet_relu_dyn18/model.onnx");
+  CHECK(check_model(free).fixed.rows == 0);
+}
+
+TEST_CASE("the batch size of a run is the file's: chosen, or refused before anything is written", "[fixed_rows]") {
+  const TempDir f;
+  RunSpec spec = sgd(f, "lstm_32_dynamo");
+  CHECK(prepare(spec)->spec.batch_size == 32);
+  RunSpec small = sgd(f, "gather_2_ts");  // a step has 8 samples, as by default
+  const auto run = prepare(small);
+  CHECK(run->spec.batch_size == 2);
+  CHECK(run->spec.gradient_accumulation_steps == 4);
+  RunSpec large = sgd(f, "expand_8_ts");
+  large.batch_size = 16;
+  const Error e = error_of([&] { prepare(large); });
+  CHECK(e.id() == "E_BATCH_SIZE");
+  CHECK(e.hint().find("--batch_size 8 --gradient_accumulation_steps 2") != std::string::npos);
+}
+
+TEST_CASE("a batch that is smaller than the file's is padded, and its padding counts for nothing", "[fixed_rows]") {
+  const TempDir f;
+  RunSpec spec = sgd(f, "repeat_8_ts");
+  spec.batch_size = 5;  // 20 batches, each padded
+  train(*prepare(spec));
+  RunSpec other = sgd(f, "expand_2_ts");  // the same weights: the same steps by 5 rows
+  other.output_dir = f / "other";
+  other.batch_size = 1;
+  other.gradient_accumulation_steps = 5;
+  train(*prepare(other));
+  const std::vector<double> a = losses_of(f / "run"), b = losses_of(f / "other");
+  REQUIRE(a.size() == 20);
+  REQUIRE(b.size() == 20);
+  for (size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).epsilon(2e-5));
+}
+
+TEST_CASE("rows that only Reshapes hold are freed", "[fixed_rows]") {
+  for (const char* model : {"view_8_ts", "heads_2_dynamo"}) {
+    INFO(model);
+    const TempDir f;
+    RunSpec whole = sgd(f, model);
+    whole.batch_size = 20;
+    train(*prepare(whole));
+    RunSpec parts = sgd(f, model);
+    parts.output_dir = f / "parts";
+    parts.batch_size = 2;
+    parts.gradient_accumulation_steps = 10;
+    train(*prepare(parts));
+    const std::vector<double> a = losses_of(f / "run"), b = losses_of(f / "parts");
+    REQUIRE(a.size() == 5);
+    REQUIRE(b.size() == 5);
+    for (size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).epsilon(2e-5));
+  }
+}
