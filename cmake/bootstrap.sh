@@ -16,7 +16,7 @@ CACHE=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pip python3-venv
   libprotobuf-dev protobuf-compiler nlohmann-json3-dev
   libutf8proc-dev libpcre2-dev zlib1g-dev libzip-dev libssl-dev libyaml-cpp-dev
-  libpng-dev libjpeg62-turbo-dev libwebp-dev libmicrohttpd-dev"
+  libpng-dev libjpeg62-turbo-dev libwebp-dev libtiff-dev libgif-dev libmicrohttpd-dev"
 # One version of clang-format and clang for everybody: another formats and warns differently. Before 16 clang does not
 # let lambdas capture structured bindings.
 TESTS="clang-format-14 git libopenmpi-dev openmpi-bin"

@@ -143,6 +143,17 @@ void ImageDataset::check_mask(const Mask& mask, size_t sample) const {
        "--mask_values lists the pixels' values by class; --mask_ignore N names one that counts for nothing");
 }
 
+namespace {
+// A mask of the stored pixels beside an image that its EXIF orientation turns.
+std::string mask_size_hint(const std::string& path, const Mask& mask, const Image& image) {
+  const bool turned = mask.width == image.height && mask.height == image.width && !packed_place(path) &&
+                      image_orientation({read_file(path, Exit::data).text(), path}) > 1;
+  return turned ? "the image is turned as its EXIF orientation says, the mask is not: turn the mask, or remove the "
+                  "orientation from the image where the mask was drawn for its pixels as they are stored"
+                : "a mask has the size of its image";
+}
+}  // namespace
+
 ImageSample ImageDataset::sample(int64_t sample, int64_t epoch) const {
   const auto s = static_cast<size_t>(sample);
   ImageSample out;
@@ -153,7 +164,7 @@ ImageSample ImageDataset::sample(int64_t sample, int64_t epoch) const {
       fail(Exit::data, "E_MASK",
            cat("'", printable(files_->masks[s]), "' is ", out.mask->width, " x ", out.mask->height,
                " pixels, its image '", printable(files_->paths[s]), "' ", out.image.width, " x ", out.image.height),
-           "a mask has the size of its image");
+           mask_size_hint(files_->paths[s], *out.mask, out.image));
     check_mask(*out.mask, s);
   }
   Draws draws(options().seed, epoch, sample);

@@ -1,11 +1,16 @@
 #include "data/image_files.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <filesystem>
 #include <map>
+#include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/number_text.h"
 #include "base/text.h"
 #include "data/images/decoder.h"
 #include "data/images/packed.h"
@@ -22,7 +27,23 @@ constexpr int kDeepest = 16;  // folders in folders: links may go in circles
 
 struct Found {
   std::vector<std::string> images;
-  int64_t others = 0;  // files that are called otherwise
+  std::map<std::string, int64_t> others;  // files that are called otherwise, by extension
+  std::string example;                    // the first of them
+
+  void add_other(const std::string& path) {
+    if (others.empty()) example = path;
+    std::string extension = fs::path(path).extension().string();
+    for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    ++others[extension];
+  }
+  int64_t other_files() const {
+    return std::accumulate(others.begin(), others.end(), int64_t{0},
+                           [](int64_t n, const auto& o) { return n + o.second; });
+  }
+  void add_others(const Found& f) {
+    if (others.empty()) example = f.example;
+    for (const auto& [extension, n] : f.others) others[extension] += n;
+  }
 };
 
 bool hidden(const std::string& name) { return name.starts_with('.'); }
@@ -40,7 +61,7 @@ void collect(const std::string& folder, int depth, Found& out) {
     } else if (has_image_extension(name)) {
       out.images.push_back(path);
     } else {
-      ++out.others;
+      out.add_other(path);
     }
   }
   for (const std::string& path : below) collect(path, depth + 1, out);
@@ -65,83 +86,183 @@ std::string trimmed(std::string folder) {  // "train/" is "train"
   return folder;
 }
 
+// "'train': 8 files are left out ...: 4 .heic, 4 .txt"; "" without any.
+std::string left_out(const std::string& folder, const Found& found) {
+  const int64_t n = found.other_files();
+  if (n == 0) return {};
+  std::vector<std::string> kinds;
+  for (const auto& [extension, count] : found.others)
+    kinds.push_back(cat(with_thousands(count), " ", extension.empty() ? "without extension" : printable(extension)));
+  return cat("'", printable(folder), "': ", with_thousands(n), n == 1 ? " file is" : " files are",
+             " left out, whose extensions name no image that is read: ", join(kinds, ", "), ", as '",
+             printable(found.example), "' (read: ", image_kinds(), ")");
+}
+
+enum class Part { none, train, other };
+
+// The part of a data set that a folder's name stands for: train, Training, val2017, test_set.
+Part part_of(const std::string& folder) {
+  std::string name = lower_case(folder);
+  while (!name.empty() && !std::isalpha(static_cast<unsigned char>(name.back()))) name.pop_back();
+  for (const char* end : {"_set", "-set", "set", "_data", "-data", "_images", "-images"}) {
+    if (name.ends_with(end)) name.resize(name.size() - std::strlen(end));
+  }
+  for (const char* train : {"train", "training", "trn"}) {
+    if (name == train) return Part::train;
+  }
+  for (const char* other :
+       {"val", "valid", "validation", "dev", "eval", "evaluation", "test", "testing", "tst", "holdout"}) {
+    if (name == other) return Part::other;
+  }
+  return Part::none;
+}
+
+// A folder that holds train/ and val/: their names are no classes. With masks, both would be trained on.
+void refuse_parts(const std::string& folder, bool masks) {
+  std::vector<std::string> parts;
+  std::string train, other;
+  bool others_only = true, nested = true;
+  for (const std::string& name : list_dir(folder)) {
+    const std::string path = folder + "/" + name;
+    if (hidden(name) || !is_dir(path)) continue;
+    const Part part = part_of(name);
+    others_only = others_only && part != Part::none;
+    if (part == Part::none) continue;
+    parts.push_back(printable(name));
+    std::string& first = part == Part::train ? train : other;
+    if (first.empty() || name.starts_with('v')) first = path;  // validation before test
+    for (const std::string& inner : list_dir(path)) nested = nested && !has_image_extension(inner);
+  }
+  if (train.empty() || other.empty() || !(others_only || nested || masks)) return;
+  fail(Exit::data, "E_DATA_FOLDER",
+       cat("'", printable(folder), "' holds ", join(parts, ", "), ": parts of a data set, whose names are no classes"),
+       cat("--train ", printable(train), " --val ", printable(other),
+           masks ? ", and so with --train_masks and --val_masks"
+                 : "; if they are classes, give a table with --image_column"));
+}
+
 }  // namespace
 
-Table class_folders(const std::string& given, const ImageColumns& columns) {
-  const std::string folder = trimmed(given);
-  TableBuilder out(folder);
-  out.columns() = {columns.path, columns.label};
-  int64_t loose = 0;
+namespace {
+
+// The class folders of one folder, as rows.
+void add_class_folders(const std::string& folder, TableBuilder& out, std::vector<std::string>& notes) {
+  refuse_parts(folder, false);
+  Found loose;
   std::string packed;  // a file of many images
+  int64_t rows = 0;
+  Found all;
   for (const std::string& name : list_dir(folder)) {
     if (hidden(name)) continue;
-    if (!is_dir(folder + "/" + name)) {
-      loose += has_image_extension(name);
+    const std::string path = folder + "/" + name;
+    if (!is_dir(path)) {
+      if (has_image_extension(name)) loose.images.push_back(path);
       if (packed.empty() && packed_kind_of(name) && name.find("label") == std::string::npos) packed = name;
       continue;
     }
-    const Found found = images_below(folder + "/" + name);
-    if (found.images.empty()) no_images(folder + "/" + name, found.others);
-    for (const std::string& path : found.images) {
-      out.begin_file(path);
-      out.add_text(path);
+    const Found found = images_below(path);
+    if (found.images.empty()) no_images(path, found.other_files());
+    for (const std::string& image : found.images) {
+      out.begin_file(image);
+      out.add_text(image);
       out.add_text(name);
+      ++rows;
     }
+    all.add_others(found);
   }
-  if (out.rows() == 0 && !packed.empty())
+  const auto n = static_cast<int64_t>(loose.images.size());
+  if (rows == 0 && !packed.empty())
     fail(Exit::data, "E_DATA_EMPTY", cat("'", printable(folder), "' holds no class folders, but files of many images"),
          cat("name the file of images itself: ", printable(folder), "/", printable(packed),
              "; labels are found beside it"));
-  if (out.rows() == 0)
+  if (rows == 0)
     fail(Exit::data, "E_DATA_EMPTY",
          cat("'", printable(folder), "' holds no class folders",
-             loose ? cat(", but ", loose, loose == 1 ? " image" : " images") : std::string()),
-         loose
-             ? "put the images of each class into a folder of its name; or give a table with --image_column, or masks "
-               "with --train_masks"
-             : cat("a folder for each class with its images in it: ", image_kinds()));
-  return out.finish();
+             n ? cat(", but ", n, n == 1 ? " image" : " images") : std::string()),
+         n ? "put the images of each class into a folder of its name; or give a table with --image_column, or masks "
+             "with --train_masks"
+           : cat("a folder for each class with its images in it: ", image_kinds()));
+  if (n)
+    notes.push_back(cat("'", printable(folder), "': ", with_thousands(n), n == 1 ? " image is" : " images are",
+                        " left out, in no class folder: the first is '", printable(loose.images[0]), "'"));
+  if (const std::string note = left_out(folder, all); !note.empty()) notes.push_back(note);
 }
 
-Table masked_images(const std::string& given, const std::string& masks, const ImageColumns& columns) {
-  const std::string folder = trimmed(given);
+void add_masked_images(const std::string& folder, const std::string& masks, TableBuilder& out,
+                       std::vector<std::string>& notes) {
+  refuse_parts(folder, true);
   const Found images = images_below(folder);
-  if (images.images.empty()) no_images(folder, images.others);
+  if (images.images.empty()) no_images(folder, images.other_files());
   std::map<std::string, std::string> by_stem;
-  for (const std::string& path : images_below(trimmed(masks)).images)
-    by_stem[fs::path(path).lexically_relative(trimmed(masks)).replace_extension().string()] = path;
-  TableBuilder out(folder);
-  out.columns() = {columns.path, columns.label};
+  for (const std::string& path : images_below(masks).images)
+    by_stem[fs::path(path).lexically_relative(masks).replace_extension().string()] = path;
+  const size_t known = by_stem.size();
+  std::set<std::string> used;
   for (const std::string& path : images.images) {
     const auto mask = by_stem.find(fs::path(path).lexically_relative(folder).replace_extension().string());
     if (mask == by_stem.end())
       fail(Exit::data, "E_MASK", cat("'", printable(path), "' has no mask in '", printable(masks), "'"),
-           cat("a mask bears the name of its image; that folder holds ", by_stem.size(), " images"));
+           cat("a mask bears the name of its image; that folder holds ", known, " images"));
     out.begin_file(path);
     out.add_text(path);
     out.add_text(mask->second);
+    used.insert(mask->first);
   }
-  return out.finish();
+  if (used.size() < known)
+    notes.push_back(cat("'", printable(masks), "': ", with_thousands(static_cast<int64_t>(known - used.size())),
+                        " masks have no image and are left out"));
+  if (const std::string note = left_out(folder, images); !note.empty()) notes.push_back(note);
+}
+
+Table with_notes(TableBuilder& out, const std::vector<std::string>& notes) {
+  Table table = out.finish();
+  for (const std::string& note : notes) table.add_note(note);
+  return table;
+}
+
+}  // namespace
+
+Table class_folders(const std::string& names, const ImageColumns& columns) {
+  TableBuilder out(trimmed(names));
+  out.columns() = {columns.path, columns.label};
+  std::vector<std::string> notes;
+  for (const std::string& folder : files_named(names)) add_class_folders(trimmed(folder), out, notes);
+  return with_notes(out, notes);
+}
+
+Table masked_images(const std::string& names, const std::string& mask_names, const ImageColumns& columns) {
+  TableBuilder out(trimmed(names));
+  out.columns() = {columns.path, columns.label};
+  std::vector<std::string> notes;
+  const std::vector<std::string> folders = files_named(names), masks = files_named(mask_names);
+  if (folders.size() != masks.size())
+    fail(Exit::usage, "E_MASK",
+         cat(folders.size(), " folders of images have ", masks.size(), masks.size() == 1 ? " folder" : " folders",
+             " of masks"),
+         "name a folder of masks for each, in the same order");
+  for (size_t i = 0; i < folders.size(); ++i) add_masked_images(trimmed(folders[i]), trimmed(masks[i]), out, notes);
+  return with_notes(out, notes);
 }
 
 Table images_named(const std::string& names, const ImageColumns& columns) {
   TableBuilder out(names);
   out.columns() = {columns.path};
-  std::vector<std::string> files;
+  std::vector<std::string> files, notes;
   for (const std::string& name : files_named(names)) {
     if (!is_dir(name)) {
       files.push_back(name);
       continue;
     }
     const Found found = images_below(trimmed(name));
-    if (found.images.empty()) no_images(name, found.others);
+    if (found.images.empty()) no_images(name, found.other_files());
+    if (const std::string note = left_out(trimmed(name), found); !note.empty()) notes.push_back(note);
     files.insert(files.end(), found.images.begin(), found.images.end());
   }
   for (const std::string& path : files) {
     out.begin_file(path);
     out.add_text(path);
   }
-  return out.finish();
+  return with_notes(out, notes);
 }
 
 std::vector<std::string> image_paths(const Table& table, const std::string& column, const std::string& root) {

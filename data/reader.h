@@ -31,6 +31,10 @@ const std::vector<const TableReader*>& table_readers();  // by name
 const TableReader& reader_named(const std::string& name);
 // E_DATA_COLUMNAR (exit 5) for Parquet, Arrow, Feather and ORC, by extension or by their bytes.
 void refuse_columnar(const std::string& path, std::string_view bytes = {});
+// The delimiter that a first line "sep=;" names (Excel's); 0: the first line is no such line.
+char separator_line(std::string_view bytes);
+// The names of columns as one name, "a;b;y": a hint at --delimiter with the character between them; else "".
+std::string delimiter_hint(const std::vector<std::string>& columns);
 const TableReader& reader_of(const std::string& path);  // by extension; none: Exit::usage, E_FILE_TYPE
 
 }  // namespace amp

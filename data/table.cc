@@ -99,6 +99,7 @@ void Table::append(const Table& other) {
   text_.append(other.text_);
   names_.push_back(other.name());
   sources_.push_back(other.sources_[0]);
+  notes_.insert(notes_.end(), other.notes_.begin(), other.notes_.end());
 }
 
 bool Table::has_column(const std::string& column) const {
@@ -108,12 +109,13 @@ bool Table::has_column(const std::string& column) const {
 size_t Table::column(const std::string& column, const std::string& hint) const {
   const auto at = std::find(columns_.begin(), columns_.end(), column);
   if (at != columns_.end()) return static_cast<size_t>(at - columns_.begin());
-  const std::string near = nearest(column, columns_);
+  const std::string near = nearest(column, columns_), delimiter = delimiter_hint(columns_);
   fail(Exit::data, "E_DATA_COLUMN",
        cat(name(), ":1: no column '", printable(column), "'; the file has: ", printable(join(columns_, ", "))),
-       !near.empty()   ? cat("did you mean '", printable(near), "'?")
-       : !hint.empty() ? hint
-                       : "name one of these; columns of a file without a header by their numbers, from 0");
+       !delimiter.empty() ? delimiter
+       : !near.empty()    ? cat("did you mean '", printable(near), "'?")
+       : !hint.empty()    ? hint
+                          : "name one of these; columns of a file without a header by their numbers, from 0");
 }
 
 const Table::Cell& Table::cell(int64_t row, size_t column) const {

@@ -55,6 +55,9 @@ class Table {
   // The text is a JSON number, true or false.
   bool is_literal(int64_t row, size_t column) const { return cell(row, column).kind == Kind::literal; }
   void replace(size_t column, const std::map<std::string, std::string>& texts);  // texts that are keys by their values
+  // What reading left out or changed, a sentence each, for whoever shows messages.
+  const std::vector<std::string>& notes() const { return notes_; }
+  void add_note(std::string note) { notes_.push_back(std::move(note)); }
   int64_t line(int64_t row) const { return lines_[static_cast<size_t>(row)]; }
   int32_t file(int64_t row) const { return files_[static_cast<size_t>(row)]; }  // in names()
   std::string where(int64_t row) const;  // "train.csv:17"; of a row that is a file its name
@@ -76,7 +79,7 @@ class Table {
   void append(const Table& other);
   std::vector<std::string> names_;
   bool open_ended_ = false;  // rows may lack columns: of JSON
-  std::vector<std::string> columns_;
+  std::vector<std::string> columns_, notes_;
   std::vector<FileBytes> sources_;  // of each name, as its reader saw it
   SpillVector<char> text_;          // cells that stand in no file as they are read, one after the other
   SpillVector<Cell> cells_;         // rows x columns

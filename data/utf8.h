@@ -10,6 +10,11 @@ namespace amp {
 
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // may begin a file
 
+// A file's text after its byte order mark, where editors on Windows put one.
+inline std::string_view without_byte_order_mark(std::string_view text) {
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
+}
+
 struct CodePoint {
   uint32_t value = 0;
   int bytes = 0;  // 0: the bytes there are not UTF-8

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "data/images/packed.h"
 #include "data/text_file.h"
+#include "data/utf8.h"
 
 namespace amp {
 
@@ -70,7 +71,7 @@ std::vector<std::string> class_names(const std::string& images, const std::strin
   const std::string path = (std::filesystem::path(images).parent_path() / file).string();
   std::vector<std::string> out;
   if (path_exists(path)) {
-    for (std::string line : split(read_text_file(path).text(), '\n')) {
+    for (std::string line : split(without_byte_order_mark(read_text_file(path).text()), '\n')) {
       if (line.ends_with('\r')) line.pop_back();
       if (!line.empty() && std::find(out.begin(), out.end(), line) == out.end()) out.push_back(line);
     }

@@ -20,13 +20,11 @@ std::vector<ImageDecoder>& decoders() {
 
 // Kinds that people have and that are not read, for an error that helps.
 const char* foreign_kind(std::string_view bytes) {
-  static constexpr std::array<std::pair<std::string_view, const char*>, 5> kinds{{{"GIF8", "a GIF"},
-                                                                                  {"BM", "a Windows bitmap"},
-                                                                                  {"<svg", "an SVG drawing"},
+  static constexpr std::array<std::pair<std::string_view, const char*>, 5> kinds{{{"<svg", "an SVG drawing"},
                                                                                   {"%PDF", "a PDF"},
+                                                                                  {"8BPS", "a Photoshop file"},
+                                                                                  {"gimp xcf", "a GIMP file"},
                                                                                   {"<!DOCTYPE", "a web page"}}};
-  using namespace std::string_view_literals;
-  if (bytes.starts_with("II*\0"sv) || bytes.starts_with("MM\0*"sv)) return "a TIFF";
   if (bytes.size() > 12 && bytes.substr(4, 4) == "ftyp") return "a HEIF, AVIF or video file";
   for (const auto& [magic, name] : kinds) {
     if (bytes.starts_with(magic)) return name;
@@ -80,6 +78,14 @@ static const ImageDecoder& decoder_of(const EncodedImage& file) {
 }
 
 Image decode_image(const EncodedImage& file) { return decoder_of(file).decode(file); }
+int64_t image_frames(const EncodedImage& file) {
+  const ImageDecoder& d = decoder_of(file);
+  return d.frames ? d.frames(file) : 1;
+}
+int image_orientation(const EncodedImage& file) {
+  const ImageDecoder& d = decoder_of(file);
+  return d.orientation ? d.orientation(file) : 1;
+}
 std::optional<ImageSize> image_size(const EncodedImage& file) { return decoder_of(file).size(file); }
 
 Image to_rgb(Image image) {

@@ -34,6 +34,10 @@ struct ImageDecoder {
   Image (*decode)(const EncodedImage& file);  // upright where the file says how it lies; without transparency
   // As decode would make it, by what stands before and behind the pixels. nullopt: what is not whole does not tell.
   std::optional<ImageSize> (*size)(const EncodedImage& file);
+  // Pictures in the file, of which decode takes the first; null: one.
+  int64_t (*frames)(const EncodedImage& file) = nullptr;
+  // How the camera held it, as data/images/exif.h has it, by which decode turns the picture; null: 1, upright.
+  int (*orientation)(const EncodedImage& file) = nullptr;
 };
 
 // At namespace scope of the decoder's file: `const DecoderRegistration registered{{...}};`
@@ -49,6 +53,8 @@ std::string encode_png(const Image& image);  // 8 bits a channel
 
 // E_IMAGE_KIND for bytes that no decoder knows.
 Image decode_image(const EncodedImage& file);
+int64_t image_frames(const EncodedImage& file);                 // pictures in it: pages, frames of an animation
+int image_orientation(const EncodedImage& file);                // 1 to 8; 1: as it is stored
 std::optional<ImageSize> image_size(const EncodedImage& file);  // nullopt as of ImageDecoder
 
 }  // namespace amp

@@ -127,7 +127,12 @@ const DecoderRegistration jpeg_row{{"JPEG",
                                     {".jpg", ".jpeg", ".jpe", ".jfif"},
                                     [](std::string_view b) { return b.starts_with("\xff\xd8\xff"); },
                                     decode_jpeg,
-                                    jpeg_size}};
+                                    jpeg_size,
+                                    nullptr,
+                                    [](const EncodedImage& file) {
+                                      JpegReader r(file);
+                                      return r.header() ? r.orientation() : 1;
+                                    }}};
 
 }  // namespace
 

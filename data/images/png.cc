@@ -169,7 +169,13 @@ struct PngWriter {
 };
 
 const DecoderRegistration png_row{
-    {"PNG", {".png"}, [](std::string_view b) { return b.starts_with("\x89PNG\r\n\x1a\n"); }, decode_png, png_size}};
+    {"PNG",
+     {".png"},
+     [](std::string_view b) { return b.starts_with("\x89PNG\r\n\x1a\n"); },
+     decode_png,
+     png_size,
+     nullptr,
+     [](const EncodedImage& file) { return exif_orientation(exif_block(file).value_or("")); }}};
 
 }  // namespace
 

@@ -55,7 +55,11 @@ const DecoderRegistration webp_row{
      {".webp"},
      [](std::string_view b) { return b.size() >= 12 && b.starts_with("RIFF") && b.substr(8, 4) == "WEBP"; },
      decode_webp,
-     webp_size}};
+     webp_size,
+     nullptr,
+     [](const EncodedImage& file) {
+       return orientation_of({reinterpret_cast<const uint8_t*>(file.bytes.data()), file.bytes.size()});
+     }}};
 
 }  // namespace
 

@@ -1,11 +1,14 @@
 #include "data/reader.h"
 
 #include <algorithm>
+#include <cctype>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "data/rows_by_name.h"
 #include "data/text_file.h"
+#include "data/utf8.h"
 
 namespace amp {
 
@@ -36,6 +39,26 @@ const TableReader& reader_named(const std::string& name) {
     if (r->name == name) return *r;
   }
   bug(cat("no reader is called '", name, "'"));
+}
+
+char separator_line(std::string_view bytes) {
+  bytes = without_byte_order_mark(bytes);
+  std::string_view line = bytes.substr(0, bytes.find_first_of("\r\n"));
+  if (line.size() == bytes.size()) return 0;
+  if (line.size() > 2 && line.front() == '"' && line.back() == '"') line = line.substr(1, line.size() - 2);
+  const bool named = line.size() == 5 && (line.starts_with("sep=") || line.starts_with("SEP="));
+  const bool delimiter =
+      named && line[4] != '"' && (line[4] == '\t' || std::ispunct(static_cast<unsigned char>(line[4])));
+  return delimiter ? line[4] : '\0';
+}
+
+std::string delimiter_hint(const std::vector<std::string>& columns) {
+  if (columns.size() != 1) return {};
+  for (const auto& [c, name] : {std::pair{';', "semicolon"}, {'\t', "tab"}, {'|', "pipe"}, {',', "comma"}}) {
+    if (columns[0].find(c) != std::string::npos)
+      return cat("the names are one name here; if it is several, their delimiter is --delimiter ", name);
+  }
+  return {};
 }
 
 const TableReader& reader_of(const std::string& path) {

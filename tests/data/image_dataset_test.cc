@@ -188,7 +188,7 @@ TEST_CASE("folders and images that cannot be used are refused with their name", 
   expect_error("E_DATA_EMPTY", "files of many images", [&] { class_folders(dir / "idx"); });
   put(dir / "loose/a.png", "picture.png");
   expect_error("E_DATA_EMPTY", "but 1 image", [&] { class_folders(dir / "loose"); });
-  write_in_folder(dir / "texts/cat/a.gif", "GIF89a");
+  write_in_folder(dir / "texts/cat/a.heic", "x");
   expect_error("E_DATA_EMPTY", "texts/cat' holds no image; 1 file has another extension",
                [&] { class_folders(dir / "texts"); });
 

@@ -119,7 +119,7 @@ TEST_CASE("a size is found without decoding, as decoding finds it", "[image_size
     CHECK(store.size(path) == ImageSize{image.height, image.width});
     ++files;
   }
-  CHECK(files == 34);
+  CHECK(files == 70);
   const std::string packed = test_data("data/packed/tiny-images-idx3-ubyte#0");
   const ImageStore one({packed});
   const Image image = one.read(packed, 1);
