@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/label_spelling.h"
 
 namespace amp {
 
@@ -77,8 +78,9 @@ std::optional<float> finite_number(std::string_view text) {
 char find_separator(const Table& table, size_t column) {
   for (const char c : {'|', ';', ','}) {
     for (int64_t r = 0; r < table.rows(); ++r) {
-      if (table.has(r, column) && !table.is_json(r, column) && table.text(r, column).find(c) != std::string_view::npos)
-        return c;
+      if (!table.has(r, column) || table.is_json(r, column)) continue;
+      const std::string_view text = table.text(r, column);
+      if (!looks_like_list(text) && text.find(c) != std::string_view::npos) return c;
     }
   }
   return '|';
@@ -98,6 +100,27 @@ std::vector<std::string> names_in_json(const Table& table, int64_t row, size_t c
   return names;
 }
 
+// [0, 1, 0] holds a number for each label, and names none. Lists that hold a 0 or 1 twice are of this kind.
+void refuse_multi_hot(const Table& table, const std::string& column,
+                      const std::vector<std::vector<std::string>>& sets) {
+  bool repeated = false;
+  size_t width = 0;
+  for (const std::vector<std::string>& set : sets) {
+    if (set.empty()) continue;
+    if (width == 0) width = set.size();
+    if (set.size() != width) return;
+    for (const std::string& name : set) {
+      if (name != "0" && name != "1" && name != "0.0" && name != "1.0") return;
+    }
+    repeated = repeated || std::set<std::string>(set.begin(), set.end()).size() < set.size();
+  }
+  if (repeated)
+    fail(Exit::data, "E_DATA_LABEL",
+         cat(table.name(), ": the lists in column '", printable(column), "' hold 0 or 1 for each of ", width,
+             " labels, not names"),
+         "write the names of the labels that a row has, as a|b or ['a', 'b']; or give tensors");
+}
+
 }  // namespace
 
 std::vector<std::vector<std::string>> label_sets(const Table& table, const std::string& column, char separator) {
@@ -112,6 +135,13 @@ std::vector<std::vector<std::string>> label_sets(const Table& table, const std::
       continue;
     }
     std::string_view rest = table.text(r, c);
+    if (looks_like_list(rest)) {
+      if (parse_list_text(rest, out.back())) continue;
+      fail(Exit::data, "E_DATA_LABEL",
+           cat(table.where(r), ": '", printable(rest), "' in column '", printable(column),
+               "' begins and ends like a list and is none that can be read"),
+           "write labels as a|b, or as ['a', 'b']");
+    }
     while (true) {
       const size_t at = rest.find(separator);
       const std::string_view name = trimmed(rest.substr(0, at));
@@ -120,6 +150,7 @@ std::vector<std::vector<std::string>> label_sets(const Table& table, const std::
       rest.remove_prefix(at + 1);
     }
   }
+  refuse_multi_hot(table, column, out);
   return out;
 }
 

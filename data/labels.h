@@ -27,7 +27,7 @@ std::vector<std::string> find_classes(const Table& table, const std::string& col
 // Class ids; a value that classes lacks: E_DATA_LABEL_NEW with the value, the known labels and file:line.
 std::vector<int64_t> class_ids(const Table& table, const std::string& column, std::span<const std::string> classes);
 
-// The sets of names of every row: a JSON array of names, or names between separators; an empty or missing label is no
+// The names of every row: an array in JSON or as a text (['a', 'b']), or names between separators; an empty label is no
 // name. separator 0: the first of | ; , that occurs in the column.
 std::vector<std::vector<std::string>> label_sets(const Table& table, const std::string& column, char separator = 0);
 // The distinct names of the sets, sorted by bytes; none at all: E_DATA_LABEL.

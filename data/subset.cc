@@ -89,53 +89,85 @@ std::unique_ptr<Dataset> make_subset(std::shared_ptr<const Dataset> data, std::v
 }
 
 namespace {
-// What is not to be parted: the samples of a table's row, else each by itself.
-std::vector<std::vector<int64_t>> units_of(const Dataset& data) {
+
+using Units = std::vector<std::vector<int64_t>>;  // samples that are not to be parted
+
+// The samples of a table's row, else `together` samples in turn.
+Units units_of(const Dataset& data, int64_t together = 1) {
   const std::span<const int64_t> rows = data.source_rows();
-  std::vector<std::vector<int64_t>> units;
+  Units units;
   std::map<int64_t, size_t> known;
   for (int64_t s = 0; s < data.size(); ++s) {
-    const size_t unit =
-        rows.empty() ? units.size() : known.emplace(rows[static_cast<size_t>(s)], units.size()).first->second;
+    const size_t unit = rows.empty()
+                            ? static_cast<size_t>(s / together)
+                            : known.emplace(rows[static_cast<size_t>(s)] / together, units.size()).first->second;
     if (unit == units.size()) units.emplace_back();
     units[unit].push_back(s);
   }
   return units;
 }
-}  // namespace
 
-SampleSplit split_samples(const Dataset& data, double fraction, uint64_t seed) {
-  const std::vector<std::vector<int64_t>> units = units_of(data);
+// Units in an order by seed: the first `wanted` have of each stratum its share.
+std::vector<int64_t> drawn_order(const Dataset& data, const Units& units, int64_t wanted, uint64_t seed,
+                                 uint64_t stream) {
   const auto n = static_cast<int64_t>(units.size());
-  const int64_t wanted = std::llround(fraction * static_cast<double>(n));
-  if (wanted < 1 || wanted >= n)
-    fail(Exit::data, "E_VAL_SPLIT",
-         cat("a share of ", fraction, " of ", n, " samples leaves none for ", wanted < 1 ? "validation" : "training"),
-         "give another --val_split, or a file with --val");
   const std::vector<int64_t> strata = n == data.size() ? strata_of(data) : std::vector<int64_t>();
   std::map<int64_t, std::vector<int64_t>> members;
   for (int64_t u = 0; u < n; ++u) members[strata.empty() ? 0 : strata[static_cast<size_t>(u)]].push_back(u);
   std::vector<int64_t> sizes;
   for (const auto& [stratum, of_it] : members) sizes.push_back(static_cast<int64_t>(of_it.size()));
   const std::vector<int64_t> counts = shares(sizes, wanted, n);
-  SampleSplit out;
+  const auto key = [&](int64_t u) {
+    const PhiloxBlock b = philox(seed, stream, static_cast<uint64_t>(u));
+    return uint64_t{b.v[0]} << 32 | b.v[1];
+  };
+  std::vector<int64_t> first, others;
   size_t k = 0;
   for (auto& [stratum, of_it] : members) {
-    constexpr uint64_t kStream = 0x76616c;  // apart from the sampler's
-    const auto key = [&](int64_t u) {
-      const PhiloxBlock b = philox(seed, kStream, static_cast<uint64_t>(u));
-      return uint64_t{b.v[0]} << 32 | b.v[1];
-    };
     std::stable_sort(of_it.begin(), of_it.end(), [&](int64_t a, int64_t b) { return key(a) < key(b); });
-    const int64_t cut = counts[k++];
-    for (size_t i = 0; i < of_it.size(); ++i) {
-      const std::vector<int64_t>& samples = units[static_cast<size_t>(of_it[i])];
-      std::vector<int64_t>& side = static_cast<int64_t>(i) < cut ? out.held_out : out.train;
-      side.insert(side.end(), samples.begin(), samples.end());
-    }
+    const auto cut = of_it.begin() + counts[k++];
+    first.insert(first.end(), of_it.begin(), cut);
+    others.insert(others.end(), cut, of_it.end());
+  }
+  first.insert(first.end(), others.begin(), others.end());
+  return first;
+}
+
+}  // namespace
+
+SampleSplit split_samples(const Dataset& data, double fraction, uint64_t seed) {
+  const Units units = units_of(data);
+  const auto n = static_cast<int64_t>(units.size());
+  const int64_t wanted = std::llround(fraction * static_cast<double>(n));
+  if (wanted < 1 || wanted >= n)
+    fail(Exit::data, "E_VAL_SPLIT",
+         cat("a share of ", fraction, " of ", n, " samples leaves none for ", wanted < 1 ? "validation" : "training"),
+         "give another --val_split, or a file with --val");
+  constexpr uint64_t kStream = 0x76616c;  // apart from the sampler's
+  const std::vector<int64_t> order = drawn_order(data, units, wanted, seed, kStream);
+  SampleSplit out;
+  for (int64_t i = 0; i < n; ++i) {
+    const std::vector<int64_t>& samples = units[static_cast<size_t>(order[static_cast<size_t>(i)])];
+    std::vector<int64_t>& side = i < wanted ? out.held_out : out.train;
+    side.insert(side.end(), samples.begin(), samples.end());
   }
   std::sort(out.train.begin(), out.train.end());
   std::sort(out.held_out.begin(), out.held_out.end());
+  return out;
+}
+
+std::vector<int64_t> draw_samples(const Dataset& data, int64_t limit, int64_t together, uint64_t seed) {
+  const Units units = units_of(data, together);
+  const auto n = static_cast<int64_t>(units.size());
+  constexpr uint64_t kStream = 0x6c696d;  // apart from the sampler's and the split's
+  const int64_t wanted = n == data.size() ? limit : n;
+  std::vector<int64_t> out;
+  for (const int64_t u : drawn_order(data, units, wanted, seed, kStream)) {
+    const std::vector<int64_t>& samples = units[static_cast<size_t>(u)];
+    if (!out.empty() && static_cast<int64_t>(out.size() + samples.size()) > limit) break;
+    out.insert(out.end(), samples.begin(), samples.end());
+  }
+  std::sort(out.begin(), out.end());
   return out;
 }
 

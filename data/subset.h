@@ -1,4 +1,4 @@
-// Parts of a dataset: its first samples, and a share held out for validation.
+// Parts of a dataset: some of its samples, and a share held out for validation.
 #pragma once
 
 #include <memory>
@@ -20,5 +20,10 @@ struct SampleSplit {
 // round(fraction * n) samples held out, at random by seed. Where samples have strata (classes), of each its share, by
 // largest remainder. Samples of one row (source_rows) stay together. E_VAL_SPLIT (exit 5) when a side would be empty.
 SampleSplit split_samples(const Dataset& data, double fraction, uint64_t seed);
+
+// Places of `limit` samples, at random by seed, in the file's order; where samples have strata, of each its share.
+// together: so many samples in turn are one item, which is kept whole. Samples of one row (source_rows) stay together
+// too: fewer than `limit` where the next row does not fit, but at least one row.
+std::vector<int64_t> draw_samples(const Dataset& data, int64_t limit, int64_t together, uint64_t seed);
 
 }  // namespace amp

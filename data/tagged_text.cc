@@ -44,7 +44,7 @@ std::vector<std::string> words_of(const Table& table, int64_t row, size_t column
 
 std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name, bool tagged) {
   check_utf8_file(bytes, name);
-  if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
+  bytes = without_byte_order_mark(bytes);
   std::vector<TaggedText> out;
   bool open = false;
   int64_t line_number = 0;

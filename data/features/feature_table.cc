@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/reader.h"
 
 namespace amp {
 
@@ -52,10 +53,12 @@ const DatePart* FeatureTable::part(const std::string& column) const {
 
 void FeatureTable::require(const std::string& column) const {
   if (has(column)) return;
-  const std::string near = nearest(column, names_);
+  const std::string near = nearest(column, names_), delimiter = delimiter_hint(names_);
   fail(Exit::data, "E_DATA_COLUMN",
        cat(table().name(), ":1: no column '", printable(column), "'; there are: ", printable(amp::join(names_, ", "))),
-       near.empty() ? "" : cat("did you mean '", printable(near), "'?"));
+       !delimiter.empty() ? delimiter
+       : near.empty()     ? ""
+                          : cat("did you mean '", printable(near), "'?"));
 }
 
 int64_t FeatureTable::join(const Join& join, Table other) {

@@ -216,8 +216,8 @@ std::shared_ptr<const ChatTemplate> open_chat_template(const std::string& file, 
     if (file.empty() && !fs::is_regular_file(path, error)) continue;
     const FileBytes bytes = read_file(path);
     const bool json = path.ends_with(".json");
-    const std::string source =
-        json ? template_in(ordered_json::parse(bytes.text(), nullptr, false)) : std::string(bytes.text());
+    const std::string source = json ? template_in(ordered_json::parse(bytes.text(), nullptr, false))
+                                    : std::string(without_byte_order_mark(bytes.text()));
     if (!source.empty()) return std::make_shared<ChatTemplate>(source, path, special_tokens(folder, tokenizer));
     if (!file.empty()) refuse_template(file, "there is none in it");
   }

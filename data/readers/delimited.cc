@@ -2,6 +2,7 @@
 //
 // CSV: a field that begins with a quote ends at the next single quote; doubled quotes and line breaks stand inside.
 // Lines end with LF, CRLF or CR. A byte order mark at the start of a row is dropped, an empty line is skipped.
+// A first line "sep=;", which Excel writes and reads, names the delimiter and is no row; --delimiter overrules it.
 // TSV: files of the GLUE kind have quotes in plain text, spreadsheets write RFC 4180. When no line is ragged without
 // quoting, lines are rows, and fields are unquoted where all quotes of the file are RFC 4180's: one that is not makes
 // all of them text. Else RFC 4180 applies; where it leaves lines ragged too, or refuses them, and columns are asked for
@@ -21,7 +22,13 @@ namespace {
 class DelimitedParser {
  public:
   DelimitedParser(std::string_view bytes, char delimiter, const TableOptions& options, TableBuilder& out)
-      : bytes_(bytes), delimiter_(delimiter), options_(options), out_(out) {}
+      : bytes_(bytes), delimiter_(delimiter), options_(options), out_(out) {
+    if (const char named = separator_line(bytes)) {
+      if (!options.delimiter) delimiter_ = named;
+      at_ = bytes.find_first_of("\r\n");
+      skip_line_end();
+    }
+  }
 
   // quoted: RFC 4180 fields; otherwise a field ends at the next delimiter or line end, and is unquoted when unquote.
   // least > 0: so many fields a row, and any more.
@@ -225,10 +232,11 @@ class DelimitedParser {
   }
 
   [[noreturn]] void ragged(size_t fields) const {
+    const std::string other = delimiter_hint(out_.columns());
     fail(Exit::data, "E_DATA_CSV",
          cat(out_.name(), ":", row_line_, ": ", fields, " fields, the first row has ", out_.columns().size(), ": ",
              printable(join(out_.columns(), ", "))),
-         "quote a field that holds the delimiter, or name the delimiter with --delimiter");
+         other.empty() ? "quote a field that holds the delimiter, or name the delimiter with --delimiter" : other);
   }
 
   std::string_view bytes_;

@@ -10,7 +10,7 @@ namespace {
 
 void read_lines(std::string_view bytes, const TableOptions&, TableBuilder& out) {
   out.columns() = {"text"};
-  if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
+  bytes = without_byte_order_mark(bytes);
   for (int64_t line = 1; !bytes.empty(); ++line) {
     const size_t end = std::min(bytes.find('\n'), bytes.size());
     std::string_view text = bytes.substr(0, end);
@@ -30,8 +30,9 @@ const ReaderRegistration lines{{"lines", {}, "a text a line, in the column 'text
 
 void read_txt(std::string_view bytes, const TableOptions& options, TableBuilder& out) {
   const std::string_view first = bytes.substr(0, bytes.find('\n'));
-  const bool table = options.delimiter ? first.find(options.delimiter) != std::string_view::npos
-                                       : first.find('\t') != std::string_view::npos;
+  const bool table = separator_line(bytes) ? true
+                     : options.delimiter   ? first.find(options.delimiter) != std::string_view::npos
+                                           : first.find('\t') != std::string_view::npos;
   reader_named(table ? "tsv" : "lines").read(bytes, options, out);
 }
 

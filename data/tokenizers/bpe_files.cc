@@ -21,7 +21,7 @@ Json read_merges(const std::string& path) {
   check_utf8_file(file.text(), path);
   Json merges = Json::array();
   int64_t number = 0;
-  for (std::string_view rest = file.text(); !rest.empty();) {
+  for (std::string_view rest = without_byte_order_mark(file.text()); !rest.empty();) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     std::string line(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));

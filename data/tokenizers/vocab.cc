@@ -16,7 +16,7 @@ Vocab Vocab::parse(std::string bytes, const std::string& name) {
   Vocab v;
   v.bytes_ = std::make_shared<const std::string>(std::move(bytes));
   const char* const hint = "the vocabulary must be the vocab.txt that the model was trained with, one token a line";
-  std::string_view rest = *v.bytes_;
+  std::string_view rest = without_byte_order_mark(*v.bytes_);
   while (!rest.empty()) {
     const size_t end = rest.find('\n');
     std::string_view token = rest.substr(0, end);

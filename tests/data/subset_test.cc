@@ -56,3 +56,22 @@ TEST_CASE("a share is held out of every class, the same for a seed") {
   expect_error("E_VAL_SPLIT", "leaves none for validation", [&] { split_samples(*all, 0.001, 7); });
   expect_error("E_VAL_SPLIT", "leaves none for training", [&] { split_samples(*all, 0.999, 7); });
 }
+
+TEST_CASE("a sample has of every class its share, and keeps rows that belong together") {
+  Ints labels;
+  for (int i = 0; i < 100; ++i) labels.push_back(i < 50 ? 0 : i < 90 ? 1 : 2);  // sorted by class
+  const auto all = numbered(labels);
+  const Ints some = draw_samples(*all, 10, 1, 7);
+  std::map<int64_t, int> by_class;
+  for (const int64_t i : some) ++by_class[labels[static_cast<size_t>(i)]];
+  CHECK(by_class == std::map<int64_t, int>{{0, 5}, {1, 4}, {2, 1}});
+  CHECK(std::is_sorted(some.begin(), some.end()));
+  CHECK(draw_samples(*all, 10, 1, 7) == some);
+  CHECK(draw_samples(*all, 10, 1, 8) != some);
+  const Ints pairs = draw_samples(*all, 9, 2, 7);  // the ninth would part a pair
+  REQUIRE(pairs.size() == 8);
+  for (size_t i = 0; i < pairs.size(); i += 2) {
+    CHECK(pairs[i] % 2 == 0);
+    CHECK(pairs[i + 1] == pairs[i] + 1);
+  }
+}

@@ -259,3 +259,19 @@ TEST_CASE("texts of a column are replaced by others") {
   t.replace(1, {{"no", "negative"}, {"maybe", "m"}});
   CHECK(cells(t) == Rows{{"no", "negative"}, {"b", "m"}, {"c", "negative"}});
 }
+
+TEST_CASE("Excel's first line sep=; names the delimiter, and a header of another one has a hint at it") {
+  for (const char* first : {"sep=;\n", "\"sep=;\"\r\n", "\xef\xbb\xbfsep=;\r\n", "SEP=;\r"}) {
+    const Table t = csv(std::string(first) + "a;b\n1,5;x\n");
+    CHECK(t.columns() == std::vector<std::string>{"a", "b"});
+    CHECK(cells(t) == Rows{{"1,5", "x"}});
+    CHECK(t.line(0) == 3);
+  }
+  CHECK(cells(csv("sep=,\na,b\n1,2\n")) == Rows{{"1", "2"}});
+  CHECK(cells(csv("sep=;\na|b\n1|2\n", {.delimiter = '|'})) == Rows{{"1", "2"}});
+  CHECK(cells(csv("sep=\nx\n")) == Rows{{"x"}});  // a column of this name
+  const Error e = error_of([] { csv("a;b;y\n1;2;3\n").column("y"); });
+  CHECK(e.hint().find("--delimiter semicolon") != std::string::npos);
+  const Error ragged = error_of([] { csv("a;b;y\n1,5;2;3\n"); });
+  CHECK(ragged.hint().find("--delimiter semicolon") != std::string::npos);
+}

@@ -2,6 +2,7 @@
 #include "data/tokenizer.h"
 
 #include <catch2/catch_all.hpp>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -91,6 +92,28 @@ TEST_CASE("vocab.json with merges.txt is the tokenizer that tokenizer.json is", 
   const std::string text = "so happy today, isn't it? \xF0\x9F\x98\x81 <mask>";
   CHECK(t->encode(" " + text).ids == golden("roberta").encode(text).ids);  // that one puts the space there itself
   CHECK(t->encode_pair(" a", " b").ids == golden("roberta").encode_pair("a", "b").ids);
+}
+
+TEST_CASE("a byte order mark is no part of the first token or merge", "[tokenizer]") {
+  const std::string mark = "\xef\xbb\xbf";
+  const test::TempDir f;
+  const auto write = [&](const std::string& path, const std::string& bytes) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
+  };
+  const std::string vocabulary = "good\n[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nday\n";
+  write(f / "v.txt", vocabulary);
+  write(f / "m.txt", mark + vocabulary);
+  CHECK(open_tokenizer(f / "m.txt")->encode("good day").ids == open_tokenizer(f / "v.txt")->encode("good day").ids);
+  const std::string ids = R"({"<|endoftext|>": 0, "w": 1, "o": 2, "wo": 3})";
+  for (const std::string merges : {"#version: 0.2\nw o\n", "w o\n"}) {
+    write(f / "plain/vocab.json", ids);
+    write(f / "plain/merges.txt", merges);
+    write(f / "marked/vocab.json", mark + ids);
+    write(f / "marked/merges.txt", mark + merges);
+    CHECK(open_tokenizer(f / "marked")->encode("wo").ids == std::vector<int32_t>{3});
+    CHECK(open_tokenizer(f / "plain")->encode("wo").ids == std::vector<int32_t>{3});
+  }
 }
 
 TEST_CASE("ids without offsets are the same, and longer texts are cut inside the frame", "[tokenizer]") {
