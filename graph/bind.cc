@@ -1,6 +1,7 @@
 #include "graph/bind.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <numeric>
 
@@ -110,10 +111,26 @@ ValueId bind_constant(const SourceValue& v, const BindOptions& o, Builder& b) {
   return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
 }
 
+// An input whose value is known (SourceValue::data): a value for each row, or one for all.
+ValueId bind_fixed_input(const SourceValue& v, const BindOptions& o, Builder& b) {
+  const HostTensor value = v.data.cast(working_type(v.dtype, o.float_type));
+  const auto it = o.input_dims.find(v.name);
+  if (it == o.input_dims.end() || it->second == value.dims()) return b.constant(value);
+  HostTensor rows = HostTensor::empty(value.dtype(), it->second);
+  if (value.numel() == 0 || rows.numel() % value.numel() != 0)
+    fail(Exit::data, "E_DATA_SHAPE",
+         cat("input '", printable(v.name), "' is ", to_string(it->second), ", its value ", to_string(value.dims())));
+  auto* const to = static_cast<char*>(rows.mutable_data());
+  for (int64_t i = 0; i < rows.numel() / value.numel(); ++i)
+    std::memcpy(to + i * value.bytes(), value.data(), static_cast<size_t>(value.bytes()));
+  return b.constant(rows);
+}
+
 ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b, int index) {
   const SourceValue& v = g.values[static_cast<size_t>(index)];
   switch (v.kind) {
     case SourceKind::input: {
+      if (v.data) return bind_fixed_input(v, o, b);
       const auto it = o.input_dims.find(v.name);
       if (it == o.input_dims.end()) {
         fail(Exit::usage, "E_INPUT",

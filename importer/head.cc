@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/edit.h"
+#include "importer/pooling.h"
 
 namespace amp {
 
@@ -18,31 +19,13 @@ bool depends_on_parameters(const SourceGraph& g, int value) {
   return false;
 }
 
-int find_mask(const SourceGraph& g) {
-  for (const int v : g.inputs) {
-    const std::string& n = g.values[static_cast<size_t>(v)].name;
-    if (n == "attention_mask" || n == "input_mask") return v;
-  }
-  return -1;
-}
-
 int pool(GraphEditor& e, int x, const std::string& pooling, size_t rank) {
   if (pooling == "global") {
     std::vector<int64_t> axes;
     for (size_t i = 2; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
     return e.reduce_mean("head/mean", x, axes);
   }
-  if (pooling == "cls") {
-    return e.node("Gather", "head/cls", {x, e.constant("head/cls_index", HostTensor::scalar<int64_t>(0))},
-                  {{"axis", int64_t{1}}});
-  }
-  const int mask_input = find_mask(e.graph);
-  if (mask_input < 0) return e.reduce_mean("head/mean", x, {1});
-  const int mask = e.unsqueeze("head/mask", e.node("Cast", "head/mask_float", {mask_input}, {{"to", int64_t{1}}}), 2);
-  const int sum = e.reduce_sum("head/sum", e.node("Mul", "head/masked", {x, mask}), 1);
-  const int count = e.reduce_sum("head/count", mask, 1);
-  const int floor = e.constant("head/one", HostTensor::scalar<float>(1.0f));  // an empty row divides by 1
-  return e.node("Div", "head/mean", {sum, e.node("Max", "head/tokens", {count, floor})});
+  return pool_hidden_states(e, x, pooling);
 }
 
 bool pooled(const std::string& kind) {
@@ -163,10 +146,12 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
                                   : "[B, H], [B, S, H] or [B, C, H, W]",
              "; '", printable(g.values[static_cast<size_t>(c.source_value)].name), "' has shape ", to_string(d)));
   }
-  c.pooling = !pooled(o.kind) || d.size() == 2 ? "none"
-              : d.size() == 4                  ? "global"
-              : o.pooling == "auto"            ? "mean"
-                                               : o.pooling;
+  c.pooling = !pooled(o.kind) || d.size() == 2                    ? "none"
+              : d.size() == 4                                     ? "global"
+              : o.pooling != "auto"                               ? o.pooling
+              : o.kind == "embedding" && !o.model_pooling.empty() ? o.model_pooling
+                                                                  : "mean";
+  c.normalized = c.pooling != "none" && c.pooling == o.model_pooling && o.pooling == "auto" && o.normalize;
   return c;
 }
 
@@ -212,7 +197,9 @@ std::vector<std::string> attach_head(SourceGraph& g, const HeadChoice& c, const 
   if (c.pooling != "none") x = pool(e, x, c.pooling, read.size());
   Outputs out(g, source);
   if (o.kind == "embedding") {
-    out.add(e.node("Identity", "sentence_embedding", {x}), {out.batch(), Dim{width, ""}});
+    if (c.normalized) x = normalize_rows(e, x);
+    const int64_t parts = 1 + std::count(c.pooling.begin(), c.pooling.end(), '+');
+    out.add(e.node("Identity", "sentence_embedding", {x}), {out.batch(), Dim{width * parts, ""}});
     return out.names;
   }
   if (o.dropout > 0 && !image && o.kind != "embedding") {

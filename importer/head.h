@@ -15,9 +15,12 @@ struct HeadOptions {
   // segmentation: 1x1 convolution on [B, C, H, W] -> logits [B, N, H, W]; embedding: [B, S, H] pooled, without weights
   // -> sentence_embedding [B, H], unless the model has one.
   std::string kind = "classification";
-  bool always = false;           // --head: a new head also where an output fits already
-  std::string from;              // --head_from: a value's name; empty: by rule
-  std::string pooling = "auto";  // auto, cls, mean: how hidden states [B, S, H] become [B, H]; auto: mean
+  bool always = false;  // --head: a new head also where an output fits already
+  std::string from;     // --head_from: a value's name; empty: by rule
+  // How hidden states [B, S, H] become [B, H] (importer/pooling.h); auto: model_pooling for an embedding, else mean.
+  std::string pooling = "auto";
+  std::string model_pooling;  // what files beside the model say of its embedding; empty: nothing
+  bool normalize = false;     // with model_pooling: to length 1
   int64_t num_labels = 0;
   double dropout = 0.1;  // before the linear map; none before a segmentation head
   uint64_t seed = 42;    // of the weights: normal, standard deviation 0.02; biases are 0
@@ -29,7 +32,8 @@ struct HeadChoice {
   bool needed = false;               // false: an output of the model does the task already
   int source_value = -1;             // what the head reads, or the model's own logits
   std::vector<std::string> outputs;  // not needed: what the loss takes
-  std::string pooling;               // "none", cls, mean, or global (all places of a feature map)
+  std::string pooling;               // "none", a mode of importer/pooling.h, or global (all places of a feature map)
+  bool normalized = false;           // an embedding of length 1
   std::string reason;                // for people
 };
 

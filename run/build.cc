@@ -14,6 +14,7 @@
 #include "importer/write.h"
 #include "models/architecture.h"
 #include "run/model_metadata.h"
+#include "run/surgery.h"
 
 namespace amp {
 namespace {
@@ -27,8 +28,10 @@ fs::path folder_of(const std::string& file) {
   return folder.empty() ? fs::path(".") : folder;
 }
 
+// sentences: a folder of sentence-transformers whose pooling becomes an output; empty: none.
 BuiltModel build(const Architecture& a, const ModelConfig& config, Head head, WeightSource& weights,
-                 const std::string& class_name, bool drawn, const std::string& out) {
+                 const std::string& class_name, bool drawn, const std::string& out, const std::string& sentences = {},
+                 const Log& log = {}) {
   Net net(std::string(a.name), weights);
   a.build(net, config, head);
   BuiltModel built{std::string(a.name), std::string(name_of(head))};
@@ -41,7 +44,11 @@ BuiltModel build(const Architecture& a, const ModelConfig& config, Head head, We
   std::map<std::string, std::string> metadata{{kConfigKey, described.dump()}};
   if (drawn) metadata[kWeightsKey] = kDrawnWeights;
   ensure_dir(folder_of(out));
-  write_model(net.graph(), metadata, out);
+  SourceGraph graph = net.graph();
+  if (!sentences.empty()) {
+    for (const std::string& line : add_sentence_embedding(graph, sentences)) log.note(line);
+  }
+  write_model(graph, metadata, out);
   return built;
 }
 
@@ -60,10 +67,12 @@ bool needs_no_mention(const std::string& name) {
 // Tokenizer files and the like, where `to` has none of the name.
 void copy_beside(const fs::path& from, const fs::path& to, const Log& log) {
   std::vector<std::string> copied, names = tokenizer_files();
-  names.insert(names.end(), {"chat_template.jinja", "preprocessor_config.json"});
+  names.insert(names.end(), {"chat_template.jinja", "preprocessor_config.json", "modules.json", "1_Pooling/config.json",
+                             "sentence_bert_config.json", "config_sentence_transformers.json"});
   for (const std::string& name : names) {
     std::error_code none;
     if (!fs::exists(from / name, none) || fs::exists(to / name, none)) continue;
+    if (name.find('/') != std::string::npos) ensure_dir((to / name).parent_path());
     FileWriter file((to / name).string());
     file.write(read_file((from / name).string(), Exit::data).text());
     file.commit();
@@ -100,7 +109,8 @@ BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, con
                                        : head_of_class(a, classes.front());
   CheckpointWeights weights(spec.model, std::string(a.prefix));
   for (const std::string_view begin : a.head_weights) weights.draw(std::string(begin), spec.seed);
-  BuiltModel built = build(a, config, head, weights, spec.head.empty() && !timm ? classes.front() : "", false, out);
+  BuiltModel built = build(a, config, head, weights, spec.head.empty() && !timm ? classes.front() : "", false, out,
+                           head == Head::none ? spec.model : std::string(), log);
   say_drawn(weights.drawn(), log);
   std::vector<std::string> unused = weights.unused();
   unused.erase(std::remove_if(unused.begin(), unused.end(), needs_no_mention), unused.end());

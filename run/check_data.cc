@@ -6,6 +6,7 @@
 
 #include "base/number_text.h"
 #include "base/text.h"
+#include "data/label_spelling.h"
 #include "data/labels.h"
 #include "run/check_features.h"
 #include "run/check_images.h"
@@ -41,6 +42,7 @@ class Checker {
     try {
       const TextRows rows = read_text_rows(spec, path, task_);
       f.rows = rows.size();
+      if (rows.table) report_.notes(rows.table->notes());
       language_.reset();
       if (task_ == Task::language && tokenizer_)
         language_ = std::make_unique<LanguageReader>(*rows.table, *tokenizer_, chat_template_of(spec, *tokenizer_),
@@ -49,6 +51,7 @@ class Checker {
       for (int64_t r = 0; r < f.rows; ++r) row(read(spec, rows, r), r, training, f, lengths[static_cast<size_t>(r)]);
       sum_up(std::move(lengths), f);
       if (training) known_ = f.labels;
+      if (training) report_.check_spelling(f);
     } catch (const Error& e) {
       if (e.exit() != Exit::data) throw;
       problem(path, e.fact());
@@ -179,6 +182,19 @@ Task task_of_data(const RunSpec& spec) {
 void DataReport::problem(const std::string& where, const std::string& what) {
   ++problems;
   if (first_problems.size() < kProblems) first_problems.push_back({where, what});
+}
+
+void DataReport::notes(const std::vector<std::string>& sentences) {
+  for (const std::string& s : sentences) {
+    const size_t colon = s.find(": ");
+    problem(s.substr(0, colon), colon == std::string::npos ? s : s.substr(colon + 2));
+  }
+}
+
+void DataReport::check_spelling(const FileReport& f) {
+  std::vector<std::string> labels;
+  for (const auto& [label, rows] : f.labels) labels.push_back(label);
+  for (const std::string& what : suspicious_labels(labels)) problem(f.name, what);
 }
 
 DataReport check_data(const RunSpec& given, const Log& log) {

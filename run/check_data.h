@@ -52,6 +52,8 @@ struct DataReport {
   int64_t problems = 0;
   std::vector<DataProblem> first_problems;  // up to 20
   void problem(const std::string& where, const std::string& what);
+  void notes(const std::vector<std::string>& sentences);  // of a table (data/table.h), "FILE: what"
+  void check_spelling(const FileReport& f);               // labels that differ only in capitals or spaces
   std::string json() const;
   std::vector<std::string> lines() const;  // for people
 };

@@ -160,6 +160,7 @@ DataReport check_features(const RunSpec& given, const Log& log) {
   FeatureChecker checker(report, task);
   told(spec.train, [&] { checker.file(spec, *train, spec.train, true); });
   if (report.problems == 0) told(spec.model, [&] { look_at_model(spec, *train, task, report); });
+  if (!report.files.empty() && task == Task::classification) report.check_spelling(report.files.front());
   train.reset();
   if (!spec.val.empty())
     told(spec.val, [&] { checker.file(spec, read_feature_table(spec, spec.val, nullptr, log), spec.val, false); });

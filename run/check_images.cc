@@ -42,7 +42,7 @@ Look look_at(const ImageStore& store, const std::string& path, const std::string
     for (const uint8_t v : m.data) ++out.pixels[v];
     if (m.width != image.width || m.height != image.height)
       out.wrong = cat("its mask '", mask, "' is ", m.width, " x ", m.height, " pixels, the image ", image.width, " x ",
-                      image.height);
+                      image.height, image_orientation({bytes_of, path}) > 1 ? ", turned by its EXIF orientation" : "");
   } catch (const Error& e) {
     if (e.exit() != Exit::data) throw;
     const std::string place = cat("'", printable(path), "': ");  // told beside it
@@ -63,6 +63,7 @@ class ImageChecker {
     try {
       const Table table = read_image_table(spec, name);
       f.rows = table.rows();
+      report_.notes(table.notes());
       const std::vector<std::string> paths = image_paths(table, image_path_column(spec), spec.image_root);
       std::vector<std::string> masks(paths.size());
       if (task_ == Task::segmentation) masks = image_paths(table, *spec.label_column, spec.image_root);
@@ -79,6 +80,7 @@ class ImageChecker {
       if (e.exit() != Exit::data) throw;
       report_.problem(name, e.fact());
     }
+    if (training && task_ == Task::classification) report_.check_spelling(f);
     if (training) known_ = f.labels;
   }
 

@@ -235,8 +235,11 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
   if (kind != DataKind::images && !spec.image_sizes->empty())
     fail(Exit::usage, "E_IMAGE_SIZES", cat("--image_sizes is for image files, '", printable(path), "' holds none"),
          "leave it out; arrays keep their size");
-  if (kind == DataKind::images)
-    return open_image_dataset(spec, read_image_table(spec, path, needs.labelled), graph, needs);
+  if (kind == DataKind::images) {
+    const Table table = read_image_table(spec, path, needs.labelled);
+    for (const std::string& note : table.notes()) needs.log.note(note);
+    return open_image_dataset(spec, table, graph, needs);
+  }
   if (kind == DataKind::features) {
     if (needs.table) return open_feature_dataset(*needs.table, graph, needs);
     return open_feature_dataset(read_feature_table(spec, path, needs.features.get(), needs.log), graph, needs);
@@ -247,7 +250,11 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
       fail(Exit::usage, "E_USAGE", "text data needs --text_columns",
            "name the column that holds the text; a table of image files: --image_column, of features: --target");
     require_tokenizer(spec);
-    return open_text_dataset(spec, read_text_rows(spec, path, needs.task, needs.labelled), graph, needs);
+    const TextRows rows = read_text_rows(spec, path, needs.task, needs.labelled);
+    if (rows.table) {
+      for (const std::string& note : rows.table->notes()) needs.log.note(note);
+    }
+    return open_text_dataset(spec, rows, graph, needs);
   }
   const std::vector<InputSpec> specs = input_specs(graph, needs);
   TensorOptions t;
@@ -268,22 +275,6 @@ RunSpec validation_spec(RunSpec spec) {
   spec.train_masks = spec.val_masks;
   spec.train_labels = spec.val_labels;
   return spec;
-}
-
-std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> data, int64_t limit) {
-  if (limit <= 0 || limit >= data->size()) return data;
-  std::vector<int64_t> first(static_cast<size_t>(limit));
-  std::iota(first.begin(), first.end(), int64_t{0});
-  return make_subset(std::move(data), std::move(first));
-}
-
-void split_validation(const RunSpec& spec, TrainData& data) {
-  if (spec.val_split <= 0) return;
-  const std::shared_ptr<const Dataset> all = std::move(data.train);
-  SampleSplit split = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed));
-  data.train = make_subset(all, std::move(split.train));
-  const std::shared_ptr<const Dataset> evaluated = all->for_evaluation();
-  data.val = make_subset(evaluated ? evaluated : all, std::move(split.held_out));
 }
 
 static std::vector<double> weights_of(const RunSpec& spec, const Dataset& train) {

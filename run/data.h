@@ -72,11 +72,6 @@ std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& 
 // As --val is read: with the names of its own columns, and its masks.
 RunSpec validation_spec(RunSpec spec);
 
-// The first `limit` samples; 0: all.
-std::unique_ptr<Dataset> limited(std::unique_ptr<Dataset> data, int64_t limit);
-// --val_split: the share goes from train to val. E_VAL_SPLIT for questions, whose windows must not be parted.
-void split_validation(const RunSpec& spec, TrainData& data);
-
 // Of the training data. E_USAGE for --in_tokens without texts, or with one that is longer than --batch_size;
 // E_WEIGHTED_SAMPLING for --weighted_sampling without classes, or with --shuffle false.
 SamplerOptions sampler_options(const RunSpec& spec, const Dataset& train, bool text);

@@ -5,13 +5,16 @@
 #include "run/common.h"
 #include "run/data.h"
 #include "run/finished_run.h"
+#include "run/fixed_inputs.h"
 #include "run/fixed_shapes.h"
 #include "run/groups.h"
 #include "run/images.h"
+#include "run/limits.h"
 #include "run/losses.h"
 #include "run/model_metadata.h"
 #include "run/objective.h"
 #include "run/prepare.h"
+#include "run/surgery.h"
 #include "run/unknown_task.h"
 
 namespace amp {
@@ -52,13 +55,16 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   asked_losses(given);
   const RunSpec asked = with_run(given, log);
   Imported model = open_model(asked, Job::evaluate, log);
+  if (data_kind(asked, asked.val) == DataKind::tensors) bind_fixed_inputs(model.graph, {asked.val}, false, log);
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = validation_spec(with_recorded(with_letters(asked, Log()), record, log));
   SourceGraph& g = model.graph;
   DataNeeds needs;
   const Task task = needs_of(spec, record, *model.doc, needs);
   require_known_task(spec, g, data_kind(spec, spec.val), task);
-  Objective objective = choose_objective(spec, g, {}, task, log);
+  std::string head;
+  if (needs.sides && lacks_output(spec)) head = shape_embedding(spec, Job::evaluate, model, log).outputs.front();
+  Objective objective = choose_objective(spec, g, head, task, log);
   objective.classes = needs.classes;
   objective.answers = answer_options(spec);
   const std::vector<int> outputs = values_of(g, objective.losses);
@@ -69,7 +75,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   const bool text = kind == DataKind::text;
   const int64_t batch_size = spec.evaluation_rows();
   needs.task = kind != DataKind::tensors ? task : objective.task;
-  needs.inputs = needed_inputs(g, outputs);
+  needs.inputs = fed_inputs(g, needed_inputs(g, outputs));
   needs.labels = objective.losses.labels();
   needs.rows_per_item = rows_per_item(objective.losses);
   needs.log = log;
@@ -80,10 +86,12 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   if (kind == DataKind::images) spec = with_transforms(spec, g, needs, read_image_table(spec, spec.val), log);
   if (text) check_vocabulary(spec, g, needs.inputs, log);
   if (text) check_tokenizer(spec, record, log);
-  const auto data =
-      limited(with_groups(spec, spec.val, open_dataset(spec, spec.val, g, needs, batch_size)), spec.limit_val);
+  auto all = with_groups(spec, spec.val, open_dataset(spec, spec.val, g, needs, batch_size));
+  const int64_t together = rows_in_turn(objective.losses, *all);
+  const auto data = limited(std::move(all), spec.limit_val, spec, together);
   check_ranges(record.ranges, data->input_ranges(), spec.val, log);
   check_labels(g, objective.losses, *data);
+  tell_cosine_targets(objective.losses, *data, log);
   check_pairs(objective.losses, *data, batch_size, false);
   if (text) require_length(g, outputs, longest_of(spec, *data));
   const PrecisionPlan plan = choose_plan(spec, Job::evaluate, g, log);

@@ -10,6 +10,7 @@
 #include "run/build.h"
 #include "run/engine_notes.h"
 #include "run/export_record.h"
+#include "run/fixed_inputs.h"
 #include "run/raw_rows.h"
 #include "run/weights.h"
 
@@ -66,7 +67,9 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   }
   const Checkpoint checkpoint = choose_checkpoint(folder + "/checkpoints", weights, log);
   require_model(spec, checkpoint);
-  ReadyModel ready = ready_model(spec, Job::train, open_model(spec, Job::train, notes), record.facts, notes);
+  Imported model = open_model(spec, Job::train, notes);
+  set_fixed_inputs(model.graph, record.fixed);
+  ReadyModel ready = ready_model(spec, Job::train, std::move(model), record.facts, notes);
   const PrecisionPlan plan = trained_plan(folder, ready.model.graph, *spec.export_precision);
   auto held = std::make_unique<Session>(ready.model.graph, session_options(spec, Job::train, {}, notes));
   Session& session = *held;

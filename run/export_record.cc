@@ -18,6 +18,7 @@ namespace amp {
 namespace {
 using nlohmann::json;
 constexpr const char* kRecordFormat = "onnx-amp-finetune export 1";
+const std::string kFixed = "fixed input: ";  // before the name of an input whose value is bound
 
 [[noreturn]] void damaged(const std::string& path, const std::string& why) {
   fail(Exit::checkpoint, "E_RUN_RECORD", cat("'", printable(path), "' cannot be read: ", why),
@@ -63,6 +64,8 @@ void write_export_record(const std::string& folder, const PreparedRun& run, cons
   for (const int v : needed_inputs(run.ready.model.graph, run.ready.outputs)) {
     const std::string& name = run.ready.model.graph.values[static_cast<size_t>(v)].name;
     if (const auto it = tensors.find(name); it != tensors.end()) batch.push_back({name, it->second});
+    const HostTensor& fixed = run.ready.model.graph.value(v).data;
+    if (fixed) batch.push_back({kFixed + name, fixed});
   }
   RunSpec spec = with_absolute_joins(run.spec);
   // The model is used from elsewhere, and by then other files may lie beside it.
@@ -109,7 +112,10 @@ ExportRecord read_export_record(const std::string& folder) {
   } catch (const json::exception& e) {
     damaged(path, e.what());
   }
-  for (const NamedTensor& t : file.tensors) out.batch[t.name] = t.tensor;
+  for (const NamedTensor& t : file.tensors) {
+    const bool fixed = t.name.starts_with(kFixed);
+    (fixed ? out.fixed[t.name.substr(kFixed.size())] : out.batch[t.name]) = t.tensor;
+  }
   return out;
 }
 

@@ -18,6 +18,7 @@ struct ExportRecord {
   std::map<std::string, std::string> metadata;  // that the model gets once it is trained
   std::vector<std::string> trained;             // parameters that a checkpoint holds
   Tensors batch;                                // to compare the file's outputs on
+  Tensors fixed;                                // values of inputs that were bound (run/fixed_inputs.h)
 };
 
 std::map<std::string, std::string> model_record(const PreparedRun& run);  // ModelRecord's metadata

@@ -7,10 +7,13 @@
 
 #include "base/fs.h"
 #include "base/text.h"
+#include "data/features/decimal.h"
 #include "data/features/forms.h"
 #include "data/features/guess.h"
 #include "data/labels.h"
 #include "data/subset.h"
+#include "run/limits.h"
+#include "run/objective.h"
 #include "run/text_rows.h"
 
 namespace amp {
@@ -134,11 +137,31 @@ RunSpec with_absolute_joins(RunSpec spec) {
   return spec;
 }
 
+// Columns that are or may be numbers.
+static std::vector<std::string> number_columns(const RunSpec& spec, const Features* fitted, const Table& table) {
+  const bool number_target = asked_task(spec) != Task::classification;
+  std::vector<std::string> out = *spec.continuous;
+  if (fitted) {
+    for (const NumberMap& n : fitted->numbers) out.push_back(n.column);
+  } else if (out.empty() && spec.categorical->empty()) {
+    out = table.columns();
+    std::erase(out, target_column(spec));
+  }
+  if (number_target) out.push_back(target_column(spec));
+  return out;
+}
+
 FeatureTable read_feature_table(const RunSpec& spec, const std::string& path, const Features* fitted, const Log& log) {
-  FeatureTable table(read_table(spec, path));
+  Table own = read_table(spec, path);
+  read_decimal_marks(own, decimal_mark(spec.decimal), number_columns(spec, fitted, own));
+  for (const std::string& note : own.notes()) log.note(note);
+  FeatureTable table(std::move(own));
   for (const Join& join : fitted ? fitted_joins(spec, path, *fitted) : joins_of(spec)) {
     TableOptions options;
-    const int64_t without = table.join(join, Table::read(join.file, options));
+    Table other = Table::read(join.file, options);
+    read_decimal_marks(other, decimal_mark(spec.decimal), number_columns(spec, fitted, other));
+    for (const std::string& note : other.notes()) log.note(note);
+    const int64_t without = table.join(join, std::move(other));
     if (without)
       log.note(cat(with_thousands(without), " of ", with_thousands(table.rows()), " rows of '", printable(path),
                    "' have no match in '", printable(join.file), "': what it holds is missing there"));
@@ -198,7 +221,7 @@ std::shared_ptr<const Features> learn_features(const RunSpec& spec, const Featur
   Features target;  // whose labels part the samples
   target.target = schema.target;
   const std::unique_ptr<Dataset> all =
-      limited(make_label_dataset(table, labels_of(table, target, needs)), spec.limit_train);
+      limited(make_label_dataset(table, labels_of(table, target, needs)), spec.limit_train, spec);
   std::vector<int64_t> rows(static_cast<size_t>(all->size()));
   std::iota(rows.begin(), rows.end(), int64_t{0});
   if (spec.val_split > 0) rows = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed)).train;

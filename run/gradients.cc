@@ -7,6 +7,7 @@
 #include "run/common.h"
 #include "run/config.h"
 #include "run/evaluate.h"
+#include "run/fixed_inputs.h"
 #include "run/fixed_shapes.h"
 #include "run/gradient_tensors.h"
 #include "run/losses.h"
@@ -60,6 +61,7 @@ GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, 
   require_tensor_file(out);
   asked_losses(spec);
   Imported model = open_model(spec, Job::gradients, log);
+  bind_fixed_inputs(model.graph, {inputs}, true, log);
   SourceGraph& g = model.graph;
   const Tensors batch = read_batch(inputs);
   Losses losses = choose_losses(spec, g);

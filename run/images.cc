@@ -15,6 +15,7 @@
 #include "data/transforms/mixing.h"
 #include "run/features.h"
 #include "run/image_guess.h"
+#include "run/image_notes.h"
 #include "run/preprocessor_config.h"
 
 namespace amp {
@@ -24,10 +25,20 @@ std::string last_of(const std::string& names) {  // several files are of one kin
   const std::vector<std::string> parts = split(names, ',');
   return parts.empty() ? "" : parts.back();
 }
+
+bool names_folders(const std::string& names) {
+  if (is_dir(names)) return true;
+  if (names.find(',') == std::string::npos) return false;
+  const std::vector<std::string> parts = split(names, ',');
+  const auto folders = std::count_if(parts.begin(), parts.end(), [](const std::string& p) { return is_dir(p); });
+  if (folders > 0 && folders < static_cast<std::ptrdiff_t>(parts.size()))
+    fail(Exit::usage, "E_USAGE", cat("'", printable(names), "' names folders and files"), "give data of one kind");
+  return folders > 0;
+}
 }  // namespace
 
 DataKind data_kind(const RunSpec& spec, const std::string& path) {
-  if (is_dir(path)) return DataKind::images;
+  if (names_folders(path)) return DataKind::images;
   refuse_columnar(last_of(path));
   if (!is_text_file(path)) return DataKind::tensors;
   if (has_image_extension(last_of(path)) || packed_kind_of(last_of(path))) return DataKind::images;
@@ -51,11 +62,11 @@ std::vector<std::string> image_classes(const RunSpec& spec, const std::string& p
 Table read_image_table(const RunSpec& spec, const std::string& path, bool labelled) {
   const ImageColumns columns{image_path_column(spec), *spec.label_column};
   if (packed_kind_of(last_of(path))) return packed_table(path, packed_columns(spec, labelled));
-  const bool files = is_dir(path) || has_image_extension(last_of(path));
+  const bool files = names_folders(path) || has_image_extension(last_of(path));
   if (!files) return read_table(spec, path);
   if (!labelled) return images_named(path, columns);
   if (!spec.train_masks.empty()) return masked_images(path, spec.train_masks, columns);
-  if (!is_dir(path))
+  if (!names_folders(path))
     fail(Exit::usage, "E_USAGE", cat("'", printable(path), "' is an image, and has no label"),
          "name a folder with a folder for each class, or a table of images with --image_column");
   return class_folders(path, columns);
@@ -171,6 +182,8 @@ static void require_one_label_an_image(const DataNeeds& needs, const std::vector
 
 std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& table, const SourceGraph& graph,
                                             const DataNeeds& needs) {
+  tell_images(image_paths(table, image_path_column(spec), spec.image_root),
+              needs.labelled && needs.task == Task::segmentation, needs.log);
   std::vector<InputSpec> inputs = input_specs(graph, needs.inputs);
   inputs.insert(inputs.end(), needs.more_inputs.begin(), needs.more_inputs.end());
   ImageOptions o;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -20,6 +21,13 @@ Task asked_task(const RunSpec& spec) { return task_from_name(*spec.task); }
 
 Task sides_task(const RunSpec& spec) {
   return asked_losses(spec).labels().empty() ? Task::retrieval : Task::regression;
+}
+
+bool lacks_output(const RunSpec& spec) {
+  const Losses losses = asked_losses(spec);
+  const bool named = !losses.parts.empty() && std::all_of(losses.parts.begin(), losses.parts.end(),
+                                                          [](const LossSpec& s) { return !s.outputs.empty(); });
+  return spec.output.empty() && !named;
 }
 
 bool wants_sides(const RunSpec& spec) {
@@ -92,6 +100,27 @@ int64_t rows_per_item(const Losses& losses) {
   int64_t rows = 1;
   for (const LossSpec& s : losses.parts) rows = std::max(rows, rows_together(s));
   return rows;
+}
+
+void tell_cosine_targets(const Losses& losses, const Dataset& data, const Log& log) {
+  const bool cosine =
+      std::any_of(losses.parts.begin(), losses.parts.end(), [](const LossSpec& s) { return s.kind == "cosine_mse"; });
+  if (!cosine) return;
+  double low = 0, high = 0;
+  constexpr int64_t kAtOnce = 1024;
+  for (int64_t at = 0; at < data.size(); at += kAtOnce) {
+    std::vector<int64_t> samples(static_cast<size_t>(std::min(kAtOnce, data.size() - at)));
+    std::iota(samples.begin(), samples.end(), at);
+    const HostTensor labels = data.labels_of(samples);
+    if (!labels) return;
+    for (const double v : labels.to_doubles()) {
+      low = std::min(low, v);
+      high = std::max(high, v);
+    }
+  }
+  if (low >= -1 && high <= 1) return;
+  log.warning(cat("cosine_mse compares cosines, from -1 to 1, with labels from ", low, " to ", high,
+                  ": the loss cannot become 0. Divide the scores by ", std::max(-low, high), " in the data"));
 }
 
 void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled) {

@@ -17,7 +17,8 @@ namespace amp {
 Task asked_task(const RunSpec& spec);  // --task; none: auto
 // Text columns are sides of one encoder: a loss on embeddings was asked for, or the task that has one.
 bool wants_sides(const RunSpec& spec);
-Task sides_task(const RunSpec& spec);  // then: regression where a loss takes labels, else retrieval
+bool lacks_output(const RunSpec& spec);  // neither --output nor a loss names what is read
+Task sides_task(const RunSpec& spec);    // then: regression where a loss takes labels, else retrieval
 
 // Losses (run/losses.h), told to the user, and the task that they or --task mean. head: the output of a head, if
 // there is one. Metrics that the flags name (--require, --metric_for_best_model) are checked against the task.
@@ -37,6 +38,8 @@ std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& los
 // E_DATA_LABEL); batches that part pairs or triples of rows (Exit::usage, E_PAIRS).
 void check_labels(const SourceGraph& graph, const Losses& losses, const Dataset& data);
 int64_t rows_per_item(const Losses& losses);  // rows of a batch that one item takes: a pair's 2
+// A warning where cosine_mse is given numbers that no cosine can be: scores from 0 to 5.
+void tell_cosine_targets(const Losses& losses, const Dataset& data, const Log& log);
 // batch_size: 0 where it counts tokens.
 void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled);
 

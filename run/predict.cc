@@ -11,6 +11,7 @@
 #include "run/data.h"
 #include "run/features.h"
 #include "run/finished_run.h"
+#include "run/fixed_inputs.h"
 #include "run/fixed_shapes.h"
 #include "run/images.h"
 #include "run/losses.h"
@@ -19,6 +20,7 @@
 #include "run/objective.h"
 #include "run/prediction_file.h"
 #include "run/prepare.h"
+#include "run/surgery.h"
 #include "trainer/losses/loss.h"
 
 namespace amp {
@@ -84,6 +86,7 @@ Tensors forward_rows(Session& session, const Tensors& batch) {
 PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, const std::string& out, const Log& log) {
   require_tensor_file(out);
   Imported model = open_model(spec, Job::predict, log);
+  bind_fixed_inputs(model.graph, {inputs}, true, log);
   SourceGraph& g = model.graph;
   require_known_operators(g, g.outputs);
   tell_fixed_shapes(fix_shapes(g, g.outputs), log);
@@ -159,27 +162,16 @@ Task as_asked(Task task, bool sides, const RunSpec& spec) {
   return task == Task::regression && sides && spec.text_columns->size() == 1 ? Task::retrieval : task;
 }
 
-// An embedding is an output of two dimensions: the first, where the model's record names none.
-void name_embedding(RunSpec& spec, const SourceGraph& g) {
-  if (!spec.output.empty() || !asked_losses(spec).parts.empty()) return;
-  for (const SourceValue* v : declared_floating_outputs(g)) {
-    if (!v->rank_known || v->dims.size() != 2) continue;
-    spec.output = v->name;
-    return;
-  }
-}
-
 // The loss whose outputs tell what is predicted.
-LossSpec choose_loss(RunSpec spec, const SourceGraph& g, Task task, const Log& log) {
+LossSpec choose_loss(RunSpec spec, const SourceGraph& g, const std::string& head, Task task, const Log& log) {
   const std::vector<LossSpec> asked = asked_losses(spec).parts;
   const bool own =
       std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) { return loss_rule(s.kind).own_output; });
   if (own) spec.loss = RunSpec::Texts{};  // the model computes it inside: its other outputs are what is asked for
-  if (task == Task::retrieval) name_embedding(spec, g);
   const Log quiet([&log](Level level, const std::string& text) {
     if (level >= Level::note) log.say(level, text);
   });
-  const Objective objective = choose_objective(spec, g, {}, task, quiet);
+  const Objective objective = choose_objective(spec, g, head, task, quiet);
   const LossSpec* const loss = measured_loss(objective);
   if (!loss)
     fail(Exit::usage, "E_TASK", "the model's loss does not tell what its outputs are",
@@ -257,6 +249,16 @@ void predict_batches(Session& session, const std::vector<int>& outputs, const Lo
   }
 }
 
+// The output that holds embeddings, pooled here where the model has none; empty: --output or the loss names it.
+std::string embedding_output(const RunSpec& spec, Imported& model, const Log& log) {
+  return lacks_output(spec) ? shape_embedding(spec, Job::predict, model, log).outputs.front() : std::string();
+}
+
+void tell_notes(const TextRows& rows, const Log& log) {
+  if (!rows.table) return;
+  for (const std::string& note : rows.table->notes()) log.note(note);
+}
+
 PredictReport predict_rows(const RunSpec& given, const std::string& inputs, const std::string& out, const Log& log) {
   if (!names_folder(out)) require_prediction_file(out);
   const RunSpec asked = with_run(given, log);
@@ -264,6 +266,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   SourceGraph& g = model.graph;
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = with_recorded(with_letters(asked, Log()), record, log);
+  spec.trim_labels = false;  // rows are written as they are
   DataNeeds needs;
   const DataKind kind = data_kind(spec, inputs);
   const bool images = kind == DataKind::images, text = kind == DataKind::text;
@@ -273,7 +276,9 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   require_predictions(needs.task, task, kind);
   const bool masks = names_folder(out);
   if (masks && needs.task != Task::segmentation) require_prediction_file(out);
-  const LossSpec loss = choose_loss(spec, g, needs.task == Task::retrieval ? needs.task : task, log);
+  const std::string head =
+      text && (needs.sides || needs.task == Task::retrieval) ? embedding_output(spec, model, log) : std::string();
+  const LossSpec loss = choose_loss(spec, g, head, needs.task == Task::retrieval ? needs.task : task, log);
   const std::vector<int> outputs = values_read(g, loss);
   require_known_operators(g, outputs);
   tell_fixed_shapes(fix_shapes(g, outputs), log);
@@ -286,6 +291,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   if (kind == DataKind::features) needs.features = recorded_features(record);
   TextRows rows;
   if (!needs.features) rows = read_rows(spec, inputs, needs.task);
+  tell_notes(rows, log);
   if (images) spec = with_transforms(spec, g, needs, *rows.table, log);
   const auto data = needs.features ? open_features(spec, inputs, rows, g, needs, log)
                     : images       ? open_image_dataset(spec, *rows.table, g, needs)

@@ -6,14 +6,17 @@
 #include "base/fs.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "data/label_spelling.h"
 #include "data/loader.h"
 #include "run/calibrate_plan.h"
 #include "run/config.h"
 #include "run/features.h"
+#include "run/fixed_inputs.h"
 #include "run/fixed_shapes.h"
 #include "run/groups.h"
 #include "run/images.h"
 #include "run/language_data.h"
+#include "run/limits.h"
 #include "run/losses.h"
 #include "run/model_file.h"
 #include "run/model_metadata.h"
@@ -44,12 +47,14 @@ DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
     spec = with_columns(spec, *table, log);
     if (f.task == Task::none) f.task = feature_task(spec, *table);
     f.classes = feature_classes(spec, *table, f.task);
+    for (const std::string& what : suspicious_labels(f.classes)) log.warning(what);
     read = std::move(table);
     return f;
   }
   f.sides = f.text && wants_sides(spec);
   if (f.task == Task::none) f.task = f.sides ? sides_task(spec) : text_task(spec);
   f.classes = read_classes(spec, f.task);
+  for (const std::string& what : suspicious_labels(f.classes)) log.warning(what);
   return f;
 }
 
@@ -59,7 +64,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   DataNeeds needs;
   needs.training = true;
   needs.task = run.facts.kind() != DataKind::tensors ? run.ready.task : objective.task;
-  needs.inputs = needed_inputs(g, run.ready.outputs);
+  needs.inputs = fed_inputs(g, needed_inputs(g, run.ready.outputs));
   if (run.facts.images)
     run.spec = with_transforms(run.spec, g, needs, read_image_table(run.spec, run.spec.train), run.host.log);
   const RunSpec& spec = run.spec;
@@ -83,7 +88,11 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   run.data.text = run.facts.text;
   run.data.train = open_dataset(spec, spec.train, g, needs, spec.batch_size);
   if (spec.val_split > 0) run.data.train = with_groups(spec, spec.train, std::move(run.data.train));
-  run.data.train = limited(std::move(run.data.train), spec.limit_train);
+  const auto cut = [&](std::unique_ptr<Dataset>& data, int64_t limit) {
+    const int64_t together = rows_in_turn(objective.losses, *data);
+    data = limited(std::move(data), limit, spec, together);
+  };
+  cut(run.data.train, spec.limit_train);
   needs.training = false;
   needs.table = nullptr;
   needs.column_hint = "where --val calls its columns otherwise: --val_text_columns, --val_label_column";
@@ -92,7 +101,8 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
     run.data.val = with_groups(as_val, spec.val, open_dataset(as_val, spec.val, g, needs, spec.evaluation_rows()));
   }
   split_validation(spec, run.data);
-  if (run.data.val) run.data.val = limited(std::move(run.data.val), spec.limit_val);
+  if (run.data.val) cut(run.data.val, spec.limit_val);
+  check_classes_left(spec, needs.classes, run.data, run.host.log);
 }
 
 void check_samples(PreparedRun& run) {
@@ -104,6 +114,7 @@ void check_samples(PreparedRun& run) {
     const bool training = d == run.data.train.get();
     if (!training) check_ranges(run.data.train->input_ranges(), d->input_ranges(), spec.val, run.host.log);
     check_labels(run.graph(), losses, *d);
+    if (training) tell_cosine_targets(losses, *d, run.host.log);
     const int64_t rows = spec.in_tokens ? 0 : spec.batch_size;
     check_pairs(losses, *d, training ? rows : spec.evaluation_rows(), training && spec.shuffle);
     longest = std::max(longest, longest_of(spec, *d));
@@ -207,6 +218,8 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   run->host = host;
   run->aim = aim;
   Imported model = open_model(spec, run->job(), host.log);
+  if (data_kind(spec, spec.train) == DataKind::tensors)
+    bind_fixed_inputs(model.graph, {spec.train, spec.val}, false, host.log);
   if (aim == Aim::train && host.ranks->leads()) {
     OutputRequest request{spec.output_dir, spec.resume, spec.overwrite, {}};
     for (const auto& [name, path] : input_files(spec)) request.inputs.emplace_back("--" + name, path);

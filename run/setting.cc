@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/fs.h"
 #include "base/number_text.h"
 #include "base/text.h"
 #include "run/settings.h"
@@ -53,6 +54,17 @@ std::string parse_choice(const Description& d, std::string_view given) {
   refuse(d, given, "no such value", near.empty() ? "" : cat("did you mean '", near, "'?"));
 }
 
+// "a.csv" and "b.csv": "a.csv,b.csv", as data/text_file.h reads it.
+std::string join_files(const Description& d, std::span<const std::string> texts) {
+  std::vector<std::string> out;
+  for (const std::string& text : texts) {
+    out.push_back(parse_text(d, text));
+    if (out.back().find(',') != std::string::npos && path_exists(out.back()))
+      refuse(d, text, "a comma in a file's name separates names where several are given", "rename the file");
+  }
+  return join(out, ",");
+}
+
 std::vector<std::string> parse_list(const Description& d, std::span<const std::string> texts) {
   std::vector<std::string> out;
   for (const std::string& text : texts) {
@@ -89,6 +101,7 @@ std::string Description::allowed() const {
 SettingValue parse_value(const Description& d, std::span<const std::string> texts) {
   const SettingType type = d.type();
   if (type == SettingType::list) return parse_list(d, texts);
+  if (d.several_files && texts.size() > 1) return join_files(d, texts);
   if (texts.size() != 1) {
     fail(Exit::usage, "E_USAGE", cat("--", d.name, ": ", texts.size(), " values given, it takes one"));
   }

@@ -70,6 +70,7 @@ struct Description {
   std::string_view expected = {};  // what normalise accepts, in words
   std::string_view alone = {};     // the value that its name alone stands for; empty: it needs one
   bool split_commas = false;       // a list element "a,b" is two
+  bool several_files = false;      // a text that may name several files, "a.csv,b.csv": given twice, it names both
   bool json = false;               // it, or an element, may be a JSON object, handed on as text
   bool recorded = true;            // part of what is recorded of a run
 
@@ -125,6 +126,7 @@ struct Setting : Description {
   Setting& checked(Normalise f, std::string_view words) { return put(normalise, f).put(expected, words); }
   Setting& alone_is(std::string_view value) { return put(alone, value); }
   Setting& by_commas() { return put(split_commas, true); }
+  Setting& names_files() { return put(several_files, true); }
   Setting& as_json() { return put(json, true); }
 
  private:

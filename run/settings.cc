@@ -183,7 +183,7 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
     if (s.resume != Resume::same_content) continue;
     const std::string path = value_text(value_of(spec, s));
     if (path.empty()) continue;
-    const bool data = s.name == "train" || s.name == "val" || s.name.ends_with("_labels");
+    const bool data = s.name == "train" || s.name == "val" || s.name.ends_with("_labels") || s.name.ends_with("_masks");
     const bool folder = s.name == "tokenizer" && std::filesystem::is_directory(path);
     for (const std::string& file : data ? files_named(path) : std::vector<std::string>{path})
       out.emplace_back(s.name, folder ? find_tokenizer(file) : file);

@@ -84,6 +84,9 @@ struct RunSpec {
   bool group_by_length = true, shuffle = true, weighted_sampling = false, in_tokens = false;
   double val_split = 0;                    // share of the training data to validate on
   int64_t limit_train = 0, limit_val = 0;  // samples; 0: all
+  Text limit_order = "sample";             // which samples a limit keeps: drawn by seed, or the first
+  Text decimal = "auto";                   // numbers of text tables: point, comma
+  bool trim_labels = true;                 // drop spaces around labels
 
   // Images
   Default<Text> image_column{""};  // of a table of image files; empty: tables hold text

@@ -1,5 +1,6 @@
 #include "run/surgery.h"
 
+#include <filesystem>
 #include <map>
 
 #include "backend/interpreter.h"
@@ -9,6 +10,7 @@
 #include "importer/cut.h"
 #include "importer/head.h"
 #include "run/common.h"
+#include "run/sentence_modules.h"
 #include "run/unknown_task.h"
 
 namespace amp {
@@ -120,6 +122,44 @@ static void probe_for_head(const SourceGraph& g, HeadOptions& h) {
   h.probe = probe_shapes(g, ParamTable(g), probe_options(g, probed, 3), cpu_evaluator());
 }
 
+// Pooling by the files beside the model; returns the one that says it.
+static std::string follow_sentence_modules(const std::string& model, HeadOptions& h) {
+  const auto said = sentence_pooling(std::filesystem::path(model).parent_path().string());
+  if (!said) return {};
+  h.model_pooling = said->modes;
+  h.normalize = said->normalize;
+  return said->file;
+}
+
+static std::string embedding_line(const RunSpec& spec, const HeadChoice& choice, const std::string& output,
+                                  const std::string& source, const std::string& said_by) {
+  const std::string why = choice.pooling == "none" ? ""
+                          : spec.pooling != "auto" ? " (--pooling)"
+                          : said_by.empty()        ? " (a guess: --pooling chooses another)"
+                                                   : cat(" (", said_by, ")");
+  return cat("head: output '", printable(output), "' on '", source, "' (", choice.reason, "), pooling ", choice.pooling,
+             choice.normalized ? ", normalized" : "", why, "; it has no weights");
+}
+
+Shaped shape_embedding(const RunSpec& spec, Job job, Imported& model, const Log& log) {
+  Shaped out = shape_model(spec, job, model, 0, "embedding");
+  for (const std::string& line : out.lines) log.note(line);
+  return out;
+}
+
+std::vector<std::string> add_sentence_embedding(SourceGraph& g, const std::string& folder) {
+  HeadOptions h;
+  h.kind = "embedding";
+  const std::string said_by = follow_sentence_modules((std::filesystem::path(folder) / "model.onnx").string(), h);
+  if (said_by.empty()) return {};
+  probe_for_head(g, h);
+  const HeadChoice choice = choose_head(g, h);
+  if (!choice.needed) return {};
+  const std::vector<std::string> names = attach_head(g, choice, h);
+  return {cat("output '", names.at(0), "': pooling ", choice.pooling, choice.normalized ? ", normalized" : "", " (",
+              said_by, ")")};
+}
+
 Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& task) {
   SourceGraph& g = model.graph;
   Shaped out;
@@ -146,6 +186,8 @@ Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classe
   h.always = always || cut >= 0;
   h.from = !spec.head_from.empty() || cut < 0 ? spec.head_from : g.values[static_cast<size_t>(cut)].name;
   h.pooling = spec.pooling;
+  std::string said_by;
+  if (embedding && spec.pooling == "auto") said_by = follow_sentence_modules(spec.model, h);
   const bool look = job == Job::check && labels == 0;  // the data will say how many
   h.num_labels = look ? 2 : labels;
   h.dropout = *spec.dropout;
@@ -168,8 +210,7 @@ Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classe
   if (cut >= 0 && choice.source_value == cut && !was_output) std::erase(g.outputs, cut);
   out.outputs = attach_head(g, choice, h);
   if (embedding) {
-    out.lines.push_back(cat("head: output '", printable(out.outputs[0]), "' on '", source, "' (", choice.reason,
-                            "), pooling ", choice.pooling, "; it has no weights"));
+    out.lines.push_back(embedding_line(spec, choice, out.outputs[0], source, said_by));
     return out;
   }
   out.lines.push_back(

@@ -23,6 +23,13 @@ struct Shaped {
 // Exit::usage E_NUM_LABELS: the model has a classifier of another size and no flag says what to do with it.
 Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& task);
 
+// The output that holds an embedding of texts, added where the model has none (shape_model with task "embedding"); what
+// was chosen is told.
+Shaped shape_embedding(const RunSpec& spec, Job job, Imported& model, const Log& log);
+// Output sentence_embedding by the modules.json of a sentence-transformers folder. Returns what was done; empty: there
+// is none.
+std::vector<std::string> add_sentence_embedding(SourceGraph& graph, const std::string& folder);
+
 // dropout, then lora, on a model whose loss outputs are known.
 struct Trainable {
   std::vector<DropoutSpot> dropout;

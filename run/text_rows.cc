@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/text.h"
+#include "data/features/decimal.h"
+#include "data/label_spelling.h"
 #include "data/text_file.h"
 #include "data/tokenizer.h"
 #include "run/data.h"
@@ -69,6 +71,12 @@ Table read_table(const RunSpec& spec, const std::string& path) {
   if (!spec.target->empty()) t.wanted.push_back(*spec.target);
   if (spec.label_column.asked()) t.wanted.push_back(*spec.label_column);
   Table table = Table::read(path, t);
+  const std::string& label = spec.target->empty() ? *spec.label_column : *spec.target;
+  const std::string& task = *spec.task;  // an answer's or a target's spaces are a part of it
+  const bool names = task != "span" && task != "token" && task != "language" && task != "seq2seq";
+  if (spec.trim_labels && names && table.has_column(label)) trim_labels(table, label);
+  if (spec.target->empty() && (task == "regression" || (task == "auto" && spec.decimal == "comma")))
+    read_decimal_marks(table, decimal_mark(spec.decimal), {label});
   if (!spec.label_map.empty() && table.has_column(*spec.label_column))
     table.replace(table.column(*spec.label_column), label_names(spec.label_map));
   return table;

@@ -5,9 +5,10 @@
 
 #include "base/text.h"
 #include "data/loader.h"
-#include "run/fixed_shapes.h"
 #include "precision/safety.h"
 #include "run/engine_notes.h"
+#include "run/fixed_inputs.h"
+#include "run/fixed_shapes.h"
 
 namespace amp {
 
@@ -118,6 +119,7 @@ Tensors export_batch(const PreparedRun& run) {
 ExportReference export_reference(Session& session, const Losses& losses, const Tensors& batch) {
   ExportReference out;
   out.batch = batch;
+  out.fixed = fixed_inputs(session.source());
   std::vector<int> values;
   for (const std::string& name : losses.outputs()) values.push_back(session.source().find(name));
   out.outputs = session.forward(values, batch, true);
@@ -129,6 +131,7 @@ ExportReference export_reference(Session& session, const Losses& losses, const T
 double compare_export(const ExportReference& reference, const std::string& path, const Losses& losses,
                       const std::string& precision) {
   Imported exported = import_model(path);
+  set_fixed_inputs(exported.graph, reference.fixed);
   std::vector<int> theirs;
   for (const std::string& name : losses.outputs()) {
     theirs.push_back(exported.graph.find(name));

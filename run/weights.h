@@ -28,6 +28,7 @@ void export_weights(const RunSpec& spec, const ReadyModel& ready, const Precisio
 // What a session computes, kept beyond it: it and the file that is compared need not be in memory together.
 struct ExportReference {
   Tensors batch, outputs;
+  std::map<std::string, HostTensor> fixed;  // inputs whose values are bound as constants
   bool stored_low = false;  // the model stores weights in 16 bits
 };
 ExportReference export_reference(Session& session, const Losses& losses, const Tensors& batch);

@@ -9,12 +9,14 @@ std::vector<Setting> data_settings() {
               "Training data: .csv, .tsv, .jsonl, .txt, plain or .gz, A,B or 'part-*.csv' for several; a folder of "
               "images; tensors in .safetensors, .npz.")
           .shown_as("FILE|FOLDER")
+          .names_files()
           .read_by(kTrain)
           .needed_by(kTrain)
           .also({"train_file"})
           .same_content(),
       setting("val", &RunSpec::val, "Validation data in the same format.")
           .shown_as("FILE|FOLDER")
+          .names_files()
           .read_by(jobs(Job::train, Job::evaluate))
           .also({"validation_file", "val_file", "eval_file", "dev"})
           .same_content(),
@@ -51,6 +53,13 @@ std::vector<Setting> data_settings() {
           .shown_as("CHAR")
           .checked(normal_delimiter, "auto, tab, comma, semicolon, pipe, or one character")
           .read_by(kFeed),
+      setting("decimal", &RunSpec::decimal,
+              "Decimal mark of the numbers in text tables: point (1,234.5) or comma (1.234,5). auto: comma where a "
+              "column of features or a target to regress on has no other reading.")
+          .one_of({"auto", "point", "comma"})
+          .read_by(kFeed),
+      setting("trim_labels", &RunSpec::trim_labels, "Drop the spaces around labels of text tables.")
+          .read_by(jobs(Job::train, Job::evaluate, Job::plan)),
       setting("tokenizer", &RunSpec::tokenizer,
               "tokenizer.json, vocab.json with merges.txt, spiece.model or vocab.txt, or their folder. Default: beside "
               "the model.")
@@ -166,15 +175,21 @@ std::vector<Setting> data_settings() {
           .at_least(0)
           .read_by(kFeed)
           .may_change(),
-      setting("limit_train", &RunSpec::limit_train, "Train on the first N samples of the data; 0: all.")
+      setting("limit_train", &RunSpec::limit_train,
+              "Train on N samples of the data, chosen as --limit_order says; 0: all.")
           .at_least(0)
           .read_by(kTrain)
           .also({"max_train_samples"}),
-      setting("limit_val", &RunSpec::limit_val, "Validate on the first N samples; 0: all.")
+      setting("limit_val", &RunSpec::limit_val, "Validate on N samples, chosen as --limit_order says; 0: all.")
           .at_least(0)
           .read_by(jobs(Job::train, Job::evaluate))
           .also({"max_eval_samples", "max_val_samples"})
           .may_change(),
+      setting("limit_order", &RunSpec::limit_order,
+              "Samples that --limit_train and --limit_val keep: a random sample by --seed, of each class its share, or "
+              "the first ones.")
+          .one_of({"sample", "first"})
+          .read_by(jobs(Job::train, Job::evaluate)),
       setting("shuffle", &RunSpec::shuffle, "New order every epoch, from --seed.")
           .read_by(kTrain)
           .also({"shuffle_train_dataset"}),

@@ -20,19 +20,23 @@ std::vector<Setting> image_settings() {
               "Folder of masks, for a --train that is a folder of images: PNGs of the same names, whose pixels are "
               "classes.")
           .shown_as("FOLDER")
+          .names_files()
           .read_by(jobs(Job::train, Job::plan))
           .same_content(),
       setting("val_masks", &RunSpec::val_masks, "Folder of the masks of --val.")
           .shown_as("FOLDER")
+          .names_files()
           .read_by(jobs(Job::train, Job::evaluate))
           .same_content(),
       setting("train_labels", &RunSpec::train_labels,
               "Labels of a --train that is an IDX file of images. Default: NAME-labels-idx1-ubyte beside it.")
           .shown_as("FILE")
+          .names_files()
           .read_by(jobs(Job::train, Job::plan))
           .same_content(),
       setting("val_labels", &RunSpec::val_labels, "Labels of a --val that is an IDX file of images.")
           .shown_as("FILE")
+          .names_files()
           .read_by(jobs(Job::train, Job::evaluate))
           .same_content(),
       setting(

@@ -73,8 +73,11 @@ std::vector<Setting> model_settings() {
       setting("head_from", &RunSpec::head_from, "Tensor that a new head reads (default: chosen by rule and shown).")
           .shown_as("NAME")
           .read_by(kGraph | kData),
-      setting("pooling", &RunSpec::pooling, "How a new head pools hidden states: first token or masked mean.")
-          .one_of({"auto", "cls", "mean"})
+      setting(
+          "pooling", &RunSpec::pooling,
+          "How a new head pools hidden states. auto: as sentence-transformers' files beside the model say, else the "
+          "mean of the tokens.")
+          .one_of({"auto", "cls", "mean", "max", "mean_sqrt_len", "weighted_mean", "last"})
           .read_by(kGraph | kData),
       setting("head", &RunSpec::head,
               "A new head of this kind, whatever the model has; auto: one for --task when the model has none.")

@@ -1,7 +1,10 @@
 // The grammar of the command line.
 #include <catch2/catch_test_macros.hpp>
+#include <fstream>
 
 #include "tests/cli/cli_helper.h"
+#include "tests/support.h"
+#include "tools/cli/config.h"
 
 using namespace amp;
 using namespace amp::cli;
@@ -85,8 +88,31 @@ TEST_CASE("repeated flags: lists collect, of others the last counts", "[cli]") {
   CHECK(train({"--freeze", "A*", "--freeze=[B]*"}).list("freeze") == Strings{"A*", "[B]*"});
   CHECK(train({"--freeze", "a,b"}).list("freeze") == Strings{"a,b"});
   CHECK(train({"--text_columns", "a,b", "--text_column_names", "c"}).list("text_columns") == Strings{"a", "b", "c"});
-  CHECK(train({"--lr", "1", "--learning_rate", "2"}).num("lr") == 2);
+  const Options twice = train({"--lr", "1", "--learning_rate", "2"});
+  CHECK(twice.num("lr") == 2);
+  REQUIRE(twice.warnings.size() == 1);
+  CHECK(mentions(twice.warnings[0], {"--learning_rate is given twice, 1 and 2", "the last one is used"}));
+  CHECK(train({"--lr", "1", "--lr", "1"}).warnings.empty());
   CHECK_FALSE(train({}).has("freeze"));
+}
+
+TEST_CASE("a repeated flag that names data names all of it", "[cli]") {
+  for (const char* name : {"train", "val", "train_masks", "val_masks", "train_labels", "val_labels"}) {
+    INFO(name);
+    const std::string flag = std::string("--") + name;
+    const Options o = parse({"m.onnx", flag, "a.x", flag + "=b.x,c.x", "--train", "t"});
+    CHECK(o.str(name).starts_with("a.x,b.x,c.x"));
+    CHECK(o.warnings.empty());
+  }
+  CHECK(parse({"m.onnx", "--train_file", "a.csv", "--train", "b.csv"}).str("train") == "a.csv,b.csv");
+  const auto config = [](const std::string& text) {
+    std::vector<std::string> warnings;
+    return parse_config(text, "c.json", Verb::train, warnings).at(0).texts;
+  };
+  CHECK(config(R"({"train": ["a.csv", "b.csv"]})") == Strings{"a.csv", "b.csv"});
+  const test::TempDir f;  // a name with a comma is one name only where it is the whole value
+  std::ofstream(f / "a,b.csv") << "x";
+  CHECK(mentions(train_refusal({"--train", f / "a,b.csv", "--train", "c.csv"}), {"comma"}));
 }
 
 TEST_CASE("other spellings stand for ours", "[cli]") {

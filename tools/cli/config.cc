@@ -68,7 +68,7 @@ std::vector<std::string> texts_of(const Json& v, const Found& found, const std::
   const auto text = [&](const Json& x) {
     return found.flag->json && x.is_object() ? x.dump() : scalar_text(x, path, key);
   };
-  if (v.is_array() && found.flag->type() == SettingType::list) {
+  if (v.is_array() && (found.flag->type() == SettingType::list || found.flag->several_files)) {
     for (const Json& element : v) out.push_back(text(element));
   } else if (found.flag->json && v.is_object()) {
     out.push_back(v.dump());

@@ -131,7 +131,7 @@ Verb take_verb(std::vector<std::string>& positional) {
 }
 
 void apply_command_line(Options& o, const std::vector<Assignment>& assignments) {
-  std::vector<Assignment> merged;  // of one flag the last word counts; lists collect
+  std::vector<Assignment> merged;  // of one flag the last word counts; lists and names of files collect
   for (const Assignment& a : assignments) {
     if (!has(a.flag->verbs, o.verb)) {
       std::vector<std::string> names;
@@ -144,9 +144,12 @@ void apply_command_line(Options& o, const std::vector<Assignment>& assignments) 
     const auto same = std::find_if(merged.begin(), merged.end(), [&](const Assignment& m) { return m.flag == a.flag; });
     if (same == merged.end()) {
       merged.push_back(a);
-    } else if (a.flag->type() == SettingType::list) {
+    } else if (a.flag->type() == SettingType::list || a.flag->several_files) {
       same->texts.insert(same->texts.end(), a.texts.begin(), a.texts.end());
     } else {
+      if (same->texts != a.texts)
+        o.warnings.push_back(cat(a.spelling, " is given twice, ", printable(join(same->texts, ",")), " and ",
+                                 printable(join(a.texts, ",")), ": the last one is used"));
       *same = a;
     }
   }

@@ -1,0 +1,158 @@
+#include "run/fixed_inputs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "backend/interpreter.h"
+#include "base/npz.h"
+#include "base/text.h"
+#include "graph/bind.h"
+#include "run/surgery.h"
+#include "run/text_rows.h"
+
+namespace amp {
+
+namespace {
+
+constexpr int64_t kMostElements = 1024;  // of a shape, axes or the like
+
+// Inputs that nodes read whose E_DYNAMIC keeps them from being bound.
+std::set<int> inputs_of_shapes(const SourceGraph& g) {
+  std::map<int, Error> faults;
+  Graph graph;
+  Builder b(graph, cpu_evaluator());
+  try {
+    bind_tolerant(g, ParamTable(g), probe_options(g, g.outputs, 3), b, faults);
+  } catch (const Error&) {
+    return {};  // told better where the graph is bound to the data's shapes
+  }
+  std::set<int> out;
+  for (const auto& [node, error] : faults) {
+    if (error.id() != "E_DYNAMIC") continue;
+    for (const int v : needed_inputs(g, g.nodes[static_cast<size_t>(node)].outputs)) out.insert(v);
+  }
+  return out;
+}
+
+int64_t rows_of(const HostTensor& t) { return t.rank() > 0 ? t.dims()[0] : -1; }
+
+// Rows that most tensors of the file have: those of samples.
+int64_t common_rows(const std::vector<NamedTensor>& tensors) {
+  std::map<int64_t, int> counts;
+  for (const NamedTensor& t : tensors) ++counts[rows_of(t.tensor)];
+  const auto most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+  });
+  return most == counts.end() ? -1 : most->first;
+}
+
+// One row of a tensor whose rows are all alike; an empty tensor: they are not.
+HostTensor one_row(const HostTensor& t) {
+  const int64_t rows = rows_of(t), bytes = t.bytes() / std::max<int64_t>(rows, 1);
+  const auto* const data = static_cast<const char*>(t.data());
+  for (int64_t r = 1; r < rows; ++r) {
+    if (std::memcmp(data, data + r * bytes, static_cast<size_t>(bytes)) != 0) return {};
+  }
+  HostTensor out = HostTensor::empty(t.dtype(), Dims(t.dims().begin() + 1, t.dims().end()));
+  if (bytes > 0) std::memcpy(out.mutable_data(), data, static_cast<size_t>(bytes));
+  return out;
+}
+
+bool same_content(const HostTensor& a, const HostTensor& b) {
+  return a.dtype() == b.dtype() && a.dims() == b.dims() &&
+         std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
+}
+
+std::string shown(const HostTensor& t) {
+  std::vector<std::string> out;
+  for (const double v : t.cast(DType::f64).to_doubles()) {
+    if (out.size() == 8) {
+      out.emplace_back("...");
+      break;
+    }
+    out.push_back(cat(v));
+  }
+  return t.rank() == 0 && out.size() == 1 ? out[0] : cat("[", join(out, ", "), "]");
+}
+
+struct FixedValue {
+  HostTensor value;
+  bool of_rows = false;  // each row of the data has it
+};
+
+// The value that the input has in all of the file; none where it has several.
+FixedValue value_in(const std::vector<NamedTensor>& tensors, const std::string& name, bool whole) {
+  const HostTensor* const t = find_tensor(tensors, name);
+  if (!t || t->numel() == 0) return {};
+  const bool rows = !whole && rows_of(*t) == common_rows(tensors) && rows_of(*t) > 1;
+  FixedValue out{rows ? one_row(*t) : *t, rows};
+  if (out.value && out.value.numel() > kMostElements) out.value = {};
+  return out;
+}
+
+}  // namespace
+
+void bind_fixed_inputs(SourceGraph& g, const std::vector<std::string>& files, bool whole, const Log& log) {
+  std::vector<std::string> tensor_files;
+  for (const std::string& f : files) {
+    if (!f.empty() && !is_text_file(f)) tensor_files.push_back(f);
+  }
+  if (tensor_files.empty()) return;
+  const std::set<int> wanted = inputs_of_shapes(g);
+  if (wanted.empty()) return;
+  std::map<int, FixedValue> found;
+  for (const std::string& file : tensor_files) {
+    const std::vector<NamedTensor> tensors = read_tensor_file(file);
+    for (const int v : wanted) {
+      FixedValue value = value_in(tensors, g.value(v).name, whole);
+      const auto [at, fresh] = found.emplace(v, value);
+      if (fresh || !at->second.value) continue;
+      if (!value.value || !same_content(at->second.value, value.value)) at->second.value = {};
+    }
+  }
+  for (auto& [v, fixed] : found) {
+    if (!fixed.value) continue;
+    SourceValue& input = g.values[static_cast<size_t>(v)];
+    // A value of one row is one for all where the input has no dimension for rows.
+    const size_t rank = fixed.value.dims().size();
+    if (input.rank_known && input.dims.size() != rank && (!fixed.of_rows || input.dims.size() != rank + 1))
+      continue;  // refused where the data is read
+    const bool of_rows = fixed.of_rows && (!input.rank_known || input.dims.size() == rank + 1);
+    if (!input.rank_known) {
+      input.rank_known = true;
+      if (of_rows) input.dims.push_back({});
+      for (const int64_t d : fixed.value.dims()) input.dims.push_back({d, ""});
+    }
+    input.data = fixed.value.cast(input.dtype);
+    log.note(cat("input '", printable(input.name), "' is ", shown(fixed.value), " in all of ", join(tensor_files, ", "),
+                 " and decides shapes or branches: it is bound as a constant"));
+  }
+}
+
+std::vector<int> fed_inputs(const SourceGraph& g, const std::vector<int>& inputs) {
+  std::vector<int> out;
+  for (const int v : inputs) {
+    const SourceValue& x = g.value(v);
+    if (!x.data || !x.rank_known || x.data.dims().size() < x.dims.size()) out.push_back(v);
+  }
+  return out;
+}
+
+std::map<std::string, HostTensor> fixed_inputs(const SourceGraph& g) {
+  std::map<std::string, HostTensor> out;
+  for (const int v : g.inputs) {
+    if (g.value(v).data) out[g.value(v).name] = g.value(v).data;
+  }
+  return out;
+}
+
+void set_fixed_inputs(SourceGraph& g, const std::map<std::string, HostTensor>& values) {
+  for (const auto& [name, value] : values) {
+    const int v = g.find(name);
+    if (v >= 0 && g.value(v).kind == SourceKind::input) g.values[static_cast<size_t>(v)].data = value;
+  }
+}
+
+}  // namespace amp
