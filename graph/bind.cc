@@ -150,7 +150,10 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
       }
       if (!p) p = b.mutable_graph().add_param(slot, m.name, o.float_type, m.data.dims());
       if (index == master) return p;
-      if (!v.tied_transposed) return p;
+      if (!v.tied_transposed) {  // the same elements in the same order, maybe in other dims
+        const Dims &want = v.data.dims(), &have = m.data.dims();
+        return want != have && numel(want) == numel(have) ? b.reshape(p, want) : p;
+      }
       std::vector<int64_t> perm(m.data.dims().size());  // the last two dims change places, those before are 1
       std::iota(perm.begin(), perm.end(), 0);
       std::swap(perm[perm.size() - 2], perm.back());

@@ -121,10 +121,14 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     find_quantisers(built);
     find_dynamic_scales(g);
     if (options.straight_through) find_straight_through(built);
-    out.verdicts = discover_parameters(g, read_exporter_record(built, doc));
+    const ExporterRecord record = read_exporter_record(built, doc);
+    out.verdicts = discover_parameters(g, record);
     name_parameters(g, built.scopes);
     apply_trainable(g, options.trainable);
-    if (options.tie_weights_auto) tie_parameters(g);
+    if (options.tie_weights_auto) {
+      tie_parameters(g);
+      tie_views(g, record, out.notes);
+    }
     apply_freeze(g, options);
     if (options.freeze_layers >= 0) {
       for (std::string& line : freeze_layers(g, options.freeze_layers, options.trainable, built.scopes))

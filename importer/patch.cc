@@ -110,7 +110,10 @@ std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vecto
     if (v.kind != SourceKind::parameter || v.tied_to < 0) continue;
     const auto master = values.find(v.tied_to);
     if (master != values.end())
-      values.emplace(static_cast<int>(i), v.tied_transposed ? transpose(master->second) : master->second);
+      values.emplace(static_cast<int>(i), v.tied_transposed ? transpose(master->second)
+                                          : numel(v.data.dims()) == master->second.numel()
+                                              ? master->second.reshaped(v.data.dims())
+                                              : master->second);
   }
   return values;
 }

@@ -180,6 +180,40 @@ void tie_parameters(SourceGraph& g) {
   }
 }
 
+void tie_views(SourceGraph& g, const ExporterRecord& record, std::vector<std::string>& notes) {
+  std::map<std::string, std::vector<int>> holders;  // parameter -> tensors with all of its elements
+  const auto try_tie = [&](int v, std::vector<int>& masters) {
+    SourceValue& view = g.values[static_cast<size_t>(v)];
+    for (const int m : masters) {
+      const SourceValue& first = g.values[static_cast<size_t>(m)];
+      if (first.data.dtype() != view.data.dtype() || first.data.numel() != view.data.numel()) continue;
+      if (std::memcmp(first.data.data(), view.data.data(), static_cast<size_t>(view.data.bytes())) != 0) continue;
+      view.tied_to = m;
+      view.reason += cat("; tied to '", printable(first.name), "' (a view of one parameter)");
+      return true;
+    }
+    return false;
+  };
+  const size_t known = std::min(g.values.size(), record.of.size());
+  for (size_t i = 0; i < known; ++i) {
+    const SourceValue& v = g.values[i];
+    if (v.kind == SourceKind::parameter && v.tied_to < 0 && record.of[i].kind == Recorded::parameter)
+      holders[v.name].push_back(static_cast<int>(i));
+  }
+  for (size_t i = 0; i < known; ++i) {
+    const SourceValue& v = g.values[i];
+    const TensorRecord& r = record.of[i];
+    if (v.kind != SourceKind::parameter || v.tied_to >= 0 || r.kind != Recorded::folded) continue;
+    std::vector<int>& masters = holders[r.from];
+    if (try_tie(static_cast<int>(i), masters)) continue;
+    const int whole = g.find(r.from);
+    if (whole >= 0 && v.data.numel() < g.value(whole).data.numel())
+      notes.push_back(cat("'", printable(v.name), "' was computed from parameter '", printable(r.from),
+                          "', which the file holds too: the two train apart"));
+    masters.push_back(static_cast<int>(i));
+  }
+}
+
 void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs) {
   for (const std::string& glob : globs) {
     bool any = false;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/source.h"
+#include "importer/exporter_record.h"
 #include "importer/import.h"
 
 namespace amp {
@@ -21,6 +22,9 @@ void name_parameters(SourceGraph& g, const std::vector<std::string>& scopes);
 // Sets tied_to / tied_transposed: matrices (rank >= 2) of the same element type with the same bytes, or in 2-D with the
 // bytes of the transpose, and more than two distinct values. The first in file order holds the master.
 void tie_parameters(SourceGraph& g);
+// Views of one parameter that the exporter stored as tensors of their own, in other dims, are tied as its record says.
+// A part of a parameter that is in the file as well is named in the notes: it trains apart.
+void tie_views(SourceGraph& g, const ExporterRecord& record, std::vector<std::string>& notes);
 
 // --trainable: turns constants into parameters (E_TRAINABLE when the type cannot be trained).
 void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs);

@@ -46,7 +46,7 @@ std::vector<NamedTensor> gradient_tensors(const Session& session, double scale) 
     const int slot = session.table().slot_of[i];
     if (!session.has_grad(slot)) continue;
     const HostTensor grad = unscaled(session.grad(slot).cast(DType::f32), scale);
-    out.push_back({v.name, v.tied_transposed ? transposed(grad) : grad});
+    out.push_back({v.name, v.tied_transposed ? transposed(grad) : grad.reshaped(v.data.dims())});
   }
   return out;
 }

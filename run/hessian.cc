@@ -69,7 +69,9 @@ class Direction {
            cat(quoted(path_), ": '", printable(t.name), "' is ", name_of(t.tensor.dtype()), ' ',
                to_string(t.tensor.dims()), ", the parameter ", to_string(v.data.dims())));
     const int slot = session_.table().slot_of[static_cast<size_t>(i)];
-    const HostTensor part = v.tied_transposed ? transposed(t.tensor.cast(session_.float_type())) : t.tensor;
+    const int master = session_.table().source_value[static_cast<size_t>(slot)];
+    const HostTensor part = v.tied_transposed ? transposed(t.tensor.cast(session_.float_type()))
+                                              : t.tensor.reshaped(g.values[static_cast<size_t>(master)].data.dims());
     HostTensor& have = by_slot_[static_cast<size_t>(slot)];
     if (!given_.insert(slot).second && have.to_doubles() != part.to_doubles())
       fail(Exit::data, "E_HVP_NAME",
