@@ -158,6 +158,35 @@ std::string flags_of_doubt(const SourceGraph& g, const std::vector<Verdict>& ver
   return flags;
 }
 
+std::string little_trains(const SourceGraph& g, const std::vector<Verdict>& verdicts) {
+  constexpr int64_t kLarge = 64;
+  constexpr size_t kNamed = 6;
+  int64_t all = 0, trained = 0;
+  std::vector<size_t> constants;
+  for (size_t i = 0; i < g.values.size(); ++i) {
+    const SourceValue& v = g.values[i];
+    // Statistics, quantisers and what no output needs are no candidates; what a flag froze was asked for.
+    if (!floating(v) || by_flag(v) || v.data.numel() < kLarge || verdict_of(verdicts, i).log_odds() <= -12) continue;
+    if (v.kind == SourceKind::constant && verdict_of(verdicts, i).evidence.empty()) continue;
+    all += v.data.numel();
+    if (v.kind == SourceKind::parameter) {
+      trained += v.data.numel();
+    } else {
+      constants.push_back(i);
+    }
+  }
+  if (trained * 2 >= all) return "";
+  std::stable_sort(constants.begin(), constants.end(),
+                   [&](size_t a, size_t b) { return g.values[a].data.numel() > g.values[b].data.numel(); });
+  std::string flags;
+  for (size_t k = 0; k < constants.size() && k < kNamed; ++k)
+    flags += " --trainable " + shell_quoted(g.values[constants[k]].name);
+  return cat("only ", with_thousands(trained), " of ", with_thousands(all),
+             " elements of the large floating tensors train: the others look like constants (`check` shows why); to "
+             "train them:",
+             flags, constants.size() > kNamed ? cat(" (and ", constants.size() - kNamed, " more)") : std::string());
+}
+
 ParameterCount count_parameters(const SourceGraph& g) {
   ParameterCount c;
   for (const SourceValue& v : g.values) {

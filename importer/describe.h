@@ -23,6 +23,10 @@ std::string describe_tensors_json(const SourceGraph& g, const std::vector<Verdic
 // "--freeze a.b --trainable c". At most `most`; `left` gets the number of those left out. Empty: sure of all.
 std::string flags_of_doubt(const SourceGraph& g, const std::vector<Verdict>& verdicts, size_t most, size_t& left);
 
+// Less than half of the elements of the large floating tensors train, by the discovery's verdict and not by a flag:
+// "only 480 of 42,000 elements ... train; to train the largest of the others: --trainable a --trainable b". Else empty.
+std::string little_trains(const SourceGraph& g, const std::vector<Verdict>& verdicts);
+
 struct ParameterCount {
   int64_t tensors = 0, elements = 0;  // trainable; a tied weight counts once
   int64_t frozen_tensors = 0, frozen_elements = 0;

@@ -22,10 +22,20 @@ enum class Naming : uint8_t {
 // The kind by the name alone: module, folded, made_up, or none for a plain word.
 Naming naming_of(const std::string& name);
 
-// What the last parts of a module path usually name: above 0 for a parameter, below 0 for a buffer.
+// What the last component of a module path usually names: above 0 for a parameter, below 0 for a buffer.
 std::optional<Evidence> usual_name(const std::string& name);
+// "blocks.0.scales.3" -> "scales", in lower case: a number is an element of a list.
+std::string last_component(const std::string& name);
 
-// What the values look like: masks, positions, grids. operand: it is only added, multiplied or the like.
-std::vector<Evidence> value_evidence(const HostTensor& data, Naming naming, bool operand);
+// How a tensor is used and what else the file holds, as far as the look of its values depends on it.
+struct ValueContext {
+  bool operand = false;         // it is only added, multiplied or the like
+  bool in_product = false;      // a product, a convolution, a recurrent cell or a lookup reads it
+  bool starts_regular = false;  // biases, norms: fresh ones are zeros, ones, or both
+  bool learned = false;         // the file holds unstructured weights: structure is then remarkable
+};
+
+// What the values look like: masks, positions, grids, filter banks.
+std::vector<Evidence> value_evidence(const HostTensor& data, Naming naming, const ValueContext& context);
 
 }  // namespace amp

@@ -13,13 +13,87 @@ namespace {
 
 using Weights = std::array<double, 4>;  // by Naming: module, folded, made_up, none
 
-// The node whose result the other operand of a two-operand node is.
+// The node whose result the other operand of a two-operand node is, seen through views that keep every element.
 const SourceNode* other_producer(const Use& u) {
   const SourceNode& n = u.at();
   if (n.inputs.size() != 2) return nullptr;
-  const int other = n.inputs[u.site_input == 0 ? 1 : 0];
-  const int p = other < 0 ? -1 : u.graph->values[static_cast<size_t>(other)].producer;
-  return p < 0 ? nullptr : &u.graph->nodes[static_cast<size_t>(p)];
+  int other = n.inputs[u.site_input == 0 ? 1 : 0];
+  while (other >= 0) {
+    const int p = u.graph->values[static_cast<size_t>(other)].producer;
+    if (p < 0) return nullptr;
+    const SourceNode& made = u.graph->nodes[static_cast<size_t>(p)];
+    if (!one_of(made.op, {"Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze"}) || made.inputs.empty())
+      return &made;
+    other = made.inputs[0];
+  }
+  return nullptr;
+}
+
+// x / sqrt(mean(x * x) + eps) and the like: does a root of a mean divide there?
+bool normalised(const SourceGraph& g, const SourceNode* n) {
+  if (!n) return false;
+  if (one_of(n->op, {"InstanceNormalization", "MeanVarianceNormalization", "LpNormalization"})) return true;
+  if (n->op != "Div" && n->op != "Mul") return false;
+  return std::any_of(n->inputs.begin(), n->inputs.end(), [&](int v) {
+    bool root = false;
+    for (int steps = 0; steps < 10 && v >= 0; ++steps) {
+      const int p = g.values[static_cast<size_t>(v)].producer;
+      if (p < 0) return false;
+      const SourceNode& made = g.nodes[static_cast<size_t>(p)];
+      if (made.op == "ReduceL2") return true;
+      if (one_of(made.op, {"ReduceMean", "ReduceSum", "ReduceSumSquare"})) return root;
+      root = root || made.op == "Sqrt" || made.op == "Pow";
+      if (!one_of(made.op, {"Sqrt", "Pow", "Reciprocal", "Add", "Max", "Clip", "Cast", "Identity", "Div", "Expand"}))
+        return false;
+      const auto computed = std::find_if(made.inputs.begin(), made.inputs.end(), [&](int i) {
+        return i >= 0 && g.values[static_cast<size_t>(i)].producer >= 0;
+      });
+      v = computed == made.inputs.end() ? -1 : *computed;
+    }
+    return false;
+  });
+}
+
+// An operator's scale or zero point of quantised values: input numbers by operator.
+bool quantizer_input(const SourceNode& n, int input) {
+  const std::string& op = n.op;
+  if (op == "DequantizeLinear" || op == "QuantizeLinear") return input >= 1;
+  if (n.domain != "com.microsoft" && op.rfind("QLinear", 0) != 0) return false;
+  if (op.rfind("QLinear", 0) == 0) return input > 0;
+  if (op == "MatMulNBits" || op == "GatherBlockQuantized") return input == 2 || input == 3;
+  if (op == "MatMulBnb4" || op == "MatMulFpQ4") return input == 2;
+  if (op == "DynamicQuantizeMatMul") return input == 2 || input == 3;
+  if (op == "MatMulIntegerToFloat") return input >= 2 && input <= 5;
+  if (op == "QAttention") return input == 3 || input == 4 || input == 6 || input == 7;
+  if (op == "QMoE") return one_of(cat(input), {"3", "6", "9", "11", "12", "13"});
+  return op == "DynamicQuantizeLSTM"        ? input >= 8
+         : op == "QEmbedLayerNormalization" ? input >= 8
+                                            : op == "QGemm" && input != 6;
+}
+
+// Also where the scales of integer products are multiplied together, as dynamic quantisation writes them.
+bool quantizer_parameter(const Use& u) {
+  if (quantizer_input(u.at(), u.site_input)) return true;
+  if (u.at().op != "Mul") return false;
+  const SourceNode* p = other_producer(u);
+  return p && one_of(p->op, {"DynamicQuantizeLinear", "MatMulInteger", "ConvInteger"});
+}
+
+bool per_channel(const Dims& d) { return d.size() == 4 && d[0] == 1 && d[1] > 1 && d[2] == 1 && d[3] == 1; }
+
+}  // namespace
+
+// Mul behind a normalisation, or Add behind such a Mul.
+bool after_norm(const Use& u) {
+  const SourceNode* p = other_producer(u);
+  if (u.at().op == "Mul") return normalised(*u.graph, p);
+  if (u.at().op != "Add" || !p) return false;
+  if (normalised(*u.graph, p)) return true;
+  if (p->op != "Mul" || p->inputs.size() != 2) return false;
+  return std::any_of(p->inputs.begin(), p->inputs.end(), [&](int v) {
+    const int q = v < 0 ? -1 : u.graph->values[static_cast<size_t>(v)].producer;
+    return q >= 0 && normalised(*u.graph, &u.graph->nodes[static_cast<size_t>(q)]);
+  });
 }
 
 bool after_product(const Use& u) {
@@ -28,7 +102,7 @@ bool after_product(const Use& u) {
   return p && one_of(p->op, {"MatMul", "Gemm", "Conv", "ConvTranspose"});
 }
 
-bool per_channel(const Dims& d) { return d.size() == 4 && d[0] == 1 && d[1] > 1 && d[2] == 1 && d[3] == 1; }
+namespace {
 
 Evidence position(const Use& u, Naming naming) {
   const SourceNode& n = u.at();
@@ -39,6 +113,7 @@ Evidence position(const Use& u, Naming naming) {
   const std::string where = cat("input ", u.site_input, " of ", printable(n.op));
   if (!role) return weigh(cat(where, ", where few weights are"), {-1, -0.5, -3, -4});
   if (after_product(u)) return weigh("added to a product", {2, 3, 4, 5});
+  if (after_norm(u)) return weigh("scale or shift of a norm that is spelled out", {2, 3, 4, 5});
   if (one_of(n.op, {"Gather", "GatherND", "GatherElements"})) return weigh("a table that is looked up", {1, 2, 3, 4});
   if (one_of(n.op, {"Add", "Sub", "Mul", "Sum", "Einsum"})) return weigh(cat("operand of ", n.op), {0, 0, 0, 2.5});
   return weigh(cat(where, ", a weight's position"), {2, 3, 4, 5});
@@ -78,24 +153,35 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   std::vector<Evidence> out;
   if (const std::string statistic = not_a_weight(main); !statistic.empty()) return {{statistic, -12}};
   if (all([](const Use& u) { return blocks_gradient(u.at(), u.site_input); })) return {{"no gradient reaches it", -12}};
-  if (all([](const Use& u) { return u.at().attrs.has(kQuantiserData); }))
+  if (all([](const Use& u) { return u.at().attrs.has(kQuantiserData) || quantizer_parameter(u); }))
     return {{"scale or zero point of a quantiser", -12}};
   out.push_back(position(main, naming));
   if (!reached_[static_cast<size_t>(v)])
     out.push_back({"it reaches outputs through indices and conditions only",
-                   Weights{-5, -2, -5, -3}[static_cast<size_t>(naming)]});
+                   Weights{-5, -5, -5, -3}[static_cast<size_t>(naming)]});
   if (data.numel() == 1 && !one_element_weight(data, uses))
-    out.push_back({"one element", Weights{-1, -1, -5, -7}[static_cast<size_t>(naming)]});
+    out.push_back({"one element", Weights{-0.5, -1, -5, -7}[static_cast<size_t>(naming)]});
+  if (power_iteration(v)) out.push_back({"a vector of a power iteration: it only scales a weight down", -9});
+  if (const double w = fourier_features(v); w != 0)
+    out.push_back({"a projection of Fourier features: Cos reads its product", w});
+  if (codebook(v)) out.push_back({"a codebook: the nearest of its rows is looked up", -1.5});
   if (rotary(v)) out.push_back({"rotary frequencies: it reaches Cos or Sin with positions only", -9});
   if (all([&](const Use& u) { return dummy_norm(u); }))
     out.push_back({"dummy scale or bias (ones, zeros) of a decomposed norm", -9});
   if (naming != Naming::module && frozen_norms_ && all([&](const Use& u) { return frozen_norm(u); }))
-    out.push_back({"scale or shift of a frozen BatchNormalization: [1,C,1,1] behind a convolution", -4});
-  const bool zeros = data.rank() > 1 && after_product(main) && all_equal(g_, v, 0);
+    out.push_back({"scale or shift of a frozen BatchNormalization: [1,C,1,1] behind a convolution",
+                   naming == Naming::folded ? -6.0 : -4.0});
+  const bool zeros = data.rank() > 1 && after_product(main) && !per_channel(data.dims()) && all_equal(g_, v, 0);
   if ((naming == Naming::folded || naming == Naming::made_up) && zeros)
     out.push_back({"zeros with leading dims, added to a product", -5});
-  if (all([&](const Use& u) { return standardises(u, data); }))
-    out.push_back({"standardises a graph input", Weights{-3, -5, -6, -8}[static_cast<size_t>(naming)]});
+  if (all([&](const Use& u) { return standardises(u, data); })) {
+    const bool vector_shift = data.numel() > 1 && one_of(main.at().op, {"Sub", "Div"});
+    const bool lone = naming == Naming::module && data.numel() == 1 && main.at().op == "Mul";  // a strength
+    out.push_back({"standardises a graph input",
+                   lone ? -1 : Weights{vector_shift ? -4.0 : -3.0, -5, -6, -8}[static_cast<size_t>(naming)]});
+  }
+  if (all([&](const Use& u) { return unstandardises(u, data); }))
+    out.push_back({"scale or shift behind the last layer", Weights{-3, -4, -4, -5}[static_cast<size_t>(naming)]});
   return out;
 }
 
@@ -166,7 +252,8 @@ bool PositionEvidence::one_element_weight(const HostTensor& data, const std::vec
     const SourceNode& n = u.at();
     if (!weight_role(n, u.site_input)) return false;
     if (u.through_concat) return true;
-    if (one_of(n.op, {"Gemm", "Conv", "ConvTranspose"})) return u.site_input == 2;
+    // A scalar there fills the place of a bias: a module's has as many dims as outputs.
+    if (one_of(n.op, {"Gemm", "Conv", "ConvTranspose"})) return u.site_input == 2 && data.rank() >= 1;
     return n.op == "MatMul" || n.op == "PRelu" || (data.rank() >= 1 && after_product(u));
   });
 }
@@ -257,7 +344,8 @@ void PositionEvidence::find_input_like() {
   }
 }
 
-// Add and Mul of a whole matrix is rather a position table, so there only vectors count.
+// Add and Mul of a whole matrix is rather a position table, so there only vectors count. What widens the input is no
+// standardisation either: distances to prototypes subtract a table from every row.
 bool PositionEvidence::standardises(const Use& u, const HostTensor& data) const {
   if (u.graph != &g_) return false;
   const SourceNode& n = u.at();
@@ -265,7 +353,9 @@ bool PositionEvidence::standardises(const Use& u, const HostTensor& data) const 
   const int other = n.inputs[u.site_input == 0 ? 1 : 0];
   if (other < 0 || !input_like_[static_cast<size_t>(other)]) return false;
   const auto wide = std::count_if(data.dims().begin(), data.dims().end(), [](int64_t d) { return d != 1; });
-  return n.op == "Sub" || n.op == "Div" || wide <= 1;
+  if (wide <= 1) return true;
+  const int p = value(other).producer;
+  return (n.op == "Sub" || n.op == "Div") && (p < 0 || node(p).op != "Unsqueeze");
 }
 
 }  // namespace amp

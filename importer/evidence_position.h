@@ -6,6 +6,9 @@
 
 namespace amp {
 
+bool after_product(const Use& u);  // added to the result of a MatMul, Gemm or convolution
+bool after_norm(const Use& u);     // scale or shift of a normalisation that is spelled out
+
 class PositionEvidence {
  public:
   explicit PositionEvidence(const SourceGraph& g);
@@ -14,6 +17,8 @@ class PositionEvidence {
   // The first use in a weight's position, else the first use.
   static const Use& main_use(const std::vector<Use>& uses);
   static std::string place(const Use& u);  // "input 1 of MatMul '/layer/MatMul' (through Transpose)"
+  // A gradient reaches it from an output, and no structure around it says that it is fixed.
+  bool learnable(int value) const;
   std::vector<Evidence> weigh(int value, const std::vector<Use>& uses, Naming naming) const;
 
  private:
@@ -26,6 +31,11 @@ class PositionEvidence {
   bool standardises(const Use& u, const HostTensor& data) const;
   bool all_equal(const SourceGraph& g, int v, double want) const;
   bool frozen_norm(const Use& u) const;
+  // importer/evidence_role.cc
+  bool unstandardises(const Use& u, const HostTensor& data) const;
+  bool power_iteration(int v) const;
+  double fourier_features(int v) const;  // 0: it is none, else the evidence's weight
+  bool codebook(int v) const;
   void find_data();
   void find_reached();
   void find_input_like();

@@ -8,64 +8,15 @@
 #include "base/dtype.h"
 #include "base/text.h"
 #include "importer/evidence.h"
+#include "importer/fixed_pattern.h"
+#include "importer/tensor_values.h"
 
 namespace amp {
 namespace {
 
 using Weights = std::array<double, 4>;  // by Naming: module, folded, made_up, none
 
-// Tables of weights may be large: what has to look at all elements stops at the first that decides, the rest samples.
-constexpr int64_t kSample = 4096, kRows = 64, kColumns = 16;
-
-class Values {
- public:
-  explicit Values(const HostTensor& t) : t_(t) {
-    for (const int64_t d : t.dims()) {
-      if (d != 1) wide_.push_back(d);
-    }
-  }
-
-  double at(int64_t i) const {
-    switch (t_.dtype()) {
-      case DType::f32:
-        return t_.as<float>()[i];
-      case DType::f64:
-        return t_.as<double>()[i];
-      case DType::f16:
-        return static_cast<float>(t_.as<Half>()[i]);
-      default:
-        return static_cast<float>(t_.as<BFloat16>()[i]);
-    }
-  }
-  int64_t size() const { return t_.numel(); }
-  const Dims& wide() const { return wide_; }  // without dims of 1
-  bool matrix() const { return wide_.size() == 2; }
-
-  // All distinct values in order; empty when there are more than `most`.
-  std::vector<double> distinct(size_t most) const {
-    std::vector<double> found;
-    for (int64_t i = 0; i < size(); ++i) {
-      const double x = at(i);
-      if (std::find(found.begin(), found.end(), x) != found.end()) continue;
-      if (found.size() == most || std::isnan(x)) return {};
-      found.push_back(x);
-    }
-    std::sort(found.begin(), found.end());
-    return found;
-  }
-
-  bool sampled(const std::function<bool(double)>& holds) const {
-    const int64_t step = std::max<int64_t>(1, size() / kSample);
-    for (int64_t i = 0; i < size(); i += step) {
-      if (!holds(at(i))) return false;
-    }
-    return true;
-  }
-
- private:
-  const HostTensor& t_;
-  Dims wide_;
-};
+constexpr int64_t kRows = 64, kColumns = 16;
 
 // x[i+1] - x[i] is always the same: arange, linspace.
 bool arithmetic(const std::function<double(int64_t)>& x, int64_t n) {
@@ -111,7 +62,7 @@ Wave wave(const std::function<double(int64_t)>& x, int64_t n) {
 }
 
 // What every row, or every column, of a matrix is, when all are waves.
-Wave waves(const Values& v) {
+Wave waves(const TensorValues& v) {
   if (!v.matrix()) return Wave::none;
   const int64_t rows = v.wide()[0], columns = v.wide()[1];
   const auto along = [&](int64_t lines, int64_t between, int64_t length, int64_t step) {
@@ -128,7 +79,7 @@ Wave waves(const Values& v) {
   return std::max(along(columns, 1, rows, columns), along(rows, columns, columns, 1));
 }
 
-bool identity(const Values& v) {
+bool identity(const TensorValues& v) {
   if (!v.matrix() || v.wide()[0] != v.wide()[1]) return false;
   const int64_t n = v.wide()[0];
   for (int64_t i = 0; i < n * n; ++i) {
@@ -137,7 +88,7 @@ bool identity(const Values& v) {
   return true;
 }
 
-bool symmetric(const Values& v) {
+bool symmetric(const TensorValues& v) {
   if (!v.matrix() || v.wide()[0] != v.wide()[1] || v.wide()[0] < 4) return false;
   const int64_t n = v.wide()[0];
   for (int64_t i = 0; i < n; ++i) {
@@ -149,7 +100,7 @@ bool symmetric(const Values& v) {
 }
 
 // The columns of a table repeat their values exactly, as coordinates of a grid do. Learned numbers of 32 bits do not.
-bool repeats(const Values& v, const HostTensor& t) {
+bool repeats(const TensorValues& v, const HostTensor& t) {
   if (size_of(t.dtype()) < 4 || v.wide().size() < 2) return false;
   const int64_t columns = v.wide().back(), rows = v.size() / columns;
   if (rows < 8) return false;
@@ -164,7 +115,7 @@ bool repeats(const Values& v, const HostTensor& t) {
   return moving;
 }
 
-bool irregular(const Values& v) {
+bool irregular(const TensorValues& v) {
   std::set<double> seen;
   int64_t looked = 0;
   v.sampled([&](double x) {
@@ -187,46 +138,93 @@ bool root_of_whole(double x) {
   return false;
 }
 
-std::optional<Evidence> shape_of_values(const Values& v, const HostTensor& data, Naming naming, bool operand) {
-  const auto weigh = [&](const char* text, const Weights& w) { return Evidence{text, w[static_cast<size_t>(naming)]}; };
-  const auto element = [&](int64_t i) { return v.at(i); };
-  if (v.size() == 1 && root_of_whole(v.at(0))) return weigh("a root of a whole number: a scale", {0, -8, -6, 0});
-  if (v.size() < 2) return {};
-  const std::vector<double> few = v.distinct(2);
-  const Dims& dims = data.dims();
-  if (few.size() == 1 && few[0] == 0 && dims.size() >= 3 && dims[0] > 1)
-    return weigh("all zeros, a batch of them: a first state", {0, -9, -9, 0});
-  if (few.size() == 1) return weigh(few[0] == 0 ? "all zeros" : "all elements equal", {0, -2, -2, 0});
-  if (few.size() == 2) {
-    if (operand && few[1] == 0 && few[0] <= -50)
+class Look {
+ public:
+  Look(const HostTensor& data, Naming naming, const ValueContext& context)
+      : data_(data), v_(data), naming_(naming), context_(context) {}
+
+  std::optional<Evidence> evidence() const {
+    if (v_.size() == 1 && root_of_whole(v_.at(0))) return weigh("a root of a whole number: a scale", {0, -8, -6, 0});
+    if (v_.size() < 2) return {};
+    const std::vector<double> few = v_.distinct(2);
+    if (few.size() == 1) return constant_valued(few[0]);
+    if (few.size() == 2) return two_values(few);
+    if (auto e = position_table()) return e;
+    if (auto e = pattern()) return e;
+    if (v_.size() >= 8 && v_.sampled([](double x) { return x == std::floor(x); }))
+      return weigh("whole numbers only", {-2, -3, -3, 0});
+    if (repeats(v_, data_)) return weigh("its columns repeat their values: a grid of coordinates", {-2, -4, -4, 0});
+    if (symmetric(v_)) return weigh("a symmetric matrix", {-1, -2, -2, 0});
+    // What was learned, or drawn to be, does not repeat; under a made-up name that is all there is to go by.
+    if (v_.size() >= 4 && irregular(v_)) return weigh("no regularity in its values", {0.5, 0.5, 1.5, 0.5});
+    return {};
+  }
+
+ private:
+  Evidence weigh(const char* text, const Weights& w) const { return {text, w[static_cast<size_t>(naming_)]}; }
+
+  std::optional<Evidence> constant_valued(double x) const {
+    if (x == 0 && data_.rank() >= 3 && data_.dims()[0] > 1 && v_.wide().size() >= 2)
+      return weigh("all zeros, a batch of them: a first state", {0, -9, -9, 0});
+    if (context_.starts_regular) return {};
+    if (x != 0 && context_.in_product && context_.learned) return weigh("a box: all elements equal", {-4, -5, -5, -5});
+    return weigh(x == 0 ? "all zeros" : "all elements equal", {0, -2, -2, 0});
+  }
+
+  std::optional<Evidence> two_values(const std::vector<double>& few) const {
+    if (context_.operand && few[1] == 0 && few[0] <= -50)
       return weigh("a mask: two values, 0 and one far below", {-9, -9, -9, -9});
-    if (identity(v)) return weigh("the identity matrix", {-2, -4, -4, 0});
+    if (identity(v_)) return weigh("the identity matrix", {-4, -4, -4, context_.learned ? -5.0 : 0.0});
+    if (context_.learned && v_.wide().size() >= 2 && few[0] == -few[1] && v_.size() >= 16)
+      return weigh("two values of opposite sign: a transform", {-8, -8, -8, -7});
+    const Dims& dims = data_.dims();
     const bool square = dims.size() >= 2 && dims[dims.size() - 1] == dims[dims.size() - 2];
-    if (few[0] == 0 && few[1] == 1)
-      return weigh("a mask: zeros and ones only", {-4, -4, -4, operand && square ? -7.0 : 0.0});
+    if (few[0] == 0 && few[1] == 1) {
+      if (context_.starts_regular) return {};
+      const bool matrix = context_.learned && v_.wide().size() >= 2;
+      return weigh("a mask: zeros and ones only", {matrix ? -8.0 : -4.0, matrix ? -8.0 : -5.0, -5,
+                                                   (context_.operand && square) || matrix ? -7.0 : 0.0});
+    }
+    if (context_.starts_regular) return {};
+    if (v_.size() < 4) return pattern();
+    if (context_.learned && v_.wide().size() >= 2) return weigh("two values only", {-5, -5, -5, -4});
     return weigh("two values only", {-1, -2, -2, 0});
   }
-  const Wave w = waves(v);
-  if (w == Wave::sinusoid) return weigh("sampled sinusoids: a table of positions", {-10, -8, -8, -7});
-  if (w == Wave::ramp) return weigh("equal steps", {-2.5, -4, -4, 0});
-  if (v.wide().size() == 1 && arithmetic(element, v.size())) return weigh("equal steps", {-2.5, -4, -4, -1});
-  if (v.wide().size() == 1 && geometric(element, v.size())) return weigh("a geometric series", {-3, -4, -4, -1});
-  if (v.size() >= 8 && v.sampled([](double x) { return x == std::floor(x); }))
-    return weigh("whole numbers only", {-2, -3, -3, 0});
-  if (repeats(v, data)) return weigh("its columns repeat their values: a grid of coordinates", {-2, -4, -4, 0});
-  if (symmetric(v)) return weigh("a symmetric matrix", {-1, -2, -2, 0});
-  // What was learned, or drawn to be, does not repeat; under a made-up name that is all there is to go by.
-  if (v.size() >= 4 && irregular(v)) return weigh("no regularity in its values", {0, 0, 1.5, 0});
-  return {};
-}
+
+  std::optional<Evidence> position_table() const {
+    const auto element = [&](int64_t i) { return v_.at(i); };
+    const Wave w = waves(v_);
+    if (w == Wave::sinusoid) return weigh("sampled sinusoids: a table of positions", {-10, -8, -8, -7});
+    if (w == Wave::ramp) return weigh("equal steps", {-2.5, -4, -4, 0});
+    if (v_.wide().size() != 1) return {};
+    if (arithmetic(element, v_.size())) return weigh("equal steps", {-2.5, -4, -4, -1});
+    if (geometric(element, v_.size())) return weigh("a geometric series", {-3, -4, -4, -1});
+    return {};
+  }
+
+  // Only beside weights that have no structure: in files written by hand all values are round.
+  std::optional<Evidence> pattern() const {
+    if (!context_.learned || (context_.starts_regular && v_.wide().size() < 2)) return {};
+    const auto found = fixed_pattern(data_);
+    if (!found) return {};
+    if (!found->certain) return weigh(found->text, {-3, -3, -3, -2});
+    if (context_.in_product) return weigh(found->text, {-8, -8, -8, -7});
+    return weigh(found->text, {-5, -6, -5, -5});
+  }
+
+  const HostTensor& data_;
+  const TensorValues v_;
+  const Naming naming_;
+  const ValueContext& context_;
+};
 
 }  // namespace
 
-std::vector<Evidence> value_evidence(const HostTensor& data, Naming naming, bool operand) {
+std::vector<Evidence> value_evidence(const HostTensor& data, Naming naming, const ValueContext& context) {
   std::vector<Evidence> out;
-  const Values v(data);
-  if (!v.sampled([](double x) { return x > -1e30; })) out.push_back({"holds minus infinity or the like: a mask", -9});
-  if (auto e = shape_of_values(v, data, naming, operand); e && e->weight != 0) out.push_back(*e);
+  if (!TensorValues(data).sampled([](double x) { return x > -1e30; }))
+    out.push_back({"holds minus infinity or the like: a mask", -9});
+  if (auto e = Look(data, naming, context).evidence(); e && e->weight != 0) out.push_back(*e);
   return out;
 }
 

@@ -20,6 +20,7 @@ enum class Recorded : uint8_t {
 struct TensorRecord {
   Recorded kind = Recorded::nothing;
   std::string from;                // folded: the parameter
+  bool from_buffers = false;       // computed: of buffers only
   bool initializer = false;        // else a Constant node or a fill
   std::vector<std::string> names;  // its own and those of Identity nodes that stand for it in the file
 };

@@ -148,7 +148,8 @@ class WeightPath {
     if (const std::string name = captured_name(n, input); !name.empty()) {
       for (const SourceGraph* body : graphs_of(n)) inside(step, user, input, *body, name);
     } else if (!is_view(n, input)) {
-      uses_.push_back({user, input, step.concat, step.views, "", &g_, user, input});
+      if (!loop_invariant(step, user, input))
+        uses_.push_back({user, input, step.concat, step.views, "", &g_, user, input});
     } else {
       const bool concat = step.concat || (n.op == "Concat" && n.inputs.size() > 1);
       for (const int o : n.outputs) reach(o, {o, concat, joined(step.views, n.op)});
@@ -158,6 +159,16 @@ class WeightPath {
   void inside(const Step& step, int user, int input, const SourceGraph& body, const std::string& name) {
     const int at = body.find(name);
     if (at < 0 || body.values[static_cast<size_t>(at)].producer >= 0) return;
+    const std::set<int> reached = inside(step, user, input, body, at);
+    const SourceNode& n = g_.nodes[static_cast<size_t>(user)];
+    if (n.op != "If") return;  // a branch's outputs are the node's, in order
+    for (size_t i = 0; i < n.outputs.size() && i < body.outputs.size(); ++i) {
+      if (reached.count(body.outputs[i])) reach(n.outputs[i], {n.outputs[i], step.concat, joined(step.views, "If")});
+    }
+  }
+
+  // Collects the uses of value `at` of a body. Returns what the walk reached there.
+  std::set<int> inside(const Step& step, int user, int input, const SourceGraph& body, int at) {
     const auto consumers = body.consumers();
     const auto live = live_nodes(body);
     WeightPath walk(body, consumers, live);
@@ -169,12 +180,50 @@ class WeightPath {
       u.around = g_.nodes[static_cast<size_t>(user)].op;
       uses_.push_back(std::move(u));
     }
+    return walk.reached();
+  }
+
+  // A Loop's or Scan's input that every iteration reads unchanged: tf2onnx passes the weights of a recurrent cell so, a
+  // Scan slices stacked weights. An input that the iterations replace is a state, which is no weight's position.
+  bool loop_invariant(const Step& step, int user, int input) {
     const SourceNode& n = g_.nodes[static_cast<size_t>(user)];
-    if (n.op != "If") return;  // a branch's outputs are the node's, in order
-    for (size_t i = 0; i < n.outputs.size() && i < body.outputs.size(); ++i) {
-      if (walk.reached().count(body.outputs[i]))
-        reach(n.outputs[i], {n.outputs[i], step.concat, joined(step.views, "If")});
+    const std::vector<const SourceGraph*> bodies = graphs_of(n);
+    if (bodies.size() != 1 || !n.domain.empty()) return false;
+    const SourceGraph& body = *bodies[0];
+    const auto at = static_cast<size_t>(input);
+    if (at >= body.inputs.size()) return false;
+    size_t output = at, output_of_node = at;
+    if (n.op == "Loop") {
+      if (input < 2) return false;
+      output = at - 1;
+      output_of_node = at - 2;
+    } else if (n.op == "Scan" && n.version >= 9) {
+      const auto scanned = static_cast<size_t>(std::max<int64_t>(0, n.attrs.i("num_scan_inputs", 0)));
+      const size_t states = body.inputs.size() - std::min(scanned, body.inputs.size());
+      if (at >= states) {
+        inside(step, user, input, body, body.inputs[at]);
+        return true;
+      }
+    } else {
+      return false;
     }
+    if (output >= body.outputs.size() || same_value(body, body.outputs[output]) != body.inputs[at]) return false;
+    inside(step, user, input, body, body.inputs[at]);
+    if (output_of_node < n.outputs.size())
+      reach(n.outputs[output_of_node], {n.outputs[output_of_node], step.concat, joined(step.views, n.op)});
+    return true;
+  }
+
+  // The value that a chain of Identity nodes passes on.
+  static int same_value(const SourceGraph& g, int v) {
+    while (v >= 0) {
+      const int p = g.values[static_cast<size_t>(v)].producer;
+      if (p < 0) break;
+      const SourceNode& n = g.nodes[static_cast<size_t>(p)];
+      if (n.op != "Identity" || !n.domain.empty() || n.inputs.size() != 1) break;
+      v = n.inputs[0];
+    }
+    return v;
   }
 
   const SourceGraph& g_;

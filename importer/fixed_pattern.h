@@ -1,0 +1,23 @@
+// Structure in a tensor's values that training does not produce: filter banks, transforms, graph matrices, tables that
+// somebody wrote down. Learned and freshly drawn values of 32 bits have none of it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/host_tensor.h"
+
+namespace amp {
+
+struct FixedPattern {
+  const char* text;
+  bool certain;  // else fresh or hand-written parameters have it too now and then
+};
+
+// For tensors with more than two distinct values, or with two of opposite sign.
+std::optional<FixedPattern> fixed_pattern(const HostTensor& data);
+
+// At least `fewest` elements, nine tenths of a sample distinct, and no pattern: what training or an initializer leaves.
+bool unstructured(const HostTensor& data, int64_t fewest);
+
+}  // namespace amp
