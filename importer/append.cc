@@ -85,7 +85,7 @@ class Appender {
     for (const SourceNode& n : graph_.nodes) {
       if (exported(n)) used_.insert(n.inputs.begin(), n.inputs.end());
     }
-    for (const auto& [index, readers] : doc_.separated) add_separated(index, readers, values);
+    for (const auto& [index, separated] : doc_.separated) add_separated(index, separated, values);
     for (size_t i = static_cast<size_t>(doc_.values); i < graph_.values.size(); ++i)
       add_value(static_cast<int>(i), values);
     for (const SourceNode& n : graph_.nodes) add_node(n);
@@ -145,19 +145,40 @@ class Appender {
   }
 
   // A copy of a tensor that the file shares: written, and read by its nodes, only if it is no copy any more.
-  void add_separated(int index, const std::vector<ModelDoc::Reader>& readers, const std::map<int, HostTensor>& values) {
+  void add_separated(int index, const ModelDoc::Separated& s, const std::map<int, HostTensor>& values) {
     const SourceValue& v = graph_.values[static_cast<size_t>(index)];
-    const auto trained = values.find(index);
-    if (trained == values.end()) return;
-    const HostTensor stored = narrow(trained->second, v.data.dtype(), v.name);
-    if (std::memcmp(stored.data(), v.data.data(), static_cast<size_t>(stored.bytes())) == 0) return;
-    const std::string name = take_name(v.name);
-    add_initializer(stored, name);
+    const SourceValue& shared = graph_.values[static_cast<size_t>(s.of)];
+    const HostTensor mine = new_value(index, values), theirs = new_value(s.of, values);
+    if (!v.replaced && !shared.replaced && mine.dims() == theirs.dims() &&
+        std::memcmp(mine.data(), theirs.data(), static_cast<size_t>(mine.bytes())) == 0)
+      return;
+    const std::string& file_name = doc_.names[static_cast<size_t>(index)];
+    const bool alias = remove_identity(file_name);
+    const std::string name = alias ? file_name : take_name(v.name);
+    add_initializer(mine, name);
     for (auto& n : *proto_.mutable_graph()->mutable_node()) {
-      for (const ModelDoc::Reader& r : readers) {
+      for (const ModelDoc::Reader& r : s.readers) {
         if (n.output_size() > 0 && n.output(0) == r.output) n.set_input(r.input, name);
       }
     }
+  }
+
+  // As it is to be stored. A value that is not trained has the file's, which a released tensor still has as well.
+  HostTensor new_value(int index, const std::map<int, HostTensor>& values) const {
+    const SourceValue& v = graph_.values[static_cast<size_t>(index)];
+    const auto trained = values.find(index);
+    if (trained != values.end()) return narrow(trained->second, v.data.dtype(), v.name);
+    return v.data;
+  }
+
+  bool remove_identity(const std::string& output) {
+    auto& nodes = *proto_.mutable_graph()->mutable_node();
+    for (int i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].op_type() != "Identity" || nodes[i].output_size() != 1 || nodes[i].output(0) != output) continue;
+      nodes.DeleteSubrange(i, 1);
+      return true;
+    }
+    return false;
   }
 
   void add_initializer(const HostTensor& data, const std::string& name) {

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "importer/builder.h"
 #include "importer/fills.h"
+#include "importer/tensor_values.h"
 
 namespace amp {
 
@@ -51,6 +52,8 @@ void drop_nodes(Built& built, const std::vector<char>& gone) {
     out.graph.add_node(std::move(n));
     out.scopes.push_back(std::move(built.scopes[i]));
   }
+  for (const auto& [copy, of] : built.copies)
+    out.copies[moved[static_cast<size_t>(copy)]] = moved[static_cast<size_t>(of)];
   out.graph.inputs = g.inputs;
   out.graph.outputs = g.outputs;
   move_all(out.graph.inputs);
@@ -58,7 +61,25 @@ void drop_nodes(Built& built, const std::vector<char>& gone) {
   built = std::move(out);
 }
 
-void resolve_identities(Built& built) {
+// What a constant tensor may have been merged with: fresh scales, biases and statistics.
+bool constant_valued(const HostTensor& t) {
+  return t && is_float(t.dtype()) && t.numel() > 0 && TensorValues(t).constant_valued();
+}
+
+// The value becomes a constant with the same tensor.
+void make_copy(Built& built, int of, int v) {
+  const SourceValue& from = built.graph.values[static_cast<size_t>(of)];
+  SourceValue& to = built.graph.values[static_cast<size_t>(v)];
+  to.kind = SourceKind::constant;
+  to.producer = -1;
+  to.data = from.data;
+  to.dtype = from.dtype;
+  to.dtype_known = to.rank_known = true;
+  to.dims = from.dims;
+  built.copies[v] = of;
+}
+
+void resolve_identities(Built& built, bool keep_aliases) {
   SourceGraph& g = built.graph;
   std::vector<int> stands_for(g.values.size());
   for (size_t v = 0; v < g.values.size(); ++v) stands_for[v] = static_cast<int>(v);
@@ -73,15 +94,22 @@ void resolve_identities(Built& built) {
     if (n.op != "Identity" || !n.domain.empty() || n.inputs.size() != 1 || n.outputs.size() != 1) continue;
     const int from = n.inputs[0], to = n.outputs[0];
     if (from < 0 || to < 0 || g.values[static_cast<size_t>(from)].kind != SourceKind::constant) continue;
+    if (keep_aliases && !keep.count(to) && built.visible[static_cast<size_t>(to)] &&
+        constant_valued(g.values[static_cast<size_t>(from)].data)) {
+      const auto known = built.copies.find(from);  // an Identity of an Identity
+      make_copy(built, known == built.copies.end() ? from : known->second, to);
+      gone[i] = 1;
+      continue;
+    }
     stands_for[static_cast<size_t>(to)] = from;
     gone[i] = !keep.count(to);
   }
   drop_nodes(built, gone);
 }
 
-Built build_source(const ModelDoc& doc) {
+Built build_source(const ModelDoc& doc, bool keep_aliases) {
   Built built = SourceBuilder(doc).build();
-  resolve_identities(built);
+  resolve_identities(built, keep_aliases);
   materialise_fills(built);
   return built;
 }

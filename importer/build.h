@@ -28,9 +28,11 @@ struct Built {
   std::vector<char> visible;        // per value
   std::vector<std::string> scopes;  // per node: module path ("encoder.layer.0.attention.self.query"), may be empty
   std::vector<std::string> notes;
+  std::map<int, int> copies;  // value -> the value whose tensor of the file it shares (importer/merged.h)
 };
 
-Built build_source(const ModelDoc& doc);
+// keep_aliases: an Identity of a constant-valued floating tensor stays a value of its own, in `copies`.
+Built build_source(const ModelDoc& doc, bool keep_aliases = false);
 
 // Names of the outer values that the graph attributes of a node read.
 std::vector<std::string> captures(const SourceNode& node);

@@ -35,9 +35,15 @@ struct ModelDoc {
     std::string output;  // first output of a node in the file's top-level graph
     int input;           // which of its inputs
   };
-  std::map<int, std::vector<Reader>> separated;  // SourceValue that shares a tensor of the file (importer/statistics.h)
-  std::vector<std::string> names;                // SourceValue -> its name in the file; surgery may rename the value
-  int values = 0;                                // of the SourceGraph as imported; what is beyond was added by surgery
+  // A SourceValue that shares a tensor of the file with others and may part from it: export writes it as an initializer
+  // of its own once the two differ. An Identity that makes it goes; readers read the new initializer.
+  struct Separated {
+    int of = -1;  // the SourceValue that the file's tensor belongs to
+    std::vector<Reader> readers;
+  };
+  std::map<int, Separated> separated;
+  std::vector<std::string> names;  // SourceValue -> its name in the file; surgery may rename the value
+  int values = 0;                  // of the SourceGraph as imported; what is beyond was added by surgery
 };
 
 }  // namespace amp

@@ -77,10 +77,23 @@ class Reader {
       TensorRecord& r = out.of.emplace_back();
       if (v.kind != SourceKind::constant) continue;
       r.names = {v.name};
-      r.initializer = built_.slot_of[i] >= 0 && initializers_.count(built_.slot_of[i]);
+      const auto copy = built_.copies.find(static_cast<int>(i));
+      const int slot = built_.slot_of[copy == built_.copies.end() ? i : static_cast<size_t>(copy->second)];
+      r.initializer = slot >= 0 && initializers_.count(slot);
+      if (copy != built_.copies.end()) {
+        // One that an Identity names has that name; the other copies' names are ours.
+        const std::string& holder = built_.graph.values[static_cast<size_t>(copy->second)].name;
+        const auto aliases = merged_.find(holder);
+        const bool named =
+            aliases != merged_.end() && std::count(aliases->second.begin(), aliases->second.end(), v.name);
+        if (!named) r.names = {holder};
+      }
       if (!built_.visible[i]) continue;
-      if (const auto it = merged_.find(v.name); it != merged_.end())
-        r.names.insert(r.names.end(), it->second.begin(), it->second.end());
+      if (const auto it = merged_.find(v.name); it != merged_.end()) {
+        for (const std::string& alias : it->second) {
+          if (built_.graph.find(alias) < 0) r.names.push_back(alias);  // else it is a value of its own
+        }
+      }
       if (out.lists_parameters) classify(r, v.data);
     }
     return out;
@@ -134,6 +147,10 @@ class Reader {
         r.from = source;
         return;
       }
+    }
+    if (it != folded_.end() && !it->second.empty()) {
+      r.from_buffers = std::all_of(it->second.begin(), it->second.end(),
+                                   [&](const std::string& s) { return signature_.buffers.count(s) != 0; });
     }
     // A name with a module path that is no entry of the list was made of parameters (a folded BatchNormalization).
     if (r.names[0].find('.') == std::string::npos || it != folded_.end()) r.kind = Recorded::computed;

@@ -17,6 +17,7 @@
 #include "importer/fake_quant.h"
 #include "importer/layers.h"
 #include "importer/load.h"
+#include "importer/merged.h"
 #include "importer/quantized_weights.h"
 #include "importer/select.h"
 #include "importer/statistics.h"
@@ -115,7 +116,8 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
   doc.proto = load_proto(path);
   try {
     read_external(doc, out.notes);
-    Built built = build_source(doc);
+    Built built = build_source(doc, options.split_merged);
+    if (options.split_merged) split_merged(built, doc);
     SourceGraph& g = built.graph;
     if (options.train_quantized) add_float_masters(built);
     find_quantisers(built);
@@ -141,6 +143,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
       find_statistics(built, doc);
       out.notes.insert(out.notes.end(), built.notes.begin() + static_cast<std::ptrdiff_t>(said), built.notes.end());
     }
+    if (const std::string split = describe_split(built); !split.empty()) out.notes.push_back(split);
     inspect(g, out.notes);
     if (options.gradient_stops) {
       for (std::string& line : gradient_stops(g)) out.notes.push_back(std::move(line));

@@ -19,6 +19,7 @@ struct ModelDoc;  // the file as read (importer/doc.h): what export_model patche
 
 struct ImportOptions {
   bool tie_weights_auto = true;  // equal-valued matrices, transposed copies included, are one weight
+  bool split_merged = true;      // a constant-valued tensor of several modules is a weight of each (importer/merged.h)
   // Globs over whole names: the file's or the alias. `trainable` wins over `freeze`, so that
   // freeze={"*"}, trainable={"classifier*"} trains the classifier. A pattern with wildcards never turns one-element
   // constants or running statistics into parameters; an exact name does.

@@ -79,7 +79,9 @@ class Statistics {
     for (const int n : module) {
       SourceNode& node = g_.nodes[static_cast<size_t>(n)];
       node.inputs[input] = copy;
-      doc_.separated[copy].push_back({g_.values[static_cast<size_t>(node.outputs[0])].name, static_cast<int>(input)});
+      doc_.separated[copy].of = v;
+      doc_.separated[copy].readers.push_back(
+          {g_.values[static_cast<size_t>(node.outputs[0])].name, static_cast<int>(input)});
     }
     state(copy, cat(what, ", in the file one tensor with '", printable(shared.name), "'"));
   }

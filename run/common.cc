@@ -38,6 +38,7 @@ bool computes(Job job) {
 
 // Every line that is worth telling of a model that trains.
 void tell_doubts(const Imported& m, const Log& log) {
+  if (const std::string little = little_trains(m.graph, m.verdicts); !little.empty()) log.warning(printable(little));
   size_t left = 0;
   const std::string flags = flags_of_doubt(m.graph, m.verdicts, 12, left);
   if (flags.empty()) return;
@@ -65,6 +66,7 @@ Imported open_model(const RunSpec& spec, Job job, const Log& log) {
   ImportOptions o;
   if (steps || job == Job::check || job == Job::plan) {
     o.tie_weights_auto = spec.tie_weights == "auto";
+    o.split_merged = spec.tie_weights != "file";
     o.train_quantized = spec.train_quantized;
     o.straight_through = spec.straight_through;
     o.gradient_stops = job != Job::plan;

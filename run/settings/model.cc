@@ -121,8 +121,10 @@ std::vector<Setting> model_settings() {
           .shown_as("r=8,alpha=16,targets=GLOB")
           .read_by(kTrain),
       setting("tie_weights", &RunSpec::tie_weights,
-              "auto: equal-valued matrices, transposed copies included, are one weight.")
-          .one_of({"auto", "none"})
+              "auto: equal-valued matrices, transposed copies included, are one weight; tensors that the exporter "
+              "merged because they were all zeros or ones are one for each module. none: the latter only. file: one "
+              "weight for each tensor of the file.")
+          .one_of({"auto", "none", "file"})
           .same({{"true", "auto"}, {"false", "none"}})
           .read_by(kGraph),
       setting("train_quantized", &RunSpec::train_quantized,

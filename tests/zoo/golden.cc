@@ -85,6 +85,8 @@ Golden::Golden(const std::filesystem::path& dir) : name(dir.filename().string())
   ImportOptions o;
   for (const auto& n : ref["frozen_onnx"]) o.freeze.push_back(n.get<std::string>());
   for (const auto& t : ref["tied"]) o.tie_weights_auto = o.tie_weights_auto && !t.value("untied", false);
+  // One entry's reference was made with the tensors that the exporter merged as one weight.
+  o.split_merged = ref.value("notes", "").find("merged") == std::string::npos;
   batch_statistics = ref["batchnorm"].get<std::string>().find("batch") != std::string::npos;
   o.batchnorm_train = batch_statistics;
   model = import_model((dir / "model.onnx").string(), o);

@@ -1,0 +1,163 @@
+#include "importer/merged.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "importer/positions.h"
+#include "importer/tensor_values.h"
+
+namespace amp {
+namespace {
+
+struct SharedUse {
+  int node;
+  int input;
+};
+
+class MergedTensors {
+ public:
+  MergedTensors(Built& built, ModelDoc& doc)
+      : built_(built), doc_(doc), g_(built.graph), live_(live_nodes(g_)), consumers_(g_.consumers()) {
+    for (const std::string& s : built_.scopes) scopes_.insert(s);
+  }
+
+  void run() {
+    for (const auto& [copy, of] : built_.copies) doc_.separated[copy].of = of;  // an Identity keeps the name
+    const size_t values = g_.values.size();
+    for (size_t v = 0; v < values; ++v) split(static_cast<int>(v));
+  }
+
+ private:
+  // The uses by module, or nothing when they cannot be told apart or rewired in the file.
+  std::map<std::string, std::vector<SharedUse>> modules_of(int v) const {
+    std::map<std::string, std::vector<SharedUse>> out;
+    int previous = -1;
+    for (const int n : consumers_[static_cast<size_t>(v)]) {
+      if (!live_[static_cast<size_t>(n)] || n == previous) continue;
+      previous = n;
+      const SourceNode& node = g_.nodes[static_cast<size_t>(n)];
+      const int made = node.outputs.empty() ? -1 : node.outputs[0];
+      if (made < 0 || !built_.visible[static_cast<size_t>(made)] || !captures(node).empty()) return {};
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == v) out[module_of(n, i)].push_back({n, static_cast<int>(i)});
+      }
+    }
+    return out;
+  }
+
+  std::string module_of(int n, size_t input) const {
+    const SourceNode& node = g_.nodes[static_cast<size_t>(n)];
+    const std::string scope = called_once(built_.scopes[static_cast<size_t>(n)]);
+    if (node.op != "BatchNormalization" || input < 3) return scope;
+    // Fresh statistics of two nodes are two modules', unless paths say that one module runs twice.
+    return cat(scope.empty() ? node.name : scope, input == 3 ? ".running_mean" : ".running_var");
+  }
+
+  // TorchScript numbers the calls of a module: "norm_1" is the second call of "norm", unless a module has that name.
+  std::string called_once(const std::string& scope) const {
+    std::string out = scope;
+    const size_t dot = out.rfind('.'), bar = out.rfind('_');
+    if (bar == std::string::npos || (dot != std::string::npos && bar < dot) || bar + 1 == out.size()) return out;
+    if (!all_digits(std::string_view(out).substr(bar + 1))) return out;
+    const std::string once = out.substr(0, bar);
+    const bool named = std::any_of(g_.values.begin(), g_.values.end(), [&](const SourceValue& v) {
+      return v.kind == SourceKind::constant && v.name.compare(0, out.size() + 1, out + ".") == 0;
+    });
+    return scopes_.count(once) && !named ? once : out;
+  }
+
+  void split(int v) {
+    const SourceValue value = g_.values[static_cast<size_t>(v)];
+    if (value.kind != SourceKind::constant || !value.data || !is_float(value.data.dtype())) return;
+    if (value.data.numel() < 2 || consumers_[static_cast<size_t>(v)].size() < 2) return;
+    if (!built_.visible[static_cast<size_t>(v)] || !TensorValues(value.data).constant_valued()) return;
+    if (std::find(g_.outputs.begin(), g_.outputs.end(), v) != g_.outputs.end()) return;
+    const auto modules = modules_of(v);
+    const std::string own = owner(value.name, modules);
+    for (const auto& [module, uses] : modules) {
+      if (module != own) separate(v, module, uses);
+    }
+  }
+
+  // Who keeps the file's tensor: the module that it is named after, else the first that is no statistic.
+  static std::string owner(const std::string& name, const std::map<std::string, std::vector<SharedUse>>& modules) {
+    const size_t dot = name.rfind('.');
+    const std::string stem = dot == std::string::npos ? "" : name.substr(0, dot);
+    std::string best;
+    int first = -1;
+    for (const auto& [module, uses] : modules) {
+      if (module == stem && !stem.empty()) return module;
+      const bool statistic = module.size() > 8 && (module.find(".running_") != std::string::npos);
+      if (!statistic && (first < 0 || uses.front().node < first)) {
+        best = module;
+        first = uses.front().node;
+      }
+    }
+    return first < 0 && !modules.empty() ? modules.begin()->first : best;
+  }
+
+  std::string name_of_copy(const std::string& module, const SharedUse& use) const {
+    if (module.find(".running_") != std::string::npos) return module;
+    const char* role = weight_role(g_.nodes[static_cast<size_t>(use.node)], use.input);
+    const std::string r = role ? role : "constant";
+    return cat(module.empty() ? "shared" : module, ".", r == "factor" || r == "slope" || r == "table" ? "weight" : r);
+  }
+
+  void separate(int v, const std::string& module, const std::vector<SharedUse>& uses) {
+    const SourceValue& shared = g_.values[static_cast<size_t>(v)];
+    SourceValue own;
+    own.name = g_.fresh_name(name_of_copy(module, uses.front()));
+    own.kind = SourceKind::constant;
+    own.dtype = shared.dtype;
+    own.dtype_known = own.rank_known = true;
+    own.dims = shared.dims;
+    own.data = shared.data;
+    const int copy = g_.add_value(std::move(own));
+    built_.slot_of.push_back(-1);
+    built_.visible.push_back(1);
+    const auto of = built_.copies.find(v);
+    const int holder = of == built_.copies.end() ? v : of->second;
+    built_.copies[copy] = holder;
+    ModelDoc::Separated& separated = doc_.separated[copy];
+    separated.of = v;  // what its readers read in the file
+    for (const SharedUse& use : uses) {
+      SourceNode& node = g_.nodes[static_cast<size_t>(use.node)];
+      node.inputs[static_cast<size_t>(use.input)] = copy;
+      separated.readers.push_back({g_.values[static_cast<size_t>(node.outputs[0])].name, use.input});
+    }
+  }
+
+  Built& built_;
+  ModelDoc& doc_;
+  SourceGraph& g_;
+  const std::vector<char> live_;
+  const std::vector<std::vector<int>> consumers_;
+  std::set<std::string> scopes_;
+};
+
+}  // namespace
+
+void split_merged(Built& built, ModelDoc& doc) { MergedTensors(built, doc).run(); }
+
+std::string describe_split(const Built& built) {
+  constexpr size_t kNamed = 3;
+  std::set<int> tensors;
+  std::vector<std::string> names;
+  for (const auto& [copy, of] : built.copies) {
+    const SourceValue& v = built.graph.values[static_cast<size_t>(copy)];
+    if (v.kind != SourceKind::parameter) continue;
+    tensors.insert(of);
+    names.push_back(v.name);
+  }
+  if (names.empty()) return "";
+  const size_t all = names.size();
+  if (all > kNamed) names.resize(kNamed);
+  return cat(all, all == 1 ? " weight has" : " weights have", " no tensor of ", all == 1 ? "its" : "their",
+             " own in the file, which stores equal values once: ", printable(join(names, ", ")),
+             all > kNamed ? ", ..." : "", "; each module trains its own (--tie_weights file: as the file has them)");
+}
+
+}  // namespace amp
