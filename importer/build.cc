@@ -96,8 +96,7 @@ void resolve_identities(Built& built, bool keep_aliases) {
     if (from < 0 || to < 0 || g.values[static_cast<size_t>(from)].kind != SourceKind::constant) continue;
     if (keep_aliases && !keep.count(to) && built.visible[static_cast<size_t>(to)] &&
         constant_valued(g.values[static_cast<size_t>(from)].data)) {
-      const auto known = built.copies.find(from);  // an Identity of an Identity
-      make_copy(built, known == built.copies.end() ? from : known->second, to);
+      make_copy(built, from, to);
       gone[i] = 1;
       continue;
     }

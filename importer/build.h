@@ -28,7 +28,7 @@ struct Built {
   std::vector<char> visible;        // per value
   std::vector<std::string> scopes;  // per node: module path ("encoder.layer.0.attention.self.query"), may be empty
   std::vector<std::string> notes;
-  std::map<int, int> copies;  // value -> the value whose tensor of the file it shares (importer/merged.h)
+  std::map<int, int> copies;  // value -> the value that it is in the file, which may be a copy too (importer/merged.h)
 };
 
 // keep_aliases: an Identity of a constant-valued floating tensor stays a value of its own, in `copies`.

@@ -173,7 +173,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
                    naming == Naming::folded ? -6.0 : -4.0});
   const bool zeros = data.rank() > 1 && after_product(main) && !per_channel(data.dims()) && all_equal(g_, v, 0);
   if ((naming == Naming::folded || naming == Naming::made_up) && zeros)
-    out.push_back({"zeros with leading dims, added to a product", -5});
+    out.push_back({"zeros with leading dims, added to a product", naming == Naming::folded ? -7.0 : -5.0});
   if (all([&](const Use& u) { return standardises(u, data); })) {
     const bool vector_shift = data.numel() > 1 && one_of(main.at().op, {"Sub", "Div"});
     const bool lone = naming == Naming::module && data.numel() == 1 && main.at().op == "Mul";  // a strength
@@ -334,7 +334,12 @@ void PositionEvidence::find_input_like() {
     const auto like = [&](int v) { return v >= 0 && input_like_[static_cast<size_t>(v)]; };
     bool yes = n.op != "Concat" && is_view(n, 0) && like(n.inputs[0]);
     if (one_of(n.op, {"Sub", "Add", "Mul", "Div"}) && n.inputs.size() == 2) {
-      yes = (like(n.inputs[0]) && constant(n.inputs[1])) || (constant(n.inputs[0]) && like(n.inputs[1]));
+      const int held = like(n.inputs[0]) ? n.inputs[1] : n.inputs[0];
+      yes = (like(n.inputs[0]) || like(n.inputs[1])) && constant(held);
+      if (yes && (n.op == "Add" || n.op == "Mul")) {  // a matrix is rather a position table
+        const Dims& d = value(held).data.dims();
+        yes = std::count_if(d.begin(), d.end(), [](int64_t k) { return k != 1; }) <= 1;
+      }
     }
     if (yes) {
       for (const int o : n.outputs) {

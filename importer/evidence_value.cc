@@ -207,7 +207,8 @@ class Look {
     if (!context_.learned || (context_.starts_regular && v_.wide().size() < 2)) return {};
     const auto found = fixed_pattern(data_);
     if (!found) return {};
-    if (!found->certain) return weigh(found->text, {-3, -3, -3, -2});
+    if (!found->certain && (v_.wide().size() >= 2 || !context_.in_product)) return weigh(found->text, {-3, -3, -3, -2});
+    if (!found->certain) return weigh(found->text, {-6, -6, -6, -5});
     if (context_.in_product) return weigh(found->text, {-8, -8, -8, -7});
     return weigh(found->text, {-5, -6, -5, -5});
   }

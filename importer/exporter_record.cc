@@ -77,16 +77,18 @@ class Reader {
       TensorRecord& r = out.of.emplace_back();
       if (v.kind != SourceKind::constant) continue;
       r.names = {v.name};
-      const auto copy = built_.copies.find(static_cast<int>(i));
-      const int slot = built_.slot_of[copy == built_.copies.end() ? i : static_cast<size_t>(copy->second)];
+      int holder = static_cast<int>(i);
+      for (auto of = built_.copies.find(holder); of != built_.copies.end(); of = built_.copies.find(holder))
+        holder = of->second;
+      const int slot = built_.slot_of[static_cast<size_t>(holder)];
       r.initializer = slot >= 0 && initializers_.count(slot);
-      if (copy != built_.copies.end()) {
+      if (holder != static_cast<int>(i)) {
         // One that an Identity names has that name; the other copies' names are ours.
-        const std::string& holder = built_.graph.values[static_cast<size_t>(copy->second)].name;
-        const auto aliases = merged_.find(holder);
+        const std::string& of_file = built_.graph.values[static_cast<size_t>(holder)].name;
+        const auto aliases = merged_.find(of_file);
         const bool named =
             aliases != merged_.end() && std::count(aliases->second.begin(), aliases->second.end(), v.name);
-        if (!named) r.names = {holder};
+        if (!named) r.names = {of_file};
       }
       if (!built_.visible[i]) continue;
       if (const auto it = merged_.find(v.name); it != merged_.end()) {

@@ -242,7 +242,7 @@ bool orthogonal(const Lines& lines) {
 std::optional<FixedPattern> fixed_pattern(const HostTensor& data) {
   const TensorValues v(data);
   const std::vector<double> values = sample_of(v);
-  if (v.size() == 2 && round_decimals(values, 3)) return FixedPattern{"decimals of few digits", true};
+  if (v.size() == 2 && round_decimals(values, 3)) return FixedPattern{"decimals of few digits", false};
   if (v.size() < 3) return {};
   if (!std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); })) return {};
   const Lines rows = Lines::rows(v), columns = Lines::columns(v);
@@ -263,7 +263,7 @@ std::optional<FixedPattern> fixed_pattern(const HostTensor& data) {
     return {};
   }
   if (v.size() >= 16 && waves_along(rows)) return FixedPattern{"samples of a smooth curve", false};
-  if (round_decimals(values, 4)) return FixedPattern{"decimals of few digits", true};
+  if (round_decimals(values, 4)) return FixedPattern{"decimals of few digits", false};
   if (v.size() >= 6 && repeated_magnitudes(values)) return FixedPattern{"its magnitudes repeat", false};
   return {};
 }

@@ -1,6 +1,7 @@
 #include "importer/merged.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -52,8 +53,11 @@ class MergedTensors {
     const SourceNode& node = g_.nodes[static_cast<size_t>(n)];
     const std::string scope = called_once(built_.scopes[static_cast<size_t>(n)]);
     if (node.op != "BatchNormalization" || input < 3) return scope;
-    // Fresh statistics of two nodes are two modules', unless paths say that one module runs twice.
-    return cat(scope.empty() ? node.name : scope, input == 3 ? ".running_mean" : ".running_var");
+    // Without paths, nodes with the same four tensors are one module that runs several times.
+    if (scope.empty())
+      return cat(node.inputs[1], ',', node.inputs[2], ',', node.inputs[3], ',', node.inputs[4],
+                 input == 3 ? ".running_mean" : ".running_var");
+    return cat(scope, input == 3 ? ".running_mean" : ".running_var");
   }
 
   // TorchScript numbers the calls of a module: "norm_1" is the second call of "norm", unless a module has that name.
@@ -99,8 +103,11 @@ class MergedTensors {
     return first < 0 && !modules.empty() ? modules.begin()->first : best;
   }
 
-  std::string name_of_copy(const std::string& module, const SharedUse& use) const {
-    if (module.find(".running_") != std::string::npos) return module;
+  std::string name_of_copy(int v, const std::string& module, const SharedUse& use) const {
+    const std::string& file_name = g_.values[static_cast<size_t>(v)].name;
+    if (module.find(".running_") != std::string::npos)
+      return std::isdigit(static_cast<unsigned char>(module[0])) ? file_name + module.substr(module.find(".running_"))
+                                                                 : module;
     const char* role = weight_role(g_.nodes[static_cast<size_t>(use.node)], use.input);
     const std::string r = role ? role : "constant";
     return cat(module.empty() ? "shared" : module, ".", r == "factor" || r == "slope" || r == "table" ? "weight" : r);
@@ -109,7 +116,7 @@ class MergedTensors {
   void separate(int v, const std::string& module, const std::vector<SharedUse>& uses) {
     const SourceValue& shared = g_.values[static_cast<size_t>(v)];
     SourceValue own;
-    own.name = g_.fresh_name(name_of_copy(module, uses.front()));
+    own.name = g_.fresh_name(name_of_copy(v, module, uses.front()));
     own.kind = SourceKind::constant;
     own.dtype = shared.dtype;
     own.dtype_known = own.rank_known = true;
@@ -118,9 +125,7 @@ class MergedTensors {
     const int copy = g_.add_value(std::move(own));
     built_.slot_of.push_back(-1);
     built_.visible.push_back(1);
-    const auto of = built_.copies.find(v);
-    const int holder = of == built_.copies.end() ? v : of->second;
-    built_.copies[copy] = holder;
+    built_.copies[copy] = v;
     ModelDoc::Separated& separated = doc_.separated[copy];
     separated.of = v;  // what its readers read in the file
     for (const SharedUse& use : uses) {

@@ -153,3 +153,41 @@ TEST_CASE("a module that runs twice stays one, and so do equal learned values", 
     { v = Identity (w)  h = MatMul (x, w)  y = MatMul (h, v) })");
   CHECK(count_parameters(learned.graph).tensors == 1);
 }
+
+TEST_CASE("views of one parameter that the exporter recorded are one weight", "[merged]") {
+  const TempDir f;
+  onnx::ModelProto m = parse(R"(<ir_version: 8, opset_import: ["" : 18], producer_name: "pytorch">
+    g (float[N,2] x) => (float[N,2] y)
+    <float[2,4] w = {0.31,-0.217,0.113,0.71,0.42,0.119,-0.613,0.24}, float[4,2] view = {0.31,-0.217,0.113,0.71,0.42,0.119,-0.613,0.24}>
+    { h = MatMul (x, w)  y = MatMul (h, view) })");
+  auto& signature = *m.mutable_graph()->add_metadata_props();
+  signature.set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  signature.set_value("\n# inputs\np_w: PARAMETER target='w'\n# outputs\ny: USER_OUTPUT\n");
+  auto& info = *m.mutable_graph()->add_value_info();
+  info.set_name("view");
+  info.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+  auto& from = *info.add_metadata_props();
+  from.set_key("pkg.onnxscript.optimizer.folded_from");
+  from.set_value("['w']");
+  const Imported tied = import_model(save(f, m));
+  CHECK(value(tied.graph, "view").tied_to == tied.graph.find("w"));
+  CHECK_FALSE(value(tied.graph, "view").tied_transposed);
+  CHECK(count_parameters(tied.graph).tensors == 1);
+  ImportOptions o;
+  o.tie_weights_auto = false;
+  const Imported apart = import_model(f / "model.onnx", o);
+  CHECK(count_parameters(apart.graph).tensors == 2);
+  // The gradient of the one weight is the sum over its views, element by element.
+  const std::map<std::string, HostTensor> feeds{{"x", floats({3, 2}, {0.3, -1.2, 0.8, 0.5, 1, 2})}};
+  const Run one = run(tied.graph, feeds, true), two = run(apart.graph, feeds, true);
+  CHECK(one.out.at("y").to_doubles() == two.out.at("y").to_doubles());
+  const Numbers sum = one.grads.at("w").to_doubles(), a = two.grads.at("w").to_doubles(),
+                b = two.grads.at("view").to_doubles();
+  for (size_t i = 0; i < sum.size(); ++i) CHECK(std::fabs(sum[i] - a[i] - b[i]) < 1e-5);  // sums of a few fp32 products
+  // Export writes both, each in its dims.
+  const std::vector<float> moved = {1, 2, 3, 4, 5, 6, 7, 8};
+  export_model(*tied.doc, tied.graph, {trained_to(tied, "w", moved)}, {}, f / "out.onnx");
+  const Imported again = import_model(f / "out.onnx");
+  CHECK(value(again.graph, "view").data.dims() == Dims{4, 2});
+  CHECK(value(again.graph, "view").data.to_doubles() == value(again.graph, "w").data.to_doubles());
+}
