@@ -34,7 +34,7 @@ struct ImageOptions {
   std::string path_column, label_column;  // label_column empty: no labels
   std::string root;                       // of paths in a table; empty: its own folder
   LabelForm labels = LabelForm::classes;  // classes, numbers, sets or masks
-  std::vector<std::string> classes = {};  // known names of classes or sets
+  ClassNames classes = {};                // of classes or sets
   MaskValues masks = {};
   std::shared_ptr<const Pipeline> training, evaluation;
   // Buckets, largest first: each image goes to the size nearest its aspect ratio, through the pipelines for that size

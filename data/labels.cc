@@ -5,8 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -28,38 +28,60 @@ std::string_view label(const Table& table, int64_t row, size_t column) {
 
 }  // namespace
 
-std::vector<std::string> find_classes(const Table& table, const std::string& column) {
+std::vector<std::string> distinct_labels(const Table& table, const std::string& column) {
   const size_t c = table.column(column);
-  std::set<std::string, std::less<>> values;
+  std::unordered_set<std::string> values;
+  std::string last;
   for (int64_t r = 0; r < table.rows(); ++r) {
     const std::string_view value = label(table, r, c);
-    if (values.find(value) == values.end()) values.emplace(value);
+    if (value != last) values.insert(last = value);
   }
-  if (values.size() == 1) {
-    fail(Exit::data, "E_DATA_LABEL",
-         cat(table.name(), ":1: all ", table.rows(), " rows have the label '", printable(*values.begin()),
-             "' in column '", printable(column), "': there is nothing to tell apart"),
-         "check --label_column, or whether the file was cut or sorted by label");
-  }
-  return {values.begin(), values.end()};
+  std::vector<std::string> out(values.begin(), values.end());
+  sort_naturally(out);
+  return out;
 }
 
-std::vector<int64_t> class_ids(const Table& table, const std::string& column, std::span<const std::string> classes) {
+std::vector<std::string> find_classes(const Table& table, const std::string& column) {
+  std::vector<std::string> out = distinct_labels(table, column);
+  if (out.size() == 1) {
+    fail(Exit::data, "E_DATA_LABEL",
+         cat(table.name(), ":1: all ", table.rows(), " rows have the label '", printable(out[0]), "' in column '",
+             printable(column), "': there is nothing to tell apart"),
+         "check --label_column, or whether the file was cut or sorted by label");
+  }
+  return out;
+}
+
+void refuse_label(const std::string& what, const ClassNames& classes) {
+  const std::vector<std::string> shown(
+      classes.names.begin(), classes.names.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(classes.size(), 20)));
+  std::vector<std::string> texts;
+  for (const std::string& name : shown) texts.push_back(printable(name));
+  const std::string list = join(texts, ", ") + (classes.size() > shown.size() ? ", ..." : "");
+  if (classes.of_model)
+    fail(
+        Exit::data, "E_DATA_LABEL_NEW",
+        cat(what, " is none of the classes of the model's head; its ", classes.size(), " classes are: ", list),
+        "correct the row; --label_map OLD=NEW reads a label as another; --labels names the head's classes in the order "
+        "of its outputs; --num_labels N (of another size) or --head classification makes a new head");
+  fail(Exit::data, "E_DATA_LABEL_NEW", cat(what, " is not known; the ", classes.size(), " known labels are: ", list),
+       "labels come from the training data; correct the row or add such rows to the training data");
+}
+
+std::vector<int64_t> class_ids(const Table& table, const std::string& column, const ClassNames& classes) {
   const size_t c = table.column(column);
-  std::unordered_map<std::string_view, int64_t> ids;
-  for (size_t i = 0; i < classes.size(); ++i) ids.emplace(classes[i], static_cast<int64_t>(i));
+  const LabelIndex index(classes);
+  std::unordered_map<std::string, int64_t> ids;  // of labels that were met
   std::vector<int64_t> out;
   for (int64_t r = 0; r < table.rows(); ++r) {
-    const std::string_view value = label(table, r, c);
-    const auto known = ids.find(value);
+    const std::string value(label(table, r, c));
+    auto known = ids.find(value);
     if (known == ids.end()) {
-      const std::vector<std::string> shown(
-          classes.begin(), classes.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(classes.size(), 20)));
-      fail(
-          Exit::data, "E_DATA_LABEL_NEW",
-          cat(table.where(r), ": label '", printable(value), "' in column '", printable(column), "' is not known; the ",
-              classes.size(), " known labels are: ", join(shown, ", "), classes.size() > shown.size() ? ", ..." : ""),
-          "labels come from the training data; correct the row or add such rows to the training data");
+      const auto match = index.find(value);
+      if (!match)
+        refuse_label(cat(table.where(r), ": label '", printable(value), "' in column '", printable(column), "'"),
+                     classes);
+      known = ids.emplace(value, match->id).first;
     }
     out.push_back(known->second);
   }
@@ -155,27 +177,23 @@ std::vector<std::vector<std::string>> label_sets(const Table& table, const std::
 }
 
 std::vector<std::string> find_names(const std::vector<std::vector<std::string>>& sets) {
-  std::set<std::string> names;
+  std::unordered_set<std::string> names;
   for (const auto& row : sets) names.insert(row.begin(), row.end());
   if (names.empty()) fail(Exit::data, "E_DATA_LABEL", "no row has a label", "check --label_column");
-  return {names.begin(), names.end()};
+  std::vector<std::string> out(names.begin(), names.end());
+  sort_naturally(out);
+  return out;
 }
 
 std::vector<float> multi_hot(const Table& table, const std::vector<std::vector<std::string>>& sets,
-                             std::span<const std::string> names) {
-  std::unordered_map<std::string_view, size_t> ids;
-  for (size_t i = 0; i < names.size(); ++i) ids.emplace(names[i], i);
-  std::vector<float> out(sets.size() * names.size());
+                             const ClassNames& classes) {
+  const LabelIndex index(classes);
+  std::vector<float> out(sets.size() * classes.size());
   for (size_t r = 0; r < sets.size(); ++r) {
     for (const std::string& name : sets[r]) {
-      const auto known = ids.find(name);
-      if (known == ids.end()) {
-        fail(Exit::data, "E_DATA_LABEL_NEW",
-             cat(table.where(static_cast<int64_t>(r)), ": label '", printable(name), "' is not one of the ",
-                 names.size(), " known ones"),
-             "labels come from the training data; correct the row or add such rows to the training data");
-      }
-      out[r * names.size() + known->second] = 1;
+      const auto match = index.find(name);
+      if (!match) refuse_label(cat(table.where(static_cast<int64_t>(r)), ": label '", printable(name), "'"), classes);
+      out[r * classes.size() + static_cast<size_t>(match->id)] = 1;
     }
   }
   return out;

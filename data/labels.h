@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/class_names.h"
 #include "data/table.h"
 
 namespace amp {
@@ -20,21 +21,25 @@ enum class LabelForm : uint8_t {
   masks,    // int64 [B, height, width]: a class for each pixel, kIgnoreIndex where there is none
 };
 
-// The distinct values of the column, sorted by bytes: their places are the class ids. An empty or missing label:
-// E_DATA_LABEL with file:line; only one value in the whole table: E_DATA_LABEL.
+// The distinct values of the column, in natural order. An empty or missing label: E_DATA_LABEL with file:line.
+std::vector<std::string> distinct_labels(const Table& table, const std::string& column);
+// The same of training data: E_DATA_LABEL where there is only one.
 std::vector<std::string> find_classes(const Table& table, const std::string& column);
 
-// Class ids; a value that classes lacks: E_DATA_LABEL_NEW with the value, the known labels and file:line.
-std::vector<int64_t> class_ids(const Table& table, const std::string& column, std::span<const std::string> classes);
+// Class ids by LabelIndex; a label that means none of the classes: E_DATA_LABEL_NEW with the label, the classes and
+// file:line.
+std::vector<int64_t> class_ids(const Table& table, const std::string& column, const ClassNames& classes);
+// Error E_DATA_LABEL_NEW; what: "t.csv:3: label 'x' in column 'y'".
+[[noreturn]] void refuse_label(const std::string& what, const ClassNames& classes);
 
 // The names of every row: an array in JSON or as a text (['a', 'b']), or names between separators; an empty label is no
 // name. separator 0: the first of | ; , that occurs in the column.
 std::vector<std::vector<std::string>> label_sets(const Table& table, const std::string& column, char separator = 0);
-// The distinct names of the sets, sorted by bytes; none at all: E_DATA_LABEL.
+// The distinct names of the sets, in natural order; none at all: E_DATA_LABEL.
 std::vector<std::string> find_names(const std::vector<std::vector<std::string>>& sets);
-// 0 or 1 for every known name, row by row; a name that names lacks: E_DATA_LABEL_NEW.
+// 0 or 1 for every class, row by row; a name that means none of them: E_DATA_LABEL_NEW.
 std::vector<float> multi_hot(const Table& table, const std::vector<std::vector<std::string>>& sets,
-                             std::span<const std::string> names);
+                             const ClassNames& classes);
 
 // Every label is a finite number, and not all of them are whole: a column to regress on.
 bool is_regression_column(const Table& table, const std::string& column);

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "data/dataset.h"
+#include "data/labels.h"
 #include "data/utf8.h"
 
 namespace amp {
@@ -96,15 +97,22 @@ std::vector<TaggedText> tagged_rows(const Table& table, const std::string& words
   return out;
 }
 
-std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const std::string& name) {
-  std::set<std::string> tags;
+std::vector<std::string> distinct_tags(const std::vector<TaggedText>& texts) {
+  std::unordered_set<std::string> tags;
   for (const TaggedText& t : texts) tags.insert(t.tags.begin(), t.tags.end());
+  std::vector<std::string> out(tags.begin(), tags.end());
+  sort_naturally(out);
+  return out;
+}
+
+std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const std::string& name) {
+  std::vector<std::string> tags = distinct_tags(texts);
   if (tags.size() < 2) {
     fail(Exit::data, "E_DATA_LABEL",
-         cat(name, ": every word has the tag '", tags.empty() ? "" : printable(*tags.begin()),
+         cat(name, ": every word has the tag '", tags.empty() ? "" : printable(tags[0]),
              "': there is nothing to tell apart"));
   }
-  return {tags.begin(), tags.end()};
+  return tags;
 }
 
 namespace {
@@ -144,18 +152,18 @@ std::vector<LabelledText> encode_each(const std::vector<TaggedText>& texts, cons
 }  // namespace
 
 std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::vector<std::string>& names,
-                                        const Tokenizer& tokenizer, std::span<const std::string> classes,
-                                        int64_t max_seq_len) {
-  std::unordered_map<std::string_view, int64_t> ids;
-  for (size_t i = 0; i < classes.size(); ++i) ids.emplace(classes[i], static_cast<int64_t>(i));
+                                        const Tokenizer& tokenizer, const ClassNames& classes, int64_t max_seq_len) {
+  const LabelIndex index(classes);
+  std::unordered_map<std::string, int64_t> ids;  // of tags that were met
   return encode_each(texts, tokenizer, max_seq_len, [&](const TaggedText& text, size_t w) {
-    const auto known = ids.find(text.tags[w]);
+    auto known = ids.find(text.tags[w]);
     if (known == ids.end()) {
-      fail(
-          Exit::data, "E_DATA_LABEL_NEW",
-          cat(names.at(static_cast<size_t>(text.file)), ":", text.line, ": the word '", printable(text.words[w]),
-              "' has the tag '", printable(text.tags[w]), "', which is not one of the ", classes.size(), " known ones"),
-          "tags come from the training data; correct the text or add such texts to the training data");
+      const auto match = index.find(text.tags[w]);
+      if (!match)
+        refuse_label(cat(names.at(static_cast<size_t>(text.file)), ":", text.line, ": the tag '",
+                         printable(text.tags[w]), "' of the word '", printable(text.words[w]), "'"),
+                     classes);
+      known = ids.emplace(text.tags[w], match->id).first;
     }
     return known->second;
   });

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/class_names.h"
 #include "data/table.h"
 #include "data/text_dataset.h"
 
@@ -30,15 +31,16 @@ std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& n
 // tags: the column; empty: none.
 std::vector<TaggedText> tagged_rows(const Table& table, const std::string& words, const std::string& tags);
 
-// The distinct tags, sorted by bytes: their places are the class ids. Only one: E_DATA_LABEL.
+// The distinct tags, in natural order.
+std::vector<std::string> distinct_tags(const std::vector<TaggedText>& texts);
+// The same of training data: E_DATA_LABEL where there is only one.
 std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const std::string& name);
 
 // Texts as a model reads them: [CLS] pieces [SEP], cut to max_seq_len (0: not cut), with a label for each id. Words are
 // tokenized one by one. A word's first piece has the word's class, its others and the special tokens kIgnoreIndex, as
-// in Hugging Face's run_ner. A tag that classes lacks: E_DATA_LABEL_NEW.
+// in Hugging Face's run_ner. A tag that means none of the classes: E_DATA_LABEL_NEW.
 std::vector<LabelledText> encode_tagged(const std::vector<TaggedText>& texts, const std::vector<std::string>& names,
-                                        const Tokenizer& tokenizer, std::span<const std::string> classes,
-                                        int64_t max_seq_len);
+                                        const Tokenizer& tokenizer, const ClassNames& classes, int64_t max_seq_len);
 // The same without tags: a word's first piece has the word's place in its text for a label.
 std::vector<LabelledText> encode_words(const std::vector<TaggedText>& texts, const Tokenizer& tokenizer,
                                        int64_t max_seq_len);

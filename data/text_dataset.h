@@ -26,10 +26,10 @@ struct TextOptions {
   bool sides = false;
   std::string label_column = {};  // empty: no labels
   LabelForm labels = LabelForm::classes;
-  char label_separator = 0;               // of sets in one cell; 0: found in the column
-  std::vector<std::string> classes = {};  // known names of classes or sets
-  std::string input_prefix = {};          // of the inputs' names, before what text_role() knows
-  bool sees_ahead = false;                // LabelForm::ids: of a masked language model, not a causal one
+  char label_separator = 0;       // of sets in one cell; 0: found in the column
+  ClassNames classes = {};        // of classes or sets
+  std::string input_prefix = {};  // of the inputs' names, before what text_role() knows
+  bool sees_ahead = false;        // LabelForm::ids: of a masked language model, not a causal one
   int64_t max_seq_len = 128;
   int64_t pad_to_multiple = 8;
   int64_t fixed_seq_len = 0;  // > 0: every batch has this length (graphs with a static sequence dimension)

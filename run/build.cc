@@ -119,6 +119,20 @@ BuiltModel convert_checkpoint(const BuildSpec& spec, const std::string& out, con
   return built;
 }
 
+// The classes that the model was trained on take the place of the checkpoint's.
+static nlohmann::json with_class_names(nlohmann::json config, const std::vector<std::string>& labels) {
+  if (labels.empty()) return config;
+  nlohmann::json ids = nlohmann::json::object(), names = nlohmann::json::object();
+  for (size_t i = 0; i < labels.size(); ++i) {
+    ids[std::to_string(i)] = labels[i];
+    names[labels[i]] = i;
+  }
+  config["id2label"] = ids;
+  config["label2id"] = names;
+  config.erase("num_labels");  // follows from id2label
+  return config;
+}
+
 void write_checkpoint(const std::string& model, const std::string& folder, const Log& log, const std::string& beside) {
   const Imported imported = import_model(model);
   const std::string config = model_metadata(*imported.doc, kConfigKey);
@@ -133,7 +147,7 @@ void write_checkpoint(const std::string& model, const std::string& folder, const
   ensure_dir(folder);
   write_safetensors((fs::path(folder) / "model.safetensors").string(), tensors, {{"format", "pt"}});
   FileWriter file((fs::path(folder) / "config.json").string());
-  file.write(nlohmann::json::parse(config).dump(2) + "\n");
+  file.write(with_class_names(nlohmann::json::parse(config), recorded(*imported.doc).labels).dump(2) + "\n");
   file.commit();
   copy_beside(beside.empty() ? folder_of(model) : fs::path(beside), folder, log);
 }

@@ -11,6 +11,7 @@
 #include "importer/head.h"
 #include "run/common.h"
 #include "run/fixed_shapes.h"
+#include "run/model_classes.h"
 #include "run/operator_advice.h"
 #include "run/surgery.h"
 #include "run/unknown_task.h"
@@ -218,6 +219,13 @@ CheckReport check_model(const RunSpec& spec, const Log& log) {
   tell_fixed_shapes(r.fixed, log);
   Preparation before = look_ahead(spec, model);
   r.before_training = std::move(before.lines);
+  for (const KnownClasses& k : known_classes(spec, model)) {
+    const bool fits = std::any_of(r.head.own.begin(), r.head.own.end(),
+                                  [&](const auto& own) { return own.second == static_cast<int64_t>(k.names.size()); });
+    if (!fits) continue;
+    r.before_training.push_back(cat("classes: ", k.names.size(), ", ", k.source, ": ", some_of(k.names)));
+    break;
+  }
   r.dropout = std::move(before.dropout);
   return r;
 }

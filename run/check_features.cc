@@ -126,7 +126,7 @@ void look_at_model(const RunSpec& spec, const FeatureTable& table, Task task, Da
   DataNeeds needs;
   needs.task = task;
   needs.inputs = needed_inputs(model.graph, model.graph.outputs);
-  needs.classes = feature_classes(spec, table, task);
+  needs.classes = feature_labels(spec, table, task);
   RunSpec all = spec;
   all.val_split = 0;
   const Log lines([&](Level, const std::string& text) { report.inputs.push_back(text); });

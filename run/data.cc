@@ -16,6 +16,7 @@
 #include "run/images.h"
 #include "run/language_data.h"
 #include "run/losses.h"
+#include "run/model_classes.h"
 #include "run/model_file.h"
 #include "trainer/losses/loss.h"
 
@@ -112,18 +113,25 @@ Task text_task(const RunSpec& spec) {
   return is_regression_column(table, *spec.label_column) ? Task::regression : Task::classification;
 }
 
-std::vector<std::string> read_classes(const RunSpec& spec, Task task) {
+DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, bool training) {
   if (!has_named_classes(task)) return {};
-  if (task == Task::token) return find_tags(read_text_rows(spec, spec.train, task).tagged, spec.train);
-  const bool images = data_kind(spec, spec.train) == DataKind::images;
+  if (task == Task::token) {
+    const std::vector<TaggedText> texts = read_text_rows(spec, path, task).tagged;
+    return {training ? find_tags(texts, path) : distinct_tags(texts)};
+  }
+  const bool images = data_kind(spec, path) == DataKind::images;
   if (images && task == Task::segmentation) return {};  // classes are numbers of pixels
-  const Table table = images ? read_image_table(spec, spec.train) : read_table(spec, spec.train);
-  if (task == Task::multilabel) return find_names(label_sets(table, *spec.label_column));
+  if (images && task == Task::classification) {
+    if (std::vector<std::string> numbered = numbered_image_classes(spec, path); !numbered.empty())
+      return {std::move(numbered), true};
+  }
+  const Table table = images ? read_image_table(spec, path) : read_table(spec, path);
+  if (task == Task::multilabel) return {find_names(label_sets(table, *spec.label_column))};
   if (task != Task::classification) {
     fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"),
          "give tensors: a .safetensors or .npz file with the inputs and 'label'");
   }
-  return images ? image_classes(spec, spec.train) : find_classes(table, *spec.label_column);
+  return {training ? find_classes(table, *spec.label_column) : distinct_labels(table, *spec.label_column)};
 }
 
 void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::vector<int>& inputs, const Log& log) {
@@ -192,6 +200,10 @@ std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& 
   }
   if (rows.table && !t.label_column.empty()) rows.table->column(t.label_column, needs.column_hint);
   std::unique_ptr<Dataset> data;
+  if (needs.tell_matches && needs.task == Task::token)
+    tell_matches(distinct_tags(rows.tagged), rows.names.at(0), needs.classes, needs.log);
+  if (needs.tell_matches && needs.task == Task::classification)
+    tell_matches(distinct_labels(*rows.table, t.label_column), rows.table->name(), needs.classes, needs.log);
   if (needs.task == Task::token) {
     data = make_labelled_dataset(needs.labelled ? encode_tagged(rows.tagged, rows.names, *tokenizer, t.classes, longest)
                                                 : encode_words(rows.tagged, *tokenizer, longest),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "data/class_names.h"
 #include "data/dataset.h"
 #include "data/features/features.h"
 #include "data/sampler.h"
@@ -30,11 +31,13 @@ struct DataNeeds {
   std::vector<int> inputs;                              // graph inputs, as values of the model
   std::vector<InputSpec> more_inputs;                   // of a teacher, where the model has none of that name
   std::vector<std::string> labels;                      // tensors that the losses want, by name
-  std::vector<std::string> classes;                     // names of classes, or of a multilabel task's labels
+  ClassNames classes;                                   // of classes, or of a multilabel task's labels
   bool sides = false;                                   // text columns are sequences of their own
   int64_t rows_per_item = 1;                            // rows of tensors that the losses take in turn as one item
   bool labelled = true;                                 // false: to predict
   bool training = false;                                // images: with the training's transforms
+  int64_t mask_classes = 0;                             // of the head that masks are for; 0: not known
+  bool tell_matches = false;                            // say which labels are not written as their classes
   std::string column_hint = {};                         // of a text's column that is not there
   std::shared_ptr<const Features> features = nullptr;   // of a table of features
   std::shared_ptr<const FeatureTable> table = nullptr;  // where it is read already
@@ -57,7 +60,14 @@ bool is_language_model(const RunSpec& spec);         // that, or a loss of causa
 // Of a text table: language for the loss of a causal language model; regression when the label column holds fractions,
 // else classification.
 Task text_task(const RunSpec& spec);
-std::vector<std::string> read_classes(const RunSpec& spec, Task task);  // of the training table; none to regress
+
+// The labels of a file: distinct ones, in natural order or, where the data's own files number them, in that.
+struct DataLabels {
+  std::vector<std::string> texts;  // empty: no classes, or masks
+  bool numbered = false;
+};
+// training: E_DATA_LABEL where there is one alone.
+DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, bool training);
 
 // The vocabulary against the table that token ids look up. Larger: E_VOCAB_SIZE (exit 5), some text would reach beyond
 // the table. Smaller: a warning, unless the table is padded to a multiple of 64.

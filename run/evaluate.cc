@@ -1,9 +1,9 @@
 #include "run/evaluate.h"
 
-#include <nlohmann/json.hpp>
-
+#include "data/labels.h"
 #include "run/common.h"
 #include "run/data.h"
+#include "run/features.h"
 #include "run/finished_run.h"
 #include "run/fixed_inputs.h"
 #include "run/fixed_shapes.h"
@@ -11,6 +11,7 @@
 #include "run/images.h"
 #include "run/limits.h"
 #include "run/losses.h"
+#include "run/model_classes.h"
 #include "run/model_metadata.h"
 #include "run/objective.h"
 #include "run/prepare.h"
@@ -20,52 +21,67 @@
 namespace amp {
 
 namespace {
-std::vector<std::string> known_labels(const ModelDoc& doc) {
-  const std::string labels = model_metadata(doc, "labels");
-  if (labels.empty()) {
-    fail(Exit::usage, "E_LABELS", "the model names no labels (metadata_props has no 'labels')",
-         "evaluate a model that this program trained, or tensors");
-  }
-  try {
-    return nlohmann::json::parse(labels).get<std::vector<std::string>>();
-  } catch (const nlohmann::json::exception&) {
-    fail(Exit::model, "E_LABELS", "metadata_props 'labels' is no JSON array of strings");
-  }
+// The task that the validation data's labels are for, as a training run would find it.
+Task task_of_labels(const RunSpec& spec) {
+  if (is_language_model(spec)) return Task::language;
+  if (data_kind(spec, spec.val) != DataKind::text) return Task::classification;
+  RunSpec trained = spec;
+  trained.train = spec.val;
+  return text_task(trained);
 }
 
 // What the data must hold; the task that they are read for.
-Task needs_of(const RunSpec& spec, const ModelRecord& record, const ModelDoc& doc, DataNeeds& needs) {
+Task needs_of(const RunSpec& spec, const ModelRecord& record, DataNeeds& needs) {
   Task task = asked_task(spec);
   const DataKind kind = data_kind(spec, spec.val);
   if (kind == DataKind::tensors) return task;
   if (task == Task::none) task = record.task;
   if (kind == DataKind::images && task == Task::none)
     task = spec.val_masks.empty() ? Task::classification : Task::segmentation;
-  if (kind == DataKind::images && task == Task::segmentation) return task;
   needs.sides = kind == DataKind::text && wants_sides(spec);
-  if (task == Task::none)
-    task = needs.sides ? sides_task(spec) : is_language_model(spec) ? Task::language : Task::classification;
-  if (has_named_classes(task)) needs.classes = known_labels(doc);
+  if (task == Task::none) task = needs.sides ? sides_task(spec) : task_of_labels(spec);
   return task;
+}
+
+int64_t mask_classes(const SourceGraph& g, const Objective& objective) {
+  const LossSpec* const loss = measured_loss(objective);
+  return loss ? classes_of_output(g, g.find(loss->outputs.at(0)), Task::segmentation) : 0;
+}
+
+// Of the output that metrics are taken from.
+ClassNames classes_of(const RunSpec& spec, const Imported& model, Task task, const Objective& objective,
+                      const Log& log) {
+  const DataKind kind = data_kind(spec, spec.val);
+  if (kind == DataKind::tensors) task = objective.task;
+  const LossSpec* const loss = measured_loss(objective);
+  if (!has_named_classes(task) || !loss) return {};
+  DataLabels labels;
+  if (kind == DataKind::features) {
+    labels.texts = distinct_labels(read_table(spec, spec.val), target_column(spec));
+  } else if (kind != DataKind::tensors) {
+    labels = read_labels(spec, spec.val, task, false);
+  }
+  return model_classes(spec, model, task, *loss, labels, log).classes;
 }
 }  // namespace
 
 Metrics evaluate_model(const RunSpec& given, const Log& log) {
   set_threads(given);
   asked_losses(given);
-  const RunSpec asked = with_run(given, log);
+  const RunSpec asked = with_label_file(with_run(given, log));
   Imported model = open_model(asked, Job::evaluate, log);
   if (data_kind(asked, asked.val) == DataKind::tensors) bind_fixed_inputs(model.graph, {asked.val}, false, log);
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = validation_spec(with_recorded(with_letters(asked, Log()), record, log));
   SourceGraph& g = model.graph;
   DataNeeds needs;
-  const Task task = needs_of(spec, record, *model.doc, needs);
+  const Task task = needs_of(spec, record, needs);
   require_known_task(spec, g, data_kind(spec, spec.val), task);
   std::string head;
   if (needs.sides && lacks_output(spec)) head = shape_embedding(spec, Job::evaluate, model, log).outputs.front();
   Objective objective = choose_objective(spec, g, head, task, log);
-  objective.classes = needs.classes;
+  needs.classes = classes_of(spec, model, task, objective, log);
+  objective.classes = needs.classes.names;
   objective.answers = answer_options(spec);
   const std::vector<int> outputs = values_of(g, objective.losses);
   require_known_operators(g, outputs);
@@ -80,9 +96,10 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   needs.rows_per_item = rows_per_item(objective.losses);
   needs.log = log;
   if (kind == DataKind::features) {
-    needs.features = recorded_features(record);
+    needs.features = features_of(spec, record, log);
     objective.target = needs.features->target_transform;
   }
+  if (kind == DataKind::images && task == Task::segmentation) needs.mask_classes = mask_classes(g, objective);
   if (kind == DataKind::images) spec = with_transforms(spec, g, needs, read_image_table(spec, spec.val), log);
   if (text) check_vocabulary(spec, g, needs.inputs, log);
   if (text) check_tokenizer(spec, record, log);

@@ -13,6 +13,7 @@
 #include "data/labels.h"
 #include "data/subset.h"
 #include "run/limits.h"
+#include "run/model_classes.h"
 #include "run/objective.h"
 #include "run/text_rows.h"
 
@@ -57,7 +58,7 @@ FeatureLabels labels_of(const FeatureTable& table, const Features& features, con
   if (!needs.labelled) return {};
   if (needs.task == Task::regression)
     return {target_numbers(table, features.target, features.target_transform), {}, {}};
-  return {{}, class_ids(table.table(), features.target, needs.classes), needs.classes};
+  return {{}, class_ids(table.table(), features.target, needs.classes), needs.classes.names};
 }
 
 void check_codes(const Features& features, const SourceGraph& g, const std::vector<FeatureInput>& inputs) {
@@ -201,7 +202,7 @@ Task feature_task(const RunSpec& spec, const FeatureTable& table) {
   return is_number_target(table, target_column(spec)) ? Task::regression : Task::classification;
 }
 
-std::vector<std::string> feature_classes(const RunSpec& spec, const FeatureTable& table, Task task) {
+std::vector<std::string> feature_labels(const RunSpec& spec, const FeatureTable& table, Task task) {
   if (task != Task::classification && task != Task::regression)
     fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " has no labels that a table's column could hold"),
          "tables are for classification and regression");
@@ -210,9 +211,7 @@ std::vector<std::string> feature_classes(const RunSpec& spec, const FeatureTable
          cat("--target_transform ", *spec.target_transform, " is for numbers, the task is classification"),
          "leave one of them out");
   if (task == Task::regression) return {};
-  std::vector<std::string> classes = find_classes(table.table(), target_column(spec));
-  sort_values(classes);
-  return classes;
+  return find_classes(table.table(), target_column(spec));
 }
 
 std::shared_ptr<const Features> learn_features(const RunSpec& spec, const FeatureTable& table, const SourceGraph& graph,
@@ -260,6 +259,8 @@ std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const S
                        "', which the training data lack: ", with_thousands(u.rows), u.rows == 1 ? " row" : " rows",
                        " of unknown categories (code 0)"));
   }
+  if (needs.tell_matches && needs.task == Task::classification)
+    tell_matches(distinct_labels(table.table(), features.target), table.table().name(), needs.classes, needs.log);
   return make_feature_dataset(table, features, values, inputs, labels_of(table, features, needs));
 }
 

@@ -29,7 +29,8 @@ RunSpec with_absolute_joins(RunSpec spec);
 RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log);
 
 Task feature_task(const RunSpec& spec, const FeatureTable& table);  // by the target
-std::vector<std::string> feature_classes(const RunSpec& spec, const FeatureTable& table, Task task);
+// Labels of the target, distinct and in natural order; E_TASK for a task that is none of tables.
+std::vector<std::string> feature_labels(const RunSpec& spec, const FeatureTable& table, Task task);
 
 // Learnt from the rows that training will have (--limit_train, --val_split), told; and which of them go to which input.
 // E_CATEGORIES for more codes than the table has rows that the model looks them up in.

@@ -9,13 +9,13 @@
 #include "data/image_sizes.h"
 #include "data/images/decoder.h"
 #include "data/images/packed.h"
-#include "data/labels.h"
 #include "data/reader.h"
 #include "data/text_dataset.h"
 #include "data/transforms/mixing.h"
 #include "run/features.h"
 #include "run/image_guess.h"
 #include "run/image_notes.h"
+#include "run/model_classes.h"
 #include "run/preprocessor_config.h"
 
 namespace amp {
@@ -54,9 +54,8 @@ static PackedColumns packed_columns(const RunSpec& spec, bool labelled) {
   return {image_path_column(spec), *spec.label_column, labelled, spec.train_labels};
 }
 
-std::vector<std::string> image_classes(const RunSpec& spec, const std::string& path) {
-  return packed_kind_of(last_of(path)) ? packed_classes(path, packed_columns(spec, true))
-                                       : find_classes(read_image_table(spec, path), *spec.label_column);
+std::vector<std::string> numbered_image_classes(const RunSpec& spec, const std::string& path) {
+  return packed_kind_of(last_of(path)) ? packed_classes(path, packed_columns(spec, true)) : std::vector<std::string>();
 }
 
 Table read_image_table(const RunSpec& spec, const std::string& path, bool labelled) {
@@ -152,7 +151,8 @@ RunSpec with_transforms(RunSpec spec, const SourceGraph& graph, const DataNeeds&
     if (*spec.transforms == "auto")
       spec.transforms.suggest(spec.eval_transforms.asked() ? *spec.eval_transforms : guess.training);
   }
-  if (masks && needs.labelled && spec.mask_values->empty()) {
+  const bool two = masks && needs.mask_classes <= 2;  // a head of more classes ignores 255, as --mask_ignore says
+  if (two && needs.labelled && spec.mask_values->empty()) {
     std::vector<std::string> texts;
     for (const int64_t v : find_mask_values(image_paths(table, *spec.label_column, spec.image_root)))
       texts.push_back(std::to_string(v));
@@ -199,6 +199,8 @@ std::unique_ptr<Dataset> open_image_dataset(const RunSpec& spec, const Table& ta
   o.sizes = image_sizes(spec);
   o.seed = static_cast<uint64_t>(spec.seed);
   o.threads = loading_threads(spec);
+  if (needs.tell_matches && needs.task == Task::classification)
+    tell_matches(distinct_labels(table, o.label_column), table.name(), needs.classes, needs.log);
   std::unique_ptr<Dataset> data = make_image_dataset(table, inputs, o, needs.training);
   if (!o.sizes.empty())
     needs.log.info(cat("images by size, ", printable(table.name()), ": ", counts_of(o.sizes, data->buckets())));

@@ -18,8 +18,8 @@ namespace amp {
 // spec.train_labels: files of labels.
 Table read_image_table(const RunSpec& spec, const std::string& path, bool labelled = true);
 std::string image_path_column(const RunSpec& spec);
-// Names of the classes of a training table, in the order of their numbers.
-std::vector<std::string> image_classes(const RunSpec& spec, const std::string& path);
+// Names of the classes by the numbers that files of many images (CIFAR, IDX) give them; empty for other images.
+std::vector<std::string> numbered_image_classes(const RunSpec& spec, const std::string& path);
 
 // The input that images are for: four dimensions of which one is 1 or 3 channels, or three and the images are grey.
 // E_IMAGE_INPUT (exit 5) when there is none.

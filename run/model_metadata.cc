@@ -1,9 +1,11 @@
 #include "run/model_metadata.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/text.h"
 #include "run/data.h"
+#include "run/features.h"
 #include "run/finished_run.h"
 #include "run/settings.h"
 #include "trainer/loss_text.h"
@@ -74,6 +76,22 @@ std::shared_ptr<const Features> recorded_features(const ModelRecord& record) {
     fail(Exit::usage, "E_FEATURES", "the model does not say how a table's columns become its inputs",
          "use a model that this program trained on a table, or feed it tensors");
   return std::make_shared<const Features>(Features::parse(record.features));
+}
+
+std::shared_ptr<const Features> features_of(const RunSpec& spec, const ModelRecord& record, const Log& log) {
+  if (!record.features.empty() || spec.continuous->empty() || !spec.categorical->empty())
+    return recorded_features(record);
+  Features out;
+  out.target = target_column(spec);
+  for (const std::string& column : *spec.continuous) {
+    NumberMap number;
+    number.column = column;
+    number.fill = std::numeric_limits<double>::quiet_NaN();  // a missing number shows in what is computed from it
+    number.scaling = Scaling::none;
+    out.numbers.push_back(std::move(number));
+  }
+  log.note("the model records no features: the columns of --continuous are fed as they are, without scaling");
+  return std::make_shared<const Features>(std::move(out));
 }
 
 ModelRecord recorded(const ModelDoc& doc) {

@@ -19,6 +19,9 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
 
 // Exit::usage, E_FEATURES, when the model says nothing of a table; Exit::model when what it says cannot be read.
 std::shared_ptr<const Features> recorded_features(const ModelRecord& record);
+// The same; where the model records nothing, the columns of --continuous as they are. Codes of categories are known to
+// a model's training alone: --categorical is E_FEATURES.
+std::shared_ptr<const Features> features_of(const RunSpec& spec, const ModelRecord& record, const Log& log);
 
 ModelRecord recorded(const ModelDoc& doc);
 

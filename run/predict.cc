@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "data/image_files.h"
 #include "data/loader.h"
+#include "importer/output_activation.h"
 #include "run/common.h"
 #include "run/data.h"
 #include "run/features.h"
@@ -16,6 +17,7 @@
 #include "run/images.h"
 #include "run/losses.h"
 #include "run/mask_files.h"
+#include "run/model_classes.h"
 #include "run/model_metadata.h"
 #include "run/objective.h"
 #include "run/prediction_file.h"
@@ -118,8 +120,17 @@ std::vector<const SourceValue*> declared_floating_outputs(const SourceGraph& g) 
 
 bool called(const SourceValue& v, const std::string& part) { return v.name.find(part) != std::string::npos; }
 
-// What a model that says nothing of its training is for, by its outputs' names and ranks.
-Task task_by_outputs(const SourceGraph& g) {
+// An output [B, N] that ends in a Softmax or has as many values as somebody named classes.
+bool is_classifier(const SourceGraph& g, const SourceValue& v, const std::vector<KnownClasses>& known) {
+  if (!v.rank_known || v.dims.size() != 2) return false;
+  const auto end = output_activation(g, g.find(v.name));
+  return (end && end->op != "Sigmoid") || std::any_of(known.begin(), known.end(), [&](const KnownClasses& k) {
+           return static_cast<int64_t>(k.names.size()) == v.dims[1].value;
+         });
+}
+
+// What a model that says nothing of its training is for, by its outputs' names, ranks and endings.
+Task task_by_outputs(const SourceGraph& g, const std::vector<KnownClasses>& known) {
   const std::vector<const SourceValue*> all = declared_floating_outputs(g);
   const auto has = [&](const char* part, size_t rank) {
     return std::any_of(all.begin(), all.end(), [&](const SourceValue* v) {
@@ -131,6 +142,7 @@ Task task_by_outputs(const SourceGraph& g) {
     if (!called(*v, "logits") || !v->rank_known) continue;
     if (v->dims.size() == 2) return v->dims[1].value == 1 ? Task::regression : Task::classification;
   }
+  if (all.size() == 1 && is_classifier(g, *all[0], known)) return Task::classification;
   return has("logits", 3) ? Task::none : Task::retrieval;
 }
 
@@ -143,13 +155,14 @@ Task task_of_images(const SourceGraph& g) {
   return d.size() == 2 && d[1].value == 1 ? Task::regression : Task::classification;
 }
 
-Task choose_task(const RunSpec& spec, const ModelRecord& record, const SourceGraph& g, bool images, const Log& log) {
+Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported& model, bool images, const Log& log) {
+  const SourceGraph& g = model.graph;
   if (const Task asked = asked_task(spec); asked != Task::none) return asked;
   if (record.task != Task::none) return record.task;
   if (images) return task_of_images(g);
   if (wants_sides(spec)) return sides_task(spec);
   if (is_language_model(spec)) return Task::language;
-  const Task task = task_by_outputs(g);
+  const Task task = task_by_outputs(g, known_classes(spec, model));
   if (task == Task::none)
     fail(Exit::usage, "E_TASK", "the model does not say whether its outputs are tags of words or a language model's",
          "say --task token, --task language, or --loss masked_lm");
@@ -261,7 +274,7 @@ void tell_notes(const TextRows& rows, const Log& log) {
 
 PredictReport predict_rows(const RunSpec& given, const std::string& inputs, const std::string& out, const Log& log) {
   if (!names_folder(out)) require_prediction_file(out);
-  const RunSpec asked = with_run(given, log);
+  const RunSpec asked = with_label_file(with_run(given, log));
   Imported model = open_model(asked, Job::predict, log);
   SourceGraph& g = model.graph;
   const ModelRecord record = recorded(*model.doc);
@@ -270,7 +283,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   DataNeeds needs;
   const DataKind kind = data_kind(spec, inputs);
   const bool images = kind == DataKind::images, text = kind == DataKind::text;
-  const Task task = choose_task(spec, record, g, images, log);
+  const Task task = choose_task(spec, record, model, images, log);
   needs.sides = text && wants_sides(spec) && (task == Task::regression || task == Task::retrieval);
   needs.task = as_asked(task, needs.sides, spec);
   require_predictions(needs.task, task, kind);
@@ -284,11 +297,11 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   tell_fixed_shapes(fix_shapes(g, outputs), log);
   fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.text_columns) : 1);
   needs.inputs = needed_inputs(g, outputs);
-  needs.classes = record.labels;
+  if (has_named_classes(needs.task)) needs.classes = model_classes(spec, model, needs.task, loss, {}, log).classes;
   needs.labelled = false;
   needs.log = log;
   needs.column_hint = "name this file's columns of text with --text_columns, in the order of those trained on";
-  if (kind == DataKind::features) needs.features = recorded_features(record);
+  if (kind == DataKind::features) needs.features = features_of(spec, record, log);
   TextRows rows;
   if (!needs.features) rows = read_rows(spec, inputs, needs.task);
   tell_notes(rows, log);
@@ -302,7 +315,8 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const PrecisionPlan plan = choose_plan(spec, Job::predict, g, log);
   Session session(g, session_options(spec, Job::predict, plan, log));
   release_parameters(model);
-  PredictionContext context{rows.size(), record.labels, rows.key.get(), answer_options(spec), rows.tagged, {}, {}, {}};
+  PredictionContext context{rows.size(), needs.classes.names, rows.key.get(), answer_options(spec), rows.tagged, {}, {},
+                            {}};
   if (needs.features) context.target = needs.features->target_transform;
   context.source_rows = data->source_rows();
   if (needs.sides) context.text_columns = *spec.text_columns;

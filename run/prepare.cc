@@ -10,6 +10,7 @@
 #include "data/loader.h"
 #include "run/calibrate_plan.h"
 #include "run/config.h"
+#include "run/export_record.h"
 #include "run/features.h"
 #include "run/fixed_inputs.h"
 #include "run/fixed_shapes.h"
@@ -18,6 +19,7 @@
 #include "run/language_data.h"
 #include "run/limits.h"
 #include "run/losses.h"
+#include "run/model_classes.h"
 #include "run/model_file.h"
 #include "run/model_metadata.h"
 #include "run/processes.h"
@@ -30,7 +32,7 @@ namespace amp {
 namespace {
 
 // Labels decide the head, the head decides which inputs the data must feed.
-DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, const Log& log) {
+DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, DataLabels& labels, const Log& log) {
   DataFacts f;
   const DataKind kind = data_kind(spec, spec.train);
   f.text = kind == DataKind::text;
@@ -46,16 +48,22 @@ DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
     auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.train, nullptr, log));
     spec = with_columns(spec, *table, log);
     if (f.task == Task::none) f.task = feature_task(spec, *table);
-    f.classes = feature_classes(spec, *table, f.task);
-    for (const std::string& what : suspicious_labels(f.classes)) log.warning(what);
+    labels.texts = feature_labels(spec, *table, f.task);
+    for (const std::string& what : suspicious_labels(labels.texts)) log.warning(what);
     read = std::move(table);
     return f;
   }
   f.sides = f.text && wants_sides(spec);
   if (f.task == Task::none) f.task = f.sides ? sides_task(spec) : text_task(spec);
-  f.classes = read_classes(spec, f.task);
-  for (const std::string& what : suspicious_labels(f.classes)) log.warning(what);
+  labels = read_labels(spec, spec.train, f.task, true);
+  for (const std::string& what : suspicious_labels(labels.texts)) log.warning(what);
   return f;
+}
+
+// Classes of the run that goes on: its weights were trained in that order, whatever the rules are today.
+std::vector<std::string> resumed_classes(const PreparedRun& run) {
+  if (!run.folder || !run.folder->checkpoint() || !path_exists(run.folder->work() + "/" + kExportRecord)) return {};
+  return read_export_record(run.folder->work()).facts.classes.names;
 }
 
 void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
@@ -65,6 +73,9 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   needs.training = true;
   needs.task = run.facts.kind() != DataKind::tensors ? run.ready.task : objective.task;
   needs.inputs = fed_inputs(g, needed_inputs(g, run.ready.outputs));
+  const LossSpec* const loss = measured_loss(objective);
+  if (run.facts.images && needs.task == Task::segmentation && loss)
+    needs.mask_classes = classes_of_output(g, g.find(loss->outputs.at(0)), needs.task);
   if (run.facts.images)
     run.spec = with_transforms(run.spec, g, needs, read_image_table(run.spec, run.spec.train), run.host.log);
   const RunSpec& spec = run.spec;
@@ -83,7 +94,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
     needs.features = run.features = learn_features(spec, *table, g, needs, run.host.log);
     needs.table = std::move(table);
     objective.target = run.features->target_transform;
-    require_outputs(g, objective.losses, needs.classes);
+    require_outputs(g, objective.losses, needs.classes.names);
   }
   run.data.text = run.facts.text;
   run.data.train = open_dataset(spec, spec.train, g, needs, spec.batch_size);
@@ -94,6 +105,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   };
   cut(run.data.train, spec.limit_train);
   needs.training = false;
+  needs.tell_matches = true;
   needs.table = nullptr;
   needs.column_hint = "where --val calls its columns otherwise: --val_text_columns, --val_label_column";
   if (!spec.val.empty()) {
@@ -182,7 +194,11 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   if (out.task == Task::none && !shaped.outputs.empty()) out.task = task_from_name(shaped.head);
   const std::string head = shaped.outputs.empty() || !spec.output.empty() ? std::string() : shaped.outputs.front();
   out.objective = choose_objective(spec, g, head, out.task, log);
-  out.objective.classes = facts.classes;
+  out.objective.classes = facts.classes.names;
+  if (const LossSpec* const loss = measured_loss(out.objective); loss && facts.kind() == DataKind::tensors &&
+                                                                 has_named_classes(out.objective.task) &&
+                                                                 spec.head_from.empty() && spec.cut_at.empty())
+    out.objective.classes = named_classes(spec, out.model, out.objective.task, *loss, log).names;
   out.objective.answers = answer_options(spec);
   out.outputs = values_of(g, out.objective.losses);
   require_known_operators(g, out.outputs);
@@ -208,8 +224,8 @@ static void tell_scaled_rate(const PreparedRun& run) {
 }
 
 std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim aim) {
-  RunSpec spec =
-      with_start_token(with_letters(with_processes(with_model_files(given, host.log), host), host.log), host.log);
+  RunSpec spec = with_start_token(
+      with_letters(with_label_file(with_processes(with_model_files(given, host.log), host)), host.log), host.log);
   set_threads(spec);
   asked_losses(spec);
   asked_groups(spec);
@@ -226,8 +242,15 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
     run->folder.emplace(std::move(request), host.log);
   }
   std::shared_ptr<const FeatureTable> table;  // a table of features, read once
-  run->facts = look_at_data(run->spec, table, host.log);
+  DataLabels labels;
+  run->facts = look_at_data(run->spec, table, labels, host.log);
   require_known_task(run->spec, model.graph, run->facts.kind(), run->facts.task);
+  if (run->facts.kind() != DataKind::tensors && has_named_classes(run->facts.task)) {
+    ClassOrder order =
+        training_classes(run->spec, model, run->facts.task, run->facts.kind(), labels, resumed_classes(*run), host.log);
+    run->facts.classes = std::move(order.classes);
+    run->facts.class_source = order.source;
+  }
   run->ready = ready_model(run->spec, run->job(), std::move(model), run->facts, host.log);
   for (RunSpec* s : {&spec, &run->spec})
     fit_batch_size(*s, run->graph(), run->facts.sides ? std::ssize(*spec.text_columns) : 1,

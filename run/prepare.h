@@ -19,12 +19,13 @@ namespace amp {
 
 // What of the data decides how the model is made ready; kept in the run's folder, so that an export needs no data.
 struct DataFacts {
-  bool text = false;                 // a table with texts
-  bool images = false;               // a folder or a table of image files
-  bool features = false;             // a table of features; none of these: tensors
-  bool sides = false;                // text columns are sequences of their own
-  Task task = Task::none;            // how labels are read
-  std::vector<std::string> classes;  // their names
+  bool text = false;         // a table with texts
+  bool images = false;       // a folder or a table of image files
+  bool features = false;     // a table of features; none of these: tensors
+  bool sides = false;        // text columns are sequences of their own
+  Task task = Task::none;    // how labels are read
+  ClassNames classes;        // in the order of the model's outputs
+  std::string class_source;  // what the order was taken from, for people
   DataKind kind() const {
     return text ? DataKind::text : images ? DataKind::images : features ? DataKind::features : DataKind::tensors;
   }

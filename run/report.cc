@@ -181,14 +181,15 @@ double process_seconds() {
 }
 
 void write_run(const RunSpec& spec, const std::string& dir, const Imported& model, const PrecisionPlan& plan,
-               const TrainerConfig& config, const TrainResult& r, const RunFacts& facts,
-               const std::vector<std::string>& classes, bool finished) {
+               const TrainerConfig& config, const TrainResult& r, const RunFacts& facts, const DataFacts& data,
+               bool finished) {
   nlohmann::json j = {
       {"verb", "train"}, {"config", nlohmann::json::parse(settings_json(spec))}, {"sources", spec.sources}};
   j["finished"] = finished;
   j["model_sha256"] = config.fixed.at("model");
   j["model_nodes"] = model.graph.nodes.size();
-  j["labels"] = classes;
+  j["labels"] = data.classes.names;
+  if (!data.class_source.empty()) j["labels_source"] = data.class_source;
   j["groups"] = nlohmann::json::parse(facts.groups);
   j["precision"] = {{"dtype", plan.any_low() ? std::string(name_of(plan.low)) : "float32"},
                     {"fingerprint", plan.fingerprint},

@@ -8,7 +8,7 @@
 #include "backend/plugin.h"
 #include "importer/export.h"
 #include "precision/cost.h"
-#include "run/common.h"
+#include "run/prepare.h"
 #include "trainer/trainer.h"
 #include "trainer/update_profile.h"
 
@@ -39,8 +39,8 @@ std::string not_finite_losses_text(const RunFacts& facts, int64_t steps);
 
 // run.json: effective configuration, hashes, metrics before and after, timing, versions.
 void write_run(const RunSpec& spec, const std::string& dir, const Imported& model, const PrecisionPlan& plan,
-               const TrainerConfig& config, const TrainResult& result, const RunFacts& facts,
-               const std::vector<std::string>& classes, bool finished);
+               const TrainerConfig& config, const TrainResult& result, const RunFacts& facts, const DataFacts& data,
+               bool finished);
 
 std::string isa_name();                        // the level of SIMD in use: "x86-64-v4"
 double per_second(int64_t n, double seconds);  // 0 when no time passed

@@ -246,7 +246,7 @@ void SampleWriter::write(const WorstSamples& worst, int64_t step, const std::str
           most = std::max(most, *std::max_element(m->data.begin(), m->data.end()));
       }
     }
-    const std::vector<std::string>& names = run_.facts.classes;
+    const std::vector<std::string>& names = run_.facts.classes.names;
     const std::vector<std::string>& values = *run_.spec.mask_values;
     for (size_t c = 0; c < std::min(kColours, static_cast<size_t>(most) + 1); ++c) {
       const std::string name = c < names.size()    ? names[c]

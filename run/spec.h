@@ -66,9 +66,10 @@ struct RunSpec {
   Text train, val;
   Default<Texts> text_columns{{}};
   Default<Text> label_column{"label"};
-  Texts label_map;         // "OLD=NEW"
-  Texts val_text_columns;  // empty: text_columns
-  Text val_label_column;   // empty: label_column
+  Texts label_map;            // "OLD=NEW"
+  Default<Texts> labels{{}};  // of the classes, in the order of the outputs; empty: data/class_order.h
+  Texts val_text_columns;     // empty: text_columns
+  Text val_label_column;      // empty: label_column
   Text delimiter = "auto", data_format = "auto", tokenizer, vocab, chat_template;
   Default<bool> lower_case{true};
   Default<int64_t> max_seq_len{128}, doc_stride{32}, max_answer_length{30};

@@ -1,10 +1,12 @@
 #include "run/surgery.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
 #include "backend/interpreter.h"
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/text.h"
 #include "importer/classifier.h"
 #include "importer/cut.h"
@@ -74,7 +76,8 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
     }
     return !spec.output.empty();
   }
-  if (labels == 0 || labels == c->labels) {
+  const bool yes_or_no = labels == 2 && c->labels == 1 && kind == "classification" && !asked;  // of one logit
+  if (labels == 0 || labels == c->labels || yes_or_no) {
     if (kind != "none" || asked) {
       out.outputs = {name};
       out.lines.push_back(cat("head: the model's own, output '", printable(name), "' with ", c->labels, " values"));
@@ -158,6 +161,48 @@ std::vector<std::string> add_sentence_embedding(SourceGraph& g, const std::strin
   const std::vector<std::string> names = attach_head(g, choice, h);
   return {cat("output '", names.at(0), "': pooling ", choice.pooling, choice.normalized ? ", normalized" : "", " (",
               said_by, ")")};
+}
+
+int64_t classes_of_output(const SourceGraph& g, int output, Task task) {
+  if (output < 0) return 0;
+  const SourceValue& x = g.value(output);
+  const size_t rank = task == Task::token ? 3 : task == Task::segmentation ? 4 : 2;
+  Dims d;
+  for (const Dim& dim : x.dims) d.push_back(dim.value);
+  const size_t axis = task == Task::segmentation ? 1 : rank - 1;
+  if (!x.rank_known || (d.size() == rank && d[axis] < 0)) {
+    try {
+      d = probe_shapes(g, ParamTable(g), probe_options(g, {output}, 3), cpu_evaluator())[static_cast<size_t>(output)];
+    } catch (const Error&) {  // told where the graph is built
+      d.clear();
+    }
+  }
+  return d.size() == rank && d[axis] > 0 ? d[axis] : 0;
+}
+
+// An output whose name says that it is a representation: whole numbers are no ids of its elements.
+static bool called_embedding(const std::string& name) {
+  const std::string lower = lower_case(name);
+  for (const char* part : {"embed", "hidden", "pool", "feature", "repr", "vector", "latent"}) {
+    if (lower.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+int64_t kept_outputs(const RunSpec& spec, const SourceGraph& g, Task task, const std::vector<int64_t>& likely) {
+  const bool always = spec.head != "auto" && spec.head != "none";
+  if (always || !spec.cut_at.empty() || !spec.head_from.empty()) return 0;
+  const auto counted = [&](int64_t n) { return std::find(likely.begin(), likely.end(), n) != likely.end(); };
+  const int own = own_output(spec, g);
+  const int64_t n = classes_of_output(g, own, task);
+  if (n > 0 && spec.num_labels > 0) return n == spec.num_labels ? n : 0;
+  if (n > 0 && (counted(n) || !spec.output.empty())) return n;
+  if (n > 0 && find_classifier(g, own) && !called_embedding(g.value(own).name)) return n;
+  for (const int v : g.outputs) {
+    const int64_t other = v == own || !spec.output.empty() ? 0 : classes_of_output(g, v, task);
+    if (other > 0 && (spec.num_labels > 0 ? other == spec.num_labels : counted(other))) return other;
+  }
+  return 0;
 }
 
 Shaped shape_model(const RunSpec& spec, Job job, Imported& model, int64_t classes, const std::string& task) {

@@ -9,6 +9,7 @@
 #include "importer/import.h"
 #include "importer/lora.h"
 #include "run/common.h"
+#include "trainer/task_name.h"
 
 namespace amp {
 
@@ -29,6 +30,11 @@ Shaped shape_embedding(const RunSpec& spec, Job job, Imported& model, const Log&
 // Output sentence_embedding by the modules.json of a sentence-transformers folder. Returns what was done; empty: there
 // is none.
 std::vector<std::string> add_sentence_embedding(SourceGraph& graph, const std::string& folder);
+// Classes of an output that a loss for `task` reads: of its classifier, else of its shape. 0: none, or not known.
+int64_t classes_of_output(const SourceGraph& graph, int output, Task task);
+// Outputs of the trained head that shape_model() will keep; 0: it adds a new head. likely: numbers of classes that make
+// an output that does not end in a classifier, or is called an embedding, a head all the same.
+int64_t kept_outputs(const RunSpec& spec, const SourceGraph& graph, Task task, const std::vector<int64_t>& likely);
 
 // dropout, then lora, on a model whose loss outputs are known.
 struct Trainable {

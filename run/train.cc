@@ -48,8 +48,8 @@ auto with_advice(Training& t, const F& f) {
 }
 
 void write_report(const Training& t, const std::string& dir, bool finished) {
-  write_run(t.run.spec, dir, t.run.ready.model, t.run.plan, t.run.config, t.report.result, t.report.facts,
-            t.run.facts.classes, finished);
+  write_run(t.run.spec, dir, t.run.ready.model, t.run.plan, t.run.config, t.report.result, t.report.facts, t.run.facts,
+            finished);
 }
 
 void profile(Training& t, const Tensors& batch) {

@@ -34,6 +34,14 @@ std::vector<Setting> data_settings() {
       setting("label_map", &RunSpec::label_map, "Read the label OLD of a table as NEW.")
           .shown_as("OLD=NEW")
           .read_by(jobs(Job::train, Job::evaluate, Job::plan)),
+      setting("labels", &RunSpec::labels,
+              "Names of the classes in the order of the model's outputs, or a file with a name a line. Default: those "
+              "of the file or of a config.json beside it, else whole numbers as ids; for a new head the data's labels "
+              "in natural order.")
+          .shown_as("NAME,NAME|FILE")
+          .by_commas()
+          .read_by(kFeed)
+          .also({"class_names", "class_map"}),
       setting("val_text_columns", &RunSpec::val_text_columns,
               "Text columns of --val, where they are called otherwise than in --train.")
           .shown_as("NAME")

@@ -42,7 +42,7 @@ std::vector<Setting> image_settings() {
       setting(
           "mask_values", &RunSpec::mask_values,
           "Values of masks' pixels by class: 0,255. Default: the value is the class; 0,255 where masks hold no other "
-          "values.")
+          "values and the model has no more than two classes.")
           .shown_as("N,N")
           .by_commas()
           .read_by(kFeed),

@@ -75,9 +75,9 @@ TEST_CASE("pairs have token types, only the inputs asked for are made") {
                [&] { make_text_dataset(t, tokenizer(), {{"pixel_values"}}, {.text_columns = {"one"}}); });
 }
 
-TEST_CASE("labels: sorted by bytes, unknown, missing, single, numeric") {
+TEST_CASE("labels: natural order, unknown, missing, single, numeric") {
   CHECK(find_classes(rows("text,l\na,10\nb,2\nc,b\nc,B\nc,\xc3\xa9\n"), "l") ==
-        std::vector<std::string>{"10", "2", "B", "b", "\xc3\xa9"});
+        std::vector<std::string>{"2", "10", "B", "b", "\xc3\xa9"});
   const std::vector<std::string> known = {"neg", "pos"};
   expect_error("E_DATA_LABEL_NEW",
                "t.csv:3: label 'neutral' in column 'l' is not known; the 2 known labels are: neg, pos",
@@ -113,7 +113,8 @@ TEST_CASE("label sets: separated names, JSON arrays, empty ones, unknown names")
       Table::parse("{\"l\": [\"a|b\", 3]}\n{\"l\": null}\n{\"l\": \"c\"}\n", "t.jsonl", reader_named("jsonl"));
   CHECK(label_sets(json, "l") == Sets{{"a|b", "3"}, {}, {"c"}});
   const std::vector<std::string> known = {"x", "y"};
-  expect_error("E_DATA_LABEL_NEW", "t.csv:4: label 'z' is not one of the 2", [&] { multi_hot(t, sets, known); });
+  expect_error("E_DATA_LABEL_NEW", "t.csv:4: label 'z' is not known; the 2 known labels are: x, y",
+               [&] { multi_hot(t, sets, known); });
   expect_error("E_DATA_LABEL", "t.jsonl:1: the labels in column 'l' are no array of names",
                [] { label_sets(Table::parse("{\"l\": {\"a\": 1}}\n", "t.jsonl", reader_named("jsonl")), "l"); });
   expect_error("E_DATA_LABEL", "no row has a label", [] { find_names({{}, {}}); });

@@ -121,6 +121,6 @@ TEST_CASE("batches of tagged words are padded with labels that count for nothing
   CHECK(data->where(1) == "f:4");
   expect_error("E_DATA_LABEL", "f:1: label 'O' is class 1", [&] { data->check_label_range(1); });
   CHECK_NOTHROW(data->check_label_range(2));
-  expect_error("E_DATA_LABEL_NEW", "the word 'as' has the tag 'B'",
+  expect_error("E_DATA_LABEL_NEW", "the tag 'B' of the word 'as'",
                [&] { encode_tagged(texts, {"f"}, w, Strings{"O"}, 0); });
 }
