@@ -12,13 +12,16 @@ namespace amp {
 
 namespace {
 
+// Those of an unknown type count only where none is known to be floating: a classifier's labels may be strings.
 std::vector<std::string> floating_outputs(const SourceGraph& g) {
-  std::vector<std::string> names;
+  std::vector<std::string> names, untyped;
   for (const int o : g.outputs) {
     const SourceValue& v = g.value(o);
-    if ((is_float(v.dtype) || !v.dtype_known) && v.kind == SourceKind::temp) names.push_back(v.name);
+    if (v.kind != SourceKind::temp) continue;
+    if (!v.dtype_known) untyped.push_back(v.name);
+    if (v.dtype_known && is_float(v.dtype)) names.push_back(v.name);
   }
-  return names;
+  return names.empty() ? untyped : names;
 }
 
 // --output NAME, or A,B where no value has that whole name.
@@ -161,8 +164,11 @@ Losses choose_losses(const RunSpec& spec, const SourceGraph& g, const std::strin
     }
   }
   if (automatic_loss && losses.parts[0].kind.rfind("cross_entropy", 0) == 0) {
-    const auto end = output_activation(g, g.find(losses.parts[0].outputs[0]));
-    if (end && end->op == "Sigmoid") losses.parts[0].kind = "bce_logits";
+    const int output = g.find(losses.parts[0].outputs[0]);
+    const SourceValue& v = g.value(output);
+    const auto end = output_activation(g, output);
+    const bool one = v.rank_known && v.dims.size() == 2 && v.dims[1].value == 1 && automatic == "cross_entropy";
+    if (one || (end && end->op == "Sigmoid")) losses.parts[0].kind = "bce_logits";
   }
   smooth_labels(spec, losses);
   return losses;

@@ -63,8 +63,10 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
     return std::all_of(objective.losses.parts.begin(), objective.losses.parts.end(),
                        [&](const LossSpec& s) { return fits(task, s); });
   };
-  if (objective.task == Task::none && (task == Task::token || task == Task::span || task == Task::segmentation) &&
-      all_fit())
+  // A loss that was chosen for a classifier of one logit would pass for one of several labels.
+  const bool yes_or_no = task == Task::classification && asked_losses(spec).parts.empty();
+  if (objective.task == Task::none &&
+      (task == Task::token || task == Task::span || task == Task::segmentation || yes_or_no) && all_fit())
     objective.task = task;
   for (const LossSpec& s : objective.losses.parts) {
     if (objective.task == Task::none) objective.task = task_of(s);

@@ -317,6 +317,7 @@ bool fits(Task task, const LossSpec& loss) {
   const Task t = task_of(loss);
   if (task == Task::none || t == Task::none || t == task) return true;
   const bool classes = t == Task::classification || t == Task::language;
+  if (task == Task::classification && loss.kind == "bce_logits") return true;  // one logit: yes or no
   if (task == Task::classification || task == Task::token) return classes;
   if (task == Task::seq2seq) return t == Task::classification;  // causal_lm would look a place further
   return task == Task::segmentation && (t == Task::classification || t == Task::multilabel);
