@@ -32,7 +32,7 @@ int64_t parse_number(const std::string& key, const std::string& text) {
 }
 
 // The components of a location, or E_EXT_PATH.
-std::vector<std::string> components(const std::string& location) {
+std::vector<std::string> path_parts(const std::string& location) {
   const auto refuse = [&](const char* why) {
     fail(Exit::model, "E_EXT_PATH", cat("external data location '", printable(location), "' ", why),
          "locations must be relative and stay inside the model's folder");
@@ -116,7 +116,7 @@ int ExternalData::open_link_target(const Root& root, const std::string& location
 
 void ExternalData::open(const std::string& location) {
   if (fd_ >= 0 && location == open_location_) return;
-  const std::vector<std::string> parts = components(location);
+  const std::vector<std::string> parts = path_parts(location);
   if (locations_.insert(location).second && locations_.size() > kMaxFiles) {
     fail(Exit::model, "E_EXT_FILES", cat("the model's tensors lie in more than ", kMaxFiles, " files"));
   }
