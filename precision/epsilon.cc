@@ -1,7 +1,8 @@
 // Two passes over the imported graph. Forward: the smallest magnitude that a constant promises for a value (its floor),
 // through what moves elements, adds, takes the larger, multiplies, takes a root. Backward: whether a floor reaches an
 // operator that has no finite result or gradient at 0. A node on such a path stays fp32 where `low` would lose a floor
-// that it reads or makes. A reciprocal of such a floor is beyond fp16's range, so what multiplies by it stays fp32, too.
+// that it reads or makes. A reciprocal of such a floor is beyond fp16's range, so that what multiplies by it stays
+// fp32, too.
 #include "precision/epsilon.h"
 
 #include <algorithm>
