@@ -1,8 +1,8 @@
 // The numerical half of padding removal: now and then losses and gradients without padding are compared with those of
-// the padded graph, in training form, the same elements dropped; in evaluation losses and outputs.
-// The structural half (ops/passes/padding_flow.h)
-// decides what is packed; a comparison that agrees changes nothing, so how often it is made is no part of a run's
-// result. One that does not agree ends padding removal for good, with a warning; checkpoints carry that.
+// the padded graph, in training form, the same elements dropped; in evaluation losses and outputs. The structural half
+// (ops/passes/padding_flow.h) decides what is packed; a comparison that agrees changes nothing, so how often it is made
+// is no part of a run's result. One that does not agree ends padding removal for good, with a warning; checkpoints
+// carry that.
 #pragma once
 
 #include <map>

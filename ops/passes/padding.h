@@ -4,8 +4,8 @@
 // What has no token axis, or one that a rule below does not know, stays as it was, with zeros at the padded places;
 // ops/passes/padding_flow.h follows where these go. Nothing that a run reads may depend on them: for any parameters the
 // graph without padding then computes the same function, and so has the same gradients. A product with a mask's 0 is 0
-// only where the other factor is finite, with padding and with zeros (ops/passes/value_bounds.h). After packing "padding
-// elimination" as in ONNX Runtime's training and NVIDIA's MLPerf BERT.
+// only where the other factor is finite, with padding and with zeros (ops/passes/value_bounds.h). After packing
+// "padding elimination" as in ONNX Runtime's training and NVIDIA's MLPerf BERT.
 #pragma once
 
 #include <map>
