@@ -45,7 +45,8 @@ TEST_CASE("straight-through estimators are recognized by their structure", "[str
        "p = Softmax <axis = 1> (h)  i = ArgMax <axis = 1, keepdims = 0> (p)  "
        "q = OneHot <axis = 1> (i, depth, values)  d = Sub (q, p)  z = Add (d, p)"},
       {"the largest by TopK",
-       "p = Softmax <axis = 1> (h)  v, i = TopK (p, k)  sh = Shape (p)  o = ConstantOfShape (sh)  u = Expand (one, two)  "
+       "p = Softmax <axis = 1> (h)  v, i = TopK (p, k)  sh = Shape (p)  o = ConstantOfShape (sh)  u = Expand (one, "
+       "two)  "
        "q = ScatterElements <axis = 1> (o, i, u)  d = Sub (q, p)  z = Add (d, p)"},
       {"x - (x - f)", "q = Round (h)  d = Sub (h, q)  z = Sub (h, d)"},
       {"(f + x) - x", "q = Round (h)  s = Add (q, h)  z = Sub (s, h)"},
