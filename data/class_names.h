@@ -33,7 +33,8 @@ std::optional<int64_t> whole_number(std::string_view label);
 void sort_naturally(std::vector<std::string>& labels);
 
 // Finds labels among class names: as they are written; else by the number that both stand for, or, of a trained head
-// whose names are no numbers, by id; else by the only name that differs in case and spaces alone ('_' and '-' between words count as such).
+// whose names are no numbers, by id; else by the only name that differs in case and spaces alone ('_' and '-' between
+// words count as such).
 class LabelIndex {
  public:
   enum class By : uint8_t { name, number, spelling };

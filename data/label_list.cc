@@ -1,5 +1,5 @@
-// A parser of flat literals, as JSON and Python's repr() write lists and dictionaries. Metadata of ONNX files hold both:
-// ultralytics writes names as {0: 'person', 1: 'bicycle'}.
+// A parser of flat literals, as JSON and Python's repr() write lists and dictionaries. Metadata of ONNX files hold
+// both: ultralytics writes names as {0: 'person', 1: 'bicycle'}.
 #include "data/label_list.h"
 
 #include <algorithm>

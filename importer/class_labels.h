@@ -1,5 +1,5 @@
-// Class labels that a graph itself holds: the attributes of ai.onnx.ml operators, and the table from which scikit-learn's
-// converters take the label that they output.
+// Class labels that a graph itself holds: the attributes of ai.onnx.ml operators, and the table from which scikit-
+// learn's converters take the label that they output.
 #pragma once
 
 #include <string>

@@ -247,7 +247,7 @@ class HalfConversion {
         const std::string& o = n.output(i);
         if (!is_float(o)) continue;
         const bool chosen = is_fill(n) || (all_ && n.op_type() == "Cast");
-        // Some opsets know a fill, or a Cast, of float16 and not of bfloat16 (ConstantOfShape before 20): it is float32.
+        // Where an opset has float16 but no bfloat16 (ConstantOfShape before 20), the output stays float32.
         if (s && !takes_half(s->outputs(), i)) continue;
         if (chosen ? constant_in_half(o) : low(n) && s) half_.insert(o);
       }
@@ -273,14 +273,12 @@ class HalfConversion {
     a.set_i(half ? options_.type.onnx : kFloat);
     return n;
   }
-
   std::string renamed(const std::string& name) const {
     const auto it = inner_name_.find(name);
     return it == inner_name_.end() ? name : it->second;
   }
 
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
-
   // The name under which a value is found in the wanted type; a Cast is made once in each graph that needs it.
   std::string read(const std::string& name, bool want_half, Nodes& out) {
     const bool have = half_.count(name) != 0;

@@ -66,7 +66,8 @@ void check_versions(const onnx::ModelProto& m) {
          cat("the model's IR version is ", m.ir_version(), ", the newest known is ", int{onnx::Version::IR_VERSION}),
          "export it again for an older ONNX version");
   }
-  // A set that is imported more than once (skl2onnx writes such files) counts as its last entry says: onnxruntime's rule.
+  // A set that is imported more than once (skl2onnx writes such files) counts as its last entry says: onnxruntime's
+  // rule.
   std::optional<int64_t> standard;
   for (const auto& o : m.opset_import()) {
     if (o.domain().empty() || o.domain() == "ai.onnx") standard = o.version();

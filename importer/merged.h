@@ -2,10 +2,10 @@
 // ones, all biases zeros, and TorchScript's exporter, onnxsim and onnxslim store each length once. Trained as one they
 // are another model than the author's, so each module gets its own.
 //
-// Only tensors whose elements are equal, or of two values, are taken apart: equal learned values mean one weight. Whose a use is
-// says the Identity node that kept the name ("4.bias" of "1.bias"), else the module path in the reading node's name;
-// where neither is known, one tensor stays one weight, except that a running statistic is never shared with what is
-// none. A module that runs several times is one module.
+// Only tensors whose elements are equal, or of two values, are taken apart: equal learned values mean one weight.
+// Whose a use is says the Identity node that kept the name ("4.bias" of "1.bias"), else the module path in the
+// reading node's name; where neither is known, one tensor stays one weight, except that a running statistic is never
+// shared with what is none. A module that runs several times is one module.
 #pragma once
 
 #include <string>

@@ -18,9 +18,9 @@ struct OutputLook {
 
 // dims: shapes by value for a small batch, empty where unknown. Judged are models that read images (an input of rank
 // 4). Hidden states and feature maps, which a new head may pool, end in a normalization, an activation, a residual sum
-// or a recurrent layer; predictions end in a convolution or a linear map, with a sigmoid, softmax or arithmetic of boxes
-// behind it at most. Names of outputs count, too.
-// pooled: for a task with one answer an image; else only what no loss fits by default (a map [B, C, H, W] is fine).
+// or a recurrent layer; predictions end in a convolution or a linear map, with a sigmoid, softmax or arithmetic of
+// boxes behind it at most. Names of outputs count, too. pooled: for a task with one answer an image; else only what
+// no loss fits by default (a map [B, C, H, W] is fine).
 OutputLook look_at_outputs(const SourceGraph& g, const std::vector<Dims>& dims, bool pooled);
 
 }  // namespace amp

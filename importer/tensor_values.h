@@ -50,7 +50,8 @@ class TensorValues {
     return found;
   }
 
-  // All equal, or of two values only: fresh scales, biases and statistics. Short learned vectors have two values as well.
+  // All equal, or of two values only: fresh scales, biases and statistics. Short learned vectors have two values as
+  // well.
   bool constant_valued() const { return !distinct(size() < 8 ? 1 : 2).empty(); }
 
   bool sampled(const std::function<bool(double)>& holds) const {

@@ -7,7 +7,8 @@
 
 namespace amp {
 
-// spec.model may be a folder (run/model_file.h). Where no tokenizer was asked for and none lies beside the file, the one that the run's record names, if it is still there.
+// spec.model may be a folder (run/model_file.h). Where no tokenizer was asked for and none is beside the file, the one
+// that the run's record names is used, if it still exists.
 RunSpec with_run(RunSpec spec, const Log& log);
 
 // "N bytes of CRC-32C X" of the tokenizer in use; empty without one.

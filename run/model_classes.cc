@@ -1,6 +1,6 @@
-// Gathers what is known of a model's classes. Names come from metadata_props (our key `labels`, and what other exporters
-// write), from ai.onnx.ml operators, from the checkpoint's configuration that `convert` keeps, and from a config.json
-// beside the file (transformers, Optimum, timm). data/class_order.h decides among them.
+// Gathers what is known of a model's classes. Names come from metadata_props (our key `labels`, and what other
+// exporters write), from ai.onnx.ml operators, from the checkpoint's configuration that `convert` keeps, and from a
+// config.json beside the file (transformers, Optimum, timm). data/class_order.h decides among them.
 #include "run/model_classes.h"
 
 #include <algorithm>

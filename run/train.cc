@@ -140,7 +140,8 @@ void choose_weights(Training& t) {
     t.run.host.log.info(cat("running statistics of the averaged weights: the mean over ", n, " batches"));
 }
 
-// What cannot be written as asked (a weight that training made too large for fp16) is written in fp32: no model is lost.
+// What cannot be written as asked (a weight that training made too large for fp16) is written in fp32: no model is
+// lost.
 void write_model(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
   const PreparedRun& run = t.run;
   const bool stepped = t.report.result.steps > 0;

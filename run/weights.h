@@ -29,7 +29,7 @@ void export_weights(const RunSpec& spec, const ReadyModel& ready, const Precisio
 struct ExportReference {
   Tensors batch, outputs;
   std::map<std::string, HostTensor> fixed;  // inputs whose values are bound as constants
-  bool stored_low = false;  // the model stores weights in 16 bits
+  bool stored_low = false;                  // the model stores weights in 16 bits
 };
 ExportReference export_reference(Session& session, const Losses& losses, const Tensors& batch);
 // Runs the exported file on a batch and compares its loss outputs with the reference's, in fp32. Returns the largest

@@ -12,7 +12,8 @@ using namespace amp::test;
 TEST_CASE("values are told by their look", "[weights]") {
   const auto weight = [](Dims dims, const std::vector<double>& v, Naming naming = Naming::made_up) {
     double sum = 0;
-    for (const Evidence& e : value_evidence(HostTensor::of<double>(std::move(dims), v).cast(DType::f32), naming, {true}))
+    for (const Evidence& e :
+         value_evidence(HostTensor::of<double>(std::move(dims), v).cast(DType::f32), naming, {true}))
       sum += e.weight;
     return sum;
   };

@@ -59,8 +59,8 @@ bool usable(const ClassScores& s) {
   return s.has_probabilities() && std::none_of(p.begin(), p.end(), [](double v) { return v != v; });
 }
 
-// Of two classes that of class 1; of more the mean over those that occur among the labels, each against the rest. A head
-// may have classes that the data lack: no curve is defined for them.
+// Of two classes that of class 1; of more the mean over those that occur among the labels, each against the rest. A
+// head may have classes that the data lack: no curve is defined for them.
 template <class F>
 double over_classes(const ClassScores& s, F&& value) {
   if (!usable(s)) return kUndefined;
