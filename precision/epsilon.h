@@ -11,7 +11,7 @@
 namespace amp {
 
 // x in the 16-bit type, as a double.
-double rounded(double x, DType low);
+double rounded(double v, DType low);
 // Whether `low` changes x by more than 1 %.
 bool is_lost(double x, DType low);
 

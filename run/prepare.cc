@@ -114,7 +114,7 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
   }
   split_validation(spec, run.data);
   if (run.data.val) cut(run.data.val, spec.limit_val);
-  check_classes_left(spec, needs.classes, run.data, run.host.log);
+  check_classes_left(spec, needs.classes.names, run.data, run.host.log);
 }
 
 void check_samples(PreparedRun& run) {

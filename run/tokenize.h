@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "data/tokenizer.h"
+#include "data/utf8.h"  // without_byte_order_mark(), for the first line
 #include "run/spec.h"
 
 namespace amp {

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/utf8.h"
 #include "run/tokenize.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
@@ -62,7 +61,7 @@ int run_tokenize(const cli::Options& opts) {
   std::string line;
   int64_t number = 0;
   while (std::getline(std::cin, line)) {
-    if (++number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+    if (++number == 1) line = without_byte_order_mark(line);
     try {
       std::cout << (opts.flag("decode") ? decoded(*tokenizer, line) : encoded(*tokenizer, opts, line)) << '\n';
     } catch (Error& e) {

@@ -34,7 +34,7 @@ TEST_CASE("text batches are padded to a multiple of the longest, within max_seq_
                 .classes = find_classes(t, "label"),
                 .max_seq_len = 10,
                 .pad_to_multiple = 4};
-  CHECK(o.classes == std::vector<std::string>{"x", "y", "z"});
+  CHECK(o.classes.names == std::vector<std::string>{"x", "y", "z"});
   const auto data = make_text_dataset(t, tokenizer(), kBert, o);
   CHECK(data->size() == 4);
   CHECK(std::vector<int32_t>(data->lengths().begin(), data->lengths().end()) == std::vector<int32_t>{3, 7, 4, 10});

@@ -60,7 +60,7 @@ TEST_CASE("class folders are classes, in the order of their names", "[images]") 
   CHECK(t.where(0) == dir / "train/cat/deep/0.JPG");
   ImageOptions o = options_of("none");
   o.classes = find_classes(t, "label");
-  CHECK(o.classes == std::vector<std::string>{"cat", "dog"});
+  CHECK(o.classes.names == std::vector<std::string>{"cat", "dog"});
   const auto data = make_image_dataset(t, kInputs, o, true);
   const Batch b = data->batch(Ints{0, 11});
   CHECK(b.inputs.at("x").dims() == Dims{2, 3, 23, 31});

@@ -76,7 +76,8 @@ TEST_CASE("a Dropout whose mode or mask something else decides or reads stays as
       { h = MatMul (x, w)
         y = If (c) <then_branch = a () => (float[N,2] p) { p = Dropout (h, r, t) },
                     else_branch = b () => (float[N,2] q) { q = Identity (h) }> })");
-    for (const auto& a : node_of(exported(f, m), "If").attribute()) {
+    const onnx::ModelProto p = exported(f, m);
+    for (const auto& a : node_of(p, "If").attribute()) {
       if (a.name() == "then_branch") CHECK(a.g().node(0).input_size() == 2);
     }
   }
