@@ -60,17 +60,20 @@ class MergedTensors {
     return cat(scope, input == 3 ? ".running_mean" : ".running_var");
   }
 
-  // TorchScript numbers the calls of a module: "norm_1" is the second call of "norm", unless a module has that name.
+  // Exporters number the calls of a module that runs several times: "norm_1" is a call of "norm" unless values are named
+  // after "norm_1", where "norm" itself runs or values are named after it.
   std::string called_once(const std::string& scope) const {
-    std::string out = scope;
-    const size_t dot = out.rfind('.'), bar = out.rfind('_');
-    if (bar == std::string::npos || (dot != std::string::npos && bar < dot) || bar + 1 == out.size()) return out;
-    if (!all_digits(std::string_view(out).substr(bar + 1))) return out;
-    const std::string once = out.substr(0, bar);
-    const bool named = std::any_of(g_.values.begin(), g_.values.end(), [&](const SourceValue& v) {
-      return v.kind == SourceKind::constant && v.name.compare(0, out.size() + 1, out + ".") == 0;
+    const size_t dot = scope.rfind('.'), bar = scope.rfind('_');
+    if (bar == std::string::npos || (dot != std::string::npos && bar < dot) || bar + 1 == scope.size()) return scope;
+    if (!all_digits(std::string_view(scope).substr(bar + 1)) || names_values(scope)) return scope;
+    const std::string once = scope.substr(0, bar);
+    return scopes_.count(once) || names_values(once) ? once : scope;
+  }
+
+  bool names_values(const std::string& module) const {
+    return std::any_of(g_.values.begin(), g_.values.end(), [&](const SourceValue& v) {
+      return v.kind == SourceKind::constant && v.name.starts_with(module + ".");
     });
-    return scopes_.count(once) && !named ? once : out;
   }
 
   void split(int v) {
