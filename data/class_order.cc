@@ -242,6 +242,7 @@ class Decision {
 
   // size 0: as many classes as labels.
   void fresh_head(int64_t size, const std::string& what) {
+    if (size > 0 && labels_.empty()) return take(numbered_names({}, 0, size), cat(kNumberSource, ", ", what), true);
     const std::optional<Numbers> numbers = size > 0 ? numbers_of(labels_, size) : std::nullopt;
     if (numbers && numbers->begin()->first >= 0 && numbers->rbegin()->first < size)
       return take(numbered_names(*numbers, 0, size), cat(kNumberSource, ", ", what), true);

@@ -44,6 +44,7 @@ void set_fixed_rows(SourceGraph& g, int64_t rows) {
   if (rows == 0) return;
   for (const int v : g.inputs) {
     SourceValue& x = g.values[static_cast<size_t>(v)];
+    if (is_fixed_whole(x)) continue;
     if (x.rank_known && !x.dims.empty() && (x.dims[0].value < 0 || x.dims[0].value == rows)) x.dims[0] = {rows, kMark};
   }
 }
@@ -60,7 +61,7 @@ void set_fixed_length(SourceGraph& g, int64_t length) {
 int set_free_rows(SourceGraph& g, const std::vector<int>& outputs, bool free) {
   const std::vector<bool> live = live_nodes(g, outputs);
   std::vector<bool> fed(g.values.size(), false);  // depends on an input
-  for (const int v : g.inputs) fed[static_cast<size_t>(v)] = true;
+  for (const int v : fed_inputs(g, g.inputs)) fed[static_cast<size_t>(v)] = true;
   int set = 0;
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     SourceNode& node = g.nodes[n];
@@ -122,6 +123,16 @@ void RowPadding::cut(Builder& b, const std::vector<int>& outputs, Bound& bound) 
     const int64_t rows = d[axis] / fixed_ * rows_;
     x = first_rows(b, x, rows, axis);
   }
+}
+
+bool is_fixed_whole(const SourceValue& x) { return x.data && x.rank_known && x.data.dims().size() == x.dims.size(); }
+
+std::vector<int> fed_inputs(const SourceGraph& g, const std::vector<int>& inputs) {
+  std::vector<int> out;
+  for (const int v : inputs) {
+    if (!is_fixed_whole(g.value(v))) out.push_back(v);
+  }
+  return out;
 }
 
 }  // namespace amp

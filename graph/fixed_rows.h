@@ -52,4 +52,9 @@ class RowPadding {
   int64_t fixed_ = 0, rows_ = 0;  // of the graph, of the batch
 };
 
+// Whether the value is known of an input that has no dimension for rows: nothing feeds it, whatever a batch holds.
+bool is_fixed_whole(const SourceValue& input);
+// Those of `inputs` that a batch feeds: without the ones above.
+std::vector<int> fed_inputs(const SourceGraph&, const std::vector<int>& inputs);
+
 }  // namespace amp

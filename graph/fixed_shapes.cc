@@ -25,9 +25,9 @@ using OutputDims = std::vector<Dims>;  // of the outputs that depend on an input
 class Prober {
  public:
   Prober(const SourceGraph& g, const std::vector<int>& outputs, const Evaluator& evaluator)
-      : g_(g), outputs_(outputs), evaluator_(evaluator), table_(g), inputs_(needed_inputs(g, outputs)) {
+      : g_(g), outputs_(outputs), evaluator_(evaluator), table_(g), inputs_(fed_inputs(g, needed_inputs(g, outputs))) {
     for (const int v : outputs) {
-      if (g.value(v).kind == SourceKind::temp && !needed_inputs(g, {v}).empty()) dependent_.push_back(v);
+      if (g.value(v).kind == SourceKind::temp && !fed_inputs(g, needed_inputs(g, {v})).empty()) dependent_.push_back(v);
     }
     for (const int v : inputs_) {
       const SourceValue& x = g.value(v);

@@ -54,16 +54,17 @@ bool own_embedding(const SourceGraph& g, const HeadOptions& o, HeadChoice& c) {
   const auto rank = [&](int v) {
     return static_cast<size_t>(v) < o.probe.size() ? o.probe[static_cast<size_t>(v)].size() : 0;
   };
-  bool hidden = false;
+  const bool hidden = std::any_of(g.outputs.begin(), g.outputs.end(),
+                                  [&](int v) { return rank(v) == 3 && depends_on_parameters(g, v); });
+  if (hidden && o.pooling != "auto") return false;  // asked for another than the model's own
   for (const int v : g.outputs) {
     const std::string& name = g.values[static_cast<size_t>(v)].name;
-    hidden |= rank(v) == 3 && depends_on_parameters(g, v);
     const bool named = name.find("embedding") != std::string::npos || name.find("embeds") != std::string::npos;
     if (rank(v) != 2 || name == "logits" || !depends_on_parameters(g, v) || (c.source_value >= 0 && !named)) continue;
     c.source_value = v;
     c.outputs = {name};
     c.reason = cat("output '", printable(name), "' ", to_string(o.probe[static_cast<size_t>(v)]));
-    if (named) return o.pooling == "auto" || !hidden;
+    if (named) return true;
   }
   if (c.source_value >= 0 && !hidden) return true;
   c = {};

@@ -131,15 +131,6 @@ void bind_fixed_inputs(SourceGraph& g, const std::vector<std::string>& files, bo
   }
 }
 
-std::vector<int> fed_inputs(const SourceGraph& g, const std::vector<int>& inputs) {
-  std::vector<int> out;
-  for (const int v : inputs) {
-    const SourceValue& x = g.value(v);
-    if (!x.data || !x.rank_known || x.data.dims().size() < x.dims.size()) out.push_back(v);
-  }
-  return out;
-}
-
 std::map<std::string, HostTensor> fixed_inputs(const SourceGraph& g) {
   std::map<std::string, HostTensor> out;
   for (const int v : g.inputs) {

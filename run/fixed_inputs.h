@@ -18,9 +18,6 @@ namespace amp {
 // whole: the files are one batch, whose values are known whatever they are.
 void bind_fixed_inputs(SourceGraph& g, const std::vector<std::string>& files, bool whole, const Log& log);
 
-// Those of `inputs` that the data feeds: without inputs that are fixed and have no rows.
-std::vector<int> fed_inputs(const SourceGraph& g, const std::vector<int>& inputs);
-
 // The values that bind_fixed_inputs() bound, by the inputs' names; and the same values for another import of the model.
 std::map<std::string, HostTensor> fixed_inputs(const SourceGraph& g);
 void set_fixed_inputs(SourceGraph& g, const std::map<std::string, HostTensor>& values);

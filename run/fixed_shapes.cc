@@ -45,9 +45,13 @@ Tensors random_inputs(const SourceGraph& g, const std::vector<int>& outputs, con
   SourceGraph open = g;
   for (const int v : open.inputs) {
     std::vector<Dim>& d = open.values[static_cast<size_t>(v)].dims;
-    if (!d.empty() && d[0].value == fixed_rows(g)) d[0] = {};
+    if (!is_fixed_whole(g.value(v)) && !d.empty() && d[0].value == fixed_rows(g)) d[0] = {};
   }
-  return synthetic_inputs(open, outputs, shape, seed);
+  Tensors out = synthetic_inputs(open, outputs, shape, seed);
+  for (const int v : g.inputs) {
+    if (is_fixed_whole(g.value(v))) out.erase(g.value(v).name);
+  }
+  return out;
 }
 
 HostTensor rows_of(const HostTensor& t, int64_t from, int64_t to) {

@@ -31,6 +31,13 @@ namespace amp {
 
 namespace {
 
+// What the flags alone contradict, before a folder is looked at or written.
+void require_one_kind(const RunSpec& spec) {
+  if (data_kind(spec, spec.train) != DataKind::tensors && names_features(spec) && !spec.text_columns->empty())
+    fail(Exit::usage, "E_USAGE", "--text_columns names texts, and --target or --categorical a table of features",
+         "name the label of texts with --label_column");
+}
+
 // Labels decide the head, the head decides which inputs the data must feed.
 DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, DataLabels& labels, const Log& log) {
   DataFacts f;
@@ -41,9 +48,6 @@ DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   f.task = asked_task(spec);
   if (kind == DataKind::tensors) return f;  // outputs are trained as they are
   if (f.task == Task::none) f.task = task_from_name(spec.head);
-  if (names_features(spec) && !spec.text_columns->empty())
-    fail(Exit::usage, "E_USAGE", "--text_columns names texts, and --target or --categorical a table of features",
-         "name the label of texts with --label_column");
   if (f.features) {
     auto table = std::make_shared<FeatureTable>(read_feature_table(spec, spec.train, nullptr, log));
     spec = with_columns(spec, *table, log);
@@ -229,6 +233,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   set_threads(spec);
   asked_losses(spec);
   asked_groups(spec);
+  require_one_kind(spec);
   auto run = std::make_unique<PreparedRun>();
   run->spec = spec;
   run->host = host;

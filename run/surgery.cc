@@ -60,6 +60,13 @@ void require_labels(const SourceGraph& g, int output, int64_t labels, bool image
   }
 }
 
+// A convolution that predicts boxes, maps or the like is no classifier of whole images, however many channels it has.
+bool predicts_something_else(const RunSpec& spec, const SourceGraph& g, const Classifier& c, int output,
+                             const std::string& kind) {
+  return c.image && kind == "classification" && spec.output.empty() &&
+         classes_of_output(g, output, Task::classification) == 0 && look_at_task(g, true);
+}
+
 // True: the model's own classifier is what is trained, as it is or resized.
 bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64_t labels, Shaped& out) {
   const int output = own_output(spec, g);
@@ -76,6 +83,7 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
     }
     return !spec.output.empty();
   }
+  if (predicts_something_else(spec, g, *c, output, kind)) return false;
   const bool yes_or_no = labels == 2 && c->labels == 1 && kind == "classification" && !asked;  // of one logit
   if (labels == 0 || labels == c->labels || yes_or_no) {
     if (kind != "none" || asked) {

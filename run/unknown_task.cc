@@ -31,8 +31,10 @@ OutputLook unknown_task(const RunSpec& spec, const SourceGraph& g, bool pooled) 
   const bool asked = !asked_losses(spec).parts.empty() || asked_task(spec) != Task::none || !spec.output.empty() ||
                      spec.head != "auto" || !spec.head_from.empty() || !spec.cut_at.empty() || spec.num_labels > 0;
   if (asked || own_losses(g).size() == 1) return {};
-  return look_at_outputs(g, probed(g), pooled);
+  return look_at_task(g, pooled);
 }
+
+OutputLook look_at_task(const SourceGraph& g, bool pooled) { return look_at_outputs(g, probed(g), pooled); }
 
 std::string describe_unknown_task(const OutputLook& look) {
   return cat("output '", printable(look.output), "' looks like ", look.what, ", not like a classifier's (", look.why,

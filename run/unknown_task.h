@@ -13,6 +13,9 @@ namespace amp {
 // pooled: the data have one label an image.
 OutputLook unknown_task(const RunSpec& spec, const SourceGraph& graph, bool pooled);
 
+// The same whatever the flags say.
+OutputLook look_at_task(const SourceGraph& graph, bool pooled);
+
 // The fact and the flags that decide, for people.
 std::string describe_unknown_task(const OutputLook& look);
 extern const char* const kUnknownTaskHint;

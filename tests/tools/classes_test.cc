@@ -158,7 +158,7 @@ TEST_CASE("text: labels that the head does not know, another head, a run on othe
   };
   must_run(with({model, "--train", f / "b.csv", "--labels", "b,c,d"}, flags));
   write_bytes(f / "a.csv", csv({"a", "b", "c"}));
-  const Said other = refused(f / "o/model.onnx", f / "a.csv", {"--vocab", f / "vocab.txt", "--overwrite"});
+  const Said other = refused(f / "o/model.onnx", f / "a.csv", {"--vocab", f / "vocab.txt", "--output_dir", f / "o2"});
   CHECK(other.id == "E_DATA_LABEL_NEW");
   CHECK_THAT(other.fact, ContainsSubstring("its 3 classes are: b, c, d"));
   CHECK_THAT(other.hint, ContainsSubstring("--num_labels") && ContainsSubstring("--labels"));

@@ -59,21 +59,14 @@ bool usable(const ClassScores& s) {
   return s.has_probabilities() && std::none_of(p.begin(), p.end(), [](double v) { return v != v; });
 }
 
-// Of two classes that of class 1; of more the mean over those that occur among the labels, each against the rest. A
-// head may have classes that the data lack: no curve is defined for them.
+// Of two classes that of class 1; of more the mean of each against the rest.
 template <class F>
 double over_classes(const ClassScores& s, F&& value) {
   if (!usable(s)) return kUndefined;
   if (s.classes == 2) return value(curve(s, 1));
   double sum = 0;
-  int64_t classes = 0;
-  for (int64_t c = 0; c < s.classes; ++c) {
-    const Curve one = curve(s, c);
-    if (one.own == 0) continue;
-    sum += value(one);
-    ++classes;
-  }
-  return classes ? sum / static_cast<double>(classes) : kUndefined;
+  for (int64_t c = 0; c < s.classes; ++c) sum += value(curve(s, c));
+  return sum / static_cast<double>(s.classes);
 }
 
 double auroc(const ClassScores& s) { return over_classes(s, area); }
