@@ -107,7 +107,9 @@ TEST_CASE("versions", "[load]") {
   expect(import_error(save(f, m)), Exit::unsupported, "E_OPSET", "imports no version");
   m = parse(kMlp);
   *m.add_opset_import() = m.opset_import(0);
-  expect(import_error(save(f, m)), Exit::unsupported, "E_OPSET", "twice");
+  CHECK_NOTHROW(import_model(save(f, m)));  // onnxruntime takes the last entry of a set that is imported twice
+  m.mutable_opset_import(1)->set_version(99);
+  expect(import_error(save(f, m)), Exit::unsupported, "E_OPSET", "opset 99");
   m = parse(kMlp);
   m.set_ir_version(1000);
   expect(import_error(save(f, m)), Exit::unsupported, "E_IR_VERSION", "1000");
