@@ -65,6 +65,11 @@ OpSpec backward(const Draw& x, const Attrs& attrs = {}) {
   return without_differences(binary(x, uniform(-4, 4), attrs, Role::held, false));
 }
 
+// Detach passes no gradient, as if its input were a constant: 1 for every x that the cases draw.
+ValueId constant(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
+  return b.op("Sign", {b.op("Add", {in[0], b.scalar(10, b.dtype(in[0]))})});
+}
+
 const std::vector<double> kIntegers = {-4, -3, -2, -1, 0, 1, 2, 3, 4};
 
 void arithmetic(OpSpecs& s) {
@@ -77,6 +82,7 @@ void arithmetic(OpSpecs& s) {
   s["Abs"] = unary(uniform(-2, 2, {0}));
   s["Sign"] = flat(unary(uniform(-2, 2, {0})));
   s["Detach"] = flat(unary(any));
+  s["Detach"].surrogate = constant;
   const Draw dividend = uniform(-3.8, 3.8, kIntegers, 0.2), divisor = uniform(1, 1.05);
   s["Mod"] = joined(binary(dividend, divisor), binary(dividend, divisor, {{"fmod", int64_t{1}}}));
   s["Max"] = s["Min"] = binary(lattice(0.05), lattice(0.05, 0.5));
