@@ -60,8 +60,8 @@ class MergedTensors {
     return cat(scope, input == 3 ? ".running_mean" : ".running_var");
   }
 
-  // Exporters number the calls of a module that runs several times: "norm_1" is a call of "norm" unless values are named
-  // after "norm_1", where "norm" itself runs or values are named after it.
+  // Exporters number the calls of a module that runs several times: "norm_1" is a call of "norm" unless values are
+  // named after "norm_1". "norm" must itself run, or values must be named after it.
   std::string called_once(const std::string& scope) const {
     const size_t dot = scope.rfind('.'), bar = scope.rfind('_');
     if (bar == std::string::npos || (dot != std::string::npos && bar < dot) || bar + 1 == scope.size()) return scope;
