@@ -53,7 +53,7 @@ class RowPadding {
 };
 
 // Whether the value is known of an input that has no dimension for rows: nothing feeds it, whatever a batch holds.
-bool is_fixed_whole(const SourceValue& input);
+bool is_fixed_whole(const SourceValue& x);
 // Those of `inputs` that a batch feeds: without the ones above.
 std::vector<int> fed_inputs(const SourceGraph&, const std::vector<int>& inputs);
 
