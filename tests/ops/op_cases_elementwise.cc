@@ -1,4 +1,5 @@
 // Elementwise operators: every family on the same generated shapes.
+#include "graph/builder.h"
 #include "tests/ops/op_cases.h"
 
 namespace amp::test {
