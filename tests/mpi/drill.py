@@ -6,6 +6,7 @@ from what it left, must end as the one that nothing happened to. Exit 4: skipped
 import argparse, json, os, random, re, shutil, signal, subprocess, sys, tempfile, time
 
 from launcher import ENVIRONMENT, MPIRUN, require
+from processes import processes_with
 from small_texts import write_texts
 
 parser = argparse.ArgumentParser()
@@ -61,10 +62,10 @@ def clear(name):
 
 
 def end_stopped(name):
-    for pid in subprocess.run(["pgrep", "-f", f"output_dir {name} "], capture_output=True, text=True).stdout.split():
+    for pid in processes_with(f"output_dir {name} "):
         try:
             if open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] == "T":
-                os.kill(int(pid), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
         except FileNotFoundError:
             pass
 

@@ -3,6 +3,7 @@
 import argparse, json, os, shutil, signal, subprocess, tempfile, time
 
 from launcher import ENVIRONMENT, MPIRUN, require
+from processes import children_of
 from small_texts import write_texts
 
 parser = argparse.ArgumentParser()
@@ -68,9 +69,9 @@ log = work + "/other/metrics.jsonl"
 deadline = time.time() + 60
 while time.time() < deadline and not (os.path.exists(log) and os.path.getsize(log) > 0):
     time.sleep(0.1)
-children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
+children = children_of(process.pid)
 assert len(children) == 2, children
-os.kill(int(children[1]), signal.SIGKILL)
+os.kill(children[1], signal.SIGKILL)
 begin = time.time()
 process.wait(timeout=30)
 took = time.time() - begin

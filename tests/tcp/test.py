@@ -4,6 +4,7 @@ the others when one is lost."""
 import argparse, json, os, shutil, signal, socket, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mpi"))
+from processes import children_of
 from small_texts import write_texts
 
 parser = argparse.ArgumentParser()
@@ -22,20 +23,6 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
-
-
-def children_of(parent):
-    """The process ids whose parent is `parent`, ascending. Read from /proc: pgrep is not on every Debian."""
-    found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{entry}/stat") as file:
-                fields = file.read().rpartition(")")[2].split()  # the name before may hold spaces
-        except OSError:  # it has ended
-            continue
-        if int(fields[1]) == parent:
-            found.append(int(entry))
-    return sorted(found)
 
 
 def has_connection(port):
