@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/tensor.h"
+#include "importer/widen.h"
 
 namespace amp {
 namespace {
@@ -261,18 +262,6 @@ class HalfConversion {
     }
   }
 
-  onnx::NodeProto cast(const std::string& from, const std::string& to, bool half) const {
-    onnx::NodeProto n;
-    n.set_name(cat(to, "/Cast"));
-    n.set_op_type("Cast");
-    n.add_input(from);
-    n.add_output(to);
-    auto& a = *n.add_attribute();
-    a.set_name("to");
-    a.set_type(onnx::AttributeProto::INT);
-    a.set_i(half ? options_.type.onnx : kFloat);
-    return n;
-  }
   std::string renamed(const std::string& name) const {
     const auto it = inner_name_.find(name);
     return it == inner_name_.end() ? name : it->second;
@@ -288,7 +277,7 @@ class HalfConversion {
       if (const auto it = scope.find(name); it != scope.end()) return it->second;
     }
     const std::string to = fresh(cat(name, want_half ? cat("__", half_name_) : "__float"));
-    *out.Add() = cast(renamed(name), to, want_half);
+    *out.Add() = cast_node(renamed(name), to, want_half ? options_.type.onnx : kFloat);
     return casts_.back()[name] = to;
   }
 
@@ -306,7 +295,7 @@ class HalfConversion {
       const std::string name = t.name();
       if (half_.count(name)) narrow_tensor(t, name);
       t.set_name(renamed(name));
-      if (t.name() != name) *nodes.Add() = cast(t.name(), name, false);
+      if (t.name() != name) *nodes.Add() = cast_node(t.name(), name, kFloat);
     }
     for (auto& v : *g.mutable_value_info()) retype(v);
     for (auto& v : *g.mutable_input()) {
@@ -346,7 +335,7 @@ class HalfConversion {
     std::vector<onnx::NodeProto> after;
     for (auto& name : *n.mutable_output()) {
       if (const auto it = inner_name_.find(name); it != inner_name_.end()) {
-        after.push_back(cast(it->second, name, false));
+        after.push_back(cast_node(it->second, name, kFloat));
         name = it->second;
       }
     }

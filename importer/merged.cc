@@ -13,11 +13,6 @@
 namespace amp {
 namespace {
 
-struct SharedUse {
-  int node;
-  int input;
-};
-
 class MergedTensors {
  public:
   MergedTensors(Built& built, ModelDoc& doc)
@@ -117,25 +112,8 @@ class MergedTensors {
   }
 
   void separate(int v, const std::string& module, const std::vector<SharedUse>& uses) {
-    const SourceValue& shared = g_.values[static_cast<size_t>(v)];
-    SourceValue own;
-    own.name = g_.fresh_name(name_of_copy(v, module, uses.front()));
-    own.kind = SourceKind::constant;
-    own.dtype = shared.dtype;
-    own.dtype_known = own.rank_known = true;
-    own.dims = shared.dims;
-    own.data = shared.data;
-    const int copy = g_.add_value(std::move(own));
-    built_.slot_of.push_back(-1);
-    built_.visible.push_back(1);
-    built_.copies[copy] = v;
-    ModelDoc::Separated& separated = doc_.separated[copy];
-    separated.of = v;  // what its readers read in the file
-    for (const SharedUse& use : uses) {
-      SourceNode& node = g_.nodes[static_cast<size_t>(use.node)];
-      node.inputs[static_cast<size_t>(use.input)] = copy;
-      separated.readers.push_back({g_.values[static_cast<size_t>(node.outputs[0])].name, use.input});
-    }
+    const std::string name = g_.fresh_name(name_of_copy(v, module, uses.front()));
+    built_.copies[separate_value(built_, doc_, v, name, uses)] = v;
   }
 
   Built& built_;
@@ -147,6 +125,29 @@ class MergedTensors {
 };
 
 }  // namespace
+
+int separate_value(Built& built, ModelDoc& doc, int v, const std::string& name, const std::vector<SharedUse>& uses) {
+  SourceGraph& g = built.graph;
+  const SourceValue& shared = g.values[static_cast<size_t>(v)];
+  SourceValue own;
+  own.name = name;
+  own.kind = SourceKind::constant;
+  own.dtype = shared.dtype;
+  own.dtype_known = own.rank_known = true;
+  own.dims = shared.dims;
+  own.data = shared.data;
+  const int copy = g.add_value(std::move(own));
+  built.slot_of.push_back(-1);
+  built.visible.push_back(1);
+  ModelDoc::Separated& separated = doc.separated[copy];
+  separated.of = v;  // what its readers read in the file
+  for (const SharedUse& use : uses) {
+    SourceNode& node = g.nodes[static_cast<size_t>(use.node)];
+    node.inputs[static_cast<size_t>(use.input)] = copy;
+    separated.readers.push_back({g.values[static_cast<size_t>(node.outputs[0])].name, use.input});
+  }
+  return copy;
+}
 
 void split_merged(Built& built, ModelDoc& doc) { MergedTensors(built, doc).run(); }
 

@@ -9,11 +9,20 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "importer/build.h"
 #include "importer/doc.h"
 
 namespace amp {
+
+struct SharedUse {
+  int node, input;  // input: its position among the node's inputs
+};
+
+// Adds a constant with the data of value v under the name `name`, which must be fresh, for these uses of v. The export
+// rewires the readers (doc.separated). Returns the new value.
+int separate_value(Built& built, ModelDoc& doc, int v, const std::string& name, const std::vector<SharedUse>& uses);
 
 // Gives every module its own value (built.copies, doc.separated). Before anybody decides what the values are.
 void split_merged(Built& built, ModelDoc& doc);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "importer/merged.h"
 #include "importer/positions.h"
 
 namespace amp {
@@ -67,22 +68,10 @@ class Statistics {
       return out >= 0 && built_.visible[static_cast<size_t>(out)];
     });
     if (!reachable) return stays(what, shared, "it shares a tensor with other nodes inside a local function or branch");
-    SourceValue own;
-    own.name = g_.fresh_name(cat(shared.name, input == 3 ? ".running_mean" : ".running_var"));
-    own.dtype = shared.dtype;
-    own.dtype_known = own.rank_known = true;
-    own.dims = shared.dims;
-    own.data = shared.data;
-    const int copy = g_.add_value(std::move(own));
-    built_.slot_of.push_back(-1);
-    built_.visible.push_back(1);
-    for (const int n : module) {
-      SourceNode& node = g_.nodes[static_cast<size_t>(n)];
-      node.inputs[input] = copy;
-      doc_.separated[copy].of = v;
-      doc_.separated[copy].readers.push_back(
-          {g_.values[static_cast<size_t>(node.outputs[0])].name, static_cast<int>(input)});
-    }
+    std::vector<SharedUse> uses;
+    for (const int n : module) uses.push_back({n, static_cast<int>(input)});
+    const std::string name = g_.fresh_name(cat(shared.name, input == 3 ? ".running_mean" : ".running_var"));
+    const int copy = separate_value(built_, doc_, v, name, uses);
     state(copy, cat(what, ", in the file one tensor with '", printable(shared.name), "'"));
   }
 

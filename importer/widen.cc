@@ -56,19 +56,6 @@ class FloatConversion {
     return out;
   }
 
-  static onnx::NodeProto cast(const std::string& from, const std::string& to, int type) {
-    onnx::NodeProto n;
-    n.set_name(cat(to, "/Cast"));
-    n.set_op_type("Cast");
-    n.add_input(from);
-    n.add_output(to);
-    auto& a = *n.add_attribute();
-    a.set_name("to");
-    a.set_type(onnx::AttributeProto::INT);
-    a.set_i(type);
-    return n;
-  }
-
   // Every use of a value, and its definition by a node or an initializer where `definition` says so.
   static void rename(onnx::GraphProto& g, const std::string& from, const std::string& to, bool definition) {
     for (auto& t : *g.mutable_initializer()) {
@@ -105,7 +92,7 @@ class FloatConversion {
       if (!is_low(o) || inputs.count(o.name())) continue;
       const std::string inside = fresh(cat(o.name(), "__float"));
       rename(g_, o.name(), inside, true);
-      after_.push_back(cast(inside, o.name(), o.type().tensor_type().elem_type()));
+      after_.push_back(cast_node(inside, o.name(), o.type().tensor_type().elem_type()));
     }
   }
 
@@ -121,7 +108,7 @@ class FloatConversion {
       }
       const std::string inside = fresh(cat(i.name(), "__float"));
       rename(g_, i.name(), inside, false);
-      casts.push_back(cast(i.name(), inside, T::FLOAT));
+      casts.push_back(cast_node(i.name(), inside, T::FLOAT));
     }
     if (casts.empty()) return;
     google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
@@ -189,6 +176,19 @@ bool has_16_bit_floats(onnx::ModelProto& model) {
 void convert_to_float(onnx::ModelProto& model) {
   if (model.functions_size() > 0) onnx::inliner::InlineLocalFunctions(model);
   FloatConversion(model).run();
+}
+
+onnx::NodeProto cast_node(const std::string& from, const std::string& to, int type) {
+  onnx::NodeProto n;
+  n.set_name(cat(to, "/Cast"));
+  n.set_op_type("Cast");
+  n.add_input(from);
+  n.add_output(to);
+  auto& a = *n.add_attribute();
+  a.set_name("to");
+  a.set_type(onnx::AttributeProto::INT);
+  a.set_i(type);
+  return n;
 }
 
 }  // namespace amp

@@ -12,4 +12,7 @@ bool has_16_bit_floats(onnx::ModelProto& model);
 // All payloads must be in the proto.
 void convert_to_float(onnx::ModelProto& model);
 
+// A Cast of `from` to an ONNX element type, named after its output.
+onnx::NodeProto cast_node(const std::string& from, const std::string& to, int type);
+
 }  // namespace amp
