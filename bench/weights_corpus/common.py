@@ -19,6 +19,30 @@ from onnx import numpy_helper
 FLOATING = {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 
 
+BATCH = 4  # rows of a case's inputs
+
+
+def floats(*shape):
+    return np.random.default_rng(1).standard_normal((BATCH, *shape)).astype(np.float32)
+
+
+def tokens(vocab, length, dtype=np.int32):
+    return np.random.default_rng(1).integers(1, vocab, (BATCH, length)).astype(dtype)
+
+
+def registrar(families):
+    """The decorator family(half, *ways) of a generator: appends (half, ways, function) to `families`."""
+
+    def family(half, *ways):
+        def register(make):
+            families.append((half, ways, make))
+            return make
+
+        return register
+
+    return family
+
+
 def floating_tensors(model):
     """[(name, array)] of initializers and Constant nodes, in the graph, its subgraphs and
     functions, in the file's order.

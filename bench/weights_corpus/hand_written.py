@@ -11,7 +11,7 @@ import math
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from common import write_case
+from common import registrar, write_case
 
 FAMILIES = []
 N = "N"
@@ -59,14 +59,8 @@ class File:
         return helper.make_model(graph, producer_name=producer, opset_imports=[helper.make_opsetid("", opset)], ir_version=8 if opset > 12 else 5)
 
 
-def family(half, *ways):
-    """Registers a function (File, way) -> (model, batch)."""
-
-    def register(make):
-        FAMILIES.append((half, ways, make))
-        return make
-
-    return register
+# A family is a function (File, way) -> (model, batch).
+family = registrar(FAMILIES)
 
 
 def images(c, size, n=4):

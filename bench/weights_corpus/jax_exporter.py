@@ -13,30 +13,11 @@ import jax2onnx
 import numpy as np
 from flax import nnx
 
-from common import other_values, trained_values, write_case
+from common import floats, other_values, registrar, tokens, trained_values, write_case
 
 FAMILIES = []
-BATCH = 4
-
-
-def family(half, *ways):
-    """Registers a function that returns (apply(params, *inputs), params, {input name: array}), or
-    an nnx module.
-    """
-
-    def register(make):
-        FAMILIES.append((half, ways, make))
-        return make
-
-    return register
-
-
-def floats(*shape):
-    return np.random.default_rng(1).standard_normal((BATCH, *shape)).astype(np.float32)
-
-
-def tokens(vocab, length):
-    return np.random.default_rng(1).integers(1, vocab, (BATCH, length)).astype(np.int32)
+# A family is a function that returns (apply(params, *inputs), params, {input name: array}), or an nnx module.
+family = registrar(FAMILIES)
 
 
 def linen(module, *inputs):

@@ -10,31 +10,12 @@ import numpy as np
 import tensorflow as tf
 import tf2onnx
 
-from common import other_values, trained_values, write_case
+from common import floats, other_values, registrar, tokens, trained_values, write_case
 
 L = tf.keras.layers
 FAMILIES = []
-BATCH = 4
-
-
-def family(half, *opsets):
-    """Registers a function that returns (Keras model, {input name: array}); an opset "13-fresh"
-    keeps initial values.
-    """
-
-    def register(make):
-        FAMILIES.append((half, opsets, make))
-        return make
-
-    return register
-
-
-def floats(*shape):
-    return np.random.default_rng(1).standard_normal((BATCH, *shape)).astype(np.float32)
-
-
-def tokens(vocab, length):
-    return np.random.default_rng(1).integers(1, vocab, (BATCH, length)).astype(np.int32)
+# A family is a function that returns (Keras model, {input name: array}); an opset "13-fresh" keeps initial values.
+family = registrar(FAMILIES)
 
 
 # ------------------------------------------------------------------------------------------------ the fit half

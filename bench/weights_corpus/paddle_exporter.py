@@ -15,29 +15,12 @@ import onnx
 import paddle
 from paddle import nn
 
-from common import other_values, trained_values, write_case
+from common import floats, other_values, registrar, tokens, trained_values, write_case
 
 F = nn.functional
 FAMILIES = []
-BATCH = 4
-
-
-def family(half, *ways):
-    """Registers a function that returns (layer, {input name: array})."""
-
-    def register(make):
-        FAMILIES.append((half, ways, make))
-        return make
-
-    return register
-
-
-def floats(*shape):
-    return np.random.default_rng(1).standard_normal((BATCH, *shape)).astype(np.float32)
-
-
-def tokens(vocab, length):
-    return np.random.default_rng(1).integers(1, vocab, (BATCH, length)).astype(np.int64)
+# A family is a function that returns (layer, {input name: array}).
+family = registrar(FAMILIES)
 
 
 # ------------------------------------------------------------------------------------------------ the fit half
@@ -61,7 +44,7 @@ class Ernie(nn.Layer):
 
 @family("fit", "13", "13-constants", "17-raw")
 def paddle_ernie():
-    return Ernie(), {"input_ids": tokens(70, 10)}
+    return Ernie(), {"input_ids": tokens(70, 10, np.int64)}
 
 
 @family("fit", "11", "13-raw-fresh")
@@ -156,7 +139,7 @@ class TextCNN(nn.Layer):
 
 @family("test", "12", "14-fresh")
 def paddle_textcnn():
-    return TextCNN(), {"ids": tokens(60, 9)}
+    return TextCNN(), {"ids": tokens(60, 9, np.int64)}
 
 
 class Decoder(nn.Layer):
@@ -179,7 +162,7 @@ class Decoder(nn.Layer):
 
 @family("test", "13", "16-raw", "11-fresh")
 def paddle_decoder():
-    return Decoder(), {"ids": tokens(50, 8)}
+    return Decoder(), {"ids": tokens(50, 8, np.int64)}
 
 
 class Unet(nn.Layer):
