@@ -53,14 +53,12 @@ DataFacts look_at_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
     spec = with_columns(spec, *table, log);
     if (f.task == Task::none) f.task = feature_task(spec, *table);
     labels.texts = feature_labels(spec, *table, f.task);
-    for (const std::string& what : suspicious_labels(labels.texts)) log.warning(what);
     read = std::move(table);
     return f;
   }
   f.sides = f.text && wants_sides(spec);
   if (f.task == Task::none) f.task = f.sides ? sides_task(spec) : text_task(spec);
   labels = read_labels(spec, spec.train, f.task, true);
-  for (const std::string& what : suspicious_labels(labels.texts)) log.warning(what);
   return f;
 }
 
@@ -249,6 +247,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   std::shared_ptr<const FeatureTable> table;  // a table of features, read once
   DataLabels labels;
   run->facts = look_at_data(run->spec, table, labels, host.log);
+  for (const std::string& what : suspicious_labels(labels.texts)) host.log.warning(what);
   require_known_task(run->spec, model.graph, run->facts.kind(), run->facts.task);
   if (run->facts.kind() != DataKind::tensors && has_named_classes(run->facts.task)) {
     ClassOrder order =
