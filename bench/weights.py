@@ -7,7 +7,7 @@ FOLDER/NAME/ has model.onnx and truth.json, which maps every floating tensor to 
 "constant" or "any" (bench/weights_corpus/build.py makes such folders). Tensors whose truth is
 "any" are not counted.
 
-What is counted, and why so:
+Counting rules, with their reasons:
 
 * missed weight: truth "weight", the program leaves it frozen and does not call it unsure.
   Fine-tuning loses capacity.

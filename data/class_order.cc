@@ -59,7 +59,7 @@ std::vector<std::string> numbered_names(const Numbers& numbers, int64_t from, in
   return names;
 }
 
-// The hub's names for classes that nobody named.
+// The default names that Hugging Face's hub gives to classes (LABEL_0, LABEL_1, ...).
 bool nameless(const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] != cat("LABEL_", i)) return false;

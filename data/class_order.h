@@ -38,7 +38,7 @@ struct ClassOrder {
   ClassNames classes;
   std::string source;                 // for people and run.json
   std::vector<std::string> notes;     // guesses and matches
-  std::vector<std::string> warnings;  // what is probably wrong unless the user knows better
+  std::vector<std::string> warnings;  // assumptions about the order that are probably wrong
 };
 
 // Exit::usage E_LABELS: `asked` does not fit the head, or the order cannot be known; E_NUM_LABELS: the data have other

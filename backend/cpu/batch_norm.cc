@@ -150,7 +150,7 @@ void statistics(const NormOperands<T>& k, const Channels& channels) {
       term[1] -= p;
       term[0] = term[1] * term[1];
     });
-    // A first mean that is large beside the deviation is rounded by a part of it. The mean of what is left corrects
+    // The first mean is rounded. Where it is large, its error is a part of the deviation: the mean of the rest corrects
     // mean and variance (Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983).
     for (int64_t c = 0; c < block.channels(); ++c) {
       const double missed = centred[c][1] / count, var = centred[c][0] / count - missed * missed;

@@ -1,5 +1,5 @@
-// A text is a number by a mark if it is a sign, digits (in groups of three between the other mark, or without), and
-// behind the mark more digits. What 1,234 means is not known from itself: it is decided for the whole table.
+// Reads numbers with a decimal point or a decimal comma. A number is a sign, digits (grouped by threes with the other
+// mark, or not grouped), the mark and more digits. 1,234 alone is ambiguous, so the mark is chosen for the whole table.
 #include "data/features/decimal.h"
 
 #include <algorithm>

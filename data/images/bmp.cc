@@ -86,7 +86,7 @@ void BmpReader::read_masks(BmpHeader& h, size_t info) const {
   const uint32_t usual[2][3] = {{0x7c00, 0x3e0, 0x1f}, {0xff0000, 0xff00, 0xff}};
   for (size_t c = 0; c < 3; ++c) h.masks[c] = usual[h.bits == 32][c];
   if (!masks || size() < 66) return;
-  for (size_t c = 0; c < 3; ++c) h.masks[c] = number(54 + 4 * c, 4);  // behind 40 bytes, or in a longer header
+  for (size_t c = 0; c < 3; ++c) h.masks[c] = number(54 + 4 * c, 4);  // after the 40-byte header, or in a longer one
   if (info == 40) h.palette += 12;
 }
 
@@ -96,7 +96,7 @@ int64_t bmp_row_bytes(const BmpHeader& h) { return (h.width * h.bits + 31) / 32 
 Image BmpReader::indices(const BmpHeader& h) const {
   if (h.compression == kBmpPlain && h.pixels + bmp_row_bytes(h) * h.height > size())
     damaged(cat("its ", size(), " bytes cannot hold ", h.width, " x ", h.height, " pixels"));
-  // A run makes 255 pixels of 2 bytes, and a jump skips more: what is left out is color 0.
+  // A run makes 255 pixels of 2 bytes, and a jump skips more: skipped pixels have color 0.
   if (h.compression != kBmpPlain && h.width * h.height > (int64_t{1} << 16) * size())
     damaged(cat("its ", size(), " bytes cannot hold ", h.width, " x ", h.height, " pixels"));
   Image out(h.width, h.height, 1);
