@@ -108,9 +108,9 @@ def watch_live(browser, runs, words, screenshots):
     try:
         address = None
         for line in run.stderr:
-            found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+            found = re.search(r"shown live at (http://127\.0\.0\.1:\d+/)", line)  # the class names hold an address too
             if found:
-                address = found.group(0)
+                address = found.group(1)
                 break
         check(address, "--serve tells no address")
         tab = chromium.Tab(browser, 1400, 900, False)
