@@ -63,6 +63,7 @@ in_root() {
     sh -c 'cd "$0" && exec "$@"' "$checkout" "$@"
 }
 in_root apt-get update -qq >/dev/null 2>&1 || cannot "it does not reach Debian's packages"
+in_root ./cmake/bootstrap.sh --ci >/dev/null || cannot "what the project needs cannot be installed in it"
 echo "in an empty Debian 12: $*"
 status=0
 in_root "$@" || status=$?
