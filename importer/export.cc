@@ -98,7 +98,8 @@ void write_external(ExternalTensors& tensors, const std::string& path) {
   for (const auto& [t, value] : tensors) needed += value.bytes();
   FileWriter file(path + ".data", needed);
   int64_t at = 0;
-  for (auto& [t, value] : tensors) {
+  for (auto& [tensor, value] : tensors) {
+    onnx::TensorProto* const t = tensor;  // clang 16 captures no structured binding where OpenMP is on
     const int64_t unit = value.bytes() >= kLarge ? kPage : kLine;  // big tensors may be mapped
     const int64_t offset = (at + unit - 1) / unit * unit;
     const std::string gap(static_cast<size_t>(offset - at), '\0');

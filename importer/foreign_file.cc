@@ -12,6 +12,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/cat.h"
 #include "base/text.h"
 
 namespace amp {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/cat.h"
 #include "base/text.h"
 #include "importer/order.h"
 #include "importer/tensor.h"

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/cat.h"
 #include "base/text.h"
 
 namespace amp {

@@ -41,7 +41,7 @@ int64_t version_of(const onnx::ModelProto& model, const std::string& domain) {
 
 class Writer {
  public:
-  Writer(onnx::ModelProto& model, const RawRows& rows) : model_(model), g_(*model.mutable_graph()), rows_(rows) {
+  Writer(onnx::ModelProto& model, const RawRows& rows) : g_(*model.mutable_graph()), rows_(rows) {
     for (const auto& v : g_.input()) taken_.insert(v.name());
     for (const auto& v : g_.initializer()) taken_.insert(v.name());
     for (const auto& n : g_.node()) taken_.insert(n.output().begin(), n.output().end());
@@ -204,7 +204,6 @@ class Writer {
     g_.mutable_node()->rbegin()->set_output(0, rows_.output);
   }
 
-  onnx::ModelProto& model_;
   GraphProto& g_;
   const RawRows& rows_;
   std::set<std::string> taken_;
