@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cat.h"
 #include "base/text.h"
 #include "importer/doc.h"
 #include "importer/tensor.h"
