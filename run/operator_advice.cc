@@ -1,5 +1,6 @@
 #include "run/operator_advice.h"
 
+#include "base/cat.h"
 #include "base/text.h"
 
 namespace amp {

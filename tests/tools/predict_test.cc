@@ -105,7 +105,7 @@ TEST_CASE("the input's rows are kept, in their order", "[predict]") {
   const Json want = golden("classification");
   for (int64_t r = 0; r < in.rows(); ++r) {
     for (size_t c = 0; c < in.columns().size(); ++c) CHECK(out.text(r, c) == in.text(r, c));
-    CHECK(out.text(r, 3) == want[static_cast<size_t>(r)]["predicted_label"]);
+    CHECK(out.text(r, 3) == want[static_cast<size_t>(r)]["predicted_label"].get<std::string>());
   }
   predict("multilabel", f / "p.jsonl");
   const auto rows = ordered_lines(input_of("multilabel")), written = ordered_lines(f / "p.jsonl");
