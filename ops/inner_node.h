@@ -11,7 +11,13 @@ namespace amp {
 // Part of a prepare function (backend/cpu/workspace.h), on the device of the outer node's kernel.
 inline Kernel inner_node(const KernelArgs& outer, Carver& carver, DeviceKind kind, const char* op, const Attrs& attrs,
                          std::vector<Tensor> in, std::vector<Tensor> out) {
-  const auto graph = std::make_shared<Graph>();
+  struct Inner {
+    OpDef def;
+    Graph graph;
+  };
+  const auto inner = std::make_shared<Inner>();
+  inner->def.name = op;
+  const std::shared_ptr<Graph> graph(inner, &inner->graph);
   std::vector<ValueId> inputs;
   for (const Tensor& t : in)
     inputs.push_back(t.data || carver.measuring() ? graph->add_input(cat("in", inputs.size()), t.dtype, t.dims)
@@ -19,7 +25,8 @@ inline Kernel inner_node(const KernelArgs& outer, Carver& carver, DeviceKind kin
   std::vector<std::pair<DType, Dims>> outputs;
   for (const Tensor& t : out) outputs.emplace_back(t.dtype, t.dims);
   Node like;
-  like.op = &core_op(op);
+  // A device's plugin has kernels but no table of operators: its node knows the operator's name and nothing else.
+  like.op = kind == DeviceKind::cpu ? &core_op(op) : &inner->def;
   like.attrs = attrs;
   like.origin = outer.node.origin;
   const Node& node = graph->node(graph->add_copy(like, std::move(inputs), outputs));
