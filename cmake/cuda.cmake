@@ -114,9 +114,11 @@ if(ONNX_AMP_HAS_CUDA)
   include(cmake/cudnn_frontend.cmake)
   if(CUDNN_FRONTEND_INCLUDE)
     message(STATUS "CUDA plugin: fused attention by cuDNN, headers in ${CUDNN_FRONTEND_INCLUDE}")
-    set_source_files_properties(${CMAKE_SOURCE_DIR}/backend/cuda/runtime/cudnn_attention.cc PROPERTIES
-      COMPILE_OPTIONS "-O1;-isystem;${CUDNN_FRONTEND_INCLUDE}"
-      COMPILE_DEFINITIONS "ONNX_AMP_CUDNN_FRONTEND;CUDNN_FRONTEND_SKIP_JSON_LIB")
+    set(cudnn_frontend_options "-O1;-isystem;${CUDNN_FRONTEND_INCLUDE}")
+    set(cudnn_frontend_definitions "ONNX_AMP_CUDNN_FRONTEND;CUDNN_FRONTEND_SKIP_JSON_LIB")
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/backend/cuda/runtime/cudnn_attention.cc
+      ${CMAKE_SOURCE_DIR}/backend/cuda/runtime/cudnn_attention_graph.cc PROPERTIES
+      COMPILE_OPTIONS "${cudnn_frontend_options}" COMPILE_DEFINITIONS "${cudnn_frontend_definitions}")
   else()
     message(STATUS "CUDA plugin: without fused attention by cuDNN, its headers cannot be had; the built-in kernels are there")
   endif()

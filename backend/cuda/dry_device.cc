@@ -141,6 +141,11 @@ class Dry final : public DryDevice {
     if (moves == 0) return plan;
     return std::make_shared<ChannelsLast>(*this, what, std::move(plan), allocate(moves / 2));
   }
+  std::shared_ptr<LibraryAttention> attention(const Attention& what) override {
+    attentions_.push_back(what);
+    return nullptr;
+  }
+  const std::vector<Attention>& attentions() const override { return attentions_; }
 
  private:
   template <bool accumulate>
@@ -197,6 +202,7 @@ class Dry final : public DryDevice {
 
   DryOptions options_;
   std::vector<Work> work_;
+  std::vector<Attention> attentions_;
   bool inside_ = false, recorded_ = false;
   uintptr_t next_ = 1 << 20;
 };

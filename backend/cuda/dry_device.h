@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cuda/attention.h"
 #include "backend/cuda/device.h"
 
 namespace amp::cuda {
@@ -33,6 +34,8 @@ class DryDevice : public CudaDevice {
  public:
   virtual std::vector<Work>& work() = 0;  // since it was cleared, in order
   virtual bool recorded() const = 0;      // whether the last work was asked for as a recording
+  // What a library of attention was asked for, in order; it has none of them.
+  virtual const std::vector<Attention>& attentions() const = 0;
 };
 
 std::unique_ptr<DryDevice> make_dry_device(const DryOptions& options = {});

@@ -23,21 +23,16 @@ void add_update_bytes(std::vector<cuda::Work>& work, const UpdateSpec& spec, con
   }
 }
 
-struct Request {
-  SourceGraph source;
-  Tensors batch;
-  LossSpec loss;  // of the output "logits"
-  bool batch_statistics = false;
-};
+}  // namespace
 
-StepWork work_of(const Request& r, DType low, const cuda::DryOptions& options) {
-  const auto device = cuda::make_dry_device(options);
+StepWork step_work(const ModelRequest& r) {
+  const auto device = cuda::make_dry_device(r.device);
   SessionOptions o;
   o.device = device.get();
   o.batchnorm_train = r.batch_statistics;
-  if (low != DType::f32) {
-    o.low = low;
-    for (const Decision& d : decide(r.source, preset("O1"), low).nodes) o.compute.push_back(dtype_of(d.compute));
+  if (r.low != DType::f32) {
+    o.low = r.low;
+    for (const Decision& d : decide(r.source, preset("O1"), r.low).nodes) o.compute.push_back(dtype_of(d.compute));
   }
   LossSpec loss = r.loss;
   loss.outputs = loss.reads = {"logits"};
@@ -54,6 +49,7 @@ StepWork work_of(const Request& r, DType low, const cuda::DryOptions& options) {
   const std::unique_ptr<DeviceUpdate> update = device->make_update(spec);
 
   StepWork out;
+  out.attentions = device->attentions();
   out.parameters = spec.elements;
   // What is recorded comes between seed() and add_term(), and in apply(); the first run is not recorded.
   for (int step = 0; step < 2; ++step) {
@@ -76,10 +72,8 @@ StepWork work_of(const Request& r, DType low, const cuda::DryOptions& options) {
   return out;
 }
 
-}  // namespace
-
 StepWork step_work(const StepRequest& r) {
-  Request q{bert_graph(r.model), bert_batch(r.model, r.batch, r.length), {}};
+  ModelRequest q{bert_graph(r.model), bert_batch(r.model, r.batch, r.length), {}, false, r.low, r.device};
   if (r.dropout > 0) {
     DropoutOptions dropout;
     dropout.ratio = r.dropout;
@@ -88,13 +82,13 @@ StepWork step_work(const StepRequest& r) {
     std::vector<std::string> notes;
     insert_dropout(q.source, dropout, notes);
   }
-  return work_of(q, r.low, r.device);
+  return step_work(q);
 }
 
 StepWork step_work(const UnetRequest& r) {
-  Request q{unet_graph(r.model), unet_batch(r.model, r.batch, r.side), {}, true};
+  ModelRequest q{unet_graph(r.model), unet_batch(r.model, r.batch, r.side), {}, true, r.low, r.device};
   q.loss.kind = "cross_entropy_nchw";
-  return work_of(q, r.low, r.device);
+  return step_work(q);
 }
 
 int64_t StepWork::nodes() const {

@@ -8,6 +8,7 @@
 #include "backend/cuda/dry_device.h"
 #include "bench/roofline/bert.h"
 #include "bench/roofline/unet.h"
+#include "trainer/session.h"
 
 namespace amp {
 
@@ -25,16 +26,27 @@ struct UnetRequest {
   cuda::DryOptions device;
 };
 
+struct ModelRequest {
+  SourceGraph source;
+  Tensors batch;  // with "label"
+  LossSpec loss;  // of the output "logits"
+  bool batch_statistics = false;
+  DType low = DType::bf16;
+  cuda::DryOptions device;
+};
+
 struct StepWork {
-  std::vector<cuda::Work> micro;   // the recorded micro-batch, in order
-  std::vector<cuda::Work> update;  // the recorded update
-  std::vector<cuda::Work> around;  // what is asked for between recordings: uploads, seeds, terms
-  int64_t parameters = 0;          // that train
+  std::vector<cuda::Work> micro;            // the recorded micro-batch, in order
+  std::vector<cuda::Work> update;           // the recorded update
+  std::vector<cuda::Work> around;           // what is asked for between recordings: uploads, seeds, terms
+  std::vector<cuda::Attention> attentions;  // that a library was asked for
+  int64_t parameters = 0;                   // that train
 
   int64_t nodes() const;  // of the recorded graphs
 };
 StepWork step_work(const StepRequest& r);
 StepWork step_work(const UnetRequest& r);
+StepWork step_work(const ModelRequest& r);
 
 struct DeviceDescription {
   std::string name;

@@ -10,7 +10,7 @@
 #include "base/error.h"
 
 #ifdef ONNX_AMP_CUDNN_FRONTEND
-#include <cudnn_frontend.h>
+#include "backend/cuda/runtime/cudnn_attention_graph.h"
 #endif
 
 namespace amp::cuda {
@@ -46,11 +46,7 @@ std::shared_ptr<LibraryAttention> CudnnAttention::plan(const Attention&) { retur
 namespace {
 
 namespace fe = cudnn_frontend;
-using TensorPtr = std::shared_ptr<fe::graph::Tensor_attributes>;
-
 constexpr int64_t kWorkspace = int64_t{1} << 30;
-
-enum Id : int64_t { kQ = 1, kK, kV, kY, kStats, kBias, kDy, kDq, kDk, kDv };
 
 // Everything a plan depends on.
 std::string key_of(const Attention& a) {
@@ -75,7 +71,7 @@ class CudnnAttentionPlan final : public LibraryAttention {
 
   // False: cuDNN has nothing for it. Sets the workspace that run() wants.
   bool choose() {
-    describe();
+    describe_attention(graph_, what_);
     return graph_.validate().is_good() && graph_.build_operation_graph(handle_->value).is_good() &&
            graph_.create_execution_plans({fe::HeurMode_t::A}).is_good() && graph_.check_support().is_good() &&
            graph_.build_plans().is_good() && graph_.get_workspace_size(bytes_).is_good() && bytes_ <= kWorkspace;
@@ -108,65 +104,6 @@ class CudnnAttentionPlan final : public LibraryAttention {
   void remember(bool faster) override { choices_->keep(key_, faster ? "cudnn" : "own"); }
 
  private:
-  TensorPtr tensor(Id id, int64_t tokens, int64_t width, const HeadStrides& s) {
-    return graph_.tensor(fe::graph::Tensor_attributes()
-                             .set_uid(id)
-                             .set_dim({what_.batch, what_.heads, tokens, width})
-                             .set_stride({s.batch, s.head, s.token, 1}));
-  }
-  void set_output(const TensorPtr& t, Id id, int64_t tokens, int64_t width, const HeadStrides& s) {
-    t->set_output(true)
-        .set_uid(id)
-        .set_dim({what_.batch, what_.heads, tokens, width})
-        .set_stride({s.batch, s.head, s.token, 1});
-  }
-  void describe() {
-    const Attention& a = what_;
-    graph_.set_io_data_type(a.type == DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
-        .set_intermediate_data_type(fe::DataType_t::FLOAT)
-        .set_compute_data_type(fe::DataType_t::FLOAT);
-    const TensorPtr q = tensor(kQ, a.queries, a.width, a.q), k = tensor(kK, a.keys, a.width, a.k),
-                    v = tensor(kV, a.keys, a.value_width, a.v);
-    TensorPtr bias;
-    if (!a.bias.empty()) {
-      const Dims& d = a.bias;
-      bias = graph_.tensor(fe::graph::Tensor_attributes()
-                               .set_uid(kBias)
-                               .set_dim({d[0], d[1], d[2], d[3]})
-                               .set_stride({d[1] * d[2] * d[3], d[2] * d[3], d[3], 1}));
-    }
-    const std::vector<int64_t> stats_dim{a.batch, a.heads, a.queries, 1},
-        stats_stride{a.heads * a.queries, a.queries, 1, 1};
-    const auto scale = static_cast<float>(a.scale);
-    if (!a.backward) {
-      auto options = fe::graph::SDPA_attributes().set_name("forward").set_generate_stats(true).set_attn_scale(scale);
-      if (bias) options.set_bias(bias);
-      const auto [y, stats] = graph_.sdpa(q, k, v, options);
-      set_output(y, kY, a.queries, a.value_width, a.y);
-      stats->set_output(true)
-          .set_uid(kStats)
-          .set_data_type(fe::DataType_t::FLOAT)
-          .set_dim(stats_dim)
-          .set_stride(stats_stride);
-      return;
-    }
-    const TensorPtr y = tensor(kY, a.queries, a.value_width, a.y), dy = tensor(kDy, a.queries, a.value_width, a.y);
-    const TensorPtr stats = graph_.tensor(fe::graph::Tensor_attributes()
-                                              .set_uid(kStats)
-                                              .set_dim(stats_dim)
-                                              .set_stride(stats_stride)
-                                              .set_data_type(fe::DataType_t::FLOAT));
-    auto options = fe::graph::SDPA_backward_attributes()
-                       .set_name("gradient")
-                       .set_attn_scale(scale)
-                       .set_deterministic_algorithm(true);
-    if (bias) options.set_bias(bias);
-    const auto [dq, dk, dv] = graph_.sdpa_backward(q, k, v, y, dy, stats, options);
-    set_output(dq, kDq, a.queries, a.width, a.q);
-    set_output(dk, kDk, a.keys, a.width, a.k);
-    set_output(dv, kDv, a.keys, a.value_width, a.v);
-  }
-
   std::shared_ptr<CudnnAttention::Handle> handle_;
   cudaStream_t stream_;
   Attention what_;

@@ -1,0 +1,93 @@
+// Attention as cudnn-frontend's operations sdpa and sdpa_backward describe it: tensors of 16 bits, arithmetic in fp32,
+// the log-sum-exp of every row as `stats`, a deterministic gradient.
+#ifdef ONNX_AMP_CUDNN_FRONTEND
+
+#include "backend/cuda/runtime/cudnn_attention_graph.h"
+
+namespace amp::cuda {
+
+namespace {
+
+namespace fe = cudnn_frontend;
+using TensorPtr = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+class Describer {
+ public:
+  Describer(fe::graph::Graph& graph, const Attention& a) : graph_(graph), a_(a) {}
+
+  void describe() {
+    graph_.set_io_data_type(a_.type == DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+    const TensorPtr q = tensor(kQ, a_.queries, a_.width, a_.q), k = tensor(kK, a_.keys, a_.width, a_.k),
+                    v = tensor(kV, a_.keys, a_.value_width, a_.v), bias = mask();
+    a_.backward ? gradient(q, k, v, bias) : forward(q, k, v, bias);
+  }
+
+ private:
+  void forward(const TensorPtr& q, const TensorPtr& k, const TensorPtr& v, const TensorPtr& bias) {
+    auto options = fe::graph::SDPA_attributes().set_name("forward").set_generate_stats(true).set_attn_scale(
+        static_cast<float>(a_.scale));
+    if (bias) options.set_bias(bias);
+    const auto [y, stats] = graph_.sdpa(q, k, v, options);
+    set_output(y, kY, a_.queries, a_.value_width, a_.y);
+    stats->set_output(true)
+        .set_uid(kStats)
+        .set_data_type(fe::DataType_t::FLOAT)
+        .set_dim(stats_dims())
+        .set_stride(stats_strides());
+  }
+
+  void gradient(const TensorPtr& q, const TensorPtr& k, const TensorPtr& v, const TensorPtr& bias) {
+    const TensorPtr y = tensor(kY, a_.queries, a_.value_width, a_.y),
+                    dy = tensor(kDy, a_.queries, a_.value_width, a_.y),
+                    stats = graph_.tensor(fe::graph::Tensor_attributes()
+                                              .set_uid(kStats)
+                                              .set_dim(stats_dims())
+                                              .set_stride(stats_strides())
+                                              .set_data_type(fe::DataType_t::FLOAT));
+    auto options = fe::graph::SDPA_backward_attributes()
+                       .set_name("gradient")
+                       .set_attn_scale(static_cast<float>(a_.scale))
+                       .set_deterministic_algorithm(true);
+    if (bias) options.set_bias(bias);
+    const auto [dq, dk, dv] = graph_.sdpa_backward(q, k, v, y, dy, stats, options);
+    set_output(dq, kDq, a_.queries, a_.width, a_.q);
+    set_output(dk, kDk, a_.keys, a_.width, a_.k);
+    set_output(dv, kDv, a_.keys, a_.value_width, a_.v);
+  }
+
+  TensorPtr tensor(AttentionTensor id, int64_t tokens, int64_t width, const HeadStrides& s) {
+    return graph_.tensor(fe::graph::Tensor_attributes()
+                             .set_uid(id)
+                             .set_dim({a_.batch, a_.heads, tokens, width})
+                             .set_stride({s.batch, s.head, s.token, 1}));
+  }
+  TensorPtr mask() {
+    if (a_.bias.empty()) return nullptr;
+    const Dims& d = a_.bias;
+    return graph_.tensor(fe::graph::Tensor_attributes()
+                             .set_uid(kBias)
+                             .set_dim({d[0], d[1], d[2], d[3]})
+                             .set_stride({d[1] * d[2] * d[3], d[2] * d[3], d[3], 1}));
+  }
+  void set_output(const TensorPtr& t, AttentionTensor id, int64_t tokens, int64_t width, const HeadStrides& s) {
+    t->set_output(true)
+        .set_uid(id)
+        .set_dim({a_.batch, a_.heads, tokens, width})
+        .set_stride({s.batch, s.head, s.token, 1});
+  }
+  std::vector<int64_t> stats_dims() const { return {a_.batch, a_.heads, a_.queries, 1}; }
+  std::vector<int64_t> stats_strides() const { return {a_.heads * a_.queries, a_.queries, 1, 1}; }
+
+  fe::graph::Graph& graph_;
+  const Attention& a_;
+};
+
+}  // namespace
+
+void describe_attention(fe::graph::Graph& graph, const Attention& a) { Describer(graph, a).describe(); }
+
+}  // namespace amp::cuda
+
+#endif
