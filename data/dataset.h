@@ -62,6 +62,8 @@ class Dataset {
   virtual void check_token_range(const std::string& input, int64_t rows) const = 0;
   // E_DATA_LABEL when an integer label is neither `ignore` nor in [0, classes).
   virtual void check_label_range(int64_t classes, int64_t ignore = kIgnoreIndex) const = 0;
+  // The same of a loss's own labels, by name.
+  virtual void check_more_labels(const std::string& /*name*/, int64_t /*classes*/, int64_t /*ignore*/) const {}
 };
 
 // Number of items the loss counts in labels, as in Batch.

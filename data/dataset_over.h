@@ -31,6 +31,9 @@ class DatasetOver : public Dataset {
     data_->check_token_range(input, rows);
   }
   void check_label_range(int64_t classes, int64_t ignore) const override { data_->check_label_range(classes, ignore); }
+  void check_more_labels(const std::string& name, int64_t classes, int64_t ignore) const override {
+    data_->check_more_labels(name, classes, ignore);
+  }
 
  protected:
   std::shared_ptr<const Dataset> data_;

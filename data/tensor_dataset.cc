@@ -34,7 +34,9 @@ class TensorDataset final : public Dataset {
     for (const NamedTensor& c : columns_) all.push_back(&c.tensor);
     for (const NamedTensor& l : more_) all.push_back(&l.tensor);
     if (label_) all.push_back(&label_);
-    if (all.empty()) fail(Exit::data, "E_DATA_EMPTY", cat("'", name_, "' has neither a graph input nor a label"));
+    if (all.empty())
+      fail(Exit::data, "E_DATA_EMPTY", cat("'", name_, "' has neither a graph input nor a label"),
+           "name its tensors after the graph's inputs, and label");
     if (labels_items(options.rows_per_item)) group_ = options.rows_per_item;
     for (const HostTensor* t : all) {
       const bool grouped = t != &label_ && group_ > 1;
@@ -43,7 +45,8 @@ class TensorDataset final : public Dataset {
       if (rows != rows_ || rows < 0) whole_ = true;
     }
     if (!whole_ && rows_ == 0)
-      fail(Exit::data, "E_DATA_EMPTY", cat("'", name_, "' has no rows: its tensors are [0, ...]"));
+      fail(Exit::data, "E_DATA_EMPTY", cat("'", name_, "' has no rows: its tensors are [0, ...]"),
+           "write at least one row");
     if (rows_ <= options.batch_size) whole_ = true;
     if (options.allow_nonfinite) return;
     for (const NamedTensor& c : columns_) check_finite(c.name, c.tensor);
@@ -81,18 +84,29 @@ class TensorDataset final : public Dataset {
   }
 
   void check_label_range(int64_t classes, int64_t ignore) const override {
-    if (!label_ || is_float(label_.dtype())) return;
-    const HostTensor ids = label_.cast(DType::i64);
-    for (int64_t i = 0; i < ids.numel(); ++i) {
-      const int64_t v = ids.as<int64_t>()[i];
-      if (v == ignore || (v >= 0 && v < classes)) continue;
-      fail(Exit::data, "E_DATA_LABEL",
-           cat("'", name_, "': the label at ", place(label_, i), " is ", v, ", the model has ", classes,
-               " classes: 0 to ", classes - 1, ", or ", ignore, " to ignore"));
+    if (label_) check_ids("label", label_, classes, ignore);
+  }
+
+  void check_more_labels(const std::string& name, int64_t classes, int64_t ignore) const override {
+    for (const NamedTensor& l : more_) {
+      if (l.name == name) check_ids(name, l.tensor, classes, ignore);
     }
   }
 
  private:
+  void check_ids(const std::string& what, const HostTensor& label, int64_t classes, int64_t ignore) const {
+    if (is_float(label.dtype())) return;
+    const HostTensor ids = label.cast(DType::i64);
+    for (int64_t i = 0; i < ids.numel(); ++i) {
+      const int64_t v = ids.as<int64_t>()[i];
+      if (v == ignore || (v >= 0 && v < classes)) continue;
+      fail(Exit::data, "E_DATA_LABEL",
+           cat("'", name_, "': the ", printable(what), " at ", place(label, i), " is ", v, ", the model has ", classes,
+               " classes: 0 to ", classes - 1, ", or ", ignore, " to ignore"),
+           "correct the label; in training, --num_labels makes a head of more classes");
+    }
+  }
+
   // Whether a label is for `rows` rows of the inputs in turn: every input has so many times the labels' rows.
   bool labels_items(int64_t rows) const {
     if (rows < 2 || !label_ || label_.rank() == 0 || label_.dims()[0] == 0 || !more_.empty()) return false;

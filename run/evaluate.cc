@@ -114,6 +114,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   const PrecisionPlan plan = choose_plan(spec, Job::evaluate, g, log);
   Session session(g, session_options(spec, Job::evaluate, plan, log));
   release_parameters(model);
+  check_labels(session, objective.losses, *data);
   Metrics m = evaluate(session, objective, *data, data->size() == 1 ? 1 : batch_size);
   if (const std::string text = m.not_finite_text(); !text.empty()) log.warning(text);
   return m;

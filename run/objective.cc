@@ -98,6 +98,24 @@ void check_labels(const SourceGraph& g, const Losses& losses, const Dataset& dat
   }
 }
 
+void check_labels(const Session& session, const Losses& losses, const Dataset& data) {
+  const bool any = std::any_of(losses.parts.begin(), losses.parts.end(),
+                               [](const LossSpec& s) { return loss_rule(s.kind).classes != ClassAxis::none; });
+  if (!any) return;
+  const int64_t first = 0;
+  const Tensors sample = to_tensors(data.batch({&first, 1}), nullptr);
+  const std::shared_ptr<const Graph> graph = session.forward_graph(values_of(session.source(), losses), sample);
+  for (const LossSpec& s : losses.parts) {
+    const auto label = sample.find(s.label_name());
+    const auto out = std::find_if(graph->outputs.begin(), graph->outputs.end(),
+                                  [&](const Graph::Output& o) { return o.name == s.values().front(); });
+    if (label == sample.end() || is_float(label->second.dtype()) || out == graph->outputs.end()) continue;
+    const int64_t classes = class_count(loss_rule(s.kind).classes, graph->value(out->value).dims, label->second.dims());
+    if (classes > 0 && s.label_name() == "label") data.check_label_range(classes, s.ignore_index());
+    if (classes > 0 && s.label_name() != "label") data.check_more_labels(s.label_name(), classes, s.ignore_index());
+  }
+}
+
 int64_t rows_per_item(const Losses& losses) {
   int64_t rows = 1;
   for (const LossSpec& s : losses.parts) rows = std::max(rows, rows_together(s));

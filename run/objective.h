@@ -11,6 +11,7 @@
 #include "run/spec.h"
 #include "run/values.h"
 #include "trainer/evaluate.h"
+#include "trainer/session.h"
 
 namespace amp {
 
@@ -37,6 +38,9 @@ std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& los
 // What would fail, or teach wrong pairs, after hours: class labels that the model has no output for (Exit::data,
 // E_DATA_LABEL); batches that part pairs or triples of rows (Exit::usage, E_PAIRS).
 void check_labels(const SourceGraph& graph, const Losses& losses, const Dataset& data);
+// The same where the file leaves the classes' dimension open, or where the shapes of outputs and labels say which it
+// is: by the shapes that the first sample gives.
+void check_labels(const Session& session, const Losses& losses, const Dataset& data);
 int64_t rows_per_item(const Losses& losses);  // rows of a batch that one item takes: a pair's 2
 // A warning where cosine_mse is given numbers that no cosine can be: scores from 0 to 5.
 void tell_cosine_targets(const Losses& losses, const Dataset& data, const Log& log);

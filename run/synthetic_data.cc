@@ -79,7 +79,8 @@ HostTensor input_of(const SourceGraph& g, int v, const SyntheticShape& shape, Ra
 // Labels are the places of an output (of its rows, of their tokens) without the axis of the classes.
 HostTensor label_of(const LossSpec& s, const Dims& out, Random& random) {
   const LossRule& rule = loss_rule(s.kind);
-  if (rule.classes == ClassAxis::none) {
+  const bool of_elements = rule.classes == ClassAxis::of_rows_or_elements;
+  if (rule.classes == ClassAxis::none || rule.classes == ClassAxis::tokens || of_elements) {
     if (rule.max_outputs == 1) return normal_numbers(out, random);
     fail(Exit::usage, "E_LOSS", cat("there are no synthetic labels for the loss ", s.kind),
          "give data with --train FILE");

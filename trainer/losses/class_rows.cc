@@ -24,6 +24,16 @@ ValueId weight_table(Builder& b, const LossSpec& spec, int64_t classes, DType t)
 
 }  // namespace
 
+namespace {
+
+// [..., C] against [...], also [..., 1].
+bool classes_last(const Dims& out, Dims& label) {
+  if (out.size() >= 2 && label.size() == out.size() && label.back() == 1 && out.back() != 1) label.pop_back();
+  return !out.empty() && label == Dims(out.begin(), out.end() - 1);
+}
+
+}  // namespace
+
 ClassRows class_rows(Builder& b, const LossSpec& spec, ValueId out, ValueId label, bool second_axis) {
   const Dims d = b.dims(out);
   Dims dl = b.dims(label);
@@ -32,8 +42,7 @@ ClassRows class_rows(Builder& b, const LossSpec& spec, ValueId out, ValueId labe
          cat("label is ", name_of(b.dtype(label)), ", the loss ", spec.kind, " takes class ids"),
          "store them as int64; or is --task regression or multilabel meant?");
   }
-  if (d.size() >= 2 && dl.size() == d.size() && dl.back() == 1 && d.back() != 1) dl.pop_back();
-  const bool last = !d.empty() && dl == Dims(d.begin(), d.end() - 1) && !second_axis;
+  const bool last = classes_last(d, dl) && !second_axis;
   ValueId rows = out;
   if (!last) {
     Dims without = d;
@@ -130,3 +139,16 @@ Counts count_classes(const LossSpec& spec, const HostTensor& label, int64_t) {
 }
 
 }  // namespace amp::losses
+
+namespace amp {
+
+int64_t class_count(ClassAxis axis, const Dims& out, const Dims& label) {
+  if (axis == ClassAxis::none || out.size() < 2) return 0;
+  if (axis == ClassAxis::tokens || axis == ClassAxis::of_places) return out[1];
+  if (axis == ClassAxis::of_rows_or_elements && numel(out) == numel(label)) return 0;
+  Dims places = label;
+  if (axis == ClassAxis::of_tokens || losses::classes_last(out, places)) return out.back();
+  return out[1];
+}
+
+}  // namespace amp

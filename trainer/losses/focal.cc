@@ -57,6 +57,7 @@ const LossRegistration focal_row{{
     .task = Task::classification,
     .after_softmax = true,
     .after_sigmoid = true,
+    .classes = ClassAxis::of_rows_or_elements,
 }};
 
 }  // namespace

@@ -26,7 +26,9 @@ struct LossParameter {
 };
 
 // Where the number of classes stands in the output's shape, for labels to be checked before the first step.
-enum class ClassAxis : uint8_t { none, of_rows, of_tokens, of_places };  // [B, C], [B, S, C], [B, C, ...]
+// Where an output has its classes: [..., C], or where that does not fit [B, C, ...]; [B, S, C]; [B, C, ...]; [B, S],
+// whose classes are the tokens; as of_rows, or a yes or no for each element.
+enum class ClassAxis : uint8_t { none, of_rows, of_tokens, of_places, tokens, of_rows_or_elements };
 
 // What docs/losses.md says: a line for each form of output and label.
 struct LossDoc {
@@ -76,6 +78,9 @@ struct LossRule {
 const std::vector<LossRule>& loss_rules();           // by name
 const LossRule& loss_rule(const std::string& kind);  // E_LOSS (usage) with the nearest name when unknown
 std::string kind_called(const std::string& name);    // of a synonym: the kind; else the name
+
+// The number of classes that an output of these dims has for labels of those; 0: the label holds no class ids.
+int64_t class_count(ClassAxis axis, const Dims& out, const Dims& label);
 
 // At namespace scope of the loss's file: `const LossRegistration registered{{...}};`
 struct LossRegistration {

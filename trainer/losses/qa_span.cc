@@ -38,6 +38,7 @@ const LossRegistration qa_span_row{{
     .max_outputs = 2,
     .default_outputs = {"start_logits", "end_logits"},
     .after_softmax = true,
+    .classes = ClassAxis::tokens,
 }};
 
 }  // namespace
