@@ -116,7 +116,8 @@ std::vector<std::string> names_in_json(const Table& table, int64_t row, size_t c
     if (!j.is_array() || name.is_structured() || name.is_null()) {
       fail(Exit::data, "E_DATA_LABEL",
            cat(table.where(row), ": the labels in column '", printable(table.columns()[column]),
-               "' are no array of names"));
+               "' are no array of names"),
+           "write a JSON list of texts");
     }
     names.push_back(name.is_string() ? name.get<std::string>() : name.dump());
   }
@@ -219,7 +220,8 @@ std::vector<float> label_numbers(const Table& table, const std::string& column) 
     const std::string_view text = label(table, r, c);
     const auto v = finite_number(text);
     if (!v)
-      fail(Exit::data, "E_DATA_LABEL", cat(table.where(r), ": label '", printable(text), "' is not a finite number"));
+      fail(Exit::data, "E_DATA_LABEL", cat(table.where(r), ": label '", printable(text), "' is not a finite number"),
+           "correct it or remove the row; is --task classification meant?");
     out.push_back(*v);
   }
   return out;

@@ -94,7 +94,8 @@ AnswerKey parse_squad(std::string_view bytes, const std::string& name, AnswersAr
       std::all_of(key.questions.begin(), key.questions.end(), empty))
     fail(Exit::data, "E_DATA_LABEL", cat(name, ": every answer is empty"),
          "training and evaluation take \"answers\": [{\"text\": ..., \"answer_start\": ...}] for each question");
-  if (key.questions.empty()) fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no question"));
+  if (key.questions.empty())
+    fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no question"), "write at least one");
   return key;
 }
 
@@ -134,7 +135,8 @@ std::vector<LabelledText> encode_questions(AnswerKey& key, const Tokenizer& toke
                                            int64_t doc_stride) {
   const int64_t most = max_seq_len > 0 ? max_seq_len : INT32_MAX;
   if (most < 8)
-    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ": too short for a question and its passage"));
+    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ": too short for a question and its passage"),
+         "raise --max_seq_len");
   std::vector<std::vector<Piece>> passages;
   for (const std::string& p : key.passages) passages.push_back(tokenizer.pieces(p));
   std::vector<LabelledText> out;

@@ -35,7 +35,8 @@ std::vector<double> summed(const std::vector<double>& weights) {
     check(w >= 0, "Sampler: a negative weight");
     out.push_back(sum += w);
   }
-  if (!(sum > 0) || !std::isfinite(sum)) fail(Exit::data, "E_WEIGHTS", "no sample has a chance to be drawn");
+  if (!(sum > 0) || !std::isfinite(sum))
+    fail(Exit::data, "E_WEIGHTS", "no sample has a chance to be drawn", "every label is ignored, or its weight is 0");
   return out;
 }
 
@@ -56,7 +57,7 @@ Sampler::Sampler(int64_t samples, std::span<const int32_t> lengths, const Sample
       buckets_(buckets.begin(), buckets.end()),
       counts_{samples},
       options_(options) {
-  if (samples < 1) fail(Exit::data, "E_DATA_EMPTY", "there are no samples");
+  if (samples < 1) fail(Exit::data, "E_DATA_EMPTY", "there are no samples", "the training data needs at least one");
   for (const auto& [value, name] : {std::pair{options.batch_size, "batch_size"},
                                     {options.accumulation, "gradient_accumulation_steps"},
                                     {options.chunk_batches, "chunk_batches"}}) {

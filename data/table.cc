@@ -27,7 +27,8 @@ Table Table::read(const std::string& names, const TableOptions& options) {
       all = std::move(one);
     }
   }
-  if (!all) fail(Exit::usage, "E_FILE_MISSING", cat("'", printable(names), "' names no file"));
+  if (!all)
+    fail(Exit::usage, "E_FILE_MISSING", cat("'", printable(names), "' names no file"), "name one or several, A,B");
   return std::move(*all);
 }
 
@@ -53,7 +54,8 @@ Table Table::parse(const FileBytes& file, const std::string& name, const TableRe
   }
   if (table.rows() == 0) {
     fail(Exit::data, "E_DATA_EMPTY",
-         cat(name, ":1: no rows: the file has ", bytes.size(), " bytes and ", table.columns_.size(), " columns named"));
+         cat(name, ":1: no rows: the file has ", bytes.size(), " bytes and ", table.columns_.size(), " columns named"),
+         "write at least one row below the names of the columns");
   }
   return table;
 }

@@ -34,7 +34,8 @@ std::vector<std::string> words_of(const Table& table, int64_t row, size_t column
   for (const auto& word : j) {
     if (!j.is_array() || word.is_structured() || word.is_null()) {
       fail(Exit::data, "E_DATA_LABEL",
-           cat(table.where(row), ": column '", printable(table.columns()[column]), "' is no array of words"));
+           cat(table.where(row), ": column '", printable(table.columns()[column]), "' is no array of words"),
+           "write a JSON list of texts");
     }
     out.push_back(word.is_string() ? word.get<std::string>() : word.dump());
   }
@@ -75,7 +76,7 @@ std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& n
   for (TaggedText& t : out) {
     if (t.tags.size() != t.words.size()) t.tags.clear();
   }
-  if (out.empty()) fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no word"));
+  if (out.empty()) fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no word"), "write at least one text");
   return out;
 }
 
@@ -110,7 +111,8 @@ std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const s
   if (tags.size() < 2) {
     fail(Exit::data, "E_DATA_LABEL",
          cat(name, ": every word has the tag '", tags.empty() ? "" : printable(tags[0]),
-             "': there is nothing to tell apart"));
+             "': there is nothing to tell apart"),
+         "check --label_column, or whether the file was cut");
   }
   return tags;
 }
@@ -123,7 +125,8 @@ std::vector<LabelledText> encode_each(const std::vector<TaggedText>& texts, cons
   const Frame& frame = tokenizer.single();
   const int64_t specials = specials_in(frame), before = ids_before(frame, FramePart::What::first, 0);
   if (max_seq_len != 0 && max_seq_len < specials)
-    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials));
+    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", the special tokens alone take ", specials),
+         "raise --max_seq_len");
   std::vector<LabelledText> out;
   for (const TaggedText& text : texts) {
     LabelledText s;

@@ -108,7 +108,8 @@ class TextDataset final : public Dataset {
         (input.dims->size() > 4 || (input.dims->size() == 4 && (*input.dims)[1] > 1))) {
       fail(Exit::data, "E_DATA_INPUT",
            cat("the mask '", printable(input.name), "' has shape ", to_string(*input.dims),
-               ", text makes (batch, length), (batch, length, length) and (batch, 1, length, length)"));
+               ", text makes (batch, length), (batch, length, length) and (batch, 1, length, length)"),
+           "feed it from a .safetensors or .npz file");
     }
     if (!role) {
       fail(Exit::data, "E_DATA_INPUT",
@@ -126,7 +127,8 @@ class TextDataset final : public Dataset {
     if (options_.text_columns.empty() || options_.text_columns.size() > most) {
       fail(Exit::usage, "E_TEXT_COLUMNS",
            cat("one ", most == 3 ? "to three" : "or two", " text columns are needed, ", options_.text_columns.size(),
-               " given"));
+               " given"),
+           "name them with --text_columns");
     }
     if (options_.sides) return tokenize_sides(table, tokenizer);
     const size_t first = table.column(options_.text_columns[0]);
@@ -264,7 +266,8 @@ Batch TextDataset::batch(std::span<const int64_t> samples) const {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (roles_[i] == TextRole::label && !b.labels) {
       fail(Exit::data, "E_DATA_COLUMN",
-           cat("the model's input '", printable(inputs_[i].name), "' wants labels, the data has none"));
+           cat("the model's input '", printable(inputs_[i].name), "' wants labels, the data has none"),
+           "name their column with --label_column");
     }
     const bool square = roles_[i] == TextRole::mask && inputs_[i].dims && inputs_[i].dims->size() > 2;
     const HostTensor t = roles_[i] == TextRole::label ? b.labels

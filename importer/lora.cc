@@ -88,7 +88,7 @@ class LoraFinder {
   fail(Exit::usage, "E_LORA",
        glob.empty() ? "--lora: the model has no MatMul or Gemm with a weight of its own"
                     : cat("--lora: targets=", printable(glob), " matches no weight of a MatMul or Gemm"),
-       names.empty()   ? ""
+       names.empty()   ? "leave --lora out"
        : !near.empty() ? cat("did you mean '", printable(near), "'?")
                        : cat("there are ", printable(join(names, ", ")), ", ..."));
 }

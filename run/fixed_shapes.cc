@@ -76,7 +76,8 @@ Tensors in_parts(const SourceGraph& g, const std::vector<int>& outputs, const Te
     }
     for (const auto& [name, t] : session.forward(outputs, part)) {
       if (t.rank() == 0 || t.dims()[0] % (to - from) != 0)
-        fail(Exit::usage, "E_BATCH_SIZE", cat("output '", printable(name), "' does not begin with rows"));
+        fail(Exit::usage, "E_BATCH_SIZE", cat("output '", printable(name), "' does not begin with rows"),
+             "give batches of the size that the file takes");
       const std::vector<double> some = t.to_doubles();
       values[name].insert(values[name].end(), some.begin(), some.end());
       if (dims[name].empty()) dims[name] = t.dims();

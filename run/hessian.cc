@@ -67,7 +67,8 @@ class Direction {
     if (t.tensor.dims() != v.data.dims() || !is_float(t.tensor.dtype()))
       fail(Exit::data, "E_HVP_SHAPE",
            cat(quoted(path_), ": '", printable(t.name), "' is ", name_of(t.tensor.dtype()), ' ',
-               to_string(t.tensor.dims()), ", the parameter ", to_string(v.data.dims())));
+               to_string(t.tensor.dims()), ", the parameter ", to_string(v.data.dims())),
+           "v has the shapes of the gradients that `grad` writes without --hvp");
     const int slot = session_.table().slot_of[static_cast<size_t>(i)];
     const int master = session_.table().source_value[static_cast<size_t>(slot)];
     const HostTensor part = v.tied_transposed ? transposed(t.tensor.cast(session_.float_type()))

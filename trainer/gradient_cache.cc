@@ -41,14 +41,17 @@ Dims width_of(const Dims& d) { return {d.begin() + 1, d.end()}; }
 
 HostTensor joined(const std::string& name, const std::vector<const HostTensor*>& parts) {
   Dims d = parts[0]->dims();
-  if (d.empty()) fail(Exit::data, "E_DATA_SHAPE", cat("'", printable(name), "' has no rows that could be joined"));
+  if (d.empty())
+    fail(Exit::data, "E_DATA_SHAPE", cat("'", printable(name), "' has no rows that could be joined"),
+         "leave --gradient_cache out");
   d[0] = 0;
   for (const HostTensor* p : parts) {
     if (p->dtype() != parts[0]->dtype() || p->rank() != parts[0]->rank() ||
         width_of(p->dims()) != width_of(parts[0]->dims()))
       fail(Exit::data, "E_DATA_SHAPE",
            cat("--gradient_cache joins the rows of micro-batches, and those of '", printable(name), "' are ",
-               to_string(parts[0]->dims()), " and ", to_string(p->dims())));
+               to_string(parts[0]->dims()), " and ", to_string(p->dims())),
+           "leave --gradient_cache out, or give rows of one size");
     d[0] += p->dims()[0];
   }
   HostTensor out = HostTensor::empty(parts[0]->dtype(), d);
@@ -132,7 +135,8 @@ void GradientCache::see(const Program& forward, int64_t rows) {
     if (d.empty() || d[0] != rows)
       fail(Exit::unsupported, "E_LOSS_IO",
            cat("--gradient_cache needs an output with a row for each of the batch's ", rows, ", and '", printable(name),
-               "' is ", to_string(d)));
+               "' is ", to_string(d)),
+           "choose another --output, or leave --gradient_cache out");
     widths.push_back(width_of(d));
   }
   if (widths_.empty()) widths_ = widths;
@@ -140,7 +144,8 @@ void GradientCache::see(const Program& forward, int64_t rows) {
     if (widths[i] != widths_[i])
       fail(Exit::data, "E_DATA_SHAPE",
            cat("--gradient_cache joins the rows of micro-batches, and those of '", printable(values_[i]), "' are ",
-               to_string(widths_[i]), " and ", to_string(widths[i])));
+               to_string(widths_[i]), " and ", to_string(widths[i])),
+           "leave --gradient_cache out, or give rows of one size");
   }
 }
 

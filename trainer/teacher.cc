@@ -44,7 +44,8 @@ void Teacher::add_outputs(Tensors& batch) {
     const SourceValue& x = graph_.values[static_cast<size_t>(v)];
     const auto it = batch.find(x.name);
     if (it == batch.end())
-      fail(Exit::usage, "E_TEACHER", cat("the teacher takes an input '", printable(x.name), "' that the data has not"));
+      fail(Exit::usage, "E_TEACHER", cat("the teacher takes an input '", printable(x.name), "' that the data has not"),
+           "choose a teacher with the model's inputs, or add the tensor to the data");
     feeds[x.name] = it->second;
   }
   const std::lock_guard lock(mutex_);

@@ -113,7 +113,8 @@ LabelledText LanguageReader::conversation(int64_t row) const {
     prompt = messages.size();
     if (!table_.is_json(row, columns_[1]))
       fail(Exit::data, "E_DATA_CHAT",
-           cat(table_.where(row, columns_[1]), ": the prompt is a conversation, this is none"));
+           cat(table_.where(row, columns_[1]), ": the prompt is a conversation, this is none"),
+           "write a list of messages in both columns, or a text in both");
     for (ordered_json& m : read_messages(table_.json(row, columns_[1]), table_.where(row, columns_[1])))
       messages.push_back(std::move(m));
   }
@@ -162,7 +163,8 @@ LanguageTexts encode_language(const Table& table, const Tokenizer& tokenizer, st
   if (most == 0 && options.packing != TextPacking::none && options.packing != TextPacking::stride)
     fail(Exit::usage, "E_PACKING", "packed sequences have a length, --max_seq_len is 0", "give it with --max_seq_len");
   if (most > 0 && most <= specials_in(tokenizer.single()))
-    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", most, ": too short for a text and its special tokens"));
+    fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", most, ": too short for a text and its special tokens"),
+         "raise --max_seq_len");
   LanguageTexts out;
   const auto add = [&](LabelledText& t) {
     const bool long_one = most > 0 && static_cast<int64_t>(t.encoding.ids.size()) > most;

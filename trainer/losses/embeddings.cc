@@ -12,7 +12,8 @@ std::vector<ValueId> sides(Builder& b, const LossSpec& spec, const LossInputs& i
       if (b.rank(v) != 2 || b.dims(v) != b.dims(in.outputs[0])) {
         fail(Exit::data, "E_DATA_SHAPE",
              cat(spec.kind, " wants embeddings [n, h] of one shape, got ", to_string(b.dims(in.outputs[0])), " and ",
-                 to_string(b.dims(v))));
+                 to_string(b.dims(v))),
+             "name outputs of one shape with --output A,B");
       }
       out.push_back(v);
     }
