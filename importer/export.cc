@@ -2,11 +2,14 @@
 
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <onnx/checker.h>
+#include <onnx/defs/schema.h>
+#include <onnx/shape_inference/implementation.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 
@@ -60,14 +63,25 @@ void write_proto(const onnx::ModelProto& proto, FileWriter& file) {
 }
 
 // Why the ONNX checker refuses a model; empty when it does not.
-template <class Model>
-std::string checker_says(const Model& model) {
+std::string complaint_of(const std::function<void()>& check) {
   try {
-    onnx::checker::check_model(model, /*full_check=*/true);
+    check();
     return "";
   } catch (const std::exception& e) {
     return printable(e.what());
   }
+}
+std::string checker_says(const std::string& path) {
+  return complaint_of([&] { onnx::checker::check_model(path, /*full_check=*/true); });
+}
+// The full check of a model in memory infers shapes in a copy of it, weights included. This one infers them in place:
+// `proto` gains value_info. Its options are those of onnx::checker::check_model: types too, all errors thrown.
+std::string checker_says(onnx::ModelProto& proto) {
+  return complaint_of([&] {
+    onnx::checker::check_model(proto, /*full_check=*/false);
+    const onnx::ShapeInferenceOptions options(true, 1, false);
+    onnx::shape_inference::InferShapes(proto, onnx::OpSchemaRegistry::Instance(), options);
+  });
 }
 
 // A folder beside a file that is to appear together with another one; gone with the object.
@@ -223,8 +237,9 @@ ExternalTensors external_tensors(Patched& patched, bool all) {
   return external;
 }
 
-// A file with its tensors outside is complete, and checked, before either part takes its place.
-void write_checked(const onnx::ModelProto& proto, ExternalTensors& external, const ModelDoc& doc,
+// A file with its tensors outside is complete, and checked, before either part takes its place. The check of a file
+// that holds its tensors may add inferred shapes to `proto`, once that is written.
+void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const ModelDoc& doc, bool keep_refused,
                    const std::string& path, std::vector<std::string>& notes) {
   std::optional<Aside> aside;
   if (!external.empty()) aside.emplace(path);
@@ -235,10 +250,14 @@ void write_checked(const onnx::ModelProto& proto, ExternalTensors& external, con
   if (aside) file.commit();
   const std::string complaint = aside ? checker_says(written) : checker_says(proto);
   if (!complaint.empty()) {
-    const std::string before = doc.path.empty() ? checker_says(*doc.proto) : checker_says(doc.path);
-    if (before.empty())
+    onnx::ModelProto imported;
+    if (doc.path.empty()) imported = *doc.proto;
+    const std::string before = doc.path.empty() ? checker_says(imported) : checker_says(doc.path);
+    if (before.empty() && !keep_refused)
       fail(Exit::internal, "E_EXPORT_CHECK", cat("the ONNX checker refuses the exported model: ", complaint));
-    notes.push_back(cat("the ONNX checker refuses the exported model as it does the imported one: ", before));
+    notes.push_back(before.empty()
+                        ? cat("the ONNX checker refuses the exported model: ", complaint)
+                        : cat("the ONNX checker refuses the exported model as it does the imported one: ", before));
   }
   if (aside) {
     move_path(written + ".data", path + ".data");
@@ -275,7 +294,7 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
   ExternalTensors external = external_tensors(patched, too_large || (outside && (low || float32)));
   if (too_large)
     report.notes.push_back(cat("the model has ", with_thousands(size), " bytes: its tensors are in ", path, ".data"));
-  write_checked(proto, external, doc, path, report.notes);
+  write_checked(proto, external, doc, options.keep_refused, path, report.notes);
   return report;
 }
 

@@ -27,6 +27,7 @@ struct ExportOptions {
   std::vector<DType> compute;                   // by node of the SourceGraph; for mixed
   std::vector<char> wide;                       // by node of the SourceGraph; for fp16: it stays float32
   std::map<std::string, std::string> metadata;  // metadata_props to set; to take away where empty
+  bool keep_refused = false;                    // a file that the ONNX checker refuses is written, with a note
   bool inference_form = false;           // nodes in training form become inference form (importer/inference_form.h)
   std::optional<RawRows> raw_rows = {};  // in front of the model; for fp32
   int64_t inline_limit = INT32_MAX;      // a larger file keeps its tensors in "<path>.data"

@@ -90,6 +90,7 @@ MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, cons
   const MemoryEstimate bill = bill_of(g, options, config, data)(config.sampler.batch_size);
   out.device = options.device->description();
   out.text = bill.text();
+  out.total = bill.total();
   out.largest = bill.largest;
   out.export_check = 2 * bill.parameters;
   out.choices = choices_of(options, g, config, data);

@@ -13,9 +13,12 @@ namespace amp {
 
 struct MemoryBill {
   std::string device;                // in words
+  int64_t total = 0;                 // bytes of training
   std::string text;                  // MemoryEstimate's
   std::vector<std::string> largest;  // tensors
-  int64_t export_check = 0;  // of the host, when training's memory is freed: the exported file and its weights at work
+  // Host bytes of writing and comparing the exported file, after training's memory is freed: the file's weights and
+  // the trained ones, or those of the Session that runs the file.
+  int64_t export_check = 0;
   std::optional<PluginMemory> device_memory;  // of a GPU
   std::optional<int64_t> room;                // on the CPU, where less than the machine's memory is allowed
   // What computing more of the forward pass again would take: in words, bytes in all.

@@ -65,9 +65,10 @@ int dry_run(const RunSpec& spec, const Console& console) {
   const MemoryBill bill = memory_bill(options, run->graph(), run->config, run->data);
   std::cout << "memory on " << bill.device << ": " << bill.text << '\n';
   for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
-  if (spec.verify_export)
-    std::cout << "  to check the exported file, once that is freed: " << with_thousands(bill.export_check)
-              << " B of the host's memory (without room for it the model is written unchecked)\n";
+  std::cout << "  to write" << (spec.verify_export ? " and compare" : "")
+            << " the model, after that is freed: " << with_thousands(bill.export_check) << " B of the host's memory\n";
+  if (!bill.device_memory)
+    std::cout << "  the run's peak: " << with_thousands(std::max(bill.total, bill.export_check)) << " B\n";
   if (const auto& m = bill.device_memory) {
     std::cout << "  free on the device: " << with_thousands(m->free) << " of " << with_thousands(m->total)
               << " B; libraries hold " << with_thousands(m->opened) << " B already\n";
