@@ -13,8 +13,9 @@ namespace amp {
 
 // Exports the untrained model as the run will, checks it as the run will, and removes it again. Throws what the export
 // at the end would, with a hint. Above 256 MB of weights a check in fp32 is left to the end: nothing is converted, and
-// an export of the same nodes can fail for want of space alone (require_disk).
-void try_export(PreparedRun& run, Session& session, const std::string& folder);
+// an export of the same nodes can fail for want of space alone (require_disk). True: its outputs were compared and
+// agree, so that a difference after training is one of rounding.
+bool try_export(PreparedRun& run, Session& session, const std::string& folder);
 
 // E_DISK (Exit::storage) when the folder's file system has no room for the checkpoints and the model of the run.
 // checkpoint: bytes of one.
@@ -27,8 +28,9 @@ struct ExportCheck {
   std::optional<Error> error;        // the file differs
 };
 // Compares path with what the session computed, which need not be there any more. A check that cannot be made (memory)
-// is a warning.
-ExportCheck check_export(const PreparedRun& run, const ExportReference& reference, const std::string& path);
+// is a warning, and so is a difference where the untrained model agreed.
+ExportCheck check_export(const PreparedRun& run, const ExportReference& reference, const std::string& path,
+                         bool agreed_before);
 
 // f(), whose failure is a warning "W_EXPORT_CHECK: WHAT: ..."; false then.
 template <class F>
@@ -37,7 +39,7 @@ bool warn_of_failure(const Log& log, const std::string& what, const F& f) {
     f();
     return true;
   } catch (const Error& e) {
-    log.warning(cat("W_EXPORT_CHECK: ", what, ": ", e.fact()));
+    log.warning(cat("W_EXPORT_CHECK: ", what, ": ", e.fact(), e.hint().empty() ? "" : "; " + e.hint()));
   } catch (const std::bad_alloc&) {
     log.warning(cat("W_EXPORT_CHECK: ", what, ": out of memory"));
   }

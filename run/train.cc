@@ -33,6 +33,7 @@ struct Training {
   std::unique_ptr<Trainer> trainer;
   TrainReport report;
   std::unique_ptr<RunWatch> watch = nullptr;
+  bool export_agreed = false;  // try_export's
 
   const std::string& work() const { return run.folder->work(); }
 };
@@ -72,12 +73,15 @@ void begin(Training& t) {
   const Losses& losses = run.config.objective.losses;
   with_advice(t, [&] { t.session->prepare(losses, batch); });
   if (run.config.max_steps > 0) require_trained(*t.session);
+  for (const Dataset* d : {run.data.train.get(), run.data.val.get()}) {
+    if (d) check_labels(*t.session, losses, *d);
+  }
   run.folder->begin();
   write_plan(t.work(), run.graph(), run.plan,
              measure_plan(*t.session->train_graph(losses, batch), run.graph().nodes.size()));
   write_export_record(t.work(), run, *t.session);
   require_disk(run, checkpoint_bytes(*t.session, run.config), t.work());
-  with_advice(t, [&] { try_export(run, *t.session, t.work()); });
+  t.export_agreed = with_advice(t, [&] { return try_export(run, *t.session, t.work()); });
   if (run.spec.profile) profile(t, batch);
   describe_start(*t.session, run.plan, run.config, run.data.train->size());
   tell_groups(run.ready.groups, run.spec, t.session->layout(), run.host.log);
@@ -103,6 +107,12 @@ bool run_steps(Training& t) {
   if (!t.report.result.stopped && !stop.requested()) return true;
   t.report.stopped = true;
   t.report.signal = t.report.result.stopped ? t.report.result.signal : stop.signal();
+  if (t.report.lr_range && t.report.signal == 0) {  // the curve so far is a result, and has no checkpoint
+    t.report.stopped = false;
+    t.run.host.log.warning(cat("W_LR_RANGE: --max_minutes ended the search after ", t.report.result.steps, " of ",
+                               t.run.spec.lr_range_test, " steps"));
+    return true;
+  }
   t.report.signal_name = t.report.signal != 0 ? signal_name(t.report.signal) : "--max_minutes";
   if (t.report.saved) {
     write_report(t, t.work(), false);
@@ -140,8 +150,8 @@ void choose_weights(Training& t) {
     t.run.host.log.info(cat("running statistics of the averaged weights: the mean over ", n, " batches"));
 }
 
-// What cannot be written as asked (a weight that training made too large for fp16) is written in fp32: no model is
-// lost.
+// What cannot be written as asked (a weight that training made too large for fp16) is written in fp32, and a file that
+// the ONNX checker refuses is kept: no model is lost.
 void write_model(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
   const PreparedRun& run = t.run;
   const bool stepped = t.report.result.steps > 0;
@@ -151,9 +161,16 @@ void write_model(const Training& t, const std::vector<TrainedTensor>& weights, c
   try {
     export_weights(run.spec, run.ready, run.plan, weights, metadata, path, run.host.log);
   } catch (const Error& e) {
-    if (*run.spec.export_precision == "fp32" || e.exit() == Exit::storage || e.exit() == Exit::memory) throw;
-    run.host.log.warning(cat("W_EXPORT_PRECISION: the trained model cannot be written in ", *run.spec.export_precision,
-                             ", it is written in fp32: ", e.fact()));
+    if (e.exit() == Exit::storage || e.exit() == Exit::memory) throw;
+    if (e.id() == "E_EXPORT_CHECK") {
+      run.host.log.warning(cat("W_EXPORT_CHECK: the model is written nevertheless: ", e.fact()));
+      export_weights(run.spec, run.ready, run.plan, weights, metadata, path, run.host.log, true);
+      return;
+    }
+    const std::string types = run.spec.export_types();
+    if (types == "fp32") throw;
+    run.host.log.warning(cat("W_EXPORT_PRECISION: the trained model cannot be written in ",
+                             types == "file" ? "the file's own types" : types, ", it is written in fp32: ", e.fact()));
     RunSpec wide = run.spec;
     wide.export_precision = "fp32";
     export_weights(wide, run.ready, run.plan, weights, metadata, path, run.host.log);
@@ -191,7 +208,7 @@ void finish(Training& t) {
     write_or_say_how(t, weights, path);
   }
   ExportCheck checked;
-  if (comparable) checked = check_export(run, reference, path);
+  if (comparable) checked = check_export(run, reference, path, t.export_agreed);
   report.facts.export_difference = checked.difference;
   const bool same_arithmetic =
       !run.plan.any_low() && *run.spec.export_precision == "fp32" && !run.spec.tf32 && report.result.last;

@@ -91,8 +91,9 @@ std::vector<TrainedTensor> trained_tensors(const Session& session) {
 
 void export_weights(const RunSpec& spec, const ReadyModel& ready, const PrecisionPlan& plan,
                     std::vector<TrainedTensor> tensors, const std::map<std::string, std::string>& metadata,
-                    const std::string& path, const Log& log) {
+                    const std::string& path, const Log& log, bool keep_refused) {
   ExportOptions e;
+  e.keep_refused = keep_refused;
   e.precision = spec.export_types();
   if (plan.any_low()) {
     for (const Decision& d : plan.nodes) e.compute.push_back(dtype_of(d.compute));

@@ -20,10 +20,10 @@ std::vector<std::string> trained_names(const Session& session);  // with running
 // The session's weights; they stay when the session goes.
 std::vector<TrainedTensor> trained_tensors(const Session& session);
 
-// Such weights as a model file. metadata: to set in it. Notes of the export are told.
+// Such weights as a model file. metadata: to set in it. Notes of the export are told. keep_refused: ExportOptions'.
 void export_weights(const RunSpec& spec, const ReadyModel& ready, const PrecisionPlan& plan,
                     std::vector<TrainedTensor> tensors, const std::map<std::string, std::string>& metadata,
-                    const std::string& path, const Log& log);
+                    const std::string& path, const Log& log, bool keep_refused = false);
 
 // What a session computes, kept beyond it: it and the file that is compared need not be in memory together.
 struct ExportReference {

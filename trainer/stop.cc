@@ -86,7 +86,9 @@ const char* signal_word(int number) {
 }
 }  // namespace
 
-int stopped_exit(int signal, bool durable) { return durable ? static_cast<int>(Exit::stopped) : 128 + signal; }
+int stopped_exit(int signal, bool durable) {
+  return durable || signal == 0 ? static_cast<int>(Exit::stopped) : 128 + signal;
+}
 
 void say_stopped(int signal, bool durable) {
   const char* const fact = durable ? "; all that was done lies in a checkpoint" : " before its work was done";
