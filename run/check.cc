@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "backend/interpreter.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "graph/probe.h"
 #include "importer/describe.h"
@@ -114,6 +115,16 @@ Probed examine(const RunSpec& spec, const SourceGraph& g, const PrecisionPlan& p
   o.outputs = p.outputs;
   o.input_dims = probe_dims(g, p.outputs, kBatch, kLength);
   p.probe = probe(g, table, o, trainable, cpu_evaluator());
+  for (const int64_t size : kProbedSizes) {  // a window that does not fit into few pixels says nothing of the model
+    if (std::none_of(p.probe.forward.begin(), p.probe.forward.end(),
+                     [](const auto& fault) { return fault.second.exit() != Exit::unsupported; }))
+      break;
+    o.input_dims = probe_options(g, p.outputs, size).input_dims;
+    Probe larger = probe(g, table, o, trainable, cpu_evaluator());
+    if (larger.forward.size() >= p.probe.forward.size()) continue;
+    p.probe = std::move(larger);
+    report.length = size;
+  }
   const std::vector<bool> live = live_nodes(g, p.outputs);
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     const CheckedNode row = judge(g, p.probe, plan, live, n);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "backend/interpreter.h"
 #include "base/error.h"
@@ -45,7 +46,7 @@ void require_labels(const SourceGraph& g, int output, int64_t labels, bool image
   const std::string hint = "cut the model before its head with --cut_at and add a new one with --head";
   Dims d;
   try {
-    d = probe_shapes(g, ParamTable(g), probe_options(g, {output}, 3), cpu_evaluator())[static_cast<size_t>(output)];
+    d = probe_some_size(g, {output})[static_cast<size_t>(output)];
   } catch (const Error& e) {
     Error with_hint(e.exit(), e.id(), e.fact(), e.hint().empty() ? hint : e.hint());
     for (const std::string& where : e.where()) with_hint.at(where);
@@ -125,12 +126,25 @@ BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs,
   return o;
 }
 
+std::vector<Dims> probe_some_size(const SourceGraph& g, const std::vector<int>& outputs) {
+  std::optional<Error> first;
+  for (const int64_t size : kProbedSizes) {
+    try {
+      return probe_shapes(g, ParamTable(g), probe_options(g, outputs, size), cpu_evaluator());
+    } catch (const Error& e) {
+      if (e.exit() == Exit::internal || e.exit() == Exit::unsupported) throw;
+      if (!first) first = e;
+    }
+  }
+  throw *first;
+}
+
 // The shapes by which a head finds its place.
 static void probe_for_head(const SourceGraph& g, HeadOptions& h) {
   std::vector<int> probed = g.outputs;
   if (!h.from.empty() && g.find(h.from) >= 0) probed = {g.find(h.from)};
   require_known_operators(g, probed);
-  h.probe = probe_shapes(g, ParamTable(g), probe_options(g, probed, 3), cpu_evaluator());
+  h.probe = probe_some_size(g, probed);
 }
 
 // Pooling by the files beside the model; returns the one that says it.
@@ -180,7 +194,7 @@ int64_t classes_of_output(const SourceGraph& g, int output, Task task) {
   const size_t axis = task == Task::segmentation ? 1 : rank - 1;
   if (!x.rank_known || (d.size() == rank && d[axis] < 0)) {
     try {
-      d = probe_shapes(g, ParamTable(g), probe_options(g, {output}, 3), cpu_evaluator())[static_cast<size_t>(output)];
+      d = probe_some_size(g, {output})[static_cast<size_t>(output)];
     } catch (const Error&) {  // told where the graph is built
       d.clear();
     }

@@ -1,6 +1,8 @@
 // The settings that change the model before it trains: cut_at, num_labels, head, head_from, pooling, dropout, lora.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -53,5 +55,9 @@ Preparation look_ahead(const RunSpec& spec, Imported model);
 
 // Shapes to bind for looking at a model: batch 2, `length` tokens, the file's where it is static.
 BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs, int64_t length);
+// Sizes of open dimensions that are tried in turn: few tokens; images, of which networks want so many pixels.
+inline constexpr std::array<int64_t, 5> kProbedSizes = {3, 16, 64, 224, 640};
+// The shapes for the first of these that the graph can be bound for; the first one's error where it is none.
+std::vector<Dims> probe_some_size(const SourceGraph& g, const std::vector<int>& outputs);
 
 }  // namespace amp
