@@ -161,6 +161,22 @@ bool is_weight(const SourceGraph& g, int v, const std::vector<std::vector<int>>&
   });
 }
 
+// Rounding of a trained tensor that other nodes read, too. An exporter that folded w / s into a constant leaves such a
+// file: the tensor is no weight then, and w trains without being quantized anew.
+void add_steps_of(const SourceGraph& g, int v, const std::vector<int>& users, const std::vector<char>& live,
+                  std::vector<std::string>& lines) {
+  const auto is = [&](int user, const auto& what) {
+    return live[static_cast<size_t>(user)] && what(g.nodes[static_cast<size_t>(user)]);
+  };
+  const auto detached = [&](int user) { return is(user, [](const SourceNode& n) { return n.attrs.has(kDetached); }); };
+  if (std::any_of(users.begin(), users.end(), detached)) return;
+  for (const int user : users) {
+    if (!is(user, [](const SourceNode& n) { return one_of(n.op, {"Round", "Floor", "Ceil", "Sign"}); })) continue;
+    lines.push_back(cat("the gradient of '", printable(g.shown(v)), "' leaves out ", g.describe_node(user),
+                        ", which reads it: where the exporter computed this tensor from a weight, --freeze it"));
+  }
+}
+
 }  // namespace
 
 void find_straight_through(Built& built) {
@@ -238,6 +254,10 @@ std::vector<std::string> gradient_stops(const SourceGraph& g) {
     }
     lines.push_back(cat("gradients stop at ", g.describe_node(n), ": ", count,
                         count == 1 ? " weight gets" : " weights get", " none: ", join(names, ", ")));
+  }
+  for (size_t v = 0; v < g.values.size(); ++v) {
+    if (reached[v] && g.values[v].kind == SourceKind::parameter && g.values[v].trainable)
+      add_steps_of(g, static_cast<int>(v), consumers[v], live, lines);
   }
   return lines;
 }

@@ -123,6 +123,32 @@ TEST_CASE("nodes at which gradients stop are named with what they cut off", "[st
   CHECK(gradient_stops(import_text(f, model("q = Round (h)  z = Add (q, h)")).graph).empty());
 }
 
+// w + (clip(round(w / s)) s - w).detach() of which the exporter folded w / s: `folded` is no weight.
+TEST_CASE("rounding of a trained tensor is named", "[straight]") {
+  const TempDir f;
+  ImportOptions o;
+  o.gradient_stops = true;
+  o.trainable = {"folded", "w"};
+  const auto notes_of = [&](const std::string& body) {
+    const Imported m = import_text(f,
+                                   R"(<ir_version: 8, opset_import: ["" : 17]>
+        g (float[N,2] x) => (float[N,3] y)
+        <float[2,3] w = {0.3,-0.7,1.1,0.2,-0.4,0.9}, float[2,3] folded = {3.1,-7.2,11.3,2.2,-4.1,9.4}> { )" +
+                                       body + "  y = MatMul (x, z) }",
+                                   o);
+    return std::count_if(m.notes.begin(), m.notes.end(), [](const std::string& n) {
+      return n.find("the gradient of 'folded' leaves out") == 0 && n.find("--freeze") != std::string::npos;
+    });
+  };
+  for (const char* op : {"Round", "Floor", "Ceil", "Sign"}) {
+    INFO(op);
+    CHECK(notes_of(cat("q = ", op, " (folded)  d = Sub (q, folded)  z = Add (d, w)")) == 1);
+  }
+  // A straight-through estimator, and no rounding.
+  CHECK(notes_of("q = Round (folded)  d = Sub (q, folded)  s = Add (folded, d)  z = Add (s, w)") == 0);
+  CHECK(notes_of("q = Tanh (folded)  d = Sub (q, folded)  z = Add (d, w)") == 0);
+}
+
 // By onnxruntime's quantize_dynamic. The product is linear, so that its gradient is that of the floating weights.
 TEST_CASE("a dynamically quantized product has the gradient of its floating one", "[straight]") {
   const TempDir f;
