@@ -12,6 +12,7 @@
 #include "run/data.h"
 #include "run/features.h"
 #include "run/finished_run.h"
+#include "run/finite_outputs.h"
 #include "run/fixed_inputs.h"
 #include "run/fixed_shapes.h"
 #include "run/images.h"
@@ -103,8 +104,12 @@ PredictReport predict_tensors(const RunSpec& spec, const std::string& inputs, co
   }
   check_ranges(recorded(*model.doc).ranges, ranges, inputs, log);
   std::vector<NamedTensor> tensors;
-  for (auto& [name, t] : forward_rows(session, batch))
+  FiniteOutputs finite;
+  for (auto& [name, t] : forward_rows(session, batch)) {
+    finite.see(name, t);
     tensors.push_back({name, t.dtype() == DType::f64 && spec.dtype != "fp64" ? t.cast(DType::f32) : t});
+  }
+  finite.warn(log);
   write_tensor_file(out, tensors);
   return {.outputs = tensors.size()};
 }
@@ -246,9 +251,11 @@ void require_predictions(Task predicted, Task asked, DataKind kind) {
        "feed the model with tensors: a .safetensors or .npz file");
 }
 
-// Rows of like length together, `rows` at a time.
+// Rows of like length together, `rows` at a time. Of outputs that are not finite: those of padding count for nothing,
+// so what texts have for each token is not looked at.
 void predict_batches(Session& session, const std::vector<int>& outputs, const LossSpec& loss, const Dataset& data,
-                     int64_t rows, Predictions& predictions) {
+                     int64_t rows, Predictions& predictions, const Log& log) {
+  FiniteOutputs finite;
   SamplerOptions order;
   order.order = Order::by_length;
   order.batch_size = rows;
@@ -257,9 +264,13 @@ void predict_batches(Session& session, const std::vector<int>& outputs, const Lo
     const Batch& batch = window->batches.at(0);
     Tensors computed = session.forward(outputs, batch.inputs);
     std::vector<HostTensor> values;
-    for (const std::string& name : loss.values()) values.push_back(computed.at(name));
+    for (const std::string& name : loss.values()) {
+      values.push_back(computed.at(name));
+      if (data.lengths().empty() || values.back().rank() < 3) finite.see(name, values.back());
+    }
     predictions.add(values, batch);
   }
+  finite.warn(log);
 }
 
 // The output that holds embeddings, pooled here where the model has none; empty: --output or the loss names it.
@@ -325,7 +336,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   context.tokenizer = tokenizer.get();
   context.top_k = spec.top_k;
   const std::unique_ptr<Predictions> predictions = make_predictions(needs.task, loss, context);
-  predict_batches(session, outputs, loss, *data, batch_rows(spec, g, needs.inputs), *predictions);
+  predict_batches(session, outputs, loss, *data, batch_rows(spec, g, needs.inputs), *predictions, log);
   if (const int64_t cut = predictions->cut())
     log.warning(cat("W_CUT: ", with_thousands(cut), " of ", with_thousands(rows.size()),
                     " texts are longer than --max_seq_len ", *spec.max_seq_len, ": their last words have no tag"));

@@ -58,3 +58,18 @@ TEST_CASE("a run whose losses are not finite says so, and run.json", "[not_finit
   CHECK_THAT(run["warnings"][0].get<std::string>(), ContainsSubstring("2 of 2 steps"));
   CHECK_THAT(run["warnings"][1].get<std::string>(), ContainsSubstring("1 of 4 samples"));
 }
+
+TEST_CASE("predictions that are not finite are counted by output", "[not_finite]") {
+  const TempDir f;
+  const std::string model = save(f, parse(kModel));
+  const auto said = [&](const std::vector<float>& x) {
+    const std::string path = data(f, x);
+    return must_run({"predict", model, "--inputs", path, "--out", f / "out.npz"}).err;
+  };
+  CHECK_THAT(said({1, 2, 0, 0, 3, 1, 2, 5}), ContainsSubstring("W_NOT_FINITE: 2 of 8 values of output 'y'"));
+  CHECK(said({1, 2, 1, 0, 3, 1, 2, 5}).find("W_NOT_FINITE") == std::string::npos);
+  std::ofstream(f / "t.csv") << "a,b\n1,2\n0,0\n";
+  const Said table = must_run({"predict", model, "--inputs", f / "t.csv", "--continuous", "a,b", "--task", "regression",
+                               "--out", f / "out.csv"});
+  CHECK_THAT(table.err, ContainsSubstring("W_NOT_FINITE: 2 of 4 values of output 'y'"));
+}
