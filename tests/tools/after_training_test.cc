@@ -1,0 +1,176 @@
+// What can still fail after the last step ends with exit 0, the model written, and a warning; what a user's data or
+// flags make impossible is refused before the first step, with a hint.
+#include <catch2/catch_all.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/safetensors.h"
+#include "base/shape.h"
+#include "tests/importer/models.h"
+#include "tests/support.h"
+#include "tests/tools/verb_run.h"
+
+using namespace amp;
+using namespace amp::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+// y = x w v: both weights are scalars' size, so that a step of SGD takes them anywhere.
+const char* const kProduct = R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[N,2] x) => (float[N,2] y)
+    <float[2,2] w = {1,0.25,-0.5,1.5}, float[2,2] v = {0.75,0.5,-1.25,1}>
+    { h = MatMul (x, w)  y = MatMul (h, v) })";
+
+std::string rows(const TempDir& f, float x, float label) {
+  const std::vector<float> in = {x, x / 2, -x, x / 4}, out = {label, -label, label / 2, label};
+  write_safetensors(f / "data.safetensors",
+                    {{"x", HostTensor::of<float>({2, 2}, in)}, {"label", HostTensor::of<float>({2, 2}, out)}});
+  return f / "data.safetensors";
+}
+
+}  // namespace
+
+// The step takes w and v to about 1,000: fp16 holds them, and not h = x w of about 1e5 (fp16 ends at 65,504). The
+// untrained model agreed with its fp16 file, so the difference is the type's.
+TEST_CASE("an fp16 file that overflows after training is written with a warning", "[after_training]") {
+  const TempDir f;
+  const std::string model = save(f, parse(kProduct)), data = rows(f, 100, 1e6f);
+  const std::vector<std::string> words = {
+      model,    "--train",     data, "--loss",          "mse", "--optimizer",        "sgd",  "--lr",
+      "1e-5",   "--max_steps", "1",  "--max_grad_norm", "0",   "--export_precision", "fp16", "--output_dir",
+      f / "run"};
+  for (const bool again : {false, true}) {  // --overwrite takes the new run as well
+    std::vector<std::string> all = words;
+    if (again) all.emplace_back("--overwrite");
+    const Said s = must_run(all);
+    CHECK_THAT(s.err, ContainsSubstring("W_EXPORT_CHECK: the model is written, but its check failed") &&
+                          ContainsSubstring("--export_precision fp32"));
+    CHECK(std::filesystem::exists(f / "run/model.onnx"));
+    CHECK_FALSE(std::filesystem::exists(f / "run/.new-run"));
+  }
+  // `export` of the same run: the file that was asked for, and the same warning; in fp32 nothing is wrong.
+  const Said low = must_run({"export", f / "run", "--out", f / "low.onnx", "--export_precision", "fp16"});
+  CHECK_THAT(low.err, ContainsSubstring("W_EXPORT_CHECK"));
+  CHECK(std::filesystem::exists(f / "low.onnx"));
+  const Said wide = must_run({"export", f / "run", "--out", f / "wide.onnx", "--export_precision", "fp32"});
+  CHECK_THAT(wide.err, !ContainsSubstring("W_EXPORT_CHECK"));
+}
+
+// The file stores w and v in fp16 and no --export_precision is given: w becomes 1e5.
+TEST_CASE("weights that outgrow a file in fp16 are written in fp32", "[after_training]") {
+  const TempDir f;
+  const std::string model = save(f, parse(R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (float[N,2] x) => (float[N,2] y) <float16[2,2] w = {1,0.25,-0.5,1.5}>
+      { c = Cast <to = 1> (w)  y = MatMul (x, c) })"));
+  const Said s = must_run({model, "--train", rows(f, 1, 1e6f), "--loss", "mse", "--optimizer", "sgd", "--lr", "1",
+                           "--max_grad_norm", "0", "--max_steps", "1", "--output_dir", f / "run"});
+  CHECK_THAT(s.err,
+             ContainsSubstring("W_EXPORT_PRECISION: the trained model cannot be written in the file's own types"));
+  CHECK(std::filesystem::exists(f / "run/model.onnx"));
+}
+
+TEST_CASE("a range test that --max_minutes ends writes the curve so far", "[after_training]") {
+  const TempDir f;
+  const std::string model = save(f, parse(kProduct)), data = rows(f, 1, 1);
+  const Said s = must_run({model, "--train", data, "--loss", "mse", "--lr_range_test", "100000", "--max_minutes",
+                           "0.00001", "--output_dir", f / "run"});
+  CHECK_THAT(s.err, ContainsSubstring("W_LR_RANGE: --max_minutes ended the search after"));
+  CHECK(std::filesystem::exists(f / "run/lr_range.json"));
+}
+
+TEST_CASE("refusals of data and flags have hints", "[after_training]") {
+  const TempDir f;
+  const std::string model = save(f, parse(kProduct)), data = rows(f, 1, 1);
+  const auto ids = [&](const std::vector<int64_t>& label) {
+    const auto n = static_cast<int64_t>(label.size());
+    const std::vector<float> x(label.size() * 2, 0.5f);
+    write_safetensors(f / "ids.safetensors",
+                      {{"x", HostTensor::of<float>({n, 2}, x)}, {"label", HostTensor::of<int64_t>({n}, label)}});
+    return f / "ids.safetensors";
+  };
+  const auto refused = [&](std::vector<std::string> words, const std::string& id, const std::string& hint) {
+    words.insert(words.end(), {"--output_dir", f / "run"});
+    const Said s = run_verb(words);
+    INFO(s.fact << " / " << s.hint);
+    CHECK(s.id == id);
+    CHECK_THAT(s.hint, ContainsSubstring(hint));
+    CHECK_FALSE(std::filesystem::exists(f / "run/metrics.jsonl"));
+  };
+  refused({model, "--train", ids({0, 1, 7}), "--loss", "cross_entropy"}, "E_DATA_LABEL", "--num_labels");
+  refused({model, "--train", ids({0, 1}), "--loss", "mse"}, "E_DATA_SHAPE", "--loss");
+  refused({model, "--train", ids({}), "--loss", "cross_entropy"}, "E_DATA_EMPTY", "row");
+  const std::string none = save(f, parse(R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (float[N,2] x) => (float[N,2] y) <float[2] w = {1,0.25}> { y = Mul (x, w) })"));
+  refused({none, "--train", data, "--loss", "mse", "--lora", "r=2"}, "E_LORA", "--lora");
+}
+
+// The bad label is in the last row, which the first step does not see. Of logits [N,S,C] and [N,C,L] with open S and L
+// only the data's shapes say where the classes are.
+TEST_CASE("class ids that the model lacks are refused before the first step", "[after_training]") {
+  const TempDir f;
+  const auto refused = [&](const std::string& graph, const Dims& label, const std::string& name,
+                           std::vector<std::string> flags, int64_t classes) {
+    const std::string model = save(f, parse("<ir_version: 8, opset_import: [\"\" : 17]> g " + graph));
+    const Dims in = {4, 3, 2};
+    std::vector<float> x(24);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 5) - 2;
+    std::vector<int64_t> ids(static_cast<size_t>(numel(label)), 1);
+    for (const int64_t bad : {classes, int64_t{-3}, classes - 1}) {
+      ids.back() = bad;
+      write_safetensors(f / "ids.safetensors",
+                        {{"x", HostTensor::of<float>(in, x)},
+                         {"label", HostTensor::of<int64_t>(label, std::vector<int64_t>(ids.size(), 1))},
+                         {name, HostTensor::of<int64_t>(label, ids)}});
+      std::vector<std::string> words = {
+          model,         "--train", f / "ids.safetensors", "--batch_size", "1",      "--shuffle=false",
+          "--max_steps", "4",       "--overwrite",         "--output_dir", f / "run"};
+      words.insert(words.end(), flags.begin(), flags.end());
+      const Said s = run_verb(words);
+      INFO(graph << " " << bad << ": " << s.fact << " / " << s.hint);
+      if (bad == classes - 1) {
+        CHECK(s.code == 0);
+        continue;
+      }
+      CHECK(s.id == "E_DATA_LABEL");
+      CHECK_THAT(s.hint, ContainsSubstring("--num_labels"));
+      CHECK_FALSE(std::filesystem::exists(f / "run/metrics.jsonl"));
+    }
+    std::filesystem::remove_all(f / "run");
+  };
+  const std::string tokens = R"((float[N,S,2] x) => (float[N,S,4] y)
+      <float[2,4] w = {1,0.25,-0.5,1.5,0.75,-0.25,1,0.5}> { y = MatMul (x, w) })";
+  refused(tokens, {4, 3}, "label", {"--loss", "cross_entropy"}, 4);
+  refused(tokens, {4, 3}, "label", {"--loss", "cross_entropy", "--label_smoothing", "0.1"}, 4);
+  refused(tokens, {4, 3, 1}, "label", {"--loss", "focal"}, 4);
+  refused(tokens, {4, 3}, "other", {"--loss", "cross_entropy", "--loss", "cross_entropy,label=other,output=y"}, 4);
+  refused(tokens, {4, 4}, "label", {"--loss", "cross_entropy_nchw"}, 3);  // [N,C,L] with C = S
+  refused(R"((float[N,S,2] x) => (float[N,S] start_logits, float[N,S] end_logits)
+      <float[2,1] w = {1,0.25}, float[2,1] v = {-0.5,1.5}, int64[1] last = {2}>
+      { a = MatMul (x, w)  start_logits = Squeeze (a, last)  b = MatMul (x, v)  end_logits = Squeeze (b, last) })",
+          {4, 2}, "label", {"--loss", "qa_span"}, 3);
+}
+
+// Two pooling windows do not fit into 3 pixels, with which open sizes are looked at first.
+TEST_CASE("a network of open image sizes is checked and gets its classes at a size that fits", "[after_training]") {
+  const TempDir f;
+  const std::string model = save(f, parse(R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (float[N,1,H,W] x) => (float[N,3] y)
+      <float[2,1,3,3] c = {0.3,-0.2,0.5,0.1,0.7,-0.4,0.2,-0.6,0.15,-0.35,0.45,0.25,-0.15,0.05,0.65,-0.55,0.12,0.33},
+       float[3,2] w = {1,0.25,-0.5,1.5,0.75,-0.25}, float[3] b = {0.1,0.2,-0.1}>
+      { h = Conv (x, c)  p = MaxPool <kernel_shape = [4, 4], strides = [4, 4]> (h)
+        q = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (p)
+        a = GlobalAveragePool (q)  f = Flatten (a)  y = Gemm <transB = 1> (f, w, b) })"));
+  const Said s = must_run({"check", model});
+  CHECK_THAT(s.out, ContainsSubstring("trains: yes"));
+  std::vector<float> x(4 * 256);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) - 3;
+  write_safetensors(f / "d.safetensors", {{"x", HostTensor::of<float>({4, 1, 16, 16}, x)},
+                                          {"label", HostTensor::of<int64_t>({4}, {0, 4, 2, 3})}});
+  must_run({model, "--train", f / "d.safetensors", "--loss", "cross_entropy", "--num_labels", "5", "--max_steps", "1",
+            "--output_dir", f / "run"});
+  CHECK(std::filesystem::exists(f / "run/model.onnx"));
+}
