@@ -99,16 +99,56 @@ void add(std::vector<int64_t>& to, int64_t n) {
 
 bool scalar(const Dims& d) { return d.size() < 2 && numel(d) == 1; }
 
-// Some dimension of every output follows the rows: from 2 to 3.
+// Some dimension of an output follows the rows: from 2 to so many.
+bool follows(const Dims& two, const Dims& many, int64_t rows) {
+  if (scalar(two) && scalar(many)) return true;
+  for (size_t k = 0; k < std::min(two.size(), many.size()); ++k) {
+    if (two[k] > 0 && two[k] * rows == many[k] * 2) return true;
+  }
+  return false;
+}
+
 bool follow(const OutputDims& two, const OutputDims& three) {
   for (size_t i = 0; i < two.size(); ++i) {
-    if (scalar(two[i]) && scalar(three[i])) continue;
-    bool any = false;
-    for (size_t k = 0; k < std::min(two[i].size(), three[i].size()); ++k)
-      any |= two[i][k] > 0 && two[i][k] * 3 == three[i][k] * 2;
-    if (!any) return false;
+    if (!follows(two[i], three[i], 3)) return false;
   }
   return true;
+}
+
+// Where constant Slices end.
+std::set<int64_t> slice_ends(const SourceGraph& g, const std::vector<int>& outputs) {
+  std::set<int64_t> out;
+  const std::vector<bool> live = live_nodes(g, outputs);
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    const SourceNode& node = g.nodes[n];
+    if (!live[n] || node.op != "Slice") continue;
+    std::vector<int64_t> ends = node.attrs.ints("ends", {});
+    if (node.inputs.size() > 2 && node.inputs[2] >= 0 && g.value(node.inputs[2]).data)
+      ends = g.value(node.inputs[2]).data.to_ints();
+    for (const int64_t end : ends) {
+      if (end >= 1 && end <= kLargest) out.insert(end);
+    }
+  }
+  return out;
+}
+
+// The number of rows beyond which outputs grow no further: a Slice takes the first 8. 0: there is none.
+int64_t most_rows(const SourceGraph& g, Prober& p, const std::vector<int>& outputs, const OutputDims& two,
+                  int64_t length) {
+  const std::set<int64_t> ends = slice_ends(g, outputs);
+  if (ends.empty()) return 0;
+  for (const int64_t end : {*ends.rbegin(), *ends.begin()}) {
+    const int64_t rows = std::max<int64_t>(4, end + 1);
+    const std::optional<OutputDims> many = p.bind(rows, length);
+    if (!many) continue;  // too large to be bound
+    for (size_t i = 0; i < two.size(); ++i) {
+      if (follows(two[i], (*many)[i], rows) || two[i].empty() || (*many)[i].empty() || two[i][0] < 2) continue;
+      const int64_t most = (*many)[i][0] / (two[i][0] / 2);
+      if (most >= 1 && most < rows && p.bind(most, length)) return most;
+    }
+    return 0;
+  }
+  return 0;
 }
 
 std::vector<int64_t> declared_rows(const SourceGraph& g, const std::vector<int>& inputs) {
@@ -226,7 +266,7 @@ FixedShapes find_fixed_shapes(const SourceGraph& g, const std::vector<int>& outp
   for (const int64_t length : lengths) {
     const std::optional<OutputDims> two = p.bind(2, length), three = two ? p.bind(3, length) : std::nullopt;
     if (!three) continue;
-    if (follow(*two, *three)) return {0, only_length(p, 2, length, lengths)};
+    if (follow(*two, *three)) return {most_rows(g, p, outputs, *two, length), only_length(p, 2, length, lengths)};
     candidates = first_rows_only(g, p, *two, length);
     break;
   }
