@@ -126,6 +126,17 @@ ValueId bind_fixed_input(const SourceValue& v, const BindOptions& o, Builder& b)
   return b.constant(rows);
 }
 
+// A copy of the parameter p for every row (SourceValue::tied_axis).
+ValueId repeated_param(Builder& b, ValueId p, const SourceValue& v) {
+  Dims one = v.data.dims();
+  const auto axis = static_cast<size_t>(v.tied_axis);
+  const int64_t repeats = numel(one) / numel(b.dims(p));
+  one[axis] /= repeats;
+  p = b.reshape(p, one);
+  if (one[axis] == 1) return b.expand(p, v.data.dims());
+  return b.op("Concat", std::vector<ValueId>(static_cast<size_t>(repeats), p), {{"axis", int64_t{v.tied_axis}}});
+}
+
 ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b, int index) {
   const SourceValue& v = g.values[static_cast<size_t>(index)];
   switch (v.kind) {
@@ -150,6 +161,7 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
       }
       if (!p) p = b.mutable_graph().add_param(slot, m.name, o.float_type, m.data.dims());
       if (index == master) return p;
+      if (v.tied_axis >= 0) return repeated_param(b, p, v);
       if (!v.tied_transposed) {  // the same elements in the same order, maybe in other dims
         const Dims &want = v.data.dims(), &have = m.data.dims();
         return want != have && numel(want) == numel(have) ? b.reshape(p, want) : p;

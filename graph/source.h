@@ -38,6 +38,7 @@ struct SourceValue {
   bool trainable = false;        // parameter: not frozen
   int tied_to = -1;              // parameter: index of the value that holds the master (this one is a copy of it)
   bool tied_transposed = false;  // ... as its 2-D transpose; else the same elements, in other dims when those differ
+  int tied_axis = -1;            // ... repeated along this axis, rows of a batch (graph/folded_rows.h); -1: once
   std::string alias;             // a readable name from node scopes when the file's own was lost; else empty
   std::string reason;            // why it is, or is not, a trainable parameter
   bool replaced = false;         // parameter: surgery gave it another size than the file's (a new classifier)

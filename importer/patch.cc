@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/folded_rows.h"
 #include "importer/tensor.h"
 
 namespace amp {
@@ -29,6 +30,17 @@ HostTensor transpose(const HostTensor& t) {
 bool same_bytes(const HostTensor& a, const HostTensor& b) {
   return a.dtype() == b.dtype() && a.dims() == b.dims() &&
          (a.bytes() == 0 || std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0);
+}
+
+// The value of a parameter that is tied to one of this value.
+HostTensor copy_of_master(const SourceValue& v, const HostTensor& master) {
+  if (v.tied_transposed) return transpose(master);
+  if (v.tied_axis < 0) return numel(v.data.dims()) == master.numel() ? master.reshaped(v.data.dims()) : master;
+  Dims one = v.data.dims();
+  int64_t& extent = one[static_cast<size_t>(v.tied_axis)];
+  const int64_t repeats = numel(one) / master.numel();
+  extent /= repeats;
+  return repeated(master.reshaped(one), v.tied_axis, extent, repeats);
 }
 
 // A weight that the file makes by ConstantOfShape: the node becomes a Constant that holds it.
@@ -109,11 +121,7 @@ std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vecto
     if (v.replaced) values.emplace(static_cast<int>(i), v.data.cast(DType::f32));
     if (v.kind != SourceKind::parameter || v.tied_to < 0) continue;
     const auto master = values.find(v.tied_to);
-    if (master != values.end())
-      values.emplace(static_cast<int>(i), v.tied_transposed ? transpose(master->second)
-                                          : numel(v.data.dims()) == master->second.numel()
-                                              ? master->second.reshaped(v.data.dims())
-                                              : master->second);
+    if (master != values.end()) values.emplace(static_cast<int>(i), copy_of_master(v, master->second));
   }
   return values;
 }

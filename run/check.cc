@@ -210,6 +210,7 @@ CheckReport check_model(const RunSpec& spec, const Log& log) {
   SourceGraph& g = model.graph;
   CheckReport r;
   r.fixed = fix_shapes(g, chosen_outputs(spec, g));
+  tie_rows(spec, g, chosen_outputs(spec, g), log);
   r.batch = r.fixed.rows > 0 ? r.fixed.rows : kBatch;
   r.length = r.fixed.length > 0 ? r.fixed.length : kLength;
   const Probed p = examine(spec, g, choose_low_plan(spec, Job::check, g, log), r);

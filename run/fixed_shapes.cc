@@ -6,6 +6,7 @@
 #include "backend/interpreter.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/folded_rows.h"
 #include "run/synthetic_data.h"
 #include "trainer/losses/loss.h"
 #include "trainer/session.h"
@@ -162,6 +163,15 @@ void ShapeFixing::free(const std::vector<int>& outputs) {
 }
 
 ModelShapes fix_shapes(SourceGraph& graph, const std::vector<int>& outputs) { return ShapeFixing(graph).fix(outputs); }
+
+void tie_rows(const RunSpec& spec, SourceGraph& g, const std::vector<int>& outputs, const Log& log) {
+  if (spec.tie_weights != "auto" || !unknown_operators(g, outputs).empty()) return;
+  const std::vector<std::string> names = tie_folded_rows(g, find_folded_rows(g, outputs, cpu_evaluator()));
+  if (names.empty()) return;
+  log.note(cat(names.size(), names.size() == 1 ? " parameter is" : " parameters are", " stored ", fixed_rows(g),
+               " times over, once for each row of a batch: ", printable(join(names, ", ")),
+               "; the copies train as one (--tie_weights none: each copy by itself)"));
+}
 
 void tell_fixed_shapes(const ModelShapes& f, const Log& log) {
   if (f.freed_rows > 0)

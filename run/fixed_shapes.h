@@ -34,6 +34,10 @@ class ShapeFixing {
   bool looked_ = false;
 };
 
+// Parameters that the exporter repeated for every row of a batch (graph/folded_rows.h) train as one row each, unless
+// --tie_weights is none or file. After fix_shapes().
+void tie_rows(const RunSpec& spec, SourceGraph& graph, const std::vector<int>& outputs, const Log& log);
+
 // One note for people: "this file takes batches of 8".
 void tell_fixed_shapes(const ModelShapes& found, const Log& log);
 

@@ -60,7 +60,8 @@ class Direction {
   void take(const NamedTensor& t) {
     const SourceGraph& g = session_.source();
     const int i = g.find(t.name);
-    if (i < 0 || g.values[static_cast<size_t>(i)].kind != SourceKind::parameter)
+    if (i < 0 || g.values[static_cast<size_t>(i)].kind != SourceKind::parameter ||
+        g.values[static_cast<size_t>(i)].tied_axis >= 0)
       fail(Exit::data, "E_HVP_NAME", cat(quoted(path_), ": the model has no parameter '", printable(t.name), "'"),
            "tensors are found by the parameters' ONNX names, as `grad` writes them without --hvp");
     const SourceValue& v = g.values[static_cast<size_t>(i)];
@@ -127,6 +128,7 @@ HessianReport write_hessian_product(const RunSpec& spec, const std::string& inpu
   tell_losses(losses, bypass_output_activations(g, losses), log);
   require_known_operators(g, values_of(g, losses));
   fix_shapes(g, values_of(g, losses));
+  tie_rows(spec, g, values_of(g, losses), log);
   Session session(g, session_options(spec, Job::gradients, choose_plan(spec, Job::gradients, g, log), log));
   LossWindow window(losses);
   window.count(batch);

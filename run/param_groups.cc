@@ -93,9 +93,9 @@ size_t master(const Values& values, size_t i) {
   return values[i].tied_to < 0 ? i : static_cast<size_t>(values[i].tied_to);
 }
 
-// An adapter is where its weight is; what surgery added besides is the head.
+// An adapter is where its weight is, as is the row of a repeated one; what surgery added besides is the head.
 int depth_of(const LayerDepths& layers, const SourceValue& v) {
-  for (const std::string& end : {std::string(), std::string(".lora_A"), std::string(".lora_B")}) {
+  for (const std::string& end : {std::string(), std::string(".lora_A"), std::string(".lora_B"), std::string(".row")}) {
     if (!v.name.ends_with(end)) continue;
     const auto it = layers.depth.find(v.name.substr(0, v.name.size() - end.size()));
     if (it != layers.depth.end()) return it->second;

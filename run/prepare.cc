@@ -206,6 +206,7 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
   require_known_operators(g, out.outputs);
   if (!shapes.looked() || shapes.found().rows > 0 || shapes.found().length > 0) shapes.fix(out.outputs);
   tell_fixed_shapes(shapes.found(), log);
+  tie_rows(spec, g, out.outputs, log);
   out.trainable = make_trainable(spec, g, out.outputs, log);
   if (job == Job::train) out.groups = group_parameters(spec, out.model.layers, g);
   return out;

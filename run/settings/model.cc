@@ -121,8 +121,9 @@ std::vector<Setting> model_settings() {
           .shown_as("r=8,alpha=16,targets=GLOB")
           .read_by(kTrain),
       setting("tie_weights", &RunSpec::tie_weights,
-              "auto: equal-valued matrices, transposed copies included, are one weight; tensors that the exporter "
-              "merged because they were all zeros or ones are one for each module. none: the latter only. file: one "
+              "auto: equal-valued matrices, transposed copies included, are one weight, as are rows that the exporter "
+              "repeated for a fixed batch; tensors that it merged because they were all zeros or ones are one for each "
+              "module. none: the latter only. file: one "
               "weight for each tensor of the file.")
           .one_of({"auto", "none", "file"})
           .same({{"true", "auto"}, {"false", "none"}})

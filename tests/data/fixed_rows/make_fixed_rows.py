@@ -2,7 +2,7 @@
 
 Run with torch 2.11 and onnxscript: python make_fixed_rows.py. Writes NAME.onnx, data.npz and golden.json.
 golden.json: by name the batch size, the loss of every step of an epoch (rows in order, the last batch is short), and
-the loss over all rows afterwards. (The dynamo exporter folds an expanded parameter into a constant: those are by TorchScript.)
+the loss over all rows afterwards. The dynamo exporter folds a repeated parameter into a tensor of equal rows.
 """
 import json
 import os
@@ -68,11 +68,63 @@ class Heads(torch.nn.Module):
         return self.b(h.view(rows, 2, 2, 4).mean((1, 2)))
 
 
-KINDS = {"view": View, "expand": lambda: Joined(False), "repeat": lambda: Joined(True), "gather": Gather,
+class Token(torch.nn.Module):
+    """A class token before every sequence."""
+
+    def __init__(self):
+        super().__init__()
+        self.q = torch.nn.Parameter(torch.randn(1, 1, 4))
+        self.a, self.b = torch.nn.Linear(6, 8), torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        rows = int(x.shape[0])
+        h = torch.cat([self.q.expand(rows, -1, -1), self.a(x).view(rows, 2, 4)], 1)
+        return self.b((torch.softmax(h @ h.transpose(1, 2), -1) @ h)[:, 0])
+
+
+class State(torch.nn.Module):
+    """Learned first states."""
+
+    def __init__(self):
+        super().__init__()
+        self.h, self.c = (torch.nn.Parameter(torch.randn(1, 1, 8)) for _ in range(2))
+        self.l, self.b = torch.nn.LSTM(6, 8, batch_first=True), torch.nn.Linear(8, 3)
+
+    def forward(self, x):
+        rows = int(x.shape[0])
+        return self.b(self.l(x[:, None, :], (self.h.expand(1, rows, 8).contiguous(), self.c.repeat(1, rows, 1)))[0][:, -1])
+
+
+class Slots(torch.nn.Module):
+    """Two learned slots for every row, repeated as a whole."""
+
+    def __init__(self):
+        super().__init__()
+        self.q = torch.nn.Parameter(torch.randn(2, 4))
+        self.a, self.b = torch.nn.Linear(6, 8), torch.nn.Linear(8, 3)
+
+    def forward(self, x):
+        rows = int(x.shape[0])
+        return self.b((self.q.repeat(rows, 1).view(rows, 2, 4) * self.a(x).view(rows, 2, 4)).view(rows, 8))
+
+
+class First(torch.nn.Module):
+    """The first rows of a batch: all of them, when the file was made."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(6, 4), torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.b(torch.relu(self.a(x[:int(x.shape[0])])))
+
+
+KINDS = {"token": Token, "state": State, "slots": Slots, "first": First, "view": View, "expand": lambda: Joined(False), "repeat": lambda: Joined(True), "gather": Gather,
          "lstm": Recurrent, "heads": Heads}
 CASES = [("view", 8, "ts"), ("view", 32, "dynamo"), ("expand", 8, "ts"), ("expand", 2, "ts"), ("repeat", 8, "ts"),
          ("gather", 8, "dynamo"), ("gather", 2, "ts"), ("gather", 1, "ts"), ("lstm", 8, "ts"), ("lstm", 32, "dynamo"),
-         ("heads", 2, "dynamo"), ("heads", 8, "ts")]
+         ("heads", 2, "dynamo"), ("heads", 8, "ts"), ("expand", 8, "dynamo"), ("repeat", 32, "dynamo"),
+         ("token", 8, "dynamo"), ("state", 2, "dynamo"), ("slots", 8, "dynamo"), ("first", 8, "ts")]
 
 
 def export(model, rows, exporter, path):
