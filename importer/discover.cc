@@ -6,9 +6,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/folded_rows.h"
 #include "importer/evidence.h"
 #include "importer/evidence_position.h"
 #include "importer/fixed_pattern.h"
+#include "importer/tensor_values.h"
 
 namespace amp {
 namespace {
@@ -188,7 +190,7 @@ class Discovery {
   }
 
   std::vector<Evidence> weigh(int v, const std::vector<Use>& uses) const {
-    const HostTensor& data = g_.values[static_cast<size_t>(v)].data;
+    const HostTensor data = without_copies(v, uses);
     std::vector<Evidence> out;
     const Naming naming = name_evidence(v, uses, out);
     for (Evidence& e : positions_.weigh(v, uses, naming)) out.push_back(std::move(e));
@@ -198,7 +200,28 @@ class Discovery {
     context.starts_regular = starts_regular(uses);
     context.learned = clear_.any_learned;
     for (Evidence& e : value_evidence(data, naming, context)) out.push_back(std::move(e));
+    if (data.numel() < g_.value(v).data.numel() && unstructured(data, 4))
+      out.push_back({"a copy for each row of a batch, without regularity: a parameter that was expanded", 8});
     return out;
+  }
+
+  // Values that are joined with the rows of a batch and stored once for each: a row by itself shows what they are.
+  HostTensor without_copies(int v, const std::vector<Use>& uses) const {
+    const HostTensor& data = g_.value(v).data;
+    const auto own_rows = [&](const Use& u) {
+      return large_weight_use(u) && !u.through_concat && (data.rank() < 3 || u.at().op != "MatMul");
+    };
+    if (data.rank() < 2 || std::any_of(uses.begin(), uses.end(), own_rows)) return data;
+    if (record(v).kind != Recorded::folded && !TensorValues(data).distinct(1).empty()) return data;  // a first state
+    for (const int input : g_.inputs) {
+      const std::vector<Dim>& d = g_.value(input).dims;
+      const int64_t rows = d.empty() ? 0 : d[0].value;
+      for (int axis = 0; axis < 2; ++axis) {
+        if (holds_copies(data, axis, rows))
+          return repeated(data, axis, data.dims()[static_cast<size_t>(axis)] / rows, 1);
+      }
+    }
+    return data;
   }
 
   static bool operands_only(const std::vector<Use>& uses) {
