@@ -13,6 +13,7 @@
 #include "run/common.h"
 #include "run/data.h"
 #include "run/finished_run.h"
+#include "run/fixed_shapes.h"
 #include "run/language_data.h"
 #include "run/losses.h"
 #include "run/model_metadata.h"
@@ -157,6 +158,7 @@ std::vector<GeneratedText> generate(const RunSpec& given, const std::vector<std:
   const std::string logits = logits_of(spec, g, task);
   const std::vector<int> outputs = {g.find(logits)};
   require_known_operators(g, outputs);
+  tell_fixed_shapes(fix_shapes(model.graph, outputs), log);
   check_vocabulary(spec, g, needed_inputs(g, outputs), log);
   check_tokenizer(spec, record, log);
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(spec);
