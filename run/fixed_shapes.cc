@@ -110,6 +110,29 @@ bool same(const Tensors& a, const Tensors& b) {
   return true;
 }
 
+// The first node that cannot be bound for one row more.
+std::string holder_of(const SourceGraph& g, const std::vector<int>& outputs, const FixedShapes& fixed) {
+  SourceGraph open = g;
+  BindOptions o;
+  o.outputs = outputs;
+  for (const int v : fed_inputs(g, needed_inputs(g, outputs))) {
+    std::vector<Dim>& d = open.values[static_cast<size_t>(v)].dims;
+    if (!d.empty() && d[0].value == fixed.rows) d[0] = {};
+    Dims dims;
+    for (const Dim& x : d)
+      dims.push_back(x.value >= 0 ? x.value : dims.empty() ? fixed.rows + 1 : std::max<int64_t>(fixed.length, 8));
+    o.input_dims[g.value(v).name] = dims;
+  }
+  try {
+    probe_shapes(open, ParamTable(open), o, cpu_evaluator());
+  } catch (const Error& e) {
+    for (const std::string& place : e.where()) {
+      if (place.starts_with("at node ")) return place.substr(3);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 ShapeFixing::ShapeFixing(SourceGraph& graph) : graph_(graph) {
@@ -124,6 +147,7 @@ const ModelShapes& ShapeFixing::fix(const std::vector<int>& outputs) {
   set_fixed_rows(graph_, found_.rows);
   if (found_.length > 0) set_fixed_length(graph_, found_.length);
   if (found_.rows > 0 && found_.freed_rows == 0) free(outputs);
+  found_.holder = found_.rows > 0 ? holder_of(graph_, outputs, found_) : std::string();
   return found_;
 }
 
@@ -178,8 +202,8 @@ void tell_fixed_shapes(const ModelShapes& f, const Log& log) {
     log.note(cat("this file takes batches of ", f.freed_rows, ", by numbers in Reshapes alone: here it takes any; ",
                  "the exported file keeps them"));
   if (f.rows > 0)
-    log.note(cat("this file takes batches of ", f.rows, ": its graph holds that number; shorter batches are padded, ",
-                 "and what is padded counts for nothing"));
+    log.note(cat("this file takes batches of ", f.rows, ": ", f.holder.empty() ? "its graph" : printable(f.holder),
+                 " holds that number; shorter batches are padded, ", "and what is padded counts for nothing"));
   if (f.length > 0) log.note(cat("this file takes inputs of length ", f.length, ": its graph holds that number"));
 }
 

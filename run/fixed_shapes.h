@@ -1,6 +1,7 @@
 // Batch sizes and lengths that a model file bakes into its graph (graph/fixed_rows.h), as runs and verbs take them.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/log.h"
@@ -13,6 +14,7 @@ namespace amp {
 // What became of a file's sizes: those that its graph holds, and the rows that it held before they were freed.
 struct ModelShapes : FixedShapes {
   int64_t freed_rows = 0;  // 0: none were
+  std::string holder;      // the first node that takes no other number of rows; empty: none refuses one
 };
 
 // Finds the sizes that the outputs can be computed for and declares them as the graph's own. Rows that only Reshapes
