@@ -128,13 +128,19 @@ ValueId bind_fixed_input(const SourceValue& v, const BindOptions& o, Builder& b)
 
 // A copy of the parameter p for every row (SourceValue::tied_axis).
 ValueId repeated_param(Builder& b, ValueId p, const SourceValue& v) {
-  Dims one = v.data.dims();
   const auto axis = static_cast<size_t>(v.tied_axis);
-  const int64_t repeats = numel(one) / numel(b.dims(p));
-  one[axis] /= repeats;
-  p = b.reshape(p, one);
-  if (one[axis] == 1) return b.expand(p, v.data.dims());
-  return b.op("Concat", std::vector<ValueId>(static_cast<size_t>(repeats), p), {{"axis", int64_t{v.tied_axis}}});
+  const Dims& whole = v.data.dims();
+  Dims one = whole;
+  if (b.dims(p).size() == whole.size()) {
+    one[axis] = b.dims(p)[axis];
+    p = b.expand(p, one);  // equal along other axes, too
+  } else {
+    one[axis] /= numel(whole) / numel(b.dims(p));
+    p = b.reshape(p, one);
+  }
+  if (one[axis] == 1) return b.expand(p, whole);
+  return b.op("Concat", std::vector<ValueId>(static_cast<size_t>(whole[axis] / one[axis]), p),
+              {{"axis", int64_t{v.tied_axis}}});
 }
 
 ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOptions& o, Builder& b, int index) {

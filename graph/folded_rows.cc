@@ -261,6 +261,7 @@ int equal_parameter(const SourceGraph& g, const HostTensor& row) {
   if (one_value(row)) return -1;
   for (size_t i = 0; i < g.values.size(); ++i) {
     const SourceValue& v = g.values[i];
+    if (v.data.rank() == row.rank() && v.data.dims() != row.dims()) continue;
     if (v.kind == SourceKind::parameter && v.trainable && v.tied_to < 0 && v.data.dtype() == row.dtype() &&
         v.data.numel() == row.numel() && std::memcmp(v.data.data(), row.data(), static_cast<size_t>(row.bytes())) == 0)
       return static_cast<int>(i);
@@ -294,8 +295,9 @@ std::vector<std::string> tie_folded_rows(SourceGraph& g, const std::vector<Folde
   std::vector<std::string> names;
   for (const FoldedRows& f : folded) {
     if (g.value(f.value).tied_to >= 0) continue;  // its master is among them
-    const HostTensor row = repeated(g.value(f.value).data, f.axis, f.extent, 1);
-    const int equal = equal_parameter(g, row), master = equal < 0 ? add_row(g, f, row) : equal;
+    const HostTensor slice = repeated(g.value(f.value).data, f.axis, f.extent, 1), row = without_copies(slice, f.axis);
+    const int equal = row.numel() == slice.numel() ? equal_parameter(g, row) : -1;
+    const int master = equal < 0 ? add_row(g, f, row) : equal;
     for (size_t i = 0; i < g.values.size(); ++i) {
       SourceValue& v = g.values[i];
       if (static_cast<int>(i) != f.value && (v.kind != SourceKind::parameter || v.tied_to != f.value)) continue;
@@ -305,6 +307,16 @@ std::vector<std::string> tie_folded_rows(SourceGraph& g, const std::vector<Folde
     names.push_back(g.shown(f.value));
   }
   return names;
+}
+
+HostTensor without_copies(const HostTensor& t, int except) {
+  HostTensor out = t;
+  if (one_value(t)) return out;
+  for (int axis = 0; axis < static_cast<int>(t.rank()); ++axis) {
+    const int64_t extent = out.dims()[static_cast<size_t>(axis)];
+    if (axis != except && holds_copies(out, axis, extent)) out = repeated(out, axis, 1, 1);
+  }
+  return out;
 }
 
 HostTensor repeated(const HostTensor& t, int axis, int64_t extent, int64_t repeats) {

@@ -32,6 +32,9 @@ std::vector<std::string> tie_folded_rows(SourceGraph&, const std::vector<FoldedR
 
 // The first `extent` slices along the axis, one copy after the other.
 HostTensor repeated(const HostTensor&, int axis, int64_t extent, int64_t repeats);
+// One slice along each axis but `except` whose slices are all equal: a token type's embedding is the same at every
+// place of a sequence. The tensor itself where all its elements are equal.
+HostTensor without_copies(const HostTensor&, int except);
 // Whether the tensor holds such copies, apart by no more than the tolerance times its largest element.
 bool holds_copies(const HostTensor&, int axis, int64_t repeats, double tolerance = 0);
 

@@ -218,7 +218,7 @@ class Discovery {
       const int64_t rows = d.empty() ? 0 : d[0].value;
       for (int axis = 0; axis < 2; ++axis) {
         if (holds_copies(data, axis, rows))
-          return repeated(data, axis, data.dims()[static_cast<size_t>(axis)] / rows, 1);
+          return amp::without_copies(repeated(data, axis, data.dims()[static_cast<size_t>(axis)] / rows, 1), axis);
       }
     }
     return data;

@@ -36,11 +36,16 @@ bool same_bytes(const HostTensor& a, const HostTensor& b) {
 HostTensor copy_of_master(const SourceValue& v, const HostTensor& master) {
   if (v.tied_transposed) return transpose(master);
   if (v.tied_axis < 0) return numel(v.data.dims()) == master.numel() ? master.reshaped(v.data.dims()) : master;
-  Dims one = v.data.dims();
-  int64_t& extent = one[static_cast<size_t>(v.tied_axis)];
-  const int64_t repeats = numel(one) / master.numel();
-  extent /= repeats;
-  return repeated(master.reshaped(one), v.tied_axis, extent, repeats);
+  const Dims& whole = v.data.dims();
+  const auto axis = static_cast<size_t>(v.tied_axis);
+  Dims one = whole;
+  one[axis] = master.rank() == v.data.rank() ? master.dims()[axis] : whole[axis] / (numel(whole) / master.numel());
+  HostTensor out = master;
+  if (master.rank() != v.data.rank()) out = master.reshaped(one);
+  for (size_t a = 0; a < one.size(); ++a) {
+    if (out.dims()[a] != one[a]) out = repeated(out, static_cast<int>(a), 1, one[a]);
+  }
+  return repeated(out, v.tied_axis, one[axis], whole[axis] / one[axis]);
 }
 
 // A weight that the file makes by ConstantOfShape: the node becomes a Constant that holds it.

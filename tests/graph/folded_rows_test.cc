@@ -161,6 +161,17 @@ TEST_CASE("copies of a row are one parameter, that of an equal one in the file",
   CHECK(BoundNet(m, {{"x", {8, 4}}}, {z}).params.size() == 1);
 }
 
+TEST_CASE("a row that is the same at every place of a sequence is one place", "[folded_rows]") {
+  FixedNet n({8, 5, 4});
+  const int q = n.param("q", repeated(copies({1, 1, 4}, 0, 8), 1, 1, 5)), y = n.node("Add", {n.x, q});
+  tie_folded_rows(n.g, n.folded(y));
+  const int row = n.g.find("q.row");
+  REQUIRE(row >= 0);
+  CHECK(n.g.value(row).data.dims() == Dims{1, 1, 4});
+  const BoundNet b(n, {{"x", {8, 5, 4}}}, {y});
+  CHECK(b.graph.value(b.graph.outputs[0].value).dims == Dims{8, 5, 4});
+}
+
 TEST_CASE("copies along an axis", "[folded_rows]") {
   const HostTensor two = HostTensor::of<float>({2, 4}, {1, 2, 1, 2, 3, 4, 3, 4});
   CHECK(holds_copies(two, 1, 2));
