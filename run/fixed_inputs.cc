@@ -18,8 +18,8 @@ namespace {
 
 constexpr int64_t kMostElements = 1024;  // of a shape, axes or the like
 
-// Inputs that nodes read whose E_DYNAMIC keeps them from being bound.
-std::set<int> inputs_of_shapes(const SourceGraph& g) {
+// Nodes whose shapes or branches depend on the data.
+std::set<int> dynamic_nodes(const SourceGraph& g) {
   std::map<int, Error> faults;
   Graph graph;
   Builder b(graph, cpu_evaluator());
@@ -30,7 +30,15 @@ std::set<int> inputs_of_shapes(const SourceGraph& g) {
   }
   std::set<int> out;
   for (const auto& [node, error] : faults) {
-    if (error.id() != "E_DYNAMIC") continue;
+    if (error.id() == "E_DYNAMIC") out.insert(node);
+  }
+  return out;
+}
+
+// Inputs that those nodes can be reached from: the values that they decide by, and the data that they work on.
+std::set<int> inputs_of(const SourceGraph& g, const std::set<int>& nodes) {
+  std::set<int> out;
+  for (const int node : nodes) {
     for (const int v : needed_inputs(g, g.nodes[static_cast<size_t>(node)].outputs)) out.insert(v);
   }
   return out;
@@ -80,6 +88,7 @@ std::string shown(const HostTensor& t) {
 struct FixedValue {
   HostTensor value;
   bool of_rows = false;  // each row of the data has it
+  bool seen = false;     // the file has a tensor of that name
 };
 
 // The value that the input has in all of the file; none where it has several.
@@ -87,23 +96,20 @@ FixedValue value_in(const std::vector<NamedTensor>& tensors, const std::string& 
   const HostTensor* const t = find_tensor(tensors, name);
   if (!t || t->numel() == 0) return {};
   const bool rows = !whole && rows_of(*t) == common_rows(tensors) && rows_of(*t) > 1;
-  FixedValue out{rows ? one_row(*t) : *t, rows};
+  FixedValue out{rows ? one_row(*t) : *t, rows, true};
   if (out.value && out.value.numel() > kMostElements) out.value = {};
   return out;
 }
 
 }  // namespace
 
-void bind_fixed_inputs(SourceGraph& g, const std::vector<std::string>& files, bool whole, const Log& log) {
-  std::vector<std::string> tensor_files;
-  for (const std::string& f : files) {
-    if (!f.empty() && !is_text_file(f)) tensor_files.push_back(f);
-  }
-  if (tensor_files.empty()) return;
-  const std::set<int> wanted = inputs_of_shapes(g);
-  if (wanted.empty()) return;
+namespace {
+
+// The values of `wanted` that are the same in all of the files.
+std::map<int, FixedValue> fixed_values(const SourceGraph& g, const std::set<int>& wanted,
+                                       const std::vector<std::string>& files, bool whole) {
   std::map<int, FixedValue> found;
-  for (const std::string& file : tensor_files) {
+  for (const std::string& file : files) {
     const std::vector<NamedTensor> tensors = read_tensor_file(file);
     for (const int v : wanted) {
       FixedValue value = value_in(tensors, g.value(v).name, whole);
@@ -112,22 +118,73 @@ void bind_fixed_inputs(SourceGraph& g, const std::vector<std::string>& files, bo
       if (!value.value || !same_content(at->second.value, value.value)) at->second.value = {};
     }
   }
-  for (auto& [v, fixed] : found) {
+  return found;
+}
+
+// False: the value does not fit the input, which is refused where the data is read.
+bool bind_value(SourceValue& input, const FixedValue& fixed) {
+  // A value of one row is one for all where the input has no dimension for rows.
+  const size_t rank = fixed.value.dims().size();
+  if (input.rank_known && input.dims.size() != rank && (!fixed.of_rows || input.dims.size() != rank + 1)) return false;
+  const bool of_rows = fixed.of_rows && (!input.rank_known || input.dims.size() == rank + 1);
+  if (!input.rank_known) {
+    input.rank_known = true;
+    if (of_rows) input.dims.push_back({});
+    for (const int64_t d : fixed.value.dims()) input.dims.push_back({d, ""});
+  }
+  input.data = fixed.value.cast(input.dtype);
+  return true;
+}
+
+// Gives back the inputs without which the same nodes are bound: data that those nodes work on. Floating ones first,
+// which seldom decide.
+void keep_deciding(SourceGraph& g, std::map<int, SourceValue>& before) {
+  const std::set<int> left = dynamic_nodes(g);
+  for (const bool floating : {true, false}) {
+    for (auto it = before.begin(); it != before.end();) {
+      SourceValue& input = g.values[static_cast<size_t>(it->first)];
+      if (is_float(input.dtype) != floating) {
+        ++it;
+        continue;
+      }
+      std::swap(input, it->second);
+      if (dynamic_nodes(g) == left) {
+        it = before.erase(it);
+        continue;
+      }
+      std::swap(input, it->second);
+      ++it;
+    }
+  }
+}
+
+}  // namespace
+
+void bind_fixed_inputs(SourceGraph& g, const std::vector<std::string>& files, bool whole, const Log& log) {
+  std::vector<std::string> tensor_files;
+  for (const std::string& f : files) {
+    const bool read = std::find(tensor_files.begin(), tensor_files.end(), f) != tensor_files.end();
+    if (!f.empty() && !is_text_file(f) && !read) tensor_files.push_back(f);
+  }
+  if (tensor_files.empty()) return;
+  const std::set<int> wanted = inputs_of(g, dynamic_nodes(g));
+  if (wanted.empty()) return;
+  const std::map<int, FixedValue> found = fixed_values(g, wanted, tensor_files, whole);
+  std::map<int, SourceValue> before;
+  for (const auto& [v, fixed] : found) {
     if (!fixed.value) continue;
     SourceValue& input = g.values[static_cast<size_t>(v)];
-    // A value of one row is one for all where the input has no dimension for rows.
-    const size_t rank = fixed.value.dims().size();
-    if (input.rank_known && input.dims.size() != rank && (!fixed.of_rows || input.dims.size() != rank + 1))
-      continue;  // refused where the data is read
-    const bool of_rows = fixed.of_rows && (!input.rank_known || input.dims.size() == rank + 1);
-    if (!input.rank_known) {
-      input.rank_known = true;
-      if (of_rows) input.dims.push_back({});
-      for (const int64_t d : fixed.value.dims()) input.dims.push_back({d, ""});
-    }
-    input.data = fixed.value.cast(input.dtype);
-    log.note(cat("input '", printable(input.name), "' is ", shown(fixed.value), " in all of ", join(tensor_files, ", "),
-                 " and decides shapes or branches: it is bound as a constant"));
+    const SourceValue unbound = input;
+    if (bind_value(input, fixed)) before.emplace(v, unbound);
+  }
+  keep_deciding(g, before);
+  for (const auto& [v, unbound] : before)
+    log.note(cat("input '", printable(unbound.name), "' is ", shown(found.at(v).value), " in all of ",
+                 join(tensor_files, ", "), " and decides shapes or branches: it is bound as a constant"));
+  for (const int v : inputs_of(g, dynamic_nodes(g))) {
+    if (is_float(g.value(v).dtype) || found.at(v).value || !found.at(v).seen) continue;
+    log.note(cat("input '", printable(g.value(v).name), "' has several values in ", join(tensor_files, ", "),
+                 "; one that decides shapes or branches is bound where all rows have the same value"));
   }
 }
 

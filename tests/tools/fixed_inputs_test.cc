@@ -88,7 +88,10 @@ TEST_CASE("an input of one value for the whole file decides an If, a Loop, TopK,
                                 "cross_entropy,output=y", "--device", "cpu"});
     CHECK(std::abs(json::parse(eval.out)["loss"].get<double>() - run["final_metrics"]["loss"].get<double>()) < 1e-6);
     must_run({"export", f / "run", "--out", f / "again.onnx"});
-    must_run({"predict", f / "run/model.onnx", "--inputs", f / "d.safetensors", "--out", f / "p.npz"});
+    const Said predicted =
+        must_run({"predict", f / "run/model.onnx", "--inputs", f / "d.safetensors", "--out", f / "p.npz"});
+    CHECK_THAT(predicted.err, ContainsSubstring("input 'k' is"));
+    CHECK_THAT(predicted.err, !ContainsSubstring("input 'x' is"));  // the data that the operator works on
     CHECK(read_npz(f / "p.npz").at(0).tensor.dims() == Dims{kRows, 2});
   }
 }
@@ -110,7 +113,9 @@ TEST_CASE("a value for each row is bound where all rows have it, and refused whe
   CHECK_FALSE(changed("v"));  // the branch that is not taken
   std::vector<int64_t> mixed = times(kRows, 2);
   mixed[5] = 3;
-  CHECK(trained(f, model, HostTensor::of<int64_t>({kRows}, mixed)).id == "E_DYNAMIC");
+  const Said several = trained(f, model, HostTensor::of<int64_t>({kRows}, mixed));
+  CHECK(several.id == "E_DYNAMIC");
+  CHECK_THAT(several.err, ContainsSubstring("input 'k' has several values"));
   // The same for an input without rows that the file gives a value for each row.
   const std::string scalar =
       with_input("int64",
