@@ -42,11 +42,21 @@ void take_joins(RunSpec& spec, const std::string& folder) {
 }
 }  // namespace
 
-RunSpec with_run(RunSpec spec, const Log& log) {
-  spec = with_model_files(std::move(spec), log);
+namespace {
+std::string folder_of(const RunSpec& spec) {
   const std::string folder = std::filesystem::path(spec.model).parent_path().string();
-  if (tokenizer_path(spec).empty()) take_tokenizer(spec, folder.empty() ? "." : folder, log);
-  take_joins(spec, folder.empty() ? "." : folder);
+  return folder.empty() ? "." : folder;
+}
+}  // namespace
+
+RunSpec with_run_tokenizer(RunSpec spec, const Log& log) {
+  if (tokenizer_path(spec).empty()) take_tokenizer(spec, folder_of(spec), log);
+  return spec;
+}
+
+RunSpec with_run(RunSpec spec, const Log& log) {
+  spec = with_run_tokenizer(with_model_files(std::move(spec), log), log);
+  take_joins(spec, folder_of(spec));
   return spec;
 }
 

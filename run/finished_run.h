@@ -10,6 +10,7 @@ namespace amp {
 // spec.model may be a folder (run/model_file.h). Where no tokenizer was asked for and none is beside the file, the one
 // that the run's record names is used, if it still exists.
 RunSpec with_run(RunSpec spec, const Log& log);
+RunSpec with_run_tokenizer(RunSpec spec, const Log& log);  // the tokenizer alone
 
 // "N bytes of CRC-32C X" of the tokenizer in use; empty without one.
 std::string tokenizer_sum(const RunSpec& spec);

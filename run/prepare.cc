@@ -12,6 +12,7 @@
 #include "run/config.h"
 #include "run/export_record.h"
 #include "run/features.h"
+#include "run/finished_run.h"
 #include "run/fixed_inputs.h"
 #include "run/fixed_shapes.h"
 #include "run/groups.h"
@@ -226,9 +227,16 @@ static void tell_scaled_rate(const PreparedRun& run) {
                         run.spec.lr_base_size, " samples a step"));
 }
 
+// A run that begins with another run's model reads texts by that run's tokenizer.
+static RunSpec with_files_of_model(const RunSpec& given, const Log& log) {
+  RunSpec spec = with_model_files(given, log);
+  if (spec.train.empty() || data_kind(spec, spec.train) != DataKind::text) return spec;
+  return with_run_tokenizer(std::move(spec), log);
+}
+
 std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim aim) {
   RunSpec spec = with_start_token(
-      with_letters(with_label_file(with_processes(with_model_files(given, host.log), host)), host.log), host.log);
+      with_letters(with_label_file(with_processes(with_files_of_model(given, host.log), host)), host.log), host.log);
   set_threads(spec);
   asked_losses(spec);
   asked_groups(spec);

@@ -56,6 +56,25 @@ TEST_CASE("every verb takes a folder for the model in it, and says which file it
   CHECK_THAT(s.err, ContainsSubstring("run/model.onnx"));
 }
 
+TEST_CASE("training goes on from a run's folder with the tokenizer that the run read", "[folder]") {
+  const TempDir f;
+  save(f, parse("<ir_version: 8, opset_import: [\"\" : 13]> g (int64[B,S] input_ids) => (float[B,2] logits) "
+                "<float[7,2] e = {0,0,0,0,0,0,0,0,0,0,1,0,0,1}> { x = Gather (e, input_ids) "
+                "logits = ReduceMean <axes = [1], keepdims = 0> (x) }"));
+  fs::create_directories(f.path / "words");
+  write_bytes(f / "words/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nyes\nno\n");
+  write_bytes(f / "t.csv", "text,label\nyes,0\nno,1\nyes yes,0\nno no,1\n");
+  const std::vector<std::string> rest = {"--train",     f / "t.csv", "--text_columns", "text",
+                                         "--max_steps", "1",         "--device",       "cpu"};
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.end(), rest.begin(), rest.end());
+    return must_run(words);
+  };
+  run({f / "model.onnx", "--vocab", f / "words/vocab.txt", "--output_dir", f / "run"});
+  CHECK_THAT(run({f / "run", "--output_dir", f / "more"}).err, ContainsSubstring("words/vocab.txt"));
+  run({"bench", f / "run", "--timed_steps", "1"});
+}
+
 TEST_CASE("a folder with several models, or none, says what can be done", "[folder]") {
   const TempDir f;
   const auto refused = [&](const std::string& folder) {
