@@ -23,6 +23,7 @@
 #include "importer/statistics.h"
 #include "importer/straight_through.h"
 #include "importer/tensor.h"
+#include "importer/zip_map.h"
 
 namespace amp {
 namespace {
@@ -122,6 +123,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     if (options.train_quantized) add_float_masters(built);
     find_quantisers(built);
     find_dynamic_scales(g);
+    read_before_zip_maps(built);
     if (options.straight_through) find_straight_through(built);
     const ExporterRecord record = read_exporter_record(built, doc);
     out.verdicts = discover_parameters(g, record);

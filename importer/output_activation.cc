@@ -27,6 +27,24 @@ bool over_classes(const SourceGraph& g, const SourceNode& n) {
   return n.version >= 13 && (axis == 1 || axis == 1 - rank);
 }
 
+const SourceNode* producer_of(const SourceGraph& g, int value) {
+  const int p = value < 0 ? -1 : g.value(value).producer;
+  return p < 0 ? nullptr : &g.nodes[static_cast<size_t>(p)];
+}
+
+// Sub(1, p), p being `positive`.
+bool is_opposite(const SourceGraph& g, int value, int positive) {
+  const SourceNode* n = producer_of(g, value);
+  if (!n || !n->domain.empty() || n->op != "Sub" || n->inputs.size() != 2 || n->inputs[1] != positive) return false;
+  const SourceValue& one = g.value(n->inputs[0]);
+  return one.data && one.data.numel() == 1 && is_float(one.data.dtype()) && one.data.to_doubles()[0] == 1;
+}
+
+bool is_sigmoid(const SourceGraph& g, int value) {
+  const auto end = output_activation(g, value);
+  return end && end->op == "Sigmoid";
+}
+
 bool learns(const SourceGraph& g, int value) {
   const std::vector<char> needed = upstream_of(g, {value});
   for (size_t v = 0; v < needed.size(); ++v) {
@@ -52,6 +70,21 @@ std::optional<OutputActivation> output_activation(const SourceGraph& g, int valu
     return OutputActivation{n.op, n.inputs[0]};
   }
   return std::nullopt;
+}
+
+bool ends_in_probabilities(const SourceGraph& g, int value) {
+  const SourceNode* n = producer_of(g, value);
+  while (n && n->domain.empty() && (n->op == "Identity" || floating_cast(*n)) && !n->inputs.empty())
+    n = producer_of(g, value = n->inputs[0]);
+  if (!n) return false;
+  if (n->domain == "ai.onnx.ml") {
+    if (n->op == "Normalizer") return n->attrs.s("norm", "MAX") == "L1";
+    const std::string post = n->attrs.s("post_transform", "NONE");
+    return n->op == "LinearClassifier" && n->outputs.size() > 1 && n->outputs[1] == value &&
+           (post == "SOFTMAX" || post == "LOGISTIC");
+  }
+  if (!n->domain.empty() || n->op != "Concat" || n->inputs.size() != 2) return false;
+  return is_opposite(g, n->inputs[0], n->inputs[1]) && is_sigmoid(g, n->inputs[1]);
 }
 
 std::vector<int> own_losses(const SourceGraph& g) {

@@ -17,6 +17,11 @@ struct OutputActivation {
 };
 std::optional<OutputActivation> output_activation(const SourceGraph& graph, int value);
 
+// Whether the value (B, C) holds probabilities of classes that no activation above makes: rows that
+// a Normalizer divided by their sum, 1 - p beside p, or the output of a LinearClassifier
+// (ai.onnx.ml). scikit-learn's models are exported so.
+bool ends_in_probabilities(const SourceGraph& graph, int value);
+
 // Floating outputs of one element that depend on a trainable parameter, by their declared shape; where some are called
 // loss (or end so: "lm_loss"), only these.
 std::vector<int> own_losses(const SourceGraph& graph);

@@ -158,6 +158,7 @@ const RegisterSignatures onnx{
         // tables
         {"a1+ i", {"ai.onnx.ml::ArrayFeatureExtractor"}},
         {"n", {"ai.onnx.ml::Binarizer"}},
+        {"n2", {"ai.onnx.ml::LinearClassifier"}},
         {"n n*", {"ai.onnx.ml::FeatureVectorizer"}},
         {"n1+", {"ai.onnx.ml::Imputer", "ai.onnx.ml::Normalizer", "ai.onnx.ml::Scaler"}},
         // fused by engines

@@ -169,6 +169,7 @@ Losses choose_losses(const RunSpec& spec, const SourceGraph& g, const std::strin
     const auto end = output_activation(g, output);
     const bool one = v.rank_known && v.dims.size() == 2 && v.dims[1].value == 1 && automatic == "cross_entropy";
     if (one || (end && end->op == "Sigmoid")) losses.parts[0].kind = "bce_logits";
+    if (losses.parts[0].kind == "cross_entropy" && ends_in_probabilities(g, output)) losses.parts[0].kind = "nll_probs";
   }
   smooth_labels(spec, losses);
   return losses;

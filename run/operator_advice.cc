@@ -14,7 +14,7 @@ std::string operator_advice(const SourceGraph& g, const SourceNode& n) {
       return cat("export it again without ZipMap: to_onnx(..., options={'zipmap': False})",
                  named ? cat("; or leave it out with --output '", printable(g.value(n.inputs[0]).name), "'") : "");
     }
-    if (one_of(n.op, {"LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor"}))
+    if (one_of(n.op, {"LinearRegressor", "SVMClassifier", "SVMRegressor"}))
       return "a linear model or SVM of scikit-learn is one operator without weights to train: `create tabular` makes a "
              "network for tables";
   }
