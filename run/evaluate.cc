@@ -1,5 +1,7 @@
 #include "run/evaluate.h"
 
+#include <algorithm>
+
 #include "data/labels.h"
 #include "run/common.h"
 #include "run/data.h"
@@ -21,9 +23,19 @@
 namespace amp {
 
 namespace {
+// A model with several values a row tells classes apart, whatever numbers name them.
+Task task_of_table(const RunSpec& spec, const SourceGraph& g) {
+  const bool several = std::any_of(g.outputs.begin(), g.outputs.end(), [&](int v) {
+    const SourceValue& out = g.value(v);
+    return is_float(out.dtype) && out.rank_known && out.dims.size() == 2 && out.dims[1].value > 1;
+  });
+  return several ? Task::classification : feature_task(spec, read_feature_table(spec, spec.val, nullptr, Log()));
+}
+
 // The task that the validation data's labels are for, as a training run would find it.
-Task task_of_labels(const RunSpec& spec) {
+Task task_of_labels(const RunSpec& spec, const SourceGraph& g) {
   if (is_language_model(spec)) return Task::language;
+  if (data_kind(spec, spec.val) == DataKind::features) return task_of_table(spec, g);
   if (data_kind(spec, spec.val) != DataKind::text) return Task::classification;
   RunSpec trained = spec;
   trained.train = spec.val;
@@ -31,7 +43,7 @@ Task task_of_labels(const RunSpec& spec) {
 }
 
 // What the data must hold; the task that they are read for.
-Task needs_of(const RunSpec& spec, const ModelRecord& record, DataNeeds& needs) {
+Task needs_of(const RunSpec& spec, const ModelRecord& record, const SourceGraph& g, DataNeeds& needs) {
   Task task = asked_task(spec);
   const DataKind kind = data_kind(spec, spec.val);
   if (kind == DataKind::tensors) return task;
@@ -39,7 +51,7 @@ Task needs_of(const RunSpec& spec, const ModelRecord& record, DataNeeds& needs) 
   if (kind == DataKind::images && task == Task::none)
     task = spec.val_masks.empty() ? Task::classification : Task::segmentation;
   needs.sides = kind == DataKind::text && wants_sides(spec);
-  if (task == Task::none) task = needs.sides ? sides_task(spec) : task_of_labels(spec);
+  if (task == Task::none) task = needs.sides ? sides_task(spec) : task_of_labels(spec, g);
   return task;
 }
 
@@ -74,8 +86,10 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = validation_spec(with_recorded(with_letters(asked, Log()), record, log));
   SourceGraph& g = model.graph;
+  if (record.task == Task::none && data_kind(spec, spec.val) == DataKind::text) spec = with_problem_type(spec, log);
+  if (record.features.empty()) spec = with_fed_columns(spec, g, spec.val);
   DataNeeds needs;
-  const Task task = needs_of(spec, record, needs);
+  const Task task = needs_of(spec, record, g, needs);
   require_known_task(spec, g, data_kind(spec, spec.val), task);
   std::string head;
   if (needs.sides && lacks_output(spec)) head = shape_embedding(spec, Job::evaluate, model, log).outputs.front();

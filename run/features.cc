@@ -202,6 +202,29 @@ Task feature_task(const RunSpec& spec, const FeatureTable& table) {
   return is_number_target(table, target_column(spec)) ? Task::regression : Task::classification;
 }
 
+RunSpec with_fed_columns(RunSpec spec, const SourceGraph& g, const std::string& path) {
+  const DataKind kind = data_kind(spec, path);
+  const bool named = !spec.text_columns->empty() || !spec.categorical->empty() || !spec.continuous->empty();
+  if (named || (kind != DataKind::text && kind != DataKind::features)) return spec;
+  const std::vector<int> inputs = needed_inputs(g, g.outputs);
+  if (inputs.size() != 1) return spec;
+  const SourceValue& input = g.value(inputs[0]);
+  if (!is_float(input.dtype) || !input.rank_known || input.dims.size() != 2) return spec;
+  const std::string target = target_column(spec);
+  std::vector<std::string> columns = read_table(spec, path).columns();
+  std::erase(columns, target);
+  const int64_t width = input.dims[1].value;
+  if (width < 0 || width == std::ssize(columns)) {
+    spec.continuous.suggest(columns);
+  } else if (kind == DataKind::features) {
+    fail(Exit::data, "E_FEATURE_WIDTH",
+         cat("the model's input '", printable(input.name), "' takes ", width, " numbers a row, '", printable(path),
+             "' has ", columns.size(), " columns beside the target '", printable(target), "'"),
+         "name those that the model takes, in its order, with --continuous");
+  }
+  return spec;
+}
+
 std::vector<std::string> feature_labels(const RunSpec& spec, const FeatureTable& table, Task task) {
   if (task != Task::classification && task != Task::regression)
     fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " has no labels that a table's column could hold"),

@@ -29,6 +29,12 @@ RunSpec with_absolute_joins(RunSpec spec);
 RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log);
 
 Task feature_task(const RunSpec& spec, const FeatureTable& table);  // by the target
+
+// For a model that records no features: where it takes one floating input (B, N), the columns of the
+// table beside the target become --continuous, in the file's order. E_FEATURE_WIDTH: there are not
+// N of them, and the settings name a table of features. Other models, and settings that name
+// columns, are left as they are.
+RunSpec with_fed_columns(RunSpec spec, const SourceGraph& graph, const std::string& path);
 // Labels of the target, distinct and in natural order; E_TASK for a task that is none of tables.
 std::vector<std::string> feature_labels(const RunSpec& spec, const FeatureTable& table, Task task);
 

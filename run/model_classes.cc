@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "data/label_list.h"
 #include "importer/class_labels.h"
+#include "run/losses.h"
 #include "run/model_metadata.h"
 #include "run/surgery.h"
 
@@ -146,6 +147,21 @@ ClassNames named_classes(const RunSpec& spec, const Imported& model, Task task, 
       return model_classes(spec, model, task, loss, {}, log).classes;
   }
   return spec.labels->empty() ? ClassNames() : model_classes(spec, model, task, loss, {}, log).classes;
+}
+
+RunSpec with_problem_type(RunSpec spec, const Log& log) {
+  const std::string path = config_path(spec.model);
+  if (path.empty() || task_from_name(*spec.task) != Task::none || !asked_losses(spec).parts.empty()) return spec;
+  const json config = json::parse(read_file(path).text(), nullptr, false);
+  if (!config.is_object() || !config.contains("problem_type") || !config["problem_type"].is_string()) return spec;
+  const auto type = config["problem_type"].get<std::string>();
+  const char* const task = type == "multi_label_classification" ? "multilabel"
+                           : type == "regression"               ? "regression"
+                                                                : "";
+  if (*task == 0) return spec;
+  spec.task.suggest(task);
+  log.note(cat("task: ", task, ", problem_type of '", printable(path), "' (--task chooses another)"));
+  return spec;
 }
 
 void tell_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,

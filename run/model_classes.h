@@ -36,4 +36,8 @@ ClassNames named_classes(const RunSpec& spec, const Imported& model, Task task, 
 void tell_matches(const std::vector<std::string>& labels, const std::string& file, const ClassNames& classes,
                   const Log& log);
 
+// The task that problem_type of a config.json beside the model names, where nobody asked for a task
+// or a loss: several labels a text, or a number.
+RunSpec with_problem_type(RunSpec spec, const Log& log);
+
 }  // namespace amp

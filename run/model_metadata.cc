@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "data/class_names.h"
 #include "run/data.h"
 #include "run/features.h"
 #include "run/finished_run.h"
@@ -90,7 +91,8 @@ std::shared_ptr<const Features> features_of(const RunSpec& spec, const ModelReco
     number.scaling = Scaling::none;
     out.numbers.push_back(std::move(number));
   }
-  log.note("the model records no features: the columns of --continuous are fed as they are, without scaling");
+  log.note(cat("the model records no features: ", some_of(*spec.continuous),
+               " are fed as they are, without scaling, in this order (--continuous chooses columns)"));
   return std::make_shared<const Features>(std::move(out));
 }
 

@@ -47,6 +47,15 @@ std::string loss_of(Task task, const SourceGraph& g) {
   }
   return default_loss(task);
 }
+
+// One probability a row, with a loss that nobody named: a classifier of two classes, not labels of
+// which each may apply.
+bool is_yes_or_no(const RunSpec& spec, const SourceGraph& g, const Losses& losses) {
+  if (!asked_losses(spec).parts.empty() || losses.parts.size() != 1 || losses.parts[0].kind != "bce_logits")
+    return false;
+  const SourceValue& v = g.value(g.find(losses.parts[0].outputs.at(0)));
+  return v.rank_known && v.dims.size() == 2 && v.dims[1].value == 1;
+}
 }  // namespace
 
 Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std::string& head, Task task,
@@ -68,6 +77,8 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
   if (objective.task == Task::none &&
       (task == Task::token || task == Task::span || task == Task::segmentation || yes_or_no) && all_fit())
     objective.task = task;
+  if (objective.task == Task::none && task == Task::none && is_yes_or_no(spec, g, objective.losses))
+    objective.task = Task::classification;
   for (const LossSpec& s : objective.losses.parts) {
     if (objective.task == Task::none) objective.task = task_of(s);
     if (!fits(asked_task(spec), s)) {

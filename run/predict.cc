@@ -151,20 +151,21 @@ Task task_by_outputs(const SourceGraph& g, const std::vector<KnownClasses>& know
   return has("logits", 3) ? Task::none : Task::retrieval;
 }
 
-// Of a model of images: by the rank of its first output.
-Task task_of_images(const SourceGraph& g) {
+// Of a model of images or of a table's rows: by the rank and the ending of its first floating output.
+Task task_of_rows(const SourceGraph& g) {
   const std::vector<const SourceValue*> all = declared_floating_outputs(g);
   if (all.empty() || !all[0]->rank_known) return Task::classification;
   const std::vector<Dim>& d = all[0]->dims;
   if (d.size() == 4) return Task::segmentation;
-  return d.size() == 2 && d[1].value == 1 ? Task::regression : Task::classification;
+  const bool one = d.size() == 2 && d[1].value == 1;
+  return one && !output_activation(g, g.find(all[0]->name)) ? Task::regression : Task::classification;
 }
 
-Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported& model, bool images, const Log& log) {
+Task choose_task(const RunSpec& spec, const ModelRecord& record, const Imported& model, DataKind kind, const Log& log) {
   const SourceGraph& g = model.graph;
   if (const Task asked = asked_task(spec); asked != Task::none) return asked;
   if (record.task != Task::none) return record.task;
-  if (images) return task_of_images(g);
+  if (kind != DataKind::text) return task_of_rows(g);
   if (wants_sides(spec)) return sides_task(spec);
   if (is_language_model(spec)) return Task::language;
   const Task task = task_by_outputs(g, known_classes(spec, model));
@@ -291,10 +292,12 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const ModelRecord record = recorded(*model.doc);
   RunSpec spec = with_recorded(with_letters(asked, Log()), record, log);
   spec.trim_labels = false;  // rows are written as they are
+  if (record.features.empty()) spec = with_fed_columns(std::move(spec), g, inputs);
   DataNeeds needs;
   const DataKind kind = data_kind(spec, inputs);
+  if (record.task == Task::none && kind == DataKind::text) spec = with_problem_type(spec, log);
   const bool images = kind == DataKind::images, text = kind == DataKind::text;
-  const Task task = choose_task(spec, record, model, images, log);
+  const Task task = choose_task(spec, record, model, kind, log);
   needs.sides = text && wants_sides(spec) && (task == Task::regression || task == Task::retrieval);
   needs.task = as_asked(task, needs.sides, spec);
   require_predictions(needs.task, task, kind);
