@@ -215,7 +215,7 @@ TrainResult Trainer::run_steps() {
       asked_to_stop |= evaluation_due_;
       clock.evaluating += steady_seconds() - before;
       clock.last = steady_seconds();
-      stop = out_of_patience();
+      stop = ended_early();
     }
     if (due || ((stop || better) && config_.save_strategy != SaveStrategy::none)) {
       if (due || stop || !hold_best(next_)) {
