@@ -284,18 +284,25 @@ void tell_notes(const TextRows& rows, const Log& log) {
   for (const std::string& note : rows.table->notes()) log.note(note);
 }
 
+// What was asked for, else what the model records, else what the model and the file beside it suggest.
+RunSpec settings_of(const RunSpec& asked, const ModelRecord& record, const SourceGraph& g, const std::string& inputs,
+                    const Log& log) {
+  RunSpec spec = with_recorded(with_letters(asked, Log()), record, log);
+  spec.trim_labels = false;  // rows are written as they are
+  if (record.features.empty()) spec = with_fed_columns(spec, g, inputs);
+  const bool text = data_kind(spec, inputs) == DataKind::text;
+  return record.task == Task::none && text ? with_problem_type(spec, log) : spec;
+}
+
 PredictReport predict_rows(const RunSpec& given, const std::string& inputs, const std::string& out, const Log& log) {
   if (!names_folder(out)) require_prediction_file(out);
   const RunSpec asked = with_label_file(with_run(given, log));
   Imported model = open_model(asked, Job::predict, log);
   SourceGraph& g = model.graph;
   const ModelRecord record = recorded(*model.doc);
-  RunSpec spec = with_recorded(with_letters(asked, Log()), record, log);
-  spec.trim_labels = false;  // rows are written as they are
-  if (record.features.empty()) spec = with_fed_columns(std::move(spec), g, inputs);
+  RunSpec spec = settings_of(asked, record, g, inputs, log);
   DataNeeds needs;
   const DataKind kind = data_kind(spec, inputs);
-  if (record.task == Task::none && kind == DataKind::text) spec = with_problem_type(spec, log);
   const bool images = kind == DataKind::images, text = kind == DataKind::text;
   const Task task = choose_task(spec, record, model, kind, log);
   needs.sides = text && wants_sides(spec) && (task == Task::regression || task == Task::retrieval);
