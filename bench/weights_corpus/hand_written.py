@@ -296,6 +296,48 @@ def nameless_transformer(f, way):
     }
 
 
+@family("heldout", "trained", "fresh")
+def keras2onnx_digits(f, way):
+    """The converter before tf2onnx: layer names with the variable behind a slash."""
+    x = f.node("Transpose", "conv2d_input", perm=[0, 3, 1, 2], name="adjusted_input1")
+    h = f.node("Conv", x, f.p("conv2d/kernel:0", 8, 1, 3, 3), f.p("conv2d/bias:0", 8, kind="b"), name="convolution_output1", kernel_shape=[3, 3])
+    h = f.node("MaxPool", f.node("Relu", h), kernel_shape=[2, 2], strides=[2, 2])
+    stats = f.stats("batch_normalization/moving_mean:0", "batch_normalization/moving_variance:0", 8)
+    gamma, beta = f.p("batch_normalization/gamma:0", 8, kind="g"), f.p("batch_normalization/beta:0", 8, kind="b")
+    h = f.node("Flatten", f.node("BatchNormalization", h, gamma, beta, *stats, epsilon=1e-3))
+    h = f.node("Add", f.node("MatMul", h, f.p("dense/kernel:0", 8 * 9, 16)), f.p("dense/bias:0", 16, kind="b"), name="biased_tensor_name1")
+    h = f.node("Add", f.node("MatMul", f.node("Relu", h), f.p("dense_1/kernel:0", 16, 5)), f.p("dense_1/bias:0", 5, kind="b"), name="biased_tensor_name")
+    return f.model([("conv2d_input", TensorProto.FLOAT, [N, 8, 8, 1])], f.node("Softmax", h), "keras2onnx", 11), {
+        "conv2d_input": np.random.default_rng(1).standard_normal((4, 8, 8, 1)).astype("f")
+    }
+
+
+@family("heldout", "trained")
+def tf1_frozen_lenet(f, way):
+    """A frozen graph of TensorFlow 1: every variable behind a read that tf2onnx folded."""
+    h = f.node("Conv", "input:0", f.p("conv1/weights/read__7:0", 8, 3, 3, 3), name="conv1/Conv2D:0", kernel_shape=[3, 3])
+    h = f.node("Add", h, f.p("conv1/biases/read__9:0", 1, 8, 1, 1, kind="b"), name="conv1/BiasAdd:0")
+    h = f.node("Mul", f.node("Sub", f.node("Relu", h), f.c("mean_rgb:0", np.full((1, 1, 1, 1), 0.25))), f.c("scale/y:0", 2.0))
+    h = f.node("Flatten", f.node("AveragePool", h, kernel_shape=[2, 2], strides=[2, 2]))
+    h = f.node("Add", f.node("MatMul", h, f.p("fc1/weights/read:0", 8 * 9, 12)), f.p("fc1/biases/read:0", 12, kind="b"), name="fc1/BiasAdd:0")
+    return f.model([("input:0", TensorProto.FLOAT, [N, 3, 8, 8])], f.node("Softmax", h), "tf2onnx", 9), {
+        "input:0": np.random.default_rng(1).standard_normal((4, 3, 8, 8)).astype("f")
+    }
+
+
+@family("heldout", "trained")
+def chainer_autoencoder(f, way):
+    """Chainer: parameters by the path of their link, gains of a spelled-out norm beside them."""
+    linear = lambda x, name, i, o: f.node("Gemm", x, f.p(f"param_{name}_W", o, i), f.p(f"param_{name}_b", o, kind="b"), transB=1)  # noqa: E731
+    x = f.node("Div", f.node("Sub", "Input_0", f.c("Const_0", [4.1, 7.25, 0.5, 19.0, 3.75, 2.2])), f.c("Const_1", [1.7, 2.5, 0.25, 6.1, 1.4, 0.9]))
+    h = f.node("Tanh", linear(x, "encoder_0", 6, 16))
+    h = linear(h, "encoder_1", 16, 4)
+    h = f.node("Tanh", f.node("Add", f.node("Mul", h, f.p("param_gain_W", 4, kind="g")), f.p("param_gain_b", 4, kind="b")))
+    return f.model([("Input_0", TensorProto.FLOAT, [N, 6])], linear(f.node("Tanh", linear(h, "decoder_0", 4, 16)), "decoder_1", 16, 6), "Chainer", 9), {
+        "Input_0": np.random.default_rng(1).standard_normal((4, 6)).astype("f")
+    }
+
+
 def build(root, only, halves):
     for half, ways, make in FAMILIES:
         for way in ways:

@@ -167,6 +167,59 @@ def jax_linen_resnet():
     return *linen(ResNet(), x), {"x": x}
 
 
+class Mixer(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        h = nn.Conv(12, (4, 4), (4, 4))(x).reshape(-1, 16, 12)
+        for _ in range(2):
+            t = jnp.swapaxes(nn.LayerNorm()(h), 1, 2)
+            h = h + jnp.swapaxes(nn.Dense(16)(nn.gelu(nn.Dense(20)(t))), 1, 2)
+            h = h + self.param(f"layer_scale{_}", nn.initializers.constant(1e-2), (12,)) * nn.Dense(12)(nn.gelu(nn.Dense(24)(nn.LayerNorm()(h))))
+        return nn.Dense(4)(nn.LayerNorm()(h).mean(1))
+
+
+@family("heldout", "trained", "fresh")
+def jax_linen_mixer():
+    x = floats(16, 16, 3)
+    return *linen(Mixer(), x), {"x": x}
+
+
+class Unet(nnx.Module):
+    """Two scales, with binomial smoothing before each reduction."""
+
+    def __init__(self, rngs):
+        self.a, self.b, self.c = (nnx.Conv(i, o, (3, 3), rngs=rngs) for i, o in ((1, 8), (8, 8), (16, 1)))
+        self.na, self.nb = nnx.GroupNorm(8, 4, rngs=rngs), nnx.GroupNorm(8, 4, rngs=rngs)
+
+    def __call__(self, x):
+        a = nnx.silu(self.na(self.a(x)))
+        k = np.array([1.0, 2.0, 1.0], np.float32)
+        blur = jnp.asarray(np.tile((np.outer(k, k) / 16)[:, :, None, None], (1, 1, 1, 8)))
+        low = jax.lax.conv_general_dilated(a, blur, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=8)
+        b = nnx.silu(self.nb(self.b(low)))
+        return self.c(jnp.concatenate([a, jnp.repeat(jnp.repeat(b, 2, 1), 2, 2)], -1))
+
+
+@family("heldout", "trained")
+def jax_nnx_unet():
+    return Unet(nnx.Rngs(0)), {"image": floats(8, 8, 1)}
+
+
+def potential(centers, mean, std, params, x):
+    d = jnp.sqrt(((x[:, :, None] - x[:, None]) ** 2).sum(-1) + 1e-6)
+    basis = jnp.exp(-2.0 * (d[..., None] - centers) ** 2)
+    return plain_mlp(params, basis.sum(2)).sum(1) * std + mean
+
+
+@family("heldout", "trained")
+def jax_pair_potential():
+    rng = np.random.default_rng(6)
+    sizes = [10, 16, 1]
+    params = [(rng.standard_normal((i, o)).astype("f") / math.sqrt(i), np.zeros(o, "f")) for i, o in zip(sizes, sizes[1:])]
+    centers = np.linspace(0, 3, 10).astype("f")
+    return functools.partial(potential, centers, np.float32(-76.4026), np.float32(10.3215)), params, {"places": floats(5, 3)}
+
+
 def build(root, only, halves):
     for half, ways, make in FAMILIES:
         for way in ways:

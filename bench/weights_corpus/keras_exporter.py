@@ -203,6 +203,100 @@ def keras_autoencoder():
     return tf.keras.Model(x, L.Conv2D(1, 3, padding="same", activation="sigmoid")(h)), {"x": floats(16, 16, 1)}
 
 
+# ------------------------------------------------------------------------------------------- the held-out half
+
+
+@family("heldout", "13", "15-tflite")
+def keras_wavenet():
+    x = tf.keras.Input((32, 2), name="series")
+    h = L.Conv1D(8, 1)(x)
+    for d in (1, 2, 4):
+        a = L.Conv1D(8, 2, dilation_rate=d, padding="causal", activation="tanh")(h)
+        g = L.Conv1D(8, 2, dilation_rate=d, padding="causal", activation="sigmoid")(h)
+        h = L.Add()([h, L.Conv1D(8, 1)(L.Multiply()([a, g]))])
+    return tf.keras.Model(x, L.Conv1D(3, 1, activation="softmax")(h)), {"series": floats(32, 2)}
+
+
+@family("heldout", "13", "16-fresh", "14-tflite")
+def keras_efficientnet():
+    x = tf.keras.Input((16, 16, 3), name="image")
+    h = L.Normalization(mean=[0.485, 0.456, 0.406], variance=[0.052441, 0.050176, 0.050625])(L.Rescaling(1 / 255.0)(x))
+    h = L.Conv2D(8, 3, 2, "same", use_bias=False)(h)
+    for c in (8, 12):
+        r = L.Activation("swish")(L.BatchNormalization()(L.DepthwiseConv2D(3, padding="same", use_bias=False)(h)))
+        s = L.Dense(2, "swish")(L.GlobalAveragePooling2D()(r))
+        r = L.Multiply()([r, L.Reshape((1, 1, 8 if c == 8 else 8))(L.Dense(8, "sigmoid")(s))])
+        h = L.BatchNormalization()(L.Conv2D(8, 1, use_bias=False)(r))
+    return tf.keras.Model(x, L.Dense(4)(L.GlobalAveragePooling2D()(h))), {"image": floats(16, 16, 3)}
+
+
+class Patches(L.Layer):
+    """Patches with a learned class token and learned positions."""
+
+    def build(self, shape):
+        self.proj = L.Conv2D(16, 4, 4)
+        self.token = self.add_weight(name="token", shape=(1, 1, 16), initializer="zeros")
+        self.position = self.add_weight(name="position", shape=(1, 17, 16), initializer="random_normal")
+
+    def call(self, x):
+        h = tf.reshape(self.proj(x), (-1, 16, 16))
+        return tf.concat([tf.repeat(self.token, tf.shape(x)[0], 0), h], 1) + self.position
+
+
+@family("heldout", "14", "17-fresh")
+def keras_vit():
+    x = tf.keras.Input((16, 16, 3), name="image")
+    h = Patches()(x)
+    a = L.LayerNormalization()(h)
+    h = L.Add()([h, L.MultiHeadAttention(2, 8)(a, a)])
+    h = L.Add()([h, L.Dense(16)(L.Dense(32, "gelu")(L.LayerNormalization()(h)))])
+    return tf.keras.Model(x, L.Dense(4)(L.LayerNormalization()(h)[:, 0])), {"image": floats(16, 16, 3)}
+
+
+class Time2Vec(L.Layer):
+    def build(self, shape):
+        self.w, self.p = self.add_weight(name="w", shape=(1, 8)), self.add_weight(name="p", shape=(1, 8))
+        self.trend = self.add_weight(name="trend", shape=(1, 1))
+
+    def call(self, t):
+        return tf.concat([t * self.trend, tf.sin(t * self.w + self.p)], -1)
+
+
+@family("heldout", "15")
+def keras_time2vec():
+    x = tf.keras.Input((12, 1), name="t")
+    h = L.GRU(8)(Time2Vec()(x))
+    return tf.keras.Model(x, L.Dense(1)(L.Dense(12, "selu")(h))), {"t": floats(12, 1)}
+
+
+class GraphConv(L.Layer):
+    """A fixed road graph, normalized once."""
+
+    def __init__(self, nodes, width):
+        super().__init__()
+        a = (np.random.default_rng(4).random((nodes, nodes)) < 0.3) + np.eye(nodes)
+        self.graph, self.dense = tf.constant(a / a.sum(1, keepdims=True), tf.float32), L.Dense(width, "relu")
+
+    def call(self, x):
+        return self.dense(tf.einsum("ij,bjc->bic", self.graph, x))
+
+
+@family("heldout", "13")
+def keras_road_graph():
+    x = tf.keras.Input((9, 4), name="speed")
+    h = GraphConv(9, 10)(GraphConv(9, 12)(x))
+    return tf.keras.Model(x, L.Dense(2)(h)), {"speed": floats(9, 4)}
+
+
+@family("heldout", "12", "16")
+def keras_deep_cross():
+    x, ids = tf.keras.Input((6,), name="x"), tf.keras.Input((3,), dtype=tf.int32, name="ids")
+    h = x0 = L.Concatenate()([L.BatchNormalization()(x), L.Flatten()(L.Embedding(40, 4)(ids))])
+    for _ in range(2):
+        h = L.Add()([L.Multiply()([x0, L.Dense(18)(h)]), h])
+    return tf.keras.Model([x, ids], L.Dense(1, "sigmoid")(L.Concatenate()([h, L.PReLU()(L.Dense(16)(x0))]))), {"x": floats(6), "ids": tokens(40, 3)}
+
+
 def export(model, signature, way):
     opset, *options = way.split("-")
     if "tflite" not in options:

@@ -196,6 +196,89 @@ def paddle_gru_series():
     return Gru(), {"x": floats(7, 5)}
 
 
+# ------------------------------------------------------------------------------------------- the held-out half
+
+
+class Ppyoloe(nn.Layer):
+    """A detector's head: distances as expectations over bins, by a convolution that no trainer moves."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.bn = nn.Conv2D(3, 16, 3, 2, 1, bias_attr=False), nn.BatchNorm2D(16)
+        self.stem2, self.bn2 = nn.Conv2D(16, 16, 3, 2, 1, bias_attr=False), nn.BatchNorm2D(16)
+        self.cls, self.reg, self.proj_conv = nn.Conv2D(16, 3, 1), nn.Conv2D(16, 4 * 8, 1), nn.Conv2D(8, 1, 1, bias_attr=False)
+        self.proj_conv.weight.set_value(paddle.arange(8, dtype="float32").reshape([1, 8, 1, 1]))
+        self.proj_conv.weight.stop_gradient = True
+
+    def forward(self, x):
+        h = F.swish(self.bn2(self.stem2(F.swish(self.bn(self.stem(x))))))
+        d = self.reg(h).reshape([-1, 4, 8, 16]).transpose([0, 2, 3, 1])
+        d = self.proj_conv(F.softmax(d, axis=1)).squeeze(1)
+        return paddle.concat([F.sigmoid(self.cls(h).flatten(2).transpose([0, 2, 1])), d], axis=-1)
+
+
+@family("heldout", "12", "13-constants", "16-raw")
+def paddle_ppyoloe():
+    return Ppyoloe(), {"image": floats(3, 16, 16)}
+
+
+class Tagger(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.emb, self.rnn, self.fc = nn.Embedding(50, 12), nn.LSTM(12, 8, direction="bidirect"), nn.Linear(16, 5)
+
+    def forward(self, ids):
+        return self.fc(self.rnn(self.emb(ids))[0])
+
+
+@family("heldout", "13", "15-constants")
+def paddle_tagger():
+    return Tagger(), {"ids": tokens(50, 9, np.int64)}
+
+
+class PointNet(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.mlp = nn.Sequential(nn.Conv1D(3, 16, 1), nn.BatchNorm1D(16), nn.ReLU(), nn.Conv1D(16, 24, 1), nn.BatchNorm1D(24), nn.ReLU())
+        self.align, self.head = nn.Linear(24, 9), nn.Sequential(nn.Linear(24, 16), nn.ReLU(), nn.Linear(16, 4))
+
+    def forward(self, points):
+        turn = self.align(self.mlp(points).max(-1)).reshape([-1, 3, 3]) + paddle.eye(3)
+        return self.head(self.mlp(paddle.matmul(turn, points)).max(-1))
+
+
+@family("heldout", "12")
+def paddle_pointnet():
+    return PointNet(), {"points": floats(3, 20)}
+
+
+class Swin(nn.Layer):
+    """Window attention with a learned bias for each offset."""
+
+    def __init__(self, dim=16):
+        super().__init__()
+        self.patch, self.norm = nn.Conv2D(3, dim, 4, 4), nn.LayerNorm(dim)
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.table = self.create_parameter([49, 2], default_initializer=nn.initializer.TruncatedNormal(std=0.5))
+        p = np.stack(np.meshgrid(range(4), range(4), indexing="ij")).reshape(2, -1)
+        d = p[:, :, None] - p[:, None] + 3
+        self.register_buffer("index", paddle.to_tensor((d[0] * 7 + d[1]).reshape(-1)))
+        self.mlp, self.head = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, 32), nn.GELU(), nn.Linear(32, dim)), nn.Linear(dim, 4)
+
+    def forward(self, x):
+        h = self.patch(x).flatten(2).transpose([0, 2, 1])
+        q, k, v = self.qkv(self.norm(h)).reshape([-1, 16, 3, 2, 8]).transpose([2, 0, 3, 1, 4]).unbind(0)
+        bias = paddle.gather(self.table, self.index).reshape([16, 16, 2]).transpose([2, 0, 1])
+        a = F.softmax(paddle.matmul(q, k, transpose_y=True) * 8**-0.5 + bias.unsqueeze(0), axis=-1)
+        h = h + self.proj(paddle.matmul(a, v).transpose([0, 2, 1, 3]).reshape([-1, 16, 16]))
+        return self.head((h + self.mlp(h)).mean(1))
+
+
+@family("heldout", "13", "15-raw-fresh")
+def paddle_swin():
+    return Swin(), {"image": floats(3, 16, 16)}
+
+
 def into_constants(model):
     """Every initializer becomes a Constant node of the same name."""
     graph = model.graph

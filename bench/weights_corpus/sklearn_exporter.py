@@ -8,10 +8,10 @@ the other steps stay.
 import numpy as np
 from skl2onnx import to_onnx
 from sklearn.datasets import make_classification, make_regression
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from common import other_values, write_case
 
@@ -30,6 +30,11 @@ def cases():
     x, y = make_regression(300, 10, n_targets=2, random_state=2)
     yield "test", "sklearn_minmax_regressor", 13, make_pipeline(MinMaxScaler(), MLPRegressor(activation="logistic", **QUICK)).fit(x, y), x
     yield "test", "sklearn_pca_regressor", 18, make_pipeline(StandardScaler(), PCA(6), MLPRegressor(**QUICK)).fit(x, y), x
+    x, y = classification()
+    yield "heldout", "sklearn_robust_classifier", 14, make_pipeline(RobustScaler(), MLPClassifier(**QUICK)).fit(x * 5, y), x * 5
+    yield "heldout", "sklearn_svd_classifier", 17, make_pipeline(TruncatedSVD(5), MLPClassifier(**QUICK)).fit(x, y), x
+    x, y = make_regression(300, 5, random_state=3)
+    yield "heldout", "sklearn_whitened_regressor", 16, make_pipeline(PCA(4, whiten=True), MLPRegressor(**QUICK)).fit(x, y), x
 
 
 def build(root, only, halves):

@@ -2,9 +2,11 @@
 
 A way is an exporter, an opset and options, as in "ts13", "ts17-nofold", "dynamo18",
 "dynamo20-plain", "ts14-sim", "ts14-slim", each with "-fresh" for parameters as PyTorch initializes
-them instead of values as training leaves them.
+them instead of values as training leaves them. "-palette", "-int4" and "-ternary" round matrices
+and kernels to few levels, "-fp16" stores the file in 16 bits.
 """
 
+import contextlib
 import io
 import warnings
 
@@ -50,9 +52,55 @@ def train_a_little(module, rng):
             _set(m.running_var, rng.uniform(0.4, 2.0, m.running_var.shape).astype(np.float32))
 
 
+def few_levels(array, how):
+    """`array` as a compressor leaves it: 16 levels of its own ("palette"), 16 steps in each 16
+    elements of a line ("int4"), or a scale times -1, 0, 1 ("ternary").
+    """
+    if how == "palette":
+        edges = np.quantile(array, np.linspace(0, 1, 17))
+        place = np.clip(np.searchsorted(edges, array) - 1, 0, 15)
+        return np.array([array[place == k].mean() if (place == k).any() else 0 for k in range(16)], array.dtype)[place]
+    if how == "ternary":
+        scale = np.abs(array).mean()
+        return (scale * np.clip(np.round(array / scale), -1, 1)).astype(array.dtype)
+    groups = array.reshape(-1, 16) if array.size % 16 == 0 else array.reshape(array.shape[0], -1)
+    scale = np.abs(groups).max(1, keepdims=True) / 7
+    return (np.clip(np.round(groups / scale), -8, 7) * scale).reshape(array.shape).astype(array.dtype)
+
+
+@contextlib.contextmanager
+def rounded(module, how):
+    """The module's matrices and kernels in few levels, within the context."""
+    kept = {p: p.detach().clone() for p in module.parameters() if p.requires_grad and p.dim() >= 2 and p.numel() >= 128} if how else {}
+    for p, value in kept.items():
+        _set(p, few_levels(value.numpy(), how))
+    yield
+    for p, value in kept.items():
+        _set(p, value.numpy())
+
+
 def export(module, inputs, way):
     """`module` as the ModelProto that `way` gives."""
     exporter, *options = way.split("-")
+    with rounded(module, next((o for o in options if o in ("palette", "int4", "ternary")), None)):
+        model = export_as_is(module, inputs, exporter, options)
+    if "sim" in options:
+        import onnxsim
+
+        model, ok = onnxsim.simplify(model)
+        assert ok
+    if "slim" in options:
+        import onnxslim
+
+        model = onnxslim.slim(model)
+    if "fp16" in options:
+        from onnxconverter_common import float16
+
+        model = float16.convert_float_to_float16(model)
+    return model
+
+
+def export_as_is(module, inputs, exporter, options):
     args, names = tuple(inputs.values()), list(inputs)
     file = io.BytesIO()
     with warnings.catch_warnings():
@@ -69,7 +117,6 @@ def export(module, inputs, way):
                 do_constant_folding="nofold" not in options,
                 dynamic_axes={n: {0: "batch"} for n in [*names, "out"]},
             )
-            model = onnx.load_from_string(file.getvalue())
         else:
             shapes = tuple({0: torch.export.Dim.AUTO} for _ in args)
             program = torch.onnx.export(
@@ -84,17 +131,7 @@ def export(module, inputs, way):
                 verbose=False,
             )
             program.save(file)
-            model = onnx.load_from_string(file.getvalue())
-    if "sim" in options:
-        import onnxsim
-
-        model, ok = onnxsim.simplify(model)
-        assert ok
-    if "slim" in options:
-        import onnxslim
-
-        model = onnxslim.slim(model)
-    return model
+    return onnx.load_from_string(file.getvalue())
 
 
 def build(root, only, halves):
