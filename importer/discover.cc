@@ -24,6 +24,10 @@ bool large_weight_use(const Use& u) {
                              "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"});
 }
 
+bool product_bias(const Use& u) {
+  return after_product(u) || (u.site_input == 2 && one_of(u.at().op, {"Conv", "ConvTranspose", "Gemm"}));
+}
+
 bool plain_word(const std::string& name) {
   return !name.empty() && std::none_of(name.begin(), name.end(),
                                        [](unsigned char c) { return std::isdigit(c) || c == '/' || c == ':'; });
@@ -49,8 +53,9 @@ std::string module_of_name(const std::string& name) {
 // lookups read. Values and structure make them weights; how the file names and stores them is what its other weights
 // are judged by.
 struct ClearWeights {
-  std::vector<char> is;      // per value
-  bool any_learned = false;  // some weight, large or not, has values without structure
+  std::vector<char> is;                             // per value
+  bool any_learned = false;                         // some weight, large or not, has values without structure
+  bool biases_learned = false, tensorflow = false;  // a bias has such values; a weight is named after a variable
   int all = 0, named = 0, made_up = 0, in_nodes = 0;
   std::set<std::string> modules, ends;  // of their names, digits left out
 
@@ -97,7 +102,9 @@ class Discovery {
       // TorchScript's exporter keeps a word like "mean"; names that end in a number are made up by both exporters.
       const bool word = n == Naming::none || (!record_.lists_parameters && plain_word(name));
       if (module_path(name) || (word && record_.torch)) return Naming::module;
-      if (n != Naming::made_up && n != Naming::module) best = n;
+      // TensorFlow names what is no variable after the operators of its graph.
+      const bool graph_name = clear_.tensorflow && n == Naming::none && name.find('/') != std::string::npos;
+      if (n != Naming::made_up && n != Naming::module && !graph_name) best = n;
     }
     return best;
   }
@@ -111,9 +118,10 @@ class Discovery {
       constexpr int64_t kFew = 6, kLarge = 16;
       if (v.kind != SourceKind::constant || !v.data || !is_float(v.data.dtype()) || v.data.numel() < kFew) continue;
       const std::vector<Use> uses = positions_.uses(at);
-      if (std::none_of(uses.begin(), uses.end(), large_weight_use) || !positions_.learnable(at)) continue;
-      if (!unstructured(v.data, kFew)) continue;
+      if (uses.empty() || !positions_.learnable(at) || !unstructured(v.data, kFew)) continue;
       clear_.any_learned = true;
+      clear_.biases_learned = clear_.biases_learned || (v.data.rank() == 1 && product_bias(uses.front()));
+      if (std::none_of(uses.begin(), uses.end(), large_weight_use)) continue;
       if (v.data.numel() < kLarge) continue;
       clear_.is[i] = 1;
       found.push_back(at);
@@ -126,6 +134,7 @@ class Discovery {
       }
       for (const std::string& name : record(v).names) {
         if (naming_of(name) != Naming::module) continue;
+        clear_.tensorflow = clear_.tensorflow || name.find("ReadVariableOp") != std::string::npos;
         clear_.modules.insert(module_of_name(name));
         clear_.ends.insert(without_digits(last_component(name)));
       }
@@ -198,7 +207,9 @@ class Discovery {
     context.operand = operands_only(uses);
     context.in_product = std::any_of(uses.begin(), uses.end(), large_weight_use);
     context.starts_regular = starts_regular(uses);
+    context.product_bias = std::all_of(uses.begin(), uses.end(), product_bias);
     context.learned = clear_.any_learned;
+    context.biases_learned = clear_.biases_learned;
     for (Evidence& e : value_evidence(data, naming, context)) out.push_back(std::move(e));
     if (data.numel() < g_.value(v).data.numel() && unstructured(data, 4))
       out.push_back({"a copy for each row of a batch, without regularity: a parameter that was expanded", 8});

@@ -32,7 +32,9 @@ struct ValueContext {
   bool operand = false;         // it is only added, multiplied or the like
   bool in_product = false;      // a product, a convolution, a recurrent cell or a lookup reads it
   bool starts_regular = false;  // biases, norms: fresh ones are zeros, ones, or both
+  bool product_bias = false;    // among those: the bias of a product or a convolution
   bool learned = false;         // the file holds unstructured weights: structure is then remarkable
+  bool biases_learned = false;  // some bias in the file is neither zeros nor ones
 };
 
 // What the values look like: masks, positions, grids, filter banks.

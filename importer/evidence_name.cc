@@ -183,15 +183,18 @@ constexpr std::array kBufferWords = {"inv_freq",
                                      "embed_avg",
                                      "div_term",
                                      "original_inv_freq",
-                                     "buffer"};
+                                     "buffer",
+                                     "cached",
+                                     "avg",
+                                     "ema"};
 // As the whole last component.
 constexpr std::array kBufferEnds = {
-    "pe",      "mask",   "mean",    "std",     "var",       "variance", "cos",         "sin",
-    "freqs",   "grid",   "coords",  "bands",   "window",    "slopes",   "weights",     "pos_enc",
-    "coord",   "basis",  "bins",    "anchors", "rotary",    "alibi",    "timesteps",   "num_buckets",
-    "adj",     "filt",   "fb",      "mean_",   "std_",      "scale_",   "var_",        "priors",
-    "strides", "stride", "min_val", "max_val", "data_mean", "data_std", "mu_",         "sigma_",
-    "x_mean",  "x_std",  "y_mean",  "y_std",   "centroids", "a_hat",    "edge_weight", "zero_point"};
+    "pe",        "mask",        "mean",       "std",    "var",       "variance",    "cos",     "sin",     "freqs",
+    "grid",      "coords",      "bands",      "window", "slopes",    "weights",     "pos_enc", "coord",   "basis",
+    "bins",      "anchors",     "rotary",     "alibi",  "timesteps", "num_buckets", "adj",     "filt",    "fb",
+    "mean_",     "std_",        "scale_",     "var_",   "priors",    "strides",     "stride",  "min_val", "max_val",
+    "data_mean", "data_std",    "mu_",        "sigma_", "x_mean",    "x_std",       "y_mean",  "y_std",   "centroids",
+    "a_hat",     "edge_weight", "zero_point", "zeros",  "ones"};
 constexpr std::array kParameterEnds = {"weight",
                                        "bias",
                                        "gamma",
@@ -285,6 +288,7 @@ Naming naming_of(const std::string& name) {
   if (name.find("ReadVariableOp") != std::string::npos) return Naming::module;
   if (all_digits(name) || name.find("Constant") != std::string::npos || name.find("const_") != std::string::npos)
     return Naming::made_up;
+  if (name.rfind("arith.constant", 0) == 0 || name.rfind("tfl.pseudo", 0) == 0) return Naming::made_up;  // TFLite
   const std::string stem = without_number(name);  // the output of a node that an optimizer computed
   if (stem.size() > 7 && stem.compare(stem.size() - 7, 7, "_output") == 0) return Naming::made_up;
   if (name.find('.') != std::string::npos && name[0] != '/') return counted(name) ? Naming::made_up : Naming::module;
@@ -306,7 +310,10 @@ std::optional<Evidence> usual_name(const std::string& name) {
   for (const char* part : kBufferWords) {
     if (holds_word(last, part)) return Evidence{cat("buffers are called '", part, "'"), -7};
   }
-  if (holds(kBufferEnds, last)) return Evidence{cat("buffers are called '", last, "'"), -5};
+  const std::string bare = last.substr(0, last.find_last_not_of('_') + 1);  // "window_"
+  const bool constant = last.size() > 6 && last.compare(last.size() - 6, 6, "_const") == 0;
+  if (holds(kBufferEnds, last) || constant || (bare != last && holds(kBufferEnds, bare)))
+    return Evidence{cat("buffers are called '", last, "'"), -5};
   if (last == "a_log") return Evidence{"parameters are called 'a_log'", 5};  // starts as the logarithms of 1, 2, ...
   const bool recurrent = last.rfind("weight_", 0) == 0 || last.rfind("bias_", 0) == 0;
   if (holds(kParameterEnds, last) || recurrent) return Evidence{cat("parameters are called '", last, "'"), 3};

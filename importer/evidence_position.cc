@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/fake_quant.h"
+#include "importer/fixed_pattern.h"
+#include "importer/formula.h"
 
 namespace amp {
 namespace {
@@ -79,6 +81,11 @@ bool quantizer_parameter(const Use& u) {
   return p && one_of(p->op, {"DynamicQuantizeLinear", "MatMulInteger", "ConvInteger"});
 }
 
+bool monotone(const HostTensor& data) {
+  const std::vector<double> x = data.to_doubles();
+  return std::is_sorted(x.begin(), x.end()) || std::is_sorted(x.rbegin(), x.rend());
+}
+
 bool per_channel(const Dims& d) { return d.size() == 4 && d[0] == 1 && d[1] > 1 && d[2] == 1 && d[3] == 1; }
 
 }  // namespace
@@ -119,6 +126,13 @@ Evidence position(const Use& u, Naming naming) {
   return weigh(cat(where, ", a weight's position"), {2, 3, 4, 5});
 }
 
+Evidence one_element(const Use& u, const HostTensor& data, Naming naming) {
+  // A bias of a module has at least one dim: converters fill the input of a Gemm.
+  if (data.rank() == 0 && u.at().op == "Gemm" && u.site_input == 2) return {"a number in the place of a bias", -9};
+  if (from_formula(data)) return {"one element", Weights{-0.5, -1, -5, -7}[static_cast<size_t>(naming)]};
+  return {"one element, a number that no formula gives", Weights{0.5, 0, -1, -2.5}[static_cast<size_t>(naming)]};
+}
+
 std::string not_a_weight(const Use& u) {
   const SourceNode& n = u.at();
   if (n.op != "BatchNormalization" || u.site_input < 3) return "";
@@ -156,16 +170,13 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   if (all([](const Use& u) { return u.at().attrs.has(kQuantiserData) || quantizer_parameter(u); }))
     return {{"scale or zero point of a quantiser", -12}};
   out.push_back(position(main, naming));
+  // A width or a temperature divides, is squared or exponentiated: values without structure are half of a weight.
+  if (!weight_role(main.at(), main.site_input) && unstructured(data, 6)) out.back().weight /= 2;
   if (!reached_[static_cast<size_t>(v)])
     out.push_back({"it reaches outputs through indices and conditions only",
                    Weights{-5, -5, -5, -3}[static_cast<size_t>(naming)]});
-  if (data.numel() == 1 && !one_element_weight(data, uses))
-    out.push_back({"one element", Weights{-0.5, -1, -5, -7}[static_cast<size_t>(naming)]});
-  if (power_iteration(v)) out.push_back({"a vector of a power iteration: it only scales a weight down", -9});
-  if (const double w = fourier_features(v); w != 0)
-    out.push_back({"a projection of Fourier features: Cos reads its product", w});
-  if (codebook(v)) out.push_back({"a codebook: the nearest of its rows is looked up", -1.5});
-  if (rotary(v)) out.push_back({"rotary frequencies: it reaches Cos or Sin with positions only", -9});
+  if (data.numel() == 1 && !one_element_weight(data, uses)) out.push_back(one_element(main, data, naming));
+  weigh_roles(v, uses, out);
   if (all([&](const Use& u) { return dummy_norm(u); }))
     out.push_back({"dummy scale or bias (ones, zeros) of a decomposed norm", -9});
   if (naming != Naming::module && frozen_norms_ && all([&](const Use& u) { return frozen_norm(u); }))
@@ -174,7 +185,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   const bool zeros = data.rank() > 1 && after_product(main) && !per_channel(data.dims()) && all_equal(g_, v, 0);
   if ((naming == Naming::folded || naming == Naming::made_up) && zeros)
     out.push_back({"zeros with leading dims, added to a product", naming == Naming::folded ? -7.0 : -5.0});
-  if (all([&](const Use& u) { return standardises(u, data); })) {
+  if (!changes_nothing(main.at().op, v) && all([&](const Use& u) { return standardises(u, data); })) {
     const bool vector_shift = data.numel() > 1 && one_of(main.at().op, {"Sub", "Div"});
     const bool lone = naming == Naming::module && data.numel() == 1 && main.at().op == "Mul";  // a strength
     out.push_back({"standardises a graph input",
@@ -258,9 +269,14 @@ bool PositionEvidence::one_element_weight(const HostTensor& data, const std::vec
   });
 }
 
-// Frequencies: multiplied by something made of positions (no floating input, no embedding) and then Cos or Sin.
+// Frequencies: multiplied by something made of positions (no floating input, no embedding) and then Cos or Sin. Those
+// in no order at all that are multiplied element by element were trained (state spaces); a matrix of them was drawn.
 bool PositionEvidence::rotary(int v) const {
-  if (value(v).data.numel() < 2) return false;
+  const HostTensor& data = value(v).data;
+  if (data.numel() < 2) return false;
+  const std::vector<int>& users = consumers_[static_cast<size_t>(v)];
+  const bool elementwise = std::all_of(users.begin(), users.end(), [&](int n) { return node(n).op == "Mul"; });
+  if (elementwise && unstructured(data, 6) && !monotone(data)) return false;
   std::set<int> seen = {v};
   std::vector<int> open = {v};
   while (!open.empty()) {
@@ -281,6 +297,12 @@ bool PositionEvidence::rotary(int v) const {
     }
   }
   return false;
+}
+
+// Adding a vector of zeros or multiplying by ones standardizes nothing: a fresh layer does it.
+bool PositionEvidence::changes_nothing(const std::string& op, int v) const {
+  if (value(v).data.numel() < 2) return false;
+  return ((op == "Add" || op == "Sub") && all_equal(g_, v, 0)) || ((op == "Mul" || op == "Div") && all_equal(g_, v, 1));
 }
 
 // What depends on a floating graph input or on an embedding.

@@ -27,15 +27,20 @@ class PositionEvidence {
   bool constant(int v) const { return v >= 0 && static_cast<bool>(value(v).data); }
   bool one_element_weight(const HostTensor& data, const std::vector<Use>& uses) const;
   bool rotary(int v) const;
+  bool changes_nothing(const std::string& op, int v) const;
   bool dummy_norm(const Use& u) const;
   bool standardises(const Use& u, const HostTensor& data) const;
   bool all_equal(const SourceGraph& g, int v, double want) const;
   bool frozen_norm(const Use& u) const;
   // importer/evidence_role.cc
+  void weigh_roles(int v, const std::vector<Use>& uses, std::vector<Evidence>& out) const;
   bool unstandardises(const Use& u, const HostTensor& data) const;
   bool power_iteration(int v) const;
   double fourier_features(int v) const;  // 0: it is none, else the evidence's weight
   bool codebook(int v) const;
+  bool random_phase(int v) const;
+  bool lerp_center(int v) const;
+  bool whitening(const std::vector<Use>& uses) const;
   void find_data();
   void find_reached();
   void find_input_like();

@@ -15,7 +15,27 @@ int64_t wide_dims(const HostTensor& t) {
   return std::count_if(t.dims().begin(), t.dims().end(), [](int64_t d) { return d != 1; });
 }
 
+// At least 16 values that fill 0 to 2 pi.
+bool full_turn(const HostTensor& t) {
+  if (!t || !is_float(t.dtype()) || t.numel() < 16 || t.numel() > (1 << 20) || wide_dims(t) > 1) return false;
+  const std::vector<double> x = t.to_doubles();
+  const auto [least, most] = std::minmax_element(x.begin(), x.end());
+  return *least >= 0 && *least < 1 && *most > 5 && *most <= 6.2832;
+}
+
 }  // namespace
+
+void PositionEvidence::weigh_roles(int v, const std::vector<Use>& uses, std::vector<Evidence>& out) const {
+  if (power_iteration(v)) out.push_back({"a vector of a power iteration: it only scales a weight down", -9});
+  if (const double w = fourier_features(v); w != 0)
+    out.push_back({"a projection of Fourier features: Cos reads its product", w});
+  if (random_phase(v)) out.push_back({"phases of random Fourier features", -12});
+  if (lerp_center(v)) out.push_back({"subtracted, and added again later: a running average", -4});
+  if (whitening(uses))
+    out.push_back({"a product right behind a subtracted mean: principal components or a whitening", -4});
+  if (codebook(v)) out.push_back({"a codebook: the nearest of its rows is looked up", -1.5});
+  if (rotary(v)) out.push_back({"rotary frequencies: it reaches Cos or Sin with positions only", -9});
+}
 
 bool PositionEvidence::learnable(int v) const {
   if (!reached_[static_cast<size_t>(v)] || rotary(v) || power_iteration(v) || fourier_features(v) != 0) return false;
@@ -55,12 +75,13 @@ bool PositionEvidence::power_iteration(int v) const {
   return multiplied && divides;
 }
 
-// cos(x W + b), or cos and sin of it. Sin alone is an activation (SIREN).
+// cos(x W + b), or cos and sin of it. Sin alone is an activation (SIREN). Coordinates, or phases drawn from a full turn,
+// make it a projection that was drawn and kept.
 double PositionEvidence::fourier_features(int v) const {
   if (wide_dims(value(v).data) < 2) return 0;
   std::set<int> seen = {v};
   std::vector<int> open = {v};
-  bool product = false, cosine = false, sine = false;
+  bool product = false, cosine = false, sine = false, phases = false, coordinates = false;
   while (!open.empty()) {
     const int at = open.back();
     open.pop_back();
@@ -77,12 +98,70 @@ double PositionEvidence::fourier_features(int v) const {
           !std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return i != at && constant(i); }))
         continue;
       product = product || multiplies;
+      for (const int i : n.inputs) {
+        if (i < 0 || i == at) continue;
+        phases = phases || (n.op != "Mul" && full_turn(value(i).data));
+        coordinates = coordinates || (multiplies && input_like_[static_cast<size_t>(i)]);
+      }
       for (const int o : n.outputs) {
         if (o >= 0 && seen.insert(o).second) open.push_back(o);
       }
     }
   }
-  return product && cosine ? (sine ? -4 : -3) : 0;
+  if (!product || !cosine) return 0;
+  return phases ? -9 : sine && coordinates ? -7 : sine ? -4 : -3;
+}
+
+// b of cos(x W + b).
+bool PositionEvidence::random_phase(int v) const {
+  if (!full_turn(value(v).data)) return false;
+  const std::vector<Use> all = uses(v);
+  return std::all_of(all.begin(), all.end(), [&](const Use& u) {
+    if (u.graph != &g_ || !(after_product(u) || (u.at().op == "Gemm" && u.site_input == 2))) return false;
+    int sum = u.at().outputs[0];
+    for (int steps = 0; steps < 4; ++steps) {
+      const std::vector<int>& next = consumers_[static_cast<size_t>(sum)];
+      if (next.size() != 1) return false;
+      if (node(next[0]).op == "Cos") return true;
+      if (!rearranges(node(next[0]), 0)) return false;
+      sum = node(next[0]).outputs[0];
+    }
+    return false;
+  });
+}
+
+// center + psi * (x - center): the truncation of a latent code. Training moves no such center by its gradient, since it
+// is nearly taken back. Layers that undo themselves add first and subtract later.
+bool PositionEvidence::lerp_center(int v) const {
+  if (wide_dims(value(v).data) > 1) return false;
+  int subtracted = -1, added = -1;
+  for (const Use& u : uses(v)) {
+    if (u.graph != &g_) return false;
+    if (u.at().op == "Sub" && u.site_input == 1 && subtracted < 0)
+      subtracted = u.node;
+    else if (u.at().op == "Add" && added < 0)
+      added = u.node;
+    else
+      return false;
+  }
+  return subtracted >= 0 && subtracted < added;
+}
+
+// (x - mean) W, without a bias of its own and without a deviation that divides.
+bool PositionEvidence::whitening(const std::vector<Use>& uses) const {
+  return std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
+    const SourceNode& n = u.at();
+    if (u.graph != &g_ || !one_of(n.op, {"MatMul", "Gemm"}) || u.site_input > 1 || n.inputs.size() > 2) return false;
+    int other = n.inputs[u.site_input == 0 ? 1 : 0];
+    for (int steps = 0; steps < 4 && other >= 0; ++steps) {
+      const int p = value(other).producer;
+      if (p < 0) return false;
+      if (node(p).op == "Sub") return constant(node(p).inputs[1]) && wide_dims(value(node(p).inputs[1]).data) == 1;
+      if (!rearranges(node(p), 0)) return false;
+      other = node(p).inputs[0];
+    }
+    return false;
+  });
 }
 
 // A table that a product compares with data, and whose row is looked up by the place of the best.

@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/text.h"
+#include "importer/arrangement.h"
 #include "importer/evidence.h"
 #include "importer/fixed_pattern.h"
 #include "importer/tensor_values.h"
@@ -112,7 +113,7 @@ bool repeats(const TensorValues& v, const HostTensor& t) {
     if (static_cast<int64_t>(seen.size()) > used / 2) return false;
     moving = moving || seen.size() > 1;
   }
-  return moving;
+  return moving && arranged(v);
 }
 
 bool irregular(const TensorValues& v) {
@@ -123,7 +124,7 @@ bool irregular(const TensorValues& v) {
     ++looked;
     return true;
   });
-  return static_cast<int64_t>(seen.size()) * 10 >= looked * 9;
+  return static_cast<int64_t>(seen.size()) * 10 >= looked * 9 || (v.size() >= kFewestArranged && !arranged(v));
 }
 
 // A square or fourth root of a whole number, or one over it: what attention scales its scores by, computed from a
@@ -166,8 +167,18 @@ class Look {
   std::optional<Evidence> constant_valued(double x) const {
     if (x == 0 && data_.rank() >= 3 && data_.dims()[0] > 1 && v_.wide().size() >= 2)
       return weigh("all zeros, a batch of them: a first state", {0, -9, -9, 0});
+    // Zero biases beside trained ones: a converter filled the input of an operator.
+    if (context_.product_bias && context_.biases_learned && v_.size() >= 2) {
+      if (x == 0) return weigh("all zeros, other biases are not", {0, -1, -5, -3});
+      if (std::fabs(x) <= 1e-4) return weigh("an epsilon", {-6, -6, -6, -6});
+    }
     if (context_.starts_regular) return {};
-    if (x != 0 && context_.in_product && context_.learned) return weigh("a box: all elements equal", {-4, -5, -5, -5});
+    if (context_.in_product && context_.learned) {
+      const bool filter = v_.wide().size() > 1 || data_.dims().back() > 1;
+      if (x != 0 && filter) return weigh("a box: all elements equal", {-10, -10, -10, -10});
+      if (x != 0) return weigh("a box: all elements equal", {-4, -5, -5, -5});
+      return weigh("all zeros, in a weight's place", {0, -2, -4, -3.5});
+    }
     return weigh(x == 0 ? "all zeros" : "all elements equal", {0, -2, -2, 0});
   }
 
@@ -175,7 +186,7 @@ class Look {
     if (context_.operand && few[1] == 0 && few[0] <= -50)
       return weigh("a mask: two values, 0 and one far below", {-9, -9, -9, -9});
     if (identity(v_)) return weigh("the identity matrix", {-4, -4, -4, context_.learned ? -5.0 : 0.0});
-    if (context_.learned && v_.wide().size() >= 2 && few[0] == -few[1] && v_.size() >= 16)
+    if (context_.learned && v_.wide().size() >= 2 && few[0] == -few[1] && v_.size() >= 16 && !binary_weights(few[1]))
       return weigh("two values of opposite sign: a transform", {-8, -8, -8, -7});
     const Dims& dims = data_.dims();
     const bool square = dims.size() >= 2 && dims[dims.size() - 1] == dims[dims.size() - 2];
@@ -187,17 +198,31 @@ class Look {
     }
     if (context_.starts_regular) return {};
     if (v_.size() < 4) return pattern();
+    if (binary_weights(few[1]) && few[0] == -few[1]) return {};
     if (context_.learned && v_.wide().size() >= 2) return weigh("two values only", {-5, -5, -5, -4});
     return weigh("two values only", {-1, -2, -2, 0});
+  }
+
+  // Signs in no order, times a scale that training left: not 1, nor one over a whole number or its root.
+  bool binary_weights(double scale) const {
+    const double inverse = 1 / (scale * scale);
+    return std::fabs(inverse - std::round(inverse)) > 1e-5 * inverse && v_.size() >= kFewestArranged && !arranged(v_);
   }
 
   std::optional<Evidence> position_table() const {
     const auto element = [&](int64_t i) { return v_.at(i); };
     const Wave w = waves(v_);
     if (w == Wave::sinusoid) return weigh("sampled sinusoids: a table of positions", {-10, -8, -8, -7});
-    if (w == Wave::ramp) return weigh("equal steps", {-2.5, -4, -4, 0});
+    const bool in_product = context_.in_product && context_.learned;
+    if (w == Wave::ramp && in_product) return weigh("equal steps, in a weight's place", {-10, -10, -10, -9});
+    if (w == Wave::ramp) return weigh("equal steps", {-2.5, -6, -4, 0});
     if (v_.wide().size() != 1) return {};
-    if (arithmetic(element, v_.size())) return weigh("equal steps", {-2.5, -4, -4, -1});
+    if (arithmetic(element, v_.size())) {
+      if (!in_product) return weigh("equal steps", {-2.5, -6, -4, -1});
+      // Even where an exporter lists it as a parameter: the expectation over bins of a detector's distances.
+      const bool whole = v_.at(0) == std::floor(v_.at(0)) && std::fabs(v_.at(1) - v_.at(0)) == 1;
+      return weigh("equal steps, in a weight's place", {whole ? -20.0 : -10.0, -10, -10, -9});
+    }
     if (geometric(element, v_.size())) return weigh("a geometric series", {-3, -4, -4, -1});
     return {};
   }
@@ -209,6 +234,7 @@ class Look {
     if (!found) return {};
     if (!found->certain && (v_.wide().size() >= 2 || !context_.in_product)) return weigh(found->text, {-3, -3, -3, -2});
     if (!found->certain) return weigh(found->text, {-6, -6, -6, -5});
+    if (found->repetition && !context_.in_product) return weigh(found->text, {-3, -2, -3, -3});
     if (context_.in_product) return weigh(found->text, {-8, -8, -8, -7});
     return weigh(found->text, {-5, -6, -5, -5});
   }

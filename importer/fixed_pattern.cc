@@ -1,19 +1,20 @@
 // The detectors behind fixed_pattern(). Each states a property that holds exactly, up to rounding to 32 bits, in the
 // constants that it is meant for, and has probability near zero in random values:
 //
-//   repeats       magnitudes recur: blur, Sobel, Haar and mirrored wavelet filters, DCT, Hadamard, copied channels
+//   repeats       magnitudes recur in a regular order (importer/arrangement.h): blur, Sobel, Haar and mirrored wavelet filters, DCT, Hadamard, copied channels
 //   filter bank   no negative value, every line has one run of non-zero values: mel and triangular filters
 //   shares        no negative value, all lines have the same sum: smoothing kernels, row-normalised adjacency
 //   graph matrix  symmetric: adjacency, Laplacian, Gram matrix
 //   waves         every line obeys one linear recurrence of low order: (windowed) Fourier bases, windows, Gabor filters
+//   polynomials   every line is a polynomial of its index: trend bases
 //   separable     square kernels of rank one or two: Gaussian and Gabor kernels
 //   round         decimals of few digits: color matrices, means and deviations that were typed in
 //   orthogonal    the lines are orthogonal: principal components; orthogonal initializers make such weights too
 #include "importer/fixed_pattern.h"
 
 #include <array>
-#include <cstring>
 
+#include "importer/arrangement.h"
 #include "importer/tensor_values.h"
 
 namespace amp {
@@ -67,24 +68,18 @@ size_t distinct_magnitudes(const std::vector<double>& values, size_t& nonzero) {
   return distinct;
 }
 
-// Values of 16 bits recur by themselves: those whose 13 low mantissa bits are zero in a float.
-bool coarse(const std::vector<double>& values) {
-  return std::all_of(values.begin(), values.end(), [](double x) {
-    const auto f = static_cast<float>(x);
-    uint32_t bits = 0;
-    std::memcpy(&bits, &f, sizeof bits);
-    return (bits & 0x1fffu) == 0;
-  });
-}
-
-bool repeated_magnitudes(const std::vector<double>& values) {
+// Fewer than seven tenths of the magnitudes differ.
+bool few_magnitudes(const std::vector<double>& values) {
   size_t nonzero = 0;
   const size_t distinct = distinct_magnitudes(values, nonzero);
-  if (nonzero < 4) return false;
-  if (coarse(values) && values.size() > 128) return distinct <= 16;
-  // Integers of 8 bits times a scale: the weights of a quantised network.
-  if (values.size() > 256 && distinct > 32 && distinct <= 256) return false;
-  return distinct * 10 <= nonzero * 7;
+  return nonzero >= 4 && distinct * 10 <= nonzero * 7;
+}
+
+// Weights that were rounded to few levels, or to 16 bits: dense, and without order.
+bool few_levels_without_order(const TensorValues& v, const std::vector<double>& values) {
+  if (v.size() < kFewestArranged) return false;
+  const auto zeros = std::count(values.begin(), values.end(), 0.0);
+  return static_cast<size_t>(zeros) * 2 <= values.size() && few_magnitudes(values) && !arranged(v);
 }
 
 bool filter_bank(const Lines& lines, const std::vector<double>& values) {
@@ -210,13 +205,56 @@ bool separable(const TensorValues& v) {
   });
 }
 
+// How far the rounding to 32 bits moves a decimal, in units of its last place.
+double decimal_rounding(double x, double unit) { return 1.2e-7 * std::fabs(x) * unit + 1e-9; }
+
 // All values are decimals of at most `digits` places: what was typed in. A random float passes with a probability of
 // about 1e-7 * 10^digits.
 bool round_decimals(const std::vector<double>& values, int digits) {
   const double unit = std::pow(10.0, digits);
   return std::all_of(values.begin(), values.end(), [&](double x) {
-    return std::fabs(x) < 1e4 && std::fabs(x * unit - std::round(x * unit)) <= 1.2e-7 * std::fabs(x) * unit + 1e-9;
+    return std::fabs(x) < 1e4 && std::fabs(x * unit - std::round(x * unit)) <= decimal_rounding(x, unit);
   });
+}
+
+// The same for as many digits as the values need, where all of them together pass by chance with a probability below
+// 1e-9.
+bool typed_decimals(const std::vector<double>& values) {
+  for (int digits = 0; digits <= 7; ++digits) {
+    if (!round_decimals(values, digits)) continue;
+    double chance = 0;
+    for (const double x : values) chance += std::log10(std::min(1.0, 2 * decimal_rounding(x, std::pow(10.0, digits))));
+    return chance < -9;
+  }
+  return false;
+}
+
+// Every line is a polynomial of its index, of a degree that leaves an equation over: trend bases, Vandermonde matrices.
+// Differences of order degree + 1 vanish. Random values pass one equation with a probability of about 1e-5.
+bool polynomial_lines(const Lines& lines) {
+  constexpr int64_t kLongest = 32;
+  const int64_t n = std::min(lines.length, kLongest);
+  if (n < 4 || lines.count < 2) return false;
+  int64_t equations = 0;
+  bool varies = false;
+  const bool all = lines.all(16, [&](int64_t l) {
+    std::vector<double> d(static_cast<size_t>(n));
+    double largest = 0;
+    for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(d[size_t(i)] = lines.at(l, i)));
+    for (int64_t degree = 0; degree <= std::min<int64_t>(n - 2, 6); ++degree) {
+      for (int64_t i = 0; i + 1 + degree < n; ++i) d[size_t(i)] = d[size_t(i + 1)] - d[size_t(i)];
+      const int64_t left = n - 1 - degree;
+      // Each difference doubles the rounding error.
+      const double rounding = 2e-7 * largest * std::pow(2.0, static_cast<double>(degree + 1));
+      if (std::all_of(d.begin(), d.begin() + left, [&](double x) { return std::fabs(x) <= rounding; })) {
+        equations += left;
+        varies = varies || degree > 0;
+        return true;
+      }
+    }
+    return false;
+  });
+  return all && varies && equations >= 8;
 }
 
 bool orthogonal(const Lines& lines) {
@@ -247,24 +285,29 @@ std::optional<FixedPattern> fixed_pattern(const HostTensor& data) {
   if (!std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); })) return {};
   const Lines rows = Lines::rows(v), columns = Lines::columns(v);
   const bool whole = values.size() >= 8 && round_decimals(values, 0);
+  if (whole && v.wide().size() >= 2) return FixedPattern{"whole numbers only", true};
   if (v.wide().size() >= 2) {
-    if (whole) return FixedPattern{"whole numbers only", true};
     if (symmetric_matrix(v)) return FixedPattern{"a symmetric matrix", true};
     if (filter_bank(rows, values) || filter_bank(columns, values))
       return FixedPattern{"a bank of filters: no negative value, one run of others in each line", true};
     if (shares(rows) || shares(columns) || (kernel(v) && shares(kernels(v))))
       return FixedPattern{"no negative value, and lines of equal sum", true};
-    if (repeated_magnitudes(values)) return FixedPattern{"its magnitudes repeat: filters or a transform", true};
     if (waves_along(rows) || waves_along(columns))
       return FixedPattern{"its lines are waves: filters or a transform", true};
+    if (polynomial_lines(rows) || polynomial_lines(columns))
+      return FixedPattern{"its lines are polynomials: a trend or a ramp", true};
+    if (few_levels_without_order(v, values)) return {};
+    if (few_magnitudes(values)) return FixedPattern{"its magnitudes repeat: filters or a transform", true, true};
     if (separable(v)) return FixedPattern{"separable kernels", true};
-    if (values.size() >= 6 && round_decimals(values, 5)) return FixedPattern{"decimals of few digits", true};
+    if ((values.size() >= 6 && round_decimals(values, 5)) || typed_decimals(values))
+      return FixedPattern{"decimals of few digits", true};
     if (v.matrix() && (orthogonal(rows) || orthogonal(columns))) return FixedPattern{"orthogonal lines", false};
     return {};
   }
-  if (v.size() >= 16 && waves_along(rows)) return FixedPattern{"samples of a smooth curve", false};
+  if (v.size() >= 12 && waves_along(rows)) return FixedPattern{"samples of a smooth curve", false};
+  if (few_levels_without_order(v, values)) return {};
   if (round_decimals(values, 4)) return FixedPattern{"decimals of few digits", false};
-  if (v.size() >= 6 && repeated_magnitudes(values)) return FixedPattern{"its magnitudes repeat", false};
+  if (v.size() >= 6 && few_magnitudes(values)) return FixedPattern{"its magnitudes repeat", false};
   return {};
 }
 
@@ -274,8 +317,9 @@ bool unstructured(const HostTensor& data, int64_t fewest) {
   size_t nonzero = 0;
   const std::vector<double> values = sample_of(v);
   const size_t distinct = distinct_magnitudes(values, nonzero);
-  const bool few_bits = coarse(values) && values.size() > 128;  // 16 bits repeat values by themselves
-  if (nonzero * 10 < values.size() * 5 || distinct * 10 < nonzero * (few_bits ? 1 : 9)) return false;
+  if (nonzero * 10 < values.size() * 5) return false;
+  // Few levels in no order are rounded weights.
+  if (distinct * 10 < nonzero * 9 && (v.size() < kFewestArranged || arranged(v))) return false;
   const auto pattern = fixed_pattern(data);
   return !pattern || !pattern->certain;
 }

@@ -11,7 +11,8 @@ namespace amp {
 
 struct FixedPattern {
   const char* text;
-  bool certain;  // else fresh or hand-written parameters have it too now and then
+  bool certain;             // else fresh or hand-written parameters have it too now and then
+  bool repetition = false;  // of values: a learned table that was looked up has it too
 };
 
 // For tensors with more than two distinct values, or with two of opposite sign.
