@@ -54,6 +54,7 @@ void drop_nodes(Built& built, const std::vector<char>& gone) {
   }
   for (const auto& [copy, of] : built.copies)
     out.copies[moved[static_cast<size_t>(copy)]] = moved[static_cast<size_t>(of)];
+  out.four_bits = std::move(built.four_bits);
   out.graph.inputs = g.inputs;
   out.graph.outputs = g.outputs;
   move_all(out.graph.inputs);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Built {
   std::vector<char> visible;        // per value
   std::vector<std::string> scopes;  // per node: module path ("encoder.layer.0.attention.self.query"), may be empty
   std::vector<std::string> notes;
+  std::set<const void*> four_bits;  // elements of tensors that the file packs (importer/four_bits.h)
   std::map<int, int> copies;  // value -> the value that it is in the file, which may be a copy too (importer/merged.h)
 };
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "graph/bind.h"
 #include "graph/limits.h"
+#include "importer/four_bits.h"
 #include "importer/names.h"
 #include "importer/order.h"
 #include "importer/schema.h"
@@ -48,6 +49,7 @@ Built SourceBuilder::build() {
     for (const auto& [name, why] : unsupported_) lines.push_back(cat(name, " (", why, ")"));
     fail(Exit::unsupported, "E_TYPE", cat("values of types that are not supported: ", join(lines, "; ")));
   }
+  require_dequantized(out_.graph, out_.four_bits);
   return std::move(out_);
 }
 
@@ -127,7 +129,8 @@ void SourceBuilder::add_input(Scope& scope, const onnx::ValueInfoProto& info) {
 }
 
 HostTensor SourceBuilder::payload(const onnx::TensorProto& t, const std::string& what) {
-  if (!dtype_of(t.data_type())) {
+  const bool packed = has_four_bits(t.data_type());
+  if (!packed && !dtype_of(t.data_type())) {
     if (t.data_type() == onnx::TensorProto::UNDEFINED || !onnx::TensorProto::DataType_IsValid(t.data_type())) {
       fail(Exit::model, "E_TENSOR_TYPE", cat(what, " has element type ", t.data_type()));
     }
@@ -139,10 +142,14 @@ HostTensor SourceBuilder::payload(const onnx::TensorProto& t, const std::string&
     return {};
   }
   try {
+    HostTensor external;
     if (const auto slot = slots_.find(&t); slot != slots_.end()) {
-      if (const auto it = doc_.external.find(slot->second); it != doc_.external.end()) return it->second;
+      if (const auto it = doc_.external.find(slot->second); it != doc_.external.end()) external = it->second;
     }
-    return decode(t, doc_.proto);
+    if (!packed) return external ? external : decode(t, doc_.proto);
+    HostTensor unpacked = unpack(t, external);
+    if (unpacked.numel() > 0) out_.four_bits.insert(unpacked.data());
+    return unpacked;
   } catch (Error& e) {
     e.at(cat("in ", what));
     throw;

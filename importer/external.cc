@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "importer/four_bits.h"
 #include "importer/tensor.h"
 
 namespace amp {
@@ -168,8 +169,9 @@ HostTensor ExternalData::read(const onnx::TensorProto& t) {
           cat("tensor '", printable(t.name()), "': external data key '", printable(e.key()), "' is ignored"));
     }
   }
-  const DType d = dtype_of(t.data_type()).value();
-  const Dims dims = checked_dims(t, d);
+  const bool packed = has_four_bits(t.data_type());
+  const DType d = packed ? DType::u8 : dtype_of(t.data_type()).value();
+  const Dims dims = packed ? Dims{packed_bytes(t)} : checked_dims(t, d);
   const int64_t want = numel(dims) * size_of(d);
   if (!t.raw_data().empty()) fail(Exit::model, "E_TENSOR_FIELDS", "the tensor has both raw_data and external data");
   const int64_t offset = entries.count("offset") ? parse_number("offset", entries["offset"]) : 0;

@@ -15,6 +15,7 @@
 #include "importer/discover.h"
 #include "importer/external.h"
 #include "importer/fake_quant.h"
+#include "importer/four_bits.h"
 #include "importer/layers.h"
 #include "importer/load.h"
 #include "importer/merged.h"
@@ -32,7 +33,7 @@ void read_external(ModelDoc& doc, std::vector<std::string>& notes) {
   ExternalData data(doc.path);
   for_each_slot(*doc.proto, [&](int number, Slot slot) {
     if (!slot.tensor || slot.tensor->data_location() != onnx::TensorProto::EXTERNAL) return;
-    if (!dtype_of(slot.tensor->data_type())) return;
+    if (!dtype_of(slot.tensor->data_type()) && !has_four_bits(slot.tensor->data_type())) return;
     try {
       doc.external[number] = data.read(*slot.tensor);
     } catch (Error& e) {

@@ -104,8 +104,8 @@ class Masters {
     if (!node_of.empty())
       built_.notes.push_back(cat(node_of.size(), " integer tensors have floating masters (--train_quantized)"));
     if (left_ > 0)
-      built_.notes.push_back(
-          cat(left_, " dequantised integer tensors stay as they are (biases of 32 bits, other types)"));
+      built_.notes.push_back(cat(
+          left_, " dequantised integer tensors stay as they are (biases of 32 bits, weights of 4 bits, other types)"));
   }
 
  private:
@@ -138,7 +138,8 @@ class Masters {
     const bool has_zero = n.inputs.size() > 2 && n.inputs[2] >= 0;
     const HostTensor* zero = constant(g_, n, 2);
     const auto index = scale ? ScaleIndex::make(x.dims(), scale->dims(), n.attrs) : std::nullopt;
-    if (!quantizable(x.dtype()) || !index || (has_zero && (!zero || zero->dims() != scale->dims()))) {
+    if (built_.four_bits.count(x.data()) || !quantizable(x.dtype()) || !index ||
+        (has_zero && (!zero || zero->dims() != scale->dims()))) {
       ++left_;
       return std::nullopt;
     }

@@ -12,7 +12,7 @@
 namespace amp {
 
 // Adds the masters as constants: importer/discover.h decides which are weights. Left as they are, and counted in the
-// notes: tensors of types that QuantizeLinear does not make (int32 biases), and of several DequantizeLinear nodes with
+// notes: tensors of types that QuantizeLinear does not make (int32 biases), those of 4 bits, and of several DequantizeLinear nodes with
 // different scales.
 void add_float_masters(Built& built);
 

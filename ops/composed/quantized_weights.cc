@@ -1,6 +1,7 @@
 // com.microsoft MatMulNBits, MatMulBnb4, GatherBlockQuantized: products and look-ups with weights of 2 to 8 bits. The
 // weight is unpacked to floating numbers when shapes are bound (it takes its full size in memory) and stays as it is:
 // gradients pass to the activation and the bias, as in ONNX Runtime's own gradient of MatMulBnb4.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -144,6 +145,31 @@ void lower_bnb4(Lowering& l) {
                   {{"transA", int64_t{0}}, {"transB", int64_t{transposed}}, {"alpha", 1.0}}));
 }
 
+// A table of type INT4 or UINT4, which the importer unpacks; one of type UINT8 packs elements of `bits`.
+bool unpacked_table(const HostTensor& data, int64_t columns_of_scales, int64_t block) {
+  if ((data.dims()[1] + block - 1) / block != columns_of_scales) return false;
+  if (data.dtype() == DType::i8) return true;
+  const auto* bytes = static_cast<const uint8_t*>(data.data());
+  return std::all_of(bytes, bytes + data.bytes(), [](uint8_t b) { return b < 16; });
+}
+
+// The numbers of an unpacked table less their zero points (0 where there is none), times their scales.
+std::vector<float> dequantized_table(const Lowering& l, const HostTensor& data, int64_t block) {
+  const int64_t rows = data.dims()[0], columns = data.dims()[1], blocks = (columns + block - 1) / block;
+  const std::vector<double> q = data.to_doubles(), scales = stored(l, 2).to_doubles();
+  const std::vector<double> zeros = l.has(3) ? stored(l, 3).to_doubles() : std::vector<double>(scales.size(), 0);
+  if (static_cast<int64_t>(scales.size()) != rows * blocks || zeros.size() != scales.size())
+    fail(Exit::model, "E_SHAPE",
+         cat(l.node.op, ": ", scales.size(), " scales and ", zeros.size(), " zero points for ", rows, " rows of ",
+             blocks, " blocks"));
+  std::vector<float> table(q.size());
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    const auto k = static_cast<size_t>(i / columns * blocks + i % columns / block);
+    table[static_cast<size_t>(i)] = static_cast<float>((q[static_cast<size_t>(i)] - zeros[k]) * scales[k]);
+  }
+  return table;
+}
+
 // Inputs: data (rows, packed columns), indices, scales (rows, blocks), zero points: an embedding table.
 void lower_gather(Lowering& l) {
   const Dims d = l.dims(0);
@@ -155,6 +181,13 @@ void lower_gather(Lowering& l) {
   b.bits = l.attrs.i("bits", 4);
   b.block = l.attrs.i("block_size", 128);
   check_bits(l, b);
+  const HostTensor& data = stored(l, 0);
+  const Dims scales = l.dims(2);
+  if (scales.size() == 2 && (data.dtype() == DType::i8 || data.dtype() == DType::u8) &&
+      unpacked_table(data, scales[1], b.block)) {
+    l.out(0, lookup(l.b, as_working(l, d, dequantized_table(l, data, b.block)), l.in(1)));
+    return;
+  }
   const int64_t rows = d[0], columns = d[1] * 8 / b.bits;
   b.blocks = (columns + b.block - 1) / b.block;
   b.row_bytes = d[1];
