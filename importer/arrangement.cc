@@ -1,6 +1,6 @@
-// A permutation test. Rows are divided by their largest magnitude first. A run is k neighbors of a line; runs that are equal up to sign and direction count as one. Weights
-// have as many distinct runs as their lines have in random order, filters and transforms have far fewer. k is chosen
-// so that random order rarely repeats a run.
+// A permutation test. Rows are divided by their largest magnitude first. A run is k neighbors of a line; runs that are
+// equal up to sign and direction count as one. Weights have as many distinct runs as their lines have in random order,
+// filters and transforms have far fewer. k is chosen so that random order rarely repeats a run.
 #include "importer/arrangement.h"
 
 #include <algorithm>
