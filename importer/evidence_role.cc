@@ -75,8 +75,8 @@ bool PositionEvidence::power_iteration(int v) const {
   return multiplied && divides;
 }
 
-// cos(x W + b), or cos and sin of it. Sin alone is an activation (SIREN). Coordinates, or phases drawn from a full turn,
-// make it a projection that was drawn and kept.
+// cos(x W + b), or cos and sin of it. Sin alone is an activation (SIREN). Coordinates, or phases drawn from a full
+// turn, make it a projection that was drawn and kept.
 double PositionEvidence::fourier_features(int v) const {
   if (wide_dims(value(v).data) < 2) return 0;
   std::set<int> seen = {v};

@@ -1,7 +1,8 @@
 // The detectors behind fixed_pattern(). Each states a property that holds exactly, up to rounding to 32 bits, in the
 // constants that it is meant for, and has probability near zero in random values:
 //
-//   repeats       magnitudes recur in a regular order (importer/arrangement.h): blur, Sobel, Haar and mirrored wavelet filters, DCT, Hadamard, copied channels
+//   repeats       magnitudes recur in a regular order (importer/arrangement.h): blur, Sobel, Haar and mirrored wavelet
+//                 filters, DCT, Hadamard, copied channels
 //   filter bank   no negative value, every line has one run of non-zero values: mel and triangular filters
 //   shares        no negative value, all lines have the same sum: smoothing kernels, row-normalised adjacency
 //   graph matrix  symmetric: adjacency, Laplacian, Gram matrix

@@ -12,8 +12,8 @@
 namespace amp {
 
 // Adds the masters as constants: importer/discover.h decides which are weights. Left as they are, and counted in the
-// notes: tensors of types that QuantizeLinear does not make (int32 biases), those of 4 bits, and of several DequantizeLinear nodes with
-// different scales.
+// notes: tensors of types that QuantizeLinear does not make (int32 biases), those of 4 bits, and those of several
+// DequantizeLinear nodes with different scales.
 void add_float_masters(Built& built);
 
 // Replaces every master in values (SourceValue -> its fp32 value) by the integer tensor of the file that it stands for.
