@@ -53,8 +53,8 @@ std::string module_of_name(const std::string& name) {
 // lookups read. Values and structure make them weights; how the file names and stores them is what its other weights
 // are judged by.
 struct ClearWeights {
-  std::vector<char> is;                             // per value
-  bool any_learned = false;                         // some weight, large or not, has values without structure
+  std::vector<char> is;      // per value
+  bool any_learned = false;  // some weight, large or not, has values without structure that nobody wrote as decimals
   bool biases_learned = false, tensorflow = false;  // a bias has such values; a weight is named after a variable
   int all = 0, named = 0, made_up = 0, in_nodes = 0;
   std::set<std::string> modules, ends;  // of their names, digits left out
@@ -119,7 +119,7 @@ class Discovery {
       if (v.kind != SourceKind::constant || !v.data || !is_float(v.data.dtype()) || v.data.numel() < kFew) continue;
       const std::vector<Use> uses = positions_.uses(at);
       if (uses.empty() || !positions_.learnable(at) || !unstructured(v.data, kFew)) continue;
-      clear_.any_learned = true;
+      clear_.any_learned = clear_.any_learned || !printed_decimals(v.data);
       clear_.biases_learned = clear_.biases_learned || (v.data.rank() == 1 && product_bias(uses.front()));
       if (std::none_of(uses.begin(), uses.end(), large_weight_use)) continue;
       if (v.data.numel() < kLarge) continue;

@@ -312,6 +312,14 @@ std::optional<FixedPattern> fixed_pattern(const HostTensor& data) {
   return {};
 }
 
+bool printed_decimals(const HostTensor& data) {
+  constexpr int64_t kMostLooked = 64;
+  std::vector<double> values;
+  const TensorValues v(data);
+  for (int64_t i = 0; i < std::min(v.size(), kMostLooked); ++i) values.push_back(v.at(i));
+  return round_decimals(values, 6);
+}
+
 bool unstructured(const HostTensor& data, int64_t fewest) {
   const TensorValues v(data);
   if (v.size() < fewest) return false;
