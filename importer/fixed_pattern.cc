@@ -314,10 +314,14 @@ std::optional<FixedPattern> fixed_pattern(const HostTensor& data) {
 
 bool printed_decimals(const HostTensor& data) {
   constexpr int64_t kMostLooked = 64;
-  std::vector<double> values;
   const TensorValues v(data);
-  for (int64_t i = 0; i < std::min(v.size(), kMostLooked); ++i) values.push_back(v.at(i));
-  return round_decimals(values, 6);
+  for (int64_t i = 0; i < std::min(v.size(), kMostLooked); ++i) {
+    const double x = v.at(i);
+    if (x == 0) continue;
+    const double unit = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(x))));  // of the sixth digit, inverse
+    if (!(std::fabs(x * unit - std::round(x * unit)) <= decimal_rounding(x, unit))) return false;
+  }
+  return true;
 }
 
 bool unstructured(const HostTensor& data, int64_t fewest) {

@@ -21,8 +21,8 @@ std::optional<FixedPattern> fixed_pattern(const HostTensor& data);
 // At least `fewest` elements, nine tenths of a sample distinct, and no pattern: what training or an initializer leaves.
 bool unstructured(const HostTensor& data, int64_t fewest);
 
-// A sample of the elements are decimals of at most six places: somebody wrote them, or a program printed weights as
-// text. A trained element of 32 bits looks so with a probability of about 0.1.
+// A sample of the elements have at most six significant decimal digits: somebody wrote them, or a program printed
+// weights as text ("%g"). A trained element of 32 bits looks so with a probability of about 0.1.
 bool printed_decimals(const HostTensor& data);
 
 }  // namespace amp

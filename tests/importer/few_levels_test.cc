@@ -160,3 +160,15 @@ TEST_CASE("numbers of formulas are told from trained ones", "[weights]") {
   CHECK(passed < 60);  // about a tenth by chance
   CHECK(from_formula(tensor({}, {0.8051933}).cast(DType::f16)));
 }
+
+TEST_CASE("weights that were printed with six digits are told from weights of 32 bits", "[few_levels]") {
+  const Values drawn = made(64, drawn_value);
+  Values printed = drawn;
+  for (double& x : printed) {
+    const double unit = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(x))));
+    x = std::round(x * unit) / unit;  // "%g"
+  }
+  CHECK(printed_decimals(tensor({8, 8}, printed)));
+  CHECK(printed_decimals(tensor({6}, {0.299, 0.587, 0.114, -0.168736, 128, 0})));
+  CHECK_FALSE(printed_decimals(tensor({8, 8}, drawn)));
+}
