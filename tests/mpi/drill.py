@@ -22,6 +22,8 @@ parser.add_argument("--until", type=float, default=1e9, help="faults strike in t
 args = parser.parse_args()
 for name in ("binary", "model", "faults"):
     setattr(args, name, os.path.abspath(getattr(args, name)))
+    if not os.path.exists(getattr(args, name)):
+        sys.exit(f"there is no {getattr(args, name)}")  # a library that cannot be preloaded is ignored
 require(args.binary)
 HEARTBEAT = 3
 RANKS = MPIRUN + ["-np", str(args.ranks)]
