@@ -227,7 +227,7 @@ class FoldedRowSearch {
       if (n.op == "MatMul" && axis + 2 >= t->rank()) continue;
       for (const int x : n.inputs) {
         if (x < 0 || !fed(x) || !bound.values[static_cast<size_t>(x)]) continue;
-        const Dims d = b.dims(bound.values[static_cast<size_t>(x)]);
+        const Dims& d = b.dims(bound.values[static_cast<size_t>(x)]);
         if (d.size() != t->dims().size() || d[static_cast<size_t>(axis)] != t->dims()[static_cast<size_t>(axis)])
           continue;
         if (holds_copies(*t, axis, rows_, 1e-5)) return true;
