@@ -22,9 +22,6 @@ struct TiffReader {
   explicit TiffReader(const EncodedImage& f);
   TiffReader(const TiffReader&) = delete;
   TiffReader& operator=(const TiffReader&) = delete;
-  ~TiffReader() {
-    if (tiff) TIFFClose(tiff);
-  }
   [[noreturn]] void damaged() const {
     file.refuse(cat("a damaged TIFF: ", why[0] ? why : "it cannot be opened"), "remove the file or fetch it again");
   }
@@ -40,7 +37,8 @@ struct TiffReader {
   const EncodedImage& file;
   int64_t at = 0;
   char why[160] = {};
-  TIFF* tiff = nullptr;
+  // Closed also where the constructor throws; its callbacks read the members above.
+  std::unique_ptr<TIFF, void (*)(TIFF*)> tiff{nullptr, TIFFClose};
   int64_t width = 0, height = 0, per_pixel = 1;
   uint32_t bits = 1, photometric = 0, orientation = 1;
   bool planes = false, premultiplied = false;
@@ -78,23 +76,23 @@ TiffReader::TiffReader(const EncodedImage& f) : file(f) {
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), tmsize_t{1} << 30);
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), on_tiff_error, this);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), on_tiff_warning, this);
-  tiff = TIFFClientOpenExt(
+  tiff.reset(TIFFClientOpenExt(
       "image", "rm", this, on_tiff_read, [](thandle_t, void*, tmsize_t) -> tmsize_t { return 0; }, on_tiff_seek,
       [](thandle_t) { return 0; },
       [](thandle_t handle) { return static_cast<toff_t>(tiff_self(handle).file.bytes.size()); },
-      [](thandle_t, void**, toff_t*) { return 0; }, [](thandle_t, void*, toff_t) {}, options.get());
+      [](thandle_t, void**, toff_t*) { return 0; }, [](thandle_t, void*, toff_t) {}, options.get()));
   if (!tiff) damaged();
   read_header();
 }
 
 uint32_t TiffReader::tag(uint32_t which, uint32_t otherwise) const {
-  const TIFFField* const field = TIFFFindField(tiff, which, TIFF_ANY);
+  const TIFFField* const field = TIFFFindField(tiff.get(), which, TIFF_ANY);
   if (field && TIFFFieldDataType(field) == TIFF_SHORT) {
     uint16_t v = 0;
-    return TIFFGetFieldDefaulted(tiff, which, &v) ? v : otherwise;
+    return TIFFGetFieldDefaulted(tiff.get(), which, &v) ? v : otherwise;
   }
   uint32_t v = 0;
-  return TIFFGetFieldDefaulted(tiff, which, &v) ? v : otherwise;
+  return TIFFGetFieldDefaulted(tiff.get(), which, &v) ? v : otherwise;
 }
 
 void TiffReader::read_header() {
@@ -107,10 +105,10 @@ void TiffReader::read_header() {
   orientation = tag(TIFFTAG_ORIENTATION, 1);
   planes = tag(TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) == PLANARCONFIG_SEPARATE;
   uint16_t extra = 0, *kinds = nullptr;
-  if (TIFFGetField(tiff, TIFFTAG_EXTRASAMPLES, &extra, &kinds) && extra > 0)
+  if (TIFFGetField(tiff.get(), TIFFTAG_EXTRASAMPLES, &extra, &kinds) && extra > 0)
     premultiplied = kinds[0] == EXTRASAMPLE_ASSOCALPHA;
   if (tag(TIFFTAG_COMPRESSION, 1) == COMPRESSION_JPEG && photometric == PHOTOMETRIC_YCBCR) {
-    TIFFSetField(tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+    TIFFSetField(tiff.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     photometric = PHOTOMETRIC_RGB;
   }
 }
@@ -175,12 +173,12 @@ void TiffReader::put_row(const uint8_t* from, int64_t count, uint8_t* to, int64_
 }
 
 void TiffReader::read_strips(Image& out) {
-  std::vector<uint8_t> line(static_cast<size_t>(std::max<tmsize_t>(TIFFScanlineSize(tiff), 1)));
+  std::vector<uint8_t> line(static_cast<size_t>(std::max<tmsize_t>(TIFFScanlineSize(tiff.get()), 1)));
   const int64_t samples = planes ? width : width * per_pixel;
   if (static_cast<int64_t>(line.size()) < (samples * bits + 7) / 8) damaged();
   for (int64_t s = 0; s < (planes ? per_pixel : 1); ++s) {
     for (int64_t y = 0; y < height; ++y) {
-      if (TIFFReadScanline(tiff, line.data(), static_cast<uint32_t>(y), static_cast<uint16_t>(s)) < 0) damaged();
+      if (TIFFReadScanline(tiff.get(), line.data(), static_cast<uint32_t>(y), static_cast<uint16_t>(s)) < 0) damaged();
       put_row(line.data(), samples, out.row(y) + s, planes ? per_pixel : 1);
     }
   }
@@ -189,7 +187,7 @@ void TiffReader::read_strips(Image& out) {
 void TiffReader::read_tiles(Image& out) {
   const int64_t w = tag(TIFFTAG_TILEWIDTH, 0), h = tag(TIFFTAG_TILELENGTH, 0);
   file.check_size(w, h);
-  const int64_t row = TIFFTileRowSize(tiff), size = TIFFTileSize(tiff), samples = planes ? 1 : per_pixel;
+  const int64_t row = TIFFTileRowSize(tiff.get()), size = TIFFTileSize(tiff.get()), samples = planes ? 1 : per_pixel;
   // A tile larger than its picture is filled up: writers use sides of up to 1,024.
   if (size < 1 || row < (w * samples * bits + 7) / 8 || size < row * h ||
       w * h > std::max<int64_t>(4 * width * height, 1 << 24))
@@ -198,7 +196,7 @@ void TiffReader::read_tiles(Image& out) {
   for (int64_t s = 0; s < (planes ? per_pixel : 1); ++s) {
     for (int64_t y = 0; y < height; y += h) {
       for (int64_t x = 0; x < width; x += w) {
-        if (TIFFReadTile(tiff, tile.data(), static_cast<uint32_t>(x), static_cast<uint32_t>(y), 0,
+        if (TIFFReadTile(tiff.get(), tile.data(), static_cast<uint32_t>(x), static_cast<uint32_t>(y), 0,
                          static_cast<uint16_t>(s)) < 0)
           damaged();
         const int64_t columns = std::min(w, width - x);
@@ -211,7 +209,7 @@ void TiffReader::read_tiles(Image& out) {
 
 Image TiffReader::samples() {
   Image out(width, height, per_pixel);
-  if (TIFFIsTiled(tiff)) {
+  if (TIFFIsTiled(tiff.get())) {
     read_tiles(out);
   } else {
     read_strips(out);
@@ -237,7 +235,7 @@ Image tiff_grey(const TiffReader& r, Image in) {
 
 Image tiff_palette(const TiffReader& r, const Image& in) {
   uint16_t* maps[3] = {};
-  if (!TIFFGetField(r.tiff, TIFFTAG_COLORMAP, &maps[0], &maps[1], &maps[2])) r.damaged();
+  if (!TIFFGetField(r.tiff.get(), TIFFTAG_COLORMAP, &maps[0], &maps[1], &maps[2])) r.damaged();
   Image out(r.width, r.height, 3);
   for (size_t i = 0; i < out.data.size() / 3; ++i) {
     for (size_t c = 0; c < 3; ++c)
@@ -290,7 +288,7 @@ int tiff_turned(const EncodedImage& file) {
 
 int64_t tiff_pages(const EncodedImage& file) {
   const TiffReader r(file);
-  return static_cast<int64_t>(TIFFNumberOfDirectories(r.tiff));
+  return static_cast<int64_t>(TIFFNumberOfDirectories(r.tiff.get()));
 }
 
 const DecoderRegistration tiff_row{{"TIFF",

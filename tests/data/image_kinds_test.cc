@@ -82,6 +82,10 @@ TEST_CASE("damaged GIF, BMP and TIFF files are refused, never read beyond their 
   expect_error("E_IMAGE_SIZE", "2147483647", [&] { decoded(changed("picture.bmp", 18, "\xff\xff\xff\x7f"s)); });
   expect_error("E_IMAGE", "cannot hold", [&] { decoded(changed("picture.bmp", 18, "\0\x30\0\0"s)); });
   expect_error("E_IMAGE_KIND", "BMP of 24 bits", [&] { decoded(changed("picture.bmp", 30, "\4"s)); });
+  const std::string of_short = "\x03\0\x01\0\0\0"s, wide = "\0\x01"s + of_short, high = "\x01\x01"s + of_short;
+  std::string tiff = kinds_bytes("picture.tif");  // refused where its header is read
+  for (const std::string& tag : {wide, high}) tiff.replace(tiff.find(tag) + tag.size(), 2, "\xff\xff"s);
+  expect_error("E_IMAGE_SIZE", "65535", [&] { decoded(tiff); });
   expect_error("E_IMAGE", "damaged TIFF", [&] { decoded("II*\0\x08\0\0\0\xff\xff"s); });
   expect_error("E_IMAGE", "damaged GIF", [&] { decoded("GIF89a......"); });
 }
