@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/cat.h"
 #include "base/text.h"
 
 namespace amp {
