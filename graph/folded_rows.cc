@@ -22,14 +22,7 @@ int64_t bytes_behind(const HostTensor& t, int axis) {
   return bytes;
 }
 
-bool one_value(const HostTensor& t) {
-  const auto size = static_cast<size_t>(size_of(t.dtype()));
-  const auto* const p = static_cast<const char*>(t.data());
-  for (int64_t i = 1; i < t.numel(); ++i) {
-    if (std::memcmp(p, p + static_cast<size_t>(i) * size, size) != 0) return false;
-  }
-  return true;
-}
+bool one_value(const HostTensor& t) { return t.numel() < 2 || holds_copies(t.reshaped({t.numel()}), 0, t.numel()); }
 
 using Faults = std::map<int, Error>;
 
@@ -103,6 +96,15 @@ class FoldedRowSearch {
       x.tied_to = -1;
     }
     if (free_reshapes) set_free_rows(g, outputs_, true);
+    Faults out;
+    Graph graph;
+    Builder b(graph, evaluator_);
+    bind_tolerant(g, ParamTable(g), options_for(g, rows), b, out);
+    return out;
+  }
+
+  // Open dimensions: the first takes `rows`, the others 3.
+  BindOptions options_for(const SourceGraph& g, int64_t rows) const {
     BindOptions o;
     o.outputs = outputs_;
     for (const int v : fed_inputs(g, needed_inputs(g, outputs_))) {
@@ -110,11 +112,7 @@ class FoldedRowSearch {
       for (const Dim& d : g.value(v).dims) dims.push_back(d.value >= 0 ? d.value : dims.empty() ? rows : 3);
       o.input_dims[g.value(v).name] = dims;
     }
-    Faults out;
-    Graph graph;
-    Builder b(graph, evaluator_);
-    bind_tolerant(g, ParamTable(g), o, b, out);
-    return out;
+    return o;
   }
 
   void find_roots() {
@@ -191,17 +189,10 @@ class FoldedRowSearch {
       v.kind = SourceKind::constant;
       v.tied_to = v.tied_axis = -1;
     }
-    BindOptions o;
-    o.outputs = outputs_;
-    for (const int v : fed_inputs(g, needed_inputs(g, outputs_))) {
-      Dims dims;
-      for (const Dim& d : g.value(v).dims) dims.push_back(d.value >= 0 ? d.value : dims.empty() ? rows_ : 3);
-      o.input_dims[g.value(v).name] = dims;
-    }
     Faults ignored;
     Graph graph;
     Builder b(graph, evaluator_);
-    const Bound bound = bind_tolerant(g, ParamTable(g), o, b, ignored);
+    const Bound bound = bind_tolerant(g, ParamTable(g), options_for(g, rows_), b, ignored);
     for (const SourceNode& n : g_.nodes) {
       if (!reads_batch(n) || !joins_rows(n)) continue;
       for (const int v : n.inputs) {

@@ -54,7 +54,7 @@ std::string module_of_name(const std::string& name) {
 // are judged by.
 struct ClearWeights {
   std::vector<char> is;      // per value
-  bool any_learned = false;  // some weight, large or not, has values without structure that nobody wrote as decimals
+  bool any_learned = false;  // a weight of any size has unstructured values that are not short decimals
   bool biases_learned = false, tensorflow = false;  // a bias has such values; a weight is named after a variable
   int all = 0, named = 0, made_up = 0, in_nodes = 0;
   std::set<std::string> modules, ends;  // of their names, digits left out
@@ -102,7 +102,7 @@ class Discovery {
       // TorchScript's exporter keeps a word like "mean"; names that end in a number are made up by both exporters.
       const bool word = n == Naming::none || (!record_.lists_parameters && plain_word(name));
       if (module_path(name) || (word && record_.torch)) return Naming::module;
-      // TensorFlow names what is no variable after the operators of its graph.
+      // In TensorFlow's files a name with slashes is a variable's or an operator's; only variables are weights.
       const bool graph_name = clear_.tensorflow && n == Naming::none && name.find('/') != std::string::npos;
       if (n != Naming::made_up && n != Naming::module && !graph_name) best = n;
     }
@@ -199,7 +199,7 @@ class Discovery {
   }
 
   std::vector<Evidence> weigh(int v, const std::vector<Use>& uses) const {
-    const HostTensor data = without_copies(v, uses);
+    const HostTensor data = one_copy(v, uses);
     std::vector<Evidence> out;
     const Naming naming = name_evidence(v, uses, out);
     for (Evidence& e : positions_.weigh(v, uses, naming)) out.push_back(std::move(e));
@@ -217,7 +217,7 @@ class Discovery {
   }
 
   // Values that are joined with the rows of a batch and stored once for each: a row by itself shows what they are.
-  HostTensor without_copies(int v, const std::vector<Use>& uses) const {
+  HostTensor one_copy(int v, const std::vector<Use>& uses) const {
     const HostTensor& data = g_.value(v).data;
     const auto own_rows = [&](const Use& u) {
       return large_weight_use(u) && !u.through_concat && (data.rank() < 3 || u.at().op != "MatMul");
@@ -229,7 +229,7 @@ class Discovery {
       const int64_t rows = d.empty() ? 0 : d[0].value;
       for (int axis = 0; axis < 2; ++axis) {
         if (holds_copies(data, axis, rows))
-          return amp::without_copies(repeated(data, axis, data.dims()[static_cast<size_t>(axis)] / rows, 1), axis);
+          return without_copies(repeated(data, axis, data.dims()[static_cast<size_t>(axis)] / rows, 1), axis);
       }
     }
     return data;

@@ -9,6 +9,7 @@
 #include "base/npz.h"
 #include "base/text.h"
 #include "graph/bind.h"
+#include "graph/folded_rows.h"
 #include "run/surgery.h"
 #include "run/text_rows.h"
 
@@ -58,14 +59,8 @@ int64_t common_rows(const std::vector<NamedTensor>& tensors) {
 
 // One row of a tensor whose rows are all alike; an empty tensor: they are not.
 HostTensor one_row(const HostTensor& t) {
-  const int64_t rows = rows_of(t), bytes = t.bytes() / std::max<int64_t>(rows, 1);
-  const auto* const data = static_cast<const char*>(t.data());
-  for (int64_t r = 1; r < rows; ++r) {
-    if (std::memcmp(data, data + r * bytes, static_cast<size_t>(bytes)) != 0) return {};
-  }
-  HostTensor out = HostTensor::empty(t.dtype(), Dims(t.dims().begin() + 1, t.dims().end()));
-  if (bytes > 0) std::memcpy(out.mutable_data(), data, static_cast<size_t>(bytes));
-  return out;
+  if (rows_of(t) > 1 && !holds_copies(t, 0, rows_of(t))) return {};
+  return repeated(t, 0, 1, 1).reshaped(Dims(t.dims().begin() + 1, t.dims().end()));
 }
 
 bool same_content(const HostTensor& a, const HostTensor& b) {
@@ -100,10 +95,6 @@ FixedValue value_in(const std::vector<NamedTensor>& tensors, const std::string& 
   if (out.value && out.value.numel() > kMostElements) out.value = {};
   return out;
 }
-
-}  // namespace
-
-namespace {
 
 // The values of `wanted` that are the same in all of the files.
 std::map<int, FixedValue> fixed_values(const SourceGraph& g, const std::set<int>& wanted,
