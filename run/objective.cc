@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "base/error.h"
@@ -94,29 +95,35 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
   return objective;
 }
 
+// The classes that the output's declared dims give; -1: they do not. For cross-entropy beyond rank 2 the labels' shape
+// decides which dimension it is.
+static int64_t declared_classes(const SourceGraph& g, const LossSpec& s) {
+  const SourceValue& v = g.values[static_cast<size_t>(g.find(s.values().front()))];
+  const ClassAxis axis = loss_rule(s.kind).classes;
+  const size_t rank = v.rank_known ? v.dims.size() : 0;
+  if (axis == ClassAxis::of_tokens && rank == 3) return v.dims[2].value;
+  if ((axis == ClassAxis::of_rows && rank == 2) || (axis == ClassAxis::of_places && rank >= 3)) return v.dims[1].value;
+  return -1;
+}
+
 void check_labels(const SourceGraph& g, const Losses& losses, const Dataset& data) {
   for (const LossSpec& s : losses.parts) {
     if (s.label_name() != "label") continue;
-    const SourceValue& v = g.values[static_cast<size_t>(g.find(s.values().front()))];
-    const ClassAxis axis = loss_rule(s.kind).classes;
-    // Where the classes' dimension is known: of plain cross-entropy the labels' shape would have to say, beyond rank 2.
-    const size_t rank = v.rank_known ? v.dims.size() : 0;
-    const int64_t classes = axis == ClassAxis::of_tokens && rank == 3 ? v.dims[2].value
-                            : (axis == ClassAxis::of_rows && rank == 2) || (axis == ClassAxis::of_places && rank >= 3)
-                                ? v.dims[1].value
-                                : -1;
-    if (classes > 1) data.check_label_range(classes, s.ignore_index());
+    if (const int64_t classes = declared_classes(g, s); classes > 1) data.check_label_range(classes, s.ignore_index());
   }
 }
 
 void check_labels(const Session& session, const Losses& losses, const Dataset& data) {
-  const bool any = std::any_of(losses.parts.begin(), losses.parts.end(),
-                               [](const LossSpec& s) { return loss_rule(s.kind).classes != ClassAxis::none; });
-  if (!any) return;
+  std::vector<LossSpec> open;  // those that the declared dims left unchecked
+  std::copy_if(losses.parts.begin(), losses.parts.end(), std::back_inserter(open), [&](const LossSpec& s) {
+    return loss_rule(s.kind).classes != ClassAxis::none &&
+           (s.label_name() != "label" || declared_classes(session.source(), s) <= 1);
+  });
+  if (open.empty()) return;
   const int64_t first = 0;
   const Tensors sample = to_tensors(data.batch({&first, 1}), nullptr);
   const std::shared_ptr<const Graph> graph = session.forward_graph(values_of(session.source(), losses), sample);
-  for (const LossSpec& s : losses.parts) {
+  for (const LossSpec& s : open) {
     const auto label = sample.find(s.label_name());
     const auto out = std::find_if(graph->outputs.begin(), graph->outputs.end(),
                                   [&](const Graph::Output& o) { return o.name == s.values().front(); });
