@@ -84,6 +84,13 @@ std::string checker_says(onnx::ModelProto& proto) {
   });
 }
 
+// Of the file that was imported.
+std::string checker_says(const ModelDoc& doc) {
+  if (!doc.path.empty()) return checker_says(doc.path);
+  onnx::ModelProto copy = *doc.proto;
+  return checker_says(copy);
+}
+
 // A folder beside a file that is to appear together with another one; gone with the object.
 class Aside {
  public:
@@ -250,9 +257,7 @@ void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const Mod
   if (aside) file.commit();
   const std::string complaint = aside ? checker_says(written) : checker_says(proto);
   if (!complaint.empty()) {
-    onnx::ModelProto imported;
-    if (doc.path.empty()) imported = *doc.proto;
-    const std::string before = doc.path.empty() ? checker_says(imported) : checker_says(doc.path);
+    const std::string before = checker_says(doc);
     if (before.empty() && !keep_refused)
       fail(Exit::internal, "E_EXPORT_CHECK", cat("the ONNX checker refuses the exported model: ", complaint));
     notes.push_back(before.empty()
