@@ -1,5 +1,5 @@
 // Parameters that an exporter repeated for every row of a batch. torch.onnx with dynamo=True folds
-// `query.expand(8, -1)` into a tensor of 8 equal rows; trained as such, each row would become a weight of its own.
+// `query.expand(8, -1)` into a tensor of 8 equal rows. If all 8 were trained, each would become a different weight.
 // find_folded_rows() finds them, tie_folded_rows() makes each a repeated copy of one row, which is trained. The
 // exported file has all rows, as before.
 #pragma once
@@ -19,11 +19,10 @@ struct FoldedRows {
   int64_t repeats = 1;  // the graph's rows
 };
 
-// Parameters whose slices along an axis are equal, as many as the graph has rows (fixed_rows), and whose axis follows
-// the rows of a batch: bound for another number of rows, a reader takes the parameter with that many slices and does
-// not take the file's. Where constants keep readers from being bound for other rows, the parameter, or what is computed
-// from it without a batch, must meet the rows of a batch with as many copies. The slice must then hold more than one
-// value: fresh zeros or ones are equal by themselves.
+// Parameters that consist of fixed_rows() equal slices along an axis which follows the batch. Evidence that it does:
+// - Bound for another batch size, a node that reads the parameter accepts that many slices and refuses the file's.
+// - Where constants prevent that binding, a node combines the parameter (or a value computed from it without the batch)
+//   with the batch, row by row. The slice must then hold different elements, as all slices of fresh zeros are equal.
 std::vector<FoldedRows> find_folded_rows(const SourceGraph&, const std::vector<int>& outputs, const Evaluator&);
 
 // Adds one row as a parameter for each, unless the graph has an equal one, and ties the file's tensor to it. Returns

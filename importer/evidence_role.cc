@@ -147,7 +147,7 @@ bool PositionEvidence::lerp_center(int v) const {
   return subtracted >= 0 && subtracted < added;
 }
 
-// (x - mean) W, without a bias of its own and without a deviation that divides.
+// (x - mean) W, where nothing is added to the product and x - mean is not divided by a deviation.
 bool PositionEvidence::whitening(const std::vector<Use>& uses) const {
   return std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
     const SourceNode& n = u.at();

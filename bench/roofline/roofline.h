@@ -38,7 +38,7 @@ struct ModelRequest {
 struct StepWork {
   std::vector<cuda::Work> micro;            // the recorded micro-batch, in order
   std::vector<cuda::Work> update;           // the recorded update
-  std::vector<cuda::Work> around;           // what is asked for between recordings: uploads, seeds, terms
+  std::vector<cuda::Work> around;           // work outside the recordings: uploads, seeds, loss terms
   std::vector<cuda::Attention> attentions;  // that a library was asked for
   int64_t parameters = 0;                   // that train
 

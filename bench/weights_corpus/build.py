@@ -7,7 +7,7 @@
     PYTHON bench/weights_corpus/build.py --root FOLDER jax            # with jax, flax, jax2onnx
     PYTHON bench/weights_corpus/build.py --root FOLDER hand sklearn   # with onnx, scikit-learn, skl2onnx
 
-Each framework wants an environment of its own. FOLDER/{fit,test,heldout}/NAME gets model.onnx, truth.json
+Install each framework in a separate Python environment. FOLDER/{fit,test,heldout}/NAME gets model.onnx, truth.json
 (how: common.py), batch.npz and case.json. Cases that are there already are kept. Rules of evidence
 may be fitted to the fit half only; the test half shares exporters with it, but no family. The
 faults of the test half were mended as well: since then it counts as fitted, and the held-out half,

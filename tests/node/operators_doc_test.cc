@@ -324,9 +324,8 @@ std::string document(const Table& seen) {
       "compares.\n\n",
       versions.size(), " ONNX operators are lowered to ", all_core_ops().size(),
       " core operators; a gradient passes through ", with_gradient.size(),
-      " of them (integers, comparisons and steps such as Floor have none), twice through ", with_second.size(),
-      ". Operators that are not listed but have a\n"
-      "function body in the ONNX standard are computed by it.\n\n"
+      " of them\n(integers, comparisons and steps such as Floor have none), twice through ", with_second.size(),
+      ". Operators that are not\nlisted but have a function body in the ONNX standard are computed by it.\n\n"
       "ONNX Runtime training 1.19.2, its last release, had gradients for ",
       ort.size(), " operators, ", ort.size() - missing.size(),
       " of them among ours. Not among ours: ", join(missing, ", "),
