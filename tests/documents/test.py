@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Checks the Markdown documents of the repository. Needs only Python's standard library.
+
+1. Every relative link names a file that exists, and its fragment a heading of that file.
+2. Prose ends at column 100 and bullets have at most three lines, except in the pages listed in
+   NOT_YET_WRAPPED. Tables and code blocks are not prose.
+3. No page outside that list contains one of the BANNED phrases."""
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+NOT_YET_WRAPPED = set("""
+ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md adding_a_loss.md adding_a_reader.md adding_a_setting.md
+adding_a_tokenizer.md adding_a_transform.md adding_an_operator.md adding_an_optimizer.md coming_from.md convergence.md cuda.md
+feeding.md glossary.md gradient_fidelity.md hessian.md images.md language_models.md library.md losses.md models.md operators.md
+optimizers.md precision.md recipes.md results.md scaling.md tables.md unprepared.md weights.md zoo.md""".split())
+BANNED = {
+    r"\bspelled out\b": "unfused, expanded, written as single operators",
+    r"\btold apart\b": "distinguished",
+    r"\bdrawn weights\b": "random weights",
+    r"\b(?:of its own|of their own|of one's own)\b": "own, separate",
+    r"\blies? (?:in|beside|before|behind)\b": "is stored in, is beside",
+    r"\bbehind\b": "after",
+    r"\bis told\b": "is notified, receives",
+    r"\b\w+(?:lis|nis|mis)(?:e|es|ed|ing|ation)\b": "American spelling: -ize",
+    r"\b(?:behaviour|colour|neighbour|labelled|modelling)\w*": "American spelling",
+}
+SPELLED_WITH_S = {"promise", "promises", "premise", "premises", "otherwise", "surmise"}
+
+
+def heading_ids(page):
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(page):
+    for target, fragment in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text()):
+        if "://" in target:
+            continue
+        path = (page.parent / target).resolve() if target else page
+        if not path.exists():
+            yield f"no file {target}"
+        elif fragment and path.suffix == ".md" and fragment not in heading_ids(path):
+            yield f"no heading #{fragment} in {path.name}"
+
+
+def prose_lines(page):
+    """(number, line) outside of code blocks and tables."""
+    in_code = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            in_code = not in_code
+        elif not in_code and not line.lstrip().startswith("|"):
+            yield number, line
+
+
+def long_prose(page):
+    bullet_start, bullet_lines = 0, 0
+    for number, line in prose_lines(page):
+        if len(line) > 100 and not re.fullmatch(r"\s*!?\[[^\]]*\]\([^)]*\)", line):
+            yield f"line {number} has {len(line)} columns"
+        if re.match(r"\s*(?:[*-]|\d+\.) ", line):
+            bullet_start, bullet_lines = number, 1
+        elif bullet_lines and line.startswith("  "):
+            bullet_lines += 1
+            if bullet_lines == 4:
+                yield f"the bullet at line {bullet_start} has more than three lines"
+        else:
+            bullet_lines = 0
+
+
+def banned_phrases(page):
+    for number, line in prose_lines(page):
+        text = re.sub(r"`[^`]*`", "", line)
+        for pattern, better in BANNED.items():
+            for found in re.finditer(pattern, text, re.I):
+                if found.group(0).lower() not in SPELLED_WITH_S:
+                    yield f"line {number}: '{found.group(0)}' (better: {better})"
+
+
+def main():
+    wrong = []
+    for page in PAGES:
+        checks = [broken_links] if page.name in NOT_YET_WRAPPED else [broken_links, long_prose, banned_phrases]
+        wrong += [f"{page.relative_to(ROOT)}: {problem}" for check in checks for problem in check(page)]
+    missing = NOT_YET_WRAPPED - {page.name for page in PAGES}
+    wrong += [f"NOT_YET_WRAPPED names {name}, which does not exist" for name in sorted(missing)]
+    print("\n".join(wrong) or f"{len(PAGES)} pages, ok")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
