@@ -15,7 +15,7 @@ NOT_YET_WRAPPED = set("""
 ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md adding_a_loss.md adding_a_reader.md adding_a_setting.md
 adding_a_tokenizer.md adding_a_transform.md adding_an_operator.md adding_an_optimizer.md convergence.md cuda.md
 feeding.md glossary.md gradient_fidelity.md hessian.md operators.md
-recipes.md results.md unprepared.md weights.md zoo.md""".split())
+recipes.md unprepared.md weights.md zoo.md""".split())
 BANNED = {
     r"\bspelled out\b": "unfused, expanded, written as single operators",
     r"\btold apart\b": "distinguished",
