@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace amp {
 
@@ -48,8 +49,30 @@ const PluginApi& load_plugin() {
   return api;
 }
 
+PluginLibraries plugin_libraries(const char* names) {
+  PluginLibraries used;
+  if (!names || !*names) return used;
+  used = {false, false, false};
+  if (std::string_view(names) == "none") return used;
+  for (const std::string& name : split(names, ',')) {
+    if (name == "cublaslt")
+      used.cublaslt = true;
+    else if (name == "cudnn")
+      used.cudnn = true;
+    else if (name == "nvrtc")
+      used.nvrtc = true;
+    else
+      fail(Exit::usage, "E_USAGE",
+           cat("ONNX_AMP_CUDA_LIBRARIES: '", printable(name), "' is not a library that it names"),
+           "write none, or a list of cublaslt, cudnn, nvrtc");
+  }
+  return used;
+}
+
 std::shared_ptr<Device> open_cuda(const PluginOptions& options) {
-  return std::shared_ptr<Device>(load_plugin().open(options));
+  PluginOptions o = options;
+  o.libraries = plugin_libraries(std::getenv("ONNX_AMP_CUDA_LIBRARIES"));
+  return std::shared_ptr<Device>(load_plugin().open(o));
 }
 
 }  // namespace amp

@@ -9,13 +9,22 @@
 
 namespace amp {
 
-struct PluginOptions {
-  int ordinal = 0;     // which device
-  bool tf32 = false;   // fp32 products may round their operands to TF32
-  bool graphs = true;  // record CUDA graphs
+// Which of NVIDIA's libraries a device uses. The built-in kernels replace the others.
+struct PluginLibraries {
+  bool cublaslt = true, cudnn = true, nvrtc = true;
 };
 
-constexpr int kPluginAbi = 8;  // counts up with every change of Device, KernelArgs, Graph or Error
+// Reads "none", or names as in "cublaslt,cudnn"; empty or null: all of them. E_USAGE for another name.
+PluginLibraries plugin_libraries(const char* names);
+
+struct PluginOptions {
+  int ordinal = 0;            // which device
+  bool tf32 = false;          // fp32 products may round their operands to TF32
+  bool graphs = true;         // record CUDA graphs
+  PluginLibraries libraries;  // set by open_cuda() from ONNX_AMP_CUDA_LIBRARIES
+};
+
+constexpr int kPluginAbi = 9;  // counts up with every change of Device, KernelArgs, Graph or Error
 struct PluginMemory {
   int64_t total = 0, free = 0;  // bytes of the device, now
   int64_t opened = 0;           // what opening it took beside the driver's context: libraries and their workspaces
@@ -38,7 +47,8 @@ const PluginApi& load_plugin();
 
 // Loads the plugin and opens a device. E_DEVICE_UNAVAILABLE says why not: no plugin, its libraries are missing, no
 // driver, no GPU.
-// Looked for beside the executable, then in ../lib; ONNX_AMP_CUDA_PLUGIN names another file.
+// Looked for beside the executable, then in ../lib; ONNX_AMP_CUDA_PLUGIN names another file, ONNX_AMP_CUDA_LIBRARIES
+// the libraries that the device may use.
 std::shared_ptr<Device> open_cuda(const PluginOptions& options);
 
 }  // namespace amp

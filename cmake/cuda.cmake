@@ -122,7 +122,8 @@ if(ONNX_AMP_HAS_CUDA)
   else()
     message(STATUS "CUDA plugin: without fused attention by cuDNN, its headers cannot be had; the built-in kernels are there")
   endif()
-  target_link_libraries(cuda_plugin PRIVATE CUDA::cudart CUDA::cublasLt ${CUDNN_LIBRARY} base graph backend)
+  # cuDNN is loaded by backend/cuda/runtime/cudnn_loader.cc when it is first called.
+  target_link_libraries(cuda_plugin PRIVATE CUDA::cudart CUDA::cublasLt ${CMAKE_DL_LIBS} base graph backend)
   # The program may hold the same symbols and export them: the plugin keeps to its own.
   target_link_options(cuda_plugin PRIVATE -Wl,--no-undefined -Wl,-Bsymbolic)
 endif()

@@ -9,6 +9,7 @@
 
 #include "backend/cuda/convolution.h"
 #include "backend/cuda/graph_capture.h"
+#include "backend/cuda/plain_product.h"
 #include "backend/cuda/runtime/compiler.h"
 #include "backend/cuda/runtime/cudnn.h"
 #include "backend/cuda/runtime/cudnn_attention.h"
@@ -98,11 +99,7 @@ class RealDevice final : public CudaDevice {
     const int64_t before = memory().free;
     uploader_ = std::make_unique<Uploader>(stream_);
     flag_read_ = allocate_shared(8);
-    products_ = std::make_unique<Products>(stream_, properties_.name, options.tf32);
-    attention_ = std::make_unique<CudnnAttention>(*this, properties_.name);
-    cudnn_ = std::make_unique<Cudnn>(*this, properties_.name, options.tf32);
-    compiler_ =
-        std::make_unique<Compiler>(stream_, cat("sm_", properties_.major, properties_.minor), cache_path("kernels"));
+    open_libraries(options);
     opened_ = std::max<int64_t>(0, before - memory().free);
   }
   ~RealDevice() override {
@@ -191,17 +188,38 @@ class RealDevice final : public CudaDevice {
 
   void* stream() const override { return stream_; }
   int multiprocessors() const override { return properties_.multiProcessorCount; }
-  std::function<void(const void*, const void*, void*)> gemm(const Gemm& g) override { return products_->prepare(g); }
-  std::shared_ptr<LibraryProduct> product(const EpilogueProduct& p) override { return products_->prepare(p); }
-  GeneratedKernel compile(const GeneratedSource& s) override { return compiler_->compile(s); }
-  std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override { return cudnn_->plan(c); }
-  std::shared_ptr<LibraryAttention> attention(const Attention& a) override { return attention_->plan(a); }
+  std::function<void(const void*, const void*, void*)> gemm(const Gemm& g) override {
+    return products_ ? products_->prepare(g) : plain_product(*this, g);
+  }
+  std::shared_ptr<LibraryProduct> product(const EpilogueProduct& p) override {
+    return products_ ? products_->prepare(p) : nullptr;
+  }
+  GeneratedKernel compile(const GeneratedSource& s) override { return compiler_ ? compiler_->compile(s) : nullptr; }
+  std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override {
+    return cudnn_ ? cudnn_->plan(c) : nullptr;
+  }
+  std::shared_ptr<LibraryAttention> attention(const Attention& a) override {
+    return attention_ ? attention_->plan(a) : nullptr;
+  }
   std::shared_ptr<LibraryRecurrence> recurrence(const Recurrence& r) override {
-    return plan_recurrence(*this, *cudnn_, r, tf32_);
+    return cudnn_ ? plan_recurrence(*this, *cudnn_, r, tf32_) : nullptr;
   }
   void launched(const char* kernel, int64_t, int) override { ensure(cudaGetLastError(), kernel); }
 
  private:
+  // A library that is switched off stays null, and is not loaded where that is left to us.
+  void open_libraries(const PluginOptions& options) {
+    const std::string gpu = properties_.name;
+    if (options.libraries.cublaslt) products_ = std::make_unique<Products>(stream_, gpu, options.tf32);
+    if (options.libraries.cudnn) {
+      attention_ = std::make_unique<CudnnAttention>(*this, gpu);
+      cudnn_ = std::make_unique<Cudnn>(*this, gpu, options.tf32);
+    }
+    if (options.libraries.nvrtc)
+      compiler_ =
+          std::make_unique<Compiler>(stream_, cat("sm_", properties_.major, properties_.minor), cache_path("kernels"));
+  }
+
   int ordinal_;
   bool graphs_, tf32_;
   cudaDeviceProp properties_{};
