@@ -7,6 +7,8 @@
 #include "backend/cuda/emulated_device.h"
 #include "backend/cuda/emulator.h"
 #include "backend/interpreter.h"
+#include "base/cat.h"
+#include "tests/cuda/deviation.h"
 #include "tests/cuda/guarded.h"
 #include "tests/ops/case_run.h"
 #include "tests/ops/one_node.h"
@@ -130,7 +132,11 @@ size_t agree_with_cpu(Device& d, const std::string& op, const OpCase& c, DType t
       const double inner = spec.inner_steps * (type == DType::f16 ? 0x1p-10 : type == DType::bf16 ? 0x1p-7 : 0);
       // What rounding took from output 1 depends on its last bit (tests/cuda/masked_attention_test.cc reads it).
       const bool rounding = node.op->name == "FusedAttention" && i == 2;
-      if (!rounding) CHECK(off_by(got[i], want[i], std::max(4 * spec.fp32_tolerance, inner), spec.fp32_floor) <= 1);
+      if (!rounding) {
+        const double off = off_by(got[i], want[i], std::max(4 * spec.fp32_tolerance, inner), spec.fp32_floor);
+        note_deviation(cat(node.op->name, ' ', name_of(type)), off);
+        CHECK(off <= 1);
+      }
       CHECK(same_bits(got[i], again[i]));
     }
   }
