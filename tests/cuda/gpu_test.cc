@@ -74,8 +74,8 @@ TEST_CASE("the program without a GPU: --device cuda ends with 2, auto computes o
   fs::remove(out);
 }
 
-// tools/gpu_check.py runs each operator in a process of its own: an illegal access of one spoils the device for the rest
-// of its process.
+// tools/gpu_check.py runs each operator in a process of its own: an illegal access of one spoils the device for the
+// rest of its process.
 TEST_CASE("names of the operators", "[.operators]") {
   for (const auto& [op, spec] : op_specs()) std::puts(op.c_str());
 }

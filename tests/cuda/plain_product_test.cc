@@ -1,5 +1,5 @@
-// The product that replaces cuBLASLt, against the emulated device's: that one is a loop of the host's, and it reads rows
-// through a compact copy.
+// The product that replaces cuBLASLt, against the emulated device's. That one is a loop of the
+// host's, and it reads rows through a compact copy.
 #include "backend/cuda/plain_product.h"
 
 #include <catch2/catch_all.hpp>
