@@ -51,31 +51,24 @@ class Case:
 
     def run(self, top):
         args = self.args
-        folder = Path(top) / "parity"
-        folder.mkdir()
-        short = None
-        for precision in args.precisions:
-            if f"parity {precision}" in self.r:
-                continue
-            short = short or prepare(args, self.name, folder, PARITY_STEPS, 0)
-            self.once(f"parity {precision}", 90, lambda p=precision: self.parity(short, p))
-        folder = Path(top) / "timed"
-        folder.mkdir()
-        self.case = prepare(args, self.name, folder, args.steps or gpu_models.CASES[self.name]["steps"], args.warm)
+        self.case = prepare(args, self.name, Path(top), args.steps or gpu_models.CASES[self.name]["steps"], args.warm)
         self.r["data"] = {k: self.case[k] for k in ("warm", "steps", "tokens", "padded")}
+        for precision in args.precisions:
+            self.once(f"parity {precision}", 90, lambda p=precision: self.parity(p))
+        self.screen()
+        self.once("blocks", 240, self.blocks)  # the ratio; what follows may find no time
         low = next((p for p in args.precisions if p != "fp32"), "fp32")
         self.once("first_step", 60, lambda: self.first_step(low))
         if "update" in gpu_models.CASES[self.name]["goals"]:
             self.once("update", 60, lambda: self.update(low))
-        self.screen()
-        self.once("blocks", 240, self.blocks)
 
-    def parity(self, case, precision):
+    def parity(self, precision):
         """Losses of the first steps, ours beside PyTorch's eager ones, without TF32."""
         args = argparse.Namespace(**vars(self.args) | {"strict_fp32": True})
-        theirs = Torch(args, self.name, case, precision, "eager", None, parity=True)
+        theirs = Torch(args, self.name, self.case, precision, "eager", None, parity=PARITY_STEPS)
         try:
-            a, b = Ours(args, self.name, case, precision).run()["losses"], theirs.run()["losses"]
+            a = Ours(args, self.name, self.case, precision).run("--max_steps", PARITY_STEPS)["losses"]
+            b = theirs.run()["losses"]
         finally:
             theirs.close()
         if len(a) != len(b):
@@ -246,6 +239,9 @@ def main():
                 Case(args, name, result, lambda: common.write_json(args.out, report), deadline).run(scratch)
             except OutOfTime:
                 common.write_json(args.out, report)
+                if "blocks" in result:
+                    summarise(name, result)
+                    print_case(result)
                 print(f"{name}: time is up; the same call goes on from here", file=sys.stderr)
                 sys.exit(75)
         summarise(name, result)

@@ -108,13 +108,13 @@ class Ours:
 class Torch:
     """One process for all blocks: compiled code is kept. It starts at once; ready() waits until it has warmed up."""
 
-    def __init__(self, args, name, case, precision, mode, sdpa, parity=False):
+    def __init__(self, args, name, case, precision, mode, sdpa, parity=0):
         folder = case["folder"]
         self.log = open(folder / f"torch-{precision}-{mode}-{sdpa}.log", "w+", encoding="utf-8")
         words = ["--folder", folder, "--case", name, "--device", args.device, "--precision", precision, "--mode", mode,
                  "--warm", case["warm"], "--lr", LR, "--weight_decay", WEIGHT_DECAY]  # fmt: skip
         words += ["--sdpa", sdpa] if sdpa else []
-        words += ["--parity"] if parity else []
+        words += ["--parity", parity] if parity else []
         words += ["--tiny"] if args.tiny else []
         words += ["--tf32"] if precision == "fp32" and not parity and not args.strict_fp32 else []
         self.process = subprocess.Popen(

@@ -55,7 +55,8 @@ def summarise(name, r):
     update = r.get("update", {}).get("ours")
     if update:
         found["update"] = update["bytes"] / update["seconds"] / update["copy_bytes_per_s"]
-    found["first_step"] = r["first_step"]["first"]
+    if "first_step" in r:
+        found["first_step"] = r["first_step"]["first"]
     r |= {"what": case["what"], "batch": case["batch"], "pytorch_best": best, "arms": rows}
     r["goals"] = {k: {"floor": floor, "aim": aim, "measured": found.get(k)} for k, (floor, aim) in case["goals"].items()}
 
@@ -96,9 +97,10 @@ def print_case(r):
     for key, goal in r["goals"].items():
         number = lambda v: "-" if v is None else f"{v:.3g}"
         print(f"| {GOALS[key][0]} | {number(goal['floor'])} | {number(goal['aim'])} | {number(goal['measured'])} | {met(key, goal)} |")
-    steps = r["first_step"]
+    steps = r.get("first_step")
     compiled = [d["first_step"] for d in r["screened"].values() if d["mode"] != "eager"]
-    print(f"\nFirst step ({steps['precision']}): {steps['first']:.2f} s after the start of the process, {steps['again']:.2f} s with "
+    if steps:
+        print(f"\nFirst step ({steps['precision']}): {steps['first']:.2f} s after the start of the process, {steps['again']:.2f} s with "
           "choices on disk" + (f"; PyTorch's, compiled: {min(compiled):.1f} to {max(compiled):.1f} s." if compiled else "."))  # fmt: skip
     if r.get("update"):
         u = r["update"]

@@ -1,5 +1,5 @@
 """PyTorch's side of gpu.py: one process, one way of running. Says a line of JSON when it has compiled and warmed up, then reads
-a word a line: `run` trains over the case's batches from fresh weights and answers with a line: seconds a step, losses (at
+a word a line: `run` trains over the case's batches from fresh weights and answers with a line: seconds a step, losses (with
 --parity only), peak memory of the device; `update` times unscaling, clipping and the optimizer alone."""
 
 import argparse
@@ -142,7 +142,7 @@ def main():
     parser.add_argument("--mode", choices=("eager", "default", "reduce-overhead", "max-autotune"), default="eager")
     parser.add_argument("--sdpa", choices=SDPA)
     parser.add_argument("--tf32", action="store_true")
-    parser.add_argument("--parity", action="store_true")
+    parser.add_argument("--parity", type=int, default=0, help="steps of a run, each with its loss")
     parser.add_argument("--warm", type=int, default=20)
     parser.add_argument("--lr", type=float, required=True)
     parser.add_argument("--weight_decay", type=float, required=True)
@@ -154,7 +154,8 @@ def main():
     for line in sys.stdin:
         word = line.strip()
         if word:
-            print(json.dumps(worker.run() if word == "run" else worker.time_update()), flush=True)
+            answer = worker.run(args.parity or None) if word == "run" else worker.time_update()
+            print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,197 +1,195 @@
-"""Proof on a GPU, by one command that is called again until it has nothing left to do:
+"""The second call on a GPU, after gpu_smoke.py: BERT-base beside PyTorch, then every test that needs a GPU, then the
+kernels of a BERT-base step by ncu, and sanitizers. docs/cuda.md has the command. Only the comparison needs Python
+packages: torch, onnx, numpy.
 
-  tools/gpu_check.sh first_hour              everything, in order of worth
-  tools/gpu_check.sh sanitize|correctness|train|kernels|bench [CASE...]   one part of it
-  tools/gpu_check.sh list                    what there is, and what is done
+  python3 tools/gpu_check.py [--seconds 500] [--only pytorch tests ncu sanitizers] [--cases bert_b32 unet ...]
 
-Each call ends within --seconds (500) and goes on where the last one stopped; --again does what was done once more. Results are
-written after every check to gpu-DATE.json and .md in $OUT (docs/results when that is not set): a kill loses at most the
-check that was running. What later calls go on with lies in $GPU_CHECK_STATE (./state) and, packed, in $OUT/gpu-state.tar; a
-gpu-state.tar beside the bundle's README (or named by --carried) is unpacked first.
-Uses the bundle that it lies in (tools/gpu_bundle.sh), else what is built in --build. Nothing is installed or downloaded.
-Ends with 0: all done and right; 1: something failed; 75: time is up, call it again.
---rehearse: without a GPU, the emulator and the CPU in its place: a test of this kit, of nothing else.
+Tests run in many processes: an illegal access of one kernel spoils the device for the rest of its process. Sanitizers run
+without NVIDIA's libraries, so that they watch our kernels only. Results: $OUT/check.json, $OUT/check-failed.log (whole
+logs), $OUT/bench.json and bench.md, $OUT/kernels.csv. Ends with 0: all right; 1: something failed; 2: a library is
+missing; 75: time is over.
 """
 
 import argparse
-import datetime
-import os
-import signal
-import subprocess
+import collections
+import csv
+import io
+import re
 import sys
-import tempfile
-import time
-import traceback
-from pathlib import Path
 
-import gpu_checks
-import gpu_report
+import gpu_kit
 
-ROOT = Path(__file__).resolve().parent.parent
-
-
-class TimeIsUp(Exception):
-    pass
-
-
-def nvidia_libraries():
-    """CUDA's libraries that came with PyTorch, if any: a toolkit's are found before them."""
-    code = (
-        "import glob, os, torch;"
-        "print(':'.join(glob.glob(os.path.join(os.path.dirname(torch.__path__[0]), 'nvidia', '*', 'lib'))))"
-    )
-    try:
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
+PARTS = ("pytorch", "tests", "ncu", "sanitizers")
+# Test case, seconds. The long ones come first, so that the short ones fill the gaps.
+TESTS = [
+    ("GPU: the same bits in every run and without CUDA graphs", 150),
+    ("GPU: the update is the CPU's", 100),
+    ("fused attention on the GPU is the CPU's", 90),
+    ("GPU: NCCL sums over one rank*", 60),
+    ("GPU: memory comes back", 30),
+]
+KERNELS, MODELS = "GPU: kernels agree with the CPU's", "GPU: models agree with PyTorch"
+# Kernels that copy asynchronously into shared memory come first, then those that share memory, sort and scatter.
+SANITIZED = ["FusedAttention", "FusedAttentionGrad", "AddNormGrad", "Softmax", "ScatterElementsAdd", "LayerNorm", "ReduceSum",
+             "Transpose"]  # fmt: skip
+WITHOUT_LIBRARIES = {"ONNX_AMP_CUDA_LIBRARIES": "none"}
+REFUSES = r"(?i)device not supported|insufficient permissions|unable to|failed to (?:initialize|attach)"
+FAULT = r"^=+ (?:Error|Invalid|Misaligned|Race|Hazard|Out-of-range|Program hit|.*Potential).*"
+# PyTorch's likely best arms: a first call has time for these.
+FIRST = ["--precisions", "bf16", "--modes", "eager", "reduce-overhead", "--sdpa", "flash", "cudnn", "--blocks", 3]
+REHEARSAL = ["--tiny", "--device", "cpu", "--precisions", "bf16", "--modes", "eager", "--sdpa", "flash", "--blocks", 2, "--warm", 2]
 
 
-class Kit:
-    """Where things are, the clock, and running commands against it."""
+class Check:
+    def __init__(self, kit, args):
+        self.kit, self.args, self.deviations = kit, args, {}
 
-    def __init__(self, args, work):
-        self.args, self.work = args, Path(work)
-        self.deadline = time.monotonic() + args.seconds
-        self.running = None
-        bundle = (ROOT / "bin" / "test_cuda").exists()
-        build = Path(args.build or ROOT / "build")
-        bin_ = ROOT / "bin" if bundle else build
-        self.program_file = bin_ / "onnx-amp-finetune"
-        tests = bin_ / "test_cuda" if bundle else build / "tests" / "test_cuda"
-        for file in (self.program_file, tests):
-            if not file.exists():
-                sys.exit(f"{file} is missing: unpack a bundle (tools/gpu_bundle.sh), or build here: cmake --build build "
-                         "-t test_cuda onnx-amp-finetune cuda_plugin")  # fmt: skip
-        libraries = [str(ROOT / "lib")] if bundle else []
-        libraries += ["/usr/local/cuda/lib64", nvidia_libraries(), os.environ.get("LD_LIBRARY_PATH", "")]
-        self.libraries = ":".join(filter(None, libraries))
-        os.environ.setdefault("ONNX_AMP_TEST_DATA", str(ROOT / "tests" / "data"))
-        os.environ.setdefault("ONNX_AMP_CUDA_PLUGIN", str(bin_ / "libonnx_amp_cuda.so"))
-        # Wrappers, so that only our own processes see the bundle's libraries: not Python, nor a sanitizer or profiler.
-        self.program = self.wrapper("program", self.program_file)
-        self.test_cuda = self.wrapper("test_cuda", tests)
-        self.state = Path(os.environ.get("GPU_CHECK_STATE") or (ROOT if bundle else build / "gpu_check") / "state")
-        self.out = Path(os.environ.get("OUT") or ROOT / "docs" / "results")
-        for folder in (self.state, self.out):
-            folder.mkdir(parents=True, exist_ok=True)
-        carried = Path(args.carried or ROOT / "gpu-state.tar")
-        if carried.is_file():
-            gpu_report.unpack(carried, self.state)
-        os.environ.setdefault("XDG_CACHE_HOME", str(self.state / "cache"))  # where choices of algorithms are kept
-        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(self.state / "inductor"))
-        Path(os.environ["XDG_CACHE_HOME"]).mkdir(parents=True, exist_ok=True)
+    # --- beside PyTorch
 
-    def wrapper(self, name, file):
-        path = self.work / name
-        path.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH="{self.libraries}" exec "{file.resolve()}" "$@"\n')
-        path.chmod(0o755)
-        return path
+    def pytorch(self, case):
+        kit = self.kit
+        out = kit.out / "bench.json"
+        words = [sys.executable, "bench/gpu.py", "--binary", kit.wrapper(kit.program), "--program", kit.program, "--cases", case,
+                 "--out", out, "--seconds", int(min(kit.left(), 300) - 15), *(REHEARSAL if self.args.small else FIRST)]  # fmt: skip
+        ended = kit.run(words, 300, ours=False)
+        if ended.output.strip():
+            with open(kit.out / "bench.md", "a", encoding="utf-8") as f:
+                f.write(ended.output)
+            print(ended.output)
+        if "No module named" in ended.text:
+            return None, ended.said
+        return ended.status == 0, ended.said or "losses agree with PyTorch's; bench.md has the table"
 
-    def left(self):
-        return self.deadline - time.monotonic()
+    # --- tests
 
-    def run(self, words, limit, env=None):
-        """(exit status, standard error and output; self.table: output alone). The status is 124 when `limit` seconds were over, and TimeIsUp when the call's were."""
-        seconds = min(limit, self.left() - 2)
-        if seconds <= 1:
-            raise TimeIsUp
-        log, table = self.work / "log", self.work / "table"  # what was said; to the standard output alone: results
-        with open(log, "w", encoding="utf-8") as said, open(table, "w", encoding="utf-8") as out:
-            self.running = subprocess.Popen([str(w) for w in words], stdout=out, stderr=said, stdin=subprocess.DEVNULL,
-                                            env=os.environ | (env or {}), start_new_session=True, cwd=ROOT)  # fmt: skip
-            try:
-                status = self.running.wait(seconds)
-            except subprocess.TimeoutExpired:
-                self.kill()
-                status = 124
-        self.running = None
-        self.table = table.read_text(encoding="utf-8", errors="replace")
-        text = log.read_text(encoding="utf-8", errors="replace") + self.table
-        if status == 124 and seconds < limit:
-            raise TimeIsUp
-        return status, text
+    def test(self, case, limit, section=None, env=None):
+        words = [self.kit.tests, case, *(["-c", section] if section else [])]
+        ended = self.kit.run(words, limit, {"ONNX_AMP_DEVIATIONS": "1"} | (env or {}))
+        found = {name: float(x) for x, name in re.findall(r"^deviation (\S+) (.*)$", ended.text, re.M)}
+        with self.kit.lock:
+            for name, x in found.items():
+                if not x <= self.deviations.get(name, 0):
+                    self.deviations[name] = x
+        worst = max(found, key=lambda n: found[n] if found[n] == found[n] else float("inf"), default=None)
+        numbers = f"; largest deviation {found[worst]:.3g} of what is allowed ({worst})" if worst else ""
+        verdict = re.findall(r"^(?:test cases|All tests).*$", ended.text, re.M)
+        if ended.status == 0 and verdict and "SKIPPED" not in ended.text:
+            return True, verdict[-1] + numbers
+        why = re.search(r"^.*(?:SKIPPED|FAILED|due to).*(?:\n.*){0,4}", ended.text, re.M)
+        if not ended.said:
+            ended.said = "it ran no test"
+            self.kit.keep_log(words, ended)
+        said = ended.said.split(":")[0] if why else ended.said
+        return False, f"{said}; {gpu_kit.last_lines(why.group(0), 5) if why else ''}{numbers}"
 
-    def kill(self):
-        if self.running:
-            try:
-                os.killpg(self.running.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            self.running.wait()
+    def tests(self):
+        names = self.kit.run([self.kit.tests, "names of the operators"], 30)
+        operators = re.findall(r"^([A-Z]\w+)$", names.text, re.M)
+        zoo = sorted(p.parent.name for p in (gpu_kit.ROOT / "tests" / "data" / "zoo").glob("*/model.onnx"))
+        if self.args.small:
+            operators, zoo = operators[::25], zoo[:1]
+        cases = TESTS[-1:] if self.args.small else TESTS
+        jobs = [(case, lambda c=case, s=limit: self.test(c, s)) for case, limit in cases]
+        jobs += [(f"model {z}", lambda z=z: self.test(MODELS, 60, z)) for z in zoo]
+        jobs += [(f"kernel {op}", lambda op=op: self.test(KERNELS, 45, op)) for op in operators]
+        if not operators:
+            self.kit.note("tests", "FAILED", f"{self.kit.tests} lists no operators: {names.said}")
+        self.kit.steps(jobs, 12)
+        self.kit.report["deviations"] = dict(sorted(self.deviations.items(), key=lambda d: -d[1]))
+        self.kit.write()
+        for name, x in list(self.kit.report["deviations"].items())[:10]:
+            print(f"deviation {x:.3g} of what is allowed: {name}")
 
+    # --- kernels of a step
 
-def commit():
-    try:
-        return (ROOT / "commit").read_text().strip()
-    except OSError:
-        done = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
-        return done.stdout.strip() or "unknown"
+    def ncu(self):
+        """One look at the kernels of a warm step, launched one by one."""
+        kit, ncu = self.kit, gpu_kit.find_tool("ncu")
+        if not ncu:
+            return None, "there is no ncu"
+        model, data, rows, warm = kit.work / "bert.onnx", kit.work / "data.safetensors", 32, 3
+        made = kit.run([kit.program, "create", "bert", "--out", model, "--quiet"], 40)
+        if made.status:
+            return False, made.said
+        gpu_kit.write_token_batches(data, rows * (warm + 2), 128, 30522)
+        words = [ncu, "--target-processes", "all", "--profile-from-start", "off", "--clock-control", "none", "--csv",
+                 "--print-units", "base", "--metrics", "gpu__time_duration.sum,dram__bytes.sum", kit.wrapper(kit.program), model,
+                 "--train", data, "--loss", "cross_entropy", "--device", "cuda", "--batch_size", rows, "--use_bf16", "--no_shuffle",
+                 "--epochs", 1, "--dropout", 0, "--remove_padding", "false", "--no_verify_export", "--output_dir",
+                 kit.work / "ncu", "--overwrite", "--quiet"]  # fmt: skip
+        look = {"ONNX_AMP_CUDA_GRAPHS": "0", "ONNX_AMP_CUDA_PROFILE_STEP": str(warm)}
+        ended = kit.run(words, 45, look, ours=False)
+        return self.kernels(ended)
 
+    def kernels(self, ended):
+        start = ended.output.find('"ID"')
+        kernels = collections.defaultdict(lambda: [0, 0.0, 0.0])  # launches, microseconds, bytes
+        for row in csv.DictReader(io.StringIO(ended.output[start:])) if start >= 0 else []:
+            k, value = kernels[row["Kernel Name"]], float((row["Metric Value"] or "0").replace(",", ""))
+            if row["Metric Name"] == "gpu__time_duration.sum":
+                k[0], k[1] = k[0] + 1, k[1] + value / 1e3
+            else:
+                k[2] += value
+        if not kernels:
+            return False, ended.said or "ncu listed no kernel"
+        with open(self.kit.out / "kernels.csv", "w", encoding="utf-8", newline="") as f:
+            table = csv.writer(f)
+            table.writerow(["kernel", "launches", "us", "bytes"])
+            table.writerows([n, *k] for n, k in sorted(kernels.items(), key=lambda k: -k[1][1]))
+        total = sum(k[1] for k in kernels.values())
+        return True, f"{sum(k[0] for k in kernels.values())} launches, {total / 1e3:.3f} ms; kernels.csv"
 
-def chosen(args):
-    checks = gpu_checks.in_order(args)
-    if args.part == "first_hour":
-        return checks
-    return [c for c in checks if c.part == args.part and (args.part != "bench" or not args.cases or c.name in args.cases)]
+    # --- sanitizers
 
+    def sanitized(self, sanitizer, tool, operator):
+        words = [sanitizer, "--tool", tool, "--target-processes", "all", "--error-exitcode", "9",
+                 self.kit.wrapper(self.kit.tests), KERNELS, "-c", operator]  # fmt: skip
+        ended = self.kit.run(words, 45, WITHOUT_LIBRARIES, ours=False)
+        if re.search(REFUSES, ended.text):
+            return None, "the sanitizer does not run here: " + re.search(f".*(?:{REFUSES[4:]}).*", ended.text, re.I).group(0)
+        wrong = re.findall(FAULT, ended.text, re.M)
+        if wrong:
+            return False, f"{len(wrong)} lines of errors; {wrong[0]}"
+        if ended.status == 124:
+            return True, "no error in its 45 s; it did not end"
+        return ended.status == 0 and "SKIPPED" not in ended.text, ended.said or gpu_kit.last_lines(ended.text, 2)
 
-def work_through(kit, report, checks, again):
-    """Whether all was done."""
-    began, done_all = time.monotonic(), True
-    for check in checks:
-        if report.is_done(check.key) and not again:
-            continue
-        if kit.left() < check.needs:
-            report.note(check.key, "unfinished", "no time was left: call it again")
-            done_all = False
-            continue  # a shorter one may fit
-        report.begin(check.key)
-        started = time.monotonic()
-        try:
-            outcome, text = check.work(kit)
-        except TimeIsUp:
-            outcome, text = "unfinished", "time is up: call it again"
-        except Exception as e:  # a mistake in one check must not cost the others
-            traceback.print_exc()
-            outcome, text = "failed", f"the check itself broke: {type(e).__name__}: {e}"
-        report.note(check.key, outcome, text, time.monotonic() - started)
-        done_all = done_all and outcome != "unfinished"
-    print(f"{time.monotonic() - began:.0f} s; {report.summary()}")
-    return done_all
+    def sanitizers(self):
+        sanitizer = gpu_kit.find_tool("compute-sanitizer")
+        if not sanitizer:
+            self.kit.note("sanitizers", "skipped", "there is no compute-sanitizer")
+            return
+        jobs = [(f"{tool} {op}", lambda t=tool, o=op: self.sanitized(sanitizer, t, o), 20)
+                for op in SANITIZED for tool in ("memcheck", "racecheck")]  # fmt: skip
+        self.kit.steps(jobs, 6)
+
+    def run(self):
+        kit, parts = self.kit, self.args.only
+        if not kit.libraries():
+            kit.finish()
+            return 2
+        (kit.out / "bench.md").unlink(missing_ok=True)
+        if "pytorch" in parts:
+            for case in self.args.cases:
+                kit.step(f"PyTorch {case}", lambda c=case: self.pytorch(c), 60)
+        if "tests" in parts:
+            self.tests()
+        if "ncu" in parts:
+            kit.step("ncu BERT-base", self.ncu, 30)
+        if "sanitizers" in parts:
+            self.sanitizers()
+        return kit.finish()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["first_hour", "list", *gpu_checks.PARTS])
-    parser.add_argument("cases", nargs="*", help="of bench")
     parser.add_argument("--seconds", type=float, default=500, help="of this call")
-    parser.add_argument("--build", help="the build folder, where there is no bundle")
-    parser.add_argument("--carried", help="a gpu-state.tar of an earlier machine")
-    parser.add_argument("--again", action="store_true", help="what is done, too")
-    parser.add_argument("--rehearse", action="store_true", help="without a GPU: a test of the kit")
+    parser.add_argument("--patience", type=float, default=1, help="multiplies the limit of every command: for slow machines")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--cases", nargs="+", default=["bert_b32"], help="of bench/gpu.py")
+    parser.add_argument("--small", action="store_true", help="a rehearsal: tiny nets on the CPU, some of the tests")
     args = parser.parse_args()
-    for case in args.cases:
-        if args.part != "bench" or case not in gpu_checks.CASES:
-            parser.error(f"bench has the cases {' '.join(gpu_checks.CASES)}, not {case}")
-    with tempfile.TemporaryDirectory(prefix="gpu-check-") as work:
-        kit = Kit(args, work)
-        name = f"gpu-{'rehearsal-' if args.rehearse else ''}{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}"
-        report = gpu_report.Report(kit.state, kit.out / name, commit(), args.rehearse)
-
-        def stop(number, _):
-            kit.kill()
-            report.stopped(number)
-            os._exit(75)
-
-        signal.signal(signal.SIGTERM, stop)
-        signal.signal(signal.SIGINT, stop)
-        checks = chosen(args)
-        if args.part == "list":
-            for check in gpu_checks.in_order(args):
-                print(f"{check.key}: {report.outcome(check.key)} (needs {check.needs:.0f} s)")
-            return 0
-        done_all = work_through(kit, report, checks, args.again)
-        return 1 if report.failed(c.key for c in checks) else 0 if done_all else 75
+    return Check(gpu_kit.Kit("check", args.seconds, args.patience), args).run()
 
 
 if __name__ == "__main__":
