@@ -65,9 +65,10 @@ class Case:
     def parity(self, precision):
         """Losses of the first steps, ours beside PyTorch's eager ones, without TF32."""
         args = argparse.Namespace(**vars(self.args) | {"strict_fp32": True})
-        theirs = Torch(args, self.name, self.case, precision, "eager", None, parity=PARITY_STEPS)
+        steps = min(PARITY_STEPS, self.case["warm"] + self.case["steps"])
+        theirs = Torch(args, self.name, self.case, precision, "eager", None, parity=steps)
         try:
-            a = Ours(args, self.name, self.case, precision).run("--max_steps", PARITY_STEPS)["losses"]
+            a = Ours(args, self.name, self.case, precision).run("--max_steps", steps)["losses"]
             b = theirs.run()["losses"]
         finally:
             theirs.close()

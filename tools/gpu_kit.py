@@ -76,7 +76,9 @@ class Kit:
         """patience: every limit of a command is multiplied by it."""
         self.patience = patience
         self.name, self.end, self.began = name, time.monotonic() + seconds, time.monotonic()
-        self.out = Path(os.environ.get("OUT") or ROOT / "results")
+        bundle = (ROOT / "bin").is_dir()
+        home = ROOT if bundle else ROOT / "build" / "gpu_kit"
+        self.out = Path(os.environ.get("OUT") or home / "results")
         self.out.mkdir(parents=True, exist_ok=True)
         fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 30 else None
         self.work = Path(tempfile.mkdtemp(prefix=f"gpu-{name}-", dir=fast))
@@ -85,12 +87,11 @@ class Kit:
         self.failed_log = self.out / f"{name}-failed.log"
         self.failed_log.unlink(missing_ok=True)
         self.folders = library_folders()
-        bundle = (ROOT / "bin").is_dir()
         self.bin = ROOT / "bin" if bundle else ROOT / "build"
         self.program = self.bin / "onnx-amp-finetune"
         self.tests = self.bin / "test_cuda" if bundle else self.bin / "tests" / "test_cuda"
         self.plugin = Path(os.environ.get("ONNX_AMP_CUDA_PLUGIN") or self.bin / "libonnx_amp_cuda.so")
-        state = Path(os.environ.get("GPU_KIT_STATE") or ROOT / "state")  # choices of algorithms, for the next call
+        state = Path(os.environ.get("GPU_KIT_STATE") or home / "state")  # choices of algorithms, for the next call
         self.environment = os.environ | {"XDG_CACHE_HOME": str(state / "cache"), "PYTHONUNBUFFERED": "1",
                                          "ONNX_AMP_CUDA_PLUGIN": str(self.plugin),
                                          "ONNX_AMP_TEST_DATA": str(ROOT / "tests" / "data")}  # fmt: skip
@@ -106,6 +107,19 @@ class Kit:
 
     def left(self):
         return self.end - time.monotonic()
+
+    def read_ahead(self):
+        """Reads the libraries' files in the background: half a gigabyte, from a disk that may be cold."""
+
+        def read():
+            for pattern in ("libcublasLt.so.13", "libcudnn*.so.9"):
+                files = next(filter(None, (glob.glob(f"{f}/{pattern}") for f in self.folders)), [])
+                for file in files:
+                    with contextlib.suppress(OSError), open(file, "rb", buffering=0) as f:
+                        while f.read(1 << 24):
+                            pass
+
+        threading.Thread(target=read, daemon=True).start()
 
     # --- commands
 
@@ -213,20 +227,23 @@ class Kit:
         return outcome == "ok"
 
     def write(self):
-        part = self.out / f".{self.name}.part"
+        part = self.out / f".{self.name}.{threading.get_ident()}"
         part.write_text(json.dumps(self.report, indent=1) + "\n", encoding="utf-8")
         os.replace(part, self.out / f"{self.name}.json")
 
     def stopped(self, number, _):
         """A signal: kills what runs, and notes what it cut off."""
-        for pid in list(self.children):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
-        for step in self.report["steps"].values():
-            if step["outcome"] == "running":
-                step.update(outcome="unfinished", text=f"stopped by {signal.Signals(number).name}")
-        self.write()
-        os._exit(75)
+        try:
+            for pid in list(self.children):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
+            for step in list(self.report["steps"].values()):
+                if step["outcome"] == "running":
+                    step.update(outcome="unfinished", text=f"stopped by {signal.Signals(number).name}")
+            self.write()
+            shutil.rmtree(self.work, ignore_errors=True)
+        finally:
+            os._exit(75)
 
     def finish(self):
         """Prints what is not right once more, since only the end of a long output may be seen. Returns the exit status."""

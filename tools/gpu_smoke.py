@@ -27,7 +27,7 @@ VARIANTS = [("graphs", NO_GRAPHS, []), ("fusion", {}, NO_FUSION), ("graphs and f
             ("cuBLASLt", {"ONNX_AMP_CUDA_LIBRARIES": "cudnn,nvrtc"}, []),
             ("cuDNN", {"ONNX_AMP_CUDA_LIBRARIES": "cublaslt,nvrtc"}, []),
             ("NVRTC", {"ONNX_AMP_CUDA_LIBRARIES": "cublaslt,cudnn"}, [])]  # fmt: skip
-LIMIT, BISECTED = 25, 2  # seconds of a tiny run; faults that are bisected
+LIMIT, BISECTED = 30, 2  # seconds of a tiny run; faults that are bisected
 TINY = {
     "bert": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128,
              "vocab_size": 200, "max_position_embeddings": 64},
@@ -163,6 +163,8 @@ class Smoke:
         if not kit.libraries():
             kit.finish()
             return 2
+        if self.device == "cuda":
+            kit.read_ahead()
         (kit.out / "bert-base.txt").unlink(missing_ok=True)
         config = TINY["bert"] if self.small else {}
         with concurrent.futures.ThreadPoolExecutor(4) as background:
