@@ -44,7 +44,7 @@ cp bench/gpu*.py bench/common.py "$root/bench/"
 cp tools/gpu_kit.py tools/gpu_smoke.py tools/gpu_check.py "$root/tools/"
 git describe --always --dirty >"$root/commit" 2>/dev/null || true
 # Python's tarfile reads xz where there is no tar or xz.
-tar -C "$work" -c gpu_bundle | xz -9e -T2 >"$out"
+tar -C "$work" -c gpu_bundle | xz -9 >"$out"
 bytes=$(stat -c %s "$out")
 # The bundle and the tracked files may have to travel together: 64 MiB in all is what is counted on.
 tree=$(git ls-files -z | du -cb --files0-from=- 2>/dev/null | tail -1 | cut -f1)

@@ -89,6 +89,7 @@ class Emulated final : public EmulatedDevice {
     void grow(int64_t bytes) override {
       device_.take(bytes - used());
       inner_.require(bytes);
+      base_ = inner_.base();  // it moves when it grows
     }
     Emulated& device_;
     std::shared_ptr<int64_t> use_;

@@ -1,6 +1,7 @@
 // The emulator itself: threads meet, warps exchange, and what is wrong is found.
 #include <catch2/catch_all.hpp>
 
+#include "backend/arena.h"
 #include "backend/cuda/emulated_device.h"
 #include "backend/cuda/launch.cuh"
 
@@ -108,4 +109,14 @@ TEST_CASE("launches are listed", "[cuda]") {
   CHECK(device->events()[0].kind == Event::launch);
   CHECK(device->events()[0].blocks == 64);  // 16 for each of its 4 multiprocessors
   CHECK(device->events()[0].threads == 256);
+}
+
+TEST_CASE("an emulated arena that grows is where its base says", "[cuda]") {
+  const auto device = make_emulated_device();
+  const auto arena = device->make_arena();
+  arena->require(1000);
+  const int64_t bytes = int64_t{16} << 20;  // beyond the host arena's first block
+  arena->require(bytes);
+  device->fill(arena->base(), 1, bytes);
+  CHECK(static_cast<const char*>(arena->base())[bytes - 1] == 1);
 }
