@@ -39,7 +39,7 @@ mkdir -p "$out"
 i=0
 while [ $i -lt 30 ]; do
   loss=$((100 - i))
-  [ "$fault" = wrong ] && [ $i -gt 4 ] && loss=NaN
+  [ "$fault" = wrong ] && [ $i -gt 4 ] && loss=null
   echo "{\\"loss\\": $loss, \\"samples_per_s\\": 4000}"
   i=$((i + 1))
 done >"$out/metrics.jsonl"
