@@ -80,7 +80,8 @@ class Kit:
         home = ROOT if bundle else ROOT / "build" / "gpu_kit"
         self.out = Path(os.environ.get("OUT") or home / "results")
         self.out.mkdir(parents=True, exist_ok=True)
-        fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 30 else None
+        roomy = os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 30
+        fast = "/dev/shm" if roomy and not os.environ.get("TMPDIR") else None
         self.work = Path(tempfile.mkdtemp(prefix=f"gpu-{name}-", dir=fast))
         self.lock, self.children, self.logged = threading.Lock(), set(), 0
         self.report = {"commit": self.commit(), "steps": {}}

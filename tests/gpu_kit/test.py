@@ -76,7 +76,7 @@ echo "	libcudart.so.13 => /somewhere/libcudart.so.13 (0x1)"
 class KitTest(unittest.TestCase):
     def setUp(self):
         self.top = Path(tempfile.mkdtemp(prefix="gpu-kit-"))
-        self.addCleanup(shutil.rmtree, self.top)
+        self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
         self.bundle, self.out = self.top / "bundle", self.top / "out"
         shutil.copytree(ROOT / "tools", self.bundle / "tools", ignore=shutil.ignore_patterns("*.cc", "*.h", "cli", "__pycache__"))
         (self.bundle / "commit").write_text("abc123")
@@ -93,9 +93,9 @@ class KitTest(unittest.TestCase):
 
     def env(self, **more):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("ONNX_AMP_", "GPU_KIT_"))}
-        return env | {"PATH": f"{self.top}/path:{os.environ['PATH']}", "OUT": str(self.out), "FAKE_LOG": str(self.top / "log"),
-                      "FAKE_FAULT": "", "FAKE_IN": "", "FAKE_BY": "", "FAKE_MISSING": "", "FAKE_CRASH": "?", "FAKE_SLOW": "?",
-                      "FAKE_MARGIN": "?", "FAKE_RACE": "?", "FAKE_REFUSES": ""} | more  # fmt: skip
+        return env | {"PATH": f"{self.top}/path:{os.environ['PATH']}", "OUT": str(self.out), "TMPDIR": str(self.top),
+                      "FAKE_LOG": str(self.top / "log"), "FAKE_FAULT": "", "FAKE_IN": "", "FAKE_BY": "", "FAKE_MISSING": "",
+                      "FAKE_CRASH": "?", "FAKE_SLOW": "?", "FAKE_MARGIN": "?", "FAKE_RACE": "?", "FAKE_REFUSES": ""} | more  # fmt: skip
 
     def words(self, script, *words):
         return [sys.executable, str(self.bundle / "tools" / script), *words]
