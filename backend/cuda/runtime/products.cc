@@ -1,17 +1,13 @@
 #include "backend/cuda/runtime/products.h"
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "backend/cuda/library_product.h"
 #include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/timing.h"
 #include "base/error.h"
-#include "base/sysinfo.h"
+#include "base/hex.h"
 
 namespace amp::cuda {
 
@@ -69,6 +65,10 @@ cublasLtEpilogue_t library_epilogue(const EpilogueProduct& p) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+std::span<uint8_t> bytes_of(cublasLtMatmulAlgo_t& algorithm) {
+  return {reinterpret_cast<uint8_t*>(&algorithm), sizeof algorithm};
+}
+
 // Elements from the first of a result to behind its last.
 int64_t extent_of_c(const Gemm& g) { return (g.batch - 1) * g.stride_c + (g.m - 1) * (g.ldc ? g.ldc : g.n) + g.n; }
 
@@ -79,8 +79,8 @@ struct Products::Plan {
   Gemm g;
   cublasLtMatmulDesc_t op = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
-  std::vector<cublasLtMatmulHeuristicResult_t> candidates;
-  size_t chosen = 0;
+  std::vector<cublasLtMatmulAlgo_t> candidates;  // the likely fastest first
+  cublasLtMatmulAlgo_t chosen{};
   bool tuned = false;
   std::optional<Epilogue> epilogue;
 
@@ -92,36 +92,16 @@ struct Products::Plan {
   }
 };
 
-Products::Products(cudaStream_t stream, const std::string& gpu, bool tf32) : stream_(stream), tf32_(tf32) {
+Products::Products(cudaStream_t stream, const std::string& gpu, bool tf32)
+    : stream_(stream), tf32_(tf32), choices_(cat("algorithms-", gpu, '-', cublasLtGetVersion(), ".txt")) {
   ensure(cublasLtCreate(&handle_), "opening cuBLASLt");
   amp::cuda::ensure(cudaMalloc(&workspace_, kWorkspace), "allocating the products' workspace");
-  std::string name = cat("products-", gpu, '-', cublasLtGetVersion(), ".txt");
-  for (char& ch : name) ch = std::isalnum(static_cast<unsigned char>(ch)) || ch == '-' || ch == '.' ? ch : '_';
-  cache_file_ = cache_path(name);
-  load_choices();
 }
 
 Products::~Products() {
   plans_.clear();
   cudaFree(workspace_);
   cublasLtDestroy(handle_);
-}
-
-void Products::load_choices() {
-  std::ifstream in(cache_file_);
-  for (std::string line; std::getline(in, line);) {
-    const size_t tab = line.find('\t');
-    // the first stands
-    if (tab != std::string::npos)
-      choices_.emplace(line.substr(tab + 1), static_cast<size_t>(std::strtoul(line.c_str(), nullptr, 10)));
-  }
-}
-
-void Products::save_choice(const std::string& key, size_t choice) const {
-  if (cache_file_.empty()) return;
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(cache_file_).parent_path(), ignored);
-  std::ofstream(cache_file_, std::ios::app) << cat(choice, '\t', key, '\n');  // one short write a line
 }
 
 namespace {
@@ -204,20 +184,25 @@ std::shared_ptr<Products::Plan> Products::make_plan(const Gemm& g, const Epilogu
   describe(*p, g, more);
   const cublasLtMatmulPreference_t preference = preference_for(g, kWorkspace);
   int found = 0;
-  p->candidates.resize(8);
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle_, p->op, p->a, p->b, p->c, p->c, preference,
-                                     static_cast<int>(p->candidates.size()), p->candidates.data(), &found);
+  std::vector<cublasLtMatmulHeuristicResult_t> results(8);
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle_, p->op, p->a, p->b, p->c, p->c, preference, static_cast<int>(results.size()), results.data(), &found);
   cublasLtMatmulPreferenceDestroy(preference);
-  if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    results.resize(static_cast<size_t>(found));
+    for (const cublasLtMatmulHeuristicResult_t& r : results)
+      if (r.state == CUBLAS_STATUS_SUCCESS) p->candidates.push_back(r.algo);
+  }
+  if (p->candidates.empty()) {
     if (more || g.bias) return nullptr;  // the caller does the rest itself
     fail(Exit::unsupported, "E_CUDA", cat("cuBLASLt has no algorithm for the product ", key_of(g, tf32_)));
   }
-  p->candidates.resize(static_cast<size_t>(found));
+  p->chosen = p->candidates.front();
   return p;
 }
 
-cublasStatus_t Products::run(Plan& p, size_t candidate, const void* a, const void* b, void* c, void* extra) const {
+cublasStatus_t Products::run(Plan& p, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c,
+                             void* extra) const {
   if (p.epilogue) {
     const bool sums = *p.epilogue == Epilogue::sums_a || *p.epilogue == Epilogue::sums_b;
     const auto where = sums ? CUBLASLT_MATMUL_DESC_BIAS_POINTER : CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER;
@@ -225,8 +210,8 @@ cublasStatus_t Products::run(Plan& p, size_t candidate, const void* a, const voi
     if (s != CUBLAS_STATUS_SUCCESS) return s;
   }
   const float alpha = static_cast<float>(p.g.alpha), beta = static_cast<float>(p.g.beta);
-  return cublasLtMatmul(handle_, p.op, &alpha, b, p.a, a, p.b, &beta, c, p.c, c, p.c, &p.candidates[candidate].algo,
-                        workspace_, kWorkspace, stream_);
+  return cublasLtMatmul(handle_, p.op, &alpha, b, p.a, a, p.b, &beta, c, p.c, c, p.c, &algorithm, workspace_,
+                        kWorkspace, stream_);
 }
 
 // The fastest, as it runs in a recorded step. A product that adds to its result is timed on a scratch copy's place:
@@ -235,11 +220,6 @@ void Products::tune(Plan& p, const std::string& key, const void* a, const void* 
   if (is_capturing(stream_)) return;  // met there first, the library's first choice stands until a run outside
   p.tuned = true;
   if (p.candidates.size() < 2) return;
-  load_choices();  // another process or device may have chosen meanwhile: the same choice, the same bits
-  if (const auto known = choices_.find(key); known != choices_.end() && known->second < p.candidates.size()) {
-    p.chosen = known->second;
-    return;
-  }
   void* scratch = nullptr;
   if (p.g.beta != 0) {
     const size_t bytes = static_cast<size_t>(extent_of_c(p.g) * size_of(p.g.out));
@@ -251,32 +231,37 @@ void Products::tune(Plan& p, const std::string& key, const void* a, const void* 
     c = scratch;
   }
   std::optional<double> best;
-  for (size_t i = 0; i < p.candidates.size(); ++i) {
+  for (const cublasLtMatmulAlgo_t& candidate : p.candidates) {
     bool ran = true;
-    const auto once = [&] { ran = ran && run(p, i, a, b, c, extra) == CUBLAS_STATUS_SUCCESS; };
+    const auto once = [&] { ran = ran && run(p, candidate, a, b, c, extra) == CUBLAS_STATUS_SUCCESS; };
     once();
     if (!ran) continue;  // not for these operands after all
     const double ms = milliseconds(stream_, once);
     if (!ran || (best && ms >= *best)) continue;
     best = ms;
-    p.chosen = i;
+    p.chosen = candidate;
   }
   cudaFree(scratch);
-  choices_[key] = p.chosen;
-  save_choice(key, p.chosen);
+  choices_.keep(key, to_hex(bytes_of(p.chosen)));
 }
 
-void Products::choose(Plan& p, const std::string& key) {
-  const auto choice = choices_.find(key);
-  if (choice == choices_.end() || choice->second >= p.candidates.size()) return;
-  p.chosen = choice->second;
-  p.tuned = true;
+bool Products::recall(Plan& p, const std::string& key) {
+  const std::optional<std::string> known = choices_.find(key);
+  cublasLtMatmulAlgo_t algorithm{};
+  cublasLtMatmulHeuristicResult_t result{};
+  if (!known || !from_hex(*known, bytes_of(algorithm))) return false;
+  // Another driver may refuse what an earlier one was timed with.
+  if (cublasLtMatmulAlgoCheck(handle_, p.op, p.a, p.b, p.c, p.c, &algorithm, &result) != CUBLAS_STATUS_SUCCESS ||
+      result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kWorkspace)
+    return false;
+  p.chosen = algorithm;
+  return p.tuned = true;
 }
 
 cublasStatus_t Products::tuned_run(Plan& p, const std::string& key, const void* a, const void* b, void* c,
                                    void* extra) {
-  if (!p.tuned) choose(p, key);
-  if (!p.tuned) tune(p, key, a, b, c, extra);
+  // Another process or device may have chosen meanwhile: the same choice, the same bits.
+  if (!p.tuned && !recall(p, key)) tune(p, key, a, b, c, extra);
   return run(p, p.chosen, a, b, c, extra);
 }
 
@@ -291,7 +276,7 @@ std::function<void(const void*, const void*, void*)> Products::prepare(const Gem
     if (!plan) return nullptr;
     if (!g.bias) plans_[key] = plan;  // a bias's address is part of its plan
   }
-  choose(*plan, key);
+  recall(*plan, key);
   return [this, plan, key](const void* a, const void* b, void* c) {
     ensure(tuned_run(*plan, key, a, b, c, nullptr), "multiplying matrices");
   };
@@ -302,20 +287,17 @@ class Products::WithEpilogue final : public LibraryProduct {
  public:
   WithEpilogue(Products& products, std::shared_ptr<Plan> plan, std::string key)
       : products_(products), plan_(std::move(plan)), key_(std::move(key)) {
-    products_.choose(*plan_, key_);
+    products_.recall(*plan_, key_);
   }
   std::string name() const override { return "cuBLASLt"; }
   std::string key() const override { return cat("product ", key_); }
   double milliseconds(const Kernel& work) override { return amp::cuda::milliseconds(products_.stream_, work); }
   std::optional<bool> known_faster() const override {
-    const auto it = products_.choices_.find(key_ + kFaster);
-    if (it == products_.choices_.end()) return std::nullopt;
-    return it->second != 0;
+    const std::optional<std::string> choice = products_.choices_.find(key_ + kFaster);
+    if (!choice) return std::nullopt;
+    return *choice == "yes";
   }
-  void remember(bool faster) override {
-    products_.choices_[key_ + kFaster] = faster ? 1 : 0;
-    products_.save_choice(key_ + kFaster, faster ? 1 : 0);
-  }
+  void remember(bool faster) override { products_.choices_.keep(key_ + kFaster, faster ? "yes" : "no"); }
   bool run(const void* a, const void* b, void* c, void* extra) override {
     return products_.tuned_run(*plan_, key_, a, b, c, extra) == CUBLAS_STATUS_SUCCESS;
   }

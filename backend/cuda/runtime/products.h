@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt: one plan a shape, tuned at first use, its choice remembered on disk per GPU and library
-// version.
+// Matrix products by cuBLASLt: one plan a shape, tuned at first use. The bytes of the chosen algorithm are kept on disk
+// per GPU and library version: its rank among the library's candidates may be another tomorrow.
 #pragma once
 
 #include <cublasLt.h>
@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "backend/autotune_cache.h"
 #include "backend/cuda/device.h"
 
 namespace amp::cuda {
@@ -31,20 +32,18 @@ class Products {
   // Null where the library knows no algorithm for a product with a bias or an epilogue; an error without either.
   void describe(Plan& p, const Gemm& g, const EpilogueProduct* more) const;  // its operation and its layouts
   std::shared_ptr<Plan> make_plan(const Gemm& g, const EpilogueProduct* more) const;
-  void choose(Plan& plan, const std::string& key);  // what is remembered
+  bool recall(Plan& plan, const std::string& key);  // the algorithm that is kept; false: none, or not for this driver
   void tune(Plan& plan, const std::string& key, const void* a, const void* b, void* c, void* extra);
   cublasStatus_t tuned_run(Plan& plan, const std::string& key, const void* a, const void* b, void* c, void* extra);
-  cublasStatus_t run(Plan& plan, size_t candidate, const void* a, const void* b, void* c, void* extra) const;
-  void load_choices();
-  void save_choice(const std::string& key, size_t choice) const;
+  cublasStatus_t run(Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c,
+                     void* extra) const;
 
   static constexpr size_t kWorkspace = 32 << 20;  // what NVIDIA recommends for Hopper
   cudaStream_t stream_;
   bool tf32_;
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
-  std::string cache_file_;
-  std::map<std::string, size_t> choices_;  // rank in the library's list of candidates
+  mutable AutotuneCache choices_;
   std::map<std::string, std::shared_ptr<Plan>> plans_;
 };
 
