@@ -1,4 +1,4 @@
-# NVIDIA's cudnn-frontend headers (MIT), for fused attention by cuDNN: from ONNX_AMP_CUDNN_FRONTEND, else from the cache
+# NVIDIA's cudnn-frontend headers (MIT), for attention and convolutions by cuDNN: from ONNX_AMP_CUDNN_FRONTEND, else from the cache
 # folder, into which they are fetched once, checked against their sum. Without them the plugin is built without that.
 # Sets CUDNN_FRONTEND_INCLUDE, empty where there are none.
 set(ONNX_AMP_CUDNN_FRONTEND AUTO CACHE STRING "folder with cudnn_frontend.h; AUTO: fetched once; OFF: built without")

@@ -23,13 +23,18 @@ struct Attention {
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, width = 0, value_width = 0;
   HeadStrides q, k, v, y;  // gradients lie as what they are of
   double scale = 1;
-  Dims bias;  // of `type`, (batch or 1, heads or 1, queries or 1, keys or 1), rows lie close; empty: none
+  Dims bias;              // of `type`, (batch or 1, heads or 1, queries or 1, keys or 1), rows lie close; empty: none
+  bool causal = false;    // query i sees the keys up to i
+  bool lengths = false;   // the operands say how many queries and keys of each sample there are
+  double kept_scale = 0;  // dropout of the weights: what the kept ones are multiplied by; 0: none
 };
 
 struct AttentionOperands {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *bias = nullptr;
-  void* y = nullptr;     // written forward, read backward
-  float* lse = nullptr;  // (batch, heads, queries): the same
+  const int32_t *query_lengths = nullptr, *key_lengths = nullptr;  // (batch)
+  const void* kept = nullptr;  // (batch, heads, queries, keys) of `type`: 1 where dropout keeps a weight, else 0
+  void* y = nullptr;           // written forward, read backward
+  float* lse = nullptr;        // (batch, heads, queries): the same
   // On the device, may be null: not 0 where the library's results are not to be used, because a row's scores are so
   // large that the rounding of lse shows in them.
   const int32_t* rounds = nullptr;

@@ -20,22 +20,44 @@ bool uses_convolution_library(const Graph& g) {
   return false;
 }
 
-bool GuardedConvolution::proved(const void* a, const void* b, const void* c,
-                                const std::function<void(void*)>& initialise) {
+std::string key_of(const Convolution& what) {
+  const ConvShape& s = what.shape;
+  std::string key = cat(what.kind == ConvolutionKind::forward  ? "forward "
+                        : what.kind == ConvolutionKind::grad_x ? "grad_x "
+                                                               : "grad_w ",
+                        s.n, ' ', s.groups, 'x', s.c, '>', s.m);
+  for (const WindowAxis& w : s.window)
+    key += cat(' ', w.in, '>', w.out, ',', w.kernel, ',', w.stride, ',', w.dilation, ',', w.pad, ',', w.pad_end);
+  return cat(key, ' ', name_of(what.type), what.bias ? cat(" +", name_of(*what.bias)) : std::string(),
+             what.channels_last ? " channels last" : "");
+}
+
+bool WidenedGradient::run(const ConvolutionOperands& o) {
+  ConvolutionOperands narrow = o;
+  narrow.c = rounded_.data;
+  if (!plan_->run(narrow)) return false;
+  device_.convert(rounded_, Tensor{o.c, DType::f32, rounded_.dims})();
+  return true;
+}
+
+// Where fp16 holds no number as large, a 16-bit result is an infinity and the loss scaler skips the step.
+static bool overflows(const OutputDifference& d, DType t) { return t == DType::f16 && d.largest > 65000; }
+
+bool GuardedConvolution::proved(const ConvolutionOperands& o) {
   OutputDifference found;
   bool ran = false;
   try {
-    const DeviceMemory other = device_.allocate(elements_ * size_of(what_.type));
-    if (initialise) initialise(other.get());
-    ran = library_->run(a, b, other.get());
+    const DeviceMemory memory = device_.allocate(result_.bytes());
+    ConvolutionOperands other = o;
+    other.c = memory.get();
+    ran = library_->run(other);
     if (ran)
-      found = compare_outputs(device_, {const_cast<void*>(c), what_.type, {elements_}},
-                              {other.get(), what_.type, {elements_}});
+      found = compare_outputs(device_, {o.c, result_.dtype, result_.dims}, {other.c, result_.dtype, result_.dims});
   } catch (const Error& e) {
     if (e.id() != "E_OOM") throw;
     return false;  // no room to compare today: the built-in kernels go on
   }
-  if (ran && !found.validates()) {  // zeros, infinities and NaN: the next run may
+  if (ran && (!found.validates() || overflows(found, what_.type))) {  // the next run may
     device_.proved_nothing();
     return false;
   }
@@ -53,8 +75,7 @@ bool GuardedConvolution::proved(const void* a, const void* b, const void* c,
   return false;
 }
 
-void GuardedConvolution::run(const void* a, const void* b, void* c, const Kernel& own,
-                             const std::function<void(void*)>& initialise) {
+void GuardedConvolution::run(const ConvolutionOperands& o, const Kernel& own) {
   if (!library_) return own();
   if (!trusted_) {
     const std::optional<bool> judged = device_.judged(library_->key());
@@ -63,19 +84,16 @@ void GuardedConvolution::run(const void* a, const void* b, void* c, const Kernel
     trusted_ = judged.value_or(false);
   }
   if (trusted_) {
-    if (initialise) initialise(c);
-    if (library_->run(a, b, c)) return;
+    if (library_->run(o)) return;
     library_.reset();
     return own();
   }
   own();
   if (!library_->may_wait()) return;
-  trusted_ = proved(a, b, c, initialise);
+  trusted_ = proved(o);
   if (!trusted_) return;
   device_.judge(library_->key(), true);
-  if (initialise) initialise(c);
-  library_->run(a, b,
-                c);  // this run's result is the library's too: a resumed run, whose first it may be, has the same bits
+  library_->run(o);  // the library's result from the first run on: a resumed run has the same bits
 }
 
 }  // namespace amp::cuda

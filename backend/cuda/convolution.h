@@ -2,8 +2,9 @@
 // pass.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "backend/cpu/conv_shape.h"
 #include "backend/cuda/device.h"
@@ -18,9 +19,17 @@ struct Convolution {
   ConvolutionKind kind = ConvolutionKind::forward;
   ConvShape shape;
   DType type = DType::f32;
-  bool accumulate = false;     // c += instead of c =
+  std::optional<DType> bias;   // forward: the type of the bias that is added, one number an output channel
   bool channels_last = false;  // operands are (N, H, W, C) and (M, H, W, C)
 };
+
+struct ConvolutionOperands {
+  const void *a = nullptr, *b = nullptr, *bias = nullptr;
+  void* c = nullptr;
+};
+
+// Everything that a plan depends on: "forward 8 1x32>64 ..., float16".
+std::string key_of(const Convolution& what);
 
 // Whether a graph has nodes whose kernels ask the device for a convolution, as operators say that do.
 bool uses_convolution_library(const Graph& g);
@@ -32,30 +41,46 @@ struct RegisterConvolutionUser {
 class LibraryConvolution {
  public:
   virtual ~LibraryConvolution() = default;
-  virtual std::string name() const = 0;                         // "cuDNN", for messages
-  virtual bool run(const void* a, const void* b, void* c) = 0;  // false: it refused
-  virtual bool may_wait() const = 0;                            // false while launches are recorded
-  virtual std::string key() const { return {}; }                // as TimedLibrary's
+  virtual std::string name() const = 0;                // "cuDNN", for messages
+  virtual bool run(const ConvolutionOperands& o) = 0;  // false: it refused
+  virtual bool may_wait() const = 0;                   // false while launches are recorded
+  virtual std::string key() const { return {}; }       // as TimedLibrary's
+};
+
+// A library's weight gradient has the 16-bit type of its operands. This rounds it once, into `rounded`, and widens that
+// into the fp32 result, as PyTorch's autocast does.
+class WidenedGradient final : public LibraryConvolution {
+ public:
+  WidenedGradient(CudaDevice& d, std::shared_ptr<LibraryConvolution> plan, Tensor rounded)
+      : device_(d), plan_(std::move(plan)), rounded_(std::move(rounded)) {}
+  std::string name() const override { return plan_->name(); }
+  bool may_wait() const override { return plan_->may_wait(); }
+  std::string key() const override { return plan_->key(); }
+  bool run(const ConvolutionOperands& o) override;
+
+ private:
+  CudaDevice& device_;
+  std::shared_ptr<LibraryConvolution> plan_;
+  Tensor rounded_;
 };
 
 // Runs a convolution by the library once it has proved itself: the first run is `own`, the project's kernels; the
 // library's result for the same operands is compared with theirs, and it is dropped for good with a warning when they
-// differ by more than rounding may. c: `elements` of c; initialise: what must be in c before either runs (a bias), may
-// be empty.
+// differ by more than rounding may.
 class GuardedConvolution {
  public:
-  GuardedConvolution(CudaDevice& d, const Convolution& what, std::shared_ptr<LibraryConvolution> library,
-                     int64_t elements)
-      : device_(d), what_(what), library_(std::move(library)), elements_(elements) {}
-  void run(const void* a, const void* b, void* c, const Kernel& own, const std::function<void(void*)>& initialise);
+  // result: the type and the dims of what the convolution writes.
+  GuardedConvolution(CudaDevice& d, const Convolution& what, std::shared_ptr<LibraryConvolution> library, Tensor result)
+      : device_(d), what_(what), library_(std::move(library)), result_(std::move(result)) {}
+  void run(const ConvolutionOperands& o, const Kernel& own);
 
  private:
-  bool proved(const void* a, const void* b, const void* c, const std::function<void(void*)>& initialise);
+  bool proved(const ConvolutionOperands& o);
 
   CudaDevice& device_;
   Convolution what_;
   std::shared_ptr<LibraryConvolution> library_;  // null: dropped
-  int64_t elements_;
+  Tensor result_;                                // without data
   bool trusted_ = false;
 };
 

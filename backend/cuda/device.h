@@ -36,8 +36,6 @@ struct Convolution;  // convolution.h
 class LibraryConvolution;
 struct Attention;  // attention.h
 class LibraryAttention;
-struct Recurrence;  // recurrence.h
-class LibraryRecurrence;
 struct EpilogueProduct;  // library_product.h
 class LibraryProduct;
 
@@ -79,9 +77,6 @@ class CudaDevice : public Device {
   virtual std::shared_ptr<LibraryAttention> attention(const Attention&) { return nullptr; }
   // A kernel from its source, compiled meanwhile; empty where the device compiles nothing.
   virtual GeneratedKernel compile(const GeneratedSource&) { return {}; }
-  // Of a recurrent layer. partners: what a layer's kernel leaves for its gradient's, by the address of its y.
-  virtual std::shared_ptr<LibraryRecurrence> recurrence(const Recurrence&) { return nullptr; }
-  std::map<const void*, std::weak_ptr<void>> partners;
   // What was found out about a library's version of something, by TimedLibrary::key(): whether it is used. Nothing is
   // known of an empty key.
   std::optional<bool> judged(const std::string& key) const {

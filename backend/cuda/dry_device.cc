@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "backend/cuda/convolution.h"
 #include "backend/cuda/library_product.h"
-#include "backend/cuda/timed_choice.h"
 #include "backend/node_work.h"
 #include "base/error.h"
 #include "base/host_tensor.h"
@@ -40,14 +40,14 @@ class DryProduct final : public LibraryProduct {
   std::function<void()> note_;
 };
 
-// The same of convolutions, which has its channels last.
+// The same of convolutions.
 class DryConvolution final : public LibraryConvolution {
  public:
   explicit DryConvolution(std::function<void()> note) : note_(std::move(note)) {}
   std::string name() const override { return "a library"; }
   bool may_wait() const override { return false; }
   std::string key() const override { return DryProduct::kKey; }
-  bool run(const void*, const void*, void*) override {
+  bool run(const ConvolutionOperands&) override {
     note_();
     return true;
   }
@@ -83,11 +83,6 @@ class Dry final : public DryDevice {
   std::vector<Work>& work() override { return work_; }
   bool recorded() const override { return recorded_; }
   bool computes() const override { return false; }
-  DeviceTraits traits() const override {
-    DeviceTraits t = DryDevice::traits();
-    t.chains_low = options_.chains;
-    return t;
-  }
   std::string description() const override { return "a described CUDA device"; }
   PrepareKernel kernel(std::string_view op) const override {
     if (!find_kernel(DeviceKind::cuda, op)) return nullptr;
@@ -134,13 +129,11 @@ class Dry final : public DryDevice {
     if (!options_.epilogues) return nullptr;
     return std::make_shared<DryProduct>([this, g = p.gemm] { product(g); });
   }
-  // In 16 bits on tensor cores; alone, it moves its operands there and its result back.
   std::shared_ptr<LibraryConvolution> convolution(const Convolution& what) override {
-    const int64_t moves = what.channels_last || !is_low(what.type) ? 0 : 2 * ChannelsLast::scratch_bytes(what);
-    auto plan = std::make_shared<DryConvolution>([this, what, moves] { convolve(what, moves); });
-    if (moves == 0) return plan;
-    return std::make_shared<ChannelsLast>(*this, what, std::move(plan), allocate(moves / 2));
+    convolutions_.push_back(what);
+    return std::make_shared<DryConvolution>([this, what] { convolve(what); });
   }
+  const std::vector<Convolution>& convolutions() const override { return convolutions_; }
   std::shared_ptr<LibraryAttention> attention(const Attention& what) override {
     attentions_.push_back(what);
     return nullptr;
@@ -179,15 +172,13 @@ class Dry final : public DryDevice {
     w.shape +=
         cat(w.shape.empty() ? "" : ", ", g.m, 'x', g.n, 'x', g.k, g.batch > 1 ? cat('*', g.batch) : std::string());
   }
-  void convolve(const Convolution& what, int64_t moves) {
+  void convolve(const Convolution& what) {
     const ConvShape& s = what.shape;
     note("convolution", 1, 0, 0);
     Work& w = work_.back();
     w.products += 2.0 * static_cast<double>(s.n * s.groups * s.m * s.out_size()) * static_cast<double>(s.c * s.taps());
     w.type = what.type;
     w.shape = key_of(what);
-    w.moves += moves;
-    w.bytes += moves;
   }
   // Part of the node that runs, or work of its own.
   void note(const std::string& what, int64_t launches, int64_t copies, int64_t bytes) {
@@ -203,6 +194,7 @@ class Dry final : public DryDevice {
   DryOptions options_;
   std::vector<Work> work_;
   std::vector<Attention> attentions_;
+  std::vector<Convolution> convolutions_;
   bool inside_ = false, recorded_ = false;
   uintptr_t next_ = 1 << 20;
 };

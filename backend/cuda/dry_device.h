@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/cuda/attention.h"
+#include "backend/cuda/convolution.h"
 #include "backend/cuda/device.h"
 
 namespace amp::cuda {
@@ -20,14 +21,12 @@ struct Work {
   int64_t bytes = 0;                 // operands read and results written, once each (backend/node_work.h)
   double flops = 0;                  // of products, attention included
   double products = 0;               // of those that were launched as a library's
-  std::string shape;                 // of a product: "4096x3072x768"; of a convolution, what its choice is kept by
-  int64_t moves = 0;                 // bytes that a convolution alone moves to have its channels last, read and written
+  std::string shape;                 // of a product: "4096x3072x768"; of a convolution, its key
 };
 
 struct DryOptions {
   int multiprocessors = 132;
   bool epilogues = true;  // the library of products computes sums and GELU in the same launch
-  bool chains = true;     // of convolutions, with channels last (ops/passes/channels_last.h)
 };
 
 class DryDevice : public CudaDevice {
@@ -36,6 +35,8 @@ class DryDevice : public CudaDevice {
   virtual bool recorded() const = 0;      // whether the last work was asked for as a recording
   // What a library of attention was asked for, in order; it has none of them.
   virtual const std::vector<Attention>& attentions() const = 0;
+  // What a library of convolutions was asked for, in order.
+  virtual const std::vector<Convolution>& convolutions() const = 0;
 };
 
 std::unique_ptr<DryDevice> make_dry_device(const DryOptions& options = {});

@@ -50,11 +50,6 @@ class EmulatedDevice : public CudaDevice {
   std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override {
     return library ? library(c) : nullptr;
   }
-  // The same of recurrent layers.
-  std::function<std::shared_ptr<LibraryRecurrence>(const Recurrence&)> recurrence_library;
-  std::shared_ptr<LibraryRecurrence> recurrence(const Recurrence& r) override {
-    return recurrence_library ? recurrence_library(r) : nullptr;
-  }
   // The same of attention.
   std::function<std::shared_ptr<LibraryAttention>(const Attention&)> attention_library;
   std::shared_ptr<LibraryAttention> attention(const Attention& a) override {

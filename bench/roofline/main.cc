@@ -1,7 +1,7 @@
 // roofline --device bench/roofline/h200.json [--layers N] [--hidden N] [--heads N] [--intermediate N] [--batch N]
 //          [--length N] [--low bf16|fp16|fp32] [--dropout P] [--mask] [--no_epilogues] [--list]
 // roofline --device bench/roofline/h200.json --model unet [--width N] [--depth N] [--classes N] [--batch N] [--side N]
-//          [--low bf16|fp16|fp32] [--no_chains] [--list]
+//          [--low bf16|fp16|fp32] [--list]
 // What a training step of BERT or a U-Net would launch, with the least time that a described GPU would need. Nothing is
 // measured.
 #include <cstdio>
@@ -23,7 +23,7 @@ using namespace amp;
                "[--length N]\n"
             << "         [--low bf16|fp16|fp32] [--dropout P] [--mask] [--no_epilogues] [--list]\n"
             << "roofline --device FILE.json --model unet [--width N] [--depth N] [--classes N] [--batch N] [--side N]\n"
-            << "         [--low bf16|fp16|fp32] [--no_chains] [--list]\n";
+            << "         [--low bf16|fp16|fp32] [--list]\n";
   std::exit(2);
 }
 
@@ -69,8 +69,6 @@ bool read_unet(UnetRequest& r, const std::string& flag, const Number& number) {
     r.model.classes = number();
   else if (flag == "--side")
     r.side = number();
-  else if (flag == "--no_chains")
-    r.device.chains = false;
   else
     return false;
   return true;

@@ -35,8 +35,8 @@ StepWork step_work(const ModelRequest& r) {
     for (const Decision& d : decide(r.source, preset("O1"), r.low).nodes) o.compute.push_back(dtype_of(d.compute));
   }
   LossSpec loss = r.loss;
-  loss.outputs = loss.reads = {"logits"};
-  loss.label = "label";
+  if (loss.outputs.empty()) loss.outputs = loss.reads = {"logits"};
+  if (loss.label.empty()) loss.label = "label";
   const Losses losses = loss;
   Session session(r.source, o);
   session.prepare(losses, r.batch);
@@ -50,6 +50,7 @@ StepWork step_work(const ModelRequest& r) {
 
   StepWork out;
   out.attentions = device->attentions();
+  out.convolutions = device->convolutions();
   out.parameters = spec.elements;
   // What is recorded comes between seed() and add_term(), and in apply(); the first run is not recorded.
   for (int step = 0; step < 2; ++step) {

@@ -28,19 +28,20 @@ struct UnetRequest {
 
 struct ModelRequest {
   SourceGraph source;
-  Tensors batch;  // with "label"
-  LossSpec loss;  // of the output "logits"
+  Tensors batch;
+  LossSpec loss;  // without outputs: of "logits"; without a label: of "label"
   bool batch_statistics = false;
   DType low = DType::bf16;
   cuda::DryOptions device;
 };
 
 struct StepWork {
-  std::vector<cuda::Work> micro;            // the recorded micro-batch, in order
-  std::vector<cuda::Work> update;           // the recorded update
-  std::vector<cuda::Work> around;           // work outside the recordings: uploads, seeds, loss terms
-  std::vector<cuda::Attention> attentions;  // that a library was asked for
-  int64_t parameters = 0;                   // that train
+  std::vector<cuda::Work> micro;                // the recorded micro-batch, in order
+  std::vector<cuda::Work> update;               // the recorded update
+  std::vector<cuda::Work> around;               // work outside the recordings: uploads, seeds, loss terms
+  std::vector<cuda::Attention> attentions;      // that a library was asked for
+  std::vector<cuda::Convolution> convolutions;  // the same
+  int64_t parameters = 0;                       // that train
 
   int64_t nodes() const;  // of the recorded graphs
 };

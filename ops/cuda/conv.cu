@@ -64,12 +64,10 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   g.out = q.out;
   g.beta = bias.data ? 1 : 0;
   const ImageChunks<EachGroup> chunks(q.s.n, step, [&](int64_t images) { return EachGroup(d, q, g, images); });
-  const auto initialise = [&d, bias, dims = a.out[0].dims, type = q.out, gm = q.gm, p = q.p](void* to) {
-    fill(d, Tensor{to, type, dims}, bias, gm, p)();
-  };
+  const Kernel fill_bias = bias.data ? fill(d, result, bias, q.gm, q.p) : Kernel([] {});
   const Kernel own = [=, &d, in = q.in, out = q.out, window = q.window, gc = q.gc, taps = q.s.taps(), p = q.p,
                       from = q.gc * q.in_size, to = q.gm * q.p] {
-    if (bias.data) initialise(result.data);
+    fill_bias();
     chunks.each([&](int64_t first, int64_t images, const EachGroup& product) {
       const void* b = at(x.data, first * from, in);
       if (columns) {
@@ -81,8 +79,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
     });
   };
   return staged(x, w, y,
-                guarded(q, ConvolutionKind::forward, x.data, w.data, result.data, result.numel(), own,
-                        bias.data ? std::function<void(void*)>(initialise) : nullptr));
+                guarded(q, ConvolutionKind::forward, {x.data, w.data, nullptr, y.data}, a.out[0].dims, own, bias));
 }
 
 Kernel grad_x(const KernelArgs& a, Carver& carve) {
@@ -117,7 +114,7 @@ Kernel grad_x(const KernelArgs& a, Carver& carve) {
     });
   };
   return staged(dy, w, dx,
-                guarded(q, ConvolutionKind::grad_x, dy.data, w.data, dx.data, a.out[0].numel(), own, nullptr));
+                guarded(q, ConvolutionKind::grad_x, {dy.data, w.data, nullptr, dx.data}, a.out[0].dims, own));
 }
 
 Kernel grad_w(const KernelArgs& a, Carver& carve) {
@@ -136,6 +133,7 @@ Kernel grad_w(const KernelArgs& a, Carver& carve) {
   if (step < q.s.n) q.out = DType::f32;  // chunks are added in fp32
   const Staged x = Staged::input(a, carve, a.in[0], q.in), dy = Staged::input(a, carve, a.in[1], q.in),
                dw = Staged::output(a, carve, a.out[0], q.out);
+  void* const rounded = take_rounded(q, carve, a.out[0]);
   const bool single = step == 1, direct = single && q.pointwise();
   char* const columns = direct ? nullptr : carve.take<char>(step * q.s.groups * q.k * q.p * size_of(q.in));
   char* const above = single ? nullptr : carve.take<char>(step * q.gm * q.p * size_of(q.in));
@@ -169,8 +167,9 @@ Kernel grad_w(const KernelArgs& a, Carver& carve) {
       (first == 0 ? begin : add)(up, b, dw.data);
     });
   };
-  return staged(x, dy, dw,
-                guarded(q, ConvolutionKind::grad_w, x.data, dy.data, dw.data, a.out[0].numel(), own, nullptr));
+  return staged(
+      x, dy, dw,
+      guarded(q, ConvolutionKind::grad_w, {x.data, dy.data, nullptr, dw.data}, a.out[0].dims, own, {}, rounded));
 }
 
 const RegisterConvolutionUser users[] = {RegisterConvolutionUser("Conv"), RegisterConvolutionUser("ConvGradX"),

@@ -75,12 +75,10 @@ Kernel conv_last(const KernelArgs& a, Carver& carve) {
     g.beta = bias.data ? 1 : 0;
     return d.gemm(g);
   });
-  const auto initialise = [&d, bias, dims = a.out[0].dims, type = q.out, gm = q.gm](void* to) {
-    fill(d, Tensor{to, type, dims}, bias, gm, 1)();
-  };
+  const Kernel fill_bias = bias.data ? fill(d, result, bias, q.gm, 1) : Kernel([] {});
   const Kernel own = [=, &d, in = q.in, out = q.out, to = q.gm * q.p, p = q.p, n = q.s.groups, next_w = groups.next_w(),
                       m = q.s.m, groups_of = groups.next_columns(1)] {
-    if (bias.data) initialise(result.data);
+    fill_bias();
     chunks.each([&](int64_t first, int64_t images, const PlaceProduct& product) {
       const void* const rows = columns.of(d, x.data, first, images);
       const int64_t next = columns.place ? images * p * groups_of : groups_of;
@@ -89,8 +87,7 @@ Kernel conv_last(const KernelArgs& a, Carver& carve) {
     });
   };
   return staged(x, w, y,
-                guarded(q, ConvolutionKind::forward, x.data, w.data, result.data, result.numel(), own,
-                        bias.data ? std::function<void(void*)>(initialise) : nullptr));
+                guarded(q, ConvolutionKind::forward, {x.data, w.data, nullptr, y.data}, a.out[0].dims, own, bias));
 }
 
 Kernel conv_last_grad_x(const KernelArgs& a, Carver& carve) {
@@ -128,7 +125,7 @@ Kernel conv_last_grad_x(const KernelArgs& a, Carver& carve) {
     });
   };
   return staged(dy, w, dx,
-                guarded(q, ConvolutionKind::grad_x, dy.data, w.data, dx.data, a.out[0].numel(), own, nullptr));
+                guarded(q, ConvolutionKind::grad_x, {dy.data, w.data, nullptr, dx.data}, a.out[0].dims, own));
 }
 
 Kernel conv_last_grad_w(const KernelArgs& a, Carver& carve) {
@@ -139,6 +136,7 @@ Kernel conv_last_grad_w(const KernelArgs& a, Carver& carve) {
   if (step < q.s.n) q.out = DType::f32;  // chunks are added in fp32
   const Staged x = Staged::input(a, carve, a.in[0], q.in), dy = Staged::input(a, carve, a.in[1], q.in),
                dw = Staged::output(a, carve, a.out[0], q.out);
+  void* const rounded = take_rounded(q, carve, a.out[0]);
   const Columns columns(q, q.pointwise() ? nullptr : carve.take<char>(step * image * size_of(q.in)));
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
@@ -168,8 +166,9 @@ Kernel conv_last_grad_w(const KernelArgs& a, Carver& carve) {
                                    at(dw.data, i * next_w, out));
     });
   };
-  return staged(x, dy, dw,
-                guarded(q, ConvolutionKind::grad_w, x.data, dy.data, dw.data, a.out[0].numel(), own, nullptr));
+  return staged(
+      x, dy, dw,
+      guarded(q, ConvolutionKind::grad_w, {x.data, dy.data, nullptr, dw.data}, a.out[0].dims, own, {}, rounded));
 }
 
 }  // namespace amp::cuda

@@ -83,17 +83,25 @@ class ImageChunks {
   P whole_, rest_;
 };
 
-// own, or the library's once it has agreed with own. initialise: what the output holds before the products are added to
-// it.
-inline Kernel guarded(const ConvProblem& q, ConvolutionKind kind, const void* x, const void* w, void* out,
-                      int64_t elements, Kernel own, std::function<void(void*)> initialise) {
-  if (q.out != q.in) return own;
+// Room for a library's weight gradient in its operands' 16 bits, where the products write fp32; else null.
+inline void* take_rounded(const ConvProblem& q, Carver& carve, const Tensor& dw) {
+  return q.out == q.in ? nullptr : carve.take<char>(dw.numel() * size_of(q.in));
+}
+
+// own, or the library's once it has agreed with own. rounded: take_rounded() of a weight gradient. own adds the bias
+// itself.
+inline Kernel guarded(const ConvProblem& q, ConvolutionKind kind, ConvolutionOperands o, const Dims& result, Kernel own,
+                      const Tensor& bias = {}, void* rounded = nullptr) {
+  if (q.out != q.in && !rounded) return own;
   CudaDevice& d = device_of(q.a);
-  const Convolution what{kind, q.s, q.in, static_cast<bool>(initialise), has_channels_last(q.a.attrs())};
+  Convolution what{kind, q.s, q.in, std::nullopt, has_channels_last(q.a.attrs())};
+  if (bias.data) what.bias = bias.dtype;
   auto library = d.convolution(what);
   if (!library) return own;
-  const auto guard = std::make_shared<GuardedConvolution>(d, what, std::move(library), elements);
-  return [=, own = std::move(own), initialise = std::move(initialise)] { guard->run(x, w, out, own, initialise); };
+  if (rounded) library = std::make_shared<WidenedGradient>(d, std::move(library), Tensor{rounded, q.in, result});
+  o.bias = bias.data;
+  const auto guard = std::make_shared<GuardedConvolution>(d, what, std::move(library), Tensor{nullptr, q.out, result});
+  return [=, own = std::move(own)] { guard->run(o, own); };
 }
 
 // work between the moves of its operands and its result.

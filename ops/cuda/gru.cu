@@ -3,7 +3,7 @@
 //   h' = (1 - z) n + z h
 #include <numeric>
 
-#include "ops/cuda/recurrent_library.cuh"
+#include "ops/cuda/recurrent.cuh"
 
 namespace amp::cuda {
 namespace {
@@ -55,16 +55,10 @@ struct Cell {
   }
 };
 
-std::optional<RecurrentCell> library_cell(const KernelArgs& a, size_t lens, size_t bias) {
-  if (!a.has(bias) || !plain_layer(a, lens, 1, 2)) return {};
-  return RecurrentCell::gru;
-}
-
 Kernel forward(const KernelArgs& a, Carver& carve) {
   const Operands x(a, carve);
   const Steps s(a.out[0].dims, a.attrs(), optional_input(a, 3));
   const Activation f = read_activation(a, 0), g = read_activation(a, 1);
-  const LayerByLibrary library(a, carve, library_cell(a, 3, 4), a.out[0].dims, 1);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
   const bool after = a.has(4);
@@ -72,7 +66,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   const MatrixProduct gates_of = adding(d, s.batch, 2 * H, H, true, H, 3 * H, {0, 0, 3 * n});
   const MatrixProduct new_of = after ? adding(d, s.batch, H, H, true, H, H, {0, 2 * H * H, n})
                                      : adding(d, s.batch, H, H, true, H, 3 * H, {n, 2 * H * H, std::gcd(3 * n, 2 * H)});
-  const Kernel own = [=, &d] {
+  return [=, &d] {
     x.load();
     x.begin(d, 1, 2);
     x.begin(d, 2, 0);
@@ -93,10 +87,6 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
     }
     x.store();
   };
-  RecurrenceOperands o;
-  o.xg = library.in(0), o.R = library.in(1), o.h0 = library.in(2), o.rb = library.in(4);
-  o.y = library.out(0), o.h = library.out(1);
-  return library.forward(o, {{RecurrenceResult::y, 0}, {RecurrenceResult::h, 1}}, own);
 }
 
 struct CellGrad {
@@ -152,7 +142,6 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   float* const before = carve.take<float>(s.time * n);
   float* const lefts = carve.take<float>(s.time * n);
   float* const rights = carve.take<float>(s.time * n);
-  const LayerByLibrary library(a, carve, library_cell(a, 2, 3), a.in[6].dims, 0);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
   Gemm through = moving({s.batch, H, H}, {n, 2 * H * H, 0});
@@ -161,7 +150,7 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
                       gates_of = adding(d, s.batch, H, 2 * H, false, 3 * H, H, {3 * n, 0, 0});
   const MatrixProduct gate_weights = weight_gradient(d, 2 * H, H, s.time * s.batch, 3 * H),
                       new_weights = weight_gradient(d, H, H, s.time * s.batch, H, {0, 0, 2 * H * H});
-  const Kernel own = [=, &d] {
+  return [=, &d] {
     x.load();
     x.begin(d, 2, 8);
     const float *R = x.input(0), *Rn = R + 2 * H * H;
@@ -185,14 +174,6 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
       d.fill(x.output(3), 0, x.bytes(3));
     x.store();
   };
-  RecurrenceOperands o;
-  o.R = library.in(0), o.h0 = library.in(1), o.rb = library.in(3), o.y = library.in(6);
-  o.dy = library.in(7), o.dh = library.in(8);
-  o.dxg = library.out(0), o.dR = library.out(1), o.dh0 = library.out(2), o.drb = library.out(3);
-  return library.backward(
-      6, o,
-      {{RecurrenceResult::dxg, 0}, {RecurrenceResult::dR, 1}, {RecurrenceResult::dh0, 2}, {RecurrenceResult::drb, 3}},
-      own);
 }
 
 const RegisterKernel kernels[] = {{DeviceKind::cuda, "GRU", with_workspace<forward>, measure_workspace<forward>},

@@ -1,5 +1,5 @@
 // LSTM and LSTMGrad (ops/recurrent.cc). Gates of one sequence at one step: i, o, f, c side by side.
-#include "ops/cuda/recurrent_library.cuh"
+#include "ops/cuda/recurrent.cuh"
 
 namespace amp::cuda {
 namespace {
@@ -31,21 +31,15 @@ struct Cell {
   }
 };
 
-std::optional<RecurrentCell> library_cell(const KernelArgs& a, size_t lens, size_t peepholes) {
-  if (a.has(peepholes) || !plain_layer(a, lens, 1, 3)) return {};
-  return RecurrentCell::lstm;
-}
-
 Kernel forward(const KernelArgs& a, Carver& carve) {
   const Operands x(a, carve);
   const Steps s(a.out[0].dims, a.attrs(), optional_input(a, 4));
   const Activation f = read_activation(a, 0), g = read_activation(a, 1), h = read_activation(a, 2);
-  const LayerByLibrary library(a, carve, library_cell(a, 4, 5), a.out[0].dims, 1);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
   const int64_t H = s.hidden, n = s.states();
   const MatrixProduct recur = adding(d, s.batch, 4 * H, H, true, H, 4 * H, {0, 0, 4 * n});
-  const Kernel own = [=, &d] {
+  return [=, &d] {
     x.load();
     x.begin(d, 1, 2);
     x.begin(d, 2, 3);
@@ -60,10 +54,6 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
     }
     x.store();
   };
-  RecurrenceOperands o;
-  o.xg = library.in(0), o.R = library.in(1), o.h0 = library.in(2), o.c0 = library.in(3);
-  o.y = library.out(0), o.h = library.out(1), o.c = library.out(2);
-  return library.forward(o, {{RecurrenceResult::y, 0}, {RecurrenceResult::h, 1}, {RecurrenceResult::c, 2}}, own);
 }
 
 // Gradients before the activations of step t, and the states' gradients so far. dh is left as what the product is added
@@ -115,12 +105,11 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   const Activation f = read_activation(a, 0), g = read_activation(a, 1), h = read_activation(a, 2);
   const int64_t H = s.hidden, n = s.states();
   float* const before = carve.take<float>(s.time * n);
-  const LayerByLibrary library(a, carve, library_cell(a, 3, 4), a.in[7].dims, 0);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
   const MatrixProduct recur = adding(d, s.batch, H, 4 * H, false, 4 * H, H, {4 * n, 0, 0}),
                       weights = weight_gradient(d, 4 * H, H, s.time * s.batch, 4 * H);
-  const Kernel own = [=, &d] {
+  return [=, &d] {
     x.load();
     x.begin(d, 2, 9);
     x.begin(d, 3, 10);
@@ -140,19 +129,6 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
     else
       d.fill(x.output(4), 0, x.bytes(4));
     x.store();
-  };
-  RecurrenceOperands o;
-  o.R = library.in(0), o.h0 = library.in(1), o.c0 = library.in(2), o.y = library.in(7);
-  o.dy = library.in(8), o.dh = library.in(9), o.dc = library.in(10);
-  o.dxg = library.out(0), o.dR = library.out(1), o.dh0 = library.out(2), o.dc0 = library.out(3);
-  const Kernel work = library.backward(
-      7, o,
-      {{RecurrenceResult::dxg, 0}, {RecurrenceResult::dR, 1}, {RecurrenceResult::dh0, 2}, {RecurrenceResult::dc0, 3}},
-      own);
-  if (!library) return work;
-  return [work, &d, peepholes = a.out[4]] {
-    work();
-    d.fill(peepholes.data, 0, peepholes.bytes());  // there are none
   };
 }
 

@@ -1,5 +1,5 @@
 // RNN and RNNGrad (ops/recurrent.cc): h' = f(xg + h R^T).
-#include "ops/cuda/recurrent_library.cuh"
+#include "ops/cuda/recurrent.cuh"
 
 namespace amp::cuda {
 namespace {
@@ -18,22 +18,15 @@ struct Cell {
   }
 };
 
-std::optional<RecurrentCell> library_cell(const KernelArgs& a, size_t lens) {
-  if (plain_layer(a, lens, 0, 1)) return RecurrentCell::rnn_tanh;
-  if (plain_layer(a, lens, 0, 1, Activation::relu)) return RecurrentCell::rnn_relu;
-  return {};
-}
-
 Kernel forward(const KernelArgs& a, Carver& carve) {
   const Operands x(a, carve);
   const Steps s(a.out[0].dims, a.attrs(), optional_input(a, 3));
   const Activation f = read_activation(a, 0);
-  const LayerByLibrary library(a, carve, library_cell(a, 3), a.out[0].dims, 1);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
   const int64_t H = s.hidden, n = s.states();
   const MatrixProduct recur = adding(d, s.batch, H, H, true, H, H, {0, 0, n});
-  const Kernel own = [=, &d] {
+  return [=, &d] {
     x.load();
     x.begin(d, 1, 2);
     x.begin(d, 0, 0);
@@ -45,9 +38,6 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
     }
     x.store();
   };
-  RecurrenceOperands o;
-  o.xg = library.in(0), o.R = library.in(1), o.h0 = library.in(2), o.y = library.out(0), o.h = library.out(1);
-  return library.forward(o, {{RecurrenceResult::y, 0}, {RecurrenceResult::h, 1}}, own);
 }
 
 // dh is left as what the product is added to, as in lstm.cu.
@@ -70,12 +60,11 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   const Activation f = read_activation(a, 0);
   const int64_t H = s.hidden, n = s.states();
   float* const before = carve.take<float>(s.time * n);
-  const LayerByLibrary library(a, carve, library_cell(a, 2), a.in[3].dims, 0);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
   const MatrixProduct recur = adding(d, s.batch, H, H, false, H, H, {n, 0, 0}),
                       weights = weight_gradient(d, H, H, s.time * s.batch, H);
-  const Kernel own = [=, &d] {
+  return [=, &d] {
     x.load();
     x.begin(d, 2, 5);
     for (int64_t step = s.time; step-- > 0;) {
@@ -89,11 +78,6 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
     weights(x.output(0), before, x.output(1));
     x.store();
   };
-  RecurrenceOperands o;
-  o.R = library.in(0), o.h0 = library.in(1), o.y = library.in(3), o.dy = library.in(4), o.dh = library.in(5);
-  o.dxg = library.out(0), o.dR = library.out(1), o.dh0 = library.out(2);
-  return library.backward(3, o, {{RecurrenceResult::dxg, 0}, {RecurrenceResult::dR, 1}, {RecurrenceResult::dh0, 2}},
-                          own);
 }
 
 const RegisterKernel kernels[] = {{DeviceKind::cuda, "RNN", with_workspace<forward>, measure_workspace<forward>},

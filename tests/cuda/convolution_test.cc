@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <catch2/catch_all.hpp>
+#include <cmath>
+#include <cstring>
 #include <iostream>
 #include <sstream>
 
@@ -90,7 +92,7 @@ TEST_CASE("a limit on columns is kept", "[cuda]") {
 
 namespace {
 
-// A library that is the CPU's kernels, with a fault to order.
+// A library that is the CPU's kernels, with a fault to order. It stores its results in the operands' type.
 struct FakeLibrary final : cuda::LibraryConvolution {
   cuda::Convolution what;
   Shapes shapes;
@@ -100,19 +102,27 @@ struct FakeLibrary final : cuda::LibraryConvolution {
 
   std::string name() const override { return "a library"; }
   bool may_wait() const override { return waits; }
-  bool run(const void* a, const void* b, void* c) override {
+  bool run(const cuda::ConvolutionOperands& o) override {
     ++*runs;
     if (refuses) return false;
-    const auto host = [](const void* p, const Dims& d) {
-      return HostTensor::of<float>(
-          d, std::vector<float>(static_cast<const float*>(p), static_cast<const float*>(p) + numel(d)));
+    const auto host = [](const void* p, DType t, const Dims& d) {
+      HostTensor h = HostTensor::empty(t, d);
+      std::memcpy(h.mutable_data(), p, static_cast<size_t>(h.bytes()));
+      return h;
     };
-    const HostTensor y = on_cpu("Conv", {host(a, shapes.x), host(b, shapes.w)}, shapes.attrs())[0];
-    const std::vector<double> v = y.to_doubles();
-    for (size_t i = 0; i < v.size(); ++i) {
-      float& to = static_cast<float*>(c)[i];
-      to = static_cast<float>(v[i] + error) + (what.accumulate ? to : 0.0f);
+    HostTensor result;
+    if (what.kind == cuda::ConvolutionKind::grad_w) {
+      result = on_cpu("ConvGradW", {host(o.a, what.type, shapes.x), host(o.b, what.type, shapes.y)},
+                      shapes.attrs(shapes.w))[0];
+    } else {
+      std::vector<HostTensor> in{host(o.a, what.type, shapes.x), host(o.b, what.type, shapes.w)};
+      if (what.bias) in.push_back(host(o.bias, *what.bias, {shapes.w[0]}));
+      result = on_cpu("Conv", in, shapes.attrs())[0];
     }
+    std::vector<double> v = result.to_doubles();
+    for (double& x : v) x += error;
+    const HostTensor stored = HostTensor::of<double>(result.dims(), v).cast(what.type);
+    std::memcpy(o.c, stored.data(), static_cast<size_t>(stored.bytes()));
     return true;
   }
 };
@@ -234,4 +244,64 @@ TEST_CASE("a program is not recorded while a library had nothing to prove itself
     always_zero.run();
   }
   CHECK(records() == 2);
+}
+
+namespace {
+
+struct WeightGradient : BehindGuard {
+  HostTensor x, dy, exact;
+  explicit WeightGradient(DType type, double scale = 1)
+      : x(draw(shapes.x, 1, type)), dy(scaled(draw(shapes.y, 2, DType::f32), scale).cast(type)) {
+    exact = on_cpu("ConvGradW", {x, dy}, shapes.attrs(shapes.w))[0];
+  }
+  static HostTensor scaled(const HostTensor& t, double by) {
+    std::vector<double> v = t.to_doubles();
+    for (double& d : v) d *= by;
+    return HostTensor::of<double>(t.dims(), v);
+  }
+  OnDevice node() { return OnDevice(*device, "ConvGradW", {x, dy}, shapes.attrs(shapes.w), DType::f32); }
+};
+
+}  // namespace
+
+// 16 bits of a sum of fp32 are off by half a unit in the last place: 2^-11 of it in fp16, 2^-8 in bf16.
+TEST_CASE("a library's weight gradient in 16 bits is widened to fp32", "[cuda]") {
+  for (const DType type : {DType::f16, DType::bf16}) {
+    INFO(name_of(type));
+    WeightGradient g(type);
+    OnDevice node = g.node();
+    const HostTensor have = g.run(node, {g.x, g.dy});
+    CHECK(g.runs == 2);  // to be compared, and for the result
+    CHECK(g.warnings.str().empty());
+    REQUIRE(have.dtype() == DType::f32);
+    const HostTensor rounded = g.exact.cast(type).cast(DType::f32);
+    CHECK(worst(have, rounded) < 2 * (type == DType::f16 ? 4.9e-4 : 3.9e-3));
+    const std::vector<double> v = have.to_doubles();
+    CHECK(have.cast(type).cast(DType::f32).to_doubles() == v);  // nothing but 16-bit numbers: the library's
+  }
+}
+
+TEST_CASE("a library's wrong weight gradient in 16 bits is dropped", "[cuda]") {
+  WeightGradient g(DType::bf16);
+  double largest = 0;
+  for (const double v : g.exact.to_doubles()) largest = std::max(largest, std::abs(v));
+  g.fake->error = 0.1 * largest;
+  OnDevice node = g.node();
+  for (int i = 0; i < 2; ++i) CHECK(worst(g.run(node, {g.x, g.dy}), g.exact) < 2e-6);
+  CHECK(g.runs == 1);
+  CHECK(g.warnings.str().find("(gradient of its weight), bfloat16") != std::string::npos);
+}
+
+TEST_CASE("a weight gradient that fp16 cannot hold says nothing of a library", "[cuda]") {
+  WeightGradient g(DType::f16, 1e4);
+  double largest = 0;
+  for (const double v : g.exact.to_doubles()) largest = std::max(largest, std::abs(v));
+  REQUIRE(largest > 65504);
+  OnDevice node = g.node();
+  CHECK(worst(g.run(node, {g.x, g.dy}), g.exact) < 2e-6);
+  CHECK(g.warnings.str().empty());
+  CHECK(g.runs == 1);
+  const WeightGradient usual(DType::f16);
+  g.run(node, {usual.x, usual.dy});
+  CHECK(g.runs == 3);  // compared, and used
 }

@@ -1,9 +1,11 @@
-// cuDNN: its handle and workspace, and convolutions by it (backend/cuda/convolution.h).
+// cuDNN: its handle, the workspace of its plans, and how many of them a run may compile.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
-#include "backend/cuda/timed_choice.h"
+#include "backend/cuda/device.h"
 
 struct cudnnContext;
 
@@ -13,42 +15,38 @@ namespace amp::cuda {
 // it, but not run.
 class Cudnn {
  public:
-  static constexpr int64_t kMostWorkspace = int64_t{256} << 20;  // for all convolutions together
+  explicit Cudnn(CudaDevice& device) : device_(device) {}
 
-  // gpu: names the file that choices are kept in.
-  Cudnn(CudaDevice& device, const std::string& gpu, bool tf32);
+  // "1.18.0": of the headers that describe graphs to it (cmake/cudnn_frontend.cmake); empty: built without them.
+  static std::string headers();
 
-  // Null where cuDNN has no deterministic algorithm within 256 MiB of workspace (shared by all plans), or no such
-  // convolution: pads that differ at the two ends in a way that shows, 2^31 elements. Else what is the fastest of the
-  // library's first choices, timed at first use: for operands that lie with channels last those alone, else with
-  // channels first and last. Asks by heuristics, runs nothing.
-  std::shared_ptr<LibraryConvolution> plan(const Convolution& what);
-
-  // For other layers of the library's. False, with a warning once: it is not there.
+  // False, with a warning once: it is not there.
   bool open();
-  std::shared_ptr<void> handle() const;  // keeps raw() alive
-  cudnnContext* raw() const;
-  DeviceMemory workspace(int64_t bytes) { return workspace_.at_least(device_, bytes); }
+  std::shared_ptr<cudnnContext> handle() const { return handle_; }
+  CudaDevice& device() const { return device_; }
+  // Shared by all plans: work on the stream is ordered. Plans made before it grew, and what was recorded with them,
+  // keep the one they know.
+  DeviceMemory workspace(int64_t bytes);
 
  private:
-  struct Handle;
-  class Buffer {
-   public:
-    DeviceMemory at_least(CudaDevice& device, int64_t bytes);
-
-   private:
-    DeviceMemory memory_;
-    int64_t bytes_ = 0;
-  };
-  void add_plans(const Convolution& what, bool last, std::vector<TimedChoice::Candidate>& to);
-
-  static constexpr int kTried = 3;
   CudaDevice& device_;
-  bool tf32_;
   bool tried_ = false;
-  std::shared_ptr<Handle> handle_;
-  AutotuneCache choices_;
-  Buffer workspace_, layout_;  // the library's; operands with their channels last
+  std::shared_ptr<cudnnContext> handle_;
+  DeviceMemory workspace_;
+  int64_t workspace_bytes_ = 0;
+};
+
+// Counts the plans of one kind that are compiled in a run. cuDNN needs up to a second for one, and batches of ever new
+// shapes would spend their time there: after `most` shapes, the built-in kernels compute the new ones.
+class PlanBound {
+ public:
+  PlanBound(int most, const char* of) : most_(most), of_(of) {}
+  // Whether one more may be compiled; a warning once when none may.
+  bool take();
+
+ private:
+  int most_, taken_ = 0;
+  const char* of_;
 };
 
 }  // namespace amp::cuda

@@ -16,7 +16,7 @@ class Describer {
   Describer(fe::graph::Graph& graph, const Attention& a) : graph_(graph), a_(a) {}
 
   void describe() {
-    graph_.set_io_data_type(a_.type == DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
+    graph_.set_io_data_type(cudnn_type(a_.type))
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
     const TensorPtr q = tensor(kQ, a_.queries, a_.width, a_.q), k = tensor(kK, a_.keys, a_.width, a_.k),
@@ -29,6 +29,8 @@ class Describer {
     auto options = fe::graph::SDPA_attributes().set_name("forward").set_generate_stats(true).set_attn_scale(
         static_cast<float>(a_.scale));
     if (bias) options.set_bias(bias);
+    set_form(options);
+    if (a_.kept_scale != 0) options.set_dropout(kept(), scalar(a_.kept_scale));
     const auto [y, stats] = graph_.sdpa(q, k, v, options);
     set_output(y, kY, a_.queries, a_.value_width, a_.y);
     stats->set_output(true)
@@ -51,12 +53,37 @@ class Describer {
                        .set_attn_scale(static_cast<float>(a_.scale))
                        .set_deterministic_algorithm(true);
     if (bias) options.set_bias(bias);
+    set_form(options);
+    if (a_.kept_scale != 0) options.set_dropout(kept(), scalar(a_.kept_scale), scalar(1 / a_.kept_scale));
     const auto [dq, dk, dv] = graph_.sdpa_backward(q, k, v, y, dy, stats, options);
     set_output(dq, kDq, a_.queries, a_.width, a_.q);
     set_output(dk, kDk, a_.keys, a_.width, a_.k);
     set_output(dv, kDv, a_.keys, a_.value_width, a_.v);
   }
 
+  // Which queries and keys take part.
+  template <class Options>
+  void set_form(Options& options) {
+    if (a_.causal) options.set_causal_mask(true);
+    if (a_.lengths)
+      options.set_padding_mask(true).set_seq_len_q(lengths(kQueryLengths)).set_seq_len_kv(lengths(kKeyLengths));
+  }
+
+  TensorPtr lengths(AttentionTensor id) {
+    return graph_.tensor(fe::graph::Tensor_attributes()
+                             .set_uid(id)
+                             .set_dim({a_.batch, 1, 1, 1})
+                             .set_stride({1, 1, 1, 1})
+                             .set_data_type(fe::DataType_t::INT32));
+  }
+  TensorPtr kept() {
+    const int64_t cells = a_.queries * a_.keys;
+    return graph_.tensor(fe::graph::Tensor_attributes()
+                             .set_uid(kKept)
+                             .set_dim({a_.batch, a_.heads, a_.queries, a_.keys})
+                             .set_stride({a_.heads * cells, cells, a_.keys, 1}));
+  }
+  TensorPtr scalar(double value) { return graph_.tensor(static_cast<float>(value)); }
   TensorPtr tensor(AttentionTensor id, int64_t tokens, int64_t width, const HeadStrides& s) {
     return graph_.tensor(fe::graph::Tensor_attributes()
                              .set_uid(id)

@@ -2,14 +2,29 @@
 // of a GPU, on any machine.
 #pragma once
 
-#include <cudnn_frontend.h>
-
 #include "backend/cuda/attention.h"
+#include "backend/cuda/runtime/cudnn_graph.h"
 
 namespace amp::cuda {
 
 // Identities of the graph's tensors, for its execution.
-enum AttentionTensor : int64_t { kQ = 1, kK, kV, kY, kStats, kBias, kDy, kDq, kDk, kDv };
+enum AttentionTensor : int64_t {
+  kQ = 1,
+  kK,
+  kV,
+  kY,
+  kStats,
+  kBias,
+  kQueryLengths,
+  kKeyLengths,
+  kKept,
+  kDy,
+  kDq,
+  kDk,
+  kDv
+};
+
+constexpr int64_t kAttentionWorkspace = int64_t{1} << 30;  // bytes
 
 // Adds the attention `a`, or its gradient, to an empty graph.
 void describe_attention(cudnn_frontend::graph::Graph& graph, const Attention& a);

@@ -13,7 +13,7 @@
 #include "backend/cuda/runtime/compiler.h"
 #include "backend/cuda/runtime/cudnn.h"
 #include "backend/cuda/runtime/cudnn_attention.h"
-#include "backend/cuda/runtime/cudnn_rnn.h"
+#include "backend/cuda/runtime/cudnn_convolution.h"
 #include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/products.h"
 #include "backend/cuda/runtime/timing.h"
@@ -107,6 +107,7 @@ class RealDevice final : public CudaDevice {
     for (cudaEvent_t mark : marks_) cudaEventDestroy(mark);
     compiler_.reset();
     attention_.reset();
+    convolutions_.reset();
     cudnn_.reset();
     products_.reset();
     uploader_.reset();
@@ -123,7 +124,7 @@ class RealDevice final : public CudaDevice {
     cudaDriverGetVersion(&driver);
     return cat(properties_.name, ", ", properties_.totalGlobalMem >> 20, " MiB, compute capability ", properties_.major,
                '.', properties_.minor, ", CUDA ", driver / 1000, '.', driver % 1000 / 10,
-               CudnnAttention::headers().empty() ? ", without fused attention by cuDNN" : "");
+               Cudnn::headers().empty() ? ", without attention and convolutions by cuDNN" : "");
   }
   DeviceMemory allocate(int64_t bytes) override { return allocate_device(bytes, stream_, use_); }
   DeviceMemory allocate_shared(int64_t bytes) override {
@@ -196,13 +197,10 @@ class RealDevice final : public CudaDevice {
   }
   GeneratedKernel compile(const GeneratedSource& s) override { return compiler_ ? compiler_->compile(s) : nullptr; }
   std::shared_ptr<LibraryConvolution> convolution(const Convolution& c) override {
-    return cudnn_ ? cudnn_->plan(c) : nullptr;
+    return convolutions_ ? convolutions_->plan(c) : nullptr;
   }
   std::shared_ptr<LibraryAttention> attention(const Attention& a) override {
     return attention_ ? attention_->plan(a) : nullptr;
-  }
-  std::shared_ptr<LibraryRecurrence> recurrence(const Recurrence& r) override {
-    return cudnn_ ? plan_recurrence(*this, *cudnn_, r, tf32_) : nullptr;
   }
   void launched(const char* kernel, int64_t, int) override { ensure(cudaGetLastError(), kernel); }
 
@@ -212,8 +210,9 @@ class RealDevice final : public CudaDevice {
     const std::string gpu = properties_.name;
     if (options.libraries.cublaslt) products_ = std::make_unique<Products>(stream_, gpu, options.tf32);
     if (options.libraries.cudnn) {
-      attention_ = std::make_unique<CudnnAttention>(*this, gpu);
-      cudnn_ = std::make_unique<Cudnn>(*this, gpu, options.tf32);
+      cudnn_ = std::make_unique<Cudnn>(*this);
+      convolutions_ = std::make_unique<CudnnConvolution>(*cudnn_, options.tf32);
+      attention_ = std::make_unique<CudnnAttention>(*cudnn_, gpu);
     }
     if (options.libraries.nvrtc)
       compiler_ =
@@ -232,6 +231,7 @@ class RealDevice final : public CudaDevice {
   std::unique_ptr<Uploader> uploader_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Cudnn> cudnn_;
+  std::unique_ptr<CudnnConvolution> convolutions_;
   std::unique_ptr<CudnnAttention> attention_;
   std::unique_ptr<Compiler> compiler_;
 };
@@ -247,11 +247,10 @@ Device* open(const PluginOptions& options) {
 }
 
 PluginMemory memory(const Device& device) { return static_cast<const RealDevice&>(device).memory(); }
-// cuDNN's workspace, and operands with their channels last: buffers that grow by doubling leave their smaller ones
-// behind. The rest is an allowance for kernels that CUDA loads at their first launch, and for recordings. Recurrent
-// layers do without the library where there is no room for what it keeps.
+// An allowance for kernels that CUDA loads at their first launch and for recordings; and cuDNN's workspace for
+// convolutions, twice, since plans keep the smaller buffer that they were made with.
 int64_t library_bytes(const Graph& g) {
-  return (int64_t{64} << 20) + (uses_convolution_library(g) ? 4 * Cudnn::kMostWorkspace : 0);
+  return (int64_t{64} << 20) + (uses_convolution_library(g) ? 2 * CudnnConvolution::kMostWorkspace : 0);
 }
 
 bool has_kernel(const char* op) { return find_kernel(DeviceKind::cuda, op) != nullptr; }

@@ -1,0 +1,80 @@
+#include "backend/cuda/runtime/cudnn_convolution.h"
+
+#ifdef ONNX_AMP_CUDNN_FRONTEND
+#include <cuda_runtime.h>
+
+#include <unordered_map>
+
+#include "backend/cuda/runtime/cudnn_convolution_graph.h"
+#include "backend/cuda/runtime/timing.h"
+#include "base/error.h"
+#endif
+
+namespace amp::cuda {
+
+#ifndef ONNX_AMP_CUDNN_FRONTEND
+
+std::shared_ptr<LibraryConvolution> CudnnConvolution::plan(const Convolution&) { return nullptr; }
+
+#else
+
+namespace {
+
+class Plan final : public LibraryConvolution {
+ public:
+  Plan(Cudnn& cudnn, std::string key)
+      : handle_(cudnn.handle()), stream_(static_cast<cudaStream_t>(cudnn.device().stream())), key_(std::move(key)) {}
+
+  // False: cuDNN has nothing for it.
+  bool choose(Cudnn& cudnn, const Convolution& what, bool tf32) {
+    int64_t bytes = 0;
+    if (!describe_convolution(graph_, what) ||
+        !find_plans(graph_, handle_.get(), convolution_limits(what, tf32)).is_good() ||
+        !graph_.build_plans().is_good() || !graph_.get_workspace_size(bytes).is_good() ||
+        bytes > CudnnConvolution::kMostWorkspace)
+      return false;
+    if (bytes > 0) workspace_ = cudnn.workspace(bytes);
+    return true;
+  }
+
+  std::string name() const override { return "cuDNN"; }
+  bool may_wait() const override { return !is_capturing(stream_); }
+  std::string key() const override { return cat("convolution ", key_); }
+  bool run(const ConvolutionOperands& o) override {
+    const auto plain = [](const void* p) { return const_cast<void*>(p); };
+    std::unordered_map<int64_t, void*> at{{kA, plain(o.a)}, {kB, plain(o.b)}, {kC, o.c}};
+    if (o.bias) at[kConvolutionBias] = plain(o.bias);
+    return graph_.execute(handle_.get(), at, workspace_.get()).is_good();
+  }
+
+ private:
+  std::shared_ptr<cudnnContext> handle_;
+  cudaStream_t stream_;
+  std::string key_;
+  cudnn_frontend::graph::Graph graph_;
+  DeviceMemory workspace_;
+};
+
+}  // namespace
+
+std::shared_ptr<LibraryConvolution> CudnnConvolution::plan(const Convolution& what) {
+  if (!cudnn_.open()) return nullptr;
+  std::string key = key_of(what);
+  const auto known = plans_.find(key);
+  if (known != plans_.end()) return known->second;
+  if (!bound_.take()) return plans_[key] = nullptr;
+  auto plan = std::make_shared<Plan>(cudnn_, key);
+  bool found = false;
+  try {
+    found = plan->choose(cudnn_, what, tf32_);
+  } catch (const Error& e) {
+    if (e.id() != "E_OOM") throw;    // no room for its workspace: the built-in kernels go on
+  } catch (const std::exception&) {  // the headers throw where they are at a loss
+  }
+  cudaGetLastError();  // an attempt that failed is nobody's error
+  return plans_[key] = found ? std::move(plan) : nullptr;
+}
+
+#endif
+
+}  // namespace amp::cuda

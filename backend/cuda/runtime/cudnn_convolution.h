@@ -1,0 +1,33 @@
+// Convolutions by cuDNN (backend/cuda/convolution.h), described to it as graphs. A build that did not find
+// cudnn-frontend's headers has none of them (cmake/cudnn_frontend.cmake).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "backend/cuda/convolution.h"
+#include "backend/cuda/runtime/cudnn.h"
+
+namespace amp::cuda {
+
+// Destroy it before the Cudnn that it plans with; plans may outlive both, but not run.
+class CudnnConvolution {
+ public:
+  static constexpr int kMostPlans = 512;                         // in a run
+  static constexpr int64_t kMostWorkspace = int64_t{512} << 20;  // of all convolutions together
+
+  CudnnConvolution(Cudnn& cudnn, bool tf32) : cudnn_(cudnn), tf32_(tf32) {}
+
+  // The plan that the library's heuristics put first. Null where cuDNN has no deterministic one within 512 MiB of
+  // workspace (shared by all plans). Plans are shared by all who ask for the same. Runs nothing.
+  std::shared_ptr<LibraryConvolution> plan(const Convolution& what);
+
+ private:
+  Cudnn& cudnn_;
+  bool tf32_;
+  PlanBound bound_{kMostPlans, "convolutions"};
+  std::map<std::string, std::shared_ptr<LibraryConvolution>> plans_;  // null: there is none
+};
+
+}  // namespace amp::cuda

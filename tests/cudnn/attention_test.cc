@@ -1,0 +1,104 @@
+// What cuDNN says of the attentions that models ask for, without a GPU.
+#include <catch2/catch_all.hpp>
+
+#include "bench/roofline/roofline.h"
+#include "tests/cudnn/described.h"
+#include "tests/support.h"
+#include "tests/zoo/golden.h"
+
+using namespace amp;
+using cuda::Attention;
+
+namespace {
+
+std::string text(const Attention& a) {
+  return cat(a.backward ? "gradient " : "forward ", name_of(a.type), " batch ", a.batch, " heads ", a.heads,
+             " queries ", a.queries, " keys ", a.keys, " widths ", a.width, " and ", a.value_width, " bias ",
+             to_string(a.bias), a.causal ? " causal" : "", a.lengths ? " with lengths" : "",
+             a.kept_scale != 0 ? " with dropout" : "");
+}
+
+void require_plans(const std::string& model, const StepWork& work) {
+  INFO(model);
+  CHECK(work.attentions.size() >= 2);  // forward and gradient
+  for (const Attention& a : work.attentions) {
+    INFO(text(a));
+    CHECK(test::refusal_of(a) == "");
+  }
+}
+
+// One layer: the others ask for the same.
+StepRequest bert(int64_t hidden, int64_t heads, int64_t batch, int64_t length, DType low) {
+  StepRequest r;
+  r.model.layers = 1;
+  r.model.hidden = hidden;
+  r.model.heads = heads;
+  r.model.intermediate = 64;
+  r.model.vocabulary = 100;
+  r.batch = batch;
+  r.length = length;
+  r.low = low;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("cuDNN plans the attentions of BERT and MiniLM for an H100", "[cudnn]") {
+  test::skip_without_described_devices();
+  for (const DType low : {DType::bf16, DType::f16}) {
+    require_plans("BERT-base, 128 tokens", step_work(bert(768, 12, 32, 128, low)));
+    require_plans("BERT-large, 384 tokens", step_work(bert(1024, 16, 8, 384, low)));
+    require_plans("MiniLM, 128 tokens", step_work(bert(384, 12, 32, 128, low)));
+  }
+}
+
+TEST_CASE("cuDNN plans the attentions of masked BERT and of causal models for an H100", "[cudnn]") {
+  test::skip_without_described_devices();
+  StepRequest masked = bert(768, 12, 32, 128, DType::bf16);
+  masked.model.mask = true;
+  const StepWork work = step_work(masked);
+  REQUIRE(work.attentions.front().bias == Dims{32, 1, 1, 128});
+  require_plans("BERT-base with padding", work);
+  StepWork causal = step_work(bert(768, 12, 8, 384, DType::bf16));
+  for (Attention& a : causal.attentions) a.bias = {1, 1, a.queries, a.keys};  // as GPT-2 and Llama have their mask
+  require_plans("a causal mask", causal);
+}
+
+TEST_CASE("cuDNN plans causal attention, lengths and dropout by a given mask for an H100", "[cudnn]") {
+  test::skip_without_described_devices();
+  for (const DType low : {DType::bf16, DType::f16}) {
+    for (const auto& [hidden, heads, batch, length] :
+         {std::array<int64_t, 4>{768, 12, 32, 128}, {1024, 16, 8, 384}, {2048, 32, 4, 512}}) {
+      const StepWork asked = step_work(bert(hidden, heads, batch, length, low));
+      const auto form = [&](const char* name, const auto& set) {
+        StepWork work = asked;
+        for (Attention& a : work.attentions) set(a);
+        require_plans(name, work);
+      };
+      form("causal", [](Attention& a) { a.causal = true; });
+      form("lengths", [](Attention& a) { a.lengths = true; });
+      form("dropout", [](Attention& a) { a.kept_scale = 1 / 0.9; });
+      form("causal with lengths", [](Attention& a) { a.causal = a.lengths = true; });
+      form("causal with dropout", [](Attention& a) {
+        a.causal = true;
+        a.kept_scale = 1 / 0.9;
+      });
+    }
+  }
+}
+
+TEST_CASE("cuDNN plans the attentions of an exported BERT for an H100", "[cudnn]") {
+  test::skip_without_described_devices();
+  const test::Golden g(test::source_root() + "/tests/data/zoo/bert_cls_eager_ts14");
+  require_plans(g.name, step_work(ModelRequest{g.model.graph, g.batch, g.loss, g.batch_statistics, DType::bf16, {}}));
+}
+
+TEST_CASE("an attention that cuDNN has not is refused without a device", "[cudnn]") {
+  test::skip_without_described_devices();
+  std::vector<Attention> asked = step_work(bert(768, 12, 32, 128, DType::bf16)).attentions;
+  REQUIRE(!asked.empty());
+  Attention a = asked.front();
+  REQUIRE(test::refusal_of(a) == "");
+  a.width = a.value_width = 61;  // rows that begin at odd addresses
+  CHECK(!test::refusal_of(a).empty());
+}
