@@ -10,6 +10,7 @@
 #include "importer/evidence.h"
 #include "importer/evidence_position.h"
 #include "importer/fixed_pattern.h"
+#include "importer/formula.h"
 #include "importer/tensor_values.h"
 
 namespace amp {
@@ -56,7 +57,7 @@ struct ClearWeights {
   std::vector<char> is;      // per value
   bool any_learned = false;  // a weight of any size has unstructured values that are not short decimals
   bool biases_learned = false, tensorflow = false;  // a bias has such values; a weight is named after a variable
-  int all = 0, named = 0, made_up = 0, in_nodes = 0;
+  int all = 0, named = 0, made_up = 0, in_nodes = 0, raw = 0;
   std::set<std::string> modules, ends;  // of their names, digits left out
 
   // How much a container or a kind of name says: nothing where at least a quarter of the clear weights have it.
@@ -67,6 +68,7 @@ class Discovery {
  public:
   Discovery(SourceGraph& g, const ExporterRecord& record) : g_(g), record_(record), positions_(g) {
     find_clear_weights();
+    positions_.set_file(clear_.any_learned, clear_.raw * 5 > clear_.all * 2);
     named_ = record_.lists_parameters || weights_have_names();
   }
 
@@ -124,6 +126,7 @@ class Discovery {
       if (std::none_of(uses.begin(), uses.end(), large_weight_use)) continue;
       if (v.data.numel() < kLarge) continue;
       clear_.is[i] = 1;
+      clear_.raw += positions_.raw_product(PositionEvidence::main_use(uses));
       found.push_back(at);
     }
     clear_.all = static_cast<int>(found.size());
@@ -294,6 +297,10 @@ class Discovery {
 
   // A made-up name or a Constant node counts by how rare it is among the clear weights, and less for one of them.
   Naming made_up_evidence(int v, std::vector<Evidence>& out) const {
+    if (!clear(v) && optimizer_result(v)) {
+      out.push_back({"an optimizer computed it from the file's tensors", 0});
+      return Naming::folded;
+    }
     const bool initializer = record(v).initializer;
     const double rarity = clear_.rarity(initializer ? clear_.made_up : clear_.in_nodes);
     double weight = initializer ? -1 : record_.torch ? -9 : -6;
@@ -304,6 +311,17 @@ class Discovery {
                      weight * rarity});
     }
     return rarity > 0 ? Naming::made_up : Naming::none;
+  }
+
+  // "/block/Exp_output_0": onnxsim and onnxslim name results after the node that they ran. What is without structure
+  // was computed from a parameter, or from a buffer without structure; Python's own numbers never become nodes.
+  bool optimizer_result(int v) const {
+    const HostTensor& data = g_.value(v).data;
+    const std::string& name = record(v).names.front();
+    const size_t end = name.rfind("_output_");
+    if (!record_.torch || name[0] != '/' || end == std::string::npos) return false;
+    if (last_component(name).rfind("constant", 0) == 0) return false;
+    return data.numel() == 1 ? !from_formula(data) : unstructured(data, 4);
   }
 
   // In the place of a large weight or of its bias, with values of no structure.
@@ -365,7 +383,7 @@ class Discovery {
 
   SourceGraph& g_;
   const ExporterRecord& record_;
-  const PositionEvidence positions_;
+  PositionEvidence positions_;
   ClearWeights clear_;
   bool named_ = false;
 };

@@ -141,7 +141,8 @@ std::string not_a_weight(const Use& u) {
 
 }  // namespace
 
-PositionEvidence::PositionEvidence(const SourceGraph& g) : g_(g), consumers_(g.consumers()), live_(live_nodes(g)) {
+PositionEvidence::PositionEvidence(const SourceGraph& g)
+    : g_(g), consumers_(g.consumers()), live_(live_nodes(g)), scopes_(g) {
   find_data();
   find_reached();
   find_input_like();
@@ -176,7 +177,12 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
     out.push_back({"it reaches outputs through indices and conditions only",
                    Weights{-5, -5, -5, -3}[static_cast<size_t>(naming)]});
   if (data.numel() == 1 && !one_element_weight(data, uses)) out.push_back(one_element(main, data, naming));
+  if (const double w = outside_of_layers(v, main, naming); w != 0)
+    out.push_back({"a larger module computes this itself: a raw parameter or a buffer", w});
   weigh_roles(v, uses, out);
+  // A folded BatchNormalization leaves a learned bias beside any matrix.
+  if (naming == Naming::module && fixed_product(v, uses))
+    out.push_back({"the bias of a product with a fixed matrix", -9});
   if (all([&](const Use& u) { return dummy_norm(u); }))
     out.push_back({"dummy scale or bias (ones, zeros) of a decomposed norm", -9});
   if (naming != Naming::module && frozen_norms_ && all([&](const Use& u) { return frozen_norm(u); }))
@@ -188,8 +194,11 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
   if (!changes_nothing(main.at().op, v) && all([&](const Use& u) { return standardises(u, data); })) {
     const bool vector_shift = data.numel() > 1 && one_of(main.at().op, {"Sub", "Div"});
     const bool lone = naming == Naming::module && data.numel() == 1 && main.at().op == "Mul";  // a strength
-    out.push_back({"standardises a graph input",
-                   lone ? -1 : Weights{vector_shift ? -4.0 : -3.0, -5, -6, -8}[static_cast<size_t>(naming)]});
+    const bool norm = all([&](const Use& u) { return input_norm(u, data); });
+    out.push_back({norm ? "scales and shifts a graph input" : "standardises a graph input",
+                   lone || (norm && naming != Naming::none) ? -1
+                   : norm                                   ? -3.5
+                          : Weights{vector_shift ? -4.0 : -3.0, -5, -6, -8}[static_cast<size_t>(naming)]});
   }
   if (all([&](const Use& u) { return unstandardises(u, data); }))
     out.push_back({"scale or shift behind the last layer", Weights{-3, -4, -4, -5}[static_cast<size_t>(naming)]});
@@ -284,7 +293,7 @@ bool PositionEvidence::rotary(int v) const {
     open.pop_back();
     for (const int user : consumers_[static_cast<size_t>(at)]) {
       const SourceNode& n = node(user);
-      if (n.op == "Cos" || n.op == "Sin") return true;
+      if (n.op == "Cos" || n.op == "Sin") return !elementwise || !unstructured(data, 6) || !becomes_kernel(n);
       const int input = static_cast<int>(std::find(n.inputs.begin(), n.inputs.end(), at) - n.inputs.begin());
       const bool product = one_of(n.op, {"MatMul", "Mul", "Einsum"});
       if (!product && !is_view(n, input)) continue;

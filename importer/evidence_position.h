@@ -3,6 +3,7 @@
 
 #include "importer/evidence.h"
 #include "importer/positions.h"
+#include "importer/torch_scopes.h"
 
 namespace amp {
 
@@ -17,6 +18,10 @@ class PositionEvidence {
   // The first use in a weight's position, else the first use.
   static const Use& main_use(const std::vector<Use>& uses);
   static std::string place(const Use& u);  // "input 1 of MatMul '/layer/MatMul' (through Transpose)"
+  // `learned`: the file holds weights without structure; structure is then remarkable. `raw_is_usual`: many of its
+  // weights are read by raw products.
+  void set_file(bool learned, bool raw_is_usual) { learned_ = learned, raw_is_usual_ = raw_is_usual; }
+  bool raw_product(const Use& u) const;  // of a larger module's own, without a bias
   // A gradient reaches it from an output, and no structure around it says that it is fixed.
   bool learnable(int value) const;
   std::vector<Evidence> weigh(int value, const std::vector<Use>& uses, Naming naming) const;
@@ -27,6 +32,7 @@ class PositionEvidence {
   bool constant(int v) const { return v >= 0 && static_cast<bool>(value(v).data); }
   bool one_element_weight(const HostTensor& data, const std::vector<Use>& uses) const;
   bool rotary(int v) const;
+  bool becomes_kernel(const SourceNode& wave) const;
   bool changes_nothing(const std::string& op, int v) const;
   bool dummy_norm(const Use& u) const;
   bool standardises(const Use& u, const HostTensor& data) const;
@@ -40,7 +46,13 @@ class PositionEvidence {
   bool codebook(int v) const;
   bool random_phase(int v) const;
   bool lerp_center(int v) const;
-  bool whitening(const std::vector<Use>& uses) const;
+  bool whitening(int v, const std::vector<Use>& uses) const;
+  bool whitening_mean(int v, const std::vector<Use>& uses) const;
+  bool scaler(int v, const std::vector<Use>& uses) const;
+  bool input_norm(const Use& u, const HostTensor& data) const;
+  bool without_bias(const SourceNode& product) const;
+  double outside_of_layers(int v, const Use& u, Naming naming) const;  // 0: a layer's own, else the evidence's weight
+  bool fixed_product(int v, const std::vector<Use>& uses) const;
   void find_data();
   void find_reached();
   void find_input_like();
@@ -49,9 +61,11 @@ class PositionEvidence {
   const SourceGraph& g_;
   const std::vector<std::vector<int>> consumers_;
   const std::vector<char> live_;
+  const TorchScopes scopes_;
   std::vector<char> carries_data_, reached_;
   std::vector<char> input_like_;  // a graph input, rearranged or standardised by constants
-  bool frozen_norms_ = false;     // every [1,C,1,1] in a Mul or Add could be a frozen norm's
+  bool learned_ = false, raw_is_usual_ = false;
+  bool frozen_norms_ = false;  // every [1,C,1,1] in a Mul or Add could be a frozen norm's
 };
 
 }  // namespace amp

@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 #include "importer/evidence_position.h"
+#include "importer/fixed_pattern.h"
+#include "importer/tensor_values.h"
 
 namespace amp {
 namespace {
@@ -31,8 +33,9 @@ void PositionEvidence::weigh_roles(int v, const std::vector<Use>& uses, std::vec
     out.push_back({"a projection of Fourier features: Cos reads its product", w});
   if (random_phase(v)) out.push_back({"phases of random Fourier features", -12});
   if (lerp_center(v)) out.push_back({"subtracted, and added again later: a running average", -4});
-  if (whitening(uses))
+  if (whitening(v, uses) || whitening_mean(v, uses))
     out.push_back({"a product right behind a subtracted mean: principal components or a whitening", -4});
+  if (scaler(v, uses)) out.push_back({"it standardises a graph input, and its inverse is applied later: a scaler", -7});
   if (codebook(v)) out.push_back({"a codebook: the nearest of its rows is looked up", -1.5});
   if (rotary(v)) out.push_back({"rotary frequencies: it reaches Cos or Sin with positions only", -9});
 }
@@ -73,6 +76,30 @@ bool PositionEvidence::power_iteration(int v) const {
     }
   }
   return multiplied && divides;
+}
+
+// A wave that convolutions or products read as their weights, times other tensors of the file: a bank of filters that
+// is computed from its frequencies.
+bool PositionEvidence::becomes_kernel(const SourceNode& wave) const {
+  std::set<int> seen(wave.outputs.begin(), wave.outputs.end());
+  std::vector<int> open(wave.outputs.begin(), wave.outputs.end());
+  bool kernel = false;
+  while (!open.empty()) {
+    const int at = open.back();
+    open.pop_back();
+    for (const int user : consumers_[static_cast<size_t>(at)]) {
+      if (!live_[static_cast<size_t>(user)]) continue;
+      const SourceNode& n = node(user);
+      const bool meets_data = std::any_of(n.inputs.begin(), n.inputs.end(),
+                                          [&](int i) { return i >= 0 && carries_data_[static_cast<size_t>(i)]; });
+      if (meets_data && !one_of(n.op, {"Conv", "MatMul", "Gemm"})) return false;
+      kernel = kernel || meets_data;
+      for (const int o : n.outputs) {
+        if (!meets_data && o >= 0 && seen.insert(o).second) open.push_back(o);
+      }
+    }
+  }
+  return kernel;
 }
 
 // cos(x W + b), or cos and sin of it. Sin alone is an activation (SIREN). Coordinates, or phases drawn from a full
@@ -147,12 +174,28 @@ bool PositionEvidence::lerp_center(int v) const {
   return subtracted >= 0 && subtracted < added;
 }
 
-// (x - mean) W, where nothing is added to the product and x - mean is not divided by a deviation.
-bool PositionEvidence::whitening(const std::vector<Use>& uses) const {
+bool PositionEvidence::without_bias(const SourceNode& product) const {
+  if (product.inputs.size() > 2 && product.inputs[2] >= 0) return false;
+  int out = product.outputs.empty() ? -1 : product.outputs[0];
+  for (int steps = 0; steps < 4 && out >= 0; ++steps) {
+    const std::vector<int>& next = consumers_[static_cast<size_t>(out)];
+    if (next.size() != 1) return true;
+    const SourceNode& n = node(next[0]);
+    if (n.op == "Add") return !std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return constant(i); });
+    if (!rearranges(n, 0)) return true;
+    out = n.outputs[0];
+  }
+  return true;
+}
+
+// (x - mean) W, where nothing is added to the product and x - mean is not divided by a deviation; also x W for a graph
+// input x and orthogonal lines of W.
+bool PositionEvidence::whitening(int v, const std::vector<Use>& uses) const {
   return std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
     const SourceNode& n = u.at();
-    if (u.graph != &g_ || !one_of(n.op, {"MatMul", "Gemm"}) || u.site_input > 1 || n.inputs.size() > 2) return false;
+    if (u.graph != &g_ || !one_of(n.op, {"MatMul", "Gemm"}) || u.site_input > 1 || !without_bias(n)) return false;
     int other = n.inputs[u.site_input == 0 ? 1 : 0];
+    if (other >= 0 && input_like_[static_cast<size_t>(other)] && orthogonal_lines(value(v).data)) return true;
     for (int steps = 0; steps < 4 && other >= 0; ++steps) {
       const int p = value(other).producer;
       if (p < 0) return false;
@@ -161,6 +204,93 @@ bool PositionEvidence::whitening(const std::vector<Use>& uses) const {
       other = node(p).inputs[0];
     }
     return false;
+  });
+}
+
+// The mean of (x - mean) W.
+bool PositionEvidence::whitening_mean(int v, const std::vector<Use>& uses) const {
+  return wide_dims(value(v).data) == 1 && std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
+           if (u.graph != &g_ || u.at().op != "Sub" || u.site_input != 1) return false;
+           int out = u.at().outputs[0];
+           for (int steps = 0; steps < 4; ++steps) {
+             const std::vector<int>& next = consumers_[static_cast<size_t>(out)];
+             if (next.size() != 1) return false;
+             const SourceNode& n = node(next[0]);
+             if (one_of(n.op, {"MatMul", "Gemm"})) {
+               const bool weights = n.inputs.size() >= 2 && n.inputs[0] == out && constant(n.inputs[1]);
+               return weights && without_bias(n);
+             }
+             if (!rearranges(n, 0)) return false;
+             out = n.outputs[0];
+           }
+           return false;
+         });
+}
+
+// (input - mean) / deviation, and y * deviation + mean at another place: inputs and targets have the same unit.
+bool PositionEvidence::scaler(int v, const std::vector<Use>& uses) const {
+  const HostTensor& data = value(v).data;
+  if (wide_dims(data) > 1) return false;
+  bool applied = false, undone = false;
+  for (const Use& u : uses) {
+    const SourceNode& n = u.at();
+    if (u.graph != &g_) return false;
+    const bool forward = one_of(n.op, {"Sub", "Div"}) && u.site_input == 1;
+    if (!forward && n.op != "Add" && n.op != "Mul") return false;
+    applied = applied || (forward && standardises(u, data));
+    undone = undone || !forward;
+  }
+  return applied && undone;
+}
+
+// x * a + b of a graph input by vectors that nobody typed in: a BatchNormalization that an exporter spelled out.
+// Scalers subtract and divide.
+bool PositionEvidence::input_norm(const Use& u, const HostTensor& data) const {
+  if (u.graph != &g_ || data.numel() < 2 || wide_dims(data) != 1 || printed_decimals(data)) return false;
+  const auto affine = [&](const SourceNode& n, const char* op) {
+    return n.op == op && std::any_of(n.inputs.begin(), n.inputs.end(),
+                                     [&](int i) { return constant(i) && value(i).data.numel() == data.numel(); });
+  };
+  const SourceNode& n = u.at();
+  if (affine(n, "Mul")) {
+    const std::vector<int>& next = consumers_[static_cast<size_t>(n.outputs[0])];
+    return next.size() == 1 && affine(node(next[0]), "Add");
+  }
+  return affine(n, "Add") && std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) {
+           return i >= 0 && value(i).producer >= 0 && affine(node(value(i).producer), "Mul");
+         });
+}
+
+// A product with data that a larger module computes outside of its layers, without a bias. The last product of a model
+// is a head.
+bool PositionEvidence::raw_product(const Use& u) const {
+  const SourceNode& n = u.at();
+  if (u.graph != &g_ || u.site_input > 1 || !one_of(n.op, {"MatMul", "Gemm", "Conv", "ConvTranspose"})) return false;
+  const int other = n.inputs[u.site_input == 0 ? 1 : 0];
+  if (other < 0 || !carries_data_[static_cast<size_t>(other)] || !scopes_.raw(n) || !without_bias(n)) return false;
+  return std::find(g_.outputs.begin(), g_.outputs.end(), n.outputs[0]) == g_.outputs.end();
+}
+
+// Raw parameters and raw buffers of a module look alike: those that are parameters usually have a parameter's name.
+// Where many of the file's weights are raw, its author writes layers so.
+double PositionEvidence::outside_of_layers(int v, const Use& u, Naming naming) const {
+  const bool folded = naming == Naming::folded;
+  if ((naming != Naming::module && !folded) || raw_is_usual_ || !reached_[static_cast<size_t>(v)]) return 0;
+  if (raw_product(u)) return folded ? -4.5 : -3;
+  if (u.graph != &g_ || !scopes_.raw(u.at())) return 0;
+  if (u.at().op == "Gather") return folded ? -2.5 : -1.5;
+  return after_product(u) ? (folded ? -4 : -3) : 0;
+}
+
+// The bias of a convolution or product whose matrix has the structure of a constant. A constant bias says nothing.
+bool PositionEvidence::fixed_product(int v, const std::vector<Use>& uses) const {
+  if (!learned_ || value(v).data.numel() < 2 || TensorValues(value(v).data).constant_valued()) return false;
+  return std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
+    const SourceNode& n = u.at();
+    if (u.graph != &g_ || u.site_input != 2 || !one_of(n.op, {"Conv", "ConvTranspose", "Gemm"})) return false;
+    if (!constant(n.inputs[1]) || TensorValues(value(n.inputs[1]).data).constant_valued()) return false;
+    const auto pattern = fixed_pattern(value(n.inputs[1]).data);
+    return pattern && pattern->certain;
   });
 }
 

@@ -229,14 +229,35 @@ class Look {
 
   // Only beside weights that have no structure: in files written by hand all values are round.
   std::optional<Evidence> pattern() const {
-    if (!context_.learned || (context_.starts_regular && v_.wide().size() < 2)) return {};
+    if (!context_.learned) return {};
     const auto found = fixed_pattern(data_);
     if (!found) return {};
+    if (found->typed) return weigh(found->text, {-5.5, -6, -6, -5});
+    if (context_.starts_regular && v_.wide().size() < 2) return {};
     if (!found->certain && (v_.wide().size() >= 2 || !context_.in_product)) return weigh(found->text, {-3, -3, -3, -2});
     if (!found->certain) return weigh(found->text, {-6, -6, -6, -5});
-    if (found->repetition && !context_.in_product) return weigh(found->text, {-3, -2, -3, -3});
-    if (context_.in_product) return weigh(found->text, {-8, -8, -8, -7});
+    if (found->repetition && !context_.in_product) {
+      if (gathered())
+        return Evidence{"few values that no function gives, each repeated: a table that was looked up", 0.5};
+      return weigh(found->text, {-3, -2, -3, -3});
+    }
+    if (context_.in_product) return weigh(found->text, {-9.5, -8, -8, -7});
     return weigh(found->text, {-5, -6, -5, -5});
+  }
+
+  // The distinct values in order have gaps of all sizes, as drawn numbers do. Functions of a distance are spaced evenly,
+  // or closer and closer.
+  bool gathered() const {
+    std::set<double> seen;
+    for (int64_t i = 0; i < v_.size() && seen.size() < 4096; ++i) seen.insert(v_.at(i));
+    const std::vector<double> x(seen.begin(), seen.end());
+    if (x.size() < 8 || x.front() >= 0 || x.back() <= 0) return false;
+    int64_t like = 0;
+    for (size_t i = 0; i + 2 < x.size(); ++i) {
+      const double a = x[i + 1] - x[i], b = x[i + 2] - x[i + 1];
+      like += a < 2 * b && b < 2 * a;
+    }
+    return static_cast<size_t>(like) * 10 <= (x.size() - 2) * 6;
   }
 
   const HostTensor& data_;

@@ -9,11 +9,14 @@
 //   waves         every line obeys one linear recurrence of low order: (windowed) Fourier bases, windows, Gabor filters
 //   polynomials   every line is a polynomial of its index: trend bases
 //   separable     square kernels of rank one or two: Gaussian and Gabor kernels
+//   diagonal      one entry in each row and column of a square matrix
 //   round         decimals of few digits: color matrices, means and deviations that were typed in
+//   typed         in vectors: the same, and roots, reciprocals and logarithms of whole numbers
 //   orthogonal    the lines are orthogonal: principal components; orthogonal initializers make such weights too
 #include "importer/fixed_pattern.h"
 
 #include <array>
+#include <set>
 
 #include "importer/arrangement.h"
 #include "importer/tensor_values.h"
@@ -230,6 +233,37 @@ bool typed_decimals(const std::vector<double>& values) {
   return false;
 }
 
+// Roots, reciprocals or logarithms of whole numbers: lengths, counts, frequencies of classes.
+bool images_of_whole_numbers(const std::vector<double>& values) {
+  constexpr std::array<double (*)(double), 3> inverse = {[](double x) { return x * x; }, [](double x) { return 1 / x; },
+                                                         [](double x) { return std::exp(std::min(x, 16.0)); }};
+  return std::any_of(inverse.begin(), inverse.end(), [&](auto f) {
+    double chance = 0;
+    for (const double x : values) {
+      const double y = f(x), rounding = 4 * decimal_rounding(y, 1);
+      if (!(std::fabs(y) >= 1 && std::fabs(y) < 1e6 && std::fabs(y - std::round(y)) <= rounding)) return false;
+      chance += std::log10(std::min(1.0, 2 * rounding));
+    }
+    return chance < -9;
+  });
+}
+
+// A square matrix with one entry in each row and column: a diagonal or a permutation with scales.
+bool one_entry_a_line(const TensorValues& v) {
+  if (!v.matrix() || v.wide()[0] != v.wide()[1] || v.wide()[0] < 3) return false;
+  const int64_t n = v.wide()[0];
+  std::set<int64_t> columns;
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t entries = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      if (v.at(i * n + j) == 0) continue;
+      columns.insert(j);
+      if (++entries > 1) return false;
+    }
+  }
+  return static_cast<int64_t>(columns.size()) == n;
+}
+
 // Every line is a polynomial of its index, of a degree that leaves an equation over: trend bases, Vandermonde matrices.
 // Differences of order degree + 1 vanish. Random values pass one equation with a probability of about 1e-5.
 bool polynomial_lines(const Lines& lines) {
@@ -288,6 +322,7 @@ std::optional<FixedPattern> fixed_pattern(const HostTensor& data) {
   const bool whole = values.size() >= 8 && round_decimals(values, 0);
   if (whole && v.wide().size() >= 2) return FixedPattern{"whole numbers only", true};
   if (v.wide().size() >= 2) {
+    if (one_entry_a_line(v)) return FixedPattern{"a diagonal matrix or a permutation", true};
     if (symmetric_matrix(v)) return FixedPattern{"a symmetric matrix", true};
     if (filter_bank(rows, values) || filter_bank(columns, values))
       return FixedPattern{"a bank of filters: no negative value, one run of others in each line", true};
@@ -307,9 +342,16 @@ std::optional<FixedPattern> fixed_pattern(const HostTensor& data) {
   }
   if (v.size() >= 12 && waves_along(rows)) return FixedPattern{"samples of a smooth curve", false};
   if (few_levels_without_order(v, values)) return {};
+  if (size_of(data.dtype()) >= 4 && values.size() >= 3 && (typed_decimals(values) || images_of_whole_numbers(values)))
+    return FixedPattern{"decimals of few digits, or functions of whole numbers", false, false, true};
   if (round_decimals(values, 4)) return FixedPattern{"decimals of few digits", false};
   if (v.size() >= 6 && few_magnitudes(values)) return FixedPattern{"its magnitudes repeat", false};
   return {};
+}
+
+bool orthogonal_lines(const HostTensor& data) {
+  const TensorValues v(data);
+  return v.matrix() && (orthogonal(Lines::rows(v)) || orthogonal(Lines::columns(v)));
 }
 
 bool printed_decimals(const HostTensor& data) {

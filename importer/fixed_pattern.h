@@ -13,10 +13,14 @@ struct FixedPattern {
   const char* text;
   bool certain;             // else fresh or hand-written parameters have it too now and then
   bool repetition = false;  // of values: a learned table that was looked up has it too
+  bool typed = false;       // short decimals, or roots, logarithms and reciprocals of whole numbers
 };
 
 // For tensors with more than two distinct values, or with two of opposite sign.
 std::optional<FixedPattern> fixed_pattern(const HostTensor& data);
+
+// Orthogonal rows or columns, at least three: principal components, rotations.
+bool orthogonal_lines(const HostTensor& data);
 
 // At least `fewest` elements, nine tenths of a sample distinct, and no pattern: what training or an initializer leaves.
 bool unstructured(const HostTensor& data, int64_t fewest);
