@@ -195,7 +195,10 @@ bool PositionEvidence::whitening(int v, const std::vector<Use>& uses) const {
     const SourceNode& n = u.at();
     if (u.graph != &g_ || !one_of(n.op, {"MatMul", "Gemm"}) || u.site_input > 1 || !without_bias(n)) return false;
     int other = n.inputs[u.site_input == 0 ? 1 : 0];
-    if (other >= 0 && input_like_[static_cast<size_t>(other)] && orthogonal_lines(value(v).data)) return true;
+    if (other >= 0 && input_like_[static_cast<size_t>(other)]) {
+      const auto pattern = fixed_pattern(value(v).data);
+      if (pattern && !pattern->certain) return true;
+    }
     for (int steps = 0; steps < 4 && other >= 0; ++steps) {
       const int p = value(other).producer;
       if (p < 0) return false;

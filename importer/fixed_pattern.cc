@@ -349,11 +349,6 @@ std::optional<FixedPattern> fixed_pattern(const HostTensor& data) {
   return {};
 }
 
-bool orthogonal_lines(const HostTensor& data) {
-  const TensorValues v(data);
-  return v.matrix() && (orthogonal(Lines::rows(v)) || orthogonal(Lines::columns(v)));
-}
-
 bool printed_decimals(const HostTensor& data) {
   constexpr int64_t kMostLooked = 64;
   const TensorValues v(data);

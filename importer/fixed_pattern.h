@@ -19,9 +19,6 @@ struct FixedPattern {
 // For tensors with more than two distinct values, or with two of opposite sign.
 std::optional<FixedPattern> fixed_pattern(const HostTensor& data);
 
-// Orthogonal rows or columns, at least three: principal components, rotations.
-bool orthogonal_lines(const HostTensor& data);
-
 // At least `fewest` elements, nine tenths of a sample distinct, and no pattern: what training or an initializer leaves.
 bool unstructured(const HostTensor& data, int64_t fewest);
 
