@@ -1,4 +1,5 @@
-// Files that hold one learned layer, fc, and what a test adds to it. "__" stands for "." in names, "onnxXX" for "onnx::".
+// Files that hold one learned layer, fc, and what a test adds to it. "__" stands for "." in names and "onnxXX" for
+// "onnx::".
 #pragma once
 
 #include <cstdio>
