@@ -245,7 +245,7 @@ class Look {
     return weigh(found->text, {-5, -6, -5, -5});
   }
 
-  // The distinct values in order have gaps of all sizes, as drawn numbers do. Functions of a distance are spaced evenly,
+  // The distinct values in order have gaps of all sizes, as drawn numbers do. A function of distance is spaced evenly,
   // or closer and closer.
   bool gathered() const {
     std::set<double> seen;
