@@ -24,7 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 HALVES = ("fit", "test", "heldout", "unseen")
 MODULES = {
-    "torch": ("torch_exporters", ("torch_fit", "torch_fit_images", "torch_test_signals", "torch_test_structures", "torch_test_images", "torch_heldout_sequences", "torch_heldout_structures", "torch_unseen_libraries", "torch_unseen_modules")),
+    "torch": ("torch_exporters", ("torch_fit", "torch_fit_images", "torch_test_signals", "torch_test_structures", "torch_test_images", "torch_heldout_sequences", "torch_heldout_structures", "torch_unseen_libraries", "torch_unseen_modules", "torch_unseen_operators")),
     "keras": ("keras_exporter", ("keras_unseen",)),
     "paddle": ("paddle_exporter", ("paddle_unseen",)),
     "jax": ("jax_exporter", ("jax_unseen",)),
