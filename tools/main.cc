@@ -1,5 +1,6 @@
 // onnx-amp-finetune: fine-tunes ONNX models in mixed precision. This file: from argv to a verb.
 #include <omp.h>
+#include <poll.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -50,11 +51,17 @@ bool trains(const amp::cli::Options& opts) {
   return opts.verb == amp::cli::Verb::train && !opts.flag("dry_run") && !opts.flag("check_data");
 }
 
-// A run's product is its folder; other verbs' is what they print.
+// The reader closed the pipe, as head does once it has its lines.
+bool reader_left() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+// A run's product is its folder; other verbs' is what they print. A reader that wanted no more is no error.
 void check_printed(amp::cli::Verb verb) {
   errno = 0;
   std::cout.flush();
-  if (std::cout) return;
+  if (std::cout || reader_left()) return;
   const std::string fact =
       amp::cat("cannot write the standard output", errno ? amp::cat(": ", std::strerror(errno)) : std::string());
   if (verb == amp::cli::Verb::train) {

@@ -60,7 +60,7 @@ int run_tokenize(const cli::Options& opts) {
   std::ios::sync_with_stdio(false);
   std::string line;
   int64_t number = 0;
-  while (std::getline(std::cin, line)) {
+  while (std::cout && std::getline(std::cin, line)) {  // a reader that has left reads no more
     if (++number == 1) line = without_byte_order_mark(line);
     try {
       std::cout << (opts.flag("decode") ? decoded(*tokenizer, line) : encoded(*tokenizer, opts, line)) << '\n';

@@ -63,7 +63,7 @@ bool ignored(int number) {
 
 // Text put together without memory of the heap.
 struct Line {
-  char text[512];
+  char text[768];
   size_t size = 0;
   void add(const char* s) {
     for (; *s && size < sizeof text; ++s) text[size++] = *s;
@@ -92,20 +92,27 @@ int stopped_exit(int signal, bool durable) {
 
 void say_stopped(int signal, bool durable) {
   const char* const fact = durable ? "; all that was done lies in a checkpoint" : " before its work was done";
+  const char* const hint = durable ? "continue with --resume auto"
+                                   : "start again; what was written before, earlier checkpoints too, is untouched";
   Line line;
   line.add("\nerror: stopped by ");
   line.add(signal_word(signal));
   line.add(fact);
-  line.add("\n{\"id\":\"E_STOPPED\",\"exit\":");
+  line.add("\n  hint: ");
+  line.add(hint);
+  line.add("\n");
+  const size_t for_people = line.size;
+  line.add("{\"id\":\"E_STOPPED\",\"exit\":");
   line.add(stopped_exit(signal, durable));
   line.add(",\"error\":\"stopped by ");
   line.add(signal_word(signal));
   line.add(fact);
   line.add("\",\"where\":\"\",\"hint\":\"");
-  line.add(durable ? "continue with --resume auto"
-                   : "start again; what was written before, earlier checkpoints too, is untouched");
+  line.add(hint);
   line.add("\"}\n");
-  if (::write(STDERR_FILENO, line.text, line.size) < 0) return;  // nobody listens
+  // The JSON line is for programs: a terminal shows people the text only.
+  if (::write(STDERR_FILENO, line.text, ::isatty(STDERR_FILENO) ? for_people : line.size) < 0)
+    return;  // nobody listens
 }
 
 ImmediateStop::ImmediateStop() {

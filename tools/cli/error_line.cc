@@ -1,5 +1,8 @@
 #include "tools/cli/error_line.h"
 
+#include <unistd.h>
+
+#include <iostream>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -10,6 +13,7 @@ namespace amp::cli {
 
 void print_error_line(std::ostream& out, const Error& e) {
   out << "error: " << e.what() << '\n';
+  if (&out == &std::cerr && ::isatty(STDERR_FILENO)) return;
   const nlohmann::ordered_json line{{"id", e.id()},
                                     {"exit", static_cast<int>(e.exit())},
                                     {"error", e.fact()},

@@ -9,7 +9,8 @@
 
 namespace amp::cli {
 
-// "error: FACT", places and hint on lines of their own, then {"id":..,"exit":..,"error":..,"where":..,"hint":..}.
+// "error: FACT", places and hint on lines of their own, then {"id":..,"exit":..,"error":..,"where":..,"hint":..}; not
+// the latter on std::cerr where that is a terminal.
 void print_error_line(std::ostream& out, const Error& e);
 
 // Runs body and returns the process's exit code: body's own, or that of the error it threw, printed to err. Foreign
