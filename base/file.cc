@@ -11,6 +11,8 @@
 #include <limits>
 #include <new>
 
+#include "base/near_path.h"
+
 namespace amp {
 
 namespace {
@@ -34,7 +36,8 @@ namespace {
 FileBytes read_up_to(const std::string& path, int64_t at_most, Exit exit) {
   Descriptor d;
   d.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (d.fd < 0) fail(exit, "E_FILE_MISSING", cat("cannot open '", path, "': ", std::strerror(errno)));
+  if (d.fd < 0)
+    fail(exit, "E_FILE_MISSING", cat("cannot open '", path, "': ", std::strerror(errno)), near_path_hint(path));
   struct stat s;
   if (::fstat(d.fd, &s) != 0) fail(exit, "E_FILE_READ", cat("cannot examine '", path, "': ", std::strerror(errno)));
   if (S_ISDIR(s.st_mode)) fail(exit, "E_FILE_READ", cat("'", path, "' is a folder, a file is needed"));

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/near_path.h"
 #include "base/text.h"
 #include "importer/foreign_file.h"
 #include "importer/wire.h"
@@ -94,7 +95,8 @@ int64_t newest_opset() {
 
 std::shared_ptr<onnx::ModelProto> load_proto(const std::string& path) {
   const auto cannot_open = [&](int error) {
-    fail(Exit::usage, "E_MODEL_OPEN", cat("cannot open model '", path, "': ", std::strerror(error)));
+    fail(Exit::usage, "E_MODEL_OPEN", cat("cannot open model '", path, "': ", std::strerror(error)),
+         near_path_hint(path));
   };
   File file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) cannot_open(errno);

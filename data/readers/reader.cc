@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/near_path.h"
 #include "base/text.h"
 #include "data/rows_by_name.h"
 #include "data/text_file.h"
@@ -69,8 +70,9 @@ const TableReader& reader_of(const std::string& path) {
   for (const TableReader* r : table_readers()) {
     if (std::find(r->extensions.begin(), r->extensions.end(), extension) != r->extensions.end()) return *r;
   }
+  const std::string near = near_path_hint(path);
   fail(Exit::usage, "E_FILE_TYPE", cat("'", printable(path), "' has no extension that names a text table"),
-       cat("text: ", join(all_extensions(), ", "),
+       cat(near, near.empty() ? "" : " ", "text: ", join(all_extensions(), ", "),
            ", or any of these packed by gzip; another with --data_format; "
            "images: a folder that is there, IDX (idx3-ubyte) or CIFAR's binaries, or a table with --image_column; "
            "tensors: .safetensors, .npz, .npy"));

@@ -29,7 +29,10 @@ bool is_flag_word(std::string_view word) {
 [[noreturn]] void unknown_flag(std::string_view word, Verb verb) {
   const std::string_view bare = word.substr(std::min(word.find_first_not_of('-'), word.size()));
   std::string hint = hint_for_foreign_flag(bare);
-  if (hint.empty()) {
+  static const std::string version[] = {"version"};  // a verb, and a flag that the table does not list
+  if (bare == "v" || bare == "V" || !nearest(bare, version).empty()) {
+    hint = "did you mean --version, or --verbose?";
+  } else if (hint.empty()) {
     const std::string near = nearest_flag(bare, verb);
     hint = near.empty() ? "see --help for all flags" : cat("did you mean --", near, "?");
   }
