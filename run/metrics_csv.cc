@@ -34,16 +34,16 @@ std::map<int64_t, CsvRow> rows_of(const std::string& folder) {
   std::map<int64_t, CsvRow> rows;
   if (const auto before = run.find("initial_metrics"); before != run.end() && before->is_object())
     add(rows[0], "eval_", *before);
-  const auto read = [&](const char* file, int64_t offset, const std::string& prefix) {
+  const auto read = [&](const char* file, const std::string& prefix) {
     GrowingLines(folder + "/" + file)
         .read([] {},
               [&](const json& line) {
                 const json step = line.value("step", json());
-                if (step.is_number_integer()) add(rows[step.get<int64_t>() + offset], prefix, line);
+                if (step.is_number_integer()) add(rows[step.get<int64_t>()], prefix, line);
               });
   };
-  read("metrics.jsonl", 1, "");
-  read("eval.jsonl", 0, "eval_");
+  read("metrics.jsonl", "");
+  read("eval.jsonl", "eval_");
   return rows;
 }
 

@@ -54,7 +54,6 @@ RunWatch::~RunWatch() {
 
 void RunWatch::see(const StepLine& l) {
   if (run_.spec.tensorboard) {
-    const auto done = l.step + 1;
     const Scalar scalars[] = {{"train/loss", l.loss},
                               {"train/learning_rate", l.lr},
                               {"train/grad_norm", l.grad_norm},
@@ -64,7 +63,7 @@ void RunWatch::see(const StepLine& l) {
                               {"train/samples_per_second", l.samples_per_s},
                               {"train/tokens_per_second", l.tokens_per_s},
                               {"train/peak_memory_bytes", static_cast<double>(l.memory)}};
-    event(done, l.tokens_per_s > 0 ? std::span(scalars) : std::span(scalars).first(7));
+    event(l.step, l.tokens_per_s > 0 ? std::span(scalars) : std::span(scalars).first(7));
   }
   if (steady_seconds() - renewed_ > std::max(kRenewal, 50 * cost_)) renew(true);
 }
@@ -85,7 +84,6 @@ void RunWatch::evaluated(int64_t step) {
   guarded(kSamplesFile, [&] { samples_.write(worst_, step, folder_); });
 }
 
-// Steps that are done, counted from 1: a resumed run's first one is the next.
 void RunWatch::event(int64_t step, std::span<const Scalar> scalars) {
   guarded("TensorBoard's event file", [&] {
     if (!events_) events_.emplace(folder_, step, wall_time());

@@ -18,15 +18,15 @@ using nlohmann::json;
 
 std::string quoted(std::string_view text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
 
-// The lines of steps before `first`, whole ones only.
-std::string kept_lines(std::string_view text, int64_t first) {
+// The lines of steps up to `last`, whole ones only.
+std::string kept_lines(std::string_view text, int64_t last) {
   std::string kept;
   while (!text.empty()) {
     const size_t end = text.find('\n');
     if (end == std::string_view::npos) break;
     const json line = json::parse(text.substr(0, end), nullptr, false);
     const bool known = line.is_object() && line.contains("step") && line["step"].is_number_integer();
-    if (known && line["step"].get<int64_t>() < first) kept += text.substr(0, end + 1);
+    if (known && line["step"].get<int64_t>() <= last) kept += text.substr(0, end + 1);
     text.remove_prefix(end + 1);
   }
   return kept;
@@ -68,9 +68,9 @@ std::string to_json(const StepLine& l) {
   return out.add("memory", l.memory).str();
 }
 
-MetricsLog::MetricsLog(std::string path, int64_t first_step) : path_(std::move(path)) {
+MetricsLog::MetricsLog(std::string path, int64_t steps_done) : path_(std::move(path)) {
   std::string kept;
-  if (first_step > 0 && path_exists(path_)) kept = kept_lines(read_file(path_, Exit::storage).text(), first_step);
+  if (steps_done > 0 && path_exists(path_)) kept = kept_lines(read_file(path_, Exit::storage).text(), steps_done);
   FileWriter fresh(path_);
   fresh.write(kept);
   fresh.commit();

@@ -27,7 +27,7 @@ class JsonObject {
 
 // One attempted optimizer step.
 struct StepLine {
-  int64_t step = 0;  // from 0, skipped steps counted
+  int64_t step = 0;  // from 1, skipped steps counted
   double epoch = 0;
   double loss = 0;  // mean over the window, before the update
   double lr = 0;
@@ -44,9 +44,9 @@ std::string to_json(const StepLine& line);
 
 class MetricsLog {
  public:
-  // first_step 0 starts a new file. A resumed run gives the step it continues at: lines of that step and later, and a
-  // last line cut off by a crash, are dropped, so that every step has one line in the end. Errors: Exit::storage.
-  MetricsLog(std::string path, int64_t first_step);
+  // steps_done 0 starts a new file. A resumed run gives the steps of its checkpoint: lines of later steps, and a last
+  // line cut off by a crash, are dropped, so that every step has one line in the end. Errors: Exit::storage.
+  MetricsLog(std::string path, int64_t steps_done);
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
   ~MetricsLog();

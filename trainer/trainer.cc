@@ -101,7 +101,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   const double t = steady_seconds(), dt = std::max(t - clock.last, 1e-9);
 
   StepLine line;
-  line.step = s.step;
+  line.step = s.step + 1;
   line.epoch = static_cast<double>(window.at.epoch) +
                static_cast<double>(window.at.window + 1) / static_cast<double>(window.per_epoch);
   line.loss = s.loss;
@@ -117,7 +117,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   if (log) log->write(line);
   if (log && config_.on_line) config_.on_line(line);
   ProgressState p;
-  p.step = s.step + 1;
+  p.step = line.step;
   p.total = config_.max_steps;
   p.first_step = first_step_;
   p.epoch = line.epoch;
@@ -249,6 +249,7 @@ void Trainer::finish(TrainResult& result) const {
   result.applied = at.applied;
   result.skipped = at.skipped;
   result.best_step = at.best_step;
+  result.best_value = at.best_value;
   result.saved = at.saved;
   result.initial = at.initial;
 }
@@ -278,6 +279,7 @@ TrainResult Trainer::reached() const {
   r.applied = engine_.applied_steps();
   r.skipped = engine_.scale().total_skips;
   r.best_step = best_.step;
+  r.best_value = best_.value;
   r.saved = saved_step_ == step_;
   r.initial = initial_;
   return r;
@@ -303,7 +305,7 @@ bool Trainer::evaluate_now(TrainResult& result) {
     if (i < m.brief || name == config_.best_metric) text += cat(", ", name, " ", value);
   }
   line.add("samples", m.samples).add("best", better);
-  if (ranks_.leads()) MetricsLog(config_.output_dir + "/eval.jsonl", step_).write_line(line.str());
+  if (ranks_.leads()) MetricsLog(config_.output_dir + "/eval.jsonl", step_ - 1).write_line(line.str());
   config_.log.info(text);
   if (ranks_.leads() && config_.on_eval) config_.on_eval(step_, m);
   watch_plateau(v);

@@ -74,7 +74,8 @@ struct TrainResult {
   int signal = 0;        // that one of the ranks was given; 0: none
   bool saved = false;    // a checkpoint holds all that was done
   int64_t steps = 0, applied = 0, skipped = 0;
-  int64_t best_step = -1;
+  int64_t best_step = -1;  // of the best evaluation; -1: there was none
+  double best_value = 0;   // of config.best_metric at that step
   std::optional<Metrics> initial, last;
   double seconds = 0;  // of training, evaluation left out
   double waited = 0;   // of these for data

@@ -62,7 +62,7 @@ std::vector<double> rates(const RunSpec& spec) {
   std::ifstream in(spec.output_dir + "/metrics.jsonl");
   for (std::string line; std::getline(in, line);) {
     const auto j = nlohmann::json::parse(line);
-    CHECK(j["step"].get<size_t>() == out.size());
+    CHECK(j["step"].get<size_t>() == out.size() + 1);
     out.push_back(j["lr"].get<double>() / spec.lr);
   }
   return out;

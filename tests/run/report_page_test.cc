@@ -26,7 +26,7 @@ std::string write_run(const TempDir& f, const std::string& name, int steps, cons
   std::filesystem::create_directories(folder);
   std::ofstream metrics(folder + "/metrics.jsonl");
   for (int i = 0; i < steps; ++i) {
-    metrics << json{{"step", i},           {"loss", i == 3 ? json() : json(1.0 / (i + 1))},
+    metrics << json{{"step", i + 1},       {"loss", i == 3 ? json() : json(1.0 / (i + 1))},
                     {"lr", 0.1},           {"grad_norm", 1},
                     {"loss_scale", 1024},  {"skipped", i == 4321},
                     {"samples_per_s", 10}, {"memory", 1}}
@@ -95,11 +95,11 @@ TEST_CASE("of a long run every n-th step is drawn, and those that were skipped")
   const json data =
       data_of(report_page({write_run(f, "a", 5001, json::object()), write_run(f, "b", 2, json::object())}));
   const json& steps = data["runs"][0]["steps"]["step"];
-  CHECK(steps.size() == 1252);  // every fourth from 0, the last among them, and 4321
-  CHECK(steps.back() == 5000);
-  CHECK(data["runs"][0]["skipped"] == json{4321});
+  CHECK(steps.size() == 1252);  // every fourth from 1, the last among them, and 4322
+  CHECK(steps.back() == 5001);
+  CHECK(data["runs"][0]["skipped"] == json{4322});
   CHECK(data["runs"][0]["count"] == 5001);
-  CHECK(std::find(steps.begin(), steps.end(), json(4321)) != steps.end());
+  CHECK(std::find(steps.begin(), steps.end(), json(4322)) != steps.end());
   CHECK(data["runs"][1]["steps"]["step"].size() == 2);
 }
 

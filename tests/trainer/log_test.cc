@@ -65,21 +65,21 @@ TEST_CASE("lines are in the file at once, and a resumed run has one line a step"
   const std::string path = t / "metrics.jsonl";
   {
     MetricsLog log(path, 0);
-    for (int64_t s = 0; s < 6; ++s) {
+    for (int64_t s = 1; s <= 6; ++s) {
       log.write(line(s));
-      REQUIRE(lines_of(path).size() == static_cast<size_t>(s) + 1);
+      REQUIRE(lines_of(path).size() == static_cast<size_t>(s));
     }
     log.sync();
   }
-  std::ofstream(path, std::ios::app) << R"({"step":6,"lo)";  // killed while writing
+  std::ofstream(path, std::ios::app) << R"({"step":7,"lo)";  // killed while writing
   {
     MetricsLog log(path, 4);
-    for (int64_t s = 4; s < 8; ++s) log.write(line(s, 0.5));
+    for (int64_t s = 5; s <= 8; ++s) log.write(line(s, 0.5));
   }
   const auto lines = lines_of(path);
   REQUIRE(lines.size() == 8);
   for (size_t i = 0; i < lines.size(); ++i) {
-    CHECK(lines[i].at("step") == i);
+    CHECK(lines[i].at("step") == i + 1);
     CHECK(lines[i].at("loss") == (i < 4 ? 0.1 : 0.5));
   }
   { MetricsLog log(path, 0); }
