@@ -153,11 +153,11 @@ class Decision {
     if (misfit_)
       fail(Exit::usage, "E_LABELS", misfit() + ": which output is which class is not known",
            cat(name_them(), "; --num_labels N (of another size) makes a new head"));
-    const auto count = static_cast<int64_t>(labels_.size());
-    if (count != e_.head) other_number();
     if (!e_.may_guess)
       fail(Exit::usage, "E_LABELS",
            cat("the model names no classes, and the data's labels are texts: ", some_of(labels_)), name_them());
+    const auto count = static_cast<int64_t>(labels_.size());
+    if (count != e_.head) other_number();
     take(labels_, e_.numbered ? "order of the data's own files" : kDataSource, true);
     if (!e_.numbered)
       out_.warnings.push_back(

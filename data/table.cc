@@ -165,6 +165,19 @@ void Table::replace(size_t column, const std::map<std::string, std::string>& tex
   }
 }
 
+void Table::set_lists(size_t column, std::string name, const std::vector<std::string>& lists) {
+  for (int64_t r = 0; r < rows(); ++r) {
+    const std::string& list = lists[static_cast<size_t>(r)];
+    Cell& c = cells_[static_cast<size_t>(r) * columns_.size() + column];
+    c.begin = text_.size();
+    c.size = static_cast<uint32_t>(list.size());
+    c.kind = Kind::structure;
+    c.in_file = false;
+    text_.append(list);
+  }
+  columns_[column] = std::move(name);
+}
+
 std::string Table::where(int64_t row) const {
   const std::string& name = names_[static_cast<size_t>(file(row))];
   return line(row) == 0 ? name : cat(name, ":", line(row));

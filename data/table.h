@@ -55,6 +55,8 @@ class Table {
   // The text is a JSON number, true or false.
   bool is_literal(int64_t row, size_t column) const { return cell(row, column).kind == Kind::literal; }
   void replace(size_t column, const std::map<std::string, std::string>& texts);  // texts that are keys by their values
+  // Renames a column; its cells become these JSON lists, one a row.
+  void set_lists(size_t column, std::string name, const std::vector<std::string>& lists);
   // Notes on rows or bytes that reading left out or changed, a sentence each; the caller prints them.
   const std::vector<std::string>& notes() const { return notes_; }
   void add_note(std::string note) { notes_.push_back(std::move(note)); }

@@ -7,6 +7,7 @@
 
 #include "base/npz.h"
 #include "base/text.h"
+#include "data/label_columns.h"
 #include "data/labels.h"
 #include "data/subset.h"
 #include "data/tensor_dataset.h"
@@ -110,6 +111,7 @@ Task text_task(const RunSpec& spec) {
   const Table table = images ? read_image_table(spec, spec.train) : read_table(spec, spec.train);
   if (!images && spec.text_columns->empty() && table.has_column("paragraphs")) return Task::span;  // SQuAD's JSON
   if (!images && !spec.label_column.asked()) table.column(*spec.label_column, kNoLabel);
+  if (!joined_labels(table, *spec.label_column).empty()) return Task::multilabel;
   return is_regression_column(table, *spec.label_column) ? Task::regression : Task::classification;
 }
 
@@ -126,7 +128,11 @@ DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, 
       return {std::move(numbered), true};
   }
   const Table table = images ? read_image_table(spec, path) : read_table(spec, path);
-  if (task == Task::multilabel) return {find_names(label_sets(table, *spec.label_column))};
+  if (task == Task::multilabel) {
+    std::vector<std::string> names = find_names(label_sets(table, *spec.label_column));
+    std::vector<std::string> columns = joined_labels(table, *spec.label_column);
+    return columns.empty() ? DataLabels{std::move(names)} : DataLabels{std::move(columns), true};
+  }
   if (task != Task::classification) {
     fail(Exit::usage, "E_TASK", cat("--task ", name_of(task), " cannot read its labels from a text table"),
          "give tensors: a .safetensors or .npz file with the inputs and 'label'");

@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "data/features/decimal.h"
+#include "data/label_columns.h"
 #include "data/label_spelling.h"
 #include "data/text_file.h"
 #include "data/tokenizer.h"
@@ -69,8 +70,11 @@ Table read_table(const RunSpec& spec, const std::string& path) {
   for (const auto* list : {&*spec.categorical, &*spec.continuous, &*spec.date})
     t.wanted.insert(t.wanted.end(), list->begin(), list->end());
   if (!spec.target->empty()) t.wanted.push_back(*spec.target);
-  if (spec.label_column.asked()) t.wanted.push_back(*spec.label_column);
+  if (spec.label_column.asked()) {
+    for (const std::string& column : split(*spec.label_column, ',')) t.wanted.push_back(column);
+  }
   Table table = Table::read(path, t);
+  join_label_columns(table, *spec.label_column);
   const std::string& label = spec.target->empty() ? *spec.label_column : *spec.target;
   const std::string& task = *spec.task;  // an answer's or a target's spaces are a part of it
   const bool names = task != "span" && task != "token" && task != "language" && task != "seq2seq";

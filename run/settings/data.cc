@@ -27,7 +27,8 @@ std::vector<Setting> data_settings() {
           .by_commas()
           .read_by(kFeed)
           .also({"text_column_names", "text_column_name", "text_column"}),
-      setting("label_column", &RunSpec::label_column, "Column of the label.")
+      setting("label_column", &RunSpec::label_column,
+              "Column of the label; several (A,B,C) that hold 0 or 1: a row may have several labels, a column each.")
           .shown_as("NAME")
           .read_by(kFeed)
           .also({"label_column_name"}),

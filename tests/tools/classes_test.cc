@@ -195,6 +195,9 @@ TEST_CASE("eval and predict of classifiers that other programs trained", "[class
   const Said refused = run_verb(with(eval, {f / "t.csv"}));
   CHECK(refused.id == "E_LABELS");
   CHECK_THAT(refused.hint, ContainsSubstring("--labels"));
+  write_bytes(f / "t.csv", csv({"z", "", "c"}));  // some of the classes: a new head is no way out here either
+  CHECK(run_verb(with(eval, {f / "t.csv"})).hint == refused.hint);
+  write_bytes(f / "t.csv", csv({"z", "b", "c"}));
   const auto predicted = [&] {
     must_run({"predict", model, "--inputs", f / "t.csv", "--text_columns", "text", "--device", "cpu", "--out",
               f / "p.jsonl"});
@@ -231,6 +234,24 @@ TEST_CASE("tags, sets of labels, tables of features", "[classes]") {
                 kText));
   // the mean over [CLS], the word and [SEP] gives the word's logit 10/3 - 1 and the others -1
   CHECK(json::parse(bytes_of(f / "run/run.json")).at("initial_metrics").at("exact_match") == 1);
+
+  // A column of 0 and 1 for each label, in any order; names say which output is which.
+  write_bytes(f / "columns.csv", "text,w3,w1,w2,w0\nw2,0,0,1,0\nw0,0,0,0,1\nw3,1,0,0,0\nw1,0,1,0,0\n");
+  write_bytes(f / "config.json", R"({"id2label": {"0": "w0", "1": "w1", "2": "w2", "3": "w3"}})");
+  const std::string four = save(f, words_model(4), "four.onnx");
+  must_run(with({four, "--train", f / "columns.csv", "--val", f / "columns.csv", "--label_column", "w3,w1,w2,w0",
+                 "--max_steps", "1", "--lr", "0", "--device", "cpu", "--overwrite", "--output_dir", f / "run"},
+                kText));
+  const json multi = json::parse(bytes_of(f / "run/run.json"));
+  CHECK(multi.at("initial_metrics").at("exact_match") == 1);
+  CHECK(multi.at("labels") == json::parse(R"(["w0", "w1", "w2", "w3"])"));
+  CHECK(
+      json::parse(must_run({"eval", f / "run", "--val", f / "columns.csv", "--device", "cpu"}).out).at("exact_match") ==
+      1);
+  write_bytes(f / "texts.csv", "text\nw2\n");  // no labels: to predict
+  must_run({"predict", f / "run", "--inputs", f / "texts.csv", "--out", f / "p.csv", "--device", "cpu", "--quiet"});
+  CHECK_THAT(bytes_of(f / "p.csv"), ContainsSubstring("w2"));
+  fs::remove(f / "config.json");
 
   onnx::ModelProto net = test::parse(
       "<ir_version: 8, opset_import: [\"\" : 17]> net (float[N,3] x) => (float[N,3] logits) <float[3,3] w = "
