@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/labels.h"
+#include "run/class_weights.h"
 #include "run/common.h"
 #include "run/data.h"
 #include "run/features.h"
@@ -97,6 +98,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   needs.classes = classes_of(spec, model, task, objective, log);
   objective.classes = needs.classes.names;
   objective.answers = answer_options(spec);
+  name_class_weights(objective.losses, objective.classes);
   const std::vector<int> outputs = values_of(g, objective.losses);
   require_known_operators(g, outputs);
   tell_fixed_shapes(fix_shapes(g, outputs), log);

@@ -9,6 +9,7 @@
 #include "data/label_spelling.h"
 #include "data/loader.h"
 #include "run/calibrate_plan.h"
+#include "run/class_weights.h"
 #include "run/config.h"
 #include "run/export_record.h"
 #include "run/features.h"
@@ -116,6 +117,10 @@ void open_data(PreparedRun& run, std::shared_ptr<const FeatureTable> table) {
     run.data.val = with_groups(as_val, spec.val, open_dataset(as_val, spec.val, g, needs, spec.evaluation_rows()));
   }
   split_validation(spec, run.data);
+  if (loss)
+    balance_class_weights(objective.losses, *run.data.train,
+                          classes_of_output(g, g.find(loss->values().front()), needs.task), objective.classes,
+                          run.host.log);
   if (run.data.val) cut(run.data.val, spec.limit_val);
   check_classes_left(spec, needs.classes.names, run.data, run.host.log);
 }
@@ -203,6 +208,7 @@ ReadyModel ready_model(const RunSpec& spec, Job job, Imported model, const DataF
                                                                  spec.head_from.empty() && spec.cut_at.empty())
     out.objective.classes = named_classes(spec, out.model, out.objective.task, *loss, log).names;
   out.objective.answers = answer_options(spec);
+  name_class_weights(out.objective.losses, out.objective.classes);
   out.outputs = values_of(g, out.objective.losses);
   require_known_operators(g, out.outputs);
   if (!shapes.looked() || shapes.found().rows > 0 || shapes.found().length > 0) shapes.fix(out.outputs);

@@ -62,7 +62,14 @@ void set(LossSpec& s, const std::string& key, const OrderedJson& v) {
     if (!v.is_boolean()) refuse("\"bypass\" is true or false");
     s.bypass = v.get<bool>();
   }
-  if (const LossParameter* const p = loss_rule(s.kind).parameter(key)) s.set(key, parameter(v, *p));
+  const LossParameter* const p = loss_rule(s.kind).parameter(key);
+  if (p && p->form == ParameterForm::list && v.is_object()) {
+    for (const auto& [label, x] : v.items()) s.by_class[key][label] = number_in(x, key, p->low, p->above_low, p->high);
+  } else if (key == "class_weights" && v == "balanced") {
+    s.balanced = true;
+  } else if (p) {
+    s.set(key, parameter(v, *p));
+  }
 }
 
 LossSpec from_json(const OrderedJson& j) {
@@ -103,7 +110,8 @@ void from_json_text(const std::string& text, const std::string& where, std::vect
     out.push_back(from_json(one.is_string() ? OrderedJson{{"kind", one}} : one));
 }
 
-// The value of a parameter written as key=value: a number, true or false, else text; a:b:c is a list of numbers.
+// The value of a parameter written as key=value: a number, true or false, else text; a:b:c is a list of numbers,
+// NAME=a:NAME=b an object.
 OrderedJson scalar(const std::string& text) {
   double x = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), x);
@@ -116,6 +124,14 @@ OrderedJson scalar(const std::string& text) {
 }
 OrderedJson value_of(const std::string& key, const std::string& text) {
   if (key == "output" || key == "label" || key == "input") return text;
+  if (text.find('=') != std::string::npos) {
+    OrderedJson by_name = OrderedJson::object();
+    for (const std::string& part : split(text, ':')) {
+      const size_t equals = std::min(part.rfind('='), part.size());
+      by_name[part.substr(0, equals)] = scalar(part.substr(std::min(equals + 1, part.size())));
+    }
+    return by_name;
+  }
   if (key != "outputs" && text.find(':') == std::string::npos) return scalar(text);
   OrderedJson out = OrderedJson::array();
   for (const std::string& part : split(text, ':')) out.push_back(key == "outputs" ? OrderedJson(part) : scalar(part));
@@ -170,6 +186,8 @@ std::string loss_json(const LossSpec& s) {
   if (!s.input.empty()) j["input"] = s.input;
   if (s.weight != d.weight) j["weight"] = s.weight;
   if (!s.bypass) j["bypass"] = false;
+  for (const auto& [parameter, weights] : s.by_class) j[parameter] = weights;
+  if (s.balanced) j["class_weights"] = "balanced";
   const LossRule& rule = loss_rule(s.kind);
   for (const LossParameter& p : rule.parameters) {
     const auto it = s.given.find(p.name);

@@ -1,7 +1,8 @@
 // Losses as the user writes them.
 //   cross_entropy,label_smoothing=0.1,mse,output=y,weight=0.5     a word without '=' begins a loss, the others are its
 //   parameters;
-//                                                                 several values: class_weights=1:2:0.5
+//                                                                 several values: class_weights=1:2:0.5, or by class
+//                                                                 name: spam=2:ham=1; class_weights=balanced
 //   cross_entropy,gradient_penalty(x)=10                          a loss of a gradient: input=x,weight=10
 //   [{"kind": "mse", "output": "y", "weight": 0.5}]               JSON, one object or an array of them
 //   losses.json                                                   a file of such JSON

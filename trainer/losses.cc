@@ -81,6 +81,9 @@ double LossSpec::number(const std::string& parameter) const {
 const std::vector<double>& LossSpec::list(const std::string& parameter) const {
   static const std::vector<double> none;
   if (!has(parameter)) bug(cat("the loss ", kind, " has no parameter ", parameter));
+  if (by_class.count(parameter) || (balanced && parameter == "class_weights"))
+    fail(Exit::usage, "E_LOSS", cat(parameter, " by name, or balanced, needs the classes and labels of --train"),
+         cat("give a number for each class: ", parameter, "=1:2.5"));
   const auto it = given.find(parameter);
   return it == given.end() ? none : it->second;
 }

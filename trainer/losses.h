@@ -27,6 +27,9 @@ struct LossSpec {
   int64_t sides = 0;       // of pairs and triples in one output: rows in turn; 0: as many as the kind takes
   std::string input = {};  // of losses of a gradient: the value that it is with respect to
   std::map<std::string, std::vector<double>> given = {};  // parameters that are not at their default
+  // Lists that are given by class name, and class_weights=balanced: become `given` once classes and labels are known.
+  std::map<std::string, std::map<std::string, double>> by_class = {};
+  bool balanced = false;
 
   // Parameters of the kind's row, as given or by default; asking for another is a bug.
   double number(const std::string& parameter) const;

@@ -14,6 +14,7 @@
 
 using namespace amp;
 using namespace amp::test;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -224,4 +225,39 @@ TEST_CASE("tasks choose loss and metrics, and gates know them") {
   CHECK(error_id(training(f, model, data, {"--loss", "ce,label=nothing"})) == "E_DATA_COLUMN");
   CHECK(error_id({"grad", model, "--inputs", data, "--out", f / "g.npz", "--loss", "crossentropy2"}) == "E_LOSS");
   CHECK(error_id({"grad", model, "--inputs", data, "--out", f / "g.npz", "--loss", "model"}) == "E_LOSS_IO");
+}
+
+TEST_CASE("class weights by name and balanced train as the same numbers do") {
+  const TempDir f;
+  const std::string data = write_data(f);  // 16 labels i * 7 % 3: 6, 5, 5 of each class
+  const std::string model = write_model(f, "m.onnx", "float[B,3] y", "y = MatMul(x, w)");
+  const auto loss = [&](const std::string& weights) {
+    run(training(f, model, data, {"--loss", "ce,class_weights=" + weights, "--labels", "a,b,c", "--lr", "0"}));
+    return report(f)["final_metrics"]["loss"].get<double>();
+  };
+  CHECK(loss("b=3") == loss("1:3:1"));
+  CHECK(loss("balanced") == Catch::Approx(loss("0.888888888888889:1.06666666666667:1.06666666666667")).epsilon(1e-6));
+  CHECK(loss("balanced") != loss("b=3"));
+  CHECK(error_id(training(f, model, data, {"--loss", "ce,class_weights=d=3", "--labels", "a,b,c"})) == "E_LOSS");
+  CHECK(error_id({"grad", model, "--inputs", data, "--out", f / "g.npz", "--loss", "ce,class_weights=balanced"}) ==
+        "E_LOSS");
+}
+
+TEST_CASE("a note tells that an evaluation before the last was better") {
+  const TempDir f;
+  const std::string data = write_data(f);
+  const std::string model = write_model(f, "m.onnx", "float[B,3] y", "y = MatMul(x, w)");
+  // Steps this large go beyond the minimum and diverge.
+  const std::vector<std::string> worse = {
+      "--loss", "mse,label=yes", "--optimizer", "sgd",          "--lr", "30", "--val",
+      data,     "--max_steps",   "4",           "--eval_steps", "1"};
+  const std::string note = "--export_weights best --out best.onnx` writes them";
+  const auto said = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = worse;
+    words.insert(words.end(), more.begin(), more.end());
+    return must_run(training(f, model, data, words)).err;
+  };
+  CHECK_THAT(said({}), ContainsSubstring("those of step 1 were better") && ContainsSubstring(note));
+  CHECK_THAT(said({"--export_weights", "best"}), !ContainsSubstring("were better"));
+  CHECK_THAT(said({"--lr", "1e-3"}), !ContainsSubstring("were better"));
 }
