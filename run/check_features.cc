@@ -143,7 +143,7 @@ DataReport check_features(const RunSpec& given, const Log& log) {
       return true;
     } catch (const Error& e) {
       if (e.exit() != Exit::data) throw;
-      report.problem(place, e.fact());
+      report.problem(place, place == given.model ? cat(e.fact(), ": ", e.hint()) : e.fact());
       return false;
     }
   };

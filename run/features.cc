@@ -81,6 +81,19 @@ void check_codes(const Features& features, const SourceGraph& g, const std::vect
   }
 }
 
+// The command that makes a new model for these columns, with an indicator for each column that lacks numbers.
+// classes 0: the target is a number.
+std::string create_command(const Features& features, size_t classes) {
+  std::vector<std::string> sizes;
+  for (const CategoryMap& c : features.categories) sizes.push_back(std::to_string(c.codes()));
+  size_t numbers = features.numbers.size();
+  for (const NumberMap& n : features.numbers) numbers += n.missing;
+  return cat("`create ", sizes.empty() ? "mlp" : "tabular", " --model_config '{",
+             sizes.empty() ? cat("\"inputs\": ", numbers)
+                           : cat("\"categories\": [", join(sizes, ", "), "], \"continuous\": ", numbers),
+             ", \"outputs\": ", std::max<size_t>(classes, 1), "}' --out new.onnx`");
+}
+
 void tell(const Features& features, const std::vector<FeatureInput>& inputs, const Log& log) {
   int64_t filled = 0;
   for (const NumberMap& n : features.numbers) filled += n.missing;
@@ -248,9 +261,14 @@ std::shared_ptr<const Features> learn_features(const RunSpec& spec, const Featur
   std::iota(rows.begin(), rows.end(), int64_t{0});
   if (spec.val_split > 0) rows = split_samples(*all, spec.val_split, static_cast<uint64_t>(spec.seed)).train;
   Features out = fit_features(table, schema, rows, needs.task == Task::regression);
-  const std::vector<FeatureInput> inputs = assign_features(out, input_specs(graph, needs), true);
-  check_codes(out, graph, inputs);
-  tell(out, inputs, log);
+  try {
+    const std::vector<FeatureInput> inputs = assign_features(out, input_specs(graph, needs), true);
+    check_codes(out, graph, inputs);
+    tell(out, inputs, log);
+  } catch (const Error& e) {
+    fail(e.exit(), e.id(), e.fact(),
+         cat(e.hint(), "; a new model for these columns: ", create_command(out, needs.classes.size())));
+  }
   return std::make_shared<const Features>(std::move(out));
 }
 

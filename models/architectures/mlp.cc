@@ -46,9 +46,8 @@ void build_tabular(Net& net, const ModelConfig& c, Head) {
   }
   if (sizes.empty() || widths.size() != sizes.size())
     c.refuse("embedding", "one number for each of categories is wanted");
-  const int64_t numbers = c.positive("continuous");
+  const int64_t numbers = c.number("continuous", 0) == 0 ? 0 : c.positive("continuous");
   const NetValue ids = net.input("categorical", DType::i64, rows_by(static_cast<int64_t>(sizes.size())));
-  const NetValue x = net.input("continuous", DType::f32, rows_by(numbers));
   std::vector<NetValue> parts;
   int64_t width = numbers;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -57,9 +56,12 @@ void build_tabular(Net& net, const ModelConfig& c, Head) {
     parts.push_back(net.embedding(id, at, sizes[i], widths[i], Init::normal(0.01)));
     width += widths[i];
   }
-  const NetValue looked_up = net.op("Concat", "embeds", parts, {{"axis", int64_t{1}}});
-  parts = {dropout(net, looked_up, c, "embedding_dropout", "embeds"), batch_norm(net, x, "bn_cont", numbers)};
-  const NetValue all = net.op("Concat", "", parts, {{"axis", int64_t{1}}});
+  NetValue all = net.op("Concat", "embeds", parts, {{"axis", int64_t{1}}});
+  all = dropout(net, all, c, "embedding_dropout", "embeds");
+  if (numbers > 0) {
+    parts = {all, batch_norm(net, net.input("continuous", DType::f32, rows_by(numbers)), "bn_cont", numbers)};
+    all = net.op("Concat", "", parts, {{"axis", int64_t{1}}});
+  }
   net.output(layers(net, all, c, width), "output", rows_by(c.positive("outputs")));
 }
 

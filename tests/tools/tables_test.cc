@@ -129,6 +129,8 @@ TEST_CASE("what columns are is guessed, said, and overruled by flags", "[tables]
   CHECK_THAT(guessed.err, ContainsSubstring("--continuous Temperature,Visitors,Distance,Elapsed --date Date"));
   CHECK(guessed.id == "E_FEATURE_WIDTH");
   CHECK_THAT(guessed.fact, ContainsSubstring("'x_cat' takes 6 features, the columns give 16"));
+  CHECK_THAT(guessed.hint,
+             ContainsSubstring("a new model for these columns: `create tabular --model_config '{\"categories\": ["));
   // By a configuration file too.
   write_bytes(f / "c.json",
               R"({"date": "Date", "categorical": ["Store", "State", "Promo", "Kind", "Month", "Dayofweek"],
@@ -277,4 +279,35 @@ TEST_CASE("classes of a table are learnt, and one output is none of them", "[tab
                              "--overwrite"})));
   must_run({"predict", f / "run", "--inputs", f / "t.csv", "--out", f / "p.jsonl", "--device", "cpu", "--quiet"});
   CHECK(json_lines(f / "p.jsonl").at(3).at("predicted_label") == "yes");
+}
+
+TEST_CASE("the model that a refusal proposes for a table takes it", "[tables]") {
+  const TempDir f;
+  write_bytes(f / "t.csv", "shop,city,sales,kind\n1,a,2.5,x\n2,b,3.5,y\n3,a,,x\n4,c,1.5,z\n5,b,2.0,y\n6,a,3.0,x\n");
+  // What follows `create ...`, and a run with it. --target sales: a number; kind: three classes.
+  const auto proposed = [&](const std::string& model, const Words& flags) {
+    const Words run = with({model, "--train", f / "t.csv", "--device", "cpu", "--output_dir", f / "run", "--max_steps",
+                            "1", "--overwrite", "--quiet"},
+                           flags);
+    const Said refused = run_verb(run);
+    CHECK(refused.id.starts_with("E_"));
+    const size_t at = refused.hint.find("`create "), json = refused.hint.find('{', at),
+                 end = refused.hint.find('}', json);
+    REQUIRE(end != std::string::npos);
+    const std::string kind = refused.hint.substr(at + 8, refused.hint.find(' ', at + 8) - at - 8);
+    must_run({"create", kind, "--model_config", refused.hint.substr(json, end + 1 - json), "--out", f / "new.onnx",
+              "--quiet"});
+    Words again = run;
+    again[0] = f / "new.onnx";
+    must_run(again);
+    return refused.hint.substr(at, end + 1 - at);
+  };
+  must_run({"create", "tabular", "--out", f / "tabular.onnx", "--quiet"});
+  must_run({"create", "mlp", "--out", f / "mlp.onnx", "--quiet"});
+  CHECK(proposed(f / "tabular.onnx", {"--target", "kind", "--categorical", "city", "--continuous", "shop,sales"}) ==
+        R"(`create tabular --model_config '{"categories": [4], "continuous": 3, "outputs": 3})");
+  CHECK(proposed(f / "tabular.onnx", {"--target", "shop", "--task", "regression", "--categorical", "city,kind"}) ==
+        R"(`create tabular --model_config '{"categories": [4, 4], "continuous": 0, "outputs": 1})");
+  CHECK(proposed(f / "mlp.onnx", {"--target", "kind", "--continuous", "shop,sales"}) ==
+        R"(`create mlp --model_config '{"inputs": 3, "outputs": 3})");
 }
