@@ -25,20 +25,25 @@ bool mean_over_batch(const SourceGraph& g, const SourceNode& n) {
 
 }  // namespace
 
-int count_batch_statistics(const SourceGraph& g) {
+std::vector<int> batch_statistics(const SourceGraph& g) {
   const std::vector<char> fed = downstream_of(g, g.inputs);
   std::set<int> normalized;  // a value's mean and variance count once
-  for (const SourceNode& n : g.nodes) {
+  std::vector<int> out;
+  const auto add = [&](int x, size_t node) {
+    if (normalized.insert(x).second) out.push_back(static_cast<int>(node));
+  };
+  for (size_t at = 0; at < g.nodes.size(); ++at) {
+    const SourceNode& n = g.nodes[at];
     if (!n.domain.empty()) continue;
     if (n.op == "BatchNormalization" && n.inputs.size() > 4 && n.inputs[3] >= 0 &&
         fed[static_cast<size_t>(n.inputs[3])])
-      normalized.insert(n.inputs[0]);
+      add(n.inputs[0], at);
     if (n.op != "Sub" || n.inputs.size() != 2) continue;
     const SourceNode* const mean = producer(g, n.inputs[1]);
     if (mean && mean_over_batch(g, *mean) && mean->inputs[0] == n.inputs[0] && fed[static_cast<size_t>(n.inputs[0])])
-      normalized.insert(n.inputs[0]);
+      add(n.inputs[0], at);
   }
-  return static_cast<int>(normalized.size());
+  return out;
 }
 
 }  // namespace amp

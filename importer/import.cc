@@ -78,27 +78,59 @@ int64_t count_non_finite(const HostTensor& t) {
   return bad;
 }
 
+// "node '/bn/BatchNormalization' (...) and 4 more"
+std::string some_nodes(const SourceGraph& g, const std::vector<int>& nodes) {
+  constexpr size_t kShown = 3;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < nodes.size() && i < kShown; ++i) shown.push_back(g.describe_node(nodes[i]));
+  return join(shown, ", ") + (nodes.size() > kShown ? cat(" and ", nodes.size() - kShown, " more") : std::string());
+}
+
+// Inputs that no node reads, beside others of their type and rank.
+std::vector<int> merged_inputs(const SourceGraph& g) {
+  const std::vector<std::vector<int>> consumers = g.consumers();
+  const auto read = [&](int v) { return !consumers[static_cast<size_t>(v)].empty(); };
+  std::vector<int> out;
+  const auto nests = [](const SourceNode& n) { return one_of(n.op, {"If", "Loop", "Scan", "SequenceMap"}); };
+  if (std::any_of(g.nodes.begin(), g.nodes.end(), nests)) return out;  // inner graphs may read any input
+  for (const int v : g.inputs) {
+    const SourceValue& x = g.value(v);
+    if (read(v) || std::find(g.outputs.begin(), g.outputs.end(), v) != g.outputs.end()) continue;
+    const bool alike = std::any_of(g.inputs.begin(), g.inputs.end(), [&](int other) {
+      const SourceValue& y = g.value(other);
+      return read(other) && y.dtype == x.dtype && y.dims.size() == x.dims.size();
+    });
+    if (alike) out.push_back(v);
+  }
+  return out;
+}
+
 // What the file says about training, and weights that cannot be trained from.
 void inspect(const SourceGraph& g, std::vector<std::string>& notes) {
-  int norms = 0, dropouts = 0;
-  const int over_rows = count_batch_statistics(g);
-  for (const SourceNode& n : g.nodes) {
+  std::vector<int> norms, dropouts;
+  const std::vector<int> over_rows = batch_statistics(g);
+  for (size_t at = 0; at < g.nodes.size(); ++at) {
+    const SourceNode& n = g.nodes[at];
     if (!n.domain.empty()) continue;
     const bool flag = n.attrs.has("training_mode") && n.attrs.i("training_mode", 0) != 0;
-    if (n.op == "BatchNormalization") norms += flag || (n.version < 14 && n.outputs.size() > 1);
+    if (n.op == "BatchNormalization" && (flag || (n.version < 14 && n.outputs.size() > 1)))
+      norms.push_back(static_cast<int>(at));
     if (n.op == "Dropout" && n.inputs.size() > 2 && n.inputs[2] >= 0) {
       const HostTensor& mode = g.values[static_cast<size_t>(n.inputs[2])].data;
-      dropouts += mode && mode.numel() == 1 && mode.to_ints()[0] != 0;
+      if (mode && mode.numel() == 1 && mode.to_ints()[0] != 0) dropouts.push_back(static_cast<int>(at));
     }
   }
-  if (norms)
-    notes.push_back(cat(norms, " BatchNormalization nodes are in training form; an export has them in inference form"));
-  if (dropouts)
-    notes.push_back(cat(dropouts, " Dropout nodes are in training mode; an export has them in inference form"));
-  if (over_rows) {
-    notes.push_back(cat(over_rows,
-                        " normalizations use statistics of the batch that the file computes, in inference, too "
-                        "(track_running_stats=False): outputs depend on which rows share a batch"));
+  const auto note = [&](const std::vector<int>& nodes, const char* what) {
+    if (!nodes.empty()) notes.push_back(cat(nodes.size(), what, ": ", some_nodes(g, nodes)));
+  };
+  note(norms, " BatchNormalization nodes are in training form; an export has them in inference form");
+  note(dropouts, " Dropout nodes are in training mode; an export has them in inference form");
+  note(over_rows,
+       " normalizations use statistics of the batch that the file computes, in inference, too "
+       "(track_running_stats=False): outputs depend on which rows share a batch");
+  for (const int unread : merged_inputs(g)) {
+    notes.push_back(cat("no node reads the input '", printable(g.value(unread).name),
+                        "': an exporter that was given one tensor for several inputs takes them for one"));
   }
   for (const SourceValue& v : g.values) {
     if (v.kind != SourceKind::parameter) continue;

@@ -21,6 +21,13 @@ void lower_group_norm(Lowering& l) {
   const int64_t groups = l.attrs.i("num_groups", 0);
   if (x.size() < 2 || groups <= 0 || x[1] % groups != 0)
     fail(Exit::model, "E_ATTR", cat("GroupNormalization of ", to_string(x), " in ", groups, " groups"));
+  const int64_t wanted = l.version() < 21 ? groups : x[1];
+  for (const size_t i : {1, 2}) {
+    if (numel(l.dims(i)) != wanted)
+      fail(Exit::model, "E_SHAPE",
+           cat("GroupNormalization's ", i == 1 ? "scale" : "bias", " has ", numel(l.dims(i)), " elements, ", wanted,
+               " are needed: one for each ", l.version() < 21 ? "group before opset 21" : "channel from opset 21 on"));
+  }
   const DType t = b.dtype(l.in(0));
   const int64_t rows = x[0] * groups, n = rows > 0 ? numel(x) / rows : 0;
   const ValueId one = filled(b, 1, t, {rows}), zero = filled(b, 0, t, {rows});

@@ -159,3 +159,20 @@ TEST_CASE("every operator says what it takes", "[hostile]") {
   INFO("no row in ops/signatures.cc: " << missing);
   CHECK(missing.empty());
 }
+
+TEST_CASE("GroupNormalization's scale and bias have one element a group, from opset 21 on one a channel", "[hostile]") {
+  const auto of = [](int opset, int scale, int bias, const std::string& part) {
+    const auto tensor = [](const char* name, int n) {
+      std::string values;
+      for (int i = 0; i < n; ++i) values += i ? ",1" : "1";
+      return cat("float[", n, "] ", name, " = {", values, "}");
+    };
+    refused(test::parse(cat("<ir_version: 10, opset_import: [\"\" : ", opset,
+                            "]> g (float[N,4,2] x) => (float[N,4,2] y) <", tensor("s", scale), ", ", tensor("b", bias),
+                            "> { y = GroupNormalization <num_groups = 2> (x, s, b) }")),
+            {2, 4, 2}, Exit::model, "E_SHAPE", part);
+  };
+  of(18, 4, 2, "GroupNormalization's scale has 4 elements, 2 are needed: one for each group before opset 21");
+  of(18, 2, 1, "GroupNormalization's bias has 1 elements, 2 are needed");
+  of(21, 2, 4, "GroupNormalization's scale has 2 elements, 4 are needed: one for each channel from opset 21 on");
+}
