@@ -46,6 +46,8 @@ class PositionEvidence {
   bool codebook(int v) const;
   bool random_phase(int v) const;
   bool lerp_center(int v) const;
+  bool rounded_copy(int v) const;
+  bool joined_token(int v) const;
   bool whitening(int v, const std::vector<Use>& uses) const;
   bool whitening_mean(int v, const std::vector<Use>& uses) const;
   bool scaler(int v, const std::vector<Use>& uses) const;

@@ -37,6 +37,9 @@ void PositionEvidence::weigh_roles(int v, const std::vector<Use>& uses, std::vec
     out.push_back({"a product right behind a subtracted mean: principal components or a whitening", -4});
   if (scaler(v, uses)) out.push_back({"it standardises a graph input, and its inverse is applied later: a scaler", -7});
   if (codebook(v)) out.push_back({"a codebook: the nearest of its rows is looked up", -1.5});
+  if (rounded_copy(v))
+    out.push_back({"a weight over its quantization step, computed by the exporter and rounded", -12});
+  if (joined_token(v)) out.push_back({"joined to tokens, all of which a table of positions is added to", 12});
   if (rotary(v)) out.push_back({"rotary frequencies: it reaches Cos or Sin with positions only", -9});
 }
 

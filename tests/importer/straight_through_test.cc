@@ -174,3 +174,37 @@ TEST_CASE("a dynamically quantized product has the gradient of its floating one"
   CHECK(value(m.graph, "bias").trainable);
   CHECK(gradient_stops(m.graph).empty());
 }
+
+TEST_CASE("a weight over its quantization step, which the exporter computed, is no weight", "[straight]") {
+  const TempDir f;
+  // c = W / s, as torch.onnx folds it.
+  const auto trains = [&](const std::string& s, const std::string& c, const std::string& body) {
+    const Imported m = import_text(f, R"(<ir_version: 8, opset_import: ["" : 17]> g (float[N,4] x) => (float[N,3] y)
+      <float[4,3] W = {0.5,-1.25,0.75, 1.5,0.25,-0.5, -0.375,0.625,1.125, 0.875,-0.25,0.4}, )" +
+                                          s + ", float[4,3] c = " + c + ", float low = {-8}, float high = {7}> { " +
+                                          body + " y = MatMul (x, w) }");
+    std::vector<std::string> out;
+    for (const SourceValue& v : m.graph.values) {
+      if (v.kind == SourceKind::parameter && v.trainable) out.push_back(v.name);
+    }
+    return out;
+  };
+  const std::string by_half = "{1,-2.5,1.5, 3,0.5,-1, -0.75,1.25,2.25, 1.75,-0.5,0.8}",
+                    by_column = "{1,-2.5,0.75, 3,0.5,-0.5, -0.75,1.25,1.125, 1.75,-0.5,0.4}",
+                    other = "{1,-2.5,1.5, 3,0.5,-1, -0.75,1.25,2.25, 1.75,-0.5,0.9}";
+  const std::string through = "r = Round (c) k = Clip (r, low, high) d = Sub (k, c) e = Mul (d, s) w = Add (W, e)";
+  const auto holds = [](const std::vector<std::string>& names, const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const auto& [s, c, body] :
+       {std::tuple<std::string, std::string, std::string>{"float s = {0.5}", by_half, through},
+        {"float[3] s = {0.5, 0.5, 1}", by_column, through},
+        {"float[1,3] s = {0.5, 0.5, 1}", by_column, "r = Floor (c) d = Sub (r, c) e = Mul (s, d) w = Add (e, W)"},
+        {"float s = {0.5}", by_half, "r = Round (c) q = Mul (r, s) d = Sub (q, W) w = Add (W, d)"}}) {
+    INFO(body);
+    const std::vector<std::string> names = trains(s, c, body);
+    CHECK_FALSE(holds(names, "c"));
+    CHECK(holds(names, "W"));
+  }
+  CHECK(holds(trains("float s = {0.5}", other, through), "c"));  // another tensor
+}
