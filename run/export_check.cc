@@ -60,11 +60,16 @@ int64_t kept_checkpoints(const TrainerConfig& c) {
 
 }  // namespace
 
+int64_t trial_bytes(const RunSpec& spec, int64_t max_steps, int64_t weights) {
+  const bool small = weights <= kChecked;
+  if (max_steps == 0 || spec.lr_range_test > 0 || (!small && *spec.export_precision == "fp32")) return 0;
+  return (small && spec.verify_export ? 3 : 2) * weights;
+}
+
 bool try_export(PreparedRun& run, Session& session, const std::string& folder) {
   const RunSpec& spec = run.spec;
-  if (run.config.max_steps == 0 || spec.lr_range_test > 0) return false;
   const bool small = weight_bytes(session) <= kChecked;
-  if (!small && *spec.export_precision == "fp32") return false;
+  if (trial_bytes(spec, run.config.max_steps, weight_bytes(session)) == 0) return false;
   try {
     const TrialFolder trial(folder);
     export_weights(spec, run.ready, run.plan, trained_tensors(session), model_record(run), trial.file(), Log());

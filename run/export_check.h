@@ -16,6 +16,9 @@ namespace amp {
 // an export of the same nodes can fail for want of space alone (require_disk). True: its outputs were compared and
 // agree, so that a difference after training is one of rounding.
 bool try_export(PreparedRun& run, Session& session, const std::string& folder);
+// The memory of that trial: the weights that train, and the file, or its import and the graph that runs it. 0: there is
+// none. weights: their bytes.
+int64_t trial_bytes(const RunSpec& spec, int64_t max_steps, int64_t weights);
 
 // E_DISK (Exit::storage) when the folder's file system has no room for the checkpoints and the model of the run.
 // checkpoint: bytes of one.

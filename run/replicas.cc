@@ -86,7 +86,6 @@ TrainResult Replicas::train(Session& first, const std::function<Trainer&(std::un
   if (size == 1 || !run_.host.ranks->alone()) {
     auto alone = trainer(first, run_.config);
     checkpoint_.reset();  // its memory
-    release_parameters(run_.ready.model);
     return keep(std::move(alone)).run();
   }
   if (!first.device().traits().host_memory)

@@ -122,7 +122,8 @@ void write_plan(const std::string& dir, const SourceGraph& graph, const Precisio
   write_text(dir + "/precision_plan.json", plan_to_json(graph, plan, &cost));
 }
 
-void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples) {
+void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples,
+                    int64_t rows) {
   const Log& log = config.log;
   int64_t trainable = 0;
   for (const Chunk& c : session.layout().chunks()) trainable += c.frozen ? 0 : c.numel;
@@ -138,9 +139,12 @@ void describe_start(Session& session, const PrecisionPlan& plan, const TrainerCo
       plan.any_low() ? cat(low, " of ", plan.nodes.size(), " nodes in ", name_of(plan.low)) : std::string("fp32"),
       config.scale.mode == LossScaleConfig::Mode::off ? ", loss scale off" : cat(", loss scale ", config.scale.init),
       arithmetic(plan)));
-  log.info(cat("data: ", with_thousands(samples), " samples, ", config.max_steps, " steps of ",
-               config.sampler.ranks > 1 ? cat(config.sampler.ranks, " ranks x ") : "", config.sampler.batch_size,
-               config.sampler.in_tokens ? " tokens x " : " x ", config.sampler.accumulation));
+  if (samples == 1 && rows > 1)
+    log.info(cat("data: ", with_thousands(rows), " rows in one batch, ", config.max_steps, " steps"));
+  else
+    log.info(cat("data: ", with_thousands(samples), " samples, ", config.max_steps, " steps of ",
+                 config.sampler.ranks > 1 ? cat(config.sampler.ranks, " ranks x ") : "", config.sampler.batch_size,
+                 config.sampler.in_tokens ? " tokens x " : " x ", config.sampler.accumulation));
   log.info(cat("memory: ", session.memory_text()));
   describe_negatives(config);
   describe_settings(session, plan, config);

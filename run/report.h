@@ -16,7 +16,9 @@ namespace amp {
 
 // precision_plan.json; the cost is that of a training micro-batch.
 void write_plan(const std::string& dir, const SourceGraph& graph, const PrecisionPlan& plan, const PlanCost& cost);
-void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples);
+// rows: of the first batch, which may be all of the data.
+void describe_start(Session& session, const PrecisionPlan& plan, const TrainerConfig& config, int64_t samples,
+                    int64_t rows);
 
 void tell_profile(const std::map<std::string, double>& seconds_by_operator, const Log& log);  // longest first
 void tell_profile(const UpdateProfile& update, const Log& log);

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "importer/import.h"
 #include "run/average_statistics.h"
 #include "run/averages.h"
 #include "run/device.h"
@@ -81,9 +82,11 @@ void begin(Training& t) {
              measure_plan(*t.session->train_graph(losses, batch), run.graph().nodes.size()));
   write_export_record(t.work(), run, *t.session);
   require_disk(run, checkpoint_bytes(*t.session, run.config), t.work());
+  const bool shared = run.config.sampler.ranks > 1 && run.host.ranks->alone();  // by threads: run/replicas.cc
+  if (!shared) release_parameters(run.ready.model);
   t.export_agreed = with_advice(t, [&] { return try_export(run, *t.session, t.work()); });
   if (run.spec.profile) profile(t, batch);
-  describe_start(*t.session, run.plan, run.config, run.data.train->size());
+  describe_start(*t.session, run.plan, run.config, run.data.train->size(), batch_rows(losses, batch));
   tell_groups(run.ready.groups, run.spec, t.session->layout(), run.host.log);
   t.report.facts.groups = groups_json(run.ready.groups, t.session->layout());
   write_report(t, t.work(), false);
@@ -119,6 +122,21 @@ bool run_steps(Training& t) {
     t.watch->stopped();
   }
   return false;
+}
+
+// Prints a note where the last weights are exported and an earlier evaluation was better.
+void tell_better_step(const Training& t) {
+  const RunSpec& spec = t.run.spec;
+  const TrainResult& r = t.report.result;
+  if (spec.export_weights != "last" || r.best_step < 0 || !r.last) return;
+  const std::string& metric = t.run.config.best_metric;
+  const double last = r.last->value(metric);
+  if (last == r.best_value) return;
+  t.run.host.log.note(cat("the last weights are exported (", metric, " ", last, "); those of step ", r.best_step,
+                          " were better (", r.best_value, "): ",
+                          spec.save_strategy == "no" ? std::string("--export_weights best keeps them")
+                                                     : cat("`export ", printable(spec.output_dir),
+                                                           " --export_weights best --out best.onnx` writes them")));
 }
 
 // The weights that are asked for in the place of the last ones.
@@ -194,6 +212,7 @@ void write_or_say_how(const Training& t, const std::vector<TrainedTensor>& weigh
 void finish(Training& t) {
   PreparedRun& run = t.run;
   TrainReport& report = t.report;
+  tell_better_step(t);
   choose_weights(t);
   t.trainer.reset();
   const std::string staged = run.folder->finish_path(), path = staged + "/model.onnx";
@@ -276,7 +295,7 @@ TrainReport train(PreparedRun& run) {
   run.config.on_step = [&](const StepResult& s) {
     if (!run.spec.grad_reduce_trace.empty()) sums.see(s);
     if (!std::isfinite(s.loss) && !t.report.lr_range && ++t.report.facts.losses_not_finite == 1)
-      run.host.log.warning(cat("W_NOT_FINITE: the training loss of step ", s.step, " is ", s.loss, " (said once)"));
+      run.host.log.warning(cat("W_NOT_FINITE: the training loss of step ", s.step + 1, " is ", s.loss, " (said once)"));
     if (!t.report.facts.first_step_seconds) t.report.facts.first_step_seconds = process_seconds();
     // A loss that is no number skips its step, and is the end; what the loss scale skips says nothing.
     if (t.report.lr_range && !(s.skipped() && std::isfinite(s.loss))) t.report.lr_range->see(s.lr, s.loss);

@@ -6,6 +6,7 @@
 #include "base/sysinfo.h"
 #include "base/text.h"
 #include "run/check_data.h"
+#include "run/export_check.h"
 #include "run/memory.h"
 #include "run/process_ranks.h"
 #include "run/train.h"
@@ -50,9 +51,9 @@ void print_range(const LrRange& range, const std::string& folder) {
   std::cout << "learning-rate range test: " << range.seen() << " steps"
             << (range.over() ? ", until the loss diverged" : "") << '\n';
   if (r.valley > 0) {
-    std::cout << "--lr " << number_text(r.valley) << " two thirds down the longest descent of the loss, "
-              << number_text(r.steep) << " where it falls fastest, " << number_text(r.minimum)
-              << " a tenth of the rate of the lowest loss\n";
+    std::cout << "--lr " << number_text(r.valley)
+              << " two thirds down the longest descent of the loss (the usual choice), " << number_text(r.steep)
+              << " where it falls fastest, " << number_text(r.minimum) << " a tenth of the rate of the lowest loss\n";
   } else {
     std::cout << "too few losses for a suggestion: a larger --lr_range_test, or another min_lr, max_lr\n";
   }
@@ -67,8 +68,11 @@ int dry_run(const RunSpec& spec, const Console& console) {
   for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
   std::cout << "  to write" << (spec.verify_export ? " and compare" : "")
             << " the model, after that is freed: " << with_thousands(bill.export_check) << " B of the host's memory\n";
+  const int64_t trial = trial_bytes(spec, run->config.max_steps, bill.export_check / 2);
+  if (trial > 0) std::cout << "  to try the export before the first step: " << with_thousands(trial) << " B\n";
   if (!bill.device_memory)
-    std::cout << "  the run's peak: " << with_thousands(std::max(bill.total, bill.export_check)) << " B\n";
+    std::cout << "  the run's peak: " << with_thousands(std::max({bill.total, bill.export_check, trial}))
+              << " B and the program's own, some 40 MB\n";
   if (const auto& m = bill.device_memory) {
     std::cout << "  free on the device: " << with_thousands(m->free) << " of " << with_thousands(m->total)
               << " B; libraries hold " << with_thousands(m->opened) << " B already\n";
