@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fs.h"
+#include "run/lr_range.h"
 #include "run/samples.h"
 
 namespace amp {
@@ -140,6 +141,7 @@ json ReportData::read() {
           {"skipped_count", skipped_},
           {"evals", evals_.lines()},
           {"samples", small_file(folder_ + "/" + kSamplesFile)},
+          {"lr_range", small_file(folder_ + "/" + kLrRangeFile)},
           {"plan", *plan_}};
 }
 

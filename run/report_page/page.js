@@ -48,6 +48,13 @@ function curves(runs, one) {
     if (one && r.evals.length) loss.push({ name: "evaluation loss", color: color(1), dots: true, x: points(r).map(e => e.step), y: points(r).map(e => e.loss) });
   });
   chart("Loss", loss, { wide: true, clip: true, note: "by step" });
+  if (one && first.lr_range) {
+    const r = first.lr_range, x = (r.lr || []).map(Math.log10);
+    chart("Loss by learning rate", [{ name: "loss of each step", color: color(0), x, y: r.loss || [], faint: true },
+      { name: "smoothed", color: color(0), x, y: r.smoothed_loss || [] }], { wide: true, clip: true, note: "across: log10 of the rate" });
+    const why = { valley: "two thirds down the longest descent: the usual choice", steep: "where the loss falls fastest", minimum_tenth: "a tenth of the rate of the lowest loss" };
+    table(section("Suggested rates", true), ["--lr", "why"], Object.entries(r.suggested || {}).map(([k, v]) => [short(v), why[k] || k]), true);
+  }
   const evaluated = [...new Set(runs.flatMap(r => r.evals.flatMap(e => Object.keys(e).filter(k => isNum(e[k])))))].filter(k => !["step", "epoch", "samples", "loss", "best"].includes(k));
   const told = runs.flatMap(r => toldMetrics(r.run, endOf(r)));
   evaluated.sort((a, b) => told.includes(b) - told.includes(a));

@@ -149,6 +149,8 @@ def main():
         words = runs.texts()
         runs.run(*words, "--epochs", "3", "--inject_overflow", "5,9-10", "--output_dir", runs.path("texts"))
         runs.run(*words, "--epochs", "2", "--use_fp16=false", "--lr", "5e-4", "--output_dir", runs.path("fp32"))
+        runs.run(*words, "--lr_range_test", "60", "--use_fp16=false", "--output_dir", runs.path("rates"))
+        runs.run("plan", runs.path("bert.onnx"), "--use_fp16", "--out", runs.path("plan.html"))
         runs.language()
         runs.masks()
         runs.run("report", runs.path("texts"), runs.path("fp32"), "--out", runs.path("two.html"))
@@ -157,6 +159,8 @@ def main():
         look(browser, "file://" + runs.path("unet/report.html"), "masks", 6, options.screenshots, [(".layers img", 20)])
         look(browser, "file://" + runs.path("language/report.html"), "language", 6, options.screenshots, [(".sample", 16)])
         look(browser, "file://" + runs.path("two.html"), "compared", 10, options.screenshots, [("table", 2)])
+        look(browser, "file://" + runs.path("rates/report.html"), "rates", 6, options.screenshots, [("table", 2)])
+        look(browser, "file://" + runs.path("plan.html"), "plan", 0, options.screenshots, [("td.why", 10)])
         for page in options.page:
             look(browser, "file://" + os.path.abspath(page), os.path.basename(os.path.dirname(page)), 1, options.screenshots)
         watch_live(browser, runs, words, options.screenshots)
