@@ -1,4 +1,4 @@
-# The plugin libonnx_amp_mpi.so, where MPI's headers are: ranks that mpirun or srun starts (trainer/ranks/mpi.h).
+# The plugin libonnx_amp_mpi.so, where MPI's headers are: ranks that mpirun or srun starts (trainer/comm/mpi.h).
 set(ONNX_AMP_MPI AUTO CACHE STRING "build the MPI plugin: AUTO (where MPI is), ON, OFF")
 set(ONNX_AMP_HAS_MPI OFF CACHE INTERNAL "")
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "trainer/collective.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/progress_state.h"
 
 namespace amp {
@@ -17,7 +17,7 @@ struct Host {
   // Signals on which training ends after its step, with a checkpoint; the process's handlers are back afterwards.
   std::vector<int> stop_signals;
   // Of a training run: what rank this process is. Only the first one has the run's folder.
-  Collective* ranks = &one_rank();
+  Communicator* ranks = &one_rank();
   // What this process does from now on; phase: a literal.
   std::function<void(int64_t step, const char* phase)> doing = {};
 };

@@ -254,7 +254,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   Imported model = open_model(spec, run->job(), host.log);
   if (data_kind(spec, spec.train) == DataKind::tensors)
     bind_fixed_inputs(model.graph, {spec.train, spec.val}, false, host.log);
-  if (aim == Aim::train && host.ranks->leads()) {
+  if (aim == Aim::train && host.ranks->is_root()) {
     OutputRequest request{spec.output_dir, spec.resume, spec.overwrite, {}};
     for (const auto& [name, path] : input_files(spec)) request.inputs.emplace_back("--" + name, path);
     run->folder.emplace(std::move(request), host.log);
@@ -286,7 +286,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& given, const Host& host, Aim
   run->config = trainer_config(spec, run->plan, run->ready.objective, run->data);
   tell_scaled_rate(*run);
   run->config.groups = [groups = run->ready.groups](FlatLayout& layout) { apply_groups(groups, layout); };
-  if (!host.ranks->alone()) {
+  if (host.ranks->size() > 1) {
     run->config.ranks = host.ranks;
     run->config.sampler.rank = host.ranks->rank();
     share_start(*run);

@@ -11,16 +11,16 @@
 
 #include "base/temporary.h"
 #include "run/stop.h"
-#include "trainer/ranks/lobby.h"
-#include "trainer/ranks/mpi.h"
-#include "trainer/ranks/sockets.h"
-#include "trainer/ranks/tcp.h"
+#include "trainer/comm/local_rendezvous.h"
+#include "trainer/comm/mpi.h"
+#include "trainer/comm/sockets.h"
+#include "trainer/comm/tcp.h"
 
 namespace amp {
 
 namespace {
 
-constexpr double kAnswerSeconds = 5;  // beyond a heartbeat's silence
+constexpr double kAnswerSeconds = 5;  // in addition to the heartbeat
 
 using Tell = std::function<void(const Error&)>;
 
@@ -66,31 +66,32 @@ class StartLimit {
 
 int free_port() { return listen_on(INADDR_LOOPBACK, 0, 1).port; }
 
-bool launched() { return started_by_mpi() || tcp_place(); }
+bool launched() { return started_by_mpi() || tcp_endpoint(); }
 
 Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) {
-  const double patience = 20 * heartbeat, silence = heartbeat + kAnswerSeconds;
+  const double connect_timeout = 20 * heartbeat, heartbeat_timeout = heartbeat + kAnswerSeconds;
   const bool mpi = started_by_mpi() && !started_by_torchrun();
   const auto watched = [&](bool leads) {
-    return Liveness::OnLost{tell, leave, [leads](int signal) { ImmediateStop::obey(signal, !leads); }};
+    return FailureDetector::OnLost{tell, leave, [leads](int signal) { ImmediateStop::obey(signal, !leads); }};
   };
   if (!mpi) {
-    const std::optional<TcpPlace> place = tcp_place();
+    const std::optional<TcpEndpoint> place = tcp_endpoint();
     if (!place) return;
-    tcp_ = connect_tcp(*place, patience, heartbeat);  // knows who is missing, and says so after its patience
+    tcp_ = connect_tcp(*place, connect_timeout, heartbeat);  // names the missing ranks after connect_timeout
     ranks_ = tcp_.get();
-  } else if (const std::optional<LobbyPlace> place = lobby_place()) {
-    liveness_.emplace(meet_in_lobby(*place, silence), place->rank, heartbeat, watched(place->rank == 0));
+  } else if (const std::optional<LocalEndpoint> place = local_endpoint()) {
+    failure_detector_.emplace(rendezvous_on_this_machine(*place, heartbeat_timeout), place->rank, heartbeat,
+                              watched(place->rank == 0));
     ImmediateStop::launched();
   }
   if (mpi) {
-    const StartLimit limit(patience, "E_MPI", tell);
+    const StartLimit limit(connect_timeout, "E_MPI", tell);
     ranks_ = &start_mpi();
   }
-  if (ranks_->alone()) return;
-  if (!liveness_) {
-    const StartLimit limit(2 * silence, "E_RANKS", tell);
-    liveness_.emplace(*ranks_, heartbeat, watched(ranks_->leads()));
+  if (ranks_->size() == 1) return;
+  if (!failure_detector_) {
+    const StartLimit limit(2 * heartbeat_timeout, "E_RANKS", tell);
+    failure_detector_.emplace(*ranks_, heartbeat, watched(ranks_->is_root()));
     ImmediateStop::launched();
   }
   ranks_->when_lost([this, tell](const Error& e) {
@@ -103,20 +104,20 @@ Processes::Processes(double heartbeat, std::function<void(const Error&)> tell) {
 Processes::~Processes() = default;
 
 void Processes::doing(int64_t step, const char* phase) {
-  if (liveness_) liveness_->doing(step, phase);
+  if (failure_detector_) failure_detector_->doing(step, phase);
 }
 
 void Processes::failed(const std::exception& e) {
-  if (!liveness_) return;
+  if (!failure_detector_) return;
   const auto* const known = dynamic_cast<const Error*>(&e);
   // Where a message was lost first, the channel is about to say who is gone and why, and to end this process.
   if (known && known->id() == "E_RANK_LOST") std::this_thread::sleep_for(std::chrono::seconds(2));
-  liveness_->failed(known ? cat(known->id(), ": ", known->fact()) : e.what());
+  failure_detector_->failed(known ? cat(known->id(), ": ", known->fact()) : e.what());
 }
 
 void Processes::end() {
   const auto part = [this] {
-    if (liveness_) liveness_->end();
+    if (failure_detector_) failure_detector_->end();
   };
   if (!tcp_) return end_mpi(part);
   tcp_->barrier();

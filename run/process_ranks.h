@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "trainer/ranks/liveness.h"
+#include "trainer/comm/failure_detector.h"
 
 namespace amp {
 
@@ -24,7 +24,7 @@ class Processes {
   Processes& operator=(const Processes&) = delete;
   ~Processes();
 
-  Collective& ranks() const { return *ranks_; }
+  Communicator& ranks() const { return *ranks_; }
   void doing(int64_t step, const char* phase);
   // What of this process's work it throws is told to the others.
   template <class F>
@@ -41,9 +41,9 @@ class Processes {
  private:
   void failed(const std::exception& e);
 
-  std::unique_ptr<Collective> tcp_;
-  Collective* ranks_ = &one_rank();
-  std::optional<Liveness> liveness_;
+  std::unique_ptr<Communicator> tcp_;
+  Communicator* ranks_ = &one_rank();
+  std::optional<FailureDetector> failure_detector_;
 };
 
 }  // namespace amp

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "run/calibrate_plan.h"
 #include "run/version.h"
-#include "trainer/ranks/tensor_bytes.h"
+#include "trainer/comm/tensor_bytes.h"
 
 namespace amp {
 
@@ -38,7 +38,7 @@ std::optional<Checkpoint> unpack(const std::string& bytes) {
 
 RunSpec with_processes(const RunSpec& given, const Host& host) {
   RunSpec spec = given;
-  if (host.ranks->alone()) return spec;
+  if (host.ranks->size() == 1) return spec;
   if (spec.ranks > 1)
     fail(Exit::usage, "E_RANKS", cat("--ranks ", spec.ranks, " in each of ", host.ranks->size(), " processes"),
          "leave --ranks out: every process is a rank");
@@ -50,7 +50,7 @@ RunSpec with_processes(const RunSpec& given, const Host& host) {
 }
 
 void share_start(PreparedRun& run) {
-  Collective& ranks = *run.host.ranks;
+  Communicator& ranks = *run.host.ranks;
   nlohmann::json mine = run.config.fixed;
   mine["version"] = program_version();
   std::string bytes;
@@ -72,7 +72,7 @@ void share_start(PreparedRun& run) {
          "start every rank with the same program, files and settings");
   bytes = pack(run.folder ? run.folder->checkpoint() : std::nullopt);
   ranks.broadcast(bytes, 0);
-  if (!ranks.leads()) run.checkpoint = unpack(bytes);
+  if (!ranks.is_root()) run.checkpoint = unpack(bytes);
 }
 
 }  // namespace amp

@@ -63,13 +63,13 @@ std::unique_ptr<Trainer> Replicas::trainer(Session& session, TrainerConfig confi
   return out;
 }
 
-TrainResult Replicas::follow(Collective& rank, const Tensors& batch) const {
+TrainResult Replicas::follow(Communicator& rank, const Tensors& batch) const {
   SessionOptions options = options_;
   options.log = {};
   Session session(run_.graph(), options);
   apply_groups(run_.ready.groups, session.layout());
   session.prepare(run_.config.objective.losses, batch);
-  if (!run_.host.ranks->alone()) release_parameters(run_.ready.model);  // threads share it
+  if (run_.host.ranks->size() > 1) release_parameters(run_.ready.model);  // threads share it
   TrainerConfig config = run_.config;
   config.ranks = &rank;
   config.sampler.rank = rank.rank();
@@ -83,7 +83,7 @@ TrainResult Replicas::follow() { return follow(*run_.host.ranks, first_batch(run
 
 TrainResult Replicas::train(Session& first, const std::function<Trainer&(std::unique_ptr<Trainer>)>& keep) {
   const auto size = static_cast<int>(run_.config.sampler.ranks);
-  if (size == 1 || !run_.host.ranks->alone()) {
+  if (size == 1 || run_.host.ranks->size() > 1) {
     auto alone = trainer(first, run_.config);
     checkpoint_.reset();  // its memory
     return keep(std::move(alone)).run();

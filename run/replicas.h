@@ -23,7 +23,7 @@ class Replicas {
 
  private:
   std::unique_ptr<Trainer> trainer(Session& session, TrainerConfig config) const;
-  TrainResult follow(Collective& rank, const Tensors& batch) const;
+  TrainResult follow(Communicator& rank, const Tensors& batch) const;
 
   PreparedRun& run_;
   SessionOptions options_;

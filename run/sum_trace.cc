@@ -12,10 +12,10 @@ enum Track : int { kComputing = 1, kSumming = 2 };
 }  // namespace
 
 void SumTrace::see(const StepResult& step) {
-  const GradientSums::Cost& c = step.sums;
+  const GradientReducer::Cost& c = step.sums;
   if (c.sums.empty() || steps_++ >= kSteps) return;
   if (first_ == 0) first_ = c.run.begin > 0 ? c.run.begin : c.wait.begin;
-  const auto add = [&](Track track, const std::string& name, const GradientSums::Span& s) {
+  const auto add = [&](Track track, const std::string& name, const GradientReducer::Span& s) {
     nlohmann::json e = {{"ph", "X"}, {"pid", 1}, {"tid", static_cast<int>(track)}, {"name", name}};
     e["ts"] = (s.begin - first_) * 1e6;
     e["dur"] = s.seconds * 1e6;
@@ -25,7 +25,7 @@ void SumTrace::see(const StepResult& step) {
   };
   if (c.run.begin > 0) add(kComputing, "forward and backward", c.run);
   add(kComputing, "wait for sums", c.wait);
-  for (const GradientSums::Span& s : c.sums) add(kSumming, "sum of gradients", s);
+  for (const GradientReducer::Span& s : c.sums) add(kSumming, "sum of gradients", s);
 }
 
 void SumTrace::write(const std::string& path) const {

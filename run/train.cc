@@ -82,7 +82,7 @@ void begin(Training& t) {
              measure_plan(*t.session->train_graph(losses, batch), run.graph().nodes.size()));
   write_export_record(t.work(), run, *t.session);
   require_disk(run, checkpoint_bytes(*t.session, run.config), t.work());
-  const bool shared = run.config.sampler.ranks > 1 && run.host.ranks->alone();  // by threads: run/replicas.cc
+  const bool shared = run.config.sampler.ranks > 1 && run.host.ranks->size() == 1;  // by threads: run/replicas.cc
   if (!shared) release_parameters(run.ready.model);
   t.export_agreed = with_advice(t, [&] { return try_export(run, *t.session, t.work()); });
   if (run.spec.profile) profile(t, batch);
@@ -284,7 +284,7 @@ TrainReport follow(Training& t) {
 }  // namespace
 
 TrainReport train(PreparedRun& run) {
-  check(run.aim == Aim::train && (run.folder || !run.host.ranks->leads()),
+  check(run.aim == Aim::train && (run.folder || !run.host.ranks->is_root()),
         "train() of a run that was prepared for something else");
   Training t{run, session_options(run.spec, Job::train, run.plan, run.host.log), nullptr, nullptr, {}};
   if (run.spec.lr_range_test > 0) {
@@ -300,7 +300,7 @@ TrainReport train(PreparedRun& run) {
     // A loss that is no number skips its step, and is the end; what the loss scale skips says nothing.
     if (t.report.lr_range && !(s.skipped() && std::isfinite(s.loss))) t.report.lr_range->see(s.lr, s.loss);
   };
-  if (!run.host.ranks->leads()) return follow(t);
+  if (!run.host.ranks->is_root()) return follow(t);
   begin(t);
   if (run_steps(t)) {
     if (run.host.doing) run.host.doing(t.report.result.steps, "export");

@@ -38,7 +38,7 @@ std::vector<std::string> own_arguments() {
 
 class Ranks {
  public:
-  Ranks(int count, double patience) : patience_(patience) {
+  Ranks(int count, double connect_timeout) : connect_timeout_(connect_timeout) {
     for (const int s : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&waited_, s);
     ::sigprocmask(SIG_BLOCK, &waited_, &before_);
     const int free = free_port();
@@ -74,7 +74,7 @@ class Ranks {
       // A terminal's signal has reached the ranks, too.
       if (number > 0 && number != SIGCHLD && signal.si_code != SI_KERNEL && ranks_[0].process > 0)
         ::kill(ranks_[0].process, number);
-      if (failed_at_ > 0 && now() - failed_at_ > patience_) {
+      if (failed_at_ > 0 && now() - failed_at_ > connect_timeout_) {
         for (const Rank& r : ranks_) {
           if (r.process > 0) ::kill(r.process, SIGKILL);
         }
@@ -144,7 +144,7 @@ class Ranks {
   }
 
   std::vector<std::string> arguments_ = own_arguments();
-  const double patience_;  // seconds
+  const double connect_timeout_;  // seconds
   sigset_t waited_{}, before_{};
   std::vector<Rank> ranks_;
   double failed_at_ = 0;

@@ -103,7 +103,7 @@ int run_train(const cli::Options& opts, const Console& console) {
   Host host = console.host();
   host.ranks = &processes.ranks();
   host.doing = [&processes](int64_t step, const char* phase) { processes.doing(step, phase); };
-  if (!host.ranks->leads()) {  // the first one speaks
+  if (!host.ranks->is_root()) {  // the first one speaks
     host.log = {};
     host.progress = nullptr;
   }
@@ -112,7 +112,7 @@ int run_train(const cli::Options& opts, const Console& console) {
     return train(*run);
   });
   processes.end();
-  if (!host.ranks->leads()) return report.stopped ? stopped_exit(report.signal, report.saved) : 0;
+  if (!host.ranks->is_root()) return report.stopped ? stopped_exit(report.signal, report.saved) : 0;
   if (report.stopped) {
     if (report.saved) std::cerr << "stopped by " << report.signal_name << " after step " << report.result.steps << '\n';
     say_stopped(report.signal, report.saved);

@@ -8,9 +8,9 @@
 #include "base/text.h"
 #include "data/loader.h"
 #include "graph/fixed_rows.h"
+#include "trainer/comm/evaluation.h"
 #include "trainer/each_number.h"
 #include "trainer/losses/loss.h"
-#include "trainer/ranks/evaluation.h"
 #include "trainer/worst_samples.h"
 
 namespace amp {
@@ -111,7 +111,7 @@ bool computes_loss(const Losses& losses) {
 }
 
 std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session, const Objective& objective,
-                                      const Dataset& data, int64_t batch_size, Collective& ranks) {
+                                      const Dataset& data, int64_t batch_size, Communicator& ranks) {
   SamplerOptions o;
   o.order = Order::by_length;
   o.batch_size = batch_size;
@@ -127,7 +127,7 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
   const std::unique_ptr<TaskMetrics> task = evaluation.spec ? make() : nullptr;
   std::optional<GroupMetrics> groups;
   if (task && data.groups()) groups.emplace(*data.groups(), make);
-  WorstSamples* const worst = task && ranks.leads() ? objective.worst : nullptr;
+  WorstSamples* const worst = task && ranks.is_root() ? objective.worst : nullptr;
   if (worst) worst->begin(objective, data);
   LossWindow loss(objective.losses, true);
   Metrics m;
@@ -167,7 +167,7 @@ Metrics evaluate(Session& session, const Objective& objective, const Dataset& da
 }
 
 std::optional<Metrics> evaluate_unless(const StopSignals& stop, Session& session, const Objective& objective,
-                                       const Dataset& data, int64_t batch_size, Collective& ranks) {
+                                       const Dataset& data, int64_t batch_size, Communicator& ranks) {
   return evaluate_until(&stop, session, objective, data, batch_size, ranks);
 }
 

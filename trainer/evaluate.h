@@ -5,7 +5,7 @@
 #include <string>
 
 #include "data/dataset.h"
-#include "trainer/collective.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/group_metrics.h"
 #include "trainer/session.h"
 #include "trainer/stop.h"
@@ -54,6 +54,6 @@ Metrics evaluate(Session& session, const Objective& objective, const Dataset& da
 // None when a stop was asked for before its end: looked for before every batch. Several ranks call it together and
 // share the batches; each gets the metrics that one rank would.
 std::optional<Metrics> evaluate_unless(const StopSignals& stop, Session& session, const Objective& objective,
-                                       const Dataset& data, int64_t batch_size, Collective& ranks = one_rank());
+                                       const Dataset& data, int64_t batch_size, Communicator& ranks = one_rank());
 
 }  // namespace amp

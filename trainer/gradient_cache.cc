@@ -99,7 +99,7 @@ void differentiate(Builder& b, ValueId sum, const std::vector<ValueId>& outputs,
 
 }  // namespace
 
-GradientCache::GradientCache(Session& session, const Losses& losses, Collective& ranks)
+GradientCache::GradientCache(Session& session, const Losses& losses, Communicator& ranks)
     : session_(session),
       losses_(losses),
       ranks_(ranks),
@@ -109,7 +109,7 @@ GradientCache::GradientCache(Session& session, const Losses& losses, Collective&
   for (const LossSpec& s : losses.parts) {
     const size_t terms = term_weights(s).size();
     if (loss_rule(s.kind).across_rows) {
-      if (!ranks.alone() && !s.label_name().empty())
+      if (ranks.size() > 1 && !s.label_name().empty())
         fail(Exit::unsupported, "E_RANKS",
              cat("--gradient_cache takes the loss ", s.kind, ", which has labels, on one rank alone so far"),
              "leave --gradient_cache or --ranks out");
@@ -237,19 +237,19 @@ GradientCache::Joint& GradientCache::joint(int64_t rows, const Tensors& labels) 
 void GradientCache::launch(const std::vector<Tensors>& batches, const std::vector<int64_t>& before, int64_t rows,
                            LossTerms& terms, GradientWatch* watch) {
   // A window of one micro-batch is its own.
-  if (ranks_.alone() && batches.size() < 2)
+  if (ranks_.size() == 1 && batches.size() < 2)
     return launch_window(session_, losses_, batches, before, terms, nullptr, watch);
   Device& device = session_.device();
   const Tensors labels = joined_labels(batches);
   Joint* all = nullptr;
   const auto begin = [&] {
-    if (!ranks_.alone() && joints_.empty()) agree();
+    if (ranks_.size() > 1 && joints_.empty()) agree();
     all = &joint(rows, labels);
     for (const auto& [name, t] : labels) {
       if (all->program.has_input(name)) all->program.set_input(name, t);
     }
     for (const Tensor& t : all->outputs) {
-      if (!ranks_.alone()) device.fill(t.data, 0, t.bytes());  // the other ranks' rows, to be summed
+      if (ranks_.size() > 1) device.fill(t.data, 0, t.bytes());  // the other ranks' rows, to be summed
     }
   };
   session_.stage_statistics();
@@ -264,7 +264,7 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
       device.convert(forward.output(values_[i]), rows_of(all->outputs[i], before[m], n))();
   }
   if (!all) begin();
-  if (!ranks_.alone()) session_.state().ranks->sum(all->outputs);
+  if (ranks_.size() > 1) session_.state().ranks->sum(all->outputs);
   all->program.run();
   std::vector<size_t> cached;  // whose sums are known; what takes their place in a micro-batch is no loss
   for (const Term& t : terms_) cached.push_back(t.index);
@@ -282,7 +282,7 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
         });
       },
       watch);
-  if (!ranks_.leads()) return;  // the sums of all ranks are added up
+  if (!ranks_.is_root()) return;  // the sums of all ranks are added up
   for (size_t t = 0; t < terms_.size(); ++t) terms.add_term(terms_[t].index, *all->sums[t]);
 }
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/collective.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/session.h"
 
 namespace amp {
@@ -20,7 +20,7 @@ namespace amp {
 class GradientCache {
  public:
   // All must outlive the cache. E_RANKS for a loss with labels, which ranks do not tell each other.
-  GradientCache(Session& session, const Losses& losses, Collective& ranks = one_rank());
+  GradientCache(Session& session, const Losses& losses, Communicator& ranks = one_rank());
   ~GradientCache();
 
   // As launch_window(). rows: of the window, on all ranks. Every rank calls it, with or without micro-batches.
@@ -44,7 +44,7 @@ class GradientCache {
 
   Session& session_;
   const Losses& losses_;
-  Collective& ranks_;
+  Communicator& ranks_;
   const Losses across_;  // losses_across_rows()
   std::vector<Term> terms_;
   std::vector<std::string> values_;  // that they read, each once

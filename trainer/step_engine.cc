@@ -6,9 +6,9 @@
 
 #include "backend/memory_phase.h"
 #include "base/error.h"
+#include "trainer/comm/device_ranks.h"
 #include "trainer/flat_views.h"
 #include "trainer/launch_window.h"
-#include "trainer/ranks/device_ranks.h"
 #include "trainer/terms_left_out.h"
 
 namespace amp {
@@ -48,13 +48,13 @@ UpdateSpec describe_update(const Session& session, const OptimizerConfig& optimi
 }
 
 StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
-                       const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks,
+                       const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Communicator& ranks,
                        const Options& options)
     : session_(session),
       ranks_(ranks),
       optimizer_(optimizer),
       overlaps_(options.overlap_sums),
-      local_(options.local && !ranks.alone()),
+      local_(options.local && ranks.size() > 1),
       scaler_(scale),
       update_(in_phase("the optimizer's moments", [&] {
         if (optimizer.draws_labels()) Curvature::require_draws(losses);
@@ -64,17 +64,17 @@ StepEngine::StepEngine(Session& session, const OptimizerConfig& optimizer, const
           const Tensor params{spec.params, DType::f32, {spec.elements}};
           std::vector<ElementRange> shares;
           for (int r = 0; r < ranks.size(); ++r) {
-            const Collective::Share s = ranks.share(spec.elements, r);
+            const Communicator::Shard s = ranks.shard(spec.elements, r);
             shares.push_back({s.begin, s.count});
           }
           spec.own = shares[static_cast<size_t>(ranks.rank())];
           spec.gather = [this, params, shares] { summing_->gather(params, shares); };
         }
-        if (!ranks.alone() && !local_ && session.device().traits().host_memory)
-          early_ =
-              std::make_unique<GradientSums>(ranks, session.layout(), session.grads_memory(), options.sent_gradients);
+        if (ranks.size() > 1 && !local_ && session.device().traits().host_memory)
+          early_ = std::make_unique<GradientReducer>(ranks, session.layout(), session.grads_memory(),
+                                                     options.sent_gradients);
         const SentGradients sent{{spec.grads, DType::f32, {spec.elements}}, options.sent_gradients};
-        if (!ranks.alone())
+        if (ranks.size() > 1)
           summing_ =
               local_ ? join_local(session.device(), ranks) : join_devices(session.device(), ranks, early_.get(), sent);
         spec.ranks = summing_.get();
@@ -210,7 +210,7 @@ void StepEngine::gather_local() {
       std::string bytes;
       if (r == ranks_.rank()) bytes.assign(static_cast<const char*>(mine.data()), static_cast<size_t>(mine.bytes()));
       ranks_.broadcast(bytes, r);
-      if (!ranks_.leads()) continue;
+      if (!ranks_.is_root()) continue;
       HostTensor other = HostTensor::empty(t->dtype, t->dims);
       bytes.copy(static_cast<char*>(other.mutable_data()), bytes.size());
       of_others_[cat(name, kOfRank, r)] = std::move(other);
@@ -242,7 +242,7 @@ void StepEngine::gather() {
     const HostTensor mine = session_.device().on_host(*t);
     std::copy_n(mine.as<float>(), t->numel(), all.as_mutable<float>() + own().begin);
     ranks_.all_gather(std::span(all.as_mutable<float>(), static_cast<size_t>(n)));
-    if (ranks_.leads()) gathered_[which] = std::move(all);
+    if (ranks_.is_root()) gathered_[which] = std::move(all);
   }
 }
 

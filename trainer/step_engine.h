@@ -12,11 +12,11 @@
 
 #include "backend/update.h"
 #include "precision/loss_scaler.h"
-#include "trainer/collective.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/comm/gradient_reducer.h"
 #include "trainer/curvature.h"
 #include "trainer/gradient_cache.h"
 #include "trainer/losses.h"
-#include "trainer/ranks/gradient_sums.h"
 #include "trainer/schedule.h"
 #include "trainer/session.h"
 
@@ -29,8 +29,8 @@ struct StepResult {
   int64_t applied_steps = 0;       // so far, this one included if it was
   double loss = 0, grad_norm = 0;  // the norm of the unscaled gradients, before clipping
   double lr = 0;                   // the schedule's, of the next applied step as long as steps are skipped
-  GradientSums::Cost sums;  // of gradients over the ranks, on this rank, which waited for them with nothing to do
-  StepScale scale;          // applied or not, the scale used, the next one
+  GradientReducer::Cost sums;  // of gradients over the ranks, on this rank, which waited for them with nothing to do
+  StepScale scale;             // applied or not, the scale used, the next one
   bool skipped() const { return !scale.applied; }
 };
 
@@ -55,7 +55,7 @@ class StepEngine {
     bool gradient_cache = false;  // losses across rows see a window's rows, not a micro-batch's
     // Ranks step by their own gradients until average_ranks() (local SGD; Stich 2019, arXiv:1805.09767).
     bool local = false;
-    bool overlap_sums = true;  // on the CPU, gradients over the ranks with backward (trainer/ranks/gradient_sums.h)
+    bool overlap_sums = true;  // on the CPU, gradients over the ranks with backward (trainer/comm/gradient_reducer.h)
     DType sent_gradients = DType::f32;  // what ranks exchange to sum them: fp32, or 16 bits (RankSum::sent)
   };
 
@@ -63,10 +63,10 @@ class StepEngine {
   // gradients, running statistics and losses are those of all, so that every replica makes the same step. What is not
   // finite on one rank is not finite in the sum: all skip together. The losses outlive the engine.
   StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
-             const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks,
+             const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Communicator& ranks,
              const Options& options);
   StepEngine(Session& session, const OptimizerConfig& optimizer, const ScheduleConfig& schedule,
-             const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Collective& ranks = one_rank())
+             const LossScaleConfig& scale, const Losses& losses, int64_t max_steps, Communicator& ranks = one_rank())
       : StepEngine(session, optimizer, schedule, scale, losses, max_steps, ranks, Options()) {}
   StepEngine(const StepEngine&) = delete;
   StepEngine& operator=(const StepEngine&) = delete;
@@ -108,18 +108,18 @@ class StepEngine {
   void second_pass(const StepInput& window, const std::vector<int64_t>& before);
   void gather_local();
   std::string own_name(const std::string& moment, const std::map<std::string, HostTensor>& state) const;
-  bool sharded() const { return optimizer_.sharded() && !ranks_.alone(); }
-  Collective::Share own() const { return ranks_.share(session_.layout().trained_size(), ranks_.rank()); }
+  bool sharded() const { return optimizer_.sharded() && ranks_.size() > 1; }
+  Communicator::Shard own() const { return ranks_.shard(session_.layout().trained_size(), ranks_.rank()); }
   // Of all elements; empty when it is not kept, or, of a sharded optimizer, was not gathered.
   HostTensor on_host(DeviceUpdate::Moment which) const;
 
   Session& session_;
-  Collective& ranks_;
+  Communicator& ranks_;
   OptimizerConfig optimizer_;
   const bool overlaps_, local_;
-  std::unique_ptr<GradientSums> early_;   // of several ranks on the CPU
-  std::unique_ptr<DeviceRanks> summing_;  // of several ranks; the update's
-  std::optional<Curvature> curvature_;    // before the update, which is told of its arena
+  std::unique_ptr<GradientReducer> early_;  // of several ranks on the CPU
+  std::unique_ptr<DeviceRanks> summing_;    // of several ranks; the update's
+  std::optional<Curvature> curvature_;      // before the update, which is told of its arena
   std::optional<GradientCache> cache_;
   LossScaler scaler_;  // for its rules about what may be restored; the state is the device's
   std::unique_ptr<DeviceUpdate> update_;

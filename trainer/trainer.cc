@@ -7,9 +7,9 @@
 #include "base/steady_seconds.h"
 #include "base/sysinfo.h"
 #include "base/text.h"
+#include "trainer/comm/evaluation.h"
 #include "trainer/first_nonfinite.h"
 #include "trainer/flat_views.h"
-#include "trainer/ranks/evaluation.h"
 
 namespace amp {
 
@@ -44,7 +44,7 @@ void Trainer::doing(const char* phase) const {
 }
 
 bool Trainer::on_any(bool wish) {
-  if (ranks_.alone()) return wish;
+  if (ranks_.size() == 1) return wish;
   double asked[] = {wish ? 1.0 : 0.0, session_.padding_guard().off() ? 1.0 : 0.0};
   ranks_.all_reduce(std::span<double>(asked), Reduction::max);
   if (asked[1] > 0) session_.padding_guard().turn_off();
@@ -53,7 +53,7 @@ bool Trainer::on_any(bool wish) {
 
 void Trainer::stopped(TrainResult& result) {
   double signal[] = {static_cast<double>(stop_.signal())};
-  if (!ranks_.alone()) ranks_.all_reduce(std::span<double>(signal), Reduction::max);
+  if (ranks_.size() > 1) ranks_.all_reduce(std::span<double>(signal), Reduction::max);
   result.stopped = true;
   result.signal = static_cast<int>(signal[0]);
 }
@@ -72,7 +72,7 @@ void Trainer::submit(LoadedWindow window) {
   w.all_rows = window.all_rows * train_.rows_per_sample();
   const LossWindow own = loss;
   if (local()) w.own_items = &own;
-  if (!ranks_.alone()) {
+  if (ranks_.size() > 1) {
     if (!local()) w.share = static_cast<double>(window.rows) / static_cast<double>(window.all_rows);
     ranks_.all_reduce(std::span(loss.items_by_term()), Reduction::sum);
   }
@@ -112,7 +112,7 @@ void Trainer::on_step_done(const StepResult& s, TrainResult& result, const Clock
   line.samples_per_s = static_cast<double>(window.all_rows) / dt;
   line.tokens_per_s = static_cast<double>(window.tokens) / dt;
   line.data_seconds = window.waited;
-  if (!ranks_.alone()) line.sums = {s.sums.seconds, s.sums.waited};
+  if (ranks_.size() > 1) line.sums = {s.sums.seconds, s.sums.waited};
   line.memory = peak_rss_bytes();
   if (log) log->write(line);
   if (log && config_.on_line) config_.on_line(line);
@@ -177,7 +177,7 @@ TrainResult Trainer::run_steps() {
     return result;
   }
   std::optional<MetricsLog> log;
-  if (ranks_.leads()) log.emplace(config_.output_dir + "/metrics.jsonl", step_);
+  if (ranks_.is_root()) log.emplace(config_.output_dir + "/metrics.jsonl", step_);
   Sampler sampler = make_sampler(train_, config_.sampler);
   sampler.seek(next_);
   per_epoch_ = sampler.windows_per_epoch(next_.epoch);
@@ -305,9 +305,9 @@ bool Trainer::evaluate_now(TrainResult& result) {
     if (i < m.brief || name == config_.best_metric) text += cat(", ", name, " ", value);
   }
   line.add("samples", m.samples).add("best", better);
-  if (ranks_.leads()) MetricsLog(config_.output_dir + "/eval.jsonl", step_ - 1).write_line(line.str());
+  if (ranks_.is_root()) MetricsLog(config_.output_dir + "/eval.jsonl", step_ - 1).write_line(line.str());
   config_.log.info(text);
-  if (ranks_.leads() && config_.on_eval) config_.on_eval(step_, m);
+  if (ranks_.is_root() && config_.on_eval) config_.on_eval(step_, m);
   watch_plateau(v);
   return better;
 }

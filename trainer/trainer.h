@@ -15,7 +15,7 @@
 #include "precision/loss_scaler.h"
 #include "trainer/best_metric.h"
 #include "trainer/checkpoint.h"
-#include "trainer/collective.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/evaluate.h"
 #include "trainer/metrics_log.h"
 #include "trainer/plateau.h"
@@ -32,7 +32,7 @@ namespace amp {
 struct TrainerConfig {
   // What rank this is; it outlives the trainer. Only the first one evaluates and writes; its checkpoint and its stop
   // are everybody's.
-  Collective* ranks = &one_rank();
+  Communicator* ranks = &one_rank();
   Objective objective;
   OptimizerConfig optimizer;
   std::function<void(FlatLayout&)> groups;  // what parameters have of their own; for the memory estimate
@@ -108,7 +108,7 @@ class Trainer {
   void take_steps(bool all, TrainResult& result, Clock& clock, std::optional<MetricsLog>& log);  // all: waits for them
   void on_step_done(const StepResult& s, TrainResult& result, const Clock& clock, std::optional<MetricsLog>& log);
   void doing(const char* phase) const;
-  bool local() const { return config_.sync_every > 1 && !ranks_.alone(); }
+  bool local() const { return config_.sync_every > 1 && ranks_.size() > 1; }
   void stopped(TrainResult& result);       // by all ranks together
   bool on_any(bool wish);                  // of the ranks; where one of them gave up removing padding, all do
   std::optional<Metrics> evaluate();       // of the current weights on val; none: stopped before its end
@@ -130,7 +130,7 @@ class Trainer {
   [[noreturn]] void diverged(const StepResult& last, const LoadedWindow& window);
 
   Session& session_;
-  Collective& ranks_;
+  Communicator& ranks_;
   const Dataset& train_;
   const Dataset* val_;
   const StopSignals& stop_;

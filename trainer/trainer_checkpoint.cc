@@ -65,7 +65,7 @@ void Trainer::save(const SamplerState& next) {
   if (saved_step_ == step_ || !config_.saves) return;
   doing("saving a checkpoint");
   engine_.gather();
-  if (ranks_.leads()) {
+  if (ranks_.is_root()) {
     if (held_ && held_->step == step_) held_.reset();
     write_held();  // before this one: checkpoints are pruned in the order of their steps
     write(checkpoint(next));
@@ -80,7 +80,7 @@ void Trainer::write(const Checkpoint& c) {
   budget_.spend(steady_seconds() - began);
 }
 
-bool Trainer::affordable() { return on_any(ranks_.leads() && budget_.affords(steady_seconds() - began_)); }
+bool Trainer::affordable() { return on_any(ranks_.is_root() && budget_.affords(steady_seconds() - began_)); }
 
 bool Trainer::save_due(bool epoch_end) {
   if (config_.save_strategy == SaveStrategy::none) return false;
@@ -94,7 +94,7 @@ bool Trainer::hold_best(const SamplerState& next) {
   if (!config_.saves || config_.save_strategy != SaveStrategy::automatic || affordable()) return false;
   engine_.gather();
   bool no_room = false;
-  if (ranks_.leads()) {
+  if (ranks_.is_root()) {
     Checkpoint c = checkpoint(next);
     int64_t bytes = 0;
     for (const auto& [name, tensor] : c.tensors) bytes += tensor.bytes();

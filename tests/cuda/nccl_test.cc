@@ -14,7 +14,7 @@
 #include "tests/errors.h"
 #include "tests/nccl/fake_nccl.h"
 #include "tests/trainer/ranked_run.h"
-#include "trainer/ranks/device_ranks.h"
+#include "trainer/comm/device_ranks.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -51,7 +51,7 @@ class Fake {
 std::unique_ptr<Device> emulated() { return cuda::make_emulated_device(); }
 
 // What one rank sums, on an emulated device of its own.
-std::vector<float> sum_on(Collective& rank, std::vector<float> x) {
+std::vector<float> sum_on(Communicator& rank, std::vector<float> x) {
   const std::unique_ptr<Device> device = emulated();
   const std::unique_ptr<DeviceRanks> ranks = join_devices(*device, rank);
   ranks->sum({Tensor{x.data(), DType::f32, {static_cast<int64_t>(x.size())}}});
@@ -261,7 +261,7 @@ TEST_CASE("what NCCL says of a failure is told", "[nccl]") {
     release_later(6);
     expect_error(
         "E_NCCL", "of 2: remote process exited (said by the fake)",
-        [] { on_ranks(2, [](Collective& rank) {
+        [] { on_ranks(2, [](Communicator& rank) {
                sum_on(rank, {1, 2});
              }); }, Exit::distributed);
   }
@@ -270,7 +270,7 @@ TEST_CASE("what NCCL says of a failure is told", "[nccl]") {
     release_later(6);
     expect_error(
         "E_RANK_LOST", "of 2: remote process exited (said by the fake)",
-        [] { on_ranks(2, [](Collective& rank) {
+        [] { on_ranks(2, [](Communicator& rank) {
                sum_on(rank, {1, 2});
              }); }, Exit::distributed);
   }
@@ -279,8 +279,8 @@ TEST_CASE("what NCCL says of a failure is told", "[nccl]") {
     expect_error(
         "E_RANK_LOST", "remote process exited",
         [&] {
-          on_ranks(2, [&](Collective& rank) {
-            if (rank.leads()) {
+          on_ranks(2, [&](Communicator& rank) {
+            if (rank.is_root()) {
               sum_on(rank, {1, 2});  // the other one does not come
               return;
             }
@@ -319,9 +319,9 @@ TEST_CASE("ranks on a GPU and on the CPU are refused", "[nccl]") {
   expect_error(
       "E_RANKS", "some ranks compute on the CPU",
       [] {
-        on_ranks(2, [](Collective& rank) {
+        on_ranks(2, [](Communicator& rank) {
           const std::unique_ptr<Device> device = emulated();
-          join_devices(rank.leads() ? cpu_device() : *device, rank);
+          join_devices(rank.is_root() ? cpu_device() : *device, rank);
         });
       },
       Exit::distributed);

@@ -346,7 +346,7 @@ TEST_CASE("a gradient cache refuses what it cannot join", "[gradient_cache]") {
     return Losses(s);
   }();
   Session session(source, {});
-  on_ranks(2, [&](Collective& rank) {
+  on_ranks(2, [&](Communicator& rank) {
     try {
       GradientCache(session, losses, rank);
     } catch (const Error& e) {

@@ -19,7 +19,7 @@
 namespace amp::test {
 
 // One thread a rank; what the first of them throws is thrown here.
-inline void on_ranks(int size, const std::function<void(Collective&)>& body) {
+inline void on_ranks(int size, const std::function<void(Communicator&)>& body) {
   ThreadGroup group(size);
   std::vector<std::thread> threads;
   std::exception_ptr error;
@@ -114,7 +114,7 @@ struct RankedRun {
   std::vector<Replica> run(int size, int64_t global, const Checkpoint* from = nullptr) {
     std::vector<Replica> out(static_cast<size_t>(size));
     const StopSignals stop;
-    on_ranks(size, [&](Collective& rank) {
+    on_ranks(size, [&](Communicator& rank) {
       const std::unique_ptr<Device> own = device ? device() : nullptr;
       SessionOptions o = options;
       if (own) o.device = own.get();

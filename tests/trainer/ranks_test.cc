@@ -7,12 +7,12 @@ using namespace amp::test;
 TEST_CASE("collectives of threads", "[ranks]") {
   const int size = GENERATE(1, 2, 3, 4);
   const int64_t n = GENERATE(1, 5, 64, 1000);
-  on_ranks(size, [&](Collective& rank) {
+  on_ranks(size, [&](Communicator& rank) {
     const auto of = [&](int r, int64_t i) { return static_cast<float>((i * 37 + r * 101) % 97) * 0.37f - 11.0f; };
     std::vector<float> x(static_cast<size_t>(n));
     std::vector<double> top(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i) top[static_cast<size_t>(i)] = x[static_cast<size_t>(i)] = of(rank.rank(), i);
-    Collective::Handle handle = rank.start_sum(std::make_shared<RankSum>(RankSum{nullptr, std::span(x)}));
+    Communicator::Handle handle = rank.start_sum(std::make_shared<RankSum>(RankSum{nullptr, std::span(x)}));
     rank.all_reduce(std::span(top), Reduction::max);
     handle.get();
     std::vector<float> shared(static_cast<size_t>(n), static_cast<float>(rank.rank()));
@@ -30,7 +30,7 @@ TEST_CASE("collectives of threads", "[ranks]") {
     }
     int64_t covered = 0;
     for (int r = 0; r < size; ++r) {
-      const Collective::Share s = rank.share(n, r);
+      const Communicator::Share s = rank.share(n, r);
       good = good && s.begin == covered;
       covered += s.count;
       for (int64_t i = s.begin; i < s.begin + s.count; ++i) {
@@ -45,7 +45,7 @@ TEST_CASE("collectives of threads", "[ranks]") {
 TEST_CASE("whoever waits for a rank that failed is told", "[ranks]") {
   std::atomic<int> told = 0;
   CHECK_THROWS_WITH(on_ranks(3,
-                             [&](Collective& rank) {
+                             [&](Communicator& rank) {
                                if (rank.rank() == 1) throw std::runtime_error("out of paper");
                                try {
                                  for (int i = 0; i < 5; ++i) rank.barrier();
@@ -60,7 +60,7 @@ TEST_CASE("whoever waits for a rank that failed is told", "[ranks]") {
 
 TEST_CASE("a non-finite number of any rank survives a sum and a maximum", "[ranks]") {
   const int bad = GENERATE(0, 1, 2);
-  on_ranks(3, [&](Collective& rank) {
+  on_ranks(3, [&](Communicator& rank) {
     for (const Reduction how : {Reduction::sum, Reduction::max}) {
       std::vector<float> x{rank.rank() == bad ? std::numeric_limits<float>::quiet_NaN() : 1.0f};
       rank.all_reduce(std::span(x), how);
@@ -184,7 +184,7 @@ TEST_CASE("ranks share an evaluation's batches, and each finds what one alone do
   // 44 samples: of 6 batches of 8 the last is short; of 40 some ranks get none
   const int64_t batch = GENERATE(8, 40);
   const StopSignals stop;
-  const auto found = [&](Collective& rank) {
+  const auto found = [&](Communicator& rank) {
     Session session(job.graph, job.options);
     return evaluate_unless(stop, session, job.config.objective, *job.val, batch, rank).value();
   };
@@ -196,7 +196,7 @@ TEST_CASE("ranks share an evaluation's batches, and each finds what one alone do
   const Metrics alone = found(one_rank());
   CHECK(alone.samples == kSamples);
   for (const int size : {2, 3, 4}) {
-    on_ranks(size, [&](Collective& rank) {
+    on_ranks(size, [&](Communicator& rank) {
       const Metrics m = found(rank);
       if (m.loss != alone.loss || text(m) != text(alone))
         throw std::runtime_error(cat("rank ", rank.rank(), " of ", size, " finds ", text(m), ", not ", text(alone)));

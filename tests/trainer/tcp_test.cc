@@ -1,5 +1,5 @@
 // Ranks with TCP connections: here they are threads, each with sockets of its own on the loopback address.
-#include "trainer/ranks/tcp.h"
+#include "trainer/comm/tcp.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -11,8 +11,8 @@
 #include "base/steady_seconds.h"
 #include "tests/errors.h"
 #include "tests/trainer/ranked_run.h"
-#include "trainer/ranks/frames.h"
-#include "trainer/ranks/sockets.h"
+#include "trainer/comm/frames.h"
+#include "trainer/comm/sockets.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -21,21 +21,22 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr double kPatience = 60;  // seconds; a busy machine is not what is tested
+constexpr double kConnectTimeout = 60;  // seconds; a busy machine is not what is tested
 
 int free_port() { return listen_on(INADDR_LOOPBACK, 0, 1).port; }
 
-TcpPlace place(int rank, int size, int port) { return {rank, size, "127.0.0.1", port, {}}; }
+TcpEndpoint place(int rank, int size, int port) { return {rank, size, "127.0.0.1", port, {}}; }
 
 // One thread for each place; the errors that they end with, in their order, or empty ones.
-std::vector<std::string> on_places(const std::vector<TcpPlace>& places, const std::function<void(Collective&)>& body,
-                                   double patience = kPatience) {
+std::vector<std::string> on_places(const std::vector<TcpEndpoint>& places,
+                                   const std::function<void(Communicator&)>& body,
+                                   double connect_timeout = kConnectTimeout) {
   std::vector<std::string> errors(places.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < places.size(); ++i) {
     threads.emplace_back([&, i] {
       try {
-        const std::unique_ptr<Collective> rank = connect_tcp(places[i], patience, 15);
+        const std::unique_ptr<Communicator> rank = connect_tcp(places[i], connect_timeout, 15);
         body(*rank);
       } catch (const Error& e) {
         errors[i] = cat(static_cast<int>(e.exit()), ' ', e.id(), ": ", e.fact());
@@ -48,15 +49,15 @@ std::vector<std::string> on_places(const std::vector<TcpPlace>& places, const st
   return errors;
 }
 
-void on_tcp_ranks(int size, const std::function<void(Collective&)>& body) {
+void on_tcp_ranks(int size, const std::function<void(Communicator&)>& body) {
   const int port = free_port();
-  std::vector<TcpPlace> places;
+  std::vector<TcpEndpoint> places;
   for (int r = size - 1; r >= 0; --r) places.push_back(place(r, size, port));  // the first one comes last
   for (const std::string& e : on_places(places, body)) REQUIRE(e == "");
 }
 
 // Every collective, on numbers whose sum depends on the order; what each of them leaves behind.
-std::vector<double> all_collectives(Collective& rank, int64_t n) {
+std::vector<double> all_collectives(Communicator& rank, int64_t n) {
   const auto fill = [&](auto& x) {
     for (size_t i = 0; i < x.size(); ++i)
       x[i] = static_cast<std::decay_t<decltype(x[0])>>((int64_t(i) * 37 + rank.rank() * 101) % 97 * 0.37 - 11);
@@ -65,7 +66,7 @@ std::vector<double> all_collectives(Collective& rank, int64_t n) {
   std::vector<float> started(count), scattered(count), gathered(count);
   std::vector<double> sum(count), top(count);
   fill(started), fill(scattered), fill(gathered), fill(sum), fill(top);
-  Collective::Handle handle = rank.start_sum(std::make_shared<RankSum>(RankSum{nullptr, std::span(started)}));
+  Communicator::Handle handle = rank.start_sum(std::make_shared<RankSum>(RankSum{nullptr, std::span(started)}));
   rank.all_reduce(std::span(sum), Reduction::sum);
   rank.all_reduce(std::span(top), Reduction::max);
   handle.get();
@@ -94,7 +95,7 @@ void say_hello(const Socket& s, int rank, int size, int protocol) {
   const nlohmann::json hello{
       {"protocol", protocol}, {"rank", rank}, {"size", size}, {"job", ""},
       {"host", "h"},          {"pid", 7},     {"port", 1},    {"addresses", nlohmann::json::array()}};
-  send_frame(s.descriptor(), hello, steady_seconds() + kPatience);
+  send_frame(s.descriptor(), hello, steady_seconds() + kConnectTimeout);
 }
 
 }  // namespace
@@ -104,8 +105,8 @@ TEST_CASE("collectives by TCP are those of threads, bit for bit", "[ranks][tcp]"
   const int64_t n = GENERATE(0, 1, 5, 64, 1000);
   INFO(size << " ranks, " << n << " elements");
   std::vector<std::vector<double>> threads(static_cast<size_t>(size)), tcp(threads.size());
-  on_ranks(size, [&](Collective& r) { threads[static_cast<size_t>(r.rank())] = all_collectives(r, n); });
-  on_tcp_ranks(size, [&](Collective& r) { tcp[static_cast<size_t>(r.rank())] = all_collectives(r, n); });
+  on_ranks(size, [&](Communicator& r) { threads[static_cast<size_t>(r.rank())] = all_collectives(r, n); });
+  on_tcp_ranks(size, [&](Communicator& r) { tcp[static_cast<size_t>(r.rank())] = all_collectives(r, n); });
   for (size_t r = 0; r < threads.size(); ++r)
     CHECK(std::memcmp(tcp[r].data(), threads[r].data(), threads[r].size() * sizeof(double)) == 0);
   CHECK(tcp == threads);
@@ -113,11 +114,11 @@ TEST_CASE("collectives by TCP are those of threads, bit for bit", "[ranks][tcp]"
 
 TEST_CASE("long messages go both ways at once", "[ranks][tcp]") {
   constexpr int64_t kElements = 6'000'000;  // 24 MB, far more than sockets buffer
-  on_tcp_ranks(3, [](Collective& rank) {
+  on_tcp_ranks(3, [](Communicator& rank) {
     std::vector<float> x(kElements, static_cast<float>(rank.rank() + 1));
     rank.all_gather(std::span(x));
     for (int r = 0; r < rank.size(); ++r) {
-      const Collective::Share s = rank.share(kElements, r);
+      const Communicator::Share s = rank.share(kElements, r);
       for (const int64_t i : {s.begin, s.begin + s.count - 1}) {
         if (x[static_cast<size_t>(i)] != static_cast<float>(r + 1)) throw std::runtime_error("a wrong share");
       }
@@ -136,7 +137,7 @@ TEST_CASE("a rank that is gone is named to those who wait for it", "[ranks][tcp]
   const bool amid = GENERATE(false, true);  // of a long message
   const int port = free_port();
   const std::vector<std::string> errors =
-      on_places({place(0, 3, port), place(1, 3, port), place(2, 3, port)}, [&](Collective& rank) {
+      on_places({place(0, 3, port), place(1, 3, port), place(2, 3, port)}, [&](Communicator& rank) {
         rank.barrier();
         if (rank.rank() == 2) return;  // its connections close
         std::vector<float> x(amid ? 6'000'000 : 64);
@@ -155,7 +156,7 @@ TEST_CASE("a rank can leave while a sum is under way", "[ranks][tcp]") {
   const int port = free_port();
   std::atomic<bool> left = false;
   std::vector<float> x(6'000'000, 1);
-  const std::vector<std::string> errors = on_places({place(0, 2, port), place(1, 2, port)}, [&](Collective& rank) {
+  const std::vector<std::string> errors = on_places({place(0, 2, port), place(1, 2, port)}, [&](Communicator& rank) {
     rank.barrier();
     if (rank.rank() == 1) {
       (void)rank.start_sum(std::make_shared<RankSum>(RankSum{nullptr, std::span(x)}));
@@ -172,7 +173,7 @@ TEST_CASE("a rank can leave while a sum is under way", "[ranks][tcp]") {
 
 TEST_CASE("ranks that disagree are refused by what differs", "[ranks][tcp]") {
   const int port = free_port();
-  std::vector<TcpPlace> places;
+  std::vector<TcpEndpoint> places;
   std::string part;
   SECTION("world sizes") {
     places = {place(0, 2, port), place(1, 3, port)};
@@ -182,7 +183,7 @@ TEST_CASE("ranks that disagree are refused by what differs", "[ranks][tcp]") {
     places = {place(0, 3, port), place(1, 3, port), place(1, 3, port)};
     part = "there are two of rank 1: rank 1 (host ";
   }
-  for (const std::string& e : on_places(places, [](Collective&) {})) {
+  for (const std::string& e : on_places(places, [](Communicator&) {})) {
     CHECK_THAT(e, Catch::Matchers::StartsWith("10 E_RANKS: "));
     CHECK_THAT(e, ContainsSubstring(part));
   }
@@ -194,9 +195,9 @@ TEST_CASE("a rank of another protocol is refused", "[ranks][tcp]") {
   std::thread other([&] {
     const Socket s = connected(port);
     say_hello(s, 1, 2, 99);
-    read_frame(s.descriptor(), answer, steady_seconds() + kPatience);
+    read_frame(s.descriptor(), answer, steady_seconds() + kConnectTimeout);
   });
-  const std::vector<std::string> errors = on_places({place(0, 2, port)}, [](Collective&) {});
+  const std::vector<std::string> errors = on_places({place(0, 2, port)}, [](Communicator&) {});
   other.join();
   const std::string why = "rank 1 (host h, process 7) speaks protocol 99, rank 0 protocol 1";
   CHECK(errors[0] == "10 E_RANKS: " + why);
@@ -209,30 +210,30 @@ TEST_CASE("strangers do not keep ranks from each other", "[ranks][tcp]") {
                                      std::string("AMPRANK\n\xff\xff\xff\xff", 12), std::string("AMPRANK\n\0\0", 10));
   const int port = free_port();
   std::vector<std::string> errors;
-  std::thread first([&] { errors = on_places({place(0, 2, port)}, [](Collective& r) { r.barrier(); }); });
+  std::thread first([&] { errors = on_places({place(0, 2, port)}, [](Communicator& r) { r.barrier(); }); });
   {
     const Socket s = connected(port);
     CHECK(::send(s.descriptor(), words.data(), words.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(words.size()));
     ::shutdown(s.descriptor(), SHUT_WR);
     nlohmann::json answer;  // none: the connection is closed
-    CHECK(read_frame(s.descriptor(), answer, steady_seconds() + kPatience) == Heard::closed);
+    CHECK(read_frame(s.descriptor(), answer, steady_seconds() + kConnectTimeout) == FrameResult::closed);
   }
-  CHECK(on_places({place(1, 2, port)}, [](Collective& r) { r.barrier(); })[0] == "");
+  CHECK(on_places({place(1, 2, port)}, [](Communicator& r) { r.barrier(); })[0] == "");
   first.join();
   CHECK(errors[0] == "");
 }
 
 TEST_CASE("a rank of another job is sent away, the others go on", "[ranks][tcp]") {
-  TcpPlace first = place(0, 2, free_port()), second = place(1, 2, first.port), other = second;
+  TcpEndpoint first = place(0, 2, free_port()), second = place(1, 2, first.port), other = second;
   first.job = second.job = "red";
   other.job = "blue";
   std::vector<std::string> errors;
-  std::thread leader([&] { errors = on_places({first}, [](Collective& r) { r.barrier(); }); });
-  const std::string refused = on_places({other}, [](Collective& r) { r.barrier(); })[0];
+  std::thread leader([&] { errors = on_places({first}, [](Communicator& r) { r.barrier(); }); });
+  const std::string refused = on_places({other}, [](Communicator& r) { r.barrier(); })[0];
   CHECK_THAT(refused, Catch::Matchers::StartsWith("10 E_RANKS: rank 0 at "));
   CHECK_THAT(refused, ContainsSubstring("is of job 'red', rank 1 (host "));
   CHECK_THAT(refused, Catch::Matchers::EndsWith("of 'blue'"));
-  CHECK(on_places({second}, [](Collective& r) { r.barrier(); })[0] == "");
+  CHECK(on_places({second}, [](Communicator& r) { r.barrier(); })[0] == "");
   leader.join();
   CHECK(errors[0] == "");
 }
@@ -246,9 +247,9 @@ TEST_CASE("a rank that leaves while others are awaited is named", "[ranks][tcp]"
     const Socket one = connected(port);
     say_hello(one, 1, 4, 1);
     ::shutdown(one.descriptor(), SHUT_RDWR);
-    read_frame(two.descriptor(), answer, steady_seconds() + kPatience);
+    read_frame(two.descriptor(), answer, steady_seconds() + kConnectTimeout);
   });
-  const std::vector<std::string> errors = on_places({place(0, 4, port)}, [](Collective&) {});
+  const std::vector<std::string> errors = on_places({place(0, 4, port)}, [](Communicator&) {});
   others.join();
   const std::string why = "rank 1 (host h, process 7) left before all ranks were connected";
   CHECK(errors[0] == "10 E_RANK_LOST: " + why);
@@ -258,15 +259,15 @@ TEST_CASE("a rank that leaves while others are awaited is named", "[ranks][tcp]"
 TEST_CASE("what listens in rank 0's place and is none is told", "[ranks][tcp]") {
   const Listener l = listen_on(INADDR_LOOPBACK, 0, 1);
   std::thread server([&] {
-    wait_for(l.socket.descriptor(), POLLIN, kPatience);
+    wait_for(l.socket.descriptor(), POLLIN, kConnectTimeout);
     const Socket s = accepted(l);
     nlohmann::json hello;
-    CHECK(read_frame(s.descriptor(), hello, steady_seconds() + kPatience) == Heard::frame);
+    CHECK(read_frame(s.descriptor(), hello, steady_seconds() + kConnectTimeout) == FrameResult::frame);
     CHECK(hello.value("rank", 0) == 1);
     const std::string words = "HTTP/1.1 400 Bad Request\r\n\r\n";
     ::send(s.descriptor(), words.data(), words.size(), MSG_NOSIGNAL);
   });
-  const std::vector<std::string> errors = on_places({place(1, 2, l.port)}, [](Collective&) {});
+  const std::vector<std::string> errors = on_places({place(1, 2, l.port)}, [](Communicator&) {});
   server.join();
   CHECK(errors[0] == cat("10 E_RANKS: what answers at 127.0.0.1:", l.port, " is no rank of this program"));
 }
@@ -275,27 +276,27 @@ TEST_CASE("ranks that do not come are named", "[ranks][tcp]") {
   const int port = free_port();
   SECTION("some") {
     const std::vector<std::string> errors = on_places(
-        {place(0, 4, port), place(2, 4, port)}, [](Collective&) {}, 2);
+        {place(0, 4, port), place(2, 4, port)}, [](Communicator&) {}, 2);
     CHECK_THAT(errors[0], Catch::Matchers::StartsWith("10 E_RANKS: of 4 ranks these did not connect to rank 0 at "));
     CHECK_THAT(errors[0], Catch::Matchers::EndsWith("within 2 s: 1, 3"));
     CHECK_THAT(errors[1], Catch::Matchers::StartsWith("10 E_RANKS: "));
   }
   SECTION("the first") {
     CHECK(on_places(
-              {place(1, 2, port)}, [](Collective&) {}, 0.3)[0] ==
+              {place(1, 2, port)}, [](Communicator&) {}, 0.3)[0] ==
           cat("10 E_RANKS: rank 1 finds no rank 0 at 127.0.0.1:", port, " within 0.3 s"));
   }
   SECTION("a host that nobody knows") {
-    TcpPlace unknown = place(1, 2, port);
+    TcpEndpoint unknown = place(1, 2, port);
     unknown.host = "no-such-host.invalid";
     CHECK_THAT(on_places(
-                   {unknown}, [](Collective&) {}, 0.1)[0],
+                   {unknown}, [](Communicator&) {}, 0.1)[0],
                Catch::Matchers::StartsWith(cat("10 E_RANKS: rank 1 finds no rank 0 at no-such-host.invalid:", port)));
   }
 }
 
 TEST_CASE("a port that somebody has is told by rank 0", "[ranks][tcp]") {
   const Listener l = listen_on(INADDR_LOOPBACK, 0, 1);
-  CHECK_THAT(on_places({place(0, 2, l.port)}, [](Collective&) {})[0],
+  CHECK_THAT(on_places({place(0, 2, l.port)}, [](Communicator&) {})[0],
              Catch::Matchers::StartsWith(cat("10 E_RANKS: rank 0 cannot listen at 127.0.0.1:", l.port, ": ")));
 }

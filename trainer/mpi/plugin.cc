@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/ranks/mpi.h"
+#include "trainer/comm/mpi.h"
 
 namespace {
 

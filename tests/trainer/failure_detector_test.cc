@@ -1,0 +1,121 @@
+// The channel in which processes tell each other that they live: here the ranks are threads, each with a channel of its
+// own, and one of them falls silent, fails or goes away.
+#include "trainer/comm/failure_detector.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch_all.hpp>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trainer/comm/connections.h"
+
+using namespace amp;
+
+namespace {
+
+struct Told {
+  std::string fact;
+  bool speaks = false;
+  double after = 0;  // seconds
+};
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+struct Processes {
+  explicit Processes(int size, double heartbeat_timeout)
+      : group(size), told(static_cast<size_t>(size)), channels(told.size()) {
+    std::vector<std::thread> threads;
+    for (int r = 0; r < size; ++r) {
+      threads.emplace_back([this, r, heartbeat_timeout] {
+        Told& mine = told[static_cast<size_t>(r)];
+        const auto tell = [this, &mine](const Error&) {
+          const std::lock_guard lock(mutex);
+          mine.speaks = true;
+        };
+        const auto leave = [this, &mine](const Error& e) {
+          const std::lock_guard lock(mutex);
+          CHECK(e.exit() == Exit::distributed);
+          CHECK(e.id() == "E_RANK_LOST");
+          mine.fact = e.fact();
+          mine.after = seconds() - began;
+        };
+        channels[static_cast<size_t>(r)] =
+            std::make_unique<FailureDetector>(group.rank(r), heartbeat_timeout, FailureDetector::OnLost{tell, leave});
+      });
+    }
+    for (std::thread& t : threads) t.join();
+    began = seconds();
+  }
+  // What the ranks were told within so many seconds, in their order.
+  std::vector<Told> after(double wait, size_t expected) {
+    for (const double until = seconds() + wait; seconds() < until;) {
+      {
+        const std::lock_guard lock(mutex);
+        size_t n = 0;
+        for (const Told& t : told) n += !t.fact.empty();
+        if (n >= expected) break;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    const std::lock_guard lock(mutex);
+    return told;
+  }
+
+  ThreadGroup group;
+  std::mutex mutex;
+  std::vector<Told> told;
+  double began = 0;
+  std::vector<std::unique_ptr<FailureDetector>> channels;
+};
+
+size_t speakers(const std::vector<Told>& told) {
+  size_t n = 0;
+  for (const Told& t : told) n += t.speaks;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("a process that goes away is named to all others at once", "[ranks][failure_detector]") {
+  const int gone = GENERATE(0, 1, 3);
+  Processes p(4, 60);
+  p.channels[static_cast<size_t>(gone)]->doing(41, "evaluation");
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // a heartbeat tells it
+  p.channels[static_cast<size_t>(gone)].reset();                // its connections close, without a word
+  const std::vector<Told> told = p.after(10, 3);
+  const std::string fact = cat("rank ", gone, " (host ", this_process(0).host, ", process ", ::getpid(), ") is gone");
+  for (int r = 0; r < 4; ++r) {
+    if (r == gone) continue;
+    INFO(r);
+    CHECK_THAT(told[static_cast<size_t>(r)].fact, Catch::Matchers::StartsWith(fact));
+    CHECK_THAT(told[static_cast<size_t>(r)].fact, Catch::Matchers::ContainsSubstring("step 41, evaluation"));
+  }
+  CHECK(told[static_cast<size_t>(gone)].fact.empty());
+  CHECK(speakers(told) == 1);
+}
+
+TEST_CASE("a process that fails is quoted, after time for those that fail likewise", "[ranks][failure_detector]") {
+  Processes p(3, 60);
+  p.channels[2]->failed("E_CSV: a quote that is not closed");
+  p.channels[1]->failed("E_CSV: a quote that is not closed");
+  const std::vector<Told> told = p.after(10, 1);
+  CHECK_THAT(told[0].fact, Catch::Matchers::ContainsSubstring("failed at step 0, starting"));
+  CHECK_THAT(told[0].fact, Catch::Matchers::EndsWith("its last error: E_CSV: a quote that is not closed"));
+  CHECK(told[0].after >= 0.4);
+  CHECK(told[1].fact.empty());  // it has its own to tell
+  CHECK(told[2].fact.empty());
+}
+
+TEST_CASE("processes that need each other no more disconnect without an error", "[ranks][failure_detector]") {
+  Processes p(3, 60);
+  for (auto& c : p.channels) c->end();
+  for (auto& c : p.channels) c.reset();
+  CHECK(speakers(p.after(0.5, 3)) == 0);
+  for (const Told& t : p.told) CHECK(t.fact.empty());
+}

@@ -1,0 +1,145 @@
+// Communicator: collective operations of the ranks of a run. Every rank has a replica of the model and calls the same
+// collectives in the same order. Sums are computed in the order of the ranks for every transport, so they have the same
+// bits on every rank, in every run, for threads and for processes.
+//
+// If a rank fails, all ranks that wait for it get E_RANK_LOST (exit 10).
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace amp {
+
+class Error;
+
+enum class Reduction : uint8_t { sum, max };
+
+// An asynchronous sum over the ranks.
+struct RankSum {
+  std::shared_ptr<void> memory;  // owns data until the sum is complete
+  std::span<float> data;
+  // Width of a matrix of which most rows may be zero on every rank; 0: not such a matrix. Only nonzero rows are
+  // exchanged if that is less. The bits are those of the whole sum.
+  int64_t columns = 0;
+  std::optional<std::vector<int32_t>> rows = {};  // rows that may be nonzero, ascending; empty: search for them
+  // f16 or bf16: ranks exchange their values divided by the number of ranks and rounded to 16 bits, as the fp16 and
+  // bf16 hooks of PyTorch's DistributedDataParallel. The division keeps the sum in fp16's range. Values are added in
+  // fp32, and the result is rounded once more: the same bits on all ranks, by rows or whole.
+  DType sent = DType::f32;
+  // Results:
+  double began = 0;      // seconds of the steady clock
+  double seconds = 0;    // duration, including the wait for other ranks
+  bool by_rows = false;  // only nonzero rows were exchanged
+};
+
+class Communicator {
+ public:
+  using Handle = std::future<void>;  // of a started sum; get() waits and rethrows its error
+  struct Shard {
+    int64_t begin = 0, count = 0;
+  };
+
+  Communicator(int rank, int size) : rank_(rank), size_(size) {}
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  virtual ~Communicator();
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool is_root() const { return rank_ == 0; }  // the root logs, evaluates and writes files
+
+  // Reduces each element over all ranks, in place. T: float, double. NaN propagates, also through max.
+  template <class T>
+  void all_reduce(std::span<T> data, Reduction how);
+  // Reduces only the elements of this rank's shard(); the others keep their values.
+  template <class T>
+  void reduce_scatter(std::span<T> data, Reduction how);
+  // Copies each rank's shard() to all ranks.
+  template <class T>
+  void all_gather(std::span<T> data);
+  void broadcast(std::string& bytes, int root);  // any length
+  void barrier();
+  // Describes a lost rank; "" if there is none, or if finding out would have to wait.
+  virtual std::string gone() const { return {}; }
+  // Reports a lost rank that another transport (NCCL) found. Called on that transport's thread.
+  void lost(const Error& e) const {
+    if (when_lost_) when_lost_(e);
+  }
+  void when_lost(std::function<void(const Error&)> handler) { when_lost_ = std::move(handler); }
+  // Starts an asynchronous sum. The caller must not access its data until get(). Collectives run one after the other,
+  // in the order of the calls.
+  Handle start_sum(std::shared_ptr<RankSum> sum);
+
+  // The shard of a rank when n elements are divided among all ranks at multiples of 16; the last ones may be empty.
+  Shard shard(int64_t n, int rank) const;
+
+ protected:
+  struct Block {  // type-erased elements; the transport only copies bytes
+    char* data = nullptr;
+    int64_t count = 0, size = 0;
+    // of: count elements per rank, in the order of the ranks; the first become the result.
+    void (*reduce)(Reduction, std::span<char* const> of, int64_t count) = nullptr;
+  };
+  virtual void do_reduce_scatter(const Block& block, Reduction how) = 0;
+  virtual void do_all_gather(const Block& block) = 0;
+  virtual void do_broadcast(char* data, int64_t bytes, int root) = 0;
+  virtual void do_barrier() = 0;
+  void finish();  // waits for all started sums; destructors of derived classes call it
+
+ private:
+  template <class T>
+  void reduce_all(std::span<T> data, Reduction how);
+  template <class T>
+  void sum_sent_as(RankSum& sum);
+  template <class T>
+  bool sum_rows(const RankSum& sum);  // false: the whole sum is cheaper, nothing was done
+  template <class T>
+  void sum_whole(const RankSum& sum);
+  Handle start(std::function<void()> work);
+  void run(std::function<void()> work);  // queues the work and waits for it
+  void work_off();
+
+  const int rank_, size_;
+  std::function<void(const Error&)> when_lost_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::packaged_task<void()>> queue_;
+  bool ended_ = false;
+  std::thread worker_;      // created by the first start()
+  std::vector<char> sent_;  // buffer of 16-bit sums
+};
+
+// The communicator of a run with one rank.
+Communicator& one_rank();
+
+// Ranks as threads of this process.
+class ThreadGroup {
+ public:
+  explicit ThreadGroup(int size);
+  ~ThreadGroup();
+  Communicator& rank(int r) { return *ranks_.at(static_cast<size_t>(r)); }
+  // All current and later waits throw E_RANK_LOST with this reason. Only the first call counts.
+  void fail(const std::string& why);
+
+ private:
+  class Barrier;
+  class Rank;
+  std::unique_ptr<Barrier> barrier_;
+  std::vector<std::unique_ptr<Communicator>> ranks_;
+};
+
+}  // namespace amp

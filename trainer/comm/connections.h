@@ -1,0 +1,56 @@
+// TCP connections between rank 0 and the others that carry lines, one JSON object each.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/comm/sockets.h"
+
+namespace amp {
+
+// A non-blocking socket that carries lines. Owns the descriptor.
+class LineSocket {
+ public:
+  explicit LineSocket(Socket socket = Socket()) : socket_(std::move(socket)) {}
+
+  int descriptor() const { return socket_.descriptor(); }
+  // Returns false if the peer closed the connection or does not read.
+  bool send(const nlohmann::json& line);
+  // Returns the lines received so far. closed() is true if no more can follow.
+  std::vector<nlohmann::json> receive();
+  std::optional<nlohmann::json> first(double until);  // the first line of a connection, if it arrives in time
+  bool closed() const { return closed_; }
+  void finish_sending();
+
+ private:
+  Socket socket_;
+  bool closed_ = false;
+  std::string pending_;
+};
+
+// Identifies a rank in messages.
+struct RankProcess {
+  int rank = 0;
+  std::string host;
+  int64_t pid = 0;
+  std::string text() const;  // "rank 2 (host a, process 123)"
+};
+
+struct Connected {
+  LineSocket socket;
+  RankProcess process;
+};
+
+// Collective. Rank 0 gets one connection per other rank, in their order; the others get their connection to rank 0. If
+// all ranks run on one machine, it listens on the loopback address only. A connection needs the secret that the
+// communicator broadcast. Throws E_RANK_LOST: at once if the communicator detects a lost rank, else after
+// connect_timeout seconds.
+std::vector<Connected> connect_ranks(Communicator& ranks, double connect_timeout);
+
+RankProcess this_process(int rank);
+
+}  // namespace amp

@@ -1,0 +1,39 @@
+// Distributed evaluation during training. Each rank evaluates a part of the batches. The results of a batch are sent to
+// all ranks, and each accumulates all of them in the order of the batches. So metrics have the same bits as with one
+// rank, on every rank.
+#pragma once
+
+#include <vector>
+
+#include "base/host_tensor.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/session.h"
+
+namespace amp {
+
+// Replaces a session's weights by those that the optimizer evaluates at, for the lifetime of this object.
+class EvaluatedWeights {
+ public:
+  EvaluatedWeights(Session& session, const HostTensor& evaluated);  // empty: keeps the current weights
+  EvaluatedWeights(const EvaluatedWeights&) = delete;
+  EvaluatedWeights& operator=(const EvaluatedWeights&) = delete;
+  ~EvaluatedWeights();
+
+ private:
+  Session& session_;
+  HostTensor kept_;
+};
+
+struct EvaluatedBatch {
+  bool stop = false;                // the rank received a stop request and evaluated nothing
+  int64_t rows = 0;                 // 0: the rank had no batch
+  std::vector<double> items, sums;  // of the loss terms
+  std::vector<HostTensor> outputs;  // inputs of the metrics
+  HostTensor label;                 // may be absent
+  std::vector<int64_t> samples;     // of the rows
+};
+
+// Gathers the batches of all ranks, in the order of the ranks.
+std::vector<EvaluatedBatch> of_all_ranks(Communicator& ranks, EvaluatedBatch mine);
+
+}  // namespace amp

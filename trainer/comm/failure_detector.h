@@ -1,0 +1,49 @@
+// Detects lost processes of a run. A collective with MPI would wait forever for a process that died or was stopped.
+// Therefore every process sends rank 0 a heartbeat with its current phase twice a second over a separate TCP
+// connection, and rank 0 forwards them to all.
+//
+// A closed connection or missed heartbeats end the run for all processes: one of them reports an Error that names the
+// rank, its host and process, its phase and its last error; then all of them exit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/comm/connections.h"
+
+namespace amp {
+
+class FailureDetector {
+ public:
+  // Called on the detector's thread with E_RANK_LOST (exit 10): `tell` in one process, `leave` in each. `stop`: another
+  // process received that signal at a point without a step to finish (ImmediateStop), so all processes end.
+  struct OnLost {
+    std::function<void(const Error&)> tell, leave;
+    std::function<void(int signal)> stop = {};
+  };
+
+  // The connections of connect_ranks() or rendezvous_on_this_machine(). heartbeat_timeout: seconds, > 0.
+  FailureDetector(std::vector<Connected> others, int rank, double heartbeat_timeout, OnLost on_lost);
+  // Collective. Throws E_RANK_LOST if a rank cannot be reached.
+  FailureDetector(Communicator& ranks, double heartbeat_timeout, OnLost on_lost);
+  FailureDetector(const FailureDetector&) = delete;
+  FailureDetector& operator=(const FailureDetector&) = delete;
+  ~FailureDetector();
+
+  void doing(int64_t step, const char* phase);  // sets this process's phase, a string literal
+  // This process ends for that reason, which the others report. Later losses are not reported here.
+  void failed(const std::string& why);
+  // Collective. Later losses are not reported.
+  void end();
+
+ private:
+  class Channel;
+  std::unique_ptr<Channel> channel_;
+};
+
+}  // namespace amp

@@ -1,0 +1,78 @@
+// Sums gradients over the ranks while backward runs, as PyTorch's DistributedDataParallel does (Li et al. 2020,
+// arXiv:2006.15704). The gradient arena is divided into buckets. Each bucket is summed as soon as the last micro-batch
+// of the accumulation step has finished its gradients.
+//
+// All ranks start buckets in the same order: the order in which rank 0 finished their gradients in the first step. A
+// rank without rows starts them at the end of the step. Neither the order nor the division changes a bit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "backend/device.h"
+#include "backend/gradient_watch.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/flat_layout.h"
+
+namespace amp {
+
+class GradientReducer final : public GradientWatch {
+ public:
+  // grads: layout.trained_size() fp32 elements in host memory. sent: see RankSum::sent.
+  GradientReducer(Communicator& ranks, const FlatLayout& layout, DeviceMemory grads, DType sent = DType::f32);
+
+  void begin() override;
+  void done(int slot, const Tensor* rows) override;
+  bool sums(const void* data) const { return data == grads_.get(); }
+  void hold() { held_ = true; }  // starts no bucket before start(): the ranks sum something else meanwhile
+  void start();                  // starts all remaining buckets, before any other sum
+  void finish();                 // collective; waits for all buckets. Throws E_RANK_LOST
+
+  // Times of the last finished step.
+  struct Span {  // seconds of the steady clock
+    double begin = 0, seconds = 0;
+    int64_t elements = 0;  // only for sums
+  };
+  struct Cost {
+    double seconds = 0, waited = 0;  // duration of all sums; time that finish() waited for them
+    // The backward pass of the last micro-batch (0: it reported no gradients), and the wait after it.
+    Span run, wait;
+    std::vector<Span> sums;
+  };
+  const Cost& cost() const { return cost_; }
+
+ private:
+  struct Bucket {
+    int64_t begin = 0, end = 0, columns = 0;        // columns: of a matrix with possibly few nonzero rows; else 0
+    int slots = 0, dense = 0;                       // dense: number of sums with too many nonzero rows
+    std::optional<std::vector<int32_t>> rows = {};  // nonzero rows of this step, if the operator reported them
+  };
+  void cut(const FlatLayout& layout);
+  void start_finished();
+  void agree_on_order();
+
+  Communicator& ranks_;
+  DeviceMemory grads_;
+  const DType sent_;
+  std::vector<Bucket> buckets_;
+  std::vector<int> bucket_of_;  // by slot; -1: frozen
+  std::vector<int> order_;      // in which buckets are started
+  bool agreed_ = false, held_ = false;
+  double began_ = 0;  // start of the backward pass; 0: none is running
+  Cost cost_;
+
+  struct Started {
+    std::shared_ptr<RankSum> sum;
+    Communicator::Handle handle;
+    int bucket = 0;
+  };
+  // State of the current step:
+  std::vector<int> open_;      // by bucket: number of unfinished slots
+  std::vector<int> finished_;  // buckets in the order of completion
+  size_t next_ = 0;            // index into order_
+  std::vector<Started> started_;
+};
+
+}  // namespace amp

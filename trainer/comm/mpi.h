@@ -1,0 +1,35 @@
+// Ranks as processes that mpirun or srun started. MPI is linked by a plugin, libonnx_amp_mpi.so, which is loaded from
+// the executable's folder if such a launcher is present. So the program also runs where MPI is not installed.
+//
+// MPI only transports messages (message_communicator.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "trainer/comm/message_communicator.h"
+
+namespace amp {
+
+constexpr int kMpiAbi = 1;
+
+// Each function returns null, or the reason of a failure.
+struct MpiApi {
+  int abi;  // stays the first member
+  const char* (*start)(int* rank, int* size);
+  // Messages between two ranks arrive in order. Waits for all of them, mostly sleeping.
+  const char* (*exchange)(const RankMessage* sent, int64_t sends, const RankMessage* received, int64_t receives);
+  const char* (*end)();     // collective
+  void (*abort)(int code);  // ends every process of the job
+};
+
+// Whether a launcher started this process as one of several (or of one).
+bool started_by_mpi();
+
+// Throws E_MPI (exit 10) if there is no plugin or MPI does not start. Call it once per process. The object is not
+// destroyed: a process that fails exits without MPI_Finalize, which makes the launcher end the others.
+Communicator& start_mpi();
+// Waits for all ranks, calls meanwhile, and finalizes MPI.
+void end_mpi(const std::function<void()>& meanwhile);
+
+}  // namespace amp

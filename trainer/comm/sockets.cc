@@ -1,0 +1,96 @@
+#include "trainer/comm/sockets.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace amp {
+
+Socket::~Socket() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+int wait_for(int socket, short events, double seconds) {
+  pollfd p{socket, events, 0};
+  return ::poll(&p, 1, std::max(0, static_cast<int>(seconds * 1000)));
+}
+
+std::vector<std::string> machine_addresses() {
+  std::vector<std::string> out;
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return out;
+  for (const ifaddrs* a = all; a; a = a->ifa_next) {
+    if (!a->ifa_addr || a->ifa_addr->sa_family != AF_INET || (a->ifa_flags & IFF_LOOPBACK)) continue;
+    char text[INET_ADDRSTRLEN];
+    const auto* const in = reinterpret_cast<const sockaddr_in*>(a->ifa_addr);
+    if (::inet_ntop(AF_INET, &in->sin_addr, text, sizeof text)) out.emplace_back(text);
+  }
+  ::freeifaddrs(all);
+  return out;
+}
+
+Listener listen_on(uint32_t address, int port, int backlog) {
+  Listener l{Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), 0};
+  sockaddr_in at = {};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(address);
+  at.sin_port = htons(static_cast<uint16_t>(port));
+  socklen_t size = sizeof at;
+  const int s = l.socket.descriptor(), yes = 1;
+  // A port whose former connections wait for late packets is free.
+  if (s >= 0 && port > 0) ::setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (s < 0 || ::bind(s, reinterpret_cast<sockaddr*>(&at), size) != 0 || ::listen(s, backlog) != 0 ||
+      ::getsockname(s, reinterpret_cast<sockaddr*>(&at), &size) != 0) {
+    const int why = errno;
+    l.socket = Socket();
+    errno = why;
+    return l;
+  }
+  l.port = ntohs(at.sin_port);
+  return l;
+}
+
+Socket dial(const std::string& address, int port, double seconds) {
+  Socket s(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_in at = {};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(static_cast<uint16_t>(port));
+  if (!s.open() || ::inet_pton(AF_INET, address.c_str(), &at.sin_addr) != 1) return Socket();
+  if (::connect(s.descriptor(), reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) {
+    int failed = 0;
+    socklen_t size = sizeof failed;
+    if (errno != EINPROGRESS || wait_for(s.descriptor(), POLLOUT, seconds) != 1) return Socket();
+    if (::getsockopt(s.descriptor(), SOL_SOCKET, SO_ERROR, &failed, &size) != 0 || failed) return Socket();
+  }
+  // Where nobody listens yet, the system may give this socket the very port that it asks for: it has reached itself.
+  sockaddr_in own = {};
+  socklen_t size = sizeof own;
+  if (::getsockname(s.descriptor(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return Socket();
+  if (own.sin_port == at.sin_port && own.sin_addr.s_addr == at.sin_addr.s_addr) return Socket();
+  return s;
+}
+
+Socket accepted(const Listener& listener) {
+  return Socket(::accept4(listener.socket.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+std::string shared_secret() {
+  unsigned char bytes[16];
+  std::string out;
+  if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return out;
+  for (const unsigned char b : bytes) {
+    out += "0123456789abcdef"[b >> 4];
+    out += "0123456789abcdef"[b & 15];
+  }
+  return out;
+}
+
+}  // namespace amp

@@ -1,0 +1,45 @@
+// TCP over IPv4 for the ranks of a run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace amp {
+
+// Owns a socket's descriptor; -1: not open.
+class Socket {
+ public:
+  explicit Socket(int descriptor = -1) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~Socket();
+
+  int descriptor() const { return descriptor_; }
+  bool open() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_;
+};
+
+struct Listener {
+  Socket socket;
+  int port = 0;
+};
+
+// Port 0: chosen by the system. If it fails, the socket is not open, and errno has the reason.
+Listener listen_on(uint32_t address, int port, int backlog);
+// Returns a non-blocking connection; not open if there is no answer within `seconds`.
+Socket dial(const std::string& address, int port, double seconds);
+// Accepts a pending connection; not open if there is none.
+Socket accepted(const Listener& listener);
+
+int wait_for(int socket, short events, double seconds);  // poll() of one socket
+std::vector<std::string> machine_addresses();            // without loopback addresses
+std::string shared_secret();                             // 32 digits; "" if the system has no random numbers
+
+}  // namespace amp

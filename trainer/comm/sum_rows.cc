@@ -1,0 +1,111 @@
+// The sum of a matrix most of whose rows are zero: what a table's gradient is where a batch looks up few of its rows.
+// Ranks exchange the rows that they have instead of all, and add them in their order: the bits of the whole sum.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/comm/compressed_values.h"
+
+namespace amp {
+
+namespace {
+
+constexpr int64_t kAlign = 16;  // elements of a share begin at such borders
+
+// -0 is a value: it is another sum's sign.
+std::vector<int32_t> rows_with_values(std::span<const float> data, int64_t columns) {
+  std::vector<int32_t> out;
+  const auto width = static_cast<size_t>(columns);
+  const auto* const bits = reinterpret_cast<const char*>(data.data());
+  for (size_t r = 0; r * width < data.size(); ++r) {
+    uint32_t any = 0;
+    for (size_t c = 0; c < width && any == 0;) {  // some at a time: most rows are looked at whole
+      for (const size_t end = std::min(width, c + 64); c < end; ++c) {
+        uint32_t x;
+        std::memcpy(&x, bits + (r * width + c) * sizeof x, sizeof x);
+        any |= x;
+      }
+    }
+    if (any) out.push_back(static_cast<int32_t>(r));
+  }
+  return out;
+}
+
+// The rows of one rank as they are gathered: their numbers, then themselves.
+template <class T>
+struct SentRows {
+  const char* share = nullptr;
+  int64_t count = 0, most = 0, columns = 0, next = 0;
+  int32_t number(int64_t i) const {
+    int32_t n;
+    std::memcpy(&n, share + i * int64_t{sizeof n}, sizeof n);
+    return n;
+  }
+  // That row, if it is the next of this rank's; else null.
+  const T* take(int32_t row) {
+    if (next == count || number(next) != row) return nullptr;
+    return reinterpret_cast<const T*>(share + most * int64_t{sizeof(int32_t)}) + columns * next++;
+  }
+};
+
+template <class T>
+void add_rows(std::vector<SentRows<T>>& ranks, int64_t columns, std::span<float> data) {
+  const CompressedValues<T> values{static_cast<int>(ranks.size())};
+  std::vector<float> x(static_cast<size_t>(columns));
+  while (true) {
+    int32_t row = INT32_MAX;
+    for (const SentRows<T>& r : ranks) row = r.next < r.count ? std::min(row, r.number(r.next)) : row;
+    if (row == INT32_MAX) return;
+    float* const out = data.data() + row * columns;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      // A row that this rank does not have is added, too: it makes a -0 the 0 that it is in the whole sum.
+      if (const T* const from = ranks[r].take(row))
+        values.load(from, x.data(), columns);
+      else
+        std::fill(x.begin(), x.end(), 0.0F);
+      for (int64_t c = 0; c < columns; ++c) {
+        const float v = x[static_cast<size_t>(c)];
+        out[c] = r == 0 ? v : out[c] + v;
+      }
+    }
+    values.finish(out, columns);
+  }
+}
+
+}  // namespace
+
+template <class T>
+bool Communicator::sum_rows(const RankSum& sum) {
+  const std::span<float> data = sum.data;
+  const int64_t columns = sum.columns;
+  const auto n = static_cast<int64_t>(data.size()), ranks = int64_t{size()};
+  const std::vector<int32_t> own = sum.rows ? *sum.rows : rows_with_values(data, columns);
+  std::vector<double> counts(static_cast<size_t>(kAlign * ranks), 0.0);
+  const auto count_of = [&](int64_t r) { return static_cast<int64_t>(counts[static_cast<size_t>(kAlign * r)]); };
+  counts[static_cast<size_t>(kAlign * rank())] = static_cast<double>(own.size());
+  do_all_gather({reinterpret_cast<char*>(counts.data()), kAlign * ranks, sizeof(double), nullptr});
+  int64_t most = 0;
+  for (int64_t r = 0; r < ranks; ++r) most = std::max(most, count_of(r));
+  constexpr int64_t kNumber = sizeof(int32_t), kSize = sizeof(T);
+  const int64_t share = (most * (kNumber + columns * kSize) + kAlign - 1) / kAlign * kAlign;  // bytes
+  if (share * ranks >= 2 * n * kSize) return false;  // each sends its share to all others, or its part twice
+  if (most == 0) return true;
+  std::vector<char> sent(static_cast<size_t>(share * ranks));
+  char* const mine = sent.data() + share * rank();
+  T* const rows = reinterpret_cast<T*>(mine + most * kNumber);
+  std::memcpy(mine, own.data(), own.size() * sizeof(int32_t));
+  for (size_t i = 0; i < own.size(); ++i)
+    CompressedValues<T>{size()}.pack(data.data() + own[i] * columns, rows + static_cast<int64_t>(i) * columns, columns);
+  do_all_gather({sent.data(), share * ranks, 1, nullptr});
+  std::vector<SentRows<T>> of;
+  for (int64_t r = 0; r < ranks; ++r) of.push_back({sent.data() + share * r, count_of(r), most, columns});
+  add_rows<T>(of, columns, data);
+  return true;
+}
+
+template bool Communicator::sum_rows<float>(const RankSum&);
+template bool Communicator::sum_rows<Half>(const RankSum&);
+template bool Communicator::sum_rows<BFloat16>(const RankSum&);
+
+}  // namespace amp

@@ -1,0 +1,15 @@
+// Ranks as processes with one TCP connection per pair (tcp_rendezvous.h), without MPI.
+#pragma once
+
+#include <memory>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/comm/tcp_endpoint.h"
+
+namespace amp {
+
+// Collective. Errors and timeouts are those of rendezvous_by_tcp(). Later, sending to or receiving from a lost rank
+// throws E_RANK_LOST.
+std::unique_ptr<Communicator> connect_tcp(const TcpEndpoint& place, double connect_timeout, double heartbeat_timeout);
+
+}  // namespace amp

@@ -1,0 +1,28 @@
+// Connects every pair of ranks by TCP, given the endpoint at which rank 0 listens.
+//
+// All ranks connect to rank 0 and identify themselves. Once all are there, rank 0 sends each the addresses of the
+// others, and every rank connects to those with a lower number. With one connection per pair, each link carries about
+// twice the size of the gradients per step for any number of ranks (MessageCommunicator: each rank adds one shard). A
+// star would put that times the number of ranks on rank 0's link.
+#pragma once
+
+#include <vector>
+
+#include "trainer/comm/connections.h"
+#include "trainer/comm/sockets.h"
+#include "trainer/comm/tcp_endpoint.h"
+
+namespace amp {
+
+struct TcpPeer {
+  Socket socket;  // not open for this process itself
+  RankProcess process;
+};
+
+// Collective. Returns the peers in the order of the ranks. Connections of other programs or jobs are closed. Throws
+// E_RANKS (exit 10) if the ranks disagree about the job (with the difference), or if some do not connect within
+// connect_timeout seconds (with their numbers). Throws E_RANK_LOST if a rank leaves before all are connected, or does
+// not respond for heartbeat_timeout seconds and a margin.
+std::vector<TcpPeer> rendezvous_by_tcp(const TcpEndpoint& place, double connect_timeout, double heartbeat_timeout);
+
+}  // namespace amp
