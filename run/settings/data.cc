@@ -6,8 +6,8 @@ namespace amp {
 std::vector<Setting> data_settings() {
   return {
       setting("train", &RunSpec::train,
-              "Training data: .csv, .tsv, .jsonl, .txt, plain or .gz, A,B or 'part-*.csv' for several; a folder of "
-              "images; tensors in .safetensors, .npz.")
+              "Training data: .csv, .tsv, .jsonl, .txt, plain or .gz; several as A,B or 'part-*.csv'; a folder of "
+              "images; tensors in .safetensors or .npz.")
           .shown_as("FILE|FOLDER")
           .names_files()
           .read_by(kTrain)
@@ -21,7 +21,7 @@ std::vector<Setting> data_settings() {
           .also({"validation_file", "val_file", "eval_file", "dev"})
           .same_content(),
       setting("text_columns", &RunSpec::text_columns,
-              "Column of the text; two for sentence pairs (A,B or the flag twice): one sequence, or for losses on "
+              "Column of the text; two for sentence pairs (A,B, or the flag twice): one sequence, or with losses on "
               "embeddings one each.")
           .shown_as("NAME")
           .by_commas()
@@ -32,30 +32,30 @@ std::vector<Setting> data_settings() {
           .shown_as("NAME")
           .read_by(kFeed)
           .also({"label_column_name"}),
-      setting("label_map", &RunSpec::label_map, "Read the label OLD of a table as NEW.")
+      setting("label_map", &RunSpec::label_map, "Read the label OLD as NEW.")
           .shown_as("OLD=NEW")
           .read_by(jobs(Job::train, Job::evaluate, Job::plan)),
       setting("labels", &RunSpec::labels,
-              "Names of the classes in the order of the model's outputs, or a file with a name a line. Default: those "
-              "of the file or of a config.json beside it, else whole numbers as ids; for a new head the data's labels "
-              "in natural order.")
+              "Class names in the order of the model's outputs, or a file with one name per line. Default: those of "
+              "the model or of a config.json beside it, else whole numbers as ids; for a new head the data's labels in "
+              "natural order.")
           .shown_as("NAME,NAME|FILE")
           .by_commas()
           .read_by(kFeed)
           .also({"class_names", "class_map"}),
       setting("val_text_columns", &RunSpec::val_text_columns,
-              "Text columns of --val, where they are called otherwise than in --train.")
+              "Text columns of --val if their names differ from those of --train.")
           .shown_as("NAME")
           .by_commas()
           .read_by(kTrain)
           .may_change(),
       setting("val_label_column", &RunSpec::val_label_column,
-              "Label column of --val, where it is called otherwise than in --train.")
+              "Label column of --val if its name differs from that of --train.")
           .shown_as("NAME")
           .read_by(kTrain)
           .may_change(),
       setting("data_format", &RunSpec::data_format,
-              "What text files are, whatever they are called; auto: by file name. lines: a text a line, column text.")
+              "Format of text files; auto: by file name. lines: one text per line, column text.")
           .one_of({"auto", "csv", "tsv", "jsonl", "lines"})
           .read_by(kFeed),
       setting("delimiter", &RunSpec::delimiter, "Field separator of text tables; auto: by file name.")
@@ -63,11 +63,11 @@ std::vector<Setting> data_settings() {
           .checked(normal_delimiter, "auto, tab, comma, semicolon, pipe, or one character")
           .read_by(kFeed),
       setting("decimal", &RunSpec::decimal,
-              "Decimal mark of the numbers in text tables: point (1,234.5) or comma (1.234,5). auto: comma where a "
-              "column of features or a target to regress on has no other reading.")
+              "Decimal mark of numbers in text tables: point (1,234.5) or comma (1.234,5). auto: comma if a column of "
+              "features or a regression target has no other reading.")
           .one_of({"auto", "point", "comma"})
           .read_by(kFeed),
-      setting("trim_labels", &RunSpec::trim_labels, "Drop the spaces around labels of text tables.")
+      setting("trim_labels", &RunSpec::trim_labels, "Remove spaces around labels of text tables.")
           .read_by(jobs(Job::train, Job::evaluate, Job::plan)),
       setting("tokenizer", &RunSpec::tokenizer,
               "tokenizer.json, vocab.json with merges.txt, spiece.model or vocab.txt, or their folder. Default: beside "
@@ -76,134 +76,130 @@ std::vector<Setting> data_settings() {
           .read_by(kTokenizer)
           .also({"tokenizer_name", "tokenizer_file"})
           .same_content(),
-      setting("vocab", &RunSpec::vocab, "WordPiece vocabulary, one token a line.")
+      setting("vocab", &RunSpec::vocab, "WordPiece vocabulary with one token per line.")
           .shown_as("FILE")
           .read_by(kTokenizer)
           .also({"vocab_path", "vocab_file"})
           .same_content(),
       setting("chat_template", &RunSpec::chat_template,
-              "What makes a text of a conversation: a Jinja file, or a tokenizer_config.json. Default: beside the "
-              "tokenizer.")
+              "Chat template: a Jinja file or a tokenizer_config.json. Default: beside the tokenizer.")
           .shown_as("FILE")
           .read_by(kFeed)
           .also({"chat_template_path"})
           .same_content(),
       setting(
           "train_on", &RunSpec::train_on,
-          "What of conversations and of prompts with completions is learnt: the answers, the last one alone, or all.")
+          "Parts of conversations and of prompts with completions to train on: the answers, the last answer, or all.")
           .one_of({"answers", "last_answer", "all"})
           .read_by(kFeed),
-      setting(
-          "packing", &RunSpec::packing,
-          "Texts and sequences of a language model: none, one each, cut; stride: longer ones go on in windows that "
-          "share --doc_stride tokens; wrapped: one after the other in full sequences; bfd: whole texts put together, "
-          "apart from each other.")
+      setting("packing", &RunSpec::packing,
+              "How texts become sequences of a language model. none: one each, truncated; stride: longer texts "
+              "continue in windows that share --doc_stride tokens; wrapped: concatenated and split; bfd: whole texts "
+              "combined that do not attend to each other.")
           .one_of({"none", "stride", "wrapped", "bfd"})
           .read_by(kFeed)
           .also({"packing_strategy"}),
       setting("append_eos", &RunSpec::append_eos,
-              "An end-of-text token behind each text of a language model; auto: behind completions.")
+              "Add an end-of-text token after each text of a language model; auto: after completions.")
           .one_of({"auto", "true", "false"})
           .read_by(kFeed),
       setting("source_prefix", &RunSpec::source_prefix,
-              "In front of each source text of --task seq2seq: T5's \"summarize: \".")
+              "Text before each source text of --task seq2seq, such as T5's \"summarize: \".")
           .shown_as("TEXT")
           .read_by(kFeed | jobs(Job::generate)),
       setting("max_target_length", &RunSpec::max_target_length,
-              "Longest target of --task seq2seq in tokens; longer ones are cut. 0: as --max_seq_len.")
+              "Longest target of --task seq2seq in tokens; longer ones are truncated. 0: as --max_seq_len.")
           .at_least(0)
           .read_by(kFeed),
       setting("decoder_start_token", &RunSpec::decoder_start_token,
-              "What targets of --task seq2seq begin with, a token or its id; auto: decoder_start_token_id of the "
+              "First decoder token of --task seq2seq, a token or its id. auto: decoder_start_token_id of the "
               "config.json beside the model or tokenizer, else the padding token.")
           .shown_as("auto|TOKEN|ID")
           .read_by(kFeed | jobs(Job::generate)),
       setting("mlm_probability", &RunSpec::mlm_probability,
-              "Share of the tokens that a masked language model (--loss masked_lm) has to find: hidden 8 times of 10.")
+              "Share of tokens that --loss masked_lm predicts; 80 % of them are masked.")
           .above(0)
           .below(1)
           .read_by(kFeed),
-      setting("whole_word_mask", &RunSpec::whole_word_mask, "Hide all tokens of a word, or none (masked_lm).")
+      setting("whole_word_mask", &RunSpec::whole_word_mask, "Mask all tokens of a word or none (masked_lm).")
           .read_by(kFeed)
           .also({"wwm"}),
       setting("lower_case", &RunSpec::lower_case,
-              "Lower-case and strip accents before tokenizing (uncased models). Unless said: not where a "
-              "vocab.txt has words with capital letters.")
+              "Lower-case and strip accents before tokenizing (uncased models). Default for vocab.txt: unless it has "
+              "words with capital letters.")
           .read_by(kTokenizer)
           .also({"do_lower_case"}),
       setting("max_seq_len", &RunSpec::max_seq_len,
-              "Longest sequence in tokens, special ones included; longer text is cut. 0: no limit.")
+              "Longest sequence in tokens, special tokens included; longer text is truncated. 0: no limit.")
           .checked(normal_max_length, "0 (no limit), or 2 and more")
           .otherwise(Job::tokenize, int64_t{0})
           .read_by(kText)
           .also({"max_seq_length", "max_length", "max_source_length"}),
       setting("doc_stride", &RunSpec::doc_stride,
-              "Tokens that the windows of a long passage (questions), or of a long text (--packing stride), share.")
+              "Tokens that windows of a long passage (questions) or of a long text (--packing stride) share.")
           .at_least(0)
           .read_by(kFeed),
-      setting("max_answer_length", &RunSpec::max_answer_length,
-              "Longest answer, in tokens, that a span predicts (questions).")
+      setting("max_answer_length", &RunSpec::max_answer_length, "Longest predicted answer in tokens (questions).")
           .at_least(1)
           .read_by(kData)
           .may_change(),
       setting("version_2_with_negative", &RunSpec::version_2_with_negative,
-              "Questions may have no answer, as in SQuAD 2.0: [CLS] stands for none.")
+              "Questions may have no answer, as in SQuAD 2.0: their target is [CLS].")
           .read_by(kFeed),
       setting("null_score_diff_threshold", &RunSpec::null_score_diff_threshold,
-              "No answer is predicted where its score exceeds the best answer's by more than this "
-              "(--version_2_with_negative).")
+              "Predict no answer if its score exceeds the best answer's by more than this (--version_2_with_negative).")
           .read_by(kData)
           .may_change(),
-      setting("n_best_size", &RunSpec::n_best_size, "Answers told for each question, with probabilities; 1: the best.")
+      setting("n_best_size", &RunSpec::n_best_size,
+              "Number of answers to write for each question, with probabilities; 1: the best.")
           .at_least(1)
           .at_most(1000)
           .read_by(jobs(Job::predict)),
       setting("top_k", &RunSpec::top_k,
-              "Tokens told for each mask of a text (masked language models); of generate: the likeliest ones that "
-              "--sample draws "
-              "from.")
+              "Number of tokens to write for each mask of a text (masked language models); generate: number of most "
+              "likely tokens that --sample chooses from.")
           .at_least(1)
           .at_most(1000000)
           .otherwise(Job::generate, int64_t{50})
           .read_by(jobs(Job::predict, Job::generate)),
       setting("pad_to_multiple", &RunSpec::pad_to_multiple,
-              "Sequence length of a batch is rounded up to a multiple of this.")
+              "Round the sequence length of a batch up to a multiple of this.")
           .at_least(1)
           .read_by(kFeed)
           .also({"pad_to_multiple_of"}),
-      setting("group_by_length", &RunSpec::group_by_length, "Put rows of similar length in a batch (less padding).")
+      setting("group_by_length", &RunSpec::group_by_length,
+              "Put rows of similar length into a batch, which reduces padding.")
           .read_by(kTrain),
       setting("val_split", &RunSpec::val_split,
-              "Hold this share of the training data out and validate on it, of each class its part.")
+              "Hold out this share of the training data for validation, the same share of each class.")
           .at_least(0)
           .below(1)
           .read_by(kTrain),
       setting("in_memory_max_size", &RunSpec::in_memory_max_size,
-              "Bytes of data to hold in memory: texts and tokens beyond go to a temporary file in $TMPDIR or else "
-              "/var/tmp, larger files are mapped; 0: a quarter of the memory.")
+              "Bytes of data to keep in memory. Texts and tokens beyond go to a temporary file in $TMPDIR or /var/tmp, "
+              "and larger files are mapped. 0: a quarter of the memory.")
           .at_least(0)
           .read_by(kFeed)
           .may_change(),
-      setting("limit_train", &RunSpec::limit_train,
-              "Train on N samples of the data, chosen as --limit_order says; 0: all.")
+      setting("limit_train", &RunSpec::limit_train, "Train on N samples, chosen by --limit_order; 0: all.")
           .at_least(0)
           .read_by(kTrain)
           .also({"max_train_samples"}),
-      setting("limit_val", &RunSpec::limit_val, "Validate on N samples, chosen as --limit_order says; 0: all.")
+      setting("limit_val", &RunSpec::limit_val, "Validate on N samples, chosen by --limit_order; 0: all.")
           .at_least(0)
           .read_by(jobs(Job::train, Job::evaluate))
           .also({"max_eval_samples", "max_val_samples"})
           .may_change(),
       setting("limit_order", &RunSpec::limit_order,
-              "Samples that --limit_train and --limit_val keep: a random sample by --seed, of each class its share, or "
-              "the first ones.")
+              "Which samples --limit_train and --limit_val keep: a random sample by --seed with the same share of each "
+              "class, or the first ones.")
           .one_of({"sample", "first"})
           .read_by(jobs(Job::train, Job::evaluate)),
-      setting("shuffle", &RunSpec::shuffle, "New order every epoch, from --seed.")
+      setting("shuffle", &RunSpec::shuffle, "Use a new order in every epoch, from --seed.")
           .read_by(kTrain)
           .also({"shuffle_train_dataset"}),
       setting("weighted_sampling", &RunSpec::weighted_sampling,
-              "Draw the rows of an epoch with replacement, rows of every class as often as those of any other.")
+              "Draw rows with replacement so that all classes are equally frequent.")
           .read_by(kTrain),
   };
 }

@@ -7,19 +7,19 @@ namespace amp {
 std::vector<Setting> feature_settings() {
   return {
       setting("categorical", &RunSpec::categorical,
-              "Columns of a table that are categories, in the order in which the model takes them. With --continuous: "
-              "all features; without both: guessed.")
+              "Table columns that are categories, in the order of the model's input. With --continuous: all features; "
+              "without both: guessed.")
           .shown_as("NAME")
           .by_commas()
           .read_by(kFeed)
           .also({"cat_names", "categorical_columns"}),
-      setting("continuous", &RunSpec::continuous, "Columns of a table that are numbers, in the model's order.")
+      setting("continuous", &RunSpec::continuous, "Table columns that are numbers, in the order of the model's input.")
           .shown_as("NAME")
           .by_commas()
           .read_by(kFeed)
           .also({"cont_names", "continuous_columns"}),
       setting("date", &RunSpec::date,
-              "Columns of dates: their parts (Year, Month, Dayofweek, Is_month_end, Elapsed ...) are columns.")
+              "Columns of dates; their parts (Year, Month, Dayofweek, Is_month_end, Elapsed ...) become columns.")
           .shown_as("NAME")
           .by_commas()
           .read_by(kFeed),
@@ -28,20 +28,20 @@ std::vector<Setting> feature_settings() {
           .read_by(kFeed)
           .also({"y_names", "target_column"}),
       setting("target_transform", &RunSpec::target_transform,
-              "What the model learns in the place of a target y: log y, log(1 + y), or y standardised. Metrics and "
-              "predictions are in the target's own units.")
+              "Train on log y, log(1 + y) or standardized y. Metrics and predictions are in the target's own units.")
           .one_of(target_names().names())
           .read_by(kFeed),
       setting("join", &RunSpec::join,
-              "A second file whose columns stand beside the rows with the same key: store.csv:Store, "
+              "Second file whose columns are added to the rows with the same key: store.csv:Store, "
               "weather.csv:State,Date, or store.csv:Store=Id.")
           .shown_as("FILE:KEY")
           .read_by(kFeed),
-      setting("fill_missing", &RunSpec::fill_missing, "What stands for a missing number: of the training data's.")
+      setting("fill_missing", &RunSpec::fill_missing,
+              "Replacement for missing numbers, computed from the training data.")
           .one_of(filling_names().names())
           .read_by(jobs(Job::train, Job::plan)),
       setting("feature_scaling", &RunSpec::feature_scaling,
-              "Scale of continuous columns: mean 0 and deviation 1, quantiles from 0 to 1, or as they are.")
+              "Scale of continuous columns: mean 0 and deviation 1, quantiles from 0 to 1, or unchanged.")
           .one_of(scaling_names().names())
           .read_by(jobs(Job::train, Job::plan)),
   };

@@ -8,22 +8,23 @@ namespace amp {
 
 std::vector<Setting> image_settings() {
   return {
-      setting("image_column", &RunSpec::image_column, "Column that holds paths of image files, in a table.")
+      setting("image_column", &RunSpec::image_column, "Table column with paths of image files.")
           .shown_as("NAME")
           .read_by(kFeed)
           .also({"image_column_name"}),
-      setting("image_root", &RunSpec::image_root, "Folder that a table's paths begin in. Default: the table's own.")
+      setting("image_root", &RunSpec::image_root,
+              "Folder that a table's paths are relative to. Default: the table's folder.")
           .shown_as("FOLDER")
           .read_by(kFeed)
           .may_change(),
-      setting("train_masks", &RunSpec::train_masks,
-              "Folder of masks, for a --train that is a folder of images: PNGs of the same names, whose pixels are "
-              "classes.")
+      setting(
+          "train_masks", &RunSpec::train_masks,
+          "Folder of masks for a --train that is a folder of images: files of the same names whose pixels are classes.")
           .shown_as("FOLDER")
           .names_files()
           .read_by(jobs(Job::train, Job::plan))
           .same_content(),
-      setting("val_masks", &RunSpec::val_masks, "Folder of the masks of --val.")
+      setting("val_masks", &RunSpec::val_masks, "Folder of masks for --val.")
           .shown_as("FOLDER")
           .names_files()
           .read_by(jobs(Job::train, Job::evaluate))
@@ -39,45 +40,43 @@ std::vector<Setting> image_settings() {
           .names_files()
           .read_by(jobs(Job::train, Job::evaluate))
           .same_content(),
-      setting(
-          "mask_values", &RunSpec::mask_values,
-          "Values of masks' pixels by class: 0,255. Default: the value is the class; 0,255 where masks hold no other "
-          "values and the model has no more than two classes.")
+      setting("mask_values", &RunSpec::mask_values,
+              "Pixel values of masks by class, such as 0,255. Default: the value is the class; 0,255 if masks have no "
+              "other values and the model has at most two classes.")
           .shown_as("N,N")
           .by_commas()
           .read_by(kFeed),
-      setting("mask_ignore", &RunSpec::mask_ignore, "Value of masks' pixels that count for nothing; -1: none.")
+      setting("mask_ignore", &RunSpec::mask_ignore, "Pixel value of masks that is ignored; -1: none.")
           .at_least(-1)
           .at_most(255)
           .read_by(kFeed),
       setting("transforms", &RunSpec::transforms,
-              "What training does to an image, as \"random_resized_crop 224 | horizontal_flip | normalize imagenet\"; "
-              "auto: by the model's input.")
+              "Transforms of training images, such as \"random_resized_crop 224 | horizontal_flip | normalize "
+              "imagenet\"; auto: by the model's input.")
           .shown_as("STEPS")
           .checked(normal_transforms, "auto, none, or transforms with | between them")
           .read_by(jobs(Job::train, Job::plan)),
-      setting(
-          "eval_transforms", &RunSpec::eval_transforms,
-          "What evaluation and prediction do to an image, as \"resize 256 | center_crop 224 | normalize imagenet\".")
+      setting("eval_transforms", &RunSpec::eval_transforms,
+              "Transforms of images in evaluation and prediction, such as \"resize 256 | center_crop 224 | normalize "
+              "imagenet\".")
           .shown_as("STEPS")
           .checked(normal_transforms, "auto, none, or transforms with | between them")
           .read_by(kFeed)
           .also({"val_transforms"}),
-      setting(
-          "image_sizes", &RunSpec::image_sizes,
-          "Sizes of images, height x width, for a model that takes any: 224x224,192x256,256x192. An image goes to the "
-          "one nearest its aspect ratio, batches hold one size. Default: one size, the transforms'.")
+      setting("image_sizes", &RunSpec::image_sizes,
+              "Image sizes (height x width) for a model that accepts any: 224x224,192x256,256x192. An image gets the "
+              "size nearest to its aspect ratio; a batch has one size. Default: one size, that of the transforms.")
           .shown_as("HxW,HxW")
           .by_commas()
           .checked(normal_image_size, "sizes as 192x256 (height x width, in pixels)")
           .read_by(kFeed),
       setting("mixup", &RunSpec::mixup,
-              "Mix training images and their labels two and two, by a share from Beta(X, X); 0: do not.")
+              "Blend pairs of training images and their labels with a weight from Beta(X, X); 0: off.")
           .at_least(0)
           .read_by(kTrain)
           .also({"mixup_alpha"}),
       setting("cutmix", &RunSpec::cutmix,
-              "Put a rectangle of another image into each training image, its side from Beta(X, X); 0: do not.")
+              "Copy a rectangle of another image into each training image, with an area from Beta(X, X); 0: off.")
           .at_least(0)
           .read_by(kTrain)
           .also({"cutmix_alpha"}),
@@ -85,18 +84,18 @@ std::vector<Setting> image_settings() {
           .at_least(0)
           .at_most(1)
           .read_by(kTrain),
-      setting("mixup_switch_prob", &RunSpec::mixup_switch_prob, "Probability of --cutmix where --mixup is given too.")
+      setting("mixup_switch_prob", &RunSpec::mixup_switch_prob, "Probability of CutMix if --mixup is given, too.")
           .at_least(0)
           .at_most(1)
           .read_by(kTrain),
-      setting("mixup_off_epoch", &RunSpec::mixup_off_epoch, "Mix nothing from this epoch on; 0: to the end.")
+      setting("mixup_off_epoch", &RunSpec::mixup_off_epoch, "Turn mixing off from this epoch on; 0: not at all.")
           .at_least(0)
           .read_by(kTrain),
-      setting("image_layout", &RunSpec::image_layout, "Dimensions of the model's image input; auto: by its shape.")
+      setting("image_layout", &RunSpec::image_layout, "Layout of the model's image input; auto: by its shape.")
           .one_of({"auto", "nchw", "nhwc"})
           .read_by(kFeed),
       setting("loading_threads", &RunSpec::loading_threads,
-              "Threads that read and transform images; 0: as many as compute.")
+              "Threads that decode and transform images; 0: as many as compute.")
           .at_least(0)
           .read_by(kFeed)
           .also({"dataloader_num_workers"})

@@ -87,12 +87,12 @@ std::string overview() {
 
 std::string closing(bool all) {
   std::string out =
-      "\n" + wrapped("",
-                     "Dashes do as well as underscores. --flag=VALUE and --flag VALUE; --flag, --flag=true or "
-                     "--flag true, and --no_flag, for switches. The same names are keys of --config FILE and, "
-                     "as ONNX_AMP_<FLAG>, environment variables; the command line wins over the environment, "
-                     "the environment over the file.",
-                     0);
+      "\n" +
+      wrapped("",
+              "Dashes may replace underscores. Values: --flag=VALUE or --flag VALUE; switches: --flag, --flag=true, "
+              "--flag true or --no_flag. The same names are keys of --config FILE and, as ONNX_AMP_<FLAG>, environment "
+              "variables. The command line overrides the environment, and the environment overrides the file.",
+              0);
   if (!all) out += "--help --all shows other spellings and allowed values.\n";
   return out;
 }
