@@ -1,5 +1,5 @@
-// Roles of tensors that a file stores beside the weight they belong to, or without values of their own: quantized copies
-// of a weight, and class or prompt tokens of zeros.
+// Roles of tensors that a file stores beside the weight they belong to, or without values of their own: quantized
+// copies of a weight, and class or prompt tokens of zeros.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
