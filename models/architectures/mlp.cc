@@ -1,6 +1,7 @@
 // Networks for tables: mlp of numbers, tabular of categories and numbers (embeddings beside the continuous columns, as
 // fastai's TabularModel and the Rossmann entry of Guo and Berkhahn 2016, arXiv 1604.06737, have them).
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "models/architecture.h"
@@ -48,6 +49,8 @@ void build_tabular(Net& net, const ModelConfig& c, Head) {
     c.refuse("embedding", "one number for each of categories is wanted");
   const int64_t numbers = c.number("continuous", 0) == 0 ? 0 : c.positive("continuous");
   const NetValue ids = net.input("categorical", DType::i64, rows_by(static_cast<int64_t>(sizes.size())));
+  std::optional<NetValue> x;  // a net's inputs come before its other values
+  if (numbers > 0) x = net.input("continuous", DType::f32, rows_by(numbers));
   std::vector<NetValue> parts;
   int64_t width = numbers;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -58,8 +61,8 @@ void build_tabular(Net& net, const ModelConfig& c, Head) {
   }
   NetValue all = net.op("Concat", "embeds", parts, {{"axis", int64_t{1}}});
   all = dropout(net, all, c, "embedding_dropout", "embeds");
-  if (numbers > 0) {
-    parts = {all, batch_norm(net, net.input("continuous", DType::f32, rows_by(numbers)), "bn_cont", numbers)};
+  if (x) {
+    parts = {all, batch_norm(net, *x, "bn_cont", numbers)};
     all = net.op("Concat", "", parts, {{"axis", int64_t{1}}});
   }
   net.output(layers(net, all, c, width), "output", rows_by(c.positive("outputs")));

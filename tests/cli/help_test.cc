@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "base/error.h"
@@ -36,8 +37,10 @@ TEST_CASE("help shows each of the verb's flags once, with default, within 100 co
 
 TEST_CASE("help groups, defaults, requirements, other spellings", "[cli]") {
   const std::string text = help_text(std::nullopt, false);
-  for (const char* part : {"Usage: onnx-amp-finetune", "\nLoss scaling\n", "[5e-5]", "[adamw]", "sgd, adam, adamw",
-                           "[required]", "tokenize --tokenizer", "ONNX_AMP_<FLAG>"}) {
+  const std::string unwrapped = std::regex_replace(text, std::regex(" *\n +"), " ");
+  CHECK(unwrapped.find("sgd, adam, adamw") != std::string::npos);
+  for (const char* part : {"Usage: onnx-amp-finetune", "\nLoss scaling\n", "[5e-5]", "[adamw]", "[required]",
+                           "tokenize --tokenizer", "ONNX_AMP_<FLAG>"}) {
     INFO(part);
     CHECK(text.find(part) != std::string::npos);
   }

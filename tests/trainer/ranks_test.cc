@@ -30,7 +30,7 @@ TEST_CASE("collectives of threads", "[ranks]") {
     }
     int64_t covered = 0;
     for (int r = 0; r < size; ++r) {
-      const Communicator::Share s = rank.share(n, r);
+      const Communicator::Shard s = rank.shard(n, r);
       good = good && s.begin == covered;
       covered += s.count;
       for (int64_t i = s.begin; i < s.begin + s.count; ++i) {

@@ -118,7 +118,7 @@ TEST_CASE("long messages go both ways at once", "[ranks][tcp]") {
     std::vector<float> x(kElements, static_cast<float>(rank.rank() + 1));
     rank.all_gather(std::span(x));
     for (int r = 0; r < rank.size(); ++r) {
-      const Communicator::Share s = rank.share(kElements, r);
+      const Communicator::Shard s = rank.shard(kElements, r);
       for (const int64_t i : {s.begin, s.begin + s.count - 1}) {
         if (x[static_cast<size_t>(i)] != static_cast<float>(r + 1)) throw std::runtime_error("a wrong share");
       }
