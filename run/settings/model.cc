@@ -80,7 +80,7 @@ std::vector<Setting> model_settings() {
           .one_of({"auto", "cls", "mean", "max", "mean_sqrt_len", "weighted_mean", "last"})
           .read_by(kGraph | kData),
       setting("head", &RunSpec::head,
-              "Add a new head of this kind, whatever the model has. auto: one for --task if the model has none.")
+              "Add a new head of this kind, whatever the model has. auto: if the model has none, one for the task.")
           .one_of({"auto", "classification", "regression", "multilabel", "token", "span", "segmentation", "embedding",
                    "none"})
           .same({{"tokens", "token"}, {"token_classification", "token"}, {"question_answering", "span"}})

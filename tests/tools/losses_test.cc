@@ -249,8 +249,9 @@ TEST_CASE("a note tells that an evaluation before the last was better") {
   const std::string model = write_model(f, "m.onnx", "float[B,3] y", "y = MatMul(x, w)");
   // Steps this large go beyond the minimum and diverge.
   const std::vector<std::string> worse = {
-      "--loss", "mse,label=yes", "--optimizer", "sgd",          "--lr", "30", "--val",
-      data,     "--max_steps",   "4",           "--eval_steps", "1"};
+      "--loss",       "mse,label=yes",   "--optimizer", "sgd",         "--lr", "30",           "--lr_scheduler",
+      "constant",     "--max_grad_norm", "0",           "--max_steps", "4",    "--eval_steps", "1",
+      "--quiet=false"};
   const std::string note = "--export_weights best --out best.onnx` writes them";
   const auto said = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words = worse;
