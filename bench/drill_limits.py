@@ -106,8 +106,8 @@ DISKS = [
         "E_WRITE",
         how={"fsize": 100_000},
     ),
-    Case("a closed pipe behind a run", ONE, 0, leaves=RUN, how={"stdout": "closed"}, says="warning: cannot write"),
-    Case("a closed pipe behind check", ["check", "lenet.onnx"], 7, "E_WRITE", how={"stdout": "closed"}),
+    Case("a closed pipe behind a run", ONE, 0, leaves=RUN, how={"stdout": "closed"}),
+    Case("a closed pipe behind check", ["check", "lenet.onnx"], 0, how={"stdout": "closed"}),
     Case("a full disk behind plan", ["plan", "lenet.onnx"], 7, "E_WRITE", how={"stdout": "full"}),
     Case(
         "an address space of 150 MB",
