@@ -49,6 +49,19 @@ struct Library {
     find(cubin_size, "nvrtcGetCUBINSize");
     find(cubin, "nvrtcGetCUBIN");
     find(error, "nvrtcGetErrorString");
+    if (missing.empty()) load_builtins();
+  }
+
+ private:
+  // NVRTC opens its builtins by name. That fails where NVRTC itself was found by the RUNPATH of the plugin. A library
+  // that is loaded already is found by its name, so the one beside NVRTC is loaded first.
+  void load_builtins() const {
+    int major = 0, minor = 0;
+    Dl_info place{};
+    if (version(&major, &minor) != NVRTC_SUCCESS || !dladdr(reinterpret_cast<void*>(version), &place)) return;
+    const std::string file = place.dli_fname;
+    dlopen(cat(file.substr(0, file.rfind('/') + 1), "libnvrtc-builtins.so.", major, ".", minor).c_str(),
+           RTLD_NOW | RTLD_LOCAL);
   }
 };
 
