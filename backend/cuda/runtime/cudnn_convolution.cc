@@ -71,7 +71,7 @@ std::shared_ptr<LibraryConvolution> CudnnConvolution::plan(const Convolution& wh
     if (e.id() != "E_OOM") throw;    // no room for its workspace: the built-in kernels go on
   } catch (const std::exception&) {  // the headers throw where they are at a loss
   }
-  cudaGetLastError();  // an attempt that failed is nobody's error
+  cudaGetLastError();  // clears the error of a failed attempt
   return plans_[key] = found ? std::move(plan) : nullptr;
 }
 

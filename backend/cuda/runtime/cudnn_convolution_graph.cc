@@ -28,7 +28,7 @@ class Describer {
       y_.push_back(a.out);
       w_.push_back(a.kernel);
       before_.push_back(a.pad);
-      // The last outputs may not reach the input's end: what is padded there must not make one more.
+      // Some inputs at the end may be unused. The padding must not add an output.
       after_.push_back(std::max<int64_t>((a.out - 1) * a.stride + a.reach() - a.in - a.pad, 0));
       const int64_t symmetric = (a.in + 2 * a.pad - a.reach()) / a.stride + 1;
       if (symmetric == a.out) after_.back() = a.pad;

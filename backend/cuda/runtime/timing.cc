@@ -58,7 +58,7 @@ cudaGraphExec_t capture(cudaStream_t stream, int runs, const std::function<void(
   }
   if (!ran || !graph || cudaGraphInstantiate(&executable, graph, 0) != cudaSuccess) executable = nullptr;
   if (graph) cudaGraphDestroy(graph);
-  cudaGetLastError();  // an attempt that failed is nobody's error
+  cudaGetLastError();  // clears the error of a failed attempt
   return executable;
 }
 
