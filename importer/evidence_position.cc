@@ -297,8 +297,7 @@ bool PositionEvidence::rotary(int v) const {
       const int input = static_cast<int>(std::find(n.inputs.begin(), n.inputs.end(), at) - n.inputs.begin());
       const bool product = one_of(n.op, {"MatMul", "Mul", "Einsum"});
       if (!product && !is_view(n, input)) continue;
-      if (product && std::any_of(n.inputs.begin(), n.inputs.end(),
-                                 [&](int i) { return i >= 0 && i != at && carries_data_[static_cast<size_t>(i)]; }))
+      if (product && std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return i != at && carries_data(i); }))
         continue;
       for (const int o : n.outputs) {
         if (o >= 0 && seen.insert(o).second) open.push_back(o);
@@ -321,8 +320,7 @@ void PositionEvidence::find_data() {
     carries_data_[static_cast<size_t>(v)] = !value(v).dtype_known || is_float(value(v).dtype);
   for (const SourceNode& n : g_.nodes) {  // in topological order
     if (n.op == "Shape" || n.op == "Size") continue;
-    bool yes = std::any_of(n.inputs.begin(), n.inputs.end(),
-                           [&](int i) { return i >= 0 && carries_data_[static_cast<size_t>(i)]; });
+    bool yes = reads_data(n);
     if (n.op == "Gather" && !n.inputs.empty() && constant(n.inputs[0])) {
       const HostTensor& table = value(n.inputs[0]).data;
       yes = yes || (is_float(table.dtype()) && table.rank() >= 2);

@@ -1,6 +1,8 @@
 // What the positions of a tensor in the graph say about it.
 #pragma once
 
+#include <algorithm>
+
 #include "importer/evidence.h"
 #include "importer/positions.h"
 #include "importer/torch_scopes.h"
@@ -30,6 +32,10 @@ class PositionEvidence {
   const SourceValue& value(int v) const { return g_.values[static_cast<size_t>(v)]; }
   const SourceNode& node(int n) const { return g_.nodes[static_cast<size_t>(n)]; }
   bool constant(int v) const { return v >= 0 && static_cast<bool>(value(v).data); }
+  bool carries_data(int v) const { return v >= 0 && carries_data_[static_cast<size_t>(v)]; }
+  bool reads_data(const SourceNode& n) const {
+    return std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return carries_data(i); });
+  }
   bool one_element_weight(const HostTensor& data, const std::vector<Use>& uses) const;
   bool rotary(int v) const;
   bool becomes_kernel(const SourceNode& wave) const;

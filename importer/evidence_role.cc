@@ -63,8 +63,7 @@ bool PositionEvidence::power_iteration(int v) const {
     for (const int user : consumers_[static_cast<size_t>(at)]) {
       if (!live_[static_cast<size_t>(user)]) continue;
       const SourceNode& n = node(user);
-      const auto data = [&](int i) { return i >= 0 && carries_data_[static_cast<size_t>(i)]; };
-      if (std::any_of(n.inputs.begin(), n.inputs.end(), data)) return false;
+      if (reads_data(n)) return false;
       const int input = static_cast<int>(std::find(n.inputs.begin(), n.inputs.end(), at) - n.inputs.begin());
       if ((n.op == "Div" && input == 1 && n.inputs[0] != at) || n.op == "Reciprocal") {
         divides = true;
@@ -93,8 +92,7 @@ bool PositionEvidence::becomes_kernel(const SourceNode& wave) const {
     for (const int user : consumers_[static_cast<size_t>(at)]) {
       if (!live_[static_cast<size_t>(user)]) continue;
       const SourceNode& n = node(user);
-      const bool meets_data = std::any_of(n.inputs.begin(), n.inputs.end(),
-                                          [&](int i) { return i >= 0 && carries_data_[static_cast<size_t>(i)]; });
+      const bool meets_data = reads_data(n);
       if (meets_data && !one_of(n.op, {"Conv", "MatMul", "Gemm"})) return false;
       kernel = kernel || meets_data;
       for (const int o : n.outputs) {
@@ -273,7 +271,7 @@ bool PositionEvidence::raw_product(const Use& u) const {
   const SourceNode& n = u.at();
   if (u.graph != &g_ || u.site_input > 1 || !one_of(n.op, {"MatMul", "Gemm", "Conv", "ConvTranspose"})) return false;
   const int other = n.inputs[u.site_input == 0 ? 1 : 0];
-  if (other < 0 || !carries_data_[static_cast<size_t>(other)] || !scopes_.raw(n) || !without_bias(n)) return false;
+  if (!carries_data(other) || !scopes_.raw(n) || !without_bias(n)) return false;
   return std::find(g_.outputs.begin(), g_.outputs.end(), n.outputs[0]) == g_.outputs.end();
 }
 

@@ -51,8 +51,7 @@ bool PositionEvidence::rounded_copy(int v) const {
     for (const int user : consumers_[static_cast<size_t>(at)]) {
       const SourceNode& n = node(user);
       const bool here = one_of(n.op, {"Round", "Floor", "Ceil"});
-      const auto data = [&](int i) { return i >= 0 && carries_data_[static_cast<size_t>(i)]; };
-      if (!live_[static_cast<size_t>(user)] || std::any_of(n.inputs.begin(), n.inputs.end(), data) ||
+      if (!live_[static_cast<size_t>(user)] || reads_data(n) ||
           !(here || one_of(n.op, {"Clip", "Sub", "Mul", "Add", "Cast", "Identity"})))
         continue;
       rounds = rounds || here;
@@ -81,10 +80,9 @@ bool PositionEvidence::joined_token(int v) const {
   for (const int user : consumers_[static_cast<size_t>(v)]) {
     const SourceNode& join = node(user);
     if (!live_[static_cast<size_t>(user)] || join.op != "Concat" || join.inputs.size() < 2) continue;
-    const auto data = [&](int i) { return i >= 0 && carries_data_[static_cast<size_t>(i)]; };
     const auto axis =
         static_cast<size_t>(join.attrs.i("axis", 0) + (join.attrs.i("axis", 0) < 0 ? std::ssize(own) : 0));
-    if (axis + 2 != own.size() || std::none_of(join.inputs.begin(), join.inputs.end(), data)) continue;
+    if (axis + 2 != own.size() || !reads_data(join)) continue;
     for (const int adder : consumers_[static_cast<size_t>(join.outputs[0])]) {
       const SourceNode& add = node(adder);
       if (add.op != "Add") continue;
