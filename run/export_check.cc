@@ -68,8 +68,9 @@ int64_t trial_bytes(const RunSpec& spec, int64_t max_steps, int64_t weights) {
 
 bool try_export(PreparedRun& run, Session& session, const std::string& folder) {
   const RunSpec& spec = run.spec;
-  const bool small = weight_bytes(session) <= kChecked;
-  if (trial_bytes(spec, run.config.max_steps, weight_bytes(session)) == 0) return false;
+  const int64_t weights = weight_bytes(session);
+  const bool small = weights <= kChecked;
+  if (trial_bytes(spec, run.config.max_steps, weights) == 0) return false;
   try {
     const TrialFolder trial(folder);
     export_weights(spec, run.ready, run.plan, trained_tensors(session), model_record(run), trial.file(), Log());

@@ -92,6 +92,7 @@ MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, cons
   out.text = bill.text();
   out.total = bill.total();
   out.largest = bill.largest;
+  out.weights = bill.parameters;
   out.export_check = 2 * bill.parameters;
   out.choices = choices_of(options, g, config, data);
   if (const std::optional<PluginMemory> memory = memory_of(*options.device)) {

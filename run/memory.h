@@ -14,6 +14,7 @@ namespace amp {
 struct MemoryBill {
   std::string device;                // in words
   int64_t total = 0;                 // bytes of training
+  int64_t weights = 0;               // bytes of the weights, part of total
   std::string text;                  // MemoryEstimate's
   std::vector<std::string> largest;  // tensors
   // Host bytes of writing and comparing the exported file, after training's memory is freed: the file's weights and

@@ -68,7 +68,7 @@ int dry_run(const RunSpec& spec, const Console& console) {
   for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
   std::cout << "  to write" << (spec.verify_export ? " and compare" : "")
             << " the model, after that is freed: " << with_thousands(bill.export_check) << " B of the host's memory\n";
-  const int64_t trial = trial_bytes(spec, run->config.max_steps, bill.export_check / 2);
+  const int64_t trial = trial_bytes(spec, run->config.max_steps, bill.weights);
   if (trial > 0) std::cout << "  to try the export before the first step: " << with_thousands(trial) << " B\n";
   if (!bill.device_memory)
     std::cout << "  the run's peak: " << with_thousands(std::max({bill.total, bill.export_check, trial}))
