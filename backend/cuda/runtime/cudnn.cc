@@ -1,7 +1,9 @@
 #include "backend/cuda/runtime/cudnn.h"
 
+#include <cuda_runtime.h>
 #include <cudnn.h>
 
+#include <exception>
 #include <iostream>
 
 #include "backend/memory_phase.h"
@@ -55,6 +57,16 @@ bool PlanBound::take() {
     std::cerr << "warning: W_LIBRARY: cuDNN has compiled plans for " << most_ << ' ' << of_
               << "; the built-in kernels compute those of further shapes\n";
   return false;
+}
+
+void try_plan(const std::function<void()>& attempt) {
+  try {
+    attempt();
+  } catch (const Error& e) {
+    if (e.id() != "E_OOM") throw;    // no room for its workspace: the built-in kernels go on
+  } catch (const std::exception&) {  // the headers throw where they have no answer
+  }
+  cudaGetLastError();  // clears the error of a failed attempt
 }
 
 }  // namespace amp::cuda

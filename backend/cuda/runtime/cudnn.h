@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -47,6 +49,31 @@ class PlanBound {
  private:
   int most_, taken_ = 0;
   const char* of_;
+};
+
+// Calls `attempt`, which compiles a plan, and clears CUDA's error state. Errors of cuDNN's headers, and of a lack of
+// memory for the workspace, mean that there is no plan.
+void try_plan(const std::function<void()>& attempt);
+
+// The plans of one kind by what they compute, each compiled once. Library: LibraryConvolution or LibraryAttention.
+template <class Library>
+class CudnnPlans {
+ public:
+  CudnnPlans(int most, const char* of) : bound_(most, of) {}
+
+  // make(): a compiled plan, or null. Null: there is none for this key, or no more may be compiled.
+  template <class Make>
+  std::shared_ptr<Library> find(const std::string& key, Make make) {
+    const auto known = plans_.find(key);
+    if (known != plans_.end()) return known->second;
+    std::shared_ptr<Library> plan;
+    if (bound_.take()) try_plan([&] { plan = make(); });
+    return plans_[key] = std::move(plan);
+  }
+
+ private:
+  PlanBound bound_;
+  std::map<std::string, std::shared_ptr<Library>> plans_;  // null: there is none
 };
 
 }  // namespace amp::cuda

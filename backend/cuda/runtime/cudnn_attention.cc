@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "backend/cuda/runtime/cudnn_attention_graph.h"
+#include "backend/cuda/runtime/cudnn_plan.h"
 #include "backend/cuda/runtime/timing.h"
 #endif
 
@@ -50,12 +51,7 @@ class Plan final : public LibraryAttention {
   // False: cuDNN has nothing for it.
   bool choose(Cudnn& cudnn) {
     describe_attention(graph_, what_);
-    int64_t bytes = 0;
-    if (!find_plans(graph_, handle_.get(), {kAttentionWorkspace}).is_good() || !graph_.build_plans().is_good() ||
-        !graph_.get_workspace_size(bytes).is_good() || bytes > kAttentionWorkspace)
-      return false;
-    if (bytes > 0) workspace_ = cudnn.workspace(bytes);
-    return true;
+    return compile(graph_, cudnn, {kAttentionWorkspace}, workspace_);
   }
 
   std::string name() const override { return "cuDNN"; }
@@ -101,20 +97,11 @@ class Plan final : public LibraryAttention {
 
 std::shared_ptr<LibraryAttention> CudnnAttention::plan(const Attention& what) {
   if (!cudnn_.open()) return nullptr;
-  std::string key = key_of(what);
-  const auto known = plans_.find(key);
-  if (known != plans_.end()) return known->second;
-  if (!bound_.take()) return plans_[key] = nullptr;
-  auto plan = std::make_shared<Plan>(cudnn_, what, key, choices_);
-  bool found = false;
-  try {
-    found = plan->choose(cudnn_);
-  } catch (const Error& e) {
-    if (e.id() != "E_OOM") throw;    // no room for its workspace: the built-in kernels go on
-  } catch (const std::exception&) {  // the headers throw where they are at a loss
-  }
-  cudaGetLastError();  // clears the error of a failed attempt
-  return plans_[key] = found ? std::move(plan) : nullptr;
+  const std::string key = key_of(what);
+  return plans_.find(key, [&] {
+    auto plan = std::make_shared<Plan>(cudnn_, what, key, choices_);
+    return plan->choose(cudnn_) ? plan : nullptr;
+  });
 }
 
 #endif

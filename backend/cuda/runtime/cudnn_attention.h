@@ -2,7 +2,6 @@
 // cudnn-frontend's headers has none of it (cmake/cudnn_frontend.cmake).
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 
@@ -27,8 +26,7 @@ class CudnnAttention {
  private:
   Cudnn& cudnn_;
   std::shared_ptr<AutotuneCache> choices_;
-  PlanBound bound_{kMostPlans, "attentions"};
-  std::map<std::string, std::shared_ptr<LibraryAttention>> plans_;  // null: there is none
+  CudnnPlans<LibraryAttention> plans_{kMostPlans, "attentions"};
 };
 
 }  // namespace amp::cuda

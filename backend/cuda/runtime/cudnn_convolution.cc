@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "backend/cuda/runtime/cudnn_convolution_graph.h"
+#include "backend/cuda/runtime/cudnn_plan.h"
 #include "backend/cuda/runtime/timing.h"
 #include "base/error.h"
 #endif
@@ -27,14 +28,7 @@ class Plan final : public LibraryConvolution {
 
   // False: cuDNN has nothing for it.
   bool choose(Cudnn& cudnn, const Convolution& what, bool tf32) {
-    int64_t bytes = 0;
-    if (!describe_convolution(graph_, what) ||
-        !find_plans(graph_, handle_.get(), convolution_limits(what, tf32)).is_good() ||
-        !graph_.build_plans().is_good() || !graph_.get_workspace_size(bytes).is_good() ||
-        bytes > CudnnConvolution::kMostWorkspace)
-      return false;
-    if (bytes > 0) workspace_ = cudnn.workspace(bytes);
-    return true;
+    return describe_convolution(graph_, what) && compile(graph_, cudnn, convolution_limits(what, tf32), workspace_);
   }
 
   std::string name() const override { return "cuDNN"; }
@@ -59,20 +53,11 @@ class Plan final : public LibraryConvolution {
 
 std::shared_ptr<LibraryConvolution> CudnnConvolution::plan(const Convolution& what) {
   if (!cudnn_.open()) return nullptr;
-  std::string key = key_of(what);
-  const auto known = plans_.find(key);
-  if (known != plans_.end()) return known->second;
-  if (!bound_.take()) return plans_[key] = nullptr;
-  auto plan = std::make_shared<Plan>(cudnn_, key);
-  bool found = false;
-  try {
-    found = plan->choose(cudnn_, what, tf32_);
-  } catch (const Error& e) {
-    if (e.id() != "E_OOM") throw;    // no room for its workspace: the built-in kernels go on
-  } catch (const std::exception&) {  // the headers throw where they are at a loss
-  }
-  cudaGetLastError();  // clears the error of a failed attempt
-  return plans_[key] = found ? std::move(plan) : nullptr;
+  const std::string key = key_of(what);
+  return plans_.find(key, [&] {
+    auto plan = std::make_shared<Plan>(cudnn_, key);
+    return plan->choose(cudnn_, what, tf32_) ? plan : nullptr;
+  });
 }
 
 #endif

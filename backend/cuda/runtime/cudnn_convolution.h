@@ -2,7 +2,6 @@
 // cudnn-frontend's headers has none of them (cmake/cudnn_frontend.cmake).
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 
@@ -26,8 +25,7 @@ class CudnnConvolution {
  private:
   Cudnn& cudnn_;
   bool tf32_;
-  PlanBound bound_{kMostPlans, "convolutions"};
-  std::map<std::string, std::shared_ptr<LibraryConvolution>> plans_;  // null: there is none
+  CudnnPlans<LibraryConvolution> plans_{kMostPlans, "convolutions"};
 };
 
 }  // namespace amp::cuda
